@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// The whole configuration: every section, read from INI files and the command line in a documented order.
+#ifndef GSWBENCH_CONFIG_H
+#define GSWBENCH_CONFIG_H
+
+#include <stdio.h>
+
+#include "gswbench/hardware.h"
+#include "gswbench/mesh.h"
+#include "gswbench/model.h"
+#include "gswbench/precision.h"
+#include "gswbench/run.h"
+#include "gswbench/status.h"
+#include "gswbench/text.h"
+#include "gswbench/train.h"
+
+struct config {
+    struct model_config     model;
+    struct parallel_config  parallel;
+    struct train_config     train;
+    struct precision_config precision;
+    struct run_config       run;
+    struct hardware_config  hardware;
+    struct published_config published;
+    char                    path[1024];    // the file that was read, for messages and the result
+    char                    name[128];     // its base name without .ini
+};
+
+struct config_section {
+    const char          *name;
+    const struct option *options;
+    size_t               offset;    // in struct config
+    size_t               bytes;
+    const char          *help;
+};
+extern const struct config_section config_sections[];    // ends with a NULL name
+
+// Where a config is looked for and what overrides it.
+struct config_request {
+    const char        *name;         // a path, or the name of an installed config with or without .ini
+    const char *const *overrides;    // "section.key=value", applied last
+    int                override_count;
+    int64_t            ranks;        // selects [when ranks=...]; 0: unknown, such sections then never match
+};
+
+// Order, later wins: defaults, model preset, file, matching [when ...] sections, overrides. All errors of all of these
+// are reported together in errors, one a line, each with its place; the status then holds only the count.
+status config_read(struct config *config, const struct config_request *request, struct text_buffer *errors);
+
+// The same from memory (path is for messages): the fuzz target and tests.
+status config_read_text(struct config *config, const struct config_request *request, const char *path,
+                        const char *text, size_t bytes, struct text_buffer *errors);
+
+// A row that the file's [when ...] sections select.
+struct config_row {
+    int64_t ranks;          // 0: any
+    char    precision[8];   // empty: any
+    double  step_seconds;   // 0: not published
+    double  mfu_percent;
+};
+enum { CONFIG_ROWS_MAX = 64 };
+// The published rows of a config: its distinct (ranks, precision) pairs, in file order. A file without [when] sections
+// has one row.
+status config_rows(const struct config_request *request, struct config_row rows[CONFIG_ROWS_MAX], int *count,
+                   struct text_buffer *errors);
+
+// Writes every option of every section as an INI file that config_read accepts.
+void config_write(const struct config *config, FILE *file);
+
+// The folders that hold installed configs, and the path of a config by name. False when there is none.
+const char *config_folder(void);
+bool        config_find(const char *name, char *path, size_t bytes);
+
+// Checks each section by itself and all across: divisibility, combinations.
+status config_check(const struct config *config);
+
+// Every option as a table (text for the terminal, Markdown for docs/options.md).
+void config_print_options(FILE *file, bool markdown);
+
+#endif

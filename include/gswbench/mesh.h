@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// How ranks form a mesh of axes, and which ranks form a group along one of them.
+#ifndef GSWBENCH_MESH_H
+#define GSWBENCH_MESH_H
+
+#include <stdint.h>
+
+#include "gswbench/option.h"
+#include "gswbench/status.h"
+
+// Rank order, fastest first. dp counts replicas of the shards: with fsdp > 1 and dp > 1 this is HSDP.
+// Experts (ep) divide the data-parallel ranks (fsdp x dp) and take no ranks of their own.
+enum axis { AXIS_TP, AXIS_CP, AXIS_FSDP, AXIS_DP, AXIS_PP, AXIS_COUNT };
+extern const char *const mesh_axis_names[];
+
+// [parallel]
+struct parallel_config {
+    int64_t dp, fsdp, tp, cp, ep, pp, vp;    // 0: auto (what is left of the world; one axis at most)
+    int64_t sequence_parallel;               // norms and residual sharded over tp
+    int64_t zero;                            // 0, or 1: optimizer sharded over dp x cp
+    int64_t tp_overlap;                      // GEMMs split so that tensor-parallel transfers hide behind them
+    int64_t layers_per_chunk_embedding;      // embedding and loss each count as one layer of the pipeline
+};
+extern const struct option parallel_options[];
+
+struct mesh {
+    int64_t world;
+    int64_t size[AXIS_COUNT];
+    int64_t ep, vp;
+};
+
+// Fills the sizes; auto takes what is left. world 0: all axes must be given and their product is the world.
+status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_t world);
+
+// The rank's place on every axis, and back.
+void    mesh_coordinates(const struct mesh *mesh, int64_t rank, int64_t coordinates[AXIS_COUNT]);
+int64_t mesh_rank(const struct mesh *mesh, const int64_t coordinates[AXIS_COUNT]);
+
+// A group: the ranks that differ from a given rank only on the axes of the mask (1 << AXIS_DP | ...), in rank order.
+int64_t mesh_group_size(const struct mesh *mesh, uint32_t axes);
+void    mesh_group_ranks(const struct mesh *mesh, int64_t rank, uint32_t axes, int64_t *ranks);    // [group_size]
+int64_t mesh_group_index(const struct mesh *mesh, int64_t rank, uint32_t axes);    // the rank's place in its group
+
+#endif

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// One row per option: it parses, checks, documents and echoes the option. Modules own their rows; config gathers them.
+#ifndef GSWBENCH_OPTION_H
+#define GSWBENCH_OPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "gswbench/status.h"
+
+enum option_type {
+    OPTION_INTEGER,    // int64_t; accepts 8192, 8_192, 8Ki, 8k, 128Mi
+    OPTION_REAL,       // double; accepts 1e-5, 3.35e12
+    OPTION_BOOLEAN,    // int64_t 0 or 1; yes, no, true, false, on, off, 1, 0
+    OPTION_CHOICE,     // int64_t index into names
+    OPTION_SET,        // int64_t bit mask over names; "a, b", or "none"
+    OPTION_TEXT,       // char[]
+};
+
+// OPTION_INTEGER with names = option_auto also takes the word "auto", stored as 0.
+extern const char *const option_auto[];
+
+struct option {
+    const char        *key;
+    enum option_type   type;
+    size_t             offset;      // of the field in the section's struct
+    size_t             size;        // of the field in bytes
+    const char        *fallback;    // the default, as text: parsed by the same code as the user's
+    double             minimum, maximum;
+    const char *const *names;       // NULL-terminated
+    const char        *help;        // what it means, with its unit; one sentence without a full stop
+};
+
+// Rows of an option table that ends with END_OPTIONS. The field is named once.
+// clang-format off
+#define OPTION_FIELD(owner, field) offsetof(struct owner, field), sizeof(((struct owner *)0)->field)
+#define INTEGER_OPTION(owner, field, fallback, minimum, maximum, help) \
+    { #field, OPTION_INTEGER, OPTION_FIELD(owner, field), fallback, minimum, maximum, NULL, help }
+#define AUTO_OPTION(owner, field, fallback, minimum, maximum, help) \
+    { #field, OPTION_INTEGER, OPTION_FIELD(owner, field), fallback, minimum, maximum, option_auto, help }
+#define REAL_OPTION(owner, field, fallback, minimum, maximum, help) \
+    { #field, OPTION_REAL, OPTION_FIELD(owner, field), fallback, minimum, maximum, NULL, help }
+#define BOOLEAN_OPTION(owner, field, fallback, help) \
+    { #field, OPTION_BOOLEAN, OPTION_FIELD(owner, field), fallback, 0, 1, NULL, help }
+#define CHOICE_OPTION(owner, field, fallback, names, help) \
+    { #field, OPTION_CHOICE, OPTION_FIELD(owner, field), fallback, 0, 0, names, help }
+#define SET_OPTION(owner, field, fallback, names, help) \
+    { #field, OPTION_SET, OPTION_FIELD(owner, field), fallback, 0, 0, names, help }
+#define TEXT_OPTION(owner, field, fallback, help) \
+    { #field, OPTION_TEXT, OPTION_FIELD(owner, field), fallback, 0, 0, NULL, help }
+#define END_OPTIONS { NULL, OPTION_INTEGER, 0, 0, NULL, 0, 0, NULL, NULL }
+// clang-format on
+
+// The row of that key, or NULL.
+const struct option *option_find(const struct option *options, const char *key);
+
+// The key of the table nearest to a misspelt one, or NULL when none is near.
+const char *option_suggest(const struct option *options, const char *key);
+
+// Parses text into the option's field of the section struct. The error names the value, what is allowed, and nothing
+// else: the caller knows section, key, file and line.
+status option_set(const struct option *option, void *section, const char *text);
+
+// Sets every field to its default. Defaults are checked by a test, so this cannot fail.
+void option_set_defaults(const struct option *options, void *section);
+
+// Writes the value as text that option_set reads back to the same value.
+void option_print(const struct option *option, const void *section, char *text, size_t bytes);
+
+#endif

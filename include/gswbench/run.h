@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// How a job is run: steps, seed, data, backend, communicator, output.
+#ifndef GSWBENCH_RUN_H
+#define GSWBENCH_RUN_H
+
+#include <stdint.h>
+
+#include "gswbench/option.h"
+
+enum data_kind { DATA_UNIFORM, DATA_MARKOV };
+
+// [run]
+struct run_config {
+    int64_t steps, warmup;
+    int64_t seed;
+    int64_t data;              // enum data_kind
+    char    backend[16];       // auto, or a name of backend.h
+    char    communicator[16];  // auto, or a name of comm.h
+    int64_t threads;           // host backend: threads a rank; 0: the cores that the rank is given
+    int64_t layers;            // a proxy of that many layers; 0: the model's own
+    char    output[512];       // folder for result folders
+};
+extern const struct option run_options[];
+
+#endif

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// Text: bounded copies, closest names, growing buffers, and what makes foreign text safe to print.
+#ifndef GSWBENCH_TEXT_H
+#define GSWBENCH_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// Copies and always terminates; false when the text was cut.
+bool text_copy(char *to, size_t bytes, const char *from);
+
+// Levenshtein distance, capped at 64 characters a side.
+int text_distance(const char *a, const char *b);
+
+// The entry of a NULL-terminated list nearest to word, or NULL when none is near enough to be a misspelling.
+const char *text_closest(const char *word, const char *const *names);
+
+// A growing string; a zeroed struct is an empty one. text is NULL until the first append.
+struct text_buffer {
+    char  *text;
+    size_t length, capacity;
+};
+void text_append(struct text_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void text_free(struct text_buffer *buffer);
+
+// Copies with control characters and bytes that are not UTF-8 replaced by '?': safe on a terminal and in JSON.
+void text_printable(char *to, size_t bytes, const char *from);
+
+#endif

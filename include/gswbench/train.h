@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// What one step trains on and how: batch, accumulation, recompute, optimizer.
+#ifndef GSWBENCH_TRAIN_H
+#define GSWBENCH_TRAIN_H
+
+#include <stdint.h>
+
+#include "gswbench/option.h"
+#include "gswbench/status.h"
+
+enum recompute {
+    RECOMPUTE_NONE,
+    RECOMPUTE_ATTENTION,     // core attention
+    RECOMPUTE_FULL,          // every block from its input
+    RECOMPUTE_BLOCK_EVERY,   // every recompute_every-th block from its input
+    RECOMPUTE_SELECTIVE,     // everything that recompute_save does not name
+};
+
+// Outputs of a block's forward pass, as [train] recompute_save names them.
+enum block_output {
+    OUTPUT_NORM,          // both normalised inputs
+    OUTPUT_QKV,           // q, k, v after rope
+    OUTPUT_ATTENTION,
+    OUTPUT_PROJECTION,    // the attention output projection
+    OUTPUT_FC1,           // the MLP's input projections, gate and up
+    OUTPUT_ACTIVATION,
+    OUTPUT_FC2,           // the MLP's output; the backward pass never needs it
+    OUTPUT_COUNT
+};
+
+// [train]
+struct train_config {
+    int64_t sequence, micro_batch, global_batch;    // global_batch 0: micro_batch * replicas * accumulation
+    int64_t accumulation;                           // microbatches a step; 0: what global_batch implies
+    int64_t recompute, recompute_every, recompute_save;
+    double  learning_rate, beta1, beta2, epsilon, weight_decay, clip;
+};
+extern const struct option train_options[];
+extern const char *const   train_recompute_names[];
+
+// Batches in full: replicas = dp * fsdp. On success global_batch = micro_batch * replicas * accumulation.
+status train_resolve(struct train_config *train, int64_t replicas);
+
+#endif

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// A list of blocks, newest first; each piece comes from the newest block.
+#include "gswbench/arena.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gswbench/fatal.h"
+#include "gswbench/status.h"
+
+enum { ALIGNMENT = 16, BLOCK_BYTES = 1 << 16 };
+
+struct arena_block {
+    struct arena_block *next;
+    size_t              used, bytes;
+    _Alignas(ALIGNMENT) unsigned char data[];
+};
+
+void *memory_allocate(size_t bytes)
+{
+    void *memory = calloc(1, bytes > 0 ? bytes : 1);
+    if (memory == NULL) {
+        FATAL(EXIT_MEMORY, "out of host memory: %zu bytes", bytes);
+    }
+    return memory;
+}
+
+void *memory_resize(void *memory, size_t bytes)
+{
+    void *resized = realloc(memory, bytes > 0 ? bytes : 1);
+    if (resized == NULL) {
+        FATAL(EXIT_MEMORY, "out of host memory: %zu bytes", bytes);
+    }
+    return resized;
+}
+
+void *arena_allocate(struct arena *arena, size_t bytes)
+{
+    size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (arena->blocks == NULL || arena->blocks->bytes - arena->blocks->used < rounded) {
+        size_t              capacity = rounded > BLOCK_BYTES ? rounded : BLOCK_BYTES;
+        struct arena_block *block    = memory_allocate(sizeof(*block) + capacity);
+        *block                       = (struct arena_block){.next = arena->blocks, .bytes = capacity};
+        arena->blocks                = block;
+        arena->allocated_bytes += sizeof(*block) + capacity;
+    }
+    void *piece = arena->blocks->data + arena->blocks->used;
+    arena->blocks->used += rounded;
+    return piece;
+}
+
+char *arena_format(struct arena *arena, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    char *text = arena_allocate(arena, (size_t)length + 1);
+    va_start(arguments, format);
+    vsnprintf(text, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+void arena_free(struct arena *arena)
+{
+    while (arena->blocks != NULL) {
+        struct arena_block *block = arena->blocks;
+        arena->blocks             = block->next;
+        free(block);
+    }
+    arena->allocated_bytes = 0;
+}

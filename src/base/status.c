@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// Builds status values.
+#include "gswbench/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static status fail_list(int exit_code, const char *format, va_list arguments)
+{
+    status result = {.exit_code = exit_code};
+    vsnprintf(result.text, sizeof(result.text), format, arguments);
+    return result;
+}
+
+status fail(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    status result = fail_list(EXIT_CONFIG, format, arguments);
+    va_end(arguments);
+    return result;
+}
+
+status fail_as(int exit_code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    status result = fail_list(exit_code, format, arguments);
+    va_end(arguments);
+    return result;
+}
