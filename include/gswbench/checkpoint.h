@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Weights as files: a folder in Hugging Face's layout (model.safetensors, or numbered shards and an index; config.json).
+#ifndef GSWBENCH_CHECKPOINT_H
+#define GSWBENCH_CHECKPOINT_H
+
+#include <stdint.h>
+
+#include "gswbench/plan.h"
+#include "gswbench/status.h"
+#include "gswbench/step.h"
+
+// Writes the initial weights in fp32, streamed: needs no memory for the model.
+status checkpoint_write_initial(const struct plan *plan, uint64_t seed, const char *folder);
+
+// Writes the step's present weights in fp32 (masters where there are any). Replicas: rank 0 writes.
+status checkpoint_write(const struct plan *plan, const struct step *step, const char *folder);
+
+#endif

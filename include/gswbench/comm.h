@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// What carries data between ranks: a struct of function pointers and its state. The list is in comm.c.
+// Reductions add contributions in rank order with fp32 accumulation and round once: runs repeat bit for bit, and
+// every communicator gives the same bits.
+#ifndef GSWBENCH_COMM_H
+#define GSWBENCH_COMM_H
+
+#include <stdint.h>
+
+#include "gswbench/dtype.h"
+#include "gswbench/op.h"
+#include "gswbench/status.h"
+
+struct comm;
+struct comm_group;    // one communicator: the members of a group on one lane
+
+// Where this process or thread stands in the job.
+struct comm_place {
+    int  rank, ranks;
+    int  local_rank, local_ranks;    // among the ranks of this host
+    int  node, nodes;
+    char host[64];
+};
+
+struct comm_ops {
+    const char *name;    // as written in [run] communicator =
+    void (*close)(struct comm *comm);
+
+    // Collective over all ranks of the job, in the same order on each: members lists the caller's group in rank order.
+    // Each (group, lane) is its own communicator, so that lanes never block each other.
+    struct comm_group *(*group_open)(struct comm *comm, const int64_t *members, int64_t size, int lane);
+    void (*group_close)(struct comm_group *group);
+
+    // Executes a transfer op; blocks until this rank's part is complete. Called from the lane's own thread. in and out
+    // are the operand buffers (in may be NULL for in-place kinds).
+    void (*run)(struct comm_group *group, const struct op *op, const void *in, void *out, enum dtype dtype);
+
+    // Control plane, host memory, outside timed regions, called from the main thread only.
+    void (*barrier)(struct comm *comm);
+    void (*gather_all)(struct comm *comm, const void *in, void *out, int64_t bytes);    // out: [ranks][bytes]
+    void (*share)(struct comm *comm, void *data, int64_t bytes);                        // from rank 0
+};
+
+struct comm {
+    const struct comm_ops *ops;
+    void                  *state;
+    struct comm_place      place;
+};
+
+// Ranks as threads of this process. One hub for all, opened by the caller, then one comm a thread.
+struct local_hub;
+struct local_hub *local_hub_open(int ranks);
+void              local_hub_close(struct local_hub *hub);
+void              comm_open_local(struct comm *comm, struct local_hub *hub, int rank);
+
+// True when this build has MPI. comm_open_mpi initialises it once; without a launcher it is a job of one rank.
+bool   comm_has_mpi(void);
+status comm_open_mpi(struct comm *comm);
+
+// Ranks that the launcher says it started (OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_NTASKS); 0: no launcher.
+int comm_launched_ranks(void);
+
+void comm_close(struct comm *comm);
+
+#endif

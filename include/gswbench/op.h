@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+// The kinds of work a step is made of: their operands, shapes, FLOPs and bytes. Every reader of the plan speaks this.
+// Matrices are row-major and contiguous. T: tokens of a microbatch on this rank.
+#ifndef GSWBENCH_OP_H
+#define GSWBENCH_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gswbench/dtype.h"
+
+enum op_kind {
+    OP_EMBEDDING_FORWARD,
+    OP_EMBEDDING_BACKWARD,
+    OP_NORM_FORWARD,
+    OP_NORM_BACKWARD,
+    OP_GEMM,
+    OP_ROPE_FORWARD,
+    OP_ROPE_BACKWARD,
+    OP_ATTENTION_FORWARD,
+    OP_ATTENTION_BACKWARD,
+    OP_ACTIVATION_FORWARD,
+    OP_ACTIVATION_BACKWARD,
+    OP_CROSS_ENTROPY,
+    OP_LOSS_SUM,
+    OP_CAST,
+    OP_SQUARE_SUM,
+    OP_CLIP,
+    OP_ADAMW,
+    OP_ALL_REDUCE,
+    OP_ALL_GATHER,
+    OP_REDUCE_SCATTER,
+    OP_ALL_TO_ALL,
+    OP_SEND,
+    OP_RECEIVE,
+    OP_BROADCAST,
+    OP_COUNT
+};
+
+// Ordered queues of ops. Ops of one lane run in list order; lanes run beside each other, held only by waits.
+enum lane {
+    LANE_COMPUTE,
+    LANE_PARAMETER_GATHER,
+    LANE_GRADIENT_REDUCE,
+    LANE_TENSOR,
+    LANE_CONTEXT,
+    LANE_EXPERT,
+    LANE_PIPELINE_SEND,
+    LANE_PIPELINE_RECEIVE,
+    LANE_COUNT
+};
+
+enum phase { PHASE_FORWARD, PHASE_RECOMPUTE, PHASE_BACKWARD, PHASE_REDUCE, PHASE_OPTIMIZER, PHASE_COUNT };
+
+// Names an op everywhere: trace, waterfall, NVTX, messages. -1: does not apply.
+struct op_tag {
+    const char *role;    // static text: "qkv", "fc1 weight gradient"
+    int16_t     phase, layer, chunk;
+    int32_t     microbatch;
+};
+
+enum access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_UPDATE = 3 };
+
+// Operand slots by kind; an absent optional operand is tensor -1. [shape] and access stand beside each slot.
+enum { EMBEDDING_TOKENS, EMBEDDING_TABLE, EMBEDDING_OUT };       // forward: i32 [T] r, [vocab, columns] r, [T, columns] w
+enum { EMBEDDING_GRADIENT_TOKENS, EMBEDDING_GRADIENT_OUT,        // backward: i32 [T] r, d out [T, columns] r,
+       EMBEDDING_GRADIENT_TABLE };                               //           d table w, or rw when it accumulates
+enum { NORM_IN, NORM_BRANCH, NORM_WEIGHT, NORM_BIAS, NORM_SUM, NORM_OUT, NORM_STATISTICS };
+// forward: x = IN r [T, columns] (+ BRANCH r, then SUM w receives x); OUT w = normalised x; WEIGHT r [columns]; BIAS r
+// (layer norms); STATISTICS w f32 [T, 2]: mean (0 for RMS) and 1/deviation. All [T, columns] but those named.
+enum { NORM_GRADIENT_OUT, NORM_GRADIENT_X, NORM_GRADIENT_WEIGHT_IN, NORM_GRADIENT_STATISTICS, NORM_GRADIENT_RESIDUAL,
+       NORM_GRADIENT_IN, NORM_GRADIENT_WEIGHT, NORM_GRADIENT_BIAS };
+// backward: d OUT r, x r (SUM, or IN without a branch), weight r, STATISTICS r, RESIDUAL r (added to the result, may be
+// absent), d x w, d WEIGHT and d BIAS w or rw.
+enum { GEMM_A, GEMM_B, GEMM_C };                                 // C [m, n] = op(A) op(B), or += when it accumulates
+enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE };
+// forward: TABLE r f32 [sequence, rotary/2, 2] (cos, sin), PACKED r [T, heads + 2 kv_heads, head_dim] (q, k, v), QUERY w
+// [T, heads, head_dim], KEY_VALUE w [T, 2, kv_heads, head_dim]. backward: QUERY, KEY_VALUE r hold gradients, PACKED w.
+enum { ATTENTION_QUERY, ATTENTION_KEY_VALUE, ATTENTION_OUT, ATTENTION_STATISTICS };
+// forward: r, r, w [T, heads, head_dim], w f32 [batch, heads, sequence]: log-sum-exp of the scaled scores.
+enum { ATTENTION_GRADIENT_OUT, ATTENTION_GRADIENT_QUERY_IN, ATTENTION_GRADIENT_KEY_VALUE_IN, ATTENTION_GRADIENT_OUT_IN,
+       ATTENTION_GRADIENT_STATISTICS, ATTENTION_GRADIENT_QUERY, ATTENTION_GRADIENT_KEY_VALUE };
+// backward: d OUT r, q r, kv r, OUT r, STATISTICS r, d q w, d kv w.
+enum { ACTIVATION_IN, ACTIVATION_OUT };                          // [T, 2 columns] (gate, up) or [T, columns] r; w
+enum { ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN, ACTIVATION_GRADIENT_IN };    // d OUT r, IN r, d IN w
+enum { CROSS_ENTROPY_LOGITS, CROSS_ENTROPY_TARGETS, CROSS_ENTROPY_LOSS };
+// LOGITS rw [T, columns]: replaced by scale * d loss / d logits; TARGETS r i32 [T]; LOSS w f32 [T]: unscaled, a token.
+enum { LOSS_SUM_IN, LOSS_SUM_OUT };                              // f32 [rows] r; f32 [1] w or rw: += scale * sum
+enum { CAST_IN, CAST_OUT };                                      // [elements] r, w
+enum { SQUARE_SUM_IN, SQUARE_SUM_OUT };                          // [elements] r; f32 [1] w
+enum { CLIP_PARTIALS, CLIP_NORM, CLIP_SCALE };                   // f32 [elements] r; f32 [1] w: norm; f32 [1] w: factor
+enum { ADAMW_HYPER, ADAMW_SCALE, ADAMW_GRADIENT, ADAMW_MASTER, ADAMW_FIRST, ADAMW_SECOND, ADAMW_WEIGHT };
+// HYPER r f32 [HYPER_COUNT], SCALE r f32 [1], GRADIENT r, MASTER rw f32 (absent: WEIGHT is rw), m rw, v rw, WEIGHT w.
+enum { HYPER_LEARNING_RATE, HYPER_BETA1, HYPER_BETA2, HYPER_EPSILON, HYPER_DECAY,
+       HYPER_CORRECTION1, HYPER_CORRECTION2, HYPER_COUNT };      // corrections: 1 - beta^step
+enum { TRANSFER_IN, TRANSFER_OUT };
+// ALL_REDUCE: OUT rw. ALL_GATHER: IN r [n], OUT w [size * n]. REDUCE_SCATTER: IN r [size * n], OUT w [n].
+// ALL_TO_ALL: IN r, OUT w [size * n]. SEND: IN r. RECEIVE: OUT w. BROADCAST: OUT rw, from the group's root.
+
+enum { OP_OPERANDS = 8, OP_WAITS = LANE_COUNT - 1 };
+
+struct gemm_shape {
+    int64_t m, n, k;
+    bool    transpose_a, transpose_b;    // A is stored [k, m], B is stored [n, k]
+};
+struct rows_shape {
+    int64_t rows, columns;
+    int64_t valid_columns;    // cross entropy: columns beyond are padding; embedding: rows of the table
+    float   epsilon, scale;   // norm; cross entropy and loss sum
+    int32_t variant;          // enum norm, enum activation
+};
+struct attention_shape {
+    int64_t batch, sequence, heads, kv_heads, head_dim;
+    int64_t rotary;           // rope: leading elements of each head that rotate, even
+    float   scale;
+    bool    causal;
+};
+struct elements_shape {
+    int64_t elements;
+    float   limit;            // clip: largest norm; 0: measured, never clipped
+};
+struct transfer_shape {
+    int64_t elements;         // of the whole buffer: size * n above
+    int32_t group;            // index in the plan's groups
+    int32_t peer;             // send, receive, broadcast: index in the group
+    int32_t channel;          // send and receive pair in order within (group, lane pair, channel)
+};
+
+struct op {
+    uint8_t       kind, lane, operand_count, wait_count;
+    bool          accumulates;    // the gradient output is added to, not overwritten
+    uint8_t       access[OP_OPERANDS];
+    int32_t       operand[OP_OPERANDS];    // tensor index, -1: absent
+    int32_t       wait[OP_WAITS];          // ops on other lanes that end first; at most one a lane
+    struct op_tag tag;
+    union {
+        struct gemm_shape      gemm;
+        struct rows_shape      rows;        // embedding, norm, activation, cross entropy, loss sum
+        struct attention_shape attention;   // rope, attention
+        struct elements_shape  elements;    // cast, square sum, clip, adamw
+        struct transfer_shape  transfer;
+    } shape;
+};
+
+const char *op_name(enum op_kind kind);         // "gemm", "norm_forward"
+const char *op_lane_name(enum lane lane);       // "compute", "gradient-reduce"
+const char *op_phase_name(enum phase phase);    // "forward", "recompute"
+bool        op_is_transfer(enum op_kind kind);
+
+// Floating-point operations that the op executes: two a multiply-add of a GEMM or of attention (causal skipping
+// counted, backward 2.5 times forward); zero for the rest.
+double op_flops(const struct op *op);
+
+#endif

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+// A step as data: the immutable table of tensors and list of ops of one rank. Everything else reads it.
+#ifndef GSWBENCH_PLAN_H
+#define GSWBENCH_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/mesh.h"
+#include "gswbench/model.h"
+#include "gswbench/op.h"
+#include "gswbench/precision.h"
+#include "gswbench/status.h"
+#include "gswbench/train.h"
+
+// Where a tensor lives. All but STORAGE_ACTIVATION keep their content between steps and have fixed places; activations
+// share one arena by lifetime.
+enum storage {
+    STORAGE_WEIGHT,
+    STORAGE_GRADIENT,
+    STORAGE_OPTIMIZER,     // master weights, moments
+    STORAGE_INPUT,         // tokens, targets, rope table, hyperparameters: filled by the host between steps
+    STORAGE_RESULT,        // loss, gradient norm, partial sums
+    STORAGE_ACTIVATION,
+    STORAGE_COUNT
+};
+
+struct tensor {
+    const char  *name;              // static text, unique with layer and microbatch
+    int16_t      layer;             // -1: none
+    int32_t      microbatch;        // -1: none
+    enum dtype   dtype;
+    enum storage storage;
+    int32_t      dims;
+    int64_t      dim[4];
+    int64_t      elements, bytes;
+    int64_t      offset;            // bytes from the start of its storage, a multiple of PLAN_ALIGNMENT
+    int32_t      first_op, last_op; // list positions of its first and last use; -1: unused
+};
+
+// One named matrix or vector inside a weight: what Hugging Face and the generator know (q, k and v are parts of "qkv").
+struct weight_part {
+    char    name[64];       // exported name, "model.layers.3.self_attn.q_proj.weight"
+    int64_t stream;         // number of its random stream, the same in every layout
+    int64_t rows, columns;  // the whole tensor; a vector has rows 1 and is exported with one dimension
+    int64_t first_row;      // rows first_row .. first_row + local_rows - 1 lie in this rank's tensor
+    int64_t local_rows;
+    int64_t offset;         // elements from the start of the weight tensor
+    bool    is_vector;
+    float   deviation;      // of the initial values; 0: constant
+    float   constant;       // initial value when deviation is 0
+};
+
+struct weight {
+    int32_t            tensor, gradient;    // tensor indices
+    int32_t            master;              // -1: the weight itself is the master
+    int32_t            first, second;       // Adam's moments
+    int32_t            part_count;
+    struct weight_part part[3];
+};
+
+struct plan_group {
+    uint32_t axes;      // 1 << AXIS_DP | ...
+    int64_t  size;
+    int64_t *ranks;     // [size], in rank order
+    int64_t  index;     // this rank's place
+};
+
+enum { PLAN_ALIGNMENT = 256 };
+
+struct plan {
+    // What it was built from.
+    struct model_config model;
+    struct mesh         mesh;
+    struct train_config train;      // resolved
+    struct precision    precision;
+    int64_t             rank;
+
+    struct tensor     *tensors;
+    int32_t            tensor_count;
+    struct op         *ops;
+    int32_t            op_count;
+    struct weight     *weights;
+    int32_t            weight_count;
+    struct plan_group *groups;
+    int32_t            group_count;
+    int64_t            storage_bytes[STORAGE_COUNT];
+    int64_t            activation_live_bytes;    // largest sum of live activations: the arena's lower bound
+
+    // Tensors that the host fills or reads. [accumulation] for tokens and targets.
+    int32_t *tokens, *targets;
+    int32_t  rope_table, hyper, loss, gradient_norm;
+
+    struct arena arena;
+};
+
+struct plan_request {
+    const struct model_config     *model;
+    const struct parallel_config  *parallel;
+    const struct train_config     *train;
+    const struct precision_config *precision;
+    int64_t                        world, rank;
+};
+
+// Why this version cannot run the request, or success. Cheap; says what is missing and which option asks for it.
+status plan_supports(const struct plan_request *request);
+
+// Builds the rank's plan: blocks, schedule, optimizer, waits, placement. Frees nothing on failure: plan_free does.
+status plan_build(struct plan *plan, const struct plan_request *request);
+void   plan_free(struct plan *plan);
+
+// "layer 3 microbatch 0 qkv" into text; returns text.
+const char *plan_tensor_name(const struct plan *plan, int32_t tensor, char *text, size_t bytes);
+// "op 512 gemm fc1 weight gradient, backward, layer 3, microbatch 0"
+const char *plan_op_name(const struct plan *plan, int32_t op, char *text, size_t bytes);
+const char *plan_storage_name(enum storage storage);
+
+// verify.c: reads before writes, unordered accesses to the same bytes, values overwritten while still needed, ops that
+// wait for later ones. The error names rank, op and tensor of the first finding; findings counts them all.
+status plan_verify(const struct plan *plan, int32_t *findings);
+
+// account.c: what the step does, summed.
+struct plan_transfer {
+    enum op_kind kind;
+    uint32_t     axes;
+    enum dtype   dtype;
+    int64_t      elements;      // of one transfer
+    int64_t      group_size;
+    int64_t      count;         // in one step
+};
+enum { PLAN_TRANSFERS_MAX = 256 };
+struct account {
+    int64_t              parameters;             // weights on this rank
+    double               flops[PHASE_COUNT];     // executed
+    double               hardware_flops;         // executed by the whole mesh per sequence of the global batch
+    int64_t              ops[OP_COUNT];
+    struct plan_transfer transfers[PLAN_TRANSFERS_MAX];
+    int32_t              transfer_count;
+    int64_t              total_bytes;            // all storages
+};
+void plan_account(const struct plan *plan, struct account *account);
+
+#endif

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// The safetensors file format: a writer that streams, a reader that trusts nothing.
+#ifndef GSWBENCH_SAFETENSORS_H
+#define GSWBENCH_SAFETENSORS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "gswbench/dtype.h"
+#include "gswbench/status.h"
+
+struct safetensor {
+    char       name[128];
+    enum dtype dtype;
+    int32_t    dims;
+    int64_t    dim[4];
+    int64_t    begin, bytes;    // in the data section
+};
+
+// Writes PATH.tmp in the same folder, renamed to PATH by finish: a file under its final name is whole. The tensors'
+// data follow in the order given (the header keeps the format's order of offsets); begin and bytes are filled in.
+struct safetensors_writer {
+    FILE   *file;
+    char    path[1024], temporary[1040];
+    int64_t expected_bytes, written_bytes;
+};
+status safetensors_create(struct safetensors_writer *writer, const char *path, struct safetensor *tensors, int32_t count);
+status safetensors_append(struct safetensors_writer *writer, const void *data, int64_t bytes);
+status safetensors_finish(struct safetensors_writer *writer);
+void   safetensors_abandon(struct safetensors_writer *writer);    // removes the temporary file
+
+// Reads and checks the whole header: sizes, offsets, overlaps, names. Errors are EXIT_CHECKPOINT with file and tensor.
+struct safetensors_reader {
+    FILE              *file;
+    struct safetensor *tensors;
+    int32_t            count;
+    int64_t            data_start;
+};
+status safetensors_open(struct safetensors_reader *reader, const char *path);
+status safetensors_read(struct safetensors_reader *reader, const char *name, void *data, int64_t bytes);
+void   safetensors_close(struct safetensors_reader *reader);
+
+#endif

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// Replays a plan: owns its memory, runs every lane as a queue.
+#ifndef GSWBENCH_STEP_H
+#define GSWBENCH_STEP_H
+
+#include <stdint.h>
+
+#include "gswbench/backend.h"
+#include "gswbench/comm.h"
+#include "gswbench/plan.h"
+#include "gswbench/status.h"
+
+struct step;
+
+// Allocates every storage once and resolves the operands of every op. Fails (EXIT_MEMORY, with the accounting) when the
+// plan does not fit, or (EXIT_CONFIG) when the backend lacks an op. plan, backend and comm outlive the step.
+status step_open(struct step **step, const struct plan *plan, struct backend *backend, struct comm *comm);
+void   step_close(struct step *step);
+
+// Runs the whole list once. Blocks until every lane is done.
+void step_run(struct step *step);
+
+// Device memory of one tensor.
+struct buffer step_buffer(const struct step *step, int32_t tensor);
+
+// Copies a whole tensor between host and device memory; bytes as the tensor stores them.
+void step_read(const struct step *step, int32_t tensor, void *to);
+void step_write(const struct step *step, int32_t tensor, const void *from);
+
+// Bytes allocated for each storage: equal to the plan's, by test.
+int64_t step_storage_bytes(const struct step *step, enum storage storage);
+
+#endif
