@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+# bin, configs and docs under a prefix. The program finds configs beside itself: ../share/gswbench/configs.
+if(TARGET gswbench)
+    install(TARGETS gswbench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/gswbench)
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# The build tree has the same shape.
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/gswbench)
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/configs ${PROJECT_BINARY_DIR}/share/gswbench/configs SYMBOLIC)

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT
+# What can be chosen at configuration.
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Release or Debug" FORCE)
+endif()
+
+option(GSWBENCH_WERROR "Warnings are errors" OFF)
+option(GSWBENCH_TESTS "Build the tests" ON)
+option(GSWBENCH_NATIVE "Compile the host backend for this machine's processor" ON)
+set(GSWBENCH_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=: address,undefined or thread")
+option(GSWBENCH_FUZZ "Build the libFuzzer targets (clang only)" OFF)
+option(GSWBENCH_COVERAGE "Measure test coverage" OFF)
+set(GSWBENCH_MPI AUTO CACHE STRING "MPI: AUTO, ON or OFF")
+set(GSWBENCH_CUDA AUTO CACHE STRING "CUDA: AUTO, ON or OFF")
+
+if(GSWBENCH_SANITIZE)
+    add_compile_options(-fsanitize=${GSWBENCH_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+    add_link_options(-fsanitize=${GSWBENCH_SANITIZE})
+endif()
+if(GSWBENCH_COVERAGE)
+    add_compile_options(--coverage)
+    add_link_options(--coverage)
+endif()
