@@ -33,6 +33,9 @@ typedef struct status {
 status fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 status fail_as(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+// Adds an error on a line of its own; the exit code is the first one's. An error that does not fit is left out.
+void status_add(status *errors, status error);
+
 static inline bool failed(const status *result)
 {
     return result->text[0] != '\0';

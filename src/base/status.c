@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static status fail_list(int exit_code, const char *format, va_list arguments)
 {
@@ -28,4 +29,15 @@ status fail_as(int exit_code, const char *format, ...)
     status result = fail_list(exit_code, format, arguments);
     va_end(arguments);
     return result;
+}
+
+void status_add(status *errors, status error)
+{
+    size_t length = strlen(errors->text);
+    if (length == 0) {
+        *errors = error;
+    } else if (length + 1 + strlen(error.text) < sizeof(errors->text)) {
+        errors->text[length] = '\n';
+        strcpy(errors->text + length + 1, error.text);
+    }
 }
