@@ -58,7 +58,7 @@ extern const char *const model_flop_names[];
 // [published]: what the published table of this system counted and reported.
 struct published_config {
     char    source[128];
-    int64_t convention;           // FLOPS_FULL, FLOPS_CAUSAL or FLOPS_6N
+    int64_t convention;           // FLOPS_FULL, FLOPS_CAUSAL or FLOPS_6N; 0: there is no published table
     int64_t flop_kv_heads;        // KV heads that the table counted; 0: the model's
     int64_t flop_digits;          // significant digits the table rounded FLOPs per sequence to; 0: exact
     int64_t count_embedding;      // 6n: N includes the input embedding
@@ -68,7 +68,8 @@ struct published_config {
 };
 extern const struct option published_options[];
 
-// Model FLOPs of one training step over one sequence (forward and backward).
+// Model FLOPs of one training step over one sequence (forward and backward). NaN for FLOPS_PUBLISHED without a
+// published table, and for FLOPS_HARDWARE.
 double model_flops(const struct model_config *model, const struct published_config *published,
                    enum flop_convention convention, int64_t sequence);
 

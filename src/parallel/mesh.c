@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+// The [parallel] options, and the mesh of ranks that they describe.
+#include "gswbench/mesh.h"
+
+#include <inttypes.h>
+
+#include "gswbench/text.h"
+
+// clang-format off
+const char *const mesh_axis_names[] = {
+    [AXIS_TP] = "tp", [AXIS_CP] = "cp", [AXIS_FSDP] = "fsdp", [AXIS_DP] = "dp", [AXIS_PP] = "pp", [AXIS_COUNT] = NULL,
+};
+
+const struct option parallel_options[] = {
+    AUTO_OPTION   (parallel_config, dp, "1", 1, 65536, "replicas of the model; auto on one axis: what the other axes leave of the ranks"),
+    AUTO_OPTION   (parallel_config, fsdp, "1", 1, 65536, "ranks that share parameters, gradients and optimizer; with dp > 1 this is HSDP"),
+    AUTO_OPTION   (parallel_config, tp, "1", 1, 1024, "ranks that share each matrix"),
+    AUTO_OPTION   (parallel_config, cp, "1", 1, 1024, "ranks that share each sequence, by ring attention"),
+    INTEGER_OPTION(parallel_config, ep, "1", 1, 1024, "data-parallel ranks that share the experts"),
+    AUTO_OPTION   (parallel_config, pp, "1", 1, 1024, "pipeline stages"),
+    INTEGER_OPTION(parallel_config, vp, "1", 1, 1024, "chunks of layers that each pipeline stage holds, interleaved"),
+    BOOLEAN_OPTION(parallel_config, sequence_parallel, "yes", "with tp > 1, norms and the residual stream are shared over tp too"),
+    INTEGER_OPTION(parallel_config, zero, "0", 0, 1, "1: the optimizer is shared over dp x cp"),
+    BOOLEAN_OPTION(parallel_config, tp_overlap, "no", "GEMMs are split so that the transfers of tp hide behind them"),
+    BOOLEAN_OPTION(parallel_config, layers_per_chunk_embedding, "no", "embedding and loss each count as one layer when layers are dealt to pipeline chunks"),
+    END_OPTIONS
+};
+// clang-format on
+
+// "1, 2, 4, 8"
+static void list_divisors(struct text_buffer *text, int64_t number)
+{
+    for (int64_t divisor = 1; divisor <= number; divisor++) {
+        if (number % divisor == 0) {
+            text_append(text, "%s%" PRId64, divisor == 1 ? "" : ", ", divisor);
+        }
+    }
+}
+
+static status cannot_divide(enum axis axis, int64_t size, int64_t ranks, int64_t world)
+{
+    struct text_buffer allowed = {0};
+    list_divisors(&allowed, ranks);
+    status error;
+    if (ranks == world) {
+        error = fail("[parallel] %s = %" PRId64 " does not divide %" PRId64 " ranks (allowed: %s)",
+                     mesh_axis_names[axis], size, world, allowed.text);
+    } else {
+        error = fail("[parallel] %s = %" PRId64 " does not divide the %" PRId64 " of %" PRId64
+                     " ranks that the other axes leave (allowed: %s)",
+                     mesh_axis_names[axis], size, ranks, world, allowed.text);
+    }
+    text_free(&allowed);
+    return error;
+}
+
+// The rules that hold for any number of ranks.
+static status check_chunks_and_experts(const struct mesh *mesh)
+{
+    status  errors   = OK;
+    int64_t replicas = mesh->size[AXIS_FSDP] * mesh->size[AXIS_DP];
+    if (replicas % mesh->ep != 0) {
+        status_add(&errors,
+                   fail("[parallel] ep = %" PRId64 " does not divide fsdp x dp = %" PRId64, mesh->ep, replicas));
+    }
+    if (mesh->vp > 1 && mesh->size[AXIS_PP] == 1) {
+        status_add(&errors, fail("[parallel] vp = %" PRId64 " needs pp > 1", mesh->vp));
+    }
+    return errors;
+}
+
+// Gives each axis its size; the axis that is auto takes what the others leave.
+static status tile(struct mesh *mesh, int64_t world)
+{
+    int64_t left   = world;
+    int     spread = -1;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        int64_t size = mesh->size[axis];
+        if (size == 0) {
+            spread = axis;
+        } else if (left % size != 0) {
+            return cannot_divide((enum axis)axis, size, left, world);
+        } else {
+            left /= size;
+        }
+    }
+    if (spread >= 0) {
+        mesh->size[spread] = left;
+    } else if (left != 1) {
+        return fail("[parallel] the axes take %" PRId64 " of %" PRId64 " ranks (dp = %" PRId64 ", or auto, takes all)",
+                    world / left, world, mesh->size[AXIS_DP] * left);
+    }
+    return OK;
+}
+
+status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_t world)
+{
+    *mesh = (struct mesh){
+        .world = world,
+        .size  = {[AXIS_TP]   = config->tp,
+                  [AXIS_CP]   = config->cp,
+                  [AXIS_FSDP] = config->fsdp,
+                  [AXIS_DP]   = config->dp,
+                  [AXIS_PP]   = config->pp},
+        .ep    = config->ep,
+        .vp    = config->vp,
+    };
+    int     spread  = -1;
+    int64_t product = 1;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (mesh->size[axis] != 0) {
+            product *= mesh->size[axis];
+        } else if (spread >= 0) {
+            return fail("[parallel] %s and %s are both auto: one axis at most", mesh_axis_names[spread],
+                        mesh_axis_names[axis]);
+        } else {
+            spread = axis;
+        }
+    }
+    if (world == 0 && spread >= 0) {
+        return fail("[parallel] %s = auto needs the number of ranks: give --ranks", mesh_axis_names[spread]);
+    }
+    if (world == 0) {
+        mesh->world = product;
+    }
+    TRY(tile(mesh, mesh->world));
+    return check_chunks_and_experts(mesh);
+}
+
+void mesh_coordinates(const struct mesh *mesh, int64_t rank, int64_t coordinates[AXIS_COUNT])
+{
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        coordinates[axis] = rank % mesh->size[axis];
+        rank /= mesh->size[axis];
+    }
+}
+
+int64_t mesh_rank(const struct mesh *mesh, const int64_t coordinates[AXIS_COUNT])
+{
+    int64_t rank = 0;
+    for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
+        rank = rank * mesh->size[axis] + coordinates[axis];
+    }
+    return rank;
+}
+
+int64_t mesh_group_size(const struct mesh *mesh, uint32_t axes)
+{
+    int64_t size = 1;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        size *= axes >> axis & 1u ? mesh->size[axis] : 1;
+    }
+    return size;
+}
+
+// Counting with the axes of the mask as digits, fastest first, visits the ranks in rising order.
+void mesh_group_ranks(const struct mesh *mesh, int64_t rank, uint32_t axes, int64_t *ranks)
+{
+    int64_t size = mesh_group_size(mesh, axes);
+    int64_t coordinates[AXIS_COUNT];
+    mesh_coordinates(mesh, rank, coordinates);
+    for (int64_t member = 0; member < size; member++) {
+        int64_t digits = member;
+        for (int axis = 0; axis < AXIS_COUNT; axis++) {
+            if (axes >> axis & 1u) {
+                coordinates[axis] = digits % mesh->size[axis];
+                digits /= mesh->size[axis];
+            }
+        }
+        ranks[member] = mesh_rank(mesh, coordinates);
+    }
+}
+
+int64_t mesh_group_index(const struct mesh *mesh, int64_t rank, uint32_t axes)
+{
+    int64_t coordinates[AXIS_COUNT];
+    mesh_coordinates(mesh, rank, coordinates);
+    int64_t index = 0;
+    for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
+        if (axes >> axis & 1u) {
+            index = index * mesh->size[axis] + coordinates[axis];
+        }
+    }
+    return index;
+}
