@@ -38,6 +38,7 @@ bool    model_is_gated(const struct model_config *model);
 bool    model_norm_has_bias(const struct model_config *model);
 int64_t model_query_width(const struct model_config *model);    // heads * head_dim
 int64_t model_kv_width(const struct model_config *model);       // kv_heads * head_dim, of K alone
+int64_t model_rotary_width(const struct model_config *model);    // rotated elements of a head: even
 int64_t model_padded_vocab(const struct model_config *model, int64_t tp);
 
 // Parameters without vocabulary padding. Active: the experts that one token uses.
