@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// The list of commands, the choice among them, and what those that read a configuration share.
+#include "gswbench/cli.h"
+
+#include <string.h>
+
+#include "internal.h"
+
+static const struct command *const commands[] = {
+    &command_options,
+};
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+static status unknown_command(const char *name)
+{
+    const char *names[COMMANDS + 1] = {NULL};
+    for (int i = 0; i < COMMANDS; i++) {
+        names[i] = commands[i]->name;
+    }
+    const char *closest = text_closest(name, names);
+    if (closest != NULL) {
+        return fail_as(EXIT_USAGE, "unknown command %s: did you mean %s?", name, closest);
+    }
+    return fail_as(EXIT_USAGE, "unknown command %s: gswbench --help lists the commands", name);
+}
+
+static const struct command *find(const char *name)
+{
+    for (int i = 0; i < COMMANDS; i++) {
+        if (strcmp(commands[i]->name, name) == 0) {
+            return commands[i];
+        }
+    }
+    return NULL;
+}
+
+static void print_help(void)
+{
+    printf("gswbench " GSWBENCH_VERSION ": a native benchmark of transformer training steps\n\n"
+           "usage: gswbench [COMMAND] [FLAG]...\n\n");
+    for (int i = 0; i < COMMANDS; i++) {
+        printf("  %-8s  %s\n", commands[i]->name, commands[i]->help);
+    }
+    printf("\nWithout a COMMAND, run. gswbench COMMAND --help lists its flags.\n");
+}
+
+static bool asks_for_help(int count, char *const words[])
+{
+    for (int i = 0; i < count; i++) {
+        if (strcmp(words[i], "--help") == 0 || strcmp(words[i], "-h") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static status run(const struct command *command, int count, char *const words[], struct text_buffer *errors)
+{
+    struct arena arena     = {0};
+    void        *arguments = arena_allocate(&arena, command->bytes);
+    status       result    = flags_parse(command, count, words, arguments, &arena);
+    if (!failed(&result)) {
+        result = command->run(arguments, errors);
+    }
+    arena_free(&arena);
+    return result;
+}
+
+status cli_run(int argc, char *const argv[], struct text_buffer *errors)
+{
+    bool named = argc > 1 && argv[1][0] != '-';
+    if (argc < 2 || (!named && asks_for_help(1, argv + 1))) {
+        print_help();
+        return OK;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("gswbench " GSWBENCH_VERSION "\n");
+        return OK;
+    }
+    const char           *name    = named ? argv[1] : "run";
+    const struct command *command = find(name);
+    int                   skipped = named ? 2 : 1;
+    if (command == NULL) {
+        return unknown_command(name);
+    }
+    if (asks_for_help(argc - skipped, argv + skipped)) {
+        flags_print_help(command, stdout);
+        return OK;
+    }
+    return run(command, argc - skipped, argv + skipped, errors);
+}
+
+struct config_request cli_config_request(const struct config_arguments *arguments)
+{
+    return (struct config_request){
+        .name           = arguments->name,
+        .overrides      = arguments->overrides.items,
+        .override_count = arguments->overrides.count,
+        .ranks          = arguments->ranks,
+    };
+}
+
+status cli_read_config(struct config *config, const struct config_arguments *arguments, struct text_buffer *errors)
+{
+    if (arguments->name == NULL) {
+        return fail_as(EXIT_USAGE, "--config is missing: gswbench configs lists the installed ones");
+    }
+    struct config_request request = cli_config_request(arguments);
+    TRY(config_read(config, &request, errors));
+    return config_check(config);
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// Commands and their flags. A command is one file with a struct of arguments, a table of flags that fills it, and a
+// function; and one row of the list in cli.c.
+#ifndef GSWBENCH_CLI_INTERNAL_H
+#define GSWBENCH_CLI_INTERNAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/config.h"
+#include "gswbench/status.h"
+#include "gswbench/text.h"
+
+enum { LIST_ITEMS_MAX = 256 };
+
+// Texts in the order of the command line.
+struct text_list {
+    const char *items[LIST_ITEMS_MAX];
+    int         count;
+};
+
+enum flag_type {
+    FLAG_SWITCH,      // bool
+    FLAG_TEXT,        // const char *; NULL: not given
+    FLAG_INTEGER,     // int64_t, within minimum and maximum
+    FLAG_LIST,        // struct text_list; the flag may be repeated
+    FLAG_OVERRIDE,    // struct text_list; short for --set TARGET=VALUE
+    FLAG_OPERANDS,    // struct text_list; the words that belong to no flag, called by the flag's name in the usage line
+};
+
+// A zeroed argument is one that was not given.
+struct flag {
+    const char    *name;     // "--config"
+    const char    *value;    // what stands for the value in the help: "NAME|FILE"
+    enum flag_type type;
+    size_t         offset;    // of the field in the command's arguments
+    const char    *help;
+    int64_t        minimum, maximum;
+    const char    *target;    // FLAG_OVERRIDE: section.key
+};
+
+// clang-format off
+#define SWITCH_FLAG(owner, field, name, help) \
+    { name, NULL, FLAG_SWITCH, offsetof(struct owner, field), help, 0, 0, NULL }
+#define TEXT_FLAG(owner, field, name, value, help) \
+    { name, value, FLAG_TEXT, offsetof(struct owner, field), help, 0, 0, NULL }
+#define INTEGER_FLAG(owner, field, name, value, minimum, maximum, help) \
+    { name, value, FLAG_INTEGER, offsetof(struct owner, field), help, minimum, maximum, NULL }
+#define LIST_FLAG(owner, field, name, value, help) \
+    { name, value, FLAG_LIST, offsetof(struct owner, field), help, 0, 0, NULL }
+#define OVERRIDE_FLAG(owner, field, name, value, target, help) \
+    { name, value, FLAG_OVERRIDE, offsetof(struct owner, field), help, 0, 0, target }
+#define OPERANDS(owner, field, name, help) \
+    { name, NULL, FLAG_OPERANDS, offsetof(struct owner, field), help, 0, 0, NULL }
+#define END_FLAGS { NULL, NULL, FLAG_SWITCH, 0, NULL, 0, 0, NULL }
+
+// What selects a configuration, the same for every command that reads one.
+struct config_arguments {
+    const char      *name;
+    struct text_list overrides;
+    int64_t          ranks;
+};
+#define CONFIG_FLAGS(owner, field) \
+    TEXT_FLAG    (owner, field.name, "--config", "NAME|FILE", "configuration: a file, or the name of an installed one"), \
+    LIST_FLAG    (owner, field.overrides, "--set", "SECTION.KEY=VALUE", "overrides an option of the configuration; repeatable"), \
+    OVERRIDE_FLAG(owner, field.overrides, "--layers", "N", "run.layers", "a proxy of that many layers, labelled as one"), \
+    INTEGER_FLAG (owner, field.ranks, "--ranks", "N", 1, 1048576, "number of ranks, which selects the rows of the configuration")
+// clang-format on
+
+struct command {
+    const char        *name;
+    const char        *help;     // one line
+    const struct flag *flags;    // ends with END_FLAGS
+    size_t             bytes;    // of the struct of arguments
+    status (*run)(const void *arguments, struct text_buffer *errors);
+};
+
+extern const struct command command_check, command_configs, command_options, command_plan;
+
+// flags.c: fills the command's zeroed arguments from words. Errors are EXIT_USAGE. arena holds composed texts.
+status flags_parse(const struct command *command, int count, char *const words[], void *arguments, struct arena *arena);
+void   flags_print_help(const struct command *command, FILE *file);
+
+// Reads and checks the configuration that the arguments select; --config is required. Errors as config_read.
+status cli_read_config(struct config *config, const struct config_arguments *arguments, struct text_buffer *errors);
+
+// The same arguments as config_read wants them.
+struct config_request cli_config_request(const struct config_arguments *arguments);
+
+#endif
