@@ -68,7 +68,7 @@ static void check_attention(const struct model_config *model, status *errors)
                                 model->heads));
     }
     double rotary = (double)model->head_dim * model->rope_fraction;
-    if (rotary != (double)((int64_t)rotary / 2 * 2)) {
+    if (rotary != (double)model_rotary_width(model) || model_rotary_width(model) % 2 != 0) {
         status_add(errors,
                    fail("[model] rope_fraction = %g of head_dim = %" PRId64 " is %g elements, not an even number",
                         model->rope_fraction, model->head_dim, rotary));
@@ -137,6 +137,11 @@ int64_t model_query_width(const struct model_config *model)
 int64_t model_kv_width(const struct model_config *model)
 {
     return model->kv_heads * model->head_dim;
+}
+
+int64_t model_rotary_width(const struct model_config *model)
+{
+    return (int64_t)((double)model->head_dim * model->rope_fraction);
 }
 
 int64_t model_padded_vocab(const struct model_config *model, int64_t tp)
