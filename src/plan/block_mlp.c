@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// The MLP half of a block: norm, fc1 (gate and up together), activation, fc2, and backward.
+#include "internal.h"
+
+static struct op activation_op(const struct builder *builder, enum op_kind kind, const char *role)
+{
+    struct op op  = builder_op(builder, kind, role);
+    op.shape.rows = (struct rows_shape){.rows    = builder->tokens,
+                                        .columns = builder->plan->model.ffn,
+                                        .variant = (int32_t)builder->plan->model.activation};
+    return op;
+}
+
+static struct norm_values norm_of(const struct block *block)
+{
+    return (struct norm_values){.x          = block->values->tensor[VALUE_X],
+                                .branch     = block->values->tensor[VALUE_A],
+                                .weight     = block->weights->norm2,
+                                .bias       = block->weights->norm2_bias,
+                                .sum        = block->values->tensor[VALUE_X2],
+                                .out        = block->values->tensor[VALUE_N2],
+                                .statistics = block->values->tensor[VALUE_STATISTICS2]};
+}
+
+void mlp_norm(struct block *block)
+{
+    struct norm_values norm = norm_of(block);
+    norm_forward(block->builder, "mlp norm", &norm);
+    block->values->tensor[VALUE_X2]          = norm.sum;
+    block->values->tensor[VALUE_N2]          = norm.out;
+    block->values->tensor[VALUE_STATISTICS2] = norm.statistics;
+}
+
+void mlp_fc1(struct block *block)
+{
+    block->values->tensor[VALUE_FC1] =
+        linear_forward(block->builder, "fc1", block->values->tensor[VALUE_N2], block->weights->fc1);
+}
+
+void mlp_activation(struct block *block)
+{
+    struct builder *builder = block->builder;
+    struct op       op      = activation_op(builder, OP_ACTIVATION_FORWARD, "activation");
+    int32_t         out = builder_activation(builder, "activation", DIMS(builder->tokens, builder->plan->model.ffn));
+
+    builder_operand(&op, ACTIVATION_IN, ACCESS_READ, block->values->tensor[VALUE_FC1]);
+    builder_operand(&op, ACTIVATION_OUT, ACCESS_WRITE, out);
+    builder_append(builder, &op);
+    block->values->tensor[VALUE_S] = out;
+}
+
+void mlp_fc2(struct block *block)
+{
+    block->values->tensor[VALUE_FC2] =
+        linear_forward(block->builder, "fc2", block->values->tensor[VALUE_S], block->weights->fc2);
+}
+
+static int32_t activation_backward(struct block *block, int32_t gradient)
+{
+    struct builder *builder = block->builder;
+    struct op       op      = activation_op(builder, OP_ACTIVATION_BACKWARD, "activation gradient");
+    int32_t         in      = block->values->tensor[VALUE_FC1];
+    int32_t d_in = builder_activation(builder, "fc1 gradient", DIMS(builder->tokens, builder->plan->tensors[in].dim[1]));
+
+    builder_operand(&op, ACTIVATION_GRADIENT_OUT, ACCESS_READ, gradient);
+    builder_operand(&op, ACTIVATION_GRADIENT_IN_IN, ACCESS_READ, in);
+    builder_operand(&op, ACTIVATION_GRADIENT_IN, ACCESS_WRITE, d_in);
+    builder_append(builder, &op);
+    return d_in;
+}
+
+int32_t mlp_backward(struct block *block, int32_t gradient)
+{
+    struct builder             *builder = block->builder;
+    const struct block_weights *weights = block->weights;
+
+    int32_t ds = linear_data_gradient(builder, "fc2 data gradient", gradient, weights->fc2);
+    linear_weight_gradient(builder, "fc2 weight gradient", gradient, block->values->tensor[VALUE_S], weights->fc2);
+    int32_t dfc1 = activation_backward(block, ds);
+    int32_t dn2  = linear_data_gradient(builder, "fc1 data gradient", dfc1, weights->fc1);
+    linear_weight_gradient(builder, "fc1 weight gradient", dfc1, block->values->tensor[VALUE_N2], weights->fc1);
+
+    struct norm_values norm = norm_of(block);
+    return norm_backward(builder, "mlp norm gradient", &norm, dn2, gradient);
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+// Appends tensors and ops; finds what each op must wait for.
+#include "internal.h"
+
+static int64_t align(int64_t bytes)
+{
+    return (bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
+}
+
+static void grow_tensors(struct builder *builder)
+{
+    struct plan *plan = builder->plan;
+    if (plan->tensor_count < builder->tensor_capacity) {
+        return;
+    }
+    builder->tensor_capacity = builder->tensor_capacity * 2 + 1024;
+    size_t capacity          = (size_t)builder->tensor_capacity;
+    plan->tensors            = memory_resize(plan->tensors, capacity * sizeof(*plan->tensors));
+    builder->usage           = memory_resize(builder->usage, capacity * sizeof(*builder->usage));
+    builder->shares          = memory_resize(builder->shares, capacity * sizeof(*builder->shares));
+}
+
+int32_t builder_tensor(struct builder *builder, const char *name, enum storage storage, enum dtype dtype,
+                       const int64_t dim[4])
+{
+    grow_tensors(builder);
+    struct plan  *plan   = builder->plan;
+    struct tensor tensor = {.name       = name,
+                            .layer      = builder->tag.layer,
+                            .microbatch = builder->tag.microbatch,
+                            .dtype      = dtype,
+                            .storage    = storage,
+                            .elements   = 1,
+                            .first_op   = -1,
+                            .last_op    = -1};
+    for (int i = 0; i < 4 && dim[i] > 0; i++) {
+        tensor.dim[tensor.dims++] = dim[i];
+        tensor.elements *= dim[i];
+    }
+    tensor.bytes = tensor.elements * dtype_bytes(dtype);
+    if (storage != STORAGE_ACTIVATION) {
+        tensor.offset = plan->storage_bytes[storage];
+        plan->storage_bytes[storage] += align(tensor.bytes);
+    }
+
+    int32_t index          = plan->tensor_count++;
+    plan->tensors[index]   = tensor;
+    builder->shares[index] = index;
+    builder->usage[index]  = (struct usage){.writer = -1};
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        builder->usage[index].reader[lane] = -1;
+    }
+    return index;
+}
+
+int32_t builder_activation(struct builder *builder, const char *name, const int64_t dim[4])
+{
+    return builder_tensor(builder, name, STORAGE_ACTIVATION, builder->plan->precision.activation, dim);
+}
+
+struct op builder_op(const struct builder *builder, enum op_kind kind, const char *role)
+{
+    struct op op = {.kind = (uint8_t)kind, .lane = LANE_COMPUTE, .tag = builder->tag};
+    op.tag.role  = role;
+    for (int slot = 0; slot < OP_OPERANDS; slot++) {
+        op.operand[slot] = -1;
+    }
+    return op;
+}
+
+void builder_operand(struct op *op, int slot, enum access access, int32_t tensor)
+{
+    op->operand[slot] = tensor;
+    op->access[slot]  = (uint8_t)access;
+    if (slot >= op->operand_count) {
+        op->operand_count = (uint8_t)(slot + 1);
+    }
+}
+
+static struct usage *usage_of(const struct builder *builder, int32_t tensor)
+{
+    return &builder->usage[builder->shares[tensor]];
+}
+
+static void depend(const struct plan *plan, int32_t latest[LANE_COUNT], int32_t op)
+{
+    if (op >= 0 && op > latest[plan->ops[op].lane]) {
+        latest[plan->ops[op].lane] = op;
+    }
+}
+
+// The latest op of each other lane that wrote what this op touches, or read what it writes.
+static void find_waits(const struct builder *builder, struct op *op)
+{
+    int32_t latest[LANE_COUNT];
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        latest[lane] = -1;
+    }
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        if (op->operand[slot] < 0) {
+            continue;
+        }
+        const struct usage *usage = usage_of(builder, op->operand[slot]);
+        depend(builder->plan, latest, usage->writer);
+        for (int lane = 0; lane < LANE_COUNT && (op->access[slot] & ACCESS_WRITE); lane++) {
+            depend(builder->plan, latest, usage->reader[lane]);
+        }
+    }
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        if (lane != op->lane && latest[lane] >= 0) {
+            op->wait[op->wait_count++] = latest[lane];
+        }
+    }
+}
+
+static void record(struct builder *builder, const struct op *op, int32_t index)
+{
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        if (op->operand[slot] < 0) {
+            continue;
+        }
+        struct tensor *tensor = &builder->plan->tensors[op->operand[slot]];
+        struct usage  *usage  = usage_of(builder, op->operand[slot]);
+        tensor->first_op      = tensor->first_op < 0 ? index : tensor->first_op;
+        tensor->last_op       = index;
+        if (op->access[slot] & ACCESS_WRITE) {
+            usage->writer = index;
+        }
+        if (op->access[slot] & ACCESS_READ) {
+            usage->reader[op->lane] = index;
+        }
+    }
+}
+
+int32_t builder_append(struct builder *builder, struct op *op)
+{
+    struct plan *plan = builder->plan;
+    if (plan->op_count == builder->op_capacity) {
+        builder->op_capacity = builder->op_capacity * 2 + 1024;
+        plan->ops            = memory_resize(plan->ops, (size_t)builder->op_capacity * sizeof(*plan->ops));
+    }
+    find_waits(builder, op);
+    int32_t index    = plan->op_count++;
+    plan->ops[index] = *op;
+    record(builder, op, index);
+    return index;
+}
+
+int32_t builder_group(struct builder *builder, uint32_t axes)
+{
+    struct plan *plan = builder->plan;
+    for (int32_t i = 0; i < plan->group_count; i++) {
+        if (plan->groups[i].axes == axes) {
+            return i;
+        }
+    }
+    plan->groups             = memory_resize(plan->groups, (size_t)(plan->group_count + 1) * sizeof(*plan->groups));
+    struct plan_group *group = &plan->groups[plan->group_count];
+    group->axes              = axes;
+    group->size              = mesh_group_size(&plan->mesh, axes);
+    group->index             = mesh_group_index(&plan->mesh, plan->rank, axes);
+    group->ranks             = arena_allocate(&plan->arena, (size_t)group->size * sizeof(int64_t));
+    mesh_group_ranks(&plan->mesh, plan->rank, axes, group->ranks);
+    return plan->group_count++;
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// How the files of this folder append tensors and ops to a plan under construction.
+#ifndef GSWBENCH_PLAN_INTERNAL_H
+#define GSWBENCH_PLAN_INTERNAL_H
+
+#include "gswbench/plan.h"
+
+// Who touched a tensor last, lane by lane: what a new op must be ordered after. -1: nobody.
+struct usage {
+    int32_t writer;
+    int32_t reader[LANE_COUNT];
+};
+
+// The values of one block for one microbatch, by what they mean; -1 when they do not exist now.
+enum value {
+    VALUE_X,              // residual stream at the block's entry [T, hidden]
+    VALUE_STATISTICS1,    // of the norm before attention [T, 2]
+    VALUE_N1,             // [T, hidden]
+    VALUE_QKV,            // [T, (heads + 2 kv_heads) head_dim]
+    VALUE_Q,              // [T, heads, head_dim], after rope
+    VALUE_KV,             // [T, 2, kv_heads, head_dim], after rope
+    VALUE_O,              // attention output [T, heads, head_dim]
+    VALUE_LSE,            // [batch, heads, sequence]
+    VALUE_A,              // output projection [T, hidden]
+    VALUE_X2,             // residual stream between attention and MLP [T, hidden]
+    VALUE_STATISTICS2,    // of the norm before the MLP [T, 2]
+    VALUE_N2,             // [T, hidden]
+    VALUE_FC1,            // [T, ffn] or [T, 2 ffn]
+    VALUE_S,              // after the activation [T, ffn]
+    VALUE_FC2,            // [T, hidden]: added to the residual stream by the next norm
+    VALUE_COUNT
+};
+struct values {
+    int32_t tensor[VALUE_COUNT];
+};
+
+// The weights of one block, as indices into plan->weights; -1 where the model has none.
+struct block_weights {
+    int32_t norm1, norm1_bias, qkv, proj, norm2, norm2_bias, fc1, fc2;
+};
+struct model_weights {
+    int32_t               embedding, final_norm, final_norm_bias, head;    // head == embedding when tied
+    struct block_weights *blocks;                                          // [layers]
+};
+
+// A unit is the weights that are reduced and updated together: the embedding, one block, or the head. It spans one
+// range of the weight, gradient and optimizer storages; the tensors here are those whole ranges.
+struct unit {
+    int64_t elements;
+    int32_t weight, gradient, master, first, second;
+    int32_t reduced;    // the gradients in the type of their transfer, when it differs; -1: none
+};
+
+struct builder {
+    struct plan         *plan;
+    int32_t              tensor_capacity, op_capacity;
+    struct usage        *usage;     // [tensor_capacity]
+    int32_t             *shares;    // [tensor_capacity] the tensor under which a tensor's usage is tracked
+    struct op_tag        tag;       // of the ops being appended
+    struct model_weights weights;
+    struct unit         *units;     // embedding, blocks in order, head (with the final norm)
+    int32_t              unit_count;
+    struct values       *values;    // [layers] of the microbatch at hand
+    int64_t              tokens;    // T
+};
+
+// builder.c
+#define DIMS(...) ((const int64_t[4]){__VA_ARGS__})
+int32_t   builder_tensor(struct builder *builder, const char *name, enum storage storage, enum dtype dtype,
+                         const int64_t dim[4]);
+int32_t   builder_activation(struct builder *builder, const char *name, const int64_t dim[4]);
+struct op builder_op(const struct builder *builder, enum op_kind kind, const char *role);
+void      builder_operand(struct op *op, int slot, enum access access, int32_t tensor);
+int32_t   builder_append(struct builder *builder, struct op *op);    // adds waits for what its operands depend on
+int32_t   builder_group(struct builder *builder, uint32_t axes);
+
+// linear.c: y = x W^T and its two gradients.
+int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight);
+int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight);
+void    linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight);
+// True when this step has already written the gradient, so that the next contribution adds to it.
+bool gradient_accumulates(const struct builder *builder, int32_t weight);
+
+// norm.c: the residual sum and the norm of it, and their gradient.
+struct norm_values {
+    int32_t x, branch, weight, bias;    // in; branch -1: no addition
+    int32_t sum, out, statistics;       // out; sum == x without a branch
+};
+void norm_forward(struct builder *builder, const char *role, struct norm_values *norm);
+// Returns the gradient of sum: the norm's own, plus residual when it is not -1.
+int32_t norm_backward(struct builder *builder, const char *role, const struct norm_values *norm, int32_t gradient,
+                      int32_t residual);
+
+// weights.c: declares every weight of the model on this rank, in units.
+void weights_declare(struct builder *builder);
+
+// block_embedding.c, block_head.c
+int32_t embedding_forward(struct builder *builder, int64_t microbatch);
+void    embedding_backward(struct builder *builder, int64_t microbatch, int32_t gradient);
+// Final norm, logits, loss and their gradients; returns the gradient of the residual stream.
+int32_t head_forward_backward(struct builder *builder, int64_t microbatch, int32_t x, int32_t branch);
+
+// block.c: a block's ops in order, and what is computed again before its backward pass.
+// x: the residual stream; branch: what the first norm adds to it, or -1. Fills builder->values[layer].
+void block_forward(struct builder *builder, int64_t layer, int32_t x, int32_t branch);
+// Returns the gradient of the residual stream at the block's entry.
+int32_t block_backward(struct builder *builder, int64_t layer, int32_t gradient);
+
+// block_attention.c, block_mlp.c
+struct block {
+    struct builder             *builder;
+    const struct block_weights *weights;
+    struct values              *values;
+    int32_t                     branch;    // what the first norm adds; -1 when VALUE_X is complete
+};
+void    attention_norm(struct block *block);
+void    attention_qkv(struct block *block);
+void    attention_rope(struct block *block);
+void    attention_core(struct block *block);
+void    attention_projection(struct block *block);
+int32_t attention_backward(struct block *block, int32_t gradient);
+void    mlp_norm(struct block *block);
+void    mlp_fc1(struct block *block);
+void    mlp_activation(struct block *block);
+void    mlp_fc2(struct block *block);
+int32_t mlp_backward(struct block *block, int32_t gradient);
+
+// optimizer_ops.c
+void gradient_reduce(struct builder *builder, int32_t unit);    // over the replicas, beside the rest of the backward
+void optimizer_append(struct builder *builder);
+
+// order.c: [op * LANE_COUNT + lane]: how many of that lane's ops have surely ended before the op starts. The caller
+// frees it. position: [op], the op's place in its own lane.
+int32_t *order_clocks(const struct plan *plan, int32_t *position);
+
+// memory.c: gives every activation its place in the arena.
+void memory_place(struct plan *plan);
+
+#endif

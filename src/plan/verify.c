@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+// Proves a rank's plan before it runs. The bytes of each storage are cut into segments at every tensor's edges; for each
+// segment the walk knows the last write and the reads since, and asks of every access: is it ordered after them, was
+// the segment written, and does it still hold the tensor that the op means?
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+struct segment {
+    int32_t owner;                  // tensor whose value the bytes hold; -1: none yet
+    int32_t writer;                 // op; -1: none in this step
+    int32_t reader[LANE_COUNT];     // latest read since the write; -1: none
+};
+
+struct verifier {
+    const struct plan *plan;
+    int32_t           *position, *clocks;
+    int64_t           *edges[STORAGE_COUNT];      // ascending offsets; segment i: edges[i] .. edges[i + 1]
+    int32_t            edge_count[STORAGE_COUNT];
+    struct segment    *segments[STORAGE_COUNT];
+    int32_t           *first_segment, *end_segment;    // [tensor]
+    int32_t            findings;
+    status             first;
+};
+
+static int compare_offsets(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+static int32_t find_edge(const struct verifier *verifier, enum storage storage, int64_t offset)
+{
+    const int64_t *found = bsearch(&offset, verifier->edges[storage], (size_t)verifier->edge_count[storage],
+                                   sizeof(offset), compare_offsets);
+    return (int32_t)(found - verifier->edges[storage]);
+}
+
+static void cut_segments(struct verifier *verifier)
+{
+    const struct plan *plan = verifier->plan;
+    for (int s = 0; s < STORAGE_COUNT; s++) {
+        int64_t *edges = memory_allocate((size_t)plan->tensor_count * 2 * sizeof(*edges));
+        int32_t  count = 0;
+        for (int32_t t = 0; t < plan->tensor_count; t++) {
+            if (plan->tensors[t].storage == (enum storage)s && plan->tensors[t].first_op >= 0) {
+                edges[count++] = plan->tensors[t].offset;
+                edges[count++] = plan->tensors[t].offset + plan->tensors[t].bytes;
+            }
+        }
+        qsort(edges, (size_t)count, sizeof(*edges), compare_offsets);
+        int32_t kept = 0;
+        for (int32_t i = 0; i < count; i++) {
+            if (kept == 0 || edges[kept - 1] != edges[i]) {
+                edges[kept++] = edges[i];
+            }
+        }
+        verifier->edges[s]      = edges;
+        verifier->edge_count[s] = kept;
+        verifier->segments[s]   = memory_allocate((size_t)kept * sizeof(struct segment));
+        // All bytes set: every index is -1.
+        memset(verifier->segments[s], 0xff, (size_t)kept * sizeof(struct segment));
+    }
+    verifier->first_segment = memory_allocate((size_t)plan->tensor_count * sizeof(int32_t));
+    verifier->end_segment   = memory_allocate((size_t)plan->tensor_count * sizeof(int32_t));
+    for (int32_t t = 0; t < plan->tensor_count; t++) {
+        const struct tensor *tensor = &plan->tensors[t];
+        if (tensor->first_op >= 0) {
+            verifier->first_segment[t] = find_edge(verifier, tensor->storage, tensor->offset);
+            verifier->end_segment[t]   = find_edge(verifier, tensor->storage, tensor->offset + tensor->bytes);
+        }
+    }
+}
+
+// Gradients are only whole where a weight lies: what separates two weights is never written and stays zero.
+static void mark_gradient_padding(struct verifier *verifier)
+{
+    const struct plan *plan     = verifier->plan;
+    struct segment    *segments = verifier->segments[STORAGE_GRADIENT];
+    for (int32_t i = 0; i < verifier->edge_count[STORAGE_GRADIENT]; i++) {
+        segments[i].owner = plan->tensor_count;
+    }
+    for (int32_t w = 0; w < plan->weight_count; w++) {
+        int32_t tensor = plan->weights[w].gradient;
+        for (int32_t i = verifier->first_segment[tensor];
+             plan->tensors[tensor].first_op >= 0 && i < verifier->end_segment[tensor]; i++) {
+            segments[i].owner = -1;
+        }
+    }
+}
+
+static void report(struct verifier *verifier, int32_t op, int32_t tensor, const char *what, int32_t other)
+{
+    char op_text[192], tensor_text[128], other_text[192] = "";
+    if (verifier->findings++ > 0) {
+        return;
+    }
+    if (other >= 0) {
+        plan_op_name(verifier->plan, other, other_text, sizeof(other_text));
+    }
+    verifier->first = fail_as(EXIT_INTERNAL, "plan of rank %lld: %s: %s \"%s\"%s%s", (long long)verifier->plan->rank,
+                              plan_op_name(verifier->plan, op, op_text, sizeof(op_text)), what,
+                              plan_tensor_name(verifier->plan, tensor, tensor_text, sizeof(tensor_text)),
+                              other >= 0 ? ", used by " : "", other_text);
+}
+
+static bool is_after(const struct verifier *verifier, int32_t op, int32_t earlier)
+{
+    const struct op *other = &verifier->plan->ops[earlier];
+    if (other->lane == verifier->plan->ops[op].lane) {
+        return earlier < op;
+    }
+    return verifier->position[earlier] < verifier->clocks[(int64_t)op * LANE_COUNT + other->lane];
+}
+
+static bool keeps_content(enum storage storage)
+{
+    return storage == STORAGE_WEIGHT || storage == STORAGE_OPTIMIZER || storage == STORAGE_INPUT;
+}
+
+// Returns true when it reported: one finding an access is enough.
+static bool check_read(struct verifier *verifier, int32_t op, int32_t tensor, const struct segment *segment)
+{
+    enum storage storage = verifier->plan->tensors[tensor].storage;
+    if (segment->owner < 0 && !keeps_content(storage)) {
+        report(verifier, op, tensor, "reads what nothing has written:", -1);
+        return true;
+    }
+    if (storage == STORAGE_ACTIVATION && segment->owner != tensor) {
+        report(verifier, op, tensor, "reads what was overwritten since:", segment->writer);
+        return true;
+    }
+    return false;
+}
+
+static bool check_order(struct verifier *verifier, int32_t op, int32_t tensor, const struct segment *segment,
+                        bool writes)
+{
+    if (segment->writer >= 0 && segment->writer != op && !is_after(verifier, op, segment->writer)) {
+        report(verifier, op, tensor, "is not ordered after the write of", segment->writer);
+        return true;
+    }
+    for (int lane = 0; lane < LANE_COUNT && writes; lane++) {
+        int32_t reader = segment->reader[lane];
+        if (reader >= 0 && reader != op && !is_after(verifier, op, reader)) {
+            report(verifier, op, tensor, "overwrites bytes that may still be read: writes", reader);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_access(struct verifier *verifier, int32_t op, int slot)
+{
+    const struct op *checked  = &verifier->plan->ops[op];
+    int32_t          tensor   = checked->operand[slot];
+    struct segment  *segments = verifier->segments[verifier->plan->tensors[tensor].storage];
+    bool             writes   = (checked->access[slot] & ACCESS_WRITE) != 0;
+    bool             reads    = (checked->access[slot] & ACCESS_READ) != 0;
+    bool             reported = false;
+
+    for (int32_t i = verifier->first_segment[tensor]; i < verifier->end_segment[tensor]; i++) {
+        struct segment *segment = &segments[i];
+        reported = reported || (reads && check_read(verifier, op, tensor, segment)) ||
+                   check_order(verifier, op, tensor, segment, writes);
+        if (writes) {
+            memset(segment->reader, 0xff, sizeof(segment->reader));
+            segment->writer = op;
+            segment->owner  = tensor;
+        } else {
+            segment->reader[checked->lane] = op;
+        }
+    }
+}
+
+static void check_waits(struct verifier *verifier, int32_t op)
+{
+    const struct op *checked = &verifier->plan->ops[op];
+    for (int w = 0; w < checked->wait_count; w++) {
+        if (checked->wait[w] < 0 || checked->wait[w] >= op) {
+            report(verifier, op, checked->operand[checked->operand[0] >= 0 ? 0 : 1],
+                   "waits for an op that does not come before it, with", -1);
+        }
+    }
+}
+
+static void check_operands(struct verifier *verifier, int32_t op)
+{
+    const struct op *checked = &verifier->plan->ops[op];
+    // Reads first: an op reads all of its operands before it writes any.
+    for (int writes = 0; writes <= 1; writes++) {
+        for (int slot = 0; slot < checked->operand_count; slot++) {
+            bool is_write = (checked->access[slot] & ACCESS_WRITE) != 0;
+            if (checked->operand[slot] >= 0 && is_write == (writes == 1)) {
+                check_access(verifier, op, slot);
+            }
+        }
+    }
+}
+
+status plan_verify(const struct plan *plan, int32_t *findings)
+{
+    struct verifier verifier = {.plan = plan, .first = OK};
+    for (int32_t op = 0; op < plan->op_count; op++) {
+        check_waits(&verifier, op);
+    }
+    if (verifier.findings == 0) {
+        verifier.position = memory_allocate((size_t)plan->op_count * sizeof(int32_t));
+        verifier.clocks   = order_clocks(plan, verifier.position);
+        cut_segments(&verifier);
+        mark_gradient_padding(&verifier);
+        for (int32_t op = 0; op < plan->op_count; op++) {
+            check_operands(&verifier, op);
+        }
+    }
+    for (int s = 0; s < STORAGE_COUNT; s++) {
+        free(verifier.edges[s]);
+        free(verifier.segments[s]);
+    }
+    free(verifier.first_segment);
+    free(verifier.end_segment);
+    free(verifier.clocks);
+    free(verifier.position);
+    if (findings != NULL) {
+        *findings = verifier.findings;
+    }
+    return verifier.first;
+}
