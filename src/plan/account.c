@@ -6,7 +6,7 @@
 
 static void count_transfer(const struct plan *plan, const struct op *op, struct account *account)
 {
-    int32_t              tensor   = op->operand[TRANSFER_OUT] >= 0 ? op->operand[TRANSFER_OUT] : op->operand[TRANSFER_IN];
+    int32_t              tensor = op->operand[TRANSFER_OUT] >= 0 ? op->operand[TRANSFER_OUT] : op->operand[TRANSFER_IN];
     struct plan_transfer transfer = {.kind       = (enum op_kind)op->kind,
                                      .axes       = plan->groups[op->shape.transfer.group].axes,
                                      .dtype      = plan->tensors[tensor].dtype,

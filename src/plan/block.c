@@ -31,8 +31,8 @@ static const uint32_t needed_by_backward = BIT(VALUE_X) | BIT(VALUE_STATISTICS1)
 
 // What each name of [train] recompute_save keeps.
 static const uint32_t kept_by_name[OUTPUT_COUNT] = {
-    [OUTPUT_NORM]       = BIT(VALUE_N1) | BIT(VALUE_STATISTICS1) | BIT(VALUE_X2) | BIT(VALUE_N2) | BIT(VALUE_STATISTICS2),
-    [OUTPUT_QKV]        = BIT(VALUE_Q) | BIT(VALUE_KV),
+    [OUTPUT_NORM] = BIT(VALUE_N1) | BIT(VALUE_STATISTICS1) | BIT(VALUE_X2) | BIT(VALUE_N2) | BIT(VALUE_STATISTICS2),
+    [OUTPUT_QKV]  = BIT(VALUE_Q) | BIT(VALUE_KV),
     [OUTPUT_ATTENTION]  = BIT(VALUE_O) | BIT(VALUE_LSE),
     [OUTPUT_PROJECTION] = BIT(VALUE_A),
     [OUTPUT_FC1]        = BIT(VALUE_FC1),
@@ -88,7 +88,7 @@ static void recompute(struct block *block, uint32_t kept)
         wanted |= again[step] ? forward_steps[step].reads & ~kept : 0;
     }
 
-    int16_t phase              = block->builder->tag.phase;
+    int16_t phase             = block->builder->tag.phase;
     block->builder->tag.phase = PHASE_RECOMPUTE;
     for (int step = 0; step < FORWARD_STEPS; step++) {
         if (again[step]) {

@@ -81,8 +81,8 @@ void attention_core(struct block *block)
     const struct train_config *train   = &builder->plan->train;
     struct op                  op      = attention_op(builder, OP_ATTENTION_FORWARD, "attention");
     int32_t                    out     = new_query(builder, "attention");
-    int32_t lse = builder_tensor(builder, "attention statistics", STORAGE_ACTIVATION, DTYPE_F32,
-                                 DIMS(train->micro_batch, builder->plan->model.heads, train->sequence));
+    int32_t                    lse     = builder_tensor(builder, "attention statistics", STORAGE_ACTIVATION, DTYPE_F32,
+                                                        DIMS(train->micro_batch, builder->plan->model.heads, train->sequence));
 
     builder_operand(&op, ATTENTION_QUERY, ACCESS_READ, block->values->tensor[VALUE_Q]);
     builder_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, block->values->tensor[VALUE_KV]);
@@ -119,8 +119,8 @@ static int32_t core_backward(struct block *block, int32_t gradient)
 
     struct op rope = attention_op(builder, OP_ROPE_BACKWARD, "rope gradient");
     int32_t   dqkv = builder_activation(
-        builder, "qkv gradient",
-        DIMS(builder->tokens, model_query_width(&builder->plan->model) + 2 * model_kv_width(&builder->plan->model)));
+          builder, "qkv gradient",
+          DIMS(builder->tokens, model_query_width(&builder->plan->model) + 2 * model_kv_width(&builder->plan->model)));
     builder_operand(&rope, ROPE_TABLE, ACCESS_READ, builder->plan->rope_table);
     builder_operand(&rope, ROPE_PACKED, ACCESS_WRITE, dqkv);
     builder_operand(&rope, ROPE_QUERY, ACCESS_READ, dq);

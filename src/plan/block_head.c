@@ -8,8 +8,7 @@ static int32_t append_loss(struct builder *builder, int64_t microbatch, int32_t 
     struct plan               *plan   = builder->plan;
     const struct train_config *train  = &plan->train;
     double                     tokens = (double)train->global_batch * (double)train->sequence;
-    int32_t                    losses =
-        builder_tensor(builder, "token losses", STORAGE_ACTIVATION, DTYPE_F32, DIMS(builder->tokens));
+    int32_t losses = builder_tensor(builder, "token losses", STORAGE_ACTIVATION, DTYPE_F32, DIMS(builder->tokens));
 
     struct op entropy = builder_op(builder, OP_CROSS_ENTROPY, "cross entropy");
     builder_operand(&entropy, CROSS_ENTROPY_LOGITS, ACCESS_UPDATE, logits);
@@ -37,10 +36,10 @@ int32_t head_forward_backward(struct builder *builder, int64_t microbatch, int32
     int32_t head = builder->weights.head;
 
     norm_forward(builder, "final norm", &norm);
-    int32_t logits          = linear_forward(builder, "head", norm.out, head);
-    int32_t d_logits        = append_loss(builder, microbatch, logits);
-    builder->tag.phase      = PHASE_BACKWARD;
-    int32_t d_norm          = linear_data_gradient(builder, "head data gradient", d_logits, head);
+    int32_t logits     = linear_forward(builder, "head", norm.out, head);
+    int32_t d_logits   = append_loss(builder, microbatch, logits);
+    builder->tag.phase = PHASE_BACKWARD;
+    int32_t d_norm     = linear_data_gradient(builder, "head data gradient", d_logits, head);
     linear_weight_gradient(builder, "head weight gradient", d_logits, norm.out, head);
     return norm_backward(builder, "final norm gradient", &norm, d_norm, -1);
 }

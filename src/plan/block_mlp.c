@@ -60,7 +60,8 @@ static int32_t activation_backward(struct block *block, int32_t gradient)
     struct builder *builder = block->builder;
     struct op       op      = activation_op(builder, OP_ACTIVATION_BACKWARD, "activation gradient");
     int32_t         in      = block->values->tensor[VALUE_FC1];
-    int32_t d_in = builder_activation(builder, "fc1 gradient", DIMS(builder->tokens, builder->plan->tensors[in].dim[1]));
+    int32_t         d_in =
+        builder_activation(builder, "fc1 gradient", DIMS(builder->tokens, builder->plan->tensors[in].dim[1]));
 
     builder_operand(&op, ACTIVATION_GRADIENT_OUT, ACCESS_READ, gradient);
     builder_operand(&op, ACTIVATION_GRADIENT_IN_IN, ACCESS_READ, in);

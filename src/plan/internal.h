@@ -58,7 +58,7 @@ struct builder {
     int32_t             *shares;    // [tensor_capacity] the tensor under which a tensor's usage is tracked
     struct op_tag        tag;       // of the ops being appended
     struct model_weights weights;
-    struct unit         *units;     // embedding, blocks in order, head (with the final norm)
+    struct unit         *units;    // embedding, blocks in order, head (with the final norm)
     int32_t              unit_count;
     struct values       *values;    // [layers] of the microbatch at hand
     int64_t              tokens;    // T

@@ -19,7 +19,7 @@ struct gap {
 struct gaps {
     struct gap *list;    // by offset, never adjacent
     int32_t     count, capacity;
-    int64_t     top;     // the arena ends here
+    int64_t     top;    // the arena ends here
 };
 
 static int32_t smaller(int32_t a, int32_t b)
@@ -46,7 +46,8 @@ static void find_ends(const struct plan *plan, const int32_t *clocks, const int3
     for (int32_t i = 0; i < plan->op_count; i++) {
         for (int lane = 0; lane < LANE_COUNT && plan->ops[i].lane == LANE_COMPUTE; lane++) {
             int32_t ended = lane == LANE_COMPUTE ? 0 : clocks[(int64_t)i * LANE_COUNT + lane];
-            for (; next[lane] < i && (plan->ops[next[lane]].lane != lane || position[next[lane]] < ended); next[lane]++) {
+            for (; next[lane] < i && (plan->ops[next[lane]].lane != lane || position[next[lane]] < ended);
+                 next[lane]++) {
                 if (plan->ops[next[lane]].lane == lane && ended > 0) {
                     end[next[lane]] = position[i];
                 }
@@ -75,8 +76,8 @@ static int32_t find_lifetimes(const struct plan *plan, struct lifetime *lifetime
         }
     }
     for (int32_t i = 0; i < plan->op_count; i++) {
-        const struct op *op    = &plan->ops[i];
-        int32_t          begin = op->lane == LANE_COMPUTE ? position[i] : clocks[(int64_t)i * LANE_COUNT + LANE_COMPUTE];
+        const struct op *op = &plan->ops[i];
+        int32_t begin       = op->lane == LANE_COMPUTE ? position[i] : clocks[(int64_t)i * LANE_COUNT + LANE_COMPUTE];
         for (int o = 0; o < op->operand_count; o++) {
             if (op->operand[o] >= 0 && slot[op->operand[o]] >= 0) {
                 struct lifetime *lifetime = &lifetimes[slot[op->operand[o]]];

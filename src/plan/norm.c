@@ -20,10 +20,10 @@ void norm_forward(struct builder *builder, const char *role, struct norm_values 
     const int64_t *shape = DIMS(builder->tokens, plan->model.hidden);
     struct op      op    = norm_op(builder, OP_NORM_FORWARD, role);
 
-    norm->sum        = norm->branch >= 0 ? builder_activation(builder, "residual", shape) : norm->x;
-    norm->out        = builder_activation(builder, role, shape);
-    norm->statistics = builder_tensor(builder, "norm statistics", STORAGE_ACTIVATION, DTYPE_F32,
-                                      DIMS(builder->tokens, 2));
+    norm->sum = norm->branch >= 0 ? builder_activation(builder, "residual", shape) : norm->x;
+    norm->out = builder_activation(builder, role, shape);
+    norm->statistics =
+        builder_tensor(builder, "norm statistics", STORAGE_ACTIVATION, DTYPE_F32, DIMS(builder->tokens, 2));
     builder_operand(&op, NORM_IN, ACCESS_READ, norm->x);
     builder_operand(&op, NORM_WEIGHT, ACCESS_READ, plan->weights[norm->weight].tensor);
     if (norm->bias >= 0) {

@@ -35,7 +35,8 @@ void gradient_reduce(struct builder *builder, int32_t unit)
     if (mesh_group_size(&plan->mesh, replica_axes()) == 1) {
         return;
     }
-    builder->tag = (struct op_tag){.phase = PHASE_REDUCE, .layer = plan->tensors[gradient].layer, .chunk = -1, .microbatch = -1};
+    builder->tag =
+        (struct op_tag){.phase = PHASE_REDUCE, .layer = plan->tensors[gradient].layer, .chunk = -1, .microbatch = -1};
     if (plan->precision.reduce == plan->precision.gradient) {
         append_all_reduce(builder, "gradient reduce", gradient);
     } else {
@@ -56,8 +57,7 @@ static int32_t append_clip(struct builder *builder, int32_t partials)
     builder_operand(&op, CLIP_PARTIALS, ACCESS_READ, partials);
     builder_operand(&op, CLIP_NORM, ACCESS_WRITE, plan->gradient_norm);
     builder_operand(&op, CLIP_SCALE, ACCESS_WRITE, scale);
-    op.shape.elements =
-        (struct elements_shape){.elements = builder->unit_count, .limit = (float)plan->train.clip};
+    op.shape.elements = (struct elements_shape){.elements = builder->unit_count, .limit = (float)plan->train.clip};
     builder_append(builder, &op);
     return scale;
 }
@@ -68,9 +68,9 @@ static int32_t append_square_sums(struct builder *builder)
     struct plan *plan     = builder->plan;
     int32_t      partials = builder_tensor(builder, "squares", STORAGE_RESULT, DTYPE_F32, DIMS(builder->unit_count));
     for (int32_t unit = 0; unit < builder->unit_count; unit++) {
-        int64_t bytes      = plan->storage_bytes[STORAGE_RESULT];
-        builder->tag.layer = plan->tensors[builder->units[unit].gradient].layer;
-        int32_t partial    = builder_tensor(builder, "square sum", STORAGE_RESULT, DTYPE_F32, DIMS(1));
+        int64_t bytes                       = plan->storage_bytes[STORAGE_RESULT];
+        builder->tag.layer                  = plan->tensors[builder->units[unit].gradient].layer;
+        int32_t partial                     = builder_tensor(builder, "square sum", STORAGE_RESULT, DTYPE_F32, DIMS(1));
         plan->storage_bytes[STORAGE_RESULT] = bytes;
         plan->tensors[partial].offset       = plan->tensors[partials].offset + unit * dtype_bytes(DTYPE_F32);
         builder->shares[partial]            = partials;
@@ -114,7 +114,7 @@ void optimizer_append(struct builder *builder)
             append_cast(builder, "gradient cast", builder->units[unit].reduced, builder->units[unit].gradient);
         }
     }
-    builder->tag = (struct op_tag){.phase = PHASE_OPTIMIZER, .layer = -1, .chunk = -1, .microbatch = -1};
+    builder->tag  = (struct op_tag){.phase = PHASE_OPTIMIZER, .layer = -1, .chunk = -1, .microbatch = -1};
     int32_t scale = append_clip(builder, append_square_sums(builder));
     for (int32_t unit = 0; unit < builder->unit_count; unit++) {
         builder->tag.layer = plan->tensors[builder->units[unit].gradient].layer;

@@ -59,8 +59,8 @@ static void declare_inputs(struct builder *builder)
     plan->targets = arena_allocate(&plan->arena, (size_t)microbatches * sizeof(*plan->targets));
     for (int64_t m = 0; m < microbatches; m++) {
         builder->tag.microbatch = (int32_t)m;
-        plan->tokens[m]  = builder_tensor(builder, "tokens", STORAGE_INPUT, DTYPE_I32, DIMS(builder->tokens));
-        plan->targets[m] = builder_tensor(builder, "targets", STORAGE_INPUT, DTYPE_I32, DIMS(builder->tokens));
+        plan->tokens[m]         = builder_tensor(builder, "tokens", STORAGE_INPUT, DTYPE_I32, DIMS(builder->tokens));
+        plan->targets[m]        = builder_tensor(builder, "targets", STORAGE_INPUT, DTYPE_I32, DIMS(builder->tokens));
     }
     builder->tag.microbatch = -1;
     plan->rope_table        = builder_tensor(builder, "rope table", STORAGE_INPUT, DTYPE_F32,
@@ -78,9 +78,9 @@ static void append_microbatch(struct builder *builder, int64_t microbatch)
     int64_t            layers  = plan->model.layers;
     bool               is_last = microbatch == plan->train.accumulation - 1;
 
-    builder->tag    = (struct op_tag){.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = (int32_t)microbatch};
-    int32_t x       = embedding_forward(builder, microbatch);
-    int32_t branch  = -1;
+    builder->tag = (struct op_tag){.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = (int32_t)microbatch};
+    int32_t x    = embedding_forward(builder, microbatch);
+    int32_t branch = -1;
     for (int64_t layer = 0; layer < layers; layer++) {
         block_forward(builder, layer, x, branch);
         x      = builder->values[layer].tensor[VALUE_X2];
@@ -108,7 +108,7 @@ status plan_build(struct plan *plan, const struct plan_request *request)
     struct builder builder = {.plan   = plan,
                               .tag    = {.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = -1},
                               .tokens = plan->train.micro_batch * plan->train.sequence};
-    builder.values = arena_allocate(&plan->arena, (size_t)plan->model.layers * sizeof(*builder.values));
+    builder.values         = arena_allocate(&plan->arena, (size_t)plan->model.layers * sizeof(*builder.values));
 
     weights_declare(&builder);
     declare_inputs(&builder);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Proves a rank's plan before it runs. The bytes of each storage are cut into segments at every tensor's edges; for each
-// segment the walk knows the last write and the reads since, and asks of every access: is it ordered after them, was
-// the segment written, and does it still hold the tensor that the op means?
+// Proves a rank's plan before it runs. The bytes of each storage are cut into segments at every tensor's edges; for
+// each segment the walk knows the last write and the reads since, and asks of every access: is it ordered after them,
+// was the segment written, and does it still hold the tensor that the op means?
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,15 +9,15 @@
 #include "internal.h"
 
 struct segment {
-    int32_t owner;                  // tensor whose value the bytes hold; -1: none yet
-    int32_t writer;                 // op; -1: none in this step
-    int32_t reader[LANE_COUNT];     // latest read since the write; -1: none
+    int32_t owner;                 // tensor whose value the bytes hold; -1: none yet
+    int32_t writer;                // op; -1: none in this step
+    int32_t reader[LANE_COUNT];    // latest read since the write; -1: none
 };
 
 struct verifier {
     const struct plan *plan;
     int32_t           *position, *clocks;
-    int64_t           *edges[STORAGE_COUNT];      // ascending offsets; segment i: edges[i] .. edges[i + 1]
+    int64_t           *edges[STORAGE_COUNT];    // ascending offsets; segment i: edges[i] .. edges[i + 1]
     int32_t            edge_count[STORAGE_COUNT];
     struct segment    *segments[STORAGE_COUNT];
     int32_t           *first_segment, *end_segment;    // [tensor]
@@ -163,7 +163,7 @@ static void check_access(struct verifier *verifier, int32_t op, int slot)
 
     for (int32_t i = verifier->first_segment[tensor]; i < verifier->end_segment[tensor]; i++) {
         struct segment *segment = &segments[i];
-        reported = reported || (reads && check_read(verifier, op, tensor, segment)) ||
+        reported                = reported || (reads && check_read(verifier, op, tensor, segment)) ||
                    check_order(verifier, op, tensor, segment, writes);
         if (writes) {
             memset(segment->reader, 0xff, sizeof(segment->reader));

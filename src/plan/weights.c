@@ -52,9 +52,9 @@ static const char *const names[PLACE_COUNT] = {
 // A weight as it is declared: one matrix or vector made of up to three parts stacked by rows.
 struct declaration {
     const char *name;
-    int64_t     layer;      // -1: none
+    int64_t     layer;    // -1: none
     int64_t     columns;
-    int64_t     rows;       // of the tensor, padding included
+    int64_t     rows;    // of the tensor, padding included
     struct {
         enum place place;
         int64_t    rows;    // of the part
@@ -72,13 +72,13 @@ static int64_t align(int64_t elements)
 static int32_t member(struct builder *builder, const struct declaration *declaration, const char *name, int32_t range,
                       int64_t first_element)
 {
-    struct plan  *plan  = builder->plan;
-    struct tensor whole = plan->tensors[range];
-    int64_t       saved = plan->storage_bytes[whole.storage];
+    struct plan  *plan      = builder->plan;
+    struct tensor whole     = plan->tensors[range];
+    int64_t       saved     = plan->storage_bytes[whole.storage];
     bool          is_vector = declaration->rows == 1;
-    int32_t       tensor    = builder_tensor(builder, name, whole.storage, whole.dtype,
-                                             is_vector ? DIMS(declaration->columns)
-                                                       : DIMS(declaration->rows, declaration->columns));
+    int32_t       tensor =
+        builder_tensor(builder, name, whole.storage, whole.dtype,
+                       is_vector ? DIMS(declaration->columns) : DIMS(declaration->rows, declaration->columns));
     plan->storage_bytes[whole.storage] = saved;
     plan->tensors[tensor].offset       = whole.offset + first_element * dtype_bytes(whole.dtype);
     plan->tensors[tensor].layer        = (int16_t)declaration->layer;
@@ -113,8 +113,8 @@ static void fill_parts(struct weight *weight, const struct declaration *declarat
 static int32_t declare(struct builder *builder, struct unit *unit, const struct declaration *declaration,
                        int64_t *first_element)
 {
-    struct plan *plan = builder->plan;
-    plan->weights     = memory_resize(plan->weights, (size_t)(plan->weight_count + 1) * sizeof(*plan->weights));
+    struct plan *plan    = builder->plan;
+    plan->weights        = memory_resize(plan->weights, (size_t)(plan->weight_count + 1) * sizeof(*plan->weights));
     struct weight weight = {.master = -1};
     weight.tensor        = member(builder, declaration, declaration->name, unit->weight, *first_element);
     weight.gradient      = member(builder, declaration, "weight gradient", unit->gradient, *first_element);
@@ -135,8 +135,8 @@ static struct unit *add_unit(struct builder *builder, int64_t elements, int64_t 
     struct unit            *unit      = &builder->units[builder->unit_count++];
     builder->tag.layer                = (int16_t)layer;
 
-    *unit = (struct unit){.elements = elements, .master = -1, .reduced = -1};
-    unit->weight = builder_tensor(builder, "weights", STORAGE_WEIGHT, precision->weight, DIMS(elements));
+    *unit          = (struct unit){.elements = elements, .master = -1, .reduced = -1};
+    unit->weight   = builder_tensor(builder, "weights", STORAGE_WEIGHT, precision->weight, DIMS(elements));
     unit->gradient = builder_tensor(builder, "gradients", STORAGE_GRADIENT, precision->gradient, DIMS(elements));
     if (precision->has_master) {
         unit->master = builder_tensor(builder, "master weights", STORAGE_OPTIMIZER, DTYPE_F32, DIMS(elements));
@@ -149,22 +149,14 @@ static struct unit *add_unit(struct builder *builder, int64_t elements, int64_t 
 
 static struct declaration vector(const char *name, int64_t layer, int64_t columns, enum place place)
 {
-    return (struct declaration){.name    = name,
-                                .layer   = layer,
-                                .columns = columns,
-                                .rows    = 1,
-                                .part    = {{place, 1}},
-                                .parts   = 1};
+    return (struct declaration){
+        .name = name, .layer = layer, .columns = columns, .rows = 1, .part = {{place, 1}}, .parts = 1};
 }
 
 static struct declaration matrix(const char *name, int64_t layer, int64_t rows, int64_t columns, enum place place)
 {
-    return (struct declaration){.name    = name,
-                                .layer   = layer,
-                                .columns = columns,
-                                .rows    = rows,
-                                .part    = {{place, rows}},
-                                .parts   = 1};
+    return (struct declaration){
+        .name = name, .layer = layer, .columns = columns, .rows = rows, .part = {{place, rows}}, .parts = 1};
 }
 
 // Declares a unit's weights in order; indices are set to the weights' places, or -1 for those of no elements.
@@ -193,26 +185,36 @@ static void declare_block(struct builder *builder, int64_t layer)
     const struct model_config *model   = &builder->plan->model;
     struct block_weights      *weights = &builder->weights.blocks[layer];
     int64_t h = model->hidden, q = model_query_width(model), kv = model_kv_width(model), f = model->ffn;
-    int64_t bias = model_norm_has_bias(model) ? h : 0;
+    int64_t bias      = model_norm_has_bias(model) ? h : 0;
     float   deviation = (float)model->init_deviation;
     // Projections that add to the residual stream are drawn narrower, so that its variance does not grow with depth.
-    float   narrow    = (float)(model->init_deviation / sqrt(2.0 * (double)model->layers));
+    float narrow = (float)(model->init_deviation / sqrt(2.0 * (double)model->layers));
 
     struct declaration declarations[] = {
         vector("norm1", layer, h, PLACE_NORM1),
         vector("norm1 bias", layer, bias, PLACE_NORM1_BIAS),
-        {.name = "qkv weight", .layer = layer, .columns = h, .rows = q + 2 * kv,
-         .part = {{PLACE_Q, q}, {PLACE_K, kv}, {PLACE_V, kv}}, .parts = 3, .deviation = deviation},
+        {.name      = "qkv weight",
+         .layer     = layer,
+         .columns   = h,
+         .rows      = q + 2 * kv,
+         .part      = {{PLACE_Q, q}, {PLACE_K, kv}, {PLACE_V, kv}},
+         .parts     = 3,
+         .deviation = deviation},
         matrix("projection weight", layer, h, q, PLACE_PROJECTION),
         vector("norm2", layer, h, PLACE_NORM2),
         vector("norm2 bias", layer, bias, PLACE_NORM2_BIAS),
-        {.name = "fc1 weight", .layer = layer, .columns = h, .rows = f, .part = {{PLACE_UP, f}}, .parts = 1,
+        {.name      = "fc1 weight",
+         .layer     = layer,
+         .columns   = h,
+         .rows      = f,
+         .part      = {{PLACE_UP, f}},
+         .parts     = 1,
          .deviation = deviation},
         matrix("fc2 weight", layer, h, f, PLACE_DOWN),
     };
     if (model_is_gated(model)) {
-        declarations[6].rows  = 2 * f;
-        declarations[6].parts = 2;
+        declarations[6].rows          = 2 * f;
+        declarations[6].parts         = 2;
         declarations[6].part[0].place = PLACE_GATE;
         declarations[6].part[1].place = PLACE_UP;
         declarations[6].part[1].rows  = f;
@@ -251,8 +253,8 @@ void weights_declare(struct builder *builder)
     head[0].constant     = norm_constant(model);
     head[2].part[0].rows = model->vocab;
     head[2].deviation    = (float)model->init_deviation;
-    declare_unit(builder, -1, head,
-                 (int32_t *const[]){&weights->final_norm, &weights->final_norm_bias, &weights->head}, 3);
+    declare_unit(builder, -1, head, (int32_t *const[]){&weights->final_norm, &weights->final_norm_bias, &weights->head},
+                 3);
     if (model->tied) {
         weights->head = weights->embedding;
     }
