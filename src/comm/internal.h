@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// What the communicators share: how a buffer is cut, in which order contributions add up, which lanes pair.
+#ifndef GSWBENCH_COMM_INTERNAL_H
+#define GSWBENCH_COMM_INTERNAL_H
+
+#include <stdint.h>
+
+#include "gswbench/comm.h"
+
+// Where slice number slice begins when elements are cut into size slices, as equal as can be.
+int64_t comm_slice_begin(int64_t elements, int64_t size, int64_t slice);
+
+// memcpy, but a buffer may be copied to itself: an in-place transfer.
+void comm_copy(void *to, const void *from, int64_t bytes);
+
+// out = in[0] + in[1] + ..., added in this order in fp32 (i32: wrapping) and rounded once. out may be one of in.
+void comm_reduce(void *out, const void *const *in, int64_t count, int64_t elements, enum dtype dtype);
+
+// The lane whose communicator a lane uses: pipeline sends meet the receives of the other rank's receive lane.
+int comm_meeting_lane(int lane);
+
+// ranks, rank and host filled in; a single host.
+struct comm_place comm_place_on_one_host(int rank, int ranks);
+
+#endif

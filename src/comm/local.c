@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT
+// Ranks as threads of one process. The members of a group post their buffers, meet, each does its share of the work
+// straight from and into the others' memory, and meet again before anyone goes on. Waiting threads sleep.
+#include "internal.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/fatal.h"
+
+enum { PIECE = 1 << 14, LANE_CONTROL = LANE_COUNT };
+
+// What one member brings to a transfer. All of a group must bring the same kind, elements, dtype and root.
+struct post {
+    enum op_kind kind;
+    enum dtype   dtype;
+    int32_t      root;
+    int64_t      elements;
+    const void  *in;
+    void        *out;
+};
+
+// What one member is sending. It waits until the receiver has taken it.
+struct letter {
+    bool        is_waiting;
+    int32_t     to, channel;
+    int64_t     bytes;
+    const void *data;
+};
+
+// The meeting place of a group's members on one lane. Lives as long as the hub.
+struct meeting {
+    struct meeting *next;
+    int64_t        *members;    // [size]
+    int64_t         size;
+    int             lane;
+    pthread_mutex_t mutex;
+    pthread_cond_t  changed;
+    int64_t         arrived;
+    uint64_t        generation;
+    struct post    *posts;      // [size]
+    struct letter  *letters;    // [size], by sender
+};
+
+struct local_hub {
+    int             ranks;
+    pthread_mutex_t mutex;
+    struct meeting *meetings;
+};
+
+struct comm_group {
+    struct meeting *meeting;
+    int64_t         index;      // the caller's place among the members
+    const void    **sources;    // [size]
+};
+
+struct local_state {
+    struct local_hub  *hub;
+    int                rank;
+    struct comm_group *world;
+};
+
+struct local_hub *local_hub_open(int ranks)
+{
+    struct local_hub *hub = memory_allocate(sizeof(*hub));
+    hub->ranks            = ranks;
+    pthread_mutex_init(&hub->mutex, NULL);
+    return hub;
+}
+
+void local_hub_close(struct local_hub *hub)
+{
+    while (hub->meetings != NULL) {
+        struct meeting *meeting = hub->meetings;
+        hub->meetings           = meeting->next;
+        pthread_cond_destroy(&meeting->changed);
+        pthread_mutex_destroy(&meeting->mutex);
+        free(meeting->members);
+        free(meeting->posts);
+        free(meeting->letters);
+        free(meeting);
+    }
+    pthread_mutex_destroy(&hub->mutex);
+    free(hub);
+}
+
+static struct meeting *meeting_create(const int64_t *members, int64_t size, int lane)
+{
+    struct meeting *meeting = memory_allocate(sizeof(*meeting));
+    meeting->members        = memory_allocate((size_t)size * sizeof(*members));
+    meeting->posts          = memory_allocate((size_t)size * sizeof(*meeting->posts));
+    meeting->letters        = memory_allocate((size_t)size * sizeof(*meeting->letters));
+    meeting->size           = size;
+    meeting->lane           = lane;
+    memcpy(meeting->members, members, (size_t)size * sizeof(*members));
+    pthread_mutex_init(&meeting->mutex, NULL);
+    pthread_cond_init(&meeting->changed, NULL);
+    return meeting;
+}
+
+// The meeting of these members on this lane: the first to ask creates it.
+static struct meeting *meeting_find(struct local_hub *hub, const int64_t *members, int64_t size, int lane)
+{
+    pthread_mutex_lock(&hub->mutex);
+    struct meeting *meeting = hub->meetings;
+    while (meeting != NULL && (meeting->lane != lane || meeting->size != size ||
+                               memcmp(meeting->members, members, (size_t)size * sizeof(*members)) != 0)) {
+        meeting = meeting->next;
+    }
+    if (meeting == NULL) {
+        meeting       = meeting_create(members, size, lane);
+        meeting->next = hub->meetings;
+        hub->meetings = meeting;
+    }
+    pthread_mutex_unlock(&hub->mutex);
+    return meeting;
+}
+
+static struct comm_group *group_open(struct comm *comm, const int64_t *members, int64_t size, int lane)
+{
+    struct local_state *state = comm->state;
+    struct comm_group  *group = memory_allocate(sizeof(*group));
+    group->meeting            = meeting_find(state->hub, members, size, comm_meeting_lane(lane));
+    group->sources            = memory_allocate((size_t)size * sizeof(*group->sources));
+    while (members[group->index] != state->rank) {
+        group->index++;
+    }
+    return group;
+}
+
+static void group_close(struct comm_group *group)
+{
+    free(group->sources);
+    free(group);
+}
+
+// Returns when all members have come here.
+static void meet(struct meeting *meeting)
+{
+    pthread_mutex_lock(&meeting->mutex);
+    uint64_t generation = meeting->generation;
+    if (++meeting->arrived == meeting->size) {
+        meeting->arrived = 0;
+        meeting->generation++;
+        pthread_cond_broadcast(&meeting->changed);
+    }
+    while (generation == meeting->generation) {
+        pthread_cond_wait(&meeting->changed, &meeting->mutex);
+    }
+    pthread_mutex_unlock(&meeting->mutex);
+}
+
+// Posts what the caller brings; returns when every member's post can be read.
+static void post(struct comm_group *group, const struct post *own)
+{
+    struct meeting *meeting      = group->meeting;
+    meeting->posts[group->index] = *own;
+    meet(meeting);
+    for (int64_t i = 0; i < meeting->size; i++) {
+        const struct post *other = &meeting->posts[i];
+        if (other->kind != own->kind || other->elements != own->elements || other->dtype != own->dtype ||
+            other->root != own->root) {
+            FATAL(EXIT_INTERNAL,
+                  "the members of a group disagree: rank %" PRId64 " brings %" PRId64 " elements to %s, rank %" PRId64
+                  " brings %" PRId64 " to %s",
+                  meeting->members[group->index], own->elements, op_name(own->kind), meeting->members[i],
+                  other->elements, op_name(other->kind));
+        }
+    }
+}
+
+// Each member sums one slice and writes it to everyone, so no two members touch the same bytes.
+static void all_reduce(struct comm_group *group, const struct post *own)
+{
+    const struct meeting *meeting = group->meeting;
+    int64_t               width   = dtype_bytes(own->dtype);
+    int64_t               end     = comm_slice_begin(own->elements, meeting->size, group->index + 1);
+    for (int64_t first = comm_slice_begin(own->elements, meeting->size, group->index); first < end; first += PIECE) {
+        int64_t count = end - first < PIECE ? end - first : PIECE;
+        for (int64_t i = 0; i < meeting->size; i++) {
+            group->sources[i] = (const char *)meeting->posts[i].out + first * width;
+        }
+        char *sum = (char *)own->out + first * width;
+        comm_reduce(sum, group->sources, meeting->size, count, own->dtype);
+        for (int64_t i = 0; i < meeting->size; i++) {
+            comm_copy((char *)meeting->posts[i].out + first * width, sum, count * width);
+        }
+    }
+}
+
+static void reduce_scatter(struct comm_group *group, const struct post *own)
+{
+    const struct meeting *meeting = group->meeting;
+    int64_t               count   = own->elements / meeting->size;
+    for (int64_t i = 0; i < meeting->size; i++) {
+        group->sources[i] = (const char *)meeting->posts[i].in + group->index * count * dtype_bytes(own->dtype);
+    }
+    comm_reduce(own->out, group->sources, meeting->size, count, own->dtype);
+}
+
+// Member i's bytes, at offset in its input, go to place i of the own output.
+static void gather(const struct comm_group *group, void *out, int64_t offset, int64_t bytes)
+{
+    const struct meeting *meeting = group->meeting;
+    for (int64_t i = 0; i < meeting->size; i++) {
+        comm_copy((char *)out + i * bytes, (const char *)meeting->posts[i].in + offset, bytes);
+    }
+}
+
+// Leaves the data for the receiver and sleeps until it is taken.
+static void letter_send(struct comm_group *group, const struct transfer_shape *shape, const void *data, int64_t bytes)
+{
+    struct meeting *meeting = group->meeting;
+    struct letter  *letter  = &meeting->letters[group->index];
+    pthread_mutex_lock(&meeting->mutex);
+    *letter =
+        (struct letter){.is_waiting = true, .to = shape->peer, .channel = shape->channel, .bytes = bytes, .data = data};
+    pthread_cond_broadcast(&meeting->changed);
+    while (letter->is_waiting) {
+        pthread_cond_wait(&meeting->changed, &meeting->mutex);
+    }
+    pthread_mutex_unlock(&meeting->mutex);
+}
+
+static void letter_receive(struct comm_group *group, const struct transfer_shape *shape, void *data, int64_t bytes)
+{
+    struct meeting *meeting = group->meeting;
+    struct letter  *letter  = &meeting->letters[shape->peer];
+    pthread_mutex_lock(&meeting->mutex);
+    while (!letter->is_waiting || letter->to != group->index || letter->channel != shape->channel) {
+        pthread_cond_wait(&meeting->changed, &meeting->mutex);
+    }
+    pthread_mutex_unlock(&meeting->mutex);
+    if (letter->bytes != bytes) {
+        FATAL(EXIT_INTERNAL, "a receive of %" PRId64 " bytes met a send of %" PRId64, bytes, letter->bytes);
+    }
+    memcpy(data, letter->data, (size_t)bytes);
+    pthread_mutex_lock(&meeting->mutex);
+    letter->is_waiting = false;
+    pthread_cond_broadcast(&meeting->changed);
+    pthread_mutex_unlock(&meeting->mutex);
+}
+
+static void collective(struct comm_group *group, const struct post *own)
+{
+    int64_t width = dtype_bytes(own->dtype);
+    int64_t part  = own->elements / group->meeting->size * width;
+    post(group, own);
+    switch (own->kind) {
+    case OP_ALL_REDUCE:
+        all_reduce(group, own);
+        break;
+    case OP_REDUCE_SCATTER:
+        reduce_scatter(group, own);
+        break;
+    case OP_ALL_GATHER:
+        gather(group, own->out, 0, part);
+        break;
+    case OP_ALL_TO_ALL:
+        gather(group, own->out, group->index * part, part);
+        break;
+    case OP_BROADCAST:
+        comm_copy(own->out, group->meeting->posts[own->root].out, own->elements * width);
+        break;
+    default:
+        FATAL(EXIT_INTERNAL, "%s is not a transfer", op_name(own->kind));
+    }
+    meet(group->meeting);
+}
+
+static void run(struct comm_group *group, const struct op *op, const void *in, void *out, enum dtype dtype)
+{
+    const struct transfer_shape *shape = &op->shape.transfer;
+    int64_t                      bytes = shape->elements * dtype_bytes(dtype);
+    if (op->kind == OP_SEND) {
+        letter_send(group, shape, in, bytes);
+    } else if (op->kind == OP_RECEIVE) {
+        letter_receive(group, shape, out, bytes);
+    } else {
+        collective(group, &(struct post){.kind     = op->kind,
+                                         .dtype    = dtype,
+                                         .root     = op->kind == OP_BROADCAST ? shape->peer : 0,
+                                         .elements = shape->elements,
+                                         .in       = in,
+                                         .out      = out});
+    }
+}
+
+static void barrier(struct comm *comm)
+{
+    meet(((struct local_state *)comm->state)->world->meeting);
+}
+
+static void gather_all(struct comm *comm, const void *in, void *out, int64_t bytes)
+{
+    struct comm_group *world = ((struct local_state *)comm->state)->world;
+    post(world, &(struct post){.kind = OP_ALL_GATHER, .elements = bytes, .in = in});
+    gather(world, out, 0, bytes);
+    meet(world->meeting);
+}
+
+static void share(struct comm *comm, void *data, int64_t bytes)
+{
+    struct comm_group *world = ((struct local_state *)comm->state)->world;
+    post(world, &(struct post){.kind = OP_BROADCAST, .elements = bytes, .out = data});
+    comm_copy(data, world->meeting->posts[0].out, bytes);
+    meet(world->meeting);
+}
+
+static void close_local(struct comm *comm)
+{
+    group_close(((struct local_state *)comm->state)->world);
+    free(comm->state);
+}
+
+static const struct comm_ops local_ops = {
+    .name        = "local",
+    .close       = close_local,
+    .group_open  = group_open,
+    .group_close = group_close,
+    .run         = run,
+    .barrier     = barrier,
+    .gather_all  = gather_all,
+    .share       = share,
+};
+
+void comm_open_local(struct comm *comm, struct local_hub *hub, int rank)
+{
+    struct local_state *state = memory_allocate(sizeof(*state));
+    *state                    = (struct local_state){.hub = hub, .rank = rank};
+    *comm = (struct comm){.ops = &local_ops, .state = state, .place = comm_place_on_one_host(rank, hub->ranks)};
+
+    int64_t *members = memory_allocate((size_t)hub->ranks * sizeof(*members));
+    for (int i = 0; i < hub->ranks; i++) {
+        members[i] = i;
+    }
+    state->world = group_open(comm, members, hub->ranks, LANE_CONTROL);
+    free(members);
+}

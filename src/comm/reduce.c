@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// How buffers are cut and in which one order contributions are added, whatever carries them.
+#include "internal.h"
+
+enum { BLOCK = 1024 };    // elements whose sums stay in the first-level cache
+
+// The wide sums of one block.
+union sums {
+    float    real[BLOCK];
+    uint32_t whole[BLOCK];
+};
+
+int64_t comm_slice_begin(int64_t elements, int64_t size, int64_t slice)
+{
+    return elements / size * slice + elements % size * slice / size;
+}
+
+void comm_copy(void *to, const void *from, int64_t bytes)
+{
+    if (to != from && bytes > 0) {
+        memcpy(to, from, (size_t)bytes);
+    }
+}
+
+static void add_f32(union sums *sums, const float *in, int64_t count, bool is_first)
+{
+    for (int64_t i = 0; i < count; i++) {
+        sums->real[i] = is_first ? in[i] : sums->real[i] + in[i];
+    }
+}
+
+static void add_bf16(union sums *sums, const bf16 *in, int64_t count, bool is_first)
+{
+    for (int64_t i = 0; i < count; i++) {
+        sums->real[i] = is_first ? bf16_to_float(in[i]) : sums->real[i] + bf16_to_float(in[i]);
+    }
+}
+
+static void add_i32(union sums *sums, const uint32_t *in, int64_t count, bool is_first)
+{
+    for (int64_t i = 0; i < count; i++) {
+        sums->whole[i] = is_first ? in[i] : sums->whole[i] + in[i];
+    }
+}
+
+static void reduce_block(void *out, const void *const *in, int64_t count, int64_t first, int64_t elements,
+                         enum dtype dtype)
+{
+    union sums sums;
+    for (int64_t i = 0; i < count; i++) {
+        if (dtype == DTYPE_BF16) {
+            add_bf16(&sums, (const bf16 *)in[i] + first, elements, i == 0);
+        } else if (dtype == DTYPE_I32) {
+            add_i32(&sums, (const uint32_t *)in[i] + first, elements, i == 0);
+        } else {
+            add_f32(&sums, (const float *)in[i] + first, elements, i == 0);
+        }
+    }
+    if (dtype == DTYPE_BF16) {
+        for (int64_t i = 0; i < elements; i++) {
+            ((bf16 *)out)[first + i] = bf16_from_float(sums.real[i]);
+        }
+    } else {
+        memcpy((char *)out + first * 4, &sums, (size_t)elements * 4);
+    }
+}
+
+void comm_reduce(void *out, const void *const *in, int64_t count, int64_t elements, enum dtype dtype)
+{
+    for (int64_t first = 0; first < elements; first += BLOCK) {
+        int64_t left = elements - first;
+        reduce_block(out, in, count, first, left < BLOCK ? left : BLOCK, dtype);
+    }
+}

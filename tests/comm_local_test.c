@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// Ranks as threads: the communicator's contract, at several rank counts.
+#include "gswbench/comm.h"
+
+#include <criterion/criterion.h>
+
+#include "comm_contract.h"
+
+typedef int64_t check_fn(struct comm *comm);
+
+struct rank_thread {
+    struct local_hub *hub;
+    int               rank;
+    check_fn         *check;
+    int64_t           wrong;
+};
+
+static void *run_rank(void *argument)
+{
+    struct rank_thread *thread = argument;
+    struct comm         comm;
+    comm_open_local(&comm, thread->hub, thread->rank);
+    thread->wrong = thread->check(&comm);
+    comm_close(&comm);
+    return NULL;
+}
+
+// Runs the check on every rank of a job; returns what all found wrong.
+static int64_t run_ranks(int ranks, check_fn *check)
+{
+    struct local_hub  *hub = local_hub_open(ranks);
+    struct rank_thread ranks_of_job[CONTRACT_RANKS_MAX];
+    pthread_t          threads[CONTRACT_RANKS_MAX];
+    int64_t            wrong = 0;
+    for (int rank = 0; rank < ranks; rank++) {
+        ranks_of_job[rank] = (struct rank_thread){.hub = hub, .rank = rank, .check = check};
+        pthread_create(&threads[rank], NULL, run_rank, &ranks_of_job[rank]);
+    }
+    for (int rank = 0; rank < ranks; rank++) {
+        pthread_join(threads[rank], NULL);
+        wrong += ranks_of_job[rank].wrong;
+    }
+    local_hub_close(hub);
+    return wrong;
+}
+
+Test(comm_local, collectives_give_the_bits_of_a_sum_in_rank_order, .timeout = 60)
+{
+    for (int ranks = 1; ranks <= 4; ranks++) {
+        cr_expect_eq(run_ranks(ranks, contract_check_collectives), 0, "%d ranks", ranks);
+    }
+}
+
+Test(comm_local, a_sum_shows_the_order_and_the_single_rounding, .timeout = 60)
+{
+    cr_expect_eq(run_ranks(3, contract_check_rank_order), 0);
+    cr_expect_eq(run_ranks(4, contract_check_rank_order), 0);
+}
+
+Test(comm_local, lanes_run_beside_each_other_and_repeat_their_bits, .timeout = 60)
+{
+    cr_expect_eq(run_ranks(1, contract_check_lanes), 0);
+    cr_expect_eq(run_ranks(2, contract_check_lanes), 0);
+    cr_expect_eq(run_ranks(4, contract_check_lanes), 0);
+}
+
+Test(comm_local, a_ring_of_sends_and_receives_passes_every_value, .timeout = 60)
+{
+    cr_expect_eq(run_ranks(2, contract_check_ring), 0);
+    cr_expect_eq(run_ranks(5, contract_check_ring), 0);
+}
+
+Test(comm_local, the_control_plane_reaches_all_ranks, .timeout = 60)
+{
+    cr_expect_eq(run_ranks(1, contract_check_control), 0);
+    cr_expect_eq(run_ranks(16, contract_check_control), 0);
+}
+
+static int64_t check_place(struct comm *comm)
+{
+    const struct comm_place *place = &comm->place;
+    return (place->ranks != 3) + (place->local_ranks != 3) + (place->local_rank != place->rank) + (place->nodes != 1) +
+           (place->node != 0) + (place->host[0] == '\0');
+}
+
+Test(comm_local, every_rank_knows_its_place)
+{
+    cr_expect_eq(run_ranks(3, check_place), 0);
+}
+
+Test(comm, the_launcher_says_how_many_ranks_it_started)
+{
+    unsetenv("OMPI_COMM_WORLD_SIZE");
+    unsetenv("PMI_SIZE");
+    unsetenv("SLURM_NTASKS");
+    cr_expect_eq(comm_launched_ranks(), 0);
+    setenv("SLURM_NTASKS", "16", 1);
+    cr_expect_eq(comm_launched_ranks(), 16);
+    setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+    cr_expect_eq(comm_launched_ranks(), 4);
+    setenv("OMPI_COMM_WORLD_SIZE", "four", 1);
+    cr_expect_eq(comm_launched_ranks(), 16);
+}
