@@ -136,6 +136,16 @@ static inline int64_t contract_check_collectives(struct comm *comm)
     return wrong;
 }
 
+// Larger than the pieces in which a communicator may work.
+static inline int64_t contract_check_large(struct comm *comm)
+{
+    struct contract_group group = contract_open(comm, comm->place.ranks, LANE_TENSOR);
+    int64_t               wrong = contract_check_collective(&group, OP_ALL_REDUCE, 4300003, DTYPE_F32) +
+                    contract_check_collective(&group, OP_REDUCE_SCATTER, 4300003 / group.size, DTYPE_F32);
+    contract_close(&group);
+    return wrong;
+}
+
 // Sums whose value shows the order and the rounding: 1e8 swallows the 1 that is added to it, and a bf16 running sum
 // would stay at 256.
 static inline int64_t contract_check_rank_order(struct comm *comm)

@@ -51,6 +51,11 @@ Test(comm_local, collectives_give_the_bits_of_a_sum_in_rank_order, .timeout = 60
     }
 }
 
+Test(comm_local, large_buffers_are_reduced_whole, .timeout = 60)
+{
+    cr_expect_eq(run_ranks(2, contract_check_large), 0);
+}
+
 Test(comm_local, a_sum_shows_the_order_and_the_single_rounding, .timeout = 60)
 {
     cr_expect_eq(run_ranks(3, contract_check_rank_order), 0);

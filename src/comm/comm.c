@@ -2,18 +2,17 @@
 // What is common to all communicators, and which of them this build has.
 #include "internal.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include "gswbench/units.h"
 
 int comm_launched_ranks(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const char *text  = getenv(names[i]);
-        int64_t     ranks = 0;
-        if (text != NULL && units_parse_integer(text, &ranks) && ranks > 0 && ranks <= INT32_MAX) {
+        long        ranks = text != NULL ? strtol(text, NULL, 10) : 0;
+        if (ranks > 0 && ranks <= INT_MAX) {
             return (int)ranks;
         }
     }

@@ -21,6 +21,7 @@ int main(void)
         int64_t (*check)(struct comm *comm);
     } checks[] = {
         {"collectives give the bits of a sum in rank order", contract_check_collectives},
+        {"large buffers are reduced whole", contract_check_large},
         {"a sum shows the order and the single rounding", contract_check_rank_order},
         {"lanes run beside each other and repeat their bits", contract_check_lanes},
         {"a ring of sends and receives passes every value", contract_check_ring},
