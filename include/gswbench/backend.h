@@ -13,7 +13,7 @@
 
 // Memory of the backend's device that holds one tensor.
 struct buffer {
-    void      *data;        // NULL: absent operand
+    void      *data;    // NULL: absent operand
     int64_t    elements;
     enum dtype dtype;
 };
@@ -24,11 +24,11 @@ struct backend;
 typedef void op_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 
 struct backend_ops {
-    const char *name;           // as written in [run] backend =
-    bool        is_device;      // numbers are set against a device peak
+    const char *name;         // as written in [run] backend =
+    bool        is_device;    // numbers are set against a device peak
     status (*open)(struct backend *backend, int local_rank, int threads);
     void (*close)(struct backend *backend);
-    op_run *const *run;         // [OP_COUNT]; NULL: not supported. Transfers are the communicator's and stay NULL
+    op_run *const *run;    // [OP_COUNT]; NULL: not supported. Transfers are the communicator's and stay NULL
 
     // Device memory, zeroed. Failure is fatal: the plan's bytes are compared with available_bytes before.
     void *(*allocate)(struct backend *backend, int64_t bytes);
@@ -48,7 +48,7 @@ struct backend_ops {
 struct backend {
     const struct backend_ops *ops;
     void                     *state;
-    int64_t                   allocations;    // calls of allocate and reserve_scratch so far: constant during steps
+    int64_t                   allocations;        // calls of allocate and reserve_scratch so far: constant during steps
     int64_t                   allocated_bytes;    // held now
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Weights as files: a folder in Hugging Face's layout (model.safetensors, or numbered shards and an index; config.json).
+// Weights as files: a folder in Hugging Face's layout (model.safetensors, or numbered shards and an index;
+// config.json).
 #ifndef GSWBENCH_CHECKPOINT_H
 #define GSWBENCH_CHECKPOINT_H
 

@@ -40,7 +40,7 @@ struct config_request {
     const char        *name;         // a path, or the name of an installed config with or without .ini
     const char *const *overrides;    // "section.key=value", applied last
     int                override_count;
-    int64_t            ranks;        // selects [when ranks=...]; 0: unknown, such sections then never match
+    int64_t            ranks;    // selects [when ranks=...]; 0: unknown, such sections then never match
 };
 
 // Order, later wins: defaults, model preset, file, matching [when ...] sections, overrides. All errors of all of these
@@ -48,14 +48,14 @@ struct config_request {
 status config_read(struct config *config, const struct config_request *request, struct text_buffer *errors);
 
 // The same from memory (path is for messages): the fuzz target and tests.
-status config_read_text(struct config *config, const struct config_request *request, const char *path,
-                        const char *text, size_t bytes, struct text_buffer *errors);
+status config_read_text(struct config *config, const struct config_request *request, const char *path, const char *text,
+                        size_t bytes, struct text_buffer *errors);
 
 // A row that the file's [when ...] sections select.
 struct config_row {
-    int64_t ranks;          // 0: any
-    char    precision[8];   // empty: any
-    double  step_seconds;   // 0: not published
+    int64_t ranks;           // 0: any
+    char    precision[8];    // empty: any
+    double  step_seconds;    // 0: not published
     double  mfu_percent;
 };
 enum { CONFIG_ROWS_MAX = 64 };

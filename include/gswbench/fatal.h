@@ -7,7 +7,7 @@
 
 // Called after the message is printed; ends every rank (MPI_Abort). The default is _exit(exit_code).
 typedef void fatal_hook(int exit_code);
-void fatal_set_hook(fatal_hook *hook);
+void         fatal_set_hook(fatal_hook *hook);
 
 // The rank named in the message; -1 (the default) before it is known.
 void fatal_set_rank(int rank);

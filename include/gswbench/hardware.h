@@ -9,9 +9,9 @@
 
 // [hardware]
 struct hardware_config {
-    char    profile[64];       // configs/hardware/NAME.ini, or "none"
+    char    profile[64];    // configs/hardware/NAME.ini, or "none"
     int64_t gpus_per_node;
-    double  memory_gb;         // of one device; 0: unknown
+    double  memory_gb;              // of one device; 0: unknown
     double  peak_bf16, peak_fp8;    // dense FLOP/s of one device; 0: unknown
 };
 extern const struct option hardware_options[];

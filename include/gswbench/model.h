@@ -14,16 +14,16 @@ enum norm { NORM_RMS, NORM_LAYER, NORM_LAYER_1P, NORM_COUNT };
 
 // [model]
 struct model_config {
-    char    preset[64];           // configs/models/NAME.ini; its values are set before this section's
-    char    family[32];           // names of the exported tensors: llama, mixtral, or gswbench
+    char    preset[64];    // configs/models/NAME.ini; its values are set before this section's
+    char    family[32];    // names of the exported tensors: llama, mixtral, or gswbench
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab;
-    int64_t vocab_multiple;       // vocabulary padded to a multiple of this times tp
-    int64_t activation, norm;     // enum activation, enum norm
+    int64_t vocab_multiple;      // vocabulary padded to a multiple of this times tp
+    int64_t activation, norm;    // enum activation, enum norm
     double  norm_epsilon;
     double  rope_theta, rope_fraction;
-    double  rope_scaling;         // Llama 3.1 frequency scaling; 1: none
-    int64_t tied;                 // the head shares the embedding table
-    int64_t experts, top_k;       // experts 0: dense
+    double  rope_scaling;      // Llama 3.1 frequency scaling; 1: none
+    int64_t tied;              // the head shares the embedding table
+    int64_t experts, top_k;    // experts 0: dense
     double  capacity_factor, auxiliary_loss;
     double  init_deviation;
 };
@@ -36,8 +36,8 @@ status model_check(const struct model_config *model);
 
 bool    model_is_gated(const struct model_config *model);
 bool    model_norm_has_bias(const struct model_config *model);
-int64_t model_query_width(const struct model_config *model);    // heads * head_dim
-int64_t model_kv_width(const struct model_config *model);       // kv_heads * head_dim, of K alone
+int64_t model_query_width(const struct model_config *model);     // heads * head_dim
+int64_t model_kv_width(const struct model_config *model);        // kv_heads * head_dim, of K alone
 int64_t model_rotary_width(const struct model_config *model);    // rotated elements of a head: even
 int64_t model_padded_vocab(const struct model_config *model, int64_t tp);
 
@@ -59,13 +59,13 @@ extern const char *const model_flop_names[];
 // [published]: what the published table of this system counted and reported.
 struct published_config {
     char    source[128];
-    int64_t convention;           // FLOPS_FULL, FLOPS_CAUSAL or FLOPS_6N; 0: there is no published table
-    int64_t flop_kv_heads;        // KV heads that the table counted; 0: the model's
-    int64_t flop_digits;          // significant digits the table rounded FLOPs per sequence to; 0: exact
-    int64_t count_embedding;      // 6n: N includes the input embedding
-    double  peak_bf16, peak_fp8;  // FLOP/s that the table's MFU is against; 0: none
-    double  step_seconds;         // 0: not published
-    double  mfu_percent;          // 0: not published
+    int64_t convention;             // FLOPS_FULL, FLOPS_CAUSAL or FLOPS_6N; 0: there is no published table
+    int64_t flop_kv_heads;          // KV heads that the table counted; 0: the model's
+    int64_t flop_digits;            // significant digits the table rounded FLOPs per sequence to; 0: exact
+    int64_t count_embedding;        // 6n: N includes the input embedding
+    double  peak_bf16, peak_fp8;    // FLOP/s that the table's MFU is against; 0: none
+    double  step_seconds;           // 0: not published
+    double  mfu_percent;            // 0: not published
 };
 extern const struct option published_options[];
 

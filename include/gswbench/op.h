@@ -62,6 +62,7 @@ struct op_tag {
 enum access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_UPDATE = 3 };
 
 // Operand slots by kind; an absent optional operand is tensor -1. [shape] and access stand beside each slot.
+// clang-format off
 enum { EMBEDDING_TOKENS, EMBEDDING_TABLE, EMBEDDING_OUT };       // forward: i32 [T] r, [vocab, columns] r, [T, columns] w
 enum { EMBEDDING_GRADIENT_TOKENS, EMBEDDING_GRADIENT_OUT,        // backward: i32 [T] r, d out [T, columns] r,
        EMBEDDING_GRADIENT_TABLE };                               //           d table w, or rw when it accumulates
@@ -96,6 +97,7 @@ enum { HYPER_LEARNING_RATE, HYPER_BETA1, HYPER_BETA2, HYPER_EPSILON, HYPER_DECAY
 enum { TRANSFER_IN, TRANSFER_OUT };
 // ALL_REDUCE: OUT rw. ALL_GATHER: IN r [n], OUT w [size * n]. REDUCE_SCATTER: IN r [size * n], OUT w [n].
 // ALL_TO_ALL: IN r, OUT w [size * n]. SEND: IN r. RECEIVE: OUT w. BROADCAST: OUT rw, from the group's root.
+// clang-format on
 
 enum { OP_OPERANDS = 8, OP_WAITS = LANE_COUNT - 1 };
 
@@ -105,25 +107,25 @@ struct gemm_shape {
 };
 struct rows_shape {
     int64_t rows, columns;
-    int64_t valid_columns;    // cross entropy: columns beyond are padding; embedding: rows of the table
-    float   epsilon, scale;   // norm; cross entropy and loss sum
-    int32_t variant;          // enum norm, enum activation
+    int64_t valid_columns;     // cross entropy: columns beyond are padding; embedding: rows of the table
+    float   epsilon, scale;    // norm; cross entropy and loss sum
+    int32_t variant;           // enum norm, enum activation
 };
 struct attention_shape {
     int64_t batch, sequence, heads, kv_heads, head_dim;
-    int64_t rotary;           // rope: leading elements of each head that rotate, even
+    int64_t rotary;    // rope: leading elements of each head that rotate, even
     float   scale;
     bool    causal;
 };
 struct elements_shape {
     int64_t elements;
-    float   limit;            // clip: largest norm; 0: measured, never clipped
+    float   limit;    // clip: largest norm; 0: measured, never clipped
 };
 struct transfer_shape {
-    int64_t elements;         // of the whole buffer: size * n above
-    int32_t group;            // index in the plan's groups
-    int32_t peer;             // send, receive, broadcast: index in the group
-    int32_t channel;          // send and receive pair in order within (group, lane pair, channel)
+    int64_t elements;    // of the whole buffer: size * n above
+    int32_t group;       // index in the plan's groups
+    int32_t peer;        // send, receive, broadcast: index in the group
+    int32_t channel;     // send and receive pair in order within (group, lane pair, channel)
 };
 
 struct op {
@@ -135,9 +137,9 @@ struct op {
     struct op_tag tag;
     union {
         struct gemm_shape      gemm;
-        struct rows_shape      rows;        // embedding, norm, activation, cross entropy, loss sum
-        struct attention_shape attention;   // rope, attention
-        struct elements_shape  elements;    // cast, square sum, clip, adamw
+        struct rows_shape      rows;         // embedding, norm, activation, cross entropy, loss sum
+        struct attention_shape attention;    // rope, attention
+        struct elements_shape  elements;     // cast, square sum, clip, adamw
         struct transfer_shape  transfer;
     } shape;
 };

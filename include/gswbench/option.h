@@ -29,8 +29,8 @@ struct option {
     size_t             size;        // of the field in bytes
     const char        *fallback;    // the default, as text: parsed by the same code as the user's
     double             minimum, maximum;
-    const char *const *names;       // NULL-terminated
-    const char        *help;        // what it means, with its unit; one sentence without a full stop
+    const char *const *names;    // NULL-terminated
+    const char        *help;     // what it means, with its unit; one sentence without a full stop
 };
 
 // Rows of an option table that ends with END_OPTIONS. The field is named once.

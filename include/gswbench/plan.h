@@ -19,37 +19,37 @@
 enum storage {
     STORAGE_WEIGHT,
     STORAGE_GRADIENT,
-    STORAGE_OPTIMIZER,     // master weights, moments
-    STORAGE_INPUT,         // tokens, targets, rope table, hyperparameters: filled by the host between steps
-    STORAGE_RESULT,        // loss, gradient norm, partial sums
+    STORAGE_OPTIMIZER,    // master weights, moments
+    STORAGE_INPUT,        // tokens, targets, rope table, hyperparameters: filled by the host between steps
+    STORAGE_RESULT,       // loss, gradient norm, partial sums
     STORAGE_ACTIVATION,
     STORAGE_COUNT
 };
 
 struct tensor {
-    const char  *name;              // static text, unique with layer and microbatch
-    int16_t      layer;             // -1: none
-    int32_t      microbatch;        // -1: none
+    const char  *name;          // static text, unique with layer and microbatch
+    int16_t      layer;         // -1: none
+    int32_t      microbatch;    // -1: none
     enum dtype   dtype;
     enum storage storage;
     int32_t      dims;
     int64_t      dim[4];
     int64_t      elements, bytes;
-    int64_t      offset;            // bytes from the start of its storage, a multiple of PLAN_ALIGNMENT
-    int32_t      first_op, last_op; // list positions of its first and last use; -1: unused
+    int64_t      offset;               // bytes from the start of its storage, a multiple of PLAN_ALIGNMENT
+    int32_t      first_op, last_op;    // list positions of its first and last use; -1: unused
 };
 
 // One named matrix or vector inside a weight: what Hugging Face and the generator know (q, k and v are parts of "qkv").
 struct weight_part {
-    char    name[64];       // exported name, "model.layers.3.self_attn.q_proj.weight"
-    int64_t stream;         // number of its random stream, the same in every layout
-    int64_t rows, columns;  // the whole tensor; a vector has rows 1 and is exported with one dimension
-    int64_t first_row;      // rows first_row .. first_row + local_rows - 1 lie in this rank's tensor
+    char    name[64];         // exported name, "model.layers.3.self_attn.q_proj.weight"
+    int64_t stream;           // number of its random stream, the same in every layout
+    int64_t rows, columns;    // the whole tensor; a vector has rows 1 and is exported with one dimension
+    int64_t first_row;        // rows first_row .. first_row + local_rows - 1 lie in this rank's tensor
     int64_t local_rows;
-    int64_t offset;         // elements from the start of the weight tensor
+    int64_t offset;    // elements from the start of the weight tensor
     bool    is_vector;
-    float   deviation;      // of the initial values; 0: constant
-    float   constant;       // initial value when deviation is 0
+    float   deviation;    // of the initial values; 0: constant
+    float   constant;     // initial value when deviation is 0
 };
 
 struct weight {
@@ -61,10 +61,10 @@ struct weight {
 };
 
 struct plan_group {
-    uint32_t axes;      // 1 << AXIS_DP | ...
+    uint32_t axes;    // 1 << AXIS_DP | ...
     int64_t  size;
-    int64_t *ranks;     // [size], in rank order
-    int64_t  index;     // this rank's place
+    int64_t *ranks;    // [size], in rank order
+    int64_t  index;    // this rank's place
 };
 
 enum { PLAN_ALIGNMENT = 256 };
@@ -73,7 +73,7 @@ struct plan {
     // What it was built from.
     struct model_config model;
     struct mesh         mesh;
-    struct train_config train;      // resolved
+    struct train_config train;    // resolved
     struct precision    precision;
     int64_t             rank;
 
@@ -125,19 +125,19 @@ struct plan_transfer {
     enum op_kind kind;
     uint32_t     axes;
     enum dtype   dtype;
-    int64_t      elements;      // of one transfer
+    int64_t      elements;    // of one transfer
     int64_t      group_size;
-    int64_t      count;         // in one step
+    int64_t      count;    // in one step
 };
 enum { PLAN_TRANSFERS_MAX = 256 };
 struct account {
-    int64_t              parameters;             // weights on this rank
-    double               flops[PHASE_COUNT];     // executed
-    double               hardware_flops;         // executed by the whole mesh per sequence of the global batch
+    int64_t              parameters;            // weights on this rank
+    double               flops[PHASE_COUNT];    // executed
+    double               hardware_flops;        // executed by the whole mesh per sequence of the global batch
     int64_t              ops[OP_COUNT];
     struct plan_transfer transfers[PLAN_TRANSFERS_MAX];
     int32_t              transfer_count;
-    int64_t              total_bytes;            // all storages
+    int64_t              total_bytes;    // all storages
 };
 void plan_account(const struct plan *plan, struct account *account);
 

@@ -15,11 +15,11 @@ enum fp8_recipe { FP8_DELAYED, FP8_CURRENT, FP8_BLOCK };
 
 // [precision]
 struct precision_config {
-    int64_t compute;        // enum compute_precision
-    int64_t gradients;      // enum dtype: accumulation buffer
-    int64_t reduce;         // enum dtype: gradient transfers
-    int64_t master;         // fp32 master weights beside bf16 ones
-    int64_t moments;        // enum dtype: Adam's m and v
+    int64_t compute;      // enum compute_precision
+    int64_t gradients;    // enum dtype: accumulation buffer
+    int64_t reduce;       // enum dtype: gradient transfers
+    int64_t master;       // fp32 master weights beside bf16 ones
+    int64_t moments;      // enum dtype: Adam's m and v
     int64_t fp8_recipe, fp8_history, fp8_parameters;
 };
 extern const struct option precision_options[];
@@ -27,7 +27,7 @@ extern const char *const   precision_compute_names[];
 
 // The element type of each role, derived once.
 struct precision {
-    enum dtype weight;        // as GEMMs read it
+    enum dtype weight;    // as GEMMs read it
     enum dtype activation;
     enum dtype gradient;
     enum dtype reduce;

@@ -13,12 +13,12 @@ enum data_kind { DATA_UNIFORM, DATA_MARKOV };
 struct run_config {
     int64_t steps, warmup;
     int64_t seed;
-    int64_t data;              // enum data_kind
-    char    backend[16];       // auto, or a name of backend.h
-    char    communicator[16];  // auto, or a name of comm.h
-    int64_t threads;           // host backend: threads a rank; 0: the cores that the rank is given
-    int64_t layers;            // a proxy of that many layers; 0: the model's own
-    char    output[512];       // folder for result folders
+    int64_t data;                // enum data_kind
+    char    backend[16];         // auto, or a name of backend.h
+    char    communicator[16];    // auto, or a name of comm.h
+    int64_t threads;             // host backend: threads a rank; 0: the cores that the rank is given
+    int64_t layers;              // a proxy of that many layers; 0: the model's own
+    char    output[512];         // folder for result folders
 };
 extern const struct option run_options[];
 

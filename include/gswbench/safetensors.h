@@ -24,7 +24,8 @@ struct safetensors_writer {
     char    path[1024], temporary[1040];
     int64_t expected_bytes, written_bytes;
 };
-status safetensors_create(struct safetensors_writer *writer, const char *path, struct safetensor *tensors, int32_t count);
+status safetensors_create(struct safetensors_writer *writer, const char *path, struct safetensor *tensors,
+                          int32_t count);
 status safetensors_append(struct safetensors_writer *writer, const void *data, int64_t bytes);
 status safetensors_finish(struct safetensors_writer *writer);
 void   safetensors_abandon(struct safetensors_writer *writer);    // removes the temporary file

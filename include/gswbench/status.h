@@ -5,7 +5,8 @@
 
 #include <stdbool.h>
 
-// The process exit codes, documented in docs/method.md. 16, 17, 110, 124, 126-165 and 253 belong to launchers and shells.
+// The process exit codes, documented in docs/method.md. 16, 17, 110, 124, 126-165 and 253 belong to launchers and
+// shells.
 enum exit_code {
     EXIT_VALID      = 0,
     EXIT_INTERNAL   = 1,     // a bug in gswbench
@@ -42,12 +43,12 @@ static inline bool failed(const status *result)
 }
 
 #define OK ((status){.exit_code = EXIT_VALID, .text = ""})
-#define TRY(call)                       \
-    do {                                \
-        status status_ = (call);        \
-        if (failed(&status_)) {         \
-            return status_;             \
-        }                               \
+#define TRY(call)                                                                                                      \
+    do {                                                                                                               \
+        status status_ = (call);                                                                                       \
+        if (failed(&status_)) {                                                                                        \
+            return status_;                                                                                            \
+        }                                                                                                              \
     } while (0)
 
 #endif

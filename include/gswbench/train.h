@@ -10,21 +10,21 @@
 
 enum recompute {
     RECOMPUTE_NONE,
-    RECOMPUTE_ATTENTION,     // core attention
-    RECOMPUTE_FULL,          // every block from its input
-    RECOMPUTE_BLOCK_EVERY,   // every recompute_every-th block from its input
-    RECOMPUTE_SELECTIVE,     // everything that recompute_save does not name
+    RECOMPUTE_ATTENTION,      // core attention
+    RECOMPUTE_FULL,           // every block from its input
+    RECOMPUTE_BLOCK_EVERY,    // every recompute_every-th block from its input
+    RECOMPUTE_SELECTIVE,      // everything that recompute_save does not name
 };
 
 // Outputs of a block's forward pass, as [train] recompute_save names them.
 enum block_output {
-    OUTPUT_NORM,          // both normalised inputs
-    OUTPUT_QKV,           // q, k, v after rope
+    OUTPUT_NORM,    // both normalised inputs
+    OUTPUT_QKV,     // q, k, v after rope
     OUTPUT_ATTENTION,
     OUTPUT_PROJECTION,    // the attention output projection
     OUTPUT_FC1,           // the MLP's input projections, gate and up
     OUTPUT_ACTIVATION,
-    OUTPUT_FC2,           // the MLP's output; the backward pass never needs it
+    OUTPUT_FC2,    // the MLP's output; the backward pass never needs it
     OUTPUT_COUNT
 };
 
