@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+# The CUDA toolkit and NCCL, found with the hints CUDA_HOME and NCCL_HOME. Sets gswbench_cuda and gswbench_cuda_reason.
+# Hopper's own code, and PTX that newer and older devices can compile. Set before CUDA is enabled: CMake would choose.
+if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES "90a-real;80-virtual" CACHE STRING "CUDA architectures")
+endif()
+set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+set(CMAKE_CUDA_STANDARD 17)
+
+# A compiler that is there may still be too old for the device or refuse the host's gcc; a trial tells, and it costs
+# less than CMake's own check, which stops the configuration when it fails.
+function(gswbench_try_nvcc)
+    find_program(GSWBENCH_NVCC nvcc HINTS ${CUDA_HOME} $ENV{CUDA_HOME} PATHS /usr/local/cuda PATH_SUFFIXES bin)
+    if(NOT GSWBENCH_NVCC)
+        set(gswbench_cuda_reason "no nvcc found (set CUDA_HOME)" PARENT_SCOPE)
+        return()
+    endif()
+    set(trial ${PROJECT_BINARY_DIR}/CMakeFiles/cuda_trial.cu)
+    file(WRITE ${trial} "__global__ void kernel() {}\nint main() { kernel<<<1, 1>>>(); }\n")
+    execute_process(COMMAND ${GSWBENCH_NVCC} -gencode arch=compute_90a,code=sm_90a -cudart shared -o ${trial}.out ${trial}
+                    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+    if(result EQUAL 0)
+        set(gswbench_cuda ON PARENT_SCOPE)
+    else()
+        string(REGEX REPLACE "\n.*" "" output "${output}")
+        set(gswbench_cuda_reason "${GSWBENCH_NVCC} fails: ${output}" PARENT_SCOPE)
+    endif()
+endfunction()
+
+set(gswbench_cuda OFF)
+if(GSWBENCH_CUDA STREQUAL OFF)
+    set(gswbench_cuda_reason "GSWBENCH_CUDA=OFF")
+else()
+    gswbench_try_nvcc()
+    if(gswbench_cuda)
+        if(NOT CMAKE_CUDA_COMPILER)
+            set(CMAKE_CUDA_COMPILER ${GSWBENCH_NVCC})
+        endif()
+        enable_language(CUDA)
+        find_package(NCCL QUIET)
+    elseif(GSWBENCH_CUDA STREQUAL ON)
+        message(FATAL_ERROR "GSWBENCH_CUDA=ON, but ${gswbench_cuda_reason}")
+    endif()
+endif()

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+# Writes version.c with the git commit. Included: adds the target that runs this file at every build; run as a script:
+# writes the file, and only when it changes, so that one small object and the links are all that a new commit costs.
+if(NOT CMAKE_SCRIPT_MODE_FILE)
+    set(gswbench_version_source ${PROJECT_BINARY_DIR}/version.c)
+    add_custom_target(version
+                      COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR} -D OUTPUT=${gswbench_version_source}
+                              -D VERSION=${PROJECT_VERSION} -P ${CMAKE_CURRENT_LIST_FILE}
+                      BYPRODUCTS ${gswbench_version_source} VERBATIM)
+    return()
+endif()
+
+execute_process(COMMAND git -C ${SOURCE} describe --always --abbrev=7 --exclude=* --dirty=+
+                OUTPUT_VARIABLE COMMIT ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+configure_file(${SOURCE}/cmake/version.c.in ${OUTPUT} @ONLY)
