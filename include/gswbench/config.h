@@ -22,6 +22,7 @@ struct config {
     struct run_config       run;
     struct hardware_config  hardware;
     struct published_config published;
+    int64_t                 ranks;         // as requested; 0: unknown
     char                    path[1024];    // the file that was read, for messages and the result
     char                    name[128];     // its base name without .ini
 };
@@ -43,24 +44,26 @@ struct config_request {
     int64_t            ranks;    // selects [when ranks=...]; 0: unknown, such sections then never match
 };
 
-// Order, later wins: defaults, model preset, file, matching [when ...] sections, overrides. All errors of all of these
-// are reported together in errors, one a line, each with its place; the status then holds only the count.
+// Order, later wins: defaults, model and hardware presets, file, matching [when ...] sections, overrides; run.layers
+// then replaces model.layers. All errors of all of these are reported together in errors, one a line, each with its
+// place; the status then holds only the count.
 status config_read(struct config *config, const struct config_request *request, struct text_buffer *errors);
 
 // The same from memory (path is for messages): the fuzz target and tests.
 status config_read_text(struct config *config, const struct config_request *request, const char *path, const char *text,
                         size_t bytes, struct text_buffer *errors);
 
-// A row that the file's [when ...] sections select.
+// A row of the published table, as the file's [when ...] sections select it.
 struct config_row {
     int64_t ranks;           // 0: any
-    char    precision[8];    // empty: any
+    char    precision[8];    // for precision.compute
     double  step_seconds;    // 0: not published
     double  mfu_percent;
 };
 enum { CONFIG_ROWS_MAX = 64 };
-// The published rows of a config: its distinct (ranks, precision) pairs, in file order. A file without [when] sections
-// has one row.
+// The rows, by ranks: each number of ranks that a section names, with each precision that is named together with it;
+// where none is, with the file's own precision and every one that has a section by itself. A file without [when ...]
+// sections has one row.
 status config_rows(const struct config_request *request, struct config_row rows[CONFIG_ROWS_MAX], int *count,
                    struct text_buffer *errors);
 

@@ -59,6 +59,9 @@ const struct option *option_find(const struct option *options, const char *key);
 // The key of the table nearest to a misspelt one, or NULL when none is near.
 const char *option_suggest(const struct option *options, const char *key);
 
+// What the option accepts: "an integer in 1..65536, or auto", "fp32, bf16 or fp8".
+void option_allowed(const struct option *option, char *text, size_t bytes);
+
 // Parses text into the option's field of the section struct. The error names the value, what is allowed, and nothing
 // else: the caller knows section, key, file and line.
 status option_set(const struct option *option, void *section, const char *text);

@@ -18,7 +18,7 @@ struct run_config {
     char    communicator[16];    // auto, or a name of comm.h
     int64_t threads;             // host backend: threads a rank; 0: the cores that the rank is given
     int64_t layers;              // a proxy of that many layers; 0: the model's own
-    char    output[512];         // folder for result folders
+    char    output[176];         // folder for result folders; fits a line of a config
 };
 extern const struct option run_options[];
 

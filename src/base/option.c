@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+// Reads and writes the field of a section struct as its row says.
+#include "gswbench/option.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/fatal.h"
+#include "gswbench/text.h"
+#include "gswbench/units.h"
+
+const char *const option_auto[] = {"auto", NULL};
+
+static const char *const boolean_names[] = {"no", "yes", "false", "true", "off", "on", "0", "1", NULL};
+
+static int64_t *integer_field(const struct option *option, void *section)
+{
+    return (int64_t *)(void *)((char *)section + option->offset);
+}
+
+static double *real_field(const struct option *option, void *section)
+{
+    return (double *)(void *)((char *)section + option->offset);
+}
+
+const struct option *option_find(const struct option *options, const char *key)
+{
+    for (; options->key != NULL; options++) {
+        if (strcmp(options->key, key) == 0) {
+            return options;
+        }
+    }
+    return NULL;
+}
+
+const char *option_suggest(const struct option *options, const char *key)
+{
+    const char *keys[128] = {NULL};
+    for (size_t i = 0; options[i].key != NULL; i++) {
+        assert(i + 1 < sizeof(keys) / sizeof(keys[0]));
+        keys[i] = options[i].key;
+    }
+    return text_closest(key, keys);
+}
+
+// "a, b or c"
+static void list_names(const char *const *names, const char *last, char *text, size_t bytes)
+{
+    text[0] = '\0';
+    for (size_t i = 0, used = 0; names[i] != NULL && used < bytes; i++) {
+        const char *separator = i == 0 ? "" : names[i + 1] == NULL ? last : ", ";
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s", separator, names[i]);
+    }
+}
+
+void option_allowed(const struct option *option, char *text, size_t bytes)
+{
+    char names[256];
+    switch (option->type) {
+    case OPTION_INTEGER:
+        snprintf(text, bytes, "an integer in %.0f..%.0f%s", option->minimum, option->maximum,
+                 option->names != NULL ? ", or auto" : "");
+        break;
+    case OPTION_REAL:
+        snprintf(text, bytes, "a number in %g..%g", option->minimum, option->maximum);
+        break;
+    case OPTION_BOOLEAN:
+        snprintf(text, bytes, "yes or no");
+        break;
+    case OPTION_CHOICE:
+        list_names(option->names, " or ", text, bytes);
+        break;
+    case OPTION_SET:
+        list_names(option->names, ", ", names, sizeof(names));
+        snprintf(text, bytes, "none, or some of %s", names);
+        break;
+    case OPTION_TEXT:
+        snprintf(text, bytes, "up to %zu bytes of printable text without ;", option->size - 1);
+        break;
+    }
+}
+
+// The index of a word of the given length; -1 when it is none of the names.
+static int64_t find_name(const char *const *names, const char *word, size_t length)
+{
+    for (int64_t i = 0; names[i] != NULL; i++) {
+        if (strlen(names[i]) == length && memcmp(names[i], word, length) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static bool set_integer(const struct option *option, int64_t *field, const char *text)
+{
+    int64_t value;
+    if (option->names != NULL && strcmp(text, option->names[0]) == 0) {
+        value = 0;
+    } else if (!units_parse_integer(text, &value) || (double)value < option->minimum ||
+               (double)value > option->maximum) {
+        return false;
+    }
+    *field = value;
+    return true;
+}
+
+static bool set_real(const struct option *option, double *field, const char *text)
+{
+    double value;
+    if (!units_parse_real(text, &value) || value < option->minimum || value > option->maximum) {
+        return false;
+    }
+    *field = value;
+    return true;
+}
+
+static bool set_name(const char *const *names, int64_t count, int64_t *field, const char *text)
+{
+    int64_t index = find_name(names, text, strlen(text));
+    if (index < 0) {
+        return false;
+    }
+    *field = index % count;
+    return true;
+}
+
+// Names between commas, blanks around them ignored.
+static bool set_mask(const struct option *option, int64_t *field, const char *text)
+{
+    int64_t mask = 0;
+    if (strcmp(text, "none") == 0) {
+        *field = 0;
+        return true;
+    }
+    for (const char *at = text;; at++) {
+        at += strspn(at, " \t");
+        size_t  length = strcspn(at, " \t,");
+        int64_t index  = find_name(option->names, at, length);
+        if (index < 0) {
+            return false;
+        }
+        mask |= (int64_t)1 << index;
+        at += length;
+        at += strspn(at, " \t");
+        if (*at == '\0') {
+            *field = mask;
+            return true;
+        }
+        if (*at != ',') {
+            return false;
+        }
+    }
+}
+
+// What an INI file cannot hold is no value either, so that every value survives being written and read.
+static bool set_text(const struct option *option, char *field, const char *text)
+{
+    char   printable[1024];
+    size_t length = strlen(text);
+    assert(option->size <= sizeof(printable));
+    if (length >= option->size || strchr(text, ';') != NULL || text[0] == ' ' ||
+        (length > 0 && text[length - 1] == ' ')) {
+        return false;
+    }
+    text_printable(printable, sizeof(printable), text);
+    if (strcmp(printable, text) != 0) {
+        return false;
+    }
+    memset(field, 0, option->size);
+    memcpy(field, text, length);
+    return true;
+}
+
+status option_set(const struct option *option, void *section, const char *text)
+{
+    bool accepted = false;
+    switch (option->type) {
+    case OPTION_INTEGER:
+        accepted = set_integer(option, integer_field(option, section), text);
+        break;
+    case OPTION_REAL:
+        accepted = set_real(option, real_field(option, section), text);
+        break;
+    case OPTION_BOOLEAN:
+        accepted = set_name(boolean_names, 2, integer_field(option, section), text);
+        break;
+    case OPTION_CHOICE:
+        accepted = set_name(option->names, INT64_MAX, integer_field(option, section), text);
+        break;
+    case OPTION_SET:
+        accepted = set_mask(option, integer_field(option, section), text);
+        break;
+    case OPTION_TEXT:
+        accepted = set_text(option, (char *)section + option->offset, text);
+        break;
+    }
+    if (accepted) {
+        return OK;
+    }
+    char value[64], allowed[512];
+    text_printable(value, sizeof(value), text);
+    option_allowed(option, allowed, sizeof(allowed));
+    return fail("%s: expected %s", value, allowed);
+}
+
+void option_set_defaults(const struct option *options, void *section)
+{
+    for (; options->key != NULL; options++) {
+        status result = option_set(options, section, options->fallback);
+        if (failed(&result)) {
+            FATAL(EXIT_INTERNAL, "default of %s = %s", options->key, result.text);
+        }
+    }
+}
+
+// The fewest digits that read back to the same double.
+static void print_real(double value, char *text, size_t bytes)
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, bytes, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) {
+            return;
+        }
+    }
+}
+
+static void print_mask(const char *const *names, int64_t mask, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%s", mask == 0 ? "none" : "");
+    for (size_t i = 0, used = 0; names[i] != NULL && used < bytes; i++) {
+        if ((mask >> i & 1) != 0) {
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s", used == 0 ? "" : ", ", names[i]);
+        }
+    }
+}
+
+void option_print(const struct option *option, const void *section, char *text, size_t bytes)
+{
+    const char   *field = (const char *)section + option->offset;
+    const int64_t value =
+        option->type == OPTION_REAL || option->type == OPTION_TEXT ? 0 : *(const int64_t *)(const void *)field;
+    switch (option->type) {
+    case OPTION_INTEGER:
+        if (value == 0 && option->names != NULL) {
+            text_copy(text, bytes, option->names[0]);
+        } else {
+            snprintf(text, bytes, "%" PRId64, value);
+        }
+        break;
+    case OPTION_REAL:
+        print_real(*(const double *)(const void *)field, text, bytes);
+        break;
+    case OPTION_BOOLEAN:
+        text_copy(text, bytes, boolean_names[value]);
+        break;
+    case OPTION_CHOICE:
+        text_copy(text, bytes, option->names[value]);
+        break;
+    case OPTION_SET:
+        print_mask(option->names, value, text, bytes);
+        break;
+    case OPTION_TEXT:
+        text_copy(text, bytes, field);
+        break;
+    }
+}

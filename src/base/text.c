@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// Bounded copies, edit distance, growing buffers and printable text.
+#include "gswbench/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+
+enum { DISTANCE_MAX_LENGTH = 64 };
+
+bool text_copy(char *to, size_t bytes, const char *from)
+{
+    size_t length = strlen(from);
+    size_t copied = length < bytes ? length : bytes - 1;
+    memcpy(to, from, copied);
+    to[copied] = '\0';
+    return copied == length;
+}
+
+// One row of the distance matrix at a time: row[j] is the distance of a's first i characters to b's first j.
+int text_distance(const char *a, const char *b)
+{
+    size_t a_length = strnlen(a, DISTANCE_MAX_LENGTH);
+    size_t b_length = strnlen(b, DISTANCE_MAX_LENGTH);
+    int    row[DISTANCE_MAX_LENGTH + 1];
+    for (size_t j = 0; j <= b_length; j++) {
+        row[j] = (int)j;
+    }
+    for (size_t i = 1; i <= a_length; i++) {
+        int diagonal = row[0];
+        row[0]       = (int)i;
+        for (size_t j = 1; j <= b_length; j++) {
+            int best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            best     = row[j] + 1 < best ? row[j] + 1 : best;
+            best     = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            row[j]   = best;
+        }
+    }
+    return row[b_length];
+}
+
+// A third of the word may be wrong, at least one character, and something of it must be right.
+const char *text_closest(const char *word, const char *const *names)
+{
+    int         length  = (int)strnlen(word, DISTANCE_MAX_LENGTH);
+    int         nearest = (length + 2) / 3 + 1;
+    const char *closest = NULL;
+    for (; *names != NULL; names++) {
+        int distance = text_distance(word, *names);
+        if (distance < nearest && distance < length) {
+            nearest = distance;
+            closest = *names;
+        }
+    }
+    return closest;
+}
+
+void text_append(struct text_buffer *buffer, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    size_t added = (size_t)vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+
+    size_t needed = buffer->length + added + 1;
+    if (needed > buffer->capacity) {
+        buffer->capacity = needed > 2 * buffer->capacity ? needed : 2 * buffer->capacity;
+        buffer->text     = memory_resize(buffer->text, buffer->capacity);
+    }
+    va_start(arguments, format);
+    vsnprintf(buffer->text + buffer->length, added + 1, format, arguments);
+    va_end(arguments);
+    buffer->length += added;
+}
+
+void text_free(struct text_buffer *buffer)
+{
+    free(buffer->text);
+    *buffer = (struct text_buffer){0};
+}
+
+// Bytes of the UTF-8 character that starts here; 0 when there is none (overlong forms, surrogates, beyond U+10FFFF).
+static size_t character_bytes(const unsigned char *text)
+{
+    static const struct {
+        unsigned char first_low, first_high, second_low, second_high, bytes;
+    } forms[] = {
+        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        if (text[0] < forms[i].first_low || text[0] > forms[i].first_high) {
+            continue;
+        }
+        for (size_t k = 1; k < forms[i].bytes; k++) {
+            unsigned char low  = k == 1 ? forms[i].second_low : 0x80;
+            unsigned char high = k == 1 ? forms[i].second_high : 0xbf;
+            if (text[k] < low || text[k] > high) {
+                return 0;
+            }
+        }
+        return forms[i].bytes;
+    }
+    return 0;
+}
+
+// Also the C1 controls U+0080..U+009F, which terminals obey.
+static bool is_control(const unsigned char *text)
+{
+    return text[0] < 0x20 || text[0] == 0x7f || (text[0] == 0xc2 && text[1] < 0xa0);
+}
+
+void text_printable(char *to, size_t bytes, const char *from)
+{
+    const unsigned char *source = (const unsigned char *)from;
+    size_t               used   = 0;
+    while (*source != '\0') {
+        size_t length = character_bytes(source);
+        bool   keep   = length > 0 && !is_control(source);
+        size_t output = keep ? length : 1;
+        if (used + output >= bytes) {
+            break;
+        }
+        memcpy(to + used, keep ? (const char *)source : "?", output);
+        used += output;
+        source += length > 0 ? length : 1;
+    }
+    to[used] = '\0';
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// Reads and prints numbers with suffixes and units. Integers are exact: no double is involved.
+#include "gswbench/units.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool multiply(int64_t *value, int64_t factor)
+{
+    if (*value > INT64_MAX / factor) {
+        return false;
+    }
+    *value *= factor;
+    return true;
+}
+
+// Digits with single underscores between them, added to value; false when there are none or value overflows.
+static bool read_digits(const char **text, int64_t *value, int *count)
+{
+    const char *at = *text;
+    for (*count = 0; isdigit((unsigned char)*at); (*count)++) {
+        int digit = *at - '0';
+        if (!multiply(value, 10) || *value > INT64_MAX - digit) {
+            return false;
+        }
+        *value += digit;
+        at += at[1] == '_' && isdigit((unsigned char)at[2]) ? 2 : 1;
+    }
+    *text = at;
+    return *count > 0;
+}
+
+// "k" or "Ki" to "T" or "Ti"; nothing is a factor of one.
+static bool read_suffix(const char **text, int64_t *factor)
+{
+    static const char letters[] = "kMGT";
+    *factor                     = 1;
+    if (**text == '\0') {
+        return true;
+    }
+    const char *letter = strchr(letters, **text);
+    if (letter == NULL) {
+        return false;
+    }
+    bool is_binary = (*text)[1] == 'i';
+    for (const char *at = letters; at <= letter; at++) {
+        *factor *= is_binary ? 1024 : 1000;
+    }
+    *text += is_binary ? 2 : 1;
+    return true;
+}
+
+bool units_parse_integer(const char *text, int64_t *value)
+{
+    bool is_negative = *text == '-';
+    text += is_negative;
+
+    int64_t number = 0, exponent = 0, factor = 1;
+    int     digits, decimals = 0;
+    if (!read_digits(&text, &number, &digits)) {
+        return false;
+    }
+    if (*text == '.') {
+        text++;
+        if (!read_digits(&text, &number, &decimals)) {
+            return false;
+        }
+    }
+    if (*text == 'e' || *text == 'E') {
+        text += text[1] == '+' ? 2 : 1;
+        if (!read_digits(&text, &exponent, &digits) || exponent > 18) {
+            return false;
+        }
+    } else if (!read_suffix(&text, &factor)) {
+        return false;
+    }
+    if (*text != '\0' || !multiply(&number, factor)) {
+        return false;
+    }
+    for (; exponent > decimals; exponent--) {
+        if (!multiply(&number, 10)) {
+            return false;
+        }
+    }
+    for (; decimals > exponent; decimals--) {
+        if (number % 10 != 0) {
+            return false;
+        }
+        number /= 10;
+    }
+    *value = is_negative ? -number : number;
+    return true;
+}
+
+// The grammar is checked first: strtod alone also takes hexadecimal, "inf", "nan" and leading space.
+bool units_parse_real(const char *text, double *value)
+{
+    const char *at = text;
+    at += *at == '-' || *at == '+';
+    size_t digits = strspn(at, "0123456789");
+    at += digits;
+    if (*at == '.') {
+        size_t decimals = strspn(at + 1, "0123456789");
+        digits += decimals;
+        at += 1 + decimals;
+    }
+    if (digits > 0 && (*at == 'e' || *at == 'E')) {
+        at += at[1] == '-' || at[1] == '+' ? 2 : 1;
+        digits = strspn(at, "0123456789");
+        at += digits;
+    }
+    if (digits == 0 || *at != '\0') {
+        return false;
+    }
+    double number = strtod(text, NULL);
+    if (!isfinite(number)) {
+        return false;
+    }
+    *value = number;
+    return true;
+}
+
+const char *units_bytes(char *text, size_t size, double bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    size_t                   unit    = 0;
+    // What would be printed as 1024.00 belongs to the next unit.
+    while (fabs(bytes) >= (unit == 0 ? 1024 : 1023.995) && unit + 1 < sizeof(units) / sizeof(units[0])) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(text, size, unit == 0 ? "%.0f %s" : "%.2f %s", bytes, units[unit]);
+    return text;
+}
+
+const char *units_count(char *text, size_t size, double count)
+{
+    static const char suffixes[] = " KMBT";
+    // Four significant digits first, so that 999.96 thousand becomes a million before the suffix is chosen.
+    char scientific[32];
+    snprintf(scientific, sizeof(scientific), "%.3e", count);
+    double rounded = strtod(scientific, NULL);
+
+    size_t suffix = 0;
+    for (; fabs(rounded) >= 1000 && suffixes[suffix] != '\0'; suffix++) {
+        rounded /= 1000;
+    }
+    if (suffix == 0) {
+        snprintf(text, size, "%.4g", rounded);
+    } else if (suffixes[suffix] == '\0') {
+        snprintf(text, size, "%s", scientific);
+    } else {
+        int decimals = fabs(rounded) < 9.9995 ? 3 : fabs(rounded) < 99.995 ? 2 : 1;
+        snprintf(text, size, "%.*f %c", decimals, rounded, suffixes[suffix]);
+    }
+    return text;
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT
+// Gathers the sections of all modules and sets them from presets, a file, its [when ...] sections and overrides.
+#include "internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// clang-format off
+#define SECTION(name, help) \
+    { #name, name##_options, offsetof(struct config, name), sizeof(((struct config *)0)->name), help }
+const struct config_section config_sections[] = {
+    SECTION(model, "the shape of the transformer"),
+    SECTION(parallel, "how the ranks share the work; dp x fsdp x tp x cp x pp is their number"),
+    SECTION(train, "what a step trains on and how"),
+    SECTION(precision, "the element type of each role"),
+    SECTION(run, "how a job is run"),
+    SECTION(hardware, "the machine that results are set against"),
+    SECTION(published, "the published table that results are set against"),
+    {NULL, NULL, 0, 0, NULL},
+};
+// clang-format on
+
+const struct config_section *section_find(const char *name)
+{
+    for (const struct config_section *section = config_sections; section->name != NULL; section++) {
+        if (strcmp(section->name, name) == 0) {
+            return section;
+        }
+    }
+    return NULL;
+}
+
+const char *section_suggest(const char *name)
+{
+    const char *names[sizeof(config_sections) / sizeof(config_sections[0])];
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        names[i] = config_sections[i].name;
+    }
+    return text_closest(name, names);
+}
+
+const char *config_folder(void)
+{
+    static char folder[1024];
+    const char *given = getenv("GSWBENCH_CONFIGS");
+    if (given != NULL) {
+        text_copy(folder, sizeof(folder), given);
+        return folder;
+    }
+    char    program[900];
+    ssize_t length                   = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    program[length > 0 ? length : 0] = '\0';
+    for (int parent = 0; parent < 2 && strrchr(program, '/') != NULL; parent++) {
+        *strrchr(program, '/') = '\0';
+    }
+    snprintf(folder, sizeof(folder), "%s/share/gswbench/configs", program);
+    return folder;
+}
+
+bool config_find(const char *name, char *path, size_t bytes)
+{
+    struct stat about;
+    if (strchr(name, '/') != NULL || (stat(name, &about) == 0 && !S_ISDIR(about.st_mode))) {
+        return text_copy(path, bytes, name);
+    }
+    return file_find(config_folder(), name, path, bytes);
+}
+
+static bool matches(const struct document *document, const struct assignment *assignment, struct selection selection)
+{
+    if (assignment->origin != ORIGIN_WHEN) {
+        return true;
+    }
+    const struct condition *condition = &document->conditions[assignment->condition];
+    return (condition->ranks == 0 || condition->ranks == selection.ranks) &&
+           (condition->compute < 0 || condition->compute == selection.compute);
+}
+
+static void parse_overrides(struct document *document, const struct config_request *request)
+{
+    for (int i = 0; i < request->override_count; i++) {
+        document_override(document, request->overrides[i]);
+    }
+}
+
+// Sets what the document says, later origins over earlier ones. Every value was accepted once when it was read.
+void document_apply(struct config *config, const struct document *document, struct selection selection)
+{
+    for (int origin = 0; origin < ORIGIN_COUNT; origin++) {
+        for (size_t i = 0; i < document->count; i++) {
+            const struct assignment *assignment = &document->assignments[i];
+            if ((int)assignment->origin == origin && matches(document, assignment, selection)) {
+                option_set(assignment->option, (char *)config + assignment->section->offset, assignment->value);
+            }
+        }
+    }
+}
+
+void config_set_defaults(struct config *config)
+{
+    for (const struct config_section *section = config_sections; section->name != NULL; section++) {
+        option_set_defaults(section->options, (char *)config + section->offset);
+    }
+}
+
+// No condition decides the precision, so applying without any tells it.
+struct selection document_select(const struct document *document, int64_t ranks)
+{
+    struct config config;
+    config_set_defaults(&config);
+    document_apply(&config, document, (struct selection){.ranks = -1, .compute = -1});
+    return (struct selection){.ranks = ranks, .compute = config.precision.compute};
+}
+
+// Where the value in force was set.
+static const char *place_of(const struct document *document, const struct option *option, struct selection selection)
+{
+    const struct assignment *last = NULL;
+    for (size_t i = 0; i < document->count; i++) {
+        const struct assignment *assignment = &document->assignments[i];
+        if (assignment->option == option && matches(document, assignment, selection) &&
+            (last == NULL || assignment->origin >= last->origin)) {
+            last = assignment;
+        }
+    }
+    return last->place;
+}
+
+static void parse_file(struct document *document, const char *path)
+{
+    char  *text;
+    size_t bytes;
+    status result = file_read(path, &text, &bytes);
+    if (failed(&result)) {
+        document_error(document, "%s: %s", document_show(document, path), result.text);
+    } else {
+        document_parse(document, path, text, bytes);
+        free(text);
+    }
+}
+
+// One kind of file with values for one section, that an option of this section names.
+struct preset {
+    const char *folder, *section, *key, *name;
+};
+
+static void apply_preset(struct config *config, struct document *document, struct selection selection,
+                         const struct preset *preset)
+{
+    if (preset->name[0] == '\0' || strcmp(preset->name, "none") == 0) {
+        return;
+    }
+    char  path[1400];
+    char *folder = arena_format(&document->arena, "%s/%s", config_folder(), preset->folder);
+    if (!file_find(folder, preset->name, path, sizeof(path))) {
+        const struct option *option     = option_find(section_find(preset->section)->options, preset->key);
+        const char          *suggestion = file_suggest(&document->arena, folder, preset->name);
+        document_error(document, "%s%s: no such file in %s%s", place_of(document, option, selection), preset->name,
+                       folder, document_hint(document, "\"", suggestion, "\""));
+        return;
+    }
+    struct document values = {
+        .errors = document->errors, .error_count = document->error_count, .only = preset->section};
+    parse_file(&values, path);
+    document_apply(config, &values, selection);
+    document->error_count = values.error_count;
+    document_free(&values);
+}
+
+// The effective config of a selection.
+static void evaluate(struct config *config, struct document *document, struct selection selection)
+{
+    struct config names;
+    config_set_defaults(&names);
+    document_apply(&names, document, selection);
+
+    const struct preset presets[] = {
+        {"models", "model", "preset", names.model.preset},
+        {"hardware", "hardware", "profile", names.hardware.profile},
+    };
+    config_set_defaults(config);
+    for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
+        apply_preset(config, document, selection, &presets[i]);
+    }
+    document_apply(config, document, selection);
+    config->ranks = selection.ranks;
+    if (config->run.layers != 0) {
+        config->model.layers = config->run.layers;
+    }
+}
+
+// Overrides are read even when the file is not: all errors are reported at once.
+void document_read(struct document *document, const struct config_request *request, char *path, size_t bytes)
+{
+    if (config_find(request->name, path, bytes)) {
+        parse_file(document, path);
+    } else {
+        const char *suggestion = file_suggest(&document->arena, config_folder(), request->name);
+        document_error(document, "%s: no such config, here or in %s%s", document_show(document, request->name),
+                       config_folder(), document_hint(document, "\"", suggestion, "\""));
+    }
+    parse_overrides(document, request);
+}
+
+status document_finish(struct document *document)
+{
+    int64_t errors = document->error_count;
+    if (errors > DOCUMENT_ERRORS_SHOWN) {
+        text_append(document->errors, "E-CONFIG %" PRId64 " more errors\n", errors - DOCUMENT_ERRORS_SHOWN);
+    }
+    document_free(document);
+    return errors == 0 ? OK : fail("%" PRId64 " configuration error%s", errors, errors == 1 ? "" : "s");
+}
+
+// The base name without .ini.
+static void name_config(struct config *config)
+{
+    const char *slash = strrchr(config->path, '/');
+    text_copy(config->name, sizeof(config->name), slash == NULL ? config->path : slash + 1);
+    size_t length = strlen(config->name);
+    if (length > 4 && strcmp(config->name + length - 4, ".ini") == 0) {
+        config->name[length - 4] = '\0';
+    }
+}
+
+static status complete(struct config *config, struct document *document, const struct config_request *request)
+{
+    name_config(config);
+    evaluate(config, document, document_select(document, request->ranks));
+    return document_finish(document);
+}
+
+status config_read(struct config *config, const struct config_request *request, struct text_buffer *errors)
+{
+    struct document document = {.errors = errors};
+    *config                  = (struct config){0};
+    document_read(&document, request, config->path, sizeof(config->path));
+    return complete(config, &document, request);
+}
+
+status config_read_text(struct config *config, const struct config_request *request, const char *path, const char *text,
+                        size_t bytes, struct text_buffer *errors)
+{
+    struct document document = {.errors = errors};
+    *config                  = (struct config){0};
+    text_copy(config->path, sizeof(config->path), path);
+    document_parse(&document, path, text, bytes);
+    parse_overrides(&document, request);
+    return complete(config, &document, request);
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+// Turns INI text into checked assignments and notes everything that is wrong with it.
+#include "internal.h"
+
+#include <ini.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/units.h"
+
+// inih cuts longer lines silently: its buffer has 200 bytes with the end of the line.
+enum { LINE_MAX_BYTES = 197 };
+
+static const char blanks[] = " \t\r\f\v";
+
+void document_error(struct document *document, const char *format, ...)
+{
+    if (document->error_count++ >= DOCUMENT_ERRORS_SHOWN) {
+        return;
+    }
+    char    message[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    text_append(document->errors, "E-CONFIG %s\n", message);
+}
+
+void document_free(struct document *document)
+{
+    free(document->assignments);
+    arena_free(&document->arena);
+}
+
+const char *document_hint(struct document *document, const char *before, const char *suggestion, const char *after)
+{
+    return suggestion == NULL ? ""
+                              : arena_format(&document->arena, " (did you mean %s%s%s?)", before, suggestion, after);
+}
+
+const char *document_show(struct document *document, const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char  *shown = arena_allocate(&document->arena, bytes);
+    text_printable(shown, bytes, text);
+    return shown;
+}
+
+// Why an option cannot be set where it is, or NULL. These decide what else is read.
+static const char *forbidden(const struct document *document, const struct assignment *assignment)
+{
+    bool is_preset  = assignment->option == option_find(model_options, "preset");
+    bool is_profile = assignment->option == option_find(hardware_options, "profile");
+    bool is_compute = assignment->option == option_find(precision_options, "compute");
+    if (assignment->origin == ORIGIN_WHEN && (is_preset || is_compute)) {
+        return "cannot depend on a condition";
+    }
+    return document->only != NULL && (is_preset || is_profile) ? "cannot be set in such a file" : NULL;
+}
+
+static int earlier_line(const struct document *document, const struct assignment *wanted)
+{
+    for (size_t i = document->count; i-- > 0;) {
+        const struct assignment *other = &document->assignments[i];
+        if (other->section == wanted->section && other->option == wanted->option && other->origin == wanted->origin &&
+            other->condition == wanted->condition) {
+            return other->line;
+        }
+    }
+    return 0;
+}
+
+// place ends where the value begins.
+static void add(struct document *document, struct assignment assignment, const char *value)
+{
+    const char *reason  = forbidden(document, &assignment);
+    int         earlier = assignment.origin == ORIGIN_OVERRIDE ? 0 : earlier_line(document, &assignment);
+    if (reason != NULL) {
+        document_error(document, "%s%s: %s", assignment.place, document_show(document, value), reason);
+        return;
+    }
+    if (earlier != 0) {
+        document_error(document, "%s%s: already set in line %d", assignment.place, document_show(document, value),
+                       earlier);
+        return;
+    }
+    struct config scratch;
+    status        result = option_set(assignment.option, (char *)&scratch + assignment.section->offset, value);
+    if (failed(&result)) {
+        document_error(document, "%s%s", assignment.place, result.text);
+        return;
+    }
+    if (document->count == document->capacity) {
+        document->capacity    = 2 * document->capacity + 64;
+        document->assignments = memory_resize(document->assignments, document->capacity * sizeof(assignment));
+    }
+    assignment.value                         = arena_format(&document->arena, "%s", value);
+    document->assignments[document->count++] = assignment;
+}
+
+// Finds the option of a key and adds the assignment.
+static void resolve(struct document *document, struct assignment assignment, const char *key, const char *value)
+{
+    assignment.option = option_find(assignment.section->options, key);
+    if (assignment.option == NULL) {
+        const char *suggestion = option_suggest(assignment.section->options, key);
+        document_error(document, "%s%s: unknown key%s", assignment.place, document_show(document, value),
+                       document_hint(document, "\"", suggestion, "\""));
+    } else {
+        add(document, assignment, value);
+    }
+}
+
+// The same for "section.key", as [when ...] sections and --set write it.
+static void resolve_dotted(struct document *document, struct assignment assignment, const char *name, const char *value)
+{
+    const char *dot = strchr(name, '.');
+    if (dot == NULL) {
+        document_error(document, "%s%s: expected section.key", assignment.place, document_show(document, value));
+        return;
+    }
+    const char *section = arena_format(&document->arena, "%.*s", (int)(dot - name), name);
+    assignment.section  = section_find(section);
+    if (assignment.section == NULL) {
+        document_error(document, "%s%s: unknown section%s", assignment.place, document_show(document, value),
+                       document_hint(document, "\"", section_suggest(section), "\""));
+        return;
+    }
+    resolve(document, assignment, dot + 1, value);
+}
+
+void document_override(struct document *document, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    if (equals == NULL) {
+        document_error(document, "--set %s: expected section.key=value", document_show(document, text));
+        return;
+    }
+    char *name  = arena_format(&document->arena, "%.*s", (int)(equals - text), text);
+    char *value = arena_format(&document->arena, "%s", equals + 1 + strspn(equals + 1, blanks));
+    for (size_t length = strlen(value); length > 0 && strchr(blanks, value[length - 1]) != NULL; length--) {
+        value[length - 1] = '\0';
+    }
+    const char *place = arena_format(&document->arena, "--set %s=", document_show(document, name));
+    resolve_dotted(document, (struct assignment){.place = place, .origin = ORIGIN_OVERRIDE}, name, value);
+}
+
+// inih calls this with the key and value of a line, blanks and comments removed. 0: an error in the line.
+static int on_key(void *user, const char *ignored, const char *name, const char *value)
+{
+    (void)ignored;
+    struct document *document = user;
+    if (name[0] == '\0') {
+        return 0;
+    }
+    struct assignment assignment = {.section = document->section, .line = document->line};
+    assignment.place             = arena_format(&document->arena, "%s:%d: [%s] %s = ", document->path, document->line,
+                                                document->header, document_show(document, name));
+    switch (document->lines) {
+    case LINES_BEFORE_SECTIONS:
+        document_error(document, "%s:%d: %s = %s: key before any [section]", document->path, document->line,
+                       document_show(document, name), document_show(document, value));
+        document->lines = LINES_SKIPPED;
+        break;
+    case LINES_SECTION:
+        resolve(document, assignment, name, value);
+        break;
+    case LINES_WHEN:
+        assignment.origin    = ORIGIN_WHEN;
+        assignment.condition = document->condition_count - 1;
+        resolve_dotted(document, assignment, name, value);
+        break;
+    case LINES_SKIPPED:
+        break;
+    }
+    return 1;
+}
+
+// One "ranks=512" or "precision=fp8"; each at most once.
+static bool add_term(struct condition *condition, const char *term)
+{
+    int64_t ranks;
+    if (strncmp(term, "ranks=", 6) == 0) {
+        if (condition->ranks != 0 || !units_parse_integer(term + 6, &ranks) || ranks < 1) {
+            return false;
+        }
+        condition->ranks = ranks;
+        return true;
+    }
+    if (strncmp(term, "precision=", 10) != 0 || condition->compute >= 0) {
+        return false;
+    }
+    for (int64_t i = 0; precision_compute_names[i] != NULL; i++) {
+        if (strcmp(precision_compute_names[i], term + 10) == 0) {
+            condition->compute = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+// The lines below a malformed condition are checked, too.
+static void enter_when(struct document *document, char *terms)
+{
+    document->lines   = LINES_WHEN;
+    document->section = NULL;
+    if (document->condition_count == CONDITIONS_MAX) {
+        document_error(document, "%s:%d: [%s]: more than %d [when ...] sections", document->path, document->line,
+                       document->header, CONDITIONS_MAX);
+        document->lines = LINES_SKIPPED;
+        return;
+    }
+    struct condition condition = {.ranks = 0, .compute = -1};
+    char            *rest;
+    char            *term = strtok_r(terms, blanks, &rest);
+    bool             good = term != NULL;
+    for (; good && term != NULL; term = strtok_r(NULL, blanks, &rest)) {
+        good = add_term(&condition, term);
+    }
+    if (!good) {
+        document_error(document, "%s:%d: [%s]: expected [when ranks=N], [when precision=NAME] or both in one section",
+                       document->path, document->line, document->header);
+    }
+    document->conditions[document->condition_count++] = condition;
+}
+
+// line begins with '['.
+static void enter_section(struct document *document, char *line)
+{
+    size_t length = strcspn(line, "];");
+    char  *after  = line + length + 1;
+    if (line[length] != ']' || strchr(";#", after[strspn(after, blanks)]) == NULL) {
+        document_error(document, "%s:%d: %s: expected [section]", document->path, document->line,
+                       document_show(document, line));
+        document->lines = LINES_SKIPPED;
+        return;
+    }
+    line[length] = '\0';
+    text_printable(document->header, sizeof(document->header), line + 1);
+    if (document->only == NULL && strncmp(line + 1, "when", 4) == 0 && (line[5] == '\0' || strchr(blanks, line[5]))) {
+        enter_when(document, line + 5);
+        return;
+    }
+    document->section = section_find(line + 1);
+    document->lines   = LINES_SKIPPED;
+    if (document->section == NULL) {
+        document_error(document, "%s:%d: [%s]: unknown section%s", document->path, document->line, document->header,
+                       document_hint(document, "[", section_suggest(line + 1), "]"));
+    } else if (document->only != NULL && strcmp(document->only, line + 1) != 0) {
+        document_error(document, "%s:%d: [%s]: this file may hold [%s] only", document->path, document->line,
+                       document->header, document->only);
+    } else {
+        document->lines = LINES_SECTION;
+    }
+}
+
+// Each line by itself, so that an indented line is never taken for the continuation of another value.
+static void parse_line(struct document *document, const char *start, const char *end)
+{
+    char line[LINE_MAX_BYTES + 1];
+    while (start < end && strchr(blanks, *start) != NULL) {
+        start++;
+    }
+    while (start < end && strchr(blanks, end[-1]) != NULL) {
+        end--;
+    }
+    size_t length = (size_t)(end - start);
+    if (length == 0 || *start == ';' || *start == '#') {
+        return;
+    }
+    if (length > LINE_MAX_BYTES) {
+        document_error(document, "%s:%d: line of %zu bytes: at most %d", document->path, document->line, length,
+                       LINE_MAX_BYTES);
+        document->lines = *start == '[' ? LINES_SKIPPED : document->lines;
+        return;
+    }
+    memcpy(line, start, length);
+    line[length] = '\0';
+    if (line[0] == '[') {
+        enter_section(document, line);
+    } else if (ini_parse_string(line, on_key, document) != 0) {
+        document_error(document, "%s:%d: %s: expected key = value", document->path, document->line,
+                       document_show(document, line));
+    }
+}
+
+void document_parse(struct document *document, const char *path, const char *text, size_t bytes)
+{
+    const char *end = text + bytes;
+    document->path  = document_show(document, path);
+    document->lines = LINES_BEFORE_SECTIONS;
+    document->line  = 0;
+    if (bytes >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0)) {
+        document_error(document, "%s: is UTF-16: save it as UTF-8", document->path);
+        return;
+    }
+    if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+        text += 3;
+    }
+    while (text < end) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        const char *stop    = newline != NULL ? newline : end;
+        document->line++;
+        if (memchr(text, '\0', (size_t)(stop - text)) != NULL) {
+            document_error(document, "%s:%d: a NUL byte: no text file", document->path, document->line);
+            return;
+        }
+        parse_line(document, text, stop);
+        text = stop + (newline != NULL);
+    }
+}

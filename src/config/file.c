@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// Finds config files and reads them whole. A path is the user's: whatever it names costs neither time nor memory.
+#include "internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FILE_BYTES_MAX = 1 << 20 };
+
+static const char *kind_of(mode_t mode)
+{
+    return S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+// The size that the system reports may be wrong (a growing file, /proc), so one byte more than the limit is asked for.
+static status read_whole(int file, char **text, size_t *bytes)
+{
+    size_t used = 0;
+    char  *data = memory_allocate(FILE_BYTES_MAX + 1);
+    for (ssize_t added = 1; added != 0 && used <= FILE_BYTES_MAX;) {
+        added = read(file, data + used, FILE_BYTES_MAX + 1 - used);
+        if (added < 0 && errno != EINTR) {
+            status error = fail("cannot be read: %s", strerror(errno));
+            free(data);
+            return error;
+        }
+        used += added > 0 ? (size_t)added : 0;
+    }
+    if (used > FILE_BYTES_MAX) {
+        free(data);
+        return fail("is larger than %d bytes: no config", FILE_BYTES_MAX);
+    }
+    *text  = data;
+    *bytes = used;
+    return OK;
+}
+
+// Without O_NONBLOCK, opening a pipe waits for its writer.
+status file_read(const char *path, char **text, size_t *bytes)
+{
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (file < 0) {
+        return fail("cannot be opened: %s", strerror(errno));
+    }
+    struct stat about;
+    status      result;
+    if (fstat(file, &about) != 0) {
+        result = fail("cannot be read: %s", strerror(errno));
+    } else if (!S_ISREG(about.st_mode)) {
+        result = fail("is %s, not a file", kind_of(about.st_mode));
+    } else if (about.st_size > FILE_BYTES_MAX) {
+        result = fail("has %" PRId64 " bytes: a config has at most %d", (int64_t)about.st_size, FILE_BYTES_MAX);
+    } else {
+        result = read_whole(file, text, bytes);
+    }
+    close(file);
+    return result;
+}
+
+bool file_find(const char *folder, const char *name, char *path, size_t bytes)
+{
+    struct stat about;
+    size_t      length = strlen(name);
+    if (length > 4 && strcmp(name + length - 4, ".ini") == 0) {
+        length -= 4;
+    }
+    return length > 0 && length < 256 && strchr(name, '/') == NULL &&
+           snprintf(path, bytes, "%s/%.*s.ini", folder, (int)length, name) < (int)bytes && stat(path, &about) == 0;
+}
+
+static int is_config(const struct dirent *entry)
+{
+    size_t length = strlen(entry->d_name);
+    return length > 4 && strcmp(entry->d_name + length - 4, ".ini") == 0;
+}
+
+// Sorted, so that of two equally near names always the same is suggested.
+const char *file_suggest(struct arena *arena, const char *folder, const char *name)
+{
+    struct dirent **entries;
+    int             count = scandir(folder, &entries, is_config, alphasort);
+    if (count < 0) {
+        return NULL;
+    }
+    const char **names = arena_allocate(arena, ((size_t)count + 1) * sizeof(*names));
+    for (int i = 0; i < count; i++) {
+        names[i] = arena_format(arena, "%.*s", (int)strlen(entries[i]->d_name) - 4, entries[i]->d_name);
+        free(entries[i]);
+    }
+    free(entries);
+    return text_closest(name, names);
+}

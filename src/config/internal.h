@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// What the files of this folder share: a config as a list of assignments, before it is applied.
+#ifndef GSWBENCH_CONFIG_INTERNAL_H
+#define GSWBENCH_CONFIG_INTERNAL_H
+
+#include "gswbench/arena.h"
+#include "gswbench/config.h"
+
+// Later origins win over earlier ones.
+enum origin { ORIGIN_FILE, ORIGIN_WHEN, ORIGIN_OVERRIDE, ORIGIN_COUNT };
+
+// A [when ...] section.
+struct condition {
+    int64_t ranks;      // 0: any
+    int64_t compute;    // enum compute_precision; -1: any
+};
+
+// One checked "key = value".
+struct assignment {
+    const struct config_section *section;
+    const struct option         *option;
+    const char                  *value;
+    const char                  *place;    // "a.ini:14: [parallel] fsdp = "
+    int                          line;
+    enum origin                  origin;
+    int                          condition;    // index, for ORIGIN_WHEN
+};
+
+enum { CONDITIONS_MAX = 256, DOCUMENT_ERRORS_SHOWN = 100 };
+
+// What one file and the overrides say. Errors are appended to errors up to a limit, and counted.
+struct document {
+    struct arena        arena;
+    struct assignment  *assignments;
+    size_t              count, capacity;
+    struct condition    conditions[CONDITIONS_MAX];
+    int                 condition_count;
+    struct text_buffer *errors;
+    int64_t             error_count;
+
+    // Where parsing stands.
+    const char                  *path;
+    const char                  *only;    // the one section that is allowed here; NULL: all
+    int                          line;
+    char                         header[64];    // of the present section, printable
+    const struct config_section *section;       // NULL inside [when ...] and where lines are skipped
+    enum { LINES_SKIPPED, LINES_SECTION, LINES_WHEN, LINES_BEFORE_SECTIONS } lines;
+};
+
+void document_error(struct document *document, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void document_free(struct document *document);
+
+// Foreign text, printable; and " (did you mean "x"?)", or nothing without a suggestion. In the document's arena.
+const char *document_show(struct document *document, const char *text);
+const char *document_hint(struct document *document, const char *before, const char *suggestion, const char *after);
+
+// document.c: text into assignments; everything wrong with it becomes an error.
+void document_parse(struct document *document, const char *path, const char *text, size_t bytes);
+void document_override(struct document *document, const char *text);
+
+// file.c: a whole regular file in memory, or an error. The caller frees text.
+status file_read(const char *path, char **text, size_t *bytes);
+
+// The name of a file "NAME.ini" in the folder that is nearest to a misspelt one, or NULL; in the arena.
+const char *file_suggest(struct arena *arena, const char *folder, const char *name);
+
+// Whether folder/name.ini is there; path receives it. A name with '/' is none.
+bool file_find(const char *folder, const char *name, char *path, size_t bytes);
+
+// What decides which [when ...] sections match.
+struct selection {
+    int64_t ranks, compute;
+};
+
+// config.c: from a request to a document, and from a document to a config.
+void document_read(struct document *document, const struct config_request *request, char *path, size_t bytes);
+struct selection document_select(const struct document *document, int64_t ranks);
+void             config_set_defaults(struct config *config);
+void             document_apply(struct config *config, const struct document *document, struct selection selection);
+status           document_finish(struct document *document);    // frees it; the status holds the count of errors
+
+const struct config_section *section_find(const char *name);
+const char                  *section_suggest(const char *name);
+
+#endif
