@@ -11,14 +11,14 @@
 enum { TRAINING_STEPS_MAX = 32, TRAINING_RANKS_MAX = 16 };
 
 struct training {
-    struct tiny tiny;       // set with tiny_init, then changed as the test wants
+    struct tiny tiny;    // set with tiny_init, then changed as the test wants
     int         ranks, steps, threads;
     uint64_t    seed;
     // Results.
     float   loss[TRAINING_STEPS_MAX], norm[TRAINING_STEPS_MAX];    // of rank 0
     int64_t storage_bytes[STORAGE_COUNT];                          // allocated by rank 0
     int64_t planned_bytes[STORAGE_COUNT];
-    int64_t allocations_in_steps;                                  // of all ranks
+    int64_t allocations_in_steps;    // of all ranks
 };
 
 struct training_rank {
