@@ -33,6 +33,7 @@ void   safetensors_abandon(struct safetensors_writer *writer);    // removes the
 // Reads and checks the whole header: sizes, offsets, overlaps, names. Errors are EXIT_CHECKPOINT with file and tensor.
 struct safetensors_reader {
     FILE              *file;
+    char               path[1024];
     struct safetensor *tensors;
     int32_t            count;
     int64_t            data_start;
