@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+// Initial weights and the rope table, drawn or computed by global element index.
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/data.h"
+#include "gswbench/random.h"
+
+struct draw {
+    const struct weight_part *part;
+    uint64_t                  key, first;
+    int64_t                   count;
+    float                    *values;
+};
+
+static void *draw_values(void *argument)
+{
+    const struct draw *draw      = argument;
+    float              deviation = draw->part->deviation;
+    for (int64_t i = 0; i < draw->count; i++) {
+        draw->values[i] = deviation * random_normal(draw->key, draw->first + (uint64_t)i);
+    }
+    return NULL;
+}
+
+// A value costs about 10 ns, so that large models need all cores; small parts are not worth a thread.
+static void draw_threaded(const struct draw *draw)
+{
+    enum { THREADS_MAX = 64, COUNT_MIN = 1 << 16 };
+
+    pthread_t   threads[THREADS_MAX];
+    struct draw slices[THREADS_MAX];
+    int64_t     cores    = sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t     wanted   = cores < draw->count / COUNT_MIN ? cores : draw->count / COUNT_MIN;
+    int64_t     count    = wanted < 1 ? 1 : wanted > THREADS_MAX ? THREADS_MAX : wanted;
+    int64_t     per_each = draw->count / count;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t begin    = i * per_each;
+        slices[i]        = *draw;
+        slices[i].first  = draw->first + (uint64_t)begin;
+        slices[i].count  = i == count - 1 ? draw->count - begin : per_each;
+        slices[i].values = draw->values + begin;
+    }
+    int64_t started = 1;
+    while (started < count && pthread_create(&threads[started], NULL, draw_values, &slices[started]) == 0) {
+        started++;
+    }
+    draw_values(&slices[0]);
+    for (int64_t i = 1; i < started; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    for (int64_t i = started; i < count; i++) {    // what no thread could be had for
+        draw_values(&slices[i]);
+    }
+}
+
+void data_weight_values(const struct weight_part *part, uint64_t seed, int64_t first, int64_t count, float *values)
+{
+    int64_t left = part->rows * part->columns - first;    // the rest is padding
+    int64_t real = left < 0 ? 0 : left < count ? left : count;
+    if (part->deviation != 0) {
+        uint64_t key = random_key(seed, (uint64_t)part->stream);
+        draw_threaded(&(struct draw){part, key, (uint64_t)first, real, values});
+    } else {
+        for (int64_t i = 0; i < real; i++) {
+            values[i] = part->constant;
+        }
+    }
+    memset(values + real, 0, (size_t)(count - real) * sizeof(*values));
+}
+
+// Rounds in place: element i's bf16 never lies beyond element i's float.
+static void narrow(float *values, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        bf16 rounded = bf16_from_float(values[i]);
+        memcpy((char *)values + i * (int64_t)sizeof(rounded), &rounded, sizeof(rounded));
+    }
+}
+
+static void initialise_weight(struct step *step, const struct plan *plan, const struct weight *weight, uint64_t seed)
+{
+    const struct tensor *tensor = &plan->tensors[weight->tensor];
+    size_t               bytes  = (size_t)tensor->elements * sizeof(float);
+    float               *values = memory_allocate(bytes);
+    step_write(step, weight->first, values);
+    step_write(step, weight->second, values);
+    for (int i = 0; i < weight->part_count; i++) {
+        const struct weight_part *part = &weight->part[i];
+        data_weight_values(part, seed, part->first_row * part->columns, part->local_rows * part->columns,
+                           values + part->offset);
+    }
+    if (weight->master >= 0) {
+        step_write(step, weight->master, values);
+    }
+    if (tensor->dtype == DTYPE_BF16) {
+        narrow(values, tensor->elements);
+    }
+    step_write(step, weight->tensor, values);
+    free(values);
+}
+
+// Radians a position for pair i of rotary / 2. Scaling is Llama 3.1's: long wavelengths are stretched by the factor,
+// short ones kept, those between blended.
+static double rope_frequency(const struct model_config *model, int64_t i, int64_t pairs)
+{
+    const double original_context = 8192, low = 1, high = 4, pi = 3.14159265358979323846;
+
+    double frequency = pow(model->rope_theta, -(double)i / (double)pairs);
+    double turns     = original_context * frequency / (2 * pi);    // within the original context
+    if (model->rope_scaling == 1 || turns > high) {
+        return frequency;
+    }
+    if (turns < low) {
+        return frequency / model->rope_scaling;
+    }
+    double blend = (turns - low) / (high - low);
+    return frequency * (blend + (1 - blend) / model->rope_scaling);
+}
+
+static void initialise_rope(struct step *step, const struct plan *plan)
+{
+    const struct tensor *tensor    = &plan->tensors[plan->rope_table];    // [sequence, rotary / 2, 2]
+    int64_t              positions = tensor->dim[0], pairs = tensor->dim[1];
+    float               *table = memory_allocate((size_t)tensor->bytes);
+    for (int64_t i = 0; i < pairs; i++) {
+        double frequency = rope_frequency(&plan->model, i, pairs);
+        for (int64_t position = 0; position < positions; position++) {
+            float *pair = table + (position * pairs + i) * 2;
+            pair[0]     = (float)cos((double)position * frequency);
+            pair[1]     = (float)sin((double)position * frequency);
+        }
+    }
+    step_write(step, plan->rope_table, table);
+    free(table);
+}
+
+void data_initialise(struct step *step, const struct plan *plan, uint64_t seed)
+{
+    for (int i = 0; i < plan->weight_count; i++) {
+        initialise_weight(step, plan, &plan->weights[i], seed);
+    }
+    initialise_rope(step, plan);
+}
