@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+// Writes weights as a Hugging Face folder: parts under their exported names, in shards, with index and config.
+#include "gswbench/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/data.h"
+#include "gswbench/safetensors.h"
+#include "internal.h"
+
+enum { NAME_BYTES = 64, PATH_BYTES = 1024 };    // of a file in the folder; with the folder
+
+static const int64_t shard_bytes_default = 5000000000;    // as Hugging Face's own writer
+
+// One part of one weight on its way to a file.
+struct export
+{
+    const struct weight      *weight;
+    const struct weight_part *part;
+    int32_t                   shard;
+};
+
+struct export_list {
+    struct export     *exports;
+    struct safetensor *tensors;    // [count], beside exports
+    int32_t            count, shards;
+    int64_t            total_bytes;
+};
+
+static struct safetensor describe(const struct weight_part *part)
+{
+    struct safetensor tensor = {
+        .dtype = DTYPE_F32, .dims = part->is_vector ? 1 : 2, .dim = {part->rows, part->columns}};
+    if (part->is_vector) {
+        tensor.dim[0] = part->columns;
+    }
+    snprintf(tensor.name, sizeof(tensor.name), "%s", part->name);
+    return tensor;
+}
+
+// Lists the parts in the plan's order; a shard is full when the next part would exceed the limit.
+static struct export_list list_exports(const struct plan *plan, int64_t shard_bytes)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < plan->weight_count; i++) {
+        count += plan->weights[i].part_count;
+    }
+    struct export_list list = {.exports = memory_allocate((size_t)count * sizeof(*list.exports)),
+                               .tensors = memory_allocate((size_t)count * sizeof(*list.tensors))};
+    int64_t            used = 0;
+    for (int32_t i = 0; i < plan->weight_count; i++) {
+        for (int32_t j = 0; j < plan->weights[i].part_count; j++) {
+            const struct weight_part *part  = &plan->weights[i].part[j];
+            int64_t                   bytes = part->rows * part->columns * dtype_bytes(DTYPE_F32);
+            if (list.shards == 0 || used + bytes > shard_bytes) {
+                list.shards++;
+                used = 0;
+            }
+            used += bytes;
+            list.total_bytes += bytes;
+            list.tensors[list.count]   = describe(part);
+            list.exports[list.count++] = (struct export){&plan->weights[i], part, list.shards - 1};
+        }
+    }
+    return list;
+}
+
+// The step's present values of a whole weight, as fp32.
+static float *read_weight(const struct weight_source *source, const struct weight *weight)
+{
+    int32_t              index  = weight->master >= 0 ? weight->master : weight->tensor;
+    const struct tensor *tensor = &source->plan->tensors[index];
+    float               *values = memory_allocate((size_t)tensor->elements * sizeof(*values));
+    step_read(source->step, index, values);
+    if (tensor->dtype == DTYPE_BF16) {
+        for (int64_t i = tensor->elements - 1; i >= 0; i--) {    // backwards: a float covers two later bf16
+            bf16 narrow;
+            memcpy(&narrow, (const char *)values + i * (int64_t)sizeof(narrow), sizeof(narrow));
+            values[i] = bf16_to_float(narrow);
+        }
+    }
+    return values;
+}
+
+static status append_present(struct safetensors_writer *writer, const struct weight_source *source,
+                             const struct export *export)
+{
+    const struct weight_part *part   = export->part;
+    float                    *values = read_weight(source, export->weight);
+    status                    result =
+        safetensors_append(writer, values + part->offset, part->rows * part->columns * dtype_bytes(DTYPE_F32));
+    free(values);
+    return result;
+}
+
+static status append_initial(struct safetensors_writer *writer, const struct weight_source *source,
+                             const struct export *export)
+{
+    enum { CHUNK = 1 << 22 };
+
+    const struct weight_part *part     = export->part;
+    int64_t                   elements = part->rows * part->columns;
+    float                    *values   = memory_allocate(CHUNK * sizeof(*values));
+    status                    result   = OK;
+    for (int64_t first = 0; first < elements && !failed(&result); first += CHUNK) {
+        int64_t count = elements - first < CHUNK ? elements - first : CHUNK;
+        data_weight_values(part, source->seed, first, count, values);
+        result = safetensors_append(writer, values, count * dtype_bytes(DTYPE_F32));
+    }
+    free(values);
+    return result;
+}
+
+static void name_shard(const struct export_list *list, int32_t shard, char name[NAME_BYTES])
+{
+    if (list->shards == 1) {
+        snprintf(name, NAME_BYTES, "model.safetensors");
+    } else {
+        snprintf(name, NAME_BYTES, "model-%05d-of-%05d.safetensors", shard + 1, list->shards);
+    }
+}
+
+// Exports begin .. end - 1 into the file of their shard.
+static status write_shard(const struct weight_source *source, const struct export_list *list, int32_t begin,
+                          int32_t end, const char *folder)
+{
+    char                      name[NAME_BYTES], path[PATH_BYTES];
+    struct safetensors_writer writer;
+    name_shard(list, list->exports[begin].shard, name);
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    TRY(safetensors_create(&writer, path, &list->tensors[begin], end - begin));
+    status result = OK;
+    for (int32_t i = begin; i < end && !failed(&result); i++) {
+        result = source->step != NULL ? append_present(&writer, source, &list->exports[i])
+                                      : append_initial(&writer, source, &list->exports[i]);
+    }
+    if (!failed(&result)) {
+        result = safetensors_finish(&writer);
+    }
+    if (failed(&result)) {
+        safetensors_abandon(&writer);
+    }
+    return result;
+}
+
+static status write_shards(const struct weight_source *source, const struct export_list *list, const char *folder)
+{
+    int32_t begin = 0;
+    for (int32_t end = 1; end <= list->count; end++) {
+        if (end == list->count || list->exports[end].shard != list->exports[begin].shard) {
+            TRY(write_shard(source, list, begin, end, folder));
+            begin = end;
+        }
+    }
+    return OK;
+}
+
+static status write_json(json_t *json, const char *folder, const char *name)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    errno      = 0;
+    bool whole = json_dump_file(json, path, JSON_INDENT(2)) == 0;
+    json_decref(json);
+    return whole ? OK : fail_as(EXIT_OUTPUT, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+static status write_index(const struct export_list *list, const char *folder)
+{
+    json_t *map = json_object();
+    for (int32_t i = 0; i < list->count; i++) {
+        char name[NAME_BYTES];
+        name_shard(list, list->exports[i].shard, name);
+        json_object_set_new(map, list->tensors[i].name, json_string(name));
+    }
+    return write_json(
+        json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)list->total_bytes, "weight_map", map), folder,
+        "model.safetensors.index.json");
+}
+
+static void set_text(json_t *json, const char *key, const char *value)
+{
+    json_object_set_new(json, key, json_string(value));
+}
+
+static void set_count(json_t *json, const char *key, int64_t value)
+{
+    json_object_set_new(json, key, json_integer(value));
+}
+
+// What Hugging Face's classes do not know is under names of our own.
+static void describe_family(json_t *json, const struct model_config *model)
+{
+    if (strcmp(model->family, "llama") == 0) {
+        json_object_set_new(json, "architectures", json_pack("[s]", "LlamaForCausalLM"));
+        set_text(json, "hidden_act", "silu");
+    } else if (strcmp(model->family, "mixtral") == 0) {
+        json_object_set_new(json, "architectures", json_pack("[s]", "MixtralForCausalLM"));
+        set_text(json, "hidden_act", "silu");
+        set_count(json, "num_local_experts", model->experts);
+        set_count(json, "num_experts_per_tok", model->top_k);
+    } else {
+        json_object_set_new(json, "architectures", json_pack("[s]", "GswbenchForCausalLM"));
+        set_text(json, "activation", model_activation_names[model->activation]);
+        set_text(json, "norm", model_norm_names[model->norm]);
+        json_object_set_new(json, "rope_fraction", json_real(model->rope_fraction));
+    }
+    set_text(json, "model_type", model->family);
+}
+
+static status write_config(const struct plan *plan, const char *folder)
+{
+    const int64_t original_context = 8192;    // of Llama 3.1's frequency scaling
+
+    const struct model_config *model   = &plan->model;
+    json_t                    *json    = json_object();
+    int64_t                    context = plan->train.sequence;
+    describe_family(json, model);
+    set_count(json, "vocab_size", model->vocab);
+    set_count(json, "hidden_size", model->hidden);
+    set_count(json, "intermediate_size", model->ffn);
+    set_count(json, "num_hidden_layers", model->layers);
+    set_count(json, "num_attention_heads", model->heads);
+    set_count(json, "num_key_value_heads", model->kv_heads);
+    set_count(json, "head_dim", model->head_dim);
+    json_object_set_new(json, "rms_norm_eps", json_real(model->norm_epsilon));
+    json_object_set_new(json, "rope_theta", json_real(model->rope_theta));
+    if (model->rope_scaling != 1) {
+        json_object_set_new(json, "rope_scaling",
+                            json_pack("{s:s, s:f, s:f, s:f, s:I}", "rope_type", "llama3", "factor", model->rope_scaling,
+                                      "low_freq_factor", 1.0, "high_freq_factor", 4.0,
+                                      "original_max_position_embeddings", (json_int_t)original_context));
+        context = (int64_t)(model->rope_scaling * (double)original_context);
+    }
+    set_count(json, "max_position_embeddings", context);
+    json_object_set_new(json, "attention_bias", json_false());
+    json_object_set_new(json, "mlp_bias", json_false());
+    json_object_set_new(json, "tie_word_embeddings", json_boolean(model->tied != 0));
+    set_text(json, "torch_dtype", "float32");
+    return write_json(json, folder, "config.json");
+}
+
+static status make_folder(const char *folder)
+{
+    if (strlen(folder) > PATH_BYTES - NAME_BYTES) {
+        return fail_as(EXIT_OUTPUT, "%s: the path is too long", folder);
+    }
+    if (mkdir(folder, 0777) == 0) {
+        return OK;
+    }
+    DIR *listing = errno == EEXIST ? opendir(folder) : NULL;
+    if (listing == NULL) {
+        return fail_as(EXIT_OUTPUT, "%s: cannot be created: %s", folder, strerror(errno));
+    }
+    int            entries = 0;
+    struct dirent *entry;
+    while ((entry = readdir(listing)) != NULL) {
+        entries += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    }
+    closedir(listing);
+    return entries == 0 ? OK : fail_as(EXIT_OUTPUT, "%s: is not empty: name a new folder", folder);
+}
+
+status checkpoint_write_folder(const struct weight_source *source, const char *folder, int64_t shard_bytes)
+{
+    TRY(make_folder(folder));
+    TRY(write_config(source->plan, folder));
+    struct export_list list   = list_exports(source->plan, shard_bytes);
+    status             result = write_shards(source, &list, folder);
+    if (!failed(&result) && list.shards > 1) {
+        result = write_index(&list, folder);
+    }
+    free(list.exports);
+    free(list.tensors);
+    return result;
+}
+
+status checkpoint_write_initial(const struct plan *plan, uint64_t seed, const char *folder)
+{
+    return checkpoint_write_folder(&(struct weight_source){.plan = plan, .seed = seed}, folder, shard_bytes_default);
+}
+
+status checkpoint_write(const struct plan *plan, const struct step *step, const char *folder)
+{
+    if (plan->rank != 0) {
+        return OK;
+    }
+    return checkpoint_write_folder(&(struct weight_source){.plan = plan, .step = step}, folder, shard_bytes_default);
+}

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: MIT
+// Reads and writes safetensors files; everything that a header claims is checked before any of it is used.
+#include "gswbench/safetensors.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/text.h"
+
+enum { LENGTH_BYTES = 8, HEADER_BYTES_MAX = 100000000, DIMS_MAX = 4 };
+
+static const char *const dtype_codes[DTYPE_COUNT] = {[DTYPE_F32] = "F32", [DTYPE_BF16] = "BF16", [DTYPE_I32] = "I32"};
+
+// "FILE: tensor 'NAME': PROBLEM", the name made safe to print.
+static status refuse(const char *path, const char *name, const char *problem)
+{
+    char printable[128];
+    text_printable(printable, sizeof(printable), name);
+    return fail_as(EXIT_CHECKPOINT, "%s: tensor '%s': %s", path, printable, problem);
+}
+
+static bool parse_dtype(const json_t *json, enum dtype *dtype)
+{
+    for (int i = 0; json_is_string(json) && i < DTYPE_COUNT; i++) {
+        if (strcmp(json_string_value(json), dtype_codes[i]) == 0) {
+            *dtype = (enum dtype)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+// A whole number that is not negative, else -1.
+static int64_t parse_size(const json_t *json)
+{
+    return json_is_integer(json) && json_integer_value(json) >= 0 ? json_integer_value(json) : -1;
+}
+
+// Fills dims, dim and bytes.
+static const char *parse_shape(struct safetensor *tensor, const json_t *shape)
+{
+    if (!json_is_array(shape)) {
+        return "shape must be a list";
+    }
+    if (json_array_size(shape) > DIMS_MAX) {
+        return "more than 4 dimensions are not supported";
+    }
+    tensor->dims  = (int32_t)json_array_size(shape);
+    tensor->bytes = dtype_bytes(tensor->dtype);
+    for (int32_t i = 0; i < tensor->dims; i++) {
+        tensor->dim[i] = parse_size(json_array_get(shape, (size_t)i));
+        if (tensor->dim[i] < 0) {
+            return "each dimension must be a whole number, 0 or more";
+        }
+        if (__builtin_mul_overflow(tensor->bytes, tensor->dim[i], &tensor->bytes)) {
+            return "the shape's size overflows";
+        }
+    }
+    return NULL;
+}
+
+// What is wrong with one entry of the header, or NULL. Places among other tensors are checked later.
+static const char *parse_entry(struct safetensor *tensor, const char *name, json_t *entry)
+{
+    if (!text_copy(tensor->name, sizeof(tensor->name), name)) {
+        return "names longer than 127 bytes are not supported";
+    }
+    if (json_object_size(entry) != 3) {    // 0 when it is no object
+        return "an entry has exactly dtype, shape and data_offsets";
+    }
+    if (!parse_dtype(json_object_get(entry, "dtype"), &tensor->dtype)) {
+        return "dtype is not one of F32, BF16, I32";
+    }
+    const char *problem = parse_shape(tensor, json_object_get(entry, "shape"));
+    if (problem != NULL) {
+        return problem;
+    }
+    const json_t *offsets = json_object_get(entry, "data_offsets");
+    int64_t       end     = parse_size(json_array_get(offsets, 1));
+    tensor->begin         = parse_size(json_array_get(offsets, 0));
+    if (json_array_size(offsets) != 2 || tensor->begin < 0 || end < tensor->begin) {
+        return "data_offsets must be [begin, end] with 0 <= begin <= end";
+    }
+    if (end - tensor->begin != tensor->bytes) {
+        return "data_offsets differ from the size that dtype and shape give";
+    }
+    return NULL;
+}
+
+static const char *check_metadata(json_t *metadata)
+{
+    if (!json_is_object(metadata)) {
+        return "must be an object";
+    }
+    const char *key;
+    json_t     *value;
+    json_object_foreach(metadata, key, value)
+    {
+        if (!json_is_string(value)) {
+            return "every value must be a string";
+        }
+    }
+    return NULL;
+}
+
+static int compare_begin(const void *a, const void *b)
+{
+    const struct safetensor *x = a, *y = b;
+    if (x->begin != y->begin) {
+        return x->begin < y->begin ? -1 : 1;
+    }
+    return (x->bytes > y->bytes) - (x->bytes < y->bytes);    // empty tensors before the one that starts with them
+}
+
+// Sorted by offset, the tensors tile the data section: no hole, no overlap, nothing behind the last.
+static status check_tiling(struct safetensors_reader *reader, int64_t data_bytes)
+{
+    qsort(reader->tensors, (size_t)reader->count, sizeof(*reader->tensors), compare_begin);
+    int64_t end = 0;
+    for (int32_t i = 0; i < reader->count; i++) {
+        const struct safetensor *tensor = &reader->tensors[i];
+        if (tensor->begin != end) {
+            return refuse(reader->path, tensor->name,
+                          tensor->begin < end ? "its data overlap another tensor's" : "a hole lies before its data");
+        }
+        end += tensor->bytes;
+        if (end > data_bytes) {
+            return refuse(reader->path, tensor->name, "its data lie beyond the end of the file: the file is cut short");
+        }
+    }
+    if (end != data_bytes) {
+        return fail_as(EXIT_CHECKPOINT, "%s: %" PRId64 " bytes after the last tensor", reader->path, data_bytes - end);
+    }
+    return OK;
+}
+
+static status parse_header(struct safetensors_reader *reader, json_t *header)
+{
+    reader->tensors = memory_allocate(json_object_size(header) * sizeof(*reader->tensors));
+    const char *name;
+    json_t     *entry;
+    json_object_foreach(header, name, entry)
+    {
+        const char *problem;
+        if (strcmp(name, "__metadata__") == 0) {
+            problem = check_metadata(entry);
+        } else {
+            problem = parse_entry(&reader->tensors[reader->count++], name, entry);
+        }
+        if (problem != NULL) {
+            return refuse(reader->path, name, problem);
+        }
+    }
+    return OK;
+}
+
+static status load_header(struct safetensors_reader *reader, int64_t header_bytes, json_t **header)
+{
+    char        *text = memory_allocate((size_t)header_bytes);
+    json_error_t error;
+    *header       = NULL;
+    status result = OK;
+    if (fread(text, 1, (size_t)header_bytes, reader->file) != (size_t)header_bytes) {
+        result = fail_as(EXIT_CHECKPOINT, "%s: cannot read the header: %s", reader->path, strerror(errno));
+    } else if (header_bytes == 0 || text[0] != '{') {
+        result = fail_as(EXIT_CHECKPOINT, "%s: the header does not begin with '{'", reader->path);
+    } else {
+        *header = json_loadb(text, (size_t)header_bytes, JSON_REJECT_DUPLICATES, &error);
+        if (*header == NULL) {
+            char reason[JSON_ERROR_TEXT_LENGTH];
+            text_printable(reason, sizeof(reason), error.text);
+            result = fail_as(EXIT_CHECKPOINT, "%s: the header is not valid JSON: %s (byte %d)", reader->path, reason,
+                             error.position);
+        }
+    }
+    free(text);
+    return result;
+}
+
+static status read_length(FILE *file, const char *path, int64_t file_bytes, int64_t *header_bytes)
+{
+    unsigned char raw[LENGTH_BYTES];
+    if (fread(raw, 1, sizeof(raw), file) != sizeof(raw)) {
+        return fail_as(EXIT_CHECKPOINT, "%s: shorter than the 8 bytes that every safetensors file begins with", path);
+    }
+    uint64_t length = 0;
+    for (int i = 0; i < LENGTH_BYTES; i++) {
+        length |= (uint64_t)raw[i] << (8 * i);
+    }
+    if (length > HEADER_BYTES_MAX) {
+        return fail_as(EXIT_CHECKPOINT, "%s: header of %" PRIu64 " bytes: no safetensors file (the limit is %d)", path,
+                       length, HEADER_BYTES_MAX);
+    }
+    *header_bytes = (int64_t)length;
+    if (*header_bytes > file_bytes - LENGTH_BYTES) {
+        return fail_as(EXIT_CHECKPOINT,
+                       "%s: header of %" PRIu64 " bytes in a file of %" PRId64 ": the file is cut short", path, length,
+                       file_bytes);
+    }
+    return OK;
+}
+
+// A FIFO or a device would block or never end.
+static status open_regular(FILE **file, const char *path, int64_t *file_bytes)
+{
+    struct stat information;
+    if (stat(path, &information) != 0) {
+        return fail_as(EXIT_CHECKPOINT, "%s: %s", path, strerror(errno));
+    }
+    if (!S_ISREG(information.st_mode)) {
+        return fail_as(EXIT_CHECKPOINT, "%s: not a regular file", path);
+    }
+    *file = fopen(path, "rb");
+    if (*file == NULL) {
+        return fail_as(EXIT_CHECKPOINT, "%s: %s", path, strerror(errno));
+    }
+    *file_bytes = information.st_size;
+    return OK;
+}
+
+static status read_header(struct safetensors_reader *reader, int64_t file_bytes)
+{
+    int64_t header_bytes = 0;
+    json_t *header;
+    TRY(read_length(reader->file, reader->path, file_bytes, &header_bytes));
+    TRY(load_header(reader, header_bytes, &header));
+    status result = parse_header(reader, header);
+    json_decref(header);
+    TRY(result);
+    reader->data_start = LENGTH_BYTES + header_bytes;
+    return check_tiling(reader, file_bytes - reader->data_start);
+}
+
+status safetensors_open(struct safetensors_reader *reader, const char *path)
+{
+    int64_t file_bytes = 0;
+    *reader            = (struct safetensors_reader){0};
+    if (!text_copy(reader->path, sizeof(reader->path), path)) {
+        return fail_as(EXIT_CHECKPOINT, "%s: the path is too long", reader->path);
+    }
+    TRY(open_regular(&reader->file, path, &file_bytes));
+    status result = read_header(reader, file_bytes);
+    if (failed(&result)) {
+        safetensors_close(reader);
+    }
+    return result;
+}
+
+status safetensors_read(struct safetensors_reader *reader, const char *name, void *data, int64_t bytes)
+{
+    for (int32_t i = 0; i < reader->count; i++) {
+        const struct safetensor *tensor = &reader->tensors[i];
+        if (strcmp(tensor->name, name) != 0) {
+            continue;
+        }
+        if (tensor->bytes != bytes) {
+            return fail_as(EXIT_CHECKPOINT, "%s: tensor '%s': %" PRId64 " bytes, expected %" PRId64, reader->path, name,
+                           tensor->bytes, bytes);
+        }
+        if (fseeko(reader->file, reader->data_start + tensor->begin, SEEK_SET) != 0 ||
+            fread(data, 1, (size_t)bytes, reader->file) != (size_t)bytes) {
+            return fail_as(EXIT_CHECKPOINT, "%s: tensor '%s': cannot be read: %s", reader->path, name,
+                           ferror(reader->file) ? strerror(errno) : "the file became shorter");
+        }
+        return OK;
+    }
+    return fail_as(EXIT_CHECKPOINT, "%s: tensor '%s': not in the file", reader->path, name);
+}
+
+void safetensors_close(struct safetensors_reader *reader)
+{
+    if (reader->file != NULL) {
+        fclose(reader->file);
+    }
+    free(reader->tensors);
+    *reader = (struct safetensors_reader){0};
+}
+
+static status cannot_write(const struct safetensors_writer *writer)
+{
+    return fail_as(EXIT_OUTPUT, "%s: cannot be written: %s", writer->path, strerror(errno));
+}
+
+static json_t *describe_tensor(const struct safetensor *tensor)
+{
+    json_t *shape = json_array();
+    for (int32_t i = 0; i < tensor->dims; i++) {
+        json_array_append_new(shape, json_integer(tensor->dim[i]));
+    }
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_codes[tensor->dtype], "shape", shape, "data_offsets",
+                     (json_int_t)tensor->begin, (json_int_t)(tensor->begin + tensor->bytes));
+}
+
+// The header's text, padded with spaces so that the data begin at a multiple of 8. Places the tensors. The caller
+// frees.
+static char *format_header(struct safetensor *tensors, int32_t count, int64_t *data_bytes, size_t *header_bytes)
+{
+    json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");    // which some readers insist on
+    *data_bytes    = 0;
+    for (int32_t i = 0; i < count; i++) {
+        tensors[i].begin = *data_bytes;
+        tensors[i].bytes = dtype_bytes(tensors[i].dtype);
+        for (int32_t j = 0; j < tensors[i].dims; j++) {
+            tensors[i].bytes *= tensors[i].dim[j];
+        }
+        *data_bytes += tensors[i].bytes;
+        json_object_set_new(header, tensors[i].name, describe_tensor(&tensors[i]));
+    }
+    size_t length = json_dumpb(header, NULL, 0, JSON_COMPACT);
+    *header_bytes = (length + LENGTH_BYTES - 1) / LENGTH_BYTES * LENGTH_BYTES;
+    char *text    = memory_allocate(*header_bytes);
+    memset(text, ' ', *header_bytes);
+    json_dumpb(header, text, length, JSON_COMPACT);
+    json_decref(header);
+    return text;
+}
+
+status safetensors_create(struct safetensors_writer *writer, const char *path, struct safetensor *tensors,
+                          int32_t count)
+{
+    *writer = (struct safetensors_writer){0};
+    if (!text_copy(writer->path, sizeof(writer->path), path)) {
+        return fail_as(EXIT_OUTPUT, "%s: the path is too long", writer->path);
+    }
+    snprintf(writer->temporary, sizeof(writer->temporary), "%s.tmp", path);
+    writer->file = fopen(writer->temporary, "wb");
+    if (writer->file == NULL) {
+        return cannot_write(writer);
+    }
+    size_t        header_bytes;
+    char         *text = format_header(tensors, count, &writer->expected_bytes, &header_bytes);
+    unsigned char length[LENGTH_BYTES];
+    for (int i = 0; i < LENGTH_BYTES; i++) {
+        length[i] = (unsigned char)(header_bytes >> (8 * i));
+    }
+    bool whole = fwrite(length, 1, sizeof(length), writer->file) == sizeof(length) &&
+                 fwrite(text, 1, header_bytes, writer->file) == header_bytes;
+    free(text);
+    status result = whole ? OK : cannot_write(writer);
+    if (!whole) {
+        safetensors_abandon(writer);
+    }
+    return result;
+}
+
+status safetensors_append(struct safetensors_writer *writer, const void *data, int64_t bytes)
+{
+    writer->written_bytes += bytes;
+    return fwrite(data, 1, (size_t)bytes, writer->file) == (size_t)bytes ? OK : cannot_write(writer);
+}
+
+status safetensors_finish(struct safetensors_writer *writer)
+{
+    assert(writer->written_bytes == writer->expected_bytes);
+    if (fflush(writer->file) != 0 || fsync(fileno(writer->file)) != 0 || rename(writer->temporary, writer->path) != 0) {
+        return cannot_write(writer);
+    }
+    fclose(writer->file);
+    *writer = (struct safetensors_writer){0};
+    return OK;
+}
+
+void safetensors_abandon(struct safetensors_writer *writer)
+{
+    if (writer->file != NULL) {
+        fclose(writer->file);
+        remove(writer->temporary);
+    }
+    *writer = (struct safetensors_writer){0};
+}
