@@ -29,7 +29,7 @@ struct mesh {
     int64_t ep, vp;
 };
 
-// Fills the sizes; auto takes what is left. world 0: all axes must be given and their product is the world.
+// Fills the sizes; auto takes what is left of the world. world 0: the smallest that the axes allow, where auto is 1.
 status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_t world);
 
 // The rank's place on every axis, and back.

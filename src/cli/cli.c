@@ -7,6 +7,9 @@
 #include "internal.h"
 
 static const struct command *const commands[] = {
+    &command_check,
+    &command_plan,
+    &command_configs,
     &command_options,
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
@@ -88,24 +91,4 @@ status cli_run(int argc, char *const argv[], struct text_buffer *errors)
         return OK;
     }
     return run(command, argc - skipped, argv + skipped, errors);
-}
-
-struct config_request cli_config_request(const struct config_arguments *arguments)
-{
-    return (struct config_request){
-        .name           = arguments->name,
-        .overrides      = arguments->overrides.items,
-        .override_count = arguments->overrides.count,
-        .ranks          = arguments->ranks,
-    };
-}
-
-status cli_read_config(struct config *config, const struct config_arguments *arguments, struct text_buffer *errors)
-{
-    if (arguments->name == NULL) {
-        return fail_as(EXIT_USAGE, "--config is missing: gswbench configs lists the installed ones");
-    }
-    struct config_request request = cli_config_request(arguments);
-    TRY(config_read(config, &request, errors));
-    return config_check(config);
 }

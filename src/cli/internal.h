@@ -10,8 +10,11 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/config.h"
+#include "gswbench/plan.h"
 #include "gswbench/status.h"
 #include "gswbench/text.h"
+
+#include <jansson.h>
 
 enum { LIST_ITEMS_MAX = 256 };
 
@@ -83,10 +86,34 @@ extern const struct command command_check, command_configs, command_options, com
 status flags_parse(const struct command *command, int count, char *const words[], void *arguments, struct arena *arena);
 void   flags_print_help(const struct command *command, FILE *file);
 
-// Reads and checks the configuration that the arguments select; --config is required. Errors as config_read.
+// Reads and checks the configuration that the arguments select; --config is required. Every error is a line of errors.
 status cli_read_config(struct config *config, const struct config_arguments *arguments, struct text_buffer *errors);
 
-// The same arguments as config_read wants them.
-struct config_request cli_config_request(const struct config_arguments *arguments);
+// A configuration with everything derived from it that needs no plan.
+struct job {
+    struct config       config;     // the axes and the batch are resolved: nothing is auto
+    struct mesh         mesh;
+    struct plan_request request;    // of rank 0; points into config
+    status              support;    // plan_supports
+};
+status job_read(struct job *job, const struct config_arguments *arguments, struct text_buffer *errors);
+
+// The same for one row of a configuration.
+status job_read_row(struct job *job, const struct config_arguments *arguments, const struct config_row *row,
+                    struct text_buffer *errors);
+
+// The rows of the configuration: those of the file, or one for the ranks of the arguments.
+status job_rows(const struct config_arguments *arguments, struct config_row rows[CONFIG_ROWS_MAX], int *count,
+                struct text_buffer *errors);
+
+// "fsdp 128 dp 4", "one rank"
+const char *job_layout(const struct job *job, char *text, size_t bytes);
+
+// What the published step time of the job means, by the published convention; NaN when there is none.
+double job_published_tokens_per_second(const struct job *job);
+double job_published_mfu_percent(const struct job *job);
+
+// Prints a JSON value and frees it.
+void cli_print_json(json_t *value);
 
 #endif

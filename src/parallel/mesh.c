@@ -105,11 +105,11 @@ status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_
         .ep    = config->ep,
         .vp    = config->vp,
     };
-    int     spread  = -1;
-    int64_t product = 1;
+    int     spread   = -1;
+    int64_t smallest = 1;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (mesh->size[axis] != 0) {
-            product *= mesh->size[axis];
+            smallest *= mesh->size[axis];
         } else if (spread >= 0) {
             return fail("[parallel] %s and %s are both auto: one axis at most", mesh_axis_names[spread],
                         mesh_axis_names[axis]);
@@ -117,12 +117,7 @@ status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_
             spread = axis;
         }
     }
-    if (world == 0 && spread >= 0) {
-        return fail("[parallel] %s = auto needs the number of ranks: give --ranks", mesh_axis_names[spread]);
-    }
-    if (world == 0) {
-        mesh->world = product;
-    }
+    mesh->world = world == 0 ? smallest : world;
     TRY(tile(mesh, mesh->world));
     return check_chunks_and_experts(mesh);
 }

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+// gswbench check: everything about a configuration that needs neither device nor MPI.
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "gswbench/units.h"
+#include "internal.h"
+
+struct check_arguments {
+    struct config_arguments config;
+    bool                    json;
+};
+
+static const struct flag flags[] = {
+    CONFIG_FLAGS(check_arguments, config),
+    SWITCH_FLAG(check_arguments, json, "--json", "for programs"),
+    END_FLAGS,
+};
+
+// One row with its plan, where this version has one. FLOPs by convention; NaN: not known.
+struct checked {
+    struct job     job;
+    double         flops[FLOPS_COUNT];
+    struct account account;
+    int64_t        storage_bytes[STORAGE_COUNT];
+    int32_t        ops;
+};
+
+// Every rank has the same plan in the layouts of today, up to the places in its groups: the first and last stand for
+// all.
+static status check_plan(struct checked *checked, int64_t rank)
+{
+    struct plan         plan;
+    struct plan_request request = checked->job.request;
+    int32_t             findings;
+    request.rank  = rank;
+    status result = plan_build(&plan, &request);
+    if (!failed(&result)) {
+        result = plan_verify(&plan, &findings);
+    }
+    if (!failed(&result)) {
+        plan_account(&plan, &checked->account);
+        memcpy(checked->storage_bytes, plan.storage_bytes, sizeof(plan.storage_bytes));
+        checked->ops                   = plan.op_count;
+        checked->flops[FLOPS_HARDWARE] = checked->account.hardware_flops;
+    }
+    plan_free(&plan);
+    return result;
+}
+
+static status check(struct checked *checked)
+{
+    const struct config *config = &checked->job.config;
+    for (int convention = 0; convention < FLOPS_COUNT; convention++) {
+        checked->flops[convention] =
+            model_flops(&config->model, &config->published, (enum flop_convention)convention, config->train.sequence);
+    }
+    if (failed(&checked->job.support)) {
+        return OK;
+    }
+    if (checked->job.mesh.world > 1) {
+        TRY(check_plan(checked, checked->job.mesh.world - 1));
+    }
+    return check_plan(checked, 0);
+}
+
+static void print_flops(const struct checked *checked)
+{
+    static const char *const meanings[] = {
+        [FLOPS_PUBLISHED] = "as the published table counts",
+        [FLOPS_FULL]      = "whole square of attention",
+        [FLOPS_CAUSAL]    = "half of the square",
+        [FLOPS_6N]        = "6 N + 12 L h s a token",
+        [FLOPS_HARDWARE]  = "what the step executes, recompute included",
+    };
+    printf("FLOPs a sequence, forward and backward\n");
+    for (int convention = 0; convention < FLOPS_COUNT; convention++) {
+        if (!isnan(checked->flops[convention])) {
+            printf("  %-12s %-14.6g %s\n", model_flop_names[convention], checked->flops[convention],
+                   meanings[convention]);
+        }
+    }
+}
+
+static void print_published(const struct job *job)
+{
+    const struct published_config *published = &job->config.published;
+    if (published->step_seconds != 0.0) {
+        printf(
+            "published      %.3f s a step, MFU %.2f %%: %.2f %% by its own convention, %.0f tokens/s, %.2f days to 1T "
+            "tokens\n",
+            published->step_seconds, published->mfu_percent, job_published_mfu_percent(job),
+            job_published_tokens_per_second(job), 1e12 / job_published_tokens_per_second(job) / 86400.0);
+    }
+}
+
+static void print_plan(const struct checked *checked)
+{
+    char text[32];
+    if (failed(&checked->job.support)) {
+        printf("plan           cannot run in this version: %s\n", checked->job.support.text);
+        return;
+    }
+    printf("plan           %" PRId32 " ops on each rank, verified\n", checked->ops);
+    printf("memory         %s on each rank\n", units_bytes(text, sizeof(text), (double)checked->account.total_bytes));
+    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
+        printf("  %-12s %s\n", plan_storage_name((enum storage)storage),
+               units_bytes(text, sizeof(text), (double)checked->storage_bytes[storage]));
+    }
+}
+
+static void print_details(const struct checked *checked)
+{
+    const struct config       *config = &checked->job.config;
+    const struct model_config *model  = &config->model;
+    char                       layout[256];
+
+    printf("config         %s at %" PRId64 " rank%s, %s\n", config->name, checked->job.mesh.world,
+           checked->job.mesh.world == 1 ? "" : "s", precision_compute_names[config->precision.compute]);
+    printf("model          %s: %" PRId64 " layers, hidden %" PRId64 ", heads %" PRId64 " (%" PRId64 " KV) of %" PRId64
+           ", MLP %" PRId64 " %s, vocabulary %" PRId64 "\n",
+           model->preset[0] == '\0' ? "own shape" : model->preset, model->layers, model->hidden, model->heads,
+           model->kv_heads, model->head_dim, model->ffn, model_activation_names[model->activation], model->vocab);
+    printf("parameters     %" PRId64, model_parameters(model));
+    if (model->experts > 0) {
+        printf(", %" PRId64 " active (%" PRId64 " of %" PRId64 " experts a token)", model_active_parameters(model),
+               model->top_k, model->experts);
+    }
+    printf("\nlayout         %s\n", job_layout(&checked->job, layout, sizeof(layout)));
+    printf("batch          %" PRId64 " sequences of %" PRId64 " tokens a step: %" PRId64 " microbatches of %" PRId64
+           " on each replica\n",
+           config->train.global_batch, config->train.sequence, config->train.accumulation, config->train.micro_batch);
+    printf("recompute      %s\n", train_recompute_names[config->train.recompute]);
+    print_flops(checked);
+    print_published(&checked->job);
+    print_plan(checked);
+}
+
+static void print_line(const struct checked *checked)
+{
+    const struct config *config = &checked->job.config;
+    char                 layout[256], parameters[32], published[32] = "-", mfu[32] = "-";
+    if (!isnan(checked->flops[FLOPS_PUBLISHED])) {
+        snprintf(published, sizeof(published), "%.6g", checked->flops[FLOPS_PUBLISHED]);
+    }
+    if (config->published.step_seconds != 0.0) {
+        snprintf(mfu, sizeof(mfu), "%.2f %%", job_published_mfu_percent(&checked->job));
+    }
+    printf("%6" PRId64 "  %-5s %-10s %-32s %6" PRId64 "  %-12s %-12.6g %-8s %s\n", checked->job.mesh.world,
+           precision_compute_names[config->precision.compute],
+           units_count(parameters, sizeof(parameters), (double)model_parameters(&config->model)),
+           job_layout(&checked->job, layout, sizeof(layout)), config->train.global_batch, published,
+           checked->flops[FLOPS_FULL], mfu,
+           failed(&checked->job.support) ? checked->job.support.text : "plan verified");
+}
+
+static json_t *real(double value)
+{
+    return isnan(value) ? json_null() : json_real(value);
+}
+
+static json_t *describe_plan(const struct checked *checked)
+{
+    if (failed(&checked->job.support)) {
+        return json_null();
+    }
+    json_t *bytes = json_object();
+    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
+        json_object_set_new(bytes, plan_storage_name((enum storage)storage),
+                            json_integer(checked->storage_bytes[storage]));
+    }
+    return json_pack("{s:i, s:I, s:o}", "ops", (int)checked->ops, "total_bytes",
+                     (json_int_t)checked->account.total_bytes, "storage_bytes", bytes);
+}
+
+static json_t *describe(const struct checked *checked)
+{
+    const struct config       *config = &checked->job.config;
+    const struct model_config *model  = &config->model;
+    char                       layout[256];
+
+    json_t *flops = json_object();
+    for (int convention = 0; convention < FLOPS_COUNT; convention++) {
+        json_object_set_new(flops, model_flop_names[convention], real(checked->flops[convention]));
+    }
+    json_t *published = json_pack(
+        "{s:s, s:o, s:o, s:o, s:o}", "source", config->published.source, "step_seconds",
+        config->published.step_seconds == 0.0 ? json_null() : json_real(config->published.step_seconds), "mfu_percent",
+        config->published.mfu_percent == 0.0 ? json_null() : json_real(config->published.mfu_percent),
+        "derived_mfu_percent", real(job_published_mfu_percent(&checked->job)), "derived_tokens_per_second",
+        real(job_published_tokens_per_second(&checked->job)));
+    return json_pack(
+        "{s:I, s:s, s:I, s:I, s:I, s:o, s:s, s:{s:I, s:I, s:I, s:I}, s:o, s:b, s:s, s:o}", "ranks",
+        (json_int_t)checked->job.mesh.world, "precision", precision_compute_names[config->precision.compute], "layers",
+        (json_int_t)model->layers, "parameters", (json_int_t)model_parameters(model), "active_parameters",
+        (json_int_t)model_active_parameters(model), "flops_per_sequence", flops, "layout",
+        job_layout(&checked->job, layout, sizeof(layout)), "batch", "sequence", (json_int_t)config->train.sequence,
+        "micro_batch", (json_int_t)config->train.micro_batch, "accumulation", (json_int_t)config->train.accumulation,
+        "global_batch", (json_int_t)config->train.global_batch, "published", published, "supported",
+        !failed(&checked->job.support), "reason", checked->job.support.text, "plan", describe_plan(checked));
+}
+
+// Goes through all rows, so that the errors of all of them are reported; the status is the last one's.
+static status run(const void *arguments, struct text_buffer *errors)
+{
+    const struct check_arguments *options = arguments;
+    struct config_row             rows[CONFIG_ROWS_MAX];
+    int                           count;
+    TRY(job_rows(&options->config, rows, &count, errors));
+
+    json_t *list   = json_array();
+    status  result = OK;
+    if (count > 1 && !options->json) {
+        printf("%6s  %-5s %-10s %-32s %6s  %-12s %-12s %-8s\n", "ranks", "type", "parameters", "layout", "batch",
+               "published", "full", "MFU");
+    }
+    for (int i = 0; i < count; i++) {
+        struct checked checked;
+        status         row = job_read_row(&checked.job, &options->config, &rows[i], errors);
+        if (!failed(&row)) {
+            row = check(&checked);
+        }
+        if (failed(&row)) {
+            result = row;
+        } else if (options->json) {
+            json_array_append_new(list, describe(&checked));
+        } else if (count == 1) {
+            print_details(&checked);
+        } else {
+            print_line(&checked);
+        }
+    }
+    if (options->json && !failed(&result)) {
+        cli_print_json(json_pack("{s:s, s:O}", "config", options->config.name, "rows", list));
+    }
+    json_decref(list);
+    return result;
+}
+
+const struct command command_check = {
+    .name  = "check",
+    .help  = "check a configuration without device or MPI: parameters, FLOPs, batch, layout, memory, plan",
+    .flags = flags,
+    .bytes = sizeof(struct check_arguments),
+    .run   = run,
+};

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// gswbench configs: the installed configurations and their rows.
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+struct configs_arguments {
+    bool json;
+};
+
+static const struct flag flags[] = {
+    SWITCH_FLAG(configs_arguments, json, "--json", "for programs"),
+    END_FLAGS,
+};
+
+static int is_config(const struct dirent *entry)
+{
+    size_t length = strlen(entry->d_name);
+    return length > 4 && strcmp(entry->d_name + length - 4, ".ini") == 0;
+}
+
+static json_t *describe_row(const struct job *job)
+{
+    char                           layout[256];
+    const struct published_config *published = &job->config.published;
+    return json_pack("{s:I, s:s, s:I, s:s, s:o, s:b, s:s}", "ranks", (json_int_t)job->mesh.world, "precision",
+                     precision_compute_names[job->config.precision.compute], "layers",
+                     (json_int_t)job->config.model.layers, "layout", job_layout(job, layout, sizeof(layout)),
+                     "published_step_seconds",
+                     published->step_seconds == 0.0 ? json_null() : json_real(published->step_seconds), "supported",
+                     !failed(&job->support), "reason", job->support.text);
+}
+
+static void print_row(const struct job *job)
+{
+    char layout[256], seconds[32] = "-";
+    if (job->config.published.step_seconds != 0.0) {
+        snprintf(seconds, sizeof(seconds), "%.3f s", job->config.published.step_seconds);
+    }
+    printf("  %6" PRId64 "  %-5s %8" PRId64 "  %-32s %9s  %s\n", job->mesh.world,
+           precision_compute_names[job->config.precision.compute], job->config.model.layers,
+           job_layout(job, layout, sizeof(layout)), seconds, failed(&job->support) ? job->support.text : "runs");
+}
+
+// Adds the configuration to the list, or prints it when there is no list.
+static status list_config(const char *folder, const char *file, json_t *list, struct text_buffer *errors)
+{
+    char path[1400];
+    snprintf(path, sizeof(path), "%s/%s", folder, file);
+    struct config_arguments arguments = {.name = path};
+    struct config_row       rows[CONFIG_ROWS_MAX];
+    int                     count;
+    TRY(job_rows(&arguments, rows, &count, errors));
+    int     name_length = (int)(strlen(file) - strlen(".ini"));
+    json_t *described   = NULL;
+    if (list == NULL) {
+        printf("%.*s\n", name_length, file);
+    } else {
+        described = json_array();
+        json_array_append_new(list, json_pack("{s:s%, s:o}", "name", file, (size_t)name_length, "rows", described));
+    }
+    for (int i = 0; i < count; i++) {
+        struct job job;
+        TRY(job_read_row(&job, &arguments, &rows[i], errors));
+        if (list == NULL) {
+            print_row(&job);
+        } else {
+            json_array_append_new(described, describe_row(&job));
+        }
+    }
+    return OK;
+}
+
+static status run(const void *arguments, struct text_buffer *errors)
+{
+    const struct configs_arguments *configs = arguments;
+    const char                     *folder  = config_folder();
+    struct dirent                 **entries;
+    int                             count = scandir(folder, &entries, is_config, alphasort);
+    if (count < 0) {
+        return fail_as(EXIT_LAUNCH, "%s: %s; GSWBENCH_CONFIGS names the folder of the configurations", folder,
+                       strerror(errno));
+    }
+    json_t *list   = configs->json ? json_array() : NULL;
+    status  result = OK;
+    if (list == NULL) {
+        printf("%s\n  %6s  %-5s %8s  %-32s %9s\n", folder, "ranks", "type", "layers", "layout", "published");
+    }
+    for (int i = 0; i < count; i++) {
+        if (!failed(&result)) {
+            result = list_config(folder, entries[i]->d_name, list, errors);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    if (list != NULL && !failed(&result)) {
+        cli_print_json(json_incref(list));
+    }
+    json_decref(list);
+    return result;
+}
+
+const struct command command_configs = {
+    .name  = "configs",
+    .help  = "list the installed configurations and their rows, and what this version can run",
+    .flags = flags,
+    .bytes = sizeof(struct configs_arguments),
+    .run   = run,
+};
