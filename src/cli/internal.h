@@ -91,7 +91,7 @@ status cli_read_config(struct config *config, const struct config_arguments *arg
 
 // A configuration with everything derived from it that needs no plan.
 struct job {
-    struct config       config;     // the axes and the batch are resolved: nothing is auto
+    struct config       config;    // the axes and the batch are resolved: nothing is auto
     struct mesh         mesh;
     struct plan_request request;    // of rank 0; points into config
     status              support;    // plan_supports
@@ -112,6 +112,10 @@ const char *job_layout(const struct job *job, char *text, size_t bytes);
 // What the published step time of the job means, by the published convention; NaN when there is none.
 double job_published_tokens_per_second(const struct job *job);
 double job_published_mfu_percent(const struct job *job);
+
+// plan_ops.c: the whole plan, streamed to stdout.
+void plan_print_ops(const struct plan *plan);
+void plan_print_json(const struct job *job, const struct plan *plan);
 
 // Prints a JSON value and frees it.
 void cli_print_json(json_t *value);

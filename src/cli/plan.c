@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+// gswbench plan: what one rank does in a step, for a person or a program.
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/units.h"
+#include "internal.h"
+
+struct plan_arguments {
+    struct config_arguments config;
+    int64_t                 rank;
+    bool                    ops, json;
+};
+
+static const struct flag flags[] = {
+    CONFIG_FLAGS(plan_arguments, config),
+    INTEGER_FLAG(plan_arguments, rank, "--rank", "R", 0, 1048575, "the rank whose plan it is; 0 when not given"),
+    SWITCH_FLAG(plan_arguments, ops, "--ops", "every op as a table"),
+    SWITCH_FLAG(plan_arguments, json, "--json", "the whole plan for programs"),
+    END_FLAGS,
+};
+
+// What the ops and weights of one layer add up to.
+struct layer_sum {
+    int64_t ops, parameters;
+    double  flops[PHASE_COUNT];
+};
+
+// Index 0 is what belongs to no layer.
+static struct layer_sum *sum_layers(const struct plan *plan)
+{
+    struct layer_sum *sums = memory_allocate(((size_t)plan->model.layers + 1) * sizeof(*sums));
+    memset(sums, 0, ((size_t)plan->model.layers + 1) * sizeof(*sums));
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op  *op  = &plan->ops[i];
+        struct layer_sum *sum = &sums[op->tag.layer + 1];
+        sum->ops++;
+        sum->flops[op->tag.phase] += op_flops(op);
+    }
+    for (int32_t i = 0; i < plan->weight_count; i++) {
+        const struct tensor *tensor = &plan->tensors[plan->weights[i].tensor];
+        sums[tensor->layer + 1].parameters += tensor->elements;
+    }
+    return sums;
+}
+
+static void print_layer(const char *name, const struct layer_sum *sum)
+{
+    printf("  %-16s %8" PRId64 " %14" PRId64, name, sum->ops, sum->parameters);
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD; phase++) {
+        printf(" %12.5g", sum->flops[phase]);
+    }
+    printf("\n");
+}
+
+// Runs of equal layers take one line.
+static void print_layers(const struct plan *plan)
+{
+    struct layer_sum *sums = sum_layers(plan);
+    printf("layers\n  %-16s %8s %14s %12s %12s %12s\n", "", "ops", "parameters", "forward", "recompute", "backward");
+    int64_t last;
+    for (int64_t first = 0; first < plan->model.layers; first = last + 1) {
+        char name[64];
+        for (last = first; last + 1 < plan->model.layers; last++) {
+            if (memcmp(&sums[first + 1], &sums[last + 2], sizeof(*sums)) != 0) {
+                break;
+            }
+        }
+        snprintf(name, sizeof(name), first == last ? "%" PRId64 : "%" PRId64 " to %" PRId64 ", each", first, last);
+        print_layer(name, &sums[first + 1]);
+    }
+    print_layer("outside layers", &sums[0]);
+    free(sums);
+}
+
+static void print_memory(const struct plan *plan, const struct account *account)
+{
+    char text[32];
+    printf("memory\n");
+    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
+        printf("  %-16s %16" PRId64 " bytes  %s\n", plan_storage_name((enum storage)storage),
+               plan->storage_bytes[storage], units_bytes(text, sizeof(text), (double)plan->storage_bytes[storage]));
+    }
+    printf("  %-16s %16" PRId64 " bytes  %s\n", "total", account->total_bytes,
+           units_bytes(text, sizeof(text), (double)account->total_bytes));
+    printf("  the largest sum of live activations is %" PRId64 " bytes\n", plan->activation_live_bytes);
+}
+
+static const char *axes_name(uint32_t axes, char *text, size_t bytes)
+{
+    size_t length = 0;
+    text[0]       = '\0';
+    for (int axis = 0; axis < AXIS_COUNT && length < bytes; axis++) {
+        if (axes >> axis & 1u) {
+            length +=
+                (size_t)snprintf(text + length, bytes - length, "%s%s", length == 0 ? "" : "+", mesh_axis_names[axis]);
+        }
+    }
+    return text;
+}
+
+static void print_transfers(const struct account *account)
+{
+    if (account->transfer_count == 0) {
+        printf("transfers        none\n");
+        return;
+    }
+    printf("transfers\n  %-16s %-12s %6s %6s %14s %8s %12s\n", "", "axes", "ranks", "type", "elements", "count",
+           "bytes");
+    for (int32_t i = 0; i < account->transfer_count; i++) {
+        const struct plan_transfer *transfer = &account->transfers[i];
+        char                        axes[64], bytes[32];
+        double total = (double)transfer->elements * (double)dtype_bytes(transfer->dtype) * (double)transfer->count;
+        printf("  %-16s %-12s %6" PRId64 " %6s %14" PRId64 " %8" PRId64 " %12s\n", op_name(transfer->kind),
+               axes_name(transfer->axes, axes, sizeof(axes)), transfer->group_size, dtype_name(transfer->dtype),
+               transfer->elements, transfer->count, units_bytes(bytes, sizeof(bytes), total));
+    }
+}
+
+static void print_flops(const struct account *account)
+{
+    double total = 0.0;
+    for (int phase = 0; phase < PHASE_COUNT; phase++) {
+        total += account->flops[phase];
+    }
+    printf("FLOPs of this rank\n");
+    for (int phase = 0; phase < PHASE_COUNT; phase++) {
+        if (account->flops[phase] > 0.0) {
+            printf("  %-16s %12.6g  %5.1f %%\n", op_phase_name((enum phase)phase), account->flops[phase],
+                   100.0 * account->flops[phase] / total);
+        }
+    }
+    printf("  %-16s %12.6g  all ranks, a sequence of the global batch\n", "hardware", account->hardware_flops);
+}
+
+static void print_summary(const struct job *job, const struct plan *plan)
+{
+    struct account account;
+    char           layout[256];
+    plan_account(plan, &account);
+    printf("%s, rank %" PRId64 " of %" PRId64 " (%s), %s: %" PRId32 " ops on %" PRId32 " tensors, %" PRId64
+           " parameters\n",
+           job->config.name, plan->rank, plan->mesh.world, job_layout(job, layout, sizeof(layout)),
+           precision_compute_names[job->config.precision.compute], plan->op_count, plan->tensor_count,
+           account.parameters);
+    print_layers(plan);
+    print_memory(plan, &account);
+    print_transfers(&account);
+    print_flops(&account);
+}
+
+static status run(const void *arguments, struct text_buffer *errors)
+{
+    const struct plan_arguments *options = arguments;
+    struct job                   job;
+    TRY(job_read(&job, &options->config, errors));
+    if (failed(&job.support)) {
+        return job.support;
+    }
+    struct plan plan;
+    int32_t     findings;
+    job.request.rank = options->rank;
+    status result    = plan_build(&plan, &job.request);
+    if (!failed(&result)) {
+        result = plan_verify(&plan, &findings);
+    }
+    if (!failed(&result)) {
+        if (options->json) {
+            plan_print_json(&job, &plan);
+        } else if (options->ops) {
+            plan_print_ops(&plan);
+        } else {
+            print_summary(&job, &plan);
+        }
+    }
+    plan_free(&plan);
+    return result;
+}
+
+const struct command command_plan = {
+    .name  = "plan",
+    .help  = "print what one rank does in a step: layers, memory, transfers, FLOPs, every op",
+    .flags = flags,
+    .bytes = sizeof(struct plan_arguments),
+    .run   = run,
+};
