@@ -99,7 +99,7 @@ static void print_plan(const struct checked *checked)
 {
     char text[32];
     if (failed(&checked->job.support)) {
-        printf("plan           cannot run in this version: %s\n", checked->job.support.text);
+        printf("plan           cannot run: %s\n", checked->job.support.text);
         return;
     }
     printf("plan           %" PRId32 " ops on each rank, verified\n", checked->ops);
@@ -116,8 +116,9 @@ static void print_details(const struct checked *checked)
     const struct model_config *model  = &config->model;
     char                       layout[256];
 
-    printf("config         %s at %" PRId64 " rank%s, %s\n", config->name, checked->job.mesh.world,
-           checked->job.mesh.world == 1 ? "" : "s", precision_compute_names[config->precision.compute]);
+    printf("config         %s%s at %" PRId64 " rank%s, %s\n", config->name, config->run.layers > 0 ? ", a proxy," : "",
+           checked->job.mesh.world, checked->job.mesh.world == 1 ? "" : "s",
+           precision_compute_names[config->precision.compute]);
     printf("model          %s: %" PRId64 " layers, hidden %" PRId64 ", heads %" PRId64 " (%" PRId64 " KV) of %" PRId64
            ", MLP %" PRId64 " %s, vocabulary %" PRId64 "\n",
            model->preset[0] == '\0' ? "own shape" : model->preset, model->layers, model->hidden, model->heads,
@@ -128,9 +129,9 @@ static void print_details(const struct checked *checked)
                model->top_k, model->experts);
     }
     printf("\nlayout         %s\n", job_layout(&checked->job, layout, sizeof(layout)));
-    printf("batch          %" PRId64 " sequences of %" PRId64 " tokens a step: %" PRId64 " microbatches of %" PRId64
-           " on each replica\n",
-           config->train.global_batch, config->train.sequence, config->train.accumulation, config->train.micro_batch);
+    printf("batch          %" PRId64 " sequences of %" PRId64 " tokens a step; a replica computes %" PRId64
+           " at a time, %" PRId64 " times\n",
+           config->train.global_batch, config->train.sequence, config->train.micro_batch, config->train.accumulation);
     printf("recompute      %s\n", train_recompute_names[config->train.recompute]);
     print_flops(checked);
     print_published(&checked->job);
@@ -144,7 +145,7 @@ static void print_line(const struct checked *checked)
     if (!isnan(checked->flops[FLOPS_PUBLISHED])) {
         snprintf(published, sizeof(published), "%.6g", checked->flops[FLOPS_PUBLISHED]);
     }
-    if (config->published.step_seconds != 0.0) {
+    if (!isnan(job_published_mfu_percent(&checked->job))) {
         snprintf(mfu, sizeof(mfu), "%.2f %%", job_published_mfu_percent(&checked->job));
     }
     printf("%6" PRId64 "  %-5s %-10s %-36s %6" PRId64 "  %-12s %-12.6g %-8s %s\n", checked->job.mesh.world,

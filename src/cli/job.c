@@ -124,11 +124,17 @@ const char *job_layout(const struct job *job, char *text, size_t bytes)
     return text;
 }
 
+// A proxy is not what was published.
+static bool has_published_step(const struct config *config)
+{
+    return config->published.step_seconds > 0.0 && config->run.layers == 0;
+}
+
 double job_published_tokens_per_second(const struct job *job)
 {
     double seconds = job->config.published.step_seconds;
     double tokens  = (double)job->config.train.sequence * (double)job->config.train.global_batch;
-    return seconds == 0.0 ? NAN : tokens / seconds;
+    return has_published_step(&job->config) ? tokens / seconds : NAN;
 }
 
 double job_published_mfu_percent(const struct job *job)
@@ -138,7 +144,7 @@ double job_published_mfu_percent(const struct job *job)
     double peak  = config->precision.compute == COMPUTE_FP8 ? published->peak_fp8 : published->peak_bf16;
     double flops = model_flops(&config->model, published, FLOPS_PUBLISHED, config->train.sequence);
     double work  = flops * (double)config->train.global_batch / (double)job->mesh.world;
-    return published->step_seconds == 0.0 || peak == 0.0 ? NAN : 100.0 * work / (published->step_seconds * peak);
+    return has_published_step(config) && peak > 0.0 ? 100.0 * work / (published->step_seconds * peak) : NAN;
 }
 
 void cli_print_json(json_t *value)
