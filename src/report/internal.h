@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// What the renderers of a result share.
+#ifndef GSWBENCH_REPORT_INTERNAL_H
+#define GSWBENCH_REPORT_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "gswbench/result.h"
+
+// Foreign text made printable; returns text.
+const char *report_safe(char *text, size_t bytes, const char *from);
+
+// Seconds with enough digits to tell steps apart; returns text.
+const char *report_seconds(char *text, size_t bytes, double seconds);
+
+// Bytes of all storages.
+int64_t report_total_bytes(const struct result *result);
+
+// Foreign text as HTML.
+void html_write_text(const char *from, FILE *file);
+
+// A table's row of name and value.
+void html_write_row(const char *name, const char *value, FILE *file);
+
+// Memory, work, transfers, ranks, environment, configuration, and how to read them.
+void html_write_tables(const struct result *result, FILE *file);
+
+// A series over the steps, drawn as SVG. Steps before `warmup` are shaded. low and high NaN: no band; median NaN: no
+// line. The vertical range is that of the measured steps; what lies beyond it is drawn at the edge.
+struct chart {
+    const char   *title, *unit;
+    const double *values;    // [count]; NaN: a gap
+    const bool   *marks;     // [count], drawn as outliers; NULL: none
+    int64_t       count, warmup;
+    double        median, low, high;
+};
+void chart_write(const struct chart *chart, FILE *file);
+
+// The style sheet of report.html, in pieces; ends with NULL.
+extern const char *const report_style[];
+
+#endif

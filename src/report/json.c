@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+// Writes and reads structs by their field tables.
+#include "gswbench/json.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/text.h"
+
+enum { LENGTH_MAX = 1000000 };    // a hostile file cannot ask for much memory
+
+static const void *at(const void *from, size_t offset)
+{
+    return (const char *)from + offset;
+}
+
+static int64_t integer_at(const void *from, size_t offset)
+{
+    return *(const int64_t *)at(from, offset);
+}
+
+static json_t *from_text(const char *text)
+{
+    size_t bytes     = strlen(text) + 1;
+    char  *printable = memory_allocate(bytes);
+    text_printable(printable, bytes, text);
+    json_t *value = json_string(printable);
+    free(printable);
+    return value;
+}
+
+static json_t *from_real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *from_list(const struct json_field *field, const void *from)
+{
+    const char *elements = *(const char *const *)at(from, field->offset);
+    int64_t     count    = integer_at(from, field->count_offset);
+    json_t     *list     = field->kind == JSON_FIELD_MAP ? json_object() : json_array();
+    for (int64_t i = 0; i < count; i++) {
+        const char *element = elements + (size_t)i * field->size;
+        if (field->kind == JSON_FIELD_LIST) {
+            json_array_append_new(list, json_from_struct(field->fields, element));
+        } else {
+            json_t *name = from_text(element);
+            json_object_set_new(list, json_string_value(name), from_text(element + field->value_offset));
+            json_decref(name);
+        }
+    }
+    return list;
+}
+
+static json_t *from_field(const struct json_field *field, const void *from)
+{
+    const double *reals = at(from, field->offset);
+    switch (field->kind) {
+    case JSON_FIELD_TEXT:
+        return from_text(at(from, field->offset));
+    case JSON_FIELD_INTEGER:
+        return json_integer(integer_at(from, field->offset));
+    case JSON_FIELD_REAL:
+        return from_real(reals[0]);
+    case JSON_FIELD_BOOLEAN:
+        return json_boolean(*(const bool *)at(from, field->offset));
+    case JSON_FIELD_CHOICE:
+        return json_string(field->names[integer_at(from, field->offset)]);
+    case JSON_FIELD_INTERVAL:
+        return json_pack("[o, o]", from_real(reals[0]), from_real(reals[1]));
+    case JSON_FIELD_OBJECT:
+        return json_from_struct(field->fields, from);
+    case JSON_FIELD_LIST:
+    case JSON_FIELD_MAP:
+        return from_list(field, from);
+    }
+    return NULL;
+}
+
+json_t *json_from_struct(const struct json_field *fields, const void *from)
+{
+    json_t *object = json_object();
+    for (const struct json_field *field = fields; field->key != NULL; field++) {
+        json_object_set_new(object, field->key, from_field(field, from));
+    }
+    return object;
+}
+
+static status wrong(const struct json_field *field, const char *expected)
+{
+    return fail("%s must be %s", field->key, expected);
+}
+
+static status to_text(const struct json_field *field, char *to, size_t bytes, const json_t *value)
+{
+    if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value) ||
+        !text_copy(to, bytes, json_string_value(value))) {
+        char expected[64];
+        snprintf(expected, sizeof(expected), "a text of at most %zu bytes", bytes - 1);
+        return wrong(field, expected);
+    }
+    return OK;
+}
+
+static status to_real(const struct json_field *field, double *to, const json_t *value)
+{
+    if (!json_is_number(value) && !json_is_null(value)) {
+        return wrong(field, "a number or null");
+    }
+    *to = json_is_null(value) ? NAN : json_number_value(value);
+    return OK;
+}
+
+static status to_choice(const struct json_field *field, int64_t *to, const json_t *value)
+{
+    for (int64_t i = 0; json_is_string(value) && field->names[i] != NULL; i++) {
+        if (strcmp(json_string_value(value), field->names[i]) == 0) {
+            *to = i;
+            return OK;
+        }
+    }
+    return wrong(field, "one of its known words");
+}
+
+static status to_list(const struct json_field *field, void *to, const json_t *value)
+{
+    if (!json_is_array(value) || json_array_size(value) > LENGTH_MAX) {
+        return wrong(field, "a list of at most a million elements");
+    }
+    size_t count                                   = json_array_size(value);
+    char  *elements                                = memory_allocate(count * field->size);
+    *(void **)((char *)to + field->offset)         = elements;
+    *(int64_t *)((char *)to + field->count_offset) = (int64_t)count;
+    for (size_t i = 0; i < count; i++) {
+        status result = json_to_struct(field->fields, elements + i * field->size, json_array_get(value, i));
+        if (failed(&result)) {
+            return fail("%s[%zu]: %s", field->key, i, result.text);
+        }
+    }
+    return OK;
+}
+
+static status to_map(const struct json_field *field, void *to, json_t *value)
+{
+    if (!json_is_object(value) || json_object_size(value) > LENGTH_MAX) {
+        return wrong(field, "an object of at most a million texts");
+    }
+    char *element                                  = memory_allocate(json_object_size(value) * field->size);
+    *(void **)((char *)to + field->offset)         = element;
+    *(int64_t *)((char *)to + field->count_offset) = (int64_t)json_object_size(value);
+
+    const char *name;
+    json_t     *text;
+    json_object_foreach(value, name, text)
+    {
+        if (!text_copy(element, field->value_offset, name)) {
+            return wrong(field, "an object with shorter names");
+        }
+        TRY(to_text(field, element + field->value_offset, field->size - field->value_offset, text));
+        element += field->size;
+    }
+    return OK;
+}
+
+static status to_field(const struct json_field *field, void *to, json_t *value)
+{
+    void *target = (char *)to + field->offset;
+    switch (field->kind) {
+    case JSON_FIELD_TEXT:
+        return to_text(field, target, field->size, value);
+    case JSON_FIELD_INTEGER:
+        *(int64_t *)target = json_integer_value(value);
+        return json_is_integer(value) ? OK : wrong(field, "a whole number");
+    case JSON_FIELD_REAL:
+        return to_real(field, target, value);
+    case JSON_FIELD_BOOLEAN:
+        *(bool *)target = json_is_true(value);
+        return json_is_boolean(value) ? OK : wrong(field, "true or false");
+    case JSON_FIELD_CHOICE:
+        return to_choice(field, target, value);
+    case JSON_FIELD_INTERVAL:
+        TRY(to_real(field, target, json_array_get(value, 0)));
+        return to_real(field, (double *)target + 1, json_array_get(value, 1));
+    case JSON_FIELD_OBJECT: {
+        status result = json_to_struct(field->fields, to, value);
+        return failed(&result) ? fail("%s: %s", field->key, result.text) : OK;
+    }
+    case JSON_FIELD_LIST:
+        return to_list(field, to, value);
+    case JSON_FIELD_MAP:
+        return to_map(field, to, value);
+    }
+    return OK;
+}
+
+status json_to_struct(const struct json_field *fields, void *to, const json_t *object)
+{
+    if (!json_is_object(object)) {
+        return fail("an object is missing");
+    }
+    for (const struct json_field *field = fields; field->key != NULL; field++) {
+        json_t *value = json_object_get(object, field->key);
+        if (value == NULL) {
+            return fail("%s is missing", field->key);
+        }
+        TRY(to_field(field, to, value));
+    }
+    return OK;
+}
+
+bool json_print(const json_t *document, FILE *file)
+{
+    return json_dumpf(document, file, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) == 0 && fputc('\n', file) != EOF;
+}

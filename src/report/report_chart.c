@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// Draws a series over the steps as SVG, styled by the page.
+#include <inttypes.h>
+#include <math.h>
+
+#include "internal.h"
+
+enum { WIDTH = 720, HEIGHT = 210, LEFT = 64, RIGHT = 12, TOP = 10, BOTTOM = 26, TICKS = 5, DOTS_MAX = 600 };
+
+// The drawn range of values, and where the axis has its lines.
+struct range {
+    double low, high;
+    double tick, tick_step;
+    int    decimals;
+};
+
+// A round step of 1, 2 or 5 times a power of ten that gives at most TICKS lines.
+static void set_ticks(struct range *range)
+{
+    double rough     = (range->high - range->low) / TICKS;
+    double power     = pow(10, floor(log10(rough)));
+    double factor    = rough / power;
+    range->tick_step = power * (factor <= 1 ? 1 : factor <= 2 ? 2 : factor <= 5 ? 5 : 10);
+    range->tick      = ceil(range->low / range->tick_step) * range->tick_step;
+    range->decimals  = range->tick_step < 1 ? (int)ceil(-log10(range->tick_step) - 1e-9) : 0;
+}
+
+// Of the measured steps, or of all where none was measured; at least 2 % of the value high, so that noise looks small.
+static struct range range_of(const struct chart *chart)
+{
+    struct range range = {.low = INFINITY, .high = -INFINITY};
+    for (int64_t i = chart->warmup < chart->count ? chart->warmup : 0; i < chart->count; i++) {
+        if (isfinite(chart->values[i])) {
+            range.low  = fmin(range.low, chart->values[i]);
+            range.high = fmax(range.high, chart->values[i]);
+        }
+    }
+    if (!(range.low <= range.high)) {
+        return (struct range){.low = 0, .high = 1, .tick_step = 1};
+    }
+    double middle = 0.5 * (range.low + range.high);
+    double half   = fmax(0.55 * (range.high - range.low), fmax(0.01 * fabs(middle), 1e-12));
+    range.low     = middle - half;
+    range.high    = middle + half;
+    set_ticks(&range);
+    return range;
+}
+
+static double x_of(const struct chart *chart, double step)
+{
+    double steps = chart->count > 1 ? (double)(chart->count - 1) : 1;
+    return LEFT + 8 + (WIDTH - LEFT - RIGHT - 16) * step / steps;
+}
+
+static double y_of(const struct range *range, double value)
+{
+    double share = (fmin(fmax(value, range->low), range->high) - range->low) / (range->high - range->low);
+    return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share;
+}
+
+static void write_axes(const struct chart *chart, const struct range *range, FILE *file)
+{
+    for (double tick = range->tick; tick <= range->high && range->decimals <= 12; tick += range->tick_step) {
+        double y = y_of(range, tick);
+        fprintf(file, "<line class=grid x1=%d x2=%d y1=%.1f y2=%.1f />", LEFT, WIDTH - RIGHT, y, y);
+        fprintf(file, "<text x=%d y=%.1f text-anchor=end>%.*f</text>", LEFT - 8, y + 4, range->decimals, tick);
+    }
+    int64_t stride = 1;
+    for (int i = 0; (chart->count - 1) / stride > 10; i++) {
+        stride = stride * (i % 3 == 1 ? 5 : 4) / 2;    // 1, 2, 5, 10, 20, 50, ...
+    }
+    for (int64_t step = 0; step < chart->count; step += stride) {
+        fprintf(file, "<text x=%.1f y=%d text-anchor=middle>%" PRId64 "</text>", x_of(chart, (double)step), HEIGHT - 8,
+                step);
+    }
+}
+
+static void write_background(const struct chart *chart, const struct range *range, FILE *file)
+{
+    if (chart->warmup > 0) {
+        double right = chart->warmup < chart->count ? x_of(chart, (double)chart->warmup - 0.5) : WIDTH - RIGHT;
+        fprintf(file, "<rect class=warm x=%d y=%d width=%.1f height=%d><title>warm-up</title></rect>", LEFT, TOP,
+                right - LEFT, HEIGHT - TOP - BOTTOM);
+    }
+    if (!isnan(chart->low)) {
+        double top = y_of(range, chart->high);
+        fprintf(file,
+                "<rect class=band x=%d y=%.1f width=%d height=%.1f><title>95%% interval of the median</title></rect>",
+                LEFT, top, WIDTH - LEFT - RIGHT, fmax(y_of(range, chart->low) - top, 1));
+    }
+    if (!isnan(chart->median)) {
+        double y = y_of(range, chart->median);
+        fprintf(file, "<line class=median x1=%d x2=%d y1=%.1f y2=%.1f />", LEFT, WIDTH - RIGHT, y, y);
+    }
+}
+
+static void write_line(const struct chart *chart, const struct range *range, FILE *file)
+{
+    bool pen_is_down = false;
+    fprintf(file, "<path class=series d=\"");
+    for (int64_t i = 0; i < chart->count; i++) {
+        if (isfinite(chart->values[i])) {
+            fprintf(file, "%c%.1f %.1f", pen_is_down ? 'L' : 'M', x_of(chart, (double)i),
+                    y_of(range, chart->values[i]));
+        }
+        pen_is_down = isfinite(chart->values[i]);
+    }
+    fprintf(file, "\"/>");
+}
+
+static void write_dots(const struct chart *chart, const struct range *range, FILE *file)
+{
+    for (int64_t i = 0; i < chart->count; i++) {
+        bool is_odd = chart->marks != NULL && chart->marks[i];
+        if (isfinite(chart->values[i]) && (is_odd || chart->count <= DOTS_MAX)) {
+            fprintf(file,
+                    "<circle class=\"dot%s\" cx=%.1f cy=%.1f r=%s><title>step %" PRId64 ": %.6g %s</title></circle>",
+                    is_odd              ? " odd"
+                    : i < chart->warmup ? " cold"
+                                        : "",
+                    x_of(chart, (double)i), y_of(range, chart->values[i]), is_odd ? "4" : "2.4", i, chart->values[i],
+                    chart->unit);
+        }
+    }
+}
+
+void chart_write(const struct chart *chart, FILE *file)
+{
+    struct range range = range_of(chart);
+    fprintf(file, "<svg viewBox=\"0 0 %d %d\" role=img aria-label=\"%s\">", WIDTH, HEIGHT, chart->title);
+    write_background(chart, &range, file);
+    write_axes(chart, &range, file);
+    write_line(chart, &range, file);
+    write_dots(chart, &range, file);
+    fprintf(file, "</svg>\n");
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// steps.csv and ranks.csv: one header line, a line a record, reals with 17 digits.
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "gswbench/report.h"
+#include "internal.h"
+
+// A quoted cell. Spreadsheets execute cells that begin like a formula, so those get an apostrophe in front.
+static void write_text(const char *from, FILE *file)
+{
+    char text[1024];
+    report_safe(text, sizeof(text), from);
+    fputc('"', file);
+    if (text[0] != '\0' && strchr("=+-@", text[0]) != NULL) {
+        fputc('\'', file);
+    }
+    for (const char *character = text; *character != '\0'; character++) {
+        fputs(*character == '"' ? "\"\"" : (char[]){*character, '\0'}, file);
+    }
+    fputc('"', file);
+}
+
+// An empty cell is a value that is not known.
+static void write_real(double value, FILE *file)
+{
+    if (isfinite(value)) {
+        fprintf(file, "%.17g", value);
+    }
+}
+
+void report_write_steps(const struct result *result, FILE *file)
+{
+    fprintf(file, "step,phase,seconds,rank0_seconds,slowest_rank,loss,grad_norm,outlier\n");
+    for (int64_t i = 0; i < result->step_count; i++) {
+        const struct result_step *step = &result->steps[i];
+        fprintf(file, "%" PRId64 ",%s,", step->index, result_phase_names[step->phase]);
+        write_real(step->seconds, file);
+        fputc(',', file);
+        write_real(step->rank0_seconds, file);
+        fprintf(file, ",%" PRId64 ",", step->slowest_rank);
+        write_real(step->loss, file);
+        fputc(',', file);
+        write_real(step->gradient_norm, file);
+        fprintf(file, ",%d\n", step->is_outlier);
+    }
+}
+
+void report_write_ranks(const struct result *result, FILE *file)
+{
+    fprintf(file, "rank,host,node,local_rank,threads,median_seconds,allocated_bytes\n");
+    for (int64_t i = 0; i < result->rank_count; i++) {
+        const struct result_rank *rank = &result->ranks[i];
+        fprintf(file, "%" PRId64 ",", rank->rank);
+        write_text(rank->host, file);
+        fprintf(file, ",%" PRId64 ",%" PRId64 ",%" PRId64 ",", rank->node, rank->local_rank, rank->threads);
+        write_real(rank->median_seconds, file);
+        fprintf(file, ",%" PRId64 "\n", rank->allocated_bytes);
+    }
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+// report.html: the result on one page that needs nothing else. Foreign text passes through html_write_text only.
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/report.h"
+#include "gswbench/units.h"
+#include "internal.h"
+
+void html_write_text(const char *from, FILE *file)
+{
+    char text[1200];
+    for (const char *character = report_safe(text, sizeof(text), from); *character != '\0'; character++) {
+        switch (*character) {
+        case '&':
+            fputs("&amp;", file);
+            break;
+        case '<':
+            fputs("&lt;", file);
+            break;
+        case '>':
+            fputs("&gt;", file);
+            break;
+        case '"':
+            fputs("&quot;", file);
+            break;
+        case '\'':
+            fputs("&#39;", file);
+            break;
+        default:
+            fputc(*character, file);
+        }
+    }
+}
+
+void html_write_row(const char *name, const char *value, FILE *file)
+{
+    fprintf(file, "<tr><th>");
+    html_write_text(name, file);
+    fprintf(file, "</th><td>");
+    html_write_text(value, file);
+    fprintf(file, "</td></tr>\n");
+}
+
+static void write_head(const struct result *result, FILE *file)
+{
+    fprintf(file,
+            "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\n"
+            "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+            "<meta name=viewport content=\"width=device-width,initial-scale=1\">\n"
+            "<meta name=color-scheme content=\"light dark\"><title>");
+    html_write_text(result->config_name, file);
+    fprintf(file, " - gswbench</title>\n<style>");
+    for (const char *const *piece = report_style; *piece != NULL; piece++) {
+        fputs(*piece, file);
+    }
+    fprintf(file, "</style></head><body><main>\n<header><div><h1>");
+    html_write_text(result->config_name, file);
+    fprintf(file, "</h1><p>%" PRId64 " rank%s &middot; ", result->mesh.world, result->mesh.world == 1 ? "" : "s");
+    html_write_text(result->precision, file);
+    fprintf(file, " &middot; ");
+    html_write_text(result->device, file);
+    fprintf(file, "<br>");
+    html_write_text(result->started, file);
+    fprintf(file, " &middot; run ");
+    html_write_text(result->run_id, file);
+    fprintf(file, "</p></div><div class=\"verdict %s\">%s</div></header>\n", result_verdict_names[result->verdict],
+            result_verdict_names[result->verdict]);
+}
+
+static void write_reasons(const struct result *result, FILE *file)
+{
+    if (result->proxied_layers > 0) {
+        fprintf(file,
+                "<section class=card><h2>A proxy</h2><p>This run has %" PRId64 " of the model's %" PRId64
+                " layers. Its figures are not those of the whole model.</p></section>\n",
+                result->layers, result->proxied_layers);
+    }
+    if (result->reason_count == 0) {
+        return;
+    }
+    fprintf(file, "<section class=card><h2>Why this run is <span class=%s>%s</span></h2><ul>\n",
+            result_verdict_names[result->verdict], result_verdict_names[result->verdict]);
+    for (int64_t i = 0; i < result->reason_count; i++) {
+        fprintf(file, "<li><code>");
+        html_write_text(result->reasons[i].id, file);
+        fprintf(file, "</code> ");
+        html_write_text(result->reasons[i].message, file);
+        fprintf(file, "</li>\n");
+    }
+    fprintf(file, "</ul></section>\n");
+}
+
+__attribute__((format(printf, 5, 6))) static void write_figure(FILE *file, const char *value, const char *unit,
+                                                               const char *label, const char *note, ...)
+{
+    char    text[256];
+    va_list arguments;
+    va_start(arguments, note);
+    vsnprintf(text, sizeof(text), note, arguments);
+    va_end(arguments);
+    fprintf(file, "<div class=figure><span>%s</span><b>%s <small>%s</small></b><span>", label, value, unit);
+    html_write_text(text, file);
+    fprintf(file, "</span></div>\n");
+}
+
+static void write_utilization(const struct result *result, FILE *file)
+{
+    const struct result_figures *figures = &result->figures;
+    char                         value[32];
+    if (isnan(result->peak)) {
+        write_figure(file, "&ndash;", "", "Model FLOPs utilization", "%s", result->peak_source);
+        return;
+    }
+    snprintf(value, sizeof(value), "%.2f", 100 * figures->utilization[figures->convention]);
+    write_figure(file, value, "%", "Model FLOPs utilization", "%s; of %.6g TFLOP/s, %s",
+                 model_flop_names[figures->convention], result->peak / 1e12, result->peak_source);
+}
+
+static void write_figures(const struct result *result, FILE *file)
+{
+    const struct result_figures *figures = &result->figures;
+    char                         value[32], low[32], high[32];
+    fprintf(file, "<section class=figures>\n");
+    report_seconds(low, sizeof(low), figures->step.low);
+    report_seconds(high, sizeof(high), figures->step.high);
+    report_seconds(value, sizeof(value), figures->step.median);
+    if (isnan(figures->step.low)) {
+        write_figure(file, value, "s", "Step time, median", "%" PRId64 " measured steps", figures->measured_steps);
+    } else {
+        write_figure(file, value, "s", "Step time, median", "95 %% interval %s to %s", low, high);
+    }
+    snprintf(value, sizeof(value), figures->tokens_per_second < 1e4 ? "%.1f" : "%.0f", figures->tokens_per_second);
+    write_figure(file, value, "tokens/s", "Throughput", "%.1f a device", figures->tokens_per_second_per_rank);
+    snprintf(value, sizeof(value), "%.4g", figures->teraflops_per_rank);
+    write_figure(file, value, "TFLOP/s", "Per device", "convention %s", model_flop_names[figures->convention]);
+    write_utilization(result, file);
+    snprintf(value, sizeof(value), "%.4g", figures->days_per_trillion_tokens);
+    write_figure(file, value, "days", "To train 1T tokens", "at this step time");
+    if (!isnan(figures->published_ratio)) {
+        snprintf(value, sizeof(value), "%.3f", figures->published_ratio);
+        write_figure(file, value, "&times;", "Published step time", "%.3f s, %s", result->published_seconds,
+                     result->published_source);
+    }
+    fprintf(file, "</section>\n");
+}
+
+static void write_statistics(const struct result *result, FILE *file)
+{
+    const struct result_figures *figures = &result->figures;
+    const struct {
+        const char *name;
+        double      value;
+        const char *format;
+    } rows[] = {
+        {"mean", figures->step.mean, "%.6g s"},
+        {"fastest", figures->step.minimum, "%.6g s"},
+        {"slowest", figures->step.maximum, "%.6g s"},
+        {"95th percentile", figures->step.p95, "%.6g s"},
+        {"deviation / mean", 100 * figures->step.variation, "%.2f %%"},
+        {"drift", 100 * figures->step.drift, "%+.3f %% a step"},
+        {"last step", figures->last_step_seconds, "%.6g s"},
+        {"mean of steps 35-44", figures->mean_35_44_seconds, "%.6g s"},
+    };
+    fprintf(file, "<div class=scroll><table>");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char value[64] = "not enough steps";
+        if (!isnan(rows[i].value)) {
+            snprintf(value, sizeof(value), rows[i].format, rows[i].value);
+        }
+        html_write_row(rows[i].name, value, file);
+    }
+    fprintf(file, "</table></div>\n");
+}
+
+// A chart of one column of the steps.
+static void write_chart(const struct result *result, struct chart chart, size_t offset, FILE *file)
+{
+    double *values = memory_allocate((size_t)result->step_count * sizeof(*values));
+    for (int64_t i = 0; i < result->step_count; i++) {
+        values[i] = *(const double *)((const char *)&result->steps[i] + offset);
+    }
+    chart.values = values;
+    chart.count  = result->step_count;
+    chart.warmup = result->figures.warmup_steps;
+    chart_write(&chart, file);
+    free(values);
+}
+
+static void write_step_times(const struct result *result, FILE *file)
+{
+    bool *marks = memory_allocate((size_t)result->step_count * sizeof(*marks));
+    for (int64_t i = 0; i < result->step_count; i++) {
+        marks[i] = result->steps[i].is_outlier;
+    }
+    const struct statistics *step  = &result->figures.step;
+    struct chart             chart = {.title  = "Step time",
+                                      .unit   = "s",
+                                      .marks  = marks,
+                                      .median = step->median,
+                                      .low    = step->low,
+                                      .high   = step->high};
+    fprintf(file, "<section class=card><h2>Step time <span class=soft>seconds, slowest rank</span></h2>\n");
+    write_chart(result, chart, offsetof(struct result_step, seconds), file);
+    fprintf(file, "<p class=soft>Shaded: warm-up. Dashed: median of the measured steps, with its 95&nbsp;%% interval. "
+                  "Steps beyond the range are drawn at its edge.</p>\n");
+    write_statistics(result, file);
+    fprintf(file, "</section>\n");
+    free(marks);
+}
+
+static void write_learning(const struct result *result, FILE *file)
+{
+    struct chart loss = {.title = "Loss", .median = NAN, .low = NAN, .high = NAN, .unit = ""};
+    struct chart norm = {.title = "Gradient norm", .median = NAN, .low = NAN, .high = NAN, .unit = ""};
+    fprintf(file, "<div class=columns><section class=card><h2>Loss</h2>\n");
+    write_chart(result, loss, offsetof(struct result_step, loss), file);
+    fprintf(file, "</section><section class=card><h2>Gradient norm</h2>\n");
+    write_chart(result, norm, offsetof(struct result_step, gradient_norm), file);
+    fprintf(file, "</section></div>\n");
+}
+
+void report_write_html(const struct result *result, FILE *file)
+{
+    write_head(result, file);
+    write_reasons(result, file);
+    if (result_is_comparable(result)) {
+        write_figures(result, file);
+    }
+    if (result->step_count > 0) {
+        write_step_times(result, file);
+        write_learning(result, file);
+    }
+    html_write_tables(result, file);
+    fprintf(file, "<footer>gswbench ");
+    html_write_text(result->version, file);
+    fprintf(file, " &middot; method %" PRId64 " &middot; config ", result->method);
+    html_write_text(result->config_hash, file);
+    fprintf(file, "</footer></main></body></html>\n");
+}

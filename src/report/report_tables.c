@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+// The lower half of report.html: what the step is made of, where it ran, and how to read the page.
+#include <inttypes.h>
+#include <math.h>
+
+#include "gswbench/report.h"
+#include "gswbench/units.h"
+#include "internal.h"
+
+static void write_memory(const struct result *result, FILE *file)
+{
+    char   size[32];
+    double total = (double)report_total_bytes(result);
+    fprintf(file, "<section class=card><h2>Memory <span class=soft>of one rank</span></h2><div class=bar>");
+    for (int i = 0; i < STORAGE_COUNT; i++) {
+        if (result->storage_bytes[i] > 0) {
+            fprintf(file, "<i class=b%d style=\"flex:%.4f\"></i>", i, 100 * (double)result->storage_bytes[i] / total);
+        }
+    }
+    fprintf(file, "</div><table>\n");
+    for (int i = 0; i < STORAGE_COUNT; i++) {
+        fprintf(file,
+                "<tr><td><span class=\"key b%d\"></span>%s</td><td class=n>%s</td><td class=n>%.1f %%</td></tr>\n", i,
+                plan_storage_name((enum storage)i), units_bytes(size, sizeof(size), (double)result->storage_bytes[i]),
+                total > 0 ? 100 * (double)result->storage_bytes[i] / total : 0);
+    }
+    fprintf(file, "<tr><th>planned</th><td class=n>%s</td><td></td></tr>\n", units_bytes(size, sizeof(size), total));
+    fprintf(file, "<tr><th>allocated, with scratch</th><td class=n>%s</td><td></td></tr></table></section>\n",
+            units_bytes(size, sizeof(size), (double)result->allocated_bytes));
+}
+
+static void write_work(const struct result *result, FILE *file)
+{
+    char   text[32];
+    double total = 0;
+    for (int i = 0; i < PHASE_COUNT; i++) {
+        total += result->flops[i];
+    }
+    fprintf(file, "<section class=card><h2>FLOPs of a step <span class=soft>executed by one rank</span></h2><table>\n");
+    for (int i = 0; i < PHASE_COUNT; i++) {
+        if (result->flops[i] > 0) {
+            fprintf(file, "<tr><td>%s</td><td class=n>%s</td><td class=n>%.1f %%</td></tr>\n",
+                    op_phase_name((enum phase)i), units_count(text, sizeof(text), result->flops[i]),
+                    100 * result->flops[i] / total);
+        }
+    }
+    fprintf(file, "<tr><th>sum</th><td class=n>%s</td><td></td></tr></table>\n",
+            units_count(text, sizeof(text), total));
+    fprintf(file, "<h3 style=\"margin-top:18px\">Per sequence, by convention</h3><table>\n");
+    for (int i = 0; i < FLOPS_COUNT; i++) {
+        if (!isnan(result->flops_per_sequence[i])) {
+            fprintf(file, "<tr><td>%s</td><td class=n>%.6E</td><td class=n>", model_flop_names[i],
+                    result->flops_per_sequence[i]);
+            if (result_is_comparable(result) && !isnan(result->figures.utilization[i])) {
+                fprintf(file, "%.2f %%", 100 * result->figures.utilization[i]);
+            }
+            fprintf(file, "</td></tr>\n");
+        }
+    }
+    fprintf(file, "</table></section>\n");
+}
+
+static void write_transfers(const struct result *result, FILE *file)
+{
+    char size[32];
+    fprintf(file, "<section class=card><h2>Collectives of a step</h2>");
+    if (result->transfer_count == 0) {
+        fprintf(file, "<p class=soft>None: this layout has no transfers.</p></section>\n");
+        return;
+    }
+    fprintf(file, "<div class=scroll><table><tr><th>kind</th><th>axes</th><th>type</th><th class=n>ranks</th>"
+                  "<th class=n>count</th><th class=n>elements each</th><th class=n>bytes</th></tr>\n");
+    for (int64_t i = 0; i < result->transfer_count; i++) {
+        const struct result_transfer *transfer = &result->transfers[i];
+        fprintf(file, "<tr><td>");
+        html_write_text(transfer->kind, file);
+        fprintf(file, "</td><td>");
+        html_write_text(transfer->axes, file);
+        fprintf(file, "</td><td>");
+        html_write_text(transfer->dtype, file);
+        fprintf(file, "</td><td class=n>%" PRId64 "</td><td class=n>%" PRId64 "</td><td class=n>%" PRId64,
+                transfer->group_size, transfer->count, transfer->elements);
+        fprintf(file, "</td><td class=n>%s</td></tr>\n", units_bytes(size, sizeof(size), transfer->bytes));
+    }
+    fprintf(file, "</table></div></section>\n");
+}
+
+static void write_ranks(const struct result *result, FILE *file)
+{
+    char text[32];
+    fprintf(file, "<section class=card><h2>Ranks</h2><div class=scroll><table><tr><th>rank</th><th>host</th>"
+                  "<th class=n>threads</th><th class=n>median step</th><th class=n>allocated</th></tr>\n");
+    for (int64_t i = 0; i < result->rank_count; i++) {
+        const struct result_rank *rank = &result->ranks[i];
+        fprintf(file, "<tr><td>%" PRId64 "</td><td>", rank->rank);
+        html_write_text(rank->host, file);
+        fprintf(file, "</td><td class=n>%" PRId64 "</td>", rank->threads);
+        if (isnan(rank->median_seconds)) {
+            fprintf(file, "<td class=n>&ndash;</td>");
+        } else {
+            fprintf(file, "<td class=n>%s s</td>", report_seconds(text, sizeof(text), rank->median_seconds));
+        }
+        fprintf(file, "<td class=n>%s</td></tr>\n", units_bytes(text, sizeof(text), (double)rank->allocated_bytes));
+    }
+    fprintf(file, "</table></div></section>\n");
+}
+
+static void write_entries(const struct result_entry *entries, int64_t count, FILE *file)
+{
+    fprintf(file, "<div class=scroll><table>\n");
+    for (int64_t i = 0; i < count; i++) {
+        html_write_row(entries[i].name, entries[i].value, file);
+    }
+    fprintf(file, "</table></div>\n");
+}
+
+static void write_layout(const struct result *result, FILE *file)
+{
+    char text[64];
+    fprintf(file, "<section class=card><h2>Model and layout</h2><table>\n");
+    const struct {
+        const char *name;
+        int64_t     value;
+    } rows[] = {
+        {"layers", result->layers},
+        {"sequence", result->sequence},
+        {"micro batch", result->micro_batch},
+        {"global batch", result->global_batch},
+        {"accumulation", result->accumulation},
+        {"ranks", result->mesh.world},
+    };
+    html_write_row("parameters", units_count(text, sizeof(text), (double)result->parameters), file);
+    if (result->active_parameters != result->parameters) {
+        html_write_row("active parameters", units_count(text, sizeof(text), (double)result->active_parameters), file);
+    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        snprintf(text, sizeof(text), "%" PRId64, rows[i].value);
+        html_write_row(rows[i].name, text, file);
+    }
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (result->mesh.size[axis] > 1) {
+            snprintf(text, sizeof(text), "%" PRId64, result->mesh.size[axis]);
+            html_write_row(mesh_axis_names[axis], text, file);
+        }
+    }
+    html_write_row("communicator", result->communicator, file);
+    html_write_row("backend", result->backend, file);
+    snprintf(text, sizeof(text), "%" PRId64 " ops on %" PRId64 " tensors", result->op_count, result->tensor_count);
+    html_write_row("plan", text, file);
+    fprintf(file, "</table></section>\n");
+}
+
+// clang-format off
+static const char how_to_read[] =
+    "<section class=card><h2>How to read this page</h2><dl>"
+    "<dt>Verdict</dt><dd>Valid: every check passed. Degraded: the numbers are right, the conditions were not. Unverified: "
+    "nothing could be checked. Partial: the run was stopped. Invalid: a check failed. Only valid and degraded runs show "
+    "figures above the charts.</dd>"
+    "<dt>Step time</dt><dd>Of the slowest rank, whole step: forward, backward, reduction, optimizer. The median is the figure "
+    "to compare; two runs differ when their intervals do not overlap. Outliers are flagged and never dropped.</dd>"
+    "<dt>TFLOP/s, MFU</dt><dd>Model FLOPs over time. Conventions differ in how attention is counted: full counts the whole "
+    "square, causal half of it, 6n is 6 N + 12 L h s a token, hardware what was really executed, recomputation included, "
+    "published what the table of this system counted. MFU needs a device with a known peak.</dd>"
+    "<dt>Loss, gradient norm</dt><dd>Proof of work: finite, and never the same twice. The same command gives the same "
+    "bits.</dd>"
+    "<dt>Memory</dt><dd>Planned to the byte before the first step; nothing is allocated inside one.</dd>"
+    "</dl></section>\n";
+// clang-format on
+
+void html_write_tables(const struct result *result, FILE *file)
+{
+    fprintf(file, "<div class=columns>");
+    write_memory(result, file);
+    write_work(result, file);
+    fprintf(file, "</div>\n");
+    write_transfers(result, file);
+    fprintf(file, "<div class=columns>");
+    write_layout(result, file);
+    fprintf(file, "<section class=card><h2>Environment</h2>");
+    write_entries(result->environment, result->environment_count, file);
+    fprintf(file, "</section></div>\n");
+    write_ranks(result, file);
+    fprintf(file, "<section class=card><details><summary>Configuration, every option</summary>");
+    write_entries(result->config, result->config_count, file);
+    fprintf(file, "</details></section>\n%s", how_to_read);
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+// A result as lines of text. Both published habits read the step line: `completed step:` and `train_step_timing in s:`.
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "gswbench/report.h"
+#include "gswbench/text.h"
+#include "gswbench/units.h"
+#include "internal.h"
+
+const char *report_safe(char *text, size_t bytes, const char *from)
+{
+    text_printable(text, bytes, from);
+    return text;
+}
+
+const char *report_seconds(char *text, size_t bytes, double seconds)
+{
+    snprintf(text, bytes, seconds < 1 ? "%.6f" : "%.3f", seconds);
+    return text;
+}
+
+int64_t report_total_bytes(const struct result *result)
+{
+    int64_t total = 0;
+    for (int i = 0; i < STORAGE_COUNT; i++) {
+        total += result->storage_bytes[i];
+    }
+    return total;
+}
+
+static void write_layout(const struct result *result, FILE *file)
+{
+    fprintf(file, "precision %s  sequence %" PRId64 "  micro batch %" PRId64 "  global batch %" PRId64,
+            result->precision, result->sequence, result->micro_batch, result->global_batch);
+    fprintf(file, "  accumulation %" PRId64 "  ranks %" PRId64, result->accumulation, result->mesh.world);
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (result->mesh.size[axis] > 1) {
+            fprintf(file, "  %s %" PRId64, mesh_axis_names[axis], result->mesh.size[axis]);
+        }
+    }
+    fputc('\n', file);
+}
+
+static void write_memory(const struct result *result, FILE *file)
+{
+    char text[32];
+    for (int i = 0; i < STORAGE_COUNT; i++) {
+        fprintf(file, "%s %s  ", plan_storage_name((enum storage)i),
+                units_bytes(text, sizeof(text), (double)result->storage_bytes[i]));
+    }
+    fprintf(file, "peak_memory_usage: %" PRId64 "\n", result->allocated_bytes);
+}
+
+void report_write_header(const struct result *result, FILE *file)
+{
+    char    safe[1024], more[160], count[32];
+    int64_t convention = result->figures.convention;
+    fprintf(file, "# gswbench %s  %s  run %s\n", result->version, result->compiler, result->run_id);
+    fprintf(file, "# config %s  xxh3:%s  ", report_safe(safe, sizeof(safe), result->config_name), result->config_hash);
+    write_layout(result, file);
+    fprintf(file, "# system %s communicator  %s backend: %s\n", result->communicator, result->backend,
+            report_safe(safe, sizeof(safe), result->device));
+    fprintf(file, "# model  %s parameters  flops %.6E per sequence (%s)  ",
+            units_count(count, sizeof(count), (double)result->parameters), result->flops_per_sequence[convention],
+            model_flop_names[convention]);
+    if (isnan(result->peak)) {
+        fprintf(file, "peak none: %s\n", report_safe(more, sizeof(more), result->peak_source));
+    } else {
+        fprintf(file, "peak %.6g TFLOP/s (%s)\n", result->peak / 1e12,
+                report_safe(more, sizeof(more), result->peak_source));
+    }
+    if (result->proxied_layers > 0) {
+        fprintf(file, "# proxy  %" PRId64 " layers in place of %" PRId64 ": no figure of the whole model\n",
+                result->layers, result->proxied_layers);
+    }
+    fprintf(file, "# memory ");
+    write_memory(result, file);
+}
+
+void report_write_step(const struct result *result, const struct result_step *step, FILE *file)
+{
+    double sequences = (double)result->global_batch / step->seconds / (double)result->mesh.world;
+    double teraflops = result->flops_per_sequence[result->figures.convention] * sequences / 1e12;
+    char   seconds[32];
+    report_seconds(seconds, sizeof(seconds), step->seconds);
+    fprintf(file, "completed step: %" PRId64 ", seconds: %s, TFLOP/s/device: ", step->index, seconds);
+    fprintf(file, teraflops < 1 ? "%.6f" : "%.3f", teraflops);
+    fprintf(file, ", Tokens/s/device: %.3f, total_weights: %.0f, loss: %.6f, grad_norm: %.6f",
+            sequences * (double)result->sequence, result->figures.tokens_per_step, step->loss, step->gradient_norm);
+    fprintf(file, ", phase: %s, train_step_timing in s: %s\n", result_phase_names[step->phase], seconds);
+}
+
+static void write_utilization(const struct result *result, FILE *file)
+{
+    const struct result_figures *figures = &result->figures;
+    char                         reason[160];
+    if (isnan(result->peak)) {
+        fprintf(file, "Model flops utilization: none (%s)\n", report_safe(reason, sizeof(reason), result->peak_source));
+        return;
+    }
+    fprintf(file, "Model flops utilization: %.2f%%", 100 * figures->utilization[figures->convention]);
+    for (int i = 0; i < FLOPS_COUNT; i++) {
+        if (!isnan(figures->utilization[i])) {
+            fprintf(file, "  %s %.2f%%", model_flop_names[i], 100 * figures->utilization[i]);
+        }
+    }
+    fputc('\n', file);
+}
+
+static void write_step_time(const struct statistics *step, FILE *file)
+{
+    char text[32];
+    fprintf(file, "Training step time (seconds per step): %s", report_seconds(text, sizeof(text), step->median));
+    if (!isnan(step->low)) {
+        fprintf(file, "  [95%% CI %s", report_seconds(text, sizeof(text), step->low));
+        fprintf(file, " %s]", report_seconds(text, sizeof(text), step->high));
+    }
+    if (!isnan(step->p95)) {
+        fprintf(file, "  p95 %s", report_seconds(text, sizeof(text), step->p95));
+    }
+    if (!isnan(step->variation)) {
+        fprintf(file, "  cv %.2f%%", 100 * step->variation);
+    }
+    if (!isnan(step->drift)) {
+        fprintf(file, "  drift %+.2f%%/step", 100 * step->drift);
+    }
+    fputc('\n', file);
+}
+
+static void write_figures(const struct result *result, FILE *file)
+{
+    const struct result_figures *figures = &result->figures;
+    char                         text[32], source[128];
+    write_step_time(&figures->step, file);
+    fprintf(file, "Throughput in tokens per second: %.2f\n", figures->tokens_per_second);
+    fprintf(file, "TFLOP/s per device: %.6g (%s)\n", figures->teraflops_per_rank,
+            model_flop_names[figures->convention]);
+    write_utilization(result, file);
+    fprintf(file, "Time to train 1T tokens in days: %.2f\n", figures->days_per_trillion_tokens);
+    fprintf(file, "last step: %s", report_seconds(text, sizeof(text), figures->last_step_seconds));
+    if (!isnan(figures->mean_35_44_seconds)) {
+        fprintf(file, "  mean of steps 35-44: %s", report_seconds(text, sizeof(text), figures->mean_35_44_seconds));
+    }
+    fputc('\n', file);
+    if (!isnan(figures->published_ratio)) {
+        fprintf(file, "published: %s", report_seconds(text, sizeof(text), result->published_seconds));
+        if (!isnan(result->published_percent)) {
+            fprintf(file, " (%.2f%%)", result->published_percent);
+        }
+        fprintf(file, "  ratio to it: %.3f  source: %s\n", figures->published_ratio,
+                report_safe(source, sizeof(source), result->published_source));
+    }
+}
+
+static void write_slowest_rank(const struct result *result, FILE *file)
+{
+    const struct result_rank *slowest = &result->ranks[0], *fastest = &result->ranks[0];
+    for (int64_t i = 1; i < result->rank_count; i++) {
+        slowest = result->ranks[i].median_seconds > slowest->median_seconds ? &result->ranks[i] : slowest;
+        fastest = result->ranks[i].median_seconds < fastest->median_seconds ? &result->ranks[i] : fastest;
+    }
+    char host[64];
+    fprintf(file, "ranks: slowest %" PRId64 " (%s) %+.1f%% to the fastest\n", slowest->rank,
+            report_safe(host, sizeof(host), slowest->host),
+            100 * (slowest->median_seconds / fastest->median_seconds - 1));
+}
+
+static void write_upper(const char *word, FILE *file)
+{
+    for (; *word != '\0'; word++) {
+        fputc(toupper((unsigned char)*word), file);
+    }
+}
+
+void report_write_result(const struct result *result, FILE *file)
+{
+    const struct result_figures *figures = &result->figures;
+    fprintf(file, "RESULT ");
+    write_upper(result_verdict_names[result->verdict], file);
+    if (result->proxied_layers > 0) {
+        fprintf(file, " PROXY of %" PRId64 " layers", result->layers);
+    }
+    fprintf(file, "  %" PRId64, result->step_count);
+    if (result->step_count < result->planned_steps) {
+        fprintf(file, " of %" PRId64, result->planned_steps);
+    }
+    fprintf(file, " steps: %" PRId64 " warm-up, %" PRId64 " measured, %" PRId64 " outliers flagged, 0 dropped\n",
+            figures->warmup_steps, figures->measured_steps, figures->step.outliers);
+    for (int64_t i = 0; i < result->reason_count; i++) {
+        const struct result_reason *reason = &result->reasons[i];
+        char                        id[32], message[256];
+        fprintf(file, "%s: %s: %s\n", result_verdict_names[reason->verdict], report_safe(id, sizeof(id), reason->id),
+                report_safe(message, sizeof(message), reason->message));
+    }
+    if (result_is_comparable(result)) {
+        write_figures(result, file);
+        if (result->rank_count > 1) {
+            write_slowest_rank(result, file);
+        }
+    }
+    fprintf(file, "memory: ");
+    write_memory(result, file);
+}

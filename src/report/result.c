@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+// Gathers what a run knows and derives its figures.
+#include "gswbench/result.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/text.h"
+
+const char *const result_verdict_names[] = {
+    [VERDICT_VALID] = "valid",     [VERDICT_DEGRADED] = "degraded", [VERDICT_UNVERIFIED] = "unverified",
+    [VERDICT_PARTIAL] = "partial", [VERDICT_INVALID] = "invalid",   [VERDICT_COUNT] = NULL};
+
+const char *const result_phase_names[] = {[STEP_WARMUP] = "warmup", [STEP_MEASURE] = "measure", NULL};
+
+void result_free(struct result *result)
+{
+    free(result->config);
+    free(result->environment);
+    free(result->reasons);
+    free(result->steps);
+    free(result->ranks);
+    free(result->transfers);
+    free(result->kinds);
+    *result = (struct result){0};
+}
+
+void result_reserve(struct result *result, int64_t steps, int64_t ranks)
+{
+    result->steps = memory_allocate((size_t)steps * sizeof(*result->steps));
+    result->ranks = memory_allocate((size_t)ranks * sizeof(*result->ranks));
+}
+
+void result_add_entry(struct result_entry **list, int64_t *count, const char *name, const char *value)
+{
+    *list = memory_resize(*list, (size_t)(*count + 1) * sizeof(**list));
+
+    struct result_entry *entry = &(*list)[(*count)++];
+    text_copy(entry->name, sizeof(entry->name), name);
+    text_copy(entry->value, sizeof(entry->value), value);
+}
+
+void result_add_reason(struct result *result, const struct result_reason *reason)
+{
+    result->reasons = memory_resize(result->reasons, (size_t)(result->reason_count + 1) * sizeof(*result->reasons));
+    result->reasons[result->reason_count++] = *reason;
+    if (reason->verdict > result->verdict) {
+        result->verdict = reason->verdict;
+    }
+}
+
+static void name_axes(uint32_t axes, char *text, size_t bytes)
+{
+    text[0] = '\0';
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (axes & (1u << axis)) {
+            size_t length = strlen(text);
+            snprintf(text + length, bytes - length, "%s%s", length > 0 ? " x " : "", mesh_axis_names[axis]);
+        }
+    }
+}
+
+static void set_account(struct result *result, const struct account *account)
+{
+    memcpy(result->flops, account->flops, sizeof(result->flops));
+    result->flops_per_sequence[FLOPS_HARDWARE] = account->hardware_flops;
+
+    result->kinds = memory_allocate(OP_COUNT * sizeof(*result->kinds));
+    for (int kind = 0; kind < OP_COUNT; kind++) {
+        if (account->ops[kind] > 0) {
+            struct result_kind *ops = &result->kinds[result->kind_count++];
+            text_copy(ops->kind, sizeof(ops->kind), op_name((enum op_kind)kind));
+            ops->count = account->ops[kind];
+        }
+    }
+    result->transfers = memory_allocate(PLAN_TRANSFERS_MAX * sizeof(*result->transfers));
+    for (int32_t i = 0; i < account->transfer_count; i++) {
+        const struct plan_transfer *from = &account->transfers[i];
+        struct result_transfer     *to   = &result->transfers[result->transfer_count++];
+        text_copy(to->kind, sizeof(to->kind), op_name(from->kind));
+        name_axes(from->axes, to->axes, sizeof(to->axes));
+        text_copy(to->dtype, sizeof(to->dtype), dtype_name(from->dtype));
+        to->elements   = from->elements;
+        to->group_size = from->group_size;
+        to->count      = from->count;
+        to->bytes      = (double)(from->elements * from->count * dtype_bytes(from->dtype));
+    }
+}
+
+void result_set_plan(struct result *result, const struct plan *plan, const struct published_config *published)
+{
+    const struct model_config *model = &plan->model;
+
+    result->mesh              = plan->mesh;
+    result->sequence          = plan->train.sequence;
+    result->micro_batch       = plan->train.micro_batch;
+    result->global_batch      = plan->train.global_batch;
+    result->accumulation      = plan->train.accumulation;
+    result->layers            = model->layers;
+    result->parameters        = model_parameters(model);
+    result->active_parameters = model_active_parameters(model);
+    result->tensor_count      = plan->tensor_count;
+    result->op_count          = plan->op_count;
+    result->live_bytes        = plan->activation_live_bytes;
+    memcpy(result->storage_bytes, plan->storage_bytes, sizeof(result->storage_bytes));
+    for (int i = 0; i < FLOPS_HARDWARE; i++) {
+        result->flops_per_sequence[i] = model_flops(model, published, (enum flop_convention)i, result->sequence);
+    }
+    struct account *account = memory_allocate(sizeof(*account));
+    plan_account(plan, account);
+    set_account(result, account);
+    free(account);
+
+    text_copy(result->published_source, sizeof(result->published_source), published->source);
+    result->published_seconds = published->step_seconds > 0 ? published->step_seconds : NAN;
+    result->published_percent = published->mfu_percent > 0 ? published->mfu_percent : NAN;
+}
+
+// The mean of steps 35 to 44 of the run, as older tables report it.
+static double mean_35_44(const struct result *result)
+{
+    double sum = 0;
+    if (result->step_count < 45) {
+        return NAN;
+    }
+    for (int64_t i = 35; i <= 44; i++) {
+        sum += result->steps[i].seconds;
+    }
+    return sum / 10;
+}
+
+static void derive_steps(struct result *result)
+{
+    struct result_figures *figures = &result->figures;
+    size_t                 count   = (size_t)result->step_count;
+    double                *seconds = memory_allocate((count + 1) * sizeof(*seconds));
+    bool                  *flags   = memory_allocate((count + 1) * sizeof(*flags));
+    int64_t                first   = 0;
+    while (first < result->step_count && result->steps[first].phase == STEP_WARMUP) {
+        first++;
+    }
+    for (int64_t i = first; i < result->step_count; i++) {
+        seconds[i - first] = result->steps[i].seconds;
+    }
+    figures->warmup_steps   = first;
+    figures->measured_steps = result->step_count - first;
+    statistics_compute(&figures->step, seconds, figures->measured_steps);
+    statistics_flag_outliers(seconds, figures->measured_steps, flags);
+    for (int64_t i = 0; i < result->step_count; i++) {
+        result->steps[i].is_outlier = i >= first && flags[i - first];
+    }
+    figures->last_step_seconds  = result->step_count > 0 ? result->steps[result->step_count - 1].seconds : NAN;
+    figures->mean_35_44_seconds = mean_35_44(result);
+    free(seconds);
+    free(flags);
+}
+
+void result_derive(struct result *result)
+{
+    struct result_figures *figures = &result->figures;
+    derive_steps(result);
+
+    double sequences    = (double)result->global_batch / (figures->step.median * (double)result->mesh.world);
+    figures->convention = isnan(result->flops_per_sequence[FLOPS_PUBLISHED]) ? FLOPS_FULL : FLOPS_PUBLISHED;
+    for (int i = 0; i < FLOPS_COUNT; i++) {
+        double peak = i == FLOPS_PUBLISHED && result->published_peak > 0 ? result->published_peak : result->peak;
+        figures->utilization[i] = isnan(result->peak) ? NAN : result->flops_per_sequence[i] * sequences / peak;
+    }
+    figures->teraflops_per_rank         = result->flops_per_sequence[figures->convention] * sequences / 1e12;
+    figures->tokens_per_step            = (double)result->global_batch * (double)result->sequence;
+    figures->tokens_per_second_per_rank = (double)result->sequence * sequences;
+    figures->tokens_per_second          = figures->tokens_per_step / figures->step.median;
+    figures->days_per_trillion_tokens   = 1e12 / figures->tokens_per_second / 86400;
+    figures->published_ratio            = figures->step.median / result->published_seconds;
+}
+
+bool result_is_comparable(const struct result *result)
+{
+    return result->verdict == VERDICT_VALID || result->verdict == VERDICT_DEGRADED;
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// Judges a run by its own numbers: a figure is printed as a result only when nothing here speaks against it.
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "gswbench/result.h"
+#include "gswbench/status.h"
+#include "gswbench/text.h"
+
+__attribute__((format(printf, 5, 6))) static void add(struct result *result, enum verdict verdict, const char *id,
+                                                      int64_t step, const char *format, ...)
+{
+    struct result_reason reason = {.verdict = verdict, .rank = -1, .step = step};
+    text_copy(reason.id, sizeof(reason.id), id);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason.message, sizeof(reason.message), format, arguments);
+    va_end(arguments);
+    result_add_reason(result, &reason);
+}
+
+// A finite loss and gradient norm above zero in every step; only the first offence is reported.
+static void check_values(struct result *result)
+{
+    for (int64_t i = 0; i < result->step_count; i++) {
+        const struct result_step *step = &result->steps[i];
+        if (!isfinite(step->loss) || !isfinite(step->gradient_norm)) {
+            add(result, VERDICT_INVALID, "not-finite", i, "step %" PRId64 ": loss %g, gradient norm %g", i, step->loss,
+                step->gradient_norm);
+            return;
+        }
+        if (step->loss <= 0 || step->gradient_norm <= 0) {
+            add(result, VERDICT_INVALID, "zero", i, "step %" PRId64 ": loss %g, gradient norm %g", i, step->loss,
+                step->gradient_norm);
+            return;
+        }
+    }
+}
+
+// Every step sees other tokens, so bits that never change mean that the step did not compute them.
+static void check_change(struct result *result)
+{
+    bool loss_changes = false, norm_changes = false;
+    for (int64_t i = 1; i < result->step_count; i++) {
+        loss_changes |= result->steps[i].loss != result->steps[0].loss;
+        norm_changes |= result->steps[i].gradient_norm != result->steps[0].gradient_norm;
+    }
+    if (result->step_count > 1 && !(loss_changes && norm_changes)) {
+        add(result, VERDICT_INVALID, "constant", -1, "the %s is the same in all %" PRId64 " steps",
+            loss_changes ? "gradient norm" : "loss", result->step_count);
+    }
+}
+
+// The sum of the step times against a second clock. Clocks tick in steps of their own: 10 ms are always allowed.
+static void check_clocks(struct result *result)
+{
+    double slowest_sum = 0, rank0_sum = 0;
+    for (int64_t i = 0; i < result->step_count; i++) {
+        if (!(result->steps[i].seconds > 0)) {
+            add(result, VERDICT_INVALID, "clock", i, "step %" PRId64 " took %g s", i, result->steps[i].seconds);
+            return;
+        }
+        slowest_sum += result->steps[i].seconds;
+        rank0_sum += result->steps[i].rank0_seconds;
+    }
+    double tolerance = fmax(0.01 * result->wall_seconds, 0.01);
+    double timed     = result->wall_seconds - result->untimed_seconds;
+    if (slowest_sum > result->wall_seconds + tolerance || fabs(timed - rank0_sum) > tolerance) {
+        add(result, VERDICT_INVALID, "clock", -1,
+            "the steps sum to %.6g s, the wall clock counts %.6g s of which %.6g s lie between steps", slowest_sum,
+            result->wall_seconds, result->untimed_seconds);
+    }
+}
+
+void result_check(struct result *result)
+{
+    if (result->computes) {
+        check_values(result);
+        check_change(result);
+        if (result->replica_groups_equal < result->replica_groups) {
+            add(result, VERDICT_INVALID, "replicas-differ", -1,
+                "the weights of %" PRId64 " of %" PRId64 " groups of replicas are not equal after the last step",
+                result->replica_groups - result->replica_groups_equal, result->replica_groups);
+        }
+    } else {
+        add(result, VERDICT_UNVERIFIED, "not-computed", -1, "backend %s computes no numbers that could be checked",
+            result->backend);
+    }
+    check_clocks(result);
+    if (result->step_allocations > 0) {
+        add(result, VERDICT_INVALID, "allocation", -1, "%" PRId64 " allocations of device memory inside steps",
+            result->step_allocations);
+    }
+    static const int codes[VERDICT_COUNT] = {[VERDICT_VALID]      = EXIT_VALID,
+                                             [VERDICT_DEGRADED]   = EXIT_VALID,
+                                             [VERDICT_UNVERIFIED] = EXIT_INVALID,
+                                             [VERDICT_PARTIAL]    = EXIT_STOPPED,
+                                             [VERDICT_INVALID]    = EXIT_INVALID};
+    result->exit_code                     = codes[result->verdict];
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT
+// result.json: a row for every field of the result, and the checks of a file that is read back.
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "gswbench/json.h"
+#include "gswbench/result.h"
+#include "gswbench/text.h"
+
+#define SCHEMA "gswbench.result/1"
+enum { FILE_BYTES_MAX = 256 << 20 };
+
+// clang-format off
+#define FIELD(owner, kind, key, field) \
+    { key, kind, offsetof(struct owner, field), sizeof(((struct owner *)0)->field), NULL, NULL, 0, 0 }
+#define TEXT(owner, key, field)     FIELD(owner, JSON_FIELD_TEXT, key, field)
+#define INTEGER(owner, key, field)  FIELD(owner, JSON_FIELD_INTEGER, key, field)
+#define REAL(owner, key, field)     FIELD(owner, JSON_FIELD_REAL, key, field)
+#define BOOLEAN(owner, key, field)  FIELD(owner, JSON_FIELD_BOOLEAN, key, field)
+#define INTERVAL(owner, key, field) FIELD(owner, JSON_FIELD_INTERVAL, key, field)
+#define CHOICE(owner, key, field, names) { key, JSON_FIELD_CHOICE, offsetof(struct owner, field), 0, names, NULL, 0, 0 }
+#define OBJECT(key, fields)              { key, JSON_FIELD_OBJECT, 0, 0, NULL, fields, 0, 0 }
+#define LIST(key, element, list, fields) \
+    { key, JSON_FIELD_LIST, offsetof(struct result, list##s), sizeof(struct element), NULL, fields, \
+      offsetof(struct result, list##_count), 0 }
+#define MAP(key, list) \
+    { key, JSON_FIELD_MAP, offsetof(struct result, list), sizeof(struct result_entry), NULL, NULL, \
+      offsetof(struct result, list##_count), offsetof(struct result_entry, value) }
+#define END { NULL, JSON_FIELD_TEXT, 0, 0, NULL, NULL, 0, 0 }
+
+static const struct json_field tool[] = {
+    TEXT(result, "version", version),
+    TEXT(result, "compiler", compiler),
+    INTEGER(result, "method", method),
+    END
+};
+static const struct json_field layout[] = {
+    INTEGER(result, "ranks", mesh.world),
+    INTEGER(result, "tp", mesh.size[AXIS_TP]),
+    INTEGER(result, "cp", mesh.size[AXIS_CP]),
+    INTEGER(result, "fsdp", mesh.size[AXIS_FSDP]),
+    INTEGER(result, "dp", mesh.size[AXIS_DP]),
+    INTEGER(result, "pp", mesh.size[AXIS_PP]),
+    INTEGER(result, "ep", mesh.ep),
+    INTEGER(result, "vp", mesh.vp),
+    INTEGER(result, "sequence", sequence),
+    INTEGER(result, "micro_batch", micro_batch),
+    INTEGER(result, "global_batch", global_batch),
+    INTEGER(result, "accumulation", accumulation),
+    END
+};
+static const struct json_field flops_per_sequence[] = {
+    REAL(result, "published", flops_per_sequence[FLOPS_PUBLISHED]),
+    REAL(result, "full", flops_per_sequence[FLOPS_FULL]),
+    REAL(result, "causal", flops_per_sequence[FLOPS_CAUSAL]),
+    REAL(result, "6n", flops_per_sequence[FLOPS_6N]),
+    REAL(result, "hardware", flops_per_sequence[FLOPS_HARDWARE]),
+    END
+};
+static const struct json_field model[] = {
+    INTEGER(result, "layers", layers),
+    INTEGER(result, "proxy_of_layers", proxied_layers),
+    INTEGER(result, "parameters", parameters),
+    INTEGER(result, "active_parameters", active_parameters),
+    OBJECT("flops_per_sequence", flops_per_sequence),
+    END
+};
+static const struct json_field published[] = {
+    TEXT(result, "source", published_source),
+    REAL(result, "step_s", published_seconds),
+    REAL(result, "mfu_percent", published_percent),
+    REAL(result, "peak_flops", published_peak),
+    END
+};
+static const struct json_field config[] = {
+    TEXT(result, "name", config_name),
+    TEXT(result, "path", config_path),
+    TEXT(result, "xxh3", config_hash),
+    TEXT(result, "precision", precision),
+    INTEGER(result, "steps", planned_steps),
+    INTEGER(result, "warmup", planned_warmup),
+    OBJECT("layout", layout),
+    OBJECT("model", model),
+    OBJECT("published", published),
+    MAP("merged", config),
+    END
+};
+static const struct json_field device[] = {
+    TEXT(result, "communicator", communicator),
+    TEXT(result, "backend", backend),
+    TEXT(result, "device", device),
+    BOOLEAN(result, "computes", computes),
+    REAL(result, "peak_flops", peak),
+    TEXT(result, "peak_source", peak_source),
+    END
+};
+static const struct json_field storage_bytes[] = {
+    INTEGER(result, "weights", storage_bytes[STORAGE_WEIGHT]),
+    INTEGER(result, "gradients", storage_bytes[STORAGE_GRADIENT]),
+    INTEGER(result, "optimizer", storage_bytes[STORAGE_OPTIMIZER]),
+    INTEGER(result, "inputs", storage_bytes[STORAGE_INPUT]),
+    INTEGER(result, "results", storage_bytes[STORAGE_RESULT]),
+    INTEGER(result, "activations", storage_bytes[STORAGE_ACTIVATION]),
+    END
+};
+static const struct json_field memory[] = {
+    OBJECT("storage_bytes", storage_bytes),
+    INTEGER(result, "activation_live_bytes", live_bytes),
+    INTEGER(result, "allocated_bytes", allocated_bytes),
+    END
+};
+static const struct json_field phase_flops[] = {
+    REAL(result, "forward", flops[PHASE_FORWARD]),
+    REAL(result, "recompute", flops[PHASE_RECOMPUTE]),
+    REAL(result, "backward", flops[PHASE_BACKWARD]),
+    REAL(result, "reduce", flops[PHASE_REDUCE]),
+    REAL(result, "optimizer", flops[PHASE_OPTIMIZER]),
+    END
+};
+static const struct json_field transfers[] = {
+    TEXT(result_transfer, "kind", kind),
+    TEXT(result_transfer, "axes", axes),
+    TEXT(result_transfer, "dtype", dtype),
+    INTEGER(result_transfer, "elements", elements),
+    INTEGER(result_transfer, "group_size", group_size),
+    INTEGER(result_transfer, "count", count),
+    REAL(result_transfer, "bytes", bytes),
+    END
+};
+static const struct json_field ops[] = {
+    TEXT(result_kind, "kind", kind),
+    INTEGER(result_kind, "count", count),
+    END
+};
+static const struct json_field plan[] = {
+    INTEGER(result, "tensors", tensor_count),
+    INTEGER(result, "ops", op_count),
+    OBJECT("flops", phase_flops),
+    LIST("kinds", result_kind, kind, ops),
+    LIST("transfers", result_transfer, transfer, transfers),
+    END
+};
+static const struct json_field reasons[] = {
+    TEXT(result_reason, "id", id),
+    CHOICE(result_reason, "verdict", verdict, result_verdict_names),
+    INTEGER(result_reason, "rank", rank),
+    INTEGER(result_reason, "step", step),
+    TEXT(result_reason, "message", message),
+    END
+};
+static const struct json_field steps[] = {
+    INTEGER(result_step, "i", index),
+    CHOICE(result_step, "phase", phase, result_phase_names),
+    REAL(result_step, "time_s", seconds),
+    REAL(result_step, "rank0_time_s", rank0_seconds),
+    INTEGER(result_step, "slowest_rank", slowest_rank),
+    REAL(result_step, "loss", loss),
+    REAL(result_step, "grad_norm", gradient_norm),
+    BOOLEAN(result_step, "outlier", is_outlier),
+    END
+};
+static const struct json_field ranks[] = {
+    INTEGER(result_rank, "rank", rank),
+    TEXT(result_rank, "host", host),
+    INTEGER(result_rank, "node", node),
+    INTEGER(result_rank, "local_rank", local_rank),
+    INTEGER(result_rank, "threads", threads),
+    REAL(result_rank, "step_time_s_median", median_seconds),
+    INTEGER(result_rank, "allocated_bytes", allocated_bytes),
+    END
+};
+static const struct json_field validation[] = {
+    REAL(result, "wall_s", wall_seconds),
+    REAL(result, "untimed_s", untimed_seconds),
+    INTEGER(result, "step_allocations", step_allocations),
+    INTEGER(result, "replica_groups", replica_groups),
+    INTEGER(result, "replica_groups_equal", replica_groups_equal),
+    END
+};
+static const struct json_field fields[] = {
+    TEXT(result, "run_id", run_id),
+    CHOICE(result, "status", verdict, result_verdict_names),
+    LIST("reasons", result_reason, reason, reasons),
+    INTEGER(result, "exit_code", exit_code),
+    TEXT(result, "started_utc", started),
+    TEXT(result, "ended_utc", ended),
+    OBJECT("tool", tool),
+    OBJECT("config", config),
+    OBJECT("device", device),
+    MAP("environment", environment),
+    OBJECT("memory", memory),
+    OBJECT("plan", plan),
+    OBJECT("validation", validation),
+    LIST("steps", result_step, step, steps),
+    LIST("ranks", result_rank, rank, ranks),
+    END
+};
+
+// Written, never read: they follow from the rest.
+static const struct json_field step_time[] = {
+    INTEGER(result_figures, "n", step.count),
+    INTEGER(result_figures, "warmup", warmup_steps),
+    REAL(result_figures, "median", step.median),
+    INTERVAL(result_figures, "ci95", step.low),
+    REAL(result_figures, "mean", step.mean),
+    REAL(result_figures, "min", step.minimum),
+    REAL(result_figures, "max", step.maximum),
+    REAL(result_figures, "p05", step.p05),
+    REAL(result_figures, "p95", step.p95),
+    REAL(result_figures, "cv", step.variation),
+    REAL(result_figures, "drift_per_step", step.drift),
+    INTEGER(result_figures, "outliers", step.outliers),
+    END
+};
+static const struct json_field utilization[] = {
+    REAL(result_figures, "published", utilization[FLOPS_PUBLISHED]),
+    REAL(result_figures, "full", utilization[FLOPS_FULL]),
+    REAL(result_figures, "causal", utilization[FLOPS_CAUSAL]),
+    REAL(result_figures, "6n", utilization[FLOPS_6N]),
+    REAL(result_figures, "hardware", utilization[FLOPS_HARDWARE]),
+    END
+};
+static const struct json_field figures[] = {
+    OBJECT("step_time_s", step_time),
+    REAL(result_figures, "last_step_s", last_step_seconds),
+    REAL(result_figures, "mean_35_44_s", mean_35_44_seconds),
+    REAL(result_figures, "tokens_per_step", tokens_per_step),
+    REAL(result_figures, "tokens_per_s", tokens_per_second),
+    REAL(result_figures, "tokens_per_s_per_device", tokens_per_second_per_rank),
+    CHOICE(result_figures, "flop_convention", convention, model_flop_names),
+    REAL(result_figures, "tflops_per_device", teraflops_per_rank),
+    OBJECT("mfu", utilization),
+    REAL(result_figures, "days_1t", days_per_trillion_tokens),
+    REAL(result_figures, "published_ratio", published_ratio),
+    END
+};
+// clang-format on
+
+bool result_write_json(const struct result *result, FILE *file)
+{
+    json_t *document = json_object();
+    json_object_set_new(document, "schema", json_string(SCHEMA));
+    json_object_update_missing_new(document, json_from_struct(fields, result));
+    json_object_set_new(document, result_is_comparable(result) ? "result" : "unverified",
+                        json_from_struct(figures, &result->figures));
+    bool written = json_print(document, file);
+    json_decref(document);
+    return written;
+}
+
+static status read_document(struct result *result, const json_t *document)
+{
+    const char *schema = json_string_value(json_object_get(document, "schema"));
+    if (schema == NULL || strcmp(schema, SCHEMA) != 0) {
+        return fail("not a result: \"schema\" must be \"" SCHEMA "\"");
+    }
+    TRY(json_to_struct(fields, result, document));
+    if (result->method != RESULT_METHOD) {
+        return fail("tool: method %lld is not the method %d of this version", (long long)result->method, RESULT_METHOD);
+    }
+    result_derive(result);
+    return OK;
+}
+
+status result_read_json(struct result *result, const char *path)
+{
+    struct stat state;
+    if (stat(path, &state) != 0) {
+        return fail("%s: %s", path, strerror(errno));
+    }
+    if (!S_ISREG(state.st_mode) || state.st_size > FILE_BYTES_MAX) {
+        return fail("%s: not a regular file of at most %d MiB", path, FILE_BYTES_MAX >> 20);
+    }
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        return fail("%s: %s", path, strerror(errno));
+    }
+    json_error_t error;
+    json_t      *document = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    fclose(file);
+    if (document == NULL) {
+        char reason[JSON_ERROR_TEXT_LENGTH];
+        text_printable(reason, sizeof(reason), error.text);
+        return fail("%s:%d:%d: %s", path, error.line, error.column, reason);
+    }
+    status read = read_document(result, document);
+    json_decref(document);
+    return failed(&read) ? fail("%s: %s", path, read.text) : OK;
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT
+// Lines and files of a run: golden text, hostile text, targets that cannot be written.
+#include "gswbench/report.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gswbench/status.h"
+#include "result_fixture.h"
+
+// The caller frees.
+static char *render(report_writer *write, const struct result *result)
+{
+    char  *text  = NULL;
+    size_t bytes = 0;
+    FILE  *file  = open_memstream(&text, &bytes);
+    write(result, file);
+    fclose(file);
+    return text;
+}
+
+static void expect_lines(report_writer *write, const struct result *result, const char *expected)
+{
+    char *text = render(write, result);
+    cr_expect_str_eq(text, expected);
+    free(text);
+}
+
+Test(report, prints_steps_as_published_logs_do)
+{
+    struct result result;
+    fixture_open(&result);
+    char  *text  = NULL;
+    size_t bytes = 0;
+    FILE  *file  = open_memstream(&text, &bytes);
+
+    report_write_step(&result, &result.steps[0], file);
+    report_write_step(&result, &result.steps[49], file);
+    fclose(file);
+
+    cr_expect_str_eq(
+        text, "completed step: 0, seconds: 21.412, TFLOP/s/device: 169.998, Tokens/s/device: 382.589, total_weights: "
+              "524288, loss: 10.500000, grad_norm: 1.333333, phase: warmup, train_step_timing in s: 21.412\n"
+              "completed step: 49, seconds: 7.000, TFLOP/s/device: 520.000, Tokens/s/device: 1170.286, total_weights: "
+              "524288, loss: 9.863636, grad_norm: 1.019231, phase: measure, train_step_timing in s: 7.000\n");
+    free(text);
+    result_free(&result);
+}
+
+Test(report, keeps_digits_of_short_steps)
+{
+    struct result result;
+    fixture_open(&result);
+    result.steps[0].seconds = 0.0123456;
+    char  *text             = NULL;
+    size_t bytes            = 0;
+    FILE  *file             = open_memstream(&text, &bytes);
+
+    report_write_step(&result, &result.steps[0], file);
+    fclose(file);
+
+    cr_expect(strstr(text, "seconds: 0.012346, ") != NULL, "%s", text);
+    cr_expect(strstr(text, "timing in s: 0.012346\n") != NULL, "%s", text);
+    free(text);
+    result_free(&result);
+}
+
+Test(report, prints_a_valid_result)
+{
+    struct result result;
+    fixture_open(&result);
+
+    expect_lines(
+        report_write_result, &result,
+        "RESULT VALID  50 steps: 10 warm-up, 40 measured, 0 outliers flagged, 0 dropped\n"
+        "Training step time (seconds per step): 6.999  [95% CI 6.998 7.000]  p95 7.001  cv 0.02%  drift "
+        "+0.00%/step\n"
+        "Throughput in tokens per second: 74908.99\n"
+        "TFLOP/s per device: 520.074 (published)\n"
+        "Model flops utilization: 52.59%  published 52.59%  full 52.60%  causal 50.70%  hardware 62.73%\n"
+        "Time to train 1T tokens in days: 154.51\n"
+        "last step: 7.000  mean of steps 35-44: 6.999\n"
+        "published: 6.999 (52.59%)  ratio to it: 1.000  source: a table\n"
+        "ranks: slowest 1 (dgx-02) +0.7% to the fastest\n"
+        "memory: weights 2.01 GiB  gradients 2.01 GiB  optimizer 12.04 GiB  inputs 128.00 KiB  results 4.00 KiB  "
+        "activations 50.00 GiB  peak_memory_usage: 70931397120\n");
+    result_free(&result);
+}
+
+Test(report, prints_no_figure_of_an_invalid_result)
+{
+    struct result result;
+    fixture_open(&result);
+    result.steps[7].loss = NAN;
+    result_check(&result);
+
+    char *text = render(report_write_result, &result);
+    char *html = render(report_write_html, &result);
+
+    cr_expect(strstr(text, "RESULT INVALID  50 steps") == text, "%s", text);
+    cr_expect(strstr(text, "\ninvalid: not-finite: step 7: loss nan, gradient norm 1.1\n") != NULL, "%s", text);
+    cr_expect(strstr(text, "Throughput") == NULL && strstr(text, "utilization") == NULL &&
+              strstr(text, "s per step") == NULL);
+    cr_expect(strstr(html, "tokens/s") == NULL && strstr(html, "class=figure>") == NULL);
+    free(text);
+    free(html);
+    result_free(&result);
+}
+
+Test(report, says_that_a_proxy_is_one)
+{
+    struct result result;
+    fixture_open(&result);
+    result.layers         = 4;
+    result.proxied_layers = 80;
+
+    char *head = render(report_write_header, &result);
+    char *text = render(report_write_result, &result);
+    char *html = render(report_write_html, &result);
+
+    cr_expect(strstr(head, "# proxy  4 layers in place of 80: no figure of the whole model\n") != NULL, "%s", head);
+    cr_expect(strstr(text, "RESULT VALID PROXY of 4 layers  50 steps") == text, "%s", text);
+    cr_expect(strstr(html, "This run has 4 of the model's 80 layers.") != NULL);
+    free(head);
+    free(text);
+    free(html);
+    result_free(&result);
+}
+
+Test(report, says_why_there_is_no_utilization)
+{
+    struct result result;
+    fixture_open(&result);
+    result.peak = NAN;
+    strcpy(result.peak_source, "backend host has no known peak");
+    result_derive(&result);
+
+    char *text = render(report_write_result, &result);
+
+    cr_expect(strstr(text, "\nModel flops utilization: none (backend host has no known peak)\n") != NULL, "%s", text);
+    free(text);
+    result_free(&result);
+}
+
+Test(report, makes_hostile_texts_safe)
+{
+    struct result result;
+    fixture_open(&result);
+    fixture_poison(&result);
+
+    char *head = render(report_write_header, &result);
+    char *html = render(report_write_html, &result);
+
+    expect_lines(report_write_ranks, &result,
+                 "rank,host,node,local_rank,threads,median_seconds,allocated_bytes\n"
+                 "0,\"'=cmd(\"\"x\"\"),?<i>\",0,0,2,6.9500000000000002,7\n"
+                 "1,\"dgx-02\",0,0,2,7,0\n");
+    cr_expect(strchr(head, '\x1b') == NULL && strstr(head, "# config </script><b>\"&'?[31m  xxh3:") != NULL, "%s",
+              head);
+    cr_expect(strstr(html, "</script>") == NULL && strstr(html, "<b>\"") == NULL && strstr(html, "<i>") == NULL);
+    cr_expect(strstr(html, "<h1>&lt;/script&gt;&lt;b&gt;&quot;&amp;&#39;?[31m</h1>") != NULL);
+    free(head);
+    free(html);
+    result_free(&result);
+}
+
+Test(report, draws_a_page_that_needs_nothing_else)
+{
+    struct result result;
+    fixture_open(&result);
+
+    char *html = render(report_write_html, &result);
+
+    cr_expect(strstr(html, "default-src 'none'; style-src 'unsafe-inline'") != NULL);
+    cr_expect(strstr(html, "<script") == NULL && strstr(html, "http://") == NULL && strstr(html, "https://") == NULL);
+    cr_expect(strstr(html, "nan") == NULL && strstr(html, "inf\"") == NULL, "a number that SVG cannot read");
+    cr_expect(strstr(html, "<title>step 0: 21.412 s</title>") != NULL);
+    free(html);
+    result_free(&result);
+}
+
+Test(report, draws_runs_without_steps_and_without_numbers)
+{
+    struct result result;
+    fixture_open(&result);
+    for (int i = 0; i < 50; i++) {
+        result.steps[i].loss = NAN;
+    }
+    char *blank       = render(report_write_html, &result);
+    result.step_count = 0;
+    result_derive(&result);
+    char *empty = render(report_write_html, &result);
+
+    cr_expect(strstr(blank, "</html>") != NULL && strstr(blank, "\"nan") == NULL && strstr(blank, "=nan") == NULL);
+    cr_expect(strstr(empty, "</html>") != NULL && strstr(empty, "<svg") == NULL);
+    free(blank);
+    free(empty);
+    result_free(&result);
+}
+
+Test(report, writes_every_step_with_all_digits)
+{
+    struct result result;
+    fixture_open(&result);
+    result.step_count    = 2;
+    result.steps[1].loss = NAN;
+    result_derive(&result);
+
+    expect_lines(report_write_steps, &result,
+                 "step,phase,seconds,rank0_seconds,slowest_rank,loss,grad_norm,outlier\n"
+                 "0,warmup,21.411999999999999,21.411999999999999,0,10.5,1.3333333333333333,0\n"
+                 "1,warmup,7.0999999999999996,7.0999999999999996,1,,1.25,0\n");
+    result_free(&result);
+}
+
+static int count_files(const char *folder)
+{
+    int  files = 0;
+    DIR *open  = opendir(folder);
+    cr_assert(open != NULL);
+    for (struct dirent *entry = readdir(open); entry != NULL; entry = readdir(open)) {
+        files += entry->d_name[0] != '.';
+    }
+    closedir(open);
+    return files;
+}
+
+static void remove_run(const char *output, const char *folder)
+{
+    char        path[1024];
+    const char *names[] = {"result.json", "steps.csv", "ranks.csv", "report.html"};
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+        unlink(path);
+    }
+    snprintf(path, sizeof(path), "%s", folder);
+    while (strcmp(path, output) != 0 && rmdir(path) == 0) {
+        *strrchr(path, '/') = '\0';
+    }
+    rmdir(output);
+}
+
+Test(report, fills_a_new_folder_once)
+{
+    struct result result;
+    fixture_open(&result);
+    char output[] = "/tmp/gswbench_report_XXXXXX", folder[1024], again[1024], expected[1024];
+    cr_assert(mkdtemp(output) != NULL);
+    snprintf(expected, sizeof(expected), "%s/llama2-70b/bf16/64/20260822T101500Z-7f3a", output);
+
+    status created = report_create_folder(&result, output, folder, sizeof(folder));
+    status written = report_write_files(folder, &result);
+    status twice   = report_create_folder(&result, output, again, sizeof(again));
+    status over    = report_write_file(folder, "steps.csv", report_write_steps, &result);
+
+    cr_expect(!failed(&created), "%s", created.text);
+    cr_expect(!failed(&written), "%s", written.text);
+    cr_expect_str_eq(folder, expected);
+    cr_expect(count_files(folder) == 4);
+    cr_expect(twice.exit_code == EXIT_OUTPUT && strstr(twice.text, "File exists") != NULL, "%s", twice.text);
+    cr_expect(over.exit_code == EXIT_OUTPUT && strstr(over.text, "steps.csv: File exists") != NULL, "%s", over.text);
+    remove_run(output, folder);
+    result_free(&result);
+}
+
+Test(report, stays_inside_the_output_folder)
+{
+    struct result result;
+    fixture_open(&result);
+    char output[] = "/tmp/gswbench_report_XXXXXX", folder[1024], expected[1024];
+    cr_assert(mkdtemp(output) != NULL);
+    strcpy(result.config_name, "../../etc");
+    snprintf(expected, sizeof(expected), "%s/_._.._etc/bf16/64/20260822T101500Z-7f3a", output);
+
+    status created = report_create_folder(&result, output, folder, sizeof(folder));
+
+    cr_expect(!failed(&created), "%s", created.text);
+    cr_expect_str_eq(folder, expected);
+    remove_run(output, folder);
+    result_free(&result);
+}
+
+Test(report, names_path_and_reason_of_a_target_that_cannot_be_written)
+{
+    struct result result;
+    fixture_open(&result);
+    char folder[1024], expected[1024];
+
+    status no_folder = report_create_folder(&result, "/dev/null/results", folder, sizeof(folder));
+    status no_file   = report_write_file("/proc", "steps.csv", report_write_steps, &result);
+
+    cr_expect_str_eq(no_folder.text, "cannot create /dev/null/results: Not a directory");
+    cr_expect(no_folder.exit_code == EXIT_OUTPUT);
+    snprintf(expected, sizeof(expected), "cannot create /proc/steps.csv.tmp: No such file or directory");
+    cr_expect_str_eq(no_file.text, expected);
+    cr_expect(no_file.exit_code == EXIT_OUTPUT);
+    result_free(&result);
+}
+
+Test(report, leaves_nothing_half_written)
+{
+    struct result result;
+    fixture_open(&result);
+    char folder[] = "/tmp/gswbench_report_XXXXXX", expected[128];
+    cr_assert(mkdtemp(folder) != NULL);
+    snprintf(expected, sizeof(expected), "cannot write %s/result.json.tmp: File too large", folder);
+    struct rlimit limit = {.rlim_cur = 1000, .rlim_max = RLIM_INFINITY};
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+
+    status written = report_write_file(folder, "result.json", report_write_json, &result);
+
+    limit.rlim_cur = RLIM_INFINITY;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    cr_expect_str_eq(written.text, expected);
+    cr_expect(written.exit_code == EXIT_OUTPUT);
+    cr_expect(count_files(folder) == 0);
+    rmdir(folder);
+    result_free(&result);
+}
