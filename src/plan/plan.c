@@ -119,6 +119,7 @@ status plan_build(struct plan *plan, const struct plan_request *request)
     memory_place(plan);
 
     free(builder.usage);
+    free(builder.shares);
     return OK;
 }
 

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# An installed program finds its configs and documents from any folder, with no trace of the source.
+set -euo pipefail
+prefix=$(mktemp -d)
+trap 'rm -rf "$prefix"' EXIT
+
+cmake --install "$GSWBENCH_BINARY_DIR" --prefix "$prefix" >/dev/null
+cd /
+
+"$prefix/bin/gswbench" configs >"$prefix/list"
+grep -q llama2-70b-fsdp "$prefix/list" || { cat "$prefix/list"; echo "the installed configs are not found by name"; exit 1; }
+"$prefix/bin/gswbench" check --config llama2-70b-fsdp --ranks 64 >/dev/null
+test -f "$prefix/share/doc/gswbench/design.md"
+test -f "$prefix/share/gswbench/configs/models/llama2-70b.ini"
+if grep -q "$GSWBENCH_SOURCE_DIR/configs" "$prefix/bin/gswbench"; then
+    echo "the installed program names the source folder"
+    exit 1
+fi

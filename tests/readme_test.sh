@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Every command of README.md that starts with gswbench works. Where the README shows its output and the command computes
+# rather than measures (check, plan, configs), every line shown is printed, in this order; "..." stands for lines left out.
+set -euo pipefail
+PATH=$(dirname "$GSWBENCH"):$PATH
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+# One file a command: the command in the first line, the output shown in the rest.
+awk '/^```/ { inside = !inside; command = ""; next }
+     inside && /^\$ / { command = sprintf("%03d.shown", ++count); print substr($0, 3) > command; next }
+     inside && command { print > command }' "$GSWBENCH_SOURCE_DIR/README.md"
+
+failures=0
+for shown in *.shown; do
+    read -r command <"$shown"
+    case $command in
+    gswbench\ *) ;;
+    *) continue ;;
+    esac
+    if ! bash -c "$command" >output 2>errors; then
+        echo "FAILED: $command"
+        cat errors
+        failures=$((failures + 1))
+        continue
+    fi
+    case $command in
+    "gswbench check "* | "gswbench plan "* | "gswbench configs"*)
+        if ! awk 'NR == FNR { if (FNR > 1 && $0 != "...") want[++n] = $0; next }
+                  at < n && $0 == want[at + 1] { at++ }
+                  END { if (at < n) print "not printed: " want[at + 1]; exit at < n }' "$shown" output; then
+            echo "CHANGED: $command"
+            failures=$((failures + 1))
+        fi
+        ;;
+    esac
+done
+exit $((failures > 0))
