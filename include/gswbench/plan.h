@@ -35,7 +35,9 @@ struct tensor {
     int32_t      dims;
     int64_t      dim[4];
     int64_t      elements, bytes;
-    int64_t      offset;               // bytes from the start of its storage, a multiple of PLAN_ALIGNMENT
+    int64_t      offset;               // bytes from the start of its storage
+    int32_t      whole;                // the tensor that this one is a part of; itself when it is none
+    int64_t      part_offset;          // bytes from the start of the whole
     int32_t      first_op, last_op;    // list positions of its first and last use; -1: unused
 };
 

@@ -17,40 +17,54 @@ static void grow_tensors(struct builder *builder)
     size_t capacity          = (size_t)builder->tensor_capacity;
     plan->tensors            = memory_resize(plan->tensors, capacity * sizeof(*plan->tensors));
     builder->usage           = memory_resize(builder->usage, capacity * sizeof(*builder->usage));
-    builder->shares          = memory_resize(builder->shares, capacity * sizeof(*builder->shares));
+}
+
+// Appends a tensor that has no place yet.
+static int32_t append_tensor(struct builder *builder, struct tensor tensor, const int64_t dim[4])
+{
+    grow_tensors(builder);
+    int32_t index     = builder->plan->tensor_count++;
+    tensor.layer      = builder->tag.layer;
+    tensor.microbatch = builder->tag.microbatch;
+    tensor.elements   = 1;
+    tensor.first_op   = -1;
+    tensor.last_op    = -1;
+    for (int i = 0; i < 4 && dim[i] > 0; i++) {
+        tensor.dim[tensor.dims++] = dim[i];
+        tensor.elements *= dim[i];
+    }
+    tensor.bytes = tensor.elements * dtype_bytes(tensor.dtype);
+
+    builder->plan->tensors[index] = tensor;
+    builder->usage[index]         = (struct usage){.writer = -1};
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        builder->usage[index].reader[lane] = -1;
+    }
+    return index;
 }
 
 int32_t builder_tensor(struct builder *builder, const char *name, enum storage storage, enum dtype dtype,
                        const int64_t dim[4])
 {
-    grow_tensors(builder);
-    struct plan  *plan   = builder->plan;
-    struct tensor tensor = {.name       = name,
-                            .layer      = builder->tag.layer,
-                            .microbatch = builder->tag.microbatch,
-                            .dtype      = dtype,
-                            .storage    = storage,
-                            .elements   = 1,
-                            .first_op   = -1,
-                            .last_op    = -1};
-    for (int i = 0; i < 4 && dim[i] > 0; i++) {
-        tensor.dim[tensor.dims++] = dim[i];
-        tensor.elements *= dim[i];
-    }
-    tensor.bytes = tensor.elements * dtype_bytes(dtype);
+    int32_t      index = append_tensor(builder, (struct tensor){.name = name, .dtype = dtype, .storage = storage}, dim);
+    struct plan *plan  = builder->plan;
+    struct tensor *tensor = &plan->tensors[index];
+    tensor->whole         = index;
     if (storage != STORAGE_ACTIVATION) {
-        tensor.offset = plan->storage_bytes[storage];
-        plan->storage_bytes[storage] += align(tensor.bytes);
-    }
-
-    int32_t index          = plan->tensor_count++;
-    plan->tensors[index]   = tensor;
-    builder->shares[index] = index;
-    builder->usage[index]  = (struct usage){.writer = -1};
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        builder->usage[index].reader[lane] = -1;
+        tensor->offset = plan->storage_bytes[storage];
+        plan->storage_bytes[storage] += align(tensor->bytes);
     }
     return index;
+}
+
+int32_t builder_part(struct builder *builder, const char *name, int32_t whole, int64_t first_element,
+                     const int64_t dim[4])
+{
+    struct tensor of   = builder->plan->tensors[whole];
+    struct tensor part = {.name = name, .dtype = of.dtype, .storage = of.storage, .whole = of.whole};
+    part.part_offset   = of.part_offset + first_element * dtype_bytes(of.dtype);
+    part.offset        = of.offset + first_element * dtype_bytes(of.dtype);
+    return append_tensor(builder, part, dim);
 }
 
 int32_t builder_activation(struct builder *builder, const char *name, const int64_t dim[4])
@@ -79,7 +93,7 @@ void builder_operand(struct op *op, int slot, enum access access, int32_t tensor
 
 static struct usage *usage_of(const struct builder *builder, int32_t tensor)
 {
-    return &builder->usage[builder->shares[tensor]];
+    return &builder->usage[builder->plan->tensors[tensor].whole];
 }
 
 static void depend(const struct plan *plan, int32_t latest[LANE_COUNT], int32_t op)

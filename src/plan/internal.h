@@ -54,9 +54,8 @@ struct unit {
 struct builder {
     struct plan         *plan;
     int32_t              tensor_capacity, op_capacity;
-    struct usage        *usage;     // [tensor_capacity]
-    int32_t             *shares;    // [tensor_capacity] the tensor under which a tensor's usage is tracked
-    struct op_tag        tag;       // of the ops being appended
+    struct usage        *usage;    // [tensor_capacity] of wholes: touching a part is touching the whole
+    struct op_tag        tag;      // of the ops being appended
     struct model_weights weights;
     struct unit         *units;    // embedding, blocks in order, head (with the final norm)
     int32_t              unit_count;
@@ -66,9 +65,12 @@ struct builder {
 
 // builder.c
 #define DIMS(...) ((const int64_t[4]){__VA_ARGS__})
-int32_t   builder_tensor(struct builder *builder, const char *name, enum storage storage, enum dtype dtype,
-                         const int64_t dim[4]);
-int32_t   builder_activation(struct builder *builder, const char *name, const int64_t dim[4]);
+int32_t builder_tensor(struct builder *builder, const char *name, enum storage storage, enum dtype dtype,
+                       const int64_t dim[4]);
+int32_t builder_activation(struct builder *builder, const char *name, const int64_t dim[4]);
+// A part of another tensor, from its element first_element on; it has the whole's type and storage.
+int32_t   builder_part(struct builder *builder, const char *name, int32_t whole, int64_t first_element,
+                       const int64_t dim[4]);
 struct op builder_op(const struct builder *builder, enum op_kind kind, const char *role);
 void      builder_operand(struct op *op, int slot, enum access access, int32_t tensor);
 int32_t   builder_append(struct builder *builder, struct op *op);    // adds waits for what its operands depend on

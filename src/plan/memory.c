@@ -68,7 +68,7 @@ static int32_t find_lifetimes(const struct plan *plan, struct lifetime *lifetime
     for (int32_t t = 0; t < plan->tensor_count; t++) {
         const struct tensor *tensor = &plan->tensors[t];
         slot[t]                     = -1;
-        if (tensor->storage == STORAGE_ACTIVATION && tensor->first_op >= 0) {
+        if (tensor->storage == STORAGE_ACTIVATION && tensor->whole == t) {
             int64_t bytes    = (tensor->bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
             slot[t]          = count;
             lifetimes[count] = (struct lifetime){.tensor = t, .begin = INT32_MAX, .end = -1, .bytes = bytes};
@@ -79,8 +79,9 @@ static int32_t find_lifetimes(const struct plan *plan, struct lifetime *lifetime
         const struct op *op = &plan->ops[i];
         int32_t begin       = op->lane == LANE_COMPUTE ? position[i] : clocks[(int64_t)i * LANE_COUNT + LANE_COMPUTE];
         for (int o = 0; o < op->operand_count; o++) {
-            if (op->operand[o] >= 0 && slot[op->operand[o]] >= 0) {
-                struct lifetime *lifetime = &lifetimes[slot[op->operand[o]]];
+            int32_t whole = op->operand[o] >= 0 ? plan->tensors[op->operand[o]].whole : -1;
+            if (whole >= 0 && slot[whole] >= 0) {
+                struct lifetime *lifetime = &lifetimes[slot[whole]];
                 lifetime->begin           = smaller(lifetime->begin, begin);
                 lifetime->end             = larger(lifetime->end, end[i]);
             }
@@ -200,6 +201,10 @@ void memory_place(struct plan *plan)
         plan->tensors[births[born].tensor].offset = take(&gaps, births[born].bytes);
         live += births[born].bytes;
         plan->activation_live_bytes = live > plan->activation_live_bytes ? live : plan->activation_live_bytes;
+    }
+    for (int32_t t = 0; t < plan->tensor_count; t++) {
+        struct tensor *tensor = &plan->tensors[t];
+        tensor->offset        = plan->tensors[tensor->whole].offset + tensor->part_offset;
     }
     plan->storage_bytes[STORAGE_ACTIVATION] = gaps.top;
     free(gaps.list);

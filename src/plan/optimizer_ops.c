@@ -68,12 +68,8 @@ static int32_t append_square_sums(struct builder *builder)
     struct plan *plan     = builder->plan;
     int32_t      partials = builder_tensor(builder, "squares", STORAGE_RESULT, DTYPE_F32, DIMS(builder->unit_count));
     for (int32_t unit = 0; unit < builder->unit_count; unit++) {
-        int64_t bytes                       = plan->storage_bytes[STORAGE_RESULT];
-        builder->tag.layer                  = plan->tensors[builder->units[unit].gradient].layer;
-        int32_t partial                     = builder_tensor(builder, "square sum", STORAGE_RESULT, DTYPE_F32, DIMS(1));
-        plan->storage_bytes[STORAGE_RESULT] = bytes;
-        plan->tensors[partial].offset       = plan->tensors[partials].offset + unit * dtype_bytes(DTYPE_F32);
-        builder->shares[partial]            = partials;
+        builder->tag.layer = plan->tensors[builder->units[unit].gradient].layer;
+        int32_t partial    = builder_part(builder, "square sum", partials, unit, DIMS(1));
 
         struct op op = builder_op(builder, OP_SQUARE_SUM, "gradient norm");
         builder_operand(&op, SQUARE_SUM_IN, ACCESS_READ, builder->units[unit].gradient);

@@ -119,7 +119,6 @@ status plan_build(struct plan *plan, const struct plan_request *request)
     memory_place(plan);
 
     free(builder.usage);
-    free(builder.shares);
     return OK;
 }
 

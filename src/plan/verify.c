@@ -9,7 +9,7 @@
 #include "internal.h"
 
 struct segment {
-    int32_t owner;                 // tensor whose value the bytes hold; -1: none yet
+    int32_t owner;                 // whole tensor whose value the bytes hold; -1: none yet
     int32_t writer;                // op; -1: none in this step
     int32_t reader[LANE_COUNT];    // latest read since the write; -1: none
 };
@@ -128,7 +128,7 @@ static bool check_read(struct verifier *verifier, int32_t op, int32_t tensor, co
         report(verifier, op, tensor, "reads what nothing has written:", -1);
         return true;
     }
-    if (storage == STORAGE_ACTIVATION && segment->owner != tensor) {
+    if (storage == STORAGE_ACTIVATION && segment->owner != verifier->plan->tensors[tensor].whole) {
         report(verifier, op, tensor, "reads what was overwritten since:", segment->writer);
         return true;
     }
@@ -168,7 +168,7 @@ static void check_access(struct verifier *verifier, int32_t op, int slot)
         if (writes) {
             memset(segment->reader, 0xff, sizeof(segment->reader));
             segment->writer = op;
-            segment->owner  = tensor;
+            segment->owner  = verifier->plan->tensors[tensor].whole;
         } else {
             segment->reader[checked->lane] = op;
         }

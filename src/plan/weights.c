@@ -68,21 +68,15 @@ static int64_t align(int64_t elements)
     return (elements + UNIT_ALIGNMENT - 1) / UNIT_ALIGNMENT * UNIT_ALIGNMENT;
 }
 
-// A tensor inside a unit's range; its usage is the unit's, since a transfer of the range touches it.
+// A weight inside a unit's range.
 static int32_t member(struct builder *builder, const struct declaration *declaration, const char *name, int32_t range,
                       int64_t first_element)
 {
-    struct plan  *plan      = builder->plan;
-    struct tensor whole     = plan->tensors[range];
-    int64_t       saved     = plan->storage_bytes[whole.storage];
-    bool          is_vector = declaration->rows == 1;
-    int32_t       tensor =
-        builder_tensor(builder, name, whole.storage, whole.dtype,
-                       is_vector ? DIMS(declaration->columns) : DIMS(declaration->rows, declaration->columns));
-    plan->storage_bytes[whole.storage] = saved;
-    plan->tensors[tensor].offset       = whole.offset + first_element * dtype_bytes(whole.dtype);
-    plan->tensors[tensor].layer        = (int16_t)declaration->layer;
-    builder->shares[tensor]            = range;
+    builder->tag.layer = (int16_t)declaration->layer;
+    int32_t tensor     = builder_part(builder, name, range, first_element,
+                                  declaration->rows == 1 ? DIMS(declaration->columns)
+                                                             : DIMS(declaration->rows, declaration->columns));
+    builder->tag.layer = -1;
     return tensor;
 }
 

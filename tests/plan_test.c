@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT
+// What a plan does: which ops, in which order, with which memory.
+#include "gswbench/plan.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tiny.h"
+
+static int count_ops(const struct plan *plan, int kind, int phase)
+{
+    int count = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        count += plan->ops[i].kind == kind && plan->ops[i].tag.phase == phase;
+    }
+    return count;
+}
+
+static int find_op(const struct plan *plan, const char *role, int layer, int microbatch)
+{
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op_tag *tag = &plan->ops[i].tag;
+        if (strcmp(tag->role, role) == 0 && tag->layer == layer && tag->microbatch == microbatch) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+// The roles of one phase on one layer, comma-separated.
+static void list_roles(const struct plan *plan, int phase, int layer, char text[1024])
+{
+    text[0] = '\0';
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        if (plan->ops[i].tag.phase == phase && plan->ops[i].tag.layer == layer) {
+            strcat(text, text[0] != '\0' ? "," : "");
+            strcat(text, plan->ops[i].tag.role);
+        }
+    }
+}
+
+Test(plan, runs_a_block_forward_and_backward_in_this_order)
+{
+    struct tiny tiny;
+    char        roles[1024];
+    tiny_init(&tiny);
+
+    tiny_plan(&tiny);
+
+    list_roles(&tiny.plan, PHASE_FORWARD, 1, roles);
+    cr_assert_str_eq(roles, "attention norm,qkv,rope,attention,projection,mlp norm,fc1,activation,fc2");
+    list_roles(&tiny.plan, PHASE_BACKWARD, 1, roles);
+    cr_assert_str_eq(roles, "fc2 data gradient,fc2 weight gradient,activation gradient,fc1 data gradient,"
+                            "fc1 weight gradient,mlp norm gradient,projection data gradient,"
+                            "projection weight gradient,attention gradient,rope gradient,qkv data gradient,"
+                            "qkv weight gradient,attention norm gradient");
+    list_roles(&tiny.plan, PHASE_OPTIMIZER, 1, roles);
+    cr_assert_str_eq(roles, "gradient norm,adamw");
+    plan_free(&tiny.plan);
+}
+
+Test(plan, overwrites_gradients_with_the_first_microbatch_and_adds_the_rest)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.train.accumulation = 3;
+
+    tiny_plan(&tiny);
+
+    for (int microbatch = 0; microbatch < 3; microbatch++) {
+        static const char *const roles[] = {"fc1 weight gradient", "attention norm gradient"};
+        for (int role = 0; role < 2; role++) {
+            const struct op *op = &tiny.plan.ops[find_op(&tiny.plan, roles[role], 0, microbatch)];
+            cr_assert_eq(op->accumulates, microbatch > 0);
+        }
+        cr_assert_eq(tiny.plan.ops[find_op(&tiny.plan, "loss", -1, microbatch)].accumulates, microbatch > 0);
+        cr_assert_eq(tiny.plan.ops[find_op(&tiny.plan, "embedding gradient", -1, microbatch)].accumulates,
+                     microbatch > 0);
+    }
+    plan_free(&tiny.plan);
+}
+
+Test(plan, adds_the_embedding_gradient_to_the_head_s_when_they_share_the_table)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.model.tied = 1;
+
+    tiny_plan(&tiny);
+
+    cr_assert(!tiny.plan.ops[find_op(&tiny.plan, "head weight gradient", -1, 0)].accumulates);
+    cr_assert(tiny.plan.ops[find_op(&tiny.plan, "embedding gradient", -1, 0)].accumulates);
+    cr_assert_eq(tiny.plan.weight_count, 2 * 6 + 2);
+    plan_free(&tiny.plan);
+}
+
+Test(plan, names_each_matrix_once_with_its_own_random_stream)
+{
+    struct tiny tiny;
+    int         parts = 0;
+    tiny_init(&tiny);
+    tiny.model.norm = NORM_LAYER_1P;
+
+    tiny_plan(&tiny);
+
+    for (int32_t w = 0; w < tiny.plan.weight_count; w++) {
+        for (int32_t p = 0; p < tiny.plan.weights[w].part_count; p++, parts++) {
+            const struct weight_part *part = &tiny.plan.weights[w].part[p];
+            for (int32_t other = 0; other < w; other++) {
+                for (int32_t q = 0; q < tiny.plan.weights[other].part_count; q++) {
+                    cr_assert_str_neq(part->name, tiny.plan.weights[other].part[q].name);
+                    cr_assert_neq(part->stream, tiny.plan.weights[other].part[q].stream);
+                }
+            }
+        }
+    }
+    // Embedding, head, final norm and bias; a layer: two norms with biases, q k v, projection, gate, up, down.
+    cr_assert_eq(parts, 4 + 2 * (4 + 3 + 1 + 3));
+    cr_assert_str_eq(tiny.plan.weights[1].part[0].name, "model.layers.0.input_layernorm.weight");
+    plan_free(&tiny.plan);
+}
+
+static void assert_recomputed(enum recompute policy, uint32_t save, const char *expected)
+{
+    struct tiny tiny;
+    char        roles[1024];
+    tiny_init(&tiny);
+    tiny.train.recompute       = policy;
+    tiny.train.recompute_save  = save;
+    tiny.train.recompute_every = 2;
+    tiny_plan(&tiny);
+    list_roles(&tiny.plan, PHASE_RECOMPUTE, 0, roles);
+    cr_expect_str_eq(roles, expected, "policy %d: \"%s\" is not \"%s\"", (int)policy, roles, expected);
+    plan_free(&tiny.plan);
+}
+
+Test(plan, recomputes_what_the_policy_does_not_keep_and_no_more)
+{
+    const char *all = "attention norm,qkv,rope,attention,projection,mlp norm,fc1,activation";
+    assert_recomputed(RECOMPUTE_NONE, 0, "");
+    assert_recomputed(RECOMPUTE_ATTENTION, 0, "attention");
+    assert_recomputed(RECOMPUTE_FULL, 0, all);
+    assert_recomputed(RECOMPUTE_BLOCK_EVERY, 0, all);
+    assert_recomputed(RECOMPUTE_SELECTIVE, 0, all);
+    // What the published Llama2-70B run keeps: q, k, v, the output projection and fc2.
+    assert_recomputed(RECOMPUTE_SELECTIVE, 1 << OUTPUT_QKV | 1 << OUTPUT_PROJECTION | 1 << OUTPUT_FC2,
+                      "attention norm,attention,mlp norm,fc1,activation");
+    assert_recomputed(RECOMPUTE_SELECTIVE, 1 << OUTPUT_NORM | 1 << OUTPUT_QKV | 1 << OUTPUT_ATTENTION | 1 << OUTPUT_FC1,
+                      "activation");
+}
+
+Test(plan, recomputes_only_every_second_block_when_asked)
+{
+    struct tiny tiny;
+    char        roles[1024];
+    tiny_init(&tiny);
+    tiny.train.recompute       = RECOMPUTE_BLOCK_EVERY;
+    tiny.train.recompute_every = 2;
+
+    tiny_plan(&tiny);
+
+    list_roles(&tiny.plan, PHASE_RECOMPUTE, 1, roles);
+    cr_assert_str_eq(roles, "");
+    plan_free(&tiny.plan);
+}
+
+Test(plan, keeps_less_memory_the_more_it_recomputes)
+{
+    int64_t bytes[3];
+    for (int i = 0; i < 3; i++) {
+        struct tiny tiny;
+        tiny_init(&tiny);
+        tiny.model.layers    = 6;
+        tiny.train.sequence  = 64;
+        tiny.train.recompute = (int64_t[]){RECOMPUTE_NONE, RECOMPUTE_ATTENTION, RECOMPUTE_FULL}[i];
+        tiny_plan(&tiny);
+        bytes[i] = tiny.plan.storage_bytes[STORAGE_ACTIVATION];
+        cr_assert_leq(tiny.plan.activation_live_bytes, bytes[i]);
+        plan_free(&tiny.plan);
+    }
+    cr_assert_lt(bytes[1], bytes[0]);
+    cr_assert_lt(bytes[2], bytes[1]);
+}
+
+Test(plan, reduces_each_unit_beside_the_rest_of_the_backward_pass)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.parallel.dp        = 4;
+    tiny.train.accumulation = 2;
+
+    tiny_plan(&tiny);
+
+    int reduce = find_op(&tiny.plan, "gradient reduce", 1, -1);
+    cr_assert_eq(tiny.plan.ops[reduce].lane, LANE_GRADIENT_REDUCE);
+    cr_assert_eq(tiny.plan.ops[reduce].wait_count, 1);
+    cr_assert_eq(tiny.plan.ops[reduce].wait[0], find_op(&tiny.plan, "attention norm gradient", 1, 1));
+    cr_assert_lt(reduce, find_op(&tiny.plan, "fc2 data gradient", 0, 1));
+    cr_assert_eq(count_ops(&tiny.plan, OP_ALL_REDUCE, PHASE_REDUCE), 4 + 1);
+    cr_assert_eq(tiny.plan.groups[0].size, 4);
+    plan_free(&tiny.plan);
+}
+
+Test(plan, reduces_in_a_narrower_type_through_casts)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.parallel.dp       = 2;
+    tiny.precision.compute = COMPUTE_BF16;
+    tiny.precision.reduce  = DTYPE_BF16;
+
+    tiny_plan(&tiny);
+
+    const struct op *reduce = &tiny.plan.ops[find_op(&tiny.plan, "gradient reduce", 0, -1)];
+    cr_assert_eq(tiny.plan.tensors[reduce->operand[TRANSFER_OUT]].dtype, DTYPE_BF16);
+    cr_assert_eq(count_ops(&tiny.plan, OP_CAST, PHASE_REDUCE), 2 * 4);
+    plan_free(&tiny.plan);
+}
+
+Test(plan, gives_every_unit_the_same_places_in_weights_gradients_and_moments)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.precision.compute = COMPUTE_BF16;
+    tiny.model.ffn         = 23;
+
+    tiny_plan(&tiny);
+
+    const struct tensor *tensors = tiny.plan.tensors;
+    for (int32_t w = 1; w < tiny.plan.weight_count; w++) {
+        const struct weight *a = &tiny.plan.weights[w - 1], *b = &tiny.plan.weights[w];
+        int64_t              step = (tensors[b->tensor].offset - tensors[a->tensor].offset) / 2;
+        cr_assert_eq((tensors[b->gradient].offset - tensors[a->gradient].offset) / 4, step);
+        cr_assert_geq(step, tensors[a->tensor].elements);
+        cr_assert_eq(tensors[b->tensor].offset % PLAN_ALIGNMENT, 0);
+    }
+    plan_free(&tiny.plan);
+}
+
+Test(plan, says_which_option_asks_for_what_this_version_lacks)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.parallel.tp            = 8;
+    struct plan_request request = {&tiny.model, &tiny.parallel, &tiny.train, &tiny.precision, 8, 0};
+
+    status result = plan_supports(&request);
+
+    cr_assert_str_eq(result.text, "this version has no tensor parallelism ([parallel] tp = 8)");
+    cr_assert_eq(result.exit_code, EXIT_CONFIG);
+}
