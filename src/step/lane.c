@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+// Lanes as queues on the host. Order between lanes comes from the ops' waits alone: a lane publishes how many of its
+// ops are complete, and a lane that must wait gives its core away a few times, then sleeps.
+#include "internal.h"
+
+#include <sched.h>
+
+#include "gswbench/fatal.h"
+#include "gswbench/status.h"
+
+enum { POLLS = 4 };    // before sleeping: giving the core away costs less than a sleep and a wake-up
+
+// The counter is written before sleepers is read here, and sleepers before the counter in await; both in one total
+// order, so that one of the two sees the other.
+static void publish(struct queue *queue, int32_t completed)
+{
+    atomic_store(&queue->completed, completed);
+    if (atomic_load(&queue->sleepers) > 0) {
+        pthread_mutex_lock(&queue->mutex);
+        pthread_cond_broadcast(&queue->progressed);
+        pthread_mutex_unlock(&queue->mutex);
+    }
+}
+
+static void await(struct queue *queue, int32_t count)
+{
+    for (int i = 0; i < POLLS; i++) {
+        if (atomic_load_explicit(&queue->completed, memory_order_acquire) >= count) {
+            return;
+        }
+        sched_yield();
+    }
+    pthread_mutex_lock(&queue->mutex);
+    atomic_fetch_add(&queue->sleepers, 1);
+    while (atomic_load(&queue->completed) < count) {
+        pthread_cond_wait(&queue->progressed, &queue->mutex);
+    }
+    atomic_fetch_sub(&queue->sleepers, 1);
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+static void run_queue(struct queue *queue)
+{
+    struct lanes *lanes = queue->lanes;
+    for (int32_t i = 0; i < queue->count; i++) {
+        const struct work *work = &queue->works[i];
+        for (int32_t j = 0; j < work->wait_count; j++) {
+            await(&lanes->queues[work->waits[j].lane], work->waits[j].count);
+        }
+        if (work->run != NULL) {
+            work->run(lanes->backend, work->op, work->buffers);
+        } else {
+            const struct buffer *in = &work->buffers[TRANSFER_IN], *out = &work->buffers[TRANSFER_OUT];
+            lanes->comm_ops->run(work->group, work->op, in->data, out->data,
+                                 out->data != NULL ? out->dtype : in->dtype);
+        }
+        if (work->is_awaited) {
+            publish(queue, i + 1);
+        }
+    }
+}
+
+static void *serve(void *argument)
+{
+    struct queue *queue = argument;
+    struct lanes *lanes = queue->lanes;
+    fatal_set_rank(lanes->rank);
+    for (int64_t step = 1;; step++) {
+        pthread_mutex_lock(&lanes->mutex);
+        while (lanes->steps < step && !lanes->is_closing) {
+            pthread_cond_wait(&lanes->changed, &lanes->mutex);
+        }
+        bool is_closing = lanes->is_closing;
+        pthread_mutex_unlock(&lanes->mutex);
+        if (is_closing) {
+            return NULL;
+        }
+
+        run_queue(queue);
+
+        pthread_mutex_lock(&lanes->mutex);
+        if (--lanes->running == 0) {
+            pthread_cond_broadcast(&lanes->changed);
+        }
+        pthread_mutex_unlock(&lanes->mutex);
+    }
+}
+
+void lanes_open(struct lanes *lanes)
+{
+    pthread_mutex_init(&lanes->mutex, NULL);
+    pthread_cond_init(&lanes->changed, NULL);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        struct queue *queue = &lanes->queues[lane];
+        queue->lanes        = lanes;
+        pthread_mutex_init(&queue->mutex, NULL);
+        pthread_cond_init(&queue->progressed, NULL);
+        if (lane != LANE_COMPUTE && queue->count > 0) {
+            if (pthread_create(&queue->thread, NULL, serve, queue) != 0) {
+                FATAL(EXIT_INTERNAL, "no thread for the %s lane", op_lane_name((enum lane)lane));
+            }
+            lanes->threads++;
+        }
+    }
+}
+
+void lanes_run(struct lanes *lanes)
+{
+    pthread_mutex_lock(&lanes->mutex);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        atomic_store_explicit(&lanes->queues[lane].completed, 0, memory_order_relaxed);
+    }
+    lanes->running = lanes->threads;
+    lanes->steps++;
+    pthread_cond_broadcast(&lanes->changed);
+    pthread_mutex_unlock(&lanes->mutex);
+
+    run_queue(&lanes->queues[LANE_COMPUTE]);
+
+    pthread_mutex_lock(&lanes->mutex);
+    while (lanes->running > 0) {
+        pthread_cond_wait(&lanes->changed, &lanes->mutex);
+    }
+    pthread_mutex_unlock(&lanes->mutex);
+}
+
+void lanes_close(struct lanes *lanes)
+{
+    pthread_mutex_lock(&lanes->mutex);
+    lanes->is_closing = true;
+    pthread_cond_broadcast(&lanes->changed);
+    pthread_mutex_unlock(&lanes->mutex);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        struct queue *queue = &lanes->queues[lane];
+        if (lane != LANE_COMPUTE && queue->count > 0) {
+            pthread_join(queue->thread, NULL);
+        }
+        pthread_cond_destroy(&queue->progressed);
+        pthread_mutex_destroy(&queue->mutex);
+    }
+    pthread_cond_destroy(&lanes->changed);
+    pthread_mutex_destroy(&lanes->mutex);
+}
