@@ -77,7 +77,7 @@ void option_allowed(const struct option *option, char *text, size_t bytes)
         snprintf(text, bytes, "none, or some of %s", names);
         break;
     case OPTION_TEXT:
-        snprintf(text, bytes, "up to %zu bytes of printable text without ;", option->size - 1);
+        snprintf(text, bytes, "printable text of up to %zu bytes, without ;", option->size - 1);
         break;
     }
 }

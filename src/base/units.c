@@ -33,11 +33,12 @@ static bool read_digits(const char **text, int64_t *value, int *count)
     return *count > 0;
 }
 
-// "k" or "Ki" to "T" or "Ti"; nothing is a factor of one.
+// "k" to "T" or "Ki" to "Ti"; nothing is a factor of one. "K" alone is refused: people mean either by it.
 static bool read_suffix(const char **text, int64_t *factor)
 {
-    static const char letters[] = "kMGT";
-    *factor                     = 1;
+    bool        is_binary = **text != '\0' && (*text)[1] == 'i';
+    const char *letters   = is_binary ? "KMGT" : "kMGT";
+    *factor               = 1;
     if (**text == '\0') {
         return true;
     }
@@ -45,7 +46,6 @@ static bool read_suffix(const char **text, int64_t *factor)
     if (letter == NULL) {
         return false;
     }
-    bool is_binary = (*text)[1] == 'i';
     for (const char *at = letters; at <= letter; at++) {
         *factor *= is_binary ? 1024 : 1000;
     }

@@ -12,13 +12,13 @@
 #define SECTION(name, help) \
     { #name, name##_options, offsetof(struct config, name), sizeof(((struct config *)0)->name), help }
 const struct config_section config_sections[] = {
-    SECTION(model, "the shape of the transformer"),
-    SECTION(parallel, "how the ranks share the work; dp x fsdp x tp x cp x pp is their number"),
-    SECTION(train, "what a step trains on and how"),
-    SECTION(precision, "the element type of each role"),
-    SECTION(run, "how a job is run"),
-    SECTION(hardware, "the machine that results are set against"),
-    SECTION(published, "the published table that results are set against"),
+    SECTION(model, "The shape of the transformer"),
+    SECTION(parallel, "How the ranks share the work; dp x fsdp x tp x cp x pp is their number"),
+    SECTION(train, "What a step trains on and how"),
+    SECTION(precision, "The element type of each role"),
+    SECTION(run, "How a job is run"),
+    SECTION(hardware, "The machine that results are set against"),
+    SECTION(published, "The published table that results are set against"),
     {NULL, NULL, 0, 0, NULL},
 };
 // clang-format on

@@ -131,6 +131,18 @@ static void resolve_dotted(struct document *document, struct assignment assignme
     resolve(document, assignment, dot + 1, value);
 }
 
+// The text without blanks at its ends; in the arena.
+static char *trim(struct document *document, const char *start, const char *end)
+{
+    while (start < end && strchr(blanks, *start) != NULL) {
+        start++;
+    }
+    while (start < end && strchr(blanks, end[-1]) != NULL) {
+        end--;
+    }
+    return arena_format(&document->arena, "%.*s", (int)(end - start), start);
+}
+
 void document_override(struct document *document, const char *text)
 {
     const char *equals = strchr(text, '=');
@@ -138,11 +150,8 @@ void document_override(struct document *document, const char *text)
         document_error(document, "--set %s: expected section.key=value", document_show(document, text));
         return;
     }
-    char *name  = arena_format(&document->arena, "%.*s", (int)(equals - text), text);
-    char *value = arena_format(&document->arena, "%s", equals + 1 + strspn(equals + 1, blanks));
-    for (size_t length = strlen(value); length > 0 && strchr(blanks, value[length - 1]) != NULL; length--) {
-        value[length - 1] = '\0';
-    }
+    const char *name  = trim(document, text, equals);
+    const char *value = trim(document, equals + 1, equals + strlen(equals));
     const char *place = arena_format(&document->arena, "--set %s=", document_show(document, name));
     resolve_dotted(document, (struct assignment){.place = place, .origin = ORIGIN_OVERRIDE}, name, value);
 }
@@ -259,25 +268,17 @@ static void enter_section(struct document *document, char *line)
 // Each line by itself, so that an indented line is never taken for the continuation of another value.
 static void parse_line(struct document *document, const char *start, const char *end)
 {
-    char line[LINE_MAX_BYTES + 1];
-    while (start < end && strchr(blanks, *start) != NULL) {
-        start++;
-    }
-    while (start < end && strchr(blanks, end[-1]) != NULL) {
-        end--;
-    }
-    size_t length = (size_t)(end - start);
-    if (length == 0 || *start == ';' || *start == '#') {
+    char  *line   = trim(document, start, end);
+    size_t length = strlen(line);
+    if (length == 0 || line[0] == ';' || line[0] == '#') {
         return;
     }
     if (length > LINE_MAX_BYTES) {
         document_error(document, "%s:%d: line of %zu bytes: at most %d", document->path, document->line, length,
                        LINE_MAX_BYTES);
-        document->lines = *start == '[' ? LINES_SKIPPED : document->lines;
+        document->lines = line[0] == '[' ? LINES_SKIPPED : document->lines;
         return;
     }
-    memcpy(line, start, length);
-    line[length] = '\0';
     if (line[0] == '[') {
         enter_section(document, line);
     } else if (ini_parse_string(line, on_key, document) != 0) {

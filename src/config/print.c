@@ -4,6 +4,25 @@
 
 enum { VALUE_BYTES = 512 };
 
+static const char introduction[] =
+    "# Options\n"
+    "\n"
+    "Every key of every section of a config file. This page is printed by `gswbench options --markdown`.\n"
+    "\n"
+    "A config is an INI file: `[section]` lines and `key = value` lines; `;` and `#` start a comment line, ` ;` the "
+    "rest\n"
+    "of one. Integers may be written 8192, 8_192, 8Ki (1024), 8k (1000) or 1e6. An unknown key, a value out of range "
+    "or\n"
+    "a key set twice is an error, and all errors of a file are reported at once.\n"
+    "\n"
+    "Later values win: defaults; the files that `[model] preset` and `[hardware] profile` name; the config; its "
+    "matching\n"
+    "`[when ...]` sections, in file order; `--set section.key=value`.\n"
+    "\n"
+    "    [when ranks=512 precision=fp8]    ; either condition, or both\n"
+    "    parallel.fsdp = 128\n"
+    "    published.step_seconds = 5.043\n";
+
 void config_write(const struct config *config, FILE *file)
 {
     char value[VALUE_BYTES];
@@ -22,14 +41,15 @@ static void print_text(const struct config_section *section, FILE *file)
     for (const struct option *option = section->options; option->key != NULL; option++) {
         char allowed[VALUE_BYTES];
         option_allowed(option, allowed, sizeof(allowed));
-        fprintf(file, "  %s = %s\n      %s\n      %s\n", option->key, option->fallback, option->help, allowed);
+        int printed = fprintf(file, "  %s = %s", option->key, option->fallback);
+        fprintf(file, "%*s  %s\n      %s\n", 34 - printed, "", allowed, option->help);
     }
     fputc('\n', file);
 }
 
 static void print_markdown(const struct config_section *section, FILE *file)
 {
-    fprintf(file, "\n## [%s]\n\nHolds %s.\n\n| key | default | allowed | meaning |\n|---|---|---|---|\n", section->name,
+    fprintf(file, "\n## [%s]\n\n%s.\n\n| key | default | allowed | meaning |\n|---|---|---|---|\n", section->name,
             section->help);
     for (const struct option *option = section->options; option->key != NULL; option++) {
         char allowed[VALUE_BYTES];
@@ -43,9 +63,7 @@ static void print_markdown(const struct config_section *section, FILE *file)
 void config_print_options(FILE *file, bool markdown)
 {
     if (markdown) {
-        fputs("# Options\n\nEvery key of every section of a config file. This page is printed by "
-              "`gswbench options --markdown`.\n",
-              file);
+        fputs(introduction, file);
     }
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {
         markdown ? print_markdown(section, file) : print_text(section, file);

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// Bounded copies, edit distance, growing buffers, printable text.
+#include "gswbench/text.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+Test(text, copies_what_fits_and_says_when_it_cut)
+{
+    char to[4] = "zzz";
+    cr_assert(text_copy(to, sizeof(to), "abc"));
+    cr_assert_str_eq(to, "abc");
+    cr_assert_not(text_copy(to, sizeof(to), "defg"));
+    cr_assert_str_eq(to, "def");
+    cr_assert(text_copy(to, sizeof(to), ""));
+    cr_assert_str_eq(to, "");
+}
+
+Test(text, measures_insertions_deletions_and_substitutions)
+{
+    cr_assert_eq(text_distance("", ""), 0);
+    cr_assert_eq(text_distance("", "abc"), 3);
+    cr_assert_eq(text_distance("abc", ""), 3);
+    cr_assert_eq(text_distance("kitten", "sitting"), 3);
+    cr_assert_eq(text_distance("hidden", "hiden"), 1);
+    cr_assert_eq(text_distance("flaw", "lawn"), 2);
+}
+
+Test(text, caps_the_distance_at_64_characters)
+{
+    char a[200], b[200];
+    memset(a, 'a', sizeof(a));
+    memset(b, 'b', sizeof(b));
+    a[199] = b[199] = '\0';
+    cr_assert_eq(text_distance(a, b), 64);
+}
+
+Test(text, suggests_the_nearest_name_but_no_unlike_one)
+{
+    const char *const names[] = {"hidden", "heads", "head_dim", "tp", NULL};
+    cr_assert_str_eq(text_closest("hiden", names), "hidden");
+    cr_assert_str_eq(text_closest("head", names), "heads");
+    cr_assert_str_eq(text_closest("headdim", names), "head_dim");
+    cr_assert_str_eq(text_closest("pp", names), "tp");
+    cr_assert_null(text_closest("x", names));
+    cr_assert_null(text_closest("sequence", names));
+    cr_assert_null(text_closest("", names));
+}
+
+Test(text, grows_a_buffer)
+{
+    struct text_buffer buffer = {0};
+    for (int i = 0; i < 1000; i++) {
+        text_append(&buffer, "%d,", i % 10);
+    }
+    cr_assert_eq(buffer.length, 2000);
+    cr_assert_eq(strlen(buffer.text), 2000);
+    cr_assert_str_eq(buffer.text + 1990, "5,6,7,8,9,");
+    text_free(&buffer);
+    cr_assert_null(buffer.text);
+}
+
+Test(text, replaces_what_a_terminal_would_obey_or_json_refuses)
+{
+    static const struct {
+        const char *from, *to;
+    } cases[] = {
+        {"plain", "plain"},
+        {"a\x1b[31mb\tc\n\x7f", "a?[31mb?c??"},
+        {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"},
+        {"\xc3", "?"},
+        {"\xc0\xaf", "??"},
+        {"\xe0\x80\xaf", "???"},
+        {"\xed\xa0\x80", "???"},
+        {"\xf4\x90\x80\x80", "????"},
+        {"\xc2\x9b", "?"},
+        {"\xff\xfe", "??"},
+        {"\xe2\x82", "??"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char to[32];
+        text_printable(to, sizeof(to), cases[i].from);
+        cr_assert_str_eq(to, cases[i].to, "case %zu: %s", i, to);
+    }
+}
+
+Test(text, cuts_printable_text_between_characters)
+{
+    char to[4];
+    text_printable(to, sizeof(to), "ab\xc3\xa9");
+    cr_assert_str_eq(to, "ab");
+    text_printable(to, sizeof(to), "a\xc3\xa9z");
+    cr_assert_str_eq(to, "a\xc3\xa9");
+}
