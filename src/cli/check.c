@@ -86,12 +86,11 @@ static void print_flops(const struct checked *checked)
 static void print_published(const struct job *job)
 {
     const struct published_config *published = &job->config.published;
-    if (published->step_seconds != 0.0) {
-        printf(
-            "published      %.3f s a step, MFU %.2f %%: %.2f %% by its own convention, %.0f tokens/s, %.2f days to 1T "
-            "tokens\n",
-            published->step_seconds, published->mfu_percent, job_published_mfu_percent(job),
-            job_published_tokens_per_second(job), 1e12 / job_published_tokens_per_second(job) / 86400.0);
+    double                         tokens    = job_published_tokens_per_second(job);
+    if (!isnan(tokens)) {
+        printf("published      %.3f s a step: %.0f tokens/s, %.2f days to 1T tokens, MFU %.2f %% (printed: %.2f %%)\n",
+               published->step_seconds, tokens, 1e12 / tokens / 86400.0, job_published_mfu_percent(job),
+               published->mfu_percent);
     }
 }
 

@@ -118,7 +118,7 @@ double job_published_mfu_percent(const struct job *job);
 void plan_print_ops(const struct plan *plan);
 void plan_print_json(const struct job *job, const struct plan *plan);
 
-// Prints a JSON value and frees it.
+// Prints a JSON value, reals with 15 digits, and frees it.
 void cli_print_json(json_t *value);
 
 #endif

@@ -149,7 +149,7 @@ double job_published_mfu_percent(const struct job *job)
 
 void cli_print_json(json_t *value)
 {
-    json_dumpf(value, stdout, JSON_INDENT(2));
+    json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
     putchar('\n');
     json_decref(value);
 }

@@ -78,11 +78,13 @@ static void print_op(const struct plan *plan, int32_t index)
     for (int i = 0; i < count; i++) {
         printf("%s%s %" PRId64, i == 0 ? "" : ", ", parts[i].name, parts[i].value);
     }
+    const char *separator = ";";
     for (int slot = 0; slot < op->operand_count; slot++) {
         if (op->operand[slot] >= 0) {
             char name[128];
-            printf("%s %s %s", slot == 0 ? ";" : ",", access_name(op->access[slot]),
+            printf("%s %s %s", separator, access_name(op->access[slot]),
                    plan_tensor_name(plan, op->operand[slot], name, sizeof(name)));
+            separator = ",";
         }
     }
     for (int i = 0; i < op->wait_count; i++) {

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// How ranks tile a mesh, and which of them form groups.
+#include "gswbench/mesh.h"
+
+#include <criterion/criterion.h>
+
+// 32 ranks: tp 4, cp 2, dp 2, pp 2.
+static struct mesh example(void)
+{
+    struct parallel_config config = {.dp = 0, .fsdp = 1, .tp = 4, .cp = 2, .ep = 2, .pp = 2, .vp = 5};
+    struct mesh            mesh;
+    status                 result = mesh_init(&mesh, &config, 32);
+    cr_assert_str_empty(result.text);
+    return mesh;
+}
+
+Test(mesh, gives_auto_what_the_other_axes_leave)
+{
+    struct mesh mesh = example();
+    cr_expect_eq(mesh.world, 32);
+    cr_expect_eq(mesh.size[AXIS_DP], 2);
+    cr_expect_eq(mesh.size[AXIS_TP], 4);
+    cr_expect_eq(mesh.ep, 2);
+    cr_expect_eq(mesh.vp, 5);
+}
+
+Test(mesh, takes_the_smallest_world_when_none_is_given)
+{
+    struct parallel_config config = {.dp = 0, .fsdp = 8, .tp = 4, .cp = 1, .ep = 1, .pp = 1, .vp = 1};
+    struct mesh            mesh;
+    status                 result = mesh_init(&mesh, &config, 0);
+    cr_expect_str_empty(result.text);
+    cr_expect_eq(mesh.world, 32);
+    cr_expect_eq(mesh.size[AXIS_DP], 1);
+}
+
+Test(mesh, orders_ranks_by_tp_cp_fsdp_dp_pp_fastest_first)
+{
+    struct mesh mesh = example();
+    int64_t     at[AXIS_COUNT];
+    // 27 = 3 + 4 * (0 + 2 * (0 + 1 * (1 + 2 * 1)))
+    mesh_coordinates(&mesh, 27, at);
+    cr_expect_eq(at[AXIS_TP], 3);
+    cr_expect_eq(at[AXIS_CP], 0);
+    cr_expect_eq(at[AXIS_FSDP], 0);
+    cr_expect_eq(at[AXIS_DP], 1);
+    cr_expect_eq(at[AXIS_PP], 1);
+    for (int64_t rank = 0; rank < 32; rank++) {
+        mesh_coordinates(&mesh, rank, at);
+        cr_expect_eq(mesh_rank(&mesh, at), rank);
+    }
+}
+
+Test(mesh, groups_the_ranks_that_differ_only_on_the_axes_of_the_mask)
+{
+    struct mesh mesh = example();
+    int64_t     ranks[8];
+
+    cr_expect_eq(mesh_group_size(&mesh, 1u << AXIS_TP), 4);
+    mesh_group_ranks(&mesh, 27, 1u << AXIS_TP, ranks);
+    cr_expect_arr_eq(ranks, ((int64_t[]){24, 25, 26, 27}), sizeof(int64_t[4]));
+    cr_expect_eq(mesh_group_index(&mesh, 27, 1u << AXIS_TP), 3);
+
+    cr_expect_eq(mesh_group_size(&mesh, 1u << AXIS_CP | 1u << AXIS_DP), 4);
+    mesh_group_ranks(&mesh, 27, 1u << AXIS_CP | 1u << AXIS_DP, ranks);
+    cr_expect_arr_eq(ranks, ((int64_t[]){19, 23, 27, 31}), sizeof(int64_t[4]));
+    cr_expect_eq(mesh_group_index(&mesh, 27, 1u << AXIS_CP | 1u << AXIS_DP), 2);
+
+    cr_expect_eq(mesh_group_size(&mesh, 0), 1);
+    mesh_group_ranks(&mesh, 27, 0, ranks);
+    cr_expect_eq(ranks[0], 27);
+}
+
+static const struct parallel_config one = {.dp = 1, .fsdp = 1, .tp = 1, .cp = 1, .ep = 1, .pp = 1, .vp = 1};
+
+static void expect_error(struct parallel_config config, int64_t world, const char *text)
+{
+    struct mesh mesh;
+    status      result = mesh_init(&mesh, &config, world);
+    cr_expect_str_eq(result.text, text);
+    cr_expect_eq(result.exit_code, EXIT_CONFIG);
+}
+
+Test(mesh, rejects_a_world_it_cannot_tile)
+{
+    struct parallel_config sharded = one, staged = one, idle = one;
+    sharded.fsdp = 48;
+    expect_error(sharded, 64, "[parallel] fsdp = 48 does not divide 64 ranks (allowed: 1, 2, 4, 8, 16, 32, 64)");
+    staged.tp = staged.pp = 4;
+    staged.dp             = 0;
+    expect_error(staged, 24,
+                 "[parallel] pp = 4 does not divide the 6 of 24 ranks that the other axes leave (allowed: 1, 2, 3, 6)");
+    idle.tp = 4;
+    expect_error(idle, 64, "[parallel] the axes take 4 of 64 ranks (dp = 16, or auto, takes all)");
+}
+
+Test(mesh, rejects_two_axes_that_are_auto)
+{
+    struct parallel_config config = one;
+    config.fsdp = config.dp = 0;
+    expect_error(config, 64, "[parallel] fsdp and dp are both auto: one axis at most");
+}
+
+Test(mesh, rejects_chunks_without_stages_and_experts_that_do_not_divide)
+{
+    struct parallel_config config = one;
+    config.dp                     = 4;
+    config.vp                     = 2;
+    config.ep                     = 3;
+    expect_error(config, 4, "[parallel] ep = 3 does not divide fsdp x dp = 4\n[parallel] vp = 2 needs pp > 1");
+}
