@@ -155,6 +155,10 @@ static status run(const void *arguments, struct text_buffer *errors)
     const struct plan_arguments *options = arguments;
     struct job                   job;
     TRY(job_read(&job, &options->config, errors));
+    if (options->rank >= job.mesh.world) {
+        return fail_as(EXIT_USAGE, "--rank %" PRId64 ": the job has the ranks 0 to %" PRId64, options->rank,
+                       job.mesh.world - 1);
+    }
     if (failed(&job.support)) {
         return job.support;
     }

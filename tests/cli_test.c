@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+// The command line: help, flags and their errors, and what check and plan print.
+#include "gswbench/cli.h"
+
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char               output[1 << 20];
+static struct text_buffer errors;
+
+// Runs "gswbench LINE"; what it prints is in output and errors.
+static status run(const char *line)
+{
+    char path[] = "/tmp/gswbench-cli-XXXXXX";
+    cr_assert(mkstemp(path) >= 0);
+    cr_assert_not_null(freopen(path, "w+", stdout));
+    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
+
+    char  copy[1024];
+    char *words[64] = {"gswbench"};
+    int   count     = 1;
+    snprintf(copy, sizeof(copy), "%s", line);
+    for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " ")) {
+        words[count++] = word;
+    }
+    status result = cli_run(count, words, &errors);
+
+    rewind(stdout);
+    output[fread(output, 1, sizeof(output) - 1, stdout)] = '\0';
+    unlink(path);
+    return result;
+}
+
+static void expect_success(const char *line)
+{
+    status result = run(line);
+    cr_assert_str_empty(result.text, "gswbench %s: %s%s", line, errors.text == NULL ? "" : errors.text, result.text);
+}
+
+static void expect_error(const char *line, int exit_code, const char *text)
+{
+    status result = run(line);
+    cr_expect_str_eq(result.text, text, "gswbench %s: %s", line, result.text);
+    cr_expect_eq(result.exit_code, exit_code, "gswbench %s: exit code %d", line, result.exit_code);
+}
+
+static void expect_output(const char *part)
+{
+    cr_expect_not_null(strstr(output, part), "%s is missing in:\n%s", part, output);
+}
+
+Test(cli, lists_its_commands)
+{
+    expect_success("--help");
+    expect_output("usage: gswbench [COMMAND] [FLAG]...");
+    expect_output("\n  check ");
+    expect_output("\n  plan ");
+    expect_output("\n  configs ");
+    expect_output("\n  options ");
+    static char help[sizeof(output)];
+    memcpy(help, output, sizeof(output));
+    expect_success("");
+    cr_expect_str_eq(output, help);
+}
+
+Test(cli, prints_its_version)
+{
+    expect_success("--version");
+    cr_expect_str_eq(output, "gswbench " GSWBENCH_VERSION "\n");
+}
+
+Test(cli, generates_help_from_the_flags)
+{
+    expect_success("options --help");
+    cr_expect_str_eq(output, "usage: gswbench options [FLAG]...\n\n"
+                             "print every option of a configuration file: default, range, meaning\n\n"
+                             "  --markdown  as docs/options.md has it\n");
+    expect_success("check --ranks 4 -h");
+    expect_output("  --set SECTION.KEY=VALUE  overrides an option of the configuration; repeatable\n");
+}
+
+Test(cli, answers_bad_command_lines_with_a_remedy)
+{
+    expect_error("chek", 2, "unknown command chek: did you mean check?");
+    expect_error("frobnicate", 2, "unknown command frobnicate: gswbench --help lists the commands");
+    expect_error("check --conifg x", 2, "unknown flag --conifg: did you mean --config?");
+    expect_error("options --zzzzzzz", 2, "unknown flag --zzzzzzz: gswbench options --help lists the flags");
+    expect_error("check --config", 2, "--config needs a value: NAME|FILE");
+    expect_error("check --config x --ranks many", 2, "--ranks many: a whole number from 1 to 1048576 is needed");
+    expect_error("check --ranks=0", 2, "--ranks 0: a whole number from 1 to 1048576 is needed");
+    expect_error("check --json=yes", 2, "--json takes no value");
+    expect_error("check tiny-llama", 2, "unexpected argument tiny-llama: gswbench check takes flags only");
+    expect_error("check", 2, "--config is missing: gswbench configs lists the installed ones");
+}
+
+Test(cli, reports_every_error_of_a_configuration)
+{
+    expect_error("check --config llama3.1-70b --ranks 48 --set model.kv_heads=7", 3, "2 configuration errors");
+    cr_expect_not_null(strstr(errors.text, "llama3.1-70b.ini: [model] kv_heads = 7 does not divide heads = 64 (at 48 "
+                                           "ranks)\n"));
+    cr_expect_not_null(strstr(errors.text, "llama3.1-70b.ini: [parallel] pp = 4 does not divide the 6 of 48 ranks that "
+                                           "the other axes leave (allowed: 1, 2, 3, 6) (at 48 ranks)\n"));
+}
+
+Test(cli, checks_every_row_when_no_ranks_are_given)
+{
+    expect_success("check --config llama2-70b-fsdp");
+    expect_output("\n    64  bf16  68.98 B    fsdp 64 ");
+    expect_output("\n  2048  fp8   68.98 B    fsdp 128 dp 16 ");
+    expect_output(" 37.31 % ");
+}
+
+Test(cli, checks_a_row_it_cannot_run)
+{
+    expect_success("check --config llama2-70b-fsdp --ranks 64");
+    expect_output("parameters     68976648192\n");
+    expect_output("  published    1.82e+15 ");
+    expect_output(
+        "published      6.999 s a step: 74909 tokens/s, 154.51 days to 1T tokens, MFU 52.59 % (printed: 52.59 "
+        "%)\n");
+}
+
+Test(cli, keeps_published_figures_away_from_proxies)
+{
+    expect_success("check --config llama2-70b-fsdp --ranks 64 --layers 2");
+    expect_output("llama2-70b-fsdp, a proxy, at 64 ranks");
+    cr_expect_null(strstr(output, "6.999"));
+}
+
+Test(cli, lets_the_command_line_win_over_rows)
+{
+    expect_success("check --config=tiny-llama --set train.sequence=64 --set train.sequence=32 --ranks=2");
+    expect_output("8 sequences of 32 tokens a step; a replica computes 2 at a time, 2 times\n");
+}
+
+Test(cli, prints_a_plan_with_all_its_ops)
+{
+    expect_success("plan --config tiny-geglu --ranks 2 --rank 1");
+    expect_output("tiny-geglu, rank 1 of 2 (dp 2), bf16");
+    expect_output("  all_reduce       dp ");
+    int64_t shown_ops;
+    cr_assert_eq(sscanf(strstr(output, "bf16: "), "bf16: %" SCNd64, &shown_ops), 1);
+
+    expect_success("plan --config tiny-geglu --ranks 2 --rank 1 --ops");
+    int64_t lines = 0;
+    for (const char *end = output; (end = strchr(end, '\n')) != NULL; end++) {
+        lines++;
+    }
+    cr_expect_eq(lines, shown_ops + 1);
+}
+
+Test(cli, prints_a_plan_that_programs_can_read)
+{
+    expect_success("plan --config tiny-geglu --json --layers 1 --set train.global_batch=2");
+    json_t *plan = json_loads(output, 0, NULL);
+    cr_assert_not_null(plan);
+    cr_expect_str_eq(json_string_value(json_object_get(plan, "schema")), "gswbench.plan/1");
+    json_t *ops = json_object_get(plan, "ops"), *tensors = json_object_get(plan, "tensors");
+    json_t *gemm = json_array_get(ops, 2);
+    cr_expect_str_eq(json_string_value(json_object_get(gemm, "role")), "qkv");
+    cr_expect_eq(json_integer_value(json_object_get(json_object_get(gemm, "shape"), "n")), 384);
+    json_t *read   = json_array_get(json_object_get(gemm, "operands"), 1);
+    json_t *weight = json_array_get(tensors, (size_t)json_integer_value(json_object_get(read, "tensor")));
+    cr_expect_str_eq(json_string_value(json_object_get(weight, "name")), "qkv weight");
+    cr_expect_eq(json_integer_value(json_object_get(weight, "bytes")), 384 * 128 * 2);
+    json_decref(plan);
+}
+
+Test(cli, refuses_to_plan_what_this_version_cannot_run)
+{
+    expect_error("plan --config llama3.1-8b --ranks 8", 3,
+                 "this version has no context parallelism ([parallel] cp = 2)");
+    expect_error("plan --config tiny-llama --rank 4 --ranks 2", 2, "--rank 4: the job has the ranks 0 to 1");
+}
+
+Test(cli, marks_the_rows_that_this_version_cannot_run)
+{
+    expect_success("configs");
+    expect_output("\ntiny-llama\n       1  bf16         4  one rank");
+    expect_output("  6.999 s  this version has no ");
+    expect_success("configs --json");
+    json_t *list = json_loads(output, 0, NULL);
+    cr_expect_eq(json_array_size(list), 14);
+    json_decref(list);
+}

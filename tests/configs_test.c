@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT
+// Every shipped configuration and every row of it passes check and says what was published.
+#include "gswbench/cli.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <jansson.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// Figures are texts with as many digits as they were published with; an empty one was not published.
+struct row {
+    const char *config;
+    int64_t     ranks;
+    const char *precision;
+    int64_t     layers;
+    const char *billions;    // parameters
+    const char *layout;
+    int64_t     global_batch;
+    const char *flops;    // a sequence, by the published convention
+    const char *mfu_percent;
+};
+
+// clang-format off
+static const struct row rows[] = {
+    {"llama2-70b-fsdp", 64, "bf16", 80, "68.977", "fsdp 64", 128, "1.82e+15", "52.59"},
+    {"llama2-70b-fsdp", 64, "fp8", 80, "68.977", "fsdp 64", 128, "1.82e+15", "42.54"},
+    {"llama2-70b-fsdp", 128, "bf16", 80, "68.977", "fsdp 128", 256, "1.82e+15", "52.04"},
+    {"llama2-70b-fsdp", 128, "fp8", 80, "68.977", "fsdp 128", 256, "1.82e+15", "40.37"},
+    {"llama2-70b-fsdp", 256, "bf16", 80, "68.977", "fsdp 256", 512, "1.82e+15", "51.45"},
+    {"llama2-70b-fsdp", 256, "fp8", 80, "68.977", "fsdp 256", 512, "1.82e+15", "37.09"},
+    {"llama2-70b-fsdp", 512, "bf16", 80, "68.977", "fsdp 128 dp 4", 1024, "1.82e+15", "51.90"},
+    {"llama2-70b-fsdp", 512, "fp8", 80, "68.977", "fsdp 128 dp 4", 1024, "1.82e+15", "36.47"},
+    {"llama2-70b-fsdp", 1024, "bf16", 80, "68.977", "fsdp 128 dp 8", 2048, "1.82e+15", "51.95"},
+    {"llama2-70b-fsdp", 1024, "fp8", 80, "68.977", "fsdp 128 dp 8", 2048, "1.82e+15", "36.34"},
+    {"llama2-70b-fsdp", 2048, "bf16", 80, "68.977", "fsdp 128 dp 16", 4096, "1.82e+15", "52.09"},
+    {"llama2-70b-fsdp", 2048, "fp8", 80, "68.977", "fsdp 128 dp 16", 4096, "1.82e+15", "37.31"},
+    {"grok1-314b", 8, "bf16", 2, "11.4", "dp 2 tp 4 ep 2 zero 1", 1024, "8.4306e+13", ""},
+    {"grok1-314b", 8, "fp8", 2, "11.4", "dp 2 tp 4 ep 2 zero 1", 1024, "8.4306e+13", ""},
+    {"grok1-314b", 16, "bf16", 4, "21.3", "dp 4 tp 4 ep 4 zero 1", 1024, "1.4925e+14", ""},
+    {"grok1-314b", 16, "fp8", 4, "21.3", "dp 4 tp 4 ep 4 zero 1", 1024, "1.4925e+14", ""},
+    {"grok1-314b", 32, "bf16", 4, "21.3", "dp 8 tp 4 ep 8 zero 1", 1024, "1.4925e+14", ""},
+    {"grok1-314b", 32, "fp8", 4, "21.3", "dp 8 tp 4 ep 8 zero 1", 1024, "1.4925e+14", ""},
+    {"grok1-314b", 64, "bf16", 8, "40.9", "dp 8 tp 4 cp 2 ep 8 zero 1", 1024, "5.6815e+14", ""},
+    {"grok1-314b", 64, "fp8", 8, "40.9", "dp 8 tp 4 cp 2 ep 8 zero 1", 1024, "5.6815e+14", ""},
+    {"grok1-314b", 128, "bf16", 16, "80.3", "dp 8 tp 4 cp 2 ep 8 pp 2 vp 8 zero 1", 1024, "1.0976e+15", ""},
+    {"grok1-314b", 128, "fp8", 16, "80.3", "dp 8 tp 4 cp 2 ep 8 pp 2 vp 8 zero 1", 1024, "1.0976e+15", ""},
+    {"grok1-314b", 256, "bf16", 32, "159.0", "dp 8 tp 4 cp 2 ep 8 pp 4 vp 8 zero 1", 1024, "2.1564e+15", ""},
+    {"grok1-314b", 256, "fp8", 32, "159.0", "dp 8 tp 4 cp 2 ep 8 pp 4 vp 8 zero 1", 1024, "2.1564e+15", ""},
+    {"grok1-314b", 512, "bf16", 64, "316.5", "dp 8 tp 4 cp 2 ep 8 pp 8 vp 8 zero 1", 1024, "4.27405e+15", ""},
+    {"grok1-314b", 512, "fp8", 64, "316.5", "dp 8 tp 4 cp 2 ep 8 pp 8 vp 8 zero 1", 1024, "4.27405e+15", ""},
+    {"grok1-314b", 1024, "bf16", 64, "316.5", "dp 16 tp 4 cp 2 ep 8 pp 8 vp 8 zero 1", 2048, "4.27405e+15", ""},
+    {"grok1-314b", 1024, "fp8", 64, "316.5", "dp 16 tp 4 cp 2 ep 8 pp 8 vp 8 zero 1", 2048, "4.27405e+15", ""},
+    {"grok1-314b", 2048, "bf16", 64, "316.5", "dp 32 tp 4 cp 2 ep 8 pp 8 vp 8 zero 1", 4096, "4.27405e+15", ""},
+    {"grok1-314b", 2048, "fp8", 64, "316.5", "dp 32 tp 4 cp 2 ep 8 pp 8 vp 8 zero 1", 4096, "4.27405e+15", ""},
+    {"nemotron4-340b", 128, "bf16", 96, "341.03", "dp 2 tp 8 pp 8 vp 12 zero 1", 32, "1.01e+16", ""},
+    {"nemotron4-340b", 128, "fp8", 96, "341.03", "dp 2 tp 8 pp 8 vp 12 zero 1", 32, "1.01e+16", ""},
+    {"nemotron4-340b", 256, "bf16", 96, "341.03", "dp 4 tp 8 pp 8 vp 12 zero 1", 64, "1.01e+16", ""},
+    {"nemotron4-340b", 256, "fp8", 96, "341.03", "dp 4 tp 8 pp 8 vp 12 zero 1", 64, "1.01e+16", ""},
+    {"nemotron4-340b", 512, "bf16", 96, "341.03", "dp 8 tp 8 pp 8 vp 12 zero 1", 128, "1.01e+16", ""},
+    {"nemotron4-340b", 512, "fp8", 96, "341.03", "dp 8 tp 8 pp 8 vp 12 zero 1", 128, "1.01e+16", ""},
+    {"nemotron4-340b", 1024, "bf16", 96, "341.03", "dp 16 tp 8 pp 8 vp 12 zero 1", 256, "1.01e+16", ""},
+    {"nemotron4-340b", 1024, "fp8", 96, "341.03", "dp 16 tp 8 pp 8 vp 12 zero 1", 256, "1.01e+16", ""},
+    {"nemotron4-340b", 2048, "bf16", 96, "341.03", "dp 32 tp 8 pp 8 vp 12 zero 1", 512, "1.01e+16", ""},
+    {"nemotron4-340b", 2048, "fp8", 96, "341.03", "dp 32 tp 8 pp 8 vp 12 zero 1", 512, "1.01e+16", ""},
+    {"llama3.1-8b", 8, "bf16", 32, "8.030", "dp 4 cp 2 zero 1", 128, "4.74e+14", "62.47"},
+    {"llama3.1-8b", 8, "fp8", 32, "8.030", "dp 4 cp 2 zero 1", 128, "4.74e+14", "41.07"},
+    {"llama3.1-8b", 16, "bf16", 32, "8.030", "dp 8 cp 2 zero 1", 256, "4.74e+14", "62.31"},
+    {"llama3.1-8b", 16, "fp8", 32, "8.030", "dp 8 cp 2 zero 1", 256, "4.74e+14", "40.94"},
+    {"llama3.1-8b", 32, "bf16", 32, "8.030", "dp 16 cp 2 zero 1", 512, "4.74e+14", "62.21"},
+    {"llama3.1-8b", 32, "fp8", 32, "8.030", "dp 16 cp 2 zero 1", 512, "4.74e+14", "40.64"},
+    {"llama3.1-8b", 64, "bf16", 32, "8.030", "dp 32 cp 2 zero 1", 1024, "4.74e+14", "62.16"},
+    {"llama3.1-8b", 64, "fp8", 32, "8.030", "dp 32 cp 2 zero 1", 1024, "4.74e+14", "40.42"},
+    {"llama3.1-8b", 128, "bf16", 32, "8.030", "dp 64 cp 2 zero 1", 2048, "4.74e+14", "62.16"},
+    {"llama3.1-8b", 128, "fp8", 32, "8.030", "dp 64 cp 2 zero 1", 2048, "4.74e+14", "40.17"},
+    {"llama3.1-70b", 64, "bf16", 80, "70.554", "dp 2 tp 4 cp 2 pp 4 vp 5 zero 1", 128, "3.94e+15", ""},
+    {"llama3.1-70b", 64, "fp8", 80, "70.554", "dp 2 tp 4 pp 8 vp 5 zero 1", 128, "3.94e+15", ""},
+    {"llama3.1-70b", 128, "bf16", 80, "70.554", "dp 4 tp 4 cp 2 pp 4 vp 5 zero 1", 256, "3.94e+15", ""},
+    {"llama3.1-70b", 128, "fp8", 80, "70.554", "dp 4 tp 4 pp 8 vp 5 zero 1", 256, "3.94e+15", ""},
+    {"llama3.1-70b", 256, "bf16", 80, "70.554", "dp 8 tp 4 cp 2 pp 4 vp 5 zero 1", 512, "3.94e+15", ""},
+    {"llama3.1-70b", 256, "fp8", 80, "70.554", "dp 8 tp 4 pp 8 vp 5 zero 1", 512, "3.94e+15", ""},
+    {"llama3.1-70b", 512, "bf16", 80, "70.554", "dp 16 tp 4 cp 2 pp 4 vp 5 zero 1", 1024, "3.94e+15", ""},
+    {"llama3.1-70b", 512, "fp8", 80, "70.554", "dp 16 tp 4 pp 8 vp 5 zero 1", 1024, "3.94e+15", ""},
+    {"llama3.1-70b", 1024, "bf16", 80, "70.554", "dp 32 tp 4 cp 2 pp 4 vp 5 zero 1", 2048, "3.94e+15", ""},
+    {"llama3.1-70b", 1024, "fp8", 80, "70.554", "dp 32 tp 4 pp 8 vp 5 zero 1", 2048, "3.94e+15", ""},
+    {"llama3.1-70b", 2048, "bf16", 80, "70.554", "dp 64 tp 4 cp 2 pp 4 vp 5 zero 1", 4096, "3.94e+15", ""},
+    {"llama3.1-70b", 2048, "fp8", 80, "70.554", "dp 64 tp 4 pp 8 vp 5 zero 1", 4096, "3.94e+15", ""},
+    {"llama3.1-405b", 32, "bf16", 8, "29.7", "dp 2 tp 8 cp 2 zero 1", 64, "1.4623e+15", ""},
+    {"llama3.1-405b", 32, "fp8", 8, "29.7", "dp 2 tp 8 cp 2 zero 1", 64, "1.4623e+15", ""},
+    {"llama3.1-405b", 64, "bf16", 30, "99.8", "tp 8 cp 2 pp 4 vp 8 zero 1", 64, "5.1995e+15", ""},
+    {"llama3.1-405b", 64, "fp8", 30, "99.8", "tp 8 cp 2 pp 4 vp 8 zero 1", 64, "5.1995e+15", ""},
+    {"llama3.1-405b", 128, "bf16", 62, "201.8", "dp 2 tp 8 cp 2 pp 4 vp 8 zero 1", 128, "1.0636e+16", ""},
+    {"llama3.1-405b", 128, "fp8", 62, "201.8", "dp 2 tp 8 cp 2 pp 4 vp 8 zero 1", 128, "1.0636e+16", ""},
+    {"llama3.1-405b", 512, "bf16", 126, "405.853", "dp 4 tp 8 cp 2 pp 8 vp 8 zero 1", 256, "2.1715e+16", ""},
+    {"llama3.1-405b", 512, "fp8", 126, "405.853", "dp 4 tp 8 cp 2 pp 8 vp 8 zero 1", 256, "2.1715e+16", ""},
+    {"llama3.1-405b", 1024, "bf16", 126, "405.853", "dp 8 tp 8 cp 2 pp 8 vp 8 zero 1", 512, "2.1715e+16", ""},
+    {"llama3.1-405b", 1024, "fp8", 126, "405.853", "dp 8 tp 8 cp 2 pp 8 vp 8 zero 1", 512, "2.1715e+16", ""},
+    {"llama3.1-405b", 2048, "bf16", 126, "405.853", "dp 16 tp 8 cp 2 pp 8 vp 8 zero 1", 1024, "2.1715e+16", ""},
+    {"llama3.1-405b", 2048, "fp8", 126, "405.853", "dp 16 tp 8 cp 2 pp 8 vp 8 zero 1", 1024, "2.1715e+16", ""},
+    {"tiny-geglu", 1, "bf16", 3, "0.000558", "one rank", 8, "", ""},
+    {"tiny-llama", 1, "bf16", 4, "0.000870", "one rank", 8, "", ""},
+    {"tiny-nemotron", 1, "bf16", 3, "0.000404", "one rank", 8, "", ""},
+    {"torchtitan-llama3-70b", 64, "bf16", 80, "70.553706496", "fsdp 64", 64, "3.995621e+15", ""},
+    {"torchtitan-llama3-8b", 64, "bf16", 32, "8.030261248", "fsdp 64", 64, "5.002565e+14", ""},
+    {"torchtitan-llama3-8b-selective-op", 64, "bf16", 32, "8.030261248", "fsdp 64", 64, "5.002565e+14", ""},
+    {"torchtitan-llama3.1-405b", 128, "bf16", 126, "405.853", "fsdp 16 tp 8", 32, "2.1507682e+16", ""},
+    {"torchtitan-llama3.1-405b", 128, "fp8", 126, "405.853", "fsdp 16 tp 8", 32, "2.1507682e+16", ""},
+    {"torchtitan-llama3.1-405b-async-tp", 128, "fp8", 126, "405.853", "fsdp 16 tp 8", 32, "2.1507682e+16", ""},
+};
+// clang-format on
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+// gswbench check --config CONFIG --json, without its "config".
+static json_t *check(const char *config)
+{
+    char path[] = "/tmp/gswbench-configs-XXXXXX";
+    cr_assert(mkstemp(path) >= 0);
+    cr_assert_not_null(freopen(path, "w", stdout));
+
+    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
+    char               name[128];
+    struct text_buffer errors = {0};
+    snprintf(name, sizeof(name), "%s", config);
+    char *const words[] = {"gswbench", "check", "--config", name, "--json", NULL};
+    status      result  = cli_run(5, words, &errors);
+    cr_assert_str_empty(result.text, "%s: %s%s", config, errors.text == NULL ? "" : errors.text, result.text);
+    fflush(stdout);
+
+    json_t *document = json_load_file(path, 0, NULL);
+    cr_assert_not_null(document, "%s: output is no JSON", config);
+    unlink(path);
+    json_t *found = json_incref(json_object_get(document, "rows"));
+    json_decref(document);
+    return found;
+}
+
+// Prints number with the decimals (or, for "1.82e+15", the digits) of pattern and compares the texts.
+static void expect_figure(const struct row *row, const char *what, double number, const char *pattern)
+{
+    const char *point    = strchr(pattern, '.');
+    const char *exponent = strchr(pattern, 'e');
+    char        text[64];
+    if (exponent != NULL) {
+        snprintf(text, sizeof(text), "%.*e", (int)(exponent - point) - 1, number);
+    } else {
+        snprintf(text, sizeof(text), "%.*f", (int)strlen(point) - 1, number);
+    }
+    cr_expect_str_eq(text, pattern, "%s at %d ranks, %s: %s is %s, not %s", row->config, (int)row->ranks,
+                     row->precision, what, text, pattern);
+}
+
+static void expect_optional(const struct row *row, const char *what, const json_t *found, const char *pattern)
+{
+    if (pattern[0] == '\0') {
+        cr_expect(json_is_null(found), "%s: %s was not published", row->config, what);
+    } else {
+        expect_figure(row, what, json_number_value(found), pattern);
+    }
+}
+
+static void expect_row(const struct row *row, const json_t *found)
+{
+    const json_t *published = json_object_get(found, "published");
+    cr_expect_eq(json_integer_value(json_object_get(found, "ranks")), row->ranks);
+    cr_expect_str_eq(json_string_value(json_object_get(found, "precision")), row->precision);
+    cr_expect_eq(json_integer_value(json_object_get(found, "layers")), row->layers);
+    cr_expect_str_eq(json_string_value(json_object_get(found, "layout")), row->layout);
+    cr_expect_eq(json_integer_value(json_object_get(json_object_get(found, "batch"), "global_batch")),
+                 row->global_batch, "%s at %d ranks", row->config, (int)row->ranks);
+    expect_figure(row, "parameters", json_number_value(json_object_get(found, "parameters")) / 1e9, row->billions);
+    expect_optional(row, "FLOPs", json_object_get(json_object_get(found, "flops_per_sequence"), "published"),
+                    row->flops);
+    expect_optional(row, "MFU", json_object_get(published, "derived_mfu_percent"), row->mfu_percent);
+    expect_optional(row, "printed MFU", json_object_get(published, "mfu_percent"), row->mfu_percent);
+}
+
+static const struct row *find(const char *config, int64_t ranks, const char *precision)
+{
+    for (int i = 0; i < ROWS; i++) {
+        if (strcmp(rows[i].config, config) == 0 && rows[i].ranks == ranks &&
+            strcmp(rows[i].precision, precision) == 0) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+static int count_rows(const char *config)
+{
+    int count = 0;
+    for (int i = 0; i < ROWS; i++) {
+        count += strcmp(rows[i].config, config) == 0;
+    }
+    return count;
+}
+
+static void check_config(const char *config)
+{
+    json_t *found = check(config);
+    cr_expect_eq((int)json_array_size(found), count_rows(config), "%s has other rows than this table", config);
+    for (size_t i = 0; i < json_array_size(found); i++) {
+        const json_t     *object    = json_array_get(found, i);
+        int64_t           ranks     = json_integer_value(json_object_get(object, "ranks"));
+        const char       *precision = json_string_value(json_object_get(object, "precision"));
+        const struct row *row       = find(config, ranks, precision);
+        cr_assert_not_null(row, "%s at %d ranks, %s is not in this table", config, (int)ranks, precision);
+        expect_row(row, object);
+    }
+    json_decref(found);
+}
+
+Test(configs, are_what_was_published)
+{
+    DIR *folder = opendir(GSWBENCH_SOURCE_DIR "/configs");
+    cr_assert_not_null(folder);
+    int configs = 0;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        char *ending = strstr(entry->d_name, ".ini");
+        if (ending != NULL) {
+            *ending = '\0';
+            check_config(entry->d_name);
+            configs++;
+        }
+    }
+    closedir(folder);
+    cr_expect_eq(configs, 14);
+}
+
+Test(configs, say_what_a_published_step_means)
+{
+    json_t *found     = check("llama2-70b-fsdp");
+    json_t *published = json_object_get(json_array_get(found, 0), "published");
+    double  tokens    = json_number_value(json_object_get(published, "derived_tokens_per_second"));
+    cr_expect_float_eq(tokens, 74908.99, 0.005);
+    cr_expect_float_eq(1e12 / tokens / 86400.0, 154.51, 0.005);
+    json_decref(found);
+}
