@@ -78,7 +78,7 @@ struct result_figures {
 
 struct result {
     int64_t method;
-    char    version[32], compiler[64];
+    char    version[32], compiler[64];             // version: with the commit
     char    run_id[32], started[24], ended[24];    // UTC
     int64_t verdict, exit_code;
 
@@ -91,7 +91,8 @@ struct result {
     // Layout and model.
     struct mesh mesh;
     int64_t     sequence, micro_batch, global_batch, accumulation;
-    int64_t     layers, proxied_layers;    // proxied: of the model that a proxy stands for; 0: no proxy
+    int64_t     layers;
+    bool        is_proxy;    // fewer layers than the model has
     int64_t     parameters, active_parameters;
     double      flops_per_sequence[FLOPS_COUNT];
 
@@ -126,7 +127,8 @@ struct result {
 // Frees the lists; a zeroed result has none.
 void result_free(struct result *result);
 
-// Copies what the plan knows: layout, model, FLOPs by convention, memory, ops, transfers.
+// Copies what the plan knows: layout, model, FLOPs by convention, memory, ops, transfers. A proxy (is_proxy is set
+// before) has no published figure.
 void result_set_plan(struct result *result, const struct plan *plan, const struct published_config *published);
 
 // Room for that many steps and ranks; counts stay 0.

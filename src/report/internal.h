@@ -28,10 +28,11 @@ void html_write_row(const char *name, const char *value, FILE *file);
 // Memory, work, transfers, ranks, environment, configuration, and how to read them.
 void html_write_tables(const struct result *result, FILE *file);
 
-// A series over the steps, drawn as SVG. Steps before `warmup` are shaded. low and high NaN: no band; median NaN: no
-// line. The vertical range is that of the measured steps; what lies beyond it is drawn at the edge.
+// A series over the steps, drawn as SVG. Steps before `warmup` are shaded. With a median, the vertical range is that of
+// the measured steps and what lies beyond it is drawn at the edge; low and high are NaN without an interval.
 struct chart {
     const char   *title, *unit;
+    int           width;     // in units of which text is 11 high
     const double *values;    // [count]; NaN: a gap
     const bool   *marks;     // [count], drawn as outliers; NULL: none
     int64_t       count, warmup;

@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-enum { WIDTH = 720, HEIGHT = 210, LEFT = 64, RIGHT = 12, TOP = 10, BOTTOM = 26, TICKS = 5, DOTS_MAX = 600 };
+enum { HEIGHT = 210, LEFT = 64, RIGHT = 12, TOP = 10, BOTTOM = 26, TICKS = 5, DOTS_MAX = 600 };
 
 // The drawn range of values, and where the axis has its lines.
 struct range {
@@ -25,11 +25,11 @@ static void set_ticks(struct range *range)
     range->decimals  = range->tick_step < 1 ? (int)ceil(-log10(range->tick_step) - 1e-9) : 0;
 }
 
-// Of the measured steps, or of all where none was measured; at least 2 % of the value high, so that noise looks small.
+// At least 2 % of the value high, so that noise looks small.
 static struct range range_of(const struct chart *chart)
 {
     struct range range = {.low = INFINITY, .high = -INFINITY};
-    for (int64_t i = chart->warmup < chart->count ? chart->warmup : 0; i < chart->count; i++) {
+    for (int64_t i = isnan(chart->median) ? 0 : chart->warmup; i < chart->count; i++) {
         if (isfinite(chart->values[i])) {
             range.low  = fmin(range.low, chart->values[i]);
             range.high = fmax(range.high, chart->values[i]);
@@ -49,7 +49,7 @@ static struct range range_of(const struct chart *chart)
 static double x_of(const struct chart *chart, double step)
 {
     double steps = chart->count > 1 ? (double)(chart->count - 1) : 1;
-    return LEFT + 8 + (WIDTH - LEFT - RIGHT - 16) * step / steps;
+    return LEFT + 8 + (chart->width - LEFT - RIGHT - 16) * step / steps;
 }
 
 static double y_of(const struct range *range, double value)
@@ -62,7 +62,7 @@ static void write_axes(const struct chart *chart, const struct range *range, FIL
 {
     for (double tick = range->tick; tick <= range->high && range->decimals <= 12; tick += range->tick_step) {
         double y = y_of(range, tick);
-        fprintf(file, "<line class=grid x1=%d x2=%d y1=%.1f y2=%.1f />", LEFT, WIDTH - RIGHT, y, y);
+        fprintf(file, "<line class=grid x1=%d x2=%d y1=%.1f y2=%.1f />", LEFT, chart->width - RIGHT, y, y);
         fprintf(file, "<text x=%d y=%.1f text-anchor=end>%.*f</text>", LEFT - 8, y + 4, range->decimals, tick);
     }
     int64_t stride = 1;
@@ -78,7 +78,7 @@ static void write_axes(const struct chart *chart, const struct range *range, FIL
 static void write_background(const struct chart *chart, const struct range *range, FILE *file)
 {
     if (chart->warmup > 0) {
-        double right = chart->warmup < chart->count ? x_of(chart, (double)chart->warmup - 0.5) : WIDTH - RIGHT;
+        double right = chart->warmup < chart->count ? x_of(chart, (double)chart->warmup - 0.5) : chart->width - RIGHT;
         fprintf(file, "<rect class=warm x=%d y=%d width=%.1f height=%d><title>warm-up</title></rect>", LEFT, TOP,
                 right - LEFT, HEIGHT - TOP - BOTTOM);
     }
@@ -86,11 +86,11 @@ static void write_background(const struct chart *chart, const struct range *rang
         double top = y_of(range, chart->high);
         fprintf(file,
                 "<rect class=band x=%d y=%.1f width=%d height=%.1f><title>95%% interval of the median</title></rect>",
-                LEFT, top, WIDTH - LEFT - RIGHT, fmax(y_of(range, chart->low) - top, 1));
+                LEFT, top, chart->width - LEFT - RIGHT, fmax(y_of(range, chart->low) - top, 1));
     }
     if (!isnan(chart->median)) {
         double y = y_of(range, chart->median);
-        fprintf(file, "<line class=median x1=%d x2=%d y1=%.1f y2=%.1f />", LEFT, WIDTH - RIGHT, y, y);
+        fprintf(file, "<line class=median x1=%d x2=%d y1=%.1f y2=%.1f />", LEFT, chart->width - RIGHT, y, y);
     }
 }
 
@@ -127,7 +127,7 @@ static void write_dots(const struct chart *chart, const struct range *range, FIL
 void chart_write(const struct chart *chart, FILE *file)
 {
     struct range range = range_of(chart);
-    fprintf(file, "<svg viewBox=\"0 0 %d %d\" role=img aria-label=\"%s\">", WIDTH, HEIGHT, chart->title);
+    fprintf(file, "<svg viewBox=\"0 0 %d %d\" role=img aria-label=\"%s\">", chart->width, HEIGHT, chart->title);
     write_background(chart, &range, file);
     write_axes(chart, &range, file);
     write_line(chart, &range, file);

@@ -74,11 +74,11 @@ static void write_head(const struct result *result, FILE *file)
 
 static void write_reasons(const struct result *result, FILE *file)
 {
-    if (result->proxied_layers > 0) {
+    if (result->is_proxy) {
         fprintf(file,
-                "<section class=card><h2>A proxy</h2><p>This run has %" PRId64 " of the model's %" PRId64
-                " layers. Its figures are not those of the whole model.</p></section>\n",
-                result->layers, result->proxied_layers);
+                "<section class=card><h2>A proxy</h2><p>This run has %" PRId64
+                " layers, fewer than the model. Its figures are not those of the whole model.</p></section>\n",
+                result->layers);
     }
     if (result->reason_count == 0) {
         return;
@@ -143,10 +143,15 @@ static void write_figures(const struct result *result, FILE *file)
     write_figure(file, value, "days", "To train 1T tokens", "at this step time");
     if (!isnan(figures->published_ratio)) {
         snprintf(value, sizeof(value), "%.3f", figures->published_ratio);
-        write_figure(file, value, "&times;", "Published step time", "%.3f s, %s", result->published_seconds,
+        write_figure(file, value, "&times;", "Of the published step time", "%.3f s, %s", result->published_seconds,
                      result->published_source);
     }
     fprintf(file, "</section>\n");
+}
+
+static void write_fact(const char *name, const char *value, const char *unit, FILE *file)
+{
+    fprintf(file, "<div><span>%s</span>%s%s</div>\n", name, value, unit);
 }
 
 static void write_statistics(const struct result *result, FILE *file)
@@ -154,27 +159,33 @@ static void write_statistics(const struct result *result, FILE *file)
     const struct result_figures *figures = &result->figures;
     const struct {
         const char *name;
-        double      value;
-        const char *format;
-    } rows[] = {
-        {"mean", figures->step.mean, "%.6g s"},
-        {"fastest", figures->step.minimum, "%.6g s"},
-        {"slowest", figures->step.maximum, "%.6g s"},
-        {"95th percentile", figures->step.p95, "%.6g s"},
-        {"deviation / mean", 100 * figures->step.variation, "%.2f %%"},
-        {"drift", 100 * figures->step.drift, "%+.3f %% a step"},
-        {"last step", figures->last_step_seconds, "%.6g s"},
-        {"mean of steps 35-44", figures->mean_35_44_seconds, "%.6g s"},
+        double      seconds;
+    } times[] = {
+        {"mean", figures->step.mean},
+        {"fastest", figures->step.minimum},
+        {"slowest", figures->step.maximum},
+        {"95th percentile", figures->step.p95},
+        {"last step", figures->last_step_seconds},
+        {"mean of steps 35-44", figures->mean_35_44_seconds},
     };
-    fprintf(file, "<div class=scroll><table>");
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char value[64] = "not enough steps";
-        if (!isnan(rows[i].value)) {
-            snprintf(value, sizeof(value), rows[i].format, rows[i].value);
+    char value[64];
+    fprintf(file, "<div class=facts>\n");
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        if (!isnan(times[i].seconds)) {
+            write_fact(times[i].name, report_seconds(value, sizeof(value), times[i].seconds), " s", file);
         }
-        html_write_row(rows[i].name, value, file);
     }
-    fprintf(file, "</table></div>\n");
+    if (!isnan(figures->step.variation)) {
+        snprintf(value, sizeof(value), "%.2f", 100 * figures->step.variation);
+        write_fact("deviation / mean", value, " %", file);
+    }
+    if (!isnan(figures->step.drift)) {
+        snprintf(value, sizeof(value), "%+.3f", 100 * figures->step.drift);
+        write_fact("drift", value, " % a step", file);
+    }
+    snprintf(value, sizeof(value), "%" PRId64 " of %" PRId64, figures->step.outliers, figures->measured_steps);
+    write_fact("outliers", value, "", file);
+    fprintf(file, "</div>\n");
 }
 
 // A chart of one column of the steps.
@@ -198,25 +209,32 @@ static void write_step_times(const struct result *result, FILE *file)
         marks[i] = result->steps[i].is_outlier;
     }
     const struct statistics *step  = &result->figures.step;
+    bool                     shown = result_is_comparable(result);
     struct chart             chart = {.title  = "Step time",
                                       .unit   = "s",
+                                      .width  = 980,
                                       .marks  = marks,
-                                      .median = step->median,
-                                      .low    = step->low,
+                                      .median = shown ? step->median : NAN,
+                                      .low    = shown ? step->low : NAN,
                                       .high   = step->high};
     fprintf(file, "<section class=card><h2>Step time <span class=soft>seconds, slowest rank</span></h2>\n");
     write_chart(result, chart, offsetof(struct result_step, seconds), file);
-    fprintf(file, "<p class=soft>Shaded: warm-up. Dashed: median of the measured steps, with its 95&nbsp;%% interval. "
-                  "Steps beyond the range are drawn at its edge.</p>\n");
-    write_statistics(result, file);
+    fprintf(
+        file, "<p class=soft>Shaded: warm-up.%s</p>\n",
+        shown ? " Dashed: median of the measured steps, with its 95&nbsp;% interval. Steps beyond the range are drawn "
+                "at its edge."
+              : "");
+    if (shown) {
+        write_statistics(result, file);
+    }
     fprintf(file, "</section>\n");
     free(marks);
 }
 
 static void write_learning(const struct result *result, FILE *file)
 {
-    struct chart loss = {.title = "Loss", .median = NAN, .low = NAN, .high = NAN, .unit = ""};
-    struct chart norm = {.title = "Gradient norm", .median = NAN, .low = NAN, .high = NAN, .unit = ""};
+    struct chart loss = {.title = "Loss", .unit = "", .width = 480, .median = NAN, .low = NAN};
+    struct chart norm = {.title = "Gradient norm", .unit = "", .width = 480, .median = NAN, .low = NAN};
     fprintf(file, "<div class=columns><section class=card><h2>Loss</h2>\n");
     write_chart(result, loss, offsetof(struct result_step, loss), file);
     fprintf(file, "</section><section class=card><h2>Gradient norm</h2>\n");

@@ -88,8 +88,10 @@ static void write_transfers(const struct result *result, FILE *file)
 static void write_ranks(const struct result *result, FILE *file)
 {
     char text[32];
-    fprintf(file, "<section class=card><h2>Ranks</h2><div class=scroll><table><tr><th>rank</th><th>host</th>"
-                  "<th class=n>threads</th><th class=n>median step</th><th class=n>allocated</th></tr>\n");
+    fprintf(file,
+            "<section class=card><details%s><summary>Ranks</summary><div class=scroll><table><tr><th>rank</th>"
+            "<th>host</th><th class=n>threads</th><th class=n>median step</th><th class=n>allocated</th></tr>\n",
+            result->rank_count <= 16 ? " open" : "");
     for (int64_t i = 0; i < result->rank_count; i++) {
         const struct result_rank *rank = &result->ranks[i];
         fprintf(file, "<tr><td>%" PRId64 "</td><td>", rank->rank);
@@ -102,7 +104,7 @@ static void write_ranks(const struct result *result, FILE *file)
         }
         fprintf(file, "<td class=n>%s</td></tr>\n", units_bytes(text, sizeof(text), (double)rank->allocated_bytes));
     }
-    fprintf(file, "</table></div></section>\n");
+    fprintf(file, "</table></div></details></section>\n");
 }
 
 static void write_entries(const struct result_entry *entries, int64_t count, FILE *file)

@@ -72,9 +72,8 @@ void report_write_header(const struct result *result, FILE *file)
         fprintf(file, "peak %.6g TFLOP/s (%s)\n", result->peak / 1e12,
                 report_safe(more, sizeof(more), result->peak_source));
     }
-    if (result->proxied_layers > 0) {
-        fprintf(file, "# proxy  %" PRId64 " layers in place of %" PRId64 ": no figure of the whole model\n",
-                result->layers, result->proxied_layers);
+    if (result->is_proxy) {
+        fprintf(file, "# proxy  %" PRId64 " layers: no figure is one of the whole model\n", result->layers);
     }
     fprintf(file, "# memory ");
     write_memory(result, file);
@@ -180,7 +179,7 @@ void report_write_result(const struct result *result, FILE *file)
     const struct result_figures *figures = &result->figures;
     fprintf(file, "RESULT ");
     write_upper(result_verdict_names[result->verdict], file);
-    if (result->proxied_layers > 0) {
+    if (result->is_proxy) {
         fprintf(file, " PROXY of %" PRId64 " layers", result->layers);
     }
     fprintf(file, "  %" PRId64, result->step_count);

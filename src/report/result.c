@@ -114,9 +114,10 @@ void result_set_plan(struct result *result, const struct plan *plan, const struc
     set_account(result, account);
     free(account);
 
+    bool is_published = published->step_seconds > 0 && !result->is_proxy;
     text_copy(result->published_source, sizeof(result->published_source), published->source);
-    result->published_seconds = published->step_seconds > 0 ? published->step_seconds : NAN;
-    result->published_percent = published->mfu_percent > 0 ? published->mfu_percent : NAN;
+    result->published_seconds = is_published ? published->step_seconds : NAN;
+    result->published_percent = is_published && published->mfu_percent > 0 ? published->mfu_percent : NAN;
 }
 
 // The mean of steps 35 to 44 of the run, as older tables report it.

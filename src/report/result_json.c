@@ -62,7 +62,7 @@ static const struct json_field flops_per_sequence[] = {
 };
 static const struct json_field model[] = {
     INTEGER(result, "layers", layers),
-    INTEGER(result, "proxy_of_layers", proxied_layers),
+    BOOLEAN(result, "is_proxy", is_proxy),
     INTEGER(result, "parameters", parameters),
     INTEGER(result, "active_parameters", active_parameters),
     OBJECT("flops_per_sequence", flops_per_sequence),
