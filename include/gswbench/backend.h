@@ -50,6 +50,7 @@ struct backend {
     void                     *state;
     int64_t                   allocations;        // calls of allocate and reserve_scratch so far: constant during steps
     int64_t                   allocated_bytes;    // held now
+    int64_t                   scratch_bytes;      // reserved; backend_reserve_scratch only ever grows it
 };
 
 // Opens the backend of that name; "auto" takes the first of the list that opens, and the error or choice says why.
@@ -63,5 +64,12 @@ void  backend_reserve_scratch(struct backend *backend, int64_t bytes);
 
 // The list, for help and tests; ends with NULL.
 extern const struct backend_ops *const backend_list[];
+extern const struct backend_ops        backend_host, backend_null;
+
+// Device memory of backends without a device: the process's own.
+void   *backend_memory_allocate(struct backend *backend, int64_t bytes);
+void    backend_memory_release(struct backend *backend, void *data);
+int64_t backend_memory_available(struct backend *backend);
+void    backend_memory_copy(struct backend *backend, void *to, const void *from, int64_t bytes);
 
 #endif

@@ -166,7 +166,7 @@ static status write_json(json_t *json, const char *folder, const char *name)
     char path[PATH_BYTES];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     errno      = 0;
-    bool whole = json_dump_file(json, path, JSON_INDENT(2)) == 0;
+    bool whole = json_dump_file(json, path, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) == 0;
     json_decref(json);
     return whole ? OK : fail_as(EXIT_OUTPUT, "%s: cannot be written: %s", path, strerror(errno));
 }

@@ -10,6 +10,8 @@ static const struct command *const commands[] = {
     &command_check,
     &command_plan,
     &command_configs,
+    &command_data,
+    &command_weights,
     &command_options,
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// The arithmetic of one element of the row-wise ops, in fp32. Compiles as C and as CUDA, so that both backends compute
+// the same formulas; free of branches and calls, so that loops over it vectorise.
+#ifndef GSWBENCH_ARITHMETIC_H
+#define GSWBENCH_ARITHMETIC_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "gswbench/dtype.h"
+
+// e^x within 2e-7 relative. Arguments are limited to [-87, 88], so the result is always a normal number; NaN stays NaN.
+// e^x = 2^n e^r with |r| <= ln 2 / 2, whose Taylor series of degree 7 is exact to 5e-9.
+GSWBENCH_INLINE float arithmetic_exp(float x)
+{
+    x = x < -87.0f ? -87.0f : x;
+    x = x > 88.0f ? 88.0f : x;
+    // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits. ln 2 is split so that n times its
+    // first part is exact.
+    float    shifted = x * 1.44269504f + 12582912.0f;
+    float    n       = shifted - 12582912.0f;
+    float    r       = (x - n * 0.693359375f) - n * -2.12194440e-4f;
+    uint32_t bits;
+    memcpy(&bits, &shifted, sizeof(bits));
+    bits = (bits + 127u) << 23;
+    float power;
+    memcpy(&power, &bits, sizeof(power));
+    float series = 1.0f / 5040;
+    series       = series * r + 1.0f / 720;
+    series       = series * r + 1.0f / 120;
+    series       = series * r + 1.0f / 24;
+    series       = series * r + 1.0f / 6;
+    series       = series * r + 0.5f;
+    return (series * r * r + r + 1.0f) * power;
+}
+
+GSWBENCH_INLINE float arithmetic_sigmoid(float x)
+{
+    return 1.0f / (1.0f + arithmetic_exp(-x));
+}
+
+// SiLU, the activation in SwiGLU, and its derivative.
+GSWBENCH_INLINE float arithmetic_silu(float x)
+{
+    return x * arithmetic_sigmoid(x);
+}
+GSWBENCH_INLINE float arithmetic_silu_slope(float x)
+{
+    float sigmoid = arithmetic_sigmoid(x);
+    return sigmoid * (1.0f + x * (1.0f - sigmoid));
+}
+
+// GELU by its tanh approximation, x/2 (1 + tanh u) with u = sqrt(2/pi) (x + 0.044715 x^3), which is x sigmoid(2u).
+GSWBENCH_INLINE float arithmetic_gelu(float x)
+{
+    return x * arithmetic_sigmoid(x * (1.59576912f + 0.0713548163f * x * x));
+}
+GSWBENCH_INLINE float arithmetic_gelu_slope(float x)
+{
+    float sigmoid = arithmetic_sigmoid(x * (1.59576912f + 0.0713548163f * x * x));
+    return sigmoid * (1.0f + x * (1.0f - sigmoid) * (1.59576912f + 0.214064449f * x * x));
+}
+
+// Squared ReLU. The comparison lets NaN through.
+GSWBENCH_INLINE float arithmetic_relu2(float x)
+{
+    return x < 0.0f ? 0.0f : x * x;
+}
+GSWBENCH_INLINE float arithmetic_relu2_slope(float x)
+{
+    return x < 0.0f ? 0.0f : 2.0f * x;
+}
+
+// Rotates the pair (a, b) by an angle; rope pairs element i of a head with element i + rotary/2.
+GSWBENCH_INLINE void arithmetic_rotate(float *a, float *b, float cosine, float sine)
+{
+    float first = *a;
+    *a          = first * cosine - *b * sine;
+    *b          = *b * cosine + first * sine;
+}
+
+// What AdamW does to every element of a step alike.
+struct arithmetic_adamw {
+    float gradient_scale;             // of clipping
+    float keep;                       // 1 - learning rate * decay: decay is decoupled from the gradient
+    float first_rate, second_rate;    // 1 - beta
+    float beta2;
+    float step_size;       // learning rate / correction of the first moment
+    float inverse_root;    // 1 / sqrt(correction of the second moment)
+    float epsilon;
+};
+
+// One element of AdamW (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019).
+GSWBENCH_INLINE void arithmetic_adamw_update(const struct arithmetic_adamw *adamw, float gradient, float *weight,
+                                             float *first, float *second)
+{
+    float scaled      = gradient * adamw->gradient_scale;
+    *first            = *first + adamw->first_rate * (scaled - *first);
+    *second           = adamw->beta2 * *second + adamw->second_rate * scaled * scaled;
+    float denominator = sqrtf(*second) * adamw->inverse_root + adamw->epsilon;
+    *weight           = *weight * adamw->keep - adamw->step_size * *first / denominator;
+}
+
+#endif

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// The list of backends, opening one by name, and the count of what it allocates.
+#include "gswbench/backend.h"
+
+#include <string.h>
+
+#include "gswbench/text.h"
+
+// In the order in which "auto" tries them; null comes last and is never chosen for the user.
+const struct backend_ops *const backend_list[] = {&backend_host, &backend_null, NULL};
+
+static status unknown_name(const char *name)
+{
+    enum { NAMES_MAX = 8 };
+    const char        *names[NAMES_MAX] = {"auto"};
+    struct text_buffer list             = {0};
+    text_append(&list, "auto");
+    for (int i = 0; backend_list[i] != NULL; i++) {
+        names[i + 1] = backend_list[i]->name;
+        text_append(&list, ", %s", backend_list[i]->name);
+    }
+    char printable[64];
+    text_printable(printable, sizeof(printable), name);
+    const char *closest = text_closest(name, names);
+    status      error =
+        fail("[run] backend = %s: no such backend in this build (%s)%s%s%s", printable, list.text,
+             closest != NULL ? "; did you mean " : "", closest != NULL ? closest : "", closest != NULL ? "?" : "");
+    text_free(&list);
+    return error;
+}
+
+static status open_one(struct backend *backend, const struct backend_ops *ops, int local_rank, int threads)
+{
+    *backend = (struct backend){.ops = ops};
+    return ops->open(backend, local_rank, threads);
+}
+
+status backend_open(struct backend *backend, const char *name, int local_rank, int threads)
+{
+    if (strcmp(name, "auto") == 0) {
+        status errors = OK;
+        for (int i = 0; backend_list[i] != &backend_null; i++) {
+            status error = open_one(backend, backend_list[i], local_rank, threads);
+            if (!failed(&error)) {
+                return OK;
+            }
+            status_add(&errors, error);
+        }
+        return errors;
+    }
+    for (int i = 0; backend_list[i] != NULL; i++) {
+        if (strcmp(name, backend_list[i]->name) == 0) {
+            return open_one(backend, backend_list[i], local_rank, threads);
+        }
+    }
+    return unknown_name(name);
+}
+
+void backend_close(struct backend *backend)
+{
+    backend->ops->close(backend);
+    *backend = (struct backend){0};
+}
+
+void *backend_allocate(struct backend *backend, int64_t bytes)
+{
+    backend->allocations++;
+    backend->allocated_bytes += bytes;
+    return backend->ops->allocate(backend, bytes);
+}
+
+void backend_release(struct backend *backend, void *data, int64_t bytes)
+{
+    backend->allocated_bytes -= bytes;
+    backend->ops->release(backend, data);
+}
+
+void backend_reserve_scratch(struct backend *backend, int64_t bytes)
+{
+    if (bytes <= backend->scratch_bytes) {
+        return;
+    }
+    backend->allocations++;
+    backend->allocated_bytes += bytes - backend->scratch_bytes;
+    backend->scratch_bytes = bytes;
+    backend->ops->reserve_scratch(backend, bytes);
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// Activations between the two halves of an MLP, with or without a gate.
+#include "gswbench/arithmetic.h"
+#include "gswbench/fatal.h"
+#include "gswbench/model.h"
+#include "gswbench/status.h"
+#include "internal.h"
+
+static bool is_gated(const struct op *op)
+{
+    return op->shape.rows.variant == ACTIVATION_SWIGLU || op->shape.rows.variant == ACTIVATION_GEGLU;
+}
+
+// Scratch of a thread: d out, in (gate, up), d in (gate, up).
+int64_t host_activation_floats(const struct op *op, int threads)
+{
+    (void)threads;
+    return 5 * op->shape.rows.columns;
+}
+
+static void activate(float *out, const float *in, int64_t columns, int32_t variant)
+{
+    switch (variant) {
+    case ACTIVATION_SWIGLU:
+        for (int64_t i = 0; i < columns; i++) {
+            out[i] = arithmetic_silu(in[i]) * in[i + columns];
+        }
+        return;
+    case ACTIVATION_GEGLU:
+        for (int64_t i = 0; i < columns; i++) {
+            out[i] = arithmetic_gelu(in[i]) * in[i + columns];
+        }
+        return;
+    case ACTIVATION_GELU:
+        for (int64_t i = 0; i < columns; i++) {
+            out[i] = arithmetic_gelu(in[i]);
+        }
+        return;
+    case ACTIVATION_RELU2:
+        for (int64_t i = 0; i < columns; i++) {
+            out[i] = arithmetic_relu2(in[i]);
+        }
+        return;
+    default:
+        FATAL(EXIT_INTERNAL, "unknown activation %d", (int)variant);
+    }
+}
+
+// to = d loss / d in, from gradient = d loss / d out.
+static void differentiate(float *restrict to, const float *gradient, const float *in, int64_t columns, int32_t variant)
+{
+    switch (variant) {
+    case ACTIVATION_SWIGLU:
+        for (int64_t i = 0; i < columns; i++) {
+            to[i]           = gradient[i] * in[i + columns] * arithmetic_silu_slope(in[i]);
+            to[i + columns] = gradient[i] * arithmetic_silu(in[i]);
+        }
+        return;
+    case ACTIVATION_GEGLU:
+        for (int64_t i = 0; i < columns; i++) {
+            to[i]           = gradient[i] * in[i + columns] * arithmetic_gelu_slope(in[i]);
+            to[i + columns] = gradient[i] * arithmetic_gelu(in[i]);
+        }
+        return;
+    case ACTIVATION_GELU:
+        for (int64_t i = 0; i < columns; i++) {
+            to[i] = gradient[i] * arithmetic_gelu_slope(in[i]);
+        }
+        return;
+    case ACTIVATION_RELU2:
+        for (int64_t i = 0; i < columns; i++) {
+            to[i] = gradient[i] * arithmetic_relu2_slope(in[i]);
+        }
+        return;
+    default:
+        FATAL(EXIT_INTERNAL, "unknown activation %d", (int)variant);
+    }
+}
+
+static void forward_rows(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct work   *work    = context;
+    const struct op     *op      = work->op;
+    const struct buffer *out     = &work->buffers[ACTIVATION_OUT];
+    int64_t              columns = op->shape.rows.columns, width = is_gated(op) ? 2 * columns : columns;
+    float               *space = host_scratch(work, thread, host_activation_floats(op, 1));
+    for (int64_t row = first; row < last; row++) {
+        const float *in     = row_read(&work->buffers[ACTIVATION_IN], row * width, width, space);
+        float       *values = row_open(out, row * columns, space + 2 * columns);
+        activate(values, in, columns, op->shape.rows.variant);
+        row_close(out, row * columns, columns, values);
+    }
+}
+
+void host_activation_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    host_run_loop(backend, op, buffers, forward_rows, op->shape.rows.rows);
+}
+
+static void backward_rows(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct work   *work    = context;
+    const struct op     *op      = work->op;
+    const struct buffer *to      = &work->buffers[ACTIVATION_GRADIENT_IN];
+    int64_t              columns = op->shape.rows.columns, width = is_gated(op) ? 2 * columns : columns;
+    float               *space = host_scratch(work, thread, host_activation_floats(op, 1));
+    for (int64_t row = first; row < last; row++) {
+        const float *gradient = row_read(&work->buffers[ACTIVATION_GRADIENT_OUT], row * columns, columns, space);
+        const float *in     = row_read(&work->buffers[ACTIVATION_GRADIENT_IN_IN], row * width, width, space + columns);
+        float       *values = row_open(to, row * width, space + 3 * columns);
+        differentiate(values, gradient, in, columns, op->shape.rows.variant);
+        row_close(to, row * width, width, values);
+    }
+}
+
+void host_activation_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    host_run_loop(backend, op, buffers, backward_rows, op->shape.rows.rows);
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// Ops on flat arrays: conversion, the gradient's norm and clipping, AdamW.
+#include <math.h>
+
+#include "gswbench/arithmetic.h"
+#include "internal.h"
+
+// Arrays are cut into chunks of which five, as fp32, stay in the first-level cache.
+enum { CHUNK = 1024, ADAMW_ROWS = 5 };
+
+static int64_t chunks_of(int64_t elements)
+{
+    return (elements + CHUNK - 1) / CHUNK;
+}
+
+int64_t host_elements_floats(const struct op *op, int threads)
+{
+    (void)op;
+    (void)threads;
+    return ADAMW_ROWS * CHUNK + 2 * HOST_PARTS;
+}
+
+static void cast_chunks(void *context, int64_t first, int64_t last, int thread)
+{
+    (void)thread;
+    const struct work *work = context;
+    int64_t            at   = first * CHUNK;
+    int64_t            end  = host_minimum(last * CHUNK, work->op->shape.elements.elements);
+    row_copy(&work->buffers[CAST_OUT], at, &work->buffers[CAST_IN], at, end - at);
+}
+
+void host_cast(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    host_run_loop(backend, op, buffers, cast_chunks, chunks_of(op->shape.elements.elements));
+}
+
+// The partial sums of all threads lie in front, [HOST_PARTS] doubles.
+static void square_parts(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct work   *work  = context;
+    const struct buffer *in    = &work->buffers[SQUARE_SUM_IN];
+    int64_t              total = work->op->shape.elements.elements, chunks = chunks_of(total);
+    double              *sums  = (double *)(void *)work->host->scratch;
+    float               *space = work->host->scratch + 2 * HOST_PARTS + (int64_t)thread * CHUNK;
+    for (int64_t part = first; part < last; part++) {
+        sums[part]  = 0;
+        int64_t end = host_minimum(chunks * (part + 1) / HOST_PARTS * CHUNK, total);
+        for (int64_t at = chunks * part / HOST_PARTS * CHUNK; at < end; at += CHUNK) {
+            int64_t count = host_minimum(CHUNK, end - at);
+            sums[part] += row_deviation(row_read(in, at, count, space), 0, count);
+        }
+    }
+}
+
+void host_square_sum(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct host *host = backend->state;
+    host_run_loop(backend, op, buffers, square_parts, HOST_PARTS);
+    const double *sums = (const double *)(const void *)host->scratch;
+    double        sum  = 0;
+    for (int part = 0; part < HOST_PARTS; part++) {
+        sum += sums[part];
+    }
+    *(float *)buffers[SQUARE_SUM_OUT].data = (float)sum;
+}
+
+// The small constant keeps the clipped norm below the limit after rounding.
+void host_clip(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    (void)backend;
+    double norm                        = sqrt(row_sum(buffers[CLIP_PARTIALS].data, op->shape.elements.elements));
+    double limit                       = (double)op->shape.elements.limit;
+    *(float *)buffers[CLIP_NORM].data  = (float)norm;
+    *(float *)buffers[CLIP_SCALE].data = limit > 0 && norm > limit ? (float)(limit / (norm + 1e-6)) : 1.0f;
+}
+
+static struct arithmetic_adamw adamw_constants(const struct buffer buffers[])
+{
+    const float *hyper = buffers[ADAMW_HYPER].data;
+    return (struct arithmetic_adamw){
+        .gradient_scale = *(const float *)buffers[ADAMW_SCALE].data,
+        .keep           = 1.0f - hyper[HYPER_LEARNING_RATE] * hyper[HYPER_DECAY],
+        .first_rate     = 1.0f - hyper[HYPER_BETA1],
+        .second_rate    = 1.0f - hyper[HYPER_BETA2],
+        .beta2          = hyper[HYPER_BETA2],
+        .step_size      = hyper[HYPER_LEARNING_RATE] / hyper[HYPER_CORRECTION1],
+        .inverse_root   = (float)(1 / sqrt((double)hyper[HYPER_CORRECTION2])),
+        .epsilon        = hyper[HYPER_EPSILON],
+    };
+}
+
+// Reads count elements so that they may be changed in place.
+static float *read_for_update(const struct buffer *buffer, int64_t at, int64_t count, float *space)
+{
+    row_read(buffer, at, count, space);
+    return row_open(buffer, at, space);
+}
+
+static void adamw_chunks(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct work      *work         = context;
+    const struct buffer    *weight       = &work->buffers[ADAMW_WEIGHT];
+    bool                    has_master   = work->buffers[ADAMW_MASTER].data != NULL;
+    const struct buffer    *master       = has_master ? &work->buffers[ADAMW_MASTER] : weight;
+    const struct buffer    *first_moment = &work->buffers[ADAMW_FIRST], *second_moment = &work->buffers[ADAMW_SECOND];
+    struct arithmetic_adamw constants = adamw_constants(work->buffers);
+    float                  *space     = host_scratch(work, thread, host_elements_floats(work->op, 1));
+    for (int64_t chunk = first; chunk < last; chunk++) {
+        int64_t      at       = chunk * CHUNK;
+        int64_t      count    = host_minimum(CHUNK, work->op->shape.elements.elements - at);
+        const float *gradient = row_read(&work->buffers[ADAMW_GRADIENT], at, count, space);
+        float       *values   = read_for_update(master, at, count, space + CHUNK);
+        float       *m        = read_for_update(first_moment, at, count, space + 2 * CHUNK);
+        float       *v        = read_for_update(second_moment, at, count, space + 3 * CHUNK);
+        for (int64_t i = 0; i < count; i++) {
+            arithmetic_adamw_update(&constants, gradient[i], &values[i], &m[i], &v[i]);
+        }
+        row_close(first_moment, at, count, m);
+        row_close(second_moment, at, count, v);
+        row_close(master, at, count, values);
+        if (has_master) {
+            row_close(weight, at, count, values);
+        }
+    }
+}
+
+void host_adamw(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    host_run_loop(backend, op, buffers, adamw_chunks, chunks_of(op->shape.elements.elements));
+}

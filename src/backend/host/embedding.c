@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// Embedding: gathers rows of the table; its gradient sums what each row's tokens received.
+#include <inttypes.h>
+#include <string.h>
+
+#include "gswbench/fatal.h"
+#include "gswbench/status.h"
+#include "internal.h"
+
+static void check_token(const struct op *op, int64_t row, int32_t token)
+{
+    if (token < 0 || token >= op->shape.rows.valid_columns) {
+        FATAL(EXIT_INTERNAL, "%s: token %" PRId32 " at row %" PRId64 " is outside a table of %" PRId64 " rows",
+              op_name(op->kind), token, row, op->shape.rows.valid_columns);
+    }
+}
+
+static void forward_rows(void *context, int64_t first, int64_t last, int thread)
+{
+    (void)thread;
+    const struct work *work    = context;
+    const int32_t     *tokens  = work->buffers[EMBEDDING_TOKENS].data;
+    int64_t            columns = work->op->shape.rows.columns;
+    for (int64_t row = first; row < last; row++) {
+        check_token(work->op, row, tokens[row]);
+        row_copy(&work->buffers[EMBEDDING_OUT], row * columns, &work->buffers[EMBEDDING_TABLE], tokens[row] * columns,
+                 columns);
+    }
+}
+
+void host_embedding_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    host_run_loop(backend, op, buffers, forward_rows, op->shape.rows.rows);
+}
+
+// Scratch: the sums of a table row in double and one row in fp32 for each thread; and, shared, for each table row its
+// first token's place, and for each place the next one of the same token (-1: none).
+static int64_t row_floats(const struct op *op)
+{
+    return 3 * op->shape.rows.columns + 16;
+}
+
+static int64_t link_floats(const struct op *op)
+{
+    return op->shape.rows.valid_columns + op->shape.rows.rows;
+}
+
+int64_t host_embedding_backward_floats(const struct op *op, int threads)
+{
+    return row_floats(op) + link_floats(op) / threads + 32;
+}
+
+static int32_t *first_places(const struct work *work)
+{
+    int64_t threads = pool_threads(work->host->pool);
+    return (int32_t *)(void *)host_scratch(work, (int)threads, row_floats(work->op));
+}
+
+static void sum_places(const struct work *work, int32_t place, const int32_t *next, double *sums, float *row)
+{
+    const struct buffer *gradient = &work->buffers[EMBEDDING_GRADIENT_OUT];
+    int64_t              columns  = work->op->shape.rows.columns;
+    memset(sums, 0, sizeof(*sums) * (size_t)columns);
+    for (; place >= 0; place = next[place]) {
+        const float *values = row_read(gradient, place * columns, columns, row);
+        for (int64_t i = 0; i < columns; i++) {
+            sums[i] += (double)values[i];
+        }
+    }
+    for (int64_t i = 0; i < columns; i++) {
+        row[i] = (float)sums[i];
+    }
+}
+
+static void backward_table_rows(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct work   *work    = context;
+    const struct buffer *table   = &work->buffers[EMBEDDING_GRADIENT_TABLE];
+    int64_t              columns = work->op->shape.rows.columns;
+    const int32_t       *places  = first_places(work);
+    const int32_t       *next    = places + work->op->shape.rows.valid_columns;
+    double              *sums    = (double *)(void *)host_scratch(work, thread, row_floats(work->op));
+    float               *row     = (float *)(sums + columns);
+    size_t               bytes   = (size_t)(columns * dtype_bytes(table->dtype));
+    for (int64_t token = first; token < last; token++) {
+        if (places[token] >= 0) {
+            sum_places(work, places[token], next, sums, row);
+            row_store(table, token * columns, columns, row, work->op->accumulates);
+        } else if (!work->op->accumulates) {
+            memset((char *)table->data + (size_t)token * bytes, 0, bytes);
+        }
+    }
+}
+
+// Each table row is summed by one thread in the order of its tokens, so that the result does not depend on threads.
+void host_embedding_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    struct work    work   = {.op = op, .buffers = buffers, .host = backend->state};
+    const int32_t *tokens = buffers[EMBEDDING_GRADIENT_TOKENS].data;
+    int32_t       *places = first_places(&work);
+    int32_t       *next   = places + op->shape.rows.valid_columns;
+    memset(places, -1, sizeof(*places) * (size_t)op->shape.rows.valid_columns);
+    for (int64_t place = op->shape.rows.rows - 1; place >= 0; place--) {
+        check_token(op, place, tokens[place]);
+        next[place]           = places[tokens[place]];
+        places[tokens[place]] = (int32_t)place;
+    }
+    host_run_loop(backend, op, buffers, backward_table_rows, op->shape.rows.valid_columns);
+}

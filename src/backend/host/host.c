@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// The host backend: the numerical reference, on the cores of a rank. Its table of ops, its memory and its threads.
+#include <cblas.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "internal.h"
+
+enum { FLOATS_PER_LINE = 16 };
+
+// clang-format off
+static op_run *const run[OP_COUNT] = {
+    [OP_EMBEDDING_FORWARD]   = host_embedding_forward,
+    [OP_EMBEDDING_BACKWARD]  = host_embedding_backward,
+    [OP_NORM_FORWARD]        = host_norm_forward,
+    [OP_NORM_BACKWARD]       = host_norm_backward,
+    [OP_GEMM]                = host_gemm,
+    [OP_ROPE_FORWARD]        = host_rope_forward,
+    [OP_ROPE_BACKWARD]       = host_rope_backward,
+    [OP_ATTENTION_FORWARD]   = host_attention_forward,
+    [OP_ATTENTION_BACKWARD]  = host_attention_backward,
+    [OP_ACTIVATION_FORWARD]  = host_activation_forward,
+    [OP_ACTIVATION_BACKWARD] = host_activation_backward,
+    [OP_CROSS_ENTROPY]       = host_cross_entropy,
+    [OP_LOSS_SUM]            = host_loss_sum,
+    [OP_CAST]                = host_cast,
+    [OP_SQUARE_SUM]          = host_square_sum,
+    [OP_CLIP]                = host_clip,
+    [OP_ADAMW]               = host_adamw,
+};
+static host_floats *const floats[OP_COUNT] = {    // of scratch, a thread; NULL: none
+    [OP_EMBEDDING_BACKWARD]  = host_embedding_backward_floats,
+    [OP_NORM_FORWARD]        = host_norm_floats,
+    [OP_NORM_BACKWARD]       = host_norm_backward_floats,
+    [OP_GEMM]                = host_gemm_floats,
+    [OP_ROPE_FORWARD]        = host_rope_floats,
+    [OP_ROPE_BACKWARD]       = host_rope_floats,
+    [OP_ATTENTION_FORWARD]   = host_attention_floats,
+    [OP_ATTENTION_BACKWARD]  = host_attention_backward_floats,
+    [OP_ACTIVATION_FORWARD]  = host_activation_floats,
+    [OP_ACTIVATION_BACKWARD] = host_activation_floats,
+    [OP_CROSS_ENTROPY]       = host_cross_entropy_floats,
+    [OP_SQUARE_SUM]          = host_elements_floats,
+    [OP_ADAMW]               = host_elements_floats,
+};
+// clang-format on
+
+static status host_open(struct backend *backend, int local_rank, int threads)
+{
+    (void)local_rank;
+    struct host *host = memory_allocate(sizeof(*host));
+    host->pool        = pool_open(threads);
+    backend->state    = host;
+    // The pool splits every product itself: ranks that are threads of one process then need no agreement on cores.
+    openblas_set_num_threads(1);
+    return OK;
+}
+
+static void host_close(struct backend *backend)
+{
+    struct host *host = backend->state;
+    pool_close(host->pool);
+    backend_memory_release(backend, host->scratch);
+    free(host);
+}
+
+static int64_t whole_lines(int64_t count)
+{
+    return (count + FLOATS_PER_LINE - 1) / FLOATS_PER_LINE * FLOATS_PER_LINE;
+}
+
+float *host_scratch(const struct work *work, int thread, int64_t floats_per_thread)
+{
+    return work->host->scratch + thread * whole_lines(floats_per_thread);
+}
+
+static int64_t host_scratch_bytes(struct backend *backend, const struct op *op)
+{
+    const struct host *host = backend->state;
+    if (floats[op->kind] == NULL) {
+        return 0;
+    }
+    int threads = pool_threads(host->pool);
+    return whole_lines(floats[op->kind](op, threads)) * threads * (int64_t)sizeof(float);
+}
+
+static void host_reserve_scratch(struct backend *backend, int64_t bytes)
+{
+    struct host *host = backend->state;
+    backend_memory_release(backend, host->scratch);
+    host->scratch = backend_memory_allocate(backend, bytes);
+}
+
+void host_run_loop(struct backend *backend, const struct op *op, const struct buffer buffers[], pool_work *body,
+                   int64_t count)
+{
+    const struct host *host = backend->state;
+    struct work        work = {.op = op, .buffers = buffers, .host = host};
+    pool_run(host->pool, body, &work, count);
+}
+
+// The processor's name as Linux knows it.
+static void read_processor_name(char *name, size_t bytes)
+{
+    snprintf(name, bytes, "unknown processor");
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    if (file == NULL) {
+        return;
+    }
+    char line[256];
+    while (fgets(line, sizeof(line), file) != NULL) {
+        const char *value = strncmp(line, "model name", 10) == 0 ? strchr(line, ':') : NULL;
+        if (value != NULL) {
+            snprintf(name, bytes, "%.*s", (int)strcspn(value + 2, "\n"), value + 2);
+            break;
+        }
+    }
+    fclose(file);
+}
+
+static void host_describe(struct backend *backend, char *text, size_t bytes)
+{
+    const struct host *host    = backend->state;
+    int                threads = pool_threads(host->pool);
+    char               processor[128], blas[32] = "";
+    read_processor_name(processor, sizeof(processor));
+    sscanf(openblas_get_config(), "OpenBLAS %31s", blas);
+    snprintf(text, bytes, "%s, %d thread%s, OpenBLAS %s", processor, threads, threads == 1 ? "" : "s", blas);
+}
+
+const struct backend_ops backend_host = {
+    .name            = "host",
+    .open            = host_open,
+    .close           = host_close,
+    .run             = run,
+    .allocate        = backend_memory_allocate,
+    .release         = backend_memory_release,
+    .available_bytes = backend_memory_available,
+    .upload          = backend_memory_copy,
+    .download        = backend_memory_copy,
+    .scratch_bytes   = host_scratch_bytes,
+    .reserve_scratch = host_reserve_scratch,
+    .describe        = host_describe,
+};

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// What the host backend's ops share: the state, loops over rows, scratch, and rows read and written as fp32.
+#ifndef GSWBENCH_HOST_INTERNAL_H
+#define GSWBENCH_HOST_INTERNAL_H
+
+#include "gswbench/backend.h"
+#include "pool.h"
+
+struct host {
+    struct pool *pool;
+    float       *scratch;
+};
+
+// What a loop over an op's rows works on.
+struct work {
+    const struct op     *op;
+    const struct buffer *buffers;
+    const struct host   *host;
+};
+
+// Runs a loop of count indices over the rank's threads; body's context is a struct work.
+void host_run_loop(struct backend *backend, const struct op *op, const struct buffer buffers[], pool_work *body,
+                   int64_t count);
+
+// Every op states its scratch as so many floats a thread; thread's share of it, on a cache line.
+float *host_scratch(const struct work *work, int thread, int64_t floats_per_thread);
+
+// Sums whose value must not depend on the number of threads are made of this many partial sums, in this order.
+enum { HOST_PARTS = 64 };
+
+// Element at of a buffer and those behind it, as fp32: the buffer itself when it holds fp32, else converted into space.
+const float *row_read(const struct buffer *buffer, int64_t at, int64_t count, float *space);
+// Where to put fp32 values that row_close then rounds into the buffer: the buffer itself, or space.
+float *row_open(const struct buffer *buffer, int64_t at, float *space);
+void   row_close(const struct buffer *buffer, int64_t at, int64_t count, const float *values);
+// Adds values to what the buffer holds (rounding once), or overwrites it.
+void row_store(const struct buffer *buffer, int64_t at, int64_t count, const float *values, bool accumulates);
+void row_copy(const struct buffer *to, int64_t to_at, const struct buffer *from, int64_t from_at, int64_t count);
+
+// Reductions: products and sums in double. deviation is the sum of (x - mean)^2.
+double row_sum(const float *x, int64_t count);
+double row_dot(const float *x, const float *y, int64_t count);
+double row_deviation(const float *x, double mean, int64_t count);
+float  row_maximum(const float *x, int64_t count);
+// Replaces x by exp(x - shift) and returns the sum.
+double row_exponential(float *x, float shift, int64_t count);
+
+// A matrix read as fp32: rows of a buffer that are leading elements apart.
+struct panel {
+    const float *data;
+    int          leading;
+};
+struct panel panel_read(const struct buffer *buffer, int64_t at, int64_t leading, int64_t rows, int64_t columns,
+                        float *space);
+
+int64_t host_minimum(int64_t a, int64_t b);
+
+// The ops, and the floats of scratch a thread that each needs.
+op_run host_embedding_forward, host_embedding_backward, host_norm_forward, host_norm_backward, host_gemm,
+    host_rope_forward, host_rope_backward, host_attention_forward, host_attention_backward, host_activation_forward,
+    host_activation_backward, host_cross_entropy, host_loss_sum, host_cast, host_square_sum, host_clip, host_adamw;
+typedef int64_t host_floats(const struct op *op, int threads);
+host_floats     host_embedding_backward_floats, host_norm_floats, host_norm_backward_floats, host_gemm_floats,
+    host_rope_floats, host_attention_floats, host_attention_backward_floats, host_activation_floats,
+    host_cross_entropy_floats, host_elements_floats;
+
+#endif

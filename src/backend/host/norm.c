@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+// Normalisation of rows: RMS norm, layer norm, and layer norm whose weight is stored less one.
+#include <math.h>
+#include <string.h>
+
+#include "gswbench/model.h"
+#include "internal.h"
+
+// The factor of each column: the weight, plus one for NORM_LAYER_1P. Written to factors, [columns].
+static void read_factors(float *factors, const struct op *op, const struct buffer *weight)
+{
+    int64_t      columns = op->shape.rows.columns;
+    float        offset  = op->shape.rows.variant == NORM_LAYER_1P ? 1.0f : 0.0f;
+    const float *values  = row_read(weight, 0, columns, factors);
+    for (int64_t i = 0; i < columns; i++) {
+        factors[i] = values[i] + offset;
+    }
+}
+
+// x = in + branch, rounded as it is stored, or in itself.
+static const float *read_sum(const struct work *work, int64_t at, float *space, float *branch_space)
+{
+    const struct buffer *sum     = &work->buffers[NORM_SUM];
+    int64_t              columns = work->op->shape.rows.columns;
+    const float         *in      = row_read(&work->buffers[NORM_IN], at, columns, space);
+    if (work->buffers[NORM_BRANCH].data == NULL) {
+        return in;
+    }
+    const float *branch = row_read(&work->buffers[NORM_BRANCH], at, columns, branch_space);
+    float       *values = row_open(sum, at, space);
+    for (int64_t i = 0; i < columns; i++) {
+        values[i] = in[i] + branch[i];
+    }
+    row_close(sum, at, columns, values);
+    return row_read(sum, at, columns, space);
+}
+
+// Scratch of a thread: factors, bias, x, branch or out; each [columns].
+int64_t host_norm_floats(const struct op *op, int threads)
+{
+    (void)threads;
+    return 4 * op->shape.rows.columns;
+}
+
+static void forward_rows(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct work   *work       = context;
+    const struct op     *op         = work->op;
+    const struct buffer *out        = &work->buffers[NORM_OUT];
+    int64_t              columns    = op->shape.rows.columns;
+    float               *statistics = work->buffers[NORM_STATISTICS].data;
+    float               *factors    = host_scratch(work, thread, host_norm_floats(op, 1));
+    float               *bias_space = factors + columns, *space = bias_space + columns, *other = space + columns;
+    bool                 has_bias = work->buffers[NORM_BIAS].data != NULL;
+    read_factors(factors, op, &work->buffers[NORM_WEIGHT]);
+    memset(bias_space, 0, sizeof(*bias_space) * (size_t)columns);
+    const float *bias = has_bias ? row_read(&work->buffers[NORM_BIAS], 0, columns, bias_space) : bias_space;
+    for (int64_t row = first; row < last; row++) {
+        const float *x        = read_sum(work, row * columns, space, other);
+        double       mean     = op->shape.rows.variant == NORM_RMS ? 0 : row_sum(x, columns) / (double)columns;
+        double       variance = row_deviation(x, mean, columns) / (double)columns;
+        float        centre   = (float)mean;
+        float        inverse  = (float)(1 / sqrt(variance + (double)op->shape.rows.epsilon));
+        float       *y        = row_open(out, row * columns, other);
+        for (int64_t i = 0; i < columns; i++) {
+            y[i] = (x[i] - centre) * inverse * factors[i] + bias[i];
+        }
+        row_close(out, row * columns, columns, y);
+        statistics[2 * row]     = centre;
+        statistics[2 * row + 1] = inverse;
+    }
+}
+
+void host_norm_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    host_run_loop(backend, op, buffers, forward_rows, op->shape.rows.rows);
+}
+
+// Scratch of a thread: factors and the rows d out, x, normalised x, product with the factors, residual. Shared: the
+// partial sums of the gradients of weight and bias, in double, each [HOST_PARTS, columns].
+enum { BACKWARD_ROWS = 6 };
+
+static int64_t part_floats(const struct op *op)
+{
+    return 2 * 2 * op->shape.rows.columns * HOST_PARTS;
+}
+
+int64_t host_norm_backward_floats(const struct op *op, int threads)
+{
+    return BACKWARD_ROWS * op->shape.rows.columns + part_floats(op) / threads + 32;
+}
+
+static double *part_sums(const struct work *work, int64_t part)
+{
+    int64_t columns = work->op->shape.rows.columns;
+    int     threads = pool_threads(work->host->pool);
+    float  *shared  = host_scratch(work, threads, BACKWARD_ROWS * columns);
+    return (double *)(void *)shared + part * 2 * columns;
+}
+
+struct gradient_rows {
+    float  *factors, *normalised, *product;
+    float  *space[3];
+    double *weight_sums, *bias_sums;
+};
+
+static void backward_row(const struct work *work, int64_t row, const struct gradient_rows *rows)
+{
+    const struct buffer *residual = &work->buffers[NORM_GRADIENT_RESIDUAL];
+    const struct buffer *in       = &work->buffers[NORM_GRADIENT_IN];
+    int64_t              columns = work->op->shape.rows.columns, at = row * columns;
+    const float         *statistics = work->buffers[NORM_GRADIENT_STATISTICS].data;
+    float                mean = statistics[2 * row], inverse = statistics[2 * row + 1];
+    const float         *gradient   = row_read(&work->buffers[NORM_GRADIENT_OUT], at, columns, rows->space[0]);
+    const float         *x          = row_read(&work->buffers[NORM_GRADIENT_X], at, columns, rows->space[1]);
+    float               *normalised = rows->normalised, *product = rows->product;
+    for (int64_t i = 0; i < columns; i++) {
+        normalised[i] = (x[i] - mean) * inverse;
+        product[i]    = gradient[i] * rows->factors[i];
+        rows->weight_sums[i] += (double)(gradient[i] * normalised[i]);
+        rows->bias_sums[i] += (double)gradient[i];
+    }
+    bool  is_rms     = work->op->shape.rows.variant == NORM_RMS;
+    float along_ones = is_rms ? 0.0f : (float)(row_sum(product, columns) / (double)columns);
+    float along_x    = (float)(row_dot(product, normalised, columns) / (double)columns);
+    for (int64_t i = 0; i < columns; i++) {
+        product[i] = inverse * (product[i] - along_ones - normalised[i] * along_x);
+    }
+    if (residual->data != NULL) {
+        const float *added = row_read(residual, at, columns, rows->space[2]);
+        for (int64_t i = 0; i < columns; i++) {
+            product[i] += added[i];
+        }
+    }
+    row_close(in, at, columns, product);
+}
+
+static void backward_parts(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct work   *work    = context;
+    int64_t              columns = work->op->shape.rows.columns, total = work->op->shape.rows.rows;
+    float               *factors = host_scratch(work, thread, BACKWARD_ROWS * columns);
+    struct gradient_rows rows    = {.factors    = factors,
+                                    .normalised = factors + columns,
+                                    .product    = factors + 2 * columns,
+                                    .space      = {factors + 3 * columns, factors + 4 * columns, factors + 5 * columns}};
+    read_factors(factors, work->op, &work->buffers[NORM_GRADIENT_WEIGHT_IN]);
+    for (int64_t part = first; part < last; part++) {
+        rows.weight_sums = part_sums(work, part);
+        rows.bias_sums   = rows.weight_sums + columns;
+        memset(rows.weight_sums, 0, sizeof(double) * 2 * (size_t)columns);
+        for (int64_t row = total * part / HOST_PARTS; row < total * (part + 1) / HOST_PARTS; row++) {
+            backward_row(work, row, &rows);
+        }
+    }
+}
+
+// Adds the parts of one sum, in order, for a range of columns.
+static void add_parts(const struct work *work, int64_t first, int64_t last, int64_t offset, float *sums)
+{
+    const struct buffer *to    = &work->buffers[offset == 0 ? NORM_GRADIENT_WEIGHT : NORM_GRADIENT_BIAS];
+    double              *total = part_sums(work, 0) + offset;
+    for (int64_t part = 1; part < HOST_PARTS; part++) {
+        const double *values = part_sums(work, part) + offset;
+        for (int64_t i = first; i < last; i++) {
+            total[i] += values[i];
+        }
+    }
+    for (int64_t i = first; i < last; i++) {
+        sums[i - first] = (float)total[i];
+    }
+    row_store(to, first, last - first, sums, work->op->accumulates);
+}
+
+static void finish_columns(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct work *work    = context;
+    int64_t            columns = work->op->shape.rows.columns;
+    float             *sums    = host_scratch(work, thread, BACKWARD_ROWS * columns);
+    add_parts(work, first, last, 0, sums);
+    if (work->buffers[NORM_GRADIENT_BIAS].data != NULL) {
+        add_parts(work, first, last, columns, sums);
+    }
+}
+
+void host_norm_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    host_run_loop(backend, op, buffers, backward_parts, HOST_PARTS);
+    host_run_loop(backend, op, buffers, finish_columns, op->shape.rows.columns);
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+// Rows of numbers: conversion between a tensor's type and fp32, and reductions.
+#include <math.h>
+#include <string.h>
+
+#include "gswbench/arithmetic.h"
+#include "internal.h"
+
+typedef float  lanes_float __attribute__((vector_size(32)));
+typedef double lanes_double __attribute__((vector_size(64)));
+enum { LANES = 8 };
+
+int64_t host_minimum(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void widen(float *to, const bf16 *from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        to[i] = bf16_to_float(from[i]);
+    }
+}
+
+static void narrow(bf16 *to, const float *from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        to[i] = bf16_from_float(from[i]);
+    }
+}
+
+const float *row_read(const struct buffer *buffer, int64_t at, int64_t count, float *space)
+{
+    if (buffer->dtype == DTYPE_F32) {
+        return (const float *)buffer->data + at;
+    }
+    widen(space, (const bf16 *)buffer->data + at, count);
+    return space;
+}
+
+float *row_open(const struct buffer *buffer, int64_t at, float *space)
+{
+    return buffer->dtype == DTYPE_F32 ? (float *)buffer->data + at : space;
+}
+
+void row_close(const struct buffer *buffer, int64_t at, int64_t count, const float *values)
+{
+    if (buffer->dtype == DTYPE_BF16) {
+        narrow((bf16 *)buffer->data + at, values, count);
+    } else if (values != (float *)buffer->data + at) {
+        memcpy((float *)buffer->data + at, values, sizeof(*values) * (size_t)count);
+    }
+}
+
+void row_store(const struct buffer *buffer, int64_t at, int64_t count, const float *values, bool accumulates)
+{
+    if (!accumulates) {
+        row_close(buffer, at, count, values);
+    } else if (buffer->dtype == DTYPE_F32) {
+        float *to = (float *)buffer->data + at;
+        for (int64_t i = 0; i < count; i++) {
+            to[i] += values[i];
+        }
+    } else {
+        bf16 *to = (bf16 *)buffer->data + at;
+        for (int64_t i = 0; i < count; i++) {
+            to[i] = bf16_from_float(bf16_to_float(to[i]) + values[i]);
+        }
+    }
+}
+
+void row_copy(const struct buffer *to, int64_t to_at, const struct buffer *from, int64_t from_at, int64_t count)
+{
+    if (to->dtype == from->dtype) {
+        size_t bytes = (size_t)dtype_bytes(to->dtype);
+        memcpy((char *)to->data + (size_t)to_at * bytes, (const char *)from->data + (size_t)from_at * bytes,
+               (size_t)count * bytes);
+    } else if (to->dtype == DTYPE_F32) {
+        widen((float *)to->data + to_at, (const bf16 *)from->data + from_at, count);
+    } else {
+        narrow((bf16 *)to->data + to_at, (const float *)from->data + from_at, count);
+    }
+}
+
+static lanes_double load(const float *x)
+{
+    lanes_float narrow_lanes;
+    memcpy(&narrow_lanes, x, sizeof(narrow_lanes));
+    return __builtin_convertvector(narrow_lanes, lanes_double);
+}
+
+static double total(lanes_double lanes)
+{
+    return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+}
+
+double row_sum(const float *x, int64_t count)
+{
+    lanes_double lanes = {0};
+    int64_t      i     = 0;
+    for (; i + LANES <= count; i += LANES) {
+        lanes += load(x + i);
+    }
+    double sum = total(lanes);
+    for (; i < count; i++) {
+        sum += (double)x[i];
+    }
+    return sum;
+}
+
+double row_dot(const float *x, const float *y, int64_t count)
+{
+    lanes_double lanes = {0};
+    int64_t      i     = 0;
+    for (; i + LANES <= count; i += LANES) {
+        lanes += load(x + i) * load(y + i);
+    }
+    double sum = total(lanes);
+    for (; i < count; i++) {
+        sum += (double)x[i] * (double)y[i];
+    }
+    return sum;
+}
+
+double row_deviation(const float *x, double mean, int64_t count)
+{
+    lanes_double lanes = {0};
+    int64_t      i     = 0;
+    for (; i + LANES <= count; i += LANES) {
+        lanes_double centred = load(x + i) - mean;
+        lanes += centred * centred;
+    }
+    double sum = total(lanes);
+    for (; i < count; i++) {
+        sum += ((double)x[i] - mean) * ((double)x[i] - mean);
+    }
+    return sum;
+}
+
+float row_maximum(const float *x, int64_t count)
+{
+    enum { WIDTH = 32 };
+    float maxima[WIDTH];
+    for (int lane = 0; lane < WIDTH; lane++) {
+        maxima[lane] = -INFINITY;
+    }
+    int64_t i = 0;
+    for (; i + WIDTH <= count; i += WIDTH) {
+        for (int lane = 0; lane < WIDTH; lane++) {
+            maxima[lane] = x[i + lane] > maxima[lane] ? x[i + lane] : maxima[lane];
+        }
+    }
+    for (; i < count; i++) {
+        maxima[0] = x[i] > maxima[0] ? x[i] : maxima[0];
+    }
+    for (int lane = 1; lane < WIDTH; lane++) {
+        maxima[0] = maxima[lane] > maxima[0] ? maxima[lane] : maxima[0];
+    }
+    return maxima[0];
+}
+
+double row_exponential(float *x, float shift, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        x[i] = arithmetic_exp(x[i] - shift);
+    }
+    return row_sum(x, count);
+}
+
+struct panel panel_read(const struct buffer *buffer, int64_t at, int64_t leading, int64_t rows, int64_t columns,
+                        float *space)
+{
+    if (buffer->dtype == DTYPE_F32) {
+        return (struct panel){(const float *)buffer->data + at, (int)leading};
+    }
+    for (int64_t row = 0; row < rows; row++) {
+        widen(space + row * columns, (const bf16 *)buffer->data + at + row * leading, columns);
+    }
+    return (struct panel){space, (int)columns};
+}

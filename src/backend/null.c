@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// The backend that computes nothing: measures what the program itself costs an op, and tests order.
+#include <stdio.h>
+
+#include "gswbench/backend.h"
+
+static status null_open(struct backend *backend, int local_rank, int threads)
+{
+    (void)backend;
+    (void)local_rank;
+    (void)threads;
+    return OK;
+}
+
+static void null_close(struct backend *backend)
+{
+    (void)backend;
+}
+
+static void null_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    (void)backend;
+    (void)op;
+    (void)buffers;
+}
+
+static int64_t null_scratch_bytes(struct backend *backend, const struct op *op)
+{
+    (void)backend;
+    (void)op;
+    return 0;
+}
+
+static void null_reserve_scratch(struct backend *backend, int64_t bytes)
+{
+    (void)backend;
+    (void)bytes;
+}
+
+static void null_describe(struct backend *backend, char *text, size_t bytes)
+{
+    (void)backend;
+    snprintf(text, bytes, "null: computes nothing");
+}
+
+static op_run *const run[OP_COUNT] = {
+    [OP_EMBEDDING_FORWARD]   = null_run,
+    [OP_EMBEDDING_BACKWARD]  = null_run,
+    [OP_NORM_FORWARD]        = null_run,
+    [OP_NORM_BACKWARD]       = null_run,
+    [OP_GEMM]                = null_run,
+    [OP_ROPE_FORWARD]        = null_run,
+    [OP_ROPE_BACKWARD]       = null_run,
+    [OP_ATTENTION_FORWARD]   = null_run,
+    [OP_ATTENTION_BACKWARD]  = null_run,
+    [OP_ACTIVATION_FORWARD]  = null_run,
+    [OP_ACTIVATION_BACKWARD] = null_run,
+    [OP_CROSS_ENTROPY]       = null_run,
+    [OP_LOSS_SUM]            = null_run,
+    [OP_CAST]                = null_run,
+    [OP_SQUARE_SUM]          = null_run,
+    [OP_CLIP]                = null_run,
+    [OP_ADAMW]               = null_run,
+};
+
+const struct backend_ops backend_null = {
+    .name            = "null",
+    .open            = null_open,
+    .close           = null_close,
+    .run             = run,
+    .allocate        = backend_memory_allocate,
+    .release         = backend_memory_release,
+    .available_bytes = backend_memory_available,
+    .upload          = backend_memory_copy,
+    .download        = backend_memory_copy,
+    .scratch_bytes   = null_scratch_bytes,
+    .reserve_scratch = null_reserve_scratch,
+    .describe        = null_describe,
+};

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// gswbench data: the tokens of the first steps as a file, so that another framework can be fed the same.
+#include "gswbench/data.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "gswbench/safetensors.h"
+#include "internal.h"
+
+struct data_arguments {
+    struct config_arguments config;
+    int64_t                 steps;
+    const char             *output;
+};
+
+static const struct flag flags[] = {
+    CONFIG_FLAGS(data_arguments, config),
+    INTEGER_FLAG(data_arguments, steps, "--steps", "N", 1, 1000000, "global batches; those of the run when not given"),
+    TEXT_FLAG(data_arguments, output, "-o", "FILE", "where to write the safetensors file"),
+    END_FLAGS,
+};
+
+static status append_samples(struct safetensors_writer *writer, const struct config *config, int64_t samples)
+{
+    int64_t  sequence = config->train.sequence;
+    int64_t  bytes    = (sequence + 1) * dtype_bytes(DTYPE_I32);
+    int32_t *tokens   = memory_allocate((size_t)bytes);
+    status   result   = OK;
+    for (int64_t sample = 0; sample < samples && !failed(&result); sample++) {
+        data_sample((enum data_kind)config->run.data, (uint64_t)config->run.seed, config->model.vocab, sequence, sample,
+                    tokens);
+        result = safetensors_append(writer, tokens, bytes);
+    }
+    free(tokens);
+    return result;
+}
+
+static status run(const void *arguments, struct text_buffer *errors)
+{
+    const struct data_arguments *data = arguments;
+    struct job                   job;
+    struct safetensors_writer    writer;
+    if (data->output == NULL) {
+        return fail_as(EXIT_USAGE, "-o is missing: name the file to write");
+    }
+    TRY(job_read(&job, &data->config, errors));
+    const struct train_config *train  = &job.config.train;
+    int64_t                    steps  = data->steps > 0 ? data->steps : job.config.run.steps;
+    struct safetensor          tensor = {
+                 .name = "tokens", .dtype = DTYPE_I32, .dims = 3, .dim = {steps, train->global_batch, train->sequence + 1}};
+    TRY(safetensors_create(&writer, data->output, &tensor, 1));
+    status result = append_samples(&writer, &job.config, steps * train->global_batch);
+    if (!failed(&result)) {
+        result = safetensors_finish(&writer);
+    }
+    if (failed(&result)) {
+        safetensors_abandon(&writer);
+        return result;
+    }
+    printf("%s: tokens I32 [%" PRId64 ", %" PRId64 ", %" PRId64 "]\n", data->output, tensor.dim[0], tensor.dim[1],
+           tensor.dim[2]);
+    return OK;
+}
+
+const struct command command_data = {
+    .name  = "data",
+    .help  = "write the tokens of the first steps as a safetensors file",
+    .flags = flags,
+    .bytes = sizeof(struct data_arguments),
+    .run   = run,
+};

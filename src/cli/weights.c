@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// gswbench weights: the initial weights as a Hugging Face folder. They do not depend on the layout.
+#include <inttypes.h>
+
+#include "gswbench/checkpoint.h"
+#include "internal.h"
+
+struct weights_arguments {
+    struct config_arguments config;
+    const char             *output;
+};
+
+static const struct flag flags[] = {
+    CONFIG_FLAGS(weights_arguments, config),
+    TEXT_FLAG(weights_arguments, output, "-o", "DIR", "the folder to write; new or empty"),
+    END_FLAGS,
+};
+
+// The plan of one rank that holds every weight whole, whatever the layout of the configuration.
+static status build_plan(struct plan *plan, struct config *config)
+{
+    const struct plan_request request = {.model     = &config->model,
+                                         .parallel  = &config->parallel,
+                                         .train     = &config->train,
+                                         .precision = &config->precision,
+                                         .world     = 1};
+    config->parallel = (struct parallel_config){.dp = 1, .fsdp = 1, .tp = 1, .cp = 1, .ep = 1, .pp = 1, .vp = 1};
+    config->train.global_batch = 0;
+    config->train.accumulation = 1;
+    return plan_build(plan, &request);
+}
+
+static status run(const void *arguments, struct text_buffer *errors)
+{
+    const struct weights_arguments *weights = arguments;
+    struct config                   config;
+    struct plan                     plan = {0};
+    if (weights->output == NULL) {
+        return fail_as(EXIT_USAGE, "-o is missing: name the folder to write");
+    }
+    TRY(cli_read_config(&config, &weights->config, errors));
+    status result = build_plan(&plan, &config);
+    if (!failed(&result)) {
+        result = checkpoint_write_initial(&plan, (uint64_t)config.run.seed, weights->output);
+    }
+    plan_free(&plan);
+    if (failed(&result)) {
+        return result;
+    }
+    printf("%s: initial weights of %s, seed %" PRId64 "\n", weights->output, config.name, config.run.seed);
+    return OK;
+}
+
+const struct command command_weights = {
+    .name  = "weights",
+    .help  = "write the initial weights as safetensors, in the layout of Hugging Face",
+    .flags = flags,
+    .bytes = sizeof(struct weights_arguments),
+    .run   = run,
+};

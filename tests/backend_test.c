@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// Tests of opening a backend by name and of the count of its memory.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "gswbench/backend.h"
+
+Test(backend, opens_each_of_the_list_by_name)
+{
+    for (int i = 0; backend_list[i] != NULL; i++) {
+        struct backend backend;
+        status         opened = backend_open(&backend, backend_list[i]->name, 0, 1);
+
+        cr_assert_not(failed(&opened));
+        cr_assert_eq(backend.ops, backend_list[i]);
+        backend_close(&backend);
+    }
+}
+
+Test(backend, takes_the_host_where_there_is_no_device)
+{
+    struct backend backend;
+    status         opened = backend_open(&backend, "auto", 0, 1);
+
+    cr_assert_not(failed(&opened));
+    cr_assert_str_eq(backend.ops->name, "host");
+    cr_assert_not(backend.ops->is_device);
+    backend_close(&backend);
+}
+
+Test(backend, suggests_the_nearest_name)
+{
+    struct backend backend;
+    status         opened = backend_open(&backend, "hots", 0, 1);
+
+    cr_assert_eq(opened.exit_code, EXIT_CONFIG);
+    cr_assert_str_eq(opened.text, "[run] backend = hots: no such backend in this build (auto, host, null); "
+                                  "did you mean host?");
+}
+
+Test(backend, lists_the_names_when_none_is_near)
+{
+    struct backend backend;
+    status         opened = backend_open(&backend, "tenstorrent", 0, 1);
+
+    cr_assert_str_eq(opened.text, "[run] backend = tenstorrent: no such backend in this build (auto, host, null)");
+}
+
+Test(backend, runs_every_compute_op_and_no_transfer)
+{
+    for (int i = 0; backend_list[i] != NULL; i++) {
+        for (int kind = 0; kind < OP_COUNT; kind++) {
+            bool is_run = backend_list[i]->run[kind] != NULL;
+            cr_assert_neq(is_run, op_is_transfer((enum op_kind)kind), "%s: %s", backend_list[i]->name,
+                          op_name((enum op_kind)kind));
+        }
+    }
+}
+
+Test(backend, zeroes_and_counts_memory)
+{
+    enum { BYTES = 5 << 20 };
+    struct backend backend;
+    status         opened = backend_open(&backend, "host", 0, 1);
+    cr_assert_not(failed(&opened));
+
+    unsigned char *data = backend_allocate(&backend, BYTES);
+    backend_reserve_scratch(&backend, 1000);
+    backend_reserve_scratch(&backend, 900);
+
+    cr_assert_eq(backend.allocations, 2);
+    cr_assert_eq(backend.allocated_bytes, BYTES + 1000);
+    cr_assert(data[0] == 0 && data[BYTES - 1] == 0);
+    cr_assert_eq((uintptr_t)data % 256, 0);
+    cr_assert_gt(backend.ops->available_bytes(&backend), BYTES);
+    backend_release(&backend, data, BYTES);
+    cr_assert_eq(backend.allocated_bytes, 1000);
+    backend_close(&backend);
+}
+
+Test(backend, copies_to_and_from_the_device)
+{
+    struct backend backend;
+    status         opened = backend_open(&backend, "null", 0, 1);
+    cr_assert_not(failed(&opened));
+    int32_t from[3] = {1, 2, 3}, to[3] = {0};
+
+    void *data = backend_allocate(&backend, sizeof(from));
+    backend.ops->upload(&backend, data, from, sizeof(from));
+    backend.ops->download(&backend, to, data, sizeof(to));
+
+    cr_assert_arr_eq(to, from, sizeof(to));
+    backend_release(&backend, data, sizeof(from));
+    backend_close(&backend);
+}
+
+Test(backend, describes_processor_threads_and_library)
+{
+    struct backend backend;
+    status         opened = backend_open(&backend, "host", 0, 3);
+    cr_assert_not(failed(&opened));
+    char text[256], cut[8];
+
+    backend.ops->describe(&backend, text, sizeof(text));
+    backend.ops->describe(&backend, cut, sizeof(cut));
+
+    cr_assert_not_null(strstr(text, ", 3 threads, OpenBLAS 0."), "%s", text);
+    cr_assert_eq(strlen(cut), 7);
+    backend_close(&backend);
+}
