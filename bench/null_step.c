@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// What the program itself costs an op: plans made by hand, replayed on the backend that computes nothing. Prints the
+// median over steps of nanoseconds an op, for one lane and for two with waits between them.
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "gswbench/statistics.h"
+#include "gswbench/step.h"
+
+enum { OPS = 20000, OPERANDS = 4, WARMUP = 20, STEPS = 201, NEVER = OPS };
+
+// Every interval-th op is a transfer on another lane; it waits for the op before it, and the op that comes distance
+// ops later waits for it.
+struct shape {
+    const char *name;
+    int32_t     interval, distance;
+};
+
+static void make_op(struct op *ops, int32_t i, const struct shape *shape)
+{
+    struct op *op = &ops[i];
+    *op           = (struct op){.kind = OP_NORM_FORWARD, .lane = LANE_COMPUTE, .operand_count = OPERANDS};
+    if (i % shape->interval == shape->interval - 1) {
+        op->kind           = OP_ALL_REDUCE;
+        op->lane           = LANE_GRADIENT_REDUCE;
+        op->operand[0]     = -1;
+        op->operand_count  = 2;
+        op->wait[0]        = i - 1;
+        op->wait_count     = 1;
+        op->shape.transfer = (struct transfer_shape){.elements = 64};
+    }
+    int32_t awaited = i - shape->distance;
+    if (op->lane == LANE_COMPUTE && awaited >= 0 && ops[awaited].lane != LANE_COMPUTE) {
+        op->wait[0]    = awaited;
+        op->wait_count = 1;
+    }
+}
+
+static double measure(const struct shape *shape, struct backend *backend, struct comm *comm)
+{
+    static struct op  ops[OPS];
+    struct tensor     tensor = {.name = "data", .elements = 64, .bytes = 256, .dims = 1, .dim = {64}};
+    int64_t           rank   = 0;
+    struct plan_group group  = {.size = 1, .ranks = &rank};
+    struct plan       plan   = {.tensors       = &tensor,
+                                .tensor_count  = 1,
+                                .ops           = ops,
+                                .op_count      = OPS,
+                                .groups        = &group,
+                                .group_count   = 1,
+                                .storage_bytes = {[STORAGE_WEIGHT] = 256}};
+    for (int32_t i = 0; i < OPS; i++) {
+        make_op(ops, i, shape);
+    }
+    struct step *step;
+    status       opened = step_open(&step, &plan, backend, comm);
+    if (failed(&opened)) {
+        fprintf(stderr, "%s\n", opened.text);
+        exit(opened.exit_code);
+    }
+
+    double nanoseconds[STEPS];
+    for (int i = -WARMUP; i < STEPS; i++) {
+        struct timespec begin, end;
+        clock_gettime(CLOCK_MONOTONIC, &begin);
+        step_run(step);
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        if (i >= 0) {
+            nanoseconds[i] = (double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec);
+        }
+    }
+    step_close(step);
+    struct statistics statistics;
+    statistics_compute(&statistics, nanoseconds, STEPS);
+    return statistics.median / OPS;
+}
+
+int main(void)
+{
+    static const struct shape shapes[] = {
+        {"one lane", NEVER + 1, 1},
+        {"two lanes, a transfer every 64 ops, awaited 32 ops later", 64, 32},
+        {"two lanes, a transfer every 8 ops, awaited 4 ops later", 8, 4},
+    };
+    struct backend backend;
+    struct comm    comm;
+    status         opened = backend_open(&backend, "null", 0, 1);
+    if (failed(&opened)) {
+        fprintf(stderr, "%s\n", opened.text);
+        return opened.exit_code;
+    }
+    struct local_hub *hub = local_hub_open(1);
+    comm_open_local(&comm, hub, 0);
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        printf("%-60s %8.1f ns per op\n", shapes[i].name, measure(&shapes[i], &backend, &comm));
+    }
+    comm_close(&comm);
+    local_hub_close(hub);
+    backend_close(&backend);
+    return EXIT_VALID;
+}
