@@ -6,14 +6,16 @@
 
 #include "internal.h"
 
+// clang-format off
 static const struct command *const commands[] = {
     &command_check,
     &command_plan,
     &command_configs,
+    &command_options,
     &command_data,
     &command_weights,
-    &command_options,
 };
+// clang-format on
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 static status unknown_command(const char *name)
