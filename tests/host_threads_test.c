@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// The promise that the number of threads changes no bit.
+#include "host.h"
+
+static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16};
+enum { TYPES = 2 };
+
+// Products in tiles and sums over rows are added in one order. outputs is a set of operand slots.
+static void expect_same_bits(const struct op *op, struct buffer *buffers, unsigned outputs)
+{
+    struct buffer first[OP_OPERANDS] = {0};
+    for (int threads = 1; threads <= 5; threads++) {
+        run_op(op, buffers, threads);
+        for (int i = 0; i < OP_OPERANDS; i++) {
+            size_t bytes = (size_t)(buffers[i].elements * dtype_bytes(buffers[i].dtype));
+            if ((outputs >> i & 1) == 0) {
+                continue;
+            }
+            if (threads == 1) {
+                first[i]      = buffers[i];
+                first[i].data = memcpy(malloc(bytes), buffers[i].data, bytes);
+            }
+            cr_assert_eq(memcmp(first[i].data, buffers[i].data, bytes), 0, "%s: %d threads change operand %d",
+                         op_name((enum op_kind)op->kind), threads, i);
+        }
+    }
+    free_buffers(first);
+    free_buffers(buffers);
+}
+
+Test(host_threads, change_no_bit_of_any_result)
+{
+    for (int i = 0; i < TYPES; i++) {
+        struct op     gemm     = {.kind = OP_GEMM, .shape.gemm = {.m = 601, .n = 770, .k = 1000, .transpose_a = true}};
+        struct buffer gemms[8] = {make_random(types[i], 601 * 1000, 1, 1), make_random(types[i], 1000 * 770, 2, 1),
+                                  make_output(DTYPE_F32, 601 * 770)};
+        expect_same_bits(&gemm, gemms, 1u << GEMM_C);
+
+        struct op norm = {.kind = OP_NORM_BACKWARD, .shape.rows = {.rows = 333, .columns = 65, .variant = NORM_LAYER}};
+        struct buffer norms[8] = {make_random(types[i], 333 * 65, 1, 1),
+                                  make_random(types[i], 333 * 65, 2, 1),
+                                  make_random(types[i], 65, 3, 1),
+                                  make_random(DTYPE_F32, 333 * 2, 4, 1),
+                                  make_random(types[i], 333 * 65, 5, 1),
+                                  make_output(types[i], 333 * 65),
+                                  make_output(types[i], 65),
+                                  make_output(types[i], 65)};
+        expect_same_bits(&norm, norms, 1u << NORM_GRADIENT_IN | 1u << NORM_GRADIENT_WEIGHT | 1u << NORM_GRADIENT_BIAS);
+
+        struct op     squares   = {.kind = OP_SQUARE_SUM, .shape.elements.elements = 200003};
+        struct buffer square[8] = {make_random(types[i], 200003, 1, 1), make_output(DTYPE_F32, 1)};
+        expect_same_bits(&squares, square, 1u << SQUARE_SUM_OUT);
+
+        struct op     attention = {.kind = OP_ATTENTION_FORWARD, .shape.attention = {2, 200, 6, 3, 16, 0, 0.3f, true}};
+        struct buffer attentions[8] = {make_random(types[i], 400 * 96, 1, 1), make_random(types[i], 400 * 96, 2, 1),
+                                       make_output(types[i], 400 * 96), make_output(DTYPE_F32, 400 * 6)};
+        expect_same_bits(&attention, attentions, 1u << ATTENTION_OUT | 1u << ATTENTION_STATISTICS);
+
+        attention.kind            = OP_ATTENTION_BACKWARD;
+        struct buffer backward[8] = {make_random(types[i], 400 * 96, 1, 1), make_random(types[i], 400 * 96, 2, 1),
+                                     make_random(types[i], 400 * 96, 3, 1), make_random(types[i], 400 * 96, 4, 1),
+                                     make_random(DTYPE_F32, 400 * 6, 5, 1), make_output(types[i], 400 * 96),
+                                     make_output(types[i], 400 * 96)};
+        expect_same_bits(&attention, backward, 1u << ATTENTION_GRADIENT_QUERY | 1u << ATTENTION_GRADIENT_KEY_VALUE);
+    }
+}
