@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// Recomputation and memory: the same bits from less memory, and no byte that the plan did not announce.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "training.h"
+
+static void init(struct training *training)
+{
+    *training = (struct training){.ranks = 1, .steps = 3, .threads = 2, .seed = 7};
+    tiny_init(&training->tiny);
+    training->tiny.model.layers       = 3;
+    training->tiny.train.sequence     = 32;
+    training->tiny.train.accumulation = 2;
+    training->tiny.precision.compute  = COMPUTE_BF16;
+}
+
+Test(recompute, does_not_change_a_bit_of_loss_or_norm)
+{
+    struct training plain;
+    init(&plain);
+    training_run(&plain);
+    cr_assert_gt(plain.loss[0], 2.0f);
+
+    for (int64_t policy = RECOMPUTE_ATTENTION; policy <= RECOMPUTE_SELECTIVE; policy++) {
+        struct training other;
+        init(&other);
+        other.tiny.train.recompute       = policy;
+        other.tiny.train.recompute_every = 2;
+        other.tiny.train.recompute_save  = 1 << OUTPUT_QKV | 1 << OUTPUT_PROJECTION;
+        training_run(&other);
+        cr_expect_arr_eq(other.loss, plain.loss, 3 * sizeof(float));
+        cr_expect_arr_eq(other.norm, plain.norm, 3 * sizeof(float));
+        cr_expect_lt(other.planned_bytes[STORAGE_ACTIVATION], plain.planned_bytes[STORAGE_ACTIVATION]);
+    }
+}
+
+Test(recompute, allocates_exactly_what_the_plan_says_and_nothing_during_steps)
+{
+    for (int64_t policy = RECOMPUTE_NONE; policy <= RECOMPUTE_SELECTIVE; policy++) {
+        struct training training;
+        init(&training);
+        training.ranks                      = 2;
+        training.tiny.parallel.dp           = 2;
+        training.tiny.train.recompute       = policy;
+        training.tiny.train.recompute_every = 2;
+        training_run(&training);
+        cr_expect_arr_eq(training.storage_bytes, training.planned_bytes, sizeof(training.planned_bytes));
+        cr_expect_eq(training.allocations_in_steps, 0);
+    }
+}
