@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""Reads safetensors files with the standard library alone."""
+import array
+import json
+import pathlib
+import struct
+import typing
+
+CODES = {"F32": "f", "I32": "i"}
+
+
+class Tensor(typing.NamedTuple):
+    shape: list
+    values: array.array    # flat, row-major
+
+
+def read(path):
+    """The tensors of one file, by name."""
+    raw = pathlib.Path(path).read_bytes()
+    (header_bytes,) = struct.unpack("<Q", raw[:8])
+    header = json.loads(raw[8:8 + header_bytes])
+    assert header.pop("__metadata__") == {"format": "pt"}
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = (8 + header_bytes + offset for offset in entry["data_offsets"])
+        tensors[name] = Tensor(entry["shape"], array.array(CODES[entry["dtype"]], raw[begin:end]))
+    return tensors
+
+
+def read_folder(folder):
+    """The tensors of a Hugging Face folder, whole or in shards."""
+    folder = pathlib.Path(folder)
+    index = folder / "model.safetensors.index.json"
+    if not index.exists():
+        return read(folder / "model.safetensors")
+    weight_map = json.loads(index.read_text())["weight_map"]
+    tensors = {}
+    for file in sorted(set(weight_map.values())):
+        tensors.update(read(folder / file))
+    assert set(tensors) == set(weight_map)
+    return tensors
