@@ -8,8 +8,10 @@
 
 // clang-format off
 static const struct command *const commands[] = {
+    &command_run,
     &command_check,
     &command_plan,
+    &command_report,
     &command_configs,
     &command_options,
     &command_data,

@@ -80,8 +80,8 @@ struct command {
     status (*run)(const void *arguments, struct text_buffer *errors);
 };
 
-extern const struct command command_check, command_configs, command_data, command_options, command_plan,
-    command_weights;
+extern const struct command command_check, command_configs, command_data, command_options, command_plan, command_report,
+    command_run, command_weights;
 
 // flags.c: fills the command's zeroed arguments from words. Errors are EXIT_USAGE. arena holds composed texts.
 status flags_parse(const struct command *command, int count, char *const words[], void *arguments, struct arena *arena);

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// The run command's parts: what all ranks share, one rank's run, and the facts about where it runs.
+#ifndef GSWBENCH_CLI_RUN_H
+#define GSWBENCH_CLI_RUN_H
+
+#include "gswbench/backend.h"
+#include "gswbench/comm.h"
+#include "gswbench/result.h"
+#include "internal.h"
+
+struct run_arguments {
+    struct config_arguments config;
+    const char             *weights_out;
+    bool                    json, quiet;
+};
+
+// Read by every rank, written by none.
+struct run_shared {
+    const struct run_arguments *arguments;
+    const struct job           *job;
+    const char                 *config_text;    // the merged configuration as INI
+    size_t                      config_bytes;
+};
+
+// The cores of a rank. Ranks of a node that may use the same cores share them.
+struct run_cores {
+    int64_t cores, sharers, threads;
+};
+
+// run_rank.c: one rank from plan to result. Collective; every rank returns the same exit code.
+status run_rank(const struct run_shared *shared, struct comm *comm);
+
+// The first failing rank's status, on all ranks. Collective.
+status run_agree(struct comm *comm, status own);
+
+// run_steps.c: the first signal ends the run after the step that it falls in; a second one ends the process.
+void run_catch_signals(void);
+
+// Everything that a rank measures, step by step. Rank 0 keeps all of it in the result and prints it.
+struct run_steps {
+    const struct run_shared *shared;
+    struct comm             *comm;
+    const struct plan       *plan;
+    struct backend          *backend;
+    struct step             *step;
+    struct result           *result;
+    double                  *own_seconds;    // [steps], of this rank
+};
+status run_measure(struct run_steps *steps);
+
+// run_facts.c: fills what is known before the first step, apart from the plan.
+void run_describe(struct result *result, const struct run_shared *shared, const struct comm *comm,
+                  const struct backend *backend);
+
+// How many cores this rank has for itself. Collective.
+struct run_cores run_share_cores(struct comm *comm, int64_t requested_threads);
+
+// "2026-08-22T10:15:00Z"
+void run_print_time(char *text, size_t bytes);
+
+#endif

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// What a result says about the program, the machine and the configuration.
+#define _GNU_SOURCE
+#include "run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "gswbench/version.h"
+
+// Nothing but these leaves the environment: variables may hold secrets.
+static const char *const recorded_variables[] = {
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE",    "CUDA_VISIBLE_DEVICES",
+    "NCCL_ALGO",       "NCCL_PROTO",           "NCCL_IB_HCA",          "NCCL_SOCKET_IFNAME",
+    "UCX_TLS",         "UCX_NET_DEVICES",      "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "SLURM_JOB_ID",    "SLURM_JOB_NUM_NODES",  "SLURM_NTASKS",         "SLURM_JOB_PARTITION",
+};
+
+static void add(struct result *result, const char *name, const char *value)
+{
+    result_add_entry(&result->environment, &result->environment_count, name, value);
+}
+
+// The distribution's own name for itself.
+static void add_system(struct result *result)
+{
+    FILE *file = fopen("/etc/os-release", "r");
+    char  line[256];
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        char name[sizeof(line)];
+        if (sscanf(line, "PRETTY_NAME=\"%255[^\"]\"", name) == 1) {
+            add(result, "system", name);
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+}
+
+static void add_environment(struct result *result, const struct comm *comm)
+{
+    struct utsname kernel;
+    char           text[256];
+    add(result, "host", comm->place.host);
+    if (uname(&kernel) == 0) {
+        snprintf(text, sizeof(text), "%s %s %s", kernel.sysname, kernel.release, kernel.machine);
+        add(result, "kernel", text);
+    }
+    add_system(result);
+    snprintf(text, sizeof(text), "%d", comm->place.nodes);
+    add(result, "nodes", text);
+    snprintf(text, sizeof(text), "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+    add(result, "processors online", text);
+    for (size_t i = 0; i < sizeof(recorded_variables) / sizeof(recorded_variables[0]); i++) {
+        const char *value = getenv(recorded_variables[i]);
+        if (value != NULL) {
+            add(result, recorded_variables[i], value);
+        }
+    }
+}
+
+static void add_config(struct result *result, const struct config *config)
+{
+    for (const struct config_section *section = config_sections; section->name != NULL; section++) {
+        for (const struct option *option = section->options; option->key != NULL; option++) {
+            char name[96], value[1024];
+            snprintf(name, sizeof(name), "%s.%s", section->name, option->key);
+            option_print(option, (const char *)config + section->offset, value, sizeof(value));
+            result_add_entry(&result->config, &result->config_count, name, value);
+        }
+    }
+}
+
+// A processor has no peak here, and fp32 runs on none of the units that the profiles describe.
+static void set_peak(struct result *result, const struct config *config, const struct backend *backend)
+{
+    const struct hardware_config *hardware = &config->hardware;
+    int64_t                       compute  = config->precision.compute;
+    double peak      = compute == COMPUTE_BF16 ? hardware->peak_bf16 : compute == COMPUTE_FP8 ? hardware->peak_fp8 : 0;
+    double published = compute == COMPUTE_BF16  ? config->published.peak_bf16
+                       : compute == COMPUTE_FP8 ? config->published.peak_fp8
+                                                : 0;
+    bool   is_known  = backend->ops->is_device && peak > 0;
+    result->peak     = is_known ? peak : NAN;
+    result->published_peak = published > 0 ? published : NAN;
+    if (is_known) {
+        snprintf(result->peak_source, sizeof(result->peak_source), "hardware profile %s, %s", hardware->profile,
+                 result->precision);
+    } else if (backend->ops->is_device) {
+        snprintf(result->peak_source, sizeof(result->peak_source), "hardware profile %s has no peak for %s",
+                 hardware->profile, result->precision);
+    } else {
+        snprintf(result->peak_source, sizeof(result->peak_source), "backend %s has no known peak", backend->ops->name);
+    }
+}
+
+void run_print_time(char *text, size_t bytes)
+{
+    time_t    now = time(NULL);
+    struct tm utc;
+    strftime(text, bytes, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+}
+
+// Sorts by time, and differs between runs that start in the same second.
+static void make_run_id(char *text, size_t bytes)
+{
+    struct timespec now;
+    struct tm       utc;
+    char            second[24];
+    clock_gettime(CLOCK_REALTIME, &now);
+    strftime(second, sizeof(second), "%Y%m%dT%H%M%SZ", gmtime_r(&now.tv_sec, &utc));
+    int64_t key[] = {now.tv_nsec, getpid()};
+    snprintf(text, bytes, "%s-%04x", second, (unsigned)(XXH3_64bits(key, sizeof(key)) & 0xffff));
+}
+
+void run_describe(struct result *result, const struct run_shared *shared, const struct comm *comm,
+                  const struct backend *backend)
+{
+    const struct config *config = &shared->job->config;
+
+    result->method = RESULT_METHOD;
+    snprintf(result->version, sizeof(result->version), "%s%s%s%s", version_number,
+             version_commit[0] == '\0' ? "" : " (", version_commit, version_commit[0] == '\0' ? "" : ")");
+#ifdef __clang__
+    text_copy(result->compiler, sizeof(result->compiler), __VERSION__);
+#else
+    text_copy(result->compiler, sizeof(result->compiler), "GCC " __VERSION__);
+#endif
+    make_run_id(result->run_id, sizeof(result->run_id));
+    run_print_time(result->started, sizeof(result->started));
+    text_copy(result->config_name, sizeof(result->config_name), config->name);
+    text_copy(result->config_path, sizeof(result->config_path), config->path);
+    snprintf(result->config_hash, sizeof(result->config_hash), "%016" PRIx64,
+             (uint64_t)XXH3_64bits(shared->config_text, shared->config_bytes));
+    text_copy(result->precision, sizeof(result->precision), precision_compute_names[config->precision.compute]);
+    text_copy(result->communicator, sizeof(result->communicator), comm->ops->name);
+    text_copy(result->backend, sizeof(result->backend), backend->ops->name);
+    result->computes       = strcmp(backend->ops->name, "null") != 0;
+    result->planned_steps  = config->run.steps;
+    result->planned_warmup = config->run.warmup;
+    result->is_proxy       = config->run.layers > 0;
+    set_peak(result, config, backend);
+    add_environment(result, comm);
+    add_config(result, config);
+}
+
+// What ranks tell each other about the cores they may use.
+struct affinity {
+    int64_t  node;
+    uint64_t mask_hash;
+};
+
+struct run_cores run_share_cores(struct comm *comm, int64_t requested_threads)
+{
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    int64_t cores = sched_getaffinity(0, sizeof(mask), &mask) == 0 ? CPU_COUNT(&mask) : sysconf(_SC_NPROCESSORS_ONLN);
+
+    struct affinity  own   = {.node = comm->place.node, .mask_hash = XXH3_64bits(&mask, sizeof(mask))};
+    struct affinity *all   = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    struct run_cores share = {.cores = cores};
+    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    for (int rank = 0; rank < comm->place.ranks; rank++) {
+        share.sharers += all[rank].node == own.node && all[rank].mask_hash == own.mask_hash;
+    }
+    free(all);
+    share.threads = requested_threads > 0 ? requested_threads : cores / share.sharers;
+    share.threads = share.threads > 0 ? share.threads : 1;
+    return share;
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT
+// One rank of a run: configuration, plan, backend, step; the timed loop; the result. Stages that can fail on one rank
+// alone end in run_agree, so that no rank waits for one that has left.
+#include "run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "gswbench/checkpoint.h"
+#include "gswbench/data.h"
+#include "gswbench/fatal.h"
+#include "gswbench/plan.h"
+#include "gswbench/report.h"
+#include "gswbench/step.h"
+
+struct rank {
+    const struct run_shared *shared;
+    struct comm             *comm;
+    struct run_cores         cores;
+    struct plan              plan;
+    struct backend           backend;    // ops is NULL until it is open
+    struct step             *step;
+    struct result            result;    // the job's on rank 0; elsewhere the steps alone are of use
+    double                  *own_seconds;
+    char                     folder[2048];
+};
+
+static bool is_first(const struct rank *rank)
+{
+    return rank->comm->place.rank == 0;
+}
+
+status run_agree(struct comm *comm, status own)
+{
+    status *all    = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    status  result = OK;
+    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    for (int rank = comm->place.ranks - 1; rank >= 0; rank--) {
+        if (failed(&all[rank])) {
+            result = rank == 0 ? all[rank] : fail_as(all[rank].exit_code, "rank %d: %.900s", rank, all[rank].text);
+        }
+    }
+    free(all);
+    return result;
+}
+
+// Ranks that read different configurations would measure nothing that has a meaning.
+static status check_same_config(const struct rank *rank)
+{
+    struct comm *comm = rank->comm;
+    uint64_t     own  = XXH3_64bits(rank->shared->config_text, rank->shared->config_bytes);
+    uint64_t    *all  = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    status       same = OK;
+    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    for (int other = comm->place.ranks - 1; other > 0; other--) {
+        if (all[other] != all[0]) {
+            same = fail_as(EXIT_LAUNCH, "rank %d has another configuration than rank 0: give every host the same files",
+                           other);
+        }
+    }
+    free(all);
+    return same;
+}
+
+static status open_plan(struct rank *rank)
+{
+    const struct config *config  = &rank->shared->job->config;
+    struct plan_request  request = rank->shared->job->request;
+    request.rank                 = rank->comm->place.rank;
+    TRY(plan_build(&rank->plan, &request));
+    int32_t findings;
+    TRY(plan_verify(&rank->plan, &findings));
+    return backend_open(&rank->backend, config->run.backend, rank->comm->place.local_rank, (int)rank->cores.threads);
+}
+
+static void add_oversubscription(struct rank *rank)
+{
+    const struct run_cores *cores = &rank->cores;
+    if (cores->threads * cores->sharers > cores->cores) {
+        struct result_reason reason = {.verdict = VERDICT_DEGRADED, .id = "oversubscribed", .rank = -1, .step = -1};
+        snprintf(reason.message, sizeof(reason.message),
+                 "%" PRId64 " ranks of %" PRId64 " threads share %" PRId64 " cores of a node", cores->sharers,
+                 cores->threads, cores->cores);
+        result_add_reason(&rank->result, &reason);
+    }
+}
+
+// What is known before the first step; the output folder proves that it can be written.
+static status open_result(struct rank *rank)
+{
+    struct result       *result = &rank->result;
+    const struct config *config = &rank->shared->job->config;
+    run_describe(result, rank->shared, rank->comm, &rank->backend);
+    result_set_plan(result, &rank->plan, &config->published);
+    result_reserve(result, config->run.steps, rank->comm->place.ranks);
+    result->allocated_bytes = rank->backend.allocated_bytes;
+    rank->backend.ops->describe(&rank->backend, result->device, sizeof(result->device));
+    add_oversubscription(rank);
+    result_derive(result);
+    if (!is_first(rank)) {
+        return OK;
+    }
+    TRY(report_create_folder(result, config->run.output, rank->folder, sizeof(rank->folder)));
+    return report_write_bytes(rank->folder, "config.merged.ini", rank->shared->config_text, rank->shared->config_bytes);
+}
+
+static status prepare(struct rank *rank)
+{
+    TRY(check_same_config(rank));
+    rank->cores = run_share_cores(rank->comm, rank->shared->job->config.run.threads);
+    TRY(run_agree(rank->comm, open_plan(rank)));
+    TRY(run_agree(rank->comm, step_open(&rank->step, &rank->plan, &rank->backend, rank->comm)));
+    return run_agree(rank->comm, open_result(rank));
+}
+
+static status measure(struct rank *rank)
+{
+    const struct run_arguments *arguments = rank->shared->arguments;
+    const struct run_config    *run       = &rank->shared->job->config.run;
+    if (is_first(rank) && !arguments->json && !arguments->quiet) {
+        report_write_header(&rank->result, stdout);
+        fflush(stdout);
+    }
+    data_initialise(rank->step, &rank->plan, (uint64_t)run->seed);
+    rank->own_seconds      = memory_allocate((size_t)run->steps * sizeof(*rank->own_seconds));
+    struct run_steps steps = {.shared      = rank->shared,
+                              .comm        = rank->comm,
+                              .plan        = &rank->plan,
+                              .backend     = &rank->backend,
+                              .step        = rank->step,
+                              .result      = &rank->result,
+                              .own_seconds = rank->own_seconds};
+    return run_agree(rank->comm, run_measure(&steps));
+}
+
+static void hash_tensor(const struct rank *rank, int32_t tensor, XXH3_state_t *state)
+{
+    if (tensor >= 0) {
+        size_t bytes = (size_t)rank->plan.tensors[tensor].bytes;
+        void  *data  = memory_allocate(bytes);
+        step_read(rank->step, tensor, data);
+        XXH3_64bits_update(state, data, bytes);
+        free(data);
+    }
+}
+
+static uint64_t hash_weights(const struct rank *rank)
+{
+    XXH3_state_t *state = XXH3_createState();
+    XXH3_64bits_reset(state);
+    for (int32_t i = 0; i < rank->plan.weight_count; i++) {
+        hash_tensor(rank, rank->plan.weights[i].tensor, state);
+        hash_tensor(rank, rank->plan.weights[i].master, state);
+    }
+    uint64_t hash = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    return hash;
+}
+
+// Replicas started from the same weights and applied the same gradients: their bits are equal, or a rank is broken.
+static void compare_replicas(struct rank *rank)
+{
+    struct comm       *comm = rank->comm;
+    const struct mesh *mesh = &rank->plan.mesh;
+    int64_t            size = mesh_group_size(mesh, 1u << AXIS_DP);
+    if (size == 1 || !rank->result.computes) {
+        return;
+    }
+    uint64_t  own   = hash_weights(rank);
+    uint64_t *all   = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    int64_t  *group = memory_allocate((size_t)size * sizeof(*group));
+    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    for (int64_t first = 0; first < comm->place.ranks; first++) {
+        mesh_group_ranks(mesh, first, 1u << AXIS_DP, group);
+        if (group[0] == first) {
+            bool is_equal = true;
+            for (int64_t i = 1; i < size; i++) {
+                is_equal &= all[group[i]] == all[first];
+            }
+            rank->result.replica_groups++;
+            rank->result.replica_groups_equal += is_equal;
+        }
+    }
+    free(all);
+    free(group);
+}
+
+static void gather_ranks(struct rank *rank)
+{
+    const struct comm_place *place    = &rank->comm->place;
+    struct result           *result   = &rank->result;
+    struct result_rank       own      = {.rank            = place->rank,
+                                         .node            = place->node,
+                                         .local_rank      = place->local_rank,
+                                         .threads         = rank->cores.threads,
+                                         .allocated_bytes = rank->backend.allocated_bytes};
+    int64_t                  measured = result->step_count - result->planned_warmup;
+    struct statistics        statistics;
+    text_copy(own.host, sizeof(own.host), place->host);
+    statistics_compute(&statistics, rank->own_seconds + result->planned_warmup, measured > 0 ? measured : 0);
+    own.median_seconds = statistics.median;
+    rank->comm->ops->gather_all(rank->comm, &own, result->ranks, sizeof(own));
+    result->rank_count = place->ranks;
+}
+
+// Lines first: they are the result even where the files cannot be written.
+static status write_result(const struct rank *rank)
+{
+    const struct run_arguments *arguments = rank->shared->arguments;
+    const struct result        *result    = &rank->result;
+    if (arguments->json) {
+        report_write_json(result, stdout);
+    } else {
+        report_write_result(result, stdout);
+    }
+    TRY(report_write_files(rank->folder, result));
+    if (!arguments->json) {
+        printf("files: %s/\n", rank->folder);
+    }
+    return OK;
+}
+
+static status finish(struct rank *rank)
+{
+    struct comm   *comm    = rank->comm;
+    struct result *result  = &rank->result;
+    status         written = OK;
+    gather_ranks(rank);
+    compare_replicas(rank);
+    if (is_first(rank)) {
+        run_print_time(result->ended, sizeof(result->ended));
+        result_check(result);
+        result_derive(result);
+        written = write_result(rank);
+    }
+    comm->ops->share(comm, &result->exit_code, sizeof(result->exit_code));
+    TRY(run_agree(comm, written));
+    if (rank->shared->arguments->weights_out != NULL) {
+        TRY(run_agree(comm, checkpoint_write(&rank->plan, rank->step, rank->shared->arguments->weights_out)));
+    }
+    return (status){.exit_code = (int)result->exit_code};
+}
+
+static void release(struct rank *rank)
+{
+    free(rank->own_seconds);
+    result_free(&rank->result);
+    if (rank->step != NULL) {
+        step_close(rank->step);
+    }
+    if (rank->backend.ops != NULL) {
+        backend_close(&rank->backend);
+    }
+    plan_free(&rank->plan);
+}
+
+static status run(struct rank *rank)
+{
+    TRY(prepare(rank));
+    TRY(measure(rank));
+    return finish(rank);
+}
+
+status run_rank(const struct run_shared *shared, struct comm *comm)
+{
+    struct rank *rank = memory_allocate(sizeof(*rank));
+    rank->shared      = shared;
+    rank->comm        = comm;
+    fatal_set_rank(comm->place.rank);
+    status result = run(rank);
+    release(rank);
+    free(rank);
+    return result;
+}
