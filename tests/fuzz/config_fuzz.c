@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// Any bytes as a config file: reading ends in errors or in a config that survives checking, writing and reading again.
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/config.h"
+
+int LLVMFuzzerInitialize(int *count, char ***arguments);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static bool read_text(struct config *config, int64_t ranks, const char *text, size_t bytes)
+{
+    struct text_buffer    errors  = {0};
+    struct config_request request = {.ranks = ranks};
+    status                result  = config_read_text(config, &request, "fuzz.ini", text, bytes, &errors);
+    // Each failure is explained, and nothing else is.
+    if (failed(&result) != (errors.length > 0) || (failed(&result) && result.exit_code != EXIT_CONFIG)) {
+        abort();
+    }
+    text_free(&errors);
+    return !failed(&result);
+}
+
+int LLVMFuzzerInitialize(int *count, char ***arguments)
+{
+    (void)count;
+    (void)arguments;
+    return setenv("GSWBENCH_CONFIGS", "/nonexistent", 1);
+}
+
+// The first byte stands for the number of ranks.
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    static const int64_t ranks[] = {0, 1, 8, 512};
+    struct config        config, again;
+    if (bytes == 0 || !read_text(&config, ranks[data[0] % 4], (const char *)data + 1, bytes - 1)) {
+        return 0;
+    }
+    config_check(&config);
+
+    char  *text = NULL;
+    size_t written;
+    FILE  *file = open_memstream(&text, &written);
+    config_write(&config, file);
+    fclose(file);
+    if (!read_text(&again, 0, text, written)) {
+        abort();
+    }
+    for (const struct config_section *section = config_sections; section->name != NULL; section++) {
+        const char *before = (const char *)&config + section->offset, *after = (const char *)&again + section->offset;
+        if (memcmp(before, after, section->bytes) != 0) {
+            abort();
+        }
+    }
+    free(text);
+    return 0;
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// Any text as the value of any option: what is accepted prints as text that sets the same value again.
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/config.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static void round_trip(const struct config_section *section, const struct option *option, const char *text)
+{
+    struct config first, second, untouched;
+    memset(&first, 0, sizeof(first));
+    memset(&second, 0, sizeof(second));
+    memset(&untouched, 0, sizeof(untouched));
+    status result = option_set(option, (char *)&first + section->offset, text);
+    if (failed(&result)) {
+        if (memcmp(&first, &untouched, sizeof(first)) != 0) {
+            abort();
+        }
+        return;
+    }
+    char printed[512];
+    option_print(option, (const char *)&first + section->offset, printed, sizeof(printed));
+    result = option_set(option, (char *)&second + section->offset, printed);
+    if (failed(&result) || memcmp(&first, &second, sizeof(first)) != 0) {
+        abort();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    char *text = malloc(bytes + 1);
+    if (text == NULL) {
+        abort();
+    }
+    memcpy(text, data, bytes);
+    text[bytes] = '\0';
+    for (const struct config_section *section = config_sections; section->name != NULL; section++) {
+        option_suggest(section->options, text);
+        for (const struct option *option = section->options; option->key != NULL; option++) {
+            round_trip(section, option, text);
+        }
+    }
+    free(text);
+    return 0;
+}
