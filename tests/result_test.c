@@ -101,7 +101,7 @@ enum change {
     LOSS_CONSTANT,
     REPLICAS,
     CLOCK_BACK,
-    CLOCK_SUM,
+    CLOCK_DRIFT,
     ALLOCATION,
     NOT_COMPUTED
 };
@@ -112,10 +112,10 @@ static void apply(struct result *result, enum change change)
         result->steps[i].gradient_norm = change == NORM_CONSTANT ? 1.5 : result->steps[i].gradient_norm;
         result->steps[i].loss          = change == LOSS_CONSTANT ? 9.5 : result->steps[i].loss;
     }
-    result->steps[7].loss          = change == LOSS_NAN ? NAN : change == LOSS_ZERO ? 0 : result->steps[7].loss;
-    result->steps[7].gradient_norm = change == NORM_INFINITE ? INFINITY : result->steps[7].gradient_norm;
-    result->steps[7].seconds       = change == CLOCK_BACK ? -0.5 : result->steps[7].seconds;
-    result->wall_seconds *= change == CLOCK_SUM ? 1.02 : 1;
+    result->steps[7].loss                = change == LOSS_NAN ? NAN : change == LOSS_ZERO ? 0 : result->steps[7].loss;
+    result->steps[7].gradient_norm       = change == NORM_INFINITE ? INFINITY : result->steps[7].gradient_norm;
+    result->steps[7].seconds             = change == CLOCK_BACK ? -0.5 : result->steps[7].seconds;
+    result->ranks[1].clock_drift_seconds = change == CLOCK_DRIFT ? -7.3 : 0.01;    // of 364 s
     result->replica_groups_equal -= change == REPLICAS;
     result->step_allocations = change == ALLOCATION;
     result->computes         = change != NOT_COMPUTED;
@@ -137,7 +137,7 @@ Test(result, judges_a_run)
         {LOSS_CONSTANT, VERDICT_INVALID, 5, "constant"},
         {REPLICAS, VERDICT_INVALID, 5, "replicas-differ"},
         {CLOCK_BACK, VERDICT_INVALID, 5, "clock"},
-        {CLOCK_SUM, VERDICT_INVALID, 5, "clock"},
+        {CLOCK_DRIFT, VERDICT_INVALID, 5, "clock"},
         {ALLOCATION, VERDICT_INVALID, 5, "allocation"},
         {NOT_COMPUTED, VERDICT_UNVERIFIED, 5, "not-computed"},
     };

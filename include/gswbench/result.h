@@ -49,7 +49,8 @@ struct result_step {
 struct result_rank {
     int64_t rank, node, local_rank, threads;
     char    host[64];
-    double  median_seconds;    // of its own measured steps
+    double  median_seconds;         // of its own measured steps
+    double  clock_drift_seconds;    // of the wall clock against the clock that times steps, over the run
     int64_t allocated_bytes;
 };
 
@@ -109,8 +110,8 @@ struct result {
     int64_t tensor_count, op_count;
 
     // What the checks look at.
-    double  wall_seconds, untimed_seconds;    // of all steps by the wall clock; between steps
-    int64_t step_allocations;                 // of device memory, in steps
+    double  wall_seconds;        // of all steps and what lies between them
+    int64_t step_allocations;    // of device memory, in steps
     int64_t replica_groups, replica_groups_equal;
 
     struct result_entry    *config, *environment;

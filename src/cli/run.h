@@ -45,6 +45,7 @@ struct run_steps {
     struct step             *step;
     struct result           *result;
     double                  *own_seconds;    // [steps], of this rank
+    double                   clock_drift;    // of this rank, set at the end
 };
 status run_measure(struct run_steps *steps);
 

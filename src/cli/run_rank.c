@@ -25,7 +25,7 @@ struct rank {
     struct backend           backend;    // ops is NULL until it is open
     struct step             *step;
     struct result            result;    // the job's on rank 0; elsewhere the steps alone are of use
-    double                  *own_seconds;
+    struct run_steps         steps;
     char                     folder[2048];
 };
 
@@ -126,15 +126,14 @@ static status measure(struct rank *rank)
         fflush(stdout);
     }
     data_initialise(rank->step, &rank->plan, (uint64_t)run->seed);
-    rank->own_seconds      = memory_allocate((size_t)run->steps * sizeof(*rank->own_seconds));
-    struct run_steps steps = {.shared      = rank->shared,
-                              .comm        = rank->comm,
-                              .plan        = &rank->plan,
-                              .backend     = &rank->backend,
-                              .step        = rank->step,
-                              .result      = &rank->result,
-                              .own_seconds = rank->own_seconds};
-    return run_agree(rank->comm, run_measure(&steps));
+    rank->steps = (struct run_steps){.shared      = rank->shared,
+                                     .comm        = rank->comm,
+                                     .plan        = &rank->plan,
+                                     .backend     = &rank->backend,
+                                     .step        = rank->step,
+                                     .result      = &rank->result,
+                                     .own_seconds = memory_allocate((size_t)run->steps * sizeof(double))};
+    return run_agree(rank->comm, run_measure(&rank->steps));
 }
 
 static void hash_tensor(const struct rank *rank, int32_t tensor, XXH3_state_t *state)
@@ -193,15 +192,16 @@ static void gather_ranks(struct rank *rank)
 {
     const struct comm_place *place    = &rank->comm->place;
     struct result           *result   = &rank->result;
-    struct result_rank       own      = {.rank            = place->rank,
-                                         .node            = place->node,
-                                         .local_rank      = place->local_rank,
-                                         .threads         = rank->cores.threads,
-                                         .allocated_bytes = rank->backend.allocated_bytes};
+    struct result_rank       own      = {.rank                = place->rank,
+                                         .node                = place->node,
+                                         .local_rank          = place->local_rank,
+                                         .threads             = rank->cores.threads,
+                                         .allocated_bytes     = rank->backend.allocated_bytes,
+                                         .clock_drift_seconds = rank->steps.clock_drift};
     int64_t                  measured = result->step_count - result->planned_warmup;
     struct statistics        statistics;
     text_copy(own.host, sizeof(own.host), place->host);
-    statistics_compute(&statistics, rank->own_seconds + result->planned_warmup, measured > 0 ? measured : 0);
+    statistics_compute(&statistics, rank->steps.own_seconds + result->planned_warmup, measured > 0 ? measured : 0);
     own.median_seconds = statistics.median;
     rank->comm->ops->gather_all(rank->comm, &own, result->ranks, sizeof(own));
     result->rank_count = place->ranks;
@@ -247,7 +247,7 @@ static status finish(struct rank *rank)
 
 static void release(struct rank *rank)
 {
-    free(rank->own_seconds);
+    free(rank->steps.own_seconds);
     result_free(&rank->result);
     if (rank->step != NULL) {
         step_close(rank->step);

@@ -149,14 +149,13 @@ status run_measure(struct run_steps *steps)
     struct result *result      = steps->result;
     struct sample *samples     = memory_allocate((size_t)comm->place.ranks * sizeof(*samples));
     int64_t        allocations = steps->backend->allocations;
-    double         wall = now(CLOCK_REALTIME), monotonic = now(CLOCK_MONOTONIC), timed = 0;
+    double         wall = now(CLOCK_REALTIME), monotonic = now(CLOCK_MONOTONIC);
     int            print_error = 0;
 
     for (int64_t index = 0; index < result->planned_steps; index++) {
-        struct sample own = run_step(steps, index);
-        own.signal        = caught_signal;
-        own.has_failed    = print_error != 0;
-        timed += own.seconds;
+        struct sample own         = run_step(steps, index);
+        own.signal                = caught_signal;
+        own.has_failed            = print_error != 0;
         steps->own_seconds[index] = own.seconds;
         comm->ops->gather_all(comm, &own, samples, sizeof(own));
         record(steps, index, samples);
@@ -172,8 +171,8 @@ status run_measure(struct run_steps *steps)
             break;
         }
     }
-    result->wall_seconds     = now(CLOCK_REALTIME) - wall;
-    result->untimed_seconds  = now(CLOCK_MONOTONIC) - monotonic - timed;
+    result->wall_seconds     = now(CLOCK_MONOTONIC) - monotonic;
+    steps->clock_drift       = now(CLOCK_REALTIME) - wall - result->wall_seconds;
     result->step_allocations = steps->backend->allocations - allocations;
     free(samples);
     return print_error == 0 ? OK : fail_as(EXIT_OUTPUT, "cannot write to standard output: %s", strerror(print_error));

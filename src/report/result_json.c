@@ -169,12 +169,12 @@ static const struct json_field ranks[] = {
     INTEGER(result_rank, "local_rank", local_rank),
     INTEGER(result_rank, "threads", threads),
     REAL(result_rank, "step_time_s_median", median_seconds),
+    REAL(result_rank, "clock_drift_s", clock_drift_seconds),
     INTEGER(result_rank, "allocated_bytes", allocated_bytes),
     END
 };
 static const struct json_field validation[] = {
     REAL(result, "wall_s", wall_seconds),
-    REAL(result, "untimed_s", untimed_seconds),
     INTEGER(result, "step_allocations", step_allocations),
     INTEGER(result, "replica_groups", replica_groups),
     INTEGER(result, "replica_groups_equal", replica_groups_equal),
