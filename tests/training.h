@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Trains a tiny model on the host backend with ranks as threads, for tests that compare whole steps.
+// Trains a tiny model on the host backend, with ranks as threads or on a communicator that is given, for tests that
+// compare whole steps.
 #ifndef GSWBENCH_TESTS_TRAINING_H
 #define GSWBENCH_TESTS_TRAINING_H
 
@@ -21,7 +22,46 @@ struct training {
     int64_t allocations_in_steps;    // of all ranks
 };
 
-struct training_rank {
+static inline void training_require(status result)
+{
+    if (failed(&result)) {
+        FATAL(EXIT_INTERNAL, "%s", result.text);
+    }
+}
+
+// One rank's part; returns its allocations in steps. Rank 0 fills the results.
+static inline int64_t training_run_rank(struct training *training, struct comm *comm)
+{
+    struct tiny    tiny = training->tiny;
+    int            rank = comm->place.rank;
+    struct backend backend;
+    struct step   *step;
+    tiny_plan_rank(&tiny, training->ranks, rank);
+    training_require(backend_open(&backend, "host", rank, training->threads));
+    training_require(step_open(&step, &tiny.plan, &backend, comm));
+    data_initialise(step, &tiny.plan, training->seed);
+
+    int64_t before = backend.allocations;
+    for (int i = 0; i < training->steps; i++) {
+        data_fill(step, &tiny.plan, DATA_UNIFORM, training->seed, i);
+        step_run(step);
+        if (rank == 0) {
+            step_read(step, tiny.plan.loss, &training->loss[i]);
+            step_read(step, tiny.plan.gradient_norm, &training->norm[i]);
+        }
+    }
+    int64_t allocations = backend.allocations - before;
+    for (int storage = 0; storage < STORAGE_COUNT && rank == 0; storage++) {
+        training->storage_bytes[storage] = step_storage_bytes(step, (enum storage)storage);
+        training->planned_bytes[storage] = tiny.plan.storage_bytes[storage];
+    }
+    step_close(step);
+    backend_close(&backend);
+    plan_free(&tiny.plan);
+    return allocations;
+}
+
+struct training_thread {
     struct training  *training;
     struct local_hub *hub;
     int               rank;
@@ -29,51 +69,24 @@ struct training_rank {
     pthread_t         thread;
 };
 
-static void *training_rank_run(void *argument)
+static void *training_run_thread(void *argument)
 {
-    struct training_rank *self     = argument;
-    struct training      *training = self->training;
-    struct tiny           tiny     = training->tiny;
-    struct comm           comm;
-    struct backend        backend;
-    struct step          *step;
+    struct training_thread *self = argument;
+    struct comm             comm;
     comm_open_local(&comm, self->hub, self->rank);
-    tiny_plan_rank(&tiny, training->ranks, self->rank);
-    status result = backend_open(&backend, "host", self->rank, training->threads);
-    cr_assert(!failed(&result), "%s", result.text);
-    result = step_open(&step, &tiny.plan, &backend, &comm);
-    cr_assert(!failed(&result), "%s", result.text);
-    data_initialise(step, &tiny.plan, training->seed);
-
-    int64_t before = backend.allocations;
-    for (int i = 0; i < training->steps; i++) {
-        data_fill(step, &tiny.plan, DATA_UNIFORM, training->seed, i);
-        step_run(step);
-        if (self->rank == 0) {
-            step_read(step, tiny.plan.loss, &training->loss[i]);
-            step_read(step, tiny.plan.gradient_norm, &training->norm[i]);
-        }
-    }
-    self->allocations = backend.allocations - before;
-    for (int storage = 0; storage < STORAGE_COUNT && self->rank == 0; storage++) {
-        training->storage_bytes[storage] = step_storage_bytes(step, (enum storage)storage);
-        training->planned_bytes[storage] = tiny.plan.storage_bytes[storage];
-    }
-    step_close(step);
-    backend_close(&backend);
+    self->allocations = training_run_rank(self->training, &comm);
     comm_close(&comm);
-    plan_free(&tiny.plan);
     return NULL;
 }
 
 static inline void training_run(struct training *training)
 {
-    struct local_hub    *hub = local_hub_open(training->ranks);
-    struct training_rank ranks[TRAINING_RANKS_MAX];
+    struct local_hub      *hub = local_hub_open(training->ranks);
+    struct training_thread ranks[TRAINING_RANKS_MAX];
     training->allocations_in_steps = 0;
     for (int rank = 0; rank < training->ranks; rank++) {
-        ranks[rank] = (struct training_rank){.training = training, .hub = hub, .rank = rank};
-        pthread_create(&ranks[rank].thread, NULL, training_rank_run, &ranks[rank]);
+        ranks[rank] = (struct training_thread){.training = training, .hub = hub, .rank = rank};
+        pthread_create(&ranks[rank].thread, NULL, training_run_thread, &ranks[rank]);
     }
     for (int rank = 0; rank < training->ranks; rank++) {
         pthread_join(ranks[rank].thread, NULL);
