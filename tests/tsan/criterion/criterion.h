@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// As much of Criterion as the threaded tests use, all in one process: the thread sanitizer does not bear the shared
+// memory through which Criterion's processes talk.
+#ifndef GSWBENCH_TESTS_TSAN_CRITERION_H
+#define GSWBENCH_TESTS_TSAN_CRITERION_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tsan_test {
+    const char *name;
+    void (*run)(void);
+    struct tsan_test *next;
+};
+static struct tsan_test *tsan_tests;
+
+// clang-format off
+#define Test(suite, test, ...)                                                                      \
+    static void suite##_##test(void);                                                               \
+    static struct tsan_test suite##_##test##_row = {#suite "/" #test, suite##_##test, NULL};        \
+    __attribute__((constructor)) static void suite##_##test##_add(void)                             \
+    {                                                                                               \
+        suite##_##test##_row.next = tsan_tests;                                                     \
+        tsan_tests                = &suite##_##test##_row;                                          \
+    }                                                                                               \
+    static void suite##_##test(void)
+
+#define cr_assert(condition, ...)                                                                   \
+    do {                                                                                            \
+        if (!(condition)) {                                                                         \
+            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);               \
+            fprintf(stderr, "" __VA_ARGS__);                                                        \
+            abort();                                                                                \
+        }                                                                                           \
+    } while (0)
+#define cr_assert_not(condition, ...)    cr_assert(!(condition), __VA_ARGS__)
+#define cr_assert_null(pointer, ...)     cr_assert((pointer) == NULL, __VA_ARGS__)
+#define cr_assert_not_null(pointer, ...) cr_assert((pointer) != NULL, __VA_ARGS__)
+#define cr_assert_eq(a, b, ...)          cr_assert((a) == (b), __VA_ARGS__)
+#define cr_assert_neq(a, b, ...)         cr_assert((a) != (b), __VA_ARGS__)
+#define cr_assert_lt(a, b, ...)          cr_assert((a) < (b), __VA_ARGS__)
+#define cr_assert_leq(a, b, ...)         cr_assert((a) <= (b), __VA_ARGS__)
+#define cr_assert_gt(a, b, ...)          cr_assert((a) > (b), __VA_ARGS__)
+#define cr_assert_geq(a, b, ...)         cr_assert((a) >= (b), __VA_ARGS__)
+#define cr_assert_str_eq(a, b, ...)      cr_assert(strcmp(a, b) == 0, __VA_ARGS__)
+#define cr_assert_arr_eq(a, b, size, ...) cr_assert(memcmp(a, b, size) == 0, __VA_ARGS__)
+#define cr_assert_float_eq(a, b, epsilon, ...) cr_assert((a) - (b) <= (epsilon) && (b) - (a) <= (epsilon), __VA_ARGS__)
+#define cr_expect          cr_assert
+#define cr_expect_not      cr_assert_not
+#define cr_expect_null     cr_assert_null
+#define cr_expect_not_null cr_assert_not_null
+#define cr_expect_eq       cr_assert_eq
+#define cr_expect_neq      cr_assert_neq
+#define cr_expect_lt       cr_assert_lt
+#define cr_expect_leq      cr_assert_leq
+#define cr_expect_gt       cr_assert_gt
+#define cr_expect_geq      cr_assert_geq
+#define cr_expect_str_eq   cr_assert_str_eq
+#define cr_expect_arr_eq   cr_assert_arr_eq
+#define cr_expect_float_eq cr_assert_float_eq
+// clang-format on
+
+int main(void)
+{
+    for (const struct tsan_test *test = tsan_tests; test != NULL; test = test->next) {
+        fprintf(stderr, "%s\n", test->name);
+        test->run();
+    }
+    return EXIT_SUCCESS;
+}
+
+#endif
