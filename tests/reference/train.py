@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""Trains the model of a configuration with PyTorch's autograd and optimizer: an independent calculation of the step.
+
+Reads the merged configuration, the exported initial weights and the exported tokens; prints the loss and the gradient
+norm of every step as JSON."""
+import argparse
+import configparser
+import json
+import math
+import types
+
+import torch
+import torch.nn.functional as F
+
+import safetensors
+
+
+def to_torch(tensor):
+    dtype = {"f": torch.float32, "i": torch.int32}[tensor.values.typecode]
+    return torch.tensor(tensor.values, dtype=dtype).reshape(tensor.shape)
+
+
+def read_config(path):
+    """Sections as namespaces: numbers where the text is one, else text."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read(path)
+    config = types.SimpleNamespace()
+    for section in parser.sections():
+        values = {}
+        for key, text in parser[section].items():
+            try:
+                number = float(text)
+                values[key] = int(number) if number.is_integer() else number
+            except ValueError:
+                values[key] = {"yes": True, "no": False}.get(text, text)
+        setattr(config, section.split()[0], types.SimpleNamespace(**values))
+    return config
+
+
+def rope_angles(model, sequence):
+    """[sequence, rotary / 2] in double precision, with the frequency scaling of Llama 3.1."""
+    rotary = int(model.head_dim * model.rope_fraction)
+    frequencies = model.rope_theta ** (-torch.arange(0, rotary, 2, dtype=torch.float64) / rotary)
+    if model.rope_scaling != 1:
+        low, high, context = 1, 4, 8192
+        wavelength = 2 * math.pi / frequencies
+        smooth = ((context / wavelength - low) / (high - low)).clamp(0, 1)
+        frequencies = (1 - smooth) * frequencies / model.rope_scaling + smooth * frequencies
+    return torch.outer(torch.arange(sequence, dtype=torch.float64), frequencies)
+
+
+def rotate(x, angles):
+    """x: [batch, heads, sequence, head_dim]. The first elements of each head rotate, the first half of them against
+    the second."""
+    half = angles.shape[1]
+    a, b, rest = x[..., :half], x[..., half:2 * half], x[..., 2 * half:]
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin, rest), dim=-1)
+
+
+def normalise(x, weights, name, model):
+    weight = weights[name + ".weight"]
+    if model.norm == "rmsnorm":
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + model.norm_epsilon) * weight
+    if model.norm == "layernorm1p":
+        weight = weight + 1
+    return F.layer_norm(x, (model.hidden,), weight, weights[name + ".bias"], model.norm_epsilon)
+
+
+def attend(x, weights, name, model, angles):
+    batch, sequence, _ = x.shape
+
+    def heads(projection, count):
+        return F.linear(x, weights[name + projection]).view(batch, sequence, count, model.head_dim).transpose(1, 2)
+
+    query = rotate(heads("q_proj.weight", model.heads), angles)
+    key = rotate(heads("k_proj.weight", model.kv_heads), angles)
+    value = heads("v_proj.weight", model.kv_heads)
+    group = model.heads // model.kv_heads
+    key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
+    scores = query @ key.transpose(2, 3) / math.sqrt(model.head_dim)
+    hidden = torch.ones(sequence, sequence, dtype=torch.bool).triu(1)
+    out = scores.masked_fill(hidden, -math.inf).softmax(-1) @ value
+    return F.linear(out.transpose(1, 2).reshape(batch, sequence, -1), weights[name + "o_proj.weight"])
+
+
+def feed_forward(x, weights, name, model):
+    up = F.linear(x, weights[name + "up_proj.weight"])
+    if model.activation in ("swiglu", "geglu"):
+        gate = F.linear(x, weights[name + "gate_proj.weight"])
+        hidden = (F.silu(gate) if model.activation == "swiglu" else F.gelu(gate, approximate="tanh")) * up
+    else:
+        hidden = F.gelu(up, approximate="tanh") if model.activation == "gelu" else F.relu(up).square()
+    return F.linear(hidden, weights[name + "down_proj.weight"])
+
+
+def loss_sum(weights, tokens, model, angles):
+    """Cross entropy, summed over the tokens of a microbatch. tokens: [batch, sequence + 1]."""
+    x = F.embedding(tokens[:, :-1], weights["model.embed_tokens.weight"])
+    for layer in range(model.layers):
+        name = f"model.layers.{layer}."
+        x = x + attend(normalise(x, weights, name + "input_layernorm", model), weights, name + "self_attn.", model, angles)
+        x = x + feed_forward(normalise(x, weights, name + "post_attention_layernorm", model), weights, name + "mlp.", model)
+    head = weights["model.embed_tokens.weight" if model.tied else "lm_head.weight"]
+    logits = F.linear(normalise(x, weights, "model.norm", model), head)
+    return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="sum")
+
+
+def to_parameters(weights, dtype):
+    return {name: to_torch(tensor).to(dtype).requires_grad_() for name, tensor in weights.items()}
+
+
+def train(config, parameters, tokens):
+    """Updates the parameters and yields (loss, gradient norm) of each step.
+    tokens: [steps, global_batch, sequence + 1]."""
+    settings = config.train
+    optimizer = torch.optim.AdamW(parameters.values(), lr=settings.learning_rate, eps=settings.epsilon,
+                                  betas=(settings.beta1, settings.beta2), weight_decay=settings.weight_decay)
+    angles = rope_angles(config.model, tokens.shape[2] - 1)
+    count = tokens.shape[1] * (tokens.shape[2] - 1)
+    limit = settings.clip if settings.clip > 0 else math.inf
+    for batch in tokens:
+        optimizer.zero_grad()
+        loss = 0
+        for microbatch in batch.split(settings.micro_batch):
+            part = loss_sum(parameters, microbatch, config.model, angles) / count
+            part.backward()
+            loss += part.item()
+        norm = torch.nn.utils.clip_grad_norm_(parameters.values(), limit)
+        optimizer.step()
+        yield loss, norm.item()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--config", required=True, help="config.merged.ini of a run")
+    parser.add_argument("--weights", required=True, help="folder that gswbench weights wrote")
+    parser.add_argument("--tokens", required=True, help="file that gswbench data wrote")
+    parser.add_argument("--dtype", default="float64", choices=["float32", "float64"])
+    arguments = parser.parse_args()
+    parameters = to_parameters(safetensors.read_folder(arguments.weights), getattr(torch, arguments.dtype))
+    tokens = to_torch(safetensors.read(arguments.tokens)["tokens"]).long()
+    steps = train(read_config(arguments.config), parameters, tokens)
+    print(json.dumps([{"loss": loss, "gradient_norm": norm} for loss, norm in steps]))
+
+
+if __name__ == "__main__":
+    main()
