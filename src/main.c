@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gswbench/cli.h"
 
@@ -29,6 +30,9 @@ int main(int argc, char *argv[])
     }
     if (failed(&result) && is_first_process()) {
         fprintf(stderr, "%sgswbench: %s\n", errors.text == NULL ? "" : errors.text, result.text);
+    } else if (failed(&result)) {
+        // Launchers end all processes when one exits with an error: the one that speaks may be behind.
+        sleep(1);
     }
     text_free(&errors);
     return result.exit_code;

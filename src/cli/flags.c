@@ -9,6 +9,15 @@
 
 enum { FLAGS_MAX = 64 };
 
+// Where parsing stands, and what it fills.
+struct parser {
+    const struct command *command;
+    int                   count, place;
+    char *const          *words;
+    void                 *arguments;
+    struct arena         *arena;
+};
+
 static const struct flag *find(const struct command *command, const char *name, size_t length)
 {
     for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
@@ -44,9 +53,18 @@ static status append(struct text_list *list, const struct flag *flag, const char
     return OK;
 }
 
-static status set(const struct flag *flag, const char *value, void *arguments, struct arena *arena)
+static status set_integer(const struct flag *flag, const char *text, int64_t *value)
 {
-    void *field = (char *)arguments + flag->offset;
+    if (!units_parse_integer(text, value) || *value < flag->minimum || *value > flag->maximum) {
+        return fail_as(EXIT_USAGE, "%s %s: a whole number from %" PRId64 " to %" PRId64 " is needed", flag->name, text,
+                       flag->minimum, flag->maximum);
+    }
+    return OK;
+}
+
+static status set(const struct parser *parser, const struct flag *flag, const char *value)
+{
+    void *field = (char *)parser->arguments + flag->offset;
     switch (flag->type) {
     case FLAG_SWITCH:
         *(bool *)field = true;
@@ -55,57 +73,50 @@ static status set(const struct flag *flag, const char *value, void *arguments, s
         *(const char **)field = value;
         return OK;
     case FLAG_INTEGER:
-        if (!units_parse_integer(value, field) || *(int64_t *)field < flag->minimum ||
-            *(int64_t *)field > flag->maximum) {
-            return fail_as(EXIT_USAGE, "%s %s: a whole number from %" PRId64 " to %" PRId64 " is needed", flag->name,
-                           value, flag->minimum, flag->maximum);
-        }
-        return OK;
+        return set_integer(flag, value, field);
     case FLAG_OVERRIDE:
-        return append(field, flag, arena_format(arena, "%s=%s", flag->target, value));
+        return append(field, flag, arena_format(parser->arena, "%s=%s", flag->target, value));
     default:
         return append(field, flag, value);
     }
 }
 
-static status take_operand(const struct command *command, const char *word, void *arguments)
+static status take_operand(const struct parser *parser)
 {
-    for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
+    const char *word = parser->words[parser->place];
+    for (const struct flag *flag = parser->command->flags; flag->name != NULL; flag++) {
         if (flag->type == FLAG_OPERANDS) {
-            return set(flag, word, arguments, NULL);
+            return set(parser, flag, word);
         }
     }
-    return fail_as(EXIT_USAGE, "unexpected argument %s: gswbench %s takes flags only", word, command->name);
+    return fail_as(EXIT_USAGE, "unexpected argument %s: gswbench %s takes flags only", word, parser->command->name);
 }
 
-// Takes the flag at words[*place], its value after '=' or as the next word, and moves the place to its last word.
-static status take_flag(const struct command *command, int count, char *const words[], int *place, void *arguments,
-                        struct arena *arena)
+// Takes a flag and its value, which stands after '=' or is the next word.
+static status take_flag(struct parser *parser)
 {
-    const char        *word   = words[*place];
+    const char        *word   = parser->words[parser->place];
     size_t             length = strcspn(word, "=");
-    const struct flag *flag   = find(command, word, length);
+    const struct flag *flag   = find(parser->command, word, length);
     const char        *value  = word[length] == '=' ? word + length + 1 : NULL;
     if (flag == NULL) {
-        return unknown_flag(command, word);
+        return unknown_flag(parser->command, word);
     }
     if (flag->type == FLAG_SWITCH) {
-        return value == NULL ? set(flag, NULL, arguments, arena) : fail_as(EXIT_USAGE, "%s takes no value", flag->name);
+        return value == NULL ? set(parser, flag, NULL) : fail_as(EXIT_USAGE, "%s takes no value", flag->name);
     }
-    if (value == NULL && *place + 1 == count) {
+    if (value == NULL && parser->place + 1 == parser->count) {
         return fail_as(EXIT_USAGE, "%s needs a value: %s", flag->name, flag->value);
     }
-    return set(flag, value != NULL ? value : words[++*place], arguments, arena);
+    return set(parser, flag, value != NULL ? value : parser->words[++parser->place]);
 }
 
 status flags_parse(const struct command *command, int count, char *const words[], void *arguments, struct arena *arena)
 {
-    for (int place = 0; place < count; place++) {
-        if (words[place][0] == '-' && words[place][1] != '\0') {
-            TRY(take_flag(command, count, words, &place, arguments, arena));
-        } else {
-            TRY(take_operand(command, words[place], arguments));
-        }
+    struct parser parser = {.command = command, .count = count, .words = words, .arguments = arguments, .arena = arena};
+    for (; parser.place < count; parser.place++) {
+        const char *word = words[parser.place];
+        TRY(word[0] == '-' && word[1] != '\0' ? take_flag(&parser) : take_operand(&parser));
     }
     return OK;
 }
