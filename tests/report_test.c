@@ -124,7 +124,7 @@ Test(report, says_that_a_proxy_is_one)
     char *text = render(report_write_result, &result);
     char *html = render(report_write_html, &result);
 
-    cr_expect(strstr(head, "# proxy  4 layers: no figure is one of the whole model\n") != NULL, "%s", head);
+    cr_expect(strstr(head, "# proxy  layers 4: no figure is one of the whole model\n") != NULL, "%s", head);
     cr_expect(strstr(text, "RESULT VALID PROXY of 4 layers  50 steps") == text, "%s", text);
     cr_expect(strstr(html, "This run has 4 layers, fewer than the model.") != NULL);
     free(head);

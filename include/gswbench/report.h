@@ -30,6 +30,9 @@ status report_create_folder(const struct result *result, const char *output, cha
 status report_write_bytes(const char *folder, const char *name, const void *data, size_t bytes);
 status report_write_file(const char *folder, const char *name, report_writer *write, const struct result *result);
 
+// Prints to stdout, at once.
+status report_print(report_writer *write, const struct result *result);
+
 // result.json, steps.csv, ranks.csv, report.html
 status report_write_files(const char *folder, const struct result *result);
 

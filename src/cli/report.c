@@ -45,7 +45,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     struct result *result = memory_allocate(sizeof(*result));
     status         read   = result_read_json(result, path);
     if (!failed(&read)) {
-        (is_html ? report_write_html : write_text)(result, stdout);
+        read = report_print(is_html ? report_write_html : write_text, result);
     }
     result_free(result);
     free(result);

@@ -121,10 +121,8 @@ static status measure(struct rank *rank)
 {
     const struct run_arguments *arguments = rank->shared->arguments;
     const struct run_config    *run       = &rank->shared->job->config.run;
-    if (is_first(rank) && !arguments->json && !arguments->quiet) {
-        report_write_header(&rank->result, stdout);
-        fflush(stdout);
-    }
+    bool                        prints    = is_first(rank) && !arguments->json && !arguments->quiet;
+    TRY(run_agree(rank->comm, prints ? report_print(report_write_header, &rank->result) : OK));
     data_initialise(rank->step, &rank->plan, (uint64_t)run->seed);
     rank->steps = (struct run_steps){.shared      = rank->shared,
                                      .comm        = rank->comm,
@@ -212,16 +210,12 @@ static status write_result(const struct rank *rank)
 {
     const struct run_arguments *arguments = rank->shared->arguments;
     const struct result        *result    = &rank->result;
-    if (arguments->json) {
-        report_write_json(result, stdout);
-    } else {
-        report_write_result(result, stdout);
-    }
+    status printed = report_print(arguments->json ? report_write_json : report_write_result, result);
     TRY(report_write_files(rank->folder, result));
-    if (!arguments->json) {
+    if (!failed(&printed) && !arguments->json) {
         printf("files: %s/\n", rank->folder);
     }
-    return OK;
+    return printed;
 }
 
 static status finish(struct rank *rank)

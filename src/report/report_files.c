@@ -82,20 +82,36 @@ status report_write_bytes(const char *folder, const char *name, const void *data
     return sync_folder(folder);
 }
 
-status report_write_file(const char *folder, const char *name, report_writer *write, const struct result *result)
+// The caller frees.
+static char *render(report_writer *write, const struct result *result, size_t *bytes)
 {
-    char  *data  = NULL;
-    size_t bytes = 0;
-    FILE  *file  = open_memstream(&data, &bytes);
+    char *data = NULL;
+    FILE *file = open_memstream(&data, bytes);
     if (file != NULL) {
         write(result, file);
     }
     if (file == NULL || fclose(file) != 0) {
-        FATAL(EXIT_MEMORY, "out of host memory while rendering %s", name);
+        FATAL(EXIT_MEMORY, "out of host memory while rendering a result");
     }
+    return data;
+}
+
+status report_write_file(const char *folder, const char *name, report_writer *write, const struct result *result)
+{
+    size_t bytes;
+    char  *data    = render(write, result, &bytes);
     status written = report_write_bytes(folder, name, data, bytes);
     free(data);
     return written;
+}
+
+status report_print(report_writer *write, const struct result *result)
+{
+    size_t bytes;
+    char  *data   = render(write, result, &bytes);
+    bool   is_out = fflush(stdout) == 0 && write_all(STDOUT_FILENO, data, bytes);
+    free(data);
+    return is_out ? OK : cannot("write to", "standard output");
 }
 
 void report_write_json(const struct result *result, FILE *file)

@@ -73,7 +73,7 @@ void report_write_header(const struct result *result, FILE *file)
                 report_safe(more, sizeof(more), result->peak_source));
     }
     if (result->is_proxy) {
-        fprintf(file, "# proxy  %" PRId64 " layers: no figure is one of the whole model\n", result->layers);
+        fprintf(file, "# proxy  layers %" PRId64 ": no figure is one of the whole model\n", result->layers);
     }
     fprintf(file, "# memory ");
     write_memory(result, file);
@@ -180,7 +180,7 @@ void report_write_result(const struct result *result, FILE *file)
     fprintf(file, "RESULT ");
     write_upper(result_verdict_names[result->verdict], file);
     if (result->is_proxy) {
-        fprintf(file, " PROXY of %" PRId64 " layers", result->layers);
+        fprintf(file, " PROXY of %" PRId64 " layer%s", result->layers, result->layers == 1 ? "" : "s");
     }
     fprintf(file, "  %" PRId64, result->step_count);
     if (result->step_count < result->planned_steps) {
