@@ -8,7 +8,7 @@
 struct sample_config {
     int64_t whole, share, tied, kind, saved;
     double  rate;
-    char    name[8];
+    char    name[8], word[8];
 };
 
 // clang-format off
@@ -23,6 +23,7 @@ static const struct option sample_options[] = {
     SET_OPTION    (sample_config, saved, "qkv, fc1", parts, "a set"),
     REAL_OPTION   (sample_config, rate, "3e-4", 0, 1, "a rate"),
     TEXT_OPTION   (sample_config, name, "results", "a name"),
+    NAME_OPTION   (sample_config, word, "none", kinds, "a word"),
     END_OPTIONS
 };
 // clang-format on
@@ -45,6 +46,7 @@ Test(option, parses_its_defaults)
     cr_assert_eq(sample.saved, 6);
     cr_assert_eq(sample.rate, 3e-4);
     cr_assert_str_eq(sample.name, "results");
+    cr_assert_str_eq(sample.word, "none");
 }
 
 Test(option, prints_what_it_reads)
@@ -72,6 +74,7 @@ Test(option, prints_what_it_reads)
         {"rate", "0.1", "0.1"},
         {"rate", "0.30000000000000004", "0.30000000000000004"},
         {"rate", "1", "1"},
+        {"word", "half", "half"},
         {"name", "", ""},
         {"name", "a b", "a b"},
         {"name", "1234567", "1234567"},
@@ -123,6 +126,8 @@ Test(option, names_what_it_refuses_and_what_it_expects)
         {"name", " a", " a: expected printable text of up to 7 bytes, without ;"},
         {"name", "a ", "a : expected printable text of up to 7 bytes, without ;"},
         {"name", "a\nb", "a?b: expected printable text of up to 7 bytes, without ;"},
+        {"word", "fulll", "fulll: expected none, half or full"},
+        {"word", "", ": expected none, half or full"},
         {"name", "\xff", "?: expected printable text of up to 7 bytes, without ;"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

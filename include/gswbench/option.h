@@ -16,7 +16,7 @@ enum option_type {
     OPTION_BOOLEAN,    // int64_t 0 or 1; yes, no, true, false, on, off, 1, 0
     OPTION_CHOICE,     // int64_t index into names
     OPTION_SET,        // int64_t bit mask over names; "a, b", or "none"
-    OPTION_TEXT,       // char[]
+    OPTION_TEXT,       // char[]; with names: one of them
 };
 
 // OPTION_INTEGER with names = option_auto also takes the word "auto", stored as 0.
@@ -50,6 +50,8 @@ struct option {
     { #field, OPTION_SET, OPTION_FIELD(owner, field), fallback, 0, 0, names, help }
 #define TEXT_OPTION(owner, field, fallback, help) \
     { #field, OPTION_TEXT, OPTION_FIELD(owner, field), fallback, 0, 0, NULL, help }
+#define NAME_OPTION(owner, field, fallback, names, help) \
+    { #field, OPTION_TEXT, OPTION_FIELD(owner, field), fallback, 0, 0, names, help }
 #define END_OPTIONS { NULL, OPTION_INTEGER, 0, 0, NULL, 0, 0, NULL, NULL }
 // clang-format on
 

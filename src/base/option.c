@@ -77,6 +77,10 @@ void option_allowed(const struct option *option, char *text, size_t bytes)
         snprintf(text, bytes, "none, or some of %s", names);
         break;
     case OPTION_TEXT:
+        if (option->names != NULL) {
+            list_names(option->names, " or ", text, bytes);
+            break;
+        }
         snprintf(text, bytes, "printable text of up to %zu bytes, without ;", option->size - 1);
         break;
     }
@@ -160,6 +164,9 @@ static bool set_text(const struct option *option, char *field, const char *text)
     char   printable[1024];
     size_t length = strlen(text);
     assert(option->size <= sizeof(printable));
+    if (option->names != NULL && find_name(option->names, text, length) < 0) {
+        return false;
+    }
     if (length >= option->size || strchr(text, ';') != NULL || text[0] == ' ' ||
         (length > 0 && text[length - 1] == ' ')) {
         return false;
