@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The timed loop. A step is timed from before its first op to after its last, on every rank; what ranks tell each other
-// travels between steps, so that the timed region holds the step and nothing else.
+// The timed loop. Ranks start a step together and time it from before its first op to after its last; filling inputs
+// and what ranks tell each other lie between steps, so that the timed region holds the step and nothing else.
 #include "run.h"
 
 #include <errno.h>
@@ -61,6 +61,7 @@ static struct sample run_step(struct run_steps *steps, int64_t index)
     const struct run_config *run = &steps->shared->job->config.run;
     data_fill(steps->step, steps->plan, (enum data_kind)run->data, (uint64_t)run->seed, index);
 
+    steps->comm->ops->barrier(steps->comm);
     double begin = now(CLOCK_MONOTONIC);
     step_run(steps->step);
     double end = now(CLOCK_MONOTONIC);

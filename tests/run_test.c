@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+// Whole runs of a small model: what reaches stdout and the run's folder, and with which exit code.
+#include "gswbench/cli.h"
+
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gswbench/status.h"
+
+#define TINY "run --config tiny-llama --layers 1 --steps 4 --warmup 1 --backend host"
+
+static char               output[1 << 20];
+static char               folder[1024];    // of the results
+static struct text_buffer errors;
+
+static void make_folder(void)
+{
+    snprintf(folder, sizeof(folder), "/tmp/gswbench-run-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
+}
+
+static void remove_folder(void)
+{
+    char command[1100];
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    cr_expect_eq(system(command), 0);
+    text_free(&errors);
+}
+
+TestSuite(run, .init = make_folder, .fini = remove_folder, .timeout = 100);
+
+// Runs "gswbench LINE"; what it prints is in output.
+static status run(const char *line)
+{
+    char path[1100];
+    snprintf(path, sizeof(path), "%s/stdout", folder);
+    cr_assert_not_null(freopen(path, "w+", stdout));
+
+    char  copy[4096];
+    char *words[64] = {"gswbench"};
+    int   count     = 1;
+    snprintf(copy, sizeof(copy), "%s", line);
+    for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " ")) {
+        words[count++] = word;
+    }
+    status result = cli_run(count, words, &errors);
+
+    rewind(stdout);
+    output[fread(output, 1, sizeof(output) - 1, stdout)] = '\0';
+    return result;
+}
+
+// The same with results in the test's folder.
+static status run_here(const char *line)
+{
+    char whole[4096];
+    snprintf(whole, sizeof(whole), "%s --out %s/results", line, folder);
+    return run(whole);
+}
+
+static json_t *run_json(const char *line, int exit_code)
+{
+    char whole[1024];
+    snprintf(whole, sizeof(whole), "%s --json", line);
+    status result = run_here(whole);
+    cr_assert(result.exit_code == exit_code && result.text[0] == '\0', "%s: %d %s", line, result.exit_code,
+              result.text);
+
+    json_error_t error;
+    json_t      *document = json_loads(output, JSON_REJECT_DUPLICATES, &error);
+    cr_assert(document != NULL, "%s at %d of %s", error.text, error.position, output);
+    return document;
+}
+
+static void expect_output(const char *part)
+{
+    cr_expect_not_null(strstr(output, part), "%s is missing in:\n%s", part, output);
+}
+
+static double step_real(json_t *document, size_t step, const char *key)
+{
+    return json_real_value(json_object_get(json_array_get(json_object_get(document, "steps"), step), key));
+}
+
+static const char *text_of(json_t *document, const char *key)
+{
+    return json_string_value(json_object_get(document, key));
+}
+
+// The folder that the run named in its last line.
+static const char *run_folder(void)
+{
+    static char path[1024];
+    const char *line = strstr(output, "\nfiles: ");
+    cr_assert_not_null(line, "%s", output);
+    cr_assert(sscanf(line, "\nfiles: %1023s", path) == 1);
+    return path;
+}
+
+Test(run, prints_every_step_and_fills_its_folder)
+{
+    status result = run_here(TINY);
+
+    cr_assert_eq(result.exit_code, EXIT_VALID, "%s", result.text);
+    expect_output("# proxy  layers 1: no figure is one of the whole model\n");
+    expect_output("\ncompleted step: 0, seconds: ");
+    expect_output("\ncompleted step: 3, seconds: ");
+    expect_output("total_weights: 1024, loss: 6.");
+    expect_output(", phase: warmup, train_step_timing in s: ");
+    expect_output("\nRESULT VALID PROXY of 1 layer  4 steps: 1 warm-up, 3 measured, ");
+    expect_output("\nModel flops utilization: none (backend host has no known peak)\n");
+    const char *names[] = {"result.json", "steps.csv", "ranks.csv", "config.merged.ini", "report.html"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char        path[1100];
+        struct stat state;
+        snprintf(path, sizeof(path), "%s%s", run_folder(), names[i]);
+        cr_expect(stat(path, &state) == 0 && state.st_size > 0, "%s", path);
+    }
+}
+
+Test(run, prints_one_json_document_and_nothing_else)
+{
+    json_t *document = run_json(TINY, EXIT_VALID);
+
+    cr_expect_str_eq(text_of(document, "status"), "valid");
+    cr_expect(json_array_size(json_object_get(document, "steps")) == 4);
+    cr_expect(step_real(document, 3, "loss") > 0 && step_real(document, 3, "grad_norm") > 0);
+    cr_expect(json_real_value(json_object_get(json_object_get(document, "result"), "tokens_per_s")) > 0);
+    json_decref(document);
+}
+
+Test(run, repeats_bit_for_bit)
+{
+    json_t *first  = run_json(TINY " --ranks 2", EXIT_VALID);
+    json_t *second = run_json(TINY " --ranks 2", EXIT_VALID);
+
+    for (size_t step = 0; step < 4; step++) {
+        cr_expect(step_real(first, step, "loss") == step_real(second, step, "loss"));
+        cr_expect(step_real(first, step, "grad_norm") == step_real(second, step, "grad_norm"));
+    }
+    cr_expect_str_neq(text_of(first, "run_id"), text_of(second, "run_id"));
+    json_decref(first);
+    json_decref(second);
+}
+
+Test(run, trains_the_same_on_more_ranks)
+{
+    json_t *one  = run_json(TINY " --set precision.compute=fp32", EXIT_VALID);
+    json_t *four = run_json(TINY " --set precision.compute=fp32 --ranks 4", EXIT_VALID);
+
+    for (size_t step = 0; step < 4; step++) {
+        double loss = step_real(one, step, "loss");
+        cr_expect(fabs(step_real(four, step, "loss") - loss) < 1e-6 * loss);
+    }
+    json_t *validation = json_object_get(four, "validation");
+    cr_expect(json_integer_value(json_object_get(validation, "replica_groups")) == 1);
+    cr_expect(json_integer_value(json_object_get(validation, "replica_groups_equal")) == 1);
+    cr_expect(json_array_size(json_object_get(four, "ranks")) == 4);
+    json_decref(one);
+    json_decref(four);
+}
+
+Test(run, shows_no_figure_of_a_backend_that_computes_nothing)
+{
+    status result = run_here(TINY " --backend null");
+
+    cr_expect_eq(result.exit_code, EXIT_INVALID);
+    expect_output("\nRESULT UNVERIFIED PROXY of 1 layer  4 steps");
+    expect_output("\nunverified: not-computed: backend null computes no numbers that could be checked\n");
+    cr_expect_null(strstr(output, "Throughput"));
+}
+
+Test(run, finds_an_unwritable_folder_before_the_first_step)
+{
+    status result = run(TINY " --ranks 2 --out /dev/null/results");
+
+    cr_expect_eq(result.exit_code, EXIT_OUTPUT);
+    cr_expect_str_eq(result.text, "cannot create /dev/null/results: Not a directory");
+    cr_expect_str_eq(output, "");
+}
+
+Test(run, refuses_to_be_one_of_several_that_do_not_know_each_other)
+{
+    setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+
+    status local = run_here(TINY " --comm local");
+    status other = run_here(TINY " --ranks 2");
+
+    cr_expect_eq(local.exit_code, EXIT_LAUNCH);
+    cr_expect_str_eq(local.text, "4 processes were launched, but communicator local runs all ranks in one: start it "
+                                 "without a launcher, or use --comm mpi");
+    cr_expect_eq(other.exit_code, EXIT_LAUNCH);
+    cr_expect_str_eq(other.text, "--ranks 2 of a job that was launched with 4: leave --ranks out");
+}
+
+Test(run, names_the_communicators_it_has)
+{
+    status result = run_here(TINY " --comm pigeon");
+
+    cr_expect_eq(result.exit_code, EXIT_CONFIG);
+    cr_expect_str_eq(strtok(result.text, "("), "[run] communicator = pigeon is not part of this build ");
+}
+
+static void *send_signal(void *argument)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 700000000}, NULL);
+    kill(getpid(), *(int *)argument);
+    return NULL;
+}
+
+Test(run, keeps_what_a_stopped_run_has_done)
+{
+    int       number = SIGUSR1;
+    pthread_t sender;
+    cr_assert_eq(pthread_create(&sender, NULL, send_signal, &number), 0);
+
+    json_t *document = run_json("run --config tiny-llama --steps 100000 --ranks 2", EXIT_STOPPED);
+    pthread_join(sender, NULL);
+
+    size_t steps = json_array_size(json_object_get(document, "steps"));
+    cr_expect_str_eq(text_of(document, "status"), "partial");
+    cr_expect(steps > 0 && steps < 100000);
+    cr_expect_null(json_object_get(document, "result"));
+    cr_expect_str_eq(text_of(json_array_get(json_object_get(document, "reasons"), 0), "id"), "stopped");
+    json_decref(document);
+}
+
+Test(run, records_no_secret)
+{
+    setenv("HF_TOKEN", "hunter2", 1);
+    setenv("OMP_NUM_THREADS", "3", 1);
+
+    json_t *document = run_json(TINY, EXIT_VALID);
+
+    cr_expect_null(strstr(output, "hunter2"));
+    cr_expect_str_eq(text_of(json_object_get(document, "environment"), "OMP_NUM_THREADS"), "3");
+    json_decref(document);
+}
+
+Test(run, is_shown_again_by_report)
+{
+    cr_assert_eq(run_here(TINY).exit_code, EXIT_VALID);
+    char *first = strdup(output), line[1100];
+    snprintf(line, sizeof(line), "report %s", run_folder());
+    *(strstr(first, "\nfiles: ") + 1) = '\0';
+
+    status text = run(line);
+
+    cr_expect(!failed(&text), "%s", text.text);
+    cr_expect_str_eq(output, first);
+    free(first);
+}
