@@ -132,6 +132,14 @@ Test(cli, keeps_published_figures_away_from_proxies)
     cr_expect_null(strstr(output, "6.999"));
 }
 
+Test(cli, says_when_a_plan_is_larger_than_the_device)
+{
+    expect_success("check --config tiny-llama --set hardware.memory_gb=0.001");
+    expect_output(" on each rank: more than the device of [hardware] has\n");
+    expect_success("check --config tiny-llama --set hardware.profile=h100-sxm");
+    expect_output(" on each rank\n");
+}
+
 Test(cli, lets_the_command_line_win_over_rows)
 {
     expect_success("check --config=tiny-llama --set train.sequence=64 --set train.sequence=32 --ranks=2");
@@ -181,7 +189,7 @@ Test(cli, refuses_to_plan_what_this_version_cannot_run)
 Test(cli, marks_the_rows_that_this_version_cannot_run)
 {
     expect_success("configs");
-    expect_output("\ntiny-llama\n       1  bf16         4  one rank");
+    expect_output("\ntiny-llama\n     any  bf16         4  one rank");
     expect_output("  6.999 s  this version has no ");
     expect_success("configs --json");
     json_t *list = json_loads(output, 0, NULL);

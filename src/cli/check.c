@@ -94,6 +94,18 @@ static void print_published(const struct job *job)
     }
 }
 
+// The plan against the device that results are set against.
+enum fits { FITS_UNKNOWN, FITS_NOT, FITS };
+
+static enum fits fits(const struct checked *checked)
+{
+    double device_bytes = checked->job.config.hardware.memory_gb * 1e9;
+    if (device_bytes == 0.0) {
+        return FITS_UNKNOWN;
+    }
+    return (double)checked->account.total_bytes > device_bytes ? FITS_NOT : FITS;
+}
+
 static void print_plan(const struct checked *checked)
 {
     char text[32];
@@ -102,7 +114,8 @@ static void print_plan(const struct checked *checked)
         return;
     }
     printf("plan           %" PRId32 " ops on each rank, verified\n", checked->ops);
-    printf("memory         %s on each rank\n", units_bytes(text, sizeof(text), (double)checked->account.total_bytes));
+    printf("memory         %s on each rank%s\n", units_bytes(text, sizeof(text), (double)checked->account.total_bytes),
+           fits(checked) == FITS_NOT ? ": more than the device of [hardware] has" : "");
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         printf("  %-12s %s\n", plan_storage_name((enum storage)storage),
                units_bytes(text, sizeof(text), (double)checked->storage_bytes[storage]));
@@ -170,8 +183,9 @@ static json_t *describe_plan(const struct checked *checked)
         json_object_set_new(bytes, plan_storage_name((enum storage)storage),
                             json_integer(checked->storage_bytes[storage]));
     }
-    return json_pack("{s:i, s:I, s:o}", "ops", (int)checked->ops, "total_bytes",
-                     (json_int_t)checked->account.total_bytes, "storage_bytes", bytes);
+    json_t *fits_device = fits(checked) == FITS_UNKNOWN ? json_null() : json_boolean(fits(checked) == FITS);
+    return json_pack("{s:i, s:I, s:o, s:o}", "ops", (int)checked->ops, "total_bytes",
+                     (json_int_t)checked->account.total_bytes, "storage_bytes", bytes, "fits_device", fits_device);
 }
 
 static json_t *describe(const struct checked *checked)

@@ -27,23 +27,26 @@ static json_t *describe_row(const struct job *job)
 {
     char                           layout[256];
     const struct published_config *published = &job->config.published;
-    return json_pack("{s:I, s:s, s:I, s:s, s:o, s:b, s:s}", "ranks", (json_int_t)job->mesh.world, "precision",
-                     precision_compute_names[job->config.precision.compute], "layers",
-                     (json_int_t)job->config.model.layers, "layout", job_layout(job, layout, sizeof(layout)),
-                     "published_step_seconds",
-                     published->step_seconds == 0.0 ? json_null() : json_real(published->step_seconds), "supported",
-                     !failed(&job->support), "reason", job->support.text);
+    return json_pack(
+        "{s:o, s:s, s:I, s:s, s:o, s:b, s:s}", "ranks", job->is_open ? json_null() : json_integer(job->mesh.world),
+        "precision", precision_compute_names[job->config.precision.compute], "layers",
+        (json_int_t)job->config.model.layers, "layout", job_layout(job, layout, sizeof(layout)),
+        "published_step_seconds", published->step_seconds == 0.0 ? json_null() : json_real(published->step_seconds),
+        "supported", !failed(&job->support), "reason", job->support.text);
 }
 
 static void print_row(const struct job *job)
 {
-    char layout[256], seconds[32] = "-";
+    char layout[256], seconds[32] = "-", ranks[32] = "any";
+    if (!job->is_open) {
+        snprintf(ranks, sizeof(ranks), "%" PRId64, job->mesh.world);
+    }
     if (job->config.published.step_seconds != 0.0) {
         snprintf(seconds, sizeof(seconds), "%.3f s", job->config.published.step_seconds);
     }
-    printf("  %6" PRId64 "  %-5s %8" PRId64 "  %-36s %9s  %s\n", job->mesh.world,
-           precision_compute_names[job->config.precision.compute], job->config.model.layers,
-           job_layout(job, layout, sizeof(layout)), seconds, failed(&job->support) ? job->support.text : "runs");
+    printf("  %6s  %-5s %8" PRId64 "  %-36s %9s  %s\n", ranks, precision_compute_names[job->config.precision.compute],
+           job->config.model.layers, job_layout(job, layout, sizeof(layout)), seconds,
+           failed(&job->support) ? job->support.text : "runs");
 }
 
 // Adds the configuration to the list, or prints it when there is no list.

@@ -96,6 +96,7 @@ struct job {
     struct mesh         mesh;
     struct plan_request request;    // of rank 0; points into config
     status              support;    // plan_supports
+    bool                is_open;    // ranks were not given and an axis is auto: stands for every number that fits
 };
 status job_read(struct job *job, const struct config_arguments *arguments, struct text_buffer *errors);
 

@@ -49,11 +49,17 @@ status cli_read_config(struct config *config, const struct config_arguments *arg
     return failed(&check) ? report(config, check.text, errors) : OK;
 }
 
+static bool has_auto_axis(const struct parallel_config *parallel)
+{
+    return parallel->tp == 0 || parallel->cp == 0 || parallel->fsdp == 0 || parallel->dp == 0 || parallel->pp == 0;
+}
+
 status job_read(struct job *job, const struct config_arguments *arguments, struct text_buffer *errors)
 {
     struct config *config = &job->config;
     TRY(cli_read_config(config, arguments, errors));
     TRY(mesh_init(&job->mesh, &config->parallel, config->ranks));
+    job->is_open          = config->ranks == 0 && has_auto_axis(&config->parallel);
     config->parallel.tp   = job->mesh.size[AXIS_TP];
     config->parallel.cp   = job->mesh.size[AXIS_CP];
     config->parallel.fsdp = job->mesh.size[AXIS_FSDP];
