@@ -205,10 +205,10 @@ Test(run, refuses_to_be_one_of_several_that_do_not_know_each_other)
 
 Test(run, names_the_communicators_it_has)
 {
-    status result = run_here(TINY " --comm pigeon");
+    status result = run_here(TINY " --comm nccl");
 
     cr_expect_eq(result.exit_code, EXIT_CONFIG);
-    cr_expect_str_eq(strtok(result.text, "("), "[run] communicator = pigeon is not part of this build ");
+    cr_expect_str_eq(strtok(result.text, "("), "[run] communicator = nccl is not part of this build ");
 }
 
 static void *send_signal(void *argument)
