@@ -92,6 +92,7 @@ Test(cli, answers_bad_command_lines_with_a_remedy)
     expect_error("options --zzzzzzz", 2, "unknown flag --zzzzzzz: gswbench options --help lists the flags");
     expect_error("check --config", 2, "--config needs a value: NAME|FILE");
     expect_error("check --config x --ranks many", 2, "--ranks many: a whole number from 1 to 1048576 is needed");
+    expect_error("check --ranks 1048577", 2, "--ranks 1048577: a whole number from 1 to 1048576 is needed");
     expect_error("check --ranks=0", 2, "--ranks 0: a whole number from 1 to 1048576 is needed");
     expect_error("check --json=yes", 2, "--json takes no value");
     expect_error("check tiny-llama", 2, "unexpected argument tiny-llama: gswbench check takes flags only");
@@ -193,6 +194,6 @@ Test(cli, marks_the_rows_that_this_version_cannot_run)
     expect_output("  6.999 s  this version has no ");
     expect_success("configs --json");
     json_t *list = json_loads(output, 0, NULL);
-    cr_expect_eq(json_array_size(list), 14);
+    cr_expect_str_eq(json_string_value(json_object_get(json_array_get(list, 0), "name")), "grok1-314b");
     json_decref(list);
 }
