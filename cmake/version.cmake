@@ -11,5 +11,9 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
 endif()
 
 execute_process(COMMAND git -C ${SOURCE} describe --always --abbrev=7 --exclude=* --dirty=+
-                OUTPUT_VARIABLE COMMIT ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+                OUTPUT_VARIABLE commit ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+set(TEXT ${VERSION})
+if(commit)
+    string(APPEND TEXT " (${commit})")
+endif()
 configure_file(${SOURCE}/cmake/version.c.in ${OUTPUT} @ONLY)

@@ -3,7 +3,7 @@
 #ifndef GSWBENCH_VERSION_H
 #define GSWBENCH_VERSION_H
 
-extern const char version_number[];    // "0.1.0"
-extern const char version_commit[];    // "1a2b3c4", "1a2b3c4+" with changes on top; empty outside a git checkout
+// "0.1.0 (1a2b3c4)" with the commit, "0.1.0 (1a2b3c4+)" with changes on top, "0.1.0" outside a git checkout.
+extern const char version_text[];
 
 #endif

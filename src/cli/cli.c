@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "gswbench/version.h"
 #include "internal.h"
 
 // clang-format off
@@ -45,8 +46,9 @@ static const struct command *find(const char *name)
 
 static void print_help(void)
 {
-    printf("gswbench " GSWBENCH_VERSION ": a native benchmark of transformer training steps\n\n"
-           "usage: gswbench [COMMAND] [FLAG]...\n\n");
+    printf("gswbench %s: a native benchmark of transformer training steps\n\n"
+           "usage: gswbench [COMMAND] [FLAG]...\n\n",
+           version_text);
     for (int i = 0; i < COMMANDS; i++) {
         printf("  %-8s  %s\n", commands[i]->name, commands[i]->help);
     }
@@ -83,7 +85,7 @@ status cli_run(int argc, char *const argv[], struct text_buffer *errors)
         return OK;
     }
     if (strcmp(argv[1], "--version") == 0) {
-        printf("gswbench " GSWBENCH_VERSION "\n");
+        printf("gswbench %s\n", version_text);
         return OK;
     }
     const char           *name    = named ? argv[1] : "run";

@@ -127,8 +127,7 @@ void run_describe(struct result *result, const struct run_shared *shared, const 
     const struct config *config = &shared->job->config;
 
     result->method = RESULT_METHOD;
-    snprintf(result->version, sizeof(result->version), "%s%s%s%s", version_number,
-             version_commit[0] == '\0' ? "" : " (", version_commit, version_commit[0] == '\0' ? "" : ")");
+    text_copy(result->version, sizeof(result->version), version_text);
 #ifdef __clang__
     text_copy(result->compiler, sizeof(result->compiler), __VERSION__);
 #else
