@@ -27,7 +27,8 @@ struct comm_ops {
     void (*close)(struct comm *comm);
 
     // Collective over all ranks of the job, in the same order on each: members lists the caller's group in rank order.
-    // Each (group, lane) is its own communicator, so that lanes never block each other.
+    // Each (group, lane) is its own communicator, so that lanes never block each other; only the pipeline-send lane's
+    // sends meet the other rank's receives on the pipeline-receive lane.
     struct comm_group *(*group_open)(struct comm *comm, const int64_t *members, int64_t size, int lane);
     void (*group_close)(struct comm_group *group);
 
