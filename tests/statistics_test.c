@@ -70,15 +70,18 @@ Test(statistics, leaves_out_what_few_samples_cannot_say)
 
 Test(statistics, needs_twenty_values_for_a_95th_percentile)
 {
-    double values[20];
-    fill(values, 20);
-    struct statistics nineteen, twenty;
+    double values[30];
+    fill(values, 30);
+    struct statistics nineteen, twenty, thirty;
 
     statistics_compute(&nineteen, values, 19);
+    statistics_compute(&thirty, values, 30);
+    fill(values, 20);
     statistics_compute(&twenty, values, 20);
 
     cr_expect(isnan(nineteen.p95));
     cr_expect(twenty.p95 == 19 && twenty.p05 == 1);
+    cr_expect(thirty.p95 == 29 && thirty.p05 == 2);
 }
 
 Test(statistics, flags_outliers_and_drops_none)

@@ -83,7 +83,7 @@ static void add_oversubscription(struct rank *rank)
     if (cores->threads * cores->sharers > cores->cores) {
         struct result_reason reason = {.verdict = VERDICT_DEGRADED, .id = "oversubscribed", .rank = -1, .step = -1};
         snprintf(reason.message, sizeof(reason.message),
-                 "%" PRId64 " ranks of %" PRId64 " threads share %" PRId64 " cores of a node", cores->sharers,
+                 "%" PRId64 " ranks x %" PRId64 " threads on %" PRId64 " cores of one node", cores->sharers,
                  cores->threads, cores->cores);
         result_add_reason(&rank->result, &reason);
     }

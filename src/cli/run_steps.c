@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -24,7 +25,7 @@ struct sample {
     int32_t has_failed;    // rank 0 cannot print
 };
 
-static volatile sig_atomic_t caught_signal;
+static atomic_int caught_signal;    // any thread may run the handler
 
 static void catch_signal(int number)
 {

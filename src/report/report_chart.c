@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-enum { HEIGHT = 210, LEFT = 64, RIGHT = 12, TOP = 10, BOTTOM = 26, TICKS = 5, DOTS_MAX = 600 };
+enum { HEIGHT = 210, LEFT = 64, RIGHT = 12, TOP = 10, BOTTOM = 26, TICKS = 6, DOTS_MAX = 600 };
 
 // The drawn range of values, and where the axis has its lines.
 struct range {
