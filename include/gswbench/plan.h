@@ -48,18 +48,36 @@ struct weight_part {
     int64_t rows, columns;    // the whole tensor; a vector has rows 1 and is exported with one dimension
     int64_t first_row;        // rows first_row .. first_row + local_rows - 1 lie in this rank's tensor
     int64_t local_rows;
-    int64_t offset;    // elements from the start of the weight tensor
+    int64_t offset;    // elements from the start of the weight
     bool    is_vector;
     float   deviation;    // of the initial values; 0: constant
     float   constant;     // initial value when deviation is 0
 };
 
 struct weight {
-    int32_t            tensor, gradient;    // tensor indices
-    int32_t            master;              // -1: the weight itself is the master
-    int32_t            first, second;       // Adam's moments
+    int32_t            unit;
+    int64_t            first;            // its place in the unit's range
+    int64_t            rows, columns;    // padding included
+    int32_t            tensor;           // -1 when this rank keeps only a slice of the unit
+    int32_t            gradient;         // likewise
     int32_t            part_count;
     struct weight_part part[3];
+};
+
+struct plan_slice {
+    int64_t first, elements;
+};
+
+// A unit is the weights that are gathered, reduced and updated together: the embedding, one block, or the head with the
+// final norm. They lie in one range of elements, the same in every storage; a rank keeps a slice of it.
+struct plan_unit {
+    int64_t           elements;
+    int32_t           first_weight, weight_count;
+    struct plan_slice kept;               // by the weight and gradient tensors: a share of it under FSDP, else all
+    struct plan_slice updated;            // by this rank's optimizer: a share of it under FSDP and ZeRO-1, else all
+    int32_t           weight, gradient;   // tensors of the kept slice
+    int32_t           master;             // of the updated slice; -1: the weights are their own master
+    int32_t           first_moment, second_moment;
 };
 
 struct plan_group {
@@ -85,6 +103,8 @@ struct plan {
     int32_t            op_count;
     struct weight     *weights;
     int32_t            weight_count;
+    struct plan_unit  *units;    // embedding, blocks in order, head with the final norm
+    int32_t            unit_count;
     struct plan_group *groups;
     int32_t            group_count;
     int64_t            storage_bytes[STORAGE_COUNT];

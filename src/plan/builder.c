@@ -103,6 +103,18 @@ static void depend(const struct plan *plan, int32_t latest[LANE_COUNT], int32_t 
     }
 }
 
+void builder_hold(struct op *op, const struct builder *builder, int32_t until)
+{
+    const struct op *ops = builder->plan->ops;
+    for (int w = 0; w < op->wait_count; w++) {
+        if (ops[op->wait[w]].lane == ops[until].lane) {
+            op->wait[w] = op->wait[w] > until ? op->wait[w] : until;
+            return;
+        }
+    }
+    op->wait[op->wait_count++] = until;
+}
+
 // The latest op of each other lane that wrote what this op touches, or read what it writes.
 static void find_waits(const struct builder *builder, struct op *op)
 {
@@ -122,7 +134,7 @@ static void find_waits(const struct builder *builder, struct op *op)
     }
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         if (lane != op->lane && latest[lane] >= 0) {
-            op->wait[op->wait_count++] = latest[lane];
+            builder_hold(op, builder, latest[lane]);
         }
     }
 }
@@ -146,6 +158,12 @@ static void record(struct builder *builder, const struct op *op, int32_t index)
     }
 }
 
+void builder_hold_compute(struct builder *builder, int32_t until)
+{
+    int32_t *pending = &builder->pending[builder->plan->ops[until].lane];
+    *pending         = *pending > until ? *pending : until;
+}
+
 int32_t builder_append(struct builder *builder, struct op *op)
 {
     struct plan *plan = builder->plan;
@@ -154,10 +172,43 @@ int32_t builder_append(struct builder *builder, struct op *op)
         plan->ops            = memory_resize(plan->ops, (size_t)builder->op_capacity * sizeof(*plan->ops));
     }
     find_waits(builder, op);
-    int32_t index    = plan->op_count++;
-    plan->ops[index] = *op;
+    for (int lane = 0; lane < LANE_COUNT && op->lane == LANE_COMPUTE; lane++) {
+        if (builder->pending[lane] >= 0) {
+            builder_hold(op, builder, builder->pending[lane]);
+            builder->pending[lane] = -1;
+        }
+    }
+    int32_t index         = plan->op_count++;
+    plan->ops[index]      = *op;
+    builder->last_compute = op->lane == LANE_COMPUTE ? index : builder->last_compute;
     record(builder, op, index);
     return index;
+}
+
+int32_t builder_transfer(struct builder *builder, enum op_kind kind, const char *role, uint32_t axes, enum lane lane,
+                         int32_t in, int32_t out)
+{
+    const struct tensor *tensors = builder->plan->tensors;
+    struct op            op      = builder_op(builder, kind, role);
+    int64_t              most    = tensors[out].elements;
+    op.lane                      = (uint8_t)lane;
+    if (in >= 0) {
+        builder_operand(&op, TRANSFER_IN, ACCESS_READ, in);
+        most = tensors[in].elements > most ? tensors[in].elements : most;
+    }
+    builder_operand(&op, TRANSFER_OUT, in >= 0 ? ACCESS_WRITE : ACCESS_UPDATE, out);
+    op.shape.transfer = (struct transfer_shape){.elements = most, .group = builder_group(builder, axes), .peer = -1};
+    return builder_append(builder, &op);
+}
+
+void builder_cast(struct builder *builder, const char *role, int32_t from, int32_t to, bool adds)
+{
+    struct op op   = builder_op(builder, OP_CAST, role);
+    op.accumulates = adds;
+    builder_operand(&op, CAST_IN, ACCESS_READ, from);
+    builder_operand(&op, CAST_OUT, adds ? ACCESS_UPDATE : ACCESS_WRITE, to);
+    op.shape.elements.elements = builder->plan->tensors[from].elements;
+    builder_append(builder, &op);
 }
 
 int32_t builder_group(struct builder *builder, uint32_t axes)

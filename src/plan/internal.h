@@ -43,12 +43,14 @@ struct model_weights {
     struct block_weights *blocks;                                          // [layers]
 };
 
-// A unit is the weights that are reduced and updated together: the embedding, one block, or the head. It spans one
-// range of the weight, gradient and optimizer storages; the tensors here are those whole ranges.
-struct unit {
-    int64_t elements;
-    int32_t weight, gradient, master, first, second;
-    int32_t reduced;    // the gradients in the type of their transfer, when it differs; -1: none
+// How a unit stands while ops are appended.
+struct unit_state {
+    bool    is_whole;         // its weights can be read now
+    int32_t gathered;         // tensor of the whole range, when it is not the kept one; -1: none
+    int32_t whole_gradient;   // where this microbatch's gradients go, when it is not the kept tensor; -1: none
+    int32_t reduced;          // gradients as the transfer left them, still to be brought into the kept ones; -1: none
+    bool    reduced_adds;     // ... added, not copied
+    int32_t last_reduce;      // op that ended the latest use of whole_gradient; -1: none
 };
 
 struct builder {
@@ -61,6 +63,8 @@ struct builder {
     int32_t              unit_count;
     struct values       *values;    // [layers] of the microbatch at hand
     int64_t              tokens;    // T
+    int32_t              pending[LANE_COUNT];    // ops that the next compute op waits for, whatever it touches; -1
+    int32_t              last_compute;           // -1: none
 };
 
 // builder.c
@@ -75,6 +79,13 @@ struct op builder_op(const struct builder *builder, enum op_kind kind, const cha
 void      builder_operand(struct op *op, int slot, enum access access, int32_t tensor);
 int32_t   builder_append(struct builder *builder, struct op *op);    // adds waits for what its operands depend on
 int32_t   builder_group(struct builder *builder, uint32_t axes);
+// Waits that no operand asks for: they bound how far a lane runs ahead, and so how much memory it holds.
+void builder_hold_compute(struct builder *builder, int32_t until);          // the next compute op waits
+void builder_hold(struct op *op, const struct builder *builder, int32_t until);    // this op waits, before its append
+// Transfers of the whole tensors over the group of axes.
+int32_t builder_transfer(struct builder *builder, enum op_kind kind, const char *role, uint32_t axes, enum lane lane,
+                         int32_t in, int32_t out);
+void    builder_cast(struct builder *builder, const char *role, int32_t from, int32_t to, bool adds);
 
 // linear.c: y = x W^T and its two gradients.
 int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight);
@@ -127,8 +138,17 @@ void    mlp_activation(struct block *block);
 void    mlp_fc2(struct block *block);
 int32_t mlp_backward(struct block *block, int32_t gradient);
 
+// unit.c: where a unit's weights and gradients are while a microbatch passes, and their transfers.
+void unit_create(struct builder *builder, int64_t layer, int64_t elements);
+// Makes the weights readable; gathers those of the next units in that direction (1 or -1) ahead of their use.
+void unit_acquire(struct builder *builder, int32_t unit, int32_t direction);
+void unit_release(struct builder *builder, int32_t unit);
+// Between these two, the gradients of the unit's weights are written. The end reduces them as far as the layout asks.
+void unit_begin_gradients(struct builder *builder, int32_t unit);
+void unit_end_gradients(struct builder *builder, int32_t unit, bool is_last_microbatch);
+void unit_settle_gradients(struct builder *builder);    // what is reduced but not yet in the kept gradients
+
 // optimizer_ops.c
-void gradient_reduce(struct builder *builder, int32_t unit);    // over the replicas, beside the rest of the backward
 void optimizer_append(struct builder *builder);
 
 // order.c: [op * LANE_COUNT + lane]: how many of that lane's ops have surely ended before the op starts. The caller
