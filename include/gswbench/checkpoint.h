@@ -13,7 +13,8 @@
 // Writes the initial weights in fp32, streamed: needs no memory for the model.
 status checkpoint_write_initial(const struct plan *plan, uint64_t seed, const char *folder);
 
-// Writes the step's present weights in fp32 (masters where there are any). Replicas: rank 0 writes.
-status checkpoint_write(const struct plan *plan, const struct step *step, const char *folder);
+// Writes the job's present weights in fp32 (masters where there are any), gathered from the ranks that keep them.
+// Called by every rank; rank 0 writes.
+status checkpoint_write(const struct plan *plan, const struct step *step, struct comm *comm, const char *folder);
 
 #endif

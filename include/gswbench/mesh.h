@@ -13,11 +13,16 @@
 enum axis { AXIS_TP, AXIS_CP, AXIS_FSDP, AXIS_DP, AXIS_PP, AXIS_COUNT };
 extern const char *const mesh_axis_names[];
 
+// When fsdp frees gathered weights after their forward pass, to gather them again for the backward pass.
+enum reshard { RESHARD_ALWAYS, RESHARD_EXCEPT_LAST, RESHARD_NEVER };
+
 // [parallel]
 struct parallel_config {
     int64_t dp, fsdp, tp, cp, ep, pp, vp;    // 0: auto (what is left of the world; one axis at most)
     int64_t sequence_parallel;               // norms and residual sharded over tp
     int64_t zero;                            // 0, or 1: optimizer sharded over dp x cp
+    int64_t prefetch;                        // fsdp: units gathered ahead of their use
+    int64_t reshard;                         // enum reshard
     int64_t tp_overlap;                      // GEMMs split so that tensor-parallel transfers hide behind them
     int64_t layers_per_chunk_embedding;      // embedding and loss each count as one layer of the pipeline
 };

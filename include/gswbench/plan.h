@@ -55,6 +55,7 @@ struct weight_part {
 };
 
 struct weight {
+    const char        *name;    // static text: "qkv weight"
     int32_t            unit;
     int64_t            first;            // its place in the unit's range
     int64_t            rows, columns;    // padding included
@@ -73,10 +74,10 @@ struct plan_slice {
 struct plan_unit {
     int64_t           elements;
     int32_t           first_weight, weight_count;
-    struct plan_slice kept;               // by the weight and gradient tensors: a share of it under FSDP, else all
-    struct plan_slice updated;            // by this rank's optimizer: a share of it under FSDP and ZeRO-1, else all
-    int32_t           weight, gradient;   // tensors of the kept slice
-    int32_t           master;             // of the updated slice; -1: the weights are their own master
+    struct plan_slice kept;                // by the weight and gradient tensors: a share of it under FSDP, else all
+    struct plan_slice updated;             // by this rank's optimizer: a share of it under FSDP and ZeRO-1, else all
+    int32_t           weight, gradient;    // tensors of the kept slice
+    int32_t           master;              // of the updated slice; -1: the weights are their own master
     int32_t           first_moment, second_moment;
 };
 
@@ -96,6 +97,7 @@ struct plan {
     struct train_config train;    // resolved
     struct precision    precision;
     int64_t             rank;
+    uint32_t            update_axes;    // over which the optimizer is shared: fsdp, or dp with ZeRO-1
 
     struct tensor     *tensors;
     int32_t            tensor_count;

@@ -71,13 +71,13 @@ static struct export_list list_exports(const struct plan *plan, int64_t shard_by
     return list;
 }
 
-// The step's present values of a whole weight, as fp32.
-static float *read_weight(const struct weight_source *source, const struct weight *weight)
+// What this rank's optimizer keeps of a unit, as fp32: the masters, or the weights where these are their own.
+static float *read_updated(const struct weight_source *source, const struct plan_unit *unit)
 {
-    int32_t              index  = weight->master >= 0 ? weight->master : weight->tensor;
-    const struct tensor *tensor = &source->plan->tensors[index];
-    float               *values = memory_allocate((size_t)tensor->elements * sizeof(*values));
-    step_read(source->step, index, values);
+    bool                 has_master = unit->master >= 0;
+    const struct tensor *tensor     = &source->plan->tensors[has_master ? unit->master : unit->weight];
+    float               *values     = memory_allocate((size_t)tensor->elements * sizeof(*values));
+    step_read(source->step, has_master ? unit->master : unit->weight, values);
     if (tensor->dtype == DTYPE_BF16) {
         for (int64_t i = tensor->elements - 1; i >= 0; i--) {    // backwards: a float covers two later bf16
             bf16 narrow;
@@ -85,16 +85,83 @@ static float *read_weight(const struct weight_source *source, const struct weigh
             values[i] = bf16_to_float(narrow);
         }
     }
+    if (!has_master) {
+        memmove(values, values + unit->updated.first - unit->kept.first,
+                (size_t)unit->updated.elements * sizeof(*values));
+    }
     return values;
 }
 
+// Of ranks with the same values, one contributes them.
+static bool contributes(const struct plan *plan)
+{
+    int64_t coordinates[AXIS_COUNT];
+    mesh_coordinates(&plan->mesh, plan->rank, coordinates);
+    return (plan->update_axes & 1u << AXIS_DP) != 0 || coordinates[AXIS_DP] == 0;
+}
+
+// Elements of a unit's range from first on: this rank's own; others are zero.
+static void own_values(const struct weight_source *source, const struct plan_unit *unit, struct plan_slice wanted,
+                       float *values)
+{
+    int64_t first = unit->updated.first > wanted.first ? unit->updated.first : wanted.first;
+    int64_t end   = unit->updated.first + unit->updated.elements;
+    end           = end < wanted.first + wanted.elements ? end : wanted.first + wanted.elements;
+    memset(values, 0, (size_t)wanted.elements * sizeof(*values));
+    if (first < end && contributes(source->plan)) {
+        float *updated = read_updated(source, unit);
+        memcpy(values + first - wanted.first, updated + first - unit->updated.first,
+               (size_t)(end - first) * sizeof(*values));
+        free(updated);
+    }
+}
+
+// Values of all ranks, of which one at the most is not zero, to their sum.
+static void gather_values(const struct weight_source *source, float *values, int64_t count)
+{
+    int    ranks = source->comm->place.ranks;
+    size_t bytes = (size_t)count * sizeof(*values);
+    float *all   = memory_allocate(bytes * (size_t)ranks);
+    source->comm->ops->gather_all(source->comm, values, all, (int64_t)bytes);
+    for (int rank = 0; rank < ranks; rank++) {
+        for (int64_t i = 0; i < count; i++) {
+            values[i] = rank == 0 ? all[i] : values[i] + all[rank * count + i];
+        }
+    }
+    free(all);
+}
+
+// Rank 0 says whether another part follows; it may have failed, and the others must not wait for it.
+static bool call_next(struct comm *comm, bool follows)
+{
+    int32_t answer = follows;
+    comm->ops->share(comm, &answer, sizeof(answer));
+    return answer != 0;
+}
+
+// On rank 0 with a writer, on the others without.
 static status append_present(struct safetensors_writer *writer, const struct weight_source *source,
                              const struct export *export)
 {
-    const struct weight_part *part   = export->part;
-    float                    *values = read_weight(source, export->weight);
-    status                    result =
-        safetensors_append(writer, values + part->offset, part->rows * part->columns * dtype_bytes(DTYPE_F32));
+    enum { CHUNK = 1 << 20 };
+
+    const struct weight_part *part     = export->part;
+    const struct weight      *weight   = export->weight;
+    int64_t                   elements = part->rows * part->columns;
+    float                    *values   = memory_allocate(CHUNK * sizeof(*values));
+    status                    result   = OK;
+    if (writer != NULL) {
+        call_next(source->comm, true);
+    }
+    for (int64_t first = 0; first < elements; first += CHUNK) {
+        int64_t           count  = elements - first < CHUNK ? elements - first : CHUNK;
+        struct plan_slice wanted = {weight->first + part->offset + first, count};
+        own_values(source, &source->plan->units[weight->unit], wanted, values);
+        gather_values(source, values, count);
+        if (writer != NULL && !failed(&result)) {
+            result = safetensors_append(writer, values, count * dtype_bytes(DTYPE_F32));
+        }
+    }
     free(values);
     return result;
 }
@@ -286,10 +353,19 @@ status checkpoint_write_initial(const struct plan *plan, uint64_t seed, const ch
     return checkpoint_write_folder(&(struct weight_source){.plan = plan, .seed = seed}, folder, shard_bytes_default);
 }
 
-status checkpoint_write(const struct plan *plan, const struct step *step, const char *folder)
+status checkpoint_write(const struct plan *plan, const struct step *step, struct comm *comm, const char *folder)
 {
-    if (plan->rank != 0) {
-        return OK;
+    struct weight_source source = {.plan = plan, .step = step, .comm = comm};
+    if (comm->place.rank == 0) {
+        status result = checkpoint_write_folder(&source, folder, shard_bytes_default);
+        call_next(comm, false);
+        return result;
     }
-    return checkpoint_write_folder(&(struct weight_source){.plan = plan, .step = step}, folder, shard_bytes_default);
+    struct export_list list = list_exports(plan, shard_bytes_default);
+    for (int32_t i = 0; call_next(comm, false); i++) {
+        append_present(NULL, &source, &list.exports[i]);
+    }
+    free(list.exports);
+    free(list.tensors);
+    return OK;
 }

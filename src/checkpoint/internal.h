@@ -5,10 +5,11 @@
 
 #include "gswbench/checkpoint.h"
 
-// Where weights come from: a step's present ones, or, without a step, the initial ones of a seed.
+// Where weights come from: the present ones of a job's steps, or, without a step, the initial ones of a seed.
 struct weight_source {
     const struct plan *plan;
     const struct step *step;
+    struct comm       *comm;
     uint64_t           seed;
 };
 

@@ -149,9 +149,12 @@ static uint64_t hash_weights(const struct rank *rank)
 {
     XXH3_state_t *state = XXH3_createState();
     XXH3_64bits_reset(state);
-    for (int32_t i = 0; i < rank->plan.weight_count; i++) {
-        hash_tensor(rank, rank->plan.weights[i].tensor, state);
-        hash_tensor(rank, rank->plan.weights[i].master, state);
+    for (int32_t i = 0; i < rank->plan.unit_count; i++) {
+        const struct plan_unit *unit = &rank->plan.units[i];
+        hash_tensor(rank, unit->weight, state);
+        if ((rank->plan.update_axes & 1u << AXIS_DP) == 0) {
+            hash_tensor(rank, unit->master, state);
+        }
     }
     uint64_t hash = XXH3_64bits_digest(state);
     XXH3_freeState(state);
@@ -234,7 +237,7 @@ static status finish(struct rank *rank)
     comm->ops->share(comm, &result->exit_code, sizeof(result->exit_code));
     TRY(run_agree(comm, written));
     if (rank->shared->arguments->weights_out != NULL) {
-        TRY(run_agree(comm, checkpoint_write(&rank->plan, rank->step, rank->shared->arguments->weights_out)));
+        TRY(run_agree(comm, checkpoint_write(&rank->plan, rank->step, comm, rank->shared->arguments->weights_out)));
     }
     return (status){.exit_code = (int)result->exit_code};
 }

@@ -11,6 +11,10 @@ const char *const mesh_axis_names[] = {
     [AXIS_TP] = "tp", [AXIS_CP] = "cp", [AXIS_FSDP] = "fsdp", [AXIS_DP] = "dp", [AXIS_PP] = "pp", [AXIS_COUNT] = NULL,
 };
 
+static const char *const reshard_names[] = {
+    [RESHARD_ALWAYS] = "always", [RESHARD_EXCEPT_LAST] = "except-last", [RESHARD_NEVER] = "never", NULL,
+};
+
 const struct option parallel_options[] = {
     AUTO_OPTION   (parallel_config, dp, "1", 1, 65536, "replicas of the model; auto on one axis: what the other axes leave of the ranks"),
     AUTO_OPTION   (parallel_config, fsdp, "1", 1, 65536, "ranks that share parameters, gradients and optimizer; with dp > 1 this is HSDP"),
@@ -21,6 +25,8 @@ const struct option parallel_options[] = {
     INTEGER_OPTION(parallel_config, vp, "1", 1, 1024, "chunks of layers that each pipeline stage holds, interleaved"),
     BOOLEAN_OPTION(parallel_config, sequence_parallel, "yes", "with tp > 1, norms and the residual stream are shared over tp too"),
     INTEGER_OPTION(parallel_config, zero, "0", 0, 1, "1: the optimizer is shared over dp x cp"),
+    INTEGER_OPTION(parallel_config, prefetch, "1", 0, 64, "with fsdp > 1, blocks whose weights are gathered ahead of their use"),
+    CHOICE_OPTION (parallel_config, reshard, "always", reshard_names, "with fsdp > 1, blocks whose gathered weights are freed after the forward pass and gathered again"),
     BOOLEAN_OPTION(parallel_config, tp_overlap, "no", "GEMMs are split so that the transfers of tp hide behind them"),
     BOOLEAN_OPTION(parallel_config, layers_per_chunk_embedding, "no", "embedding and loss each count as one layer when layers are dealt to pipeline chunks"),
     END_OPTIONS

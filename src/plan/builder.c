@@ -103,7 +103,8 @@ static void depend(const struct plan *plan, int32_t latest[LANE_COUNT], int32_t 
     }
 }
 
-void builder_hold(struct op *op, const struct builder *builder, int32_t until)
+// The op waits for another, before its own append.
+static void hold(struct op *op, const struct builder *builder, int32_t until)
 {
     const struct op *ops = builder->plan->ops;
     for (int w = 0; w < op->wait_count; w++) {
@@ -134,7 +135,7 @@ static void find_waits(const struct builder *builder, struct op *op)
     }
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         if (lane != op->lane && latest[lane] >= 0) {
-            builder_hold(op, builder, latest[lane]);
+            hold(op, builder, latest[lane]);
         }
     }
 }
@@ -174,7 +175,7 @@ int32_t builder_append(struct builder *builder, struct op *op)
     find_waits(builder, op);
     for (int lane = 0; lane < LANE_COUNT && op->lane == LANE_COMPUTE; lane++) {
         if (builder->pending[lane] >= 0) {
-            builder_hold(op, builder, builder->pending[lane]);
+            hold(op, builder, builder->pending[lane]);
             builder->pending[lane] = -1;
         }
     }
@@ -185,19 +186,22 @@ int32_t builder_append(struct builder *builder, struct op *op)
     return index;
 }
 
-int32_t builder_transfer(struct builder *builder, enum op_kind kind, const char *role, uint32_t axes, enum lane lane,
-                         int32_t in, int32_t out)
+int32_t builder_transfer(struct builder *builder, const struct transfer *transfer)
 {
-    const struct tensor *tensors = builder->plan->tensors;
-    struct op            op      = builder_op(builder, kind, role);
-    int64_t              most    = tensors[out].elements;
-    op.lane                      = (uint8_t)lane;
-    if (in >= 0) {
-        builder_operand(&op, TRANSFER_IN, ACCESS_READ, in);
-        most = tensors[in].elements > most ? tensors[in].elements : most;
+    const struct tensor *tensors  = builder->plan->tensors;
+    struct op            op       = builder_op(builder, transfer->kind, transfer->role);
+    int64_t              elements = tensors[transfer->out].elements;
+    op.lane                       = (uint8_t)transfer->lane;
+    if (transfer->in >= 0) {
+        builder_operand(&op, TRANSFER_IN, ACCESS_READ, transfer->in);
+        elements = tensors[transfer->in].elements > elements ? tensors[transfer->in].elements : elements;
     }
-    builder_operand(&op, TRANSFER_OUT, in >= 0 ? ACCESS_WRITE : ACCESS_UPDATE, out);
-    op.shape.transfer = (struct transfer_shape){.elements = most, .group = builder_group(builder, axes), .peer = -1};
+    builder_operand(&op, TRANSFER_OUT, transfer->in >= 0 ? ACCESS_WRITE : ACCESS_UPDATE, transfer->out);
+    op.shape.transfer =
+        (struct transfer_shape){.elements = elements, .group = builder_group(builder, transfer->axes), .peer = -1};
+    if (transfer->hold >= 0) {
+        hold(&op, builder, transfer->hold);
+    }
     return builder_append(builder, &op);
 }
 

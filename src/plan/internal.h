@@ -45,12 +45,10 @@ struct model_weights {
 
 // How a unit stands while ops are appended.
 struct unit_state {
-    bool    is_whole;         // its weights can be read now
-    int32_t gathered;         // tensor of the whole range, when it is not the kept one; -1: none
-    int32_t whole_gradient;   // where this microbatch's gradients go, when it is not the kept tensor; -1: none
-    int32_t reduced;          // gradients as the transfer left them, still to be brought into the kept ones; -1: none
-    bool    reduced_adds;     // ... added, not copied
-    int32_t last_reduce;      // op that ended the latest use of whole_gradient; -1: none
+    bool    is_whole;          // its weights can be read now
+    int32_t whole_gradient;    // where this microbatch's gradients go under FSDP; -1: not open
+    int32_t reduced;           // gradients as a transfer left them, still to be brought into the kept ones; -1: none
+    bool    reduced_adds;      // ... added, not copied
 };
 
 struct builder {
@@ -59,12 +57,13 @@ struct builder {
     struct usage        *usage;    // [tensor_capacity] of wholes: touching a part is touching the whole
     struct op_tag        tag;      // of the ops being appended
     struct model_weights weights;
-    struct unit         *units;    // embedding, blocks in order, head (with the final norm)
-    int32_t              unit_count;
-    struct values       *values;    // [layers] of the microbatch at hand
-    int64_t              tokens;    // T
+    struct unit_state   *states;                 // of the plan's units
+    struct values       *values;                 // [layers] of the microbatch at hand
+    int64_t              tokens;                 // T
+    int64_t              prefetch, reshard;      // [parallel]
     int32_t              pending[LANE_COUNT];    // ops that the next compute op waits for, whatever it touches; -1
     int32_t              last_compute;           // -1: none
+    int32_t              reduces[2];             // the latest two reductions of whole gradients; -1: none
 };
 
 // builder.c
@@ -79,12 +78,19 @@ struct op builder_op(const struct builder *builder, enum op_kind kind, const cha
 void      builder_operand(struct op *op, int slot, enum access access, int32_t tensor);
 int32_t   builder_append(struct builder *builder, struct op *op);    // adds waits for what its operands depend on
 int32_t   builder_group(struct builder *builder, uint32_t axes);
-// Waits that no operand asks for: they bound how far a lane runs ahead, and so how much memory it holds.
-void builder_hold_compute(struct builder *builder, int32_t until);          // the next compute op waits
-void builder_hold(struct op *op, const struct builder *builder, int32_t until);    // this op waits, before its append
-// Transfers of the whole tensors over the group of axes.
-int32_t builder_transfer(struct builder *builder, enum op_kind kind, const char *role, uint32_t axes, enum lane lane,
-                         int32_t in, int32_t out);
+// The next compute op waits for that one. No operand asks for it: it bounds how far a lane lags, and so how much
+// memory it holds.
+void builder_hold_compute(struct builder *builder, int32_t until);
+
+// A transfer of whole tensors. in -1: out is updated in place. hold: an op that ends first, whatever is touched, or -1.
+struct transfer {
+    enum op_kind kind;
+    const char  *role;
+    uint32_t     axes;
+    enum lane    lane;
+    int32_t      in, out, hold;
+};
+int32_t builder_transfer(struct builder *builder, const struct transfer *transfer);
 void    builder_cast(struct builder *builder, const char *role, int32_t from, int32_t to, bool adds);
 
 // linear.c: y = x W^T and its two gradients.
@@ -145,8 +151,12 @@ void unit_acquire(struct builder *builder, int32_t unit, int32_t direction);
 void unit_release(struct builder *builder, int32_t unit);
 // Between these two, the gradients of the unit's weights are written. The end reduces them as far as the layout asks.
 void unit_begin_gradients(struct builder *builder, int32_t unit);
-void unit_end_gradients(struct builder *builder, int32_t unit, bool is_last_microbatch);
-void unit_settle_gradients(struct builder *builder);    // what is reduced but not yet in the kept gradients
+void unit_end_gradients(struct builder *builder, int32_t unit);
+void unit_settle_gradients(struct builder *builder);    // at a microbatch's end: what transfers left goes to its place
+// Points the unit's weights at parts of a tensor that holds its whole range; -1: they cannot be touched.
+void    unit_point_weights(struct builder *builder, int32_t unit, int32_t whole);
+void    unit_point_gradients(struct builder *builder, int32_t unit, int32_t whole);
+int32_t unit_updated_gradient(struct builder *builder, int32_t unit);    // what this rank's optimizer reads
 
 // optimizer_ops.c
 void optimizer_append(struct builder *builder);

@@ -19,8 +19,8 @@ status plan_supports(const struct plan_request *request)
         {"context parallelism ([parallel] cp = %lld)", parallel->cp > 1, parallel->cp},
         {"pipeline parallelism ([parallel] pp = %lld)", parallel->pp > 1, parallel->pp},
         {"expert parallelism ([parallel] ep = %lld)", parallel->ep > 1, parallel->ep},
-        {"sharded parameters ([parallel] fsdp = %lld)", parallel->fsdp > 1, parallel->fsdp},
-        {"a sharded optimizer ([parallel] zero = %lld)", parallel->zero > 0, parallel->zero},
+        {"an optimizer shared over the replicas of sharded parameters ([parallel] zero = %lld)",
+         parallel->zero > 0 && parallel->fsdp != 1, parallel->zero},
     };
     for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++) {
         if (missing[i].is_asked) {
@@ -43,6 +43,7 @@ static status resolve(struct plan *plan, const struct plan_request *request)
     TRY(mesh_init(&plan->mesh, request->parallel, request->world));
     TRY(train_resolve(&plan->train, plan->mesh.size[AXIS_DP] * plan->mesh.size[AXIS_FSDP]));
     TRY(precision_init(&plan->precision, request->precision));
+    plan->update_axes = 1u << (request->parallel->zero > 0 ? AXIS_DP : AXIS_FSDP);
     if (request->rank < 0 || request->rank >= plan->mesh.world) {
         return fail("rank %lld is outside 0..%lld", (long long)request->rank, (long long)plan->mesh.world - 1);
     }
@@ -70,45 +71,85 @@ static void declare_inputs(struct builder *builder)
     plan->gradient_norm     = builder_tensor(builder, "gradient norm", STORAGE_RESULT, DTYPE_F32, DIMS(1));
 }
 
-// Forward and backward of one microbatch. With the last one, each unit's gradient is complete as soon as its backward
-// ops are: its reduction starts then, beside the rest.
+// Whether a unit's weights stay from its forward to its backward pass.
+static bool stays_whole(const struct builder *builder, int32_t unit)
+{
+    return builder->reshard == RESHARD_NEVER ||
+           (builder->reshard == RESHARD_EXCEPT_LAST && unit == builder->plan->unit_count - 2);
+}
+
+static void append_forward(struct builder *builder, int64_t microbatch, int32_t *x, int32_t *branch)
+{
+    unit_acquire(builder, 0, 1);
+    *x      = embedding_forward(builder, microbatch);
+    *branch = -1;
+    if (!stays_whole(builder, 0)) {
+        unit_release(builder, 0);
+    }
+    for (int64_t layer = 0; layer < builder->plan->model.layers; layer++) {
+        int32_t unit = (int32_t)layer + 1;
+        unit_acquire(builder, unit, 1);
+        block_forward(builder, layer, *x, *branch);
+        if (!stays_whole(builder, unit)) {
+            unit_release(builder, unit);
+        }
+        *x      = builder->values[layer].tensor[VALUE_X2];
+        *branch = builder->values[layer].tensor[VALUE_FC2];
+    }
+}
+
+static int32_t append_head(struct builder *builder, int64_t microbatch, int32_t x, int32_t branch)
+{
+    int32_t unit = builder->plan->unit_count - 1;
+    int32_t tied = builder->plan->model.tied ? 0 : unit;
+    unit_acquire(builder, unit, 0);
+    unit_acquire(builder, tied, 0);
+    unit_begin_gradients(builder, unit);
+    unit_begin_gradients(builder, tied);
+    int32_t gradient = head_forward_backward(builder, microbatch, x, branch);
+    unit_release(builder, unit);
+    unit_release(builder, tied);
+    unit_end_gradients(builder, unit);
+    return gradient;
+}
+
+// Forward and backward of one microbatch. A unit's gradients are complete as soon as its backward ops are: their
+// reduction starts then, beside the rest.
 static void append_microbatch(struct builder *builder, int64_t microbatch)
 {
-    const struct plan *plan    = builder->plan;
-    int64_t            layers  = plan->model.layers;
-    bool               is_last = microbatch == plan->train.accumulation - 1;
-
+    int32_t x, branch;
     builder->tag = (struct op_tag){.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = (int32_t)microbatch};
-    int32_t x    = embedding_forward(builder, microbatch);
-    int32_t branch = -1;
-    for (int64_t layer = 0; layer < layers; layer++) {
-        block_forward(builder, layer, x, branch);
-        x      = builder->values[layer].tensor[VALUE_X2];
-        branch = builder->values[layer].tensor[VALUE_FC2];
-    }
-    int32_t gradient = head_forward_backward(builder, microbatch, x, branch);
-    if (is_last) {
-        gradient_reduce(builder, builder->unit_count - 1);
-    }
-    for (int64_t layer = layers - 1; layer >= 0; layer--) {
+    append_forward(builder, microbatch, &x, &branch);
+    int32_t gradient = append_head(builder, microbatch, x, branch);
+    for (int64_t layer = builder->plan->model.layers - 1; layer >= 0; layer--) {
+        int32_t unit = (int32_t)layer + 1;
+        unit_acquire(builder, unit, -1);
+        unit_begin_gradients(builder, unit);
         gradient = block_backward(builder, layer, gradient);
-        if (is_last) {
-            gradient_reduce(builder, (int32_t)layer + 1);
-        }
+        unit_release(builder, unit);
+        unit_end_gradients(builder, unit);
     }
+    unit_release(builder, 0);
+    unit_begin_gradients(builder, 0);
     embedding_backward(builder, microbatch, gradient);
-    if (is_last) {
-        gradient_reduce(builder, 0);
-    }
+    unit_end_gradients(builder, 0);
+    unit_settle_gradients(builder);
 }
 
 status plan_build(struct plan *plan, const struct plan_request *request)
 {
     TRY(resolve(plan, request));
-    struct builder builder = {.plan   = plan,
-                              .tag    = {.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = -1},
-                              .tokens = plan->train.micro_batch * plan->train.sequence};
-    builder.values         = arena_allocate(&plan->arena, (size_t)plan->model.layers * sizeof(*builder.values));
+    struct builder builder = {.plan         = plan,
+                              .tag          = {.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = -1},
+                              .tokens       = plan->train.micro_batch * plan->train.sequence,
+                              .prefetch     = request->parallel->prefetch,
+                              .reshard      = request->parallel->reshard,
+                              .last_compute = -1,
+                              .reduces      = {-1, -1}};
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        builder.pending[lane] = -1;
+    }
+    builder.values = arena_allocate(&plan->arena, (size_t)plan->model.layers * sizeof(*builder.values));
 
     weights_declare(&builder);
     declare_inputs(&builder);

@@ -6,28 +6,19 @@
 // Slices start at multiples of this many elements: 16 bytes of the narrowest type.
 enum { SLICE_ALIGNMENT = 8 };
 
-static uint32_t shard_axes(void)
-{
-    return 1u << AXIS_FSDP;
-}
-
-static uint32_t replica_axes(void)
-{
-    return 1u << AXIS_DP;
-}
-
 static bool is_sharded(const struct builder *builder)
 {
     return builder->plan->mesh.size[AXIS_FSDP] > 1;
 }
 
-static struct op_tag unit_tag(const struct builder *builder, int32_t unit, enum phase phase)
+static bool has_replicas(const struct builder *builder)
 {
-    const struct plan *plan = builder->plan;
-    return (struct op_tag){.phase      = (int16_t)phase,
-                           .layer      = plan->tensors[plan->units[unit].gradient].layer,
-                           .chunk      = -1,
-                           .microbatch = builder->tag.microbatch};
+    return builder->plan->mesh.size[AXIS_DP] > 1;
+}
+
+static bool is_zero(const struct builder *builder)
+{
+    return builder->plan->update_axes == 1u << AXIS_DP;
 }
 
 static struct plan_slice slice_of(const struct plan *plan, uint32_t axes, int64_t elements)
@@ -42,34 +33,257 @@ void unit_create(struct builder *builder, int64_t layer, int64_t elements)
     const struct precision *precision = &plan->precision;
     int32_t                 index     = plan->unit_count++;
     struct plan_unit       *unit      = &plan->units[index];
-    int64_t grain = SLICE_ALIGNMENT * mesh_group_size(&plan->mesh, shard_axes()) * mesh_group_size(&plan->mesh, replica_axes());
+    int64_t                 grain     = SLICE_ALIGNMENT * mesh_group_size(&plan->mesh, 1u << AXIS_FSDP | 1u << AXIS_DP);
 
-    builder->states[index] = (struct unit_state){
-        .is_whole = !is_sharded(builder), .gathered = -1, .whole_gradient = -1, .reduced = -1, .last_reduce = -1};
-    *unit = (struct plan_unit){.elements = (elements + grain - 1) / grain * grain, .first_weight = plan->weight_count, .master = -1};
-    unit->kept    = slice_of(plan, shard_axes(), unit->elements);
-    unit->updated = unit->kept;
+    *unit = (struct plan_unit){.elements = (elements + grain - 1) / grain * grain, .first_weight = plan->weight_count};
+    unit->kept             = slice_of(plan, 1u << AXIS_FSDP, unit->elements);
+    unit->updated          = slice_of(plan, plan->update_axes, unit->elements);
+    builder->states[index] = (struct unit_state){.is_whole = !is_sharded(builder), .whole_gradient = -1, .reduced = -1};
 
+    const int64_t *kept = DIMS(unit->kept.elements), *updated = DIMS(unit->updated.elements);
     builder->tag.layer = (int16_t)layer;
-    unit->weight   = builder_tensor(builder, "weights", STORAGE_WEIGHT, precision->weight, DIMS(unit->kept.elements));
-    unit->gradient = builder_tensor(builder, "gradients", STORAGE_GRADIENT, precision->gradient, DIMS(unit->kept.elements));
-    if (precision->has_master) {
-        unit->master = builder_tensor(builder, "master weights", STORAGE_OPTIMIZER, DTYPE_F32, DIMS(unit->updated.elements));
-    }
-    unit->first_moment  = builder_tensor(builder, "first moments", STORAGE_OPTIMIZER, precision->moment, DIMS(unit->updated.elements));
-    unit->second_moment = builder_tensor(builder, "second moments", STORAGE_OPTIMIZER, precision->moment, DIMS(unit->updated.elements));
+    unit->weight       = builder_tensor(builder, "weights", STORAGE_WEIGHT, precision->weight, kept);
+    unit->gradient     = builder_tensor(builder, "gradients", STORAGE_GRADIENT, precision->gradient, kept);
+    unit->master =
+        precision->has_master ? builder_tensor(builder, "master weights", STORAGE_OPTIMIZER, DTYPE_F32, updated) : -1;
+    unit->first_moment  = builder_tensor(builder, "first moments", STORAGE_OPTIMIZER, precision->moment, updated);
+    unit->second_moment = builder_tensor(builder, "second moments", STORAGE_OPTIMIZER, precision->moment, updated);
     builder->tag.layer  = -1;
 }
 
-// The weights of a unit as parts of a tensor that holds its whole range.
-static void point_weights(struct builder *builder, int32_t unit, int32_t whole, bool is_gradient)
+// Tags what is appended next as this unit's, in that phase; returns the tag to restore.
+static struct op_tag enter(struct builder *builder, int32_t unit, enum phase phase)
+{
+    struct op_tag tag  = builder->tag;
+    builder->tag.phase = (int16_t)phase;
+    builder->tag.layer = builder->plan->tensors[builder->plan->units[unit].weight].layer;
+    return tag;
+}
+
+// A weight as a part of the tensor that holds its unit's whole range.
+static int32_t part_of_whole(struct builder *builder, const struct weight *weight, const char *name, int32_t whole)
+{
+    return builder_part(builder, name, whole, weight->first,
+                        weight->rows == 1 ? DIMS(weight->columns) : DIMS(weight->rows, weight->columns));
+}
+
+void unit_point_weights(struct builder *builder, int32_t unit, int32_t whole)
 {
     const struct plan_unit *pointed = &builder->plan->units[unit];
-    int16_t                 layer   = builder->tag.layer;
-    builder->tag.layer              = builder->plan->tensors[pointed->gradient].layer;
     for (int32_t w = pointed->first_weight; w < pointed->first_weight + pointed->weight_count; w++) {
         struct weight *weight = &builder->plan->weights[w];
-        ...
+        weight->tensor        = whole >= 0 ? part_of_whole(builder, weight, weight->name, whole) : -1;
     }
-    builder->tag.layer = layer;
+}
+
+void unit_point_gradients(struct builder *builder, int32_t unit, int32_t whole)
+{
+    const struct plan_unit *pointed = &builder->plan->units[unit];
+    for (int32_t w = pointed->first_weight; w < pointed->first_weight + pointed->weight_count; w++) {
+        struct weight *weight = &builder->plan->weights[w];
+        weight->gradient      = whole >= 0 ? part_of_whole(builder, weight, "weight gradient", whole) : -1;
+    }
+}
+
+// The transfer may start when the ops before this unit's turn are done: not earlier, or every unit's weights would be
+// gathered at once.
+static void gather(struct builder *builder, int32_t unit)
+{
+    struct plan    *plan     = builder->plan;
+    struct op_tag   tag      = enter(builder, unit, (enum phase)builder->tag.phase);
+    int32_t         whole    = builder_tensor(builder, "gathered weights", STORAGE_ACTIVATION, plan->precision.weight,
+                                              DIMS(plan->units[unit].elements));
+    struct transfer transfer = {.kind = OP_ALL_GATHER,
+                                .role = "parameter gather",
+                                .axes = 1u << AXIS_FSDP,
+                                .lane = LANE_PARAMETER_GATHER,
+                                .in   = plan->units[unit].weight,
+                                .out  = whole,
+                                .hold = builder->last_compute};
+    builder_transfer(builder, &transfer);
+    unit_point_weights(builder, unit, whole);
+    builder->states[unit].is_whole = true;
+    builder->tag                   = tag;
+}
+
+void unit_acquire(struct builder *builder, int32_t unit, int32_t direction)
+{
+    // Backwards, the embedding's weights are not needed.
+    int32_t first = direction < 0 ? 1 : 0;
+    int32_t ahead = direction == 0 ? 0 : (int32_t)builder->prefetch;
+    for (int32_t i = 0; i <= ahead; i++) {
+        int32_t next = unit + i * direction;
+        if (next >= first && next < builder->plan->unit_count && !builder->states[next].is_whole) {
+            gather(builder, next);
+        }
+    }
+}
+
+void unit_release(struct builder *builder, int32_t unit)
+{
+    if (is_sharded(builder)) {
+        unit_point_weights(builder, unit, -1);
+        builder->states[unit].is_whole = false;
+    }
+}
+
+// What separates the weights of a unit takes part in its transfers, and must not be garbage.
+static void clear_padding(struct builder *builder, int32_t unit, int32_t whole)
+{
+    const struct plan_unit *cleared = &builder->plan->units[unit];
+    for (int32_t i = 0; i < cleared->weight_count; i++) {
+        const struct weight *weight = &builder->plan->weights[cleared->first_weight + i];
+        int64_t              begin  = weight->first + weight->rows * weight->columns;
+        int64_t              end    = i + 1 < cleared->weight_count ? weight[1].first : cleared->elements;
+        if (begin < end) {
+            struct op op = builder_op(builder, OP_CLEAR, "gradient padding");
+            builder_operand(&op, CLEAR_OUT, ACCESS_WRITE,
+                            builder_part(builder, "padding", whole, begin, DIMS(end - begin)));
+            op.shape.elements.elements = end - begin;
+            builder_append(builder, &op);
+        }
+    }
+}
+
+void unit_begin_gradients(struct builder *builder, int32_t unit)
+{
+    struct unit_state *state = &builder->states[unit];
+    if (!is_sharded(builder) || state->whole_gradient >= 0) {
+        return;
+    }
+    // Two units' whole gradients may exist: one being written, one being reduced.
+    if (builder->reduces[1] >= 0) {
+        builder_hold_compute(builder, builder->reduces[1]);
+        builder->reduces[1] = -1;
+    }
+    struct op_tag tag     = enter(builder, unit, PHASE_BACKWARD);
+    state->whole_gradient = builder_tensor(builder, "whole gradients", STORAGE_ACTIVATION,
+                                           builder->plan->precision.reduce, DIMS(builder->plan->units[unit].elements));
+    unit_point_gradients(builder, unit, state->whole_gradient);
+    clear_padding(builder, unit, state->whole_gradient);
+    builder->tag = tag;
+}
+
+static int32_t reduce_over_replicas(struct builder *builder, int32_t tensor)
+{
+    return builder_transfer(builder, &(struct transfer){.kind = OP_ALL_REDUCE,
+                                                        .role = "gradient reduce",
+                                                        .axes = 1u << AXIS_DP,
+                                                        .lane = LANE_GRADIENT_REDUCE,
+                                                        .in   = -1,
+                                                        .out  = tensor,
+                                                        .hold = -1});
+}
+
+static int32_t reduce_to_slices(struct builder *builder, uint32_t axes, int32_t whole, int32_t slice)
+{
+    return builder_transfer(builder, &(struct transfer){.kind = OP_REDUCE_SCATTER,
+                                                        .role = "gradient reduce-scatter",
+                                                        .axes = axes,
+                                                        .lane = LANE_GRADIENT_REDUCE,
+                                                        .in   = whole,
+                                                        .out  = slice,
+                                                        .hold = -1});
+}
+
+// This microbatch's whole gradients to this rank's slice of their sum.
+static void end_sharded(struct builder *builder, int32_t unit)
+{
+    const struct plan *plan      = builder->plan;
+    struct unit_state *state     = &builder->states[unit];
+    bool               is_single = plan->train.accumulation == 1;
+    int32_t            slice     = plan->units[unit].gradient;
+    if (!is_single || plan->precision.reduce != plan->precision.gradient) {
+        slice               = builder_tensor(builder, "reduced gradients", STORAGE_ACTIVATION, plan->precision.reduce,
+                                             DIMS(plan->units[unit].kept.elements));
+        state->reduced      = slice;
+        state->reduced_adds = builder->tag.microbatch > 0;
+    }
+    builder->reduces[1] = builder->reduces[0];
+    builder->reduces[0] = reduce_to_slices(builder, 1u << AXIS_FSDP, state->whole_gradient, slice);
+    if (is_single && has_replicas(builder)) {
+        reduce_over_replicas(builder, slice);
+    }
+    state->whole_gradient = -1;
+    unit_point_gradients(builder, unit, -1);
+}
+
+// The kept gradients, complete for this rank, to their sum over the replicas: everywhere, or (ZeRO-1) each its slice.
+static void reduce_kept(struct builder *builder, int32_t unit)
+{
+    struct plan *plan  = builder->plan;
+    int32_t      whole = plan->units[unit].gradient;
+    if (!has_replicas(builder)) {
+        return;
+    }
+    bool is_narrow = plan->precision.reduce != plan->precision.gradient;
+    if (is_narrow) {
+        whole = builder_tensor(builder, "reduced gradients", STORAGE_ACTIVATION, plan->precision.reduce,
+                               DIMS(plan->units[unit].kept.elements));
+        builder_cast(builder, "gradient cast", plan->units[unit].gradient, whole, false);
+    }
+    int32_t reduced = whole;
+    if (is_zero(builder)) {
+        reduced = builder_part(builder, "gradient slice", whole, plan->units[unit].updated.first,
+                               DIMS(plan->units[unit].updated.elements));
+        reduce_to_slices(builder, 1u << AXIS_DP, whole, reduced);
+    } else {
+        reduce_over_replicas(builder, whole);
+    }
+    if (is_narrow) {
+        builder->states[unit].reduced      = reduced;
+        builder->states[unit].reduced_adds = false;
+    }
+}
+
+void unit_end_gradients(struct builder *builder, int32_t unit)
+{
+    const struct plan *plan = builder->plan;
+    struct op_tag      tag  = enter(builder, unit, PHASE_REDUCE);
+    if (is_sharded(builder)) {
+        end_sharded(builder, unit);
+    } else if (tag.microbatch == plan->train.accumulation - 1) {
+        reduce_kept(builder, unit);
+    }
+    builder->tag = tag;
+}
+
+int32_t unit_updated_gradient(struct builder *builder, int32_t unit)
+{
+    const struct plan_unit *updated = &builder->plan->units[unit];
+    if (updated->updated.elements == updated->kept.elements) {
+        return updated->gradient;
+    }
+    return builder_part(builder, "gradient slice", updated->gradient, updated->updated.first - updated->kept.first,
+                        DIMS(updated->updated.elements));
+}
+
+static void settle(struct builder *builder)
+{
+    for (int32_t unit = 0; unit < builder->plan->unit_count; unit++) {
+        struct unit_state *state = &builder->states[unit];
+        if (state->reduced >= 0) {
+            struct op_tag tag = enter(builder, unit, PHASE_REDUCE);
+            int32_t to = builder->plan->tensors[state->reduced].elements == builder->plan->units[unit].kept.elements
+                             ? builder->plan->units[unit].gradient
+                             : unit_updated_gradient(builder, unit);
+            builder_cast(builder, "gradient cast", state->reduced, to, state->reduced_adds);
+            state->reduced = -1;
+            builder->tag   = tag;
+        }
+    }
+}
+
+void unit_settle_gradients(struct builder *builder)
+{
+    bool is_last = builder->tag.microbatch == builder->plan->train.accumulation - 1;
+    settle(builder);
+    if (is_sharded(builder) && builder->plan->train.accumulation > 1 && is_last) {
+        for (int32_t unit = 0; unit < builder->plan->unit_count; unit++) {
+            struct op_tag tag = enter(builder, unit, PHASE_REDUCE);
+            reduce_kept(builder, unit);
+            builder->tag = tag;
+        }
+        settle(builder);
+    }
 }

@@ -74,7 +74,7 @@ static void cut_segments(struct verifier *verifier)
     }
 }
 
-// Gradients are only whole where a weight lies: what separates two weights is never written and stays zero.
+// Kept gradients are only written where a weight lies: what separates two weights stays zero. A slice is written whole.
 static void mark_gradient_padding(struct verifier *verifier)
 {
     const struct plan *plan     = verifier->plan;
@@ -83,7 +83,8 @@ static void mark_gradient_padding(struct verifier *verifier)
         segments[i].owner = plan->tensor_count;
     }
     for (int32_t w = 0; w < plan->weight_count; w++) {
-        int32_t tensor = plan->weights[w].gradient;
+        const struct weight *weight = &plan->weights[w];
+        int32_t              tensor = weight->gradient >= 0 ? weight->gradient : plan->units[weight->unit].gradient;
         for (int32_t i = verifier->first_segment[tensor];
              plan->tensors[tensor].first_op >= 0 && i < verifier->end_segment[tensor]; i++) {
             segments[i].owner = -1;

@@ -5,9 +5,8 @@
 
 #include "internal.h"
 
-// Every tensor of a unit starts at a multiple of this many elements in all storages, so that one range of elements
-// names the same weights in each of them and every start is aligned for the narrowest type.
-enum { UNIT_ALIGNMENT = PLAN_ALIGNMENT / 2 };
+// Every weight starts at a multiple of this many elements of its unit: 16 bytes of the narrowest type.
+enum { WEIGHT_ALIGNMENT = 8 };
 
 // Random streams: STREAM_FIRST + layer * STREAM_LAYER + place; the embedding and the head come before layer 0.
 enum { STREAM_FIRST = 1 << 20, STREAM_LAYER = 64 };
@@ -65,19 +64,7 @@ struct declaration {
 
 static int64_t align(int64_t elements)
 {
-    return (elements + UNIT_ALIGNMENT - 1) / UNIT_ALIGNMENT * UNIT_ALIGNMENT;
-}
-
-// A weight inside a unit's range.
-static int32_t member(struct builder *builder, const struct declaration *declaration, const char *name, int32_t range,
-                      int64_t first_element)
-{
-    builder->tag.layer = (int16_t)declaration->layer;
-    int32_t tensor     = builder_part(builder, name, range, first_element,
-                                  declaration->rows == 1 ? DIMS(declaration->columns)
-                                                             : DIMS(declaration->rows, declaration->columns));
-    builder->tag.layer = -1;
-    return tensor;
+    return (elements + WEIGHT_ALIGNMENT - 1) / WEIGHT_ALIGNMENT * WEIGHT_ALIGNMENT;
 }
 
 static void fill_parts(struct weight *weight, const struct declaration *declaration)
@@ -104,41 +91,21 @@ static void fill_parts(struct weight *weight, const struct declaration *declarat
     weight->part_count = declaration->parts;
 }
 
-static int32_t declare(struct builder *builder, struct unit *unit, const struct declaration *declaration,
-                       int64_t *first_element)
+static int32_t declare(struct plan *plan, const struct declaration *declaration, int64_t *first)
 {
-    struct plan *plan    = builder->plan;
     plan->weights        = memory_resize(plan->weights, (size_t)(plan->weight_count + 1) * sizeof(*plan->weights));
-    struct weight weight = {.master = -1};
-    weight.tensor        = member(builder, declaration, declaration->name, unit->weight, *first_element);
-    weight.gradient      = member(builder, declaration, "weight gradient", unit->gradient, *first_element);
-    weight.first         = member(builder, declaration, "first moment", unit->first, *first_element);
-    weight.second        = member(builder, declaration, "second moment", unit->second, *first_element);
-    if (unit->master >= 0) {
-        weight.master = member(builder, declaration, "master weight", unit->master, *first_element);
-    }
+    struct weight weight = {.name     = declaration->name,
+                            .unit     = plan->unit_count - 1,
+                            .first    = *first,
+                            .rows     = declaration->rows,
+                            .columns  = declaration->columns,
+                            .tensor   = -1,
+                            .gradient = -1};
     fill_parts(&weight, declaration);
-    *first_element += align(declaration->rows * declaration->columns);
+    *first += align(declaration->rows * declaration->columns);
     plan->weights[plan->weight_count] = weight;
+    plan->units[weight.unit].weight_count++;
     return plan->weight_count++;
-}
-
-static struct unit *add_unit(struct builder *builder, int64_t elements, int64_t layer)
-{
-    const struct precision *precision = &builder->plan->precision;
-    struct unit            *unit      = &builder->units[builder->unit_count++];
-    builder->tag.layer                = (int16_t)layer;
-
-    *unit          = (struct unit){.elements = elements, .master = -1, .reduced = -1};
-    unit->weight   = builder_tensor(builder, "weights", STORAGE_WEIGHT, precision->weight, DIMS(elements));
-    unit->gradient = builder_tensor(builder, "gradients", STORAGE_GRADIENT, precision->gradient, DIMS(elements));
-    if (precision->has_master) {
-        unit->master = builder_tensor(builder, "master weights", STORAGE_OPTIMIZER, DTYPE_F32, DIMS(elements));
-    }
-    unit->first  = builder_tensor(builder, "first moments", STORAGE_OPTIMIZER, precision->moment, DIMS(elements));
-    unit->second = builder_tensor(builder, "second moments", STORAGE_OPTIMIZER, precision->moment, DIMS(elements));
-    builder->tag.layer = -1;
-    return unit;
 }
 
 static struct declaration vector(const char *name, int64_t layer, int64_t columns, enum place place)
@@ -161,11 +128,19 @@ static void declare_unit(struct builder *builder, int64_t layer, struct declarat
     for (int i = 0; i < count; i++) {
         elements += align(declarations[i].rows * declarations[i].columns);
     }
-    struct unit *unit  = add_unit(builder, elements, layer);
-    int64_t      first = 0;
+    unit_create(builder, layer, elements);
+    int64_t first = 0;
     for (int i = 0; i < count; i++) {
         bool is_absent = declarations[i].columns == 0;
-        *indices[i]    = is_absent ? -1 : declare(builder, unit, &declarations[i], &first);
+        *indices[i]    = is_absent ? -1 : declare(builder->plan, &declarations[i], &first);
+    }
+    int32_t           index = builder->plan->unit_count - 1;
+    struct plan_unit *unit  = &builder->plan->units[index];
+    if (unit->kept.elements == unit->elements) {
+        builder->tag.layer = (int16_t)layer;
+        unit_point_weights(builder, index, unit->weight);
+        unit_point_gradients(builder, index, unit->gradient);
+        builder->tag.layer = -1;
     }
 }
 
@@ -227,8 +202,10 @@ void weights_declare(struct builder *builder)
     struct model_weights      *weights = &builder->weights;
     int64_t                    padded  = model_padded_vocab(model, builder->plan->mesh.size[AXIS_TP]);
 
-    weights->blocks = arena_allocate(&builder->plan->arena, (size_t)model->layers * sizeof(*weights->blocks));
-    builder->units  = arena_allocate(&builder->plan->arena, (size_t)(model->layers + 2) * sizeof(*builder->units));
+    weights->blocks      = arena_allocate(&builder->plan->arena, (size_t)model->layers * sizeof(*weights->blocks));
+    int64_t units        = model->layers + 2;
+    builder->plan->units = arena_allocate(&builder->plan->arena, (size_t)units * sizeof(*builder->plan->units));
+    builder->states      = arena_allocate(&builder->plan->arena, (size_t)units * sizeof(*builder->states));
 
     struct declaration embedding = matrix("embedding table", -1, padded, model->hidden, PLACE_EMBEDDING);
     embedding.part[0].rows       = model->vocab;

@@ -82,25 +82,55 @@ static void narrow(float *values, int64_t count)
     }
 }
 
-static void initialise_weight(struct step *step, const struct plan *plan, const struct weight *weight, uint64_t seed)
+// Values first .. first + count - 1 of a weight, row-major with its padding: those of the parts that lie there.
+static void weight_values(const struct weight *weight, uint64_t seed, int64_t first, int64_t count, float *values)
 {
-    const struct tensor *tensor = &plan->tensors[weight->tensor];
-    size_t               bytes  = (size_t)tensor->elements * sizeof(float);
-    float               *values = memory_allocate(bytes);
-    step_write(step, weight->first, values);
-    step_write(step, weight->second, values);
     for (int i = 0; i < weight->part_count; i++) {
-        const struct weight_part *part = &weight->part[i];
-        data_weight_values(part, seed, part->first_row * part->columns, part->local_rows * part->columns,
-                           values + part->offset);
+        const struct weight_part *part  = &weight->part[i];
+        int64_t                   begin = part->offset > first ? part->offset : first;
+        int64_t                   end   = part->offset + part->local_rows * part->columns;
+        end                             = end < first + count ? end : first + count;
+        if (begin < end) {
+            data_weight_values(part, seed, part->first_row * part->columns + begin - part->offset, end - begin,
+                               values + begin - first);
+        }
     }
-    if (weight->master >= 0) {
-        step_write(step, weight->master, values);
+}
+
+// The values of a slice of a unit; zero between weights. The caller frees them.
+static float *slice_values(const struct plan *plan, const struct plan_unit *unit, struct plan_slice slice,
+                           uint64_t seed)
+{
+    float *values = memory_allocate((size_t)slice.elements * sizeof(*values));
+    for (int32_t w = unit->first_weight; w < unit->first_weight + unit->weight_count; w++) {
+        const struct weight *weight = &plan->weights[w];
+        int64_t              begin  = weight->first > slice.first ? weight->first : slice.first;
+        int64_t              end    = weight->first + weight->rows * weight->columns;
+        end                         = end < slice.first + slice.elements ? end : slice.first + slice.elements;
+        if (begin < end) {
+            weight_values(weight, seed, begin - weight->first, end - begin, values + begin - slice.first);
+        }
     }
-    if (tensor->dtype == DTYPE_BF16) {
-        narrow(values, tensor->elements);
+    return values;
+}
+
+static void initialise_unit(struct step *step, const struct plan *plan, const struct plan_unit *unit, uint64_t seed)
+{
+    float *values = slice_values(plan, unit, unit->kept, seed);
+    if (plan->tensors[unit->weight].dtype == DTYPE_BF16) {
+        narrow(values, unit->kept.elements);
     }
-    step_write(step, weight->tensor, values);
+    step_write(step, unit->weight, values);
+    free(values);
+
+    if (unit->master >= 0) {
+        values = slice_values(plan, unit, unit->updated, seed);
+        step_write(step, unit->master, values);
+        free(values);
+    }
+    values = memory_allocate((size_t)unit->updated.elements * sizeof(*values));
+    step_write(step, unit->first_moment, values);
+    step_write(step, unit->second_moment, values);
     free(values);
 }
 
@@ -141,8 +171,8 @@ static void initialise_rope(struct step *step, const struct plan *plan)
 
 void data_initialise(struct step *step, const struct plan *plan, uint64_t seed)
 {
-    for (int i = 0; i < plan->weight_count; i++) {
-        initialise_weight(step, plan, &plan->weights[i], seed);
+    for (int i = 0; i < plan->unit_count; i++) {
+        initialise_unit(step, plan, &plan->units[i], seed);
     }
     initialise_rope(step, plan);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Ops on flat arrays: conversion, the gradient's norm and clipping, AdamW.
 #include <math.h>
+#include <string.h>
 
 #include "gswbench/arithmetic.h"
 #include "internal.h"
@@ -22,16 +23,26 @@ int64_t host_elements_floats(const struct op *op, int threads)
 
 static void cast_chunks(void *context, int64_t first, int64_t last, int thread)
 {
-    (void)thread;
-    const struct work *work = context;
-    int64_t            at   = first * CHUNK;
-    int64_t            end  = host_minimum(last * CHUNK, work->op->shape.elements.elements);
-    row_copy(&work->buffers[CAST_OUT], at, &work->buffers[CAST_IN], at, end - at);
+    const struct work   *work = context;
+    const struct buffer *in = &work->buffers[CAST_IN], *out = &work->buffers[CAST_OUT];
+    float               *space = host_scratch(work, thread, host_elements_floats(work->op, 1));
+    for (int64_t chunk = first; chunk < last; chunk++) {
+        int64_t at    = chunk * CHUNK;
+        int64_t count = host_minimum(CHUNK, work->op->shape.elements.elements - at);
+        row_store(out, at, count, row_read(in, at, count, space), work->op->accumulates);
+    }
 }
 
 void host_cast(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     host_run_loop(backend, op, buffers, cast_chunks, chunks_of(op->shape.elements.elements));
+}
+
+void host_clear(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    (void)backend;
+    const struct buffer *out = &buffers[CLEAR_OUT];
+    memset(out->data, 0, (size_t)(op->shape.elements.elements * dtype_bytes(out->dtype)));
 }
 
 // The partial sums of all threads lie in front, [HOST_PARTS] doubles.
