@@ -192,7 +192,7 @@ Test(plan, reduces_each_unit_beside_the_rest_of_the_backward_pass)
 
     tiny_plan(&tiny);
 
-    int reduce = find_op(&tiny.plan, "gradient reduce", 1, -1);
+    int reduce = find_op(&tiny.plan, "gradient reduce", 1, 1);
     cr_assert_eq(tiny.plan.ops[reduce].lane, LANE_GRADIENT_REDUCE);
     cr_assert_eq(tiny.plan.ops[reduce].wait_count, 1);
     cr_assert_eq(tiny.plan.ops[reduce].wait[0], find_op(&tiny.plan, "attention norm gradient", 1, 1));
@@ -212,7 +212,7 @@ Test(plan, reduces_in_a_narrower_type_through_casts)
 
     tiny_plan(&tiny);
 
-    const struct op *reduce = &tiny.plan.ops[find_op(&tiny.plan, "gradient reduce", 0, -1)];
+    const struct op *reduce = &tiny.plan.ops[find_op(&tiny.plan, "gradient reduce", 0, 0)];
     cr_assert_eq(tiny.plan.tensors[reduce->operand[TRANSFER_OUT]].dtype, DTYPE_BF16);
     cr_assert_eq(count_ops(&tiny.plan, OP_CAST, PHASE_REDUCE), 2 * 4);
     plan_free(&tiny.plan);
@@ -230,10 +230,13 @@ Test(plan, gives_every_unit_the_same_places_in_weights_gradients_and_moments)
     const struct tensor *tensors = tiny.plan.tensors;
     for (int32_t w = 1; w < tiny.plan.weight_count; w++) {
         const struct weight *a = &tiny.plan.weights[w - 1], *b = &tiny.plan.weights[w];
-        int64_t              step = (tensors[b->tensor].offset - tensors[a->tensor].offset) / 2;
+        if (a->unit != b->unit) {
+            continue;
+        }
+        int64_t step = (tensors[b->tensor].offset - tensors[a->tensor].offset) / 2;
         cr_assert_eq((tensors[b->gradient].offset - tensors[a->gradient].offset) / 4, step);
         cr_assert_geq(step, tensors[a->tensor].elements);
-        cr_assert_eq(tensors[b->tensor].offset % PLAN_ALIGNMENT, 0);
+        cr_assert_eq(tensors[b->tensor].offset % 16, 0);
     }
     plan_free(&tiny.plan);
 }

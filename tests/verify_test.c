@@ -56,7 +56,11 @@ Test(verify, finds_nothing_in_any_sound_plan)
             tiny.model.norm            = variant / 16 == 1 ? NORM_LAYER : NORM_RMS;
             tiny.precision.compute     = variant % 2 == 1 ? COMPUTE_BF16 : COMPUTE_FP32;
             tiny.precision.reduce      = variant % 4 == 1 ? DTYPE_BF16 : DTYPE_F32;
-            tiny_plan(&tiny);
+            tiny.parallel.fsdp         = variant % 5 == 0 ? 4 : 1;
+            tiny.parallel.zero         = variant % 5 == 1;
+            tiny.parallel.prefetch     = variant % 3;
+            tiny.parallel.reshard      = variant % 3;
+            tiny_plan_rank(&tiny, tiny.parallel.dp * tiny.parallel.fsdp, 0);
             status result = verify(&tiny, &findings);
             cr_assert(!failed(&result), "%s", result.text);
             cr_assert_eq(findings, 0);
@@ -71,9 +75,10 @@ Test(verify, finds_a_transfer_that_does_not_wait_for_its_gradient)
 
     tiny.plan.ops[find_op(&tiny.plan, "gradient reduce", 1)].wait_count = 0;
 
-    assert_found(&tiny,
-                 "all_reduce \"gradient reduce\", reduce, layer 1: is not ordered after the write of \"gradients, "
-                 "layer 1\"");
+    assert_found(
+        &tiny,
+        "all_reduce \"gradient reduce\", reduce, layer 1, microbatch 0: is not ordered after the write of \"gradients, "
+        "layer 1\"");
 }
 
 Test(verify, finds_a_reader_that_does_not_wait_for_the_transfer)
@@ -152,4 +157,38 @@ Test(verify, finds_a_buffer_reused_while_a_transfer_still_reads_it)
     tiny.plan.tensors[gemm->operand[GEMM_C]].offset = tiny.plan.tensors[reduce->operand[TRANSFER_OUT]].offset;
 
     assert_found(&tiny, "is not ordered after the write of");
+}
+
+static void init_shards(struct tiny *tiny)
+{
+    tiny_init(tiny);
+    tiny->model.layers  = 4;
+    tiny->parallel.fsdp = 4;
+    tiny_plan_rank(tiny, 4, 3);
+}
+
+Test(verify, finds_weights_read_before_their_gather_has_ended)
+{
+    struct tiny tiny;
+    init_shards(&tiny);
+
+    struct op *norm = &tiny.plan.ops[find_op(&tiny.plan, "attention norm", 1)];
+    cr_assert_eq(norm->wait_count, 1);
+    norm->wait_count = 0;
+
+    assert_found(&tiny,
+                 "norm_forward \"attention norm\", forward, layer 1, microbatch 0: is not ordered after the write of "
+                 "\"norm1, layer 1");
+}
+
+Test(verify, finds_a_gather_into_bytes_that_are_still_in_use)
+{
+    struct tiny tiny;
+    init_shards(&tiny);
+
+    // Without its hold, the gather for layer 2 may run while layer 0 still computes in the same bytes.
+    int32_t gather                   = find_op(&tiny.plan, "parameter gather", 3);
+    tiny.plan.ops[gather].wait_count = 0;
+
+    assert_found(&tiny, "all_gather \"parameter gather\", forward, layer 3, microbatch 0: ");
 }

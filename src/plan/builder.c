@@ -218,6 +218,9 @@ void builder_cast(struct builder *builder, const char *role, int32_t from, int32
 int32_t builder_group(struct builder *builder, uint32_t axes)
 {
     struct plan *plan = builder->plan;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        axes &= plan->mesh.size[axis] > 1 ? ~0u : ~(1u << axis);    // equal groups have equal masks
+    }
     for (int32_t i = 0; i < plan->group_count; i++) {
         if (plan->groups[i].axes == axes) {
             return i;

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// Every layout trains as one rank does: loss and gradient norm of five steps over a table of layouts.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "training.h"
+
+enum { BATCH = 8, STEPS = 5 };
+
+struct layout {
+    int64_t dp, fsdp, zero, accumulation;
+    int64_t prefetch, reshard, tied, recompute, narrow;
+};
+
+// clang-format off
+static const struct layout layouts[] = {
+    // dp fsdp zero ga  prefetch reshard              tied recompute            narrow
+    {  1, 2, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
+    {  1, 4, 0, 1,      0, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
+    {  1, 4, 0, 2,      2, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0 },
+    {  1, 8, 0, 1,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_ATTENTION,   0 },
+    {  1, 4, 0, 1,      9, RESHARD_NEVER,       0, RECOMPUTE_NONE,        0 },
+    {  1, 2, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0 },
+    {  1, 4, 0, 2,      1, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_SELECTIVE,   0 },
+    {  1, 4, 0, 1,      1, RESHARD_NEVER,       1, RECOMPUTE_NONE,        0 },
+    {  2, 2, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
+    {  2, 2, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_BLOCK_EVERY, 0 },
+    {  2, 4, 0, 1,      2, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_FULL,        0 },
+    {  4, 2, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
+    {  2, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
+    {  4, 1, 1, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0 },
+    {  8, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0 },
+    {  4, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
+    // bf16, gradients reduced in bf16
+    {  1, 4, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1 },
+    {  2, 2, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1 },
+    {  2, 4, 0, 1,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_NONE,        1 },
+    {  4, 1, 1, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1 },
+};
+// clang-format on
+
+static struct training train(const struct layout *layout)
+{
+    struct training training = {.ranks = (int)(layout->dp * layout->fsdp), .steps = STEPS, .threads = 1, .seed = 5};
+    struct tiny    *tiny     = &training.tiny;
+    tiny_init(tiny);
+    tiny->model.layers          = 3;
+    tiny->model.ffn             = 20;
+    tiny->model.tied            = layout->tied;
+    tiny->train.accumulation    = layout->accumulation;
+    tiny->train.micro_batch     = BATCH / training.ranks / layout->accumulation;
+    tiny->train.recompute       = layout->recompute;
+    tiny->train.recompute_every = 2;
+    tiny->train.recompute_save  = 1 << OUTPUT_QKV;
+    tiny->train.learning_rate   = 1e-2;
+    tiny->parallel.dp           = layout->dp;
+    tiny->parallel.fsdp         = layout->fsdp;
+    tiny->parallel.zero         = layout->zero;
+    tiny->parallel.prefetch     = layout->prefetch;
+    tiny->parallel.reshard      = layout->reshard;
+    if (layout->narrow) {
+        tiny->precision.compute = COMPUTE_BF16;
+        tiny->precision.reduce  = DTYPE_BF16;
+    }
+    training_run(&training);
+    return training;
+}
+
+static bool is_near(float value, float expected, double tolerance)
+{
+    return fabs((double)value - (double)expected) <= tolerance * fabs((double)expected);
+}
+
+Test(layout, trains_as_one_rank_does, .timeout = 300)
+{
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+        const struct layout *layout    = &layouts[i];
+        struct layout        alone     = {1, 1, 0, 1, 1, RESHARD_ALWAYS, layout->tied, RECOMPUTE_NONE, layout->narrow};
+        struct training      one       = train(&alone);
+        struct training      many      = train(layout);
+        double               tolerance = layout->narrow ? 1e-2 : 1e-5;
+        cr_expect_arr_eq(many.storage_bytes, many.planned_bytes, sizeof(many.planned_bytes));
+        cr_expect_eq(many.allocations_in_steps, 0);
+        for (int step = 0; step < STEPS; step++) {
+            cr_expect(is_near(many.loss[step], one.loss[step], tolerance), "layout %d step %d: loss %.8f, not %.8f",
+                      (int)i, step, (double)many.loss[step], (double)one.loss[step]);
+            cr_expect(is_near(many.norm[step], one.norm[step], tolerance * (layout->narrow ? 3 : 1)),
+                      "layout %d step %d: norm %.8f, not %.8f", (int)i, step, (double)many.norm[step],
+                      (double)one.norm[step]);
+        }
+    }
+}
+
+Test(layout, repeats_bit_for_bit, .timeout = 60)
+{
+    struct layout   layout = {2, 4, 0, 1, 2, RESHARD_ALWAYS, 0, RECOMPUTE_FULL, 1};
+    struct training first = train(&layout), second = train(&layout);
+    cr_expect_arr_eq(first.loss, second.loss, STEPS * sizeof(float));
+    cr_expect_arr_eq(first.norm, second.norm, STEPS * sizeof(float));
+}
+
+Test(layout, shards_weights_gradients_and_optimizer, .timeout = 60)
+{
+    struct layout   alone = {1, 1, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1};
+    struct layout   fsdp  = {1, 4, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1};
+    struct layout   zero  = {4, 1, 1, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1};
+    struct training one = train(&alone), sharded = train(&fsdp), shared = train(&zero);
+    for (int storage = STORAGE_WEIGHT; storage <= STORAGE_OPTIMIZER; storage++) {
+        int64_t whole = one.planned_bytes[storage];
+        cr_expect_leq(sharded.planned_bytes[storage], whole / 4 + whole / 10, "%d", storage);
+        if (storage == STORAGE_OPTIMIZER) {
+            cr_expect_leq(shared.planned_bytes[storage], whole / 4 + whole / 10);
+        } else {
+            cr_expect_geq(shared.planned_bytes[storage], whole);
+        }
+    }
+}
