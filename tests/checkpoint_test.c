@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <jansson.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -52,23 +53,31 @@ static void remove_base(void)
 
 TestSuite(checkpoint, .init = make_base, .fini = remove_base);
 
-// A norm of 4 and a matrix whose first rows are q [3, 4] and whose next are k [2, 4], with a row of padding.
-static struct tensor tensors[] = {{.dtype = DTYPE_F32, .elements = 4}, {.dtype = DTYPE_BF16, .elements = 24}};
+// One unit of 32 elements: a norm of 4, then from element 8 on a matrix whose first rows are q [3, 4] and whose next
+// are k [2, 4], with a row of padding.
+static struct tensor tensors[] = {{.dtype = DTYPE_F32, .elements = 32}, {.dtype = DTYPE_F32, .elements = 32}};
 static struct weight weights[] = {
-    {.tensor     = 0,
-     .master     = -1,
+    {.rows       = 1,
+     .columns    = 4,
      .part_count = 1,
      .part       = {{.name = "model.norm.weight", .rows = 1, .columns = 4, .is_vector = true, .constant = 1}}},
-    {.tensor     = 1,
-     .master     = -1,
+    {.first      = 8,
+     .rows       = 6,
+     .columns    = 4,
      .part_count = 2,
      .part       = {{.name = "q_proj.weight", .stream = 5, .rows = 3, .columns = 4, .deviation = 0.02f},
                     {.name = "k_proj.weight", .stream = 6, .rows = 2, .columns = 4, .offset = 12, .deviation = 0.02f}}},
 };
+static struct plan_unit unit = {
+    .elements = 32, .weight_count = 2, .kept = {0, 32}, .updated = {0, 32}, .weight = 0, .master = -1};
 static const struct plan plan = {
     .tensors      = tensors,
     .weights      = weights,
     .weight_count = 2,
+    .units        = &unit,
+    .unit_count   = 1,
+    .update_axes  = 1u << AXIS_FSDP,
+    .mesh         = {.world = 1, .size = {1, 1, 1, 1, 1}},
     .train        = {.sequence = 64},
     .model        = {.family       = "llama",
                      .layers       = 2,
@@ -122,52 +131,128 @@ Test(checkpoint, writes_the_initial_weights_under_their_exported_names)
     cr_expect_neq(access(in_folder("model.safetensors.index.json"), F_OK), 0);
 }
 
+// One rank's part of a write that all ranks of a job take part in.
+struct writer {
+    struct plan       plan;
+    struct step       step;
+    struct local_hub *hub;
+    status            result;
+};
+
+static void *write_rank(void *argument)
+{
+    struct writer *writer = argument;
+    struct comm    comm;
+    comm_open_local(&comm, writer->hub, (int)writer->plan.rank);
+    writer->result = checkpoint_write(&writer->plan, &writer->step, &comm, folder);
+    comm_close(&comm);
+    return NULL;
+}
+
+static status write_present(const void *weight, const void *master)
+{
+    struct writer writer = {.plan = plan, .step = {{weight, master}, {128, 128}}, .hub = local_hub_open(1)};
+    write_rank(&writer);
+    local_hub_close(writer.hub);
+    return writer.result;
+}
+
 Test(checkpoint, writes_the_present_weights_of_a_step_without_padding)
 {
-    float       norm[4] = {1.5f, 2, -3, 0.25f}, matrix[24];
-    bf16        rounded[24];
-    struct step step = {{norm, rounded}, {sizeof(norm), sizeof(rounded)}};
-    for (int i = 0; i < 24; i++) {
-        matrix[i]  = (float)i - 7;
-        rounded[i] = bf16_from_float(matrix[i]);
+    float values[32];
+    for (int i = 0; i < 32; i++) {
+        values[i] = (float)i - 7;
     }
 
-    status result = checkpoint_write(&plan, &step, folder);
+    status result = write_present(values, NULL);
 
     cr_assert(!failed(&result), "%s", result.text);
-    expect_tensor("model.safetensors", "model.norm.weight", 1, (int64_t[]){4}, norm);
-    expect_tensor("model.safetensors", "q_proj.weight", 2, (int64_t[]){3, 4}, matrix);
-    expect_tensor("model.safetensors", "k_proj.weight", 2, (int64_t[]){2, 4}, matrix + 12);
+    expect_tensor("model.safetensors", "model.norm.weight", 1, (int64_t[]){4}, values);
+    expect_tensor("model.safetensors", "q_proj.weight", 2, (int64_t[]){3, 4}, values + 8);
+    expect_tensor("model.safetensors", "k_proj.weight", 2, (int64_t[]){2, 4}, values + 20);
+}
+
+Test(checkpoint, widens_weights_that_are_their_own_masters)
+{
+    float values[32];
+    bf16  rounded[64] = {0};
+    for (int i = 0; i < 32; i++) {
+        values[i]  = (float)i - 7;
+        rounded[i] = bf16_from_float(values[i]);
+    }
+    tensors[0].dtype = DTYPE_BF16;
+
+    status result = write_present(rounded, NULL);
+
+    cr_assert(!failed(&result), "%s", result.text);
+    expect_tensor("model.safetensors", "q_proj.weight", 2, (int64_t[]){3, 4}, values + 8);
 }
 
 Test(checkpoint, takes_the_master_where_there_is_one)
 {
-    float         norm[4]  = {1, 2, 3, 1.0000001f};
-    bf16          wrong[4] = {0};
-    struct step   step     = {{wrong, norm}, {sizeof(wrong), sizeof(norm)}};
-    struct tensor pair[]   = {{.dtype = DTYPE_BF16, .elements = 4}, {.dtype = DTYPE_F32, .elements = 4}};
-    struct weight weight   = weights[0];
-    struct plan   copy     = plan;
-    weight.master          = 1;
-    copy.weights           = &weight;
-    copy.weight_count      = 1;
-    copy.tensors           = pair;
+    float masters[32] = {1, 2, 3, 1.0000001f};
+    bf16  wrong[64]   = {0};
+    unit.master       = 1;
 
-    status result = checkpoint_write(&copy, &step, folder);
+    status result = write_present(wrong, masters);
 
     cr_assert(!failed(&result), "%s", result.text);
-    expect_tensor("model.safetensors", "model.norm.weight", 1, (int64_t[]){4}, norm);
+    expect_tensor("model.safetensors", "model.norm.weight", 1, (int64_t[]){4}, masters);
 }
 
-Test(checkpoint, only_rank_0_writes)
+// Two slices of the unit, each kept by two replicas: rank = slice + 2 * replica.
+static void write_slices(struct writer writers[4], struct plan_unit units[4], float values[4][16])
 {
-    struct plan other = plan;
-    other.rank        = 1;
+    pthread_t         threads[4];
+    struct local_hub *hub = local_hub_open(4);
+    for (int rank = 0; rank < 4; rank++) {
+        int slice        = rank % 2;
+        units[rank]      = unit;
+        units[rank].kept = units[rank].updated = (struct plan_slice){slice * 16, 16};
+        for (int i = 0; i < 16; i++) {
+            values[rank][i] = (float)(slice * 16 + i);
+        }
+        writers[rank]            = (struct writer){.plan = plan, .step = {{values[rank]}, {64}}, .hub = hub};
+        writers[rank].plan.rank  = rank;
+        writers[rank].plan.units = &units[rank];
+        writers[rank].plan.mesh  = (struct mesh){.world = 4, .size = {1, 1, 2, 2, 1}};
+        pthread_create(&threads[rank], NULL, write_rank, &writers[rank]);
+    }
+    for (int rank = 0; rank < 4; rank++) {
+        pthread_join(threads[rank], NULL);
+    }
+    local_hub_close(hub);
+}
 
-    status result = checkpoint_write(&other, NULL, folder);
+Test(checkpoint, gathers_slices_from_the_ranks_that_keep_them_once)
+{
+    struct writer    writers[4];
+    struct plan_unit units[4];
+    float            values[4][16], expected[32];
+    tensors[0].elements = 16;
+    for (int i = 0; i < 32; i++) {
+        expected[i] = (float)i;
+    }
 
-    cr_expect(!failed(&result));
-    cr_expect_neq(access(folder, F_OK), 0);
+    write_slices(writers, units, values);
+
+    cr_assert(!failed(&writers[0].result), "%s", writers[0].result.text);
+    expect_tensor("model.safetensors", "q_proj.weight", 2, (int64_t[]){3, 4}, expected + 8);
+    expect_tensor("model.safetensors", "k_proj.weight", 2, (int64_t[]){2, 4}, expected + 20);
+}
+
+Test(checkpoint, lets_no_rank_wait_when_the_folder_cannot_be_written, .timeout = 20)
+{
+    struct writer    writers[4];
+    struct plan_unit units[4];
+    float            values[4][16];
+    tensors[0].elements = 16;
+    snprintf(folder, sizeof(folder), "/dev/null");
+
+    write_slices(writers, units, values);
+
+    cr_expect_eq(writers[0].result.exit_code, EXIT_OUTPUT);
+    cr_expect(!failed(&writers[3].result));
 }
 
 Test(checkpoint, splits_into_shards_with_an_index)

@@ -220,35 +220,51 @@ Test(data, fills_the_hyperparameters_of_the_step)
     cr_expect_float_eq(hyper[HYPER_CORRECTION2], 0.142625, 1e-7);    // 1 - 0.95^3
 }
 
-Test(data, initialises_weight_master_and_moments_of_a_slice)
+Test(data, initialises_weight_master_and_moments_of_slices)
 {
     struct plan   plan;
     struct step   step;
-    struct weight weight = {
-        .tensor     = WEIGHT,
-        .master     = MASTER,
-        .first      = FIRST,
-        .second     = SECOND,
-        .part_count = 2,
-        .part       = {
-                  {.stream = 2, .rows = 4, .columns = 2, .first_row = 2, .local_rows = 3, .offset = 0, .deviation = 0.02f},
-                  {.rows = 1, .columns = 2, .local_rows = 1, .offset = 6, .constant = 1}}};
-    float expected[10] = {0}, zeros[10] = {0};
-    bf16  rounded[10];
+    struct weight weights[2] = {
+        {.rows       = 4,
+         .columns    = 2,
+         .part_count = 2,
+         .part       = {{.stream = 2, .rows = 4, .columns = 2, .first_row = 2, .local_rows = 3, .deviation = 0.02f},
+                        {.rows = 1, .columns = 2, .local_rows = 1, .offset = 6, .constant = 1}}},
+        {.first      = 12,
+         .rows       = 1,
+         .columns    = 8,
+         .part_count = 1,
+         .part       = {{.rows = 1, .columns = 8, .local_rows = 1, .constant = 3}}}};
+    // The whole range: rows 2 and 3, a row of padding, ones, four elements between the weights, threes.
+    struct plan_unit unit      = {.elements      = 20,
+                                  .weight_count  = 2,
+                                  .kept          = {0, 20},
+                                  .updated       = {2, 12},
+                                  .weight        = WEIGHT,
+                                  .master        = MASTER,
+                                  .first_moment  = FIRST,
+                                  .second_moment = SECOND};
+    float            whole[20] = {0}, zeros[12] = {0};
+    bf16             rounded[20];
     make_plan(&plan, &step, 1, 0);
-    plan.weights      = &weight;
-    plan.weight_count = 1;
+    plan.weights       = weights;
+    plan.weight_count  = 2;
+    plan.units         = &unit;
+    plan.unit_count    = 1;
+    step.bytes[WEIGHT] = sizeof(rounded);
+    step.bytes[MASTER] = step.bytes[FIRST] = step.bytes[SECOND] = sizeof(zeros);
 
     data_initialise(&step, &plan, 1);
 
-    data_weight_values(&weight.part[0], 1, 4, 4, expected);    // rows 2 and 3; row 4 is padding, as are 8 and 9
-    expected[6] = expected[7] = 1;
-    for (int i = 0; i < 10; i++) {
-        rounded[i] = bf16_from_float(expected[i]);
+    data_weight_values(&weights[0].part[0], 1, 4, 4, whole);
+    whole[6] = whole[7] = 1;
+    for (int i = 0; i < 20; i++) {
+        whole[i]   = i >= 12 ? 3 : whole[i];
+        rounded[i] = bf16_from_float(whole[i]);
     }
-    cr_expect_neq(expected[0], 0.0f);
-    cr_expect_arr_eq(step.data[MASTER], expected, sizeof(expected));
+    cr_expect_neq(whole[0], 0.0f);
     cr_expect_arr_eq(step.data[WEIGHT], rounded, sizeof(rounded));
+    cr_expect_arr_eq(step.data[MASTER], whole + 2, sizeof(zeros));
     cr_expect_arr_eq(step.data[FIRST], zeros, sizeof(zeros));
     cr_expect_arr_eq(step.data[SECOND], zeros, sizeof(zeros));
 }
