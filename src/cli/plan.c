@@ -39,8 +39,9 @@ static struct layer_sum *sum_layers(const struct plan *plan)
         sum->flops[op->tag.phase] += op_flops(op);
     }
     for (int32_t i = 0; i < plan->weight_count; i++) {
-        const struct tensor *tensor = &plan->tensors[plan->weights[i].tensor];
-        sums[tensor->layer + 1].parameters += tensor->elements;
+        const struct weight *weight = &plan->weights[i];
+        const struct tensor *tensor = &plan->tensors[plan->units[weight->unit].weight];
+        sums[tensor->layer + 1].parameters += weight->rows * weight->columns;
     }
     return sums;
 }

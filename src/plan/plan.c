@@ -7,7 +7,10 @@
 
 status plan_supports(const struct plan_request *request)
 {
-    const struct parallel_config *parallel = request->parallel;
+    struct mesh mesh;
+    TRY(mesh_init(&mesh, request->parallel, request->world));
+    const int64_t *size = mesh.size;
+    int64_t        zero = request->parallel->zero;
     const struct {
         const char *what;
         bool        is_asked;
@@ -15,12 +18,12 @@ status plan_supports(const struct plan_request *request)
     } missing[] = {
         {"mixture of experts ([model] experts = %lld)", request->model->experts > 0, request->model->experts},
         {"FP8 ([precision] compute = fp8)", request->precision->compute == COMPUTE_FP8, 0},
-        {"tensor parallelism ([parallel] tp = %lld)", parallel->tp > 1, parallel->tp},
-        {"context parallelism ([parallel] cp = %lld)", parallel->cp > 1, parallel->cp},
-        {"pipeline parallelism ([parallel] pp = %lld)", parallel->pp > 1, parallel->pp},
-        {"expert parallelism ([parallel] ep = %lld)", parallel->ep > 1, parallel->ep},
-        {"an optimizer shared over the replicas of sharded parameters ([parallel] zero = %lld)",
-         parallel->zero > 0 && parallel->fsdp != 1, parallel->zero},
+        {"tensor parallelism ([parallel] tp = %lld)", size[AXIS_TP] > 1, size[AXIS_TP]},
+        {"context parallelism ([parallel] cp = %lld)", size[AXIS_CP] > 1, size[AXIS_CP]},
+        {"pipeline parallelism ([parallel] pp = %lld)", size[AXIS_PP] > 1, size[AXIS_PP]},
+        {"expert parallelism ([parallel] ep = %lld)", mesh.ep > 1, mesh.ep},
+        {"optimizer shared over the replicas of sharded weights ([parallel] zero = %lld with fsdp)",
+         zero > 0 && size[AXIS_FSDP] > 1, zero},
     };
     for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++) {
         if (missing[i].is_asked) {
