@@ -204,6 +204,25 @@ Test(report, draws_runs_without_steps_and_without_numbers)
     result_free(&result);
 }
 
+Test(report, draws_numbers_that_no_run_has)
+{
+    struct result result;
+    fixture_open(&result);
+    for (int i = 0; i < STORAGE_COUNT; i++) {
+        result.storage_bytes[i] = INT64_MAX;
+    }
+    result.steps[20].seconds = 1e308;
+    result.steps[21].seconds = -1e308;
+    result_derive(&result);
+
+    char *html = render(report_write_html, &result);
+
+    cr_expect(strstr(html, "</html>") != NULL && strstr(html, "=nan") == NULL && strstr(html, "=inf") == NULL);
+    cr_expect(strstr(html, "<td class=n>16.7 %</td>") != NULL);
+    free(html);
+    result_free(&result);
+}
+
 Test(report, writes_every_step_with_all_digits)
 {
     struct result result;

@@ -17,7 +17,7 @@ const char *report_safe(char *text, size_t bytes, const char *from);
 const char *report_seconds(char *text, size_t bytes, double seconds);
 
 // Bytes of all storages.
-int64_t report_total_bytes(const struct result *result);
+double report_total_bytes(const struct result *result);
 
 // Foreign text as HTML.
 void html_write_text(const char *from, FILE *file);

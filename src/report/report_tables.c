@@ -10,7 +10,7 @@
 static void write_memory(const struct result *result, FILE *file)
 {
     char   size[32];
-    double total = (double)report_total_bytes(result);
+    double total = report_total_bytes(result);
     fprintf(file, "<section class=card><h2>Memory <span class=soft>of one rank</span></h2><div class=bar>");
     for (int i = 0; i < STORAGE_COUNT; i++) {
         if (result->storage_bytes[i] > 0) {

@@ -22,11 +22,11 @@ const char *report_seconds(char *text, size_t bytes, double seconds)
     return text;
 }
 
-int64_t report_total_bytes(const struct result *result)
+double report_total_bytes(const struct result *result)
 {
-    int64_t total = 0;
+    double total = 0;
     for (int i = 0; i < STORAGE_COUNT; i++) {
-        total += result->storage_bytes[i];
+        total += (double)result->storage_bytes[i];
     }
     return total;
 }
