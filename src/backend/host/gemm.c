@@ -1,27 +1,51 @@
 // SPDX-License-Identifier: MIT
-// Matrix products: C is cut into tiles, the threads share the tiles, and BLAS multiplies. The tiles depend on the
-// shape alone, so that the result does not depend on the number of threads.
+// Matrix products: each thread computes one rectangle of C. BLAS multiplies, but for bf16 where the processor has
+// instructions for it (amx.c). Both add along the depth in one order, wherever the rectangles end, so that the result
+// does not depend on the number of threads.
 #include <cblas.h>
 
 #include "internal.h"
 
-// Of C; and the depth of the fp32 copies that operands of another type need, so that a tile's copies stay in the cache.
-enum { TILE_ROWS = 512, TILE_COLUMNS = 512, TILE_DEPTH = 512 };
+// Operands of another type are copied to fp32 in blocks that stay in the cache.
+enum { BLOCK_ROWS = 512, BLOCK_COLUMNS = 512, BLOCK_DEPTH = 512 };
+// Rectangles start at multiples of this.
+enum { QUANTUM = 32 };
 
-static int64_t ceiling(int64_t a, int64_t b)
+static int64_t share(int64_t size, int64_t parts, int64_t part)
 {
-    return (a + b - 1) / b;
+    int64_t quanta = (size + QUANTUM - 1) / QUANTUM;
+    return host_minimum(size, quanta * part / parts * QUANTUM);
 }
 
-// Scratch of a thread: a block of A, one of B and a tile of C, in fp32.
+struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads, int64_t index)
+{
+    int64_t best_rows = 1, best_cost = INT64_MAX;
+    for (int64_t rows = 1; rows <= threads; rows++) {
+        int64_t columns = threads / rows;
+        // What a thread computes, and as a much smaller part what it reads.
+        int64_t height = shape->m / rows + 1, width = shape->n / columns + 1;
+        int64_t cost = height * width * 64 + (height + width) * 32;
+        if (rows * columns == threads && cost < best_cost) {
+            best_rows = rows;
+            best_cost = cost;
+        }
+    }
+    int64_t          columns = threads / best_rows, row = index / columns, column = index % columns;
+    struct rectangle rectangle = {.row = share(shape->m, best_rows, row), .column = share(shape->n, columns, column)};
+    rectangle.rows             = share(shape->m, best_rows, row + 1) - rectangle.row;
+    rectangle.columns          = share(shape->n, columns, column + 1) - rectangle.column;
+    return rectangle;
+}
+
+// Scratch of a thread: a block of A, one of B and one of C, in fp32.
 int64_t host_gemm_floats(const struct op *op, int threads)
 {
-    (void)op;
-    (void)threads;
-    return TILE_ROWS * TILE_DEPTH + TILE_DEPTH * TILE_COLUMNS + TILE_ROWS * TILE_COLUMNS;
+    int64_t floats = BLOCK_ROWS * BLOCK_DEPTH + BLOCK_DEPTH * BLOCK_COLUMNS + BLOCK_ROWS * BLOCK_COLUMNS;
+    int64_t tiled  = host_amx_floats(op, threads);
+    return floats > tiled ? floats : tiled;
 }
 
-// The block of rows x columns at (row, column) of an operand that is stored with leading elements a row, or transposed.
+// The block of size at place of an operand that is stored with leading elements a row, or transposed.
 static struct panel read_block(const struct buffer *buffer, bool transposed, int64_t leading, const int64_t place[2],
                                const int64_t size[2], float *space)
 {
@@ -30,45 +54,62 @@ static struct panel read_block(const struct buffer *buffer, bool transposed, int
                       size[stored_column], space);
 }
 
-static void multiply_tile(const struct work *work, int64_t row, int64_t column, float *space)
+static void multiply_block(const struct work *work, const struct rectangle *block, int64_t depth, float *space)
 {
     const struct gemm_shape *shape   = &work->op->shape.gemm;
     const struct buffer     *buffers = work->buffers, *c = &buffers[GEMM_C];
-    bool                     is_wide = buffers[GEMM_A].dtype == DTYPE_F32 && buffers[GEMM_B].dtype == DTYPE_F32;
-    int64_t                  depth   = is_wide ? shape->k : TILE_DEPTH;
-    int64_t rows = host_minimum(TILE_ROWS, shape->m - row), columns = host_minimum(TILE_COLUMNS, shape->n - column);
-    float  *b_space = space + TILE_ROWS * TILE_DEPTH, *c_space = b_space + TILE_DEPTH * TILE_COLUMNS;
-    bool    in_place  = c->dtype == DTYPE_F32;
-    float  *to        = in_place ? (float *)c->data + row * shape->n + column : c_space;
-    int     leading_c = in_place ? (int)shape->n : TILE_COLUMNS;
+    bool                     transpose_a = shape->transpose_a, transpose_b = shape->transpose_b;
+    float *b_space = space + BLOCK_ROWS * BLOCK_DEPTH, *c_space = b_space + BLOCK_DEPTH * BLOCK_COLUMNS;
+    bool   in_place  = c->dtype == DTYPE_F32;
+    float *to        = in_place ? (float *)c->data + block->row * shape->n + block->column : c_space;
+    int    leading_c = in_place ? (int)shape->n : BLOCK_COLUMNS;
     for (int64_t k = 0; k < shape->k; k += depth) {
         int64_t      length = host_minimum(depth, shape->k - k);
-        bool         adds   = k > 0 || (in_place && work->op->accumulates);
-        struct panel a      = read_block(&buffers[GEMM_A], shape->transpose_a, shape->transpose_a ? shape->m : shape->k,
-                                         (int64_t[]){row, k}, (int64_t[]){rows, length}, space);
-        struct panel b      = read_block(&buffers[GEMM_B], shape->transpose_b, shape->transpose_b ? shape->k : shape->n,
-                                         (int64_t[]){k, column}, (int64_t[]){length, columns}, b_space);
-        cblas_sgemm(CblasRowMajor, shape->transpose_a ? CblasTrans : CblasNoTrans,
-                    shape->transpose_b ? CblasTrans : CblasNoTrans, (int)rows, (int)columns, (int)length, 1.0f, a.data,
-                    a.leading, b.data, b.leading, adds ? 1.0f : 0.0f, to, leading_c);
+        float        beta   = k > 0 || (in_place && work->op->accumulates) ? 1.0f : 0.0f;
+        struct panel a      = read_block(&buffers[GEMM_A], transpose_a, transpose_a ? shape->m : shape->k,
+                                         (int64_t[]){block->row, k}, (int64_t[]){block->rows, length}, space);
+        struct panel b      = read_block(&buffers[GEMM_B], transpose_b, transpose_b ? shape->k : shape->n,
+                                         (int64_t[]){k, block->column}, (int64_t[]){length, block->columns}, b_space);
+        cblas_sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans, transpose_b ? CblasTrans : CblasNoTrans,
+                    (int)block->rows, (int)block->columns, (int)length, 1.0f, a.data, a.leading, b.data, b.leading,
+                    beta, to, leading_c);
     }
-    for (int64_t i = 0; i < rows && !in_place; i++) {
-        row_store(c, (row + i) * shape->n + column, columns, c_space + i * TILE_COLUMNS, work->op->accumulates);
+    for (int64_t i = 0; i < block->rows && !in_place; i++) {
+        row_store(c, (block->row + i) * shape->n + block->column, block->columns, c_space + i * BLOCK_COLUMNS,
+                  work->op->accumulates);
     }
 }
 
-static void multiply_tiles(void *context, int64_t first, int64_t last, int thread)
+static void multiply_rectangles(void *context, int64_t first, int64_t last, int thread)
 {
     const struct work *work    = context;
-    int64_t            columns = ceiling(work->op->shape.gemm.n, TILE_COLUMNS);
-    float             *space   = host_scratch(work, thread, host_gemm_floats(work->op, 1));
-    for (int64_t tile = first; tile < last; tile++) {
-        multiply_tile(work, tile / columns * TILE_ROWS, tile % columns * TILE_COLUMNS, space);
+    int                threads = pool_threads(work->host->pool);
+    float             *space   = host_scratch(work, thread, host_gemm_floats(work->op, threads));
+    bool               is_wide = true;
+    for (int i = 0; i < 3; i++) {
+        is_wide = is_wide && work->buffers[i].dtype == DTYPE_F32;
+    }
+    for (int64_t index = first; index < last; index++) {
+        struct rectangle whole  = host_gemm_rectangle(&work->op->shape.gemm, threads, index);
+        int64_t          height = is_wide ? whole.rows : BLOCK_ROWS, width = is_wide ? whole.columns : BLOCK_COLUMNS;
+        int64_t          depth = is_wide ? work->op->shape.gemm.k : BLOCK_DEPTH;
+        for (int64_t row = 0; row < whole.rows; row += height) {
+            for (int64_t column = 0; column < whole.columns; column += width) {
+                struct rectangle block = {whole.row + row, whole.column + column,
+                                          host_minimum(height, whole.rows - row),
+                                          host_minimum(width, whole.columns - column)};
+                multiply_block(work, &block, depth, space);
+            }
+        }
     }
 }
 
 void host_gemm(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    const struct gemm_shape *shape = &op->shape.gemm;
-    host_run_loop(backend, op, buffers, multiply_tiles, ceiling(shape->m, TILE_ROWS) * ceiling(shape->n, TILE_COLUMNS));
+    const struct host *host = backend->state;
+    if (host->has_amx && buffers[GEMM_A].dtype == DTYPE_BF16 && buffers[GEMM_B].dtype == DTYPE_BF16) {
+        host_amx_gemm(backend, op, buffers);
+    } else {
+        host_run_loop(backend, op, buffers, multiply_rectangles, pool_threads(host->pool));
+    }
 }

@@ -54,6 +54,7 @@ static status host_open(struct backend *backend, int local_rank, int threads)
     (void)local_rank;
     struct host *host = memory_allocate(sizeof(*host));
     host->pool        = pool_open(threads);
+    host->has_amx     = host_amx_enable();
     backend->state    = host;
     // The pool splits every product itself: ranks that are threads of one process then need no agreement on cores.
     openblas_set_num_threads(1);
@@ -129,7 +130,8 @@ static void host_describe(struct backend *backend, char *text, size_t bytes)
     char               processor[128], blas[32] = "";
     read_processor_name(processor, sizeof(processor));
     sscanf(openblas_get_config(), "OpenBLAS %31s", blas);
-    snprintf(text, bytes, "%s, %d thread%s, OpenBLAS %s", processor, threads, threads == 1 ? "" : "s", blas);
+    snprintf(text, bytes, "%s, %d thread%s, OpenBLAS %s%s", processor, threads, threads == 1 ? "" : "s", blas,
+             host->has_amx ? ", bf16 by AMX" : "");
 }
 
 const struct backend_ops backend_host = {

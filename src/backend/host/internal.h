@@ -9,6 +9,7 @@
 struct host {
     struct pool *pool;
     float       *scratch;
+    bool         has_amx;    // the processor multiplies bf16 matrices
 };
 
 // What a loop over an op's rows works on.
@@ -54,6 +55,17 @@ struct panel panel_read(const struct buffer *buffer, int64_t at, int64_t leading
                         float *space);
 
 int64_t host_minimum(int64_t a, int64_t b);
+
+// The part of C that one of the threads computes; starts at multiples of 32, and may be empty.
+struct rectangle {
+    int64_t row, column, rows, columns;
+};
+struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads, int64_t index);
+
+// Products of bf16 by matrix instructions; enable is false where processor, kernel or compiler lack them.
+bool    host_amx_enable(void);
+int64_t host_amx_floats(const struct op *op, int threads);
+op_run  host_amx_gemm;
 
 // The ops, and the floats of scratch a thread that each needs.
 op_run host_embedding_forward, host_embedding_backward, host_norm_forward, host_norm_backward, host_gemm,

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+// Products of bf16 matrices by the processor's matrix instructions (AMX), fp32 accumulation. Both operands are first
+// packed, once, into the tiles that the instructions read.
+#define _GNU_SOURCE    // syscall
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#if defined(__AMX_BF16__) && defined(__AVX512F__)
+#include <immintrin.h>
+
+// A tile is 16 rows of 16 words; a word holds two bf16 that are neighbours in depth. A's tiles have a row for each row
+// of A, and B's a row for each word in depth, so that both hold 16 x 32 elements.
+enum { SIDE = 16, TILE_DEPTH = 2 * SIDE, TILE_BYTES = 1024, TILE_FLOATS = TILE_BYTES / 4 };
+// A thread's block of C, and the depth in tiles that it goes at a time: the packed parts of A stay in the second-level
+// cache and those of B in the first.
+enum { BLOCK_ROWS = 256, BLOCK_COLUMNS = 256, DEPTH_TILES = 8 };
+
+static int64_t ceiling(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+bool host_amx_enable(void)
+{
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };    // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+
+// Panels of SIDE rows of A or columns of B, two of which are multiplied at a time.
+static int64_t panels_of(int64_t size)
+{
+    return 2 * ceiling(size, 2 * SIDE);
+}
+
+static int64_t depth_of(const struct op *op)
+{
+    return ceiling(op->shape.gemm.k, TILE_DEPTH);
+}
+
+// Scratch: a block of C for each thread; the packed operands, shared.
+int64_t host_amx_floats(const struct op *op, int threads)
+{
+    const struct gemm_shape *shape  = &op->shape.gemm;
+    int64_t                  shared = (panels_of(shape->m) + panels_of(shape->n)) * depth_of(op) * TILE_FLOATS;
+    return BLOCK_ROWS * BLOCK_COLUMNS + shared / threads + 32;
+}
+
+// Panel index of A's, or behind them of B's.
+static uint32_t *packed_panel(const struct work *work, int64_t panel)
+{
+    float *shared = host_scratch(work, pool_threads(work->host->pool), BLOCK_ROWS * BLOCK_COLUMNS);
+    return (uint32_t *)(void *)shared + panel * depth_of(work->op) * TILE_FLOATS;
+}
+
+// Exchanges rows and columns of a 16 x 16 matrix of words: blocks of 8, then of 4, 2 and 1.
+static void transpose_words(uint32_t *tile)
+{
+    __m512i rows[SIDE];
+    for (int i = 0; i < SIDE; i++) {
+        rows[i] = _mm512_loadu_si512(tile + i * SIDE);
+    }
+    for (int side = SIDE / 2; side >= 1; side /= 2) {
+        uint32_t low[SIDE], high[SIDE];
+        for (int i = 0; i < SIDE; i++) {
+            low[i]  = (uint32_t)((i & side) == 0 ? i : SIDE + i - side);
+            high[i] = (uint32_t)((i & side) == 0 ? i + side : SIDE + i);
+        }
+        __m512i take_low = _mm512_loadu_si512(low), take_high = _mm512_loadu_si512(high);
+        for (int i = 0; i < SIDE; i++) {
+            if ((i & side) == 0) {
+                __m512i first  = rows[i];
+                rows[i]        = _mm512_permutex2var_epi32(first, take_low, rows[i + side]);
+                rows[i + side] = _mm512_permutex2var_epi32(first, take_high, rows[i + side]);
+            }
+        }
+    }
+    for (int i = 0; i < SIDE; i++) {
+        _mm512_storeu_si512(tile + i * SIDE, rows[i]);
+    }
+}
+
+// Where a panel's elements are: (i, k) lies at i * across + k * along, for i < size and k < depth; the rest is zero.
+struct source {
+    const bf16 *data;
+    int64_t     across, along, size, depth;
+    bool        is_strided;    // in depth
+};
+
+// Bits for the elements that exist, of as many as a vector holds.
+static uint32_t mask_of(int64_t elements)
+{
+    return elements >= 32 ? UINT32_MAX : elements <= 0 ? 0 : (1u << elements) - 1;
+}
+
+// A row of the tile for each i.
+static void copy_rows(uint32_t *tile, const struct source *source, int64_t k)
+{
+    uint32_t mask = mask_of(source->depth - k);
+    for (int64_t i = 0; i < SIDE; i++) {
+        __m512i row = _mm512_maskz_loadu_epi16(i < source->size ? mask : 0, source->data + i * source->across + k);
+        _mm512_storeu_si512(tile + i * SIDE, row);
+    }
+}
+
+// A row of the tile for each pair of k.
+static void interleave_rows(uint32_t *tile, const struct source *source, int64_t k)
+{
+    __mmask16 mask = (__mmask16)mask_of(source->size);
+    for (int64_t pair = 0; pair < SIDE; pair++, k += 2) {
+        const bf16 *line  = source->data + k * source->along;
+        __m256i     first = _mm256_maskz_loadu_epi16(k < source->depth ? mask : 0, line);
+        __m256i     next  = _mm256_maskz_loadu_epi16(k + 1 < source->depth ? mask : 0, line + source->along);
+        __m512i     words = _mm512_slli_epi32(_mm512_cvtepu16_epi32(next), 16);
+        _mm512_storeu_si512(tile + pair * SIDE, _mm512_or_si512(words, _mm512_cvtepu16_epi32(first)));
+    }
+}
+
+static struct source source_of(const struct work *work, bool is_a, int64_t start)
+{
+    const struct gemm_shape *shape      = &work->op->shape.gemm;
+    int64_t                  size       = is_a ? shape->m : shape->n;
+    bool                     is_strided = is_a ? shape->transpose_a : !shape->transpose_b;
+    struct source            source     = {.data       = work->buffers[is_a ? GEMM_A : GEMM_B].data,
+                                           .across     = is_strided ? 1 : shape->k,
+                                           .along      = is_strided ? size : 1,
+                                           .size       = size - start,
+                                           .depth      = shape->k,
+                                           .is_strided = is_strided};
+    // A panel that only pads has no elements to point at.
+    source.data += source.size > 0 ? start * source.across : 0;
+    return source;
+}
+
+// Two panels at a time, since the strided elements of both share cache lines.
+static void pack_panel_pairs(void *context, int64_t first, int64_t last, int thread)
+{
+    (void)thread;
+    const struct work *work     = context;
+    int64_t            a_panels = panels_of(work->op->shape.gemm.m), tiles = depth_of(work->op);
+    for (int64_t pair = first; pair < last; pair++) {
+        bool          is_a       = 2 * pair < a_panels;
+        int64_t       start      = (is_a ? 2 * pair : 2 * pair - a_panels) * SIDE;
+        struct source sources[2] = {source_of(work, is_a, start), source_of(work, is_a, start + SIDE)};
+        bool          is_strided = sources[0].is_strided;
+        uint32_t     *packed     = packed_panel(work, 2 * pair);
+        for (int64_t i = 0; i < 2 * tiles; i++) {
+            uint32_t *tile = packed + (i % 2 * tiles + i / 2) * TILE_FLOATS;
+            (is_strided ? interleave_rows : copy_rows)(tile, &sources[i % 2], i / 2 * TILE_DEPTH);
+            if (is_strided == is_a) {
+                transpose_words(tile);
+            }
+        }
+    }
+}
+
+static void configure_tiles(void)
+{
+    struct {
+        uint8_t  palette, start_row, reserved[14];
+        uint16_t column_bytes[16];
+        uint8_t  rows[16];
+    } layout = {.palette = 1};
+    for (int i = 0; i < 8; i++) {
+        layout.column_bytes[i] = SIDE * 4;
+        layout.rows[i]         = SIDE;
+    }
+    _tile_loadconfig(&layout);
+}
+
+// c[32, 32] (+)= two panels of A times two panels of B, over tiles in depth; stride is from one panel to the next.
+static void multiply_panels(float *c, const uint32_t *a, const uint32_t *b, int64_t tiles, int64_t stride,
+                            bool accumulates)
+{
+    enum { ROW_BYTES = BLOCK_COLUMNS * 4 };
+    float *below = c + SIDE * BLOCK_COLUMNS;
+    if (accumulates) {
+        _tile_loadd(0, c, ROW_BYTES);
+        _tile_loadd(1, c + SIDE, ROW_BYTES);
+        _tile_loadd(2, below, ROW_BYTES);
+        _tile_loadd(3, below + SIDE, ROW_BYTES);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+    for (int64_t i = 0; i < tiles; i++) {
+        _tile_loadd(4, a + i * TILE_FLOATS, SIDE * 4);
+        _tile_loadd(6, b + i * TILE_FLOATS, SIDE * 4);
+        _tile_loadd(7, b + stride + i * TILE_FLOATS, SIDE * 4);
+        _tile_loadd(5, a + stride + i * TILE_FLOATS, SIDE * 4);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_stored(0, c, ROW_BYTES);
+    _tile_stored(1, c + SIDE, ROW_BYTES);
+    _tile_stored(2, below, ROW_BYTES);
+    _tile_stored(3, below + SIDE, ROW_BYTES);
+}
+
+static void multiply_block(const struct work *work, const struct rectangle *block, float *c)
+{
+    const struct gemm_shape *shape = &work->op->shape.gemm;
+    int64_t                  depth = depth_of(work->op), stride = depth * TILE_FLOATS;
+    const uint32_t          *a = packed_panel(work, block->row / SIDE);
+    const uint32_t          *b = packed_panel(work, panels_of(shape->m) + block->column / SIDE);
+    for (int64_t k = 0; k < depth; k += DEPTH_TILES) {
+        int64_t tiles = host_minimum(DEPTH_TILES, depth - k);
+        for (int64_t column = 0; column < block->columns; column += 2 * SIDE) {
+            for (int64_t row = 0; row < block->rows; row += 2 * SIDE) {
+                multiply_panels(c + row * BLOCK_COLUMNS + column, a + row / SIDE * stride + k * TILE_FLOATS,
+                                b + column / SIDE * stride + k * TILE_FLOATS, tiles, stride, k > 0);
+            }
+        }
+    }
+    for (int64_t row = 0; row < block->rows; row++) {
+        row_store(&work->buffers[GEMM_C], (block->row + row) * shape->n + block->column, block->columns,
+                  c + row * BLOCK_COLUMNS, work->op->accumulates);
+    }
+}
+
+static void multiply_rectangles(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct work *work = context;
+    float             *c    = host_scratch(work, thread, BLOCK_ROWS * BLOCK_COLUMNS);
+    configure_tiles();
+    for (int64_t index = first; index < last; index++) {
+        struct rectangle whole = host_gemm_rectangle(&work->op->shape.gemm, pool_threads(work->host->pool), index);
+        for (int64_t row = 0; row < whole.rows; row += BLOCK_ROWS) {
+            for (int64_t column = 0; column < whole.columns; column += BLOCK_COLUMNS) {
+                struct rectangle block = {whole.row + row, whole.column + column,
+                                          host_minimum(BLOCK_ROWS, whole.rows - row),
+                                          host_minimum(BLOCK_COLUMNS, whole.columns - column)};
+                multiply_block(work, &block, c);
+            }
+        }
+    }
+    _tile_release();
+}
+
+void host_amx_gemm(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct host *host = backend->state;
+    host_run_loop(backend, op, buffers, pack_panel_pairs,
+                  (panels_of(op->shape.gemm.m) + panels_of(op->shape.gemm.n)) / 2);
+    host_run_loop(backend, op, buffers, multiply_rectangles, pool_threads(host->pool));
+}
+
+#else
+
+bool host_amx_enable(void)
+{
+    return false;
+}
+
+int64_t host_amx_floats(const struct op *op, int threads)
+{
+    (void)op;
+    (void)threads;
+    return 0;
+}
+
+void host_amx_gemm(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    (void)backend;
+    (void)op;
+    (void)buffers;
+}
+
+#endif
