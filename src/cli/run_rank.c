@@ -81,10 +81,11 @@ static void add_oversubscription(struct rank *rank)
 {
     const struct run_cores *cores = &rank->cores;
     if (cores->threads * cores->sharers > cores->cores) {
-        struct result_reason reason = {.verdict = VERDICT_DEGRADED, .id = "oversubscribed", .rank = -1, .step = -1};
+        struct result_reason reason = {.verdict = VERDICT_VALID, .id = "oversubscribed", .rank = -1, .step = -1};
         snprintf(reason.message, sizeof(reason.message),
-                 "%" PRId64 " ranks x %" PRId64 " threads on %" PRId64 " cores of one node", cores->sharers,
-                 cores->threads, cores->cores);
+                 "%" PRId64 " ranks of %" PRId64 " threads share %" PRId64
+                 " cores of one node: the times are no measure of them",
+                 cores->sharers, cores->threads, cores->cores);
         result_add_reason(&rank->result, &reason);
     }
 }

@@ -191,8 +191,8 @@ void report_write_result(const struct result *result, FILE *file)
     for (int64_t i = 0; i < result->reason_count; i++) {
         const struct result_reason *reason = &result->reasons[i];
         char                        id[32], message[256];
-        fprintf(file, "%s: %s: %s\n", result_verdict_names[reason->verdict], report_safe(id, sizeof(id), reason->id),
-                report_safe(message, sizeof(message), reason->message));
+        fprintf(file, "%s: %s: %s\n", reason->verdict == VERDICT_VALID ? "note" : result_verdict_names[reason->verdict],
+                report_safe(id, sizeof(id), reason->id), report_safe(message, sizeof(message), reason->message));
     }
     if (result_is_comparable(result)) {
         write_figures(result, file);
