@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Attention, blocked: a block of query rows at a time against the keys it sees. The threads share the heads of keys and
 // values; each is worked on by one thread, in one order, so that the result does not depend on the number of threads.
-#include <cblas.h>
 #include <math.h>
 #include <string.h>
 
@@ -10,23 +9,23 @@
 // Query rows of a block: enough to make the products efficient, few enough to keep their scores in the cache.
 enum { BLOCK = 96 };
 
-// One head of keys and values, widened, and what a thread works with on one block of queries.
+// One head of keys and values, and what a thread works with on one block of queries.
 struct head {
     const struct work            *work;
     const struct attention_shape *shape;
-    struct panel                  key, value;                       // [sequence, head_dim]
-    float                        *key_gradient, *value_gradient;    // [sequence, head_dim]
-    float                        *scores, *score_gradient;          // [BLOCK, sequence]
-    float                        *space[4];                         // [BLOCK, head_dim]
-    int64_t                       batch, group;                     // which head
+    int64_t                       batch, group;    // which head
+    struct view                   key_view, value_view;
+    struct panel                  key, value, key_gradient, value_gradient;    // [sequence, head_dim]
+    float                        *scores, *score_gradient;                     // [BLOCK, sequence]
+    float                        *space[4];                                    // [BLOCK, head_dim]
 };
 
 // A block of queries of one head.
 struct block {
-    int64_t first, rows;    // within the sequence
-    int64_t keys;           // leading keys that some row sees
-    int64_t at, leading;    // of QUERY and OUT
-    int64_t statistics_at;
+    int64_t     first;    // within the sequence
+    int64_t     keys;     // leading keys that some row sees
+    struct view view;     // of QUERY and OUT
+    int64_t     statistics_at;
 };
 
 static int64_t forward_floats(const struct attention_shape *shape)
@@ -47,37 +46,41 @@ int64_t host_attention_backward_floats(const struct op *op, int threads)
     return forward_floats(shape) + (2 * shape->head_dim + BLOCK) * shape->sequence;
 }
 
-// Widens the keys and values of one head, and lays out the thread's scratch.
+// Reads the keys and values of one head, and lays out the thread's scratch.
 static struct head open_head(const struct work *work, int64_t index, int operand, float *space)
 {
     const struct attention_shape *shape = &work->op->shape.attention;
     const struct buffer          *pairs = &work->buffers[operand];
-    int64_t     size = shape->sequence * shape->head_dim, leading = 2 * shape->kv_heads * shape->head_dim;
-    struct head head = {.work = work, .shape = shape};
-    head.batch       = index / shape->kv_heads;
-    head.group       = index % shape->kv_heads;
-    int64_t at       = head.batch * shape->sequence * leading + head.group * shape->head_dim;
-    head.key         = panel_read(pairs, at, leading, shape->sequence, shape->head_dim, space);
-    head.value       = panel_read(pairs, at + leading / 2, leading, shape->sequence, shape->head_dim, space + size);
+    int64_t     width = shape->head_dim, leading = 2 * shape->kv_heads * width, size = shape->sequence * width;
+    struct head head = {
+        .work = work, .shape = shape, .batch = index / shape->kv_heads, .group = index % shape->kv_heads};
+    int64_t at      = head.batch * shape->sequence * leading + head.group * width;
+    head.key_view   = (struct view){at, leading, shape->sequence, width};
+    head.value_view = (struct view){at + leading / 2, leading, shape->sequence, width};
+    head.key        = panel_read(pairs, &head.key_view, space);
+    head.value      = panel_read(pairs, &head.value_view, space + size);
     space += 2 * size;
     for (int i = 0; i < 4; i++) {
         head.space[i] = space;
-        space += BLOCK * shape->head_dim;
+        space += BLOCK * width;
     }
     head.scores         = space;
     head.score_gradient = head.scores + BLOCK * shape->sequence;
-    head.key_gradient   = head.score_gradient + BLOCK * shape->sequence;
-    head.value_gradient = head.key_gradient + size;
+    float *gradients    = head.score_gradient + BLOCK * shape->sequence;
+    head.key_gradient   = (struct panel){gradients, width, shape->sequence, width, false};
+    head.value_gradient = (struct panel){gradients + size, width, shape->sequence, width, false};
     return head;
 }
 
 static struct block open_block(const struct head *head, int64_t query_head, int64_t first)
 {
     const struct attention_shape *shape = head->shape;
-    struct block                  block = {.first = first, .rows = host_minimum(BLOCK, shape->sequence - first)};
-    block.keys                          = shape->causal ? first + block.rows : shape->sequence;
-    block.leading                       = shape->heads * shape->head_dim;
-    block.at            = (head->batch * shape->sequence + first) * block.leading + query_head * shape->head_dim;
+    int64_t      rows = host_minimum(BLOCK, shape->sequence - first), leading = shape->heads * shape->head_dim;
+    struct block block = {.first = first, .keys = shape->causal ? first + rows : shape->sequence};
+    block.view = (struct view){.at = (head->batch * shape->sequence + first) * leading + query_head * shape->head_dim,
+                               .leading = leading,
+                               .rows    = rows,
+                               .columns = shape->head_dim};
     block.statistics_at = (head->batch * shape->heads + query_head) * shape->sequence + first;
     return block;
 }
@@ -88,76 +91,65 @@ static int64_t visible(const struct head *head, const struct block *block, int64
     return head->shape->causal ? block->first + row + 1 : head->shape->sequence;
 }
 
-// out[rows, columns] = factor * a[rows, depth] * op(b)
-static void multiply(float *out, int leading, const struct panel *a, const struct panel *b, bool transpose_b,
-                     const int64_t size[3], float factor)
+// The leading keys or values that the block sees, or their gradients.
+static struct panel leading_keys(const struct panel *panel, const struct block *block, bool transposed)
 {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, transpose_b ? CblasTrans : CblasNoTrans, (int)size[0], (int)size[1],
-                (int)size[2], factor, a->data, a->leading, b->data, b->leading, 0.0f, out, leading);
+    return (struct panel){panel->data, panel->leading, block->keys, panel->columns, transposed};
 }
 
-// sum[depth, columns] += a^T[rows, depth] * b[rows, columns]
-static void add_transposed(float *sum, const struct panel *a, const struct panel *b, const int64_t size[3])
+static struct panel score_panel(const struct head *head, const struct block *block, float *data)
 {
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)size[1], (int)size[2], (int)size[0], 1.0f, a->data,
-                a->leading, b->data, b->leading, 1.0f, sum, (int)size[2]);
-}
-
-static struct panel read_rows(const struct head *head, const struct block *block, int operand, float *space)
-{
-    return panel_read(&head->work->buffers[operand], block->at, block->leading, block->rows, head->shape->head_dim,
-                      space);
-}
-
-static void write_rows(const struct buffer *to, int64_t at, int64_t leading, int64_t rows, int64_t columns,
-                       const float *values)
-{
-    for (int64_t row = 0; row < rows; row++) {
-        row_close(to, at + row * leading, columns, values + row * columns);
-    }
+    return (struct panel){data, head->shape->sequence, block->view.rows, block->keys, false};
 }
 
 static void forward_block(const struct head *head, const struct block *block)
 {
-    int64_t      width = head->shape->head_dim, stride = head->shape->sequence;
-    float       *statistics = (float *)head->work->buffers[ATTENTION_STATISTICS].data + block->statistics_at;
-    struct panel query      = read_rows(head, block, ATTENTION_QUERY, head->space[0]);
-    struct panel scores     = {head->scores, (int)stride};
-    float       *out        = head->space[1];
-    double       sums[BLOCK];
-    multiply(head->scores, (int)stride, &query, &head->key, true, (int64_t[]){block->rows, block->keys, width},
-             head->shape->scale);
-    for (int64_t row = 0; row < block->rows; row++) {
+    const struct buffer *buffers    = head->work->buffers;
+    int64_t              width      = head->shape->head_dim;
+    float               *statistics = (float *)buffers[ATTENTION_STATISTICS].data + block->statistics_at;
+    struct panel         key = leading_keys(&head->key, block, true), value = leading_keys(&head->value, block, false);
+    struct panel         query  = panel_read(&buffers[ATTENTION_QUERY], &block->view, head->space[0]);
+    struct panel         scores = score_panel(head, block, head->scores);
+    struct panel         out    = {head->space[1], width, block->view.rows, width, false};
+    double               sums[BLOCK];
+    panel_multiply(&scores, &query, &key, head->shape->scale, 0.0f);
+    for (int64_t row = 0; row < scores.rows; row++) {
         int64_t seen    = visible(head, block, row);
-        float  *values  = head->scores + row * stride;
+        float  *values  = scores.data + row * scores.leading;
         float   maximum = row_maximum(values, seen);
         sums[row]       = row_exponential(values, maximum, seen);
         statistics[row] = (float)((double)maximum + log(sums[row]));
         memset(values + seen, 0, sizeof(*values) * (size_t)(block->keys - seen));
     }
-    multiply(out, (int)width, &scores, &head->value, false, (int64_t[]){block->rows, width, block->keys}, 1.0f);
-    for (int64_t row = 0; row < block->rows; row++) {
+    panel_multiply(&out, &scores, &value, 1.0f, 0.0f);
+    for (int64_t row = 0; row < out.rows; row++) {
         float factor = (float)(1 / sums[row]);
         for (int64_t i = 0; i < width; i++) {
-            out[row * width + i] *= factor;
+            out.data[row * width + i] *= factor;
         }
     }
-    write_rows(&head->work->buffers[ATTENTION_OUT], block->at, block->leading, block->rows, width, out);
+    panel_write(&buffers[ATTENTION_OUT], &block->view, &out, false);
+}
+
+// Works on every block of every query head that reads one head of keys and values.
+static void run_blocks(const struct head *head, void (*run)(const struct head *head, const struct block *block))
+{
+    int64_t group = head->shape->heads / head->shape->kv_heads;
+    for (int64_t i = 0; i < group; i++) {
+        for (int64_t first = 0; first < head->shape->sequence; first += BLOCK) {
+            struct block block = open_block(head, head->group * group + i, first);
+            run(head, &block);
+        }
+    }
 }
 
 static void forward_heads(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work            *work  = context;
-    const struct attention_shape *shape = &work->op->shape.attention;
-    float                        *space = host_scratch(work, thread, host_attention_floats(work->op, 1));
-    int64_t                       group = shape->heads / shape->kv_heads;
+    const struct work *work  = context;
+    float             *space = host_scratch(work, thread, host_attention_floats(work->op, 1));
     for (int64_t index = first; index < last; index++) {
         struct head head = open_head(work, index, ATTENTION_KEY_VALUE, space);
-        for (int64_t i = 0; i < group * shape->sequence;
-             i += host_minimum(BLOCK, shape->sequence - i % shape->sequence)) {
-            struct block block = open_block(&head, head.group * group + i / shape->sequence, i % shape->sequence);
-            forward_block(&head, &block);
-        }
+        run_blocks(&head, forward_block);
     }
 }
 
@@ -172,7 +164,7 @@ static void differentiate_scores(const struct head *head, const struct block *bl
 {
     const float *statistics =
         (const float *)head->work->buffers[ATTENTION_GRADIENT_STATISTICS].data + block->statistics_at;
-    for (int64_t row = 0; row < block->rows; row++) {
+    for (int64_t row = 0; row < block->view.rows; row++) {
         int64_t seen     = visible(head, block, row);
         size_t  rest     = sizeof(float) * (size_t)(block->keys - seen);
         float  *weights  = head->scores + row * head->shape->sequence;
@@ -190,42 +182,43 @@ static void differentiate_scores(const struct head *head, const struct block *bl
 
 static void backward_block(const struct head *head, const struct block *block)
 {
-    int64_t      width        = head->shape->head_dim;
-    int          stride       = (int)head->shape->sequence;
-    int64_t      square[]     = {block->rows, block->keys, width};
-    struct panel query        = read_rows(head, block, ATTENTION_GRADIENT_QUERY_IN, head->space[0]);
-    struct panel out_gradient = read_rows(head, block, ATTENTION_GRADIENT_OUT, head->space[1]);
-    struct panel out          = read_rows(head, block, ATTENTION_GRADIENT_OUT_IN, head->space[2]);
-    struct panel weights = {head->scores, stride}, score_gradient = {head->score_gradient, stride};
-    multiply(head->scores, stride, &query, &head->key, true, square, head->shape->scale);
-    multiply(head->score_gradient, stride, &out_gradient, &head->value, true, square, 1.0f);
+    const struct buffer *buffers      = head->work->buffers;
+    int64_t              width        = head->shape->head_dim;
+    struct panel         query        = panel_read(&buffers[ATTENTION_GRADIENT_QUERY_IN], &block->view, head->space[0]);
+    struct panel         out_gradient = panel_read(&buffers[ATTENTION_GRADIENT_OUT], &block->view, head->space[1]);
+    struct panel         out          = panel_read(&buffers[ATTENTION_GRADIENT_OUT_IN], &block->view, head->space[2]);
+    struct panel         key          = leading_keys(&head->key, block, true);
+    struct panel         value        = leading_keys(&head->value, block, true);
+    struct panel         weights      = score_panel(head, block, head->scores);
+    struct panel         gradient     = score_panel(head, block, head->score_gradient);
+    panel_multiply(&weights, &query, &key, head->shape->scale, 0.0f);
+    panel_multiply(&gradient, &out_gradient, &value, 1.0f, 0.0f);
     differentiate_scores(head, block, &out_gradient, &out);
-    add_transposed(head->value_gradient, &weights, &out_gradient, square);
-    add_transposed(head->key_gradient, &score_gradient, &query, square);
-    multiply(head->space[3], (int)width, &score_gradient, &head->key, false,
-             (int64_t[]){block->rows, width, block->keys}, 1.0f);
-    write_rows(&head->work->buffers[ATTENTION_GRADIENT_QUERY], block->at, block->leading, block->rows, width,
-               head->space[3]);
+
+    struct panel query_gradient = {head->space[3], width, block->view.rows, width, false};
+    key.transposed              = false;
+    panel_multiply(&query_gradient, &gradient, &key, 1.0f, 0.0f);
+    panel_write(&buffers[ATTENTION_GRADIENT_QUERY], &block->view, &query_gradient, false);
+
+    struct panel key_gradient   = leading_keys(&head->key_gradient, block, false);
+    struct panel value_gradient = leading_keys(&head->value_gradient, block, false);
+    weights.transposed = gradient.transposed = true;
+    panel_multiply(&value_gradient, &weights, &out_gradient, 1.0f, 1.0f);
+    panel_multiply(&key_gradient, &gradient, &query, 1.0f, 1.0f);
 }
 
 static void backward_heads(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work            *work  = context;
-    const struct attention_shape *shape = &work->op->shape.attention;
-    const struct buffer          *to    = &work->buffers[ATTENTION_GRADIENT_KEY_VALUE];
-    float                        *space = host_scratch(work, thread, host_attention_backward_floats(work->op, 1));
-    int64_t group = shape->heads / shape->kv_heads, leading = 2 * shape->kv_heads * shape->head_dim;
+    const struct work   *work  = context;
+    const struct buffer *to    = &work->buffers[ATTENTION_GRADIENT_KEY_VALUE];
+    float               *space = host_scratch(work, thread, host_attention_backward_floats(work->op, 1));
     for (int64_t index = first; index < last; index++) {
         struct head head = open_head(work, index, ATTENTION_GRADIENT_KEY_VALUE_IN, space);
-        int64_t     at   = head.batch * shape->sequence * leading + head.group * shape->head_dim;
-        memset(head.key_gradient, 0, sizeof(float) * 2 * (size_t)(shape->sequence * shape->head_dim));
-        for (int64_t i = 0; i < group * shape->sequence;
-             i += host_minimum(BLOCK, shape->sequence - i % shape->sequence)) {
-            struct block block = open_block(&head, head.group * group + i / shape->sequence, i % shape->sequence);
-            backward_block(&head, &block);
-        }
-        write_rows(to, at, leading, shape->sequence, shape->head_dim, head.key_gradient);
-        write_rows(to, at + leading / 2, leading, shape->sequence, shape->head_dim, head.value_gradient);
+        memset(head.key_gradient.data, 0, sizeof(float) * (size_t)(head.key.rows * head.key.columns));
+        memset(head.value_gradient.data, 0, sizeof(float) * (size_t)(head.key.rows * head.key.columns));
+        run_blocks(&head, backward_block);
+        panel_write(to, &head.key_view, &head.key_gradient, false);
+        panel_write(to, &head.value_view, &head.value_gradient, false);
     }
 }
 

@@ -2,8 +2,6 @@
 // Matrix products: each thread computes one rectangle of C. BLAS multiplies, but for bf16 where the processor has
 // instructions for it (amx.c). Both add along the depth in one order, wherever the rectangles end, so that the result
 // does not depend on the number of threads.
-#include <cblas.h>
-
 #include "internal.h"
 
 // Operands of another type are copied to fp32 in blocks that stay in the cache.
@@ -45,38 +43,40 @@ int64_t host_gemm_floats(const struct op *op, int threads)
     return floats > tiled ? floats : tiled;
 }
 
-// The block of size at place of an operand that is stored with leading elements a row, or transposed.
-static struct panel read_block(const struct buffer *buffer, bool transposed, int64_t leading, const int64_t place[2],
-                               const int64_t size[2], float *space)
+// A block of an operand, rows x columns of what the product reads; stored is its buffer's row length.
+static struct panel read_block(const struct buffer *buffer, const struct rectangle *block, int64_t stored,
+                               bool transposed, float *space)
 {
-    int stored_row = transposed ? 1 : 0, stored_column = 1 - stored_row;
-    return panel_read(buffer, place[stored_row] * leading + place[stored_column], leading, size[stored_row],
-                      size[stored_column], space);
+    struct view view = {block->row * stored + block->column, stored, block->rows, block->columns};
+    if (transposed) {
+        view = (struct view){block->column * stored + block->row, stored, block->columns, block->rows};
+    }
+    struct panel panel = panel_read(buffer, &view, space);
+    panel.transposed   = transposed;
+    return panel;
 }
 
 static void multiply_block(const struct work *work, const struct rectangle *block, int64_t depth, float *space)
 {
     const struct gemm_shape *shape   = &work->op->shape.gemm;
     const struct buffer     *buffers = work->buffers, *c = &buffers[GEMM_C];
-    bool                     transpose_a = shape->transpose_a, transpose_b = shape->transpose_b;
-    float *b_space = space + BLOCK_ROWS * BLOCK_DEPTH, *c_space = b_space + BLOCK_DEPTH * BLOCK_COLUMNS;
-    bool   in_place  = c->dtype == DTYPE_F32;
-    float *to        = in_place ? (float *)c->data + block->row * shape->n + block->column : c_space;
-    int    leading_c = in_place ? (int)shape->n : BLOCK_COLUMNS;
+    float       *b_space = space + BLOCK_ROWS * BLOCK_DEPTH, *c_space = b_space + BLOCK_DEPTH * BLOCK_COLUMNS;
+    struct view  place    = {block->row * shape->n + block->column, shape->n, block->rows, block->columns};
+    bool         in_place = c->dtype == DTYPE_F32;
+    struct panel to       = in_place ? panel_read(c, &place, c_space)
+                                     : (struct panel){c_space, BLOCK_COLUMNS, block->rows, block->columns, false};
     for (int64_t k = 0; k < shape->k; k += depth) {
-        int64_t      length = host_minimum(depth, shape->k - k);
-        float        beta   = k > 0 || (in_place && work->op->accumulates) ? 1.0f : 0.0f;
-        struct panel a      = read_block(&buffers[GEMM_A], transpose_a, transpose_a ? shape->m : shape->k,
-                                         (int64_t[]){block->row, k}, (int64_t[]){block->rows, length}, space);
-        struct panel b      = read_block(&buffers[GEMM_B], transpose_b, transpose_b ? shape->k : shape->n,
-                                         (int64_t[]){k, block->column}, (int64_t[]){length, block->columns}, b_space);
-        cblas_sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans, transpose_b ? CblasTrans : CblasNoTrans,
-                    (int)block->rows, (int)block->columns, (int)length, 1.0f, a.data, a.leading, b.data, b.leading,
-                    beta, to, leading_c);
+        int64_t          length = host_minimum(depth, shape->k - k);
+        float            keep   = k > 0 || (in_place && work->op->accumulates) ? 1.0f : 0.0f;
+        struct rectangle of_a = {block->row, k, block->rows, length}, of_b = {k, block->column, length, block->columns};
+        struct panel     a =
+            read_block(&buffers[GEMM_A], &of_a, shape->transpose_a ? shape->m : shape->k, shape->transpose_a, space);
+        struct panel b =
+            read_block(&buffers[GEMM_B], &of_b, shape->transpose_b ? shape->k : shape->n, shape->transpose_b, b_space);
+        panel_multiply(&to, &a, &b, 1.0f, keep);
     }
-    for (int64_t i = 0; i < block->rows && !in_place; i++) {
-        row_store(c, (block->row + i) * shape->n + block->column, block->columns, c_space + i * BLOCK_COLUMNS,
-                  work->op->accumulates);
+    if (!in_place) {
+        panel_write(c, &place, &to, work->op->accumulates);
     }
 }
 

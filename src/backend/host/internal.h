@@ -46,13 +46,21 @@ float  row_maximum(const float *x, int64_t count);
 // Replaces x by exp(x - shift) and returns the sum.
 double row_exponential(float *x, float shift, int64_t count);
 
-// A matrix read as fp32: rows of a buffer that are leading elements apart.
-struct panel {
-    const float *data;
-    int          leading;
+// Where a matrix lies in a buffer: its first element, and the elements from one row to the next.
+struct view {
+    int64_t at, leading, rows, columns;
 };
-struct panel panel_read(const struct buffer *buffer, int64_t at, int64_t leading, int64_t rows, int64_t columns,
-                        float *space);
+// A matrix in fp32, as it is stored; transposed when its transpose is meant.
+struct panel {
+    float  *data;
+    int64_t leading, rows, columns;
+    bool    transposed;
+};
+// The buffer itself when it holds fp32, else a copy in space without gaps.
+struct panel panel_read(const struct buffer *buffer, const struct view *view, float *space);
+void panel_write(const struct buffer *buffer, const struct view *view, const struct panel *panel, bool accumulates);
+// out = factor * a * b + keep * out, by BLAS. With keep 0, out is not read.
+void panel_multiply(const struct panel *out, const struct panel *a, const struct panel *b, float factor, float keep);
 
 int64_t host_minimum(int64_t a, int64_t b);
 

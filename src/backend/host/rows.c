@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows of numbers: conversion between a tensor's type and fp32, and reductions.
+// Rows and matrices of numbers: conversion between a tensor's type and fp32, reductions, products.
+#include <cblas.h>
 #include <math.h>
 #include <string.h>
 
@@ -82,16 +83,18 @@ void row_copy(const struct buffer *to, int64_t to_at, const struct buffer *from,
     }
 }
 
-static lanes_double load(const float *x)
+// Vectors pass by address: by value, how they pass would depend on the processor that is compiled for.
+static inline void load(lanes_double *lanes, const float *x)
 {
     lanes_float narrow_lanes;
     memcpy(&narrow_lanes, x, sizeof(narrow_lanes));
-    return __builtin_convertvector(narrow_lanes, lanes_double);
+    *lanes = __builtin_convertvector(narrow_lanes, lanes_double);
 }
 
-static double total(lanes_double lanes)
+static inline double total(const lanes_double *lanes)
 {
-    return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+    lanes_double x = *lanes;
+    return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
 }
 
 double row_sum(const float *x, int64_t count)
@@ -99,9 +102,11 @@ double row_sum(const float *x, int64_t count)
     lanes_double lanes = {0};
     int64_t      i     = 0;
     for (; i + LANES <= count; i += LANES) {
-        lanes += load(x + i);
+        lanes_double values;
+        load(&values, x + i);
+        lanes += values;
     }
-    double sum = total(lanes);
+    double sum = total(&lanes);
     for (; i < count; i++) {
         sum += (double)x[i];
     }
@@ -113,9 +118,12 @@ double row_dot(const float *x, const float *y, int64_t count)
     lanes_double lanes = {0};
     int64_t      i     = 0;
     for (; i + LANES <= count; i += LANES) {
-        lanes += load(x + i) * load(y + i);
+        lanes_double first, second;
+        load(&first, x + i);
+        load(&second, y + i);
+        lanes += first * second;
     }
-    double sum = total(lanes);
+    double sum = total(&lanes);
     for (; i < count; i++) {
         sum += (double)x[i] * (double)y[i];
     }
@@ -127,10 +135,12 @@ double row_deviation(const float *x, double mean, int64_t count)
     lanes_double lanes = {0};
     int64_t      i     = 0;
     for (; i + LANES <= count; i += LANES) {
-        lanes_double centred = load(x + i) - mean;
+        lanes_double centred;
+        load(&centred, x + i);
+        centred -= mean;
         lanes += centred * centred;
     }
-    double sum = total(lanes);
+    double sum = total(&lanes);
     for (; i < count; i++) {
         sum += ((double)x[i] - mean) * ((double)x[i] - mean);
     }
@@ -167,14 +177,28 @@ double row_exponential(float *x, float shift, int64_t count)
     return row_sum(x, count);
 }
 
-struct panel panel_read(const struct buffer *buffer, int64_t at, int64_t leading, int64_t rows, int64_t columns,
-                        float *space)
+struct panel panel_read(const struct buffer *buffer, const struct view *view, float *space)
 {
     if (buffer->dtype == DTYPE_F32) {
-        return (struct panel){(const float *)buffer->data + at, (int)leading};
+        return (struct panel){(float *)buffer->data + view->at, view->leading, view->rows, view->columns, false};
     }
-    for (int64_t row = 0; row < rows; row++) {
-        widen(space + row * columns, (const bf16 *)buffer->data + at + row * leading, columns);
+    for (int64_t row = 0; row < view->rows; row++) {
+        widen(space + row * view->columns, (const bf16 *)buffer->data + view->at + row * view->leading, view->columns);
     }
-    return (struct panel){space, (int)columns};
+    return (struct panel){space, view->columns, view->rows, view->columns, false};
+}
+
+void panel_write(const struct buffer *buffer, const struct view *view, const struct panel *panel, bool accumulates)
+{
+    for (int64_t row = 0; row < view->rows; row++) {
+        row_store(buffer, view->at + row * view->leading, view->columns, panel->data + row * panel->leading,
+                  accumulates);
+    }
+}
+
+void panel_multiply(const struct panel *out, const struct panel *a, const struct panel *b, float factor, float keep)
+{
+    cblas_sgemm(CblasRowMajor, a->transposed ? CblasTrans : CblasNoTrans, b->transposed ? CblasTrans : CblasNoTrans,
+                (int)out->rows, (int)out->columns, (int)(a->transposed ? a->rows : a->columns), factor, a->data,
+                (int)a->leading, b->data, (int)b->leading, keep, out->data, (int)out->leading);
 }
