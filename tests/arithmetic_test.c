@@ -3,6 +3,7 @@
 #include "gswbench/arithmetic.h"
 
 #include "host.h"
+#include "reference.h"
 
 enum { THREADS = 3 };
 

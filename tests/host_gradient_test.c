@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every backward op alone against central differences of the forward pass in double.
 #include "host.h"
+#include "reference.h"
 
 static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16};
 enum { TYPES = 2, THREADS = 3 };

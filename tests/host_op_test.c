@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every op of the host backend against plain loops in double, over odd shapes, in fp32 and bf16.
 #include "host.h"
+#include "reference.h"
 
 static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16};
 enum { TYPES = 2, THREADS = 3 };

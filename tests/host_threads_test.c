@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The promise that the number of threads changes no bit.
+#include "gswbench/model.h"
 #include "host.h"
 
 static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16};

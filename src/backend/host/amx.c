@@ -170,9 +170,14 @@ static void configure_tiles(void)
     _tile_loadconfig(&layout);
 }
 
-// c[32, 32] (+)= two panels of A times two panels of B, over tiles in depth; stride is from one panel to the next.
-static void multiply_panels(float *c, const uint32_t *a, const uint32_t *b, int64_t tiles, int64_t stride,
-                            bool accumulates)
+// Two panels of A and two of B, from some depth on; stride is from one panel to the next.
+struct panel_pairs {
+    const uint32_t *a, *b;
+    int64_t         tiles, stride;
+};
+
+// c[32, 32] = a * b, or += when it accumulates.
+static void multiply_panels(float *c, const struct panel_pairs *pairs, bool accumulates)
 {
     enum { ROW_BYTES = BLOCK_COLUMNS * 4 };
     float *below = c + SIDE * BLOCK_COLUMNS;
@@ -187,11 +192,12 @@ static void multiply_panels(float *c, const uint32_t *a, const uint32_t *b, int6
         _tile_zero(2);
         _tile_zero(3);
     }
-    for (int64_t i = 0; i < tiles; i++) {
-        _tile_loadd(4, a + i * TILE_FLOATS, SIDE * 4);
-        _tile_loadd(6, b + i * TILE_FLOATS, SIDE * 4);
-        _tile_loadd(7, b + stride + i * TILE_FLOATS, SIDE * 4);
-        _tile_loadd(5, a + stride + i * TILE_FLOATS, SIDE * 4);
+    const uint32_t *a = pairs->a, *b = pairs->b;
+    for (int64_t i = 0; i < pairs->tiles; i++, a += TILE_FLOATS, b += TILE_FLOATS) {
+        _tile_loadd(4, a, SIDE * 4);
+        _tile_loadd(6, b, SIDE * 4);
+        _tile_loadd(7, b + pairs->stride, SIDE * 4);
+        _tile_loadd(5, a + pairs->stride, SIDE * 4);
         _tile_dpbf16ps(0, 4, 6);
         _tile_dpbf16ps(1, 4, 7);
         _tile_dpbf16ps(2, 5, 6);
@@ -213,8 +219,9 @@ static void multiply_block(const struct work *work, const struct rectangle *bloc
         int64_t tiles = host_minimum(DEPTH_TILES, depth - k);
         for (int64_t column = 0; column < block->columns; column += 2 * SIDE) {
             for (int64_t row = 0; row < block->rows; row += 2 * SIDE) {
-                multiply_panels(c + row * BLOCK_COLUMNS + column, a + row / SIDE * stride + k * TILE_FLOATS,
-                                b + column / SIDE * stride + k * TILE_FLOATS, tiles, stride, k > 0);
+                struct panel_pairs pairs = {a + row / SIDE * stride + k * TILE_FLOATS,
+                                            b + column / SIDE * stride + k * TILE_FLOATS, tiles, stride};
+                multiply_panels(c + row * BLOCK_COLUMNS + column, &pairs, k > 0);
             }
         }
     }
