@@ -228,13 +228,19 @@ Test(data, initialises_weight_master_and_moments_of_slices)
         {.rows       = 4,
          .columns    = 2,
          .part_count = 2,
-         .part       = {{.stream = 2, .rows = 4, .columns = 2, .first_row = 2, .local_rows = 3, .deviation = 0.02f},
-                        {.rows = 1, .columns = 2, .local_rows = 1, .offset = 6, .constant = 1}}},
+         .part       = {{.stream        = 2,
+                         .rows          = 4,
+                         .columns       = 2,
+                         .first_row     = 2,
+                         .local_rows    = 3,
+                         .local_columns = 2,
+                         .deviation     = 0.02f},
+                        {.rows = 1, .columns = 2, .local_rows = 1, .local_columns = 2, .offset = 6, .constant = 1}}},
         {.first      = 12,
          .rows       = 1,
          .columns    = 8,
          .part_count = 1,
-         .part       = {{.rows = 1, .columns = 8, .local_rows = 1, .constant = 3}}}};
+         .part       = {{.rows = 1, .columns = 8, .local_rows = 1, .local_columns = 8, .constant = 3}}}};
     // The whole range: rows 2 and 3, a row of padding, ones, four elements between the weights, threes.
     struct plan_unit unit      = {.elements      = 20,
                                   .weight_count  = 2,

@@ -300,7 +300,7 @@ static void losses_of(const void *context, const double *in, double *out)
 Test(host_gradient, of_cross_entropy_with_padding)
 {
     for (int i = 0; i < TYPES; i++) {
-        struct rows_shape shape      = {.rows = 5, .columns = 40, .valid_columns = 33, .scale = 0.125f};
+        struct rows_shape shape      = {.rows = 5, .columns = 40, .valid_columns = 33, .total = 33, .scale = 0.125f};
         struct op         op         = {.kind = OP_CROSS_ENTROPY, .shape.rows = shape};
         struct buffer     buffers[8] = {[CROSS_ENTROPY_LOGITS]  = make_random(types[i], 5 * 40, 1, 2),
                                         [CROSS_ENTROPY_TARGETS] = make_tokens(5, 2, 33),
@@ -326,7 +326,7 @@ Test(host_gradient, of_embeddings_sums_repeated_tokens)
         enum dtype    dtype       = types[(bits & 2) != 0];
         struct op     op          = {.kind        = OP_EMBEDDING_BACKWARD,
                                      .accumulates = accumulates,
-                                     .shape.rows  = {.rows = ROWS, .columns = COLUMNS, .valid_columns = TABLE}};
+                                     .shape.rows  = {.rows = ROWS, .columns = COLUMNS, .valid_columns = TABLE, .total = TABLE}};
         struct buffer buffers[8]  = {
              [EMBEDDING_GRADIENT_TOKENS] = make_tokens(ROWS, 1, 5),
              [EMBEDDING_GRADIENT_OUT]    = make_random(types[bits & 1], ROWS * COLUMNS, 2, 1),

@@ -240,7 +240,8 @@ Test(host_op, activates_with_and_without_a_gate)
 Test(host_op, gathers_embeddings)
 {
     for (int i = 0; i < 4; i++) {
-        struct op     op = {.kind = OP_EMBEDDING_FORWARD, .shape.rows = {.rows = 9, .columns = 5, .valid_columns = 13}};
+        struct op     op         = {.kind       = OP_EMBEDDING_FORWARD,
+                                    .shape.rows = {.rows = 9, .columns = 5, .valid_columns = 13, .total = 13}};
         struct buffer buffers[8] = {
             [EMBEDDING_TOKENS] = make_tokens(9, 1, 13),
             [EMBEDDING_TABLE]  = make_random(types[i & 1], 13 * 5, 2, 1),
@@ -262,14 +263,15 @@ Test(host_op, sums_and_differentiates_the_loss_of_each_token)
 {
     static const int64_t sizes[][3] = {{1, 2, 1}, {5, 33, 33}, {7, 130, 101}, {3, 2048, 2000}};
     for (int i = 0; i < 8; i++) {
-        enum dtype        dtype      = types[i & 1];
-        const int64_t    *size       = sizes[i / 2];
-        struct rows_shape shape      = {.rows = size[0], .columns = size[1], .valid_columns = size[2], .scale = 0.25f};
-        struct op         op         = {.kind = OP_CROSS_ENTROPY, .shape.rows = shape};
-        struct buffer     buffers[8] = {
-                [CROSS_ENTROPY_LOGITS]  = make_random(dtype, shape.rows * shape.columns, 1, 3),
-                [CROSS_ENTROPY_TARGETS] = make_tokens(shape.rows, 2, (uint32_t)shape.valid_columns),
-                [CROSS_ENTROPY_LOSS]    = make_output(DTYPE_F32, shape.rows),
+        enum dtype        dtype = types[i & 1];
+        const int64_t    *size  = sizes[i / 2];
+        struct rows_shape shape = {
+            .rows = size[0], .columns = size[1], .valid_columns = size[2], .total = size[2], .scale = 0.25f};
+        struct op     op         = {.kind = OP_CROSS_ENTROPY, .shape.rows = shape};
+        struct buffer buffers[8] = {
+            [CROSS_ENTROPY_LOGITS]  = make_random(dtype, shape.rows * shape.columns, 1, 3),
+            [CROSS_ENTROPY_TARGETS] = make_tokens(shape.rows, 2, (uint32_t)shape.valid_columns),
+            [CROSS_ENTROPY_LOSS]    = make_output(DTYPE_F32, shape.rows),
         };
         double *logits  = values_of(&buffers[CROSS_ENTROPY_LOGITS]);
         double *targets = values_of(&buffers[CROSS_ENTROPY_TARGETS]), *losses = values_of(&buffers[CROSS_ENTROPY_LOSS]);

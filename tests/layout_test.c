@@ -1,63 +1,83 @@
 // SPDX-License-Identifier: MIT
-// Every layout trains as one rank does: loss and gradient norm of five steps over a table of layouts.
+// Every layout trains as one rank does: losses, gradient norms and the weights after five steps, over a table of
+// layouts.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include "gswbench/safetensors.h"
 #include "training.h"
 
 enum { BATCH = 8, STEPS = 5 };
 
 struct layout {
-    int64_t dp, fsdp, zero, accumulation;
+    int64_t dp, fsdp, tp, zero, accumulation;
     int64_t prefetch, reshard, tied, recompute, narrow;
 };
 
 // clang-format off
 static const struct layout layouts[] = {
-    // dp fsdp zero ga  prefetch reshard              tied recompute            narrow
-    {  1, 2, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
-    {  1, 4, 0, 1,      0, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
-    {  1, 4, 0, 2,      2, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0 },
-    {  1, 8, 0, 1,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_ATTENTION,   0 },
-    {  1, 4, 0, 1,      9, RESHARD_NEVER,       0, RECOMPUTE_NONE,        0 },
-    {  1, 2, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0 },
-    {  1, 4, 0, 2,      1, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_SELECTIVE,   0 },
-    {  1, 4, 0, 1,      1, RESHARD_NEVER,       1, RECOMPUTE_NONE,        0 },
-    {  2, 2, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
-    {  2, 2, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_BLOCK_EVERY, 0 },
-    {  2, 4, 0, 1,      2, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_FULL,        0 },
-    {  4, 2, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
-    {  2, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
-    {  4, 1, 1, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0 },
-    {  8, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0 },
-    {  4, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
+    // dp fsdp tp zero ga  prefetch reshard              tied recompute            narrow
+    {  1, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
+    {  1, 4, 1, 0, 1,      0, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
+    {  1, 4, 1, 0, 2,      2, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0 },
+    {  1, 8, 1, 0, 1,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_ATTENTION,   0 },
+    {  1, 4, 1, 0, 1,      9, RESHARD_NEVER,       0, RECOMPUTE_NONE,        0 },
+    {  1, 2, 1, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0 },
+    {  1, 4, 1, 0, 2,      1, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_SELECTIVE,   0 },
+    {  1, 4, 1, 0, 1,      1, RESHARD_NEVER,       1, RECOMPUTE_NONE,        0 },
+    {  2, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
+    {  2, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_BLOCK_EVERY, 0 },
+    {  2, 4, 1, 0, 1,      2, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_FULL,        0 },
+    {  4, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
+    {  2, 1, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
+    {  4, 1, 1, 1, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0 },
+    {  8, 1, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0 },
+    {  4, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
+    {  1, 1, 2, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
+    {  1, 1, 4, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0 },
+    {  1, 1, 2, 0, 1,      1, RESHARD_ALWAYS,      1, RECOMPUTE_SELECTIVE,   0 },
+    {  2, 1, 2, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0 },
+    {  2, 1, 4, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
+    {  1, 2, 2, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
+    {  1, 4, 2, 0, 2,      2, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_FULL,        0 },
+    {  2, 2, 2, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_BLOCK_EVERY, 0 },
+    {  2, 2, 4, 0, 1,      0, RESHARD_NEVER,       1, RECOMPUTE_NONE,        0 },
     // bf16, gradients reduced in bf16
-    {  1, 4, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1 },
-    {  2, 2, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1 },
-    {  2, 4, 0, 1,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_NONE,        1 },
-    {  4, 1, 1, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1 },
+    {  1, 1, 4, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1 },
+    {  2, 2, 2, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1 },
+    {  1, 4, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1 },
+    {  2, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1 },
+    {  2, 4, 1, 0, 1,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_NONE,        1 },
+    {  4, 1, 1, 1, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1 },
 };
 // clang-format on
 
-static struct training train(const struct layout *layout)
+static struct training train(const struct layout *layout, const char *weights)
 {
-    struct training training = {.ranks = (int)(layout->dp * layout->fsdp), .steps = STEPS, .threads = 1, .seed = 5};
-    struct tiny    *tiny     = &training.tiny;
+    struct training training = {
+        .ranks = (int)(layout->dp * layout->fsdp * layout->tp), .steps = STEPS, .threads = 1, .seed = 5};
+    struct tiny *tiny = &training.tiny;
+    training.weights  = weights;
     tiny_init(tiny);
     tiny->model.layers          = 3;
     tiny->model.ffn             = 20;
     tiny->model.tied            = layout->tied;
     tiny->train.accumulation    = layout->accumulation;
-    tiny->train.micro_batch     = BATCH / training.ranks / layout->accumulation;
+    tiny->train.micro_batch     = BATCH / layout->dp / layout->fsdp / layout->accumulation;
     tiny->train.recompute       = layout->recompute;
     tiny->train.recompute_every = 2;
     tiny->train.recompute_save  = 1 << OUTPUT_QKV;
     tiny->train.learning_rate   = 1e-2;
     tiny->parallel.dp           = layout->dp;
     tiny->parallel.fsdp         = layout->fsdp;
+    tiny->parallel.tp           = layout->tp;
     tiny->parallel.zero         = layout->zero;
+    tiny->model.kv_heads        = 4;
+    tiny->model.vocab           = 37;
+    tiny->model.vocab_multiple  = 2;
     tiny->parallel.prefetch     = layout->prefetch;
     tiny->parallel.reshard      = layout->reshard;
     if (layout->narrow) {
@@ -73,16 +93,56 @@ static bool is_near(float value, float expected, double tolerance)
     return fabs((double)value - (double)expected) <= tolerance * fabs((double)expected);
 }
 
+// How far a tensor of one folder is from that of another, by the latter's norm.
+static double distance(struct safetensors_reader *a, struct safetensors_reader *b, const struct safetensor *tensor)
+{
+    float *x = memory_allocate((size_t)tensor->bytes), *y = memory_allocate((size_t)tensor->bytes);
+    status read_x = safetensors_read(a, tensor->name, x, tensor->bytes);
+    status read_y = safetensors_read(b, tensor->name, y, tensor->bytes);
+    cr_assert(!failed(&read_x) && !failed(&read_y), "%s%s", read_x.text, read_y.text);
+    double square = 0, difference = 0;
+    for (int64_t i = 0; i < tensor->bytes / (int64_t)sizeof(float); i++) {
+        square += (double)y[i] * (double)y[i];
+        difference += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
+    }
+    free(x);
+    free(y);
+    return sqrt(difference / square);
+}
+
+static void expect_equal_weights(const char *many, const char *one, double tolerance, int layout)
+{
+    char                      path[2][128];
+    struct safetensors_reader readers[2];
+    for (int i = 0; i < 2; i++) {
+        snprintf(path[i], sizeof(path[i]), "%s/model.safetensors", i == 0 ? many : one);
+        status result = safetensors_open(&readers[i], path[i]);
+        cr_assert(!failed(&result), "%s", result.text);
+    }
+    cr_expect_eq(readers[0].count, readers[1].count);
+    for (int32_t i = 0; i < readers[1].count; i++) {
+        double error = distance(&readers[0], &readers[1], &readers[1].tensors[i]);
+        cr_expect_leq(error, tolerance, "layout %d: %s differs by %.2g", layout, readers[1].tensors[i].name, error);
+    }
+    safetensors_close(&readers[0]);
+    safetensors_close(&readers[1]);
+}
+
 Test(layout, trains_as_one_rank_does, .timeout = 300)
 {
+    char base[] = "/tmp/gswbench-layout-XXXXXX", one_folder[96], many_folder[96], command[96];
+    cr_assert_not_null(mkdtemp(base));
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-        const struct layout *layout    = &layouts[i];
-        struct layout        alone     = {1, 1, 0, 1, 1, RESHARD_ALWAYS, layout->tied, RECOMPUTE_NONE, layout->narrow};
-        struct training      one       = train(&alone);
-        struct training      many      = train(layout);
-        double               tolerance = layout->narrow ? 1e-2 : 1e-5;
+        const struct layout *layout = &layouts[i];
+        struct layout        alone  = {1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, layout->tied, RECOMPUTE_NONE, layout->narrow};
+        snprintf(one_folder, sizeof(one_folder), "%s/one%zu", base, i);
+        snprintf(many_folder, sizeof(many_folder), "%s/many%zu", base, i);
+        struct training one       = train(&alone, one_folder);
+        struct training many      = train(layout, many_folder);
+        double          tolerance = layout->narrow ? 1e-2 : 1e-5;
         cr_expect_arr_eq(many.storage_bytes, many.planned_bytes, sizeof(many.planned_bytes));
         cr_expect_eq(many.allocations_in_steps, 0);
+        expect_equal_weights(many_folder, one_folder, layout->narrow ? 3e-2 : 1e-5, (int)i);
         for (int step = 0; step < STEPS; step++) {
             cr_expect(is_near(many.loss[step], one.loss[step], tolerance), "layout %d step %d: loss %.8f, not %.8f",
                       (int)i, step, (double)many.loss[step], (double)one.loss[step]);
@@ -91,22 +151,24 @@ Test(layout, trains_as_one_rank_does, .timeout = 300)
                       (double)one.norm[step]);
         }
     }
+    snprintf(command, sizeof(command), "rm -r %s", base);
+    cr_expect_eq(system(command), 0);
 }
 
 Test(layout, repeats_bit_for_bit, .timeout = 60)
 {
-    struct layout   layout = {2, 4, 0, 1, 2, RESHARD_ALWAYS, 0, RECOMPUTE_FULL, 1};
-    struct training first = train(&layout), second = train(&layout);
+    struct layout   layout = {2, 2, 2, 0, 1, 2, RESHARD_ALWAYS, 0, RECOMPUTE_FULL, 1};
+    struct training first = train(&layout, NULL), second = train(&layout, NULL);
     cr_expect_arr_eq(first.loss, second.loss, STEPS * sizeof(float));
     cr_expect_arr_eq(first.norm, second.norm, STEPS * sizeof(float));
 }
 
 Test(layout, shards_weights_gradients_and_optimizer, .timeout = 60)
 {
-    struct layout   alone = {1, 1, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1};
-    struct layout   fsdp  = {1, 4, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1};
-    struct layout   zero  = {4, 1, 1, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1};
-    struct training one = train(&alone), sharded = train(&fsdp), shared = train(&zero);
+    struct layout   alone = {1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1};
+    struct layout   fsdp  = {1, 4, 1, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1};
+    struct layout   zero  = {4, 1, 1, 1, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1};
+    struct training one = train(&alone, NULL), sharded = train(&fsdp, NULL), shared = train(&zero, NULL);
     for (int storage = STORAGE_WEIGHT; storage <= STORAGE_OPTIMIZER; storage++) {
         int64_t whole = one.planned_bytes[storage];
         cr_expect_leq(sharded.planned_bytes[storage], whole / 4 + whole / 10, "%d", storage);

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "gswbench/checkpoint.h"
 #include "gswbench/data.h"
 #include "tiny.h"
 
@@ -15,6 +16,7 @@ struct training {
     struct tiny tiny;    // set with tiny_init, then changed as the test wants
     int         ranks, steps, threads;
     uint64_t    seed;
+    const char *weights;    // new folder that the trained weights are written to; NULL: none
     // Results.
     float   loss[TRAINING_STEPS_MAX], norm[TRAINING_STEPS_MAX];    // of rank 0
     int64_t storage_bytes[STORAGE_COUNT];                          // allocated by rank 0
@@ -54,6 +56,9 @@ static inline int64_t training_run_rank(struct training *training, struct comm *
     for (int storage = 0; storage < STORAGE_COUNT && rank == 0; storage++) {
         training->storage_bytes[storage] = step_storage_bytes(step, (enum storage)storage);
         training->planned_bytes[storage] = tiny.plan.storage_bytes[storage];
+    }
+    if (training->weights != NULL) {
+        training_require(checkpoint_write(&tiny.plan, step, comm, training->weights));
     }
     step_close(step);
     backend_close(&backend);

@@ -21,6 +21,7 @@ enum op_kind {
     OP_ATTENTION_BACKWARD,
     OP_ACTIVATION_FORWARD,
     OP_ACTIVATION_BACKWARD,
+    OP_LOGIT_STATISTICS,
     OP_CROSS_ENTROPY,
     OP_LOSS_SUM,
     OP_CAST,
@@ -85,8 +86,11 @@ enum { ATTENTION_GRADIENT_OUT, ATTENTION_GRADIENT_QUERY_IN, ATTENTION_GRADIENT_K
 // backward: d OUT r, q r, kv r, OUT r, STATISTICS r, d q w, d kv w.
 enum { ACTIVATION_IN, ACTIVATION_OUT };                          // [T, 2 columns] (gate, up) or [T, columns] r; w
 enum { ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN, ACTIVATION_GRADIENT_IN };    // d OUT r, IN r, d IN w
-enum { CROSS_ENTROPY_LOGITS, CROSS_ENTROPY_TARGETS, CROSS_ENTROPY_LOSS };
+enum { LOGIT_STATISTICS_LOGITS, LOGIT_STATISTICS_TARGETS, LOGIT_STATISTICS_OUT };
+// LOGITS r, TARGETS r i32 [T]; OUT w f32 [T, 3]: largest logit, sum of exp(logit - largest), the target's logit or 0.
+enum { CROSS_ENTROPY_LOGITS, CROSS_ENTROPY_TARGETS, CROSS_ENTROPY_LOSS, CROSS_ENTROPY_STATISTICS };
 // LOGITS rw [T, columns]: replaced by scale * d loss / d logits; TARGETS r i32 [T]; LOSS w f32 [T]: unscaled, a token.
+// STATISTICS r f32 [parts, T, 3]: of every part of a vocabulary that is shared out; absent when all of it is here.
 enum { LOSS_SUM_IN, LOSS_SUM_OUT };                              // f32 [rows] r; f32 [1] w or rw: += scale * sum
 enum { CAST_IN, CAST_OUT };                                      // [elements] r, w; or rw: OUT += IN when it accumulates
 enum { CLEAR_OUT };                                      // [elements] w: zeros
@@ -110,6 +114,8 @@ struct gemm_shape {
 struct rows_shape {
     int64_t rows, columns;
     int64_t valid_columns;     // cross entropy: columns beyond are padding; embedding: rows of the table
+    int64_t first, total;      // both: the vocabulary's entries first .. first + valid_columns - 1 of total are here
+    int64_t parts;             // cross entropy: over which the vocabulary is shared out
     float   epsilon, scale;    // norm; cross entropy and loss sum
     int32_t variant;           // enum norm, enum activation
 };

@@ -43,12 +43,12 @@ struct tensor {
 
 // One named matrix or vector inside a weight: what Hugging Face and the generator know (q, k and v are parts of "qkv").
 struct weight_part {
-    char    name[64];         // exported name, "model.layers.3.self_attn.q_proj.weight"
-    int64_t stream;           // number of its random stream, the same in every layout
-    int64_t rows, columns;    // the whole tensor; a vector has rows 1 and is exported with one dimension
-    int64_t first_row;        // rows first_row .. first_row + local_rows - 1 lie in this rank's tensor
-    int64_t local_rows;
-    int64_t offset;    // elements from the start of the weight
+    char    name[64];                       // exported name, "model.layers.3.self_attn.q_proj.weight"
+    int64_t stream;                         // number of its random stream, the same in every layout
+    int64_t rows, columns;                  // the whole tensor; a vector has rows 1 and is exported with one dimension
+    int64_t first_row, local_rows;          // this rank's rows of it
+    int64_t first_column, local_columns;    // ... and columns
+    int64_t offset;                         // elements from the start of the weight
     bool    is_vector;
     float   deviation;    // of the initial values; 0: constant
     float   constant;     // initial value when deviation is 0
@@ -58,7 +58,7 @@ struct weight {
     const char        *name;    // static text: "qkv weight"
     int32_t            unit;
     int64_t            first;            // its place in the unit's range
-    int64_t            rows, columns;    // padding included
+    int64_t            rows, columns;    // of this rank, padding included
     int32_t            tensor;           // -1 when this rank keeps only a slice of the unit
     int32_t            gradient;         // likewise
     int32_t            part_count;
@@ -74,6 +74,7 @@ struct plan_slice {
 struct plan_unit {
     int64_t           elements;
     int32_t           first_weight, weight_count;
+    int64_t           replicated;          // leading elements that all ranks of tp hold alike
     struct plan_slice kept;                // by the weight and gradient tensors: a share of it under FSDP, else all
     struct plan_slice updated;             // by this rank's optimizer: a share of it under FSDP and ZeRO-1, else all
     int32_t           weight, gradient;    // tensors of the kept slice

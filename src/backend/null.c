@@ -55,6 +55,7 @@ static op_run *const run[OP_COUNT] = {
     [OP_ATTENTION_BACKWARD]  = null_run,
     [OP_ACTIVATION_FORWARD]  = null_run,
     [OP_ACTIVATION_BACKWARD] = null_run,
+    [OP_LOGIT_STATISTICS]    = null_run,
     [OP_CROSS_ENTROPY]       = null_run,
     [OP_LOSS_SUM]            = null_run,
     [OP_CAST]                = null_run,

@@ -93,26 +93,33 @@ static float *read_updated(const struct weight_source *source, const struct plan
 }
 
 // Of ranks with the same values, one contributes them.
-static bool contributes(const struct plan *plan)
+static bool contributes(const struct plan *plan, const struct weight_part *part)
 {
     int64_t coordinates[AXIS_COUNT];
     mesh_coordinates(&plan->mesh, plan->rank, coordinates);
-    return (plan->update_axes & 1u << AXIS_DP) != 0 || coordinates[AXIS_DP] == 0;
+    bool is_shared = part->local_rows < part->rows || part->local_columns < part->columns;
+    return ((plan->update_axes & 1u << AXIS_DP) != 0 || coordinates[AXIS_DP] == 0) &&
+           (is_shared || coordinates[AXIS_TP] == 0);
 }
 
-// Elements of a unit's range from first on: this rank's own; others are zero.
-static void own_values(const struct weight_source *source, const struct plan_unit *unit, struct plan_slice wanted,
-                       float *values)
+// Elements wanted of a whole part that lie on this rank; the others are left zero. own holds what this rank's optimizer
+// keeps of the unit.
+static void copy_own(const struct export *export, const struct plan_unit *unit, const float *own,
+                     struct plan_slice wanted, float *values)
 {
-    int64_t first = unit->updated.first > wanted.first ? unit->updated.first : wanted.first;
-    int64_t end   = unit->updated.first + unit->updated.elements;
-    end           = end < wanted.first + wanted.elements ? end : wanted.first + wanted.elements;
-    memset(values, 0, (size_t)wanted.elements * sizeof(*values));
-    if (first < end && contributes(source->plan)) {
-        float *updated = read_updated(source, unit);
-        memcpy(values + first - wanted.first, updated + first - unit->updated.first,
-               (size_t)(end - first) * sizeof(*values));
-        free(updated);
+    const struct weight_part *part = export->part;
+    for (int64_t row = 0; row < part->local_rows; row++) {
+        int64_t global = (part->first_row + row) * part->columns + part->first_column;    // of the row's first element
+        int64_t local  = export->weight->first + part->offset + row * part->local_columns - unit->updated.first;
+        int64_t begin  = wanted.first > global ? wanted.first - global : 0;
+        begin          = local + begin < 0 ? -local : begin;
+        int64_t end    = wanted.first + wanted.elements - global;
+        end            = end < part->local_columns ? end : part->local_columns;
+        end            = end < unit->updated.elements - local ? end : unit->updated.elements - local;
+        if (begin < end) {
+            memcpy(values + global + begin - wanted.first, own + local + begin,
+                   (size_t)(end - begin) * sizeof(*values));
+        }
     }
 }
 
@@ -146,22 +153,26 @@ static status append_present(struct safetensors_writer *writer, const struct wei
     enum { CHUNK = 1 << 20 };
 
     const struct weight_part *part     = export->part;
-    const struct weight      *weight   = export->weight;
+    const struct plan_unit   *unit     = &source->plan->units[export->weight->unit];
     int64_t                   elements = part->rows * part->columns;
     float                    *values   = memory_allocate(CHUNK * sizeof(*values));
+    float                    *own      = contributes(source->plan, part) ? read_updated(source, unit) : NULL;
     status                    result   = OK;
     if (writer != NULL) {
         call_next(source->comm, true);
     }
     for (int64_t first = 0; first < elements; first += CHUNK) {
-        int64_t           count  = elements - first < CHUNK ? elements - first : CHUNK;
-        struct plan_slice wanted = {weight->first + part->offset + first, count};
-        own_values(source, &source->plan->units[weight->unit], wanted, values);
+        int64_t count = elements - first < CHUNK ? elements - first : CHUNK;
+        memset(values, 0, (size_t)count * sizeof(*values));
+        if (own != NULL) {
+            copy_own(export, unit, own, (struct plan_slice){first, count}, values);
+        }
         gather_values(source, values, count);
         if (writer != NULL && !failed(&result)) {
             result = safetensors_append(writer, values, count * dtype_bytes(DTYPE_F32));
         }
     }
+    free(own);
     free(values);
     return result;
 }

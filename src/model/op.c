@@ -16,6 +16,7 @@ const char *op_name(enum op_kind kind)
         [OP_ATTENTION_BACKWARD]  = "attention_backward",
         [OP_ACTIVATION_FORWARD]  = "activation_forward",
         [OP_ACTIVATION_BACKWARD] = "activation_backward",
+        [OP_LOGIT_STATISTICS]    = "logit_statistics",
         [OP_CROSS_ENTROPY]       = "cross_entropy",
         [OP_LOSS_SUM]            = "loss_sum",
         [OP_CAST]                = "cast",

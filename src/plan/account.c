@@ -32,7 +32,7 @@ void plan_account(const struct plan *plan, struct account *account)
     *account = (struct account){.parameters = 0};
     for (int32_t w = 0; w < plan->weight_count; w++) {
         for (int32_t p = 0; p < plan->weights[w].part_count; p++) {
-            account->parameters += plan->weights[w].part[p].local_rows * plan->weights[w].part[p].columns;
+            account->parameters += plan->weights[w].part[p].local_rows * plan->weights[w].part[p].local_columns;
         }
     }
     double flops = 0;

@@ -12,8 +12,8 @@ static struct op attention_op(const struct builder *builder, enum op_kind kind, 
 
     op.shape.attention = (struct attention_shape){.batch    = plan->train.micro_batch,
                                                   .sequence = plan->train.sequence,
-                                                  .heads    = model->heads,
-                                                  .kv_heads = model->kv_heads,
+                                                  .heads    = builder->heads,
+                                                  .kv_heads = builder->kv_heads,
                                                   .head_dim = model->head_dim,
                                                   .rotary   = model_rotary_width(model),
                                                   .scale    = (float)(1.0 / sqrt((double)model->head_dim)),
@@ -24,13 +24,13 @@ static struct op attention_op(const struct builder *builder, enum op_kind kind, 
 static int32_t new_query(struct builder *builder, const char *name)
 {
     const struct model_config *model = &builder->plan->model;
-    return builder_activation(builder, name, DIMS(builder->tokens, model->heads, model->head_dim));
+    return builder_activation(builder, name, DIMS(builder->tokens, builder->heads, model->head_dim));
 }
 
 static int32_t new_key_value(struct builder *builder, const char *name)
 {
     const struct model_config *model = &builder->plan->model;
-    return builder_activation(builder, name, DIMS(builder->tokens, 2, model->kv_heads, model->head_dim));
+    return builder_activation(builder, name, DIMS(builder->tokens, 2, builder->kv_heads, model->head_dim));
 }
 
 static struct norm_values norm_of(const struct block *block)
@@ -55,8 +55,8 @@ void attention_norm(struct block *block)
 
 void attention_qkv(struct block *block)
 {
-    block->values->tensor[VALUE_QKV] =
-        linear_forward(block->builder, "qkv", block->values->tensor[VALUE_N1], block->weights->qkv);
+    int32_t in                       = tensor_gather(block->builder, "qkv input", block->values->tensor[VALUE_N1]);
+    block->values->tensor[VALUE_QKV] = linear_forward(block->builder, "qkv", in, block->weights->qkv);
 }
 
 void attention_rope(struct block *block)
@@ -82,7 +82,7 @@ void attention_core(struct block *block)
     struct op                  op      = attention_op(builder, OP_ATTENTION_FORWARD, "attention");
     int32_t                    out     = new_query(builder, "attention");
     int32_t                    lse     = builder_tensor(builder, "attention statistics", STORAGE_ACTIVATION, DTYPE_F32,
-                                                        DIMS(train->micro_batch, builder->plan->model.heads, train->sequence));
+                                                        DIMS(train->micro_batch, builder->heads, train->sequence));
 
     builder_operand(&op, ATTENTION_QUERY, ACCESS_READ, block->values->tensor[VALUE_Q]);
     builder_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, block->values->tensor[VALUE_KV]);
@@ -95,8 +95,8 @@ void attention_core(struct block *block)
 
 void attention_projection(struct block *block)
 {
-    block->values->tensor[VALUE_A] =
-        linear_forward(block->builder, "projection", block->values->tensor[VALUE_O], block->weights->proj);
+    int32_t out = linear_forward(block->builder, "projection", block->values->tensor[VALUE_O], block->weights->proj);
+    block->values->tensor[VALUE_A] = tensor_reduce(block->builder, "projection output", out);
 }
 
 // The gradients of q, k and v before rope, packed as the qkv product made them.
@@ -120,7 +120,7 @@ static int32_t core_backward(struct block *block, int32_t gradient)
     struct op rope = attention_op(builder, OP_ROPE_BACKWARD, "rope gradient");
     int32_t   dqkv = builder_activation(
           builder, "qkv gradient",
-          DIMS(builder->tokens, model_query_width(&builder->plan->model) + 2 * model_kv_width(&builder->plan->model)));
+          DIMS(builder->tokens, (builder->heads + 2 * builder->kv_heads) * builder->plan->model.head_dim));
     builder_operand(&rope, ROPE_TABLE, ACCESS_READ, builder->plan->rope_table);
     builder_operand(&rope, ROPE_PACKED, ACCESS_WRITE, dqkv);
     builder_operand(&rope, ROPE_QUERY, ACCESS_READ, dq);
@@ -134,12 +134,14 @@ int32_t attention_backward(struct block *block, int32_t gradient)
     struct builder             *builder = block->builder;
     const struct block_weights *weights = block->weights;
 
-    int32_t d_out = linear_data_gradient(builder, "projection data gradient", gradient, weights->proj);
-    linear_weight_gradient(builder, "projection weight gradient", gradient, block->values->tensor[VALUE_O],
-                           weights->proj);
+    int32_t whole = tensor_gather(builder, "projection output gradient", gradient);
+    int32_t d_out = linear_data_gradient(builder, "projection data gradient", whole, weights->proj);
+    linear_weight_gradient(builder, "projection weight gradient", whole, block->values->tensor[VALUE_O], weights->proj);
     int32_t dqkv = core_backward(block, d_out);
     int32_t dn1  = linear_data_gradient(builder, "qkv data gradient", dqkv, weights->qkv);
-    linear_weight_gradient(builder, "qkv weight gradient", dqkv, block->values->tensor[VALUE_N1], weights->qkv);
+    dn1          = tensor_reduce(builder, "qkv input gradient", dn1);
+    int32_t in   = tensor_gather(builder, "qkv input again", block->values->tensor[VALUE_N1]);
+    linear_weight_gradient(builder, "qkv weight gradient", dqkv, in, weights->qkv);
 
     struct norm_values norm = norm_of(block);
     return norm_backward(builder, "attention norm gradient", &norm, dn1, gradient);

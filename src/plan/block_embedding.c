@@ -7,9 +7,12 @@ static struct op embedding_op(const struct builder *builder, enum op_kind kind, 
     const struct model_config *model = &builder->plan->model;
     struct op                  op    = builder_op(builder, kind, role);
 
-    op.shape.rows = (struct rows_shape){.rows          = builder->tokens,
-                                        .columns       = model->hidden,
-                                        .valid_columns = model_padded_vocab(model, builder->plan->mesh.size[AXIS_TP])};
+    const struct weight_part *table = &builder->plan->weights[builder->weights.embedding].part[0];
+    op.shape.rows                   = (struct rows_shape){.rows          = builder->tokens,
+                                                          .columns       = model->hidden,
+                                                          .valid_columns = builder->plan->weights[builder->weights.embedding].rows,
+                                                          .first         = table->first_row,
+                                                          .total         = model->vocab};
     return op;
 }
 
@@ -23,7 +26,7 @@ int32_t embedding_forward(struct builder *builder, int64_t microbatch)
     builder_operand(&op, EMBEDDING_TABLE, ACCESS_READ, plan->weights[builder->weights.embedding].tensor);
     builder_operand(&op, EMBEDDING_OUT, ACCESS_WRITE, out);
     builder_append(builder, &op);
-    return out;
+    return tensor_reduce(builder, "embedding rows", out);
 }
 
 void embedding_backward(struct builder *builder, int64_t microbatch, int32_t gradient)
@@ -31,6 +34,7 @@ void embedding_backward(struct builder *builder, int64_t microbatch, int32_t gra
     struct plan *plan = builder->plan;
     struct op    op   = embedding_op(builder, OP_EMBEDDING_BACKWARD, "embedding gradient");
     op.accumulates    = gradient_accumulates(builder, builder->weights.embedding);
+    gradient          = tensor_gather(builder, "embedding gradient rows", gradient);
 
     builder_operand(&op, EMBEDDING_GRADIENT_TOKENS, ACCESS_READ, plan->tokens[microbatch]);
     builder_operand(&op, EMBEDDING_GRADIENT_OUT, ACCESS_READ, gradient);

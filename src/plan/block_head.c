@@ -3,21 +3,64 @@
 // gradient in place, so that only one [T, vocabulary] tensor exists.
 #include "internal.h"
 
-static int32_t append_loss(struct builder *builder, int64_t microbatch, int32_t logits)
+// The part of the vocabulary that is here.
+static struct rows_shape logit_shape(const struct builder *builder)
 {
-    struct plan               *plan   = builder->plan;
-    const struct train_config *train  = &plan->train;
-    double                     tokens = (double)train->global_batch * (double)train->sequence;
+    const struct plan        *plan = builder->plan;
+    const struct weight      *head = &plan->weights[builder->weights.head];
+    const struct weight_part *part = &head->part[0];
+    return (struct rows_shape){.rows          = builder->tokens,
+                               .columns       = head->rows,
+                               .valid_columns = part->local_rows,
+                               .first         = part->first_row,
+                               .total         = part->rows,
+                               .parts         = plan->mesh.size[AXIS_TP]};
+}
+
+// What every rank of tp has to know of the others' logits: [tp, T, 3].
+static int32_t gather_statistics(struct builder *builder, int64_t microbatch, int32_t logits)
+{
+    struct plan *plan  = builder->plan;
+    int64_t      parts = plan->mesh.size[AXIS_TP];
+    if (parts == 1) {
+        return -1;
+    }
+    int32_t own = builder_tensor(builder, "logit statistics", STORAGE_ACTIVATION, DTYPE_F32, DIMS(builder->tokens, 3));
+    int32_t all =
+        builder_tensor(builder, "all logit statistics", STORAGE_ACTIVATION, DTYPE_F32, DIMS(parts, builder->tokens, 3));
+    struct op op = builder_op(builder, OP_LOGIT_STATISTICS, "logit statistics");
+    builder_operand(&op, LOGIT_STATISTICS_LOGITS, ACCESS_READ, logits);
+    builder_operand(&op, LOGIT_STATISTICS_TARGETS, ACCESS_READ, plan->targets[microbatch]);
+    builder_operand(&op, LOGIT_STATISTICS_OUT, ACCESS_WRITE, own);
+    op.shape.rows = logit_shape(builder);
+    builder_append(builder, &op);
+    builder_transfer(builder, &(struct transfer){.kind = OP_ALL_GATHER,
+                                                 .role = "logit statistics gather",
+                                                 .axes = 1u << AXIS_TP,
+                                                 .lane = LANE_TENSOR,
+                                                 .in   = own,
+                                                 .out  = all,
+                                                 .hold = -1});
+    return all;
+}
+
+static void append_loss(struct builder *builder, int64_t microbatch, int32_t logits)
+{
+    struct plan               *plan       = builder->plan;
+    const struct train_config *train      = &plan->train;
+    double                     tokens     = (double)train->global_batch * (double)train->sequence;
+    int32_t                    statistics = gather_statistics(builder, microbatch, logits);
     int32_t losses = builder_tensor(builder, "token losses", STORAGE_ACTIVATION, DTYPE_F32, DIMS(builder->tokens));
 
     struct op entropy = builder_op(builder, OP_CROSS_ENTROPY, "cross entropy");
     builder_operand(&entropy, CROSS_ENTROPY_LOGITS, ACCESS_UPDATE, logits);
     builder_operand(&entropy, CROSS_ENTROPY_TARGETS, ACCESS_READ, plan->targets[microbatch]);
     builder_operand(&entropy, CROSS_ENTROPY_LOSS, ACCESS_WRITE, losses);
-    entropy.shape.rows = (struct rows_shape){.rows          = builder->tokens,
-                                             .columns       = plan->tensors[logits].dim[1],
-                                             .valid_columns = plan->model.vocab,
-                                             .scale         = (float)(1.0 / tokens)};
+    if (statistics >= 0) {
+        builder_operand(&entropy, CROSS_ENTROPY_STATISTICS, ACCESS_READ, statistics);
+    }
+    entropy.shape.rows       = logit_shape(builder);
+    entropy.shape.rows.scale = (float)(1.0 / tokens);
     builder_append(builder, &entropy);
 
     struct op sum   = builder_op(builder, OP_LOSS_SUM, "loss");
@@ -26,7 +69,6 @@ static int32_t append_loss(struct builder *builder, int64_t microbatch, int32_t 
     builder_operand(&sum, LOSS_SUM_OUT, sum.accumulates ? ACCESS_UPDATE : ACCESS_WRITE, plan->loss);
     sum.shape.rows = (struct rows_shape){.rows = builder->tokens, .columns = 1, .scale = (float)(1.0 / tokens)};
     builder_append(builder, &sum);
-    return logits;
 }
 
 int32_t head_forward_backward(struct builder *builder, int64_t microbatch, int32_t x, int32_t branch)
@@ -36,10 +78,12 @@ int32_t head_forward_backward(struct builder *builder, int64_t microbatch, int32
     int32_t head = builder->weights.head;
 
     norm_forward(builder, "final norm", &norm);
-    int32_t logits     = linear_forward(builder, "head", norm.out, head);
-    int32_t d_logits   = append_loss(builder, microbatch, logits);
+    int32_t in     = tensor_gather(builder, "head input", norm.out);
+    int32_t logits = linear_forward(builder, "head", in, head);
+    append_loss(builder, microbatch, logits);    // from here on, logits hold their gradient
     builder->tag.phase = PHASE_BACKWARD;
-    int32_t d_norm     = linear_data_gradient(builder, "head data gradient", d_logits, head);
-    linear_weight_gradient(builder, "head weight gradient", d_logits, norm.out, head);
+    int32_t d_norm     = linear_data_gradient(builder, "head data gradient", logits, head);
+    d_norm             = tensor_reduce(builder, "head input gradient", d_norm);
+    linear_weight_gradient(builder, "head weight gradient", logits, in, head);
     return norm_backward(builder, "final norm gradient", &norm, d_norm, -1);
 }

@@ -5,9 +5,8 @@
 static struct op activation_op(const struct builder *builder, enum op_kind kind, const char *role)
 {
     struct op op  = builder_op(builder, kind, role);
-    op.shape.rows = (struct rows_shape){.rows    = builder->tokens,
-                                        .columns = builder->plan->model.ffn,
-                                        .variant = (int32_t)builder->plan->model.activation};
+    op.shape.rows = (struct rows_shape){
+        .rows = builder->tokens, .columns = builder->ffn, .variant = (int32_t)builder->plan->model.activation};
     return op;
 }
 
@@ -33,15 +32,15 @@ void mlp_norm(struct block *block)
 
 void mlp_fc1(struct block *block)
 {
-    block->values->tensor[VALUE_FC1] =
-        linear_forward(block->builder, "fc1", block->values->tensor[VALUE_N2], block->weights->fc1);
+    int32_t in                       = tensor_gather(block->builder, "fc1 input", block->values->tensor[VALUE_N2]);
+    block->values->tensor[VALUE_FC1] = linear_forward(block->builder, "fc1", in, block->weights->fc1);
 }
 
 void mlp_activation(struct block *block)
 {
     struct builder *builder = block->builder;
     struct op       op      = activation_op(builder, OP_ACTIVATION_FORWARD, "activation");
-    int32_t         out = builder_activation(builder, "activation", DIMS(builder->tokens, builder->plan->model.ffn));
+    int32_t         out     = builder_activation(builder, "activation", DIMS(builder->tokens, builder->ffn));
 
     builder_operand(&op, ACTIVATION_IN, ACCESS_READ, block->values->tensor[VALUE_FC1]);
     builder_operand(&op, ACTIVATION_OUT, ACCESS_WRITE, out);
@@ -51,8 +50,8 @@ void mlp_activation(struct block *block)
 
 void mlp_fc2(struct block *block)
 {
-    block->values->tensor[VALUE_FC2] =
-        linear_forward(block->builder, "fc2", block->values->tensor[VALUE_S], block->weights->fc2);
+    int32_t out = linear_forward(block->builder, "fc2", block->values->tensor[VALUE_S], block->weights->fc2);
+    block->values->tensor[VALUE_FC2] = tensor_reduce(block->builder, "fc2 output", out);
 }
 
 static int32_t activation_backward(struct block *block, int32_t gradient)
@@ -75,11 +74,14 @@ int32_t mlp_backward(struct block *block, int32_t gradient)
     struct builder             *builder = block->builder;
     const struct block_weights *weights = block->weights;
 
-    int32_t ds = linear_data_gradient(builder, "fc2 data gradient", gradient, weights->fc2);
-    linear_weight_gradient(builder, "fc2 weight gradient", gradient, block->values->tensor[VALUE_S], weights->fc2);
+    int32_t whole = tensor_gather(builder, "fc2 output gradient", gradient);
+    int32_t ds    = linear_data_gradient(builder, "fc2 data gradient", whole, weights->fc2);
+    linear_weight_gradient(builder, "fc2 weight gradient", whole, block->values->tensor[VALUE_S], weights->fc2);
     int32_t dfc1 = activation_backward(block, ds);
     int32_t dn2  = linear_data_gradient(builder, "fc1 data gradient", dfc1, weights->fc1);
-    linear_weight_gradient(builder, "fc1 weight gradient", dfc1, block->values->tensor[VALUE_N2], weights->fc1);
+    dn2          = tensor_reduce(builder, "fc1 input gradient", dn2);
+    int32_t in   = tensor_gather(builder, "fc1 input again", block->values->tensor[VALUE_N2]);
+    linear_weight_gradient(builder, "fc1 weight gradient", dfc1, in, weights->fc1);
 
     struct norm_values norm = norm_of(block);
     return norm_backward(builder, "mlp norm gradient", &norm, dn2, gradient);

@@ -57,13 +57,15 @@ struct builder {
     struct usage        *usage;    // [tensor_capacity] of wholes: touching a part is touching the whole
     struct op_tag        tag;      // of the ops being appended
     struct model_weights weights;
-    struct unit_state   *states;                 // of the plan's units
-    struct values       *values;                 // [layers] of the microbatch at hand
-    int64_t              tokens;                 // T
-    int64_t              prefetch, reshard;      // [parallel]
-    int32_t              pending[LANE_COUNT];    // ops that the next compute op waits for, whatever it touches; -1
-    int32_t              last_compute;           // -1: none
-    int32_t              reduces[2];             // the latest two reductions of whole gradients; -1: none
+    struct unit_state   *states;                  // of the plan's units
+    struct values       *values;                  // [layers] of the microbatch at hand
+    int64_t              tokens;                  // T
+    int64_t              shard_tokens;            // T / tp: rows of the residual stream that this rank holds
+    int64_t              heads, kv_heads, ffn;    // of this rank
+    int64_t              prefetch, reshard;       // [parallel]
+    int32_t              pending[LANE_COUNT];     // ops that the next compute op waits for, whatever it touches; -1
+    int32_t              last_compute;            // -1: none
+    int32_t              reduces[2];              // the latest two reductions of whole gradients; -1: none
 };
 
 // builder.c
@@ -99,6 +101,12 @@ int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t 
 void    linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight);
 // True when this step has already written the gradient, so that the next contribution adds to it.
 bool gradient_accumulates(const struct builder *builder, int32_t weight);
+
+// tensor.c: tensor parallelism with the residual stream shared out by rows. Without it these return their argument.
+int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows);       // [T / tp, n] of all: [T, n]
+int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial);    // sum of [T, n]: own [T / tp, n]
+// Sums over tp the gradients of a unit's replicated weights: each rank saw its own tokens.
+void tensor_reduce_replicated(struct builder *builder, int32_t unit);
 
 // norm.c: the residual sum and the norm of it, and their gradient.
 struct norm_values {

@@ -7,7 +7,7 @@ static struct op norm_op(const struct builder *builder, enum op_kind kind, const
     const struct model_config *model = &builder->plan->model;
     struct op                  op    = builder_op(builder, kind, role);
 
-    op.shape.rows = (struct rows_shape){.rows    = builder->tokens,
+    op.shape.rows = (struct rows_shape){.rows    = builder->shard_tokens,
                                         .columns = model->hidden,
                                         .epsilon = (float)model->norm_epsilon,
                                         .variant = (int32_t)model->norm};
@@ -17,13 +17,13 @@ static struct op norm_op(const struct builder *builder, enum op_kind kind, const
 void norm_forward(struct builder *builder, const char *role, struct norm_values *norm)
 {
     struct plan   *plan  = builder->plan;
-    const int64_t *shape = DIMS(builder->tokens, plan->model.hidden);
+    const int64_t *shape = DIMS(builder->shard_tokens, plan->model.hidden);
     struct op      op    = norm_op(builder, OP_NORM_FORWARD, role);
 
     norm->sum = norm->branch >= 0 ? builder_activation(builder, "residual", shape) : norm->x;
     norm->out = builder_activation(builder, role, shape);
     norm->statistics =
-        builder_tensor(builder, "norm statistics", STORAGE_ACTIVATION, DTYPE_F32, DIMS(builder->tokens, 2));
+        builder_tensor(builder, "norm statistics", STORAGE_ACTIVATION, DTYPE_F32, DIMS(builder->shard_tokens, 2));
     builder_operand(&op, NORM_IN, ACCESS_READ, norm->x);
     builder_operand(&op, NORM_WEIGHT, ACCESS_READ, plan->weights[norm->weight].tensor);
     if (norm->bias >= 0) {
@@ -43,8 +43,8 @@ int32_t norm_backward(struct builder *builder, const char *role, const struct no
 {
     struct plan *plan = builder->plan;
     struct op    op   = norm_op(builder, OP_NORM_BACKWARD, role);
-    int32_t      dx   = builder_activation(builder, "residual gradient", DIMS(builder->tokens, plan->model.hidden));
-    op.accumulates    = gradient_accumulates(builder, norm->weight);
+    int32_t      dx = builder_activation(builder, "residual gradient", DIMS(builder->shard_tokens, plan->model.hidden));
+    op.accumulates  = gradient_accumulates(builder, norm->weight);
 
     enum access access = op.accumulates ? ACCESS_UPDATE : ACCESS_WRITE;
     builder_operand(&op, NORM_GRADIENT_OUT, ACCESS_READ, gradient);

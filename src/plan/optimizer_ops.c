@@ -15,6 +15,31 @@ static int32_t append_clip(struct builder *builder, int32_t partials)
     return scale;
 }
 
+// What all ranks of tp hold alike counts once: on the first of them.
+static void append_square_sum(struct builder *builder, int32_t index, int32_t partial)
+{
+    const struct plan_unit *unit       = &builder->plan->units[index];
+    int32_t                 gradient   = unit_updated_gradient(builder, index);
+    int64_t                 replicated = unit->replicated - unit->updated.first;
+    bool                    is_first = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP) == 0;
+    int64_t                 skipped  = is_first || replicated < 0 ? 0 : replicated;
+    if (skipped >= unit->updated.elements) {
+        struct op clear = builder_op(builder, OP_CLEAR, "gradient norm");
+        builder_operand(&clear, CLEAR_OUT, ACCESS_WRITE, partial);
+        clear.shape.elements.elements = 1;
+        builder_append(builder, &clear);
+        return;
+    }
+    if (skipped > 0) {
+        gradient = builder_part(builder, "own gradients", gradient, skipped, DIMS(unit->updated.elements - skipped));
+    }
+    struct op op = builder_op(builder, OP_SQUARE_SUM, "gradient norm");
+    builder_operand(&op, SQUARE_SUM_IN, ACCESS_READ, gradient);
+    builder_operand(&op, SQUARE_SUM_OUT, ACCESS_WRITE, partial);
+    op.shape.elements.elements = unit->updated.elements - skipped;
+    builder_append(builder, &op);
+}
+
 // One sum of squares a unit, side by side in one tensor, so that the norm adds them in unit order.
 static int32_t append_square_sums(struct builder *builder)
 {
@@ -24,11 +49,7 @@ static int32_t append_square_sums(struct builder *builder)
         builder->tag.layer = plan->tensors[plan->units[unit].gradient].layer;
         int32_t partial    = builder_part(builder, "square sum", partials, unit, DIMS(1));
 
-        struct op op = builder_op(builder, OP_SQUARE_SUM, "gradient norm");
-        builder_operand(&op, SQUARE_SUM_IN, ACCESS_READ, unit_updated_gradient(builder, unit));
-        builder_operand(&op, SQUARE_SUM_OUT, ACCESS_WRITE, partial);
-        op.shape.elements.elements = plan->units[unit].updated.elements;
-        builder_append(builder, &op);
+        append_square_sum(builder, unit, partial);
     }
     builder->tag.layer = -1;
     return partials;
@@ -87,7 +108,7 @@ void optimizer_append(struct builder *builder)
 
     builder->tag.phase = PHASE_OPTIMIZER;
     int32_t partials   = append_square_sums(builder);
-    reduce_scalars(builder, "gradient norm reduce", plan->update_axes, partials);
+    reduce_scalars(builder, "gradient norm reduce", plan->update_axes | 1u << AXIS_TP, partials);
     int32_t scale = append_clip(builder, partials);
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
         builder->tag.layer = plan->tensors[plan->units[unit].gradient].layer;

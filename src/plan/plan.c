@@ -18,7 +18,10 @@ status plan_supports(const struct plan_request *request)
     } missing[] = {
         {"mixture of experts ([model] experts = %lld)", request->model->experts > 0, request->model->experts},
         {"FP8 ([precision] compute = fp8)", request->precision->compute == COMPUTE_FP8, 0},
-        {"tensor parallelism ([parallel] tp = %lld)", size[AXIS_TP] > 1, size[AXIS_TP]},
+        {"tensor parallelism without sequence parallelism ([parallel] sequence_parallel = no, tp = %lld)",
+         size[AXIS_TP] > 1 && request->parallel->sequence_parallel == 0, size[AXIS_TP]},
+        {"overlapped tensor parallelism ([parallel] tp_overlap = yes, tp = %lld)",
+         size[AXIS_TP] > 1 && request->parallel->tp_overlap != 0, size[AXIS_TP]},
         {"context parallelism ([parallel] cp = %lld)", size[AXIS_CP] > 1, size[AXIS_CP]},
         {"pipeline parallelism ([parallel] pp = %lld)", size[AXIS_PP] > 1, size[AXIS_PP]},
         {"expert parallelism ([parallel] ep = %lld)", mesh.ep > 1, mesh.ep},
@@ -47,6 +50,11 @@ static status resolve(struct plan *plan, const struct plan_request *request)
     TRY(train_resolve(&plan->train, plan->mesh.size[AXIS_DP] * plan->mesh.size[AXIS_FSDP]));
     TRY(precision_init(&plan->precision, request->precision));
     plan->update_axes = 1u << (request->parallel->zero > 0 ? AXIS_DP : AXIS_FSDP);
+    int64_t tokens = plan->train.micro_batch * plan->train.sequence;
+    if (tokens % plan->mesh.size[AXIS_TP] != 0) {
+        return fail("[parallel] tp = %lld does not divide the %lld tokens of a microbatch (micro_batch * sequence)",
+                    (long long)plan->mesh.size[AXIS_TP], (long long)tokens);
+    }
     if (request->rank < 0 || request->rank >= plan->mesh.world) {
         return fail("rank %lld is outside 0..%lld", (long long)request->rank, (long long)plan->mesh.world - 1);
     }
@@ -145,6 +153,10 @@ status plan_build(struct plan *plan, const struct plan_request *request)
     struct builder builder = {.plan         = plan,
                               .tag          = {.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = -1},
                               .tokens       = plan->train.micro_batch * plan->train.sequence,
+                              .shard_tokens = plan->train.micro_batch * plan->train.sequence / plan->mesh.size[AXIS_TP],
+                              .heads        = plan->model.heads / plan->mesh.size[AXIS_TP],
+                              .kv_heads     = plan->model.kv_heads / plan->mesh.size[AXIS_TP],
+                              .ffn          = plan->model.ffn / plan->mesh.size[AXIS_TP],
                               .prefetch     = request->parallel->prefetch,
                               .reshard      = request->parallel->reshard,
                               .last_compute = -1,

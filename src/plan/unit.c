@@ -241,8 +241,10 @@ void unit_end_gradients(struct builder *builder, int32_t unit)
     const struct plan *plan = builder->plan;
     struct op_tag      tag  = enter(builder, unit, PHASE_REDUCE);
     if (is_sharded(builder)) {
+        tensor_reduce_replicated(builder, unit);
         end_sharded(builder, unit);
     } else if (tag.microbatch == plan->train.accumulation - 1) {
+        tensor_reduce_replicated(builder, unit);
         reduce_kept(builder, unit);
     }
     builder->tag = tag;

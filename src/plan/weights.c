@@ -48,18 +48,22 @@ static const char *const names[PLACE_COUNT] = {
     [PLACE_DOWN]            = "model.layers.%d.mlp.down_proj.weight",
 };
 
-// A weight as it is declared: one matrix or vector made of up to three parts stacked by rows.
+// A part as it is declared: a whole matrix or vector, and which of it is here.
+struct declared_part {
+    enum place place;
+    int64_t    rows, columns;
+    int64_t    first_row, local_rows;
+    int64_t    first_column, local_columns;
+};
+
+// A weight as it is declared: up to three parts stacked by rows.
 struct declaration {
-    const char *name;
-    int64_t     layer;    // -1: none
-    int64_t     columns;
-    int64_t     rows;    // of the tensor, padding included
-    struct {
-        enum place place;
-        int64_t    rows;    // of the part
-    } part[3];
-    int   parts;
-    float deviation, constant;
+    const char          *name;
+    int64_t              layer;            // -1: none
+    int64_t              rows, columns;    // here, padding included; columns 0: the model has no such weight
+    struct declared_part part[3];
+    int                  parts;
+    float                deviation, constant;
 };
 
 static int64_t align(int64_t elements)
@@ -71,22 +75,26 @@ static void fill_parts(struct weight *weight, const struct declaration *declarat
 {
     int64_t row = 0;
     for (int i = 0; i < declaration->parts; i++) {
-        struct weight_part *part  = &weight->part[i];
-        enum place          place = declaration->part[i].place;
-        *part = (struct weight_part){.stream     = STREAM_FIRST + (declaration->layer + 1) * STREAM_LAYER + place,
-                                     .rows       = declaration->part[i].rows,
-                                     .columns    = declaration->columns,
-                                     .local_rows = declaration->part[i].rows,
-                                     .offset     = row * declaration->columns,
-                                     .is_vector  = declaration->rows == 1,
-                                     .deviation  = declaration->deviation,
-                                     .constant   = declaration->constant};
+        const struct declared_part *declared = &declaration->part[i];
+        struct weight_part         *part     = &weight->part[i];
+
+        *part = (struct weight_part){.stream = STREAM_FIRST + (declaration->layer + 1) * STREAM_LAYER + declared->place,
+                                     .rows   = declared->rows,
+                                     .columns       = declared->columns,
+                                     .first_row     = declared->first_row,
+                                     .local_rows    = declared->local_rows,
+                                     .first_column  = declared->first_column,
+                                     .local_columns = declared->local_columns,
+                                     .offset        = row * declared->local_columns,
+                                     .is_vector     = declaration->rows == 1,
+                                     .deviation     = declaration->deviation,
+                                     .constant      = declaration->constant};
         // The format is a row of the table above.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        snprintf(part->name, sizeof(part->name), names[place], (int)declaration->layer);
+        snprintf(part->name, sizeof(part->name), names[declared->place], (int)declaration->layer);
 #pragma GCC diagnostic pop
-        row += part->rows;
+        row += part->local_rows;
     }
     weight->part_count = declaration->parts;
 }
@@ -103,21 +111,72 @@ static int32_t declare(struct plan *plan, const struct declaration *declaration,
                             .gradient = -1};
     fill_parts(&weight, declaration);
     *first += align(declaration->rows * declaration->columns);
+    if (declaration->rows == 1) {
+        plan->units[weight.unit].replicated = *first;
+    }
     plan->weights[plan->weight_count] = weight;
     plan->units[weight.unit].weight_count++;
     return plan->weight_count++;
 }
 
+// The ranks of tp share out a matrix by rows (its outputs) or by columns (its inputs), in equal parts.
+struct share {
+    int64_t size, index;
+};
+
+static struct share share_of(const struct plan *plan)
+{
+    return (struct share){mesh_group_size(&plan->mesh, 1u << AXIS_TP),
+                          mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_TP)};
+}
+
 static struct declaration vector(const char *name, int64_t layer, int64_t columns, enum place place)
 {
     return (struct declaration){
-        .name = name, .layer = layer, .columns = columns, .rows = 1, .part = {{place, 1}}, .parts = 1};
+        .name    = name,
+        .layer   = layer,
+        .rows    = 1,
+        .columns = columns,
+        .part    = {{.place = place, .rows = 1, .columns = columns, .local_rows = 1, .local_columns = columns}},
+        .parts   = 1};
 }
 
-static struct declaration matrix(const char *name, int64_t layer, int64_t rows, int64_t columns, enum place place)
+// Appends a part of rows x columns of which this rank has an equal share of the rows.
+static void add_rows(struct declaration *declaration, struct share share, enum place place, int64_t rows,
+                     int64_t columns)
 {
+    int64_t local                           = rows / share.size;
+    declaration->part[declaration->parts++] = (struct declared_part){.place         = place,
+                                                                     .rows          = rows,
+                                                                     .columns       = columns,
+                                                                     .first_row     = share.index * local,
+                                                                     .local_rows    = local,
+                                                                     .local_columns = columns};
+    declaration->rows += local;
+    declaration->columns = columns;
+}
+
+static struct declaration by_columns(const char *name, int64_t layer, struct share share, struct declared_part part)
+{
+    part.local_rows    = part.rows;
+    part.local_columns = part.columns / share.size;
+    part.first_column  = share.index * part.local_columns;
     return (struct declaration){
-        .name = name, .layer = layer, .columns = columns, .rows = rows, .part = {{place, rows}}, .parts = 1};
+        .name = name, .layer = layer, .rows = part.rows, .columns = part.local_columns, .part = {part}, .parts = 1};
+}
+
+// A table of the vocabulary: its padding lies behind the last row.
+static struct declaration table(const struct plan *plan, const char *name, enum place place)
+{
+    struct share       share       = share_of(plan);
+    int64_t            padded      = model_padded_vocab(&plan->model, share.size);
+    struct declaration declaration = {.name = name, .layer = -1, .deviation = (float)plan->model.init_deviation};
+    add_rows(&declaration, share, place, padded, plan->model.hidden);
+    struct declared_part *part = &declaration.part[0];
+    int64_t               left = plan->model.vocab - part->first_row;
+    part->rows                 = plan->model.vocab;
+    part->local_rows           = left < 0 ? 0 : left < part->local_rows ? left : part->local_rows;
+    return declaration;
 }
 
 // Declares a unit's weights in order; indices are set to the weights' places, or -1 for those of no elements.
@@ -149,10 +208,12 @@ static float norm_constant(const struct model_config *model)
     return model->norm == NORM_LAYER_1P ? 0.0f : 1.0f;    // layer-norm-1p stores weight - 1
 }
 
+// The vectors come first: under tp they are what all ranks hold alike.
 static void declare_block(struct builder *builder, int64_t layer)
 {
     const struct model_config *model   = &builder->plan->model;
     struct block_weights      *weights = &builder->weights.blocks[layer];
+    struct share               share   = share_of(builder->plan);
     int64_t h = model->hidden, q = model_query_width(model), kv = model_kv_width(model), f = model->ffn;
     int64_t bias      = model_norm_has_bias(model) ? h : 0;
     float   deviation = (float)model->init_deviation;
@@ -162,68 +223,51 @@ static void declare_block(struct builder *builder, int64_t layer)
     struct declaration declarations[] = {
         vector("norm1", layer, h, PLACE_NORM1),
         vector("norm1 bias", layer, bias, PLACE_NORM1_BIAS),
-        {.name      = "qkv weight",
-         .layer     = layer,
-         .columns   = h,
-         .rows      = q + 2 * kv,
-         .part      = {{PLACE_Q, q}, {PLACE_K, kv}, {PLACE_V, kv}},
-         .parts     = 3,
-         .deviation = deviation},
-        matrix("projection weight", layer, h, q, PLACE_PROJECTION),
         vector("norm2", layer, h, PLACE_NORM2),
         vector("norm2 bias", layer, bias, PLACE_NORM2_BIAS),
-        {.name      = "fc1 weight",
-         .layer     = layer,
-         .columns   = h,
-         .rows      = f,
-         .part      = {{PLACE_UP, f}},
-         .parts     = 1,
-         .deviation = deviation},
-        matrix("fc2 weight", layer, h, f, PLACE_DOWN),
+        {.name = "qkv weight", .layer = layer, .deviation = deviation},
+        by_columns("projection weight", layer, share,
+                   (struct declared_part){.place = PLACE_PROJECTION, .rows = h, .columns = q}),
+        {.name = "fc1 weight", .layer = layer, .deviation = deviation},
+        by_columns("fc2 weight", layer, share, (struct declared_part){.place = PLACE_DOWN, .rows = h, .columns = f}),
     };
+    add_rows(&declarations[4], share, PLACE_Q, q, h);
+    add_rows(&declarations[4], share, PLACE_K, kv, h);
+    add_rows(&declarations[4], share, PLACE_V, kv, h);
     if (model_is_gated(model)) {
-        declarations[6].rows          = 2 * f;
-        declarations[6].parts         = 2;
-        declarations[6].part[0].place = PLACE_GATE;
-        declarations[6].part[1].place = PLACE_UP;
-        declarations[6].part[1].rows  = f;
+        add_rows(&declarations[6], share, PLACE_GATE, f, h);
     }
-    declarations[0].constant = declarations[4].constant = norm_constant(model);
-    declarations[3].deviation = declarations[7].deviation = narrow;
+    add_rows(&declarations[6], share, PLACE_UP, f, h);
+    declarations[0].constant = declarations[2].constant = norm_constant(model);
+    declarations[5].deviation = declarations[7].deviation = narrow;
 
-    int32_t *const indices[] = {&weights->norm1, &weights->norm1_bias, &weights->qkv, &weights->proj,
-                                &weights->norm2, &weights->norm2_bias, &weights->fc1, &weights->fc2};
+    int32_t *const indices[] = {&weights->norm1, &weights->norm1_bias, &weights->norm2, &weights->norm2_bias,
+                                &weights->qkv,   &weights->proj,       &weights->fc1,   &weights->fc2};
     declare_unit(builder, layer, declarations, indices, (int)(sizeof(indices) / sizeof(indices[0])));
 }
 
 void weights_declare(struct builder *builder)
 {
-    const struct model_config *model   = &builder->plan->model;
+    struct plan               *plan    = builder->plan;
+    const struct model_config *model   = &plan->model;
     struct model_weights      *weights = &builder->weights;
-    int64_t                    padded  = model_padded_vocab(model, builder->plan->mesh.size[AXIS_TP]);
+    size_t                     units   = (size_t)model->layers + 2;
 
-    weights->blocks      = arena_allocate(&builder->plan->arena, (size_t)model->layers * sizeof(*weights->blocks));
-    int64_t units        = model->layers + 2;
-    builder->plan->units = arena_allocate(&builder->plan->arena, (size_t)units * sizeof(*builder->plan->units));
-    builder->states      = arena_allocate(&builder->plan->arena, (size_t)units * sizeof(*builder->states));
+    weights->blocks = arena_allocate(&plan->arena, (size_t)model->layers * sizeof(*weights->blocks));
+    plan->units     = arena_allocate(&plan->arena, units * sizeof(*plan->units));
+    builder->states = arena_allocate(&plan->arena, units * sizeof(*builder->states));
 
-    struct declaration embedding = matrix("embedding table", -1, padded, model->hidden, PLACE_EMBEDDING);
-    embedding.part[0].rows       = model->vocab;
-    embedding.deviation          = (float)model->init_deviation;
+    struct declaration embedding = table(plan, "embedding table", PLACE_EMBEDDING);
     declare_unit(builder, -1, &embedding, (int32_t *const[]){&weights->embedding}, 1);
-
     for (int64_t layer = 0; layer < model->layers; layer++) {
         declare_block(builder, layer);
     }
-
     struct declaration head[] = {
         vector("final norm", -1, model->hidden, PLACE_FINAL_NORM),
         vector("final norm bias", -1, model_norm_has_bias(model) ? model->hidden : 0, PLACE_FINAL_NORM_BIAS),
-        matrix("head weight", -1, padded, model->tied ? 0 : model->hidden, PLACE_HEAD),
+        model->tied ? (struct declaration){.columns = 0} : table(plan, "head weight", PLACE_HEAD),
     };
-    head[0].constant     = norm_constant(model);
-    head[2].part[0].rows = model->vocab;
-    head[2].deviation    = (float)model->init_deviation;
+    head[0].constant = norm_constant(model);
     declare_unit(builder, -1, head, (int32_t *const[]){&weights->final_norm, &weights->final_norm_bias, &weights->head},
                  3);
     if (model->tied) {

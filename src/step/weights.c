@@ -82,17 +82,33 @@ static void narrow(float *values, int64_t count)
     }
 }
 
+// Elements begin .. end - 1 of a part as it lies on this rank: whole rows follow one another in the whole tensor too, a
+// share of the columns does not.
+static void part_values(const struct weight_part *part, uint64_t seed, int64_t begin, int64_t end, float *values)
+{
+    bool    is_whole = part->local_columns == part->columns;
+    int64_t run      = is_whole ? end - begin : part->local_columns;
+    while (begin < end) {
+        int64_t row = begin / part->local_columns, column = begin % part->local_columns;
+        int64_t stop  = is_whole ? end : (row + 1) * run;
+        int64_t count = (stop < end ? stop : end) - begin;
+        int64_t first = (part->first_row + row) * part->columns + part->first_column + column;
+        data_weight_values(part, seed, first, count, values);
+        begin += count;
+        values += count;
+    }
+}
+
 // Values first .. first + count - 1 of a weight, row-major with its padding: those of the parts that lie there.
 static void weight_values(const struct weight *weight, uint64_t seed, int64_t first, int64_t count, float *values)
 {
     for (int i = 0; i < weight->part_count; i++) {
         const struct weight_part *part  = &weight->part[i];
         int64_t                   begin = part->offset > first ? part->offset : first;
-        int64_t                   end   = part->offset + part->local_rows * part->columns;
+        int64_t                   end   = part->offset + part->local_rows * part->local_columns;
         end                             = end < first + count ? end : first + count;
         if (begin < end) {
-            data_weight_values(part, seed, part->first_row * part->columns + begin - part->offset, end - begin,
-                               values + begin - first);
+            part_values(part, seed, begin - part->offset, end - part->offset, values + begin - first);
         }
     }
 }

@@ -7,24 +7,35 @@
 #include "gswbench/status.h"
 #include "internal.h"
 
-static void check_token(const struct op *op, int64_t row, int32_t token)
+// The token's row of the part of the table that is here, or -1.
+static int64_t local_token(const struct op *op, const int32_t *tokens, int64_t row)
 {
-    if (token < 0 || token >= op->shape.rows.valid_columns) {
-        FATAL(EXIT_INTERNAL, "%s: token %" PRId32 " at row %" PRId64 " is outside a table of %" PRId64 " rows",
-              op_name(op->kind), token, row, op->shape.rows.valid_columns);
+    const struct rows_shape *shape = &op->shape.rows;
+    int64_t                  token = tokens[row];
+    if (token < 0 || token >= shape->total) {
+        FATAL(EXIT_INTERNAL, "%s: token %" PRId64 " at row %" PRId64 " is outside a table of %" PRId64 " rows",
+              op_name(op->kind), token, row, shape->total);
     }
+    int64_t local = token - shape->first;
+    return local >= 0 && local < shape->valid_columns ? local : -1;
 }
 
+// Rows of other parts are zero: the parts' sum is the embedding.
 static void forward_rows(void *context, int64_t first, int64_t last, int thread)
 {
     (void)thread;
-    const struct work *work    = context;
-    const int32_t     *tokens  = work->buffers[EMBEDDING_TOKENS].data;
-    int64_t            columns = work->op->shape.rows.columns;
+    const struct work   *work    = context;
+    const int32_t       *tokens  = work->buffers[EMBEDDING_TOKENS].data;
+    const struct buffer *out     = &work->buffers[EMBEDDING_OUT];
+    int64_t              columns = work->op->shape.rows.columns;
+    int64_t              bytes   = columns * dtype_bytes(out->dtype);
     for (int64_t row = first; row < last; row++) {
-        check_token(work->op, row, tokens[row]);
-        row_copy(&work->buffers[EMBEDDING_OUT], row * columns, &work->buffers[EMBEDDING_TABLE], tokens[row] * columns,
-                 columns);
+        int64_t token = local_token(work->op, tokens, row);
+        if (token >= 0) {
+            row_copy(out, row * columns, &work->buffers[EMBEDDING_TABLE], token * columns, columns);
+        } else {
+            memset((char *)out->data + row * bytes, 0, (size_t)bytes);
+        }
     }
 }
 
@@ -101,9 +112,11 @@ void host_embedding_backward(struct backend *backend, const struct op *op, const
     int32_t       *next   = places + op->shape.rows.valid_columns;
     memset(places, -1, sizeof(*places) * (size_t)op->shape.rows.valid_columns);
     for (int64_t place = op->shape.rows.rows - 1; place >= 0; place--) {
-        check_token(op, place, tokens[place]);
-        next[place]           = places[tokens[place]];
-        places[tokens[place]] = (int32_t)place;
+        int64_t token = local_token(op, tokens, place);
+        if (token >= 0) {
+            next[place]   = places[token];
+            places[token] = (int32_t)place;
+        }
     }
     host_run_loop(backend, op, buffers, backward_table_rows, op->shape.rows.valid_columns);
 }

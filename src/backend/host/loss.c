@@ -14,32 +14,99 @@ int64_t host_cross_entropy_floats(const struct op *op, int threads)
     return op->shape.rows.columns;
 }
 
-// loss = log(sum of exp(x)) - x[target]; its gradient is softmax(x), less one at the target.
-static void cross_entropy_rows(void *context, int64_t first, int64_t last, int thread)
+// What the loss of a row needs to know of its logits, gathered from the parts of the vocabulary.
+struct row_statistics {
+    float  maximum;
+    double sum;       // of exp(logit - maximum)
+    float  target;    // the target's logit
+};
+enum { STATISTICS = 3 };
+
+// The target's place among the columns that are here, or -1.
+static int64_t local_target(const struct work *work, const int32_t *targets, int64_t row)
+{
+    const struct rows_shape *shape  = &work->op->shape.rows;
+    int64_t                  target = targets[row];
+    if (target < 0 || target >= shape->total) {
+        FATAL(EXIT_INTERNAL, "cross entropy: target %" PRId64 " at row %" PRId64 " is outside %" PRId64 " classes",
+              target, row, shape->total);
+    }
+    int64_t local = target - shape->first;
+    return local >= 0 && local < shape->valid_columns ? local : -1;
+}
+
+static void statistics_rows(void *context, int64_t first, int64_t last, int thread)
 {
     const struct work       *work    = context;
     const struct rows_shape *shape   = &work->op->shape.rows;
-    const struct buffer     *logits  = &work->buffers[CROSS_ENTROPY_LOGITS];
-    const int32_t           *targets = work->buffers[CROSS_ENTROPY_TARGETS].data;
-    float                   *losses  = work->buffers[CROSS_ENTROPY_LOSS].data;
+    const struct buffer     *logits  = &work->buffers[LOGIT_STATISTICS_LOGITS];
+    const int32_t           *targets = work->buffers[LOGIT_STATISTICS_TARGETS].data;
+    float                   *out     = work->buffers[LOGIT_STATISTICS_OUT].data;
+    float                   *space   = host_scratch(work, thread, shape->columns);
+    for (int64_t row = first; row < last; row++) {
+        int64_t      target = local_target(work, targets, row);
+        const float *x      = row_read(logits, row * shape->columns, shape->valid_columns, space);
+        float       *own    = out + row * STATISTICS;
+        own[0]              = shape->valid_columns > 0 ? row_maximum(x, shape->valid_columns) : -INFINITY;
+        own[2]              = target >= 0 ? x[target] : 0.0f;
+        memmove(space, x, sizeof(*x) * (size_t)shape->valid_columns);
+        own[1] = (float)row_exponential(space, own[0], shape->valid_columns);
+    }
+}
+
+void host_logit_statistics(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    host_run_loop(backend, op, buffers, statistics_rows, op->shape.rows.rows);
+}
+
+// Of all parts: [parts, rows, STATISTICS].
+static struct row_statistics join_parts(const float *statistics, const struct rows_shape *shape, int64_t row)
+{
+    struct row_statistics joined = {.maximum = -INFINITY};
+    for (int64_t part = 0; part < shape->parts; part++) {
+        const float *own = statistics + (part * shape->rows + row) * STATISTICS;
+        joined.maximum   = own[0] > joined.maximum ? own[0] : joined.maximum;
+        joined.target += own[2];
+    }
+    for (int64_t part = 0; part < shape->parts; part++) {
+        const float *own = statistics + (part * shape->rows + row) * STATISTICS;
+        joined.sum += (double)own[1] * exp((double)own[0] - (double)joined.maximum);
+    }
+    return joined;
+}
+
+// loss = log(sum of exp(x)) - x[target]; its gradient is softmax(x), less one at the target.
+static void cross_entropy_rows(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct work       *work       = context;
+    const struct rows_shape *shape      = &work->op->shape.rows;
+    const struct buffer     *logits     = &work->buffers[CROSS_ENTROPY_LOGITS];
+    const int32_t           *targets    = work->buffers[CROSS_ENTROPY_TARGETS].data;
+    const float             *statistics = work->buffers[CROSS_ENTROPY_STATISTICS].data;
+    float                   *losses     = work->buffers[CROSS_ENTROPY_LOSS].data;
     int64_t                  columns = shape->columns, valid = shape->valid_columns;
     float                   *space = host_scratch(work, thread, columns);
     for (int64_t row = first; row < last; row++) {
-        int32_t target = targets[row];
-        if (target < 0 || target >= valid) {
-            FATAL(EXIT_INTERNAL, "cross entropy: target %" PRId32 " at row %" PRId64 " is outside %" PRId64 " classes",
-                  target, row, valid);
-        }
+        int64_t target = local_target(work, targets, row);
         row_read(logits, row * columns, valid, space);
-        float *x       = row_open(logits, row * columns, space);
-        float  maximum = row_maximum(x, valid), chosen = x[target];
-        double sum   = row_exponential(x, maximum, valid);
-        losses[row]  = (float)(log(sum) + (double)maximum - (double)chosen);
-        float factor = (float)((double)shape->scale / sum);
+        float                *x   = row_open(logits, row * columns, space);
+        struct row_statistics all = {0};
+        if (statistics != NULL) {
+            all = join_parts(statistics, shape, row);
+            row_exponential(x, all.maximum, valid);
+        } else {
+            all.maximum = row_maximum(x, valid);
+            all.target  = x[target];
+            all.sum     = row_exponential(x, all.maximum, valid);
+        }
+        losses[row]  = (float)(log(all.sum) + (double)all.maximum - (double)all.target);
+        float factor = (float)((double)shape->scale / all.sum);
         for (int64_t i = 0; i < valid; i++) {
             x[i] *= factor;
         }
-        x[target] -= shape->scale;
+        if (target >= 0) {
+            x[target] -= shape->scale;
+        }
         memset(x + valid, 0, sizeof(*x) * (size_t)(columns - valid));
         row_close(logits, row * columns, columns, x);
     }
