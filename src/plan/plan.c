@@ -50,7 +50,7 @@ static status resolve(struct plan *plan, const struct plan_request *request)
     TRY(train_resolve(&plan->train, plan->mesh.size[AXIS_DP] * plan->mesh.size[AXIS_FSDP]));
     TRY(precision_init(&plan->precision, request->precision));
     plan->update_axes = 1u << (request->parallel->zero > 0 ? AXIS_DP : AXIS_FSDP);
-    int64_t tokens = plan->train.micro_batch * plan->train.sequence;
+    int64_t tokens    = plan->train.micro_batch * plan->train.sequence;
     if (tokens % plan->mesh.size[AXIS_TP] != 0) {
         return fail("[parallel] tp = %lld does not divide the %lld tokens of a microbatch (micro_batch * sequence)",
                     (long long)plan->mesh.size[AXIS_TP], (long long)tokens);
