@@ -16,6 +16,10 @@ extern const char *const mesh_axis_names[];
 // When fsdp frees gathered weights after their forward pass, to gather them again for the backward pass.
 enum reshard { RESHARD_ALWAYS, RESHARD_EXCEPT_LAST, RESHARD_NEVER };
 
+// How the ranks of cp see each other's keys and values: passed round while attention works on blocks of them, or all
+// gathered before.
+enum context { CONTEXT_RING, CONTEXT_GATHER };
+
 // [parallel]
 struct parallel_config {
     int64_t dp, fsdp, tp, cp, ep, pp, vp;    // 0: auto (what is left of the world; one axis at most)
@@ -23,6 +27,7 @@ struct parallel_config {
     int64_t zero;                            // 0, or 1: optimizer sharded over dp x cp
     int64_t prefetch;                        // fsdp: units gathered ahead of their use
     int64_t reshard;                         // enum reshard
+    int64_t context;                         // enum context
     int64_t tp_overlap;                      // GEMMs split so that tensor-parallel transfers hide behind them
     int64_t layers_per_chunk_embedding;      // embedding and loss each count as one layer of the pipeline
 };

@@ -124,6 +124,7 @@ struct attention_shape {
     int64_t rotary;    // rope: leading elements of each head that rotate, even
     float   scale;
     bool    causal;
+    int64_t earlier;    // attention: keys of earlier chunks, which lie before these queries' own and are all seen
 };
 struct elements_shape {
     int64_t elements;

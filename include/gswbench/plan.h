@@ -132,6 +132,10 @@ struct plan_request {
 status plan_supports(const struct plan_request *request);
 
 // Builds the rank's plan: blocks, schedule, optimizer, waits, placement. Frees nothing on failure: plan_free does.
+// The position in its sequence of row index of this rank's share of a sequence: under cp, the rank of index r holds
+// chunks r and 2 cp - 1 - r of 2 cp.
+int64_t plan_position(const struct plan *plan, int64_t index);
+
 status plan_build(struct plan *plan, const struct plan_request *request);
 void   plan_free(struct plan *plan);
 

@@ -98,7 +98,7 @@ static bool contributes(const struct plan *plan, const struct weight_part *part)
     int64_t coordinates[AXIS_COUNT];
     mesh_coordinates(&plan->mesh, plan->rank, coordinates);
     bool is_shared = part->local_rows < part->rows || part->local_columns < part->columns;
-    return ((plan->update_axes & 1u << AXIS_DP) != 0 || coordinates[AXIS_DP] == 0) &&
+    return ((plan->update_axes & 1u << AXIS_DP) != 0 || (coordinates[AXIS_DP] == 0 && coordinates[AXIS_CP] == 0)) &&
            (is_shared || coordinates[AXIS_TP] == 0);
 }
 

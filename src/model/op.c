@@ -69,6 +69,7 @@ static double attention_flops(const struct attention_shape *shape)
 {
     double sequence = (double)shape->sequence;
     double pairs    = shape->causal ? sequence * (sequence + 1) / 2 : sequence * sequence;
+    pairs += sequence * (double)shape->earlier;
     return 4.0 * (double)shape->batch * (double)shape->heads * (double)shape->head_dim * pairs;
 }
 

@@ -15,11 +15,13 @@ static const char *const reshard_names[] = {
     [RESHARD_ALWAYS] = "always", [RESHARD_EXCEPT_LAST] = "except-last", [RESHARD_NEVER] = "never", NULL,
 };
 
+static const char *const context_names[] = {[CONTEXT_RING] = "ring", [CONTEXT_GATHER] = "gather", NULL};
+
 const struct option parallel_options[] = {
     AUTO_OPTION   (parallel_config, dp, "1", 1, 65536, "replicas of the model; auto on one axis: what the other axes leave of the ranks"),
     AUTO_OPTION   (parallel_config, fsdp, "1", 1, 65536, "ranks that share parameters, gradients and optimizer; with dp > 1 this is HSDP"),
     AUTO_OPTION   (parallel_config, tp, "1", 1, 1024, "ranks that share each matrix"),
-    AUTO_OPTION   (parallel_config, cp, "1", 1, 1024, "ranks that share each sequence, by ring attention"),
+    AUTO_OPTION   (parallel_config, cp, "1", 1, 1024, "ranks that share each sequence, in two chunks each that balance causal attention"),
     INTEGER_OPTION(parallel_config, ep, "1", 1, 1024, "data-parallel ranks that share the experts"),
     AUTO_OPTION   (parallel_config, pp, "1", 1, 1024, "pipeline stages"),
     INTEGER_OPTION(parallel_config, vp, "1", 1, 1024, "chunks of layers that each pipeline stage holds, interleaved"),
@@ -27,6 +29,7 @@ const struct option parallel_options[] = {
     INTEGER_OPTION(parallel_config, zero, "0", 0, 1, "1: the optimizer is shared over dp x cp"),
     INTEGER_OPTION(parallel_config, prefetch, "1", 0, 64, "with fsdp > 1, blocks whose weights are gathered ahead of their use"),
     CHOICE_OPTION (parallel_config, reshard, "always", reshard_names, "with fsdp > 1, blocks whose gathered weights are freed after the forward pass and gathered again"),
+    CHOICE_OPTION (parallel_config, context, "gather", context_names, "with cp > 1, keys and values are passed round in a ring, or gathered"),
     BOOLEAN_OPTION(parallel_config, tp_overlap, "no", "GEMMs are split so that the transfers of tp hide behind them"),
     BOOLEAN_OPTION(parallel_config, layers_per_chunk_embedding, "no", "embedding and loss each count as one layer when layers are dealt to pipeline chunks"),
     END_OPTIONS

@@ -4,14 +4,14 @@
 
 #include "internal.h"
 
-static struct op attention_op(const struct builder *builder, enum op_kind kind, const char *role)
+struct op attention_op(const struct builder *builder, enum op_kind kind, const char *role)
 {
     const struct plan         *plan  = builder->plan;
     const struct model_config *model = &plan->model;
     struct op                  op    = builder_op(builder, kind, role);
 
     op.shape.attention = (struct attention_shape){.batch    = plan->train.micro_batch,
-                                                  .sequence = plan->train.sequence,
+                                                  .sequence = builder->sequence,
                                                   .heads    = builder->heads,
                                                   .kv_heads = builder->kv_heads,
                                                   .head_dim = model->head_dim,
@@ -79,10 +79,14 @@ void attention_core(struct block *block)
 {
     struct builder            *builder = block->builder;
     const struct train_config *train   = &builder->plan->train;
-    struct op                  op      = attention_op(builder, OP_ATTENTION_FORWARD, "attention");
-    int32_t                    out     = new_query(builder, "attention");
-    int32_t                    lse     = builder_tensor(builder, "attention statistics", STORAGE_ACTIVATION, DTYPE_F32,
-                                                        DIMS(train->micro_batch, builder->heads, train->sequence));
+    if (builder->plan->mesh.size[AXIS_CP] > 1) {
+        context_attention(block);
+        return;
+    }
+    struct op op  = attention_op(builder, OP_ATTENTION_FORWARD, "attention");
+    int32_t   out = new_query(builder, "attention");
+    int32_t   lse = builder_tensor(builder, "attention statistics", STORAGE_ACTIVATION, DTYPE_F32,
+                                   DIMS(train->micro_batch, builder->heads, builder->sequence));
 
     builder_operand(&op, ATTENTION_QUERY, ACCESS_READ, block->values->tensor[VALUE_Q]);
     builder_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, block->values->tensor[VALUE_KV]);
@@ -99,15 +103,14 @@ void attention_projection(struct block *block)
     block->values->tensor[VALUE_A] = tensor_reduce(block->builder, "projection output", out);
 }
 
-// The gradients of q, k and v before rope, packed as the qkv product made them.
-static int32_t core_backward(struct block *block, int32_t gradient)
+static void core_backward(struct block *block, int32_t gradient, int32_t dq, int32_t dkv)
 {
-    struct builder      *builder = block->builder;
-    const struct values *values  = block->values;
-    int32_t              dq      = new_query(builder, "q gradient");
-    int32_t              dkv     = new_key_value(builder, "kv gradient");
-    struct op            core    = attention_op(builder, OP_ATTENTION_BACKWARD, "attention gradient");
-
+    const struct values *values = block->values;
+    struct op            core   = attention_op(block->builder, OP_ATTENTION_BACKWARD, "attention gradient");
+    if (block->builder->plan->mesh.size[AXIS_CP] > 1) {
+        context_attention_backward(block, gradient, dq, dkv);
+        return;
+    }
     builder_operand(&core, ATTENTION_GRADIENT_OUT, ACCESS_READ, gradient);
     builder_operand(&core, ATTENTION_GRADIENT_QUERY_IN, ACCESS_READ, values->tensor[VALUE_Q]);
     builder_operand(&core, ATTENTION_GRADIENT_KEY_VALUE_IN, ACCESS_READ, values->tensor[VALUE_KV]);
@@ -115,7 +118,16 @@ static int32_t core_backward(struct block *block, int32_t gradient)
     builder_operand(&core, ATTENTION_GRADIENT_STATISTICS, ACCESS_READ, values->tensor[VALUE_LSE]);
     builder_operand(&core, ATTENTION_GRADIENT_QUERY, ACCESS_WRITE, dq);
     builder_operand(&core, ATTENTION_GRADIENT_KEY_VALUE, ACCESS_WRITE, dkv);
-    builder_append(builder, &core);
+    builder_append(block->builder, &core);
+}
+
+// The gradients of q, k and v before rope, packed as the qkv product made them.
+static int32_t rope_backward(struct block *block, int32_t gradient)
+{
+    struct builder *builder = block->builder;
+    int32_t         dq      = new_query(builder, "q gradient");
+    int32_t         dkv     = new_key_value(builder, "kv gradient");
+    core_backward(block, gradient, dq, dkv);
 
     struct op rope = attention_op(builder, OP_ROPE_BACKWARD, "rope gradient");
     int32_t   dqkv = builder_activation(
@@ -137,7 +149,7 @@ int32_t attention_backward(struct block *block, int32_t gradient)
     int32_t whole = tensor_gather(builder, "projection output gradient", gradient);
     int32_t d_out = linear_data_gradient(builder, "projection data gradient", whole, weights->proj);
     linear_weight_gradient(builder, "projection weight gradient", whole, block->values->tensor[VALUE_O], weights->proj);
-    int32_t dqkv = core_backward(block, d_out);
+    int32_t dqkv = rope_backward(block, d_out);
     int32_t dn1  = linear_data_gradient(builder, "qkv data gradient", dqkv, weights->qkv);
     dn1          = tensor_reduce(builder, "qkv input gradient", dn1);
     int32_t in   = tensor_gather(builder, "qkv input again", block->values->tensor[VALUE_N1]);

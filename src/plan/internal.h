@@ -20,7 +20,8 @@ enum value {
     VALUE_Q,              // [T, heads, head_dim], after rope
     VALUE_KV,             // [T, 2, kv_heads, head_dim], after rope
     VALUE_O,              // attention output [T, heads, head_dim]
-    VALUE_LSE,            // [batch, heads, sequence]
+    VALUE_LSE,            // [batch, heads, sequence]; under cp, of the first chunk
+    VALUE_LSE2,           // under cp, of the second chunk
     VALUE_A,              // output projection [T, hidden]
     VALUE_X2,             // residual stream between attention and MLP [T, hidden]
     VALUE_STATISTICS2,    // of the norm before the MLP [T, 2]
@@ -61,6 +62,7 @@ struct builder {
     struct values       *values;                  // [layers] of the microbatch at hand
     int64_t              tokens;                  // T
     int64_t              shard_tokens;            // T / tp: rows of the residual stream that this rank holds
+    int64_t              sequence;                // positions of a sequence that this rank holds
     int64_t              heads, kv_heads, ffn;    // of this rank
     int64_t              prefetch, reshard;       // [parallel]
     int32_t              pending[LANE_COUNT];     // ops that the next compute op waits for, whatever it touches; -1
@@ -151,6 +153,13 @@ void    mlp_fc1(struct block *block);
 void    mlp_activation(struct block *block);
 void    mlp_fc2(struct block *block);
 int32_t mlp_backward(struct block *block, int32_t gradient);
+
+// context.c: attention over keys and values of a whole sequence whose queries the ranks of cp share out.
+void context_attention(struct block *block);
+// The gradients of q and kv of this rank, from that of the attention output.
+void context_attention_backward(struct block *block, int32_t gradient, int32_t dq, int32_t dkv);
+// One attention op: forward (gradient -1) or backward over a run of queries and the keys before and among them.
+struct op attention_op(const struct builder *builder, enum op_kind kind, const char *role);
 
 // unit.c: where a unit's weights and gradients are while a microbatch passes, and their transfers.
 void unit_create(struct builder *builder, int64_t layer, int64_t elements);

@@ -104,7 +104,7 @@ void optimizer_append(struct builder *builder)
 {
     struct plan *plan = builder->plan;
     builder->tag      = (struct op_tag){.phase = PHASE_REDUCE, .layer = -1, .chunk = -1, .microbatch = -1};
-    reduce_scalars(builder, "loss reduce", 1u << AXIS_FSDP | 1u << AXIS_DP, plan->loss);
+    reduce_scalars(builder, "loss reduce", 1u << AXIS_FSDP | 1u << AXIS_DP | 1u << AXIS_CP, plan->loss);
 
     builder->tag.phase = PHASE_OPTIMIZER;
     int32_t partials   = append_square_sums(builder);

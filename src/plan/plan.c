@@ -22,7 +22,10 @@ status plan_supports(const struct plan_request *request)
          size[AXIS_TP] > 1 && request->parallel->sequence_parallel == 0, size[AXIS_TP]},
         {"overlapped tensor parallelism ([parallel] tp_overlap = yes, tp = %lld)",
          size[AXIS_TP] > 1 && request->parallel->tp_overlap != 0, size[AXIS_TP]},
-        {"context parallelism ([parallel] cp = %lld)", size[AXIS_CP] > 1, size[AXIS_CP]},
+        {"ring attention ([parallel] context = ring, cp = %lld)",
+         size[AXIS_CP] > 1 && request->parallel->context == CONTEXT_RING, size[AXIS_CP]},
+        {"context parallelism of several sequences at a time ([train] micro_batch > 1 with cp = %lld)",
+         size[AXIS_CP] > 1 && request->train->micro_batch > 1, size[AXIS_CP]},
         {"pipeline parallelism ([parallel] pp = %lld)", size[AXIS_PP] > 1, size[AXIS_PP]},
         {"expert parallelism ([parallel] ep = %lld)", mesh.ep > 1, mesh.ep},
         {"optimizer shared over the replicas of sharded weights ([parallel] zero = %lld with fsdp)",
@@ -49,7 +52,7 @@ static status resolve(struct plan *plan, const struct plan_request *request)
     TRY(mesh_init(&plan->mesh, request->parallel, request->world));
     TRY(train_resolve(&plan->train, plan->mesh.size[AXIS_DP] * plan->mesh.size[AXIS_FSDP]));
     TRY(precision_init(&plan->precision, request->precision));
-    plan->update_axes = 1u << (request->parallel->zero > 0 ? AXIS_DP : AXIS_FSDP);
+    plan->update_axes = request->parallel->zero > 0 ? 1u << AXIS_DP | 1u << AXIS_CP : 1u << AXIS_FSDP;
     int64_t tokens    = plan->train.micro_batch * plan->train.sequence;
     if (tokens % plan->mesh.size[AXIS_TP] != 0) {
         return fail("[parallel] tp = %lld does not divide the %lld tokens of a microbatch (micro_batch * sequence)",
@@ -76,7 +79,7 @@ static void declare_inputs(struct builder *builder)
     }
     builder->tag.microbatch = -1;
     plan->rope_table        = builder_tensor(builder, "rope table", STORAGE_INPUT, DTYPE_F32,
-                                             DIMS(plan->train.sequence, pairs > 0 ? pairs : 1, 2));
+                                             DIMS(builder->sequence, pairs > 0 ? pairs : 1, 2));
     plan->hyper             = builder_tensor(builder, "hyperparameters", STORAGE_INPUT, DTYPE_F32, DIMS(HYPER_COUNT));
     plan->loss              = builder_tensor(builder, "loss", STORAGE_RESULT, DTYPE_F32, DIMS(1));
     plan->gradient_norm     = builder_tensor(builder, "gradient norm", STORAGE_RESULT, DTYPE_F32, DIMS(1));
@@ -147,20 +150,34 @@ static void append_microbatch(struct builder *builder, int64_t microbatch)
     unit_settle_gradients(builder);
 }
 
+int64_t plan_position(const struct plan *plan, int64_t index)
+{
+    int64_t ranks = mesh_group_size(&plan->mesh, 1u << AXIS_CP);
+    int64_t rank  = mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_CP);
+    if (ranks == 1) {
+        return index;
+    }
+    int64_t length = plan->train.sequence / (2 * ranks);
+    int64_t chunk  = index < length ? rank : 2 * ranks - 1 - rank;
+    return chunk * length + index % length;
+}
+
 status plan_build(struct plan *plan, const struct plan_request *request)
 {
     TRY(resolve(plan, request));
-    struct builder builder = {.plan         = plan,
-                              .tag          = {.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = -1},
-                              .tokens       = plan->train.micro_batch * plan->train.sequence,
-                              .shard_tokens = plan->train.micro_batch * plan->train.sequence / plan->mesh.size[AXIS_TP],
-                              .heads        = plan->model.heads / plan->mesh.size[AXIS_TP],
-                              .kv_heads     = plan->model.kv_heads / plan->mesh.size[AXIS_TP],
-                              .ffn          = plan->model.ffn / plan->mesh.size[AXIS_TP],
-                              .prefetch     = request->parallel->prefetch,
-                              .reshard      = request->parallel->reshard,
-                              .last_compute = -1,
-                              .reduces      = {-1, -1}};
+    int64_t        sequence = plan->train.sequence / plan->mesh.size[AXIS_CP];
+    struct builder builder  = {.plan         = plan,
+                               .tag          = {.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = -1},
+                               .tokens       = plan->train.micro_batch * sequence,
+                               .sequence     = sequence,
+                               .shard_tokens = plan->train.micro_batch * sequence / plan->mesh.size[AXIS_TP],
+                               .heads        = plan->model.heads / plan->mesh.size[AXIS_TP],
+                               .kv_heads     = plan->model.kv_heads / plan->mesh.size[AXIS_TP],
+                               .ffn          = plan->model.ffn / plan->mesh.size[AXIS_TP],
+                               .prefetch     = request->parallel->prefetch,
+                               .reshard      = request->parallel->reshard,
+                               .last_compute = -1,
+                               .reduces      = {-1, -1}};
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         builder.pending[lane] = -1;
     }

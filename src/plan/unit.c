@@ -11,14 +11,17 @@ static bool is_sharded(const struct builder *builder)
     return builder->plan->mesh.size[AXIS_FSDP] > 1;
 }
 
+// Ranks that hold the same weights and see other tokens.
+static const uint32_t replica_axes = 1u << AXIS_DP | 1u << AXIS_CP;
+
 static bool has_replicas(const struct builder *builder)
 {
-    return builder->plan->mesh.size[AXIS_DP] > 1;
+    return mesh_group_size(&builder->plan->mesh, replica_axes) > 1;
 }
 
 static bool is_zero(const struct builder *builder)
 {
-    return builder->plan->update_axes == 1u << AXIS_DP;
+    return (builder->plan->update_axes & 1u << AXIS_DP) != 0;
 }
 
 static struct plan_slice slice_of(const struct plan *plan, uint32_t axes, int64_t elements)
@@ -33,7 +36,7 @@ void unit_create(struct builder *builder, int64_t layer, int64_t elements)
     const struct precision *precision = &plan->precision;
     int32_t                 index     = plan->unit_count++;
     struct plan_unit       *unit      = &plan->units[index];
-    int64_t                 grain     = SLICE_ALIGNMENT * mesh_group_size(&plan->mesh, 1u << AXIS_FSDP | 1u << AXIS_DP);
+    int64_t                 grain     = SLICE_ALIGNMENT * mesh_group_size(&plan->mesh, 1u << AXIS_FSDP | replica_axes);
 
     *unit = (struct plan_unit){.elements = (elements + grain - 1) / grain * grain, .first_weight = plan->weight_count};
     unit->kept             = slice_of(plan, 1u << AXIS_FSDP, unit->elements);
@@ -168,7 +171,7 @@ static int32_t reduce_over_replicas(struct builder *builder, int32_t tensor)
 {
     return builder_transfer(builder, &(struct transfer){.kind = OP_ALL_REDUCE,
                                                         .role = "gradient reduce",
-                                                        .axes = 1u << AXIS_DP,
+                                                        .axes = replica_axes,
                                                         .lane = LANE_GRADIENT_REDUCE,
                                                         .in   = -1,
                                                         .out  = tensor,
@@ -226,7 +229,7 @@ static void reduce_kept(struct builder *builder, int32_t unit)
     if (is_zero(builder)) {
         reduced = builder_part(builder, "gradient slice", whole, plan->units[unit].updated.first,
                                DIMS(plan->units[unit].updated.elements));
-        reduce_to_slices(builder, 1u << AXIS_DP, whole, reduced);
+        reduce_to_slices(builder, plan->update_axes, whole, reduced);
     } else {
         reduce_over_replicas(builder, whole);
     }

@@ -62,18 +62,22 @@ void data_fill(struct step *step, const struct plan *plan, enum data_kind kind, 
     int64_t        replica     = mesh_group_index(&plan->mesh, plan->rank, axes);
     int64_t        sequence    = plan->train.sequence;
     int64_t        micro_batch = plan->train.micro_batch;
-    size_t         row_bytes   = (size_t)sequence * sizeof(int32_t);
-    int32_t       *sample      = memory_allocate(row_bytes + sizeof(int32_t));
-    int32_t       *tokens      = memory_allocate((size_t)micro_batch * row_bytes);
-    int32_t       *targets     = memory_allocate((size_t)micro_batch * row_bytes);
+    int64_t        local       = sequence / plan->mesh.size[AXIS_CP];
+    size_t         bytes       = (size_t)(micro_batch * local) * sizeof(int32_t);
+    int32_t       *sample      = memory_allocate((size_t)(sequence + 1) * sizeof(*sample));
+    int32_t       *tokens      = memory_allocate(bytes);
+    int32_t       *targets     = memory_allocate(bytes);
 
     for (int64_t m = 0; m < plan->train.accumulation; m++) {
         int64_t place = (m * replicas + replica) * micro_batch;
         for (int64_t row = 0; row < micro_batch; row++) {
             int64_t number = step_index * plan->train.global_batch + place + row;
             data_sample(kind, seed, plan->model.vocab, sequence, number, sample);
-            memcpy(tokens + row * sequence, sample, row_bytes);
-            memcpy(targets + row * sequence, sample + 1, row_bytes);
+            for (int64_t i = 0; i < local; i++) {
+                int64_t position         = plan_position(plan, i);
+                tokens[row * local + i]  = sample[position];
+                targets[row * local + i] = sample[position + 1];
+            }
         }
         step_write(step, plan->tokens[m], tokens);
         step_write(step, plan->targets[m], targets);

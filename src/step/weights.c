@@ -175,10 +175,11 @@ static void initialise_rope(struct step *step, const struct plan *plan)
     float               *table = memory_allocate((size_t)tensor->bytes);
     for (int64_t i = 0; i < pairs; i++) {
         double frequency = rope_frequency(&plan->model, i, pairs);
-        for (int64_t position = 0; position < positions; position++) {
-            float *pair = table + (position * pairs + i) * 2;
-            pair[0]     = (float)cos((double)position * frequency);
-            pair[1]     = (float)sin((double)position * frequency);
+        for (int64_t row = 0; row < positions; row++) {
+            double angle = (double)plan_position(plan, row) * frequency;
+            float *pair  = table + (row * pairs + i) * 2;
+            pair[0]      = (float)cos(angle);
+            pair[1]      = (float)sin(angle);
         }
     }
     step_write(step, plan->rope_table, table);

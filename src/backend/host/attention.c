@@ -15,8 +15,8 @@ struct head {
     const struct attention_shape *shape;
     int64_t                       batch, group;    // which head
     struct view                   key_view, value_view;
-    struct panel                  key, value, key_gradient, value_gradient;    // [sequence, head_dim]
-    float                        *scores, *score_gradient;                     // [BLOCK, sequence]
+    struct panel                  key, value, key_gradient, value_gradient;    // [keys, head_dim]
+    float                        *scores, *score_gradient;                     // [BLOCK, keys]
     float                        *space[4];                                    // [BLOCK, head_dim]
 };
 
@@ -28,9 +28,14 @@ struct block {
     int64_t     statistics_at;
 };
 
+static int64_t keys_of(const struct attention_shape *shape)
+{
+    return shape->earlier + shape->sequence;
+}
+
 static int64_t forward_floats(const struct attention_shape *shape)
 {
-    return (2 * shape->sequence + 4 * BLOCK) * shape->head_dim + BLOCK * shape->sequence;
+    return (2 * keys_of(shape) + 4 * BLOCK) * shape->head_dim + BLOCK * keys_of(shape);
 }
 
 int64_t host_attention_floats(const struct op *op, int threads)
@@ -43,7 +48,7 @@ int64_t host_attention_backward_floats(const struct op *op, int threads)
 {
     (void)threads;
     const struct attention_shape *shape = &op->shape.attention;
-    return forward_floats(shape) + (2 * shape->head_dim + BLOCK) * shape->sequence;
+    return forward_floats(shape) + (2 * shape->head_dim + BLOCK) * keys_of(shape);
 }
 
 // Reads the keys and values of one head, and lays out the thread's scratch.
@@ -51,12 +56,12 @@ static struct head open_head(const struct work *work, int64_t index, int operand
 {
     const struct attention_shape *shape = &work->op->shape.attention;
     const struct buffer          *pairs = &work->buffers[operand];
-    int64_t     width = shape->head_dim, leading = 2 * shape->kv_heads * width, size = shape->sequence * width;
+    int64_t     width = shape->head_dim, leading = 2 * shape->kv_heads * width, size = keys_of(shape) * width;
     struct head head = {
         .work = work, .shape = shape, .batch = index / shape->kv_heads, .group = index % shape->kv_heads};
-    int64_t at      = head.batch * shape->sequence * leading + head.group * width;
-    head.key_view   = (struct view){at, leading, shape->sequence, width};
-    head.value_view = (struct view){at + leading / 2, leading, shape->sequence, width};
+    int64_t at      = head.batch * keys_of(shape) * leading + head.group * width;
+    head.key_view   = (struct view){at, leading, keys_of(shape), width};
+    head.value_view = (struct view){at + leading / 2, leading, keys_of(shape), width};
     head.key        = panel_read(pairs, &head.key_view, space);
     head.value      = panel_read(pairs, &head.value_view, space + size);
     space += 2 * size;
@@ -65,10 +70,10 @@ static struct head open_head(const struct work *work, int64_t index, int operand
         space += BLOCK * width;
     }
     head.scores         = space;
-    head.score_gradient = head.scores + BLOCK * shape->sequence;
-    float *gradients    = head.score_gradient + BLOCK * shape->sequence;
-    head.key_gradient   = (struct panel){gradients, width, shape->sequence, width, false};
-    head.value_gradient = (struct panel){gradients + size, width, shape->sequence, width, false};
+    head.score_gradient = head.scores + BLOCK * keys_of(shape);
+    float *gradients    = head.score_gradient + BLOCK * keys_of(shape);
+    head.key_gradient   = (struct panel){gradients, width, keys_of(shape), width, false};
+    head.value_gradient = (struct panel){gradients + size, width, keys_of(shape), width, false};
     return head;
 }
 
@@ -76,7 +81,7 @@ static struct block open_block(const struct head *head, int64_t query_head, int6
 {
     const struct attention_shape *shape = head->shape;
     int64_t      rows = host_minimum(BLOCK, shape->sequence - first), leading = shape->heads * shape->head_dim;
-    struct block block = {.first = first, .keys = shape->causal ? first + rows : shape->sequence};
+    struct block block = {.first = first, .keys = shape->causal ? shape->earlier + first + rows : keys_of(shape)};
     block.view = (struct view){.at = (head->batch * shape->sequence + first) * leading + query_head * shape->head_dim,
                                .leading = leading,
                                .rows    = rows,
@@ -88,7 +93,7 @@ static struct block open_block(const struct head *head, int64_t query_head, int6
 // Keys that a row of the block sees.
 static int64_t visible(const struct head *head, const struct block *block, int64_t row)
 {
-    return head->shape->causal ? block->first + row + 1 : head->shape->sequence;
+    return head->shape->causal ? head->shape->earlier + block->first + row + 1 : keys_of(head->shape);
 }
 
 // The leading keys or values that the block sees, or their gradients.
@@ -99,7 +104,7 @@ static struct panel leading_keys(const struct panel *panel, const struct block *
 
 static struct panel score_panel(const struct head *head, const struct block *block, float *data)
 {
-    return (struct panel){data, head->shape->sequence, block->view.rows, block->keys, false};
+    return (struct panel){data, keys_of(head->shape), block->view.rows, block->keys, false};
 }
 
 static void forward_block(const struct head *head, const struct block *block)
@@ -167,8 +172,8 @@ static void differentiate_scores(const struct head *head, const struct block *bl
     for (int64_t row = 0; row < block->view.rows; row++) {
         int64_t seen     = visible(head, block, row);
         size_t  rest     = sizeof(float) * (size_t)(block->keys - seen);
-        float  *weights  = head->scores + row * head->shape->sequence;
-        float  *gradient = head->score_gradient + row * head->shape->sequence;
+        float  *weights  = head->scores + row * keys_of(head->shape);
+        float  *gradient = head->score_gradient + row * keys_of(head->shape);
         float   delta = (float)row_dot(out_gradient->data + row * out_gradient->leading, out->data + row * out->leading,
                                        head->shape->head_dim);
         row_exponential(weights, statistics[row], seen);
@@ -217,8 +222,8 @@ static void backward_heads(void *context, int64_t first, int64_t last, int threa
         memset(head.key_gradient.data, 0, sizeof(float) * (size_t)(head.key.rows * head.key.columns));
         memset(head.value_gradient.data, 0, sizeof(float) * (size_t)(head.key.rows * head.key.columns));
         run_blocks(&head, backward_block);
-        panel_write(to, &head.key_view, &head.key_gradient, false);
-        panel_write(to, &head.value_view, &head.value_gradient, false);
+        panel_write(to, &head.key_view, &head.key_gradient, work->op->accumulates);
+        panel_write(to, &head.value_view, &head.value_gradient, work->op->accumulates);
     }
 }
 
