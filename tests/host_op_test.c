@@ -180,8 +180,9 @@ static void expect_attention(const struct attention_shape *shape, enum dtype dty
 Test(host_op, attends_to_the_keys_that_a_query_sees)
 {
     static const struct attention_shape shapes[] = {
-        {1, 1, 1, 1, 1, 0, 1.0f, true, 0},    {2, 5, 4, 2, 6, 0, 0.7f, true, 0},   {1, 131, 6, 3, 16, 0, 0.25f, true, 0},
-        {2, 300, 2, 1, 8, 0, 0.3f, false, 0}, {3, 257, 3, 3, 5, 0, 0.4f, true, 0}, {1, 64, 8, 1, 32, 0, 0.2f, false, 0},
+        {1, 1, 1, 1, 1, 0, 1.0f, true, 0},     {2, 5, 4, 2, 6, 0, 0.7f, true, 0},
+        {1, 131, 6, 3, 16, 0, 0.25f, true, 0}, {2, 300, 2, 1, 8, 0, 0.3f, false, 0},
+        {3, 257, 3, 3, 5, 0, 0.4f, true, 0},   {1, 64, 8, 1, 32, 0, 0.2f, false, 0},
     };
     for (int i = 0; i < 12; i++) {
         expect_attention(&shapes[i / 2], types[i & 1]);

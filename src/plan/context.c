@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Context parallelism with gathered keys and values. Of 2 cp chunks of a sequence, rank r holds the queries of chunks r and
-// 2 cp - 1 - r, which balances the causal work. Gathered keys and values come in the order of ranks and are brought into the
-// order of the sequence: each run of queries then sees the leading part of them.
+// Context parallelism with gathered keys and values. Of 2 cp chunks of a sequence, rank r holds the queries of chunks r
+// and 2 cp - 1 - r, which balances the causal work. Gathered keys and values come in the order of ranks and are brought
+// into the order of the sequence: each run of queries then sees the leading part of them.
 #include "internal.h"
 
 enum { HALVES = 2 };
@@ -34,8 +34,7 @@ static int32_t rows_of(struct builder *builder, const char *name, int32_t whole,
 static int32_t new_whole(struct builder *builder, const char *name)
 {
     return builder_activation(
-        builder, name,
-        DIMS(builder->tokens * ranks_of(builder), 2, builder->kv_heads, builder->plan->model.head_dim));
+        builder, name, DIMS(builder->tokens * ranks_of(builder), 2, builder->kv_heads, builder->plan->model.head_dim));
 }
 
 // Copies chunk by chunk between the order of the ranks and that of the sequence.
@@ -53,20 +52,17 @@ static void reorder(struct builder *builder, const char *role, int32_t by_rank, 
 
 static int32_t transfer(struct builder *builder, enum op_kind kind, const char *role, int32_t in, int32_t out)
 {
-    return builder_transfer(builder, &(struct transfer){.kind = kind,
-                                                        .role = role,
-                                                        .axes = 1u << AXIS_CP,
-                                                        .lane = LANE_CONTEXT,
-                                                        .in   = in,
-                                                        .out  = out,
-                                                        .hold = -1});
+    return builder_transfer(
+        builder,
+        &(struct transfer){
+            .kind = kind, .role = role, .axes = 1u << AXIS_CP, .lane = LANE_CONTEXT, .in = in, .out = out, .hold = -1});
 }
 
 static int32_t gather_keys(struct block *block)
 {
-    struct builder *builder  = block->builder;
-    int32_t         by_rank  = new_whole(builder, "gathered kv");
-    int32_t         ordered  = new_whole(builder, "ordered kv");
+    struct builder *builder = block->builder;
+    int32_t         by_rank = new_whole(builder, "gathered kv");
+    int32_t         ordered = new_whole(builder, "ordered kv");
     transfer(builder, OP_ALL_GATHER, "kv gather", block->values->tensor[VALUE_KV], by_rank);
     reorder(builder, "kv order", by_rank, ordered, true);
     return ordered;
@@ -96,7 +92,8 @@ void context_attention(struct block *block)
 {
     struct builder *builder = block->builder;
     int32_t         keys    = gather_keys(block);
-    int32_t out = builder_activation(builder, "attention", DIMS(builder->tokens, builder->heads, builder->plan->model.head_dim));
+    int32_t         out =
+        builder_activation(builder, "attention", DIMS(builder->tokens, builder->heads, builder->plan->model.head_dim));
     for (int half = 0; half < HALVES; half++) {
         struct op op  = half_op(builder, OP_ATTENTION_FORWARD, "attention", half);
         int32_t   lse = builder_tensor(builder, "attention statistics", STORAGE_ACTIVATION, DTYPE_F32,
