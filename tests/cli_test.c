@@ -133,6 +133,14 @@ Test(cli, keeps_published_figures_away_from_proxies)
     cr_expect_null(strstr(output, "6.999"));
 }
 
+Test(cli, keeps_published_figures_away_from_changed_steps)
+{
+    expect_success("check --config llama2-70b-fsdp --ranks 64 --set model.hidden=4096");
+    cr_expect_null(strstr(output, "6.999"));
+    expect_success("check --config llama2-70b-fsdp --ranks 64 --set run.seed=2");
+    expect_output("MFU 52.59 % (printed: 52.59 %)");
+}
+
 Test(cli, says_when_a_plan_is_larger_than_the_device)
 {
     expect_success("check --config tiny-llama --set hardware.memory_gb=0.001");

@@ -149,6 +149,25 @@ Test(config, matches_conditions_against_ranks_and_the_effective_precision)
     cr_assert_eq(config.parallel.fsdp, 128);
 }
 
+Test(config, has_no_published_time_for_a_step_that_overrides_change)
+{
+    const char *const harmless[] = {"run.steps=20", "train.sequence=4096", "hardware.gpus_per_node=4"};
+    const char *const sequence[] = {"train.sequence=2048"};
+    const char *const preset[]   = {"model.preset="};
+    const char *const layout[]   = {"parallel.fsdp=8"};
+    const char       *text       = "[model]\npreset = small\n[train]\nsequence = 4096\n"
+                                   "[when ranks=64]\npublished.step_seconds = 7\npublished.mfu_percent = 52\n";
+    struct config     config     = read_text(text, 64, LENGTH(harmless), harmless);
+    cr_expect_eq(config.published.step_seconds, 7.0);
+    cr_expect_eq(config.published.mfu_percent, 52.0);
+
+    config = read_text(text, 64, 1, sequence);
+    cr_expect_eq(config.published.step_seconds, 0.0);
+    cr_expect_eq(config.published.mfu_percent, 0.0);
+    cr_expect_eq(read_text(text, 64, 1, preset).published.step_seconds, 0.0);
+    cr_expect_eq(read_text(text, 64, 1, layout).published.step_seconds, 0.0);
+}
+
 Test(config, takes_presets_from_overrides_and_conditions)
 {
     const char *const overrides[] = {"model.preset=small", "hardware.profile=none"};

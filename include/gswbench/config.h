@@ -45,8 +45,9 @@ struct config_request {
 };
 
 // Order, later wins: defaults, model and hardware presets, file, matching [when ...] sections, overrides; run.layers
-// then replaces model.layers. All errors of all of these are reported together in errors, one a line, each with its
-// place; the status then holds only the count.
+// then replaces model.layers. Where overrides change the step, its published time and MFU become 0: not published. All
+// errors of all of these are reported together in errors, one a line, each with its place; the status then holds only
+// the count.
 status config_read(struct config *config, const struct config_request *request, struct text_buffer *errors);
 
 // The same from memory (path is for messages): the fuzz target and tests.

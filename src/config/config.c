@@ -72,7 +72,7 @@ bool config_find(const char *name, char *path, size_t bytes)
 static bool matches(const struct document *document, const struct assignment *assignment, struct selection selection)
 {
     if (assignment->origin != ORIGIN_WHEN) {
-        return true;
+        return assignment->origin != ORIGIN_OVERRIDE || !selection.skips_overrides;
     }
     const struct condition *condition = &document->conditions[assignment->condition];
     return (condition->ranks == 0 || condition->ranks == selection.ranks) &&
@@ -170,6 +170,38 @@ static void apply_preset(struct config *config, struct document *document, struc
     document_free(&values);
 }
 
+// Whether both describe the same step: model, layout, batch and precision.
+static bool is_same_step(const struct config *a, const struct config *b)
+{
+    static const char *const names[] = {"model", "parallel", "train", "precision"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const struct config_section *section = section_find(names[i]);
+        for (const struct option *option = section->options; option->key != NULL; option++) {
+            char left[512], right[512];
+            option_print(option, (const char *)a + section->offset, left, sizeof(left));
+            option_print(option, (const char *)b + section->offset, right, sizeof(right));
+            if (strcmp(left, right) != 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+// A step that overrides have changed is not the one whose time was published.
+static void apply(struct config *config, const struct document *document, struct selection selection)
+{
+    struct config    plain         = *config;
+    struct selection of_file_alone = {.ranks = selection.ranks, .compute = selection.compute, .skips_overrides = true};
+    document_apply(&plain, document, of_file_alone);
+    plain.precision.compute = selection.compute;
+    document_apply(config, document, selection);
+    if (!is_same_step(config, &plain)) {
+        config->published.step_seconds = 0.0;
+        config->published.mfu_percent  = 0.0;
+    }
+}
+
 // The effective config of a selection.
 static void evaluate(struct config *config, struct document *document, struct selection selection)
 {
@@ -185,7 +217,7 @@ static void evaluate(struct config *config, struct document *document, struct se
     for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
         apply_preset(config, document, selection, &presets[i]);
     }
-    document_apply(config, document, selection);
+    apply(config, document, selection);
     config->ranks = selection.ranks;
     if (config->run.layers != 0) {
         config->model.layers = config->run.layers;

@@ -70,6 +70,7 @@ bool file_find(const char *folder, const char *name, char *path, size_t bytes);
 // What decides which [when ...] sections match.
 struct selection {
     int64_t ranks, compute;
+    bool    skips_overrides;
 };
 
 // config.c: from a request to a document, and from a document to a config.

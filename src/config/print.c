@@ -21,7 +21,11 @@ static const char introduction[] =
     "\n"
     "    [when ranks=512 precision=fp8]    ; either condition, or both\n"
     "    parallel.fsdp = 128\n"
-    "    published.step_seconds = 5.043\n";
+    "    published.step_seconds = 5.043\n"
+    "\n"
+    "An override that changes `[model]`, `[parallel]`, `[train]` or `[precision]` makes another step of it: the "
+    "published\n"
+    "step time and MFU are then left out. `precision.compute` alone selects the row of that precision.\n";
 
 void config_write(const struct config *config, FILE *file)
 {
