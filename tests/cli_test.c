@@ -144,9 +144,17 @@ Test(cli, keeps_published_figures_away_from_changed_steps)
 Test(cli, says_when_a_plan_is_larger_than_the_device)
 {
     expect_success("check --config tiny-llama --set hardware.memory_gb=0.001");
-    expect_output(" on each rank: more than the device of [hardware] has\n");
+    expect_output(" on rank 0, the most: more than the device of [hardware] has\n");
     expect_success("check --config tiny-llama --set hardware.profile=h100-sxm");
-    expect_output(" on each rank\n");
+    expect_output(" on rank 0, the most\n");
+}
+
+Test(cli, verifies_the_ranks_of_every_row)
+{
+    expect_success("check --config llama2-70b-fsdp");
+    expect_output("  verified: 6 plans built, 1 distinct\n");
+    expect_output(
+        "\n6 of 12 rows verified: 4032 ranks, 27 plans built, 6 distinct with 16219 ops, 1722 of them transfers\n");
 }
 
 Test(cli, lets_the_command_line_win_over_rows)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gswbench/units.h"
+#include "gswbench/verify.h"
 #include "internal.h"
 
 struct check_arguments {
@@ -20,25 +21,21 @@ static const struct flag flags[] = {
 
 // One row with its plan, where this version has one. FLOPs by convention; NaN: not known.
 struct checked {
-    struct job     job;
-    double         flops[FLOPS_COUNT];
+    struct job       job;
+    double           flops[FLOPS_COUNT];
+    struct job_proof proof;
+    // Of the largest rank:
     struct account account;
     int64_t        storage_bytes[STORAGE_COUNT];
     int32_t        ops;
 };
 
-// Every rank has the same plan in the layouts of today, up to the places in its groups: the first and last stand for
-// all.
-static status check_plan(struct checked *checked, int64_t rank)
+static status account(struct checked *checked)
 {
     struct plan         plan;
     struct plan_request request = checked->job.request;
-    int32_t             findings;
-    request.rank  = rank;
-    status result = plan_build(&plan, &request);
-    if (!failed(&result)) {
-        result = plan_verify(&plan, &findings);
-    }
+    request.rank                = checked->proof.largest_rank;
+    status result               = plan_build(&plan, &request);
     if (!failed(&result)) {
         plan_account(&plan, &checked->account);
         memcpy(checked->storage_bytes, plan.storage_bytes, sizeof(plan.storage_bytes));
@@ -59,10 +56,8 @@ static status check(struct checked *checked)
     if (failed(&checked->job.support)) {
         return OK;
     }
-    if (checked->job.mesh.world > 1) {
-        TRY(check_plan(checked, checked->job.mesh.world - 1));
-    }
-    return check_plan(checked, 0);
+    TRY(job_verify(&checked->job.request, &checked->proof));
+    return account(checked);
 }
 
 static void print_flops(const struct checked *checked)
@@ -113,8 +108,12 @@ static void print_plan(const struct checked *checked)
         printf("plan           cannot run: %s\n", checked->job.support.text);
         return;
     }
-    printf("plan           %" PRId32 " ops on each rank, verified\n", checked->ops);
-    printf("memory         %s on each rank%s\n", units_bytes(text, sizeof(text), (double)checked->account.total_bytes),
+    printf("plan           %" PRId32 " ops on rank %" PRId64 "\n", checked->ops, checked->proof.largest_rank);
+    printf("verified       %" PRId64 " rank%s: %" PRId64 " plan%s built, %" PRId64 " distinct\n", checked->proof.world,
+           checked->proof.world == 1 ? "" : "s", checked->proof.built, checked->proof.built == 1 ? "" : "s",
+           checked->proof.distinct);
+    printf("memory         %s on rank %" PRId64 ", the most%s\n",
+           units_bytes(text, sizeof(text), (double)checked->account.total_bytes), checked->proof.largest_rank,
            fits(checked) == FITS_NOT ? ": more than the device of [hardware] has" : "");
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         printf("  %-12s %s\n", plan_storage_name((enum storage)storage),
@@ -153,7 +152,9 @@ static void print_details(const struct checked *checked)
 static void print_line(const struct checked *checked)
 {
     const struct config *config = &checked->job.config;
-    char                 layout[256], parameters[32], published[32] = "-", mfu[32] = "-";
+    char                 layout[256], parameters[32], published[32] = "-", mfu[32] = "-", verified[64];
+    snprintf(verified, sizeof(verified), "verified: %" PRId64 " plans built, %" PRId64 " distinct",
+             checked->proof.built, checked->proof.distinct);
     if (!isnan(checked->flops[FLOPS_PUBLISHED])) {
         snprintf(published, sizeof(published), "%.6g", checked->flops[FLOPS_PUBLISHED]);
     }
@@ -164,8 +165,23 @@ static void print_line(const struct checked *checked)
            precision_compute_names[config->precision.compute],
            units_count(parameters, sizeof(parameters), (double)model_parameters(&config->model)),
            job_layout(&checked->job, layout, sizeof(layout)), config->train.global_batch, published,
-           checked->flops[FLOPS_FULL], mfu,
-           failed(&checked->job.support) ? checked->job.support.text : "plan verified");
+           checked->flops[FLOPS_FULL], mfu, failed(&checked->job.support) ? checked->job.support.text : verified);
+}
+
+static void add_proof(struct job_proof *sum, const struct job_proof *proof)
+{
+    sum->world += proof->world;
+    sum->built += proof->built;
+    sum->distinct += proof->distinct;
+    sum->ops += proof->ops;
+    sum->transfers += proof->transfers;
+}
+
+static void print_sum(int rows, int verified, const struct job_proof *sum)
+{
+    printf("%d of %d rows verified: %" PRId64 " ranks, %" PRId64 " plans built, %" PRId64 " distinct with %" PRId64
+           " ops, %" PRId64 " of them transfers\n",
+           verified, rows, sum->world, sum->built, sum->distinct, sum->ops, sum->transfers);
 }
 
 static json_t *real(double value)
@@ -184,8 +200,12 @@ static json_t *describe_plan(const struct checked *checked)
                             json_integer(checked->storage_bytes[storage]));
     }
     json_t *fits_device = fits(checked) == FITS_UNKNOWN ? json_null() : json_boolean(fits(checked) == FITS);
-    return json_pack("{s:i, s:I, s:o, s:o}", "ops", (int)checked->ops, "total_bytes",
-                     (json_int_t)checked->account.total_bytes, "storage_bytes", bytes, "fits_device", fits_device);
+    json_t *proof       = json_pack("{s:I, s:I, s:I, s:I, s:I}", "ranks", (json_int_t)checked->proof.world, "built",
+                                    (json_int_t)checked->proof.built, "distinct", (json_int_t)checked->proof.distinct, "ops",
+                                    (json_int_t)checked->proof.ops, "transfers", (json_int_t)checked->proof.transfers);
+    return json_pack("{s:i, s:I, s:o, s:o, s:o}", "ops", (int)checked->ops, "total_bytes",
+                     (json_int_t)checked->account.total_bytes, "storage_bytes", bytes, "fits_device", fits_device,
+                     "verified", proof);
 }
 
 static json_t *describe(const struct checked *checked)
@@ -223,15 +243,17 @@ static status run(const void *arguments, struct text_buffer *errors)
     int                           count;
     TRY(job_rows(&options->config, rows, &count, errors));
 
-    json_t *list   = json_array();
-    status  result = OK;
+    json_t          *list     = json_array();
+    status           result   = OK;
+    struct job_proof sum      = {.world = 0};
+    int              verified = 0;
     if (count > 1 && !options->json) {
         printf("%6s  %-5s %-10s %-36s %6s  %-12s %-12s %-8s\n", "ranks", "type", "parameters", "layout", "batch",
                "published", "full", "MFU");
     }
     for (int i = 0; i < count; i++) {
-        struct checked checked;
-        status         row = job_read_row(&checked.job, &options->config, &rows[i], errors);
+        struct checked checked = {.ops = 0};
+        status         row     = job_read_row(&checked.job, &options->config, &rows[i], errors);
         if (!failed(&row)) {
             row = check(&checked);
         }
@@ -244,6 +266,11 @@ static status run(const void *arguments, struct text_buffer *errors)
         } else {
             print_line(&checked);
         }
+        verified += checked.proof.built > 0 && !failed(&row);
+        add_proof(&sum, &checked.proof);
+    }
+    if (count > 1 && !options->json && !failed(&result)) {
+        print_sum(count, verified, &sum);
     }
     if (options->json && !failed(&result)) {
         cli_print_json(json_pack("{s:s, s:O}", "config", options->config.name, "rows", list));

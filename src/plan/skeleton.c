@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+// Takes from a rank's plan what other ranks can notice, and checks each transfer against its group and operands.
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "gswbench/arena.h"
+#include "job.h"
+
+// The kinds that shrink or grow by the group's size; the rest keep their elements.
+static int64_t operand_elements(const struct op *op, int slot, int64_t group_size)
+{
+    bool is_share =
+        (op->kind == OP_ALL_GATHER && slot == TRANSFER_IN) || (op->kind == OP_REDUCE_SCATTER && slot == TRANSFER_OUT);
+    return op->shape.transfer.elements / (is_share ? group_size : 1);
+}
+
+static void check_operands(struct job *job, const struct plan *plan, int32_t index)
+{
+    const struct op         *op    = &plan->ops[index];
+    const struct plan_group *group = &plan->groups[op->shape.transfer.group];
+    char                     text[JOB_NAME_BYTES];
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        if (op->operand[slot] < 0) {
+            continue;
+        }
+        const struct tensor *tensor = &plan->tensors[op->operand[slot]];
+        if (tensor->elements != operand_elements(op, slot, group->size)) {
+            job_report(job, "%s: %lld elements over %lld ranks do not fit its operand of %lld",
+                       job_name(job, plan->rank, index, text), (long long)op->shape.transfer.elements,
+                       (long long)group->size, (long long)tensor->elements);
+        }
+        int32_t first = op->operand[op->operand[TRANSFER_IN] >= 0 ? TRANSFER_IN : TRANSFER_OUT];
+        if (tensor->dtype != plan->tensors[first].dtype) {
+            job_report(job, "%s: its operands are %s and %s", job_name(job, plan->rank, index, text),
+                       dtype_name(plan->tensors[first].dtype), dtype_name(tensor->dtype));
+        }
+    }
+}
+
+static bool is_sound(const struct plan *plan, const struct plan_group *group)
+{
+    for (int64_t i = 0; i < group->size; i++) {
+        if (group->ranks[i] < (i == 0 ? 0 : group->ranks[i - 1] + 1) || group->ranks[i] >= plan->mesh.world) {
+            return false;
+        }
+    }
+    return group->index >= 0 && group->index < group->size && group->ranks[group->index] == plan->rank;
+}
+
+// Returns false when the op cannot be looked at further.
+static bool check_transfer(struct job *job, const struct plan *plan, int32_t index)
+{
+    const struct op             *op    = &plan->ops[index];
+    const struct transfer_shape *shape = &op->shape.transfer;
+    char                         text[JOB_NAME_BYTES];
+    if (shape->group < 0 || shape->group >= plan->group_count) {
+        job_report(job, "%s: has no group", job_name(job, plan->rank, index, text));
+        return false;
+    }
+    const struct plan_group *group = &plan->groups[shape->group];
+    if (!is_sound(plan, group)) {
+        job_report(job, "%s: its group does not list this rank once, among rising ranks of the job",
+                   job_name(job, plan->rank, index, text));
+        return false;
+    }
+    bool is_link = op->kind == OP_SEND || op->kind == OP_RECEIVE;
+    if ((is_link || op->kind == OP_BROADCAST) && (shape->peer < 0 || shape->peer >= group->size)) {
+        job_report(job, "%s: its peer %d is not in the group of %lld", job_name(job, plan->rank, index, text),
+                   shape->peer, (long long)group->size);
+        return false;
+    }
+    if (is_link && shape->peer == group->index) {
+        job_report(job, "%s: its peer is the rank itself", job_name(job, plan->rank, index, text));
+        return false;
+    }
+    check_operands(job, plan, index);
+    return true;
+}
+
+// Which ops become events, as their numbers; -1: not.
+static int32_t *number_events(const struct plan *plan, int32_t *count)
+{
+    int32_t *numbers = memory_allocate((size_t)plan->op_count * sizeof(*numbers));
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        numbers[i]          = op->wait_count > 0 || op_is_transfer((enum op_kind)op->kind);
+        for (int w = 0; w < op->wait_count; w++) {
+            numbers[op->wait[w]] = 1;
+        }
+    }
+    *count = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        numbers[i] = numbers[i] ? (*count)++ : -1;
+    }
+    return numbers;
+}
+
+static struct event create_event(const struct plan *plan, int32_t index, const int32_t *numbers)
+{
+    const struct op *op = &plan->ops[index];
+    struct event     event;
+    memset(&event, 0, sizeof(event));
+    event.op         = index;
+    event.group      = -1;
+    event.kind       = op->kind;
+    event.lane       = op->lane;
+    event.wait_count = op->wait_count;
+    for (int w = 0; w < op->wait_count; w++) {
+        event.wait[w] = numbers[op->wait[w]];
+    }
+    if (op_is_transfer((enum op_kind)op->kind)) {
+        int32_t operand = op->operand[op->operand[TRANSFER_OUT] >= 0 ? TRANSFER_OUT : TRANSFER_IN];
+        event.elements  = op->shape.transfer.elements;
+        event.group     = op->shape.transfer.group;
+        event.peer      = op->shape.transfer.peer;
+        event.channel   = op->shape.transfer.channel;
+        event.dtype     = (uint8_t)plan->tensors[operand].dtype;
+    }
+    return event;
+}
+
+static void create_groups(struct skeleton *skeleton, const struct plan *plan)
+{
+    skeleton->group_count = plan->group_count;
+    skeleton->groups      = memory_allocate((size_t)plan->group_count * sizeof(*skeleton->groups));
+    for (int32_t g = 0; g < plan->group_count; g++) {
+        const struct plan_group *from  = &plan->groups[g];
+        struct skeleton_group   *group = &skeleton->groups[g];
+        size_t                   bytes = (size_t)from->size * sizeof(*from->ranks);
+        *group       = (struct skeleton_group){.axes = from->axes, .size = from->size, .first_op = -1};
+        group->ranks = memory_allocate(bytes);
+        memcpy(group->ranks, from->ranks, bytes);
+        group->members = XXH3_64bits(group->ranks, bytes);
+    }
+}
+
+struct skeleton *skeleton_create(struct job *job, const struct plan *plan)
+{
+    struct skeleton *skeleton = memory_allocate(sizeof(*skeleton));
+    skeleton->rank            = plan->rank;
+    skeleton->op_count        = plan->op_count;
+    create_groups(skeleton, plan);
+
+    int32_t *numbers = number_events(plan, &skeleton->event_count);
+    skeleton->events = memory_allocate((size_t)skeleton->event_count * sizeof(*skeleton->events));
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        skeleton->first[lane] = EVENT_END;
+    }
+    for (int32_t i = plan->op_count - 1; i >= 0; i--) {
+        if (numbers[i] < 0) {
+            continue;
+        }
+        struct event *event = &skeleton->events[numbers[i]];
+        *event              = create_event(plan, i, numbers);
+        event->next         = skeleton->first[event->lane];
+
+        skeleton->first[event->lane] = numbers[i];
+        if (op_is_transfer((enum op_kind)event->kind) && check_transfer(job, plan, i)) {
+            skeleton->groups[event->group].first_op = i;
+        }
+    }
+    free(numbers);
+    return skeleton;
+}
+
+void skeleton_free(struct skeleton *skeleton)
+{
+    if (skeleton == NULL) {
+        return;
+    }
+    for (int32_t g = 0; g < skeleton->group_count; g++) {
+        free(skeleton->groups[g].ranks);
+        free(skeleton->groups[g].roles);
+    }
+    free(skeleton->groups);
+    free(skeleton->events);
+    free(skeleton);
+}
+
+static int compare_ranks(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+static void label_group(const struct job *job, struct skeleton_group *group)
+{
+    free(group->roles);
+    group->roles      = memory_allocate((size_t)group->size * sizeof(*group->roles));
+    group->role_count = 0;
+    for (int64_t i = 0; i < group->size; i++) {
+        group->roles[i] = job_role(job, group->ranks[i]);
+    }
+    qsort(group->roles, (size_t)group->size, sizeof(*group->roles), compare_ranks);
+    for (int64_t i = 0; i < group->size; i++) {
+        if (group->role_count == 0 || group->roles[group->role_count - 1] != group->roles[i]) {
+            group->roles[group->role_count++] = group->roles[i];
+        }
+    }
+    int64_t head[] = {group->axes, group->size};
+    group->label   = XXH3_64bits_withSeed(group->roles, (size_t)group->role_count * sizeof(*group->roles),
+                                          XXH3_64bits(head, sizeof(head)));
+}
+
+uint64_t skeleton_signature(const struct job *job, struct skeleton *skeleton)
+{
+    uint32_t made_for = job->distinct | 1u << AXIS_COUNT;
+    if (skeleton->signature_axes == made_for) {
+        return skeleton->signature;
+    }
+    XXH64_hash_t hash = (XXH64_hash_t)skeleton->event_count;
+    for (int32_t g = 0; g < skeleton->group_count; g++) {
+        label_group(job, &skeleton->groups[g]);
+        hash = XXH3_64bits_withSeed(&skeleton->groups[g].label, sizeof(uint64_t), hash);
+    }
+    for (int32_t i = 0; i < skeleton->event_count; i++) {
+        struct event event = skeleton->events[i];
+        if (event_is_link(&event)) {
+            int64_t peer = skeleton->groups[event.group].ranks[event.peer];
+            event.peer   = (int32_t)job_relation(job, skeleton->rank, peer);
+        }
+        event.op      = 0;
+        event.meeting = 0;
+        hash          = XXH3_64bits_withSeed(&event, sizeof(event), hash);
+    }
+    skeleton->signature_axes = made_for;
+    skeleton->signature      = hash;
+    return hash;
+}
