@@ -189,6 +189,19 @@ Test(run, finds_an_unwritable_folder_before_the_first_step)
     cr_expect_str_eq(output, "");
 }
 
+Test(run, finds_a_used_folder_for_weights_before_the_first_step)
+{
+    char line[1200], expected[1200];
+    snprintf(line, sizeof(line), TINY " --weights-out %s", folder);
+    snprintf(expected, sizeof(expected), "%s: is not empty: name a new folder", folder);
+
+    status result = run_here(line);
+
+    cr_expect_eq(result.exit_code, EXIT_OUTPUT);
+    cr_expect_str_eq(result.text, expected);
+    cr_expect_str_eq(output, "");
+}
+
 Test(run, refuses_to_be_one_of_several_that_do_not_know_each_other)
 {
     setenv("OMPI_COMM_WORLD_SIZE", "4", 1);

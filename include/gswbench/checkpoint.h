@@ -10,6 +10,9 @@
 #include "gswbench/status.h"
 #include "gswbench/step.h"
 
+// Creates the folder, or finds it empty: a run asks before its first step, not after its last.
+status checkpoint_create_folder(const char *folder);
+
 // Writes the initial weights in fp32, streamed: needs no memory for the model.
 status checkpoint_write_initial(const struct plan *plan, uint64_t seed, const char *folder);
 

@@ -324,7 +324,7 @@ static status write_config(const struct plan *plan, const char *folder)
     return write_json(json, folder, "config.json");
 }
 
-static status make_folder(const char *folder)
+status checkpoint_create_folder(const char *folder)
 {
     if (strlen(folder) > PATH_BYTES - NAME_BYTES) {
         return fail_as(EXIT_OUTPUT, "%s: the path is too long", folder);
@@ -347,7 +347,7 @@ static status make_folder(const char *folder)
 
 status checkpoint_write_folder(const struct weight_source *source, const char *folder, int64_t shard_bytes)
 {
-    TRY(make_folder(folder));
+    TRY(checkpoint_create_folder(folder));
     TRY(write_config(source->plan, folder));
     struct export_list list   = list_exports(source->plan, shard_bytes);
     status             result = write_shards(source, &list, folder);

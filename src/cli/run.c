@@ -103,6 +103,9 @@ static status run_mpi(const struct run_shared *shared, int ranks)
             : fail_as(EXIT_LAUNCH,
                       "MPI has %d ranks, the job %d: launch all of them with one mpirun or srun of this MPI",
                       comm.place.ranks, ranks);
+    if (comm.place.rank != 0) {
+        result.text[0] = '\0';    // all ranks have agreed on the error, and the first prints it
+    }
     comm_close(&comm);
     return result;
 }

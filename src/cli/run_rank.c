@@ -48,17 +48,22 @@ status run_agree(struct comm *comm, status own)
     return result;
 }
 
-// Ranks that read different configurations would measure nothing that has a meaning.
-static status check_same_config(const struct rank *rank)
+// Ranks that read different configurations would measure nothing that has a meaning, and ranks that do not all write
+// weights would wait for each other.
+static status check_same_job(const struct rank *rank)
 {
-    struct comm *comm = rank->comm;
-    uint64_t     own  = XXH3_64bits(rank->shared->config_text, rank->shared->config_bytes);
-    uint64_t    *all  = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
-    status       same = OK;
+    const struct run_shared *shared = rank->shared;
+    struct comm             *comm   = rank->comm;
+    bool                     writes = shared->arguments->weights_out != NULL;
+    uint64_t                 own    = XXH3_64bits_withSeed(shared->config_text, shared->config_bytes, writes);
+    uint64_t                *all    = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    status                   same   = OK;
     comm->ops->gather_all(comm, &own, all, sizeof(own));
     for (int other = comm->place.ranks - 1; other > 0; other--) {
         if (all[other] != all[0]) {
-            same = fail_as(EXIT_LAUNCH, "rank %d has another configuration than rank 0: give every host the same files",
+            same = fail_as(EXIT_LAUNCH,
+                           "rank %d has another configuration or another --weights-out than rank 0: give every rank "
+                           "the same files and flags",
                            other);
         }
     }
@@ -90,11 +95,12 @@ static void add_oversubscription(struct rank *rank)
     }
 }
 
-// What is known before the first step; the output folder proves that it can be written.
+// What is known before the first step; the output folders prove that they can be written.
 static status open_result(struct rank *rank)
 {
-    struct result       *result = &rank->result;
-    const struct config *config = &rank->shared->job->config;
+    struct result       *result  = &rank->result;
+    const struct config *config  = &rank->shared->job->config;
+    const char          *weights = rank->shared->arguments->weights_out;
     run_describe(result, rank->shared, rank->comm, &rank->backend);
     result_set_plan(result, &rank->plan, &config->published);
     result_reserve(result, config->run.steps, rank->comm->place.ranks);
@@ -105,13 +111,16 @@ static status open_result(struct rank *rank)
     if (!is_first(rank)) {
         return OK;
     }
+    if (weights != NULL) {
+        TRY(checkpoint_create_folder(weights));
+    }
     TRY(report_create_folder(result, config->run.output, rank->folder, sizeof(rank->folder)));
     return report_write_bytes(rank->folder, "config.merged.ini", rank->shared->config_text, rank->shared->config_bytes);
 }
 
 static status prepare(struct rank *rank)
 {
-    TRY(check_same_config(rank));
+    TRY(check_same_job(rank));
     rank->cores = run_share_cores(rank->comm, rank->shared->job->config.run.threads);
     TRY(run_agree(rank->comm, open_plan(rank)));
     TRY(run_agree(rank->comm, step_open(&rank->step, &rank->plan, &rank->backend, rank->comm)));
