@@ -236,7 +236,7 @@ int main(int argc, char **argv)
         {32000, 512, 1024, true, false},  {1024, 512, 32000, false, false},
     };
     static const struct attention_shape attentions[] = {
-        {4, 256, 8, 4, 64, 0, 0.125f, true, 0}, {1, 2048, 8, 2, 128, 0, 0.088f, true, 0}, {1, 8192, 2, 2, 128, 0, 0.088f, true, 0},
+        {4, 256, 8, 4, 64, 0, 0.125f, true, false, 0}, {1, 2048, 8, 2, 128, 0, 0.088f, true, false, 0}, {1, 8192, 2, 2, 128, 0, 0.088f, true, false, 0},
     };
     // clang-format on
     for (size_t i = 0; i < sizeof(gemms) / sizeof(gemms[0]); i++) {

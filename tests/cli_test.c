@@ -198,8 +198,8 @@ Test(cli, prints_a_plan_that_programs_can_read)
 
 Test(cli, refuses_to_plan_what_this_version_cannot_run)
 {
-    expect_error("plan --config llama3.1-8b --ranks 8", 3,
-                 "this version has no ring attention ([parallel] context = ring, cp = 2)");
+    expect_error("plan --config grok1-314b --ranks 8", 3,
+                 "this version has no mixture of experts ([model] experts = 8)");
     expect_error("plan --config tiny-llama --rank 4 --ranks 2", 2, "--rank 4: the job has the ranks 0 to 1");
 }
 

@@ -86,7 +86,8 @@ static inline void contract_expect(const struct contract_group *group, enum op_k
 {
     bool    reduces = kind == OP_ALL_REDUCE || kind == OP_REDUCE_SCATTER;
     bool    shifts  = kind == OP_REDUCE_SCATTER || kind == OP_ALL_TO_ALL;
-    int64_t from    = kind == OP_BROADCAST ? group->size - 1 : reduces ? 0 : j / n;
+    int64_t before  = (group->index + group->size - 1) % group->size;
+    int64_t from    = kind == OP_BROADCAST ? group->size - 1 : kind == OP_ROTATE ? before : reduces ? 0 : j / n;
     int64_t i       = (kind == OP_ALL_REDUCE || kind == OP_BROADCAST ? j : j % n) + (shifts ? group->index * n : 0);
     contract_store(expected, j, dtype, group->members + from, reduces ? group->size : 1, i);
 }
@@ -96,7 +97,7 @@ static inline int64_t contract_check_collective(const struct contract_group *gro
                                                 enum dtype dtype)
 {
     bool    in_place = kind == OP_ALL_REDUCE || kind == OP_BROADCAST;
-    int64_t elements = in_place ? n : n * group->size;
+    int64_t elements = in_place || kind == OP_ROTATE ? n : n * group->size;
     int64_t results  = kind == OP_REDUCE_SCATTER ? n : elements;
     size_t  bytes    = (size_t)(elements * dtype_bytes(dtype));
     char   *in = memory_allocate(bytes), *out = memory_allocate(bytes), *expected = memory_allocate(bytes);
@@ -119,7 +120,8 @@ static inline int64_t contract_check_collective(const struct contract_group *gro
 // Every collective, dtype and a few sizes, on groups of each size up to the world's.
 static inline int64_t contract_check_collectives(struct comm *comm)
 {
-    static const enum op_kind kinds[]  = {OP_ALL_REDUCE, OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_TO_ALL, OP_BROADCAST};
+    static const enum op_kind kinds[]  = {OP_ALL_REDUCE, OP_ALL_GATHER, OP_REDUCE_SCATTER,
+                                          OP_ALL_TO_ALL, OP_ROTATE,     OP_BROADCAST};
     static const int64_t      counts[] = {1, 7, 1025, 20011};
     int64_t                   wrong    = 0;
     for (int64_t size = 1; size <= comm->place.ranks; size++) {

@@ -227,10 +227,10 @@ static void expect_attention_gradient(const struct attention_shape *shape, enum 
 Test(host_gradient, of_attention)
 {
     static const struct attention_shape shapes[] = {
-        {1, 3, 1, 1, 2, 0, 0.7f, true, 0},
-        {2, 5, 4, 2, 3, 0, 0.5f, true, 0},
-        {1, 6, 3, 3, 4, 0, 0.5f, false, 0},
-        {1, 5, 4, 1, 5, 0, 0.3f, true, 0},
+        {1, 3, 1, 1, 2, 0, 0.7f, true, false, 0},
+        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0},
+        {1, 6, 3, 3, 4, 0, 0.5f, false, false, 0},
+        {1, 5, 4, 1, 5, 0, 0.3f, true, false, 0},
     };
     for (int i = 0; i < 8; i++) {
         expect_attention_gradient(&shapes[i / 2], types[i & 1]);
@@ -239,7 +239,7 @@ Test(host_gradient, of_attention)
 
 Test(host_gradient, of_attention_over_several_blocks)
 {
-    struct attention_shape shape = {1, 150, 1, 1, 2, 0, 0.7f, true, 0};
+    struct attention_shape shape = {1, 150, 1, 1, 2, 0, 0.7f, true, false, 0};
     expect_attention_gradient(&shape, DTYPE_F32);
 }
 
@@ -260,7 +260,7 @@ Test(host_gradient, of_rope)
     static const int64_t sizes[][2] = {{8, 8}, {8, 4}, {6, 0}};
     for (int i = 0; i < 6; i++) {
         enum dtype             dtype   = types[i & 1];
-        struct attention_shape shape   = {2, 3, 4, 2, sizes[i / 2][0], sizes[i / 2][1], 0, false, 0};
+        struct attention_shape shape   = {2, 3, 4, 2, sizes[i / 2][0], sizes[i / 2][1], 0, false, false, 0};
         int64_t                queries = 6 * 4 * shape.head_dim, pairs = 6 * 4 * shape.head_dim;
         struct op              backward   = {.kind = OP_ROPE_BACKWARD, .shape.attention = shape};
         struct buffer          buffers[8] = {

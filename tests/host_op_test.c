@@ -133,7 +133,7 @@ Test(host_op, splits_and_rotates_heads)
     for (int i = 0; i < 8; i++) {
         enum dtype             dtype  = types[i & 1];
         const int64_t         *size   = sizes[i / 2];
-        struct attention_shape shape  = {size[0], size[1], size[2], size[3], size[4], size[5], 0, false, 0};
+        struct attention_shape shape  = {size[0], size[1], size[2], size[3], size[4], size[5], 0, false, false, 0};
         int64_t                tokens = shape.batch * shape.sequence, heads = shape.heads + 2 * shape.kv_heads;
         struct op              op         = {.kind = OP_ROPE_FORWARD, .shape.attention = shape};
         struct buffer          buffers[8] = {
@@ -180,9 +180,9 @@ static void expect_attention(const struct attention_shape *shape, enum dtype dty
 Test(host_op, attends_to_the_keys_that_a_query_sees)
 {
     static const struct attention_shape shapes[] = {
-        {1, 1, 1, 1, 1, 0, 1.0f, true, 0},     {2, 5, 4, 2, 6, 0, 0.7f, true, 0},
-        {1, 131, 6, 3, 16, 0, 0.25f, true, 0}, {2, 300, 2, 1, 8, 0, 0.3f, false, 0},
-        {3, 257, 3, 3, 5, 0, 0.4f, true, 0},   {1, 64, 8, 1, 32, 0, 0.2f, false, 0},
+        {1, 1, 1, 1, 1, 0, 1.0f, true, false, 0},     {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0},
+        {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0}, {2, 300, 2, 1, 8, 0, 0.3f, false, false, 0},
+        {3, 257, 3, 3, 5, 0, 0.4f, true, false, 0},   {1, 64, 8, 1, 32, 0, 0.2f, false, false, 0},
     };
     for (int i = 0; i < 12; i++) {
         expect_attention(&shapes[i / 2], types[i & 1]);
@@ -192,7 +192,7 @@ Test(host_op, attends_to_the_keys_that_a_query_sees)
 // Scores beyond the range of exp() in fp32.
 Test(host_op, attends_to_keys_with_large_scores)
 {
-    struct attention_shape shape      = {1, 2, 1, 1, 1, 0, 1.0f, false, 0};
+    struct attention_shape shape      = {1, 2, 1, 1, 1, 0, 1.0f, false, false, 0};
     struct op              op         = {.kind = OP_ATTENTION_FORWARD, .shape.attention = shape};
     struct buffer          buffers[8] = {
                  [ATTENTION_QUERY]      = make_buffer(DTYPE_F32, 2),

@@ -15,55 +15,62 @@ enum { BATCH = 8, STEPS = 5 };
 struct layout {
     int64_t dp, fsdp, tp, cp, zero, accumulation;
     int64_t prefetch, reshard, tied, recompute, narrow;
+    bool    ring;
 };
 
 // clang-format off
 static const struct layout layouts[] = {
     // dp fsdp tp cp zero ga  prefetch reshard              tied recompute            narrow
-    {  1, 2, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
-    {  1, 4, 1, 1, 0, 1,      0, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
-    {  1, 4, 1, 1, 0, 2,      2, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0 },
-    {  1, 8, 1, 1, 0, 1,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_ATTENTION,   0 },
-    {  1, 4, 1, 1, 0, 1,      9, RESHARD_NEVER,       0, RECOMPUTE_NONE,        0 },
-    {  1, 2, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0 },
-    {  1, 4, 1, 1, 0, 2,      1, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_SELECTIVE,   0 },
-    {  1, 4, 1, 1, 0, 1,      1, RESHARD_NEVER,       1, RECOMPUTE_NONE,        0 },
-    {  2, 2, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
-    {  2, 2, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_BLOCK_EVERY, 0 },
-    {  2, 4, 1, 1, 0, 1,      2, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_FULL,        0 },
-    {  4, 2, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
-    {  2, 1, 1, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
-    {  4, 1, 1, 1, 1, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0 },
-    {  8, 1, 1, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0 },
-    {  4, 1, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
-    {  1, 1, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
-    {  1, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0 },
-    {  1, 1, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      1, RECOMPUTE_SELECTIVE,   0 },
-    {  2, 1, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0 },
-    {  2, 1, 4, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
-    {  1, 2, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
-    {  1, 4, 2, 1, 0, 2,      2, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_FULL,        0 },
-    {  2, 2, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_BLOCK_EVERY, 0 },
-    {  2, 2, 4, 1, 0, 1,      0, RESHARD_NEVER,       1, RECOMPUTE_NONE,        0 },
-    {  1, 1, 1, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
-    {  1, 1, 1, 4, 0, 8,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0 },
-    {  2, 1, 1, 2, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0 },
-    {  2, 1, 1, 2, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0 },
-    {  1, 1, 1, 4, 1, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
-    {  1, 4, 1, 2, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
-    {  2, 2, 1, 2, 0, 2,      2, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_FULL,        0 },
-    {  1, 1, 2, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0 },
-    {  2, 2, 2, 2, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0 },
-    {  2, 1, 4, 2, 1, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0 },
+    {  1, 2, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
+    {  1, 4, 1, 1, 0, 1,      0, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
+    {  1, 4, 1, 1, 0, 2,      2, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, false },
+    {  1, 8, 1, 1, 0, 1,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_ATTENTION,   0, false },
+    {  1, 4, 1, 1, 0, 1,      9, RESHARD_NEVER,       0, RECOMPUTE_NONE,        0, false },
+    {  1, 2, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0, false },
+    {  1, 4, 1, 1, 0, 2,      1, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_SELECTIVE,   0, false },
+    {  1, 4, 1, 1, 0, 1,      1, RESHARD_NEVER,       1, RECOMPUTE_NONE,        0, false },
+    {  2, 2, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
+    {  2, 2, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_BLOCK_EVERY, 0, false },
+    {  2, 4, 1, 1, 0, 1,      2, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_FULL,        0, false },
+    {  4, 2, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
+    {  2, 1, 1, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
+    {  4, 1, 1, 1, 1, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0, false },
+    {  8, 1, 1, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, false },
+    {  4, 1, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
+    {  1, 1, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
+    {  1, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, false },
+    {  1, 1, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      1, RECOMPUTE_SELECTIVE,   0, false },
+    {  2, 1, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, false },
+    {  2, 1, 4, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
+    {  1, 2, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
+    {  1, 4, 2, 1, 0, 2,      2, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_FULL,        0, false },
+    {  2, 2, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_BLOCK_EVERY, 0, false },
+    {  2, 2, 4, 1, 0, 1,      0, RESHARD_NEVER,       1, RECOMPUTE_NONE,        0, false },
+    {  1, 1, 1, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
+    {  1, 1, 1, 4, 0, 8,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, false },
+    {  2, 1, 1, 2, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, false },
+    {  2, 1, 1, 2, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, false },
+    {  1, 1, 1, 4, 1, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
+    {  1, 4, 1, 2, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
+    {  2, 2, 1, 2, 0, 2,      2, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_FULL,        0, false },
+    {  1, 1, 2, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
+    {  2, 2, 2, 2, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, false },
+    {  2, 1, 4, 2, 1, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, false },
+    {  1, 1, 1, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, true },
+    {  1, 1, 1, 4, 0, 8,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, true },
+    {  2, 1, 1, 4, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, true },
+    {  1, 2, 2, 2, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, true },
+    {  2, 2, 1, 4, 0, 2,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_NONE,        0, true },
     // bf16, gradients reduced in bf16
-    {  2, 1, 1, 4, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1 },
-    {  1, 2, 2, 2, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1 },
-    {  1, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1 },
-    {  2, 2, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1 },
-    {  1, 4, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1 },
-    {  2, 2, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1 },
-    {  2, 4, 1, 1, 0, 1,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_NONE,        1 },
-    {  4, 1, 1, 1, 1, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1 },
+    {  2, 1, 1, 4, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, true },
+    {  2, 1, 1, 4, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, false },
+    {  1, 2, 2, 2, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1, false },
+    {  1, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, false },
+    {  2, 2, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1, false },
+    {  1, 4, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, false },
+    {  2, 2, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1, false },
+    {  2, 4, 1, 1, 0, 1,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_NONE,        1, false },
+    {  4, 1, 1, 1, 1, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, false },
 };
 // clang-format on
 
@@ -82,12 +89,13 @@ static struct training train(const struct layout *layout, const char *weights)
     tiny->train.recompute       = layout->recompute;
     tiny->train.recompute_every = 2;
     tiny->train.recompute_save  = 1 << OUTPUT_QKV;
-    tiny->train.learning_rate   = 1e-3;
+    tiny->train.learning_rate   = 5e-4;
     tiny->parallel.dp           = layout->dp;
     tiny->parallel.fsdp         = layout->fsdp;
     tiny->parallel.tp           = layout->tp;
     tiny->parallel.cp           = layout->cp;
     tiny->train.sequence        = 16;
+    tiny->parallel.context      = layout->ring ? CONTEXT_RING : CONTEXT_GATHER;
     tiny->parallel.zero         = layout->zero;
     tiny->model.kv_heads        = 4;
     tiny->model.vocab           = 37;
@@ -148,7 +156,8 @@ Test(layout, trains_as_one_rank_does, .timeout = 300)
     cr_assert_not_null(mkdtemp(base));
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
         const struct layout *layout = &layouts[i];
-        struct layout alone = {1, 1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, layout->tied, RECOMPUTE_NONE, layout->narrow};
+        struct layout alone = {1,    1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, layout->tied, RECOMPUTE_NONE, layout->narrow,
+                               false};
         snprintf(one_folder, sizeof(one_folder), "%s/one%zu", base, i);
         snprintf(many_folder, sizeof(many_folder), "%s/many%zu", base, i);
         struct training one       = train(&alone, one_folder);
@@ -171,7 +180,7 @@ Test(layout, trains_as_one_rank_does, .timeout = 300)
 
 Test(layout, repeats_bit_for_bit, .timeout = 60)
 {
-    struct layout   layout = {2, 1, 2, 2, 0, 4, 2, RESHARD_ALWAYS, 0, RECOMPUTE_FULL, 1};
+    struct layout   layout = {2, 1, 2, 2, 0, 4, 2, RESHARD_ALWAYS, 0, RECOMPUTE_FULL, 1, true};
     struct training first = train(&layout, NULL), second = train(&layout, NULL);
     cr_expect_arr_eq(first.loss, second.loss, STEPS * sizeof(float));
     cr_expect_arr_eq(first.norm, second.norm, STEPS * sizeof(float));
@@ -179,9 +188,9 @@ Test(layout, repeats_bit_for_bit, .timeout = 60)
 
 Test(layout, shards_weights_gradients_and_optimizer, .timeout = 60)
 {
-    struct layout   alone = {1, 1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1};
-    struct layout   fsdp  = {1, 4, 1, 1, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1};
-    struct layout   zero  = {4, 1, 1, 1, 1, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1};
+    struct layout   alone = {1, 1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1, false};
+    struct layout   fsdp  = {1, 4, 1, 1, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1, false};
+    struct layout   zero  = {4, 1, 1, 1, 1, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1, false};
     struct training one = train(&alone, NULL), sharded = train(&fsdp, NULL), shared = train(&zero, NULL);
     for (int storage = STORAGE_WEIGHT; storage <= STORAGE_OPTIMIZER; storage++) {
         int64_t whole = one.planned_bytes[storage];

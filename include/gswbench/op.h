@@ -19,6 +19,7 @@ enum op_kind {
     OP_ROPE_BACKWARD,
     OP_ATTENTION_FORWARD,
     OP_ATTENTION_BACKWARD,
+    OP_ATTENTION_MERGE,
     OP_ACTIVATION_FORWARD,
     OP_ACTIVATION_BACKWARD,
     OP_LOGIT_STATISTICS,
@@ -33,6 +34,7 @@ enum op_kind {
     OP_ALL_GATHER,
     OP_REDUCE_SCATTER,
     OP_ALL_TO_ALL,
+    OP_ROTATE,
     OP_SEND,
     OP_RECEIVE,
     OP_BROADCAST,
@@ -84,6 +86,9 @@ enum { ATTENTION_QUERY, ATTENTION_KEY_VALUE, ATTENTION_OUT, ATTENTION_STATISTICS
 enum { ATTENTION_GRADIENT_OUT, ATTENTION_GRADIENT_QUERY_IN, ATTENTION_GRADIENT_KEY_VALUE_IN, ATTENTION_GRADIENT_OUT_IN,
        ATTENTION_GRADIENT_STATISTICS, ATTENTION_GRADIENT_QUERY, ATTENTION_GRADIENT_KEY_VALUE };
 // backward: d OUT r, q r, kv r, OUT r, STATISTICS r, d q w, d kv w.
+// backward adds to d kv when it accumulates, and to d q when the shape adds_query.
+enum { ATTENTION_MERGE_OUT, ATTENTION_MERGE_STATISTICS, ATTENTION_MERGE_PART, ATTENTION_MERGE_PART_STATISTICS };
+// OUT rw [T, heads, head_dim] and STATISTICS rw take in the PART r of the same queries over other keys, and its r.
 enum { ACTIVATION_IN, ACTIVATION_OUT };                          // [T, 2 columns] (gate, up) or [T, columns] r; w
 enum { ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN, ACTIVATION_GRADIENT_IN };    // d OUT r, IN r, d IN w
 enum { LOGIT_STATISTICS_LOGITS, LOGIT_STATISTICS_TARGETS, LOGIT_STATISTICS_OUT };
@@ -102,7 +107,7 @@ enum { HYPER_LEARNING_RATE, HYPER_BETA1, HYPER_BETA2, HYPER_EPSILON, HYPER_DECAY
        HYPER_CORRECTION1, HYPER_CORRECTION2, HYPER_COUNT };      // corrections: 1 - beta^step
 enum { TRANSFER_IN, TRANSFER_OUT };
 // ALL_REDUCE: OUT rw. ALL_GATHER: IN r [n], OUT w [size * n]. REDUCE_SCATTER: IN r [size * n], OUT w [n].
-// ALL_TO_ALL: IN r, OUT w [size * n]. SEND: IN r. RECEIVE: OUT w. BROADCAST: OUT rw, from the group's root.
+// ALL_TO_ALL: IN r, OUT w [size * n]. ROTATE: OUT w receives the IN r of the member before in the group. SEND: IN r. RECEIVE: OUT w. BROADCAST: OUT rw, from the group's root.
 // clang-format on
 
 enum { OP_OPERANDS = 8, OP_WAITS = LANE_COUNT - 1 };
@@ -124,7 +129,8 @@ struct attention_shape {
     int64_t rotary;    // rope: leading elements of each head that rotate, even
     float   scale;
     bool    causal;
-    int64_t earlier;    // attention: keys of earlier chunks, which lie before these queries' own and are all seen
+    bool    adds_query;    // backward: d q is added to, not overwritten
+    int64_t earlier;       // keys beyond the queries' own number: all seen, and before them when causal
 };
 struct elements_shape {
     int64_t elements;

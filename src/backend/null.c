@@ -53,6 +53,7 @@ static op_run *const run[OP_COUNT] = {
     [OP_ROPE_BACKWARD]       = null_run,
     [OP_ATTENTION_FORWARD]   = null_run,
     [OP_ATTENTION_BACKWARD]  = null_run,
+    [OP_ATTENTION_MERGE]     = null_run,
     [OP_ACTIVATION_FORWARD]  = null_run,
     [OP_ACTIVATION_BACKWARD] = null_run,
     [OP_LOGIT_STATISTICS]    = null_run,

@@ -261,6 +261,10 @@ static void collective(struct comm_group *group, const struct post *own)
     case OP_ALL_TO_ALL:
         gather(group, own->out, group->index * part, part);
         break;
+    case OP_ROTATE:
+        comm_copy(own->out, group->meeting->posts[(group->index + group->meeting->size - 1) % group->meeting->size].in,
+                  own->elements * width);
+        break;
     case OP_BROADCAST:
         comm_copy(own->out, group->meeting->posts[own->root].out, own->elements * width);
         break;

@@ -286,6 +286,21 @@ static void broadcast(struct comm_group *group, int32_t root, char *data, int64_
     exchange_all(group, TAG_TRANSFER);
 }
 
+static void rotate(struct comm_group *group, const char *in, char *out, int64_t bytes)
+{
+    struct exchange *next   = &group->exchanges[(group->index + 1) % group->size];
+    struct exchange *before = &group->exchanges[(group->index + group->size - 1) % group->size];
+    memset(group->exchanges, 0, (size_t)group->size * sizeof(*group->exchanges));
+    next->from       = in;
+    next->from_bytes = bytes;
+    before->to       = out;
+    before->to_bytes = bytes;
+    if (group->size == 1) {
+        comm_copy(out, in, bytes);
+    }
+    exchange_all(group, TAG_TRANSFER);
+}
+
 static void pass(struct comm_group *group, const struct op *op, const char *in, char *out, int64_t bytes)
 {
     const struct transfer_shape *shape = &op->shape.transfer;
@@ -312,6 +327,9 @@ static void run(struct comm_group *group, const struct op *op, const void *in, v
         break;
     case OP_ALL_TO_ALL:
         scatter_and_gather(group, in, share, out, share);
+        break;
+    case OP_ROTATE:
+        rotate(group, in, out, bytes);
         break;
     case OP_BROADCAST:
         broadcast(group, op->shape.transfer.peer, out, bytes);

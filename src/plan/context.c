@@ -4,8 +4,6 @@
 // into the order of the sequence: each run of queries then sees the leading part of them.
 #include "internal.h"
 
-enum { HALVES = 2 };
-
 static int64_t ranks_of(const struct builder *builder)
 {
     return builder->plan->mesh.size[AXIS_CP];
@@ -22,8 +20,7 @@ static int64_t own_chunk(const struct builder *builder, int half)
     return chunk_of(builder, mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_CP), half);
 }
 
-// Rows first .. first + rows - 1 of a [rows, ...] tensor.
-static int32_t rows_of(struct builder *builder, const char *name, int32_t whole, int64_t first, int64_t rows)
+int32_t context_rows(struct builder *builder, const char *name, int32_t whole, int64_t first, int64_t rows)
 {
     const struct tensor *tensor = &builder->plan->tensors[whole];
     int64_t              width  = tensor->elements / tensor->dim[0];
@@ -43,8 +40,9 @@ static void reorder(struct builder *builder, const char *role, int32_t by_rank, 
     int64_t length = builder->tokens / HALVES;
     for (int64_t rank = 0; rank < ranks_of(builder); rank++) {
         for (int half = 0; half < HALVES; half++) {
-            int32_t ranked = rows_of(builder, "chunk", by_rank, (HALVES * rank + half) * length, length);
-            int32_t placed = rows_of(builder, "chunk", by_position, chunk_of(builder, rank, half) * length, length);
+            int32_t ranked = context_rows(builder, "chunk", by_rank, (HALVES * rank + half) * length, length);
+            int32_t placed =
+                context_rows(builder, "chunk", by_position, chunk_of(builder, rank, half) * length, length);
             builder_cast(builder, role, to_position ? ranked : placed, to_position ? placed : ranked, false);
         }
     }
@@ -77,30 +75,34 @@ static struct op half_op(const struct builder *builder, enum op_kind kind, const
     return op;
 }
 
-static int32_t queries(struct builder *builder, int32_t whole, int half)
+int32_t context_half(struct builder *builder, int32_t whole, int half)
 {
     int64_t length = builder->tokens / HALVES;
-    return rows_of(builder, "half", whole, half * length, length);
+    return context_rows(builder, "half", whole, half * length, length);
 }
 
 static int32_t leading(struct builder *builder, int32_t whole, const struct op *op)
 {
-    return rows_of(builder, "leading kv", whole, 0, op->shape.attention.earlier + op->shape.attention.sequence);
+    return context_rows(builder, "leading kv", whole, 0, op->shape.attention.earlier + op->shape.attention.sequence);
 }
 
 void context_attention(struct block *block)
 {
     struct builder *builder = block->builder;
-    int32_t         keys    = gather_keys(block);
-    int32_t         out =
+    if (builder->is_ring) {
+        ring_attention(block);
+        return;
+    }
+    int32_t keys = gather_keys(block);
+    int32_t out =
         builder_activation(builder, "attention", DIMS(builder->tokens, builder->heads, builder->plan->model.head_dim));
     for (int half = 0; half < HALVES; half++) {
         struct op op  = half_op(builder, OP_ATTENTION_FORWARD, "attention", half);
         int32_t   lse = builder_tensor(builder, "attention statistics", STORAGE_ACTIVATION, DTYPE_F32,
                                        DIMS(1, builder->heads, op.shape.attention.sequence));
-        builder_operand(&op, ATTENTION_QUERY, ACCESS_READ, queries(builder, block->values->tensor[VALUE_Q], half));
+        builder_operand(&op, ATTENTION_QUERY, ACCESS_READ, context_half(builder, block->values->tensor[VALUE_Q], half));
         builder_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, leading(builder, keys, &op));
-        builder_operand(&op, ATTENTION_OUT, ACCESS_WRITE, queries(builder, out, half));
+        builder_operand(&op, ATTENTION_OUT, ACCESS_WRITE, context_half(builder, out, half));
         builder_operand(&op, ATTENTION_STATISTICS, ACCESS_WRITE, lse);
         builder_append(builder, &op);
         block->values->tensor[half == 0 ? VALUE_LSE : VALUE_LSE2] = lse;
@@ -115,7 +117,7 @@ static void clear_trailing(struct builder *builder, int32_t whole, int64_t first
     if (rows == 0) {
         return;
     }
-    int32_t   rest = rows_of(builder, "unseen kv", whole, first, rows);
+    int32_t   rest = context_rows(builder, "unseen kv", whole, first, rows);
     struct op op   = builder_op(builder, OP_CLEAR, "unseen kv gradient");
     builder_operand(&op, CLEAR_OUT, ACCESS_WRITE, rest);
     op.shape.elements.elements = builder->plan->tensors[rest].elements;
@@ -126,20 +128,26 @@ void context_attention_backward(struct block *block, int32_t gradient, int32_t d
 {
     struct builder      *builder = block->builder;
     const struct values *values  = block->values;
-    int32_t              keys    = gather_keys(block);
-    int32_t              ordered = new_whole(builder, "ordered kv gradient");
-    int32_t              by_rank = new_whole(builder, "kv gradient of all");
+    if (builder->is_ring) {
+        ring_attention_backward(block, gradient, dq, dkv);
+        return;
+    }
+    int32_t keys    = gather_keys(block);
+    int32_t ordered = new_whole(builder, "ordered kv gradient");
+    int32_t by_rank = new_whole(builder, "kv gradient of all");
     // The second half sees more keys: it writes, the first adds.
     for (int half = HALVES - 1; half >= 0; half--) {
         struct op op   = half_op(builder, OP_ATTENTION_BACKWARD, "attention gradient", half);
         op.accumulates = half == 0;
-        builder_operand(&op, ATTENTION_GRADIENT_OUT, ACCESS_READ, queries(builder, gradient, half));
-        builder_operand(&op, ATTENTION_GRADIENT_QUERY_IN, ACCESS_READ, queries(builder, values->tensor[VALUE_Q], half));
+        builder_operand(&op, ATTENTION_GRADIENT_OUT, ACCESS_READ, context_half(builder, gradient, half));
+        builder_operand(&op, ATTENTION_GRADIENT_QUERY_IN, ACCESS_READ,
+                        context_half(builder, values->tensor[VALUE_Q], half));
         builder_operand(&op, ATTENTION_GRADIENT_KEY_VALUE_IN, ACCESS_READ, leading(builder, keys, &op));
-        builder_operand(&op, ATTENTION_GRADIENT_OUT_IN, ACCESS_READ, queries(builder, values->tensor[VALUE_O], half));
+        builder_operand(&op, ATTENTION_GRADIENT_OUT_IN, ACCESS_READ,
+                        context_half(builder, values->tensor[VALUE_O], half));
         builder_operand(&op, ATTENTION_GRADIENT_STATISTICS, ACCESS_READ,
                         values->tensor[half == 0 ? VALUE_LSE : VALUE_LSE2]);
-        builder_operand(&op, ATTENTION_GRADIENT_QUERY, ACCESS_WRITE, queries(builder, dq, half));
+        builder_operand(&op, ATTENTION_GRADIENT_QUERY, ACCESS_WRITE, context_half(builder, dq, half));
         builder_operand(&op, ATTENTION_GRADIENT_KEY_VALUE, half == 0 ? ACCESS_UPDATE : ACCESS_WRITE,
                         leading(builder, ordered, &op));
         if (half == HALVES - 1) {

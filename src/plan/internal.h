@@ -63,6 +63,7 @@ struct builder {
     int64_t              tokens;                  // T
     int64_t              shard_tokens;            // T / tp: rows of the residual stream that this rank holds
     int64_t              sequence;                // positions of a sequence that this rank holds
+    bool                 is_ring;                 // cp passes keys and values round
     int64_t              heads, kv_heads, ffn;    // of this rank
     int64_t              prefetch, reshard;       // [parallel]
     int32_t              pending[LANE_COUNT];     // ops that the next compute op waits for, whatever it touches; -1
@@ -154,10 +155,17 @@ void    mlp_activation(struct block *block);
 void    mlp_fc2(struct block *block);
 int32_t mlp_backward(struct block *block, int32_t gradient);
 
-// context.c: attention over keys and values of a whole sequence whose queries the ranks of cp share out.
+// context.c, context_ring.c: attention over keys and values of a whole sequence whose queries the ranks of cp share
+// out.
 void context_attention(struct block *block);
 // The gradients of q and kv of this rank, from that of the attention output.
 void context_attention_backward(struct block *block, int32_t gradient, int32_t dq, int32_t dkv);
+void ring_attention(struct block *block);
+void ring_attention_backward(struct block *block, int32_t gradient, int32_t dq, int32_t dkv);
+// Rows first .. first + rows - 1 of a [rows, ...] tensor.
+int32_t context_rows(struct builder *builder, const char *name, int32_t whole, int64_t first, int64_t rows);
+enum { HALVES = 2 };    // chunks of a sequence that a rank of cp holds
+int32_t context_half(struct builder *builder, int32_t whole, int half);
 // One attention op: forward (gradient -1) or backward over a run of queries and the keys before and among them.
 struct op attention_op(const struct builder *builder, enum op_kind kind, const char *role);
 

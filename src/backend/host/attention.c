@@ -203,7 +203,7 @@ static void backward_block(const struct head *head, const struct block *block)
     struct panel query_gradient = {head->space[3], width, block->view.rows, width, false};
     key.transposed              = false;
     panel_multiply(&query_gradient, &gradient, &key, 1.0f, 0.0f);
-    panel_write(&buffers[ATTENTION_GRADIENT_QUERY], &block->view, &query_gradient, false);
+    panel_write(&buffers[ATTENTION_GRADIENT_QUERY], &block->view, &query_gradient, head->shape->adds_query);
 
     struct panel key_gradient   = leading_keys(&head->key_gradient, block, false);
     struct panel value_gradient = leading_keys(&head->value_gradient, block, false);
@@ -230,4 +230,35 @@ static void backward_heads(void *context, int64_t first, int64_t last, int threa
 void host_attention_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     host_run_loop(backend, op, buffers, backward_heads, op->shape.attention.batch * op->shape.attention.kv_heads);
+}
+
+// Both parts are normalised over their own keys: their sums of exponentials weigh them.
+static void merge_rows(void *context, int64_t first, int64_t last, int thread)
+{
+    (void)thread;
+    const struct work            *work       = context;
+    const struct attention_shape *shape      = &work->op->shape.attention;
+    float                        *out        = work->buffers[ATTENTION_MERGE_OUT].data;
+    const float                  *part       = work->buffers[ATTENTION_MERGE_PART].data;
+    float                        *statistics = work->buffers[ATTENTION_MERGE_STATISTICS].data;
+    const float                  *other      = work->buffers[ATTENTION_MERGE_PART_STATISTICS].data;
+    for (int64_t row = first; row < last; row++) {
+        for (int64_t head = 0; head < shape->heads; head++) {
+            int64_t batch = row / shape->sequence;
+            int64_t place = (batch * shape->heads + head) * shape->sequence + row % shape->sequence;
+            int64_t at    = (row * shape->heads + head) * shape->head_dim;
+            double  own = (double)statistics[place], added = (double)other[place];
+            double  both = fmax(own, added) + log1p(exp(-fabs(own - added)));
+            float   keep = (float)exp(own - both), take = (float)exp(added - both);
+            statistics[place] = (float)both;
+            for (int64_t i = 0; i < shape->head_dim; i++) {
+                out[at + i] = keep * out[at + i] + take * part[at + i];
+            }
+        }
+    }
+}
+
+void host_attention_merge(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    host_run_loop(backend, op, buffers, merge_rows, op->shape.attention.batch * op->shape.attention.sequence);
 }

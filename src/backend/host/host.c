@@ -21,6 +21,7 @@ static op_run *const run[OP_COUNT] = {
     [OP_ROPE_BACKWARD]       = host_rope_backward,
     [OP_ATTENTION_FORWARD]   = host_attention_forward,
     [OP_ATTENTION_BACKWARD]  = host_attention_backward,
+    [OP_ATTENTION_MERGE]     = host_attention_merge,
     [OP_ACTIVATION_FORWARD]  = host_activation_forward,
     [OP_ACTIVATION_BACKWARD] = host_activation_backward,
     [OP_LOGIT_STATISTICS]    = host_logit_statistics,

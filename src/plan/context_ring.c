@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+// Context parallelism by a ring: each rank's keys and values visit all ranks of cp, and their gradients with them,
+// while attention works on the block at hand. Parts of the result over different keys are joined by their log-sum-exp,
+// in fp32.
+//
+// Rank r holds queries of chunks r and 2 cp - 1 - r (its first and second half). Its own block is causal. Of a block
+// from a lower rank both halves see the first half; of one from a higher rank the second half sees both.
+#include "internal.h"
+
+struct visit {
+    int     half;    // of the queries
+    int64_t keys;    // leading rows of the block that they see
+    bool    causal;
+};
+
+// What is to be done with the block of the rank that is distance places before in the ring.
+static int list_visits(const struct builder *builder, int64_t distance, struct visit visits[HALVES])
+{
+    int64_t length = builder->tokens / HALVES;
+    int64_t rank   = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_CP);
+    if (distance == 0) {
+        visits[0] = (struct visit){0, length, true};
+        visits[1] = (struct visit){1, HALVES * length, true};
+        return 2;
+    }
+    if (distance <= rank) {
+        visits[0] = (struct visit){0, length, false};
+        visits[1] = (struct visit){1, length, false};
+        return 2;
+    }
+    visits[0] = (struct visit){1, HALVES * length, false};
+    return 1;
+}
+
+static struct op visit_op(const struct builder *builder, enum op_kind kind, const char *role, const struct visit *visit)
+{
+    struct op op                = attention_op(builder, kind, role);
+    op.shape.attention.sequence = builder->tokens / HALVES;
+    op.shape.attention.earlier  = visit->keys - op.shape.attention.sequence;
+    op.shape.attention.causal   = visit->causal;
+    return op;
+}
+
+static int32_t rotate(struct builder *builder, const char *role, int32_t in)
+{
+    const struct tensor *from = &builder->plan->tensors[in];
+    int32_t              out  = builder_tensor(builder, role, STORAGE_ACTIVATION, from->dtype, from->dim);
+    builder_transfer(builder, &(struct transfer){.kind = OP_ROTATE,
+                                                 .role = role,
+                                                 .axes = 1u << AXIS_CP,
+                                                 .lane = LANE_CONTEXT,
+                                                 .in   = in,
+                                                 .out  = out,
+                                                 .hold = -1});
+    return out;
+}
+
+static int32_t new_queries(struct builder *builder, const char *name, int64_t rows)
+{
+    return builder_tensor(builder, name, STORAGE_ACTIVATION, DTYPE_F32,
+                          DIMS(rows, builder->heads, builder->plan->model.head_dim));
+}
+
+static int32_t new_statistics(struct builder *builder)
+{
+    return builder_tensor(builder, "attention statistics", STORAGE_ACTIVATION, DTYPE_F32,
+                          DIMS(1, builder->heads, builder->tokens / HALVES));
+}
+
+static void forward(struct block *block, const struct visit *visit, int32_t keys, int32_t out, int32_t statistics)
+{
+    struct builder *builder = block->builder;
+    struct op       op      = visit_op(builder, OP_ATTENTION_FORWARD, "attention", visit);
+    builder_operand(&op, ATTENTION_QUERY, ACCESS_READ,
+                    context_half(builder, block->values->tensor[VALUE_Q], visit->half));
+    builder_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, context_rows(builder, "seen kv", keys, 0, visit->keys));
+    builder_operand(&op, ATTENTION_OUT, ACCESS_WRITE, out);
+    builder_operand(&op, ATTENTION_STATISTICS, ACCESS_WRITE, statistics);
+    builder_append(builder, &op);
+}
+
+static void merge(struct block *block, const struct visit *visit, int32_t keys, int32_t out, int32_t statistics)
+{
+    struct builder *builder = block->builder;
+    int32_t         part    = new_queries(builder, "attention part", builder->tokens / HALVES);
+    int32_t         own     = new_statistics(builder);
+    forward(block, visit, keys, part, own);
+
+    struct op op = visit_op(builder, OP_ATTENTION_MERGE, "attention merge", visit);
+    builder_operand(&op, ATTENTION_MERGE_OUT, ACCESS_UPDATE, out);
+    builder_operand(&op, ATTENTION_MERGE_STATISTICS, ACCESS_UPDATE, statistics);
+    builder_operand(&op, ATTENTION_MERGE_PART, ACCESS_READ, part);
+    builder_operand(&op, ATTENTION_MERGE_PART_STATISTICS, ACCESS_READ, own);
+    builder_append(builder, &op);
+}
+
+void ring_attention(struct block *block)
+{
+    struct builder *builder = block->builder;
+    int64_t         ranks   = builder->plan->mesh.size[AXIS_CP];
+    int32_t         keys    = block->values->tensor[VALUE_KV];
+    int32_t         sum     = new_queries(builder, "attention sum", builder->tokens);
+    int32_t         statistics[HALVES];
+    for (int64_t distance = 0; distance < ranks; distance++) {
+        // The next block is on its way while this one is worked on.
+        int32_t      next = distance + 1 < ranks ? rotate(builder, "kv ring", keys) : -1;
+        struct visit visits[HALVES];
+        int          count = list_visits(builder, distance, visits);
+        for (int i = 0; i < count; i++) {
+            int     half = visits[i].half;
+            int32_t out  = context_half(builder, sum, half);
+            if (distance == 0) {
+                statistics[half] = new_statistics(builder);
+                forward(block, &visits[i], keys, out, statistics[half]);
+            } else {
+                merge(block, &visits[i], keys, out, statistics[half]);
+            }
+        }
+        keys = next;
+    }
+    int32_t out =
+        builder_activation(builder, "attention", DIMS(builder->tokens, builder->heads, builder->plan->model.head_dim));
+    builder_cast(builder, "attention cast", sum, out, false);
+    block->values->tensor[VALUE_O]    = out;
+    block->values->tensor[VALUE_LSE]  = statistics[0];
+    block->values->tensor[VALUE_LSE2] = statistics[1];
+}
+
+static void clear(struct builder *builder, const char *role, int32_t tensor)
+{
+    struct op op = builder_op(builder, OP_CLEAR, role);
+    builder_operand(&op, CLEAR_OUT, ACCESS_WRITE, tensor);
+    op.shape.elements.elements = builder->plan->tensors[tensor].elements;
+    builder_append(builder, &op);
+}
+
+// The global statistics make the blocks independent: their gradients only add up.
+static void backward(struct block *block, const struct visit *visit, int32_t gradient, int32_t keys, int32_t dq,
+                     int32_t dkv)
+{
+    struct builder      *builder  = block->builder;
+    const struct values *values   = block->values;
+    int                  half     = visit->half;
+    struct op            op       = visit_op(builder, OP_ATTENTION_BACKWARD, "attention gradient", visit);
+    op.accumulates                = true;
+    op.shape.attention.adds_query = true;
+    builder_operand(&op, ATTENTION_GRADIENT_OUT, ACCESS_READ, context_half(builder, gradient, half));
+    builder_operand(&op, ATTENTION_GRADIENT_QUERY_IN, ACCESS_READ,
+                    context_half(builder, values->tensor[VALUE_Q], half));
+    builder_operand(&op, ATTENTION_GRADIENT_KEY_VALUE_IN, ACCESS_READ,
+                    context_rows(builder, "seen kv", keys, 0, visit->keys));
+    builder_operand(&op, ATTENTION_GRADIENT_OUT_IN, ACCESS_READ, context_half(builder, values->tensor[VALUE_O], half));
+    builder_operand(&op, ATTENTION_GRADIENT_STATISTICS, ACCESS_READ,
+                    values->tensor[half == 0 ? VALUE_LSE : VALUE_LSE2]);
+    builder_operand(&op, ATTENTION_GRADIENT_QUERY, ACCESS_UPDATE, context_half(builder, dq, half));
+    builder_operand(&op, ATTENTION_GRADIENT_KEY_VALUE, ACCESS_UPDATE,
+                    context_rows(builder, "seen kv gradient", dkv, 0, visit->keys));
+    builder_append(builder, &op);
+}
+
+void ring_attention_backward(struct block *block, int32_t gradient, int32_t dq, int32_t dkv)
+{
+    struct builder *builder   = block->builder;
+    int64_t         ranks     = builder->plan->mesh.size[AXIS_CP];
+    int32_t         keys      = block->values->tensor[VALUE_KV];
+    int32_t         query_sum = new_queries(builder, "q gradient sum", builder->tokens);
+    int32_t         sum       = builder_tensor(builder, "kv gradient sum", STORAGE_ACTIVATION, DTYPE_F32,
+                                               DIMS(builder->tokens, 2, builder->kv_heads, builder->plan->model.head_dim));
+    clear(builder, "q gradient clear", query_sum);
+    clear(builder, "kv gradient clear", sum);
+    for (int64_t distance = 0; distance < ranks; distance++) {
+        int32_t      next = distance + 1 < ranks ? rotate(builder, "kv ring", keys) : -1;
+        struct visit visits[HALVES];
+        int          count = list_visits(builder, distance, visits);
+        for (int i = 0; i < count; i++) {
+            backward(block, &visits[i], gradient, keys, query_sum, sum);
+        }
+        // The gradients follow their keys; after the last block they are home.
+        sum  = rotate(builder, "kv gradient ring", sum);
+        keys = next;
+    }
+    builder_cast(builder, "q gradient cast", query_sum, dq, false);
+    builder_cast(builder, "kv gradient cast", sum, dkv, false);
+}
