@@ -36,6 +36,7 @@ class Run:
     """A run of gswbench: loss and gradient norm of each step, the trained weights, the merged configuration."""
 
     def __init__(self, folder, config, overrides, *arguments):
+        folder.mkdir()
         output = gswbench("run", "--config", config, "--steps", STEPS, "--warmup", 0, "--backend", "host", "--json",
                           "--out", folder / "results", "--weights-out", folder / "trained", *arguments,
                           overrides=overrides)
