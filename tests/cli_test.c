@@ -207,7 +207,7 @@ Test(cli, marks_the_rows_that_this_version_cannot_run)
 {
     expect_success("configs");
     expect_output("\ntiny-llama\n     any  bf16         4  one rank");
-    expect_output("fsdp 64                                6.999 s  runs\n");
+    expect_output("fsdp 64                                  6.999 s  runs\n");
     expect_output("  4.324 s  this version has no FP8 ([precision] compute = fp8)\n");
     expect_success("configs --json");
     json_t *list = json_loads(output, 0, NULL);

@@ -108,6 +108,7 @@ Test(report, prints_no_figure_of_an_invalid_result)
     cr_expect(strstr(text, "Throughput") == NULL && strstr(text, "utilization") == NULL &&
               strstr(text, "s per step") == NULL);
     cr_expect(strstr(html, "tokens/s") == NULL && strstr(html, "class=figure>") == NULL);
+    cr_expect(strstr(html, "Why this run is <span class=invalid>invalid</span>") != NULL);
     free(text);
     free(html);
     result_free(&result);

@@ -43,6 +43,7 @@ Test(text, suggests_the_nearest_name_but_no_unlike_one)
     cr_assert_str_eq(text_closest("headdim", names), "head_dim");
     cr_assert_str_eq(text_closest("pp", names), "tp");
     cr_assert_null(text_closest("x", names));
+    cr_assert_str_eq(text_closest("h100", (const char *const[]){"h200", "h100-sxm", NULL}), "h100-sxm");
     cr_assert_null(text_closest("sequence", names));
     cr_assert_null(text_closest("", names));
 }

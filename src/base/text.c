@@ -43,13 +43,17 @@ int text_distance(const char *a, const char *b)
     return row[b_length];
 }
 
-// A third of the word may be wrong, at least one character, and something of it must be right.
+// A third of the word may be wrong, at least one character, and something of it must be right. A name that the word
+// begins is nearer than any misspelling.
 const char *text_closest(const char *word, const char *const *names)
 {
     int         length  = (int)strnlen(word, DISTANCE_MAX_LENGTH);
     int         nearest = (length + 2) / 3 + 1;
     const char *closest = NULL;
     for (; *names != NULL; names++) {
+        if (length > 2 && strncmp(word, *names, (size_t)length) == 0) {
+            return *names;
+        }
         int distance = text_distance(word, *names);
         if (distance < nearest && distance < length) {
             nearest = distance;

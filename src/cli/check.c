@@ -161,7 +161,7 @@ static void print_line(const struct checked *checked)
     if (!isnan(job_published_mfu_percent(&checked->job))) {
         snprintf(mfu, sizeof(mfu), "%.2f %%", job_published_mfu_percent(&checked->job));
     }
-    printf("%6" PRId64 "  %-5s %-10s %-36s %6" PRId64 "  %-12s %-12.6g %-8s %s\n", checked->job.mesh.world,
+    printf("%6" PRId64 "  %-5s %-10s %-38s %6" PRId64 "  %-12s %-12.6g %-8s %s\n", checked->job.mesh.world,
            precision_compute_names[config->precision.compute],
            units_count(parameters, sizeof(parameters), (double)model_parameters(&config->model)),
            job_layout(&checked->job, layout, sizeof(layout)), config->train.global_batch, published,
@@ -248,7 +248,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     struct job_proof sum      = {.world = 0};
     int              verified = 0;
     if (count > 1 && !options->json) {
-        printf("%6s  %-5s %-10s %-36s %6s  %-12s %-12s %-8s\n", "ranks", "type", "parameters", "layout", "batch",
+        printf("%6s  %-5s %-10s %-38s %6s  %-12s %-12s %-8s\n", "ranks", "type", "parameters", "layout", "batch",
                "published", "full", "MFU");
     }
     for (int i = 0; i < count; i++) {

@@ -44,7 +44,7 @@ static void print_row(const struct job *job)
     if (job->config.published.step_seconds != 0.0) {
         snprintf(seconds, sizeof(seconds), "%.3f s", job->config.published.step_seconds);
     }
-    printf("  %6s  %-5s %8" PRId64 "  %-36s %9s  %s\n", ranks, precision_compute_names[job->config.precision.compute],
+    printf("  %6s  %-5s %8" PRId64 "  %-38s %9s  %s\n", ranks, precision_compute_names[job->config.precision.compute],
            job->config.model.layers, job_layout(job, layout, sizeof(layout)), seconds,
            failed(&job->support) ? job->support.text : "runs");
 }
@@ -91,7 +91,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     json_t *list   = configs->json ? json_array() : NULL;
     status  result = OK;
     if (list == NULL) {
-        printf("%s\n  %6s  %-5s %8s  %-36s %9s\n", folder, "ranks", "type", "layers", "layout", "published");
+        printf("%s\n  %6s  %-5s %8s  %-38s %9s\n", folder, "ranks", "type", "layers", "layout", "published");
     }
     for (int i = 0; i < count; i++) {
         if (!failed(&result)) {

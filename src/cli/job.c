@@ -32,7 +32,7 @@ static status report(const struct config *config, const char *lines, struct text
         size_t length = strcspn(line, "\n");
         text_append(errors, "E-CONFIG %s: %.*s", config->path, (int)length, line);
         if (config->ranks > 0) {
-            text_append(errors, " (at %" PRId64 " ranks)", config->ranks);
+            text_append(errors, " (at %" PRId64 " rank%s)", config->ranks, config->ranks == 1 ? "" : "s");
         }
         text_append(errors, "\n");
         line += length + (line[length] == '\n');

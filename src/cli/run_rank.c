@@ -88,9 +88,10 @@ static void add_oversubscription(struct rank *rank)
     if (cores->threads * cores->sharers > cores->cores) {
         struct result_reason reason = {.verdict = VERDICT_VALID, .id = "oversubscribed", .rank = -1, .step = -1};
         snprintf(reason.message, sizeof(reason.message),
-                 "%" PRId64 " ranks of %" PRId64 " threads share %" PRId64
-                 " cores of one node: the times are no measure of them",
-                 cores->sharers, cores->threads, cores->cores);
+                 "%" PRId64 " threads of %" PRId64 " rank%s share %" PRId64
+                 " core%s of one node: the times are no measure of them",
+                 cores->threads * cores->sharers, cores->sharers, cores->sharers == 1 ? "" : "s", cores->cores,
+                 cores->cores == 1 ? "" : "s");
         result_add_reason(&rank->result, &reason);
     }
 }
@@ -111,10 +112,10 @@ static status open_result(struct rank *rank)
     if (!is_first(rank)) {
         return OK;
     }
+    TRY(report_create_folder(result, config->run.output, rank->folder, sizeof(rank->folder)));
     if (weights != NULL) {
         TRY(checkpoint_create_folder(weights));
     }
-    TRY(report_create_folder(result, config->run.output, rank->folder, sizeof(rank->folder)));
     return report_write_bytes(rank->folder, "config.merged.ini", rank->shared->config_text, rank->shared->config_bytes);
 }
 

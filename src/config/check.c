@@ -42,6 +42,9 @@ status config_check(const struct config *config)
         status_add(&errors, fail("[run] warmup = %" PRId64 " leaves nothing to measure of steps = %" PRId64,
                                  config->run.warmup, config->run.steps));
     }
+    if (config->run.output[0] == '\0') {
+        status_add(&errors, fail("[run] output is empty: name a folder, or . for the present one"));
+    }
     const struct parallel_config *axes     = &config->parallel;
     bool                          has_auto = axes->tp * axes->cp * axes->fsdp * axes->dp * axes->pp == 0;
     if (config->ranks == 0 && has_auto) {

@@ -156,6 +156,6 @@ status report_write_files(const char *folder, const struct result *result)
 {
     TRY(report_write_file(folder, "steps.csv", report_write_steps, result));
     TRY(report_write_file(folder, "ranks.csv", report_write_ranks, result));
-    TRY(report_write_file(folder, "report.html", report_write_html, result));
-    return report_write_file(folder, "result.json", report_write_json, result);
+    TRY(report_write_file(folder, "result.json", report_write_json, result));
+    return report_write_file(folder, "report.html", report_write_html, result);
 }

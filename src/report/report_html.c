@@ -83,8 +83,12 @@ static void write_reasons(const struct result *result, FILE *file)
     if (result->reason_count == 0) {
         return;
     }
-    fprintf(file, "<section class=card><h2>Why this run is <span class=%s>%s</span></h2><ul>\n",
-            result_verdict_names[result->verdict], result_verdict_names[result->verdict]);
+    const char *verdict = result_verdict_names[result->verdict];
+    if (result->verdict == VERDICT_VALID) {
+        fprintf(file, "<section class=card><h2>Notes</h2><ul>\n");
+    } else {
+        fprintf(file, "<section class=card><h2>Why this run is <span class=%s>%s</span></h2><ul>\n", verdict, verdict);
+    }
     for (int64_t i = 0; i < result->reason_count; i++) {
         fprintf(file, "<li><code>");
         html_write_text(result->reasons[i].id, file);

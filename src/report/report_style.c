@@ -57,7 +57,7 @@ const char *const report_style[] = {
     ".series{fill:none;stroke:var(--accent);stroke-width:1.6;stroke-linejoin:round}.dot{fill:var(--accent)}"
     ".dot.cold{fill:var(--soft)}.dot.odd{fill:var(--mark)}"
     "footer{color:var(--soft);font-size:13px;margin-top:24px}"
-    "@media(max-width:560px){.columns{grid-template-columns:1fr}main{padding:20px 14px}dl{grid-template-columns:1fr}dd{margin-bottom:8px}}"
+    "@media(max-width:560px){.columns{grid-template-columns:1fr}th:not(.n){white-space:normal}td{min-width:5em}main{padding:20px 14px}dl{grid-template-columns:1fr}dd{margin-bottom:8px}}"
     "@media print{:root{--page:#fff;--card:#fff;--ink:#000;--soft:#444;--line:#ccc;--accent:#1f3fa8}body{font-size:11pt}"
     "main{max-width:none;padding:0}.card,.figure,tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}",
     NULL
