@@ -15,7 +15,7 @@ enum { BATCH = 8, STEPS = 5 };
 struct layout {
     int64_t dp, fsdp, tp, cp, zero, accumulation;
     int64_t prefetch, reshard, tied, recompute, narrow;
-    bool    ring;
+    bool    ring;    // of cp, and overlapped tp
 };
 
 // clang-format off
@@ -61,7 +61,12 @@ static const struct layout layouts[] = {
     {  2, 1, 1, 4, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, true },
     {  1, 2, 2, 2, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, true },
     {  2, 2, 1, 4, 0, 2,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_NONE,        0, true },
+    {  1, 1, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, true },
+    {  1, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, true },
+    {  2, 2, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, true },
+    {  2, 1, 4, 2, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, true },
     // bf16, gradients reduced in bf16
+    {  2, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, true },
     {  2, 1, 1, 4, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, true },
     {  2, 1, 1, 4, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, false },
     {  1, 2, 2, 2, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1, false },
@@ -95,6 +100,7 @@ static struct training train(const struct layout *layout, const char *weights)
     tiny->parallel.tp           = layout->tp;
     tiny->parallel.cp           = layout->cp;
     tiny->train.sequence        = 16;
+    tiny->parallel.tp_overlap   = layout->ring;
     tiny->parallel.context      = layout->ring ? CONTEXT_RING : CONTEXT_GATHER;
     tiny->parallel.zero         = layout->zero;
     tiny->model.kv_heads        = 4;

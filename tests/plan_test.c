@@ -245,13 +245,12 @@ Test(plan, says_which_option_asks_for_what_this_version_lacks)
 {
     struct tiny tiny;
     tiny_init(&tiny);
-    tiny.parallel.tp            = 8;
-    tiny.parallel.tp_overlap    = 1;
-    struct plan_request request = {&tiny.model, &tiny.parallel, &tiny.train, &tiny.precision, 8, 0};
+    tiny.model.experts          = 8;
+    tiny.model.top_k            = 2;
+    struct plan_request request = {&tiny.model, &tiny.parallel, &tiny.train, &tiny.precision, 1, 0};
 
     status result = plan_supports(&request);
 
-    cr_assert_str_eq(result.text,
-                     "this version has no overlapped tensor parallelism ([parallel] tp_overlap = yes, tp = 8)");
+    cr_assert_str_eq(result.text, "this version has no mixture of experts ([model] experts = 8)");
     cr_assert_eq(result.exit_code, EXIT_CONFIG);
 }

@@ -99,8 +99,9 @@ void attention_core(struct block *block)
 
 void attention_projection(struct block *block)
 {
-    int32_t out = linear_forward(block->builder, "projection", block->values->tensor[VALUE_O], block->weights->proj);
-    block->values->tensor[VALUE_A] = tensor_reduce(block->builder, "projection output", out);
+    block->values->tensor[VALUE_A] =
+        tensor_linear_reduce(block->builder, &(struct linear){"projection", block->weights->proj, false},
+                             "projection output", block->values->tensor[VALUE_O]);
 }
 
 static void core_backward(struct block *block, int32_t gradient, int32_t dq, int32_t dkv)
@@ -146,13 +147,15 @@ int32_t attention_backward(struct block *block, int32_t gradient)
     struct builder             *builder = block->builder;
     const struct block_weights *weights = block->weights;
 
-    int32_t whole = tensor_gather(builder, "projection output gradient", gradient);
-    int32_t d_out = linear_data_gradient(builder, "projection data gradient", whole, weights->proj);
+    int32_t whole;
+    int32_t d_out = tensor_gather_linear(builder, &(struct linear){"projection data gradient", weights->proj, true},
+                                         "projection output gradient", gradient, &whole);
     linear_weight_gradient(builder, "projection weight gradient", whole, block->values->tensor[VALUE_O], weights->proj);
     int32_t dqkv = rope_backward(block, d_out);
-    int32_t dn1  = linear_data_gradient(builder, "qkv data gradient", dqkv, weights->qkv);
-    dn1          = tensor_reduce(builder, "qkv input gradient", dn1);
-    int32_t in   = tensor_gather(builder, "qkv input again", block->values->tensor[VALUE_N1]);
+    // The input is gathered beside the data gradient, whose sum is made beside the weight gradient.
+    int32_t in  = tensor_gather(builder, "qkv input again", block->values->tensor[VALUE_N1]);
+    int32_t dn1 = linear_data_gradient(builder, "qkv data gradient", dqkv, weights->qkv);
+    dn1         = tensor_reduce(builder, "qkv input gradient", dn1);
     linear_weight_gradient(builder, "qkv weight gradient", dqkv, in, weights->qkv);
 
     struct norm_values norm = norm_of(block);

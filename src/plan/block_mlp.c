@@ -50,8 +50,9 @@ void mlp_activation(struct block *block)
 
 void mlp_fc2(struct block *block)
 {
-    int32_t out = linear_forward(block->builder, "fc2", block->values->tensor[VALUE_S], block->weights->fc2);
-    block->values->tensor[VALUE_FC2] = tensor_reduce(block->builder, "fc2 output", out);
+    block->values->tensor[VALUE_FC2] =
+        tensor_linear_reduce(block->builder, &(struct linear){"fc2", block->weights->fc2, false}, "fc2 output",
+                             block->values->tensor[VALUE_S]);
 }
 
 static int32_t activation_backward(struct block *block, int32_t gradient)
@@ -74,13 +75,15 @@ int32_t mlp_backward(struct block *block, int32_t gradient)
     struct builder             *builder = block->builder;
     const struct block_weights *weights = block->weights;
 
-    int32_t whole = tensor_gather(builder, "fc2 output gradient", gradient);
-    int32_t ds    = linear_data_gradient(builder, "fc2 data gradient", whole, weights->fc2);
+    int32_t whole;
+    int32_t ds = tensor_gather_linear(builder, &(struct linear){"fc2 data gradient", weights->fc2, true},
+                                      "fc2 output gradient", gradient, &whole);
     linear_weight_gradient(builder, "fc2 weight gradient", whole, block->values->tensor[VALUE_S], weights->fc2);
     int32_t dfc1 = activation_backward(block, ds);
-    int32_t dn2  = linear_data_gradient(builder, "fc1 data gradient", dfc1, weights->fc1);
-    dn2          = tensor_reduce(builder, "fc1 input gradient", dn2);
-    int32_t in   = tensor_gather(builder, "fc1 input again", block->values->tensor[VALUE_N2]);
+    // The input is gathered beside the data gradient, whose sum is made beside the weight gradient.
+    int32_t in  = tensor_gather(builder, "fc1 input again", block->values->tensor[VALUE_N2]);
+    int32_t dn2 = linear_data_gradient(builder, "fc1 data gradient", dfc1, weights->fc1);
+    dn2         = tensor_reduce(builder, "fc1 input gradient", dn2);
     linear_weight_gradient(builder, "fc1 weight gradient", dfc1, in, weights->fc1);
 
     struct norm_values norm = norm_of(block);

@@ -64,6 +64,7 @@ struct builder {
     int64_t              shard_tokens;            // T / tp: rows of the residual stream that this rank holds
     int64_t              sequence;                // positions of a sequence that this rank holds
     bool                 is_ring;                 // cp passes keys and values round
+    bool                 overlaps;                // tp splits products so that transfers hide
     int64_t              heads, kv_heads, ffn;    // of this rank
     int64_t              prefetch, reshard;       // [parallel]
     int32_t              pending[LANE_COUNT];     // ops that the next compute op waits for, whatever it touches; -1
@@ -99,13 +100,28 @@ int32_t builder_transfer(struct builder *builder, const struct transfer *transfe
 void    builder_cast(struct builder *builder, const char *role, int32_t from, int32_t to, bool adds);
 
 // linear.c: y = x W^T and its two gradients.
+struct linear {
+    const char *role;
+    int32_t     weight;
+    bool        is_gradient;    // dx = dy W instead
+};
+int32_t linear_out(struct builder *builder, const struct linear *linear, int64_t rows);    // a tensor for so many rows
+void    linear_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out, bool accumulates);
 int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight);
 int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight);
 void    linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight);
 // True when this step has already written the gradient, so that the next contribution adds to it.
 bool gradient_accumulates(const struct builder *builder, int32_t weight);
 
-// tensor.c: tensor parallelism with the residual stream shared out by rows. Without it these return their argument.
+// tensor.c, tensor_ring.c: tensor parallelism with the residual stream shared out by rows. A gather before a product
+// and a sum after one, split so that they overlap if the layout asks; without tp just the product. x: [T / tp, k] of
+// this rank; whole receives the tensor of all rows. Returns [T, n].
+int32_t tensor_gather_linear(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
+                             int32_t *whole);
+// x: [T, k]. Returns this rank's rows of the sum over tp [T / tp, n].
+int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x);
+int32_t tensor_ring_gather(struct builder *builder, const struct linear *linear, int32_t rows, int32_t *whole);
+int32_t tensor_ring_reduce(struct builder *builder, const struct linear *linear, int32_t x);
 int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows);       // [T / tp, n] of all: [T, n]
 int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial);    // sum of [T, n]: own [T / tp, n]
 // Sums over tp the gradients of a unit's replicated weights: each rank saw its own tokens.

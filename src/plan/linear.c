@@ -14,24 +14,43 @@ static void append_product(struct builder *builder, const char *role, const int3
     builder_append(builder, &op);
 }
 
+static int32_t weight_of(const struct builder *builder, const struct linear *linear)
+{
+    return builder->plan->weights[linear->weight].tensor;
+}
+
+int32_t linear_out(struct builder *builder, const struct linear *linear, int64_t rows)
+{
+    int32_t w = weight_of(builder, linear);
+    return builder_activation(builder, linear->role, DIMS(rows, builder->plan->tensors[w].dim[linear->is_gradient]));
+}
+
+void linear_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out, bool accumulates)
+{
+    int32_t           w     = weight_of(builder, linear);
+    const int64_t    *dim   = builder->plan->tensors[w].dim;
+    struct gemm_shape shape = {.m           = builder->plan->tensors[x].dim[0],
+                               .n           = dim[linear->is_gradient],
+                               .k           = dim[!linear->is_gradient],
+                               .transpose_b = !linear->is_gradient};
+    append_product(builder, linear->role, (int32_t[]){x, w, out}, shape, accumulates);
+}
+
+static int32_t append_whole(struct builder *builder, const struct linear *linear, int32_t x)
+{
+    int32_t out = linear_out(builder, linear, builder->tokens);
+    linear_append(builder, linear, x, out, false);
+    return out;
+}
+
 int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight)
 {
-    int32_t w = builder->plan->weights[weight].tensor;
-    int64_t n = builder->plan->tensors[w].dim[0], k = builder->plan->tensors[w].dim[1];
-    int32_t y = builder_activation(builder, role, DIMS(builder->tokens, n));
-    append_product(builder, role, (int32_t[]){x, w, y},
-                   (struct gemm_shape){.m = builder->tokens, .n = n, .k = k, .transpose_b = true}, false);
-    return y;
+    return append_whole(builder, &(struct linear){role, weight, false}, x);
 }
 
 int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight)
 {
-    int32_t w = builder->plan->weights[weight].tensor;
-    int64_t n = builder->plan->tensors[w].dim[0], k = builder->plan->tensors[w].dim[1];
-    int32_t dx = builder_activation(builder, role, DIMS(builder->tokens, k));
-    append_product(builder, role, (int32_t[]){dy, w, dx}, (struct gemm_shape){.m = builder->tokens, .n = k, .k = n},
-                   false);
-    return dx;
+    return append_whole(builder, &(struct linear){role, weight, true}, dy);
 }
 
 void linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight)

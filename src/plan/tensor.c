@@ -29,6 +29,28 @@ int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial
     return is_parallel(builder) ? transfer(builder, OP_REDUCE_SCATTER, role, partial, builder->shard_tokens) : partial;
 }
 
+int32_t tensor_gather_linear(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
+                             int32_t *whole)
+{
+    if (is_parallel(builder) && builder->overlaps) {
+        return tensor_ring_gather(builder, linear, x, whole);
+    }
+    *whole      = tensor_gather(builder, role, x);
+    int32_t out = linear_out(builder, linear, builder->tokens);
+    linear_append(builder, linear, *whole, out, false);
+    return out;
+}
+
+int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x)
+{
+    if (is_parallel(builder) && builder->overlaps) {
+        return tensor_ring_reduce(builder, linear, x);
+    }
+    int32_t out = linear_out(builder, linear, builder->tokens);
+    linear_append(builder, linear, x, out, false);
+    return tensor_reduce(builder, role, out);
+}
+
 void tensor_reduce_replicated(struct builder *builder, int32_t unit)
 {
     const struct plan_unit *reduced = &builder->plan->units[unit];
