@@ -97,9 +97,10 @@ Test(comm, the_launcher_says_how_many_ranks_it_started)
 {
     unsetenv("OMPI_COMM_WORLD_SIZE");
     unsetenv("PMI_SIZE");
-    unsetenv("SLURM_NTASKS");
+    unsetenv("SLURM_STEP_NUM_TASKS");
+    setenv("SLURM_NTASKS", "16", 1);    // a batch script that has started no step
     cr_expect_eq(comm_launched_ranks(), 0);
-    setenv("SLURM_NTASKS", "16", 1);
+    setenv("SLURM_STEP_NUM_TASKS", "16", 1);
     cr_expect_eq(comm_launched_ranks(), 16);
     setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
     cr_expect_eq(comm_launched_ranks(), 4);

@@ -33,6 +33,22 @@ Test(result, derives_the_published_figures)
     result_free(&result);
 }
 
+Test(result, takes_the_published_peak_of_the_same_device_only)
+{
+    struct result result;
+    fixture_open(&result);
+
+    result.published_peak = 989.5e12;
+    result_derive(&result);
+    cr_expect(fabs(100 * result.figures.utilization[FLOPS_PUBLISHED] - 52.559) < 0.0005);
+
+    result.published_peak = 312e12;
+    result_derive(&result);
+    cr_expect(fabs(100 * result.figures.utilization[FLOPS_PUBLISHED] - 52.586) < 0.0005);
+
+    result_free(&result);
+}
+
 Test(result, has_no_utilization_without_a_peak)
 {
     struct result result;

@@ -58,7 +58,8 @@ void              comm_open_local(struct comm *comm, struct local_hub *hub, int 
 bool   comm_has_mpi(void);
 status comm_open_mpi(struct comm *comm);
 
-// Ranks that the launcher says it started (OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_NTASKS); 0: no launcher.
+// Ranks that the launcher says it started (OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_STEP_NUM_TASKS); 0: no
+// launcher. A Slurm batch script alone starts none.
 int comm_launched_ranks(void);
 
 void comm_close(struct comm *comm);

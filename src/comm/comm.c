@@ -8,7 +8,7 @@
 
 int comm_launched_ranks(void)
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"};
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const char *text  = getenv(names[i]);
         long        ranks = text != NULL ? strtol(text, NULL, 10) : 0;

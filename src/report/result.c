@@ -159,6 +159,13 @@ static void derive_steps(struct result *result)
     free(flags);
 }
 
+// What the published convention is set against: the peak that the table took for a device like this one (989.5 instead
+// of 989), never that of another device.
+static double published_peak(const struct result *result)
+{
+    return fabs(result->published_peak / result->peak - 1) < 0.01 ? result->published_peak : result->peak;
+}
+
 void result_derive(struct result *result)
 {
     struct result_figures *figures = &result->figures;
@@ -167,8 +174,8 @@ void result_derive(struct result *result)
     double sequences    = (double)result->global_batch / (figures->step.median * (double)result->mesh.world);
     figures->convention = isnan(result->flops_per_sequence[FLOPS_PUBLISHED]) ? FLOPS_FULL : FLOPS_PUBLISHED;
     for (int i = 0; i < FLOPS_COUNT; i++) {
-        double peak = i == FLOPS_PUBLISHED && result->published_peak > 0 ? result->published_peak : result->peak;
-        figures->utilization[i] = isnan(result->peak) ? NAN : result->flops_per_sequence[i] * sequences / peak;
+        double peak             = i == FLOPS_PUBLISHED ? published_peak(result) : result->peak;
+        figures->utilization[i] = result->flops_per_sequence[i] * sequences / peak;
     }
     figures->teraflops_per_rank         = result->flops_per_sequence[figures->convention] * sequences / 1e12;
     figures->tokens_per_step            = (double)result->global_batch * (double)result->sequence;
