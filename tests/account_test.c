@@ -62,3 +62,125 @@ Test(account, sums_equal_transfers)
     cr_assert_eq(account.transfer_count, 4);
     plan_free(&tiny.plan);
 }
+
+// Sums of a kind of transfer over a group, loss and gradient norm left out.
+struct volume {
+    int64_t count, elements, bytes;
+};
+
+static struct volume volume_of(const struct account *account, enum op_kind kind, uint32_t axes)
+{
+    struct volume sum = {0};
+    for (int32_t i = 0; i < account->transfer_count; i++) {
+        const struct plan_transfer *transfer = &account->transfers[i];
+        if (transfer->kind == kind && transfer->axes == axes && transfer->elements >= 8) {
+            sum.count += transfer->count;
+            sum.elements += transfer->count * transfer->elements;
+            sum.bytes += transfer->count * transfer->elements * dtype_bytes(transfer->dtype);
+        }
+    }
+    return sum;
+}
+
+static int64_t scalars_of(const struct account *account)
+{
+    int64_t count = 0;
+    for (int32_t i = 0; i < account->transfer_count; i++) {
+        count += account->transfers[i].elements < 8 ? account->transfers[i].count : 0;
+    }
+    return count;
+}
+
+static void expect_volume(int row, const char *what, struct volume found, int64_t count, int64_t elements,
+                          int64_t width)
+{
+    cr_expect_eq(found.count, count, "row %d: %d %s, not %d", row, (int)found.count, what, (int)count);
+    cr_expect_eq(found.elements, elements, "row %d: %s of %d elements, not %d", row, what, (int)found.elements,
+                 (int)elements);
+    cr_expect_eq(found.bytes, elements * width, "row %d: %s of %d bytes", row, what, (int)found.bytes);
+}
+
+static void account_layout(struct tiny *tiny, struct account *account)
+{
+    tiny->model.layers      = 3;
+    tiny->precision.compute = COMPUTE_BF16;
+    tiny->precision.reduce  = DTYPE_F32;
+    tiny_plan_rank(tiny, tiny->parallel.fsdp * tiny->parallel.dp * tiny->parallel.tp, 0);
+    plan_account(&tiny->plan, account);
+    plan_free(&tiny->plan);
+}
+
+// Three layers of 1952 weights, the embedding of 640, the head with the final norm of 656, filled up to 672 so that
+// four ranks have equal slices: 7168. BF16 weights, fp32 gradients.
+Test(account, moves_over_data_parallel_ranks_what_the_layout_says)
+{
+    // clang-format off
+    static const struct {
+        int64_t fsdp, dp, zero, accumulation, reshard, recompute;
+        int64_t gathers, gathered, scatters, scattered, reduces, reduced, scalars;
+    } rows[] = {
+        // FSDP: every microbatch gathers each block forward and backward, embedding and head once, and reduces all.
+        {4, 1, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          8, 2 * 5856 + 1312,       5,     7168, 0,    0, 2},
+        {4, 1, 0, 1, RESHARD_ALWAYS, RECOMPUTE_FULL,          8, 2 * 5856 + 1312,       5,     7168, 0,    0, 2},
+        {4, 1, 0, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,         24, 3 * (2 * 5856 + 1312), 15, 3 * 7168, 0,   0, 2},
+        // Weights that stay are gathered once; all but the last block's, again.
+        {4, 1, 0, 1, RESHARD_NEVER, RECOMPUTE_NONE,           5, 5856 + 1312,           5,     7168, 0,    0, 2},
+        {4, 1, 0, 1, RESHARD_EXCEPT_LAST, RECOMPUTE_NONE,     7, 2 * 5856 - 1952 + 1312, 5,    7168, 0,    0, 2},
+        // HSDP: the slices are also added up over the replicas, once a step.
+        {2, 2, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          8, 2 * 5856 + 1312,       5,     7168, 5, 3584, 2},
+        {2, 2, 0, 2, RESHARD_ALWAYS, RECOMPUTE_NONE,         16, 2 * (2 * 5856 + 1312), 10, 2 * 7168, 5, 3584, 2},
+        // Replicas: the gradients once a step.
+        {1, 4, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          0, 0,                     0,        0, 5, 7168, 1},
+        {1, 4, 0, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,          0, 0,                     0,        0, 5, 7168, 1},
+        // ZeRO-1: gradients scattered and weights gathered once a step.
+        {1, 4, 1, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          5, 7168,                  5,     7168, 0,    0, 2},
+        {1, 4, 1, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,          5, 7168,                  5,     7168, 0,    0, 2},
+    };
+    // clang-format on
+    for (int i = 0; i < (int)(sizeof(rows) / sizeof(rows[0])); i++) {
+        struct tiny    tiny;
+        struct account account;
+        uint32_t       shards = 1u << (rows[i].fsdp > 1 ? AXIS_FSDP : AXIS_DP);
+        tiny_init(&tiny);
+        tiny.parallel.fsdp      = rows[i].fsdp;
+        tiny.parallel.dp        = rows[i].dp;
+        tiny.parallel.zero      = rows[i].zero;
+        tiny.parallel.reshard   = rows[i].reshard;
+        tiny.train.accumulation = rows[i].accumulation;
+        tiny.train.recompute    = rows[i].recompute;
+        account_layout(&tiny, &account);
+        expect_volume(i, "gathers", volume_of(&account, OP_ALL_GATHER, shards), rows[i].gathers, rows[i].gathered, 2);
+        expect_volume(i, "scatters", volume_of(&account, OP_REDUCE_SCATTER, shards), rows[i].scatters,
+                      rows[i].scattered, 4);
+        expect_volume(i, "reduces", volume_of(&account, OP_ALL_REDUCE, 1u << AXIS_DP), rows[i].reduces, rows[i].reduced,
+                      4);
+        // The loss, and where the optimizer is shared out, the gradient norm.
+        cr_expect_eq(scalars_of(&account), rows[i].scalars, "row %d: %d scalars", i, (int)scalars_of(&account));
+    }
+}
+
+// A microbatch's residual stream, 16 tokens of 16: a layer gathers it 2 times forward, 2 backward and 2 for the weight
+// gradients, and scatters it 2 + 2 times; the embedding scatters it and the head gathers it, and both once backward.
+Test(account, moves_the_residual_stream_over_tensor_parallel_ranks)
+{
+    for (int64_t microbatches = 1; microbatches <= 3; microbatches++) {
+        struct tiny    tiny;
+        struct account account;
+        tiny_init(&tiny);
+        tiny.parallel.tp        = 2;
+        tiny.train.accumulation = microbatches;
+        account_layout(&tiny, &account);
+        int64_t gathers = 0, scatters = 0;
+        for (int32_t i = 0; i < account.transfer_count; i++) {
+            const struct plan_transfer *transfer = &account.transfers[i];
+            if (transfer->dtype == DTYPE_BF16) {
+                cr_expect_eq(transfer->elements, 256);
+                cr_expect_eq(transfer->axes, 1u << AXIS_TP);
+                gathers += transfer->kind == OP_ALL_GATHER ? transfer->count : 0;
+                scatters += transfer->kind == OP_REDUCE_SCATTER ? transfer->count : 0;
+            }
+        }
+        cr_expect_eq(gathers, microbatches * (6 * 3 + 2));
+        cr_expect_eq(scatters, microbatches * (4 * 3 + 2));
+    }
+}
