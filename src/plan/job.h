@@ -26,8 +26,8 @@ struct skeleton_group {
     int32_t  first_op;    // that uses it; -1: none
     uint64_t members;     // hash of the ranks
     // Under the distinct axes of now:
-    int64_t *roles;    // of the members, ascending, each once
-    int32_t  role_count;
+    int64_t *classes;    // of the members, ascending, each once
+    int32_t  class_count;
     uint64_t label;    // the same on all members, another for every other group of the distinct ranks
 };
 
@@ -43,7 +43,7 @@ struct skeleton {
     uint64_t               signature;
 };
 
-// Ranks that differ only along axes that are not distinct have one role: the rank at 0 on all those axes stands for
+// Ranks that differ only along axes that are not distinct have one class: the rank at 0 on all those axes stands for
 // them. Seen from it, others are at distances along those axes and at places along the distinct ones.
 struct job {
     const struct job_plans *plans;
@@ -51,8 +51,8 @@ struct job {
     struct mesh             mesh;
     uint32_t                distinct;     // axes
     struct skeleton       **skeletons;    // [world]; NULL: not built
-    struct skeleton       **roles;        // [role_count], rising ranks
-    int32_t                 role_count;
+    struct skeleton       **classes;      // [class_count], rising ranks
+    int32_t                 class_count;
     status                  errors;
 };
 
@@ -62,7 +62,7 @@ enum { JOB_NAME_BYTES = 256 };
 // "rank 3: op 12 send "forward", forward, microbatch 0"
 const char *job_name(const struct job *job, int64_t rank, int32_t op, char text[JOB_NAME_BYTES]);
 
-int64_t job_role(const struct job *job, int64_t rank);
+int64_t job_class(const struct job *job, int64_t rank);
 // How to stands to from: a rank number whose coordinates are places on distinct axes and distances on the others.
 int64_t job_relation(const struct job *job, int64_t from, int64_t to);
 int64_t job_related(const struct job *job, int64_t from, int64_t relation);    // the inverse
@@ -70,7 +70,7 @@ int64_t job_related(const struct job *job, int64_t from, int64_t relation);    /
 // skeleton.c: reports what is wrong with the transfers of this rank alone.
 struct skeleton *skeleton_create(struct job *job, const struct plan *plan);
 void             skeleton_free(struct skeleton *skeleton);
-// What the job's order depends on, seen from the rank: equal on two ranks that have one role.
+// What the job's order depends on, seen from the rank: equal on two ranks that have one class.
 uint64_t skeleton_signature(const struct job *job, struct skeleton *skeleton);
 
 static inline bool event_is_link(const struct event *event)
@@ -83,11 +83,11 @@ static inline bool event_is_link(const struct event *event)
 struct call {
     uint64_t key;
     int32_t  side;    // of a link: 0 sends, 1 receives
-    int32_t  role, event;
+    int32_t class, event;
 };
 struct party {
-    int32_t role, first_call, calls;
-    bool    has_arrived;
+    int32_t class, first_call, calls;
+    bool has_arrived;
 };
 struct meeting {
     int32_t first_party, parties;
@@ -103,7 +103,7 @@ struct match {
 void match_create(struct match *match, struct job *job);    // reports what does not match
 void match_free(struct match *match);
 
-// job_drain.c: runs the lanes of all roles as queues; reports a deadlock.
+// job_drain.c: runs the lanes of all classes as queues; reports a deadlock.
 void job_drain(struct job *job, struct match *match);
 
 #endif

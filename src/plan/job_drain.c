@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs the lanes of all roles as queues. Nothing here depends on speed: an op that can go on now can always go on
+// Runs the lanes of all classes as queues. Nothing here depends on speed: an op that can go on now can always go on
 // later, so that one order of execution shows whether every one reaches the end.
 #include <stdlib.h>
 #include <string.h>
@@ -17,42 +17,42 @@ struct actor {
 struct drain {
     struct job   *job;
     struct match *match;
-    struct actor *actors;    // [role]
-    int32_t      *list;      // roles that may go on
+    struct actor *actors;    // [class]
+    int32_t      *list;      // classes that may go on
     int32_t       listed;
 };
 
 struct front {
-    int32_t role, lane;
+    int32_t class, lane;
 };
 
 static const struct event *head_of(const struct drain *drain, struct front front)
 {
-    return &drain->job->roles[front.role]->events[drain->actors[front.role].head[front.lane]];
+    return &drain->job->classes[front.class]->events[drain->actors[front.class].head[front.lane]];
 }
 
-static void list_role(struct drain *drain, int32_t role)
+static void list_class(struct drain *drain, int32_t class)
 {
-    if (!drain->actors[role].is_listed) {
-        drain->actors[role].is_listed = true;
-        drain->list[drain->listed++]  = role;
+    if (!drain->actors[class].is_listed) {
+        drain->actors[class].is_listed = true;
+        drain->list[drain->listed++]   = class;
     }
 }
 
 static void step_lane(struct drain *drain, struct front front)
 {
-    struct actor *actor           = &drain->actors[front.role];
+    struct actor *actor           = &drain->actors[front.class];
     actor->head[front.lane]       = head_of(drain, front)->next;
     actor->is_meeting[front.lane] = false;
-    list_role(drain, front.role);
+    list_class(drain, front.class);
 }
 
 // The wait that holds the event up; -1: none does.
-static int32_t held_by(const struct drain *drain, int32_t role, const struct event *event)
+static int32_t held_by(const struct drain *drain, int32_t class, const struct event *event)
 {
     for (int w = 0; w < event->wait_count; w++) {
-        const struct event *waited = &drain->job->roles[role]->events[event->wait[w]];
-        if (drain->actors[role].head[waited->lane] <= event->wait[w]) {
+        const struct event *waited = &drain->job->classes[class]->events[event->wait[w]];
+        if (drain->actors[class].head[waited->lane] <= event->wait[w]) {
             return event->wait[w];
         }
     }
@@ -63,7 +63,7 @@ static int32_t held_by(const struct drain *drain, int32_t role, const struct eve
 static struct front due(const struct drain *drain, const struct meeting *meeting, const struct party *party)
 {
     const struct call *call = &drain->match->calls[party->first_call + meeting->done];
-    return (struct front){party->role, drain->job->roles[call->role]->events[call->event].lane};
+    return (struct front){party->class, drain->job->classes[call->class]->events[call->event].lane};
 }
 
 static void arrive(struct drain *drain, struct front front)
@@ -71,13 +71,13 @@ static void arrive(struct drain *drain, struct front front)
     const struct event *event   = head_of(drain, front);
     struct meeting     *meeting = &drain->match->meetings[event->meeting];
     struct party       *parties = &drain->match->parties[meeting->first_party];
-    // On a link from a role to itself, the sends are the first party.
+    // On a link from a class to itself, the sends are the first party.
     int32_t own = event_is_link(event) ? event->kind == OP_RECEIVE : 0;
-    while (parties[own].role != front.role) {
+    while (parties[own].class != front.class) {
         own++;
     }
-    parties[own].has_arrived                         = true;
-    drain->actors[front.role].is_meeting[front.lane] = true;
+    parties[own].has_arrived                          = true;
+    drain->actors[front.class].is_meeting[front.lane] = true;
     if (++meeting->arrived < meeting->parties) {
         return;
     }
@@ -89,15 +89,15 @@ static void arrive(struct drain *drain, struct front front)
     meeting->done++;
 }
 
-static void run_role(struct drain *drain, int32_t role)
+static void run_class(struct drain *drain, int32_t class)
 {
-    struct actor *actor = &drain->actors[role];
+    struct actor *actor = &drain->actors[class];
     actor->is_listed    = false;
     for (int lane = 0; lane < LANE_COUNT; lane++) {
-        struct front front = {role, lane};
+        struct front front = {class, lane};
         while (actor->head[lane] != EVENT_END && !actor->is_meeting[lane]) {
             const struct event *event = head_of(drain, front);
-            if (held_by(drain, role, event) >= 0) {
+            if (held_by(drain, class, event) >= 0) {
                 break;
             }
             if (event->group >= 0) {
@@ -114,10 +114,10 @@ static void run_role(struct drain *drain, int32_t role)
 static struct front follow(const struct drain *drain, struct front front, int64_t *rank)
 {
     const struct event    *event    = head_of(drain, front);
-    const struct skeleton *skeleton = drain->job->roles[front.role];
-    int32_t                wait     = held_by(drain, front.role, event);
+    const struct skeleton *skeleton = drain->job->classes[front.class];
+    int32_t                wait     = held_by(drain, front.class, event);
     if (wait >= 0) {
-        return (struct front){front.role, skeleton->events[wait].lane};
+        return (struct front){front.class, skeleton->events[wait].lane};
     }
     const struct meeting *meeting = &drain->match->meetings[event->meeting];
     const struct party   *party   = &drain->match->parties[meeting->first_party];
@@ -126,7 +126,7 @@ static struct front follow(const struct drain *drain, struct front front, int64_
     }
     const struct skeleton_group *group = &skeleton->groups[event->group];
     int64_t                      other = event_is_link(event) ? group->ranks[event->peer] : group->ranks[0];
-    for (int64_t i = 1; job_role(drain->job, other) != drain->job->roles[party->role]->rank; i++) {
+    for (int64_t i = 1; job_class(drain->job, other) != drain->job->classes[party->class]->rank; i++) {
         other = group->ranks[i];
     }
     *rank = job_related(drain->job, *rank, job_relation(drain->job, skeleton->rank, other));
@@ -138,7 +138,7 @@ static void report_deadlock(struct drain *drain, struct front front, int64_t ran
 {
     struct text_buffer circle = {0};
     char               text[JOB_NAME_BYTES];
-    int64_t            steps = (int64_t)drain->job->role_count * LANE_COUNT;
+    int64_t            steps = (int64_t)drain->job->class_count * LANE_COUNT;
     for (int64_t i = 0; i < steps; i++) {
         front = follow(drain, front, &rank);
     }
@@ -147,7 +147,7 @@ static void report_deadlock(struct drain *drain, struct front front, int64_t ran
         text_append(&circle, "%s%s on lane %s", circle.length == 0 ? "" : " waits for ",
                     job_name(drain->job, rank, head_of(drain, front)->op, text), op_lane_name((enum lane)front.lane));
         front = follow(drain, front, &rank);
-    } while (front.role != first.role || front.lane != first.lane);
+    } while (front.class != first.class || front.lane != first.lane);
     job_report(drain->job, "the job cannot end: %s waits for the %s lane of rank %lld", circle.text,
                op_lane_name((enum lane)first.lane), (long long)rank);
     text_free(&circle);
@@ -156,20 +156,20 @@ static void report_deadlock(struct drain *drain, struct front front, int64_t ran
 void job_drain(struct job *job, struct match *match)
 {
     struct drain drain = {.job = job, .match = match};
-    drain.actors       = memory_allocate((size_t)job->role_count * sizeof(*drain.actors));
-    drain.list         = memory_allocate((size_t)job->role_count * sizeof(*drain.list));
-    for (int32_t role = 0; role < job->role_count; role++) {
-        memcpy(drain.actors[role].head, job->roles[role]->first, sizeof(drain.actors[role].head));
-        list_role(&drain, role);
+    drain.actors       = memory_allocate((size_t)job->class_count * sizeof(*drain.actors));
+    drain.list         = memory_allocate((size_t)job->class_count * sizeof(*drain.list));
+    for (int32_t class = 0; class < job->class_count; class ++) {
+        memcpy(drain.actors[class].head, job->classes[class]->first, sizeof(drain.actors[class].head));
+        list_class(&drain, class);
     }
     while (drain.listed > 0) {
-        run_role(&drain, drain.list[--drain.listed]);
+        run_class(&drain, drain.list[--drain.listed]);
     }
     bool has_ended = true;
-    for (int32_t i = 0; i < job->role_count * LANE_COUNT && has_ended; i++) {
+    for (int32_t i = 0; i < job->class_count * LANE_COUNT && has_ended; i++) {
         struct front front = {i / LANE_COUNT, i % LANE_COUNT};
-        if (drain.actors[front.role].head[front.lane] != EVENT_END) {
-            report_deadlock(&drain, front, job->roles[front.role]->rank);
+        if (drain.actors[front.class].head[front.lane] != EVENT_END) {
+            report_deadlock(&drain, front, job->classes[front.class]->rank);
             has_ended = false;
         }
     }

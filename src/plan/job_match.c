@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Brings the calls of all roles together by communicator and link, and compares what the parties call there, in order.
+// Brings the calls of all classes together by communicator and link, and compares what the parties call there, in
+// order.
 #include <stdio.h>
 #include <stdlib.h>
 #include <xxhash.h>
@@ -9,7 +10,7 @@
 
 static const struct event *event_of(const struct job *job, const struct call *call)
 {
-    return &job->roles[call->role]->events[call->event];
+    return &job->classes[call->class]->events[call->event];
 }
 
 // What is sent on one pipeline lane arrives on the other; what is sent on any other lane, on the same.
@@ -25,13 +26,13 @@ static int64_t sending_lane(int receiving_lane)
     }
 }
 
-// Ranks of one role share links too: the link then leads from each of them to the one at a certain relation to it.
-static struct call create_call(const struct job *job, int32_t role, int32_t index)
+// Ranks of one class share links too: the link then leads from each of them to the one at a certain relation to it.
+static struct call create_call(const struct job *job, int32_t class, int32_t index)
 {
-    const struct skeleton       *skeleton = job->roles[role];
+    const struct skeleton       *skeleton = job->classes[class];
     const struct event          *event    = &skeleton->events[index];
     const struct skeleton_group *group    = &skeleton->groups[event->group];
-    struct call                  call     = {.role = role, .event = index};
+    struct call                  call     = {.class = class, .event = index};
     if (!event_is_link(event)) {
         int64_t communicator[] = {(int64_t)group->label, event->lane};
         call.key               = XXH3_64bits(communicator, sizeof(communicator));
@@ -42,7 +43,7 @@ static struct call create_call(const struct job *job, int32_t role, int32_t inde
     int64_t from   = call.side == 0 ? skeleton->rank : peer;
     int64_t to     = call.side == 0 ? peer : skeleton->rank;
     int64_t lane   = call.side == 0 ? event->lane : sending_lane(event->lane);
-    int64_t link[] = {(int64_t)group->label, lane, event->channel, job_role(job, from), job_relation(job, from, to)};
+    int64_t link[] = {(int64_t)group->label, lane, event->channel, job_class(job, from), job_relation(job, from, to)};
     call.key       = XXH3_64bits(link, sizeof(link));
     return call;
 }
@@ -56,40 +57,40 @@ static int compare_calls(const void *left, const void *right)
     if (a->side != b->side) {
         return a->side - b->side;
     }
-    return a->role != b->role ? a->role - b->role : a->event - b->event;
+    return a->class != b->class ? a->class - b->class : a->event - b->event;
 }
 
 static void collect_calls(struct match *match, const struct job *job)
 {
-    for (int32_t role = 0; role < job->role_count; role++) {
-        match->call_count += job->roles[role]->event_count;
+    for (int32_t class = 0; class < job->class_count; class ++) {
+        match->call_count += job->classes[class]->event_count;
     }
     match->calls      = memory_allocate((size_t)match->call_count * sizeof(*match->calls));
     match->call_count = 0;
-    for (int32_t role = 0; role < job->role_count; role++) {
-        const struct skeleton *skeleton = job->roles[role];
+    for (int32_t class = 0; class < job->class_count; class ++) {
+        const struct skeleton *skeleton = job->classes[class];
         for (int32_t i = 0; i < skeleton->event_count; i++) {
             if (skeleton->events[i].group >= 0) {
-                match->calls[match->call_count++] = create_call(job, role, i);
+                match->calls[match->call_count++] = create_call(job, class, i);
             }
         }
     }
     qsort(match->calls, (size_t)match->call_count, sizeof(*match->calls), compare_calls);
 }
 
-// Adds a meeting with a party for each role and side among the calls [first, end).
+// Adds a meeting with a party for each class and side among the calls [first, end).
 static struct meeting *add_meeting(struct match *match, struct job *job, int32_t first, int32_t end)
 {
     struct meeting *meeting = &match->meetings[match->meeting_count];
     *meeting                = (struct meeting){.first_party = match->party_count};
     for (int32_t i = first; i < end; i++) {
         const struct call *call = &match->calls[i];
-        if (i == first || call->role != call[-1].role || call->side != call[-1].side) {
-            match->parties[match->party_count++] = (struct party){.role = call->role, .first_call = i};
+        if (i == first || call->class != call[-1].class || call->side != call[-1].side) {
+            match->parties[match->party_count++] = (struct party){.class = call->class, .first_call = i};
             meeting->parties++;
         }
         match->parties[match->party_count - 1].calls++;
-        job->roles[call->role]->events[call->event].meeting = match->meeting_count;
+        job->classes[call->class]->events[call->event].meeting = match->meeting_count;
     }
     match->meeting_count++;
     return meeting;
@@ -119,7 +120,7 @@ static void report_unmet(struct job *job, const struct call *call, int64_t other
     char                name[JOB_NAME_BYTES], data[DATA_BYTES];
     const struct event *event = event_of(job, call);
     job_report(job, "%s: %s on lane %s meet nothing on rank %lld",
-               job_name(job, job->roles[call->role]->rank, event->op, name), describe_data(event, data),
+               job_name(job, job->classes[call->class]->rank, event->op, name), describe_data(event, data),
                op_lane_name((enum lane)event->lane), (long long)other);
 }
 
@@ -127,8 +128,8 @@ static void report_unlike(struct job *job, const struct call *call, const struct
 {
     char                name[JOB_NAME_BYTES], other_name[JOB_NAME_BYTES], data[DATA_BYTES], other_data[DATA_BYTES];
     const struct event *event = event_of(job, call), *met = event_of(job, other);
-    job_report(job, "%s: %s meet those of %s: %s", job_name(job, job->roles[call->role]->rank, event->op, name),
-               describe_data(event, data), job_name(job, job->roles[other->role]->rank, met->op, other_name),
+    job_report(job, "%s: %s meet those of %s: %s", job_name(job, job->classes[call->class]->rank, event->op, name),
+               describe_data(event, data), job_name(job, job->classes[other->class]->rank, met->op, other_name),
                describe_data(met, other_data));
 }
 
@@ -144,9 +145,9 @@ static void compare_parties(struct match *match, struct job *job, const struct p
         }
     }
     if (a->calls > both) {
-        report_unmet(job, &ours[both], job->roles[b->role]->rank);
+        report_unmet(job, &ours[both], job->classes[b->class]->rank);
     } else if (b->calls > both) {
-        report_unmet(job, &theirs[both], job->roles[a->role]->rank);
+        report_unmet(job, &theirs[both], job->classes[a->class]->rank);
     }
 }
 
@@ -158,7 +159,7 @@ static void check_link(struct match *match, struct job *job, const struct meetin
         compare_parties(match, job, &parties[0], &parties[1]);
         return;
     }
-    const struct skeleton *skeleton = job->roles[call->role];
+    const struct skeleton *skeleton = job->classes[call->class];
     const struct event    *event    = event_of(job, call);
     report_unmet(job, call, skeleton->groups[event->group].ranks[event->peer]);
 }
@@ -167,11 +168,11 @@ static void check_communicator(struct match *match, struct job *job, const struc
 {
     const struct party          *parties = &match->parties[meeting->first_party];
     const struct call           *call    = &match->calls[parties[0].first_call];
-    const struct skeleton_group *group   = &job->roles[call->role]->groups[event_of(job, call)->group];
+    const struct skeleton_group *group   = &job->classes[call->class]->groups[event_of(job, call)->group];
     int32_t                      present = 0;
-    for (int32_t i = 0; i < group->role_count; i++) {
-        if (present == meeting->parties || job->roles[parties[present].role]->rank != group->roles[i]) {
-            report_unmet(job, call, group->roles[i]);
+    for (int32_t i = 0; i < group->class_count; i++) {
+        if (present == meeting->parties || job->classes[parties[present].class]->rank != group->classes[i]) {
+            report_unmet(job, call, group->classes[i]);
             return;
         }
         compare_parties(match, job, &parties[0], &parties[present]);

@@ -171,7 +171,7 @@ void skeleton_free(struct skeleton *skeleton)
     }
     for (int32_t g = 0; g < skeleton->group_count; g++) {
         free(skeleton->groups[g].ranks);
-        free(skeleton->groups[g].roles);
+        free(skeleton->groups[g].classes);
     }
     free(skeleton->groups);
     free(skeleton->events);
@@ -186,20 +186,20 @@ static int compare_ranks(const void *left, const void *right)
 
 static void label_group(const struct job *job, struct skeleton_group *group)
 {
-    free(group->roles);
-    group->roles      = memory_allocate((size_t)group->size * sizeof(*group->roles));
-    group->role_count = 0;
+    free(group->classes);
+    group->classes     = memory_allocate((size_t)group->size * sizeof(*group->classes));
+    group->class_count = 0;
     for (int64_t i = 0; i < group->size; i++) {
-        group->roles[i] = job_role(job, group->ranks[i]);
+        group->classes[i] = job_class(job, group->ranks[i]);
     }
-    qsort(group->roles, (size_t)group->size, sizeof(*group->roles), compare_ranks);
+    qsort(group->classes, (size_t)group->size, sizeof(*group->classes), compare_ranks);
     for (int64_t i = 0; i < group->size; i++) {
-        if (group->role_count == 0 || group->roles[group->role_count - 1] != group->roles[i]) {
-            group->roles[group->role_count++] = group->roles[i];
+        if (group->class_count == 0 || group->classes[group->class_count - 1] != group->classes[i]) {
+            group->classes[group->class_count++] = group->classes[i];
         }
     }
     int64_t head[] = {group->axes, group->size};
-    group->label   = XXH3_64bits_withSeed(group->roles, (size_t)group->role_count * sizeof(*group->roles),
+    group->label   = XXH3_64bits_withSeed(group->classes, (size_t)group->class_count * sizeof(*group->classes),
                                           XXH3_64bits(head, sizeof(head)));
 }
 

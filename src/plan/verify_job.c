@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Proves a job: builds plans until the ranks that stand for all others are known, then matches what these exchange and
-// runs their lanes. In a group of ranks with one role all members do the same at the same time, so that one of them
+// runs their lanes. In a group of ranks with one class all members do the same at the same time, so that one of them
 // shows what all do: the job of the distinct ranks ends when the whole job does.
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ int64_t job_related(const struct job *job, int64_t from, int64_t relation)
     return combine(job, from, relation, 1);
 }
 
-int64_t job_role(const struct job *job, int64_t rank)
+int64_t job_class(const struct job *job, int64_t rank)
 {
     return combine(job, rank, rank, -1);
 }
@@ -107,7 +107,7 @@ static status visit(struct job *job, int64_t rank)
     return failed(&built) ? built : job->errors;
 }
 
-// Whether a large job's rank is compared with the rank of its role: it is the second or last along one axis, or the
+// Whether a large job's rank is compared with the rank of its class: it is the second or last along one axis, or the
 // last along all.
 static bool is_sampled(const struct job *job, int64_t rank)
 {
@@ -126,11 +126,11 @@ static bool is_sampled(const struct job *job, int64_t rank)
     return job->mesh.world <= COMPARED_WHOLE || away == 0 || last == axes || (away == 1 && last + second > 0);
 }
 
-// Compares the rank with that of its role. Where they differ, goes from one to the other axis by axis: the axis of the
+// Compares the rank with that of its class. Where they differ, goes from one to the other axis by axis: the axis of the
 // first step that makes a difference is distinct.
 static status compare(struct job *job, int64_t rank, bool *has_changed)
 {
-    int64_t here = job_role(job, rank), place[AXIS_COUNT], target[AXIS_COUNT];
+    int64_t here = job_class(job, rank), place[AXIS_COUNT], target[AXIS_COUNT];
     TRY(visit(job, here));
     TRY(visit(job, rank));
     if (skeleton_signature(job, job->skeletons[here]) == skeleton_signature(job, job->skeletons[rank])) {
@@ -166,18 +166,18 @@ static status find_distinct(struct job *job)
     return OK;
 }
 
-static void number_roles(struct job *job)
+static void number_classes(struct job *job)
 {
-    job->roles = memory_allocate((size_t)job->proof->built * sizeof(*job->roles));
+    job->classes = memory_allocate((size_t)job->proof->built * sizeof(*job->classes));
     for (int64_t rank = 0; rank < job->mesh.world; rank++) {
         struct skeleton *skeleton = job->skeletons[rank];
-        if (skeleton != NULL && job_role(job, rank) == rank) {
-            skeleton->place               = job->role_count;
-            job->roles[job->role_count++] = skeleton;
+        if (skeleton != NULL && job_class(job, rank) == rank) {
+            skeleton->place                  = job->class_count;
+            job->classes[job->class_count++] = skeleton;
             job->proof->ops += skeleton->op_count;
         }
     }
-    job->proof->distinct = job->role_count;
+    job->proof->distinct = job->class_count;
 }
 
 static bool has_members(const struct skeleton *skeleton, const struct skeleton_group *group)
@@ -212,7 +212,7 @@ static void check_groups(struct job *job, const struct skeleton *skeleton)
 static status prove(struct job *job)
 {
     TRY(find_distinct(job));
-    number_roles(job);
+    number_classes(job);
     for (int64_t rank = 0; rank < job->mesh.world; rank++) {
         if (job->skeletons[rank] != NULL) {
             check_groups(job, job->skeletons[rank]);
@@ -245,7 +245,7 @@ status job_verify_plans(const struct job_plans *plans, struct job_proof *proof)
         skeleton_free(job.skeletons[rank]);
     }
     free(job.skeletons);
-    free(job.roles);
+    free(job.classes);
     return result;
 }
 
