@@ -10,7 +10,7 @@
 #include "job.h"
 
 // Up to this world size the plans of all ranks are compared.
-enum { COMPARED_WHOLE = 32 };
+enum { COMPARED_WHOLE = 8 };
 
 void job_report(struct job *job, const char *format, ...)
 {
