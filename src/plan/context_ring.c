@@ -43,8 +43,8 @@ static struct op visit_op(const struct builder *builder, enum op_kind kind, cons
 
 static int32_t rotate(struct builder *builder, const char *role, int32_t in)
 {
-    const struct tensor *from = &builder->plan->tensors[in];
-    int32_t              out  = builder_tensor(builder, role, STORAGE_ACTIVATION, from->dtype, from->dim);
+    struct tensor from = builder->plan->tensors[in];    // a copy: the table moves as it grows
+    int32_t       out  = builder_tensor(builder, role, STORAGE_ACTIVATION, from.dtype, from.dim);
     builder_transfer(builder, &(struct transfer){.kind = OP_ROTATE,
                                                  .role = role,
                                                  .axes = 1u << AXIS_CP,
