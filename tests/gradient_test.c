@@ -167,3 +167,13 @@ Test(gradient, is_right_for_gelu_layer_norm_and_padded_vocabulary)
     tiny.train.recompute      = RECOMPUTE_FULL;
     check_model(&tiny);
 }
+
+// A matrix of one row is a matrix: its products have that one row.
+Test(gradient, is_right_for_an_mlp_of_one_element)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.model.activation = ACTIVATION_GELU;
+    tiny.model.ffn        = 1;
+    check_model(&tiny);
+}

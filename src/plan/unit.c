@@ -67,7 +67,7 @@ static struct op_tag enter(struct builder *builder, int32_t unit, enum phase pha
 static int32_t part_of_whole(struct builder *builder, const struct weight *weight, const char *name, int32_t whole)
 {
     return builder_part(builder, name, whole, weight->first,
-                        weight->rows == 1 ? DIMS(weight->columns) : DIMS(weight->rows, weight->columns));
+                        weight->part[0].is_vector ? DIMS(weight->columns) : DIMS(weight->rows, weight->columns));
 }
 
 void unit_point_weights(struct builder *builder, int32_t unit, int32_t whole)

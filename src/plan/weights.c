@@ -63,6 +63,7 @@ struct declaration {
     int64_t              rows, columns;    // here, padding included; columns 0: the model has no such weight
     struct declared_part part[3];
     int                  parts;
+    bool                 is_vector;    // not a matrix of one row
     float                deviation, constant;
 };
 
@@ -86,7 +87,7 @@ static void fill_parts(struct weight *weight, const struct declaration *declarat
                                      .first_column  = declared->first_column,
                                      .local_columns = declared->local_columns,
                                      .offset        = row * declared->local_columns,
-                                     .is_vector     = declaration->rows == 1,
+                                     .is_vector     = declaration->is_vector,
                                      .deviation     = declaration->deviation,
                                      .constant      = declaration->constant};
         // The format is a row of the table above.
@@ -111,7 +112,7 @@ static int32_t declare(struct plan *plan, const struct declaration *declaration,
                             .gradient = -1};
     fill_parts(&weight, declaration);
     *first += align(declaration->rows * declaration->columns);
-    if (declaration->rows == 1) {
+    if (declaration->is_vector) {
         plan->units[weight.unit].replicated = *first;
     }
     plan->weights[plan->weight_count] = weight;
@@ -133,12 +134,13 @@ static struct share share_of(const struct plan *plan)
 static struct declaration vector(const char *name, int64_t layer, int64_t columns, enum place place)
 {
     return (struct declaration){
-        .name    = name,
-        .layer   = layer,
-        .rows    = 1,
-        .columns = columns,
-        .part    = {{.place = place, .rows = 1, .columns = columns, .local_rows = 1, .local_columns = columns}},
-        .parts   = 1};
+        .name      = name,
+        .layer     = layer,
+        .rows      = 1,
+        .columns   = columns,
+        .part      = {{.place = place, .rows = 1, .columns = columns, .local_rows = 1, .local_columns = columns}},
+        .parts     = 1,
+        .is_vector = true};
 }
 
 // Appends a part of rows x columns of which this rank has an equal share of the rows.
