@@ -214,3 +214,26 @@ Test(cli, marks_the_rows_that_this_version_cannot_run)
     cr_expect_str_eq(json_string_value(json_object_get(json_array_get(list, 0), "name")), "grok1-314b");
     json_decref(list);
 }
+
+Test(cli, draws_a_pipeline)
+{
+    expect_success("plan --config tiny-llama --ranks 2 --set parallel.pp=2 --set parallel.dp=1 "
+                   "--set train.accumulation=3 --set train.global_batch=auto --schedule");
+    expect_output("  stage 0   embedding, layers 0 to 1\n  stage 1   layers 2 to 3, head\n");
+    expect_output("   0  F0 F1 .  .  B0 =  F2 B1 =  .  B2 =  \n   1  .  F0 B0 =  F1 B1 =  F2 B2 =  .  .  \n");
+    expect_output("12 slots, each stage is busy for 9: a bubble of 33.33 % of that\n");
+}
+
+Test(cli, draws_pipelines_of_published_rows)
+{
+    expect_success("plan --config llama3.1-405b --ranks 64 --schedule");
+    expect_output("  stage 0   embedding | layer 3 | layer 7 | layer 11 |");
+    expect_output("  stage 3   layer 2 | layer 6 | layer 10 | layer 14 | layer 18 | layer 22 | layer 26 | head\n");
+    expect_output("a bubble of 0.59 % of that\n");
+    expect_success("plan --config llama3.1-405b --ranks 1024 --schedule");
+    expect_output("a bubble of 1.37 % of that\n");
+    expect_success("plan --config llama3.1-70b --ranks 64 --schedule");
+    expect_output("a bubble of 0.94 % of that\n");
+    expect_success("plan --config llama3.1-70b --ranks 64 --set precision.compute=fp8 --schedule");
+    expect_output("a bubble of 2.19 % of that\n");
+}

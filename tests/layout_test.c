@@ -77,16 +77,56 @@ static const struct layout layouts[] = {
     {  2, 4, 1, 1, 0, 1,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_NONE,        1, false },
     {  4, 1, 1, 1, 1, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, false },
 };
+
+// Stages, chunks of each, layers of the model, and whether embedding and head count as layers.
+struct pipeline {
+    int64_t pp, vp, layers, counts_embedding;
+};
+
+static const struct pipeline no_pipeline = { 1, 1, 3, 0 };
+
+static const struct {
+    struct layout   layout;
+    struct pipeline pipeline;
+} pipelines[] = {
+    // dp fsdp tp cp zero ga  prefetch reshard            tied recompute            narrow  pp vp layers counts
+    { { 1, 1, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 2, 1, 4, 0 } },
+    { { 1, 1, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 2, 1, 3, 0 } },
+    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, false }, { 2, 1, 2, 1 } },
+    { { 1, 1, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 4, 1, 6, 0 } },
+    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, false }, { 4, 1, 2, 1 } },
+    { { 1, 1, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 4, 1, 5, 0 } },
+    { { 1, 1, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 2, 2, 4, 0 } },
+    { { 1, 1, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, false }, { 2, 2, 6, 0 } },
+    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, false }, { 2, 3, 4, 1 } },
+    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 4, 2, 6, 1 } },
+    { { 2, 1, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 2, 1, 3, 0 } },
+    { { 2, 1, 1, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 2, 2, 5, 1 } },
+    { { 1, 2, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 2, 1, 5, 0 } },
+    { { 1, 2, 1, 1, 0, 4,      2, RESHARD_NEVER,       0, RECOMPUTE_NONE,        0, false }, { 2, 2, 4, 0 } },
+    { { 2, 2, 1, 1, 0, 2,      2, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_FULL,        0, false }, { 2, 2, 6, 1 } },
+    { { 1, 1, 2, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 2, 2, 4, 0 } },
+    { { 1, 1, 2, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, false }, { 2, 2, 6, 1 } },
+    { { 2, 1, 2, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 4, 1, 4, 0 } },
+    // bf16, gradients reduced in bf16
+    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, false }, { 4, 1, 4, 0 } },
+    { { 2, 1, 1, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        1, false }, { 2, 2, 4, 0 } },
+    { { 1, 2, 2, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, false }, { 2, 2, 6, 1 } },
+};
 // clang-format on
 
-static struct training train(const struct layout *layout, const char *weights)
+static struct training train(const struct layout *layout, const struct pipeline *pipeline, const char *weights)
 {
-    struct training training = {
-        .ranks = (int)(layout->dp * layout->fsdp * layout->tp * layout->cp), .steps = STEPS, .threads = 1, .seed = 5};
-    struct tiny *tiny = &training.tiny;
-    training.weights  = weights;
+    struct training training = {.ranks   = (int)(layout->dp * layout->fsdp * layout->tp * layout->cp * pipeline->pp),
+                                .steps   = STEPS,
+                                .threads = 1,
+                                .seed    = 5};
+    struct tiny    *tiny     = &training.tiny;
+    training.weights         = weights;
     tiny_init(tiny);
-    tiny->model.layers          = 3;
+    tiny->model.layers          = pipeline->layers;
+    tiny->parallel.pp           = pipeline->pp;
+    tiny->parallel.vp           = pipeline->vp;
     tiny->model.ffn             = 20;
     tiny->model.tied            = layout->tied;
     tiny->train.accumulation    = layout->accumulation;
@@ -112,6 +152,7 @@ static struct training train(const struct layout *layout, const char *weights)
         tiny->precision.compute = COMPUTE_BF16;
         tiny->precision.reduce  = DTYPE_BF16;
     }
+    tiny->parallel.layers_per_chunk_embedding = pipeline->counts_embedding;
     training_run(&training);
     return training;
 }
@@ -156,38 +197,58 @@ static void expect_equal_weights(const char *many, const char *one, double toler
     safetensors_close(&readers[1]);
 }
 
-Test(layout, trains_as_one_rank_does, .timeout = 300)
+static void expect_as_one_rank(const struct layout *layout, const struct pipeline *pipeline, int row)
 {
     char base[] = "/tmp/gswbench-layout-XXXXXX", one_folder[96], many_folder[96], command[96];
     cr_assert_not_null(mkdtemp(base));
-    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-        const struct layout *layout = &layouts[i];
-        struct layout alone = {1,    1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, layout->tied, RECOMPUTE_NONE, layout->narrow,
-                               false};
-        snprintf(one_folder, sizeof(one_folder), "%s/one%zu", base, i);
-        snprintf(many_folder, sizeof(many_folder), "%s/many%zu", base, i);
-        struct training one       = train(&alone, one_folder);
-        struct training many      = train(layout, many_folder);
-        double          tolerance = layout->narrow ? 1e-2 : 1e-5;
-        cr_expect_arr_eq(many.storage_bytes, many.planned_bytes, sizeof(many.planned_bytes));
-        cr_expect_eq(many.allocations_in_steps, 0);
-        expect_equal_weights(many_folder, one_folder, layout->narrow ? 3e-2 : 1e-5, (int)i);
-        for (int step = 0; step < STEPS; step++) {
-            cr_expect(is_near(many.loss[step], one.loss[step], tolerance), "layout %d step %d: loss %.8f, not %.8f",
-                      (int)i, step, (double)many.loss[step], (double)one.loss[step]);
-            cr_expect(is_near(many.norm[step], one.norm[step], tolerance * (layout->narrow ? 3 : 1)),
-                      "layout %d step %d: norm %.8f, not %.8f", (int)i, step, (double)many.norm[step],
-                      (double)one.norm[step]);
-        }
+    snprintf(one_folder, sizeof(one_folder), "%s/one", base);
+    snprintf(many_folder, sizeof(many_folder), "%s/many", base);
+
+    struct pipeline whole = {1, 1, pipeline->layers, 0};
+    struct layout   alone = {1, 1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, layout->tied, RECOMPUTE_NONE, layout->narrow, false};
+    struct training one   = train(&alone, &whole, one_folder);
+    struct training many  = train(layout, pipeline, many_folder);
+    double          tolerance = layout->narrow ? 1e-2 : 1e-5;
+    cr_expect_arr_eq(many.storage_bytes, many.planned_bytes, sizeof(many.planned_bytes));
+    cr_expect_eq(many.allocations_in_steps, 0);
+    expect_equal_weights(many_folder, one_folder, layout->narrow ? 3e-2 : 1e-5, row);
+    for (int step = 0; step < STEPS; step++) {
+        cr_expect(is_near(many.loss[step], one.loss[step], tolerance), "layout %d step %d: loss %.8f, not %.8f", row,
+                  step, (double)many.loss[step], (double)one.loss[step]);
+        cr_expect(is_near(many.norm[step], one.norm[step], tolerance * (layout->narrow ? 3 : 1)),
+                  "layout %d step %d: norm %.8f, not %.8f", row, step, (double)many.norm[step], (double)one.norm[step]);
     }
     snprintf(command, sizeof(command), "rm -r %s", base);
     cr_expect_eq(system(command), 0);
 }
 
+Test(layout, trains_as_one_rank_does, .timeout = 300)
+{
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+        expect_as_one_rank(&layouts[i], &no_pipeline, (int)i);
+    }
+}
+
+Test(layout, trains_in_a_pipeline_as_one_rank_does, .timeout = 300)
+{
+    for (size_t i = 0; i < sizeof(pipelines) / sizeof(pipelines[0]); i++) {
+        expect_as_one_rank(&pipelines[i].layout, &pipelines[i].pipeline, (int)i);
+    }
+}
+
 Test(layout, repeats_bit_for_bit, .timeout = 60)
 {
     struct layout   layout = {2, 1, 2, 2, 0, 4, 2, RESHARD_ALWAYS, 0, RECOMPUTE_FULL, 1, true};
-    struct training first = train(&layout, NULL), second = train(&layout, NULL);
+    struct training first = train(&layout, &no_pipeline, NULL), second = train(&layout, &no_pipeline, NULL);
+    cr_expect_arr_eq(first.loss, second.loss, STEPS * sizeof(float));
+    cr_expect_arr_eq(first.norm, second.norm, STEPS * sizeof(float));
+}
+
+Test(layout, repeats_a_pipeline_bit_for_bit, .timeout = 60)
+{
+    struct layout   layout   = {2, 1, 1, 1, 1, 4, 1, RESHARD_ALWAYS, 0, RECOMPUTE_FULL, 1, false};
+    struct pipeline pipeline = {2, 2, 5, 1};
+    struct training first = train(&layout, &pipeline, NULL), second = train(&layout, &pipeline, NULL);
     cr_expect_arr_eq(first.loss, second.loss, STEPS * sizeof(float));
     cr_expect_arr_eq(first.norm, second.norm, STEPS * sizeof(float));
 }
@@ -197,7 +258,8 @@ Test(layout, shards_weights_gradients_and_optimizer, .timeout = 60)
     struct layout   alone = {1, 1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1, false};
     struct layout   fsdp  = {1, 4, 1, 1, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1, false};
     struct layout   zero  = {4, 1, 1, 1, 1, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1, false};
-    struct training one = train(&alone, NULL), sharded = train(&fsdp, NULL), shared = train(&zero, NULL);
+    struct training one = train(&alone, &no_pipeline, NULL), sharded = train(&fsdp, &no_pipeline, NULL),
+                    shared = train(&zero, &no_pipeline, NULL);
     for (int storage = STORAGE_WEIGHT; storage <= STORAGE_OPTIMIZER; storage++) {
         int64_t whole = one.planned_bytes[storage];
         cr_expect_leq(sharded.planned_bytes[storage], whole / 4 + whole / 10, "%d", storage);

@@ -132,6 +132,7 @@ static int32_t hand_append(struct hand *hand, enum op_kind kind, enum lane lane,
     op->tag.role       = "step";
     op->tag.layer      = -1;
     op->tag.microbatch = -1;
+    op->tag.chunk      = -1;
     memcpy(op->operand, operands, 3 * sizeof(*operands));
     if (wait >= 0) {
         op->wait[op->wait_count++] = wait;

@@ -72,6 +72,7 @@ struct plan_slice {
 // A unit is the weights that are gathered, reduced and updated together: the embedding, one block, or the head with the
 // final norm. They lie in one range of elements, the same in every storage; a rank keeps a slice of it.
 struct plan_unit {
+    int64_t           place;    // among all units of the model: embedding 0, block layer + 1, head layers + 1
     int64_t           elements;
     int32_t           first_weight, weight_count;
     int64_t           replicated;          // leading elements that all ranks of tp hold alike
@@ -98,7 +99,8 @@ struct plan {
     struct train_config train;    // resolved
     struct precision    precision;
     int64_t             rank;
-    uint32_t            update_axes;    // over which the optimizer is shared: fsdp, or dp with ZeRO-1
+    uint32_t            update_axes;         // over which the optimizer is shared: fsdp, or dp with ZeRO-1
+    bool                counts_embedding;    // as layers, when layers are dealt to pipeline chunks
 
     struct tensor     *tensors;
     int32_t            tensor_count;
@@ -106,14 +108,14 @@ struct plan {
     int32_t            op_count;
     struct weight     *weights;
     int32_t            weight_count;
-    struct plan_unit  *units;    // embedding, blocks in order, head with the final norm
+    struct plan_unit  *units;    // of this rank's chunks: embedding, blocks in order, head with the final norm
     int32_t            unit_count;
     struct plan_group *groups;
     int32_t            group_count;
     int64_t            storage_bytes[STORAGE_COUNT];
     int64_t            activation_live_bytes;    // largest sum of live activations: the arena's lower bound
 
-    // Tensors that the host fills or reads. [accumulation] for tokens and targets.
+    // Tensors that the host fills or reads. [accumulation] for tokens and targets; -1: another stage has them.
     int32_t *tokens, *targets;
     int32_t  rope_table, hyper, loss, gradient_norm;
 
@@ -131,13 +133,16 @@ struct plan_request {
 // Why this version cannot run the request, or success. Cheap; says what is missing and which option asks for it.
 status plan_supports(const struct plan_request *request);
 
-// Builds the rank's plan: blocks, schedule, optimizer, waits, placement. Frees nothing on failure: plan_free does.
 // The position in its sequence of row index of this rank's share of a sequence: under cp, the rank of index r holds
 // chunks r and 2 cp - 1 - r of 2 cp.
 int64_t plan_position(const struct plan *plan, int64_t index);
 
+// Builds the rank's plan: blocks, schedule, optimizer, waits, placement. Frees nothing on failure: plan_free does.
 status plan_build(struct plan *plan, const struct plan_request *request);
 void   plan_free(struct plan *plan);
+
+// The weights and units of another rank of the same job, without ops; plan_free frees it.
+void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank);
 
 // "layer 3 microbatch 0 qkv" into text; returns text.
 const char *plan_tensor_name(const struct plan *plan, int32_t tensor, char *text, size_t bytes);
@@ -162,12 +167,16 @@ enum { PLAN_TRANSFERS_MAX = 256 };
 struct account {
     int64_t              parameters;            // weights on this rank
     double               flops[PHASE_COUNT];    // executed
-    double               hardware_flops;        // executed by the whole mesh per sequence of the global batch
+    double               hardware_flops;    // by the whole mesh for a sequence of the batch, if all stages are alike
     int64_t              ops[OP_COUNT];
     struct plan_transfer transfers[PLAN_TRANSFERS_MAX];
     int32_t              transfer_count;
     int64_t              total_bytes;    // all storages
 };
 void plan_account(const struct plan *plan, struct account *account);
+
+// What the whole mesh executes per sequence of the global batch; plan is one of the request's. Builds a plan of every
+// other stage.
+status plan_hardware_flops(const struct plan *plan, const struct plan_request *request, double *flops);
 
 #endif

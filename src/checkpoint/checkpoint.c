@@ -18,59 +18,6 @@ enum { NAME_BYTES = 64, PATH_BYTES = 1024 };    // of a file in the folder; with
 
 static const int64_t shard_bytes_default = 5000000000;    // as Hugging Face's own writer
 
-// One part of one weight on its way to a file.
-struct export
-{
-    const struct weight      *weight;
-    const struct weight_part *part;
-    int32_t                   shard;
-};
-
-struct export_list {
-    struct export     *exports;
-    struct safetensor *tensors;    // [count], beside exports
-    int32_t            count, shards;
-    int64_t            total_bytes;
-};
-
-static struct safetensor describe(const struct weight_part *part)
-{
-    struct safetensor tensor = {
-        .dtype = DTYPE_F32, .dims = part->is_vector ? 1 : 2, .dim = {part->rows, part->columns}};
-    if (part->is_vector) {
-        tensor.dim[0] = part->columns;
-    }
-    snprintf(tensor.name, sizeof(tensor.name), "%s", part->name);
-    return tensor;
-}
-
-// Lists the parts in the plan's order; a shard is full when the next part would exceed the limit.
-static struct export_list list_exports(const struct plan *plan, int64_t shard_bytes)
-{
-    int32_t count = 0;
-    for (int32_t i = 0; i < plan->weight_count; i++) {
-        count += plan->weights[i].part_count;
-    }
-    struct export_list list = {.exports = memory_allocate((size_t)count * sizeof(*list.exports)),
-                               .tensors = memory_allocate((size_t)count * sizeof(*list.tensors))};
-    int64_t            used = 0;
-    for (int32_t i = 0; i < plan->weight_count; i++) {
-        for (int32_t j = 0; j < plan->weights[i].part_count; j++) {
-            const struct weight_part *part  = &plan->weights[i].part[j];
-            int64_t                   bytes = part->rows * part->columns * dtype_bytes(DTYPE_F32);
-            if (list.shards == 0 || used + bytes > shard_bytes) {
-                list.shards++;
-                used = 0;
-            }
-            used += bytes;
-            list.total_bytes += bytes;
-            list.tensors[list.count]   = describe(part);
-            list.exports[list.count++] = (struct export){&plan->weights[i], part, list.shards - 1};
-        }
-    }
-    return list;
-}
-
 // What this rank's optimizer keeps of a unit, as fp32: the masters, or the weights where these are their own.
 static float *read_updated(const struct weight_source *source, const struct plan_unit *unit)
 {
@@ -92,11 +39,14 @@ static float *read_updated(const struct weight_source *source, const struct plan
     return values;
 }
 
-// Of ranks with the same values, one contributes them.
+// Of ranks with the same values, one contributes them. part NULL: another stage has them.
 static bool contributes(const struct plan *plan, const struct weight_part *part)
 {
     int64_t coordinates[AXIS_COUNT];
     mesh_coordinates(&plan->mesh, plan->rank, coordinates);
+    if (part == NULL) {
+        return false;
+    }
     bool is_shared = part->local_rows < part->rows || part->local_columns < part->columns;
     return ((plan->update_axes & 1u << AXIS_DP) != 0 || (coordinates[AXIS_DP] == 0 && coordinates[AXIS_CP] == 0)) &&
            (is_shared || coordinates[AXIS_TP] == 0);
@@ -104,13 +54,13 @@ static bool contributes(const struct plan *plan, const struct weight_part *part)
 
 // Elements wanted of a whole part that lie on this rank; the others are left zero. own holds what this rank's optimizer
 // keeps of the unit.
-static void copy_own(const struct export *export, const struct plan_unit *unit, const float *own,
+static void copy_own(const struct place *place, const struct plan_unit *unit, const float *own,
                      struct plan_slice wanted, float *values)
 {
-    const struct weight_part *part = export->part;
+    const struct weight_part *part = place->part;
     for (int64_t row = 0; row < part->local_rows; row++) {
         int64_t global = (part->first_row + row) * part->columns + part->first_column;    // of the row's first element
-        int64_t local  = export->weight->first + part->offset + row * part->local_columns - unit->updated.first;
+        int64_t local  = place->weight->first + part->offset + row * part->local_columns - unit->updated.first;
         int64_t begin  = wanted.first > global ? wanted.first - global : 0;
         begin          = local + begin < 0 ? -local : begin;
         int64_t end    = wanted.first + wanted.elements - global;
@@ -152,12 +102,12 @@ static status append_present(struct safetensors_writer *writer, const struct wei
 {
     enum { CHUNK = 1 << 20 };
 
-    const struct weight_part *part     = export->part;
-    const struct plan_unit   *unit     = &source->plan->units[export->weight->unit];
-    int64_t                   elements = part->rows * part->columns;
-    float                    *values   = memory_allocate(CHUNK * sizeof(*values));
-    float                    *own      = contributes(source->plan, part) ? read_updated(source, unit) : NULL;
-    status                    result   = OK;
+    struct place            place    = exports_find(source->plan, export);
+    const struct plan_unit *unit     = place.part != NULL ? &source->plan->units[place.weight->unit] : NULL;
+    int64_t                 elements = export->part->rows * export->part->columns;
+    float                  *values   = memory_allocate(CHUNK * sizeof(*values));
+    float                  *own      = contributes(source->plan, place.part) ? read_updated(source, unit) : NULL;
+    status                  result   = OK;
     if (writer != NULL) {
         call_next(source->comm, true);
     }
@@ -165,7 +115,7 @@ static status append_present(struct safetensors_writer *writer, const struct wei
         int64_t count = elements - first < CHUNK ? elements - first : CHUNK;
         memset(values, 0, (size_t)count * sizeof(*values));
         if (own != NULL) {
-            copy_own(export, unit, own, (struct plan_slice){first, count}, values);
+            copy_own(&place, unit, own, (struct plan_slice){first, count}, values);
         }
         gather_values(source, values, count);
         if (writer != NULL && !failed(&result)) {
@@ -349,13 +299,12 @@ status checkpoint_write_folder(const struct weight_source *source, const char *f
 {
     TRY(checkpoint_create_folder(folder));
     TRY(write_config(source->plan, folder));
-    struct export_list list   = list_exports(source->plan, shard_bytes);
+    struct export_list list   = exports_list(source->plan, shard_bytes);
     status             result = write_shards(source, &list, folder);
     if (!failed(&result) && list.shards > 1) {
         result = write_index(&list, folder);
     }
-    free(list.exports);
-    free(list.tensors);
+    exports_free(&list);
     return result;
 }
 
@@ -372,11 +321,10 @@ status checkpoint_write(const struct plan *plan, const struct step *step, struct
         call_next(comm, false);
         return result;
     }
-    struct export_list list = list_exports(plan, shard_bytes_default);
+    struct export_list list = exports_list(plan, shard_bytes_default);
     for (int32_t i = 0; call_next(comm, false); i++) {
         append_present(NULL, &source, &list.exports[i]);
     }
-    free(list.exports);
-    free(list.tensors);
+    exports_free(&list);
     return OK;
 }

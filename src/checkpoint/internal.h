@@ -4,6 +4,7 @@
 #define GSWBENCH_CHECKPOINT_INTERNAL_H
 
 #include "gswbench/checkpoint.h"
+#include "gswbench/safetensors.h"
 
 // Where weights come from: the present ones of a job's steps, or, without a step, the initial ones of a seed.
 struct weight_source {
@@ -12,6 +13,34 @@ struct weight_source {
     struct comm       *comm;
     uint64_t           seed;
 };
+
+// Where a part of a weight is: its weight in a plan.
+struct place {
+    const struct weight      *weight;
+    const struct weight_part *part;    // NULL: not there
+};
+
+// One part of one weight on its way to a file.
+struct export
+{
+    const struct weight_part *part;
+    int32_t                   shard;
+};
+
+struct export_list {
+    struct plan       *stages;    // that the parts belong to; NULL: to the plan that the list was made for
+    struct export     *exports;
+    struct safetensor *tensors;    // [count], beside exports
+    int64_t            stage_count;
+    int32_t            count, shards;
+    int64_t            total_bytes;
+};
+
+// exports.c: the parts of all stages in the order of the model; a shard is full when the next part would exceed the
+// limit. The same on every rank.
+struct export_list exports_list(const struct plan *plan, int64_t shard_bytes);
+void               exports_free(struct export_list *list);
+struct place       exports_find(const struct plan *plan, const struct export *export);
 
 // Writes the folder with at most shard_bytes of tensor data a file; a larger tensor gets a file of its own.
 status checkpoint_write_folder(const struct weight_source *source, const char *folder, int64_t shard_bytes);

@@ -39,8 +39,8 @@ static status account(struct checked *checked)
     if (!failed(&result)) {
         plan_account(&plan, &checked->account);
         memcpy(checked->storage_bytes, plan.storage_bytes, sizeof(plan.storage_bytes));
-        checked->ops                   = plan.op_count;
-        checked->flops[FLOPS_HARDWARE] = checked->account.hardware_flops;
+        checked->ops = plan.op_count;
+        result       = plan_hardware_flops(&plan, &request, &checked->flops[FLOPS_HARDWARE]);
     }
     plan_free(&plan);
     return result;

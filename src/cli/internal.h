@@ -120,6 +120,9 @@ double job_published_mfu_percent(const struct job *job);
 void plan_print_ops(const struct plan *plan);
 void plan_print_json(const struct job *job, const struct plan *plan);
 
+// plan_schedule.c: the job's pipeline, drawn.
+status plan_print_schedule(const struct job *job);
+
 // Prints a JSON value, reals with 15 digits, and frees it.
 void cli_print_json(json_t *value);
 

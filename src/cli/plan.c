@@ -10,7 +10,7 @@
 struct plan_arguments {
     struct config_arguments config;
     int64_t                 rank;
-    bool                    ops, json;
+    bool                    ops, json, schedule;
 };
 
 static const struct flag flags[] = {
@@ -18,6 +18,7 @@ static const struct flag flags[] = {
     INTEGER_FLAG(plan_arguments, rank, "--rank", "R", 0, 1048575, "the rank whose plan it is; 0 when not given"),
     SWITCH_FLAG(plan_arguments, ops, "--ops", "every op as a table"),
     SWITCH_FLAG(plan_arguments, json, "--json", "the whole plan for programs"),
+    SWITCH_FLAG(plan_arguments, schedule, "--schedule", "the pipeline of all stages, drawn"),
     END_FLAGS,
 };
 
@@ -67,6 +68,9 @@ static void print_layers(const struct plan *plan)
             if (memcmp(&sums[first + 1], &sums[last + 2], sizeof(*sums)) != 0) {
                 break;
             }
+        }
+        if (sums[first + 1].ops == 0) {
+            continue;    // of another stage
         }
         snprintf(name, sizeof(name), first == last ? "%" PRId64 : "%" PRId64 " to %" PRId64 ", each", first, last);
         print_layer(name, &sums[first + 1]);
@@ -119,7 +123,7 @@ static void print_transfers(const struct account *account)
     }
 }
 
-static void print_flops(const struct account *account)
+static void print_flops(const struct account *account, double hardware)
 {
     double total = 0.0;
     for (int phase = 0; phase < PHASE_COUNT; phase++) {
@@ -132,13 +136,15 @@ static void print_flops(const struct account *account)
                    100.0 * account->flops[phase] / total);
         }
     }
-    printf("  %-16s %12.6g  all ranks, a sequence of the global batch\n", "hardware", account->hardware_flops);
+    printf("  %-16s %12.6g  all ranks, a sequence of the global batch\n", "hardware", hardware);
 }
 
-static void print_summary(const struct job *job, const struct plan *plan)
+static status print_summary(const struct job *job, const struct plan *plan)
 {
     struct account account;
     char           layout[256];
+    double         hardware;
+    TRY(plan_hardware_flops(plan, &job->request, &hardware));
     plan_account(plan, &account);
     printf("%s, rank %" PRId64 " of %" PRId64 " (%s), %s: %" PRId32 " ops on %" PRId32 " tensors, %" PRId64
            " parameters\n",
@@ -148,7 +154,8 @@ static void print_summary(const struct job *job, const struct plan *plan)
     print_layers(plan);
     print_memory(plan, &account);
     print_transfers(&account);
-    print_flops(&account);
+    print_flops(&account, hardware);
+    return OK;
 }
 
 static status run(const void *arguments, struct text_buffer *errors)
@@ -159,6 +166,9 @@ static status run(const void *arguments, struct text_buffer *errors)
     if (options->rank >= job.mesh.world) {
         return fail_as(EXIT_USAGE, "--rank %" PRId64 ": the job has the ranks 0 to %" PRId64, options->rank,
                        job.mesh.world - 1);
+    }
+    if (options->schedule) {
+        return plan_print_schedule(&job);
     }
     if (failed(&job.support)) {
         return job.support;
@@ -176,7 +186,7 @@ static status run(const void *arguments, struct text_buffer *errors)
         } else if (options->ops) {
             plan_print_ops(&plan);
         } else {
-            print_summary(&job, &plan);
+            result = print_summary(&job, &plan);
         }
     }
     plan_free(&plan);

@@ -54,7 +54,9 @@ static int shape_parts(const struct op *op, struct shape_part parts[SHAPE_PARTS_
     if (op_is_transfer((enum op_kind)op->kind)) {
         parts[0] = (struct shape_part){"elements", op->shape.transfer.elements};
         parts[1] = (struct shape_part){"group", op->shape.transfer.group};
-        return 2;
+        parts[2] = (struct shape_part){"peer", op->shape.transfer.peer};
+        parts[3] = (struct shape_part){"channel", op->shape.transfer.channel};
+        return op->kind == OP_SEND || op->kind == OP_RECEIVE ? 4 : 2;
     }
     parts[0] = (struct shape_part){"rows", op->shape.rows.rows};
     parts[1] = (struct shape_part){"columns", op->shape.rows.columns};
@@ -120,11 +122,11 @@ static json_t *describe_op(const struct op *op)
     for (int i = 0; i < op->wait_count; i++) {
         json_array_append_new(waits, json_integer(op->wait[i]));
     }
-    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:b, s:f, s:o, s:o, s:o}", "kind", op_name((enum op_kind)op->kind),
-                     "lane", op_lane_name((enum lane)op->lane), "phase", op_phase_name((enum phase)op->tag.phase),
-                     "layer", (int)op->tag.layer, "microbatch", (int)op->tag.microbatch, "role", op->tag.role,
-                     "accumulates", (int)op->accumulates, "flops", op_flops(op), "shape", shape, "operands", operands,
-                     "waits", waits);
+    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:s, s:b, s:f, s:o, s:o, s:o}", "kind",
+                     op_name((enum op_kind)op->kind), "lane", op_lane_name((enum lane)op->lane), "phase",
+                     op_phase_name((enum phase)op->tag.phase), "layer", (int)op->tag.layer, "microbatch",
+                     (int)op->tag.microbatch, "chunk", (int)op->tag.chunk, "role", op->tag.role, "accumulates",
+                     (int)op->accumulates, "flops", op_flops(op), "shape", shape, "operands", operands, "waits", waits);
 }
 
 static json_t *describe_tensor(const struct tensor *tensor)

@@ -104,6 +104,9 @@ static status open_result(struct rank *rank)
     const char          *weights = rank->shared->arguments->weights_out;
     run_describe(result, rank->shared, rank->comm, &rank->backend);
     result_set_plan(result, &rank->plan, &config->published);
+    if (is_first(rank)) {
+        TRY(plan_hardware_flops(&rank->plan, &rank->shared->job->request, &result->flops_per_sequence[FLOPS_HARDWARE]));
+    }
     result_reserve(result, config->run.steps, rank->comm->place.ranks);
     result->allocated_bytes = rank->backend.allocated_bytes;
     rank->backend.ops->describe(&rank->backend, result->device, sizeof(result->device));

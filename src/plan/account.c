@@ -50,3 +50,28 @@ void plan_account(const struct plan *plan, struct account *account)
         account->total_bytes += plan->storage_bytes[storage];
     }
 }
+
+status plan_hardware_flops(const struct plan *plan, const struct plan_request *request, double *flops)
+{
+    int64_t        coordinates[AXIS_COUNT], stages = plan->mesh.size[AXIS_PP];
+    struct account account;
+    mesh_coordinates(&plan->mesh, plan->rank, coordinates);
+    int64_t own = coordinates[AXIS_PP];
+    *flops      = 0;
+    for (int64_t stage = 0; stage < stages; stage++) {
+        struct plan         built = {.tensors = NULL};
+        struct plan_request other = *request;
+        coordinates[AXIS_PP]      = stage;
+        other.rank                = mesh_rank(&plan->mesh, coordinates);
+        status result             = stage == own ? OK : plan_build(&built, &other);
+        if (!failed(&result)) {
+            plan_account(stage == own ? plan : &built, &account);
+            *flops += account.hardware_flops / (double)stages;
+        }
+        plan_free(&built);
+        if (failed(&result)) {
+            return result;
+        }
+    }
+    return OK;
+}

@@ -63,9 +63,14 @@ static uint32_t kept_values(const struct train_config *train, int64_t layer)
     return kept;
 }
 
+struct values *block_values(const struct builder *builder, int64_t layer)
+{
+    return &builder->values[builder->tag.microbatch % builder->in_flight * builder->plan->model.layers + layer];
+}
+
 void block_forward(struct builder *builder, int64_t layer, int32_t x, int32_t branch)
 {
-    struct values *values = &builder->values[layer];
+    struct values *values = block_values(builder, layer);
     struct block   block  = {builder, &builder->weights.blocks[layer], values, branch};
 
     for (int value = 0; value < VALUE_COUNT; value++) {
@@ -101,7 +106,7 @@ static void recompute(struct block *block, uint32_t kept)
 
 int32_t block_backward(struct builder *builder, int64_t layer, int32_t gradient)
 {
-    struct block block = {builder, &builder->weights.blocks[layer], &builder->values[layer], -1};
+    struct block block = {builder, &builder->weights.blocks[layer], block_values(builder, layer), -1};
 
     builder->tag.layer = (int16_t)layer;
     recompute(&block, kept_values(&builder->plan->train, layer));

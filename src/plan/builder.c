@@ -190,15 +190,22 @@ int32_t builder_transfer(struct builder *builder, const struct transfer *transfe
 {
     const struct tensor *tensors  = builder->plan->tensors;
     struct op            op       = builder_op(builder, transfer->kind, transfer->role);
-    int64_t              elements = tensors[transfer->out].elements;
+    bool                 is_pair  = transfer->kind == OP_SEND || transfer->kind == OP_RECEIVE;
+    int64_t              elements = 0;
     op.lane                       = (uint8_t)transfer->lane;
     if (transfer->in >= 0) {
         builder_operand(&op, TRANSFER_IN, ACCESS_READ, transfer->in);
-        elements = tensors[transfer->in].elements > elements ? tensors[transfer->in].elements : elements;
+        elements = tensors[transfer->in].elements;
     }
-    builder_operand(&op, TRANSFER_OUT, transfer->in >= 0 ? ACCESS_WRITE : ACCESS_UPDATE, transfer->out);
-    op.shape.transfer =
-        (struct transfer_shape){.elements = elements, .group = builder_group(builder, transfer->axes), .peer = -1};
+    if (transfer->out >= 0) {
+        bool is_update = transfer->in < 0 && !is_pair;
+        builder_operand(&op, TRANSFER_OUT, is_update ? ACCESS_UPDATE : ACCESS_WRITE, transfer->out);
+        elements = tensors[transfer->out].elements > elements ? tensors[transfer->out].elements : elements;
+    }
+    op.shape.transfer = (struct transfer_shape){.elements = elements,
+                                                .group    = builder_group(builder, transfer->axes),
+                                                .peer     = is_pair ? transfer->peer : -1,
+                                                .channel  = transfer->channel};
     if (transfer->hold >= 0) {
         hold(&op, builder, transfer->hold);
     }

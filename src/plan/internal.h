@@ -4,6 +4,7 @@
 #define GSWBENCH_PLAN_INTERNAL_H
 
 #include "gswbench/plan.h"
+#include "gswbench/schedule.h"
 
 // Who touched a tensor last, lane by lane: what a new op must be ordered after. -1: nobody.
 struct usage {
@@ -59,7 +60,9 @@ struct builder {
     struct op_tag        tag;      // of the ops being appended
     struct model_weights weights;
     struct unit_state   *states;                  // of the plan's units
-    struct values       *values;                  // [layers] of the microbatch at hand
+    struct values       *values;                  // [in_flight][layers]
+    int64_t              in_flight;               // microbatches of a chunk between forward and backward, at most
+    int32_t              first_unit, end_unit;    // of the chunk at hand
     int64_t              tokens;                  // T
     int64_t              shard_tokens;            // T / tp: rows of the residual stream that this rank holds
     int64_t              sequence;                // positions of a sequence that this rank holds
@@ -88,13 +91,15 @@ int32_t   builder_group(struct builder *builder, uint32_t axes);
 // memory it holds.
 void builder_hold_compute(struct builder *builder, int32_t until);
 
-// A transfer of whole tensors. in -1: out is updated in place. hold: an op that ends first, whatever is touched, or -1.
+// A transfer of whole tensors. in -1: out is updated in place; a send has no out, a receive no in. hold: an op that
+// ends first, whatever is touched, or -1. peer and channel: of a send or receive.
 struct transfer {
     enum op_kind kind;
     const char  *role;
     uint32_t     axes;
     enum lane    lane;
     int32_t      in, out, hold;
+    int32_t      peer, channel;
 };
 int32_t builder_transfer(struct builder *builder, const struct transfer *transfer);
 void    builder_cast(struct builder *builder, const char *role, int32_t from, int32_t to, bool adds);
@@ -137,8 +142,14 @@ void norm_forward(struct builder *builder, const char *role, struct norm_values 
 int32_t norm_backward(struct builder *builder, const char *role, const struct norm_values *norm, int32_t gradient,
                       int32_t residual);
 
-// weights.c: declares every weight of the model on this rank, in units.
+// weights.c: declares the weights of the chunks on this rank, in units.
 void weights_declare(struct builder *builder);
+
+// pipeline.c: the chunks of the model by place, and every microbatch through those of this rank.
+struct schedule_deal  pipeline_deal(const struct plan *plan);
+struct schedule_shape pipeline_shape(const struct plan *plan);
+int64_t               pipeline_stage(const struct plan *plan);
+void                  pipeline_append(struct builder *builder);
 
 // block_embedding.c, block_head.c
 int32_t embedding_forward(struct builder *builder, int64_t microbatch);
@@ -147,7 +158,9 @@ void    embedding_backward(struct builder *builder, int64_t microbatch, int32_t 
 int32_t head_forward_backward(struct builder *builder, int64_t microbatch, int32_t x, int32_t branch);
 
 // block.c: a block's ops in order, and what is computed again before its backward pass.
-// x: the residual stream; branch: what the first norm adds to it, or -1. Fills builder->values[layer].
+// The values of a layer for the microbatch of the tag.
+struct values *block_values(const struct builder *builder, int64_t layer);
+// x: the residual stream; branch: what the first norm adds to it, or -1. Fills the block's values.
 void block_forward(struct builder *builder, int64_t layer, int32_t x, int32_t branch);
 // Returns the gradient of the residual stream at the block's entry.
 int32_t block_backward(struct builder *builder, int64_t layer, int32_t gradient);
@@ -186,14 +199,14 @@ int32_t context_half(struct builder *builder, int32_t whole, int half);
 struct op attention_op(const struct builder *builder, enum op_kind kind, const char *role);
 
 // unit.c: where a unit's weights and gradients are while a microbatch passes, and their transfers.
-void unit_create(struct builder *builder, int64_t layer, int64_t elements);
+void unit_create(struct builder *builder, int64_t place, int64_t elements);
 // Makes the weights readable; gathers those of the next units in that direction (1 or -1) ahead of their use.
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction);
 void unit_release(struct builder *builder, int32_t unit);
 // Between these two, the gradients of the unit's weights are written. The end reduces them as far as the layout asks.
 void unit_begin_gradients(struct builder *builder, int32_t unit);
 void unit_end_gradients(struct builder *builder, int32_t unit);
-void unit_settle_gradients(struct builder *builder);    // at a microbatch's end: what transfers left goes to its place
+void unit_settle_gradients(struct builder *builder);    // at a chunk's end: what transfers left goes to its place
 // Points the unit's weights at parts of a tensor that holds its whole range; -1: they cannot be touched.
 void    unit_point_weights(struct builder *builder, int32_t unit, int32_t whole);
 void    unit_point_gradients(struct builder *builder, int32_t unit, int32_t whole);

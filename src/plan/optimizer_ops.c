@@ -10,9 +10,18 @@ static int32_t append_clip(struct builder *builder, int32_t partials)
     builder_operand(&op, CLIP_PARTIALS, ACCESS_READ, partials);
     builder_operand(&op, CLIP_NORM, ACCESS_WRITE, plan->gradient_norm);
     builder_operand(&op, CLIP_SCALE, ACCESS_WRITE, scale);
-    op.shape.elements = (struct elements_shape){.elements = plan->unit_count, .limit = (float)plan->train.clip};
+    op.shape.elements =
+        (struct elements_shape){.elements = plan->tensors[partials].elements, .limit = (float)plan->train.clip};
     builder_append(builder, &op);
     return scale;
+}
+
+static void append_clear(struct builder *builder, const char *role, int32_t tensor)
+{
+    struct op op = builder_op(builder, OP_CLEAR, role);
+    builder_operand(&op, CLEAR_OUT, ACCESS_WRITE, tensor);
+    op.shape.elements.elements = builder->plan->tensors[tensor].elements;
+    builder_append(builder, &op);
 }
 
 // What all ranks of tp hold alike counts once: on the first of them.
@@ -24,10 +33,7 @@ static void append_square_sum(struct builder *builder, int32_t index, int32_t pa
     bool                    is_first = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP) == 0;
     int64_t                 skipped  = is_first || replicated < 0 ? 0 : replicated;
     if (skipped >= unit->updated.elements) {
-        struct op clear = builder_op(builder, OP_CLEAR, "gradient norm");
-        builder_operand(&clear, CLEAR_OUT, ACCESS_WRITE, partial);
-        clear.shape.elements.elements = 1;
-        builder_append(builder, &clear);
+        append_clear(builder, "gradient norm", partial);
         return;
     }
     if (skipped > 0) {
@@ -40,14 +46,17 @@ static void append_square_sum(struct builder *builder, int32_t index, int32_t pa
     builder_append(builder, &op);
 }
 
-// One sum of squares a unit, side by side in one tensor, so that the norm adds them in unit order.
+// One sum of squares for each unit of the model, side by side in one tensor, so that the norm adds them in that order.
 static int32_t append_square_sums(struct builder *builder)
 {
     struct plan *plan     = builder->plan;
-    int32_t      partials = builder_tensor(builder, "squares", STORAGE_RESULT, DTYPE_F32, DIMS(plan->unit_count));
+    int32_t      partials = builder_tensor(builder, "squares", STORAGE_RESULT, DTYPE_F32, DIMS(plan->model.layers + 2));
+    if (plan->mesh.size[AXIS_PP] > 1) {
+        append_clear(builder, "gradient norm", partials);    // of the units of other stages
+    }
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
         builder->tag.layer = plan->tensors[plan->units[unit].gradient].layer;
-        int32_t partial    = builder_part(builder, "square sum", partials, unit, DIMS(1));
+        int32_t partial    = builder_part(builder, "square sum", partials, plan->units[unit].place, DIMS(1));
 
         append_square_sum(builder, unit, partial);
     }
@@ -104,11 +113,14 @@ void optimizer_append(struct builder *builder)
 {
     struct plan *plan = builder->plan;
     builder->tag      = (struct op_tag){.phase = PHASE_REDUCE, .layer = -1, .chunk = -1, .microbatch = -1};
-    reduce_scalars(builder, "loss reduce", 1u << AXIS_FSDP | 1u << AXIS_DP | 1u << AXIS_CP, plan->loss);
+    if (plan->tensors[plan->loss].first_op < 0) {
+        append_clear(builder, "loss", plan->loss);    // the last stage has it
+    }
+    reduce_scalars(builder, "loss reduce", 1u << AXIS_FSDP | 1u << AXIS_DP | 1u << AXIS_CP | 1u << AXIS_PP, plan->loss);
 
     builder->tag.phase = PHASE_OPTIMIZER;
     int32_t partials   = append_square_sums(builder);
-    reduce_scalars(builder, "gradient norm reduce", plan->update_axes | 1u << AXIS_TP, partials);
+    reduce_scalars(builder, "gradient norm reduce", plan->update_axes | 1u << AXIS_TP | 1u << AXIS_PP, partials);
     int32_t scale = append_clip(builder, partials);
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
         builder->tag.layer = plan->tensors[plan->units[unit].gradient].layer;

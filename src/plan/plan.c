@@ -22,7 +22,8 @@ status plan_supports(const struct plan_request *request)
          size[AXIS_TP] > 1 && request->parallel->sequence_parallel == 0, size[AXIS_TP]},
         {"context parallelism of several sequences at a time ([train] micro_batch > 1 with cp = %lld)",
          size[AXIS_CP] > 1 && request->train->micro_batch > 1, size[AXIS_CP]},
-        {"pipeline parallelism ([parallel] pp = %lld)", size[AXIS_PP] > 1, size[AXIS_PP]},
+        {"tied embeddings over pipeline stages ([model] tied = yes, pp = %lld)",
+         size[AXIS_PP] > 1 && request->model->tied != 0, size[AXIS_PP]},
         {"expert parallelism ([parallel] ep = %lld)", mesh.ep > 1, mesh.ep},
         {"optimizer shared over the replicas of sharded weights ([parallel] zero = %lld with fsdp)",
          zero > 0 && size[AXIS_FSDP] > 1, zero},
@@ -37,7 +38,10 @@ status plan_supports(const struct plan_request *request)
             return fail("this version has no %s", what);
         }
     }
-    return OK;
+    return schedule_check(
+        &(struct schedule_deal){.layers           = request->model->layers,
+                                .chunks           = size[AXIS_PP] * mesh.vp,
+                                .counts_embedding = request->parallel->layers_per_chunk_embedding != 0});
 }
 
 static status resolve(struct plan *plan, const struct plan_request *request)
@@ -48,8 +52,9 @@ static status resolve(struct plan *plan, const struct plan_request *request)
     TRY(mesh_init(&plan->mesh, request->parallel, request->world));
     TRY(train_resolve(&plan->train, plan->mesh.size[AXIS_DP] * plan->mesh.size[AXIS_FSDP]));
     TRY(precision_init(&plan->precision, request->precision));
-    plan->update_axes = request->parallel->zero > 0 ? 1u << AXIS_DP | 1u << AXIS_CP : 1u << AXIS_FSDP;
-    int64_t tokens    = plan->train.micro_batch * plan->train.sequence;
+    plan->counts_embedding = request->parallel->layers_per_chunk_embedding != 0;
+    plan->update_axes      = request->parallel->zero > 0 ? 1u << AXIS_DP | 1u << AXIS_CP : 1u << AXIS_FSDP;
+    int64_t tokens         = plan->train.micro_batch * plan->train.sequence;
     if (tokens % plan->mesh.size[AXIS_TP] != 0) {
         return fail("[parallel] tp = %lld does not divide the %lld tokens of a microbatch (micro_batch * sequence)",
                     (long long)plan->mesh.size[AXIS_TP], (long long)tokens);
@@ -60,18 +65,25 @@ static status resolve(struct plan *plan, const struct plan_request *request)
     return OK;
 }
 
+static int32_t declare_ids(struct builder *builder, const char *name)
+{
+    return builder_tensor(builder, name, STORAGE_INPUT, DTYPE_I32, DIMS(builder->tokens));
+}
+
 static void declare_inputs(struct builder *builder)
 {
     struct plan *plan         = builder->plan;
     int64_t      microbatches = plan->train.accumulation;
     int64_t      pairs        = model_rotary_width(&plan->model) / 2;
+    int64_t      stage        = pipeline_stage(plan);
+    bool         is_last      = stage == plan->mesh.size[AXIS_PP] - 1;
 
     plan->tokens  = arena_allocate(&plan->arena, (size_t)microbatches * sizeof(*plan->tokens));
     plan->targets = arena_allocate(&plan->arena, (size_t)microbatches * sizeof(*plan->targets));
     for (int64_t m = 0; m < microbatches; m++) {
         builder->tag.microbatch = (int32_t)m;
-        plan->tokens[m]         = builder_tensor(builder, "tokens", STORAGE_INPUT, DTYPE_I32, DIMS(builder->tokens));
-        plan->targets[m]        = builder_tensor(builder, "targets", STORAGE_INPUT, DTYPE_I32, DIMS(builder->tokens));
+        plan->tokens[m]         = stage == 0 ? declare_ids(builder, "tokens") : -1;
+        plan->targets[m]        = is_last ? declare_ids(builder, "targets") : -1;
     }
     builder->tag.microbatch = -1;
     plan->rope_table        = builder_tensor(builder, "rope table", STORAGE_INPUT, DTYPE_F32,
@@ -79,71 +91,6 @@ static void declare_inputs(struct builder *builder)
     plan->hyper             = builder_tensor(builder, "hyperparameters", STORAGE_INPUT, DTYPE_F32, DIMS(HYPER_COUNT));
     plan->loss              = builder_tensor(builder, "loss", STORAGE_RESULT, DTYPE_F32, DIMS(1));
     plan->gradient_norm     = builder_tensor(builder, "gradient norm", STORAGE_RESULT, DTYPE_F32, DIMS(1));
-}
-
-// Whether a unit's weights stay from its forward to its backward pass.
-static bool stays_whole(const struct builder *builder, int32_t unit)
-{
-    return builder->reshard == RESHARD_NEVER ||
-           (builder->reshard == RESHARD_EXCEPT_LAST && unit == builder->plan->unit_count - 2);
-}
-
-static void append_forward(struct builder *builder, int64_t microbatch, int32_t *x, int32_t *branch)
-{
-    unit_acquire(builder, 0, 1);
-    *x      = embedding_forward(builder, microbatch);
-    *branch = -1;
-    if (!stays_whole(builder, 0)) {
-        unit_release(builder, 0);
-    }
-    for (int64_t layer = 0; layer < builder->plan->model.layers; layer++) {
-        int32_t unit = (int32_t)layer + 1;
-        unit_acquire(builder, unit, 1);
-        block_forward(builder, layer, *x, *branch);
-        if (!stays_whole(builder, unit)) {
-            unit_release(builder, unit);
-        }
-        *x      = builder->values[layer].tensor[VALUE_X2];
-        *branch = builder->values[layer].tensor[VALUE_FC2];
-    }
-}
-
-static int32_t append_head(struct builder *builder, int64_t microbatch, int32_t x, int32_t branch)
-{
-    int32_t unit = builder->plan->unit_count - 1;
-    int32_t tied = builder->plan->model.tied ? 0 : unit;
-    unit_acquire(builder, unit, 0);
-    unit_acquire(builder, tied, 0);
-    unit_begin_gradients(builder, unit);
-    unit_begin_gradients(builder, tied);
-    int32_t gradient = head_forward_backward(builder, microbatch, x, branch);
-    unit_release(builder, unit);
-    unit_release(builder, tied);
-    unit_end_gradients(builder, unit);
-    return gradient;
-}
-
-// Forward and backward of one microbatch. A unit's gradients are complete as soon as its backward ops are: their
-// reduction starts then, beside the rest.
-static void append_microbatch(struct builder *builder, int64_t microbatch)
-{
-    int32_t x, branch;
-    builder->tag = (struct op_tag){.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = (int32_t)microbatch};
-    append_forward(builder, microbatch, &x, &branch);
-    int32_t gradient = append_head(builder, microbatch, x, branch);
-    for (int64_t layer = builder->plan->model.layers - 1; layer >= 0; layer--) {
-        int32_t unit = (int32_t)layer + 1;
-        unit_acquire(builder, unit, -1);
-        unit_begin_gradients(builder, unit);
-        gradient = block_backward(builder, layer, gradient);
-        unit_release(builder, unit);
-        unit_end_gradients(builder, unit);
-    }
-    unit_release(builder, 0);
-    unit_begin_gradients(builder, 0);
-    embedding_backward(builder, microbatch, gradient);
-    unit_end_gradients(builder, 0);
-    unit_settle_gradients(builder);
 }
 
 int64_t plan_position(const struct plan *plan, int64_t index)
@@ -179,18 +126,29 @@ status plan_build(struct plan *plan, const struct plan_request *request)
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         builder.pending[lane] = -1;
     }
-    builder.values = arena_allocate(&plan->arena, (size_t)plan->model.layers * sizeof(*builder.values));
 
     weights_declare(&builder);
     declare_inputs(&builder);
-    for (int64_t microbatch = 0; microbatch < plan->train.accumulation; microbatch++) {
-        append_microbatch(&builder, microbatch);
-    }
+    pipeline_append(&builder);
     optimizer_append(&builder);
     memory_place(plan);
 
     free(builder.usage);
     return OK;
+}
+
+void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank)
+{
+    struct builder builder = {.plan = declared, .tag = {.layer = -1, .chunk = -1, .microbatch = -1}};
+    *declared              = (struct plan){.model            = plan->model,
+                                           .mesh             = plan->mesh,
+                                           .train            = plan->train,
+                                           .precision        = plan->precision,
+                                           .rank             = rank,
+                                           .update_axes      = plan->update_axes,
+                                           .counts_embedding = plan->counts_embedding};
+    weights_declare(&builder);
+    free(builder.usage);
 }
 
 void plan_free(struct plan *plan)
@@ -212,30 +170,35 @@ const char *plan_storage_name(enum storage storage)
     return names[storage];
 }
 
-static const char *place_name(char text[48], int layer, int microbatch)
+enum { PLACE_BYTES = 64 };
+
+static int add_place(char text[PLACE_BYTES], int used, const char *name, int number)
 {
-    int used = layer >= 0 ? snprintf(text, 48, ", layer %d", layer) : 0;
-    if (microbatch >= 0) {
-        snprintf(text + used, 48 - (size_t)used, ", microbatch %d", microbatch);
-    } else {
-        text[used] = '\0';
-    }
+    return number < 0 ? used : used + snprintf(text + used, (size_t)(PLACE_BYTES - used), ", %s %d", name, number);
+}
+
+// ", layer 3, microbatch 0, chunk 1", of which -1 is left out.
+static const char *place_name(char text[PLACE_BYTES], int layer, int microbatch, int chunk)
+{
+    text[0] = '\0';
+    add_place(text, add_place(text, add_place(text, 0, "layer", layer), "microbatch", microbatch), "chunk", chunk);
     return text;
 }
 
 const char *plan_tensor_name(const struct plan *plan, int32_t tensor, char *text, size_t bytes)
 {
     const struct tensor *named = &plan->tensors[tensor];
-    char                 place[48];
-    snprintf(text, bytes, "%s%s", named->name, place_name(place, named->layer, named->microbatch));
+    char                 place[PLACE_BYTES];
+    snprintf(text, bytes, "%s%s", named->name, place_name(place, named->layer, named->microbatch, -1));
     return text;
 }
 
 const char *plan_op_name(const struct plan *plan, int32_t op, char *text, size_t bytes)
 {
     const struct op *named = &plan->ops[op];
-    char             place[48];
+    char             place[PLACE_BYTES];
     snprintf(text, bytes, "op %d %s \"%s\", %s%s", op, op_name((enum op_kind)named->kind), named->tag.role,
-             op_phase_name((enum phase)named->tag.phase), place_name(place, named->tag.layer, named->tag.microbatch));
+             op_phase_name((enum phase)named->tag.phase),
+             place_name(place, named->tag.layer, named->tag.microbatch, named->tag.chunk));
     return text;
 }

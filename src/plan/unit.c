@@ -30,7 +30,7 @@ static struct plan_slice slice_of(const struct plan *plan, uint32_t axes, int64_
     return (struct plan_slice){mesh_group_index(&plan->mesh, plan->rank, axes) * each, each};
 }
 
-void unit_create(struct builder *builder, int64_t layer, int64_t elements)
+void unit_create(struct builder *builder, int64_t place, int64_t elements)
 {
     struct plan            *plan      = builder->plan;
     const struct precision *precision = &plan->precision;
@@ -38,13 +38,14 @@ void unit_create(struct builder *builder, int64_t layer, int64_t elements)
     struct plan_unit       *unit      = &plan->units[index];
     int64_t                 grain     = SLICE_ALIGNMENT * mesh_group_size(&plan->mesh, 1u << AXIS_FSDP | replica_axes);
 
-    *unit = (struct plan_unit){.elements = (elements + grain - 1) / grain * grain, .first_weight = plan->weight_count};
+    *unit = (struct plan_unit){
+        .place = place, .elements = (elements + grain - 1) / grain * grain, .first_weight = plan->weight_count};
     unit->kept             = slice_of(plan, 1u << AXIS_FSDP, unit->elements);
     unit->updated          = slice_of(plan, plan->update_axes, unit->elements);
     builder->states[index] = (struct unit_state){.is_whole = !is_sharded(builder), .whole_gradient = -1, .reduced = -1};
 
     const int64_t *kept = DIMS(unit->kept.elements), *updated = DIMS(unit->updated.elements);
-    builder->tag.layer = (int16_t)layer;
+    builder->tag.layer = (int16_t)(place <= plan->model.layers ? place - 1 : -1);
     unit->weight       = builder_tensor(builder, "weights", STORAGE_WEIGHT, precision->weight, kept);
     unit->gradient     = builder_tensor(builder, "gradients", STORAGE_GRADIENT, precision->gradient, kept);
     unit->master =
@@ -111,12 +112,14 @@ static void gather(struct builder *builder, int32_t unit)
 
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction)
 {
-    // Backwards, the embedding's weights are not needed.
-    int32_t first = direction < 0 ? 1 : 0;
     int32_t ahead = direction == 0 ? 0 : (int32_t)builder->prefetch;
     for (int32_t i = 0; i <= ahead; i++) {
         int32_t next = unit + i * direction;
-        if (next >= first && next < builder->plan->unit_count && !builder->states[next].is_whole) {
+        if (next < builder->first_unit || next >= builder->end_unit || builder->states[next].is_whole) {
+            continue;
+        }
+        bool is_embedding = builder->plan->units[next].place == 0;
+        if (direction >= 0 || !is_embedding) {    // backwards, the embedding's weights are not needed
             gather(builder, next);
         }
     }
@@ -265,7 +268,7 @@ int32_t unit_updated_gradient(struct builder *builder, int32_t unit)
 
 static void settle(struct builder *builder)
 {
-    for (int32_t unit = 0; unit < builder->plan->unit_count; unit++) {
+    for (int32_t unit = builder->first_unit; unit < builder->end_unit; unit++) {
         struct unit_state *state = &builder->states[unit];
         if (state->reduced >= 0) {
             struct op_tag tag = enter(builder, unit, PHASE_REDUCE);
@@ -284,7 +287,7 @@ void unit_settle_gradients(struct builder *builder)
     bool is_last = builder->tag.microbatch == builder->plan->train.accumulation - 1;
     settle(builder);
     if (is_sharded(builder) && builder->plan->train.accumulation > 1 && is_last) {
-        for (int32_t unit = 0; unit < builder->plan->unit_count; unit++) {
+        for (int32_t unit = builder->first_unit; unit < builder->end_unit; unit++) {
             struct op_tag tag = enter(builder, unit, PHASE_REDUCE);
             reduce_kept(builder, unit);
             builder->tag = tag;

@@ -108,12 +108,13 @@ static status visit(struct job *job, int64_t rank)
 }
 
 // Whether a large job's rank is compared with the rank of its class: it is the second or last along one axis, or the
-// last along all.
+// last along all; in a pipeline, on its first and last stage.
 static bool is_sampled(const struct job *job, int64_t rank)
 {
     int64_t place[AXIS_COUNT];
     int     axes = 0, away = 0, last = 0, second = 0;
     mesh_coordinates(&job->mesh, rank, place);
+    bool is_end = place[AXIS_PP] == 0 || place[AXIS_PP] == job->mesh.size[AXIS_PP] - 1;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         int64_t size = job->mesh.size[axis];
         if (!is_distinct(job, axis) && size > 1) {
@@ -123,7 +124,8 @@ static bool is_sampled(const struct job *job, int64_t rank)
             second += place[axis] == 1;
         }
     }
-    return job->mesh.world <= COMPARED_WHOLE || away == 0 || last == axes || (away == 1 && last + second > 0);
+    return job->mesh.world <= COMPARED_WHOLE || away == 0 ||
+           (is_end && (last == axes || (away == 1 && last + second > 0)));
 }
 
 // Compares the rank with that of its class. Where they differ, goes from one to the other axis by axis: the axis of the

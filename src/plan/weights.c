@@ -182,14 +182,14 @@ static struct declaration table(const struct plan *plan, const char *name, enum 
 }
 
 // Declares a unit's weights in order; indices are set to the weights' places, or -1 for those of no elements.
-static void declare_unit(struct builder *builder, int64_t layer, struct declaration *declarations,
+static void declare_unit(struct builder *builder, int64_t place, struct declaration *declarations,
                          int32_t *const indices[], int count)
 {
     int64_t elements = 0;
     for (int i = 0; i < count; i++) {
         elements += align(declarations[i].rows * declarations[i].columns);
     }
-    unit_create(builder, layer, elements);
+    unit_create(builder, place, elements);
     int64_t first = 0;
     for (int i = 0; i < count; i++) {
         bool is_absent = declarations[i].columns == 0;
@@ -198,7 +198,7 @@ static void declare_unit(struct builder *builder, int64_t layer, struct declarat
     int32_t           index = builder->plan->unit_count - 1;
     struct plan_unit *unit  = &builder->plan->units[index];
     if (unit->kept.elements == unit->elements) {
-        builder->tag.layer = (int16_t)layer;
+        builder->tag.layer = builder->plan->tensors[unit->weight].layer;
         unit_point_weights(builder, index, unit->weight);
         unit_point_gradients(builder, index, unit->gradient);
         builder->tag.layer = -1;
@@ -245,34 +245,54 @@ static void declare_block(struct builder *builder, int64_t layer)
 
     int32_t *const indices[] = {&weights->norm1, &weights->norm1_bias, &weights->norm2, &weights->norm2_bias,
                                 &weights->qkv,   &weights->proj,       &weights->fc1,   &weights->fc2};
-    declare_unit(builder, layer, declarations, indices, (int)(sizeof(indices) / sizeof(indices[0])));
+    declare_unit(builder, layer + 1, declarations, indices, (int)(sizeof(indices) / sizeof(indices[0])));
 }
 
-void weights_declare(struct builder *builder)
+static void declare_embedding(struct builder *builder)
 {
-    struct plan               *plan    = builder->plan;
+    struct declaration embedding = table(builder->plan, "embedding table", PLACE_EMBEDDING);
+    declare_unit(builder, 0, &embedding, (int32_t *const[]){&builder->weights.embedding}, 1);
+}
+
+static void declare_head(struct builder *builder)
+{
+    const struct plan         *plan    = builder->plan;
     const struct model_config *model   = &plan->model;
     struct model_weights      *weights = &builder->weights;
-    size_t                     units   = (size_t)model->layers + 2;
 
-    weights->blocks = arena_allocate(&plan->arena, (size_t)model->layers * sizeof(*weights->blocks));
-    plan->units     = arena_allocate(&plan->arena, units * sizeof(*plan->units));
-    builder->states = arena_allocate(&plan->arena, units * sizeof(*builder->states));
-
-    struct declaration embedding = table(plan, "embedding table", PLACE_EMBEDDING);
-    declare_unit(builder, -1, &embedding, (int32_t *const[]){&weights->embedding}, 1);
-    for (int64_t layer = 0; layer < model->layers; layer++) {
-        declare_block(builder, layer);
-    }
     struct declaration head[] = {
         vector("final norm", -1, model->hidden, PLACE_FINAL_NORM),
         vector("final norm bias", -1, model_norm_has_bias(model) ? model->hidden : 0, PLACE_FINAL_NORM_BIAS),
         model->tied ? (struct declaration){.columns = 0} : table(plan, "head weight", PLACE_HEAD),
     };
     head[0].constant = norm_constant(model);
-    declare_unit(builder, -1, head, (int32_t *const[]){&weights->final_norm, &weights->final_norm_bias, &weights->head},
-                 3);
+    declare_unit(builder, model->layers + 1, head,
+                 (int32_t *const[]){&weights->final_norm, &weights->final_norm_bias, &weights->head}, 3);
     if (model->tied) {
         weights->head = weights->embedding;
+    }
+}
+
+void weights_declare(struct builder *builder)
+{
+    struct plan         *plan   = builder->plan;
+    struct schedule_deal deal   = pipeline_deal(plan);
+    size_t               layers = (size_t)plan->model.layers, units = layers + 2;
+
+    builder->weights.blocks = arena_allocate(&plan->arena, layers * sizeof(*builder->weights.blocks));
+    plan->units             = arena_allocate(&plan->arena, units * sizeof(*plan->units));
+    builder->states         = arena_allocate(&plan->arena, units * sizeof(*builder->states));
+
+    for (int64_t chunk = pipeline_stage(plan); chunk < deal.chunks; chunk += plan->mesh.size[AXIS_PP]) {
+        struct schedule_layers held = schedule_layers(&deal, chunk);
+        if (chunk == 0) {
+            declare_embedding(builder);
+        }
+        for (int64_t layer = held.first; layer < held.first + held.count; layer++) {
+            declare_block(builder, layer);
+        }
+        if (chunk == deal.chunks - 1) {
+            declare_head(builder);
+        }
     }
 }

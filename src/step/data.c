@@ -79,8 +79,12 @@ void data_fill(struct step *step, const struct plan *plan, enum data_kind kind, 
                 targets[row * local + i] = sample[position + 1];
             }
         }
-        step_write(step, plan->tokens[m], tokens);
-        step_write(step, plan->targets[m], targets);
+        if (plan->tokens[m] >= 0) {
+            step_write(step, plan->tokens[m], tokens);
+        }
+        if (plan->targets[m] >= 0) {
+            step_write(step, plan->targets[m], targets);
+        }
     }
     free(sample);
     free(tokens);

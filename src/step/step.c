@@ -111,7 +111,17 @@ static status check_memory(const struct plan *plan, struct backend *backend, str
                                         : fail_as(EXIT_MEMORY, "the plan does not fit on rank %d", tightest);
 }
 
-// Opened lane by lane and group by group: the same order on every rank.
+static int32_t find_group(const struct plan *plan, uint32_t axes)
+{
+    for (int32_t i = 0; i < plan->group_count; i++) {
+        if (plan->groups[i].axes == axes) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+// Opened lane by lane and axes by axes: the same order on every rank, whatever its plan uses first.
 static void open_groups(struct step *step)
 {
     const struct plan *plan  = step->plan;
@@ -123,11 +133,12 @@ static void open_groups(struct step *step)
             used[plan->ops[i].lane * plan->group_count + plan->ops[i].shape.transfer.group] = true;
         }
     }
-    for (size_t i = 0; i < count; i++) {
-        if (used[i]) {
-            const struct plan_group *group = &plan->groups[i % (size_t)plan->group_count];
-            step->groups[i]                = step->comm->ops->group_open(step->comm, group->ranks, group->size,
-                                                                         (int)(i / (size_t)plan->group_count));
+    for (uint32_t i = 0; i < (uint32_t)LANE_COUNT << AXIS_COUNT; i++) {
+        int     lane  = (int)(i >> AXIS_COUNT);
+        int32_t group = find_group(plan, i & ((1u << AXIS_COUNT) - 1));
+        if (group >= 0 && used[lane * plan->group_count + group]) {
+            step->groups[lane * plan->group_count + group] =
+                step->comm->ops->group_open(step->comm, plan->groups[group].ranks, plan->groups[group].size, lane);
         }
     }
     free(used);

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// Which parts of weights a checkpoint holds, and in which order and file.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "internal.h"
+
+static struct safetensor describe(const struct weight_part *part)
+{
+    struct safetensor tensor = {
+        .dtype = DTYPE_F32, .dims = part->is_vector ? 1 : 2, .dim = {part->rows, part->columns}};
+    if (part->is_vector) {
+        tensor.dim[0] = part->columns;
+    }
+    snprintf(tensor.name, sizeof(tensor.name), "%s", part->name);
+    return tensor;
+}
+
+// Appends a part; bytes_used counts in its shard.
+static void append(struct export_list *list, const struct weight_part *part, int64_t shard_bytes, int64_t *bytes_used)
+{
+    int64_t bytes = part->rows * part->columns * dtype_bytes(DTYPE_F32);
+    if (list->shards == 0 || *bytes_used + bytes > shard_bytes) {
+        list->shards++;
+        *bytes_used = 0;
+    }
+    *bytes_used += bytes;
+    list->total_bytes += bytes;
+    list->exports                = memory_resize(list->exports, (size_t)(list->count + 1) * sizeof(*list->exports));
+    list->tensors                = memory_resize(list->tensors, (size_t)(list->count + 1) * sizeof(*list->tensors));
+    list->tensors[list->count]   = describe(part);
+    list->exports[list->count++] = (struct export){part, list->shards - 1};
+}
+
+// The stages' own lists of weights, which no rank has of the others.
+static void declare_stages(struct export_list *list, const struct plan *plan)
+{
+    int64_t coordinates[AXIS_COUNT];
+    mesh_coordinates(&plan->mesh, plan->rank, coordinates);
+    list->stages = memory_allocate((size_t)list->stage_count * sizeof(*list->stages));
+    for (int64_t stage = 0; stage < list->stage_count; stage++) {
+        coordinates[AXIS_PP] = stage;
+        plan_declare(&list->stages[stage], plan, mesh_rank(&plan->mesh, coordinates));
+    }
+}
+
+struct export_list exports_list(const struct plan *plan, int64_t shard_bytes)
+{
+    struct export_list list       = {.stage_count = plan->mesh.size[AXIS_PP]};
+    int64_t            bytes_used = 0;
+    if (list.stage_count > 1) {
+        declare_stages(&list, plan);
+    }
+    for (int64_t place = 0; place < plan->model.layers + 2; place++) {
+        for (int64_t stage = 0; stage < list.stage_count; stage++) {
+            const struct plan *of = list.stages != NULL ? &list.stages[stage] : plan;
+            for (int32_t i = 0; i < of->weight_count; i++) {
+                const struct weight *weight = &of->weights[i];
+                for (int32_t j = 0; j < weight->part_count && of->units[weight->unit].place == place; j++) {
+                    append(&list, &weight->part[j], shard_bytes, &bytes_used);
+                }
+            }
+        }
+    }
+    return list;
+}
+
+void exports_free(struct export_list *list)
+{
+    for (int64_t stage = 0; list->stages != NULL && stage < list->stage_count; stage++) {
+        plan_free(&list->stages[stage]);
+    }
+    free(list->stages);
+    free(list->exports);
+    free(list->tensors);
+}
+
+struct place exports_find(const struct plan *plan, const struct export *export)
+{
+    for (int32_t i = 0; i < plan->weight_count; i++) {
+        for (int32_t j = 0; j < plan->weights[i].part_count; j++) {
+            if (strcmp(plan->weights[i].part[j].name, export->part->name) == 0) {
+                return (struct place){&plan->weights[i], &plan->weights[i].part[j]};
+            }
+        }
+    }
+    return (struct place){NULL, NULL};
+}

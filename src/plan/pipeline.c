@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+// Replays the pipeline's schedule: this stage's chunks forward and backward, microbatch by microbatch, with what they
+// receive from and send to the chunks before and after them. Without a pipeline there is one chunk, and no transfer.
+//
+// A turn's receive may start when the turn before it does, and its send has ended before the turn after the next one
+// starts: transfers hide behind a whole turn, and only a few of their buffers exist at once.
+#include <stdlib.h>
+
+#include "internal.h"
+
+// The residual stream between two chunks; branch: what is still to be added to x, or -1.
+struct stream {
+    int32_t x, branch;
+};
+
+struct replay {
+    struct builder      *builder;
+    struct schedule_deal deal;
+    struct stream       *ends;       // [in_flight]: what the model's last chunk leaves to the head
+    int32_t              sent[2];    // sends of the latest two turns; -1: none
+};
+
+// A turn and what its chunk is: its place in the model, and its blocks.
+struct turn {
+    enum schedule_action action;
+    int64_t              microbatch, place, first_layer, end_layer;
+    bool                 is_first, is_last;
+    struct op_tag        tag;
+};
+
+struct schedule_deal pipeline_deal(const struct plan *plan)
+{
+    return (struct schedule_deal){.layers           = plan->model.layers,
+                                  .chunks           = plan->mesh.size[AXIS_PP] * plan->mesh.vp,
+                                  .counts_embedding = plan->counts_embedding};
+}
+
+struct schedule_shape pipeline_shape(const struct plan *plan)
+{
+    return (struct schedule_shape){plan->mesh.size[AXIS_PP], plan->mesh.vp, plan->train.accumulation};
+}
+
+int64_t pipeline_stage(const struct plan *plan)
+{
+    return mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_PP);
+}
+
+// Whether a unit's weights stay from its forward to its backward pass.
+static bool stays_whole(const struct builder *builder, int32_t unit)
+{
+    return builder->reshard == RESHARD_NEVER ||
+           (builder->reshard == RESHARD_EXCEPT_LAST && builder->plan->units[unit].place == builder->plan->model.layers);
+}
+
+static int32_t unit_of_layer(const struct builder *builder, int64_t layer)
+{
+    return builder->plan->weights[builder->weights.blocks[layer].norm1].unit;
+}
+
+static int32_t unit_of_head(const struct builder *builder)
+{
+    return builder->plan->weights[builder->weights.final_norm].unit;
+}
+
+static struct turn turn_of(const struct replay *replay, const struct schedule_turn *scheduled)
+{
+    const struct plan     *plan  = replay->builder->plan;
+    int64_t                place = scheduled->chunk * plan->mesh.size[AXIS_PP] + pipeline_stage(plan);
+    struct schedule_layers held  = schedule_layers(&replay->deal, place);
+    return (struct turn){.action      = scheduled->action,
+                         .microbatch  = scheduled->microbatch,
+                         .place       = place,
+                         .first_layer = held.first,
+                         .end_layer   = held.first + held.count,
+                         .is_first    = place == 0,
+                         .is_last     = place == replay->deal.chunks - 1,
+                         .tag = {.phase      = scheduled->action == SCHEDULE_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD,
+                                 .layer      = -1,
+                                 .chunk      = (int16_t)(plan->mesh.vp > 1 ? scheduled->chunk : -1),
+                                 .microbatch = (int32_t)scheduled->microbatch}};
+}
+
+// Which units the ops that follow may gather and reduce.
+static void set_units(struct builder *builder, const struct turn *turn)
+{
+    bool is_empty       = turn->first_layer == turn->end_layer;    // but for the embedding or the head
+    builder->first_unit = turn->is_first ? 0
+                          : is_empty     ? unit_of_head(builder)
+                                         : unit_of_layer(builder, turn->first_layer);
+    builder->end_unit   = 1 + (turn->is_last ? unit_of_head(builder)
+                               : is_empty    ? 0
+                                             : unit_of_layer(builder, turn->end_layer - 1));
+}
+
+static struct stream append_forward(struct builder *builder, const struct turn *turn, int32_t received)
+{
+    struct stream stream = {received, -1};
+    if (turn->is_first) {
+        unit_acquire(builder, 0, 1);
+        stream.x = embedding_forward(builder, turn->microbatch);
+        if (!stays_whole(builder, 0)) {
+            unit_release(builder, 0);
+        }
+    }
+    for (int64_t layer = turn->first_layer; layer < turn->end_layer; layer++) {
+        int32_t unit = unit_of_layer(builder, layer);
+        unit_acquire(builder, unit, 1);
+        block_forward(builder, layer, stream.x, stream.branch);
+        if (!stays_whole(builder, unit)) {
+            unit_release(builder, unit);
+        }
+        const struct values *values = block_values(builder, layer);
+        stream                      = (struct stream){values->tensor[VALUE_X2], values->tensor[VALUE_FC2]};
+    }
+    return stream;
+}
+
+static int32_t append_head(struct builder *builder, int64_t microbatch, struct stream stream)
+{
+    int32_t unit = unit_of_head(builder);
+    int32_t tied = builder->plan->model.tied ? 0 : unit;
+
+    builder->tag.phase = PHASE_FORWARD;
+    unit_acquire(builder, unit, 0);
+    unit_acquire(builder, tied, 0);
+    unit_begin_gradients(builder, unit);
+    unit_begin_gradients(builder, tied);
+    int32_t gradient = head_forward_backward(builder, microbatch, stream.x, stream.branch);
+    unit_release(builder, unit);
+    unit_release(builder, tied);
+    unit_end_gradients(builder, unit);
+    return gradient;
+}
+
+// A unit's gradients are complete as soon as its backward ops are: their reduction starts then, beside the rest.
+static int32_t append_backward(struct builder *builder, const struct turn *turn, int32_t gradient)
+{
+    for (int64_t layer = turn->end_layer - 1; layer >= turn->first_layer; layer--) {
+        int32_t unit = unit_of_layer(builder, layer);
+        unit_acquire(builder, unit, -1);
+        unit_begin_gradients(builder, unit);
+        gradient = block_backward(builder, layer, gradient);
+        unit_release(builder, unit);
+        unit_end_gradients(builder, unit);
+    }
+    if (turn->is_first) {
+        unit_release(builder, 0);
+        unit_begin_gradients(builder, 0);
+        embedding_backward(builder, turn->microbatch, gradient);
+        unit_end_gradients(builder, 0);
+    }
+    unit_settle_gradients(builder);
+    return gradient;
+}
+
+// Between a turn's chunk and another; each boundary between chunks has a channel for each direction.
+static struct transfer transfer_of(const struct replay *replay, const struct turn *turn, int64_t other)
+{
+    int64_t boundary = turn->place < other ? turn->place : other;
+    return (struct transfer){.axes    = 1u << AXIS_PP,
+                             .in      = -1,
+                             .out     = -1,
+                             .hold    = -1,
+                             .peer    = (int32_t)(other % replay->builder->plan->mesh.size[AXIS_PP]),
+                             .channel = (int32_t)(boundary * SCHEDULE_ACTIONS + turn->action)};
+}
+
+// What a turn needs of another chunk, in a new tensor; -1: nothing. It starts when the ops appended so far have ended.
+static int32_t append_receive(const struct replay *replay, const struct turn *turn)
+{
+    struct builder *builder    = replay->builder;
+    bool            is_forward = turn->action == SCHEDULE_FORWARD;
+    struct op_tag   tag        = builder->tag;
+    if (is_forward ? turn->is_first : turn->is_last) {
+        return -1;
+    }
+    struct transfer transfer = transfer_of(replay, turn, is_forward ? turn->place - 1 : turn->place + 1);
+    builder->tag             = turn->tag;
+    transfer.kind            = OP_RECEIVE;
+    transfer.role            = is_forward ? "residual receive" : "residual gradient receive";
+    transfer.lane            = LANE_PIPELINE_RECEIVE;
+    transfer.hold            = builder->last_compute;
+    transfer.out             = builder_activation(builder, is_forward ? "residual" : "residual gradient",
+                                                  DIMS(builder->shard_tokens, builder->plan->model.hidden));
+    builder_transfer(builder, &transfer);
+    builder->tag = tag;
+    return transfer.out;
+}
+
+// What a turn leaves to another chunk. Returns the op; -1: there is none.
+static int32_t append_send(const struct replay *replay, const struct turn *turn, int32_t tensor)
+{
+    bool is_forward = turn->action == SCHEDULE_FORWARD;
+    if (is_forward ? turn->is_last : turn->is_first) {
+        return -1;
+    }
+    struct transfer transfer = transfer_of(replay, turn, is_forward ? turn->place + 1 : turn->place - 1);
+    transfer.kind            = OP_SEND;
+    transfer.role            = is_forward ? "residual send" : "residual gradient send";
+    transfer.lane            = LANE_PIPELINE_SEND;
+    transfer.in              = tensor;
+    return builder_transfer(replay->builder, &transfer);
+}
+
+// Appends the compute ops of a turn; returns what it sends, if it does.
+static int32_t append_turn(const struct replay *replay, const struct turn *turn, int32_t received)
+{
+    struct builder *builder = replay->builder;
+    struct stream  *end     = &replay->ends[turn->microbatch % builder->in_flight];
+    builder->tag            = turn->tag;
+    set_units(builder, turn);
+    if (turn->action == SCHEDULE_BACKWARD) {
+        return append_backward(builder, turn, turn->is_last ? append_head(builder, turn->microbatch, *end) : received);
+    }
+    struct stream stream = append_forward(builder, turn, received);
+    if (turn->is_last) {
+        *end = stream;
+    } else if (stream.branch >= 0) {    // nobody here reads the branch any more: the sum takes its place
+        builder_cast(builder, "residual", stream.x, stream.branch, true);
+        stream.x = stream.branch;
+    }
+    return stream.x;
+}
+
+void pipeline_append(struct builder *builder)
+{
+    struct plan          *plan  = builder->plan;
+    struct schedule_shape shape = pipeline_shape(plan);
+    int64_t               count = schedule_turns(&shape);
+    struct schedule_turn *turns = memory_allocate((size_t)count * sizeof(*turns));
+    schedule_build(&shape, pipeline_stage(plan), turns);
+
+    builder->in_flight   = schedule_in_flight(&shape, turns);
+    size_t        places = (size_t)(builder->in_flight * plan->model.layers);
+    struct replay replay = {.builder = builder,
+                            .deal    = pipeline_deal(plan),
+                            .ends    = memory_allocate((size_t)builder->in_flight * sizeof(*replay.ends)),
+                            .sent    = {-1, -1}};
+    builder->values      = memory_allocate(places * sizeof(*builder->values));
+
+    struct turn next     = turn_of(&replay, &turns[0]);
+    int32_t     received = append_receive(&replay, &next);
+    for (int64_t i = 0; i < count; i++) {
+        struct turn turn = next;
+        int32_t     in   = received;
+        if (i + 1 < count) {
+            next     = turn_of(&replay, &turns[i + 1]);
+            received = append_receive(&replay, &next);
+        }
+        if (replay.sent[1] >= 0) {
+            builder_hold_compute(builder, replay.sent[1]);
+        }
+        int32_t out    = append_turn(&replay, &turn, in);
+        replay.sent[1] = replay.sent[0];
+        replay.sent[0] = append_send(&replay, &turn, out);
+    }
+    free(builder->values);
+    free(replay.ends);
+    free(turns);
+}

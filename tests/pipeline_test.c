@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT
+// Plans of pipeline stages: what each stage holds, that whole pipelines are sound and their memory bounded, and that
+// planted mistakes are found.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "gswbench/verify.h"
+#include "tiny.h"
+
+// Plans of a pipeline of the tiny model; the plan of one rank is then damaged.
+struct damaged {
+    struct tiny tiny;
+    int64_t     world, rank;    // rank -1: none is damaged
+    void (*plant)(struct plan *plan);
+};
+
+static void init(struct tiny *tiny, int64_t stages, int64_t chunks, int64_t layers, int64_t microbatches)
+{
+    tiny_init(tiny);
+    tiny->model.layers       = layers;
+    tiny->train.accumulation = microbatches;
+    tiny->parallel.pp        = stages;
+    tiny->parallel.vp        = chunks;
+}
+
+static struct plan_request request_of(const struct tiny *tiny, int64_t world, int64_t rank)
+{
+    return (struct plan_request){.model     = &tiny->model,
+                                 .parallel  = &tiny->parallel,
+                                 .train     = &tiny->train,
+                                 .precision = &tiny->precision,
+                                 .world     = world,
+                                 .rank      = rank};
+}
+
+static status build(const void *state, int64_t rank, struct plan *plan)
+{
+    const struct damaged *damaged = state;
+    struct plan_request   request = request_of(&damaged->tiny, damaged->world, rank);
+    status                result  = plan_build(plan, &request);
+    if (!failed(&result) && rank == damaged->rank) {
+        damaged->plant(plan);
+    }
+    return result;
+}
+
+static int32_t find_op(const struct plan *plan, const char *role, int microbatch)
+{
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        if (strcmp(plan->ops[i].tag.role, role) == 0 && plan->ops[i].tag.microbatch == microbatch) {
+            return i;
+        }
+    }
+    FATAL(EXIT_INTERNAL, "no op %s of microbatch %d", role, microbatch);
+}
+
+static int64_t count_ops(const struct plan *plan, enum op_kind kind)
+{
+    int64_t count = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        count += plan->ops[i].kind == kind;
+    }
+    return count;
+}
+
+Test(pipeline, gives_each_stage_the_units_of_its_chunks)
+{
+    static const struct {
+        int64_t     rank, place;
+        const char *first_weight;
+    } expected[] = {
+        {0, 0, "embedding table"}, {0, 3, "norm1"}, {0, 4, "norm1"},
+        {1, 1, "norm1"},           {1, 2, "norm1"}, {1, 5, "final norm"},
+    };
+    struct tiny tiny;
+    init(&tiny, 2, 2, 4, 1);
+    tiny.parallel.layers_per_chunk_embedding = 1;    // 0, 2, 2 and 0 layers
+    for (int64_t rank = 0, row = 0; rank < 2; rank++) {
+        tiny_plan_rank(&tiny, 2, rank);
+        cr_assert_eq(tiny.plan.unit_count, 3);
+        for (int32_t unit = 0; unit < 3; unit++, row++) {
+            cr_expect_eq(expected[row].rank, rank);
+            cr_expect_eq(tiny.plan.units[unit].place, expected[row].place);
+            cr_expect_str_eq(tiny.plan.weights[tiny.plan.units[unit].first_weight].name, expected[row].first_weight);
+        }
+        plan_free(&tiny.plan);
+    }
+}
+
+Test(pipeline, keeps_the_streams_and_names_of_global_layers)
+{
+    struct tiny tiny;
+    init(&tiny, 1, 1, 4, 1);
+    tiny_plan_rank(&tiny, 1, 0);
+    struct plan whole = tiny.plan;
+    init(&tiny, 2, 2, 4, 1);
+    tiny_plan_rank(&tiny, 2, 1);
+    // Layer 1 is the second stage's first.
+    const struct weight_part *here  = tiny.plan.weights[tiny.plan.units[0].first_weight].part;
+    const struct weight_part *there = whole.weights[whole.units[2].first_weight].part;
+    cr_expect_str_eq(here->name, "model.layers.1.input_layernorm.weight");
+    cr_expect_str_eq(here->name, there->name);
+    cr_expect_eq(here->stream, there->stream);
+    plan_free(&whole);
+    plan_free(&tiny.plan);
+}
+
+Test(pipeline, has_tokens_on_the_first_and_targets_on_the_last_stage)
+{
+    struct tiny tiny;
+    init(&tiny, 3, 1, 3, 2);
+    for (int64_t rank = 0; rank < 3; rank++) {
+        tiny_plan_rank(&tiny, 3, rank);
+        cr_expect_eq(tiny.plan.tokens[1] >= 0, rank == 0);
+        cr_expect_eq(tiny.plan.targets[1] >= 0, rank == 2);
+        plan_free(&tiny.plan);
+    }
+}
+
+// Each way, a stage sends and receives once for each microbatch and boundary of its chunks.
+Test(pipeline, passes_every_boundary_once_each_way_for_each_microbatch)
+{
+    struct tiny tiny;
+    init(&tiny, 3, 2, 6, 4);
+    for (int64_t rank = 0; rank < 3; rank++) {
+        tiny_plan_rank(&tiny, 3, rank);
+        // Of the boundaries that a stage has, it sends forward over those behind a chunk, backward over those before.
+        int64_t each_way = rank == 1 ? 4 : 3;
+        cr_expect_eq(count_ops(&tiny.plan, OP_SEND), 4 * each_way, "rank %d: %d", (int)rank,
+                     (int)count_ops(&tiny.plan, OP_SEND));
+        cr_expect_eq(count_ops(&tiny.plan, OP_RECEIVE), 4 * each_way);
+        plan_free(&tiny.plan);
+    }
+}
+
+Test(pipeline, needs_no_more_memory_for_more_microbatches)
+{
+    for (int64_t chunks = 1; chunks <= 2; chunks++) {
+        for (int64_t rank = 0; rank < 3; rank++) {
+            struct tiny few, many;
+            init(&few, 3, chunks, 6, 9);
+            init(&many, 3, chunks, 6, 30);
+            tiny_plan_rank(&few, 3, rank);
+            tiny_plan_rank(&many, 3, rank);
+            cr_expect_eq(few.plan.activation_live_bytes, many.plan.activation_live_bytes, "chunks %d rank %d",
+                         (int)chunks, (int)rank);
+            cr_expect_lt(many.plan.storage_bytes[STORAGE_ACTIVATION], many.plan.activation_live_bytes * 5 / 4);
+            plan_free(&few.plan);
+            plan_free(&many.plan);
+        }
+    }
+}
+
+Test(pipeline, keeps_fewer_activations_on_later_stages)
+{
+    int64_t before = INT64_MAX;
+    for (int64_t rank = 0; rank < 3; rank++) {
+        struct tiny tiny;
+        init(&tiny, 4, 1, 8, 12);
+        tiny_plan_rank(&tiny, 4, rank);
+        cr_expect_lt(tiny.plan.activation_live_bytes, before);
+        before = tiny.plan.activation_live_bytes;
+        plan_free(&tiny.plan);
+    }
+}
+
+Test(pipeline, executes_what_one_rank_does)
+{
+    struct tiny    tiny;
+    struct account account;
+    double         flops;
+    init(&tiny, 1, 1, 5, 4);
+    tiny_plan_rank(&tiny, 1, 0);
+    plan_account(&tiny.plan, &account);
+    plan_free(&tiny.plan);
+
+    init(&tiny, 2, 2, 5, 4);
+    for (int64_t rank = 0; rank < 2; rank++) {
+        struct plan_request request = request_of(&tiny, 2, rank);
+        tiny_plan_rank(&tiny, 2, rank);
+        status result = plan_hardware_flops(&tiny.plan, &request, &flops);
+        cr_assert(!failed(&result), "%s", result.text);
+        cr_expect_float_eq(flops, account.hardware_flops, 1e-9 * flops);
+        plan_free(&tiny.plan);
+    }
+}
+
+Test(pipeline, is_sound_as_a_whole, .timeout = 120)
+{
+    for (int variant = 0; variant < 96; variant++) {
+        struct damaged   job = {.rank = -1};
+        struct job_proof proof;
+        struct tiny     *tiny   = &job.tiny;
+        int64_t          stages = 2 + variant % 4, chunks = 1 + variant / 4 % 3;
+        init(tiny, stages, chunks, stages * chunks + variant % 3, 1 + variant % 9);
+        tiny->parallel.layers_per_chunk_embedding = variant / 2 % 2;
+        tiny->parallel.dp                         = 1 + variant / 12 % 2;
+        tiny->parallel.fsdp                       = variant % 7 == 0 ? 2 : 1;
+        tiny->parallel.tp                         = variant % 11 == 0 ? 2 : 1;
+        tiny->parallel.zero                       = variant % 7 != 0 && variant % 2;
+        tiny->parallel.reshard                    = variant % 3;
+        tiny->train.recompute                     = variant % 5;
+        tiny->precision.compute                   = variant % 2 == 1 ? COMPUTE_BF16 : COMPUTE_FP32;
+        tiny->precision.reduce                    = variant % 4 == 1 ? DTYPE_BF16 : DTYPE_F32;
+        job.world     = stages * tiny->parallel.dp * tiny->parallel.fsdp * tiny->parallel.tp;
+        status result = job_verify_plans(&(struct job_plans){.build = build, .state = &job}, &proof);
+        cr_assert(!failed(&result), "variant %d: %s", variant, result.text);
+        cr_assert_eq(proof.findings, 0);
+    }
+}
+
+static void expect_found(int64_t rank, void (*plant)(struct plan *plan), const char *words)
+{
+    struct damaged   job = {.world = 2, .rank = rank, .plant = plant};
+    struct job_proof proof;
+    init(&job.tiny, 2, 2, 4, 4);
+    status result = job_verify_plans(&(struct job_plans){.build = build, .state = &job}, &proof);
+    cr_expect_geq(proof.findings, 1);
+    cr_expect_not_null(strstr(result.text, words), "\"%s\" lacks \"%s\"", result.text, words);
+}
+
+static void drop_wait_for_receive(struct plan *plan)
+{
+    // The first reader's wait covers the later ones: all of them lose it.
+    int32_t received = plan->ops[find_op(plan, "residual receive", 1)].operand[TRANSFER_OUT];
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        for (int slot = 0; slot < plan->ops[i].operand_count && plan->ops[i].lane == LANE_COMPUTE; slot++) {
+            plan->ops[i].wait_count = plan->ops[i].operand[slot] == received ? 0 : plan->ops[i].wait_count;
+        }
+    }
+}
+
+Test(pipeline, finds_an_input_read_before_it_is_received)
+{
+    expect_found(1, drop_wait_for_receive,
+                 "norm_forward \"attention norm\", forward, layer 1, microbatch 1, chunk 0: is not ordered after the "
+                 "write of \"residual, microbatch 1\"");
+}
+
+static void drop_wait_of_send(struct plan *plan)
+{
+    plan->ops[find_op(plan, "residual send", 1)].wait_count = 0;
+}
+
+Test(pipeline, finds_an_output_sent_before_it_is_complete)
+{
+    expect_found(0, drop_wait_of_send, "send \"residual send\", forward, microbatch 1, chunk 0: is not ordered after");
+}
+
+static void drop_holds_of_receives(struct plan *plan)
+{
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        plan->ops[i].wait_count = plan->ops[i].kind == OP_RECEIVE ? 0 : plan->ops[i].wait_count;
+    }
+}
+
+Test(pipeline, finds_receives_into_bytes_that_are_still_in_use)
+{
+    expect_found(0, drop_holds_of_receives, "receive \"residual");
+}
+
+static void drop_waits_for_sends(struct plan *plan)
+{
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        struct op *op   = &plan->ops[i];
+        int        kept = 0;
+        for (int w = 0; w < op->wait_count; w++) {
+            op->wait[kept] = op->wait[w];
+            kept += plan->ops[op->wait[w]].kind != OP_SEND;
+        }
+        op->wait_count = (uint8_t)kept;
+    }
+}
+
+Test(pipeline, finds_bytes_reused_while_a_send_still_reads_them)
+{
+    expect_found(0, drop_waits_for_sends, "overwrites bytes that may still be read");
+}
+
+static void swap_sends(struct plan *plan)
+{
+    int32_t   first = find_op(plan, "residual send", 0), second = find_op(plan, "residual send", 2);
+    struct op op                             = plan->ops[first];
+    plan->ops[first].shape.transfer.channel  = plan->ops[second].shape.transfer.channel + 4;
+    plan->ops[second].shape.transfer.channel = op.shape.transfer.channel;
+}
+
+Test(pipeline, finds_a_send_on_a_channel_that_nobody_receives)
+{
+    expect_found(1, swap_sends, "residual send");
+}
+
+static void shrink_receive(struct plan *plan)
+{
+    plan->ops[find_op(plan, "residual gradient receive", 2)].kind = OP_CLEAR;
+}
+
+Test(pipeline, finds_a_gradient_that_nobody_receives)
+{
+    expect_found(0, shrink_receive, "residual gradient");
+}
+
+Test(pipeline, refuses_what_it_cannot_cut)
+{
+    struct tiny tiny;
+    init(&tiny, 2, 2, 4, 1);
+    tiny.model.tied             = 1;
+    struct plan_request request = request_of(&tiny, 2, 0);
+    status              error   = plan_supports(&request);
+    cr_expect_str_eq(error.text,
+                     "this version has no tied embeddings over pipeline stages ([model] tied = yes, pp = 2)");
+    tiny.model.tied   = 0;
+    tiny.model.layers = 3;
+    error             = plan_supports(&request);
+    cr_expect_str_eq(error.text, "[parallel] pp x vp = 4 chunks, but there are 3 layers: every chunk needs one");
+}

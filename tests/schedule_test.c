@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+// Pipeline schedules: their orders, their lengths, that every turn comes once and can come; and how layers are dealt.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/schedule.h"
+
+// "F3.1": microbatch 3 forward through chunk 1.
+static const char *order_of(struct schedule_shape shape, int64_t stage)
+{
+    static char           text[1024];
+    size_t                used  = 0;
+    struct schedule_turn *turns = memory_allocate((size_t)schedule_turns(&shape) * sizeof(*turns));
+    schedule_build(&shape, stage, turns);
+    for (int64_t i = 0; i < schedule_turns(&shape); i++) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%c%d", i == 0 ? "" : " ",
+                                 turns[i].action == SCHEDULE_FORWARD ? 'F' : 'B', (int)turns[i].microbatch);
+        if (shape.chunks > 1) {
+            used += (size_t)snprintf(text + used, sizeof(text) - used, ".%d", (int)turns[i].chunk);
+        }
+    }
+    free(turns);
+    return text;
+}
+
+// The slots of all stages, or 0 when they wait for ever. Each turn must come once, and a chunk's in order.
+static int64_t length_of(struct schedule_shape shape, int64_t forward, int64_t backward)
+{
+    int64_t               count  = schedule_turns(&shape);
+    int64_t              *begins = memory_allocate((size_t)(count * shape.stages) * sizeof(*begins));
+    struct schedule_turn *turns  = memory_allocate((size_t)(count * shape.stages) * sizeof(*turns));
+    for (int64_t stage = 0; stage < shape.stages; stage++) {
+        int64_t next[SCHEDULE_ACTIONS][16] = {{0}};
+        schedule_build(&shape, stage, turns + stage * count);
+        for (int64_t i = stage * count; i < (stage + 1) * count; i++) {
+            cr_assert_eq(turns[i].microbatch, next[turns[i].action][turns[i].chunk]++);
+        }
+        for (int64_t chunk = 0; chunk < shape.chunks; chunk++) {
+            cr_assert_eq(next[SCHEDULE_FORWARD][chunk], shape.microbatches);
+            cr_assert_eq(next[SCHEDULE_BACKWARD][chunk], shape.microbatches);
+        }
+    }
+    int64_t length = schedule_simulate(&shape, turns, (int64_t[]){forward, backward}, begins);
+    free(turns);
+    free(begins);
+    return length;
+}
+
+Test(schedule, orders_one_forward_one_backward)
+{
+    struct schedule_shape shape = {4, 1, 6};
+    cr_expect_str_eq(order_of(shape, 0), "F0 F1 F2 F3 B0 F4 B1 F5 B2 B3 B4 B5");
+    cr_expect_str_eq(order_of(shape, 2), "F0 F1 B0 F2 B1 F3 B2 F4 B3 F5 B4 B5");
+    cr_expect_str_eq(order_of(shape, 3), "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5");
+    cr_expect_str_eq(order_of((struct schedule_shape){4, 1, 2}, 0), "F0 F1 B0 B1");
+    cr_expect_str_eq(order_of((struct schedule_shape){1, 1, 3}, 0), "F0 B0 F1 B1 F2 B2");
+}
+
+Test(schedule, interleaves_chunks_by_groups_of_microbatches)
+{
+    struct schedule_shape shape = {2, 2, 4};
+    cr_expect_str_eq(order_of(shape, 0), "F0.0 F1.0 F0.1 F1.1 F2.0 B0.1 F3.0 B1.1 F2.1 B0.0 F3.1 B1.0 B2.1 B3.1 B2.0 "
+                                         "B3.0");
+    cr_expect_str_eq(order_of(shape, 1), "F0.0 F1.0 F0.1 B0.1 F1.1 B1.1 F2.0 B0.0 F3.0 B1.0 F2.1 B2.1 F3.1 B3.1 B2.0 "
+                                         "B3.0");
+}
+
+Test(schedule, leaves_out_the_microbatches_that_a_last_group_lacks)
+{
+    cr_expect_str_eq(order_of((struct schedule_shape){2, 2, 3}, 0),
+                     "F0.0 F1.0 F0.1 F1.1 F2.0 B0.1 B1.1 F2.1 B0.0 B1.0 B2.1 B2.0");
+    cr_expect_str_eq(order_of((struct schedule_shape){4, 2, 1}, 0), "F0.0 F0.1 B0.1 B0.0");
+}
+
+Test(schedule, has_the_bubble_of_the_closed_form)
+{
+    for (int64_t stages = 1; stages <= 9; stages++) {
+        for (int64_t chunks = 1; chunks <= 6; chunks++) {
+            for (int64_t microbatches = 1; microbatches <= 3 * stages; microbatches++) {
+                struct schedule_shape shape = {stages, chunks, microbatches};
+                if (chunks == 1 || microbatches % stages == 0) {
+                    int64_t turns = microbatches * chunks + stages - 1;
+                    cr_assert_eq(length_of(shape, 1, 2), 3 * turns);
+                    cr_assert_eq(length_of(shape, 1, 1), 2 * turns);
+                }
+            }
+        }
+    }
+}
+
+// Bubbles of published layouts: (stages - 1) / (microbatches * chunks).
+Test(schedule, has_the_bubbles_of_published_layouts)
+{
+    cr_expect_eq(length_of((struct schedule_shape){4, 5, 64}, 1, 2), 3 * (64 * 5 + 3));
+    cr_expect_eq(length_of((struct schedule_shape){8, 5, 64}, 1, 2), 3 * (64 * 5 + 7));
+    cr_expect_eq(length_of((struct schedule_shape){8, 8, 64}, 1, 2), 3 * (64 * 8 + 7));
+    cr_expect_eq(length_of((struct schedule_shape){8, 12, 16}, 1, 2), 3 * (16 * 12 + 7));
+}
+
+Test(schedule, never_waits_for_ever_with_any_number_of_microbatches)
+{
+    for (int64_t stages = 2; stages <= 9; stages++) {
+        for (int64_t chunks = 2; chunks <= 5; chunks++) {
+            for (int64_t microbatches = 1; microbatches <= 3 * stages; microbatches++) {
+                int64_t whole  = (microbatches + stages - 1) / stages * stages;
+                int64_t length = length_of((struct schedule_shape){stages, chunks, microbatches}, 1, 2);
+                cr_assert_gt(length, 3 * microbatches * chunks);
+                cr_assert_leq(length, 3 * (whole * chunks + stages - 1));
+            }
+        }
+    }
+}
+
+Test(schedule, finds_stages_that_wait_for_each_other)
+{
+    struct schedule_shape shape    = {2, 1, 2};
+    struct schedule_turn  turns[8] = {{SCHEDULE_FORWARD, 0, 0},  {SCHEDULE_BACKWARD, 0, 0}, {SCHEDULE_FORWARD, 1, 0},
+                                      {SCHEDULE_BACKWARD, 1, 0}, {SCHEDULE_FORWARD, 1, 0},  {SCHEDULE_BACKWARD, 1, 0},
+                                      {SCHEDULE_FORWARD, 0, 0},  {SCHEDULE_BACKWARD, 0, 0}};
+    int64_t               begins[8];
+    cr_expect_eq(schedule_simulate(&shape, turns, (int64_t[]){1, 2}, begins), 0);
+}
+
+Test(schedule, keeps_no_more_microbatches_in_flight_than_stages_follow)
+{
+    for (int64_t stage = 0; stage < 4; stage++) {
+        struct schedule_shape shape = {4, 1, 100};
+        struct schedule_turn  turns[200];
+        schedule_build(&shape, stage, turns);
+        cr_expect_eq(schedule_in_flight(&shape, turns), 4 - stage);
+    }
+}
+
+static void expect_counts(struct schedule_deal deal, const int64_t *counts)
+{
+    int64_t first = 0;
+    for (int64_t chunk = 0; chunk < deal.chunks; chunk++) {
+        struct schedule_layers layers = schedule_layers(&deal, chunk);
+        cr_expect_eq(layers.first, first);
+        cr_expect_eq(layers.count, counts[chunk], "%d layers: chunk %d has %d", (int)deal.layers, (int)chunk,
+                     (int)layers.count);
+        first += layers.count;
+    }
+    cr_expect_eq(first, deal.layers);
+}
+
+Test(schedule, deals_layers_evenly_and_what_is_left_to_the_middle_first)
+{
+    expect_counts((struct schedule_deal){8, 4, false}, (int64_t[]){2, 2, 2, 2});
+    expect_counts((struct schedule_deal){5, 4, false}, (int64_t[]){1, 2, 1, 1});
+    expect_counts((struct schedule_deal){6, 4, false}, (int64_t[]){1, 2, 2, 1});
+    expect_counts((struct schedule_deal){7, 4, false}, (int64_t[]){2, 2, 2, 1});
+    expect_counts((struct schedule_deal){3, 2, false}, (int64_t[]){2, 1});
+    expect_counts((struct schedule_deal){3, 1, false}, (int64_t[]){3});
+}
+
+Test(schedule, counts_embedding_and_head_as_layers)
+{
+    expect_counts((struct schedule_deal){6, 4, true}, (int64_t[]){1, 2, 2, 1});
+    expect_counts((struct schedule_deal){2, 4, true}, (int64_t[]){0, 1, 1, 0});
+    expect_counts((struct schedule_deal){3, 4, true}, (int64_t[]){0, 2, 1, 0});
+
+    struct schedule_deal proxy = {30, 32, true}, whole = {126, 64, true};
+    cr_expect_eq(schedule_layers(&proxy, 0).count, 0);
+    cr_expect_eq(schedule_layers(&proxy, 31).count, 0);
+    cr_expect_eq(schedule_layers(&proxy, 7).first, 6);
+    cr_expect_eq(schedule_layers(&whole, 0).count, 1);
+    cr_expect_eq(schedule_layers(&whole, 5).first, 9);
+    cr_expect_eq(schedule_layers(&whole, 5).count, 2);
+    cr_expect_eq(schedule_layers(&whole, 63).first, 125);
+}
+
+Test(schedule, refuses_more_chunks_than_layers)
+{
+    status error = schedule_check(&(struct schedule_deal){5, 6, false});
+    cr_expect_str_eq(error.text, "[parallel] pp x vp = 6 chunks, but there are 5 layers: every chunk needs one");
+    error = schedule_check(&(struct schedule_deal){5, 8, true});
+    cr_expect_not_null(strstr(error.text, "there are 7 layers with embedding and loss"), "%s", error.text);
+    error = schedule_check(&(struct schedule_deal){5, 7, true});
+    cr_expect_not(failed(&error));
+}
