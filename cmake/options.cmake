@@ -28,7 +28,8 @@ gswbench_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissin
 if(GSWBENCH_WERROR)
     gswbench_compile_options(-Werror)
 endif()
-# Products and sums stay separate roundings, so that the same source gives the same bits with every compiler.
+# Products and sums stay separate roundings, so that compilers do not change the bits of our own arithmetic. (BLAS, and
+# BF16 products where the processor has its own instructions for them, still differ between machines.)
 gswbench_compile_options(-ffp-contract=off)
 
 if(GSWBENCH_FUZZ)

@@ -51,5 +51,8 @@ titan-8b-op       torchtitan-llama3-8b-selective-op --set parallel.fsdp=8 --set 
 titan-70b         torchtitan-llama3-70b    --set parallel.fsdp=8 --set train.global_batch=8
 titan-405b        torchtitan-llama3.1-405b --set parallel.tp=4 --set parallel.fsdp=2 --set train.global_batch=4
 titan-405b-async  torchtitan-llama3.1-405b-async-tp --set precision.compute=bf16 --set parallel.tp=4 --set parallel.fsdp=2 --set train.global_batch=4
+llama-70b         llama3.1-70b             --set parallel.tp=2 --set parallel.pp=2 --set parallel.vp=2 --set parallel.cp=2 --set parallel.dp=1 --set train.accumulation=4 --set train.global_batch=4
+llama-405b        llama3.1-405b            --set parallel.tp=2 --set parallel.pp=2 --set parallel.vp=3 --set parallel.cp=2 --set parallel.dp=1 --set train.accumulation=4 --set train.global_batch=4
+nemotron          nemotron4-340b           --set parallel.tp=2 --set parallel.pp=2 --set parallel.vp=2 --set parallel.dp=2 --set train.accumulation=4 --set train.global_batch=8
 LAYOUTS
 exit $((failures > 0))
