@@ -108,6 +108,8 @@ static const struct {
     { { 1, 1, 2, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 2, 2, 4, 0 } },
     { { 1, 1, 2, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, false }, { 2, 2, 6, 1 } },
     { { 2, 1, 2, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 4, 1, 4, 0 } },
+    { { 1, 1, 2, 2, 1, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, true }, { 2, 2, 6, 1 } },
+    { { 2, 1, 2, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, true }, { 2, 2, 5, 0 } },
     // bf16, gradients reduced in bf16
     { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, false }, { 4, 1, 4, 0 } },
     { { 2, 1, 1, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        1, false }, { 2, 2, 4, 0 } },

@@ -129,6 +129,12 @@ Test(pipeline, passes_every_boundary_once_each_way_for_each_microbatch)
         cr_expect_eq(count_ops(&tiny.plan, OP_SEND), 4 * each_way, "rank %d: %d", (int)rank,
                      (int)count_ops(&tiny.plan, OP_SEND));
         cr_expect_eq(count_ops(&tiny.plan, OP_RECEIVE), 4 * each_way);
+        struct account account;
+        plan_account(&tiny.plan, &account);
+        for (int32_t i = 0; i < account.transfer_count; i++) {
+            bool is_pair = account.transfers[i].kind == OP_SEND || account.transfers[i].kind == OP_RECEIVE;
+            cr_expect(!is_pair || account.transfers[i].elements == 16 * 16, "tokens times hidden");
+        }
         plan_free(&tiny.plan);
     }
 }
