@@ -46,9 +46,6 @@ done <<'LAYOUTS'
 maxtext-fsdp      llama2-70b-fsdp          --set parallel.fsdp=8 --set train.global_batch=16
 maxtext-hsdp      llama2-70b-fsdp          --set parallel.fsdp=4 --set parallel.dp=2 --set train.global_batch=16
 llama-8b          llama3.1-8b              --set parallel.dp=4 --set parallel.cp=2 --set train.accumulation=4 --set train.global_batch=16
-llama-70b         llama3.1-70b             --set parallel.tp=2 --set parallel.cp=2 --set parallel.pp=2 --set parallel.vp=2 --set parallel.dp=1 --set train.accumulation=8 --set train.global_batch=8
-llama-405b        llama3.1-405b            --set parallel.tp=2 --set parallel.cp=1 --set parallel.pp=2 --set parallel.vp=3 --set parallel.dp=2 --set train.accumulation=4 --set train.global_batch=8
-nemotron-340b     nemotron4-340b           --set parallel.tp=2 --set parallel.pp=2 --set parallel.vp=2 --set parallel.dp=2 --set train.accumulation=4 --set train.global_batch=8
 titan-8b          torchtitan-llama3-8b     --set parallel.fsdp=8 --set train.global_batch=8
 titan-8b-op       torchtitan-llama3-8b-selective-op --set parallel.fsdp=8 --set train.global_batch=8
 titan-70b         torchtitan-llama3-70b    --set parallel.fsdp=8 --set train.global_batch=8
