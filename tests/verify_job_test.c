@@ -145,7 +145,13 @@ Test(verify_job, finds_collectives_in_another_order)
 static void skip_gather(struct plan *plan)
 {
     // Something else writes the weights, so that the rank's own plan is sound.
-    plan->ops[find_op(plan, "parameter gather", 1)].kind = OP_CLEAR;
+    struct op *op          = &plan->ops[find_op(plan, "parameter gather", 1)];
+    int32_t    out         = op->operand[TRANSFER_OUT];
+    op->kind               = OP_CLEAR;
+    op->operand_count      = 1;
+    op->operand[CLEAR_OUT] = out;
+    op->access[CLEAR_OUT]  = ACCESS_WRITE;
+    op->shape.elements     = (struct elements_shape){.elements = plan->tensors[out].elements};
 }
 
 Test(verify_job, finds_a_gather_that_one_rank_does_not_do)
@@ -182,9 +188,14 @@ Test(verify_job, finds_an_all_reduce_too_many)
 
 static void shrink_operand_and_transfer(struct plan *plan)
 {
-    struct op *op = &plan->ops[find_op(plan, "gradient reduce", 1)];
-    op->shape.transfer.elements -= 8;
-    plan->tensors[op->operand[TRANSFER_OUT]].elements -= 8;
+    struct op    *op   = &plan->ops[find_op(plan, "gradient reduce", 1)];
+    struct tensor part = plan->tensors[op->operand[TRANSFER_OUT]];
+    part.elements -= 8;
+    part.bytes -= 8 * dtype_bytes(part.dtype);
+    plan->tensors                     = memory_resize(plan->tensors, (size_t)(plan->tensor_count + 1) * sizeof(part));
+    plan->tensors[plan->tensor_count] = part;
+    op->operand[TRANSFER_OUT]         = plan->tensor_count++;
+    op->shape.transfer.elements       = part.elements;
 }
 
 Test(verify_job, finds_a_collective_of_another_size)

@@ -192,3 +192,33 @@ Test(verify, finds_a_gather_into_bytes_that_are_still_in_use)
 
     assert_found(&tiny, "all_gather \"parameter gather\", forward, layer 3, microbatch 0: ");
 }
+
+Test(verify, finds_an_op_whose_shape_does_not_fit_its_operands)
+{
+    static const char *const roles[] = {"fc1", "mlp norm", "attention", "rope gradient", "activation gradient"};
+    for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+        struct tiny tiny;
+        char        words[64];
+        tiny_init(&tiny);
+        tiny_plan(&tiny);
+
+        struct op *op = &tiny.plan.ops[find_op(&tiny.plan, roles[i], 1)];
+        switch (op->kind) {
+        case OP_GEMM:
+            op->shape.gemm.k++;
+            break;
+        case OP_ATTENTION_FORWARD:
+        case OP_ROPE_BACKWARD:
+            op->shape.attention.kv_heads++;
+            break;
+        default:
+            op->shape.rows.columns++;
+            break;
+        }
+
+        snprintf(words, sizeof(words), "\"%s\"", roles[i]);
+        status result = plan_verify(&tiny.plan, NULL);
+        cr_expect_not_null(strstr(result.text, words), "%s", result.text);
+        assert_found(&tiny, "has a shape that does not fit \"");
+    }
+}

@@ -164,6 +164,9 @@ const char *op_lane_name(enum lane lane);       // "compute", "gradient-reduce"
 const char *op_phase_name(enum phase phase);    // "forward", "recompute"
 bool        op_is_transfer(enum op_kind kind);
 
+// Elements that the operand in that slot must have by the op's shape; -1 for transfers, whose groups say more.
+int64_t op_operand_elements(const struct op *op, int slot);
+
 // Floating-point operations that the op executes: two a multiply-add of a GEMM or of attention (causal skipping
 // counted, backward 2.5 times forward); zero for the rest.
 double op_flops(const struct op *op);

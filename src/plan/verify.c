@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Proves a rank's plan before it runs. The bytes of each storage are cut into segments at every tensor's edges; for
 // each segment the walk knows the last write and the reads since, and asks of every access: is it ordered after them,
-// was the segment written, and does it still hold the tensor that the op means?
+// was the segment written, and does it still hold the tensor that the op means? Before, shapes are held against
+// operands.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +188,18 @@ static void check_waits(struct verifier *verifier, int32_t op)
     }
 }
 
+static void check_sizes(struct verifier *verifier, int32_t op)
+{
+    const struct op *checked = &verifier->plan->ops[op];
+    for (int slot = 0; slot < checked->operand_count; slot++) {
+        int32_t tensor   = checked->operand[slot];
+        int64_t expected = tensor >= 0 ? op_operand_elements(checked, slot) : -1;
+        if (expected >= 0 && expected != verifier->plan->tensors[tensor].elements) {
+            report(verifier, op, tensor, "has a shape that does not fit", -1);
+        }
+    }
+}
+
 static void check_operands(struct verifier *verifier, int32_t op)
 {
     const struct op *checked = &verifier->plan->ops[op];
@@ -206,6 +219,7 @@ status plan_verify(const struct plan *plan, int32_t *findings)
     struct verifier verifier = {.plan = plan, .first = OK};
     for (int32_t op = 0; op < plan->op_count; op++) {
         check_waits(&verifier, op);
+        check_sizes(&verifier, op);
     }
     if (verifier.findings == 0) {
         verifier.position = memory_allocate((size_t)plan->op_count * sizeof(int32_t));

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+// How large each operand of an op is by its shape: what op.h says slot by slot, as a function.
+#include "gswbench/model.h"
+#include "gswbench/op.h"
+
+static int64_t gemm_elements(const struct gemm_shape *shape, int slot)
+{
+    const int64_t elements[] = {
+        [GEMM_A] = shape->m * shape->k, [GEMM_B] = shape->k * shape->n, [GEMM_C] = shape->m * shape->n};
+    return elements[slot];
+}
+
+static int64_t norm_elements(const struct op *op, int slot)
+{
+    const struct rows_shape *shape      = &op->shape.rows;
+    bool                     is_forward = op->kind == OP_NORM_FORWARD;
+    if (slot == (is_forward ? (int)NORM_STATISTICS : (int)NORM_GRADIENT_STATISTICS)) {
+        return shape->rows * 2;
+    }
+    bool is_weight =
+        is_forward ? slot == NORM_WEIGHT || slot == NORM_BIAS
+                   : slot == NORM_GRADIENT_WEIGHT_IN || slot == NORM_GRADIENT_WEIGHT || slot == NORM_GRADIENT_BIAS;
+    return is_weight ? shape->columns : shape->rows * shape->columns;
+}
+
+static int64_t embedding_elements(const struct op *op, int slot)
+{
+    const struct rows_shape *shape = &op->shape.rows;
+    if (slot == (int)EMBEDDING_TOKENS) {    // the first slot of both directions
+        return shape->rows;
+    }
+    int table = op->kind == OP_EMBEDDING_FORWARD ? (int)EMBEDDING_TABLE : (int)EMBEDDING_GRADIENT_TABLE;
+    return (slot == table ? shape->valid_columns : shape->rows) * shape->columns;
+}
+
+static int64_t rope_elements(const struct attention_shape *shape, int slot)
+{
+    int64_t head    = shape->batch * shape->sequence * shape->head_dim;
+    int64_t pairs   = shape->rotary > 1 ? shape->rotary / 2 : 1;
+    int64_t keys    = 2 * shape->kv_heads * head;
+    int64_t sizes[] = {[ROPE_TABLE]     = shape->sequence * pairs * 2,
+                       [ROPE_PACKED]    = shape->heads * head + keys,
+                       [ROPE_QUERY]     = shape->heads * head,
+                       [ROPE_KEY_VALUE] = keys};
+    return sizes[slot];
+}
+
+static int64_t attention_elements(const struct op *op, int slot)
+{
+    const struct attention_shape *shape = &op->shape.attention;
+    bool    is_forward = op->kind == OP_ATTENTION_FORWARD, is_merge = op->kind == OP_ATTENTION_MERGE;
+    int64_t statistics = shape->batch * shape->heads * shape->sequence;
+    int64_t keys       = shape->batch * (shape->earlier + shape->sequence) * 2 * shape->kv_heads * shape->head_dim;
+    if (is_merge) {
+        bool is_part = slot == ATTENTION_MERGE_OUT || slot == ATTENTION_MERGE_PART;
+        return is_part ? statistics * shape->head_dim : statistics;
+    }
+    if (slot == (is_forward ? (int)ATTENTION_STATISTICS : (int)ATTENTION_GRADIENT_STATISTICS)) {
+        return statistics;
+    }
+    bool is_keys = is_forward ? slot == ATTENTION_KEY_VALUE
+                              : slot == ATTENTION_GRADIENT_KEY_VALUE_IN || slot == ATTENTION_GRADIENT_KEY_VALUE;
+    return is_keys ? keys : statistics * shape->head_dim;
+}
+
+static int64_t activation_elements(const struct op *op, int slot)
+{
+    const struct rows_shape *shape    = &op->shape.rows;
+    bool                     is_gated = shape->variant == ACTIVATION_SWIGLU || shape->variant == ACTIVATION_GEGLU;
+    bool is_out = slot == (op->kind == OP_ACTIVATION_FORWARD ? (int)ACTIVATION_OUT : (int)ACTIVATION_GRADIENT_OUT);
+    return shape->rows * shape->columns * (is_gated && !is_out ? 2 : 1);
+}
+
+static int64_t loss_elements(const struct op *op, int slot)
+{
+    const struct rows_shape *shape = &op->shape.rows;
+    if (op->kind == OP_LOSS_SUM) {
+        return slot == LOSS_SUM_IN ? shape->rows : 1;
+    }
+    if (slot == (int)CROSS_ENTROPY_LOGITS) {    // the first slot of the statistics too
+        return shape->rows * shape->columns;
+    }
+    if (op->kind == OP_LOGIT_STATISTICS) {
+        return slot == LOGIT_STATISTICS_TARGETS ? shape->rows : shape->rows * 3;
+    }
+    return slot == CROSS_ENTROPY_STATISTICS ? shape->parts * shape->rows * 3 : shape->rows;
+}
+
+static int64_t array_elements(const struct op *op, int slot)
+{
+    int64_t elements = op->shape.elements.elements;
+    switch (op->kind) {
+    case OP_SQUARE_SUM:
+        return slot == SQUARE_SUM_IN ? elements : 1;
+    case OP_CLIP:
+        return slot == CLIP_PARTIALS ? elements : 1;
+    case OP_ADAMW:
+        return slot == ADAMW_HYPER ? HYPER_COUNT : slot == ADAMW_SCALE ? 1 : elements;
+    default:
+        return elements;
+    }
+}
+
+int64_t op_operand_elements(const struct op *op, int slot)
+{
+    switch ((enum op_kind)op->kind) {
+    case OP_GEMM:
+        return gemm_elements(&op->shape.gemm, slot);
+    case OP_NORM_FORWARD:
+    case OP_NORM_BACKWARD:
+        return norm_elements(op, slot);
+    case OP_EMBEDDING_FORWARD:
+    case OP_EMBEDDING_BACKWARD:
+        return embedding_elements(op, slot);
+    case OP_ROPE_FORWARD:
+    case OP_ROPE_BACKWARD:
+        return rope_elements(&op->shape.attention, slot);
+    case OP_ATTENTION_FORWARD:
+    case OP_ATTENTION_BACKWARD:
+    case OP_ATTENTION_MERGE:
+        return attention_elements(op, slot);
+    case OP_ACTIVATION_FORWARD:
+    case OP_ACTIVATION_BACKWARD:
+        return activation_elements(op, slot);
+    case OP_LOGIT_STATISTICS:
+    case OP_CROSS_ENTROPY:
+    case OP_LOSS_SUM:
+        return loss_elements(op, slot);
+    case OP_CAST:
+    case OP_CLEAR:
+    case OP_SQUARE_SUM:
+    case OP_CLIP:
+    case OP_ADAMW:
+        return array_elements(op, slot);
+    default:
+        return -1;
+    }
+}
