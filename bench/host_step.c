@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where the time of a training step on the host backend goes, by kind of op. Matrix products are calls into BLAS and,
-// in bf16, the widening of their operands; everything else is our own.
+// Where the time of a training step on the host backend goes, by kind of op. In fp32 the matrix products are calls into
+// BLAS; in bf16 they are our own where the processor has instructions for them.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
