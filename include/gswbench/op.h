@@ -22,6 +22,11 @@ enum op_kind {
     OP_ATTENTION_MERGE,
     OP_ACTIVATION_FORWARD,
     OP_ACTIVATION_BACKWARD,
+    OP_ROUTE_FORWARD,
+    OP_ROUTE_BACKWARD,
+    OP_DISPATCH,
+    OP_COMBINE,
+    OP_COMBINE_BACKWARD,
     OP_LOGIT_STATISTICS,
     OP_CROSS_ENTROPY,
     OP_LOSS_SUM,
@@ -91,6 +96,22 @@ enum { ATTENTION_MERGE_OUT, ATTENTION_MERGE_STATISTICS, ATTENTION_MERGE_PART, AT
 // OUT rw [T, heads, head_dim] and STATISTICS rw take in the PART r of the same queries over other keys, and its r.
 enum { ACTIVATION_IN, ACTIVATION_OUT };                          // [T, 2 columns] (gate, up) or [T, columns] r; w
 enum { ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN, ACTIVATION_GRADIENT_IN };    // d OUT r, IN r, d IN w
+// Experts: a token's choices are the top_k largest of its logits, its gates their softmax. Each expert has capacity places
+// in the dispatch buffer, slots = experts * capacity in all; a choice beyond what an expert takes is dropped: it has no
+// slot (-1). A slot's source is the choice that fills it (row * top_k + choice), or -1.
+enum { ROUTE_LOGITS, ROUTE_CHOICES, ROUTE_SLOTS, ROUTE_GATES, ROUTE_SOURCES, ROUTE_COUNTS, ROUTE_STATISTICS };
+// forward: LOGITS f32 [total, experts] r; of the own rows: CHOICES i32 [rows, top_k] w (experts), SLOTS i32 [rows, top_k] w,
+// GATES f32 [rows, top_k] w; SOURCES i32 [slots] w; COUNTS f32 [sequences, experts] w: choices of all rows before any is
+// dropped; STATISTICS f32 [experts + 2] w or rw: += own choices by expert, own dropped choices, own auxiliary loss.
+enum { ROUTE_GRADIENT_LOGITS_IN, ROUTE_GRADIENT_CHOICES, ROUTE_GRADIENT_GATES_IN, ROUTE_GRADIENT_COUNTS,
+       ROUTE_GRADIENT_GATES, ROUTE_GRADIENT_LOGITS };
+// backward: LOGITS r, CHOICES r, GATES r, COUNTS r, d GATES f32 [rows, top_k] r, d LOGITS w [rows, experts].
+enum { DISPATCH_IN, DISPATCH_SOURCES, DISPATCH_OUT };            // [rows, columns] r, r, [slots, columns] w: empty slots zero
+enum { COMBINE_IN, COMBINE_SLOTS, COMBINE_GATES, COMBINE_OUT };  // [slots, columns] r, r, r or absent (all 1), [rows, columns]
+                                                                 // w, or rw when it accumulates: the sum over choices
+enum { COMBINE_GRADIENT_OUT, COMBINE_GRADIENT_IN_IN, COMBINE_GRADIENT_SLOTS, COMBINE_GRADIENT_SOURCES,
+       COMBINE_GRADIENT_GATES_IN, COMBINE_GRADIENT_IN, COMBINE_GRADIENT_GATES };
+// backward: d OUT r, IN r, SLOTS r, SOURCES r, GATES r, d IN w (empty slots zero), d GATES w (dropped choices zero).
 enum { LOGIT_STATISTICS_LOGITS, LOGIT_STATISTICS_TARGETS, LOGIT_STATISTICS_OUT };
 // LOGITS r, TARGETS r i32 [T]; OUT w f32 [T, 3]: largest logit, sum of exp(logit - largest), the target's logit or 0.
 enum { CROSS_ENTROPY_LOGITS, CROSS_ENTROPY_TARGETS, CROSS_ENTROPY_LOSS, CROSS_ENTROPY_STATISTICS };
@@ -132,6 +153,21 @@ struct attention_shape {
     bool    adds_query;    // backward: d q is added to, not overwritten
     int64_t earlier;       // keys beyond the queries' own number: all seen, and before them when causal
 };
+// Rows of all parts of the microbatch compete for an expert sequence by sequence: row r of all is of sequence
+// r / sequence_rows % sequences.
+struct routing_shape {
+    int64_t rows, columns;               // of this rank's part of the residual stream
+    int64_t first, total;                // the own rows are first .. first + rows - 1 of so many
+    int64_t sequences, sequence_rows;    // 1 and total: all rows compete
+    int64_t experts, top_k;
+    int64_t owners;       // ranks that share the experts out: expert e is number e % (experts / owners) of owner
+                          // e / (experts / owners), and its slots follow number * owners + owner runs of capacity
+    int64_t capacity;     // slots of an expert
+    int64_t taken;        // choices that an expert takes of a sequence at most: the most probable, then the first
+    bool    balanced;     // choice j of row r is expert (r * top_k + j) % experts, whatever the logits say
+    float   auxiliary;    // weight of a sequence's auxiliary loss: experts * sum over experts of (share of the choices
+                          // * mean probability); an own row brings its part of it
+};
 struct elements_shape {
     int64_t elements;
     float   limit;    // clip: largest norm; 0: measured, never clipped
@@ -154,6 +190,7 @@ struct op {
         struct gemm_shape      gemm;
         struct rows_shape      rows;         // embedding, norm, activation, cross entropy, loss sum
         struct attention_shape attention;    // rope, attention
+        struct routing_shape   routing;      // route, dispatch, combine
         struct elements_shape  elements;     // cast, square sum, clip, adamw
         struct transfer_shape  transfer;
     } shape;

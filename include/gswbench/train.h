@@ -28,11 +28,19 @@ enum block_output {
     OUTPUT_COUNT
 };
 
+// How tokens are given to experts, and which of them compete for an expert's capacity.
+enum routing { ROUTING_TOP_K, ROUTING_BALANCED };
+enum capacity_scope {
+    CAPACITY_RANK,        // those of a microbatch on one rank: it follows the layout
+    CAPACITY_SEQUENCE,    // those of one sequence, wherever they are: it does not
+};
+
 // [train]
 struct train_config {
     int64_t sequence, micro_batch, global_batch;    // global_batch 0: micro_batch * replicas * accumulation
     int64_t accumulation;                           // microbatches a step; 0: what global_batch implies
     int64_t recompute, recompute_every, recompute_save;
+    int64_t routing, capacity_scope;    // enum routing, enum capacity_scope
     double  learning_rate, beta1, beta2, epsilon, weight_decay, clip;
 };
 extern const struct option train_options[];

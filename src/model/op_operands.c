@@ -86,6 +86,23 @@ static int64_t loss_elements(const struct op *op, int slot)
     return slot == CROSS_ENTROPY_STATISTICS ? shape->parts * shape->rows * 3 : shape->rows;
 }
 
+static int64_t routing_elements(const struct op *op, int slot)
+{
+    const struct routing_shape *shape   = &op->shape.routing;
+    int64_t                     choices = shape->rows * shape->top_k, stream = shape->rows * shape->columns;
+    int64_t                     slots = shape->experts * shape->capacity, buffer = slots * shape->columns;
+    int64_t                     logits = shape->total * shape->experts, counts = shape->sequences * shape->experts;
+    int64_t                     sizes[][OP_OPERANDS] = {
+                            [OP_ROUTE_FORWARD - OP_ROUTE_FORWARD] = {logits, choices, choices, choices, slots, counts, shape->experts + 2},
+                            [OP_ROUTE_BACKWARD -
+            OP_ROUTE_FORWARD] = {logits, choices, choices, counts, choices, shape->rows * shape->experts},
+                            [OP_DISPATCH - OP_ROUTE_FORWARD] = {stream, slots, buffer},
+                            [OP_COMBINE - OP_ROUTE_FORWARD]  = {buffer, choices, choices, stream},
+                            [OP_COMBINE_BACKWARD - OP_ROUTE_FORWARD] = {stream, buffer, choices, slots, choices, buffer, choices},
+    };
+    return sizes[op->kind - OP_ROUTE_FORWARD][slot];
+}
+
 static int64_t array_elements(const struct op *op, int slot)
 {
     int64_t elements = op->shape.elements.elements;
@@ -122,6 +139,12 @@ int64_t op_operand_elements(const struct op *op, int slot)
     case OP_ACTIVATION_FORWARD:
     case OP_ACTIVATION_BACKWARD:
         return activation_elements(op, slot);
+    case OP_ROUTE_FORWARD:
+    case OP_ROUTE_BACKWARD:
+    case OP_DISPATCH:
+    case OP_COMBINE:
+    case OP_COMBINE_BACKWARD:
+        return routing_elements(op, slot);
     case OP_LOGIT_STATISTICS:
     case OP_CROSS_ENTROPY:
     case OP_LOSS_SUM:

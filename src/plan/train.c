@@ -18,6 +18,10 @@ static const char *const output_names[] = {
     [OUTPUT_FC1] = "fc1", [OUTPUT_ACTIVATION] = "activation", [OUTPUT_FC2] = "fc2", [OUTPUT_COUNT] = NULL,
 };
 
+static const char *const routing_names[] = {[ROUTING_TOP_K] = "top-k", [ROUTING_BALANCED] = "balanced", NULL};
+
+static const char *const capacity_scope_names[] = {[CAPACITY_RANK] = "rank", [CAPACITY_SEQUENCE] = "sequence", NULL};
+
 const struct option train_options[] = {
     INTEGER_OPTION(train_config, sequence, "2048", 1, 4194304, "tokens of a sequence"),
     INTEGER_OPTION(train_config, micro_batch, "1", 1, 4096, "sequences of a microbatch, on each replica"),
@@ -26,6 +30,8 @@ const struct option train_options[] = {
     CHOICE_OPTION (train_config, recompute, "none", train_recompute_names, "what the backward pass computes again instead of keeping it"),
     INTEGER_OPTION(train_config, recompute_every, "1", 1, 4096, "recompute = block_every: every block of this many is recomputed from its input"),
     SET_OPTION    (train_config, recompute_save, "qkv, projection", output_names, "recompute = selective: outputs of a block that are kept"),
+    CHOICE_OPTION (train_config, routing, "top-k", routing_names, "with experts, who gets a token: the experts that its router prefers, or all in turn, so that their load is equal"),
+    CHOICE_OPTION (train_config, capacity_scope, "rank", capacity_scope_names, "with experts, tokens that compete for an expert's capacity: a rank's of a microbatch, or a sequence's, which no layout changes"),
     REAL_OPTION   (train_config, learning_rate, "3e-4", 0, 1, "learning rate of AdamW, constant"),
     REAL_OPTION   (train_config, beta1, "0.9", 0, 0.999999, "decay of AdamW's first moment"),
     REAL_OPTION   (train_config, beta2, "0.95", 0, 0.999999, "decay of AdamW's second moment"),
