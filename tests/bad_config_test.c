@@ -288,7 +288,7 @@ Test(bad_config, explains_contradictions)
         {"[parallel]\ncp = 16\n[train]\nsequence = 48\n",
          "[parallel] 2 x cp = 32 does not divide [train] sequence = 48"},
         {"[run]\nsteps = 10\nwarmup = 10\n[parallel]\ndp = auto\n",
-         "[run] warmup = 10 leaves nothing to measure of steps = 10"},
+         "[run] warmup = 10 leaves nothing to measure of steps = 10: at most 9 (--set run.warmup=2)"},
         {"[run]\noutput =\n[parallel]\ndp = auto\n", "[run] output is empty: name a folder, or . for the present one"},
     };
     for (size_t i = 0; i < LENGTH(together); i++) {

@@ -184,6 +184,14 @@ Test(config, replaces_the_layers_of_a_proxy)
     cr_assert_eq(read_text("[model]\npreset = small\n", 0, 1, overrides).model.layers, 2);
 }
 
+Test(config, calls_no_whole_model_a_proxy)
+{
+    const char *const overrides[] = {"run.layers=4"};
+    struct config     config      = read_text("[model]\nlayers = 4\n", 0, 1, overrides);
+    cr_expect_eq(config.model.layers, 4);
+    cr_expect_eq(config.run.layers, 0);
+}
+
 Test(config, finds_a_config_by_path_or_by_name)
 {
     static const struct {

@@ -3,6 +3,7 @@
 #ifndef GSWBENCH_CONFIG_H
 #define GSWBENCH_CONFIG_H
 
+#include <dirent.h>
 #include <stdio.h>
 
 #include "gswbench/hardware.h"
@@ -74,6 +75,7 @@ void config_write(const struct config *config, FILE *file);
 // The folders that hold installed configs, and the path of a config by name. False when there is none.
 const char *config_folder(void);
 bool        config_find(const char *name, char *path, size_t bytes);
+int         config_is_file(const struct dirent *entry);    // for scandir: NAME.ini
 
 // Checks each section by itself and all across: divisibility, combinations.
 status config_check(const struct config *config);

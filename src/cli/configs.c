@@ -17,12 +17,6 @@ static const struct flag flags[] = {
     END_FLAGS,
 };
 
-static int is_config(const struct dirent *entry)
-{
-    size_t length = strlen(entry->d_name);
-    return length > 4 && strcmp(entry->d_name + length - 4, ".ini") == 0;
-}
-
 static json_t *describe_row(const struct job *job)
 {
     char                           layout[256];
@@ -83,7 +77,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     const struct configs_arguments *configs = arguments;
     const char                     *folder  = config_folder();
     struct dirent                 **entries;
-    int                             count = scandir(folder, &entries, is_config, alphasort);
+    int                             count = scandir(folder, &entries, config_is_file, alphasort);
     if (count < 0) {
         return fail_as(EXIT_LAUNCH, "%s: %s; GSWBENCH_CONFIGS names the folder of the configurations", folder,
                        strerror(errno));

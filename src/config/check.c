@@ -39,8 +39,9 @@ status config_check(const struct config *config)
     struct precision precision;
     note(&errors, precision_init(&precision, &config->precision));
     if (config->run.warmup >= config->run.steps) {
-        status_add(&errors, fail("[run] warmup = %" PRId64 " leaves nothing to measure of steps = %" PRId64,
-                                 config->run.warmup, config->run.steps));
+        status_add(&errors, fail("[run] warmup = %" PRId64 " leaves nothing to measure of steps = %" PRId64
+                                 ": at most %" PRId64 " (--set run.warmup=%" PRId64 ")",
+                                 config->run.warmup, config->run.steps, config->run.steps - 1, config->run.steps / 5));
     }
     if (config->run.output[0] == '\0') {
         status_add(&errors, fail("[run] output is empty: name a folder, or . for the present one"));

@@ -219,7 +219,9 @@ static void evaluate(struct config *config, struct document *document, struct se
     }
     apply(config, document, selection);
     config->ranks = selection.ranks;
-    if (config->run.layers != 0) {
+    if (config->run.layers == config->model.layers) {
+        config->run.layers = 0;    // the whole model is no proxy
+    } else if (config->run.layers != 0) {
         config->model.layers = config->run.layers;
     }
 }

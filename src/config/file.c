@@ -74,7 +74,7 @@ bool file_find(const char *folder, const char *name, char *path, size_t bytes)
            snprintf(path, bytes, "%s/%.*s.ini", folder, (int)length, name) < (int)bytes && stat(path, &about) == 0;
 }
 
-static int is_config(const struct dirent *entry)
+int config_is_file(const struct dirent *entry)
 {
     size_t length = strlen(entry->d_name);
     return length > 4 && strcmp(entry->d_name + length - 4, ".ini") == 0;
@@ -84,7 +84,7 @@ static int is_config(const struct dirent *entry)
 const char *file_suggest(struct arena *arena, const char *folder, const char *name)
 {
     struct dirent **entries;
-    int             count = scandir(folder, &entries, is_config, alphasort);
+    int             count = scandir(folder, &entries, config_is_file, alphasort);
     if (count < 0) {
         return NULL;
     }
