@@ -95,8 +95,8 @@ static const struct plan plan = {
     .weight_count = 2,
     .units        = &unit,
     .unit_count   = 1,
-    .update_axes  = 1u << AXIS_FSDP,
-    .mesh         = {.world = 1, .size = {1, 1, 1, 1, 1}},
+    .is_zero      = false,
+    .mesh         = {.world = 1, .size = {1, 1, 1, 1, 1, 1}},
     .train        = {.sequence = 64},
     .model        = {.family       = "llama",
                      .layers       = 2,
@@ -228,13 +228,15 @@ static void write_slices(struct writer writers[4], struct plan_unit units[4], fl
         int slice        = rank % 2;
         units[rank]      = unit;
         units[rank].kept = units[rank].updated = (struct plan_slice){slice * 16, 16};
+        units[rank].update_axes                = 1u << AXIS_FSDP;
+        units[rank].replica_axes               = 1u << AXIS_DP;
         for (int i = 0; i < 16; i++) {
             values[rank][i] = (float)(slice * 16 + i);
         }
         writers[rank]            = (struct writer){.plan = plan, .step = {{values[rank]}, {64}}, .hub = hub};
         writers[rank].plan.rank  = rank;
         writers[rank].plan.units = &units[rank];
-        writers[rank].plan.mesh  = (struct mesh){.world = 4, .size = {1, 1, 2, 2, 1}};
+        writers[rank].plan.mesh  = (struct mesh){.world = 4, .size = {1, 1, 1, 2, 2, 1}};
         pthread_create(&threads[rank], NULL, write_rank, &writers[rank]);
     }
     for (int rank = 0; rank < 4; rank++) {

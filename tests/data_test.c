@@ -143,7 +143,7 @@ static void make_plan(struct plan *plan, struct step *step, int64_t replicas, in
     int64_t              micro_batch = 4 / replicas;
 
     *plan           = (struct plan){.model      = {.vocab = 1000, .rope_theta = 10000, .rope_scaling = 1},
-                                    .mesh       = {.world = replicas, .size = {1, 1, 1, replicas, 1}, .ep = 1, .vp = 1},
+                                    .mesh       = {.world = replicas, .size = {1, 1, 1, 1, replicas, 1}, .vp = 1},
                                     .rank       = rank,
                                     .tensors    = tensors,
                                     .tokens     = tokens,

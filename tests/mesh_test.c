@@ -7,7 +7,7 @@
 // 32 ranks: tp 4, cp 2, dp 2, pp 2.
 static struct mesh example(void)
 {
-    struct parallel_config config = {.dp = 0, .fsdp = 1, .tp = 4, .cp = 2, .ep = 2, .pp = 2, .vp = 5};
+    struct parallel_config config = {.dp = 0, .fsdp = 1, .tp = 4, .cp = 2, .ep = 1, .pp = 2, .vp = 5};
     struct mesh            mesh;
     status                 result = mesh_init(&mesh, &config, 32);
     cr_assert_str_empty(result.text);
@@ -18,9 +18,9 @@ Test(mesh, gives_auto_what_the_other_axes_leave)
 {
     struct mesh mesh = example();
     cr_expect_eq(mesh.world, 32);
-    cr_expect_eq(mesh.size[AXIS_DP], 2);
+    cr_expect_eq(mesh.asked[AXIS_DP], 2);
     cr_expect_eq(mesh.size[AXIS_TP], 4);
-    cr_expect_eq(mesh.ep, 2);
+    cr_expect_eq(mesh.size[AXIS_EP], 1);
     cr_expect_eq(mesh.vp, 5);
 }
 
@@ -71,6 +71,43 @@ Test(mesh, groups_the_ranks_that_differ_only_on_the_axes_of_the_mask)
     cr_expect_eq(ranks[0], 27);
 }
 
+static uint32_t mask(enum axis a, enum axis b)
+{
+    return 1u << a | 1u << b;
+}
+
+Test(mesh, takes_the_ranks_of_experts_out_of_replicas)
+{
+    struct parallel_config config = {.dp = 0, .fsdp = 1, .tp = 2, .cp = 2, .ep = 2, .pp = 1, .vp = 1};
+    struct mesh            mesh;
+    int64_t                ranks[2];
+    status                 result = mesh_init(&mesh, &config, 24);
+
+    cr_assert_str_empty(result.text);
+    cr_expect_arr_eq(mesh.size, ((int64_t[AXIS_COUNT]){2, 2, 2, 1, 3, 1}), sizeof(mesh.size));
+    cr_expect_arr_eq(mesh.asked, ((int64_t[AXIS_COUNT]){2, 2, 2, 1, 6, 1}), sizeof(mesh.asked));
+    mesh_group_ranks(&mesh, 1, 1u << AXIS_EP, ranks);
+    cr_expect_arr_eq(ranks, ((int64_t[]){1, 5}), sizeof(ranks));
+    cr_expect_eq(mesh_group_size(&mesh, MESH_BATCH_AXES), 6);
+    cr_expect_eq(mesh_shard_axes(&mesh, false), 1u << AXIS_FSDP);
+    cr_expect_eq(mesh_replica_axes(&mesh, false), mask(AXIS_CP, AXIS_DP) | 1u << AXIS_EP);
+    cr_expect_eq(mesh_replica_axes(&mesh, true), mask(AXIS_CP, AXIS_DP));
+}
+
+Test(mesh, takes_the_ranks_of_experts_out_of_shards_where_there_are_any)
+{
+    struct parallel_config config = {.dp = 3, .fsdp = 8, .tp = 1, .cp = 1, .ep = 4, .pp = 1, .vp = 1};
+    struct mesh            mesh;
+    status                 result = mesh_init(&mesh, &config, 24);
+
+    cr_assert_str_empty(result.text);
+    cr_expect_arr_eq(mesh.size, ((int64_t[AXIS_COUNT]){1, 1, 4, 2, 3, 1}), sizeof(mesh.size));
+    cr_expect_eq(mesh_shard_axes(&mesh, false), mask(AXIS_EP, AXIS_FSDP));
+    cr_expect_eq(mesh_shard_axes(&mesh, true), 1u << AXIS_FSDP);
+    cr_expect_eq(mesh_replica_axes(&mesh, false), mask(AXIS_CP, AXIS_DP));
+    cr_expect_eq(mesh_replica_axes(&mesh, true), mask(AXIS_CP, AXIS_DP));
+}
+
 static const struct parallel_config one = {.dp = 1, .fsdp = 1, .tp = 1, .cp = 1, .ep = 1, .pp = 1, .vp = 1};
 
 static void expect_error(struct parallel_config config, int64_t world, const char *text)
@@ -107,5 +144,5 @@ Test(mesh, rejects_chunks_without_stages_and_experts_that_do_not_divide)
     config.dp                     = 4;
     config.vp                     = 2;
     config.ep                     = 3;
-    expect_error(config, 4, "[parallel] ep = 3 does not divide fsdp x dp = 4\n[parallel] vp = 2 needs pp > 1");
+    expect_error(config, 4, "[parallel] ep = 3 does not divide dp = 4\n[parallel] vp = 2 needs pp > 1");
 }

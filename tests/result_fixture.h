@@ -49,7 +49,7 @@ static inline void fixture_open(struct result *result)
         .computes             = true,
         .planned_steps        = 50,
         .planned_warmup       = 10,
-        .mesh                 = {.world = 64, .size = {1, 1, 64, 1, 1}, .ep = 1, .vp = 1},
+        .mesh                 = {.world = 64, .size = {1, 1, 1, 64, 1, 1}, .asked = {1, 1, 1, 64, 1, 1}, .vp = 1},
         .sequence             = 4096,
         .micro_batch          = 2,
         .global_batch         = 128,

@@ -3,14 +3,15 @@
 #ifndef GSWBENCH_MESH_H
 #define GSWBENCH_MESH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gswbench/option.h"
 #include "gswbench/status.h"
 
 // Rank order, fastest first. dp counts replicas of the shards: with fsdp > 1 and dp > 1 this is HSDP.
-// Experts (ep) divide the data-parallel ranks (fsdp x dp) and take no ranks of their own.
-enum axis { AXIS_TP, AXIS_CP, AXIS_FSDP, AXIS_DP, AXIS_PP, AXIS_COUNT };
+// The ranks of ep are some of those that [parallel] counts as fsdp or, where that is 1, as dp.
+enum axis { AXIS_TP, AXIS_CP, AXIS_EP, AXIS_FSDP, AXIS_DP, AXIS_PP, AXIS_COUNT };
 extern const char *const mesh_axis_names[];
 
 // When fsdp frees gathered weights after their forward pass, to gather them again for the backward pass.
@@ -35,8 +36,9 @@ extern const struct option parallel_options[];
 
 struct mesh {
     int64_t world;
-    int64_t size[AXIS_COUNT];
-    int64_t ep, vp;
+    int64_t size[AXIS_COUNT];     // their product is world
+    int64_t asked[AXIS_COUNT];    // as [parallel] counts them: fsdp or dp with the ranks of ep
+    int64_t vp;
 };
 
 // Fills the sizes; auto takes what is left of the world. world 0: the smallest that the axes allow, where auto is 1.
@@ -45,6 +47,14 @@ status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_
 // The rank's place on every axis, and back.
 void    mesh_coordinates(const struct mesh *mesh, int64_t rank, int64_t coordinates[AXIS_COUNT]);
 int64_t mesh_rank(const struct mesh *mesh, const int64_t coordinates[AXIS_COUNT]);
+
+// The axes whose ranks see different sequences of a step.
+enum { MESH_BATCH_AXES = 1 << AXIS_EP | 1 << AXIS_FSDP | 1 << AXIS_DP };
+
+// Axes over which weights are shared out in shards, and those over which ranks hold the same weights and see other
+// tokens. Experts are shared out over ep besides.
+uint32_t mesh_shard_axes(const struct mesh *mesh, bool of_experts);
+uint32_t mesh_replica_axes(const struct mesh *mesh, bool of_experts);
 
 // A group: the ranks that differ from a given rank only on the axes of the mask (1 << AXIS_DP | ...), in rank order.
 int64_t mesh_group_size(const struct mesh *mesh, uint32_t axes);

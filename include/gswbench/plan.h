@@ -73,6 +73,8 @@ struct plan_slice {
 // final norm. They lie in one range of elements, the same in every storage; a rank keeps a slice of it.
 struct plan_unit {
     int64_t           place;    // among all units of the model: embedding 0, block layer + 1, head layers + 1
+    uint32_t          shard_axes, replica_axes;    // ranks that share its weights out; that hold the same
+    uint32_t          update_axes;                 // ranks that share its optimizer out
     int64_t           elements;
     int32_t           first_weight, weight_count;
     int64_t           replicated;          // leading elements that all ranks of tp hold alike
@@ -99,7 +101,7 @@ struct plan {
     struct train_config train;    // resolved
     struct precision    precision;
     int64_t             rank;
-    uint32_t            update_axes;         // over which the optimizer is shared: fsdp, or dp with ZeRO-1
+    bool                is_zero;             // the optimizer is shared over replicas, too
     bool                counts_embedding;    // as layers, when layers are dealt to pipeline chunks
 
     struct tensor     *tensors;

@@ -40,16 +40,16 @@ static float *read_updated(const struct weight_source *source, const struct plan
 }
 
 // Of ranks with the same values, one contributes them. part NULL: another stage has them.
-static bool contributes(const struct plan *plan, const struct weight_part *part)
+static bool contributes(const struct plan *plan, const struct place *place)
 {
-    int64_t coordinates[AXIS_COUNT];
-    mesh_coordinates(&plan->mesh, plan->rank, coordinates);
+    const struct weight_part *part = place->part;
     if (part == NULL) {
         return false;
     }
-    bool is_shared = part->local_rows < part->rows || part->local_columns < part->columns;
-    return ((plan->update_axes & 1u << AXIS_DP) != 0 || (coordinates[AXIS_DP] == 0 && coordinates[AXIS_CP] == 0)) &&
-           (is_shared || coordinates[AXIS_TP] == 0);
+    const struct plan_unit *unit      = &plan->units[place->weight->unit];
+    bool                    is_shared = part->local_rows < part->rows || part->local_columns < part->columns;
+    uint32_t                alike     = unit->replica_axes & ~unit->update_axes;
+    return mesh_group_index(&plan->mesh, plan->rank, alike | (is_shared ? 0 : 1u << AXIS_TP)) == 0;
 }
 
 // Elements wanted of a whole part that lie on this rank; the others are left zero. own holds what this rank's optimizer
@@ -106,7 +106,7 @@ static status append_present(struct safetensors_writer *writer, const struct wei
     const struct plan_unit *unit     = place.part != NULL ? &source->plan->units[place.weight->unit] : NULL;
     int64_t                 elements = export->part->rows * export->part->columns;
     float                  *values   = memory_allocate(CHUNK * sizeof(*values));
-    float                  *own      = contributes(source->plan, place.part) ? read_updated(source, unit) : NULL;
+    float                  *own      = contributes(source->plan, &place) ? read_updated(source, unit) : NULL;
     status                  result   = OK;
     if (writer != NULL) {
         call_next(source->comm, true);

@@ -60,11 +60,11 @@ status job_read(struct job *job, const struct config_arguments *arguments, struc
     TRY(cli_read_config(config, arguments, errors));
     TRY(mesh_init(&job->mesh, &config->parallel, config->ranks));
     job->is_open          = config->ranks == 0 && has_auto_axis(&config->parallel);
-    config->parallel.tp   = job->mesh.size[AXIS_TP];
-    config->parallel.cp   = job->mesh.size[AXIS_CP];
-    config->parallel.fsdp = job->mesh.size[AXIS_FSDP];
-    config->parallel.dp   = job->mesh.size[AXIS_DP];
-    config->parallel.pp   = job->mesh.size[AXIS_PP];
+    config->parallel.tp   = job->mesh.asked[AXIS_TP];
+    config->parallel.cp   = job->mesh.asked[AXIS_CP];
+    config->parallel.fsdp = job->mesh.asked[AXIS_FSDP];
+    config->parallel.dp   = job->mesh.asked[AXIS_DP];
+    config->parallel.pp   = job->mesh.asked[AXIS_PP];
     TRY(train_resolve(&config->train, config->parallel.fsdp * config->parallel.dp));
     job->request = (struct plan_request){
         .model     = &config->model,

@@ -166,7 +166,7 @@ static uint64_t hash_weights(const struct rank *rank)
     for (int32_t i = 0; i < rank->plan.unit_count; i++) {
         const struct plan_unit *unit = &rank->plan.units[i];
         hash_tensor(rank, unit->weight, state);
-        if ((rank->plan.update_axes & 1u << AXIS_DP) == 0) {
+        if (!rank->plan.is_zero) {
             hash_tensor(rank, unit->master, state);
         }
     }

@@ -24,13 +24,13 @@ static void check_layout(status *errors, const struct config *config, const stru
     divides(errors, "[model] heads", model->heads, "tp", mesh->size[AXIS_TP]);
     divides(errors, "[model] kv_heads", model->kv_heads, "tp", mesh->size[AXIS_TP]);
     divides(errors, "[model] ffn", model->ffn, "tp", mesh->size[AXIS_TP]);
-    divides(errors, "[model] experts", model->experts, "ep", mesh->ep);
+    divides(errors, "[model] experts", model->experts, "ep", mesh->size[AXIS_EP]);
     // Each rank holds two pieces of a sequence, one from either end: causal work is then even.
     int64_t pieces = mesh->size[AXIS_CP] > 1 ? 2 * mesh->size[AXIS_CP] : 1;
     divides(errors, "[train] sequence", config->train.sequence, "2 x cp", pieces);
 
     struct train_config train = config->train;
-    note(errors, train_resolve(&train, mesh->size[AXIS_DP] * mesh->size[AXIS_FSDP]));
+    note(errors, train_resolve(&train, mesh_group_size(mesh, MESH_BATCH_AXES)));
 }
 
 status config_check(const struct config *config)

@@ -3,12 +3,14 @@
 #include "gswbench/mesh.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "gswbench/text.h"
 
 // clang-format off
 const char *const mesh_axis_names[] = {
-    [AXIS_TP] = "tp", [AXIS_CP] = "cp", [AXIS_FSDP] = "fsdp", [AXIS_DP] = "dp", [AXIS_PP] = "pp", [AXIS_COUNT] = NULL,
+    [AXIS_TP] = "tp", [AXIS_CP] = "cp", [AXIS_EP] = "ep", [AXIS_FSDP] = "fsdp", [AXIS_DP] = "dp", [AXIS_PP] = "pp",
+    [AXIS_COUNT] = NULL,
 };
 
 static const char *const reshard_names[] = {
@@ -63,15 +65,23 @@ static status cannot_divide(enum axis axis, int64_t size, int64_t ranks, int64_t
     return error;
 }
 
-// The rules that hold for any number of ranks.
-static status check_chunks_and_experts(const struct mesh *mesh)
+// Takes the ranks of ep out of fsdp's or dp's.
+static status split_experts(struct mesh *mesh, int64_t ep)
 {
-    status  errors   = OK;
-    int64_t replicas = mesh->size[AXIS_FSDP] * mesh->size[AXIS_DP];
-    if (replicas % mesh->ep != 0) {
-        status_add(&errors,
-                   fail("[parallel] ep = %" PRId64 " does not divide fsdp x dp = %" PRId64, mesh->ep, replicas));
+    enum axis from = mesh->asked[AXIS_FSDP] > 1 ? AXIS_FSDP : AXIS_DP;
+    if (mesh->size[from] % ep != 0) {
+        return fail("[parallel] ep = %" PRId64 " does not divide %s = %" PRId64, ep, mesh_axis_names[from],
+                    mesh->size[from]);
     }
+    mesh->size[from] /= ep;
+    mesh->size[AXIS_EP] = mesh->asked[AXIS_EP] = ep;
+    return OK;
+}
+
+// The rules that hold for any number of ranks.
+static status check_chunks_and_experts(struct mesh *mesh, int64_t ep)
+{
+    status errors = split_experts(mesh, ep);
     if (mesh->vp > 1 && mesh->size[AXIS_PP] == 1) {
         status_add(&errors, fail("[parallel] vp = %" PRId64 " needs pp > 1", mesh->vp));
     }
@@ -108,10 +118,10 @@ status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_
         .world = world,
         .size  = {[AXIS_TP]   = config->tp,
                   [AXIS_CP]   = config->cp,
+                  [AXIS_EP]   = 1,
                   [AXIS_FSDP] = config->fsdp,
                   [AXIS_DP]   = config->dp,
                   [AXIS_PP]   = config->pp},
-        .ep    = config->ep,
         .vp    = config->vp,
     };
     int     spread   = -1;
@@ -128,7 +138,23 @@ status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_
     }
     mesh->world = world == 0 ? smallest : world;
     TRY(tile(mesh, mesh->world));
-    return check_chunks_and_experts(mesh);
+    memcpy(mesh->asked, mesh->size, sizeof(mesh->asked));
+    return check_chunks_and_experts(mesh, config->ep);
+}
+
+static bool splits_shards(const struct mesh *mesh)
+{
+    return mesh->asked[AXIS_FSDP] > 1;
+}
+
+uint32_t mesh_shard_axes(const struct mesh *mesh, bool of_experts)
+{
+    return 1u << AXIS_FSDP | (splits_shards(mesh) && !of_experts ? 1u << AXIS_EP : 0);
+}
+
+uint32_t mesh_replica_axes(const struct mesh *mesh, bool of_experts)
+{
+    return 1u << AXIS_DP | 1u << AXIS_CP | (splits_shards(mesh) || of_experts ? 0 : 1u << AXIS_EP);
 }
 
 void mesh_coordinates(const struct mesh *mesh, int64_t rank, int64_t coordinates[AXIS_COUNT])

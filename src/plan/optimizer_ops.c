@@ -88,7 +88,7 @@ static void append_adamw(struct builder *builder, int32_t index, int32_t scale)
     if (weight != unit->weight) {
         builder_transfer(builder, &(struct transfer){.kind = OP_ALL_GATHER,
                                                      .role = "parameter gather",
-                                                     .axes = plan->update_axes,
+                                                     .axes = unit->update_axes,
                                                      .lane = LANE_PARAMETER_GATHER,
                                                      .in   = weight,
                                                      .out  = unit->weight,
@@ -116,11 +116,12 @@ void optimizer_append(struct builder *builder)
     if (plan->tensors[plan->loss].first_op < 0) {
         append_clear(builder, "loss", plan->loss);    // the last stage has it
     }
-    reduce_scalars(builder, "loss reduce", 1u << AXIS_FSDP | 1u << AXIS_DP | 1u << AXIS_CP | 1u << AXIS_PP, plan->loss);
+    reduce_scalars(builder, "loss reduce", MESH_BATCH_AXES | 1u << AXIS_CP | 1u << AXIS_PP, plan->loss);
 
     builder->tag.phase = PHASE_OPTIMIZER;
     int32_t partials   = append_square_sums(builder);
-    reduce_scalars(builder, "gradient norm reduce", plan->update_axes | 1u << AXIS_TP | 1u << AXIS_PP, partials);
+    reduce_scalars(builder, "gradient norm reduce", plan->units[0].update_axes | 1u << AXIS_TP | 1u << AXIS_PP,
+                   partials);
     int32_t scale = append_clip(builder, partials);
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
         builder->tag.layer = plan->tensors[plan->units[unit].gradient].layer;

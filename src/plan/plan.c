@@ -24,7 +24,7 @@ status plan_supports(const struct plan_request *request)
          size[AXIS_CP] > 1 && request->train->micro_batch > 1, size[AXIS_CP]},
         {"tied embeddings over pipeline stages ([model] tied = yes, pp = %lld)",
          size[AXIS_PP] > 1 && request->model->tied != 0, size[AXIS_PP]},
-        {"expert parallelism ([parallel] ep = %lld)", mesh.ep > 1, mesh.ep},
+        {"expert parallelism ([parallel] ep = %lld)", size[AXIS_EP] > 1, size[AXIS_EP]},
         {"optimizer shared over the replicas of sharded weights ([parallel] zero = %lld with fsdp)",
          zero > 0 && size[AXIS_FSDP] > 1, zero},
     };
@@ -50,10 +50,10 @@ static status resolve(struct plan *plan, const struct plan_request *request)
     TRY(plan_supports(request));
     TRY(model_check(&plan->model));
     TRY(mesh_init(&plan->mesh, request->parallel, request->world));
-    TRY(train_resolve(&plan->train, plan->mesh.size[AXIS_DP] * plan->mesh.size[AXIS_FSDP]));
+    TRY(train_resolve(&plan->train, mesh_group_size(&plan->mesh, MESH_BATCH_AXES)));
     TRY(precision_init(&plan->precision, request->precision));
     plan->counts_embedding = request->parallel->layers_per_chunk_embedding != 0;
-    plan->update_axes      = request->parallel->zero > 0 ? 1u << AXIS_DP | 1u << AXIS_CP : 1u << AXIS_FSDP;
+    plan->is_zero          = request->parallel->zero > 0;
     int64_t tokens         = plan->train.micro_batch * plan->train.sequence;
     if (tokens % plan->mesh.size[AXIS_TP] != 0) {
         return fail("[parallel] tp = %lld does not divide the %lld tokens of a microbatch (micro_batch * sequence)",
@@ -145,7 +145,7 @@ void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank)
                                            .train            = plan->train,
                                            .precision        = plan->precision,
                                            .rank             = rank,
-                                           .update_axes      = plan->update_axes,
+                                           .is_zero          = plan->is_zero,
                                            .counts_embedding = plan->counts_embedding};
     weights_declare(&builder);
     free(builder.usage);

@@ -6,22 +6,14 @@
 // Slices start at multiples of this many elements: 16 bytes of the narrowest type.
 enum { SLICE_ALIGNMENT = 8 };
 
-static bool is_sharded(const struct builder *builder)
+static bool is_sharded(const struct builder *builder, int32_t unit)
 {
-    return builder->plan->mesh.size[AXIS_FSDP] > 1;
+    return mesh_group_size(&builder->plan->mesh, builder->plan->units[unit].shard_axes) > 1;
 }
 
-// Ranks that hold the same weights and see other tokens.
-static const uint32_t replica_axes = 1u << AXIS_DP | 1u << AXIS_CP;
-
-static bool has_replicas(const struct builder *builder)
+static bool has_replicas(const struct builder *builder, int32_t unit)
 {
-    return mesh_group_size(&builder->plan->mesh, replica_axes) > 1;
-}
-
-static bool is_zero(const struct builder *builder)
-{
-    return (builder->plan->update_axes & 1u << AXIS_DP) != 0;
+    return mesh_group_size(&builder->plan->mesh, builder->plan->units[unit].replica_axes) > 1;
 }
 
 static struct plan_slice slice_of(const struct plan *plan, uint32_t axes, int64_t elements)
@@ -36,13 +28,19 @@ void unit_create(struct builder *builder, int64_t place, int64_t elements)
     const struct precision *precision = &plan->precision;
     int32_t                 index     = plan->unit_count++;
     struct plan_unit       *unit      = &plan->units[index];
-    int64_t                 grain     = SLICE_ALIGNMENT * mesh_group_size(&plan->mesh, 1u << AXIS_FSDP | replica_axes);
 
-    *unit = (struct plan_unit){
-        .place = place, .elements = (elements + grain - 1) / grain * grain, .first_weight = plan->weight_count};
-    unit->kept             = slice_of(plan, 1u << AXIS_FSDP, unit->elements);
-    unit->updated          = slice_of(plan, plan->update_axes, unit->elements);
-    builder->states[index] = (struct unit_state){.is_whole = !is_sharded(builder), .whole_gradient = -1, .reduced = -1};
+    *unit             = (struct plan_unit){.place        = place,
+                                           .shard_axes   = mesh_shard_axes(&plan->mesh, false),
+                                           .replica_axes = mesh_replica_axes(&plan->mesh, false),
+                                           .first_weight = plan->weight_count};
+    unit->update_axes = plan->is_zero ? unit->replica_axes : unit->shard_axes;
+    int64_t grain     = SLICE_ALIGNMENT * mesh_group_size(&plan->mesh, unit->shard_axes | unit->replica_axes);
+    unit->elements    = (elements + grain - 1) / grain * grain;
+    unit->kept        = slice_of(plan, unit->shard_axes, unit->elements);
+    unit->updated     = slice_of(plan, unit->update_axes, unit->elements);
+
+    builder->states[index] =
+        (struct unit_state){.is_whole = !is_sharded(builder, index), .whole_gradient = -1, .reduced = -1};
 
     const int64_t *kept = DIMS(unit->kept.elements), *updated = DIMS(unit->updated.elements);
     builder->tag.layer = (int16_t)(place <= plan->model.layers ? place - 1 : -1);
@@ -99,7 +97,7 @@ static void gather(struct builder *builder, int32_t unit)
                                               DIMS(plan->units[unit].elements));
     struct transfer transfer = {.kind = OP_ALL_GATHER,
                                 .role = "parameter gather",
-                                .axes = 1u << AXIS_FSDP,
+                                .axes = plan->units[unit].shard_axes,
                                 .lane = LANE_PARAMETER_GATHER,
                                 .in   = plan->units[unit].weight,
                                 .out  = whole,
@@ -127,7 +125,7 @@ void unit_acquire(struct builder *builder, int32_t unit, int32_t direction)
 
 void unit_release(struct builder *builder, int32_t unit)
 {
-    if (is_sharded(builder)) {
+    if (is_sharded(builder, unit)) {
         unit_point_weights(builder, unit, -1);
         builder->states[unit].is_whole = false;
     }
@@ -154,7 +152,7 @@ static void clear_padding(struct builder *builder, int32_t unit, int32_t whole)
 void unit_begin_gradients(struct builder *builder, int32_t unit)
 {
     struct unit_state *state = &builder->states[unit];
-    if (!is_sharded(builder) || state->whole_gradient >= 0) {
+    if (!is_sharded(builder, unit) || state->whole_gradient >= 0) {
         return;
     }
     // Two units' whole gradients may exist: one being written, one being reduced.
@@ -170,11 +168,11 @@ void unit_begin_gradients(struct builder *builder, int32_t unit)
     builder->tag = tag;
 }
 
-static int32_t reduce_over_replicas(struct builder *builder, int32_t tensor)
+static int32_t reduce_over_replicas(struct builder *builder, int32_t unit, int32_t tensor)
 {
     return builder_transfer(builder, &(struct transfer){.kind = OP_ALL_REDUCE,
                                                         .role = "gradient reduce",
-                                                        .axes = replica_axes,
+                                                        .axes = builder->plan->units[unit].replica_axes,
                                                         .lane = LANE_GRADIENT_REDUCE,
                                                         .in   = -1,
                                                         .out  = tensor,
@@ -206,9 +204,9 @@ static void end_sharded(struct builder *builder, int32_t unit)
         state->reduced_adds = builder->tag.microbatch > 0;
     }
     builder->reduces[1] = builder->reduces[0];
-    builder->reduces[0] = reduce_to_slices(builder, 1u << AXIS_FSDP, state->whole_gradient, slice);
-    if (is_single && has_replicas(builder)) {
-        reduce_over_replicas(builder, slice);
+    builder->reduces[0] = reduce_to_slices(builder, plan->units[unit].shard_axes, state->whole_gradient, slice);
+    if (is_single && has_replicas(builder, unit)) {
+        reduce_over_replicas(builder, unit, slice);
     }
     state->whole_gradient = -1;
     unit_point_gradients(builder, unit, -1);
@@ -219,7 +217,7 @@ static void reduce_kept(struct builder *builder, int32_t unit)
 {
     struct plan *plan  = builder->plan;
     int32_t      whole = plan->units[unit].gradient;
-    if (!has_replicas(builder)) {
+    if (!has_replicas(builder, unit)) {
         return;
     }
     bool is_narrow = plan->precision.reduce != plan->precision.gradient;
@@ -229,12 +227,12 @@ static void reduce_kept(struct builder *builder, int32_t unit)
         builder_cast(builder, "gradient cast", plan->units[unit].gradient, whole, false);
     }
     int32_t reduced = whole;
-    if (is_zero(builder)) {
+    if (plan->is_zero) {
         reduced = builder_part(builder, "gradient slice", whole, plan->units[unit].updated.first,
                                DIMS(plan->units[unit].updated.elements));
-        reduce_to_slices(builder, plan->update_axes, whole, reduced);
+        reduce_to_slices(builder, plan->units[unit].update_axes, whole, reduced);
     } else {
-        reduce_over_replicas(builder, whole);
+        reduce_over_replicas(builder, unit, whole);
     }
     if (is_narrow) {
         builder->states[unit].reduced      = reduced;
@@ -246,7 +244,7 @@ void unit_end_gradients(struct builder *builder, int32_t unit)
 {
     const struct plan *plan = builder->plan;
     struct op_tag      tag  = enter(builder, unit, PHASE_REDUCE);
-    if (is_sharded(builder)) {
+    if (is_sharded(builder, unit)) {
         tensor_reduce_replicated(builder, unit);
         end_sharded(builder, unit);
     } else if (tag.microbatch == plan->train.accumulation - 1) {
@@ -284,14 +282,17 @@ static void settle(struct builder *builder)
 
 void unit_settle_gradients(struct builder *builder)
 {
-    bool is_last = builder->tag.microbatch == builder->plan->train.accumulation - 1;
+    int64_t microbatches = builder->plan->train.accumulation;
     settle(builder);
-    if (is_sharded(builder) && builder->plan->train.accumulation > 1 && is_last) {
-        for (int32_t unit = builder->first_unit; unit < builder->end_unit; unit++) {
+    if (microbatches == 1 || builder->tag.microbatch < microbatches - 1) {
+        return;
+    }
+    for (int32_t unit = builder->first_unit; unit < builder->end_unit; unit++) {
+        if (is_sharded(builder, unit)) {
             struct op_tag tag = enter(builder, unit, PHASE_REDUCE);
             reduce_kept(builder, unit);
             builder->tag = tag;
         }
-        settle(builder);
     }
+    settle(builder);
 }

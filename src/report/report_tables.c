@@ -140,8 +140,8 @@ static void write_layout(const struct result *result, FILE *file)
         html_write_row(rows[i].name, text, file);
     }
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (result->mesh.size[axis] > 1) {
-            snprintf(text, sizeof(text), "%" PRId64, result->mesh.size[axis]);
+        if (result->mesh.asked[axis] > 1) {
+            snprintf(text, sizeof(text), "%" PRId64, result->mesh.asked[axis]);
             html_write_row(mesh_axis_names[axis], text, file);
         }
     }

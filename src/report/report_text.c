@@ -37,8 +37,8 @@ static void write_layout(const struct result *result, FILE *file)
             result->precision, result->sequence, result->micro_batch, result->global_batch);
     fprintf(file, "  accumulation %" PRId64 "  ranks %" PRId64, result->accumulation, result->mesh.world);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (result->mesh.size[axis] > 1) {
-            fprintf(file, "  %s %" PRId64, mesh_axis_names[axis], result->mesh.size[axis]);
+        if (result->mesh.asked[axis] > 1) {
+            fprintf(file, "  %s %" PRId64, mesh_axis_names[axis], result->mesh.asked[axis]);
         }
     }
     fputc('\n', file);

@@ -57,16 +57,15 @@ static void fill_hyper(struct step *step, const struct plan *plan, int64_t step_
 
 void data_fill(struct step *step, const struct plan *plan, enum data_kind kind, uint64_t seed, int64_t step_index)
 {
-    const uint32_t axes        = 1u << AXIS_FSDP | 1u << AXIS_DP;
-    int64_t        replicas    = mesh_group_size(&plan->mesh, axes);
-    int64_t        replica     = mesh_group_index(&plan->mesh, plan->rank, axes);
-    int64_t        sequence    = plan->train.sequence;
-    int64_t        micro_batch = plan->train.micro_batch;
-    int64_t        local       = sequence / plan->mesh.size[AXIS_CP];
-    size_t         bytes       = (size_t)(micro_batch * local) * sizeof(int32_t);
-    int32_t       *sample      = memory_allocate((size_t)(sequence + 1) * sizeof(*sample));
-    int32_t       *tokens      = memory_allocate(bytes);
-    int32_t       *targets     = memory_allocate(bytes);
+    int64_t  replicas    = mesh_group_size(&plan->mesh, MESH_BATCH_AXES);
+    int64_t  replica     = mesh_group_index(&plan->mesh, plan->rank, MESH_BATCH_AXES);
+    int64_t  sequence    = plan->train.sequence;
+    int64_t  micro_batch = plan->train.micro_batch;
+    int64_t  local       = sequence / plan->mesh.size[AXIS_CP];
+    size_t   bytes       = (size_t)(micro_batch * local) * sizeof(int32_t);
+    int32_t *sample      = memory_allocate((size_t)(sequence + 1) * sizeof(*sample));
+    int32_t *tokens      = memory_allocate(bytes);
+    int32_t *targets     = memory_allocate(bytes);
 
     for (int64_t m = 0; m < plan->train.accumulation; m++) {
         int64_t place = (m * replicas + replica) * micro_batch;
