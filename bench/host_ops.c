@@ -219,7 +219,7 @@ int main(int argc, char **argv)
 {
     struct bench bench   = {0};
     int          threads = argc > 1 ? atoi(argv[1]) : 2;
-    status       opened  = backend_open(&bench.backend, "host", 0, threads);
+    status       opened  = backend_open(&bench.backend, "host", &(struct backend_setup){.threads = threads});
     if (failed(&opened)) {
         fprintf(stderr, "%s\n", opened.text);
         return opened.exit_code;

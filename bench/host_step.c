@@ -89,7 +89,7 @@ static void measure(const char *name, int64_t compute)
     struct local_hub  *hub = local_hub_open(1);
     build(&plan, compute);
     comm_open_local(&comm, hub, 0);
-    require(backend_open(&backend, "host", 0, 0));
+    require(backend_open(&backend, "host", &(struct backend_setup){.threads = 0}));
 
     measured = backend.ops;
     timed    = *backend.ops;

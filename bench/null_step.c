@@ -85,7 +85,7 @@ int main(void)
     };
     struct backend backend;
     struct comm    comm;
-    status         opened = backend_open(&backend, "null", 0, 1);
+    status         opened = backend_open(&backend, "null", &(struct backend_setup){.threads = 1});
     if (failed(&opened)) {
         fprintf(stderr, "%s\n", opened.text);
         return opened.exit_code;

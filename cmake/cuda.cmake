@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 # The CUDA toolkit and NCCL, found with the hints CUDA_HOME and NCCL_HOME. Sets gswbench_cuda and gswbench_cuda_reason.
-# Hopper's own code, and PTX that newer and older devices can compile. Set before CUDA is enabled: CMake would choose.
+# Code for Hopper and for Ampere, and PTX that all others can compile. Set before CUDA is enabled: CMake would choose.
 if(NOT CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES "90a-real;80-virtual" CACHE STRING "CUDA architectures")
+    set(CMAKE_CUDA_ARCHITECTURES "90a-real;80" CACHE STRING "CUDA architectures")
 endif()
-set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+# The runtime is part of the program and looks for the driver when it is first used: the program starts without either.
+set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 set(CMAKE_CUDA_STANDARD 17)
 
 # A compiler that is there may still be too old for the device or refuse the host's gcc; a trial tells, and it costs
@@ -16,8 +17,8 @@ function(gswbench_try_nvcc)
         return()
     endif()
     set(trial ${PROJECT_BINARY_DIR}/CMakeFiles/cuda_trial.cu)
-    file(WRITE ${trial} "__global__ void kernel() {}\nint main() { kernel<<<1, 1>>>(); }\n")
-    execute_process(COMMAND ${GSWBENCH_NVCC} -gencode arch=compute_90a,code=sm_90a -cudart shared -o ${trial}.out ${trial}
+    file(WRITE ${trial} "#if CUDART_VERSION < 12040\n#error CUDA 12.4 or newer is needed\n#endif\n__global__ void kernel() {}\nint main() { kernel<<<1, 1>>>(); }\n")
+    execute_process(COMMAND ${GSWBENCH_NVCC} -gencode arch=compute_90a,code=sm_90a -o ${trial}.out ${trial}
                     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
     if(result EQUAL 0)
         set(gswbench_cuda ON PARENT_SCOPE)
@@ -37,7 +38,11 @@ else()
             set(CMAKE_CUDA_COMPILER ${GSWBENCH_NVCC})
         endif()
         enable_language(CUDA)
+        find_package(CUDAToolkit REQUIRED)
         find_package(NCCL QUIET)
+        # Where libraries that are opened at run time lie, unless LD_LIBRARY_PATH names others.
+        list(APPEND CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
+        list(APPEND CMAKE_INSTALL_RPATH ${CUDAToolkit_LIBRARY_DIR})
     elseif(GSWBENCH_CUDA STREQUAL ON)
         message(FATAL_ERROR "GSWBENCH_CUDA=ON, but ${gswbench_cuda_reason}")
     endif()

@@ -2,7 +2,7 @@
 # Fails when a file includes a module that the table in docs/design.md does not allow to its folder:
 # cmake -D ROOT=. -P layer_check.cmake
 # A row is "| `folder` | modules | may include |"; a module is a header of include/gswbench, and a folder named in the
-# last column stands for its modules.
+# last column stands for its modules. kernels, there, are the headers "kernels/NAME.h".
 cmake_minimum_required(VERSION 3.22)
 
 file(STRINGS ${ROOT}/docs/design.md rows REGEX "^\\| `[a-z/]+` \\|")
@@ -28,7 +28,7 @@ foreach(folder IN LISTS folders)
             list(APPEND allowed_${folder} ${known})
         elseif(DEFINED modules_src/${name})
             list(APPEND allowed_${folder} ${modules_src/${name}})
-        elseif(name IN_LIST known)
+        elseif(name IN_LIST known OR name IN_LIST folders)
             list(APPEND allowed_${folder} ${name})
         else()
             message(SEND_ERROR "docs/design.md: ${folder} may include ${name}, which is no module and no folder of src")
@@ -43,6 +43,10 @@ function(check_file file folder)
             set(used ${CMAKE_MATCH_1})
             if(NOT used IN_LIST allowed_${folder})
                 message(SEND_ERROR "${file} (${folder}) may not include ${used}.h")
+            endif()
+        elseif(include MATCHES "\"kernels/[a-z0-9_]+\\.h\"")
+            if(NOT kernels IN_LIST allowed_${folder})
+                message(SEND_ERROR "${file} (${folder}) may not include a kernel's header: ${include}")
             endif()
         elseif(include MATCHES "\"([^\"]+)\"")
             get_filename_component(directory ${file} DIRECTORY)

@@ -27,7 +27,7 @@ message(STATUS "")
 message(STATUS "gswbench ${PROJECT_VERSION}: ${build_kind}")
 gswbench_line("host backend" TRUE "OpenBLAS ${OPENBLAS_VERSION}" "")
 gswbench_line("MPI         " MPI_C_FOUND "${MPI_C_VERSION} (${MPI_C_COMPILER})" "${mpi_reason}")
-gswbench_line("CUDA        " gswbench_cuda "${CMAKE_CUDA_COMPILER_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}: shared headers are checked; there is no CUDA backend yet"
+gswbench_line("CUDA        " gswbench_cuda "${CMAKE_CUDA_COMPILER_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}"
               "${gswbench_cuda_reason}")
 gswbench_line("NCCL        " NCCL_FOUND "${NCCL_VERSION} found; not used yet" "not found (set NCCL_HOME), or no CUDA")
 gswbench_line("unit tests  " CRITERION_FOUND "Criterion ${CRITERION_VERSION}" "${tests_reason}")

@@ -5,11 +5,21 @@
 
 #include "gswbench/backend.h"
 
+// Of this build, in the order of the list.
+#ifdef GSWBENCH_CUDA
+#define DEVICES "cuda, "
+#else
+#define DEVICES ""
+#endif
+
 Test(backend, opens_each_of_the_list_by_name)
 {
     for (int i = 0; backend_list[i] != NULL; i++) {
+        if (backend_list[i]->is_device) {
+            continue;
+        }
         struct backend backend;
-        status         opened = backend_open(&backend, backend_list[i]->name, 0, 1);
+        status         opened = backend_open(&backend, backend_list[i]->name, &(struct backend_setup){.threads = 1});
 
         cr_assert_not(failed(&opened));
         cr_assert_eq(backend.ops, backend_list[i]);
@@ -20,7 +30,7 @@ Test(backend, opens_each_of_the_list_by_name)
 Test(backend, takes_the_host_where_there_is_no_device)
 {
     struct backend backend;
-    status         opened = backend_open(&backend, "auto", 0, 1);
+    status         opened = backend_open(&backend, "auto", &(struct backend_setup){.threads = 1});
 
     cr_assert_not(failed(&opened));
     cr_assert_str_eq(backend.ops->name, "host");
@@ -31,24 +41,28 @@ Test(backend, takes_the_host_where_there_is_no_device)
 Test(backend, suggests_the_nearest_name)
 {
     struct backend backend;
-    status         opened = backend_open(&backend, "hots", 0, 1);
+    status         opened = backend_open(&backend, "hots", &(struct backend_setup){.threads = 1});
 
     cr_assert_eq(opened.exit_code, EXIT_CONFIG);
-    cr_assert_str_eq(opened.text, "[run] backend = hots: no such backend in this build (auto, host, null); "
+    cr_assert_str_eq(opened.text, "[run] backend = hots: no such backend in this build (auto, " DEVICES "host, null); "
                                   "did you mean host?");
 }
 
 Test(backend, lists_the_names_when_none_is_near)
 {
     struct backend backend;
-    status         opened = backend_open(&backend, "tenstorrent", 0, 1);
+    status         opened = backend_open(&backend, "tenstorrent", &(struct backend_setup){.threads = 1});
 
-    cr_assert_str_eq(opened.text, "[run] backend = tenstorrent: no such backend in this build (auto, host, null)");
+    cr_assert_str_eq(opened.text,
+                     "[run] backend = tenstorrent: no such backend in this build (auto, " DEVICES "host, null)");
 }
 
 Test(backend, runs_every_compute_op_and_no_transfer)
 {
     for (int i = 0; backend_list[i] != NULL; i++) {
+        if (backend_list[i]->is_device) {
+            continue;
+        }
         for (int kind = 0; kind < OP_COUNT; kind++) {
             bool is_run = backend_list[i]->run[kind] != NULL;
             cr_assert_neq(is_run, op_is_transfer((enum op_kind)kind), "%s: %s", backend_list[i]->name,
@@ -61,7 +75,7 @@ Test(backend, zeroes_and_counts_memory)
 {
     enum { BYTES = 5 << 20 };
     struct backend backend;
-    status         opened = backend_open(&backend, "host", 0, 1);
+    status         opened = backend_open(&backend, "host", &(struct backend_setup){.threads = 1});
     cr_assert_not(failed(&opened));
 
     unsigned char *data = backend_allocate(&backend, BYTES);
@@ -81,7 +95,7 @@ Test(backend, zeroes_and_counts_memory)
 Test(backend, copies_to_and_from_the_device)
 {
     struct backend backend;
-    status         opened = backend_open(&backend, "null", 0, 1);
+    status         opened = backend_open(&backend, "null", &(struct backend_setup){.threads = 1});
     cr_assert_not(failed(&opened));
     int32_t from[3] = {1, 2, 3}, to[3] = {0};
 
@@ -97,7 +111,7 @@ Test(backend, copies_to_and_from_the_device)
 Test(backend, describes_processor_threads_and_library)
 {
     struct backend backend;
-    status         opened = backend_open(&backend, "host", 0, 3);
+    status         opened = backend_open(&backend, "host", &(struct backend_setup){.threads = 3});
     cr_assert_not(failed(&opened));
     char text[256], cut[8];
 

@@ -25,7 +25,7 @@ static void probe_open(struct probe *probe)
     tiny_plan(&probe->tiny);
     probe->hub = local_hub_open(1);
     comm_open_local(&probe->comm, probe->hub, 0);
-    status result = backend_open(&probe->backend, "host", 0, 1);
+    status result = backend_open(&probe->backend, "host", &(struct backend_setup){.threads = 1});
     cr_assert(!failed(&result), "%s", result.text);
     result = step_open(&probe->step, &probe->tiny.plan, &probe->backend, &probe->comm);
     cr_assert(!failed(&result), "%s", result.text);

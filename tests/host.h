@@ -89,7 +89,7 @@ static inline double *values_of(const struct buffer *buffer)
 static inline void run_op(const struct op *op, const struct buffer *buffers, int threads)
 {
     struct backend backend;
-    status         opened = backend_open(&backend, "host", 0, threads);
+    status         opened = backend_open(&backend, "host", &(struct backend_setup){.threads = threads});
     cr_assert_not(failed(&opened), "%s", opened.text);
     backend_reserve_scratch(&backend, backend.ops->scratch_bytes(&backend, op));
     backend.ops->run[op->kind](&backend, op, buffers);

@@ -39,7 +39,7 @@ static inline int64_t training_run_rank(struct training *training, struct comm *
     struct backend backend;
     struct step   *step;
     tiny_plan_rank(&tiny, training->ranks, rank);
-    training_require(backend_open(&backend, "host", rank, training->threads));
+    training_require(backend_open(&backend, "host", &(struct backend_setup){.threads = training->threads}));
     training_require(step_open(&step, &tiny.plan, &backend, comm));
     data_initialise(step, &tiny.plan, training->seed);
 

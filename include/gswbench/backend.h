@@ -20,15 +20,49 @@ struct buffer {
 
 struct backend;
 
-// Executes one op; buffers are in the order of the op's operand slots. Failure is fatal.
+// What a rank asks of its backend, beside the backend's name.
+struct backend_setup {
+    int         local_rank;           // its place among the ranks of its host
+    int         threads;              // of the processor
+    bool        is_deterministic;     // no choice by measured time
+    int         spared_processors;    // of the device, left to transfers by matrix products
+    const char *cache;                // folder of what is kept from run to run; "": the user's
+};
+
+// What only a backend has whose run() enqueues on a stream and returns; each lane is a stream. Events order streams;
+// work that is captured is not executed but kept, as a graph.
+struct backend_streams {
+    void (*attach)(struct backend *backend);    // first, on every thread that calls any other function
+    void *(*event_open)(struct backend *backend, bool is_timed);
+    void (*event_close)(void *event);
+    void (*record)(struct backend *backend, int lane, void *event);    // what the lane holds so far
+    void (*wait)(struct backend *backend, int lane, void *event);      // holds the lane back until it is done
+    void (*synchronize)(struct backend *backend, int lane);            // blocks the caller until the lane is done
+    double (*seconds_between)(void *begin, void *end);                 // of two recorded and finished events
+
+    // Host memory that a lane reads and writes by itself, and a copy between any two memories.
+    void *(*allocate_host)(struct backend *backend, int64_t bytes);
+    void (*release_host)(struct backend *backend, void *data);
+    void (*copy)(struct backend *backend, int lane, void *to, const void *from, int64_t bytes);
+
+    // Everything enqueued between begin and end, on the lane and on lanes ordered after it by events and before the
+    // end, is captured. One graph a backend.
+    void (*capture_begin)(struct backend *backend, int lane);
+    void (*capture_end)(struct backend *backend, int lane);
+    void (*capture_launch)(struct backend *backend, int lane);
+};
+
+// Executes one op, or enqueues it on the stream of its lane; buffers are in the order of the op's operand slots.
+// Failure is fatal.
 typedef void op_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 
 struct backend_ops {
     const char *name;         // as written in [run] backend =
     bool        is_device;    // numbers are set against a device peak
-    status (*open)(struct backend *backend, int local_rank, int threads);
+    status (*open)(struct backend *backend, const struct backend_setup *setup);
     void (*close)(struct backend *backend);
     op_run *const *run;    // [OP_COUNT]; NULL: not supported. Transfers are the communicator's and stay NULL
+    const struct backend_streams *streams;    // NULL: run() has computed when it returns
 
     // Device memory, zeroed. Failure is fatal: the plan's bytes are compared with available_bytes before.
     void *(*allocate)(struct backend *backend, int64_t bytes);
@@ -40,6 +74,13 @@ struct backend_ops {
     // Bytes of scratch that run() needs for this op; the largest of all ops is reserved once, before the first step.
     int64_t (*scratch_bytes)(struct backend *backend, const struct op *op);
     void (*reserve_scratch)(struct backend *backend, int64_t bytes);
+
+    // Decides, once for each op and before memory is allocated, all that a step must not decide: algorithms, kernels.
+    // buffers are aligned as the real ones will be, but their data is not to be followed. NULL: nothing to decide.
+    status (*prepare)(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
+
+    // Tells devices of one host apart. NULL: the backend's device is the host.
+    void (*device_name)(struct backend *backend, char *text, size_t bytes);
 
     // One line for the result: "Intel(R) Xeon(R) Processor, 2 threads, OpenBLAS 0.3.21".
     void (*describe)(struct backend *backend, char *text, size_t bytes);
@@ -54,7 +95,7 @@ struct backend {
 };
 
 // Opens the backend of that name; "auto" takes the first of the list that opens, and the error or choice says why.
-status backend_open(struct backend *backend, const char *name, int local_rank, int threads);
+status backend_open(struct backend *backend, const char *name, const struct backend_setup *setup);
 void   backend_close(struct backend *backend);
 
 // allocate, release and reserve_scratch of the backend, counted.
@@ -64,7 +105,7 @@ void  backend_reserve_scratch(struct backend *backend, int64_t bytes);
 
 // The list, for help and tests; ends with NULL.
 extern const struct backend_ops *const backend_list[];
-extern const struct backend_ops        backend_host, backend_null;
+extern const struct backend_ops        backend_cuda, backend_host, backend_null;
 
 // Device memory of backends without a device: the process's own.
 void   *backend_memory_allocate(struct backend *backend, int64_t bytes);

@@ -7,7 +7,11 @@
 #include "gswbench/text.h"
 
 // In the order in which "auto" tries them; null comes last and is never chosen for the user.
-const struct backend_ops *const backend_list[] = {&backend_host, &backend_null, NULL};
+const struct backend_ops *const backend_list[] = {
+#ifdef GSWBENCH_CUDA
+    &backend_cuda,
+#endif
+    &backend_host, &backend_null, NULL};
 
 static status unknown_name(const char *name)
 {
@@ -29,18 +33,22 @@ static status unknown_name(const char *name)
     return error;
 }
 
-static status open_one(struct backend *backend, const struct backend_ops *ops, int local_rank, int threads)
+static status open_one(struct backend *backend, const struct backend_ops *ops, const struct backend_setup *setup)
 {
-    *backend = (struct backend){.ops = ops};
-    return ops->open(backend, local_rank, threads);
+    *backend      = (struct backend){.ops = ops};
+    status opened = ops->open(backend, setup);
+    if (failed(&opened)) {
+        *backend = (struct backend){.ops = NULL};
+    }
+    return opened;
 }
 
-status backend_open(struct backend *backend, const char *name, int local_rank, int threads)
+status backend_open(struct backend *backend, const char *name, const struct backend_setup *setup)
 {
     if (strcmp(name, "auto") == 0) {
         status errors = OK;
         for (int i = 0; backend_list[i] != &backend_null; i++) {
-            status error = open_one(backend, backend_list[i], local_rank, threads);
+            status error = open_one(backend, backend_list[i], setup);
             if (!failed(&error)) {
                 return OK;
             }
@@ -50,7 +58,7 @@ status backend_open(struct backend *backend, const char *name, int local_rank, i
     }
     for (int i = 0; backend_list[i] != NULL; i++) {
         if (strcmp(name, backend_list[i]->name) == 0) {
-            return open_one(backend, backend_list[i], local_rank, threads);
+            return open_one(backend, backend_list[i], setup);
         }
     }
     return unknown_name(name);

@@ -4,11 +4,10 @@
 
 #include "gswbench/backend.h"
 
-static status null_open(struct backend *backend, int local_rank, int threads)
+static status null_open(struct backend *backend, const struct backend_setup *setup)
 {
     (void)backend;
-    (void)local_rank;
-    (void)threads;
+    (void)setup;
     return OK;
 }
 

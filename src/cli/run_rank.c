@@ -79,7 +79,9 @@ static status open_plan(struct rank *rank)
     TRY(plan_build(&rank->plan, &request));
     int32_t findings;
     TRY(plan_verify(&rank->plan, &findings));
-    return backend_open(&rank->backend, config->run.backend, rank->comm->place.local_rank, (int)rank->cores.threads);
+    return backend_open(
+        &rank->backend, config->run.backend,
+        &(struct backend_setup){.local_rank = rank->comm->place.local_rank, .threads = (int)rank->cores.threads});
 }
 
 static void add_oversubscription(struct rank *rank)

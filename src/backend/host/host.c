@@ -52,11 +52,10 @@ static host_floats *const floats[OP_COUNT] = {    // of scratch, a thread; NULL:
 };
 // clang-format on
 
-static status host_open(struct backend *backend, int local_rank, int threads)
+static status host_open(struct backend *backend, const struct backend_setup *setup)
 {
-    (void)local_rank;
     struct host *host = memory_allocate(sizeof(*host));
-    host->pool        = pool_open(threads);
+    host->pool        = pool_open(setup->threads);
     host->has_amx     = host_amx_enable();
     backend->state    = host;
     // The pool splits every product itself: ranks that are threads of one process then need no agreement on cores.

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// Shared libraries that are opened when they are needed, so that the program starts where they are missing.
+#ifndef GSWBENCH_LIBRARY_H
+#define GSWBENCH_LIBRARY_H
+
+#include <stddef.h>
+
+#include "gswbench/status.h"
+
+struct library_symbol {
+    const char *name;
+    void       *place;    // address of the function pointer that receives it
+};
+
+// Opens the library of that file name and fills all symbols. Fails (EXIT_LAUNCH) when the loader does not find it or it
+// lacks a symbol. It stays open: libraries of this kind do not bear to be closed and opened again.
+status library_open(const char *name, const struct library_symbol *symbols, size_t count);
+
+#endif

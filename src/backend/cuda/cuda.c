@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+// The cuda backend: one device, its memory, and the table of ops that enqueue on its streams.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/fatal.h"
+#include "gswbench/units.h"
+#include "internal.h"
+
+// The runtime and the libraries load kernels when they are first used, and keep memory of their own.
+static const int64_t reserve_bytes = INT64_C(768) << 20;
+
+// clang-format off
+static op_run *const run[OP_COUNT] = {
+    [OP_CLEAR] = NULL,
+};
+// clang-format on
+
+void cuda_check(cudaError_t error, const char *call, const char *file, int line)
+{
+    if (error != cudaSuccess) {
+        fatal_at(file, line, EXIT_LOST, "%s: %s", call, cudaGetErrorString(error));
+    }
+}
+
+cudaStream_t cuda_stream(const struct backend *backend, const struct op *op)
+{
+    const struct cuda *cuda = backend->state;
+    return cuda->streams[op->lane];
+}
+
+static status refuse(const char *reason, const char *remedy)
+{
+    return fail_as(EXIT_LAUNCH, "[run] backend = cuda: %s (%s)", reason, remedy);
+}
+
+// The runtime gives one error to a missing driver and to an old one.
+static status explain_no_device(cudaError_t error)
+{
+    int driver = 0;
+    if (error == cudaErrorInsufficientDriver || error == cudaErrorSystemDriverMismatch) {
+        char text[128];
+        CUDA_CHECK(cudaDriverGetVersion(&driver));
+        if (driver == 0) {
+            return refuse("there is no NVIDIA driver", "install one, or use --backend host");
+        }
+        snprintf(text, sizeof(text), "the NVIDIA driver is for CUDA %d.%d, this build needs CUDA %d.%d", driver / 1000,
+                 driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+        return refuse(text, "install a newer driver, or build with an older toolkit");
+    }
+    return refuse(cudaGetErrorString(error), "see nvidia-smi and CUDA_VISIBLE_DEVICES, or use --backend host");
+}
+
+static int attribute_of(int device, enum cudaDeviceAttr attribute)
+{
+    int value;
+    CUDA_CHECK(cudaDeviceGetAttribute(&value, attribute, device));
+    return value;
+}
+
+// The ranks of a host take its devices in turn; where a launcher shows each rank its own, there is but one to take.
+static status choose_device(int local_rank, int *device)
+{
+    int         count = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error == cudaSuccess && count == 0) {
+        error = cudaErrorNoDevice;
+    }
+    if (error != cudaSuccess) {
+        return explain_no_device(error);
+    }
+    *device   = local_rank % count;
+    int major = attribute_of(*device, cudaDevAttrComputeCapabilityMajor);
+    if (major < 8) {
+        char text[96];
+        snprintf(text, sizeof(text), "device %d has compute capability %d.%d", *device, major,
+                 attribute_of(*device, cudaDevAttrComputeCapabilityMinor));
+        return refuse(text, "8.0 or newer is needed: A100, H100, H200 and their successors");
+    }
+    error = cudaSetDevice(*device);
+    if (error != cudaSuccess) {
+        char text[160];
+        snprintf(text, sizeof(text), "device %d: %.100s", *device, cudaGetErrorString(error));
+        return refuse(text, "see nvidia-smi for who uses it and its compute mode");
+    }
+    return OK;
+}
+
+static void open_streams(struct cuda *cuda)
+{
+    int lowest, highest;
+    CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        CUDA_CHECK(cudaStreamCreateWithPriority(&cuda->streams[lane], cudaStreamNonBlocking,
+                                                lane == LANE_COMPUTE ? lowest : highest));
+    }
+}
+
+static status cuda_open(struct backend *backend, const struct backend_setup *setup)
+{
+    int device = 0;
+    TRY(choose_device(setup->local_rank, &device));
+    struct cuda *cuda = memory_allocate(sizeof(*cuda));
+    backend->state    = cuda;
+    cuda->device      = device;
+    cuda->processors  = attribute_of(device, cudaDevAttrMultiProcessorCount);
+    open_streams(cuda);
+    return OK;
+}
+
+static void cuda_close(struct backend *backend)
+{
+    struct cuda *cuda = backend->state;
+    if (cuda->graph != NULL) {
+        CUDA_CHECK(cudaGraphExecDestroy(cuda->graph));
+    }
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        CUDA_CHECK(cudaStreamDestroy(cuda->streams[lane]));
+    }
+    CUDA_CHECK(cudaFree(cuda->scratch));
+    free(cuda);
+}
+
+static void *cuda_allocate(struct backend *backend, int64_t bytes)
+{
+    struct cuda *cuda = backend->state;
+    void        *data;
+    CUDA_CHECK(cudaMalloc(&data, (size_t)bytes));
+    CUDA_CHECK(cudaMemsetAsync(data, 0, (size_t)bytes, cuda->streams[LANE_COMPUTE]));
+    CUDA_CHECK(cudaStreamSynchronize(cuda->streams[LANE_COMPUTE]));
+    return data;
+}
+
+static void cuda_release(struct backend *backend, void *data)
+{
+    (void)backend;
+    CUDA_CHECK(cudaFree(data));
+}
+
+static int64_t cuda_available_bytes(struct backend *backend)
+{
+    (void)backend;
+    size_t available, total;
+    CUDA_CHECK(cudaMemGetInfo(&available, &total));
+    return (int64_t)available > reserve_bytes ? (int64_t)available - reserve_bytes : 0;
+}
+
+// The driver stages ordinary host memory by itself; the stream's end is the copy's, which the plain copy's is not.
+static void copy_and_wait(struct backend *backend, void *to, const void *from, int64_t bytes)
+{
+    const struct cuda *cuda = backend->state;
+    CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, cuda->streams[LANE_COMPUTE]));
+    CUDA_CHECK(cudaStreamSynchronize(cuda->streams[LANE_COMPUTE]));
+}
+
+static int64_t cuda_scratch_bytes(struct backend *backend, const struct op *op)
+{
+    (void)backend;
+    (void)op;
+    return 0;
+}
+
+static void cuda_reserve_scratch(struct backend *backend, int64_t bytes)
+{
+    struct cuda *cuda = backend->state;
+    CUDA_CHECK(cudaFree(cuda->scratch));
+    CUDA_CHECK(cudaMalloc(&cuda->scratch, (size_t)bytes));
+}
+
+// A device is one, in whatever number each rank sees it.
+static void cuda_device_name(struct backend *backend, char *text, size_t bytes)
+{
+    const struct cuda    *cuda = backend->state;
+    struct cudaDeviceProp properties;
+    char                  uuid[2 * sizeof(properties.uuid.bytes) + 1];
+    CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->device));
+    for (size_t i = 0; i < sizeof(properties.uuid.bytes); i++) {
+        snprintf(uuid + 2 * i, 3, "%02x", (unsigned char)properties.uuid.bytes[i]);
+    }
+    snprintf(text, bytes, "GPU-%s", uuid);
+}
+
+static void cuda_describe(struct backend *backend, char *text, size_t bytes)
+{
+    const struct cuda    *cuda = backend->state;
+    struct cudaDeviceProp properties;
+    int                   driver;
+    char                  memory[32];
+    CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->device));
+    CUDA_CHECK(cudaDriverGetVersion(&driver));
+    snprintf(text, bytes, "%s, %d multiprocessors up to %d MHz, %s, CUDA %d.%d on a driver for %d.%d", properties.name,
+             cuda->processors, attribute_of(cuda->device, cudaDevAttrClockRate) / 1000,
+             units_bytes(memory, sizeof(memory), (double)properties.totalGlobalMem), CUDART_VERSION / 1000,
+             CUDART_VERSION % 1000 / 10, driver / 1000, driver % 1000 / 10);
+}
+
+const struct backend_ops backend_cuda = {
+    .name            = "cuda",
+    .is_device       = true,
+    .open            = cuda_open,
+    .close           = cuda_close,
+    .run             = run,
+    .streams         = &cuda_streams,
+    .allocate        = cuda_allocate,
+    .release         = cuda_release,
+    .available_bytes = cuda_available_bytes,
+    .upload          = copy_and_wait,
+    .download        = copy_and_wait,
+    .scratch_bytes   = cuda_scratch_bytes,
+    .reserve_scratch = cuda_reserve_scratch,
+    .device_name     = cuda_device_name,
+    .describe        = cuda_describe,
+};

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// Streams, events and the captured step.
+#include "internal.h"
+
+static void attach(struct backend *backend)
+{
+    const struct cuda *cuda = backend->state;
+    CUDA_CHECK(cudaSetDevice(cuda->device));
+}
+
+static void *event_open(struct backend *backend, bool is_timed)
+{
+    (void)backend;
+    cudaEvent_t event;
+    CUDA_CHECK(cudaEventCreateWithFlags(&event, is_timed ? cudaEventDefault : cudaEventDisableTiming));
+    return event;
+}
+
+static void event_close(void *event)
+{
+    CUDA_CHECK(cudaEventDestroy(event));
+}
+
+static void record(struct backend *backend, int lane, void *event)
+{
+    const struct cuda *cuda = backend->state;
+    CUDA_CHECK(cudaEventRecord(event, cuda->streams[lane]));
+}
+
+static void wait(struct backend *backend, int lane, void *event)
+{
+    const struct cuda *cuda = backend->state;
+    CUDA_CHECK(cudaStreamWaitEvent(cuda->streams[lane], event, 0));
+}
+
+static void synchronize(struct backend *backend, int lane)
+{
+    const struct cuda *cuda = backend->state;
+    CUDA_CHECK(cudaStreamSynchronize(cuda->streams[lane]));
+}
+
+static double seconds_between(void *begin, void *end)
+{
+    float milliseconds;
+    CUDA_CHECK(cudaEventElapsedTime(&milliseconds, begin, end));
+    return 1e-3 * (double)milliseconds;
+}
+
+static void *allocate_host(struct backend *backend, int64_t bytes)
+{
+    (void)backend;
+    void *data;
+    CUDA_CHECK(cudaMallocHost(&data, (size_t)bytes));
+    return data;
+}
+
+static void release_host(struct backend *backend, void *data)
+{
+    (void)backend;
+    CUDA_CHECK(cudaFreeHost(data));
+}
+
+static void copy(struct backend *backend, int lane, void *to, const void *from, int64_t bytes)
+{
+    const struct cuda *cuda = backend->state;
+    CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, cuda->streams[lane]));
+}
+
+static void capture_begin(struct backend *backend, int lane)
+{
+    const struct cuda *cuda = backend->state;
+    CUDA_CHECK(cudaStreamBeginCapture(cuda->streams[lane], cudaStreamCaptureModeThreadLocal));
+}
+
+static void capture_end(struct backend *backend, int lane)
+{
+    struct cuda *cuda = backend->state;
+    cudaGraph_t  graph;
+    CUDA_CHECK(cudaStreamEndCapture(cuda->streams[lane], &graph));
+    CUDA_CHECK(cudaGraphInstantiate(&cuda->graph, graph, 0));
+    CUDA_CHECK(cudaGraphDestroy(graph));
+    CUDA_CHECK(cudaGraphUpload(cuda->graph, cuda->streams[lane]));
+    CUDA_CHECK(cudaStreamSynchronize(cuda->streams[lane]));
+}
+
+static void capture_launch(struct backend *backend, int lane)
+{
+    const struct cuda *cuda = backend->state;
+    CUDA_CHECK(cudaGraphLaunch(cuda->graph, cuda->streams[lane]));
+}
+
+const struct backend_streams cuda_streams = {
+    .attach          = attach,
+    .event_open      = event_open,
+    .event_close     = event_close,
+    .record          = record,
+    .wait            = wait,
+    .synchronize     = synchronize,
+    .seconds_between = seconds_between,
+    .allocate_host   = allocate_host,
+    .release_host    = release_host,
+    .copy            = copy,
+    .capture_begin   = capture_begin,
+    .capture_end     = capture_end,
+    .capture_launch  = capture_launch,
+};

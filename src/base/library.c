@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// Opens shared libraries at run time.
+#include "gswbench/library.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+status library_open(const char *name, const struct library_symbol *symbols, size_t count)
+{
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        return fail_as(EXIT_LAUNCH, "%s does not open (%.600s): install it, or name its folder in LD_LIBRARY_PATH",
+                       name, dlerror());
+    }
+    for (size_t i = 0; i < count; i++) {
+        void *address = dlsym(library, symbols[i].name);
+        if (address == NULL) {
+            return fail_as(EXIT_LAUNCH, "%s has no %s: install the version that this gswbench was built with", name,
+                           symbols[i].name);
+        }
+        memcpy(symbols[i].place, &address, sizeof(address));
+    }
+    return OK;
+}
