@@ -65,3 +65,32 @@ Test(host_threads, change_no_bit_of_any_result)
         expect_same_bits(&attention, backward, 1u << ATTENTION_GRADIENT_QUERY | 1u << ATTENTION_GRADIENT_KEY_VALUE);
     }
 }
+
+// Rows of a third of three sequences, each expert of which takes a part of its choices.
+Test(host_threads, change_no_bit_of_any_routing)
+{
+    struct routing_shape shape     = {401, 33, 401, 1203, 3, 401, 8, 2, 2, 120, 40, false, 0.1f};
+    struct op            route     = {.kind = OP_ROUTE_FORWARD, .shape.routing = shape};
+    struct buffer        routes[8] = {make_random(DTYPE_F32, 1203 * 8, 1, 1),
+                                      make_buffer(DTYPE_I32, 802),
+                                      make_buffer(DTYPE_I32, 802),
+                                      make_output(DTYPE_F32, 802),
+                                      make_buffer(DTYPE_I32, 960),
+                                      make_output(DTYPE_F32, 24),
+                                      make_output(DTYPE_F32, 10)};
+    expect_same_bits(&route, routes, 0x7e);
+    for (int i = 0; i < TYPES; i++) {
+        struct op     combine     = {.kind = OP_COMBINE_BACKWARD, .shape.routing = shape};
+        struct buffer combines[8] = {make_random(types[i], 401 * 33, 1, 1),
+                                     make_random(types[i], 960 * 33, 2, 1),
+                                     make_buffer(DTYPE_I32, 802),
+                                     make_buffer(DTYPE_I32, 960),
+                                     make_random(DTYPE_F32, 802, 3, 1),
+                                     make_output(types[i], 960 * 33),
+                                     make_output(DTYPE_F32, 802)};
+        for (int64_t slot = 0; slot < 960; slot++) {
+            set(&combines[COMBINE_GRADIENT_SOURCES], slot, slot < 802 ? (double)(801 - slot) : -1);
+        }
+        expect_same_bits(&combine, combines, 1u << COMBINE_GRADIENT_IN | 1u << COMBINE_GRADIENT_GATES);
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// Moves tokens to the slots of their experts and sums what the experts return; with gradients.
+#include <string.h>
+
+#include "internal.h"
+
+// Scratch: a row that is read and a row that is written.
+int64_t host_dispatch_floats(const struct op *op, int threads)
+{
+    (void)threads;
+    return 2 * op->shape.routing.columns;
+}
+
+static int64_t slots_of(const struct routing_shape *shape)
+{
+    return shape->experts * shape->capacity;
+}
+
+static void clear_row(const struct buffer *buffer, int64_t row, int64_t columns)
+{
+    int64_t bytes = columns * dtype_bytes(buffer->dtype);
+    memset((char *)buffer->data + row * bytes, 0, (size_t)bytes);
+}
+
+static void dispatch_slots(void *context, int64_t first, int64_t last, int thread)
+{
+    (void)thread;
+    const struct work          *work    = context;
+    const struct routing_shape *shape   = &work->op->shape.routing;
+    const int32_t              *sources = work->buffers[DISPATCH_SOURCES].data;
+    const struct buffer        *in = &work->buffers[DISPATCH_IN], *out = &work->buffers[DISPATCH_OUT];
+    for (int64_t slot = first; slot < last; slot++) {
+        if (sources[slot] < 0) {
+            clear_row(out, slot, shape->columns);
+        } else {
+            int64_t row = sources[slot] / shape->top_k;
+            row_copy(out, slot * shape->columns, in, row * shape->columns, shape->columns);
+        }
+    }
+}
+
+void host_dispatch(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    host_run_loop(backend, op, buffers, dispatch_slots, slots_of(&op->shape.routing));
+}
+
+static void combine_rows(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct work          *work    = context;
+    const struct routing_shape *shape   = &work->op->shape.routing;
+    const int32_t              *slots   = work->buffers[COMBINE_SLOTS].data;
+    const float                *gates   = work->buffers[COMBINE_GATES].data;
+    int64_t                     columns = shape->columns;
+    float                      *space = host_scratch(work, thread, 2 * columns), *sum = space + columns;
+    for (int64_t row = first; row < last; row++) {
+        memset(sum, 0, sizeof(*sum) * (size_t)columns);
+        for (int64_t choice = row * shape->top_k; choice < (row + 1) * shape->top_k; choice++) {
+            if (slots[choice] < 0) {
+                continue;
+            }
+            const float *x    = row_read(&work->buffers[COMBINE_IN], slots[choice] * columns, columns, space);
+            float        gate = gates != NULL ? gates[choice] : 1.0f;
+            for (int64_t i = 0; i < columns; i++) {
+                sum[i] += gate * x[i];
+            }
+        }
+        row_store(&work->buffers[COMBINE_OUT], row * columns, columns, sum, work->op->accumulates);
+    }
+}
+
+void host_combine(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    host_run_loop(backend, op, buffers, combine_rows, op->shape.routing.rows);
+}
+
+static void combine_backward_slots(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct work          *work           = context;
+    const struct routing_shape *shape          = &work->op->shape.routing;
+    const struct buffer        *buffers        = work->buffers;
+    const int32_t              *sources        = buffers[COMBINE_GRADIENT_SOURCES].data;
+    const float                *gates          = buffers[COMBINE_GRADIENT_GATES_IN].data;
+    float                      *gates_gradient = buffers[COMBINE_GRADIENT_GATES].data;
+    int64_t                     columns        = shape->columns;
+    float                      *space = host_scratch(work, thread, 2 * columns), *scaled = space + columns;
+    for (int64_t slot = first; slot < last; slot++) {
+        int64_t choice = sources[slot];
+        if (choice < 0) {
+            clear_row(&buffers[COMBINE_GRADIENT_IN], slot, columns);
+            continue;
+        }
+        const float *out = row_read(&buffers[COMBINE_GRADIENT_OUT], choice / shape->top_k * columns, columns, space);
+        const float *in  = row_read(&buffers[COMBINE_GRADIENT_IN_IN], slot * columns, columns, scaled);
+        gates_gradient[choice] = (float)row_dot(out, in, columns);
+        for (int64_t i = 0; i < columns; i++) {
+            scaled[i] = gates[choice] * out[i];
+        }
+        row_store(&buffers[COMBINE_GRADIENT_IN], slot * columns, columns, scaled, false);
+    }
+}
+
+// A choice that was dropped has no slot: its gate's gradient stays zero.
+void host_combine_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct routing_shape *shape = &op->shape.routing;
+    memset(buffers[COMBINE_GRADIENT_GATES].data, 0, sizeof(float) * (size_t)(shape->rows * shape->top_k));
+    host_run_loop(backend, op, buffers, combine_backward_slots, slots_of(shape));
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT
+// The router of experts: who gets a token, with what weight, and what is dropped; and the gradient of its logits.
+#include <inttypes.h>
+#include <string.h>
+
+#include "gswbench/fatal.h"
+#include "gswbench/status.h"
+#include "internal.h"
+
+// A choice that competes for an expert. Floats that are not negative have the order of their bits.
+struct candidate {
+    uint32_t probability_bits;
+    int32_t  choice;
+};
+
+// Every choice of all rows, [total, top_k]: known to each rank, since the rows of others compete with its own.
+struct choices {
+    int32_t *experts;
+    float   *probabilities;    // of that expert for that row; DROPPED where the expert does not take it
+    float   *auxiliary;        // [rows]: what each own row brings to the auxiliary loss
+};
+static const float DROPPED = -1.0f;
+
+static int64_t rows_per_sequence(const struct routing_shape *shape)
+{
+    return shape->total / shape->sequences;
+}
+
+// Scratch: a row of probabilities and the candidates of a sequence for each thread; the choices, shared.
+static int64_t thread_floats(const struct routing_shape *shape)
+{
+    return shape->experts + 2 * rows_per_sequence(shape);
+}
+
+int64_t host_route_floats(const struct op *op, int threads)
+{
+    const struct routing_shape *shape = &op->shape.routing;
+    return thread_floats(shape) + (2 * shape->total * shape->top_k + shape->rows) / threads + 32;
+}
+
+static struct choices all_choices(const struct work *work)
+{
+    const struct routing_shape *shape  = &work->op->shape.routing;
+    float                      *shared = host_scratch(work, pool_threads(work->host->pool), thread_floats(shape));
+    int64_t                     count  = shape->total * shape->top_k;
+    return (struct choices){(int32_t *)(void *)shared, shared + count, shared + 2 * count};
+}
+
+static void softmax(float *x, int64_t count)
+{
+    float factor = (float)(1 / row_exponential(x, row_maximum(x, count), count));
+    for (int64_t i = 0; i < count; i++) {
+        x[i] *= factor;
+    }
+}
+
+// The experts of the largest logits, the largest first; of equal ones the lower expert.
+static void choose_largest(const float *logits, const struct routing_shape *shape, int32_t *experts)
+{
+    for (int64_t expert = 0; expert < shape->experts; expert++) {
+        int64_t place = host_minimum(expert, shape->top_k);
+        for (; place > 0 && logits[expert] > logits[experts[place - 1]]; place--) {
+            if (place < shape->top_k) {
+                experts[place] = experts[place - 1];
+            }
+        }
+        if (place < shape->top_k) {
+            experts[place] = (int32_t)expert;
+        }
+    }
+}
+
+static void choose_rows(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct work          *work          = context;
+    const struct routing_shape *shape         = &work->op->shape.routing;
+    struct choices              choices       = all_choices(work);
+    float                      *probabilities = host_scratch(work, thread, thread_floats(shape));
+    for (int64_t row = first; row < last; row++) {
+        const float *logits  = (const float *)work->buffers[ROUTE_LOGITS].data + row * shape->experts;
+        int32_t     *experts = choices.experts + row * shape->top_k;
+        if (shape->balanced) {
+            for (int64_t j = 0; j < shape->top_k; j++) {
+                experts[j] = (int32_t)((row * shape->top_k + j) % shape->experts);
+            }
+        } else {
+            choose_largest(logits, shape, experts);
+        }
+        memcpy(probabilities, logits, sizeof(*logits) * (size_t)shape->experts);
+        softmax(probabilities, shape->experts);
+        for (int64_t j = 0; j < shape->top_k; j++) {
+            choices.probabilities[row * shape->top_k + j] = probabilities[experts[j]];
+        }
+    }
+}
+
+// Lists the choices of an expert by the rows of a sequence, in the order of the rows; returns their number.
+static int64_t list_candidates(const struct routing_shape *shape, const struct choices *choices, int64_t sequence,
+                               int64_t expert, struct candidate *candidates)
+{
+    int64_t run = shape->sequence_rows * shape->top_k, count = 0;
+    for (int64_t begin = sequence * run; begin < shape->total * shape->top_k; begin += shape->sequences * run) {
+        for (int64_t choice = begin; choice < begin + run; choice++) {
+            if (choices->experts[choice] == expert) {
+                candidates[count].choice = (int32_t)choice;
+                memcpy(&candidates[count].probability_bits, &choices->probabilities[choice], sizeof(float));
+                count++;
+            }
+        }
+    }
+    return count;
+}
+
+static int64_t count_from(const struct candidate *candidates, int64_t count, uint32_t probability_bits)
+{
+    int64_t reaching = 0;
+    for (int64_t i = 0; i < count; i++) {
+        reaching += candidates[i].probability_bits >= probability_bits;
+    }
+    return reaching;
+}
+
+// Drops all but the `taken` most probable candidates; of equal ones the first stay. The probability of the last that
+// stays is found bit by bit: the largest that so many reach.
+static void drop_least_probable(struct choices *choices, const struct candidate *candidates, int64_t count,
+                                int64_t taken)
+{
+    uint32_t last = 0;
+    for (uint32_t bit = 1u << 30; bit > 0; bit >>= 1) {
+        last |= count_from(candidates, count, last | bit) >= taken ? bit : 0;
+    }
+    int64_t equal_taken = taken - count_from(candidates, count, last + 1);
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits = candidates[i].probability_bits;
+        if (bits < last || (bits == last && equal_taken-- <= 0)) {
+            choices->probabilities[candidates[i].choice] = DROPPED;
+        }
+    }
+}
+
+// An index of this loop is an expert of a sequence: they share no choice.
+static void drop_choices(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct work          *work    = context;
+    const struct routing_shape *shape   = &work->op->shape.routing;
+    struct choices              choices = all_choices(work);
+    float                      *counts  = work->buffers[ROUTE_COUNTS].data;
+    struct candidate *candidates        = (struct candidate *)(void *)host_scratch(work, thread, thread_floats(shape));
+    for (int64_t i = first; i < last; i++) {
+        int64_t count = list_candidates(shape, &choices, i / shape->experts, i % shape->experts, candidates);
+        counts[i]     = (float)count;
+        if (count > shape->taken) {
+            drop_least_probable(&choices, candidates, count, shape->taken);
+        }
+    }
+}
+
+static int64_t first_slot(const struct routing_shape *shape, int64_t expert)
+{
+    int64_t experts_per_owner = shape->experts / shape->owners;
+    return (expert % experts_per_owner * shape->owners + expert / experts_per_owner) * shape->capacity;
+}
+
+// Gives the own choices that an expert takes its slots, in the order of the rows.
+static void place_experts(void *context, int64_t first, int64_t last, int thread)
+{
+    (void)thread;
+    const struct work          *work       = context;
+    const struct routing_shape *shape      = &work->op->shape.routing;
+    struct choices              choices    = all_choices(work);
+    int32_t                    *slots      = work->buffers[ROUTE_SLOTS].data;
+    float                      *statistics = work->buffers[ROUTE_STATISTICS].data;
+    int64_t                     own        = shape->first * shape->top_k;
+    for (int64_t expert = first; expert < last; expert++) {
+        int64_t  begin = first_slot(shape, expert), place = 0, count = 0;
+        int32_t *sources = (int32_t *)work->buffers[ROUTE_SOURCES].data + begin;
+        for (int64_t choice = 0; choice < shape->rows * shape->top_k; choice++) {
+            if (choices.experts[own + choice] != expert) {
+                continue;
+            }
+            count++;
+            if (choices.probabilities[own + choice] == DROPPED) {
+                slots[choice] = -1;
+                continue;
+            }
+            if (place == shape->capacity) {
+                FATAL(EXIT_INTERNAL, "route: expert %" PRId64 " takes more than its capacity of %" PRId64 " choices",
+                      expert, shape->capacity);
+            }
+            sources[place] = (int32_t)choice;
+            slots[choice]  = (int32_t)(begin + place++);
+        }
+        for (; place < shape->capacity; place++) {
+            sources[place] = -1;
+        }
+        statistics[expert] = (float)count + (work->op->accumulates ? statistics[expert] : 0.0f);
+    }
+}
+
+// What the auxiliary loss multiplies the product of a row's probabilities and its sequence's counts with: the share of
+// the choices is count / (top_k N), the mean probability the sum / N.
+static double auxiliary_scale(const struct routing_shape *shape)
+{
+    double rows = (double)rows_per_sequence(shape);
+    return (double)shape->auxiliary * (double)shape->experts / ((double)shape->top_k * rows * rows);
+}
+
+static const float *counts_of_row(const struct routing_shape *shape, const struct buffer *counts, int64_t own_row)
+{
+    int64_t sequence = (shape->first + own_row) / shape->sequence_rows % shape->sequences;
+    return (const float *)counts->data + sequence * shape->experts;
+}
+
+static void gate_rows(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct work          *work          = context;
+    const struct routing_shape *shape         = &work->op->shape.routing;
+    struct choices              choices       = all_choices(work);
+    float                      *probabilities = host_scratch(work, thread, thread_floats(shape));
+    for (int64_t row = first; row < last; row++) {
+        const float   *logits = (const float *)work->buffers[ROUTE_LOGITS].data + (shape->first + row) * shape->experts;
+        const int32_t *experts = choices.experts + (shape->first + row) * shape->top_k;
+        int32_t       *chosen  = (int32_t *)work->buffers[ROUTE_CHOICES].data + row * shape->top_k;
+        float         *gates   = (float *)work->buffers[ROUTE_GATES].data + row * shape->top_k;
+        for (int64_t j = 0; j < shape->top_k; j++) {
+            chosen[j] = experts[j];
+            gates[j]  = logits[experts[j]];
+        }
+        softmax(gates, shape->top_k);
+        memcpy(probabilities, logits, sizeof(*logits) * (size_t)shape->experts);
+        softmax(probabilities, shape->experts);
+        const float *counts    = counts_of_row(shape, &work->buffers[ROUTE_COUNTS], row);
+        choices.auxiliary[row] = (float)(auxiliary_scale(shape) * row_dot(counts, probabilities, shape->experts));
+    }
+}
+
+void host_route_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct routing_shape *shape = &op->shape.routing;
+    host_run_loop(backend, op, buffers, choose_rows, shape->total);
+    host_run_loop(backend, op, buffers, drop_choices, shape->sequences * shape->experts);
+    host_run_loop(backend, op, buffers, place_experts, shape->experts);
+    host_run_loop(backend, op, buffers, gate_rows, shape->rows);
+
+    struct work    work    = {.op = op, .buffers = buffers, .host = backend->state};
+    const int32_t *slots   = buffers[ROUTE_SLOTS].data;
+    double         dropped = 0, auxiliary = row_sum(all_choices(&work).auxiliary, shape->rows);
+    for (int64_t choice = 0; choice < shape->rows * shape->top_k; choice++) {
+        dropped += slots[choice] < 0;
+    }
+    float *totals = (float *)buffers[ROUTE_STATISTICS].data + shape->experts;
+    totals[0]     = (float)(dropped + (op->accumulates ? (double)totals[0] : 0));
+    totals[1]     = (float)(auxiliary + (op->accumulates ? (double)totals[1] : 0));
+}
+
+int64_t host_route_backward_floats(const struct op *op, int threads)
+{
+    (void)threads;
+    return op->shape.routing.experts;
+}
+
+// The counts of the auxiliary loss are constants: with s its scale, p the probabilities and c the counts, its gradient
+// is s p_e (c_e - sum p c). That of the gates g is g_j (d g_j - sum g d g), at the chosen logits.
+static void backward_rows(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct work          *work     = context;
+    const struct routing_shape *shape    = &work->op->shape.routing;
+    double                      scale    = auxiliary_scale(shape);
+    float                      *gradient = host_scratch(work, thread, shape->experts);
+    for (int64_t row = first; row < last; row++) {
+        const struct buffer *buffers = work->buffers;
+        const float         *logits =
+            (const float *)buffers[ROUTE_GRADIENT_LOGITS_IN].data + (shape->first + row) * shape->experts;
+        const float *counts = counts_of_row(shape, &buffers[ROUTE_GRADIENT_COUNTS], row);
+        memcpy(gradient, logits, sizeof(*logits) * (size_t)shape->experts);
+        softmax(gradient, shape->experts);
+        double mean = row_dot(counts, gradient, shape->experts);
+        for (int64_t expert = 0; expert < shape->experts; expert++) {
+            gradient[expert] *= (float)(scale * ((double)counts[expert] - mean));
+        }
+
+        const int32_t *chosen         = (const int32_t *)buffers[ROUTE_GRADIENT_CHOICES].data + row * shape->top_k;
+        const float   *gates          = (const float *)buffers[ROUTE_GRADIENT_GATES_IN].data + row * shape->top_k;
+        const float   *gates_gradient = (const float *)buffers[ROUTE_GRADIENT_GATES].data + row * shape->top_k;
+        double         gates_mean     = row_dot(gates, gates_gradient, shape->top_k);
+        for (int64_t j = 0; j < shape->top_k; j++) {
+            gradient[chosen[j]] += (float)((double)gates[j] * ((double)gates_gradient[j] - gates_mean));
+        }
+        row_store(&buffers[ROUTE_GRADIENT_LOGITS], row * shape->experts, shape->experts, gradient, false);
+    }
+}
+
+void host_route_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    host_run_loop(backend, op, buffers, backward_rows, op->shape.routing.rows);
+}
