@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Every published system's layout, shrunk, trains on 8 nodes with 1 and with 2 ranks each, started by Slurm's srun.
+set -euo pipefail
+cd "$GSWBENCH_SOURCE_DIR/tests"
+for ranks in 1 2; do
+    cluster/slurm --hosts 8 --slots "$ranks" ./train_published_layouts $((8 * ranks)) "$ranks" \
+        srun --quiet --mpi=pmix --kill-on-bad-exit=1 --nodes=8 --ntasks-per-node="$ranks"
+done
