@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Plans of pipeline stages: what each stage holds, that whole pipelines are sound and their memory bounded, and that
-// planted mistakes are found.
+// Plans of pipeline stages: what each stage holds, that whole pipelines are sound and their memory bounded.
 #include <criterion/criterion.h>
-#include <string.h>
 
-#include "gswbench/verify.h"
-#include "tiny.h"
-
-// Plans of a pipeline of the tiny model; the plan of one rank is then damaged.
-struct damaged {
-    struct tiny tiny;
-    int64_t     world, rank;    // rank -1: none is damaged
-    void (*plant)(struct plan *plan);
-};
+#include "faulty.h"
 
 static void init(struct tiny *tiny, int64_t stages, int64_t chunks, int64_t layers, int64_t microbatches)
 {
@@ -31,27 +21,6 @@ static struct plan_request request_of(const struct tiny *tiny, int64_t world, in
                                  .precision = &tiny->precision,
                                  .world     = world,
                                  .rank      = rank};
-}
-
-static status build(const void *state, int64_t rank, struct plan *plan)
-{
-    const struct damaged *damaged = state;
-    struct plan_request   request = request_of(&damaged->tiny, damaged->world, rank);
-    status                result  = plan_build(plan, &request);
-    if (!failed(&result) && rank == damaged->rank) {
-        damaged->plant(plan);
-    }
-    return result;
-}
-
-static int32_t find_op(const struct plan *plan, const char *role, int microbatch)
-{
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        if (strcmp(plan->ops[i].tag.role, role) == 0 && plan->ops[i].tag.microbatch == microbatch) {
-            return i;
-        }
-    }
-    FATAL(EXIT_INTERNAL, "no op %s of microbatch %d", role, microbatch);
 }
 
 static int64_t count_ops(const struct plan *plan, enum op_kind kind)
@@ -194,7 +163,7 @@ Test(pipeline, executes_what_one_rank_does)
 Test(pipeline, is_sound_as_a_whole, .timeout = 120)
 {
     for (int variant = 0; variant < 96; variant++) {
-        struct damaged   job = {.rank = -1};
+        struct faulty    job = {.rank = FAULTY_NONE};
         struct job_proof proof;
         struct tiny     *tiny   = &job.tiny;
         int64_t          stages = 2 + variant % 4, chunks = 1 + variant / 4 % 3;
@@ -209,101 +178,10 @@ Test(pipeline, is_sound_as_a_whole, .timeout = 120)
         tiny->precision.compute                   = variant % 2 == 1 ? COMPUTE_BF16 : COMPUTE_FP32;
         tiny->precision.reduce                    = variant % 4 == 1 ? DTYPE_BF16 : DTYPE_F32;
         job.world     = stages * tiny->parallel.dp * tiny->parallel.fsdp * tiny->parallel.tp;
-        status result = job_verify_plans(&(struct job_plans){.build = build, .state = &job}, &proof);
+        status result = faulty_verify(&job, &proof);
         cr_assert(!failed(&result), "variant %d: %s", variant, result.text);
         cr_assert_eq(proof.findings, 0);
     }
-}
-
-static void expect_found(int64_t rank, void (*plant)(struct plan *plan), const char *words)
-{
-    struct damaged   job = {.world = 2, .rank = rank, .plant = plant};
-    struct job_proof proof;
-    init(&job.tiny, 2, 2, 4, 4);
-    status result = job_verify_plans(&(struct job_plans){.build = build, .state = &job}, &proof);
-    cr_expect_geq(proof.findings, 1);
-    cr_expect_not_null(strstr(result.text, words), "\"%s\" lacks \"%s\"", result.text, words);
-}
-
-static void drop_wait_for_receive(struct plan *plan)
-{
-    // The first reader's wait covers the later ones: all of them lose it.
-    int32_t received = plan->ops[find_op(plan, "residual receive", 1)].operand[TRANSFER_OUT];
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        for (int slot = 0; slot < plan->ops[i].operand_count && plan->ops[i].lane == LANE_COMPUTE; slot++) {
-            plan->ops[i].wait_count = plan->ops[i].operand[slot] == received ? 0 : plan->ops[i].wait_count;
-        }
-    }
-}
-
-Test(pipeline, finds_an_input_read_before_it_is_received)
-{
-    expect_found(1, drop_wait_for_receive,
-                 "norm_forward \"attention norm\", forward, layer 1, microbatch 1, chunk 0: is not ordered after the "
-                 "write of \"residual, microbatch 1\"");
-}
-
-static void drop_wait_of_send(struct plan *plan)
-{
-    plan->ops[find_op(plan, "residual send", 1)].wait_count = 0;
-}
-
-Test(pipeline, finds_an_output_sent_before_it_is_complete)
-{
-    expect_found(0, drop_wait_of_send, "send \"residual send\", forward, microbatch 1, chunk 0: is not ordered after");
-}
-
-static void drop_holds_of_receives(struct plan *plan)
-{
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        plan->ops[i].wait_count = plan->ops[i].kind == OP_RECEIVE ? 0 : plan->ops[i].wait_count;
-    }
-}
-
-Test(pipeline, finds_receives_into_bytes_that_are_still_in_use)
-{
-    expect_found(0, drop_holds_of_receives, "receive \"residual");
-}
-
-static void drop_waits_for_sends(struct plan *plan)
-{
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        struct op *op   = &plan->ops[i];
-        int        kept = 0;
-        for (int w = 0; w < op->wait_count; w++) {
-            op->wait[kept] = op->wait[w];
-            kept += plan->ops[op->wait[w]].kind != OP_SEND;
-        }
-        op->wait_count = (uint8_t)kept;
-    }
-}
-
-Test(pipeline, finds_bytes_reused_while_a_send_still_reads_them)
-{
-    expect_found(0, drop_waits_for_sends, "overwrites bytes that may still be read");
-}
-
-static void swap_sends(struct plan *plan)
-{
-    int32_t   first = find_op(plan, "residual send", 0), second = find_op(plan, "residual send", 2);
-    struct op op                             = plan->ops[first];
-    plan->ops[first].shape.transfer.channel  = plan->ops[second].shape.transfer.channel + 4;
-    plan->ops[second].shape.transfer.channel = op.shape.transfer.channel;
-}
-
-Test(pipeline, finds_a_send_on_a_channel_that_nobody_receives)
-{
-    expect_found(1, swap_sends, "residual send");
-}
-
-static void shrink_receive(struct plan *plan)
-{
-    plan->ops[find_op(plan, "residual gradient receive", 2)].kind = OP_CLEAR;
-}
-
-Test(pipeline, finds_a_gradient_that_nobody_receives)
-{
-    expect_found(0, shrink_receive, "residual gradient");
 }
 
 Test(pipeline, refuses_what_it_cannot_cut)

@@ -41,16 +41,16 @@ static void script_append(struct plan *plan, const struct line *line)
                                             .last_op  = index};
     *op                   = (struct op){.kind          = (uint8_t)line->kind,
                                         .lane          = (uint8_t)line->lane,
-                                        .operand_count = 2,
+                                        .operand_count = line->kind == OP_CLEAR ? 1 : 2,
                                         .operand       = {-1, -1},
                                         .tag           = {.role = line->role, .layer = -1, .chunk = -1, .microbatch = -1}};
     if (line->wait > 0) {
         op->wait[op->wait_count++] = line->wait - 1;
     }
+    int slot          = line->kind == OP_SEND || line->kind == OP_CLEAR ? 0 : TRANSFER_OUT;
+    op->operand[slot] = plan->tensor_count++;
+    op->access[slot]  = (uint8_t)op_operand_access(op, slot);
     if (op_is_transfer(line->kind)) {
-        int slot          = line->kind == OP_SEND ? TRANSFER_IN : TRANSFER_OUT;
-        op->operand[slot] = plan->tensor_count++;
-        op->access[slot]  = line->kind == OP_SEND ? ACCESS_READ : ACCESS_UPDATE;
         op->shape.transfer =
             (struct transfer_shape){.elements = line->elements, .peer = line->peer, .channel = line->channel};
     }
@@ -63,9 +63,10 @@ static status script_build(const void *state, int64_t rank, struct plan *plan)
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         plan->mesh.size[axis] = axis == (int)script->axis ? script->ranks : 1;
     }
-    plan->tensors         = memory_allocate(SCRIPT_LINES * sizeof(*plan->tensors));
-    plan->ops             = memory_allocate(SCRIPT_LINES * sizeof(*plan->ops));
-    plan->groups          = memory_allocate(sizeof(*plan->groups));
+    plan->tensors                      = memory_allocate(SCRIPT_LINES * sizeof(*plan->tensors));
+    plan->ops                          = memory_allocate(SCRIPT_LINES * sizeof(*plan->ops));
+    plan->groups                       = memory_allocate(sizeof(*plan->groups));
+    plan->storage_bytes[STORAGE_INPUT] = SCRIPT_LINES * 4096;
     plan->groups[0]       = (struct plan_group){.axes = 1u << script->axis, .size = script->ranks, .index = rank};
     plan->group_count     = 1;
     plan->groups[0].ranks = arena_allocate(&plan->arena, (size_t)script->ranks * sizeof(int64_t));
@@ -109,7 +110,7 @@ static void expect_sound(status result, const struct job_proof *proof, int64_t b
     {"forward", OP_SEND, LANE_PIPELINE_SEND, peer, elements, wait, channel, DTYPE_F32}
 #define RECEIVE(peer, elements, channel) \
     {"arrival", OP_RECEIVE, LANE_PIPELINE_RECEIVE, peer, elements, 0, channel, DTYPE_F32}
-#define WORK(wait) {"work", OP_NORM_FORWARD, LANE_COMPUTE, -1, 0, wait, 0, DTYPE_F32}
+#define WORK(wait) {"work", OP_CLEAR, LANE_COMPUTE, -1, 0, wait, 0, DTYPE_F32}
 
 static const struct script pipeline = {AXIS_PP, 3, {
     {WORK(0), SEND(1, 64, 1, 0), WORK(0), SEND(1, 32, 3, 0), RECEIVE(1, 64, 1), WORK(5)},

@@ -204,6 +204,10 @@ bool        op_is_transfer(enum op_kind kind);
 // Elements that the operand in that slot must have by the op's shape; -1 for transfers, whose groups say more.
 int64_t op_operand_elements(const struct op *op, int slot);
 
+// How the op uses the operand in that slot, by what stands above; 0: its kind has no such operand.
+enum access op_operand_access(const struct op *op, int slot);
+bool        op_operand_is_optional(const struct op *op, int slot);
+
 // Floating-point operations that the op executes: two a multiply-add of a GEMM or of attention (causal skipping
 // counted, backward 2.5 times forward); zero for the rest.
 double op_flops(const struct op *op);

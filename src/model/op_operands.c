@@ -1,7 +1,80 @@
 // SPDX-License-Identifier: MIT
-// How large each operand of an op is by its shape: what op.h says slot by slot, as a function.
+// How large each operand of an op is by its shape, and how it is used: what op.h says slot by slot, as functions.
+#include <ctype.h>
+#include <string.h>
+
 #include "gswbench/model.h"
 #include "gswbench/op.h"
+
+// A letter a slot: r reads, w writes, u updates; a, q: updates when the op accumulates or adds_query, else writes; m:
+// writes what a master copy became, or updates where there is none. -: always empty; a capital: may be.
+static const char *const accesses[OP_COUNT] = {
+    [OP_EMBEDDING_FORWARD]   = "rrw",
+    [OP_EMBEDDING_BACKWARD]  = "rra",
+    [OP_NORM_FORWARD]        = "rRrRWww",
+    [OP_NORM_BACKWARD]       = "rrrrRwaA",
+    [OP_GEMM]                = "rra",
+    [OP_ROPE_FORWARD]        = "rrww",
+    [OP_ROPE_BACKWARD]       = "rwrr",
+    [OP_ATTENTION_FORWARD]   = "rrww",
+    [OP_ATTENTION_BACKWARD]  = "rrrrrqa",
+    [OP_ATTENTION_MERGE]     = "uurr",
+    [OP_ACTIVATION_FORWARD]  = "rw",
+    [OP_ACTIVATION_BACKWARD] = "rrw",
+    [OP_ROUTE_FORWARD]       = "rwwwwwa",
+    [OP_ROUTE_BACKWARD]      = "rrrrrw",
+    [OP_DISPATCH]            = "rrw",
+    [OP_COMBINE]             = "rrRa",
+    [OP_COMBINE_BACKWARD]    = "rrrrrww",
+    [OP_LOGIT_STATISTICS]    = "rrw",
+    [OP_CROSS_ENTROPY]       = "urwR",
+    [OP_LOSS_SUM]            = "ra",
+    [OP_CAST]                = "ra",
+    [OP_CLEAR]               = "w",
+    [OP_SQUARE_SUM]          = "rw",
+    [OP_CLIP]                = "rww",
+    [OP_ADAMW]               = "rrrUuum",
+    [OP_ALL_REDUCE]          = "-u",
+    [OP_ALL_GATHER]          = "rw",
+    [OP_REDUCE_SCATTER]      = "rw",
+    [OP_ALL_TO_ALL]          = "rw",
+    [OP_ROTATE]              = "rw",
+    [OP_SEND]                = "r",
+    [OP_RECEIVE]             = "-w",
+    [OP_BROADCAST]           = "-u",
+};
+
+static char access_letter(const struct op *op, int slot)
+{
+    const char *letters = accesses[op->kind];
+    return (size_t)slot < strlen(letters) ? letters[slot] : '-';
+}
+
+enum access op_operand_access(const struct op *op, int slot)
+{
+    switch (tolower(access_letter(op, slot))) {
+    case 'r':
+        return ACCESS_READ;
+    case 'w':
+        return ACCESS_WRITE;
+    case 'u':
+        return ACCESS_UPDATE;
+    case 'a':
+        return op->accumulates ? ACCESS_UPDATE : ACCESS_WRITE;
+    case 'q':
+        return op->shape.attention.adds_query ? ACCESS_UPDATE : ACCESS_WRITE;
+    case 'm':
+        return op->operand[ADAMW_MASTER] < 0 ? ACCESS_UPDATE : ACCESS_WRITE;
+    default:
+        return 0;
+    }
+}
+
+bool op_operand_is_optional(const struct op *op, int slot)
+{
+    char letter = access_letter(op, slot);
+    return letter == '-' || isupper(letter);
+}
 
 static int64_t gemm_elements(const struct gemm_shape *shape, int slot)
 {

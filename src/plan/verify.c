@@ -93,19 +93,24 @@ static void mark_gradient_padding(struct verifier *verifier)
     }
 }
 
+// tensor, other: what else is named; -1: nothing.
 static void report(struct verifier *verifier, int32_t op, int32_t tensor, const char *what, int32_t other)
 {
-    char op_text[192], tensor_text[128], other_text[192] = "";
+    const struct plan *plan = verifier->plan;
+    char               op_text[192], tensor_text[128] = "", other_text[192] = "";
     if (verifier->findings++ > 0) {
         return;
     }
-    if (other >= 0) {
-        plan_op_name(verifier->plan, other, other_text, sizeof(other_text));
+    if (tensor >= 0) {
+        plan_tensor_name(plan, tensor, tensor_text, sizeof(tensor_text));
     }
-    verifier->first = fail_as(EXIT_INTERNAL, "plan of rank %lld: %s: %s \"%s\"%s%s", (long long)verifier->plan->rank,
-                              plan_op_name(verifier->plan, op, op_text, sizeof(op_text)), what,
-                              plan_tensor_name(verifier->plan, tensor, tensor_text, sizeof(tensor_text)),
-                              other >= 0 ? ", used by " : "", other_text);
+    if (other >= 0) {
+        plan_op_name(plan, other, other_text, sizeof(other_text));
+    }
+    const char *quote = tensor >= 0 ? "\"" : "";
+    verifier->first   = fail_as(EXIT_INTERNAL, "plan of rank %lld: %s: %s%s%s%s%s%s%s", (long long)plan->rank,
+                                plan_op_name(plan, op, op_text, sizeof(op_text)), what, tensor >= 0 ? " " : "", quote,
+                                tensor_text, quote, other >= 0 ? ", used by " : "", other_text);
 }
 
 static bool is_after(const struct verifier *verifier, int32_t op, int32_t earlier)
@@ -154,6 +159,24 @@ static bool check_order(struct verifier *verifier, int32_t op, int32_t tensor, c
     return false;
 }
 
+// A value is set once: to set its bytes again loses what was there, unless that was zeros or this op has read it. Kept
+// gradients may also be replaced by what a transfer made of them.
+static bool check_loss(struct verifier *verifier, int32_t op, int32_t tensor, const struct segment *segment)
+{
+    const struct plan   *plan    = verifier->plan;
+    const struct tensor *written = &plan->tensors[tensor];
+    bool                 is_lost =
+        segment->writer >= 0 && segment->owner == written->whole && plan->ops[segment->writer].kind != OP_CLEAR;
+    for (int lane = 0; lane < LANE_COUNT && is_lost; lane++) {
+        int32_t reader = segment->reader[lane];
+        is_lost        = reader != op && (reader < 0 || written->storage == STORAGE_ACTIVATION);
+    }
+    if (is_lost) {
+        report(verifier, op, tensor, "sets a second time", segment->writer);
+    }
+    return is_lost;
+}
+
 static void check_access(struct verifier *verifier, int32_t op, int slot)
 {
     const struct op *checked  = &verifier->plan->ops[op];
@@ -166,6 +189,7 @@ static void check_access(struct verifier *verifier, int32_t op, int slot)
     for (int32_t i = verifier->first_segment[tensor]; i < verifier->end_segment[tensor]; i++) {
         struct segment *segment = &segments[i];
         reported                = reported || (reads && check_read(verifier, op, tensor, segment)) ||
+                   (!reads && check_loss(verifier, op, tensor, segment)) ||
                    check_order(verifier, op, tensor, segment, writes);
         if (writes) {
             memset(segment->reader, 0xff, sizeof(segment->reader));
@@ -182,20 +206,36 @@ static void check_waits(struct verifier *verifier, int32_t op)
     const struct op *checked = &verifier->plan->ops[op];
     for (int w = 0; w < checked->wait_count; w++) {
         if (checked->wait[w] < 0 || checked->wait[w] >= op) {
-            report(verifier, op, checked->operand[checked->operand[0] >= 0 ? 0 : 1],
-                   "waits for an op that does not come before it, with", -1);
+            report(verifier, op, -1, "waits for an op that does not come before it", -1);
         }
     }
 }
 
-static void check_sizes(struct verifier *verifier, int32_t op)
+static void check_operand(struct verifier *verifier, int32_t op, int slot)
+{
+    const struct op     *checked  = &verifier->plan->ops[op];
+    int32_t              tensor   = checked->operand[slot];
+    const struct tensor *operand  = &verifier->plan->tensors[tensor];
+    int64_t              expected = op_operand_elements(checked, slot);
+    if (checked->access[slot] != op_operand_access(checked, slot)) {
+        report(verifier, op, tensor, "does not read and write as its kind does:", -1);
+    } else if (expected >= 0 && expected != operand->elements) {
+        report(verifier, op, tensor, "has a shape that does not fit", -1);
+    } else if (operand->offset < 0 ||
+               operand->offset + operand->bytes > verifier->plan->storage_bytes[operand->storage]) {
+        report(verifier, op, tensor, "leaves the storage of", -1);
+    }
+}
+
+// The op by itself: that it has the operands of its kind, used and sized as that says.
+static void check_kind(struct verifier *verifier, int32_t op)
 {
     const struct op *checked = &verifier->plan->ops[op];
-    for (int slot = 0; slot < checked->operand_count; slot++) {
-        int32_t tensor   = checked->operand[slot];
-        int64_t expected = tensor >= 0 ? op_operand_elements(checked, slot) : -1;
-        if (expected >= 0 && expected != verifier->plan->tensors[tensor].elements) {
-            report(verifier, op, tensor, "has a shape that does not fit", -1);
+    for (int slot = 0; slot < OP_OPERANDS; slot++) {
+        if (slot < checked->operand_count && checked->operand[slot] >= 0) {
+            check_operand(verifier, op, slot);
+        } else if (!op_operand_is_optional(checked, slot)) {
+            report(verifier, op, -1, "lacks an operand", -1);
         }
     }
 }
@@ -219,7 +259,7 @@ status plan_verify(const struct plan *plan, int32_t *findings)
     struct verifier verifier = {.plan = plan, .first = OK};
     for (int32_t op = 0; op < plan->op_count; op++) {
         check_waits(&verifier, op);
-        check_sizes(&verifier, op);
+        check_kind(&verifier, op);
     }
     if (verifier.findings == 0) {
         verifier.position = memory_allocate((size_t)plan->op_count * sizeof(int32_t));
