@@ -13,7 +13,19 @@ static const int64_t reserve_bytes = INT64_C(768) << 20;
 
 // clang-format off
 static op_run *const run[OP_COUNT] = {
-    [OP_CLEAR] = NULL,
+    [OP_NORM_FORWARD]        = cuda_norm_forward,
+    [OP_NORM_BACKWARD]       = cuda_norm_backward,
+    [OP_ACTIVATION_FORWARD]  = cuda_activation_forward,
+    [OP_ACTIVATION_BACKWARD] = cuda_activation_backward,
+    [OP_CAST]                = cuda_cast,
+    [OP_CLEAR]               = cuda_clear,
+    [OP_SQUARE_SUM]          = cuda_square_sum,
+    [OP_CLIP]                = cuda_clip,
+    [OP_ADAMW]               = cuda_adamw,
+};
+static cuda_scratch *const scratch[OP_COUNT] = {    // NULL: none
+    [OP_NORM_BACKWARD]       = cuda_norm_backward_scratch,
+    [OP_SQUARE_SUM]          = cuda_square_sum_scratch,
 };
 // clang-format on
 
@@ -28,6 +40,12 @@ cudaStream_t cuda_stream(const struct backend *backend, const struct op *op)
 {
     const struct cuda *cuda = backend->state;
     return cuda->streams[op->lane];
+}
+
+struct kernel_target cuda_target(const struct backend *backend, const struct op *op)
+{
+    const struct cuda *cuda = backend->state;
+    return (struct kernel_target){cuda_stream(backend, op), cuda->processors, cuda->shared_bytes};
 }
 
 static status refuse(const char *reason, const char *remedy)
@@ -101,10 +119,11 @@ static status cuda_open(struct backend *backend, const struct backend_setup *set
 {
     int device = 0;
     TRY(choose_device(setup->local_rank, &device));
-    struct cuda *cuda = memory_allocate(sizeof(*cuda));
-    backend->state    = cuda;
-    cuda->device      = device;
-    cuda->processors  = attribute_of(device, cudaDevAttrMultiProcessorCount);
+    struct cuda *cuda  = memory_allocate(sizeof(*cuda));
+    backend->state     = cuda;
+    cuda->device       = device;
+    cuda->processors   = attribute_of(device, cudaDevAttrMultiProcessorCount);
+    cuda->shared_bytes = attribute_of(device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
     open_streams(cuda);
     return OK;
 }
@@ -156,9 +175,8 @@ static void copy_and_wait(struct backend *backend, void *to, const void *from, i
 
 static int64_t cuda_scratch_bytes(struct backend *backend, const struct op *op)
 {
-    (void)backend;
-    (void)op;
-    return 0;
+    struct kernel_target target = cuda_target(backend, op);
+    return scratch[op->kind] != NULL ? scratch[op->kind](op, &target) : 0;
 }
 
 static void cuda_reserve_scratch(struct backend *backend, int64_t bytes)

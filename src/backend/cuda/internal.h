@@ -6,10 +6,12 @@
 #include <cuda_runtime_api.h>
 
 #include "gswbench/backend.h"
+#include "kernels/launch.h"
 
 struct cuda {
     int             device;
     int             processors;             // multiprocessors
+    int             shared_bytes;           // of shared memory that a block may ask for
     cudaStream_t    streams[LANE_COUNT];    // transfers' at high priority
     void           *scratch;                // as large as the largest scratch_bytes; of the compute lane
     cudaGraphExec_t graph;                  // the captured step; NULL: none
@@ -22,7 +24,16 @@ void cuda_check(cudaError_t error, const char *call, const char *file, int line)
 // The stream of the op's lane.
 cudaStream_t cuda_stream(const struct backend *backend, const struct op *op);
 
+// The stream of the op's lane and the device's size, as launch functions take them.
+struct kernel_target cuda_target(const struct backend *backend, const struct op *op);
+
 // The ops. Each enqueues on the stream of its lane; nothing allocates, waits or decides.
+op_run cuda_norm_forward, cuda_norm_backward, cuda_activation_forward, cuda_activation_backward, cuda_cast, cuda_clear,
+    cuda_square_sum, cuda_clip, cuda_adamw;
+
+// Bytes of scratch that an op needs.
+typedef int64_t cuda_scratch(const struct op *op, const struct kernel_target *target);
+cuda_scratch    cuda_norm_backward_scratch, cuda_square_sum_scratch;
 
 extern const struct backend_streams cuda_streams;
 

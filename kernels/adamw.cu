@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// A packet of each array a thread at a time, all of their loads in flight together.
+#include "gswbench/arithmetic.h"
+
+#include "adamw.h"
+#include "device.cuh"
+
+namespace
+{
+constexpr int width = LAUNCH_WIDTH;
+
+__device__ inline struct arithmetic_adamw constants_of(const struct adamw_args &args)
+{
+    struct adamw_hyper hyper = *args.hyper;
+    return {*args.scale,
+            1.0f - hyper.learning_rate * hyper.decay,
+            1.0f - hyper.beta1,
+            1.0f - hyper.beta2,
+            hyper.beta2,
+            hyper.learning_rate / hyper.correction1,
+            1.0f / sqrtf(hyper.correction2),
+            hyper.epsilon};
+}
+
+template <typename Gradient, typename Moment, typename Weight, bool is_wide>
+__global__ void __launch_bounds__(LAUNCH_THREADS) adamw_kernel(const struct adamw_args args)
+{
+    struct arithmetic_adamw constants = constants_of(args);
+    Moment                 *firsts = (Moment *)args.first, *seconds = (Moment *)args.second;
+    int64_t                 step = (int64_t)gridDim.x * blockDim.x * width;
+    for (int64_t at = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * width; at < args.elements; at += step) {
+        int              count        = packet_elements<false>(at, args.elements);
+        packet<Gradient> raw_gradient = fetch<is_wide>((const Gradient *)args.gradient + at, count);
+        packet<Moment>   raw_first    = fetch<is_wide>(firsts + at, count);
+        packet<Moment>   raw_second   = fetch<is_wide>(seconds + at, count);
+        float            gradient[width], first[width], second[width], weight[width];
+        if (args.master != NULL) {
+            load<is_wide>(weight, args.master + at, count);
+        } else {
+            load<is_wide>(weight, (const Weight *)args.weight + at, count);
+        }
+        unpack(gradient, raw_gradient);
+        unpack(first, raw_first);
+        unpack(second, raw_second);
+#pragma unroll
+        for (int i = 0; i < width; i++) {
+            arithmetic_adamw_update(&constants, gradient[i], &weight[i], &first[i], &second[i]);
+        }
+        store<is_wide>(firsts + at, first, count);
+        store<is_wide>(seconds + at, second, count);
+        if (args.master != NULL) {
+            store<is_wide>(args.master + at, weight, count);
+        }
+        store<is_wide>((Weight *)args.weight + at, weight, count);
+    }
+}
+
+template <typename Gradient, typename Moment, typename Weight>
+int launch_adamw(const struct adamw_args *args, const struct kernel_target *target)
+{
+    struct launch launch = launch_items(launch_groups(args->elements, width), target->multiprocessors);
+    bool          is_wide =
+        launch_is_wide(width, addresses(args->gradient, args->master, args->first, args->second, args->weight));
+    return with_flag(is_wide, [&](auto wide) {
+        adamw_kernel<Gradient, Moment, Weight, wide.value><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
+        return (int)cudaGetLastError();
+    });
+}
+}    // namespace
+
+int kernel_adamw(const struct adamw_args *args, const struct kernel_target *target)
+{
+    if (args->weight_type == DTYPE_F32) {    // the reference precision: fp32 everywhere
+        bool is_plain = args->gradient_type == DTYPE_F32 && args->moment == DTYPE_F32;
+        return is_plain ? launch_adamw<float, float, float>(args, target) : (int)cudaErrorInvalidValue;
+    }
+    return with_type(args->gradient_type, [&](auto gradient) {
+        return with_type(args->moment, [&](auto moment) {
+            return launch_adamw<decltype(gradient), decltype(moment), bf16>(args, target);
+        });
+    });
+}

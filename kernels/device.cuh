@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+// What kernels share: wide accesses to arrays of fp32 or bf16, sums over a block, and the choice of a template by type.
+#ifndef GSWBENCH_KERNELS_DEVICE_CUH
+#define GSWBENCH_KERNELS_DEVICE_CUH
+
+#include <stdint.h>
+
+#include "gswbench/dtype.h"
+#include "launch.h"
+
+// LAUNCH_WIDTH elements as they lie in memory. Fetching several packets before the first is unpacked keeps their loads
+// in flight.
+template <typename T> struct packet {
+    uint4 word[LAUNCH_WIDTH * sizeof(T) / sizeof(uint4)];
+};
+
+static __device__ inline float widen(float value)
+{
+    return value;
+}
+static __device__ inline float widen(bf16 value)
+{
+    return bf16_to_float(value);
+}
+
+// Two bf16 in a word, the first in its low half; rounded to nearest even.
+static __device__ inline uint32_t narrow_pair(float first, float second)
+{
+    uint32_t word;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
+    return word;
+}
+
+static __device__ inline void narrow(float *to, float value)
+{
+    *to = value;
+}
+static __device__ inline void narrow(bf16 *to, float value)
+{
+    *to = (bf16)narrow_pair(value, 0.0f);
+}
+
+template <typename T> static __device__ inline void unpack(float (&values)[LAUNCH_WIDTH], const packet<T> &from)
+{
+#pragma unroll
+    for (int i = 0; i < LAUNCH_WIDTH; i += sizeof(uint4) / sizeof(T)) {
+        const uint4   &word     = from.word[i * sizeof(T) / sizeof(uint4)];
+        const uint32_t words[4] = {word.x, word.y, word.z, word.w};
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            if constexpr (sizeof(T) == sizeof(float)) {
+                values[i + j] = __uint_as_float(words[j]);
+            } else {
+                values[i + 2 * j]     = __uint_as_float(words[j] << 16);
+                values[i + 2 * j + 1] = __uint_as_float(words[j] & 0xffff0000u);
+            }
+        }
+    }
+}
+
+template <typename T> static __device__ inline packet<T> pack(const float (&values)[LAUNCH_WIDTH])
+{
+    packet<T> to;
+#pragma unroll
+    for (int i = 0; i < LAUNCH_WIDTH; i += sizeof(uint4) / sizeof(T)) {
+        uint32_t words[4];
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            if constexpr (sizeof(T) == sizeof(float)) {
+                words[j] = __float_as_uint(values[i + j]);
+            } else {
+                words[j] = narrow_pair(values[i + 2 * j], values[i + 2 * j + 1]);
+            }
+        }
+        to.word[i * sizeof(T) / sizeof(uint4)] = make_uint4(words[0], words[1], words[2], words[3]);
+    }
+    return to;
+}
+
+// Elements of a packet that begins at element at of total.
+template <bool is_wide> static __device__ inline int packet_elements(int64_t at, int64_t total)
+{
+    return is_wide || total - at >= LAUNCH_WIDTH ? (int)LAUNCH_WIDTH : (int)(total - at);
+}
+
+// The first count elements, and zeros. is_wide: from lies on 16 bytes; then a whole packet is read in whole words.
+template <bool is_wide, typename T> static __device__ inline packet<T> fetch(const T *from, int count = LAUNCH_WIDTH)
+{
+    if (is_wide && count == LAUNCH_WIDTH) {
+        return *reinterpret_cast<const packet<T> *>(from);
+    }
+    float values[LAUNCH_WIDTH];
+#pragma unroll
+    for (int i = 0; i < LAUNCH_WIDTH; i++) {
+        values[i] = i < count ? widen(from[i]) : 0.0f;
+    }
+    return pack<T>(values);
+}
+
+template <bool is_wide, typename T>
+static __device__ inline void put(T *to, const packet<T> &from, int count = LAUNCH_WIDTH)
+{
+    if (is_wide && count == LAUNCH_WIDTH) {
+        *reinterpret_cast<packet<T> *>(to) = from;
+        return;
+    }
+    float values[LAUNCH_WIDTH];
+    unpack(values, from);
+#pragma unroll
+    for (int i = 0; i < LAUNCH_WIDTH; i++) {
+        if (i < count) {
+            narrow(to + i, values[i]);
+        }
+    }
+}
+
+template <bool is_wide, typename T>
+static __device__ inline void load(float (&values)[LAUNCH_WIDTH], const T *from, int count = LAUNCH_WIDTH)
+{
+    unpack(values, fetch<is_wide>(from, count));
+}
+
+template <bool is_wide, typename T>
+static __device__ inline void store(T *to, const float (&values)[LAUNCH_WIDTH], int count = LAUNCH_WIDTH)
+{
+    put<is_wide>(to, pack<T>(values), count);
+}
+
+// Adds to what is there, rounding once, or overwrites it.
+template <bool is_wide, typename T>
+static __device__ inline void store_sum(T *to, float (&values)[LAUNCH_WIDTH], int count, bool accumulates)
+{
+    if (accumulates) {
+        float before[LAUNCH_WIDTH];
+        load<is_wide>(before, to, count);
+#pragma unroll
+        for (int i = 0; i < LAUNCH_WIDTH; i++) {
+            values[i] += before[i];
+        }
+    }
+    store<is_wide>(to, values, count);
+}
+
+template <typename T> static __device__ inline T warp_sum(T value)
+{
+#pragma unroll
+    for (int distance = LAUNCH_WARP / 2; distance > 0; distance /= 2) {
+        value += __shfl_xor_sync(0xffffffffu, value, distance);
+    }
+    return value;
+}
+
+static __device__ inline float warp_maximum(float value)
+{
+#pragma unroll
+    for (int distance = LAUNCH_WARP / 2; distance > 0; distance /= 2) {
+        value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, distance));
+    }
+    return value;
+}
+
+// Sums each value over the block, in an order that its size alone determines; every thread receives the sums. All
+// threads of a block of whole warps have to call.
+template <typename T, int count> static __device__ inline void block_sum(T (&values)[count])
+{
+    __shared__ T sums[count][LAUNCH_WARP];
+    int          lane = threadIdx.x % LAUNCH_WARP, warp = threadIdx.x / LAUNCH_WARP, warps = blockDim.x / LAUNCH_WARP;
+    __syncthreads();    // the sums of the call before have been read
+#pragma unroll
+    for (int i = 0; i < count; i++) {
+        values[i] = warp_sum(values[i]);
+        if (lane == 0) {
+            sums[i][warp] = values[i];
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < count; i++) {
+        values[i] = warp_sum(lane < warps ? sums[i][lane] : T(0));
+    }
+}
+
+template <typename T> static __device__ inline T block_sum(T value)
+{
+    T values[1] = {value};
+    block_sum(values);
+    return values[0];
+}
+
+static __device__ inline float block_maximum(float value)
+{
+    __shared__ float maxima[LAUNCH_WARP];
+    int              lane = threadIdx.x % LAUNCH_WARP, warp = threadIdx.x / LAUNCH_WARP;
+    __syncthreads();
+    value = warp_maximum(value);
+    if (lane == 0) {
+        maxima[warp] = value;
+    }
+    __syncthreads();
+    return warp_maximum(maxima[lane < (int)(blockDim.x / LAUNCH_WARP) ? lane : 0]);
+}
+
+// Template arguments from values: a launcher passes a lambda whose parameters carry them as types.
+template <bool flag> struct constant {
+    static constexpr bool value = flag;
+};
+
+template <typename Body> static int with_flag(bool flag, Body body)
+{
+    return flag ? body(constant<true>()) : body(constant<false>());
+}
+
+template <typename Body> static int with_type(enum dtype dtype, Body body)
+{
+    switch (dtype) {
+    case DTYPE_F32:
+        return body(float());
+    case DTYPE_BF16:
+        return body(bf16());
+    default:
+        return cudaErrorInvalidValue;
+    }
+}
+
+// The types that weights and activations have, and the gradients of weights: fp32 gradients or both the same.
+template <typename Body> static int with_types(enum dtype activation, enum dtype gradient, Body body)
+{
+    if (gradient == DTYPE_F32) {
+        return with_type(activation, [&](auto type) { return body(type, float()); });
+    }
+    return activation == gradient ? with_type(activation, [&](auto type) { return body(type, type); })
+                                  : (int)cudaErrorInvalidValue;
+}
+
+// The addresses of arrays, or-ed, as launch_is_wide takes them.
+template <typename... Pointers> static uintptr_t addresses(Pointers... pointers)
+{
+    return (... | (uintptr_t)pointers);
+}
+
+// Allows a kernel more dynamic shared memory than every device has.
+template <typename Kernel> static int allow_shared(Kernel kernel, int64_t bytes)
+{
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+}
+
+#endif

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Flat arrays, a packet a thread at a time. Sums go from threads to blocks to one block that adds the blocks' in order.
+#include "device.cuh"
+#include "elements.h"
+
+namespace
+{
+constexpr int width = LAUNCH_WIDTH;
+
+template <typename From, typename To, bool is_wide>
+__global__ void __launch_bounds__(LAUNCH_THREADS) cast_kernel(const struct cast_args args)
+{
+    int64_t step = (int64_t)gridDim.x * blockDim.x * width;
+    for (int64_t at = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * width; at < args.elements; at += step) {
+        int   count = packet_elements<false>(at, args.elements);
+        float values[width];
+        load<is_wide>(values, (const From *)args.in + at, count);
+        store_sum<is_wide>((To *)args.out + at, values, count, args.accumulates);
+    }
+}
+
+template <typename T, bool is_wide>
+__global__ void __launch_bounds__(LAUNCH_THREADS) square_kernel(const struct square_sum_args args)
+{
+    int64_t step = (int64_t)gridDim.x * blockDim.x * width;
+    float   sum  = 0;
+#pragma unroll 4
+    for (int64_t at = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * width; at < args.elements; at += step) {
+        float values[width];
+        load<is_wide>(values, (const T *)args.in + at, packet_elements<false>(at, args.elements));
+#pragma unroll
+        for (int i = 0; i < width; i++) {
+            sum += values[i] * values[i];
+        }
+    }
+    double total = block_sum((double)sum);
+    if (threadIdx.x == 0) {
+        args.scratch[blockIdx.x] = total;
+    }
+}
+
+// One block. Every thread returns the sum.
+template <typename T> __device__ inline double sum_all(const T *values, int64_t count)
+{
+    double sum = 0;
+    for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
+        sum += (double)values[i];
+    }
+    return block_sum(sum);
+}
+
+__global__ void __launch_bounds__(LAUNCH_THREADS) square_total_kernel(const struct square_sum_args args, int64_t blocks)
+{
+    double sum = sum_all(args.scratch, blocks);
+    if (threadIdx.x == 0) {
+        *args.out = (float)sum;
+    }
+}
+
+// The small constant keeps the clipped norm below the limit after rounding.
+__global__ void __launch_bounds__(LAUNCH_THREADS) clip_kernel(const struct clip_args args)
+{
+    double norm = sqrt(sum_all(args.squares, args.count)), limit = (double)args.limit;
+    if (threadIdx.x == 0) {
+        *args.norm   = (float)norm;
+        *args.factor = limit > 0 && norm > limit ? (float)(limit / (norm + 1e-6)) : 1.0f;
+    }
+}
+
+__global__ void __launch_bounds__(LAUNCH_THREADS) scaled_sum_kernel(const struct scaled_sum_args args)
+{
+    double sum = (double)args.factor * sum_all(args.in, args.elements);
+    if (threadIdx.x == 0) {
+        *args.out = (float)(args.accumulates ? (double)*args.out + sum : sum);
+    }
+}
+}    // namespace
+
+int kernel_cast(const struct cast_args *args, const struct kernel_target *target)
+{
+    struct launch launch  = launch_items(launch_groups(args->elements, width), target->multiprocessors);
+    bool          is_wide = launch_is_wide(width, addresses(args->in, args->out));
+    return with_type(args->from, [&](auto from) {
+        return with_type(args->to, [&](auto to) {
+            return with_flag(is_wide, [&](auto wide) {
+                using From = decltype(from);
+                using To   = decltype(to);
+                cast_kernel<From, To, wide.value><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
+                return (int)cudaGetLastError();
+            });
+        });
+    });
+}
+
+int kernel_square_sum(const struct square_sum_args *args, const struct kernel_target *target)
+{
+    struct launch launch  = launch_items(launch_groups(args->elements, width), target->multiprocessors);
+    bool          is_wide = launch_is_wide(width, addresses(args->in));
+    int           error   = with_type(args->type, [&](auto type) {
+        return with_flag(is_wide, [&](auto wide) {
+            square_kernel<decltype(type), wide.value><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
+            return (int)cudaGetLastError();
+        });
+    });
+    if (error == 0) {
+        square_total_kernel<<<1, LAUNCH_THREADS, 0, target->stream>>>(*args, launch.blocks);
+        error = cudaGetLastError();
+    }
+    return error;
+}
+
+int kernel_clip(const struct clip_args *args, const struct kernel_target *target)
+{
+    clip_kernel<<<1, LAUNCH_THREADS, 0, target->stream>>>(*args);
+    return cudaGetLastError();
+}
+
+int kernel_scaled_sum(const struct scaled_sum_args *args, const struct kernel_target *target)
+{
+    scaled_sum_kernel<<<1, LAUNCH_THREADS, 0, target->stream>>>(*args);
+    return cudaGetLastError();
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT
+// A block normalises a row that its threads hold in registers: one pass over memory in either direction. The gradients
+// of the weights are summed in two stages: each block over its rows, in shared memory, then the blocks' sums in order.
+#include "device.cuh"
+#include "norm.h"
+
+namespace
+{
+constexpr int width = LAUNCH_WIDTH, held = NORM_HELD / width;    // packets that a thread holds
+
+// The packets of a row that a thread holds begin at these elements; is_here is false beyond the row.
+struct place {
+    int  at, count;
+    bool is_here;
+};
+
+template <bool is_wide> __device__ inline place place_of(int i, int64_t columns)
+{
+    int at = ((int)threadIdx.x + i * (int)blockDim.x) * width;
+    return {at, packet_elements<is_wide>(at, columns), at < columns};
+}
+
+// in + branch as it is stored, rounding included, which is what is normalised.
+template <typename T, bool is_wide>
+__device__ inline void add_branch(packet<T> (&x)[held], const packet<T> (&branch)[held], T *sum, int64_t columns)
+{
+#pragma unroll
+    for (int i = 0; i < held; i++) {
+        place here = place_of<is_wide>(i, columns);
+        float values[width], added[width];
+        unpack(values, x[i]);
+        unpack(added, branch[i]);
+#pragma unroll
+        for (int j = 0; j < width; j++) {
+            values[j] += added[j];
+        }
+        x[i] = pack<T>(values);
+        if (here.is_here) {
+            put<is_wide>(sum + here.at, x[i], here.count);
+        }
+    }
+}
+
+// The sum over the block of (x - mean)^power, power 1 or 2.
+template <int power, typename T, bool is_wide>
+__device__ inline float row_moment(const packet<T> (&x)[held], float mean, int64_t columns)
+{
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < held; i++) {
+        place here = place_of<is_wide>(i, columns);
+        float values[width];
+        unpack(values, x[i]);
+#pragma unroll
+        for (int j = 0; j < width; j++) {
+            if (here.is_here && j < here.count) {
+                sum += power == 1 ? values[j] : (values[j] - mean) * (values[j] - mean);
+            }
+        }
+    }
+    return block_sum(sum);
+}
+
+template <typename T, bool is_wide>
+__global__ void __launch_bounds__(NORM_THREADS_MAX) forward_kernel(const struct norm_forward_args args)
+{
+    const T *branch = (const T *)args.branch, *weight = (const T *)args.weight, *bias = (const T *)args.bias;
+    for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
+        int64_t   begin   = row * args.columns;
+        packet<T> x[held] = {}, added[held] = {};
+#pragma unroll
+        for (int i = 0; i < held; i++) {
+            place here = place_of<is_wide>(i, args.columns);
+            if (here.is_here) {
+                x[i] = fetch<is_wide>((const T *)args.in + begin + here.at, here.count);
+                if (branch != NULL) {
+                    added[i] = fetch<is_wide>(branch + begin + here.at, here.count);
+                }
+            }
+        }
+        if (branch != NULL) {
+            add_branch<T, is_wide>(x, added, (T *)args.sum + begin, args.columns);
+        }
+        float columns = (float)args.columns;
+        float mean    = args.is_centred ? row_moment<1, T, is_wide>(x, 0, args.columns) / columns : 0.0f;
+        float inverse = 1.0f / sqrtf(row_moment<2, T, is_wide>(x, mean, args.columns) / columns + args.epsilon);
+#pragma unroll
+        for (int i = 0; i < held; i++) {
+            place here = place_of<is_wide>(i, args.columns);
+            float values[width], factor[width], offset[width] = {};
+            if (here.is_here) {
+                unpack(values, x[i]);
+                load<is_wide>(factor, weight + here.at, here.count);
+                if (bias != NULL) {
+                    load<is_wide>(offset, bias + here.at, here.count);
+                }
+#pragma unroll
+                for (int j = 0; j < width; j++) {
+                    values[j] = (values[j] - mean) * inverse * (factor[j] + args.weight_offset) + offset[j];
+                }
+                store<is_wide>((T *)args.out + begin + here.at, values, here.count);
+            }
+        }
+        if (threadIdx.x == 0) {
+            args.statistics[2 * row]     = mean;
+            args.statistics[2 * row + 1] = inverse;
+        }
+    }
+}
+
+// What a thread knows of its row in the backward pass.
+template <typename T> struct gradient_row {
+    packet<T> gradient[held], x[held];
+    float     mean, inverse;
+};
+
+// Element j of a packet: what the norm's own gradient is a function of.
+struct gradient_values {
+    float gradient[width], normalised[width], product[width];
+};
+
+template <typename T, bool is_wide>
+__device__ inline void read_values(gradient_values *values, const gradient_row<T> &row, int i, const place &here,
+                                   const struct norm_backward_args &args)
+{
+    float x[width], factor[width];
+    unpack(values->gradient, row.gradient[i]);
+    unpack(x, row.x[i]);
+    load<is_wide>(factor, (const T *)args.weight + here.at, here.count);
+#pragma unroll
+    for (int j = 0; j < width; j++) {
+        values->normalised[j] = (x[j] - row.mean) * row.inverse;
+        values->product[j]    = values->gradient[j] * (factor[j] + args.weight_offset);
+    }
+}
+
+// Adds the row to the gradients of weight and bias, and to along[] its parts along ones and along x.
+// sums holds element j of packet c at j * packets + c, so that neighbouring threads meet different banks; those of the
+// bias follow. No other thread touches a thread's packets. Elements beyond the row are zeros and add nothing.
+template <typename T, bool is_wide, bool has_bias>
+__device__ inline void add_row(float *sums, float (&along)[2], const gradient_row<T> &row,
+                               const struct norm_backward_args &args)
+{
+    int packets = (int)launch_groups(args.columns, width);
+#pragma unroll
+    for (int i = 0; i < held; i++) {
+        place           here = place_of<is_wide>(i, args.columns);
+        gradient_values values;
+        if (here.is_here) {
+            read_values<T, is_wide>(&values, row, i, here, args);
+#pragma unroll
+            for (int j = 0; j < width; j++) {
+                float *sum = sums + j * packets + here.at / width;
+                along[0] += values.product[j];
+                along[1] += values.product[j] * values.normalised[j];
+                *sum += values.gradient[j] * values.normalised[j];
+                if (has_bias) {
+                    sum[width * packets] += values.gradient[j];
+                }
+            }
+        }
+    }
+}
+
+template <typename T, bool is_wide>
+__device__ inline void write_row(const gradient_row<T> &row, const float (&along)[2], int64_t begin,
+                                 const struct norm_backward_args &args)
+{
+    const T *residual = (const T *)args.residual;
+#pragma unroll
+    for (int i = 0; i < held; i++) {
+        place           here = place_of<is_wide>(i, args.columns);
+        gradient_values values;
+        float           added[width] = {};
+        if (here.is_here) {
+            read_values<T, is_wide>(&values, row, i, here, args);
+            if (residual != NULL) {
+                load<is_wide>(added, residual + begin + here.at, here.count);
+            }
+#pragma unroll
+            for (int j = 0; j < width; j++) {
+                added[j] += row.inverse * (values.product[j] - along[0] - values.normalised[j] * along[1]);
+            }
+            store<is_wide>((T *)args.out + begin + here.at, added, here.count);
+        }
+    }
+}
+
+template <typename T, bool is_wide, bool has_bias>
+__global__ void __launch_bounds__(NORM_THREADS_MAX) backward_kernel(const struct norm_backward_args args)
+{
+    extern __shared__ float sums[];    // [1 or 2, width, packets]
+    int                     packets = (int)launch_groups(args.columns, width);
+    for (int i = threadIdx.x; i < packets; i += blockDim.x) {
+#pragma unroll
+        for (int j = 0; j < (has_bias ? 2 : 1) * width; j++) {
+            sums[j * packets + i] = 0;
+        }
+    }
+    for (int64_t index = blockIdx.x; index < args.rows; index += gridDim.x) {
+        gradient_row<T> row   = {};
+        int64_t         begin = index * args.columns;
+#pragma unroll
+        for (int i = 0; i < held; i++) {
+            place here = place_of<is_wide>(i, args.columns);
+            if (here.is_here) {
+                row.gradient[i] = fetch<is_wide>((const T *)args.gradient + begin + here.at, here.count);
+                row.x[i]        = fetch<is_wide>((const T *)args.x + begin + here.at, here.count);
+            }
+        }
+        row.mean       = args.statistics[2 * index];
+        row.inverse    = args.statistics[2 * index + 1];
+        float along[2] = {};
+        add_row<T, is_wide, has_bias>(sums, along, row, args);
+        block_sum(along);
+        along[0] = args.is_centred ? along[0] / (float)args.columns : 0.0f;
+        along[1] /= (float)args.columns;
+        write_row<T, is_wide>(row, along, begin, args);
+    }
+    float *to = args.scratch + blockIdx.x * (has_bias ? 2 : 1) * args.columns;
+    for (int i = threadIdx.x; i < packets; i += blockDim.x) {
+        int count = packet_elements<is_wide>(i * width, args.columns);
+        for (int j = 0; j < count; j++) {
+            to[i * width + j] = sums[j * packets + i];
+            if (has_bias) {
+                to[args.columns + i * width + j] = sums[(width + j) * packets + i];
+            }
+        }
+    }
+}
+
+constexpr int shares = 8;    // a block adds LAUNCH_WARP columns; so many warps share its parts
+
+// Adds the blocks' sums, [parts, gridDim.y, columns], in an order that their number determines; y 0: weight, 1: bias.
+template <typename T>
+__global__ void __launch_bounds__(LAUNCH_WARP *shares) sum_kernel(const struct norm_backward_args args, int parts)
+{
+    __shared__ float sums[shares][LAUNCH_WARP];
+    int64_t          column = (int64_t)blockIdx.x * LAUNCH_WARP + threadIdx.x;
+    float            sum    = 0;
+    if (column < args.columns) {
+        for (int part = threadIdx.y; part < parts; part += shares) {
+            sum += args.scratch[((int64_t)part * gridDim.y + blockIdx.y) * args.columns + column];
+        }
+    }
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y == 0 && column < args.columns) {
+        T *to = (T *)(blockIdx.y == 0 ? args.weight_gradient : args.bias_gradient) + column;
+        sum   = args.accumulates ? widen(*to) : 0.0f;
+        for (int share = 0; share < shares; share++) {
+            sum += sums[share][threadIdx.x];
+        }
+        narrow(to, sum);
+    }
+}
+
+template <typename T, bool is_wide, bool has_bias>
+int launch_backward(const struct norm_backward_args *args, struct launch launch, const struct kernel_target *target)
+{
+    int64_t shared = norm_backward_shared_bytes(args->columns, has_bias ? 2 : 1);
+    int     error  = allow_shared(backward_kernel<T, is_wide, has_bias>, shared);
+    if (error == 0) {
+        backward_kernel<T, is_wide, has_bias><<<launch.blocks, launch.threads, shared, target->stream>>>(*args);
+        error = cudaGetLastError();
+    }
+    return error;
+}
+}    // namespace
+
+int kernel_norm_forward(const struct norm_forward_args *args, const struct kernel_target *target)
+{
+    struct launch launch  = norm_launch(args->rows, args->columns, target->multiprocessors);
+    bool          is_wide = launch_is_wide(args->columns,
+                                           addresses(args->in, args->branch, args->weight, args->bias, args->sum, args->out));
+    return with_type(args->activation, [&](auto type) {
+        return with_flag(is_wide, [&](auto wide) {
+            forward_kernel<decltype(type), wide.value><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
+            return (int)cudaGetLastError();
+        });
+    });
+}
+
+int kernel_norm_backward(const struct norm_backward_args *args, const struct kernel_target *target)
+{
+    bool          has_bias = args->bias_gradient != NULL;
+    struct launch launch   = norm_backward_launch(args->rows, args->columns, has_bias ? 2 : 1, target);
+    bool          is_wide =
+        launch_is_wide(args->columns, addresses(args->gradient, args->x, args->residual, args->weight, args->out));
+    int error = with_type(args->activation, [&](auto type) {
+        return with_flag(is_wide, [&](auto wide) {
+            using T = decltype(type);
+            return has_bias ? launch_backward<T, wide.value, true>(args, launch, target)
+                            : launch_backward<T, wide.value, false>(args, launch, target);
+        });
+    });
+    if (error != 0) {
+        return error;
+    }
+    dim3 blocks((unsigned)launch_groups(args->columns, LAUNCH_WARP), has_bias ? 2 : 1), threads(LAUNCH_WARP, shares);
+    return with_type(args->weight_gradient_type, [&](auto type) {
+        sum_kernel<decltype(type)><<<blocks, threads, 0, target->stream>>>(*args, (int)launch.blocks);
+        return (int)cudaGetLastError();
+    });
+}

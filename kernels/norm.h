@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// Normalisation of rows, with the residual sum before it, and its gradient.
+// Bound by memory: with bf16, 4 bytes an element forward (8 with a branch), 6 backward (8 with a residual).
+#ifndef GSWBENCH_KERNELS_NORM_H
+#define GSWBENCH_KERNELS_NORM_H
+
+#include <stdbool.h>
+
+#include "gswbench/dtype.h"
+#include "launch.h"
+
+// A thread holds so many elements of its row in registers; so many threads at most share a row.
+enum { NORM_HELD = 32, NORM_THREADS_MAX = 640, NORM_COLUMNS_MAX = NORM_HELD * NORM_THREADS_MAX };
+
+struct norm_forward_args {
+    const void *in, *branch;      // [rows, columns]; branch may be absent
+    const void *weight, *bias;    // [columns]; bias may be absent
+    void       *sum;              // [rows, columns]: in + branch; not written without a branch
+    void       *out;              // [rows, columns]
+    float      *statistics;       // [rows, 2]: mean (0 without centring), 1 / deviation
+    int64_t     rows, columns;
+    float       epsilon;
+    float       weight_offset;    // added to every weight
+    bool        is_centred;       // layer norms
+    enum dtype  activation;       // of all but the statistics
+};
+KERNEL_FUNCTION int kernel_norm_forward(const struct norm_forward_args *args, const struct kernel_target *target);
+
+struct norm_backward_args {
+    const void  *gradient, *x, *residual;    // [rows, columns]; residual may be absent
+    const void  *weight;                     // [columns]
+    const float *statistics;                 // [rows, 2]
+    void        *out;                        // [rows, columns]: d x + residual
+    void        *weight_gradient;            // [columns]
+    void        *bias_gradient;              // [columns], may be absent
+    float       *scratch;                    // norm_backward_scratch_bytes
+    int64_t      rows, columns;
+    float        weight_offset;
+    bool         is_centred, accumulates;
+    enum dtype   activation, weight_gradient_type;
+};
+KERNEL_FUNCTION int kernel_norm_backward(const struct norm_backward_args *args, const struct kernel_target *target);
+
+// Each block sums the weight gradients of its rows in shared memory, fp32 [sums, whole packets]; sums is 2 with a bias.
+GSWBENCH_INLINE int64_t norm_backward_shared_bytes(int64_t columns, int64_t sums)
+{
+    return sums * launch_groups(columns, LAUNCH_WIDTH) * LAUNCH_WIDTH * (int64_t)sizeof(float);
+}
+
+GSWBENCH_INLINE struct launch norm_launch(int64_t rows, int64_t columns, int32_t multiprocessors)
+{
+    return launch_rows(rows, launch_groups(columns, NORM_HELD), NORM_THREADS_MAX, multiprocessors);
+}
+
+// As many blocks as stay resident: each leaves one row of sums to add.
+GSWBENCH_INLINE struct launch norm_backward_launch(int64_t rows, int64_t columns, int64_t sums,
+                                                   const struct kernel_target *target)
+{
+    struct launch launch = norm_launch(rows, columns, target->multiprocessors);
+    int64_t       fit    = target->shared_bytes / norm_backward_shared_bytes(columns, sums);
+    int64_t       wanted = launch_groups(LAUNCH_RESIDENT_THREADS / 2, launch.threads);
+    int64_t       each   = launch_minimum(fit > 0 ? fit : 1, wanted);
+    launch.blocks        = (uint32_t)launch_minimum(launch.blocks, each * target->multiprocessors);
+    return launch;
+}
+
+GSWBENCH_INLINE int64_t norm_backward_scratch_bytes(int64_t rows, int64_t columns, int64_t sums,
+                                                    const struct kernel_target *target)
+{
+    int64_t blocks = norm_backward_launch(rows, columns, sums, target).blocks;
+    return blocks * sums * columns * (int64_t)sizeof(float);
+}
+
+#endif

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Activations on the device.
+#include "gswbench/model.h"
+#include "internal.h"
+#include "kernels/activation.h"
+
+static const struct {
+    enum activation_function function;
+    bool                     is_gated;
+} variants[ACTIVATION_COUNT] = {
+    [ACTIVATION_SWIGLU] = {ACTIVATION_FUNCTION_SILU, true},
+    [ACTIVATION_GEGLU]  = {ACTIVATION_FUNCTION_GELU, true},
+    [ACTIVATION_GELU]   = {ACTIVATION_FUNCTION_GELU, false},
+    [ACTIVATION_RELU2]  = {ACTIVATION_FUNCTION_RELU2, false},
+};
+
+void cuda_activation_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct rows_shape *shape  = &op->shape.rows;
+    struct kernel_target     target = cuda_target(backend, op);
+    CUDA_CHECK(
+        kernel_activation_forward(&(struct activation_forward_args){.in       = buffers[ACTIVATION_IN].data,
+                                                                    .out      = buffers[ACTIVATION_OUT].data,
+                                                                    .rows     = shape->rows,
+                                                                    .columns  = shape->columns,
+                                                                    .function = variants[shape->variant].function,
+                                                                    .is_gated = variants[shape->variant].is_gated,
+                                                                    .type     = buffers[ACTIVATION_IN].dtype},
+                                  &target));
+}
+
+void cuda_activation_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct rows_shape *shape  = &op->shape.rows;
+    struct kernel_target     target = cuda_target(backend, op);
+    CUDA_CHECK(
+        kernel_activation_backward(&(struct activation_backward_args){.gradient = buffers[ACTIVATION_GRADIENT_OUT].data,
+                                                                      .in   = buffers[ACTIVATION_GRADIENT_IN_IN].data,
+                                                                      .out  = buffers[ACTIVATION_GRADIENT_IN].data,
+                                                                      .rows = shape->rows,
+                                                                      .columns  = shape->columns,
+                                                                      .function = variants[shape->variant].function,
+                                                                      .is_gated = variants[shape->variant].is_gated,
+                                                                      .type = buffers[ACTIVATION_GRADIENT_IN_IN].dtype},
+                                   &target));
+}
