@@ -102,7 +102,8 @@ enum { ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN, ACTIVATION_GRADIENT_I
 enum { ROUTE_LOGITS, ROUTE_CHOICES, ROUTE_SLOTS, ROUTE_GATES, ROUTE_SOURCES, ROUTE_COUNTS, ROUTE_STATISTICS };
 // forward: LOGITS f32 [total, experts] r; of the own rows: CHOICES i32 [rows, top_k] w (experts), SLOTS i32 [rows, top_k] w,
 // GATES f32 [rows, top_k] w; SOURCES i32 [slots] w; COUNTS f32 [sequences, experts] w: choices of all rows before any is
-// dropped; STATISTICS f32 [experts + 2] w or rw: += own choices by expert, own dropped choices, own auxiliary loss.
+// dropped; STATISTICS f32 [experts + 2] w or rw, or absent: += own choices by expert, own dropped choices, own auxiliary
+// loss with its weight.
 enum { ROUTE_GRADIENT_LOGITS_IN, ROUTE_GRADIENT_CHOICES, ROUTE_GRADIENT_GATES_IN, ROUTE_GRADIENT_COUNTS,
        ROUTE_GRADIENT_GATES, ROUTE_GRADIENT_LOGITS };
 // backward: LOGITS r, CHOICES r, GATES r, COUNTS r, d GATES f32 [rows, top_k] r, d LOGITS w [rows, experts].

@@ -165,20 +165,18 @@ static int64_t first_slot(const struct routing_shape *shape, int64_t expert)
 static void place_experts(void *context, int64_t first, int64_t last, int thread)
 {
     (void)thread;
-    const struct work          *work       = context;
-    const struct routing_shape *shape      = &work->op->shape.routing;
-    struct choices              choices    = all_choices(work);
-    int32_t                    *slots      = work->buffers[ROUTE_SLOTS].data;
-    float                      *statistics = work->buffers[ROUTE_STATISTICS].data;
-    int64_t                     own        = shape->first * shape->top_k;
+    const struct work          *work    = context;
+    const struct routing_shape *shape   = &work->op->shape.routing;
+    struct choices              choices = all_choices(work);
+    int32_t                    *slots   = work->buffers[ROUTE_SLOTS].data;
+    int64_t                     own     = shape->first * shape->top_k;
     for (int64_t expert = first; expert < last; expert++) {
-        int64_t  begin = first_slot(shape, expert), place = 0, count = 0;
+        int64_t  begin = first_slot(shape, expert), place = 0;
         int32_t *sources = (int32_t *)work->buffers[ROUTE_SOURCES].data + begin;
         for (int64_t choice = 0; choice < shape->rows * shape->top_k; choice++) {
             if (choices.experts[own + choice] != expert) {
                 continue;
             }
-            count++;
             if (choices.probabilities[own + choice] == DROPPED) {
                 slots[choice] = -1;
                 continue;
@@ -193,7 +191,6 @@ static void place_experts(void *context, int64_t first, int64_t last, int thread
         for (; place < shape->capacity; place++) {
             sources[place] = -1;
         }
-        statistics[expert] = (float)count + (work->op->accumulates ? statistics[expert] : 0.0f);
     }
 }
 
@@ -234,6 +231,22 @@ static void gate_rows(void *context, int64_t first, int64_t last, int thread)
     }
 }
 
+static void add_statistics(const struct work *work)
+{
+    const struct routing_shape *shape      = &work->op->shape.routing;
+    const int32_t              *experts    = work->buffers[ROUTE_CHOICES].data;
+    const int32_t              *slots      = work->buffers[ROUTE_SLOTS].data;
+    float                      *statistics = work->buffers[ROUTE_STATISTICS].data;
+    if (!work->op->accumulates) {
+        memset(statistics, 0, sizeof(*statistics) * (size_t)(shape->experts + 2));
+    }
+    for (int64_t choice = 0; choice < shape->rows * shape->top_k; choice++) {
+        statistics[experts[choice]]++;
+        statistics[shape->experts] += slots[choice] < 0 ? 1.0f : 0.0f;
+    }
+    statistics[shape->experts + 1] += (float)row_sum(all_choices(work).auxiliary, shape->rows);
+}
+
 void host_route_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct routing_shape *shape = &op->shape.routing;
@@ -241,16 +254,9 @@ void host_route_forward(struct backend *backend, const struct op *op, const stru
     host_run_loop(backend, op, buffers, drop_choices, shape->sequences * shape->experts);
     host_run_loop(backend, op, buffers, place_experts, shape->experts);
     host_run_loop(backend, op, buffers, gate_rows, shape->rows);
-
-    struct work    work    = {.op = op, .buffers = buffers, .host = backend->state};
-    const int32_t *slots   = buffers[ROUTE_SLOTS].data;
-    double         dropped = 0, auxiliary = row_sum(all_choices(&work).auxiliary, shape->rows);
-    for (int64_t choice = 0; choice < shape->rows * shape->top_k; choice++) {
-        dropped += slots[choice] < 0;
+    if (buffers[ROUTE_STATISTICS].data != NULL) {
+        add_statistics(&(struct work){.op = op, .buffers = buffers, .host = backend->state});
     }
-    float *totals = (float *)buffers[ROUTE_STATISTICS].data + shape->experts;
-    totals[0]     = (float)(dropped + (op->accumulates ? (double)totals[0] : 0));
-    totals[1]     = (float)(auxiliary + (op->accumulates ? (double)totals[1] : 0));
 }
 
 int64_t host_route_backward_floats(const struct op *op, int threads)
