@@ -93,6 +93,28 @@ Test(report, prints_a_valid_result)
     result_free(&result);
 }
 
+Test(report, names_the_layer_whose_experts_are_used_least_evenly)
+{
+    struct result_layer layers[] = {
+        {.layer = 0, .mean = {1.25, 0.75, 0.03, 0.01}},
+        {.layer = 1, .mean = {1.4994, 0.5, 0.1234, 0.0125}},
+        {.layer = 2, .mean = {1.1, 0.25, 0.2, 0.02}},
+    };
+    struct result result;
+    fixture_open(&result);
+    result.layer_loads      = memory_resize(result.layer_loads, sizeof(layers));
+    result.layer_load_count = 3;
+    memcpy(result.layer_loads, layers, sizeof(layers));
+
+    char *text = render(report_write_result, &result);
+
+    cr_expect(strstr(text, "\nexperts: least even in layer 1: busiest 1.499 and idlest 0.500 of a fair share, dropped "
+                           "12.34%, auxiliary loss 0.012500\nmemory: ") != NULL,
+              "%s", text);
+    free(text);
+    result_free(&result);
+}
+
 Test(report, prints_no_figure_of_an_invalid_result)
 {
     struct result result;
@@ -228,14 +250,15 @@ Test(report, writes_every_step_with_all_digits)
 {
     struct result result;
     fixture_open(&result);
-    result.step_count    = 2;
-    result.steps[1].loss = NAN;
+    result.step_count       = 2;
+    result.steps[1].loss    = NAN;
+    result.steps[0].dropped = 0.125;
     result_derive(&result);
 
     expect_lines(report_write_steps, &result,
-                 "step,phase,seconds,rank0_seconds,slowest_rank,loss,grad_norm,outlier\n"
-                 "0,warmup,21.411999999999999,21.411999999999999,0,10.5,1.3333333333333333,0\n"
-                 "1,warmup,7.0999999999999996,7.0999999999999996,1,,1.25,0\n");
+                 "step,phase,seconds,rank0_seconds,slowest_rank,loss,grad_norm,dropped,outlier\n"
+                 "0,warmup,21.411999999999999,21.411999999999999,0,10.5,1.3333333333333333,0.125,0\n"
+                 "1,warmup,7.0999999999999996,7.0999999999999996,1,,1.25,,0\n");
     result_free(&result);
 }
 

@@ -22,6 +22,7 @@ static inline void fixture_add_steps(struct result *result)
             .slowest_rank  = i % 64,
             .loss          = 10.5 - i / 77.0,
             .gradient_norm = 1.0 + 1.0 / (i + 3),
+            .dropped       = NAN,
         };
         result->steps[i].rank0_seconds = result->steps[i].seconds;
         result->wall_seconds += result->steps[i].seconds;
@@ -73,7 +74,7 @@ static inline void fixture_open(struct result *result)
         .replica_groups       = 1,
         .replica_groups_equal = 1,
     };
-    result_reserve(result, 50, 2);
+    result_reserve(result, 50, 2, 0);
     fixture_add_steps(result);
     result->ranks[0] =
         (struct result_rank){.host = "dgx-01", .threads = 2, .median_seconds = 6.95, .allocated_bytes = 7};

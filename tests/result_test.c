@@ -186,6 +186,49 @@ Test(result, keeps_the_gravest_verdict)
     result_free(&result);
 }
 
+// Four experts: of 40 choices of the first layer in each step, and 20 of the second.
+static void add_routings(struct result *result, int64_t steps)
+{
+    static const float routings[3][2 * 6] = {
+        {10, 10, 10, 10, 0, 0.5f, 5, 5, 5, 5, 0, 0.5f},
+        {20, 10, 6, 4, 4, 0.75f, 5, 5, 5, 5, 0, 0.5f},
+        {10, 16, 6, 8, 2, 0.25f, 5, 12, 3, 0, 7, 1.5f},
+    };
+    *result = (struct result){.method = RESULT_METHOD, .planned_steps = steps, .planned_warmup = 1};
+    result_reserve(result, steps, 1, 2);
+    for (int64_t i = 0; i < steps; i++) {
+        result->steps[result->step_count++] = (struct result_step){.index = i, .seconds = 1};
+        result_add_routing(result, routings[i], 4);
+    }
+}
+
+Test(result, measures_the_load_of_experts)
+{
+    struct result result;
+    add_routings(&result, 3);
+    const struct result_layer *first = &result.layer_loads[0], *second = &result.layer_loads[1];
+
+    cr_expect(fabs(first->last[LOAD_BUSIEST] - 1.6) < 1e-12 && fabs(first->last[LOAD_IDLEST] - 0.6) < 1e-12);
+    cr_expect(fabs(first->mean[LOAD_BUSIEST] - 1.8) < 1e-12 && fabs(first->mean[LOAD_IDLEST] - 0.5) < 1e-12);
+    cr_expect(fabs(first->last[LOAD_DROPPED] - 0.05) < 1e-12 && fabs(first->mean[LOAD_DROPPED] - 0.075) < 1e-12);
+    cr_expect(first->last[LOAD_AUXILIARY] == 0.25 && first->mean[LOAD_AUXILIARY] == 0.5);
+    cr_expect(second->layer == 1 && fabs(second->last[LOAD_BUSIEST] - 2.4) < 1e-12);
+    cr_expect(second->last[LOAD_IDLEST] == 0 && fabs(second->mean[LOAD_BUSIEST] - 1.7) < 1e-12);
+    cr_expect(result.steps[0].dropped == 0 && fabs(result.steps[1].dropped - 4.0 / 60) < 1e-12);
+    cr_expect(fabs(result.steps[2].dropped - 9.0 / 60) < 1e-12);
+    result_free(&result);
+}
+
+Test(result, has_no_mean_load_without_a_measured_step)
+{
+    struct result result;
+    add_routings(&result, 1);
+
+    cr_expect(result.layer_loads[0].last[LOAD_BUSIEST] == 1);
+    cr_expect(isnan(result.layer_loads[0].mean[LOAD_BUSIEST]));
+    result_free(&result);
+}
+
 static json_t *write_and_parse(const struct result *result)
 {
     char  *text  = NULL;
@@ -274,7 +317,10 @@ Test(result, reads_back_what_it_wrote)
     struct result result, again = {0};
     char          path[] = "/tmp/gswbench_result_XXXXXX";
     fixture_open(&result);
-    int handle = mkstemp(path);
+    result.layer_loads    = memory_resize(result.layer_loads, sizeof(*result.layer_loads));
+    result.layer_loads[0] = (struct result_layer){.layer = 1, .last = {1.5, 0.5, 0.125, 0.01}, .mean = {3, 2, 1, NAN}};
+    result.layer_load_count = 1;
+    int handle              = mkstemp(path);
     cr_assert(handle >= 0);
     FILE *file = fdopen(handle, "w");
     cr_assert(result_write_json(&result, file));

@@ -43,7 +43,16 @@ struct result_step {
     double  rank0_seconds;
     int64_t slowest_rank;
     double  loss, gradient_norm;
+    double  dropped;       // share of all choices of experts; NaN without experts
     bool    is_outlier;    // set by result_derive
+};
+
+// How evenly the experts of a layer are used, over all ranks.
+enum load { LOAD_BUSIEST, LOAD_IDLEST, LOAD_DROPPED, LOAD_AUXILIARY, LOAD_COUNT };
+struct result_layer {
+    int64_t layer;
+    double  last[LOAD_COUNT];    // of the last step
+    double  mean[LOAD_COUNT];    // over the measured steps; NaN before the first
 };
 
 struct result_rank {
@@ -120,7 +129,9 @@ struct result {
     struct result_rank     *ranks;
     struct result_transfer *transfers;
     struct result_kind     *kinds;
+    struct result_layer    *layer_loads;    // of a model with experts
     int64_t config_count, environment_count, reason_count, step_count, rank_count, transfer_count, kind_count;
+    int64_t layer_load_count;
 
     struct result_figures figures;
 };
@@ -132,10 +143,13 @@ void result_free(struct result *result);
 // before) has no published figure.
 void result_set_plan(struct result *result, const struct plan *plan, const struct published_config *published);
 
-// Room for that many steps and ranks; counts stay 0.
-void result_reserve(struct result *result, int64_t steps, int64_t ranks);
+// Room for that many steps and ranks, whose counts stay 0, and layers with experts, whose loads are not known.
+void result_reserve(struct result *result, int64_t steps, int64_t ranks, int64_t expert_layers);
 
 void result_add_entry(struct result_entry **list, int64_t *count, const char *name, const char *value);
+
+// Takes in how the last step of the list used the experts, as the plan has it: f32 [layers, experts + 2].
+void result_add_routing(struct result *result, const float *routing, int64_t experts);
 
 // Adds a reason and raises the verdict to the reason's.
 void result_add_reason(struct result *result, const struct result_reason *reason);

@@ -109,7 +109,8 @@ static status open_result(struct rank *rank)
     if (is_first(rank)) {
         TRY(plan_hardware_flops(&rank->plan, &rank->shared->job->request, &result->flops_per_sequence[FLOPS_HARDWARE]));
     }
-    result_reserve(result, config->run.steps, rank->comm->place.ranks);
+    result_reserve(result, config->run.steps, rank->comm->place.ranks,
+                   rank->plan.model.experts > 0 ? rank->plan.model.layers : 0);
     result->allocated_bytes = rank->backend.allocated_bytes;
     rank->backend.ops->describe(&rank->backend, result->device, sizeof(result->device));
     add_oversubscription(rank);

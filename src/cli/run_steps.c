@@ -90,7 +90,8 @@ static void record(struct run_steps *steps, int64_t index, const struct sample *
                                                       .seconds       = samples[0].seconds,
                                                       .rank0_seconds = samples[0].seconds,
                                                       .loss          = samples[0].loss,
-                                                      .gradient_norm = samples[0].gradient_norm};
+                                                      .gradient_norm = samples[0].gradient_norm,
+                                                      .dropped       = NAN};
     bool agree                 = true;
     for (int rank = 1; rank < steps->comm->place.ranks; rank++) {
         if (samples[rank].seconds > step->seconds) {

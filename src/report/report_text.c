@@ -167,6 +167,21 @@ static void write_slowest_rank(const struct result *result, FILE *file)
             100 * (slowest->median_seconds / fastest->median_seconds - 1));
 }
 
+// The layer whose busiest expert has the most to do: it keeps the ranks of all others waiting.
+static void write_expert_load(const struct result *result, FILE *file)
+{
+    const struct result_layer *worst = &result->layer_loads[0];
+    for (int64_t i = 1; i < result->layer_load_count; i++) {
+        const struct result_layer *layer = &result->layer_loads[i];
+        worst                            = layer->mean[LOAD_BUSIEST] > worst->mean[LOAD_BUSIEST] ? layer : worst;
+    }
+    fprintf(file,
+            "experts: least even in layer %" PRId64
+            ": busiest %.3f and idlest %.3f of a fair share, dropped %.2f%%, auxiliary loss %.6f\n",
+            worst->layer, worst->mean[LOAD_BUSIEST], worst->mean[LOAD_IDLEST], 100 * worst->mean[LOAD_DROPPED],
+            worst->mean[LOAD_AUXILIARY]);
+}
+
 static void write_upper(const char *word, FILE *file)
 {
     for (; *word != '\0'; word++) {
@@ -198,6 +213,9 @@ void report_write_result(const struct result *result, FILE *file)
         write_figures(result, file);
         if (result->rank_count > 1) {
             write_slowest_rank(result, file);
+        }
+        if (result->layer_load_count > 0) {
+            write_expert_load(result, file);
         }
     }
     fprintf(file, "memory: ");

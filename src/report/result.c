@@ -25,13 +25,56 @@ void result_free(struct result *result)
     free(result->ranks);
     free(result->transfers);
     free(result->kinds);
+    free(result->layer_loads);
     *result = (struct result){0};
 }
 
-void result_reserve(struct result *result, int64_t steps, int64_t ranks)
+void result_reserve(struct result *result, int64_t steps, int64_t ranks, int64_t expert_layers)
 {
-    result->steps = memory_allocate((size_t)steps * sizeof(*result->steps));
-    result->ranks = memory_allocate((size_t)ranks * sizeof(*result->ranks));
+    result->steps            = memory_allocate((size_t)steps * sizeof(*result->steps));
+    result->ranks            = memory_allocate((size_t)ranks * sizeof(*result->ranks));
+    result->layer_loads      = memory_allocate((size_t)expert_layers * sizeof(*result->layer_loads));
+    result->layer_load_count = expert_layers;
+    for (int64_t layer = 0; layer < expert_layers; layer++) {
+        struct result_layer *load = &result->layer_loads[layer];
+        load->layer               = layer;
+        for (int i = 0; i < LOAD_COUNT; i++) {
+            load->last[i] = load->mean[i] = NAN;
+        }
+    }
+}
+
+// Of one layer: choices by expert, dropped choices, auxiliary loss. Returns the number of choices.
+static double measure_load(double load[LOAD_COUNT], const float *routing, int64_t experts)
+{
+    double choices = 0, busiest = 0, idlest = INFINITY;
+    for (int64_t expert = 0; expert < experts; expert++) {
+        choices += (double)routing[expert];
+        busiest = fmax(busiest, (double)routing[expert]);
+        idlest  = fmin(idlest, (double)routing[expert]);
+    }
+    load[LOAD_BUSIEST]   = busiest * (double)experts / choices;
+    load[LOAD_IDLEST]    = idlest * (double)experts / choices;
+    load[LOAD_DROPPED]   = (double)routing[experts] / choices;
+    load[LOAD_AUXILIARY] = (double)routing[experts + 1];
+    return choices;
+}
+
+void result_add_routing(struct result *result, const float *routing, int64_t experts)
+{
+    struct result_step *step     = &result->steps[result->step_count - 1];
+    int64_t             measured = step->index + 1 - result->planned_warmup;
+    double              choices = 0, dropped = 0;
+    for (int64_t layer = 0; layer < result->layer_load_count; layer++, routing += experts + 2) {
+        struct result_layer *load = &result->layer_loads[layer];
+        choices += measure_load(load->last, routing, experts);
+        dropped += (double)routing[experts];
+        for (int i = 0; i < LOAD_COUNT && measured > 0; i++) {
+            double mean   = measured > 1 ? load->mean[i] : 0;
+            load->mean[i] = mean + (load->last[i] - mean) / (double)measured;
+        }
+    }
+    step->dropped = dropped / choices;
 }
 
 void result_add_entry(struct result_entry **list, int64_t *count, const char *name, const char *value)

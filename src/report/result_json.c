@@ -159,7 +159,28 @@ static const struct json_field steps[] = {
     INTEGER(result_step, "slowest_rank", slowest_rank),
     REAL(result_step, "loss", loss),
     REAL(result_step, "grad_norm", gradient_norm),
+    REAL(result_step, "dropped", dropped),
     BOOLEAN(result_step, "outlier", is_outlier),
+    END
+};
+static const struct json_field last_load[] = {
+    REAL(result_layer, "busiest", last[LOAD_BUSIEST]),
+    REAL(result_layer, "idlest", last[LOAD_IDLEST]),
+    REAL(result_layer, "dropped", last[LOAD_DROPPED]),
+    REAL(result_layer, "auxiliary_loss", last[LOAD_AUXILIARY]),
+    END
+};
+static const struct json_field mean_load[] = {
+    REAL(result_layer, "busiest", mean[LOAD_BUSIEST]),
+    REAL(result_layer, "idlest", mean[LOAD_IDLEST]),
+    REAL(result_layer, "dropped", mean[LOAD_DROPPED]),
+    REAL(result_layer, "auxiliary_loss", mean[LOAD_AUXILIARY]),
+    END
+};
+static const struct json_field layer_loads[] = {
+    INTEGER(result_layer, "layer", layer),
+    OBJECT("last", last_load),
+    OBJECT("mean", mean_load),
     END
 };
 static const struct json_field ranks[] = {
@@ -196,6 +217,7 @@ static const struct json_field fields[] = {
     OBJECT("validation", validation),
     LIST("steps", result_step, step, steps),
     LIST("ranks", result_rank, rank, ranks),
+    LIST("expert_load", result_layer, layer_load, layer_loads),
     END
 };
 
