@@ -184,3 +184,25 @@ Test(account, moves_the_residual_stream_over_tensor_parallel_ranks)
         cr_expect_eq(scatters, microbatches * (4 * 3 + 2));
     }
 }
+
+// Where every rank of tp has the whole stream, a layer adds it up 2 times forward and 2 backward, the embedding once
+// forward and the head once backward; norm weights see all tokens everywhere. What is left: three numbers a token of
+// each rank for the loss, and the squares of the gradients.
+Test(account, adds_up_a_residual_stream_that_is_not_shared_out)
+{
+    for (int64_t microbatches = 1; microbatches <= 3; microbatches++) {
+        struct tiny    tiny;
+        struct account account;
+        tiny_init(&tiny);
+        tiny.parallel.tp                = 2;
+        tiny.parallel.sequence_parallel = 0;
+        tiny.train.accumulation         = microbatches;
+        account_layout(&tiny, &account);
+        int64_t sums = microbatches * (4 * 3 + 2);
+        expect_volume(0, "sums", volume_of(&account, OP_ALL_REDUCE, 1u << AXIS_TP), sums, sums * 256, 2);
+        expect_volume(0, "statistics", volume_of(&account, OP_ALL_GATHER, 1u << AXIS_TP), microbatches,
+                      microbatches * 2 * 16 * 3, 4);
+        cr_expect_eq(scalars_of(&account), 1);
+        cr_expect_eq(account.transfer_count, 3);
+    }
+}

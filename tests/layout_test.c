@@ -12,70 +12,89 @@
 
 enum { BATCH = 8, STEPS = 5 };
 
+// Ways that a layout may go: cp in a ring and tp overlapped; tp without sequence parallelism, and so not overlapped.
+enum { RING = 1, WHOLE_ROWS = 2 };
+
 struct layout {
     int64_t dp, fsdp, tp, cp, zero, accumulation;
     int64_t prefetch, reshard, tied, recompute, narrow;
-    bool    ring;    // of cp, and overlapped tp
+    int64_t ways;
 };
 
 // clang-format off
 static const struct layout layouts[] = {
-    // dp fsdp tp cp zero ga  prefetch reshard              tied recompute            narrow
-    {  1, 2, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
-    {  1, 4, 1, 1, 0, 1,      0, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
-    {  1, 4, 1, 1, 0, 2,      2, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, false },
-    {  1, 8, 1, 1, 0, 1,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_ATTENTION,   0, false },
-    {  1, 4, 1, 1, 0, 1,      9, RESHARD_NEVER,       0, RECOMPUTE_NONE,        0, false },
-    {  1, 2, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0, false },
-    {  1, 4, 1, 1, 0, 2,      1, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_SELECTIVE,   0, false },
-    {  1, 4, 1, 1, 0, 1,      1, RESHARD_NEVER,       1, RECOMPUTE_NONE,        0, false },
-    {  2, 2, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
-    {  2, 2, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_BLOCK_EVERY, 0, false },
-    {  2, 4, 1, 1, 0, 1,      2, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_FULL,        0, false },
-    {  4, 2, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
-    {  2, 1, 1, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
-    {  4, 1, 1, 1, 1, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0, false },
-    {  8, 1, 1, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, false },
-    {  4, 1, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
-    {  1, 1, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
-    {  1, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, false },
-    {  1, 1, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      1, RECOMPUTE_SELECTIVE,   0, false },
-    {  2, 1, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, false },
-    {  2, 1, 4, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
-    {  1, 2, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
-    {  1, 4, 2, 1, 0, 2,      2, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_FULL,        0, false },
-    {  2, 2, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_BLOCK_EVERY, 0, false },
-    {  2, 2, 4, 1, 0, 1,      0, RESHARD_NEVER,       1, RECOMPUTE_NONE,        0, false },
-    {  1, 1, 1, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
-    {  1, 1, 1, 4, 0, 8,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, false },
-    {  2, 1, 1, 2, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, false },
-    {  2, 1, 1, 2, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, false },
-    {  1, 1, 1, 4, 1, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
-    {  1, 4, 1, 2, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
-    {  2, 2, 1, 2, 0, 2,      2, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_FULL,        0, false },
-    {  1, 1, 2, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false },
-    {  2, 2, 2, 2, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, false },
-    {  2, 1, 4, 2, 1, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, false },
-    {  1, 1, 1, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, true },
-    {  1, 1, 1, 4, 0, 8,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, true },
-    {  2, 1, 1, 4, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, true },
-    {  1, 2, 2, 2, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, true },
-    {  2, 2, 1, 4, 0, 2,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_NONE,        0, true },
-    {  1, 1, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, true },
-    {  1, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, true },
-    {  2, 2, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, true },
-    {  2, 1, 4, 2, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, true },
+    // dp fsdp tp cp zero ga  prefetch reshard              tied recompute            narrow ways
+    {  1, 2, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
+    {  1, 4, 1, 1, 0, 1,      0, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
+    {  1, 4, 1, 1, 0, 2,      2, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, 0 },
+    {  1, 8, 1, 1, 0, 1,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_ATTENTION,   0, 0 },
+    {  1, 4, 1, 1, 0, 1,      9, RESHARD_NEVER,       0, RECOMPUTE_NONE,        0, 0 },
+    {  1, 2, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0, 0 },
+    {  1, 4, 1, 1, 0, 2,      1, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_SELECTIVE,   0, 0 },
+    {  1, 4, 1, 1, 0, 1,      1, RESHARD_NEVER,       1, RECOMPUTE_NONE,        0, 0 },
+    {  2, 2, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
+    {  2, 2, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_BLOCK_EVERY, 0, 0 },
+    {  2, 4, 1, 1, 0, 1,      2, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_FULL,        0, 0 },
+    {  4, 2, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
+    {  2, 1, 1, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
+    {  4, 1, 1, 1, 1, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0, 0 },
+    {  8, 1, 1, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, 0 },
+    {  4, 1, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
+    {  1, 1, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
+    {  1, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, 0 },
+    {  1, 1, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      1, RECOMPUTE_SELECTIVE,   0, 0 },
+    {  2, 1, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, 0 },
+    {  2, 1, 4, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
+    {  1, 2, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
+    {  1, 4, 2, 1, 0, 2,      2, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_FULL,        0, 0 },
+    {  2, 2, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_BLOCK_EVERY, 0, 0 },
+    {  2, 2, 4, 1, 0, 1,      0, RESHARD_NEVER,       1, RECOMPUTE_NONE,        0, 0 },
+    {  1, 1, 1, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
+    {  1, 1, 1, 4, 0, 8,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, 0 },
+    {  2, 1, 1, 2, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, 0 },
+    {  2, 1, 1, 2, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, 0 },
+    {  1, 1, 1, 4, 1, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
+    {  1, 4, 1, 2, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
+    {  2, 2, 1, 2, 0, 2,      2, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_FULL,        0, 0 },
+    {  1, 1, 2, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
+    {  2, 2, 2, 2, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, 0 },
+    {  2, 1, 4, 2, 1, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, 0 },
+    {  1, 1, 1, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, RING },
+    {  1, 1, 1, 4, 0, 8,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, RING },
+    {  2, 1, 1, 4, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, RING },
+    {  1, 2, 2, 2, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, RING },
+    {  2, 2, 1, 4, 0, 2,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_NONE,        0, RING },
+    {  1, 1, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, RING },
+    {  1, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, RING },
+    {  2, 2, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, RING },
+    {  2, 1, 4, 2, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, RING },
+    // Several sequences at a time under cp.
+    {  1, 1, 1, 2, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
+    {  1, 1, 1, 2, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, RING },
+    {  1, 1, 1, 4, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_SELECTIVE,   0, 0 },
+    {  2, 1, 1, 4, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, RING },
+    {  1, 2, 1, 2, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, 0 },
+    {  1, 2, 2, 2, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, RING },
+    // tp without sequence parallelism
+    {  1, 1, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, WHOLE_ROWS },
+    {  2, 1, 4, 1, 1, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, WHOLE_ROWS },
+    {  1, 2, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, WHOLE_ROWS },
+    {  1, 1, 2, 2, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_ATTENTION,   0, WHOLE_ROWS },
+    {  1, 1, 2, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, RING | WHOLE_ROWS },
     // bf16, gradients reduced in bf16
-    {  2, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, true },
-    {  2, 1, 1, 4, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, true },
-    {  2, 1, 1, 4, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, false },
-    {  1, 2, 2, 2, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1, false },
-    {  1, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, false },
-    {  2, 2, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1, false },
-    {  1, 4, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, false },
-    {  2, 2, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1, false },
-    {  2, 4, 1, 1, 0, 1,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_NONE,        1, false },
-    {  4, 1, 1, 1, 1, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, false },
+    {  1, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, WHOLE_ROWS },
+    {  1, 1, 2, 2, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, WHOLE_ROWS },
+    {  2, 1, 1, 4, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, RING },
+    {  2, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, RING },
+    {  2, 1, 1, 4, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, RING },
+    {  2, 1, 1, 4, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, 0 },
+    {  1, 2, 2, 2, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1, 0 },
+    {  1, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, 0 },
+    {  2, 2, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1, 0 },
+    {  1, 4, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, 0 },
+    {  2, 2, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1, 0 },
+    {  2, 4, 1, 1, 0, 1,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_NONE,        1, 0 },
+    {  4, 1, 1, 1, 1, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, 0 },
 };
 
 // Stages, chunks of each, layers of the model, and whether embedding and head count as layers.
@@ -89,31 +108,33 @@ static const struct {
     struct layout   layout;
     struct pipeline pipeline;
 } pipelines[] = {
-    // dp fsdp tp cp zero ga  prefetch reshard            tied recompute            narrow  pp vp layers counts
-    { { 1, 1, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 2, 1, 4, 0 } },
-    { { 1, 1, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 2, 1, 3, 0 } },
-    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, false }, { 2, 1, 2, 1 } },
-    { { 1, 1, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 4, 1, 6, 0 } },
-    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, false }, { 4, 1, 2, 1 } },
-    { { 1, 1, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 4, 1, 5, 0 } },
-    { { 1, 1, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 2, 2, 4, 0 } },
-    { { 1, 1, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, false }, { 2, 2, 6, 0 } },
-    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, false }, { 2, 3, 4, 1 } },
-    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 4, 2, 6, 1 } },
-    { { 2, 1, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 2, 1, 3, 0 } },
-    { { 2, 1, 1, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 2, 2, 5, 1 } },
-    { { 1, 2, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 2, 1, 5, 0 } },
-    { { 1, 2, 1, 1, 0, 4,      2, RESHARD_NEVER,       0, RECOMPUTE_NONE,        0, false }, { 2, 2, 4, 0 } },
-    { { 2, 2, 1, 1, 0, 2,      2, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_FULL,        0, false }, { 2, 2, 6, 1 } },
-    { { 1, 1, 2, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 2, 2, 4, 0 } },
-    { { 1, 1, 2, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, false }, { 2, 2, 6, 1 } },
-    { { 2, 1, 2, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, false }, { 4, 1, 4, 0 } },
-    { { 1, 1, 2, 2, 1, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, true }, { 2, 2, 6, 1 } },
-    { { 2, 1, 2, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, true }, { 2, 2, 5, 0 } },
+    // dp fsdp tp cp zero ga  prefetch reshard            tied recompute            narrow ways pp vp layers counts
+    { { 1, 1, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 2, 1, 4, 0 } },
+    { { 1, 1, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 2, 1, 3, 0 } },
+    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, 0 }, { 2, 1, 2, 1 } },
+    { { 1, 1, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 4, 1, 6, 0 } },
+    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, 0 }, { 4, 1, 2, 1 } },
+    { { 1, 1, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 4, 1, 5, 0 } },
+    { { 1, 1, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 2, 2, 4, 0 } },
+    { { 1, 1, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, 0 }, { 2, 2, 6, 0 } },
+    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, 0 }, { 2, 3, 4, 1 } },
+    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 4, 2, 6, 1 } },
+    { { 2, 1, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 2, 1, 3, 0 } },
+    { { 2, 1, 1, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 2, 2, 5, 1 } },
+    { { 1, 2, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 2, 1, 5, 0 } },
+    { { 1, 2, 1, 1, 0, 4,      2, RESHARD_NEVER,       0, RECOMPUTE_NONE,        0, 0 }, { 2, 2, 4, 0 } },
+    { { 2, 2, 1, 1, 0, 2,      2, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_FULL,        0, 0 }, { 2, 2, 6, 1 } },
+    { { 1, 1, 2, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 2, 2, 4, 0 } },
+    { { 1, 1, 2, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, 0 }, { 2, 2, 6, 1 } },
+    { { 2, 1, 2, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 4, 1, 4, 0 } },
+    { { 1, 1, 2, 2, 1, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, RING }, { 2, 2, 6, 1 } },
+    { { 2, 1, 2, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, RING }, { 2, 2, 5, 0 } },
+    { { 1, 1, 2, 2, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 2, 1, 4, 0 } },
+    { { 1, 1, 2, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, WHOLE_ROWS }, { 2, 1, 4, 0 } },
     // bf16, gradients reduced in bf16
-    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, false }, { 4, 1, 4, 0 } },
-    { { 2, 1, 1, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        1, false }, { 2, 2, 4, 0 } },
-    { { 1, 2, 2, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, false }, { 2, 2, 6, 1 } },
+    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, 0 }, { 4, 1, 4, 0 } },
+    { { 2, 1, 1, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        1, 0 }, { 2, 2, 4, 0 } },
+    { { 1, 2, 2, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, 0 }, { 2, 2, 6, 1 } },
 };
 // clang-format on
 
@@ -126,30 +147,31 @@ static struct training train(const struct layout *layout, const struct pipeline 
     struct tiny    *tiny     = &training.tiny;
     training.weights         = weights;
     tiny_init(tiny);
-    tiny->model.layers          = pipeline->layers;
-    tiny->parallel.pp           = pipeline->pp;
-    tiny->parallel.vp           = pipeline->vp;
-    tiny->model.ffn             = 20;
-    tiny->model.tied            = layout->tied;
-    tiny->train.accumulation    = layout->accumulation;
-    tiny->train.micro_batch     = BATCH / layout->dp / layout->fsdp / layout->accumulation;
-    tiny->train.recompute       = layout->recompute;
-    tiny->train.recompute_every = 2;
-    tiny->train.recompute_save  = 1 << OUTPUT_QKV;
-    tiny->train.learning_rate   = 5e-4;
-    tiny->parallel.dp           = layout->dp;
-    tiny->parallel.fsdp         = layout->fsdp;
-    tiny->parallel.tp           = layout->tp;
-    tiny->parallel.cp           = layout->cp;
-    tiny->train.sequence        = 16;
-    tiny->parallel.tp_overlap   = layout->ring;
-    tiny->parallel.context      = layout->ring ? CONTEXT_RING : CONTEXT_GATHER;
-    tiny->parallel.zero         = layout->zero;
-    tiny->model.kv_heads        = 4;
-    tiny->model.vocab           = 37;
-    tiny->model.vocab_multiple  = 2;
-    tiny->parallel.prefetch     = layout->prefetch;
-    tiny->parallel.reshard      = layout->reshard;
+    tiny->model.layers               = pipeline->layers;
+    tiny->parallel.pp                = pipeline->pp;
+    tiny->parallel.vp                = pipeline->vp;
+    tiny->model.ffn                  = 20;
+    tiny->model.tied                 = layout->tied;
+    tiny->train.accumulation         = layout->accumulation;
+    tiny->train.micro_batch          = BATCH / layout->dp / layout->fsdp / layout->accumulation;
+    tiny->train.recompute            = layout->recompute;
+    tiny->train.recompute_every      = 2;
+    tiny->train.recompute_save       = 1 << OUTPUT_QKV;
+    tiny->train.learning_rate        = 5e-4;
+    tiny->parallel.dp                = layout->dp;
+    tiny->parallel.fsdp              = layout->fsdp;
+    tiny->parallel.tp                = layout->tp;
+    tiny->parallel.cp                = layout->cp;
+    tiny->train.sequence             = 16;
+    tiny->parallel.tp_overlap        = layout->ways == RING;
+    tiny->parallel.sequence_parallel = (layout->ways & WHOLE_ROWS) == 0;
+    tiny->parallel.context           = layout->ways & RING ? CONTEXT_RING : CONTEXT_GATHER;
+    tiny->parallel.zero              = layout->zero;
+    tiny->model.kv_heads             = 4;
+    tiny->model.vocab                = 37;
+    tiny->model.vocab_multiple       = 2;
+    tiny->parallel.prefetch          = layout->prefetch;
+    tiny->parallel.reshard           = layout->reshard;
     if (layout->narrow) {
         tiny->precision.compute = COMPUTE_BF16;
         tiny->precision.reduce  = DTYPE_BF16;
@@ -206,10 +228,10 @@ static void expect_as_one_rank(const struct layout *layout, const struct pipelin
     snprintf(one_folder, sizeof(one_folder), "%s/one", base);
     snprintf(many_folder, sizeof(many_folder), "%s/many", base);
 
-    struct pipeline whole = {1, 1, pipeline->layers, 0};
-    struct layout   alone = {1, 1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, layout->tied, RECOMPUTE_NONE, layout->narrow, false};
-    struct training one   = train(&alone, &whole, one_folder);
-    struct training many  = train(layout, pipeline, many_folder);
+    struct pipeline whole     = {1, 1, pipeline->layers, 0};
+    struct layout   alone     = {1, 1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, layout->tied, RECOMPUTE_NONE, layout->narrow, 0};
+    struct training one       = train(&alone, &whole, one_folder);
+    struct training many      = train(layout, pipeline, many_folder);
     double          tolerance = layout->narrow ? 1e-2 : 1e-5;
     cr_expect_arr_eq(many.storage_bytes, many.planned_bytes, sizeof(many.planned_bytes));
     cr_expect_eq(many.allocations_in_steps, 0);
@@ -240,7 +262,7 @@ Test(layout, trains_in_a_pipeline_as_one_rank_does, .timeout = 300)
 
 Test(layout, repeats_bit_for_bit, .timeout = 60)
 {
-    struct layout   layout = {2, 1, 2, 2, 0, 4, 2, RESHARD_ALWAYS, 0, RECOMPUTE_FULL, 1, true};
+    struct layout   layout = {2, 1, 2, 2, 0, 4, 2, RESHARD_ALWAYS, 0, RECOMPUTE_FULL, 1, RING};
     struct training first = train(&layout, &no_pipeline, NULL), second = train(&layout, &no_pipeline, NULL);
     cr_expect_arr_eq(first.loss, second.loss, STEPS * sizeof(float));
     cr_expect_arr_eq(first.norm, second.norm, STEPS * sizeof(float));
@@ -248,7 +270,7 @@ Test(layout, repeats_bit_for_bit, .timeout = 60)
 
 Test(layout, repeats_a_pipeline_bit_for_bit, .timeout = 60)
 {
-    struct layout   layout   = {2, 1, 1, 1, 1, 4, 1, RESHARD_ALWAYS, 0, RECOMPUTE_FULL, 1, false};
+    struct layout   layout   = {2, 1, 1, 1, 1, 4, 1, RESHARD_ALWAYS, 0, RECOMPUTE_FULL, 1, 0};
     struct pipeline pipeline = {2, 2, 5, 1};
     struct training first = train(&layout, &pipeline, NULL), second = train(&layout, &pipeline, NULL);
     cr_expect_arr_eq(first.loss, second.loss, STEPS * sizeof(float));
@@ -257,9 +279,9 @@ Test(layout, repeats_a_pipeline_bit_for_bit, .timeout = 60)
 
 Test(layout, shards_weights_gradients_and_optimizer, .timeout = 60)
 {
-    struct layout   alone = {1, 1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1, false};
-    struct layout   fsdp  = {1, 4, 1, 1, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1, false};
-    struct layout   zero  = {4, 1, 1, 1, 1, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1, false};
+    struct layout   alone = {1, 1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1, 0};
+    struct layout   fsdp  = {1, 4, 1, 1, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1, 0};
+    struct layout   zero  = {4, 1, 1, 1, 1, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1, 0};
     struct training one = train(&alone, &no_pipeline, NULL), sharded = train(&fsdp, &no_pipeline, NULL),
                     shared = train(&zero, &no_pipeline, NULL);
     for (int storage = STORAGE_WEIGHT; storage <= STORAGE_OPTIMIZER; storage++) {

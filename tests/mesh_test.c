@@ -146,3 +146,16 @@ Test(mesh, rejects_chunks_without_stages_and_experts_that_do_not_divide)
     config.ep                     = 3;
     expect_error(config, 4, "[parallel] ep = 3 does not divide dp = 4\n[parallel] vp = 2 needs pp > 1");
 }
+
+Test(mesh, rejects_overlapped_tensor_parallelism_of_rows_that_are_not_shared_out)
+{
+    struct parallel_config config = one;
+    config.tp_overlap             = 1;
+    struct mesh mesh;
+    status      result = mesh_init(&mesh, &config, 1);
+    cr_expect(!failed(&result), "%s", result.text);
+    config.tp = 2;
+    expect_error(config, 2,
+                 "[parallel] tp_overlap = yes needs sequence_parallel = yes: it passes on the rows that tp "
+                 "shares out");
+}

@@ -29,15 +29,16 @@ Test(verify_job, finds_nothing_in_any_sound_job)
         struct tiny *tiny = &faulty.tiny;
         tiny->parallel.tp = variant % 7 < 3 ? 2 : 1;
         faulty.world *= tiny->parallel.tp;
-        tiny->parallel.zero      = variant % 3 == 0 && variant % 2 == 1;
-        tiny->parallel.prefetch  = variant % 5;
-        tiny->parallel.reshard   = variant / 6 % 3;
-        tiny->train.accumulation = 1 + variant % 2;
-        tiny->train.recompute    = variant % 5;
-        tiny->model.tied         = variant / 4 % 2;
-        tiny->precision.compute  = variant % 4 < 2 ? COMPUTE_BF16 : COMPUTE_FP32;
-        tiny->precision.reduce   = variant % 4 == 1 ? DTYPE_BF16 : DTYPE_F32;
-        status result            = faulty_verify(&faulty, &proof);
+        tiny->parallel.sequence_parallel = variant % 2;
+        tiny->parallel.zero              = variant % 3 == 0 && variant % 2 == 1;
+        tiny->parallel.prefetch          = variant % 5;
+        tiny->parallel.reshard           = variant / 6 % 3;
+        tiny->train.accumulation         = 1 + variant % 2;
+        tiny->train.recompute            = variant % 5;
+        tiny->model.tied                 = variant / 4 % 2;
+        tiny->precision.compute          = variant % 4 < 2 ? COMPUTE_BF16 : COMPUTE_FP32;
+        tiny->precision.reduce           = variant % 4 == 1 ? DTYPE_BF16 : DTYPE_F32;
+        status result                    = faulty_verify(&faulty, &proof);
         // Ranks of tp add up different parts of their gradients, in more or fewer ops.
         expect_sound(result, &proof, faulty.world > 8 ? proof.built : faulty.world,
                      tiny->parallel.tp > 1 ? proof.distinct : 1);

@@ -32,7 +32,7 @@ const struct option parallel_options[] = {
     INTEGER_OPTION(parallel_config, prefetch, "1", 0, 64, "with fsdp > 1, blocks whose weights are gathered ahead of their use"),
     CHOICE_OPTION (parallel_config, reshard, "always", reshard_names, "with fsdp > 1, blocks whose gathered weights are freed after the forward pass and gathered again"),
     CHOICE_OPTION (parallel_config, context, "gather", context_names, "with cp > 1, keys and values are passed round in a ring, or gathered"),
-    BOOLEAN_OPTION(parallel_config, tp_overlap, "no", "GEMMs are split so that the transfers of tp hide behind them"),
+    BOOLEAN_OPTION(parallel_config, tp_overlap, "no", "with sequence_parallel, GEMMs are split so that the transfers of tp hide behind them"),
     BOOLEAN_OPTION(parallel_config, layers_per_chunk_embedding, "no", "embedding and loss each count as one layer when layers are dealt to pipeline chunks"),
     END_OPTIONS
 };
@@ -79,11 +79,16 @@ static status split_experts(struct mesh *mesh, int64_t ep)
 }
 
 // The rules that hold for any number of ranks.
-static status check_chunks_and_experts(struct mesh *mesh, int64_t ep)
+static status check_rules(struct mesh *mesh, const struct parallel_config *config)
 {
-    status errors = split_experts(mesh, ep);
+    status errors = split_experts(mesh, config->ep);
     if (mesh->vp > 1 && mesh->size[AXIS_PP] == 1) {
         status_add(&errors, fail("[parallel] vp = %" PRId64 " needs pp > 1", mesh->vp));
+    }
+    if (mesh->size[AXIS_TP] > 1 && config->tp_overlap && !config->sequence_parallel) {
+        status_add(&errors,
+                   fail("[parallel] tp_overlap = yes needs sequence_parallel = yes: it passes on the rows that "
+                        "tp shares out"));
     }
     return errors;
 }
@@ -139,7 +144,7 @@ status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_
     mesh->world = world == 0 ? smallest : world;
     TRY(tile(mesh, mesh->world));
     memcpy(mesh->asked, mesh->size, sizeof(mesh->asked));
-    return check_chunks_and_experts(mesh, config->ep);
+    return check_rules(mesh, config);
 }
 
 static bool splits_shards(const struct mesh *mesh)

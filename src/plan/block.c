@@ -15,7 +15,7 @@ static const struct forward_step forward_steps[] = {
     { attention_norm,       BIT(VALUE_X),                  BIT(VALUE_N1) | BIT(VALUE_STATISTICS1) },
     { attention_qkv,        BIT(VALUE_N1),                 BIT(VALUE_QKV) },
     { attention_rope,       BIT(VALUE_QKV),                BIT(VALUE_Q) | BIT(VALUE_KV) },
-    { attention_core,       BIT(VALUE_Q) | BIT(VALUE_KV),  BIT(VALUE_O) | BIT(VALUE_LSE) | BIT(VALUE_LSE2) },
+    { attention_core,       BIT(VALUE_Q) | BIT(VALUE_KV),  BIT(VALUE_O) | BIT(VALUE_LSE) },
     { attention_projection, BIT(VALUE_O),                  BIT(VALUE_A) },
     { mlp_norm,             BIT(VALUE_X) | BIT(VALUE_A),   BIT(VALUE_X2) | BIT(VALUE_N2) | BIT(VALUE_STATISTICS2) },
     { mlp_fc1,              BIT(VALUE_N2),                 BIT(VALUE_FC1) },
@@ -26,15 +26,14 @@ static const struct forward_step forward_steps[] = {
 enum { FORWARD_STEPS = sizeof(forward_steps) / sizeof(forward_steps[0]) };
 
 static const uint32_t needed_by_backward = BIT(VALUE_X) | BIT(VALUE_STATISTICS1) | BIT(VALUE_N1) | BIT(VALUE_Q) |
-                                           BIT(VALUE_KV) | BIT(VALUE_O) | BIT(VALUE_LSE) | BIT(VALUE_LSE2) |
-                                           BIT(VALUE_X2) | BIT(VALUE_STATISTICS2) | BIT(VALUE_N2) | BIT(VALUE_FC1) |
-                                           BIT(VALUE_S);
+                                           BIT(VALUE_KV) | BIT(VALUE_O) | BIT(VALUE_LSE) | BIT(VALUE_X2) |
+                                           BIT(VALUE_STATISTICS2) | BIT(VALUE_N2) | BIT(VALUE_FC1) | BIT(VALUE_S);
 
 // What each name of [train] recompute_save keeps.
 static const uint32_t kept_by_name[OUTPUT_COUNT] = {
     [OUTPUT_NORM] = BIT(VALUE_N1) | BIT(VALUE_STATISTICS1) | BIT(VALUE_X2) | BIT(VALUE_N2) | BIT(VALUE_STATISTICS2),
     [OUTPUT_QKV]  = BIT(VALUE_Q) | BIT(VALUE_KV),
-    [OUTPUT_ATTENTION]  = BIT(VALUE_O) | BIT(VALUE_LSE) | BIT(VALUE_LSE2),
+    [OUTPUT_ATTENTION]  = BIT(VALUE_O) | BIT(VALUE_LSE),
     [OUTPUT_PROJECTION] = BIT(VALUE_A),
     [OUTPUT_FC1]        = BIT(VALUE_FC1),
     [OUTPUT_ACTIVATION] = BIT(VALUE_S),

@@ -2,6 +2,8 @@
 // Context parallelism with gathered keys and values. Of 2 cp chunks of a sequence, rank r holds the queries of chunks r
 // and 2 cp - 1 - r, which balances the causal work. Gathered keys and values come in the order of ranks and are brought
 // into the order of the sequence: each run of queries then sees the leading part of them.
+//
+// Each half of each sequence is a run of its own, since halves of several sequences do not lie together.
 #include "internal.h"
 
 static int64_t ranks_of(const struct builder *builder)
@@ -37,14 +39,14 @@ static int32_t new_whole(struct builder *builder, const char *name)
 // Copies chunk by chunk between the order of the ranks and that of the sequence.
 static void reorder(struct builder *builder, const char *role, int32_t by_rank, int32_t by_position, bool to_position)
 {
-    int64_t length = builder->tokens / HALVES;
-    for (int64_t rank = 0; rank < ranks_of(builder); rank++) {
-        for (int half = 0; half < HALVES; half++) {
-            int32_t ranked = context_rows(builder, "chunk", by_rank, (HALVES * rank + half) * length, length);
-            int32_t placed =
-                context_rows(builder, "chunk", by_position, chunk_of(builder, rank, half) * length, length);
-            builder_cast(builder, role, to_position ? ranked : placed, to_position ? placed : ranked, false);
-        }
+    int64_t runs = context_runs(builder), length = builder->tokens / runs;
+    for (int64_t from = 0; from < ranks_of(builder) * runs; from++) {
+        int64_t sequence = from % runs / HALVES;
+        int64_t chunk    = chunk_of(builder, from / runs, (int)(from % HALVES));
+        int64_t to       = sequence * HALVES * ranks_of(builder) + chunk;
+        int32_t ranked   = context_rows(builder, "chunk", by_rank, from * length, length);
+        int32_t placed   = context_rows(builder, "chunk", by_position, to * length, length);
+        builder_cast(builder, role, to_position ? ranked : placed, to_position ? placed : ranked, false);
     }
 }
 
@@ -66,24 +68,42 @@ static int32_t gather_keys(struct block *block)
     return ordered;
 }
 
-// An attention op on one half of the queries and the keys up to them.
-static struct op half_op(const struct builder *builder, enum op_kind kind, const char *role, int half)
+int64_t context_runs(const struct builder *builder)
+{
+    return HALVES * builder->plan->train.micro_batch;
+}
+
+int32_t context_run(struct builder *builder, int32_t whole, int64_t run)
+{
+    int64_t rows = builder->plan->tensors[whole].dim[0] / context_runs(builder);
+    return context_rows(builder, "run", whole, run * rows, rows);
+}
+
+int32_t context_statistics(struct builder *builder, int64_t runs)
+{
+    return builder_tensor(builder, "attention statistics", STORAGE_ACTIVATION, DTYPE_F32,
+                          DIMS(runs, builder->heads, builder->sequence / HALVES));
+}
+
+struct op context_op(const struct builder *builder, enum op_kind kind, const char *role, int64_t keys)
 {
     struct op op                = attention_op(builder, kind, role);
-    op.shape.attention.sequence = builder->tokens / HALVES;
-    op.shape.attention.earlier  = own_chunk(builder, half) * op.shape.attention.sequence;
+    op.shape.attention.batch    = 1;
+    op.shape.attention.sequence = builder->sequence / HALVES;
+    op.shape.attention.earlier  = keys - op.shape.attention.sequence;
     return op;
 }
 
-int32_t context_half(struct builder *builder, int32_t whole, int half)
+// Keys up to the end of a run.
+static int64_t keys_of(const struct builder *builder, int64_t run)
 {
-    int64_t length = builder->tokens / HALVES;
-    return context_rows(builder, "half", whole, half * length, length);
+    return (own_chunk(builder, (int)(run % HALVES)) + 1) * (builder->sequence / HALVES);
 }
 
-static int32_t leading(struct builder *builder, int32_t whole, const struct op *op)
+static int32_t leading(struct builder *builder, int32_t whole, int64_t run)
 {
-    return context_rows(builder, "leading kv", whole, 0, op->shape.attention.earlier + op->shape.attention.sequence);
+    int64_t first = run / HALVES * builder->plan->train.sequence;
+    return context_rows(builder, "leading kv", whole, first, keys_of(builder, run));
 }
 
 void context_attention(struct block *block)
@@ -96,38 +116,47 @@ void context_attention(struct block *block)
     int32_t keys = gather_keys(block);
     int32_t out =
         builder_activation(builder, "attention", DIMS(builder->tokens, builder->heads, builder->plan->model.head_dim));
-    for (int half = 0; half < HALVES; half++) {
-        struct op op  = half_op(builder, OP_ATTENTION_FORWARD, "attention", half);
-        int32_t   lse = builder_tensor(builder, "attention statistics", STORAGE_ACTIVATION, DTYPE_F32,
-                                       DIMS(1, builder->heads, op.shape.attention.sequence));
-        builder_operand(&op, ATTENTION_QUERY, ACCESS_READ, context_half(builder, block->values->tensor[VALUE_Q], half));
-        builder_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, leading(builder, keys, &op));
-        builder_operand(&op, ATTENTION_OUT, ACCESS_WRITE, context_half(builder, out, half));
-        builder_operand(&op, ATTENTION_STATISTICS, ACCESS_WRITE, lse);
+    int32_t statistics = context_statistics(builder, context_runs(builder));
+    for (int64_t run = 0; run < context_runs(builder); run++) {
+        struct op op = context_op(builder, OP_ATTENTION_FORWARD, "attention", keys_of(builder, run));
+        builder_operand(&op, ATTENTION_QUERY, ACCESS_READ, context_run(builder, block->values->tensor[VALUE_Q], run));
+        builder_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, leading(builder, keys, run));
+        builder_operand(&op, ATTENTION_OUT, ACCESS_WRITE, context_run(builder, out, run));
+        builder_operand(&op, ATTENTION_STATISTICS, ACCESS_WRITE, context_run(builder, statistics, run));
         builder_append(builder, &op);
-        block->values->tensor[half == 0 ? VALUE_LSE : VALUE_LSE2] = lse;
     }
-    block->values->tensor[VALUE_O] = out;
+    block->values->tensor[VALUE_O]   = out;
+    block->values->tensor[VALUE_LSE] = statistics;
 }
 
-// What no query of this rank sees of the gradient of keys and values.
-static void clear_trailing(struct builder *builder, int32_t whole, int64_t first)
+// What no query of this rank sees of the gradient of a sequence's keys and values.
+static void clear_trailing(struct builder *builder, int32_t whole, int64_t run)
 {
-    int64_t rows = builder->plan->tensors[whole].dim[0] - first;
-    if (rows == 0) {
+    int64_t sequence = builder->plan->train.sequence, seen = keys_of(builder, run);
+    if (seen == sequence) {
         return;
     }
-    int32_t   rest = context_rows(builder, "unseen kv", whole, first, rows);
+    int32_t   rest = context_rows(builder, "unseen kv", whole, run / HALVES * sequence + seen, sequence - seen);
     struct op op   = builder_op(builder, OP_CLEAR, "unseen kv gradient");
     builder_operand(&op, CLEAR_OUT, ACCESS_WRITE, rest);
     op.shape.elements.elements = builder->plan->tensors[rest].elements;
     builder_append(builder, &op);
 }
 
-void context_attention_backward(struct block *block, int32_t gradient, int32_t dq, int32_t dkv)
+void context_gradient_inputs(struct block *block, struct op *op, int32_t gradient, int64_t run)
 {
     struct builder      *builder = block->builder;
     const struct values *values  = block->values;
+    builder_operand(op, ATTENTION_GRADIENT_OUT, ACCESS_READ, context_run(builder, gradient, run));
+    builder_operand(op, ATTENTION_GRADIENT_QUERY_IN, ACCESS_READ, context_run(builder, values->tensor[VALUE_Q], run));
+    builder_operand(op, ATTENTION_GRADIENT_OUT_IN, ACCESS_READ, context_run(builder, values->tensor[VALUE_O], run));
+    builder_operand(op, ATTENTION_GRADIENT_STATISTICS, ACCESS_READ,
+                    context_run(builder, values->tensor[VALUE_LSE], run));
+}
+
+void context_attention_backward(struct block *block, int32_t gradient, int32_t dq, int32_t dkv)
+{
+    struct builder *builder = block->builder;
     if (builder->is_ring) {
         ring_attention_backward(block, gradient, dq, dkv);
         return;
@@ -136,22 +165,17 @@ void context_attention_backward(struct block *block, int32_t gradient, int32_t d
     int32_t ordered = new_whole(builder, "ordered kv gradient");
     int32_t by_rank = new_whole(builder, "kv gradient of all");
     // The second half sees more keys: it writes, the first adds.
-    for (int half = HALVES - 1; half >= 0; half--) {
-        struct op op   = half_op(builder, OP_ATTENTION_BACKWARD, "attention gradient", half);
-        op.accumulates = half == 0;
-        builder_operand(&op, ATTENTION_GRADIENT_OUT, ACCESS_READ, context_half(builder, gradient, half));
-        builder_operand(&op, ATTENTION_GRADIENT_QUERY_IN, ACCESS_READ,
-                        context_half(builder, values->tensor[VALUE_Q], half));
-        builder_operand(&op, ATTENTION_GRADIENT_KEY_VALUE_IN, ACCESS_READ, leading(builder, keys, &op));
-        builder_operand(&op, ATTENTION_GRADIENT_OUT_IN, ACCESS_READ,
-                        context_half(builder, values->tensor[VALUE_O], half));
-        builder_operand(&op, ATTENTION_GRADIENT_STATISTICS, ACCESS_READ,
-                        values->tensor[half == 0 ? VALUE_LSE : VALUE_LSE2]);
-        builder_operand(&op, ATTENTION_GRADIENT_QUERY, ACCESS_WRITE, context_half(builder, dq, half));
-        builder_operand(&op, ATTENTION_GRADIENT_KEY_VALUE, half == 0 ? ACCESS_UPDATE : ACCESS_WRITE,
-                        leading(builder, ordered, &op));
-        if (half == HALVES - 1) {
-            clear_trailing(builder, ordered, op.shape.attention.earlier + op.shape.attention.sequence);
+    for (int64_t run = context_runs(builder) - 1; run >= 0; run--) {
+        bool      is_first = run % HALVES == 0;
+        struct op op       = context_op(builder, OP_ATTENTION_BACKWARD, "attention gradient", keys_of(builder, run));
+        op.accumulates     = is_first;
+        context_gradient_inputs(block, &op, gradient, run);
+        builder_operand(&op, ATTENTION_GRADIENT_KEY_VALUE_IN, ACCESS_READ, leading(builder, keys, run));
+        builder_operand(&op, ATTENTION_GRADIENT_QUERY, ACCESS_WRITE, context_run(builder, dq, run));
+        builder_operand(&op, ATTENTION_GRADIENT_KEY_VALUE, is_first ? ACCESS_UPDATE : ACCESS_WRITE,
+                        leading(builder, ordered, run));
+        if (!is_first) {
+            clear_trailing(builder, ordered, run);
         }
         builder_append(builder, &op);
     }

@@ -8,37 +8,32 @@
 #include "internal.h"
 
 struct visit {
-    int     half;    // of the queries
-    int64_t keys;    // leading rows of the block that they see
+    int64_t run;     // of queries
+    int64_t keys;    // leading rows of their sequence's part of the block that they see
     bool    causal;
 };
 
-// What is to be done with the block of the rank that is distance places before in the ring.
-static int list_visits(const struct builder *builder, int64_t distance, struct visit visits[HALVES])
+// What a run of queries sees of the block of the rank that is distance places before in the ring.
+static struct visit visit_of(const struct builder *builder, int64_t distance, int64_t run)
 {
-    int64_t length = builder->tokens / HALVES;
-    int64_t rank   = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_CP);
-    if (distance == 0) {
-        visits[0] = (struct visit){0, length, true};
-        visits[1] = (struct visit){1, HALVES * length, true};
-        return 2;
-    }
-    if (distance <= rank) {
-        visits[0] = (struct visit){0, length, false};
-        visits[1] = (struct visit){1, length, false};
-        return 2;
-    }
-    visits[0] = (struct visit){1, HALVES * length, false};
-    return 1;
+    int64_t length   = builder->sequence / HALVES;
+    int64_t rank     = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_CP);
+    bool    is_first = run % HALVES == 0, is_own = distance == 0, is_lower = !is_own && distance <= rank;
+    int64_t chunks = is_lower ? 1 : is_first ? is_own : HALVES;
+    return (struct visit){run, chunks * length, is_own};
 }
 
 static struct op visit_op(const struct builder *builder, enum op_kind kind, const char *role, const struct visit *visit)
 {
-    struct op op                = attention_op(builder, kind, role);
-    op.shape.attention.sequence = builder->tokens / HALVES;
-    op.shape.attention.earlier  = visit->keys - op.shape.attention.sequence;
-    op.shape.attention.causal   = visit->causal;
+    struct op op              = context_op(builder, kind, role, visit->keys);
+    op.shape.attention.causal = visit->causal;
     return op;
+}
+
+// The rows of the block at hand, or of their gradient, that the run sees.
+static int32_t seen(struct builder *builder, int32_t keys, const struct visit *visit)
+{
+    return context_rows(builder, "seen kv", keys, visit->run / HALVES * builder->sequence, visit->keys);
 }
 
 static int32_t rotate(struct builder *builder, const char *role, int32_t in)
@@ -61,19 +56,13 @@ static int32_t new_queries(struct builder *builder, const char *name, int64_t ro
                           DIMS(rows, builder->heads, builder->plan->model.head_dim));
 }
 
-static int32_t new_statistics(struct builder *builder)
-{
-    return builder_tensor(builder, "attention statistics", STORAGE_ACTIVATION, DTYPE_F32,
-                          DIMS(1, builder->heads, builder->tokens / HALVES));
-}
-
 static void forward(struct block *block, const struct visit *visit, int32_t keys, int32_t out, int32_t statistics)
 {
     struct builder *builder = block->builder;
     struct op       op      = visit_op(builder, OP_ATTENTION_FORWARD, "attention", visit);
     builder_operand(&op, ATTENTION_QUERY, ACCESS_READ,
-                    context_half(builder, block->values->tensor[VALUE_Q], visit->half));
-    builder_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, context_rows(builder, "seen kv", keys, 0, visit->keys));
+                    context_run(builder, block->values->tensor[VALUE_Q], visit->run));
+    builder_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, seen(builder, keys, visit));
     builder_operand(&op, ATTENTION_OUT, ACCESS_WRITE, out);
     builder_operand(&op, ATTENTION_STATISTICS, ACCESS_WRITE, statistics);
     builder_append(builder, &op);
@@ -82,8 +71,8 @@ static void forward(struct block *block, const struct visit *visit, int32_t keys
 static void merge(struct block *block, const struct visit *visit, int32_t keys, int32_t out, int32_t statistics)
 {
     struct builder *builder = block->builder;
-    int32_t         part    = new_queries(builder, "attention part", builder->tokens / HALVES);
-    int32_t         own     = new_statistics(builder);
+    int32_t         part    = new_queries(builder, "attention part", builder->sequence / HALVES);
+    int32_t         own     = context_statistics(builder, 1);
     forward(block, visit, keys, part, own);
 
     struct op op = visit_op(builder, OP_ATTENTION_MERGE, "attention merge", visit);
@@ -96,24 +85,19 @@ static void merge(struct block *block, const struct visit *visit, int32_t keys, 
 
 void ring_attention(struct block *block)
 {
-    struct builder *builder = block->builder;
-    int64_t         ranks   = builder->plan->mesh.size[AXIS_CP];
-    int32_t         keys    = block->values->tensor[VALUE_KV];
-    int32_t         sum     = new_queries(builder, "attention sum", builder->tokens);
-    int32_t         statistics[HALVES];
+    struct builder *builder    = block->builder;
+    int64_t         ranks      = builder->plan->mesh.size[AXIS_CP];
+    int32_t         keys       = block->values->tensor[VALUE_KV];
+    int32_t         sum        = new_queries(builder, "attention sum", builder->tokens);
+    int32_t         statistics = context_statistics(builder, context_runs(builder));
     for (int64_t distance = 0; distance < ranks; distance++) {
         // The next block is on its way while this one is worked on.
-        int32_t      next = distance + 1 < ranks ? rotate(builder, "kv ring", keys) : -1;
-        struct visit visits[HALVES];
-        int          count = list_visits(builder, distance, visits);
-        for (int i = 0; i < count; i++) {
-            int     half = visits[i].half;
-            int32_t out  = context_half(builder, sum, half);
-            if (distance == 0) {
-                statistics[half] = new_statistics(builder);
-                forward(block, &visits[i], keys, out, statistics[half]);
-            } else {
-                merge(block, &visits[i], keys, out, statistics[half]);
+        int32_t next = distance + 1 < ranks ? rotate(builder, "kv ring", keys) : -1;
+        for (int64_t run = 0; run < context_runs(builder); run++) {
+            struct visit visit = visit_of(builder, distance, run);
+            if (visit.keys > 0) {
+                (distance == 0 ? forward : merge)(block, &visit, keys, context_run(builder, sum, run),
+                                                  context_run(builder, statistics, run));
             }
         }
         keys = next;
@@ -121,9 +105,8 @@ void ring_attention(struct block *block)
     int32_t out =
         builder_activation(builder, "attention", DIMS(builder->tokens, builder->heads, builder->plan->model.head_dim));
     builder_cast(builder, "attention cast", sum, out, false);
-    block->values->tensor[VALUE_O]    = out;
-    block->values->tensor[VALUE_LSE]  = statistics[0];
-    block->values->tensor[VALUE_LSE2] = statistics[1];
+    block->values->tensor[VALUE_O]   = out;
+    block->values->tensor[VALUE_LSE] = statistics;
 }
 
 static void clear(struct builder *builder, const char *role, int32_t tensor)
@@ -138,23 +121,14 @@ static void clear(struct builder *builder, const char *role, int32_t tensor)
 static void backward(struct block *block, const struct visit *visit, int32_t gradient, int32_t keys, int32_t dq,
                      int32_t dkv)
 {
-    struct builder      *builder  = block->builder;
-    const struct values *values   = block->values;
-    int                  half     = visit->half;
-    struct op            op       = visit_op(builder, OP_ATTENTION_BACKWARD, "attention gradient", visit);
+    struct builder *builder       = block->builder;
+    struct op       op            = visit_op(builder, OP_ATTENTION_BACKWARD, "attention gradient", visit);
     op.accumulates                = true;
     op.shape.attention.adds_query = true;
-    builder_operand(&op, ATTENTION_GRADIENT_OUT, ACCESS_READ, context_half(builder, gradient, half));
-    builder_operand(&op, ATTENTION_GRADIENT_QUERY_IN, ACCESS_READ,
-                    context_half(builder, values->tensor[VALUE_Q], half));
-    builder_operand(&op, ATTENTION_GRADIENT_KEY_VALUE_IN, ACCESS_READ,
-                    context_rows(builder, "seen kv", keys, 0, visit->keys));
-    builder_operand(&op, ATTENTION_GRADIENT_OUT_IN, ACCESS_READ, context_half(builder, values->tensor[VALUE_O], half));
-    builder_operand(&op, ATTENTION_GRADIENT_STATISTICS, ACCESS_READ,
-                    values->tensor[half == 0 ? VALUE_LSE : VALUE_LSE2]);
-    builder_operand(&op, ATTENTION_GRADIENT_QUERY, ACCESS_UPDATE, context_half(builder, dq, half));
-    builder_operand(&op, ATTENTION_GRADIENT_KEY_VALUE, ACCESS_UPDATE,
-                    context_rows(builder, "seen kv gradient", dkv, 0, visit->keys));
+    context_gradient_inputs(block, &op, gradient, visit->run);
+    builder_operand(&op, ATTENTION_GRADIENT_KEY_VALUE_IN, ACCESS_READ, seen(builder, keys, visit));
+    builder_operand(&op, ATTENTION_GRADIENT_QUERY, ACCESS_UPDATE, context_run(builder, dq, visit->run));
+    builder_operand(&op, ATTENTION_GRADIENT_KEY_VALUE, ACCESS_UPDATE, seen(builder, dkv, visit));
     builder_append(builder, &op);
 }
 
@@ -169,11 +143,12 @@ void ring_attention_backward(struct block *block, int32_t gradient, int32_t dq, 
     clear(builder, "q gradient clear", query_sum);
     clear(builder, "kv gradient clear", sum);
     for (int64_t distance = 0; distance < ranks; distance++) {
-        int32_t      next = distance + 1 < ranks ? rotate(builder, "kv ring", keys) : -1;
-        struct visit visits[HALVES];
-        int          count = list_visits(builder, distance, visits);
-        for (int i = 0; i < count; i++) {
-            backward(block, &visits[i], gradient, keys, query_sum, sum);
+        int32_t next = distance + 1 < ranks ? rotate(builder, "kv ring", keys) : -1;
+        for (int64_t run = 0; run < context_runs(builder); run++) {
+            struct visit visit = visit_of(builder, distance, run);
+            if (visit.keys > 0) {
+                backward(block, &visit, gradient, keys, query_sum, sum);
+            }
         }
         // The gradients follow their keys; after the last block they are home.
         sum  = rotate(builder, "kv gradient ring", sum);

@@ -21,8 +21,7 @@ enum value {
     VALUE_Q,              // [T, heads, head_dim], after rope
     VALUE_KV,             // [T, 2, kv_heads, head_dim], after rope
     VALUE_O,              // attention output [T, heads, head_dim]
-    VALUE_LSE,            // [batch, heads, sequence]; under cp, of the first chunk
-    VALUE_LSE2,           // under cp, of the second chunk
+    VALUE_LSE,            // [batch, heads, sequence]; under cp [runs, heads, sequence / HALVES]
     VALUE_A,              // output projection [T, hidden]
     VALUE_X2,             // residual stream between attention and MLP [T, hidden]
     VALUE_STATISTICS2,    // of the norm before the MLP [T, 2]
@@ -64,10 +63,10 @@ struct builder {
     int64_t              in_flight;               // microbatches of a chunk between forward and backward, at most
     int32_t              first_unit, end_unit;    // of the chunk at hand
     int64_t              tokens;                  // T
-    int64_t              shard_tokens;            // T / tp: rows of the residual stream that this rank holds
-    int64_t              sequence;                // positions of a sequence that this rank holds
-    bool                 is_ring;                 // cp passes keys and values round
-    bool                 overlaps;                // tp splits products so that transfers hide
+    int64_t              shard_tokens;    // rows of the residual stream here: T / tp, or T without sequence parallelism
+    int64_t              sequence;        // positions of a sequence that this rank holds
+    bool                 is_ring;         // cp passes keys and values round
+    bool                 overlaps;        // tp splits products so that transfers hide
     int64_t              heads, kv_heads, ffn;    // of this rank
     int64_t              prefetch, reshard;       // [parallel]
     int32_t              pending[LANE_COUNT];     // ops that the next compute op waits for, whatever it touches; -1
@@ -118,18 +117,19 @@ void    linear_weight_gradient(struct builder *builder, const char *role, int32_
 // True when this step has already written the gradient, so that the next contribution adds to it.
 bool gradient_accumulates(const struct builder *builder, int32_t weight);
 
-// tensor.c, tensor_ring.c: tensor parallelism with the residual stream shared out by rows. A gather before a product
-// and a sum after one, split so that they overlap if the layout asks; without tp just the product. x: [T / tp, k] of
-// this rank; whole receives the tensor of all rows. Returns [T, n].
+// tensor.c, tensor_ring.c: tensor parallelism. S: rows of the residual stream on this rank. Where tp shares them out, a
+// gather before a product and a sum's own rows after one, split so that they overlap if the layout asks; where every
+// rank has all of them, the whole sum after one; without tp just the product. x: [S, k]; whole receives the tensor of
+// all rows. Returns [T, n].
 int32_t tensor_gather_linear(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                              int32_t *whole);
-// x: [T, k]. Returns this rank's rows of the sum over tp [T / tp, n].
+// x: [T, k]. Returns this rank's rows of the sum over tp [S, n].
 int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x);
 int32_t tensor_ring_gather(struct builder *builder, const struct linear *linear, int32_t rows, int32_t *whole);
 int32_t tensor_ring_reduce(struct builder *builder, const struct linear *linear, int32_t x);
-int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows);       // [T / tp, n] of all: [T, n]
-int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial);    // sum of [T, n]: own [T / tp, n]
-// Sums over tp the gradients of a unit's replicated weights: each rank saw its own tokens.
+int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows);       // [S, n] of all: [T, n]
+int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial);    // sum of [T, n]: own [S, n]
+// Sums over tp the gradients of a unit's replicated weights, where each rank saw its own rows.
 void tensor_reduce_replicated(struct builder *builder, int32_t unit);
 
 // norm.c: the residual sum and the norm of it, and their gradient.
@@ -193,8 +193,14 @@ void ring_attention(struct block *block);
 void ring_attention_backward(struct block *block, int32_t gradient, int32_t dq, int32_t dkv);
 // Rows first .. first + rows - 1 of a [rows, ...] tensor.
 int32_t context_rows(struct builder *builder, const char *name, int32_t whole, int64_t first, int64_t rows);
-enum { HALVES = 2 };    // chunks of a sequence that a rank of cp holds
-int32_t context_half(struct builder *builder, int32_t whole, int half);
+// The queries of a rank of cp are runs of positions: of each sequence in order, one from either end.
+enum { HALVES = 2 };
+int64_t context_runs(const struct builder *builder);
+int32_t context_run(struct builder *builder, int32_t whole, int64_t run);    // of [T, ...] or [runs, ...]
+int32_t context_statistics(struct builder *builder, int64_t runs);
+// An attention op of a run on so many keys, and the inputs of its backward pass but for the keys.
+struct op context_op(const struct builder *builder, enum op_kind kind, const char *role, int64_t keys);
+void      context_gradient_inputs(struct block *block, struct op *op, int32_t gradient, int64_t run);
 // One attention op: forward (gradient -1) or backward over a run of queries and the keys before and among them.
 struct op attention_op(const struct builder *builder, enum op_kind kind, const char *role);
 

@@ -18,10 +18,6 @@ status plan_supports(const struct plan_request *request)
     } missing[] = {
         {"mixture of experts ([model] experts = %lld)", request->model->experts > 0, request->model->experts},
         {"FP8 ([precision] compute = fp8)", request->precision->compute == COMPUTE_FP8, 0},
-        {"tensor parallelism without sequence parallelism ([parallel] sequence_parallel = no, tp = %lld)",
-         size[AXIS_TP] > 1 && request->parallel->sequence_parallel == 0, size[AXIS_TP]},
-        {"context parallelism of several sequences at a time ([train] micro_batch > 1 with cp = %lld)",
-         size[AXIS_CP] > 1 && request->train->micro_batch > 1, size[AXIS_CP]},
         {"tied embeddings over pipeline stages ([model] tied = yes, pp = %lld)",
          size[AXIS_PP] > 1 && request->model->tied != 0, size[AXIS_PP]},
         {"expert parallelism ([parallel] ep = %lld)", size[AXIS_EP] > 1, size[AXIS_EP]},
@@ -54,9 +50,10 @@ static status resolve(struct plan *plan, const struct plan_request *request)
     TRY(precision_init(&plan->precision, request->precision));
     plan->counts_embedding = request->parallel->layers_per_chunk_embedding != 0;
     plan->is_zero          = request->parallel->zero > 0;
-    int64_t tokens         = plan->train.micro_batch * plan->train.sequence;
-    if (tokens % plan->mesh.size[AXIS_TP] != 0) {
-        return fail("[parallel] tp = %lld does not divide the %lld tokens of a microbatch (micro_batch * sequence)",
+    int64_t tokens         = plan->train.micro_batch * plan->train.sequence / plan->mesh.size[AXIS_CP];
+    if (request->parallel->sequence_parallel && tokens % plan->mesh.size[AXIS_TP] != 0) {
+        return fail("[parallel] tp = %lld does not divide the %lld tokens that it shares out (micro_batch * sequence / "
+                    "cp): choose other sizes, or sequence_parallel = no",
                     (long long)plan->mesh.size[AXIS_TP], (long long)tokens);
     }
     if (request->rank < 0 || request->rank >= plan->mesh.world) {
@@ -109,20 +106,21 @@ status plan_build(struct plan *plan, const struct plan_request *request)
 {
     TRY(resolve(plan, request));
     int64_t        sequence = plan->train.sequence / plan->mesh.size[AXIS_CP];
+    int64_t        tp       = plan->mesh.size[AXIS_TP];
     struct builder builder  = {.plan         = plan,
                                .tag          = {.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = -1},
                                .tokens       = plan->train.micro_batch * sequence,
                                .sequence     = sequence,
-                               .overlaps     = request->parallel->tp_overlap != 0,
+                               .overlaps     = request->parallel->tp_overlap != 0 && tp > 1,
                                .is_ring      = request->parallel->context == CONTEXT_RING,
-                               .shard_tokens = plan->train.micro_batch * sequence / plan->mesh.size[AXIS_TP],
-                               .heads        = plan->model.heads / plan->mesh.size[AXIS_TP],
-                               .kv_heads     = plan->model.kv_heads / plan->mesh.size[AXIS_TP],
-                               .ffn          = plan->model.ffn / plan->mesh.size[AXIS_TP],
+                               .heads        = plan->model.heads / tp,
+                               .kv_heads     = plan->model.kv_heads / tp,
+                               .ffn          = plan->model.ffn / tp,
                                .prefetch     = request->parallel->prefetch,
                                .reshard      = request->parallel->reshard,
                                .last_compute = -1,
                                .reduces      = {-1, -1}};
+    builder.shard_tokens    = request->parallel->sequence_parallel ? builder.tokens / tp : builder.tokens;
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         builder.pending[lane] = -1;
     }
