@@ -224,6 +224,8 @@ void optimizer_append(struct builder *builder);
 // order.c: [op * LANE_COUNT + lane]: how many of that lane's ops have surely ended before the op starts. The caller
 // frees it. position: [op], the op's place in its own lane.
 int32_t *order_clocks(const struct plan *plan, int32_t *position);
+// Drops the waits that other waits and the order of lanes imply.
+void order_prune(struct plan *plan);
 
 // memory.c: gives every activation its place in the arena.
 void memory_place(struct plan *plan);

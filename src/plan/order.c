@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What surely happens before what: lane order and waits, as vector clocks.
+// What surely happens before what: lane order and waits, as vector clocks; and which waits say nothing new.
+#include <stdlib.h>
+
 #include "internal.h"
 
 int32_t *order_clocks(const struct plan *plan, int32_t *position)
@@ -35,4 +37,44 @@ int32_t *order_clocks(const struct plan *plan, int32_t *position)
         ended[op->lane][op->lane] = position[i] + 1;
     }
     return clocks;
+}
+
+// Whether the wait number w of an op is kept by an earlier op of its lane, or by another of its waits.
+static bool is_implied(const struct plan *plan, const int32_t *clocks, const int32_t *position, const struct op *op,
+                       int w, int32_t earlier)
+{
+    int32_t waited = op->wait[w];
+    int     lane   = plan->ops[waited].lane;
+    if (earlier >= 0 && clocks[(int64_t)earlier * LANE_COUNT + lane] > position[waited]) {
+        return true;
+    }
+    for (int other = 0; other < op->wait_count; other++) {
+        if (other != w && clocks[(int64_t)op->wait[other] * LANE_COUNT + lane] > position[waited]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void order_prune(struct plan *plan)
+{
+    int32_t *position = memory_allocate((size_t)plan->op_count * sizeof(*position));
+    int32_t *clocks   = order_clocks(plan, position);
+    int32_t  latest[LANE_COUNT];
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        latest[lane] = -1;
+    }
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        struct op *op   = &plan->ops[i];
+        struct op  full = *op;
+        op->wait_count  = 0;
+        for (int w = 0; w < full.wait_count; w++) {
+            if (!is_implied(plan, clocks, position, &full, w, latest[full.lane])) {
+                op->wait[op->wait_count++] = full.wait[w];
+            }
+        }
+        latest[full.lane] = i;
+    }
+    free(clocks);
+    free(position);
 }

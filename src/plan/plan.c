@@ -130,6 +130,7 @@ status plan_build(struct plan *plan, const struct plan_request *request)
     pipeline_append(&builder);
     optimizer_append(&builder);
     memory_place(plan);
+    order_prune(plan);
 
     free(builder.usage);
     return OK;
