@@ -13,15 +13,18 @@
 enum { TRAINING_STEPS_MAX = 32, TRAINING_RANKS_MAX = 16 };
 
 struct training {
-    struct tiny tiny;    // set with tiny_init, then changed as the test wants
-    int         ranks, steps, threads;
-    uint64_t    seed;
-    const char *weights;    // new folder that the trained weights are written to; NULL: none
+    struct tiny               tiny;    // set with tiny_init, then changed as the test wants
+    int                       ranks, steps, threads;
+    uint64_t                  seed;
+    bool                      captures;    // the step after its first run
+    const struct backend_ops *backend;     // NULL: the host's
+    const char               *weights;     // new folder that the trained weights are written to; NULL: none
     // Results.
     float   loss[TRAINING_STEPS_MAX], norm[TRAINING_STEPS_MAX];    // of rank 0
     int64_t storage_bytes[STORAGE_COUNT];                          // allocated by rank 0
     int64_t planned_bytes[STORAGE_COUNT];
     int64_t allocations_in_steps;    // of all ranks
+    double  device_seconds;          // of rank 0's last step
 };
 
 static inline void training_require(status result)
@@ -39,7 +42,9 @@ static inline int64_t training_run_rank(struct training *training, struct comm *
     struct backend backend;
     struct step   *step;
     tiny_plan_rank(&tiny, training->ranks, rank);
-    training_require(backend_open(&backend, "host", &(struct backend_setup){.threads = training->threads}));
+    backend = (struct backend){.ops = training->backend != NULL ? training->backend : &backend_host};
+    training_require(backend.ops->open(&backend, &(struct backend_setup){.threads = training->threads}));
+    training_require(step_prepare(&tiny.plan, &backend));
     training_require(step_open(&step, &tiny.plan, &backend, comm));
     data_initialise(step, &tiny.plan, training->seed);
 
@@ -50,6 +55,10 @@ static inline int64_t training_run_rank(struct training *training, struct comm *
         if (rank == 0) {
             step_read(step, tiny.plan.loss, &training->loss[i]);
             step_read(step, tiny.plan.gradient_norm, &training->norm[i]);
+            training->device_seconds = step_device_seconds(step);
+        }
+        if (i == 0 && training->captures) {
+            step_capture(step);
         }
     }
     int64_t allocations = backend.allocations - before;

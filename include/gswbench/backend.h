@@ -32,7 +32,8 @@ struct backend_setup {
 // What only a backend has whose run() enqueues on a stream and returns; each lane is a stream. Events order streams;
 // work that is captured is not executed but kept, as a graph.
 struct backend_streams {
-    void (*attach)(struct backend *backend);    // first, on every thread that calls any other function
+    void (*attach)(struct backend *backend);               // first, on every thread that calls any other function
+    void *(*handle)(struct backend *backend, int lane);    // the stream as the device's own libraries know it
     void *(*event_open)(struct backend *backend, bool is_timed);
     void (*event_close)(void *event);
     void (*record)(struct backend *backend, int lane, void *event);    // what the lane holds so far

@@ -5,6 +5,7 @@
 #ifndef GSWBENCH_COMM_H
 #define GSWBENCH_COMM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gswbench/dtype.h"
@@ -23,7 +24,8 @@ struct comm_place {
 };
 
 struct comm_ops {
-    const char *name;    // as written in [run] communicator =
+    const char *name;           // as written in [run] communicator =
+    bool        is_enqueued;    // run() enqueues on the lane's stream of a backend that has streams, and returns
     void (*close)(struct comm *comm);
 
     // Collective over all ranks of the job, in the same order on each: members lists the caller's group in rank order.
@@ -32,8 +34,9 @@ struct comm_ops {
     struct comm_group *(*group_open)(struct comm *comm, const int64_t *members, int64_t size, int lane);
     void (*group_close)(struct comm_group *group);
 
-    // Executes a transfer op; blocks until this rank's part is complete. Called from the lane's own thread. in and out
-    // are the operand buffers (in may be NULL for in-place kinds).
+    // Executes a transfer op; blocks until this rank's part is complete, if it is not enqueued. Called from the lane's
+    // own thread, or from the one that enqueues all lanes in list order. in and out are the operand buffers (in may be
+    // NULL for in-place kinds): device memory when it is enqueued, else the host's.
     void (*run)(struct comm_group *group, const struct op *op, const void *in, void *out, enum dtype dtype);
 
     // Control plane, host memory, outside timed regions, called from the main thread only.

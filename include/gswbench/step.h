@@ -3,6 +3,7 @@
 #ifndef GSWBENCH_STEP_H
 #define GSWBENCH_STEP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gswbench/backend.h"
@@ -12,6 +13,9 @@
 
 struct step;
 
+// Lets the backend decide what a step must not decide. Before step_open, on every rank.
+status step_prepare(const struct plan *plan, struct backend *backend);
+
 // Allocates every storage once and resolves the operands of every op. Fails (EXIT_MEMORY, with the accounting) when the
 // plan does not fit, or (EXIT_CONFIG) when the backend lacks an op. plan, backend and comm outlive the step.
 status step_open(struct step **step, const struct plan *plan, struct backend *backend, struct comm *comm);
@@ -19,6 +23,14 @@ void   step_close(struct step *step);
 
 // Runs the whole list once. Blocks until every lane is done.
 void step_run(struct step *step);
+
+// Whether the whole step can be captured: the backend has streams and no transfer needs the host. Capturing, after a
+// step that has run and on every rank, makes all later runs replay it with one call.
+bool step_can_capture(const struct step *step);
+void step_capture(struct step *step);
+
+// The latest run as the device's clock saw it; NAN on a backend that has none.
+double step_device_seconds(const struct step *step);
 
 // Device memory of one tensor.
 struct buffer step_buffer(const struct step *step, int32_t tensor);

@@ -79,9 +79,11 @@ static status open_plan(struct rank *rank)
     TRY(plan_build(&rank->plan, &request));
     int32_t findings;
     TRY(plan_verify(&rank->plan, &findings));
-    return backend_open(
-        &rank->backend, config->run.backend,
-        &(struct backend_setup){.local_rank = rank->comm->place.local_rank, .threads = (int)rank->cores.threads});
+
+    const struct backend_setup setup = {.local_rank = rank->comm->place.local_rank,
+                                        .threads    = (int)rank->cores.threads};
+    TRY(backend_open(&rank->backend, config->run.backend, &setup));
+    return step_prepare(&rank->plan, &rank->backend);
 }
 
 static void add_oversubscription(struct rank *rank)

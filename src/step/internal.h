@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A plan's ops made ready to run, and the lanes that run them.
+// A plan's ops made ready to run, and the two ways to run them: a thread for each lane, or one that issues them all.
 #ifndef GSWBENCH_STEP_INTERNAL_H
 #define GSWBENCH_STEP_INTERNAL_H
 
@@ -9,10 +9,12 @@
 #include "gswbench/backend.h"
 #include "gswbench/comm.h"
 #include "gswbench/op.h"
+#include "gswbench/plan.h"
 
-// Holds an op back until a lane has completed that many of its ops.
+// Holds an op back until a lane has completed that many of its ops, on a device until the last of them is done.
 struct wait {
     int32_t lane, count;
+    void   *event;    // NULL: run() has computed when it returns
 };
 
 // An op with all that is looked up for it once, before the first step.
@@ -23,14 +25,21 @@ struct work {
     struct wait        waits[OP_WAITS];
     int32_t            wait_count;
     bool               is_awaited;    // some other lane waits for it, so its completion is published
+    void              *event;         // recorded after it on a device, when it is awaited
     struct buffer      buffers[OP_OPERANDS];
+};
+
+// Host memory through which a lane's transfers go where the communicator does not read the device's.
+struct staging {
+    void *data[2];    // [TRANSFER_IN, TRANSFER_OUT]; NULL: no transfer needs it
 };
 
 // One lane: its ops in list order, and how far it is.
 struct queue {
     struct lanes   *lanes;
-    struct work    *works;    // [count]
+    struct work   **works;    // [count]
     int32_t         count;
+    struct staging  staging;
     pthread_t       thread;
     pthread_mutex_t mutex;
     pthread_cond_t  progressed;
@@ -38,23 +47,48 @@ struct queue {
     atomic_int      completed;    // in this step, as far as it is published
 };
 
-// All lanes of a rank. The compute lane runs on the caller's thread, each other lane that has ops on its own.
+// All lanes of a rank.
 struct lanes {
-    struct queue           queues[LANE_COUNT];
-    struct backend        *backend;
-    const struct comm_ops *comm_ops;
-    int                    rank;
-    int                    threads;    // started
-    pthread_mutex_t        mutex;
-    pthread_cond_t         changed;
-    int                    running;    // threads that have not finished the step
-    int64_t                steps;      // begun
-    bool                   is_closing;
+    struct queue                  queues[LANE_COUNT];
+    struct backend               *backend;
+    const struct backend_streams *streams;    // of the backend; NULL: it has none
+    const struct comm_ops        *comm_ops;
+    int                           rank;
+    int                           threads;    // started
+    pthread_mutex_t               mutex;
+    pthread_cond_t                changed;
+    int                           running;    // threads that have not finished the step
+    int64_t                       steps;      // begun
+    bool                          is_closing;
 };
 
-// queues' works and counts, backend, comm_ops and rank are filled in before; nothing moves until close.
+// lane.c: the compute lane runs on the caller's thread, each other lane that has ops on its own. queues' works and
+// counts, backend, streams, comm_ops and rank are filled in before; nothing moves until close.
 void lanes_open(struct lanes *lanes);
 void lanes_run(struct lanes *lanes);
 void lanes_close(struct lanes *lanes);
+
+// budget.c: fails (EXIT_MEMORY) on every rank when a rank's plan does not fit. Collective.
+status budget_check(const struct plan *plan, struct backend *backend, struct comm *comm, int64_t scratch_bytes);
+
+// work.c: runs one op, or enqueues it between its events, when what it waits for has run or is enqueued.
+void work_run(struct lanes *lanes, const struct work *work);
+
+// staging.c: transfers of a device's buffers by a communicator that knows only host memory.
+void staging_open(struct lanes *lanes);
+void staging_run(struct lanes *lanes, const struct work *work);
+void staging_close(struct lanes *lanes);
+
+// issue.c: one thread enqueues every op of the list; only where a transfer, too, is no more than enqueued.
+struct issue {
+    struct lanes *lanes;
+    struct work  *works;    // [count], in list order
+    int32_t       count;
+    void         *begin;       // event before the first op
+    void *ends[LANE_COUNT];    // event after the lane's last op; NULL: the lane has none, or is the compute lane
+};
+void issue_open(struct issue *issue, struct lanes *lanes, struct work *works, int32_t count);
+void issue_run(const struct issue *issue);
+void issue_close(struct issue *issue);
 
 #endif

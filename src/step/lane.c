@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Lanes as queues on the host. Order between lanes comes from the ops' waits alone: a lane publishes how many of its
-// ops are complete, and a lane that must wait gives its core away a few times, then sleeps.
+// Lanes as queues, each on a thread. Order between lanes comes from the ops' waits alone: a lane publishes how many of
+// its ops are complete (on a device: enqueued, and events do the rest), and a lane that must wait gives its core away a
+// few times, then sleeps.
 #include "internal.h"
 
 #include <sched.h>
@@ -43,17 +44,11 @@ static void run_queue(struct queue *queue)
 {
     struct lanes *lanes = queue->lanes;
     for (int32_t i = 0; i < queue->count; i++) {
-        const struct work *work = &queue->works[i];
+        const struct work *work = queue->works[i];
         for (int32_t j = 0; j < work->wait_count; j++) {
             await(&lanes->queues[work->waits[j].lane], work->waits[j].count);
         }
-        if (work->run != NULL) {
-            work->run(lanes->backend, work->op, work->buffers);
-        } else {
-            const struct buffer *in = &work->buffers[TRANSFER_IN], *out = &work->buffers[TRANSFER_OUT];
-            lanes->comm_ops->run(work->group, work->op, in->data, out->data,
-                                 out->data != NULL ? out->dtype : in->dtype);
-        }
+        work_run(lanes, work);
         if (work->is_awaited) {
             publish(queue, i + 1);
         }
@@ -65,6 +60,9 @@ static void *serve(void *argument)
     struct queue *queue = argument;
     struct lanes *lanes = queue->lanes;
     fatal_set_rank(lanes->rank);
+    if (lanes->streams != NULL) {
+        lanes->streams->attach(lanes->backend);
+    }
     for (int64_t step = 1;; step++) {
         pthread_mutex_lock(&lanes->mutex);
         while (lanes->steps < step && !lanes->is_closing) {

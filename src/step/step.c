@@ -2,12 +2,10 @@
 // Makes a plan ready to run: memory for its storages, operands, communicators and waits, all looked up once.
 #include "gswbench/step.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "gswbench/fatal.h"
-#include "gswbench/units.h"
 #include "internal.h"
 
 struct step {
@@ -17,8 +15,14 @@ struct step {
     void               *storage[STORAGE_COUNT];    // NULL: nothing in it
     int64_t             storage_bytes[STORAGE_COUNT];
     struct comm_group **groups;    // [LANE_COUNT][plan->group_count], NULL: the lane does not use the group
-    struct work        *works;     // [plan->op_count], lane by lane
+    struct work        *works;     // [plan->op_count]
+    struct work       **queued;    // the same, lane by lane
     struct lanes        lanes;
+
+    // Of a device only. One thread issues all ops, or each lane has its own; and events around the latest step.
+    bool         is_issued, is_captured;
+    struct issue issue;
+    void        *begin, *end;
 };
 
 static bool is_transfer(const struct op *op)
@@ -59,58 +63,6 @@ static int64_t find_scratch_bytes(const struct plan *plan, struct backend *backe
     return most;
 }
 
-// What a rank needs and has of the memory that it may share with the other ranks of its host.
-struct budget {
-    int64_t needed, available;
-};
-
-static status describe_shortage(const struct plan *plan, const struct budget *budget, int64_t scratch_bytes,
-                                int sharing)
-{
-    char   table[640], amount[32], other[32];
-    size_t used = 0;
-    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
-        used += (size_t)snprintf(table + used, sizeof(table) - used, "\n  %-12s %12s",
-                                 plan_storage_name((enum storage)storage),
-                                 units_bytes(amount, sizeof(amount), (double)plan->storage_bytes[storage]));
-    }
-    snprintf(table + used, sizeof(table) - used, "\n  %-12s %12s", "scratch",
-             units_bytes(amount, sizeof(amount), (double)scratch_bytes));
-    return fail_as(EXIT_MEMORY,
-                   "the plan does not fit: %s needed by %d rank%s in this memory, %s available. A rank needs%s\n"
-                   "  take a smaller train.micro_batch or run.layers, or more recompute",
-                   units_bytes(amount, sizeof(amount), (double)budget->needed), sharing, sharing == 1 ? "" : "s",
-                   units_bytes(other, sizeof(other), (double)budget->available), table);
-}
-
-// All ranks look before any of them allocates, and all fail when one does not fit.
-static status check_memory(const struct plan *plan, struct backend *backend, struct comm *comm, int64_t scratch_bytes)
-{
-    int           sharing = backend->ops->is_device ? 1 : comm->place.local_ranks;
-    struct budget own     = {.needed = scratch_bytes, .available = backend->ops->available_bytes(backend)};
-    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
-        own.needed += plan->storage_bytes[storage];
-    }
-    own.needed *= sharing;
-
-    struct budget *all      = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
-    int            tightest = comm->place.rank;
-    comm->ops->gather_all(comm, &own, all, sizeof(own));
-    for (int rank = 0; rank < comm->place.ranks && own.needed <= own.available; rank++) {
-        if (all[rank].needed > all[rank].available) {
-            tightest = rank;
-            break;
-        }
-    }
-    struct budget worst = all[tightest];
-    free(all);
-    if (worst.needed <= worst.available) {
-        return OK;
-    }
-    return tightest == comm->place.rank ? describe_shortage(plan, &own, scratch_bytes, sharing)
-                                        : fail_as(EXIT_MEMORY, "the plan does not fit on rank %d", tightest);
-}
-
 static int32_t find_group(const struct plan *plan, uint32_t axes)
 {
     for (int32_t i = 0; i < plan->group_count; i++) {
@@ -144,6 +96,15 @@ static void open_groups(struct step *step)
     free(used);
 }
 
+// An absent operand's stays zero.
+static void find_buffers(const struct step *step, const struct op *op, struct buffer buffers[OP_OPERANDS])
+{
+    for (int slot = 0; slot < OP_OPERANDS; slot++) {
+        bool is_present = slot < op->operand_count && op->operand[slot] >= 0;
+        buffers[slot]   = is_present ? step_buffer(step, op->operand[slot]) : (struct buffer){.data = NULL};
+    }
+}
+
 static void fill_work(const struct step *step, struct work *work, const struct op *op, const int32_t *positions)
 {
     work->op = op;
@@ -152,15 +113,16 @@ static void fill_work(const struct step *step, struct work *work, const struct o
     } else {
         work->run = step->backend->ops->run[op->kind];
     }
-    for (int i = 0; i < op->operand_count; i++) {
-        if (op->operand[i] >= 0) {
-            work->buffers[i] = step_buffer(step, op->operand[i]);
-        }
-    }
+    find_buffers(step, op, work->buffers);
     work->wait_count = op->wait_count;
     for (int i = 0; i < op->wait_count; i++) {
-        const struct op *awaited = &step->plan->ops[op->wait[i]];
-        work->waits[i]           = (struct wait){.lane = awaited->lane, .count = positions[op->wait[i]] + 1};
+        struct work *awaited = &step->works[op->wait[i]];
+        if (!awaited->is_awaited && step->lanes.streams != NULL) {
+            awaited->event = step->lanes.streams->event_open(step->backend, false);
+        }
+        awaited->is_awaited = true;
+        work->waits[i] =
+            (struct wait){.lane = awaited->op->lane, .count = positions[op->wait[i]] + 1, .event = awaited->event};
     }
 }
 
@@ -170,35 +132,75 @@ static void fill_queues(struct step *step)
     struct queue      *queues    = step->lanes.queues;
     int32_t           *positions = memory_allocate((size_t)plan->op_count * sizeof(*positions));    // in its lane
     step->works                  = memory_allocate((size_t)plan->op_count * sizeof(*step->works));
+    step->queued                 = memory_allocate((size_t)plan->op_count * sizeof(struct work *));
     for (int32_t i = 0; i < plan->op_count; i++) {
         positions[i] = queues[plan->ops[i].lane].count++;
     }
-    struct work *next = step->works;
+    struct work **next = step->queued;
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         queues[lane].works = next;
         next += queues[lane].count;
     }
     for (int32_t i = 0; i < plan->op_count; i++) {
-        const struct op *op = &plan->ops[i];
-        fill_work(step, &queues[op->lane].works[positions[i]], op, positions);
-        for (int j = 0; j < op->wait_count; j++) {
-            queues[plan->ops[op->wait[j]].lane].works[positions[op->wait[j]]].is_awaited = true;
-        }
+        queues[plan->ops[i].lane].works[positions[i]] = &step->works[i];
+        fill_work(step, &step->works[i], &plan->ops[i], positions);
     }
     free(positions);
+}
+
+static bool has_transfers(const struct plan *plan)
+{
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        if (is_transfer(&plan->ops[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void open_device(struct step *step)
+{
+    const struct backend_streams *streams = step->lanes.streams;
+    step->begin                           = streams->event_open(step->backend, true);
+    step->end                             = streams->event_open(step->backend, true);
+    step->is_issued                       = step->comm->ops->is_enqueued || !has_transfers(step->plan);
+    if (step->is_issued) {
+        issue_open(&step->issue, &step->lanes, step->works, step->plan->op_count);
+    } else {
+        staging_open(&step->lanes);
+    }
+}
+
+status step_prepare(const struct plan *plan, struct backend *backend)
+{
+    struct step unplaced = {.plan = plan};    // storages as aligned as they will be, and nowhere
+    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
+        unplaced.storage[storage] = (void *)(uintptr_t)PLAN_ALIGNMENT;
+    }
+    for (int32_t i = 0; i < plan->op_count && backend->ops->prepare != NULL; i++) {
+        struct buffer buffers[OP_OPERANDS];
+        find_buffers(&unplaced, &plan->ops[i], buffers);
+        if (!is_transfer(&plan->ops[i])) {
+            TRY(backend->ops->prepare(backend, &plan->ops[i], buffers));
+        }
+    }
+    return OK;
 }
 
 status step_open(struct step **opened, const struct plan *plan, struct backend *backend, struct comm *comm)
 {
     TRY(check_ops(plan, backend));
     int64_t scratch_bytes = find_scratch_bytes(plan, backend);
-    TRY(check_memory(plan, backend, comm, scratch_bytes));
+    TRY(budget_check(plan, backend, comm, scratch_bytes));
 
     struct step *step = memory_allocate(sizeof(*step));
     *opened           = step;
-    step->plan        = plan;
-    step->backend     = backend;
-    step->comm        = comm;
+    *step             = (struct step){
+                    .plan    = plan,
+                    .backend = backend,
+                    .comm    = comm,
+                    .lanes   = {
+                          .backend = backend, .streams = backend->ops->streams, .comm_ops = comm->ops, .rank = comm->place.rank}};
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         step->storage_bytes[storage] = plan->storage_bytes[storage];
         if (plan->storage_bytes[storage] > 0) {
@@ -208,16 +210,40 @@ status step_open(struct step **opened, const struct plan *plan, struct backend *
     backend_reserve_scratch(backend, scratch_bytes);
     open_groups(step);
     fill_queues(step);
-    step->lanes.backend  = backend;
-    step->lanes.comm_ops = comm->ops;
-    step->lanes.rank     = comm->place.rank;
-    lanes_open(&step->lanes);
+    if (step->lanes.streams != NULL) {
+        open_device(step);
+    }
+    if (!step->is_issued) {
+        lanes_open(&step->lanes);
+    }
     return OK;
+}
+
+static void close_device(struct step *step)
+{
+    const struct backend_streams *streams = step->lanes.streams;
+    if (step->is_issued) {
+        issue_close(&step->issue);
+    } else {
+        staging_close(&step->lanes);
+    }
+    for (int32_t i = 0; i < step->plan->op_count; i++) {
+        if (step->works[i].event != NULL) {
+            streams->event_close(step->works[i].event);
+        }
+    }
+    streams->event_close(step->begin);
+    streams->event_close(step->end);
 }
 
 void step_close(struct step *step)
 {
-    lanes_close(&step->lanes);
+    if (!step->is_issued) {
+        lanes_close(&step->lanes);
+    }
+    if (step->lanes.streams != NULL) {
+        close_device(step);
+    }
     for (int32_t i = 0; i < LANE_COUNT * step->plan->group_count; i++) {
         if (step->groups[i] != NULL) {
             step->comm->ops->group_close(step->groups[i]);
@@ -230,12 +256,54 @@ void step_close(struct step *step)
     }
     free(step->groups);
     free(step->works);
+    free(step->queued);
     free(step);
+}
+
+static void run_device(struct step *step)
+{
+    const struct backend_streams *streams = step->lanes.streams;
+    streams->record(step->backend, LANE_COMPUTE, step->begin);
+    if (step->is_captured) {
+        streams->capture_launch(step->backend, LANE_COMPUTE);
+    } else if (step->is_issued) {
+        issue_run(&step->issue);
+    } else {
+        lanes_run(&step->lanes);
+        for (int lane = 0; lane < LANE_COUNT; lane++) {
+            streams->synchronize(step->backend, lane);
+        }
+    }
+    streams->record(step->backend, LANE_COMPUTE, step->end);
+    streams->synchronize(step->backend, LANE_COMPUTE);
 }
 
 void step_run(struct step *step)
 {
-    lanes_run(&step->lanes);
+    if (step->lanes.streams != NULL) {
+        run_device(step);
+    } else {
+        lanes_run(&step->lanes);
+    }
+}
+
+bool step_can_capture(const struct step *step)
+{
+    return step->is_issued;
+}
+
+void step_capture(struct step *step)
+{
+    const struct backend_streams *streams = step->lanes.streams;
+    streams->capture_begin(step->backend, LANE_COMPUTE);
+    issue_run(&step->issue);
+    streams->capture_end(step->backend, LANE_COMPUTE);
+    step->is_captured = true;
+}
+
+double step_device_seconds(const struct step *step)
+{
+    return step->lanes.streams != NULL ? step->lanes.streams->seconds_between(step->begin, step->end) : NAN;
 }
 
 struct buffer step_buffer(const struct step *step, int32_t tensor)

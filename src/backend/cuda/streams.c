@@ -8,6 +8,12 @@ static void attach(struct backend *backend)
     CUDA_CHECK(cudaSetDevice(cuda->device));
 }
 
+static void *handle(struct backend *backend, int lane)
+{
+    const struct cuda *cuda = backend->state;
+    return cuda->streams[lane];
+}
+
 static void *event_open(struct backend *backend, bool is_timed)
 {
     (void)backend;
@@ -91,6 +97,7 @@ static void capture_launch(struct backend *backend, int lane)
 
 const struct backend_streams cuda_streams = {
     .attach          = attach,
+    .handle          = handle,
     .event_open      = event_open,
     .event_close     = event_close,
     .record          = record,

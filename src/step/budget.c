@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// Whether every rank's plan fits, before any rank allocates. Ranks of a host, or of a device, share what it has.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/units.h"
+#include "internal.h"
+
+// What a rank needs, and has together with the other ranks of the same memory.
+struct budget {
+    int64_t needed, available;
+    int64_t node;
+    char    device[64];    // "": the host's memory
+};
+
+static struct budget own_budget(const struct plan *plan, struct backend *backend, const struct comm_place *place,
+                                int64_t scratch_bytes)
+{
+    struct budget budget = {
+        .needed = scratch_bytes, .available = backend->ops->available_bytes(backend), .node = place->node};
+    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
+        budget.needed += plan->storage_bytes[storage];
+    }
+    if (backend->ops->device_name != NULL) {
+        backend->ops->device_name(backend, budget.device, sizeof(budget.device));
+    }
+    return budget;
+}
+
+// The sums over all ranks of the memory of one of them.
+static struct budget sum_sharers(const struct budget *all, int ranks, int rank, int *sharers)
+{
+    struct budget sum = all[rank];
+    sum.needed        = 0;
+    *sharers          = 0;
+    for (int other = 0; other < ranks; other++) {
+        if (all[other].node == sum.node && strcmp(all[other].device, sum.device) == 0) {
+            sum.needed += all[other].needed;
+            sum.available = all[other].available < sum.available ? all[other].available : sum.available;
+            ++*sharers;
+        }
+    }
+    return sum;
+}
+
+static status describe_shortage(const struct plan *plan, const struct budget *shared, int64_t scratch_bytes,
+                                int sharers)
+{
+    char   table[640], amount[32], other[32];
+    size_t used = 0;
+    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
+        used += (size_t)snprintf(table + used, sizeof(table) - used, "\n  %-12s %12s",
+                                 plan_storage_name((enum storage)storage),
+                                 units_bytes(amount, sizeof(amount), (double)plan->storage_bytes[storage]));
+    }
+    snprintf(table + used, sizeof(table) - used, "\n  %-12s %12s", "scratch",
+             units_bytes(amount, sizeof(amount), (double)scratch_bytes));
+    return fail_as(EXIT_MEMORY,
+                   "the plan does not fit: %s needed by %d rank%s in this memory, %s available. A rank needs%s\n"
+                   "  take a smaller train.micro_batch or run.layers, or more recompute",
+                   units_bytes(amount, sizeof(amount), (double)shared->needed), sharers, sharers == 1 ? "" : "s",
+                   units_bytes(other, sizeof(other), (double)shared->available), table);
+}
+
+status budget_check(const struct plan *plan, struct backend *backend, struct comm *comm, int64_t scratch_bytes)
+{
+    int            ranks = comm->place.ranks, own = comm->place.rank;
+    struct budget  mine = own_budget(plan, backend, &comm->place, scratch_bytes);
+    struct budget *all  = memory_allocate((size_t)ranks * sizeof(*all));
+    status         fits = OK;
+    comm->ops->gather_all(comm, &mine, all, sizeof(mine));
+    // From the last to the first, and the own memory at the end: what is said of it says most.
+    for (int i = ranks; i >= 0; i--) {
+        int           rank = i > 0 ? i - 1 : own, sharers;
+        struct budget sum  = sum_sharers(all, ranks, rank, &sharers);
+        if (sum.needed > sum.available) {
+            fits = rank == own ? describe_shortage(plan, &sum, scratch_bytes, sharers)
+                               : fail_as(EXIT_MEMORY, "the plan does not fit on rank %d", rank);
+        }
+    }
+    free(all);
+    return fits;
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// One thread enqueues the list. An op stands behind all it waits for in the list, so its events are recorded by then.
+#include "internal.h"
+
+void issue_open(struct issue *issue, struct lanes *lanes, struct work *works, int32_t count)
+{
+    *issue       = (struct issue){.lanes = lanes, .works = works, .count = count};
+    issue->begin = lanes->streams->event_open(lanes->backend, false);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        if (lane != LANE_COMPUTE && lanes->queues[lane].count > 0) {
+            issue->ends[lane] = lanes->streams->event_open(lanes->backend, false);
+        }
+    }
+}
+
+// Every lane starts after what the compute lane holds and ends before what it will hold, so that a capture of the
+// compute lane takes all of them in.
+void issue_run(const struct issue *issue)
+{
+    struct lanes                 *lanes   = issue->lanes;
+    struct backend               *backend = lanes->backend;
+    const struct backend_streams *streams = lanes->streams;
+    streams->record(backend, LANE_COMPUTE, issue->begin);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        if (issue->ends[lane] != NULL) {
+            streams->wait(backend, lane, issue->begin);
+        }
+    }
+    for (int32_t i = 0; i < issue->count; i++) {
+        work_run(lanes, &issue->works[i]);
+    }
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        if (issue->ends[lane] != NULL) {
+            streams->record(backend, lane, issue->ends[lane]);
+            streams->wait(backend, LANE_COMPUTE, issue->ends[lane]);
+        }
+    }
+}
+
+void issue_close(struct issue *issue)
+{
+    const struct backend_streams *streams = issue->lanes->streams;
+    streams->event_close(issue->begin);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        if (issue->ends[lane] != NULL) {
+            streams->event_close(issue->ends[lane]);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// Transfers through host memory. The lane's own thread waits for its stream, carries the data, and enqueues the way
+// back: other lanes go on meanwhile, so that a plan that is correct on the host cannot block here.
+#include "gswbench/status.h"
+#include "internal.h"
+
+static int64_t buffer_bytes(const struct buffer *buffer)
+{
+    return buffer->data != NULL ? buffer->elements * dtype_bytes(buffer->dtype) : 0;
+}
+
+static void open_slot(struct lanes *lanes, struct queue *queue, int slot)
+{
+    int64_t most = 0;
+    for (int32_t i = 0; i < queue->count; i++) {
+        int64_t bytes = queue->works[i]->run == NULL ? buffer_bytes(&queue->works[i]->buffers[slot]) : 0;
+        most          = bytes > most ? bytes : most;
+    }
+    queue->staging.data[slot] = most > 0 ? lanes->streams->allocate_host(lanes->backend, most) : NULL;
+}
+
+void staging_open(struct lanes *lanes)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        open_slot(lanes, &lanes->queues[lane], TRANSFER_IN);
+        open_slot(lanes, &lanes->queues[lane], TRANSFER_OUT);
+    }
+}
+
+void staging_close(struct lanes *lanes)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        for (int slot = TRANSFER_IN; slot <= TRANSFER_OUT; slot++) {
+            if (lanes->queues[lane].staging.data[slot] != NULL) {
+                lanes->streams->release_host(lanes->backend, lanes->queues[lane].staging.data[slot]);
+            }
+        }
+    }
+}
+
+void staging_run(struct lanes *lanes, const struct work *work)
+{
+    const struct backend_streams *streams = lanes->streams;
+    int                           lane    = work->op->lane;
+    void *const                  *host    = lanes->queues[lane].staging.data;
+    const struct buffer          *in = &work->buffers[TRANSFER_IN], *out = &work->buffers[TRANSFER_OUT];
+    for (int slot = TRANSFER_IN; slot <= TRANSFER_OUT; slot++) {
+        if (work->op->access[slot] & ACCESS_READ) {
+            const struct buffer *from = &work->buffers[slot];
+            streams->copy(lanes->backend, lane, host[slot], from->data, buffer_bytes(from));
+        }
+    }
+    // Also the end of the copy back of the transfer before, whose host memory this one writes.
+    streams->synchronize(lanes->backend, lane);
+    lanes->comm_ops->run(work->group, work->op, in->data != NULL ? host[TRANSFER_IN] : NULL,
+                         out->data != NULL ? host[TRANSFER_OUT] : NULL, out->data != NULL ? out->dtype : in->dtype);
+    if (work->op->access[TRANSFER_OUT] & ACCESS_WRITE) {
+        streams->copy(lanes->backend, lane, out->data, host[TRANSFER_OUT], buffer_bytes(out));
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// One op: at once where run() computes, between events where it enqueues.
+#include "internal.h"
+
+static void transfer(struct lanes *lanes, const struct work *work)
+{
+    const struct buffer *in = &work->buffers[TRANSFER_IN], *out = &work->buffers[TRANSFER_OUT];
+    if (lanes->streams != NULL && !lanes->comm_ops->is_enqueued) {
+        staging_run(lanes, work);
+    } else {
+        lanes->comm_ops->run(work->group, work->op, in->data, out->data, out->data != NULL ? out->dtype : in->dtype);
+    }
+}
+
+void work_run(struct lanes *lanes, const struct work *work)
+{
+    for (int32_t i = 0; i < work->wait_count && lanes->streams != NULL; i++) {
+        lanes->streams->wait(lanes->backend, work->op->lane, work->waits[i].event);
+    }
+    if (work->run != NULL) {
+        work->run(lanes->backend, work->op, work->buffers);
+    } else {
+        transfer(lanes, work);
+    }
+    if (work->event != NULL) {
+        lanes->streams->record(lanes->backend, work->op->lane, work->event);
+    }
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+// A device that is none: the host's ops, deferred. run() puts an op in its lane's queue; nothing happens before
+// somebody waits for a lane, and then the lanes proceed in the order that serves the waiter worst, held back by events
+// alone.
+#ifndef GSWBENCH_TESTS_STREAM_BACKEND_H
+#define GSWBENCH_TESTS_STREAM_BACKEND_H
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/backend.h"
+#include "gswbench/fatal.h"
+
+enum { STREAM_ENTRIES = 16384 };
+
+// What an entry of a lane does.
+enum stream_action { STREAM_RUN, STREAM_COPY, STREAM_RECORD, STREAM_WAIT };
+
+struct stream_event {
+    int64_t recorded, reached;    // number of the latest record enqueued, and executed
+};
+
+struct stream_entry {
+    enum stream_action   action;
+    const struct op     *op;
+    struct buffer        buffers[OP_OPERANDS];
+    void                *to;
+    const void          *from;
+    int64_t              bytes;
+    struct stream_event *event;
+    int64_t              number;    // of the record, or that the wait waits for
+};
+
+struct stream_queue {
+    struct stream_entry *entries;    // [STREAM_ENTRIES], a ring
+    int64_t              enqueued, executed;
+};
+
+struct stream_device {
+    struct backend       host;
+    pthread_mutex_t      mutex;
+    struct stream_queue  queues[LANE_COUNT];
+    struct stream_entry *graph;    // [STREAM_ENTRIES]
+    uint8_t             *graph_lanes;
+    int64_t              graph_count;    // 0: no graph
+    bool                 is_capturing;
+    int64_t              launches;
+};
+
+static inline void stream_enqueue(struct backend *backend, int lane, const struct stream_entry *entry)
+{
+    struct stream_device *device = backend->state;
+    pthread_mutex_lock(&device->mutex);
+    struct stream_entry numbered = *entry;
+    if (entry->action == STREAM_RECORD) {
+        numbered.number = ++entry->event->recorded;
+    } else if (entry->action == STREAM_WAIT) {
+        numbered.number = entry->event->recorded;
+    }
+    struct stream_queue *queue   = &device->queues[lane];
+    bool                 is_full = queue->enqueued - queue->executed == STREAM_ENTRIES;
+    if (is_full || device->graph_count == STREAM_ENTRIES) {
+        FATAL(EXIT_INTERNAL, "the test's device is full");
+    }
+    if (device->is_capturing) {
+        device->graph_lanes[device->graph_count] = (uint8_t)lane;
+        device->graph[device->graph_count++]     = *entry;
+    } else {
+        queue->entries[queue->enqueued++ % STREAM_ENTRIES] = numbered;
+    }
+    pthread_mutex_unlock(&device->mutex);
+}
+
+// Executes the lane's next entry; false when it has none or an event holds it.
+static inline bool stream_advance(struct stream_device *device, int lane)
+{
+    struct stream_queue *queue = &device->queues[lane];
+    if (queue->executed == queue->enqueued) {
+        return false;
+    }
+    struct stream_entry *entry = &queue->entries[queue->executed % STREAM_ENTRIES];
+    switch (entry->action) {
+    case STREAM_RUN:
+        device->host.ops->run[entry->op->kind](&device->host, entry->op, entry->buffers);
+        break;
+    case STREAM_COPY:
+        memcpy(entry->to, entry->from, (size_t)entry->bytes);
+        break;
+    case STREAM_RECORD:
+        entry->event->reached = entry->number;
+        break;
+    case STREAM_WAIT:
+        if (entry->event->reached < entry->number) {
+            return false;
+        }
+        break;
+    }
+    queue->executed++;
+    return true;
+}
+
+static inline void stream_synchronize(struct backend *backend, int lane)
+{
+    struct stream_device *device = backend->state;
+    pthread_mutex_lock(&device->mutex);
+    while (device->queues[lane].executed < device->queues[lane].enqueued) {
+        bool moves = false;
+        for (int other = LANE_COUNT - 1; other >= 0 && !moves; other--) {
+            moves = other != lane && stream_advance(device, other);
+        }
+        if (!moves && !stream_advance(device, lane)) {
+            FATAL(EXIT_INTERNAL, "lane %d waits for an event that nobody records", lane);
+        }
+    }
+    pthread_mutex_unlock(&device->mutex);
+}
+
+static inline void stream_attach(struct backend *backend)
+{
+    (void)backend;
+}
+
+static inline void *stream_event_open(struct backend *backend, bool is_timed)
+{
+    (void)backend;
+    (void)is_timed;
+    return memory_allocate(sizeof(struct stream_event));
+}
+
+static inline void stream_record(struct backend *backend, int lane, void *event)
+{
+    stream_enqueue(backend, lane, &(struct stream_entry){.action = STREAM_RECORD, .event = event});
+}
+
+static inline void stream_wait(struct backend *backend, int lane, void *event)
+{
+    stream_enqueue(backend, lane, &(struct stream_entry){.action = STREAM_WAIT, .event = event});
+}
+
+static inline double stream_seconds_between(void *begin, void *end)
+{
+    struct stream_event *first = begin, *last = end;
+    return first->reached > 0 && last->reached == first->reached ? 0.25 : -1;
+}
+
+static inline void stream_copy(struct backend *backend, int lane, void *to, const void *from, int64_t bytes)
+{
+    stream_enqueue(backend, lane,
+                   &(struct stream_entry){.action = STREAM_COPY, .to = to, .from = from, .bytes = bytes});
+}
+
+static inline void stream_capture_begin(struct backend *backend, int lane)
+{
+    struct stream_device *device = backend->state;
+    (void)lane;
+    device->is_capturing = true;
+}
+
+static inline void stream_capture_end(struct backend *backend, int lane)
+{
+    struct stream_device *device = backend->state;
+    (void)lane;
+    device->is_capturing = false;
+}
+
+static inline void stream_capture_launch(struct backend *backend, int lane)
+{
+    struct stream_device *device = backend->state;
+    (void)lane;
+    device->launches++;
+    for (int64_t i = 0; i < device->graph_count; i++) {
+        stream_enqueue(backend, device->graph_lanes[i], &device->graph[i]);
+    }
+}
+
+static inline void stream_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    struct stream_entry entry = {.action = STREAM_RUN, .op = op};
+    memcpy(entry.buffers, buffers, sizeof(entry.buffers));
+    stream_enqueue(backend, op->lane, &entry);
+}
+
+static inline status stream_open(struct backend *backend, const struct backend_setup *setup)
+{
+    struct stream_device *device = memory_allocate(sizeof(*device));
+    device->graph                = memory_allocate(STREAM_ENTRIES * sizeof(*device->graph));
+    device->graph_lanes          = memory_allocate(STREAM_ENTRIES);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        device->queues[lane].entries = memory_allocate(STREAM_ENTRIES * sizeof(struct stream_entry));
+    }
+    pthread_mutex_init(&device->mutex, NULL);
+    backend->state = device;
+    return backend_open(&device->host, "host", setup);
+}
+
+static inline void stream_close(struct backend *backend)
+{
+    struct stream_device *device = backend->state;
+    backend_close(&device->host);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        free(device->queues[lane].entries);
+    }
+    pthread_mutex_destroy(&device->mutex);
+    free(device->graph);
+    free(device->graph_lanes);
+    free(device);
+}
+
+static inline int64_t stream_scratch_bytes(struct backend *backend, const struct op *op)
+{
+    struct stream_device *device = backend->state;
+    return device->host.ops->scratch_bytes(&device->host, op);
+}
+
+static inline void stream_reserve_scratch(struct backend *backend, int64_t bytes)
+{
+    struct stream_device *device = backend->state;
+    backend_reserve_scratch(&device->host, bytes);
+}
+
+static const struct backend_streams stream_streams = {
+    .attach          = stream_attach,
+    .event_open      = stream_event_open,
+    .event_close     = free,
+    .record          = stream_record,
+    .wait            = stream_wait,
+    .synchronize     = stream_synchronize,
+    .seconds_between = stream_seconds_between,
+    .allocate_host   = backend_memory_allocate,
+    .release_host    = backend_memory_release,
+    .copy            = stream_copy,
+    .capture_begin   = stream_capture_begin,
+    .capture_end     = stream_capture_end,
+    .capture_launch  = stream_capture_launch,
+};
+
+static op_run *stream_table[OP_COUNT];
+
+static const struct backend_ops stream_backend = {
+    .name            = "stream",
+    .open            = stream_open,
+    .close           = stream_close,
+    .run             = stream_table,
+    .streams         = &stream_streams,
+    .allocate        = backend_memory_allocate,
+    .release         = backend_memory_release,
+    .available_bytes = backend_memory_available,
+    .upload          = backend_memory_copy,
+    .download        = backend_memory_copy,
+    .scratch_bytes   = stream_scratch_bytes,
+    .reserve_scratch = stream_reserve_scratch,
+};
+
+// Before the first open: what the host executes, the device does.
+static inline void stream_fill_table(void)
+{
+    for (int kind = 0; kind < OP_COUNT; kind++) {
+        stream_table[kind] = backend_host.run[kind] != NULL ? stream_run : NULL;
+    }
+}
+
+#endif
