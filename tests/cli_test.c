@@ -157,6 +157,20 @@ Test(cli, verifies_the_ranks_of_every_row)
         "\n6 of 12 rows verified: 4032 ranks, 27 plans built, 6 distinct with 16219 ops, 1722 of them transfers\n");
 }
 
+Test(cli, warns_of_tensor_parallelism_across_nodes)
+{
+    expect_success("check --config tiny-llama --ranks 4 --set parallel.tp=2 --set hardware.gpus_per_node=3");
+    expect_output("warning: [parallel] tp = 2 crosses nodes of [hardware] gpus_per_node = 3: every layer waits for the "
+                  "links between them\n");
+    // One node, and nodes that hold whole groups.
+    expect_success("check --config tiny-llama --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=3");
+    cr_expect_null(strstr(output, "warning"));
+    expect_success("check --config tiny-llama --ranks 8 --set parallel.tp=2 --set hardware.gpus_per_node=4");
+    cr_expect_null(strstr(output, "warning"));
+    expect_success("check --json --config tiny-llama --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1");
+    expect_output("\"warning\": \"[parallel] tp = 2 crosses nodes of [hardware] gpus_per_node = 1:");
+}
+
 Test(cli, lets_the_command_line_win_over_rows)
 {
     expect_success("check --config=tiny-llama --set train.sequence=64 --set train.sequence=32 --ranks=2");

@@ -170,6 +170,15 @@ Test(run, trains_the_same_on_more_ranks)
     json_decref(four);
 }
 
+Test(run, notes_tensor_parallelism_across_nodes)
+{
+    status result = run_here(TINY " --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1");
+    cr_assert_eq(result.exit_code, EXIT_VALID, "%s", result.text);
+    expect_output(
+        "\nnote: tp-across-nodes: [parallel] tp = 2 crosses nodes of [hardware] gpus_per_node = 1: every layer "
+        "waits for the links between them\n");
+}
+
 Test(run, shows_no_figure_of_a_backend_that_computes_nothing)
 {
     status result = run_here(TINY " --backend null");

@@ -168,6 +168,16 @@ static void print_line(const struct checked *checked)
            checked->flops[FLOPS_FULL], mfu, failed(&checked->job.support) ? checked->job.support.text : verified);
 }
 
+static void print_row(const struct checked *checked, bool is_alone)
+{
+    char        text[128];
+    const char *warning = job_warning(&checked->job, text, sizeof(text));
+    (is_alone ? print_details : print_line)(checked);
+    if (warning != NULL) {
+        printf("warning: %s\n", warning);
+    }
+}
+
 static void add_proof(struct job_proof *sum, const struct job_proof *proof)
 {
     sum->world += proof->world;
@@ -212,7 +222,7 @@ static json_t *describe(const struct checked *checked)
 {
     const struct config       *config = &checked->job.config;
     const struct model_config *model  = &config->model;
-    char                       layout[256];
+    char                       layout[256], warning[128];
 
     json_t *flops = json_object();
     for (int convention = 0; convention < FLOPS_COUNT; convention++) {
@@ -225,14 +235,15 @@ static json_t *describe(const struct checked *checked)
         "derived_mfu_percent", real(job_published_mfu_percent(&checked->job)), "derived_tokens_per_second",
         real(job_published_tokens_per_second(&checked->job)));
     return json_pack(
-        "{s:I, s:s, s:I, s:I, s:I, s:o, s:s, s:{s:I, s:I, s:I, s:I}, s:o, s:b, s:s, s:o}", "ranks",
+        "{s:I, s:s, s:I, s:I, s:I, s:o, s:s, s:{s:I, s:I, s:I, s:I}, s:o, s:s?, s:b, s:s, s:o}", "ranks",
         (json_int_t)checked->job.mesh.world, "precision", precision_compute_names[config->precision.compute], "layers",
         (json_int_t)model->layers, "parameters", (json_int_t)model_parameters(model), "active_parameters",
         (json_int_t)model_active_parameters(model), "flops_per_sequence", flops, "layout",
         job_layout(&checked->job, layout, sizeof(layout)), "batch", "sequence", (json_int_t)config->train.sequence,
         "micro_batch", (json_int_t)config->train.micro_batch, "accumulation", (json_int_t)config->train.accumulation,
-        "global_batch", (json_int_t)config->train.global_batch, "published", published, "supported",
-        !failed(&checked->job.support), "reason", checked->job.support.text, "plan", describe_plan(checked));
+        "global_batch", (json_int_t)config->train.global_batch, "published", published, "warning",
+        job_warning(&checked->job, warning, sizeof(warning)), "supported", !failed(&checked->job.support), "reason",
+        checked->job.support.text, "plan", describe_plan(checked));
 }
 
 // Goes through all rows, so that the errors of all of them are reported; the status is the last one's.
@@ -261,10 +272,8 @@ static status run(const void *arguments, struct text_buffer *errors)
             result = row;
         } else if (options->json) {
             json_array_append_new(list, describe(&checked));
-        } else if (count == 1) {
-            print_details(&checked);
         } else {
-            print_line(&checked);
+            print_row(&checked, count == 1);
         }
         verified += checked.proof.built > 0 && !failed(&row);
         add_proof(&sum, &checked.proof);

@@ -111,6 +111,9 @@ status job_rows(const struct config_arguments *arguments, struct config_row rows
 // "fsdp 128 dp 4", "one rank"
 const char *job_layout(const struct job *job, char *text, size_t bytes);
 
+// What the layout costs on the machine of [hardware] though it runs: tp over the links between nodes. NULL: nothing.
+const char *job_warning(const struct job *job, char *text, size_t bytes);
+
 // What the published step time of the job means, by the published convention; NaN when there is none, and for
 // a proxy.
 double job_published_tokens_per_second(const struct job *job);

@@ -130,6 +130,20 @@ const char *job_layout(const struct job *job, char *text, size_t bytes)
     return text;
 }
 
+// Ranks of tp follow each other, and fill nodes in order.
+const char *job_warning(const struct job *job, char *text, size_t bytes)
+{
+    int64_t tp = job->mesh.size[AXIS_TP], devices = job->config.hardware.gpus_per_node;
+    if (job->mesh.world <= devices || devices % tp == 0) {
+        return NULL;
+    }
+    snprintf(text, bytes,
+             "[parallel] tp = %" PRId64 " crosses nodes of [hardware] gpus_per_node = %" PRId64
+             ": every layer waits for the links between them",
+             tp, devices);
+    return text;
+}
+
 // A proxy is not what was published.
 static bool has_published_step(const struct config *config)
 {

@@ -86,6 +86,14 @@ static status open_plan(struct rank *rank)
     return step_prepare(&rank->plan, &rank->backend);
 }
 
+static void add_warning(struct rank *rank)
+{
+    struct result_reason reason = {.verdict = VERDICT_VALID, .id = "tp-across-nodes", .rank = -1, .step = -1};
+    if (job_warning(rank->shared->job, reason.message, sizeof(reason.message)) != NULL) {
+        result_add_reason(&rank->result, &reason);
+    }
+}
+
 static void add_oversubscription(struct rank *rank)
 {
     const struct run_cores *cores = &rank->cores;
@@ -115,6 +123,7 @@ static status open_result(struct rank *rank)
                    rank->plan.model.experts > 0 ? rank->plan.model.layers : 0);
     result->allocated_bytes = rank->backend.allocated_bytes;
     rank->backend.ops->describe(&rank->backend, result->device, sizeof(result->device));
+    add_warning(rank);
     add_oversubscription(rank);
     result_derive(result);
     if (!is_first(rank)) {
