@@ -2,13 +2,9 @@
 // Every layout trains as one rank does: losses, gradient norms and the weights after five steps, over a table of
 // layouts.
 #include <criterion/criterion.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
-#include "gswbench/safetensors.h"
-#include "training.h"
+#include "same_training.h"
 
 enum { BATCH = 8, STEPS = 5 };
 
@@ -138,14 +134,13 @@ static const struct {
 };
 // clang-format on
 
-static struct training train(const struct layout *layout, const struct pipeline *pipeline, const char *weights)
+static struct training describe(const struct layout *layout, const struct pipeline *pipeline)
 {
     struct training training = {.ranks   = (int)(layout->dp * layout->fsdp * layout->tp * layout->cp * pipeline->pp),
                                 .steps   = STEPS,
                                 .threads = 1,
                                 .seed    = 5};
     struct tiny    *tiny     = &training.tiny;
-    training.weights         = weights;
     tiny_init(tiny);
     tiny->model.layers               = pipeline->layers;
     tiny->parallel.pp                = pipeline->pp;
@@ -177,73 +172,25 @@ static struct training train(const struct layout *layout, const struct pipeline 
         tiny->precision.reduce  = DTYPE_BF16;
     }
     tiny->parallel.layers_per_chunk_embedding = pipeline->counts_embedding;
+    return training;
+}
+
+static struct training train(const struct layout *layout, const struct pipeline *pipeline)
+{
+    struct training training = describe(layout, pipeline);
     training_run(&training);
     return training;
 }
 
-static bool is_near(float value, float expected, double tolerance)
-{
-    return fabs((double)value - (double)expected) <= tolerance * fabs((double)expected);
-}
-
-// How far a tensor of one folder is from that of another, by the latter's norm.
-static double distance(struct safetensors_reader *a, struct safetensors_reader *b, const struct safetensor *tensor)
-{
-    float *x = memory_allocate((size_t)tensor->bytes), *y = memory_allocate((size_t)tensor->bytes);
-    status read_x = safetensors_read(a, tensor->name, x, tensor->bytes);
-    status read_y = safetensors_read(b, tensor->name, y, tensor->bytes);
-    cr_assert(!failed(&read_x) && !failed(&read_y), "%s%s", read_x.text, read_y.text);
-    double square = 0, difference = 0;
-    for (int64_t i = 0; i < tensor->bytes / (int64_t)sizeof(float); i++) {
-        square += (double)y[i] * (double)y[i];
-        difference += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
-    }
-    free(x);
-    free(y);
-    return sqrt(difference / square);
-}
-
-static void expect_equal_weights(const char *many, const char *one, double tolerance, int layout)
-{
-    char                      path[2][128];
-    struct safetensors_reader readers[2];
-    for (int i = 0; i < 2; i++) {
-        snprintf(path[i], sizeof(path[i]), "%s/model.safetensors", i == 0 ? many : one);
-        status result = safetensors_open(&readers[i], path[i]);
-        cr_assert(!failed(&result), "%s", result.text);
-    }
-    cr_expect_eq(readers[0].count, readers[1].count);
-    for (int32_t i = 0; i < readers[1].count; i++) {
-        double error = distance(&readers[0], &readers[1], &readers[1].tensors[i]);
-        cr_expect_leq(error, tolerance, "layout %d: %s differs by %.2g", layout, readers[1].tensors[i].name, error);
-    }
-    safetensors_close(&readers[0]);
-    safetensors_close(&readers[1]);
-}
-
 static void expect_as_one_rank(const struct layout *layout, const struct pipeline *pipeline, int row)
 {
-    char base[] = "/tmp/gswbench-layout-XXXXXX", one_folder[96], many_folder[96], command[96];
-    cr_assert_not_null(mkdtemp(base));
-    snprintf(one_folder, sizeof(one_folder), "%s/one", base);
-    snprintf(many_folder, sizeof(many_folder), "%s/many", base);
-
-    struct pipeline whole     = {1, 1, pipeline->layers, 0};
-    struct layout   alone     = {1, 1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, layout->tied, RECOMPUTE_NONE, layout->narrow, 0};
-    struct training one       = train(&alone, &whole, one_folder);
-    struct training many      = train(layout, pipeline, many_folder);
-    double          tolerance = layout->narrow ? 1e-2 : 1e-5;
-    cr_expect_arr_eq(many.storage_bytes, many.planned_bytes, sizeof(many.planned_bytes));
-    cr_expect_eq(many.allocations_in_steps, 0);
-    expect_equal_weights(many_folder, one_folder, layout->narrow ? 3e-2 : 1e-5, row);
-    for (int step = 0; step < STEPS; step++) {
-        cr_expect(is_near(many.loss[step], one.loss[step], tolerance), "layout %d step %d: loss %.8f, not %.8f", row,
-                  step, (double)many.loss[step], (double)one.loss[step]);
-        cr_expect(is_near(many.norm[step], one.norm[step], tolerance * (layout->narrow ? 3 : 1)),
-                  "layout %d step %d: norm %.8f, not %.8f", row, step, (double)many.norm[step], (double)one.norm[step]);
-    }
-    snprintf(command, sizeof(command), "rm -r %s", base);
-    cr_expect_eq(system(command), 0);
+    static const struct closeness exact = {1e-5, 1e-5, 1e-5}, narrow = {1e-2, 3e-2, 3e-2};
+    struct pipeline               whole = {1, 1, pipeline->layers, 0};
+    struct layout   alone = {1, 1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, layout->tied, RECOMPUTE_NONE, layout->narrow, 0};
+    struct training many = describe(layout, pipeline), one = describe(&alone, &whole);
+    char            name[32];
+    snprintf(name, sizeof(name), "layout %d", row);
+    expect_same_training(&many, &one, layout->narrow ? &narrow : &exact, name);
 }
 
 Test(layout, trains_as_one_rank_does, .timeout = 300)
@@ -263,7 +210,7 @@ Test(layout, trains_in_a_pipeline_as_one_rank_does, .timeout = 300)
 Test(layout, repeats_bit_for_bit, .timeout = 60)
 {
     struct layout   layout = {2, 1, 2, 2, 0, 4, 2, RESHARD_ALWAYS, 0, RECOMPUTE_FULL, 1, RING};
-    struct training first = train(&layout, &no_pipeline, NULL), second = train(&layout, &no_pipeline, NULL);
+    struct training first = train(&layout, &no_pipeline), second = train(&layout, &no_pipeline);
     cr_expect_arr_eq(first.loss, second.loss, STEPS * sizeof(float));
     cr_expect_arr_eq(first.norm, second.norm, STEPS * sizeof(float));
 }
@@ -272,7 +219,7 @@ Test(layout, repeats_a_pipeline_bit_for_bit, .timeout = 60)
 {
     struct layout   layout   = {2, 1, 1, 1, 1, 4, 1, RESHARD_ALWAYS, 0, RECOMPUTE_FULL, 1, 0};
     struct pipeline pipeline = {2, 2, 5, 1};
-    struct training first = train(&layout, &pipeline, NULL), second = train(&layout, &pipeline, NULL);
+    struct training first = train(&layout, &pipeline), second = train(&layout, &pipeline);
     cr_expect_arr_eq(first.loss, second.loss, STEPS * sizeof(float));
     cr_expect_arr_eq(first.norm, second.norm, STEPS * sizeof(float));
 }
@@ -282,8 +229,8 @@ Test(layout, shards_weights_gradients_and_optimizer, .timeout = 60)
     struct layout   alone = {1, 1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1, 0};
     struct layout   fsdp  = {1, 4, 1, 1, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1, 0};
     struct layout   zero  = {4, 1, 1, 1, 1, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1, 0};
-    struct training one = train(&alone, &no_pipeline, NULL), sharded = train(&fsdp, &no_pipeline, NULL),
-                    shared = train(&zero, &no_pipeline, NULL);
+    struct training one = train(&alone, &no_pipeline), sharded = train(&fsdp, &no_pipeline),
+                    shared = train(&zero, &no_pipeline);
     for (int storage = STORAGE_WEIGHT; storage <= STORAGE_OPTIMIZER; storage++) {
         int64_t whole = one.planned_bytes[storage];
         cr_expect_leq(sharded.planned_bytes[storage], whole / 4 + whole / 10, "%d", storage);
