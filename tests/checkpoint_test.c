@@ -328,6 +328,27 @@ Test(checkpoint, describes_a_llama_to_hugging_face)
     json_decref(json);
 }
 
+Test(checkpoint, describes_a_mixtral_to_hugging_face)
+{
+    struct plan mixtral = plan;
+    strcpy(mixtral.model.family, "mixtral");
+    mixtral.model.experts        = 4;
+    mixtral.model.top_k          = 2;
+    mixtral.model.auxiliary_loss = 0.02;
+
+    checkpoint_write_initial(&mixtral, 7, folder);
+
+    json_t *json = json_load_file(in_folder("config.json"), 0, NULL);
+    cr_expect_str_eq(json_string_value(json_array_get(json_object_get(json, "architectures"), 0)),
+                     "MixtralForCausalLM");
+    cr_expect_str_eq(json_string_value(json_object_get(json, "model_type")), "mixtral");
+    cr_expect_str_eq(json_string_value(json_object_get(json, "hidden_act")), "silu");
+    cr_expect_eq(json_integer_value(json_object_get(json, "num_local_experts")), 4);
+    cr_expect_eq(json_integer_value(json_object_get(json, "num_experts_per_tok")), 2);
+    cr_expect_eq(json_real_value(json_object_get(json, "router_aux_loss_coef")), 0.02);
+    json_decref(json);
+}
+
 Test(checkpoint, describes_other_families_under_names_of_its_own)
 {
     struct plan other = plan;

@@ -233,6 +233,7 @@ static void describe_family(json_t *json, const struct model_config *model)
         set_text(json, "hidden_act", "silu");
         set_count(json, "num_local_experts", model->experts);
         set_count(json, "num_experts_per_tok", model->top_k);
+        json_object_set_new(json, "router_aux_loss_coef", json_real(model->auxiliary_loss));
     } else {
         json_object_set_new(json, "architectures", json_pack("[s]", "GswbenchForCausalLM"));
         set_text(json, "activation", model_activation_names[model->activation]);
