@@ -21,16 +21,22 @@ enum reshard { RESHARD_ALWAYS, RESHARD_EXCEPT_LAST, RESHARD_NEVER };
 // gathered before.
 enum context { CONTEXT_RING, CONTEXT_GATHER };
 
+// When ranks that share the optimizer gather each other's weights: after the update of a unit, or in the next step
+// before its first use, so that whole weights are out of date between steps but for the slice that this rank updates.
+enum zero_gather { ZERO_GATHER_OPTIMIZER, ZERO_GATHER_FORWARD };
+
 // [parallel]
 struct parallel_config {
     int64_t dp, fsdp, tp, cp, ep, pp, vp;    // 0: auto (what is left of the world; one axis at most)
     int64_t sequence_parallel;               // norms and residual sharded over tp
     int64_t zero;                            // 0, or 1: optimizer sharded over dp x cp
-    int64_t prefetch;                        // fsdp: units gathered ahead of their use
+    int64_t zero_gather;                     // enum zero_gather
+    int64_t prefetch;                        // units gathered ahead of their use
     int64_t reshard;                         // enum reshard
     int64_t context;                         // enum context
     int64_t tp_overlap;                      // GEMMs split so that tensor-parallel transfers hide behind them
     int64_t layers_per_chunk_embedding;      // embedding and loss each count as one layer of the pipeline
+    int64_t deferred_head_gradients;         // microbatches whose weight gradient of the head waits for the drain
 };
 extern const struct option parallel_options[];
 

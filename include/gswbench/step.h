@@ -32,6 +32,10 @@ void step_capture(struct step *step);
 // The latest run as the device's clock saw it; NAN on a backend that has none.
 double step_device_seconds(const struct step *step);
 
+// Under ZeRO-1, makes all weights whole and up to date. Between two steps, called by all ranks; it changes nothing for
+// the next step.
+void step_gather_weights(struct step *step);
+
 // Device memory of one tensor.
 struct buffer step_buffer(const struct step *step, int32_t tensor);
 

@@ -198,6 +198,9 @@ static void compare_replicas(struct rank *rank)
     if (size == 1 || !rank->result.computes) {
         return;
     }
+    if (rank->plan.is_zero) {
+        step_gather_weights(rank->step);
+    }
     uint64_t  own   = hash_weights(rank);
     uint64_t *all   = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
     int64_t  *group = memory_allocate((size_t)size * sizeof(*group));

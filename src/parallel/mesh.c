@@ -19,6 +19,10 @@ static const char *const reshard_names[] = {
 
 static const char *const context_names[] = {[CONTEXT_RING] = "ring", [CONTEXT_GATHER] = "gather", NULL};
 
+static const char *const zero_gather_names[] = {
+    [ZERO_GATHER_OPTIMIZER] = "optimizer", [ZERO_GATHER_FORWARD] = "forward", NULL,
+};
+
 const struct option parallel_options[] = {
     AUTO_OPTION   (parallel_config, dp, "1", 1, 65536, "replicas of the model; auto on one axis: what the other axes leave of the ranks"),
     AUTO_OPTION   (parallel_config, fsdp, "1", 1, 65536, "ranks that share parameters, gradients and optimizer; with dp > 1 this is HSDP"),
@@ -29,11 +33,13 @@ const struct option parallel_options[] = {
     INTEGER_OPTION(parallel_config, vp, "1", 1, 1024, "chunks of layers that each pipeline stage holds, interleaved"),
     BOOLEAN_OPTION(parallel_config, sequence_parallel, "yes", "with tp > 1, norms and the residual stream are shared over tp too"),
     INTEGER_OPTION(parallel_config, zero, "0", 0, 1, "1: the optimizer is shared over dp x cp"),
-    INTEGER_OPTION(parallel_config, prefetch, "1", 0, 64, "with fsdp > 1, blocks whose weights are gathered ahead of their use"),
+    CHOICE_OPTION (parallel_config, zero_gather, "optimizer", zero_gather_names, "with zero = 1, updated weights are gathered beside the optimizer, or in the next step beside its first forward pass"),
+    INTEGER_OPTION(parallel_config, prefetch, "1", 0, 64, "with fsdp > 1 or zero_gather = forward, blocks whose weights are gathered ahead of their use"),
     CHOICE_OPTION (parallel_config, reshard, "always", reshard_names, "with fsdp > 1, blocks whose gathered weights are freed after the forward pass and gathered again"),
     CHOICE_OPTION (parallel_config, context, "gather", context_names, "with cp > 1, keys and values are passed round in a ring, or gathered"),
     BOOLEAN_OPTION(parallel_config, tp_overlap, "no", "with sequence_parallel, GEMMs are split so that the transfers of tp hide behind them"),
     BOOLEAN_OPTION(parallel_config, layers_per_chunk_embedding, "no", "embedding and loss each count as one layer when layers are dealt to pipeline chunks"),
+    INTEGER_OPTION(parallel_config, deferred_head_gradients, "0", 0, 1048576, "with pp > 1, microbatches whose weight gradient of the head is left until the last stage has done its backward passes"),
     END_OPTIONS
 };
 // clang-format on

@@ -17,6 +17,18 @@ static struct rows_shape logit_shape(const struct builder *builder)
                                .parts         = plan->mesh.size[AXIS_TP]};
 }
 
+static int32_t gather_over_tensor(struct builder *builder, const char *role, int32_t own, int32_t all, int32_t hold)
+{
+    builder_transfer(builder, &(struct transfer){.kind = OP_ALL_GATHER,
+                                                 .role = role,
+                                                 .axes = 1u << AXIS_TP,
+                                                 .lane = LANE_TENSOR,
+                                                 .in   = own,
+                                                 .out  = all,
+                                                 .hold = hold});
+    return all;
+}
+
 // What every rank of tp has to know of the others' logits: [tp, T, 3].
 static int32_t gather_statistics(struct builder *builder, int64_t microbatch, int32_t logits)
 {
@@ -34,14 +46,7 @@ static int32_t gather_statistics(struct builder *builder, int64_t microbatch, in
     builder_operand(&op, LOGIT_STATISTICS_OUT, ACCESS_WRITE, own);
     op.shape.rows = logit_shape(builder);
     builder_append(builder, &op);
-    builder_transfer(builder, &(struct transfer){.kind = OP_ALL_GATHER,
-                                                 .role = "logit statistics gather",
-                                                 .axes = 1u << AXIS_TP,
-                                                 .lane = LANE_TENSOR,
-                                                 .in   = own,
-                                                 .out  = all,
-                                                 .hold = -1});
-    return all;
+    return gather_over_tensor(builder, "logit statistics gather", own, all, -1);
 }
 
 static void append_loss(struct builder *builder, int64_t microbatch, int32_t logits)
@@ -84,6 +89,35 @@ int32_t head_forward_backward(struct builder *builder, int64_t microbatch, int32
     builder->tag.phase = PHASE_BACKWARD;
     int32_t d_norm     = linear_data_gradient(builder, "head data gradient", logits, head);
     d_norm             = tensor_reduce(builder, "head input gradient", d_norm);
-    linear_weight_gradient(builder, "head weight gradient", logits, in, head);
+    if (builder->deferred_count < builder->deferral) {
+        builder->deferred[builder->deferred_count++] = (struct head_inputs){norm.out, logits};
+    } else {
+        linear_weight_gradient(builder, "head weight gradient", logits, in, head);
+    }
     return norm_backward(builder, "final norm gradient", &norm, d_norm, -1);
+}
+
+// A deferred microbatch's rows of all ranks, gathered a second time, but not before what precedes it: so one product
+// ahead of their use.
+static int32_t gather_again(struct builder *builder, int64_t microbatch)
+{
+    int32_t rows            = builder->deferred[microbatch].x;
+    builder->tag.microbatch = (int32_t)microbatch;
+    if (builder->shard_tokens == builder->tokens) {
+        return rows;
+    }
+    int32_t all = builder_activation(builder, "head input", DIMS(builder->tokens, builder->plan->model.hidden));
+    return gather_over_tensor(builder, "head input", rows, all, builder->last_compute);
+}
+
+void head_append_deferred(struct builder *builder)
+{
+    int32_t in = gather_again(builder, 0);
+    for (int64_t i = 0; i < builder->deferred_count; i++) {
+        int32_t next            = i + 1 < builder->deferred_count ? gather_again(builder, i + 1) : -1;
+        builder->tag.microbatch = (int32_t)i;
+        linear_weight_gradient(builder, "head weight gradient", builder->deferred[i].gradient, in,
+                               builder->weights.head);
+        in = next;
+    }
 }

@@ -52,6 +52,11 @@ struct unit_state {
     bool    reduced_adds;      // ... added, not copied
 };
 
+// What the weight gradient of the head is computed from.
+struct head_inputs {
+    int32_t x, gradient;    // [S, hidden] before the head, and of the logits [T, vocabulary]
+};
+
 struct builder {
     struct plan         *plan;
     int32_t              tensor_capacity, op_capacity;
@@ -69,9 +74,13 @@ struct builder {
     bool                 overlaps;        // tp splits products so that transfers hide
     int64_t              heads, kv_heads, ffn;    // of this rank
     int64_t              prefetch, reshard;       // [parallel]
-    int32_t              pending[LANE_COUNT];     // ops that the next compute op waits for, whatever it touches; -1
-    int32_t              last_compute;            // -1: none
-    int32_t              reduces[2];              // the latest two reductions of whole gradients; -1: none
+    bool                 gathers_forward;         // updated weights, in the next forward pass
+    int64_t              deferral;                // microbatches whose weight gradient of the head is deferred
+    struct head_inputs  *deferred;                // those of the microbatches from 0 on
+    int64_t              deferred_count;
+    int32_t              pending[LANE_COUNT];    // ops that the next compute op waits for, whatever it touches; -1
+    int32_t              last_compute;           // -1: none
+    int32_t              reduces[2];             // the latest two reductions of whole gradients; -1: none
 };
 
 // builder.c
@@ -156,6 +165,7 @@ int32_t embedding_forward(struct builder *builder, int64_t microbatch);
 void    embedding_backward(struct builder *builder, int64_t microbatch, int32_t gradient);
 // Final norm, logits, loss and their gradients; returns the gradient of the residual stream.
 int32_t head_forward_backward(struct builder *builder, int64_t microbatch, int32_t x, int32_t branch);
+void    head_append_deferred(struct builder *builder);    // weight gradients that were left for later; there are some
 
 // block.c: a block's ops in order, and what is computed again before its backward pass.
 // The values of a layer for the microbatch of the tag.
@@ -214,9 +224,13 @@ void unit_begin_gradients(struct builder *builder, int32_t unit);
 void unit_end_gradients(struct builder *builder, int32_t unit);
 void unit_settle_gradients(struct builder *builder);    // at a chunk's end: what transfers left goes to its place
 // Points the unit's weights at parts of a tensor that holds its whole range; -1: they cannot be touched.
-void    unit_point_weights(struct builder *builder, int32_t unit, int32_t whole);
-void    unit_point_gradients(struct builder *builder, int32_t unit, int32_t whole);
-int32_t unit_updated_gradient(struct builder *builder, int32_t unit);    // what this rank's optimizer reads
+void unit_point_weights(struct builder *builder, int32_t unit, int32_t whole);
+void unit_point_gradients(struct builder *builder, int32_t unit, int32_t whole);
+// What this rank's optimizer reads and writes.
+int32_t unit_updated_gradient(struct builder *builder, int32_t unit);
+int32_t unit_updated_weight(struct builder *builder, int32_t unit);
+// Under ZeRO-1, updated slices to whole weights; not before the op hold has ended, or -1.
+void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold);
 
 // optimizer_ops.c
 void optimizer_append(struct builder *builder);

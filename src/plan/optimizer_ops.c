@@ -69,10 +69,7 @@ static void append_adamw(struct builder *builder, int32_t index, int32_t scale)
     struct plan            *plan   = builder->plan;
     const struct plan_unit *unit   = &plan->units[index];
     struct op               op     = builder_op(builder, OP_ADAMW, "adamw");
-    int32_t                 weight = unit->weight;
-    if (unit->updated.elements < unit->kept.elements) {
-        weight = builder_part(builder, "weight slice", unit->weight, unit->updated.first, DIMS(unit->updated.elements));
-    }
+    int32_t                 weight = unit_updated_weight(builder, index);
     builder_operand(&op, ADAMW_HYPER, ACCESS_READ, plan->hyper);
     builder_operand(&op, ADAMW_SCALE, ACCESS_READ, scale);
     builder_operand(&op, ADAMW_GRADIENT, ACCESS_READ, unit_updated_gradient(builder, index));
@@ -85,14 +82,8 @@ static void append_adamw(struct builder *builder, int32_t index, int32_t scale)
     op.shape.elements.elements = unit->updated.elements;
     builder_append(builder, &op);
 
-    if (weight != unit->weight) {
-        builder_transfer(builder, &(struct transfer){.kind = OP_ALL_GATHER,
-                                                     .role = "parameter gather",
-                                                     .axes = unit->update_axes,
-                                                     .lane = LANE_PARAMETER_GATHER,
-                                                     .in   = weight,
-                                                     .out  = unit->weight,
-                                                     .hold = -1});
+    if (weight != unit->weight && !builder->gathers_forward) {
+        unit_gather_updated(builder, index, -1);
     }
 }
 

@@ -128,8 +128,22 @@ static int32_t append_head(struct builder *builder, int64_t microbatch, struct s
     int32_t gradient = head_forward_backward(builder, microbatch, stream.x, stream.branch);
     unit_release(builder, unit);
     unit_release(builder, tied);
-    unit_end_gradients(builder, unit);
+    if (builder->deferred_count == 0) {
+        unit_end_gradients(builder, unit);
+    }
     return gradient;
+}
+
+// The head's gradients that were left until the stages before this one have the rest of the backward pass to do.
+static void append_deferred(struct builder *builder)
+{
+    builder->first_unit = unit_of_head(builder);
+    builder->end_unit   = builder->first_unit + 1;
+    builder->tag.phase  = PHASE_BACKWARD;
+    head_append_deferred(builder);
+    builder->tag.microbatch = (int32_t)builder->plan->train.accumulation - 1;
+    unit_end_gradients(builder, builder->first_unit);
+    unit_settle_gradients(builder);
 }
 
 // A unit's gradients are complete as soon as its backward ops are: their reduction starts then, beside the rest.
@@ -237,6 +251,7 @@ void pipeline_append(struct builder *builder)
                             .ends    = memory_allocate((size_t)builder->in_flight * sizeof(*replay.ends)),
                             .sent    = {-1, -1}};
     builder->values      = memory_allocate(places * sizeof(*builder->values));
+    builder->deferred    = memory_allocate((size_t)plan->train.accumulation * sizeof(*builder->deferred));
 
     struct turn next     = turn_of(&replay, &turns[0]);
     int32_t     received = append_receive(&replay, &next);
@@ -254,6 +269,10 @@ void pipeline_append(struct builder *builder)
         replay.sent[1] = replay.sent[0];
         replay.sent[0] = append_send(&replay, &turn, out);
     }
+    if (builder->deferred_count > 0) {
+        append_deferred(builder);
+    }
+    free(builder->deferred);
     free(builder->values);
     free(replay.ends);
     free(turns);

@@ -21,6 +21,9 @@ status plan_supports(const struct plan_request *request)
         {"tied embeddings over pipeline stages ([model] tied = yes, pp = %lld)",
          size[AXIS_PP] > 1 && request->model->tied != 0, size[AXIS_PP]},
         {"expert parallelism ([parallel] ep = %lld)", size[AXIS_EP] > 1, size[AXIS_EP]},
+        {"deferred weight gradients of a sharded head ([parallel] deferred_head_gradients = %lld with fsdp)",
+         request->parallel->deferred_head_gradients > 0 && size[AXIS_FSDP] > 1,
+         request->parallel->deferred_head_gradients},
         {"optimizer shared over the replicas of sharded weights ([parallel] zero = %lld with fsdp)",
          zero > 0 && size[AXIS_FSDP] > 1, zero},
     };
@@ -107,17 +110,19 @@ status plan_build(struct plan *plan, const struct plan_request *request)
     TRY(resolve(plan, request));
     int64_t        sequence = plan->train.sequence / plan->mesh.size[AXIS_CP];
     int64_t        tp       = plan->mesh.size[AXIS_TP];
-    struct builder builder  = {.plan         = plan,
-                               .tag          = {.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = -1},
-                               .tokens       = plan->train.micro_batch * sequence,
-                               .sequence     = sequence,
-                               .overlaps     = request->parallel->tp_overlap != 0 && tp > 1,
-                               .is_ring      = request->parallel->context == CONTEXT_RING,
-                               .heads        = plan->model.heads / tp,
-                               .kv_heads     = plan->model.kv_heads / tp,
-                               .ffn          = plan->model.ffn / tp,
-                               .prefetch     = request->parallel->prefetch,
-                               .reshard      = request->parallel->reshard,
+    struct builder builder  = {.plan            = plan,
+                               .tag             = {.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = -1},
+                               .tokens          = plan->train.micro_batch * sequence,
+                               .sequence        = sequence,
+                               .overlaps        = request->parallel->tp_overlap != 0 && tp > 1,
+                               .is_ring         = request->parallel->context == CONTEXT_RING,
+                               .heads           = plan->model.heads / tp,
+                               .kv_heads        = plan->model.kv_heads / tp,
+                               .ffn             = plan->model.ffn / tp,
+                               .prefetch        = request->parallel->prefetch,
+                               .reshard         = request->parallel->reshard,
+                               .gathers_forward = request->parallel->zero_gather == ZERO_GATHER_FORWARD,
+                               .deferral = plan->mesh.size[AXIS_PP] > 1 ? request->parallel->deferred_head_gradients : 0,
                                .last_compute = -1,
                                .reduces      = {-1, -1}};
     builder.shard_tokens    = request->parallel->sequence_parallel ? builder.tokens / tp : builder.tokens;

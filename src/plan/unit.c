@@ -22,6 +22,11 @@ static struct plan_slice slice_of(const struct plan *plan, uint32_t axes, int64_
     return (struct plan_slice){mesh_group_index(&plan->mesh, plan->rank, axes) * each, each};
 }
 
+static bool updates_slice(const struct plan_unit *unit)
+{
+    return unit->updated.elements < unit->kept.elements;
+}
+
 void unit_create(struct builder *builder, int64_t place, int64_t elements)
 {
     struct plan            *plan      = builder->plan;
@@ -39,8 +44,8 @@ void unit_create(struct builder *builder, int64_t place, int64_t elements)
     unit->kept        = slice_of(plan, unit->shard_axes, unit->elements);
     unit->updated     = slice_of(plan, unit->update_axes, unit->elements);
 
-    builder->states[index] =
-        (struct unit_state){.is_whole = !is_sharded(builder, index), .whole_gradient = -1, .reduced = -1};
+    bool is_whole          = !is_sharded(builder, index) && (!builder->gathers_forward || !updates_slice(unit));
+    builder->states[index] = (struct unit_state){.is_whole = is_whole, .whole_gradient = -1, .reduced = -1};
 
     const int64_t *kept = DIMS(unit->kept.elements), *updated = DIMS(unit->updated.elements);
     builder->tag.layer = (int16_t)(place <= plan->model.layers ? place - 1 : -1);
@@ -87,12 +92,30 @@ void unit_point_gradients(struct builder *builder, int32_t unit, int32_t whole)
     }
 }
 
-// The transfer may start when the ops before this unit's turn are done: not earlier, or every unit's weights would be
-// gathered at once.
-static void gather(struct builder *builder, int32_t unit)
+int32_t unit_updated_weight(struct builder *builder, int32_t unit)
+{
+    const struct plan_unit *updated = &builder->plan->units[unit];
+    if (!updates_slice(updated)) {
+        return updated->weight;
+    }
+    return builder_part(builder, "weight slice", updated->weight, updated->updated.first - updated->kept.first,
+                        DIMS(updated->updated.elements));
+}
+
+void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold)
+{
+    builder_transfer(builder, &(struct transfer){.kind = OP_ALL_GATHER,
+                                                 .role = "parameter gather",
+                                                 .axes = builder->plan->units[unit].update_axes,
+                                                 .lane = LANE_PARAMETER_GATHER,
+                                                 .in   = unit_updated_weight(builder, unit),
+                                                 .out  = builder->plan->units[unit].weight,
+                                                 .hold = hold});
+}
+
+static void gather_shards(struct builder *builder, int32_t unit)
 {
     struct plan    *plan     = builder->plan;
-    struct op_tag   tag      = enter(builder, unit, (enum phase)builder->tag.phase);
     int32_t         whole    = builder_tensor(builder, "gathered weights", STORAGE_ACTIVATION, plan->precision.weight,
                                               DIMS(plan->units[unit].elements));
     struct transfer transfer = {.kind = OP_ALL_GATHER,
@@ -104,6 +127,18 @@ static void gather(struct builder *builder, int32_t unit)
                                 .hold = builder->last_compute};
     builder_transfer(builder, &transfer);
     unit_point_weights(builder, unit, whole);
+}
+
+// The transfer may start when the ops before this unit's turn are done: not earlier, or every unit's weights would be
+// gathered at once.
+static void gather(struct builder *builder, int32_t unit)
+{
+    struct op_tag tag = enter(builder, unit, (enum phase)builder->tag.phase);
+    if (is_sharded(builder, unit)) {
+        gather_shards(builder, unit);
+    } else {
+        unit_gather_updated(builder, unit, builder->last_compute);
+    }
     builder->states[unit].is_whole = true;
     builder->tag                   = tag;
 }
@@ -111,9 +146,11 @@ static void gather(struct builder *builder, int32_t unit)
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction)
 {
     int32_t ahead = direction == 0 ? 0 : (int32_t)builder->prefetch;
+    // Shards are gathered for the chunk at hand; updated weights come to stay, those of other chunks too.
+    int32_t end = is_sharded(builder, unit) ? builder->end_unit : builder->plan->unit_count;
     for (int32_t i = 0; i <= ahead; i++) {
         int32_t next = unit + i * direction;
-        if (next < builder->first_unit || next >= builder->end_unit || builder->states[next].is_whole) {
+        if (next < builder->first_unit || next >= end || builder->states[next].is_whole) {
             continue;
         }
         bool is_embedding = builder->plan->units[next].place == 0;
@@ -257,7 +294,7 @@ void unit_end_gradients(struct builder *builder, int32_t unit)
 int32_t unit_updated_gradient(struct builder *builder, int32_t unit)
 {
     const struct plan_unit *updated = &builder->plan->units[unit];
-    if (updated->updated.elements == updated->kept.elements) {
+    if (!updates_slice(updated)) {
         return updated->gradient;
     }
     return builder_part(builder, "gradient slice", updated->gradient, updated->updated.first - updated->kept.first,

@@ -159,14 +159,20 @@ static bool check_order(struct verifier *verifier, int32_t op, int32_t tensor, c
     return false;
 }
 
-// A value is set once: to set its bytes again loses what was there, unless that was zeros or this op has read it. Kept
+// Zeros, and gathered weights with what separates them, need no reader.
+static bool may_stay_unread(const struct op *writer, const struct tensor *written)
+{
+    return writer->kind == OP_CLEAR || (writer->kind == OP_ALL_GATHER && written->storage == STORAGE_WEIGHT);
+}
+
+// A value is set once: to set its bytes again loses what was there, unless nobody needs it or this op has read it. Kept
 // gradients may also be replaced by what a transfer made of them.
 static bool check_loss(struct verifier *verifier, int32_t op, int32_t tensor, const struct segment *segment)
 {
     const struct plan   *plan    = verifier->plan;
     const struct tensor *written = &plan->tensors[tensor];
-    bool                 is_lost =
-        segment->writer >= 0 && segment->owner == written->whole && plan->ops[segment->writer].kind != OP_CLEAR;
+    bool                 is_lost = segment->writer >= 0 && segment->owner == written->whole &&
+                   !may_stay_unread(&plan->ops[segment->writer], written);
     for (int lane = 0; lane < LANE_COUNT && is_lost; lane++) {
         int32_t reader = segment->reader[lane];
         is_lost        = reader != op && (reader < 0 || written->storage == STORAGE_ACTIVATION);

@@ -73,6 +73,7 @@ status budget_check(const struct plan *plan, struct backend *backend, struct com
 
 // work.c: runs one op, or enqueues it between its events, when what it waits for has run or is enqueued.
 void work_run(struct lanes *lanes, const struct work *work);
+void work_transfer(struct lanes *lanes, const struct work *work);    // a transfer, whatever it waits for
 
 // staging.c: transfers of a device's buffers by a communicator that knows only host memory.
 void staging_open(struct lanes *lanes);

@@ -306,6 +306,18 @@ double step_device_seconds(const struct step *step)
     return step->lanes.streams != NULL ? step->lanes.streams->seconds_between(step->begin, step->end) : NAN;
 }
 
+void step_gather_weights(struct step *step)
+{
+    struct lanes       *lanes = &step->lanes;
+    const struct queue *queue = &lanes->queues[LANE_PARAMETER_GATHER];
+    for (int32_t i = 0; i < queue->count; i++) {
+        work_transfer(lanes, queue->works[i]);
+    }
+    if (lanes->streams != NULL) {
+        lanes->streams->synchronize(step->backend, LANE_PARAMETER_GATHER);
+    }
+}
+
 struct buffer step_buffer(const struct step *step, int32_t tensor)
 {
     const struct tensor *shape = &step->plan->tensors[tensor];

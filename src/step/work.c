@@ -2,7 +2,7 @@
 // One op: at once where run() computes, between events where it enqueues.
 #include "internal.h"
 
-static void transfer(struct lanes *lanes, const struct work *work)
+void work_transfer(struct lanes *lanes, const struct work *work)
 {
     const struct buffer *in = &work->buffers[TRANSFER_IN], *out = &work->buffers[TRANSFER_OUT];
     if (lanes->streams != NULL && !lanes->comm_ops->is_enqueued) {
@@ -20,7 +20,7 @@ void work_run(struct lanes *lanes, const struct work *work)
     if (work->run != NULL) {
         work->run(lanes->backend, work->op, work->buffers);
     } else {
-        transfer(lanes, work);
+        work_transfer(lanes, work);
     }
     if (work->event != NULL) {
         lanes->streams->record(lanes->backend, work->op->lane, work->event);
