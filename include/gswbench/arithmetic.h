@@ -12,11 +12,15 @@
 
 // e^x within 2e-7 relative for |x| <= 64; beyond, that of the nearest limit. Nothing then comes near the denormal
 // numbers, which cost a hundred cycles each, and 1e-28 beside 1 is nothing. NaN stays NaN.
-// e^x = 2^n e^r with |r| <= ln 2 / 2, whose Taylor series of degree 7 is exact to 5e-9.
+// e^x = 2^n e^r with |r| <= ln 2 / 2, whose Taylor series of degree 7 is exact to 5e-9. A device has an instruction for
+// 2^x, within (3 + |x|) 1e-7 after the product with log2 e: all else would cost more than the memory traffic around it.
 GSWBENCH_INLINE float arithmetic_exp(float x)
 {
     x = x < -64.0f ? -64.0f : x;
     x = x > 64.0f ? 64.0f : x;
+#ifdef __CUDA_ARCH__
+    return __expf(x);
+#else
     // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits. ln 2 is split so that n times its
     // first part is exact.
     float    shifted = x * 1.44269504f + 12582912.0f;
@@ -34,11 +38,16 @@ GSWBENCH_INLINE float arithmetic_exp(float x)
     series       = series * r + 1.0f / 6;
     series       = series * r + 0.5f;
     return (series * r * r + r + 1.0f) * power;
+#endif
 }
 
 GSWBENCH_INLINE float arithmetic_sigmoid(float x)
 {
+#ifdef __CUDA_ARCH__
+    return __fdividef(1.0f, 1.0f + arithmetic_exp(-x));
+#else
     return 1.0f / (1.0f + arithmetic_exp(-x));
+#endif
 }
 
 // SiLU, the activation in SwiGLU, and its derivative.

@@ -18,29 +18,30 @@ void cuda_activation_forward(struct backend *backend, const struct op *op, const
 {
     const struct rows_shape *shape  = &op->shape.rows;
     struct kernel_target     target = cuda_target(backend, op);
-    CUDA_CHECK(
-        kernel_activation_forward(&(struct activation_forward_args){.in       = buffers[ACTIVATION_IN].data,
-                                                                    .out      = buffers[ACTIVATION_OUT].data,
-                                                                    .rows     = shape->rows,
-                                                                    .columns  = shape->columns,
-                                                                    .function = variants[shape->variant].function,
-                                                                    .is_gated = variants[shape->variant].is_gated,
-                                                                    .type     = buffers[ACTIVATION_IN].dtype},
-                                  &target));
+    CUDA_CHECK(kernel_activation_forward(
+        &(struct activation_forward_args){.in       = buffers[ACTIVATION_IN].data,
+                                          .out      = buffers[ACTIVATION_OUT].data,
+                                          .rows     = shape->rows,
+                                          .columns  = shape->columns,
+                                          .function = variants[shape->variant].function,
+                                          .is_gated = variants[shape->variant].is_gated,
+                                          .type     = cuda_type(op, buffers, ACTIVATION_IN, ACTIVATION_OUT)},
+        &target));
 }
 
 void cuda_activation_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct rows_shape *shape  = &op->shape.rows;
     struct kernel_target     target = cuda_target(backend, op);
-    CUDA_CHECK(
-        kernel_activation_backward(&(struct activation_backward_args){.gradient = buffers[ACTIVATION_GRADIENT_OUT].data,
-                                                                      .in   = buffers[ACTIVATION_GRADIENT_IN_IN].data,
-                                                                      .out  = buffers[ACTIVATION_GRADIENT_IN].data,
-                                                                      .rows = shape->rows,
-                                                                      .columns  = shape->columns,
-                                                                      .function = variants[shape->variant].function,
-                                                                      .is_gated = variants[shape->variant].is_gated,
-                                                                      .type = buffers[ACTIVATION_GRADIENT_IN_IN].dtype},
-                                   &target));
+    CUDA_CHECK(kernel_activation_backward(
+        &(struct activation_backward_args){.gradient = buffers[ACTIVATION_GRADIENT_OUT].data,
+                                           .in       = buffers[ACTIVATION_GRADIENT_IN_IN].data,
+                                           .out      = buffers[ACTIVATION_GRADIENT_IN].data,
+                                           .rows     = shape->rows,
+                                           .columns  = shape->columns,
+                                           .function = variants[shape->variant].function,
+                                           .is_gated = variants[shape->variant].is_gated,
+                                           .type =
+                                               cuda_type(op, buffers, ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN)},
+        &target));
 }

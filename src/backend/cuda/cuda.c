@@ -13,10 +13,23 @@ static const int64_t reserve_bytes = INT64_C(768) << 20;
 
 // clang-format off
 static op_run *const run[OP_COUNT] = {
+    [OP_EMBEDDING_FORWARD]   = cuda_embedding_forward,
+    [OP_EMBEDDING_BACKWARD]  = cuda_embedding_backward,
     [OP_NORM_FORWARD]        = cuda_norm_forward,
     [OP_NORM_BACKWARD]       = cuda_norm_backward,
+    [OP_ROPE_FORWARD]        = cuda_rope_forward,
+    [OP_ROPE_BACKWARD]       = cuda_rope_backward,
+    [OP_ATTENTION_MERGE]     = cuda_attention_merge,
     [OP_ACTIVATION_FORWARD]  = cuda_activation_forward,
     [OP_ACTIVATION_BACKWARD] = cuda_activation_backward,
+    [OP_ROUTE_FORWARD]       = cuda_route_forward,
+    [OP_ROUTE_BACKWARD]      = cuda_route_backward,
+    [OP_DISPATCH]            = cuda_dispatch,
+    [OP_COMBINE]             = cuda_combine,
+    [OP_COMBINE_BACKWARD]    = cuda_combine_backward,
+    [OP_LOGIT_STATISTICS]    = cuda_logit_statistics,
+    [OP_CROSS_ENTROPY]       = cuda_cross_entropy,
+    [OP_LOSS_SUM]            = cuda_loss_sum,
     [OP_CAST]                = cuda_cast,
     [OP_CLEAR]               = cuda_clear,
     [OP_SQUARE_SUM]          = cuda_square_sum,
@@ -24,7 +37,9 @@ static op_run *const run[OP_COUNT] = {
     [OP_ADAMW]               = cuda_adamw,
 };
 static cuda_scratch *const scratch[OP_COUNT] = {    // NULL: none
+    [OP_EMBEDDING_BACKWARD]  = cuda_embedding_backward_scratch,
     [OP_NORM_BACKWARD]       = cuda_norm_backward_scratch,
+    [OP_ROUTE_FORWARD]       = cuda_route_forward_scratch,
     [OP_SQUARE_SUM]          = cuda_square_sum_scratch,
 };
 // clang-format on
@@ -46,6 +61,15 @@ struct kernel_target cuda_target(const struct backend *backend, const struct op 
 {
     const struct cuda *cuda = backend->state;
     return (struct kernel_target){cuda_stream(backend, op), cuda->processors, cuda->shared_bytes};
+}
+
+enum dtype cuda_type(const struct op *op, const struct buffer buffers[], int slot, int other)
+{
+    if (buffers[slot].dtype != buffers[other].dtype) {
+        FATAL(EXIT_INTERNAL, "%s: operand %d is %s, operand %d %s", op_name((enum op_kind)op->kind), slot,
+              dtype_name(buffers[slot].dtype), other, dtype_name(buffers[other].dtype));
+    }
+    return buffers[slot].dtype;
 }
 
 static status refuse(const char *reason, const char *remedy)

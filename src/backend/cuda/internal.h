@@ -27,13 +27,19 @@ cudaStream_t cuda_stream(const struct backend *backend, const struct op *op);
 // The stream of the op's lane and the device's size, as launch functions take them.
 struct kernel_target cuda_target(const struct backend *backend, const struct op *op);
 
+// The element type that two of the op's operands share; kernels have no other combination.
+enum dtype cuda_type(const struct op *op, const struct buffer buffers[], int slot, int other);
+
 // The ops. Each enqueues on the stream of its lane; nothing allocates, waits or decides.
-op_run cuda_norm_forward, cuda_norm_backward, cuda_activation_forward, cuda_activation_backward, cuda_cast, cuda_clear,
-    cuda_square_sum, cuda_clip, cuda_adamw;
+op_run cuda_embedding_forward, cuda_embedding_backward, cuda_norm_forward, cuda_norm_backward, cuda_rope_forward,
+    cuda_rope_backward, cuda_attention_merge, cuda_activation_forward, cuda_activation_backward, cuda_route_forward,
+    cuda_route_backward, cuda_dispatch, cuda_combine, cuda_combine_backward, cuda_logit_statistics, cuda_cross_entropy,
+    cuda_loss_sum, cuda_cast, cuda_clear, cuda_square_sum, cuda_clip, cuda_adamw;
 
 // Bytes of scratch that an op needs.
 typedef int64_t cuda_scratch(const struct op *op, const struct kernel_target *target);
-cuda_scratch    cuda_norm_backward_scratch, cuda_square_sum_scratch;
+cuda_scratch    cuda_embedding_backward_scratch, cuda_norm_backward_scratch, cuda_route_forward_scratch,
+    cuda_square_sum_scratch;
 
 extern const struct backend_streams cuda_streams;
 

@@ -23,20 +23,21 @@ void cuda_norm_forward(struct backend *backend, const struct op *op, const struc
     const struct rows_shape *shape  = &op->shape.rows;
     struct kernel_target     target = cuda_target(backend, op);
     check_columns(op);
-    CUDA_CHECK(kernel_norm_forward(&(struct norm_forward_args){.in            = buffers[NORM_IN].data,
-                                                               .branch        = buffers[NORM_BRANCH].data,
-                                                               .weight        = buffers[NORM_WEIGHT].data,
-                                                               .bias          = buffers[NORM_BIAS].data,
-                                                               .sum           = buffers[NORM_SUM].data,
-                                                               .out           = buffers[NORM_OUT].data,
-                                                               .statistics    = buffers[NORM_STATISTICS].data,
-                                                               .rows          = shape->rows,
-                                                               .columns       = shape->columns,
-                                                               .epsilon       = shape->epsilon,
-                                                               .weight_offset = weight_offset(op),
-                                                               .is_centred    = shape->variant != NORM_RMS,
-                                                               .activation    = buffers[NORM_IN].dtype},
-                                   &target));
+    CUDA_CHECK(
+        kernel_norm_forward(&(struct norm_forward_args){.in            = buffers[NORM_IN].data,
+                                                        .branch        = buffers[NORM_BRANCH].data,
+                                                        .weight        = buffers[NORM_WEIGHT].data,
+                                                        .bias          = buffers[NORM_BIAS].data,
+                                                        .sum           = buffers[NORM_SUM].data,
+                                                        .out           = buffers[NORM_OUT].data,
+                                                        .statistics    = buffers[NORM_STATISTICS].data,
+                                                        .rows          = shape->rows,
+                                                        .columns       = shape->columns,
+                                                        .epsilon       = shape->epsilon,
+                                                        .weight_offset = weight_offset(op),
+                                                        .is_centred    = shape->variant != NORM_RMS,
+                                                        .activation    = cuda_type(op, buffers, NORM_IN, NORM_WEIGHT)},
+                            &target));
 }
 
 int64_t cuda_norm_backward_scratch(const struct op *op, const struct kernel_target *target)
@@ -51,22 +52,22 @@ void cuda_norm_backward(struct backend *backend, const struct op *op, const stru
     const struct cuda       *cuda   = backend->state;
     struct kernel_target     target = cuda_target(backend, op);
     check_columns(op);
-    CUDA_CHECK(
-        kernel_norm_backward(&(struct norm_backward_args){.gradient        = buffers[NORM_GRADIENT_OUT].data,
-                                                          .x               = buffers[NORM_GRADIENT_X].data,
-                                                          .residual        = buffers[NORM_GRADIENT_RESIDUAL].data,
-                                                          .weight          = buffers[NORM_GRADIENT_WEIGHT_IN].data,
-                                                          .statistics      = buffers[NORM_GRADIENT_STATISTICS].data,
-                                                          .out             = buffers[NORM_GRADIENT_IN].data,
-                                                          .weight_gradient = buffers[NORM_GRADIENT_WEIGHT].data,
-                                                          .bias_gradient   = buffers[NORM_GRADIENT_BIAS].data,
-                                                          .scratch         = cuda->scratch,
-                                                          .rows            = shape->rows,
-                                                          .columns         = shape->columns,
-                                                          .weight_offset   = weight_offset(op),
-                                                          .is_centred      = shape->variant != NORM_RMS,
-                                                          .accumulates     = op->accumulates,
-                                                          .activation      = buffers[NORM_GRADIENT_OUT].dtype,
-                                                          .weight_gradient_type = buffers[NORM_GRADIENT_WEIGHT].dtype},
-                             &target));
+    CUDA_CHECK(kernel_norm_backward(
+        &(struct norm_backward_args){.gradient        = buffers[NORM_GRADIENT_OUT].data,
+                                     .x               = buffers[NORM_GRADIENT_X].data,
+                                     .residual        = buffers[NORM_GRADIENT_RESIDUAL].data,
+                                     .weight          = buffers[NORM_GRADIENT_WEIGHT_IN].data,
+                                     .statistics      = buffers[NORM_GRADIENT_STATISTICS].data,
+                                     .out             = buffers[NORM_GRADIENT_IN].data,
+                                     .weight_gradient = buffers[NORM_GRADIENT_WEIGHT].data,
+                                     .bias_gradient   = buffers[NORM_GRADIENT_BIAS].data,
+                                     .scratch         = cuda->scratch,
+                                     .rows            = shape->rows,
+                                     .columns         = shape->columns,
+                                     .weight_offset   = weight_offset(op),
+                                     .is_centred      = shape->variant != NORM_RMS,
+                                     .accumulates     = op->accumulates,
+                                     .activation = cuda_type(op, buffers, NORM_GRADIENT_OUT, NORM_GRADIENT_WEIGHT_IN),
+                                     .weight_gradient_type = buffers[NORM_GRADIENT_WEIGHT].dtype},
+        &target));
 }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// A block takes a row, or in the backward pass a slot: one pass over memory.
+#include "combine.h"
+#include "device.cuh"
+
+namespace
+{
+constexpr int width = LAUNCH_WIDTH, batch = 4;    // choices whose loads are in flight together
+
+template <typename T, bool is_wide>
+__global__ void __launch_bounds__(LAUNCH_THREADS) forward_kernel(const struct combine_args args)
+{
+    for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
+        for (int64_t at = threadIdx.x * width; at < args.columns; at += blockDim.x * width) {
+            int   count       = packet_elements<is_wide>(at, args.columns);
+            float sums[width] = {};
+            for (int64_t first = row * args.top_k; first < (row + 1) * args.top_k; first += batch) {
+                packet<T> raw[batch] = {};
+                float     gates[batch];
+#pragma unroll
+                for (int i = 0; i < batch; i++) {
+                    bool    is_here = first + i < (row + 1) * args.top_k;
+                    int64_t place   = is_here ? args.places[first + i] : -1;
+                    gates[i]        = is_here && args.gates != NULL ? args.gates[first + i] : 1.0f;
+                    if (place >= 0) {
+                        raw[i] = fetch<is_wide>((const T *)args.in + place * args.columns + at, count);
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < batch; i++) {
+                    float values[width];
+                    unpack(values, raw[i]);
+#pragma unroll
+                    for (int j = 0; j < width; j++) {
+                        sums[j] += gates[i] * values[j];
+                    }
+                }
+            }
+            store_sum<is_wide>((T *)args.out + row * args.columns + at, sums, count, args.accumulates);
+        }
+    }
+}
+
+template <typename T, bool is_wide>
+__global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct combine_backward_args args)
+{
+    for (int64_t slot = blockIdx.x; slot < args.slots; slot += gridDim.x) {
+        int32_t  choice   = args.sources[slot];
+        bool     is_empty = choice < 0;
+        float    gate     = is_empty ? 0.0f : args.gates[choice];
+        const T *gradient = (const T *)args.gradient + (is_empty ? 0 : choice / args.top_k) * args.columns;
+        const T *in       = (const T *)args.in + slot * args.columns;
+        T       *out      = (T *)args.out + slot * args.columns;
+        float    product  = 0;
+        for (int64_t at = threadIdx.x * width; at < args.columns; at += blockDim.x * width) {
+            int       count = packet_elements<is_wide>(at, args.columns);
+            packet<T> first = {}, second = {};
+            float     values[width], others[width];
+            if (!is_empty) {
+                first  = fetch<is_wide>(gradient + at, count);
+                second = fetch<is_wide>(in + at, count);
+            }
+            unpack(values, first);
+            unpack(others, second);
+#pragma unroll
+            for (int i = 0; i < width; i++) {
+                product += values[i] * others[i];
+                values[i] *= gate;
+            }
+            store<is_wide>(out + at, values, count);
+        }
+        product = block_sum(product);
+        if (threadIdx.x == 0 && !is_empty) {
+            args.gates_gradient[choice] = product;
+        }
+    }
+}
+}    // namespace
+
+int kernel_combine(const struct combine_args *args, const struct kernel_target *target)
+{
+    struct launch launch =
+        launch_rows(args->rows, launch_groups(args->columns, width), LAUNCH_THREADS, target->multiprocessors);
+    bool is_wide = launch_is_wide(args->columns, addresses(args->in, args->out));
+    return with_type(args->type, [&](auto type) {
+        return with_flag(is_wide, [&](auto wide) {
+            forward_kernel<decltype(type), wide.value><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
+            return (int)cudaGetLastError();
+        });
+    });
+}
+
+int kernel_combine_backward(const struct combine_backward_args *args, const struct kernel_target *target)
+{
+    struct launch launch =
+        launch_rows(args->slots, launch_groups(args->columns, width), LAUNCH_THREADS, target->multiprocessors);
+    bool   is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->in, args->out));
+    size_t bytes   = (size_t)(args->rows * args->top_k) * sizeof(float);
+    int    error   = cudaMemsetAsync(args->gates_gradient, 0, bytes, target->stream);
+    if (error != 0) {
+        return error;
+    }
+    return with_type(args->type, [&](auto type) {
+        return with_flag(is_wide, [&](auto wide) {
+            backward_kernel<decltype(type), wide.value><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
+            return (int)cudaGetLastError();
+        });
+    });
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// A block copies a row.
+#include "device.cuh"
+#include "gather.h"
+
+namespace
+{
+constexpr int width = LAUNCH_WIDTH;
+
+template <typename T, bool is_wide>
+__global__ void __launch_bounds__(LAUNCH_THREADS) gather_kernel(const struct gather_args args)
+{
+    for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
+        int64_t  index   = args.index[row] - args.first;
+        bool     is_here = index >= 0 && index < args.count;
+        const T *from    = (const T *)args.in + (is_here ? index / args.divisor : 0) * args.columns;
+        T       *to      = (T *)args.out + row * args.columns;
+#pragma unroll 4
+        for (int64_t at = threadIdx.x * width; at < args.columns; at += blockDim.x * width) {
+            int       count  = packet_elements<is_wide>(at, args.columns);
+            packet<T> values = {};
+            if (is_here) {
+                values = fetch<is_wide>(from + at, count);
+            }
+            put<is_wide>(to + at, values, count);
+        }
+    }
+}
+}    // namespace
+
+int kernel_gather(const struct gather_args *args, const struct kernel_target *target)
+{
+    struct launch launch =
+        launch_rows(args->rows, launch_groups(args->columns, width), LAUNCH_THREADS, target->multiprocessors);
+    bool is_wide = launch_is_wide(args->columns, addresses(args->in, args->out));
+    return with_type(args->type, [&](auto type) {
+        return with_flag(is_wide, [&](auto wide) {
+            gather_kernel<decltype(type), wide.value><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
+            return (int)cudaGetLastError();
+        });
+    });
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// A block takes a token. A thread takes two packets of a head, half the rotary part apart, which rotate together, or
+// one of what does not rotate.
+#include "gswbench/arithmetic.h"
+
+#include "device.cuh"
+#include "rope.h"
+
+namespace
+{
+constexpr int width = LAUNCH_WIDTH;
+
+template <typename T, bool is_wide> __device__ inline void copy(T *to, const T *from, int count)
+{
+    put<is_wide>(to, fetch<is_wide>(from, count), count);
+}
+
+// direction is 1, or -1 to rotate back.
+template <typename T, bool is_wide>
+__device__ inline void rotate(T *to, const T *from, int half, const float *angles, float direction, int count)
+{
+    packet<T> raw_first = fetch<is_wide>(from, count), raw_second = fetch<is_wide>(from + half, count);
+    float     first[width], second[width], angle[2][width];    // cosines and sines alternate
+    load<is_wide>(angle[0], angles, is_wide ? width : min(width, 2 * count));
+    load<is_wide>(angle[1], angles + width, is_wide ? width : max(0, 2 * count - width));
+    unpack(first, raw_first);
+    unpack(second, raw_second);
+#pragma unroll
+    for (int i = 0; i < width; i++) {
+        const float *pair = &angle[2 * i / width][2 * i % width];
+        arithmetic_rotate(&first[i], &second[i], pair[0], direction * pair[1]);
+    }
+    store<is_wide>(to, first, count);
+    store<is_wide>(to + half, second, count);
+}
+
+template <typename T, bool is_wide, bool is_backward>
+__global__ void __launch_bounds__(LAUNCH_THREADS) rope_kernel(const struct rope_args args)
+{
+    int heads = (int)args.heads, rotated = (int)(args.heads + args.kv_heads), all = (int)(rotated + args.kv_heads);
+    int half = (int)args.rotary / 2, rest = (int)args.head_dim - 2 * half, width_of_head = (int)args.head_dim;
+    int pairs = (int)launch_groups(half, width), items = pairs + (int)launch_groups(rest, width);
+    for (int64_t token = blockIdx.x; token < args.tokens; token += gridDim.x) {
+        T           *packed = (T *)args.packed + token * all * args.head_dim;
+        T           *query  = (T *)args.query + token * heads * args.head_dim;
+        T           *others = (T *)args.key_value + token * (all - heads) * args.head_dim;
+        const float *angles = args.table + token % args.sequence * 2 * half;
+        for (int i = threadIdx.x; i < all * items; i += blockDim.x) {
+            int      head = i / items, item = i % items;
+            bool     is_pair = item < pairs;
+            int      at      = is_pair ? item * width : 2 * half + (item - pairs) * width;
+            int      count   = packet_elements<is_wide>(at, is_pair ? half : width_of_head);
+            T       *one     = packed + head * width_of_head + at;
+            T       *two = (head < heads ? query + head * width_of_head : others + (head - heads) * width_of_head) + at;
+            const T *from = is_backward ? two : one;
+            T       *to   = is_backward ? one : two;
+            if (is_pair && head < rotated) {
+                rotate<T, is_wide>(to, from, half, angles + 2 * at, is_backward ? -1.0f : 1.0f, count);
+            } else {
+                copy<T, is_wide>(to, from, count);
+                if (is_pair) {
+                    copy<T, is_wide>(to + half, from + half, count);
+                }
+            }
+        }
+    }
+}
+}    // namespace
+
+int kernel_rope(const struct rope_args *args, const struct kernel_target *target)
+{
+    int64_t       half  = args->rotary / 2;
+    int64_t       items = launch_groups(half, width) + launch_groups(args->head_dim - 2 * half, width);
+    struct launch launch =
+        launch_rows(args->tokens, (args->heads + 2 * args->kv_heads) * items, LAUNCH_THREADS, target->multiprocessors);
+    bool is_wide = launch_is_wide(half, addresses(args->table, args->packed, args->query, args->key_value)) &&
+                   launch_is_wide(args->head_dim, 0);
+    return with_type(args->type, [&](auto type) {
+        return with_flag(is_wide, [&](auto wide) {
+            return with_flag(args->is_backward, [&](auto backward) {
+                rope_kernel<decltype(type), wide.value, backward.value>
+                    <<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
+                return (int)cudaGetLastError();
+            });
+        });
+    });
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// Splits packed queries, keys and values and rotates queries and keys by their positions, and the way back.
+// Bound by memory: with bf16, 4 bytes an element of the packed rows; the table is read once a token.
+#ifndef GSWBENCH_KERNELS_ROPE_H
+#define GSWBENCH_KERNELS_ROPE_H
+
+#include "gswbench/dtype.h"
+#include "launch.h"
+
+struct rope_args {
+    const float *table;        // [sequence, rotary / 2, 2]: cosine, sine
+    void        *packed;       // [tokens, heads + 2 kv_heads, head_dim]
+    void        *query;        // [tokens, heads, head_dim]
+    void        *key_value;    // [tokens, 2 kv_heads, head_dim]
+    int64_t      tokens, sequence, heads, kv_heads, head_dim;
+    int64_t      rotary;         // leading elements of a head that rotate, even
+    bool         is_backward;    // from query and key_value into packed, rotated back
+    enum dtype   type;
+};
+KERNEL_FUNCTION int kernel_rope(const struct rope_args *args, const struct kernel_target *target);
+
+#endif

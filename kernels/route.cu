@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+// All ranks choose for the rows of all, a warp a row; then a block for each expert of a sequence finds by bisection
+// which choices it takes, and a block for each expert gives the own ones of them their slots, in the order of the rows.
+#include <assert.h>
+
+#include "gswbench/arithmetic.h"
+
+#include "device.cuh"
+#include "route.h"
+
+namespace
+{
+constexpr int      expert_threads = 512;
+constexpr unsigned all_lanes      = 0xffffffffu;
+
+// The softmax of a row, of which each lane computes what it needs: exp(x - maximum) * factor.
+struct row_softmax {
+    float maximum, factor;
+};
+
+__device__ inline row_softmax softmax_of(const float *logits, int64_t count)
+{
+    float maximum = -INFINITY, sum = 0;
+    for (int64_t i = threadIdx.x % LAUNCH_WARP; i < count; i += LAUNCH_WARP) {
+        maximum = fmaxf(maximum, logits[i]);
+    }
+    maximum = warp_maximum(maximum);
+    for (int64_t i = threadIdx.x % LAUNCH_WARP; i < count; i += LAUNCH_WARP) {
+        sum += arithmetic_exp(logits[i] - maximum);
+    }
+    return {maximum, 1.0f / warp_sum(sum)};
+}
+
+__device__ inline float probability(const row_softmax &row, float logit)
+{
+    return arithmetic_exp(logit - row.maximum) * row.factor;
+}
+
+// The expert of the largest logit that is not yet chosen, of equal ones the lowest. chosen has a bit for each expert
+// that this lane looks at.
+__device__ inline int choose_next(const float *logits, int experts, unsigned *chosen)
+{
+    int   lane = threadIdx.x % LAUNCH_WARP, best = -1;
+    float largest = -INFINITY;
+    for (int i = 0, expert = lane; expert < experts; i++, expert += LAUNCH_WARP) {
+        if ((*chosen >> i & 1) == 0 && (best < 0 || logits[expert] > largest)) {
+            best    = expert;
+            largest = logits[expert];
+        }
+    }
+#pragma unroll
+    for (int distance = LAUNCH_WARP / 2; distance > 0; distance /= 2) {
+        int   other       = __shfl_xor_sync(all_lanes, best, distance);
+        float other_logit = __shfl_xor_sync(all_lanes, largest, distance);
+        if (other >= 0 && (best < 0 || other_logit > largest || (other_logit == largest && other < best))) {
+            best    = other;
+            largest = other_logit;
+        }
+    }
+    best = __shfl_sync(all_lanes, best, 0);    // with NaN among the logits, lanes may differ
+    if (best % LAUNCH_WARP == lane) {
+        *chosen |= 1u << (best / LAUNCH_WARP);
+    }
+    return best;
+}
+
+__global__ void __launch_bounds__(LAUNCH_THREADS)
+    choose_kernel(const struct route_forward_args args, const struct route_scratch scratch)
+{
+    const struct route_shape &shape = args.shape;
+    int64_t                   warps = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
+    for (int64_t row = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP; row < shape.total;
+         row += warps) {
+        const float *logits  = args.logits + row * shape.experts;
+        row_softmax  softmax = softmax_of(logits, shape.experts);
+        unsigned     chosen  = 0;
+        for (int64_t j = 0; j < shape.top_k; j++) {
+            int64_t choice = row * shape.top_k + j;
+            int     expert =
+                shape.balanced ? (int)(choice % shape.experts) : choose_next(logits, (int)shape.experts, &chosen);
+            if (threadIdx.x % LAUNCH_WARP == 0) {
+                scratch.experts[choice]       = expert;
+                scratch.probabilities[choice] = probability(softmax, logits[expert]);
+            }
+        }
+    }
+}
+
+// How many threads of the block before this one raise their flag; total receives how many do. All threads have to call.
+__device__ inline int rank_in_block(bool flag, int *total)
+{
+    __shared__ int counts[LAUNCH_WARP];
+    int            lane = threadIdx.x % LAUNCH_WARP, warp = threadIdx.x / LAUNCH_WARP;
+    unsigned       flags = __ballot_sync(all_lanes, flag);
+    __syncthreads();    // the counts of the call before have been read
+    if (lane == 0) {
+        counts[warp] = __popc(flags);
+    }
+    __syncthreads();
+    int before = __popc(flags & ((1u << lane) - 1));
+    *total     = 0;
+    for (int i = 0; i < (int)blockDim.x / LAUNCH_WARP; i++) {
+        before += i < warp ? counts[i] : 0;
+        *total += counts[i];
+    }
+    return before;
+}
+
+// Lists the choices of an expert by the rows of a sequence, in the order of the rows; returns their number.
+__device__ inline int list_candidates(const struct route_forward_args &args, const struct route_scratch &scratch,
+                                      int64_t sequence, int expert, struct route_candidate *candidates)
+{
+    int64_t choices = args.shape.total / args.shape.sequences * args.shape.top_k;
+    int     count   = 0;
+    for (int64_t begin = 0; begin < choices; begin += blockDim.x) {
+        int64_t n      = begin + threadIdx.x;
+        int64_t choice = n < choices ? route_choice(&args.shape, sequence, n) : 0;
+        bool    is_own = n < choices && scratch.experts[choice] == expert;
+        int     total, before = rank_in_block(is_own, &total);
+        if (is_own) {
+            candidates[count + before] = {__float_as_uint(scratch.probabilities[choice]), (int32_t)choice};
+        }
+        count += total;
+    }
+    return count;
+}
+
+__device__ inline int count_from(const struct route_candidate *candidates, int count, uint32_t probability_bits)
+{
+    int reaching = 0;
+    for (int begin = 0; begin < count; begin += blockDim.x) {
+        int i = begin + threadIdx.x;
+        reaching += __syncthreads_count(i < count && candidates[i].probability_bits >= probability_bits);
+    }
+    return reaching;
+}
+
+// Marks all but the `taken` most probable candidates; of equal ones the first stay. The probability of the last that
+// stays is found bit by bit: the largest that so many reach.
+__device__ inline void drop_least_probable(const struct route_candidate *candidates, int count, int taken,
+                                           float *probabilities)
+{
+    uint32_t last = 0;
+    for (uint32_t bit = 1u << 30; bit > 0; bit >>= 1) {
+        last |= count_from(candidates, count, last | bit) >= taken ? bit : 0;
+    }
+    int equal_taken = taken - count_from(candidates, count, last + 1), equal = 0;
+    for (int begin = 0; begin < count; begin += blockDim.x) {
+        int                    i         = begin + threadIdx.x;
+        struct route_candidate candidate = i < count ? candidates[i] : route_candidate{0xffffffffu, 0};
+        int                    total, before = rank_in_block(candidate.probability_bits == last, &total);
+        if (candidate.probability_bits < last ||
+            (candidate.probability_bits == last && equal + before >= equal_taken)) {
+            probabilities[candidate.choice] = -1.0f;
+        }
+        equal += total;
+    }
+}
+
+// A block for each expert of each sequence: they share no choice.
+__global__ void __launch_bounds__(expert_threads)
+    drop_kernel(const struct route_forward_args args, const struct route_scratch scratch)
+{
+    int64_t                 rows = args.shape.total / args.shape.sequences, sequence = blockIdx.x / args.shape.experts;
+    int                     expert     = (int)(blockIdx.x % args.shape.experts);
+    struct route_candidate *candidates = scratch.candidates + blockIdx.x * rows;
+    int                     count      = list_candidates(args, scratch, sequence, expert, candidates);
+    __syncthreads();    // the list is complete
+    if (threadIdx.x == 0) {
+        args.counts[blockIdx.x] = (float)count;
+    }
+    if (count > args.shape.taken) {
+        drop_least_probable(candidates, count, (int)args.shape.taken, scratch.probabilities);
+    }
+}
+
+// A block for each expert.
+__global__ void __launch_bounds__(expert_threads)
+    place_kernel(const struct route_forward_args args, const struct route_scratch scratch)
+{
+    int64_t  expert = blockIdx.x, own = args.shape.first * args.shape.top_k;
+    int64_t  choices = args.shape.rows * args.shape.top_k, begin = route_first_slot(&args.shape, expert);
+    int32_t *sources = args.sources + begin;
+    int      count = 0, dropped = 0;
+    for (int64_t tile = 0; tile < choices; tile += blockDim.x) {
+        int64_t choice   = tile + threadIdx.x;
+        bool    is_own   = choice < choices && scratch.experts[own + choice] == expert;
+        bool    is_taken = is_own && scratch.probabilities[own + choice] >= 0;
+        int     total, place = count - dropped + rank_in_block(is_taken, &total);
+        if (is_taken) {
+            assert(place < args.shape.capacity);
+            sources[place]     = (int32_t)choice;
+            args.slots[choice] = (int32_t)(begin + place);
+        } else if (is_own) {
+            args.slots[choice] = -1;
+        }
+        int own_total = __syncthreads_count(is_own);
+        count += own_total;
+        dropped += own_total - total;
+    }
+    for (int64_t place = count - dropped + threadIdx.x; place < args.shape.capacity; place += blockDim.x) {
+        sources[place] = -1;
+    }
+    if (threadIdx.x == 0) {
+        scratch.dropped[expert] = dropped;
+        if (args.statistics != NULL) {
+            args.statistics[expert] = (float)count + (args.accumulates ? args.statistics[expert] : 0.0f);
+        }
+    }
+}
+
+__global__ void __launch_bounds__(LAUNCH_THREADS)
+    gate_kernel(const struct route_forward_args args, const struct route_scratch scratch)
+{
+    const struct route_shape &shape = args.shape;
+    int64_t                   warps = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
+    int                       lane  = threadIdx.x % LAUNCH_WARP;
+    for (int64_t row = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP; row < shape.rows; row += warps) {
+        const float   *logits  = args.logits + (shape.first + row) * shape.experts;
+        const int32_t *experts = scratch.experts + (shape.first + row) * shape.top_k;
+        float          maximum = -INFINITY, sum = 0;
+        for (int64_t j = lane; j < shape.top_k; j += LAUNCH_WARP) {
+            maximum = fmaxf(maximum, logits[experts[j]]);
+        }
+        maximum = warp_maximum(maximum);
+        for (int64_t j = lane; j < shape.top_k; j += LAUNCH_WARP) {
+            sum += arithmetic_exp(logits[experts[j]] - maximum);
+        }
+        row_softmax chosen = {maximum, 1.0f / warp_sum(sum)};
+        for (int64_t j = lane; j < shape.top_k; j += LAUNCH_WARP) {
+            args.choices[row * shape.top_k + j] = experts[j];
+            args.gates[row * shape.top_k + j]   = probability(chosen, logits[experts[j]]);
+        }
+        const float *counts  = args.counts + route_sequence(&shape, shape.first + row) * shape.experts;
+        row_softmax  softmax = softmax_of(logits, shape.experts);
+        float        product = 0;
+        for (int64_t expert = lane; expert < shape.experts; expert += LAUNCH_WARP) {
+            product += counts[expert] * probability(softmax, logits[expert]);
+        }
+        product = warp_sum(product);
+        if (lane == 0) {
+            scratch.auxiliary[row] = shape.auxiliary_scale * product;
+        }
+    }
+}
+
+// One block.
+__global__ void __launch_bounds__(LAUNCH_THREADS)
+    total_kernel(const struct route_forward_args args, const struct route_scratch scratch)
+{
+    double totals[2] = {};
+    for (int64_t expert = threadIdx.x; expert < args.shape.experts; expert += blockDim.x) {
+        totals[0] += scratch.dropped[expert];
+    }
+    for (int64_t row = threadIdx.x; row < args.shape.rows; row += blockDim.x) {
+        totals[1] += (double)scratch.auxiliary[row];
+    }
+    block_sum(totals);
+    if (threadIdx.x == 0) {
+        float *to = args.statistics + args.shape.experts;
+        to[0]     = (float)(totals[0] + (args.accumulates ? (double)to[0] : 0));
+        to[1]     = (float)(totals[1] + (args.accumulates ? (double)to[1] : 0));
+    }
+}
+
+// The counts of the auxiliary loss are constants: with s its scale, p the probabilities and c the counts, its gradient
+// is s p_e (c_e - sum p c). That of the gates g is g_j (d g_j - sum g d g), at the chosen logits.
+template <typename T>
+__global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct route_backward_args args)
+{
+    const struct route_shape &shape = args.shape;
+    int64_t                   warps = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
+    int                       lane  = threadIdx.x % LAUNCH_WARP;
+    for (int64_t row = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP; row < shape.rows; row += warps) {
+        const float   *logits = args.logits + (shape.first + row) * shape.experts;
+        const float   *counts = args.counts + route_sequence(&shape, shape.first + row) * shape.experts;
+        const int32_t *chosen = args.choices + row * shape.top_k;
+        const float   *gates = args.gates + row * shape.top_k, *gradients = args.gates_gradient + row * shape.top_k;
+        row_softmax    softmax = softmax_of(logits, shape.experts);
+        float          mean = 0, gates_mean = 0;
+        for (int64_t expert = lane; expert < shape.experts; expert += LAUNCH_WARP) {
+            mean += counts[expert] * probability(softmax, logits[expert]);
+        }
+        for (int64_t j = lane; j < shape.top_k; j += LAUNCH_WARP) {
+            gates_mean += gates[j] * gradients[j];
+        }
+        mean       = warp_sum(mean);
+        gates_mean = warp_sum(gates_mean);
+        for (int64_t expert = lane; expert < shape.experts; expert += LAUNCH_WARP) {
+            float sum = probability(softmax, logits[expert]) * shape.auxiliary_scale * (counts[expert] - mean);
+            for (int64_t j = 0; j < shape.top_k; j++) {
+                sum += chosen[j] == expert ? gates[j] * (gradients[j] - gates_mean) : 0.0f;
+            }
+            narrow((T *)args.logits_gradient + row * shape.experts + expert, sum);
+        }
+    }
+}
+}    // namespace
+
+int kernel_route_forward(const struct route_forward_args *args, const struct kernel_target *target)
+{
+    const struct route_shape *shape   = &args->shape;
+    struct route_scratch      scratch = route_scratch_at(args->scratch, shape);
+    struct launch             all     = launch_warps(shape->total, target->multiprocessors);
+    struct launch             own     = launch_warps(shape->rows, target->multiprocessors);
+    choose_kernel<<<all.blocks, all.threads, 0, target->stream>>>(*args, scratch);
+    drop_kernel<<<(unsigned)(shape->sequences * shape->experts), expert_threads, 0, target->stream>>>(*args, scratch);
+    place_kernel<<<(unsigned)shape->experts, expert_threads, 0, target->stream>>>(*args, scratch);
+    gate_kernel<<<own.blocks, own.threads, 0, target->stream>>>(*args, scratch);
+    if (args->statistics != NULL) {
+        total_kernel<<<1, LAUNCH_THREADS, 0, target->stream>>>(*args, scratch);
+    }
+    return cudaGetLastError();
+}
+
+int kernel_route_backward(const struct route_backward_args *args, const struct kernel_target *target)
+{
+    struct launch launch = launch_warps(args->shape.rows, target->multiprocessors);
+    return with_type(args->type, [&](auto type) {
+        backward_kernel<decltype(type)><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
+        return (int)cudaGetLastError();
+    });
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// First links the places of each token in their order; then the block of a token's first place follows the links, so
+// that each sum has one order and one writer.
+#include "device.cuh"
+#include "scatter.h"
+
+namespace
+{
+constexpr int width = LAUNCH_WIDTH;
+
+// A warp looks for the next place of its own token. befores is -1 everywhere; a place is the next of one other at most.
+__global__ void __launch_bounds__(LAUNCH_THREADS) link_kernel(const struct scatter_args args)
+{
+    int32_t *nexts = args.scratch, *befores = args.scratch + args.rows;
+    int64_t  warps = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
+    int      lane  = threadIdx.x % LAUNCH_WARP;
+    for (int64_t place = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP; place < args.rows;
+         place += warps) {
+        int32_t  token = args.tokens[place];
+        int64_t  begin = place + 1;
+        unsigned equal = 0;
+        for (; begin < args.rows; begin += LAUNCH_WARP) {
+            equal = __ballot_sync(0xffffffffu, begin + lane < args.rows && args.tokens[begin + lane] == token);
+            if (equal != 0) {
+                break;
+            }
+        }
+        if (lane == 0) {
+            int32_t next = equal != 0 ? (int32_t)begin + __ffs((int)equal) - 1 : -1;
+            nexts[place] = next;
+            if (next >= 0) {
+                befores[next] = (int32_t)place;
+            }
+        }
+    }
+}
+
+template <typename T, typename Gradient, bool is_wide>
+__global__ void __launch_bounds__(LAUNCH_THREADS) sum_kernel(const struct scatter_args args)
+{
+    const int32_t *nexts = args.scratch, *befores = args.scratch + args.rows;
+    for (int64_t place = blockIdx.x; place < args.rows; place += gridDim.x) {
+        int64_t row = args.tokens[place] - args.first;
+        if (row < 0 || row >= args.table_rows || befores[place] >= 0) {
+            continue;
+        }
+        Gradient *to = (Gradient *)args.table + row * args.columns;
+        for (int64_t at = threadIdx.x * width; at < args.columns; at += blockDim.x * width) {
+            int   count       = packet_elements<is_wide>(at, args.columns);
+            float sums[width] = {};
+            for (int64_t from = place; from >= 0; from = nexts[from]) {
+                float values[width];
+                load<is_wide>(values, (const T *)args.gradient + from * args.columns + at, count);
+#pragma unroll
+                for (int i = 0; i < width; i++) {
+                    sums[i] += values[i];
+                }
+            }
+            store_sum<is_wide>(to + at, sums, count, args.accumulates);
+        }
+    }
+}
+}    // namespace
+
+int kernel_scatter(const struct scatter_args *args, const struct kernel_target *target)
+{
+    size_t place_bytes = (size_t)args->rows * sizeof(int32_t);
+    size_t table_bytes = (size_t)(args->table_rows * args->columns * dtype_bytes(args->table_type));
+    int    error       = cudaMemsetAsync(args->scratch + args->rows, 0xff, place_bytes, target->stream);
+    if (error == 0 && !args->accumulates) {
+        error = cudaMemsetAsync(args->table, 0, table_bytes, target->stream);
+    }
+    if (error != 0) {
+        return error;
+    }
+    struct launch warps = launch_warps(args->rows, target->multiprocessors);
+    link_kernel<<<warps.blocks, warps.threads, 0, target->stream>>>(*args);
+    error = cudaGetLastError();
+    if (error != 0) {
+        return error;
+    }
+    struct launch launch =
+        launch_rows(args->rows, launch_groups(args->columns, width), LAUNCH_THREADS, target->multiprocessors);
+    bool is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->table));
+    return with_types(args->activation, args->table_type, [&](auto type, auto gradient) {
+        return with_flag(is_wide, [&](auto wide) {
+            sum_kernel<decltype(type), decltype(gradient), wide.value>
+                <<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
+            return (int)cudaGetLastError();
+        });
+    });
+}
