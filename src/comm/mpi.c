@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Ranks as processes under MPI. Every transfer is a set of non-blocking messages between pairs of ranks; reductions are
-// done here, in rank order. Threads that wait poll with pauses, so that other lanes and ranks get the processor.
-#include "internal.h"
+// Ranks as processes under MPI: start, places, control plane and end.
+#include "mpi_internal.h"
 
 #include <limits.h>
-#include <mpi.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <time.h>
@@ -12,55 +10,15 @@
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
 
-enum {
-    MESSAGE_BYTES = 1 << 28,    // longer messages are split: counts are int, and transports differ beyond 2 GiB
-    PIECE_BYTES   = 1 << 24,    // reductions proceed in pieces, so that what is received for summing stays bounded
-    EAGER_POLLS   = 64,
-    PAUSE_NS      = 50000,
-    TAG_TRANSFER  = 0,
-    TAG_CHANNEL   = 1,    // channel 0 of sends and receives
-};
+enum { EAGER_POLLS = 64, PAUSE_NS = 50000 };
 
-#define MPI_CHECK(call) check((call), #call, __LINE__)
-
-// The communicator of these members on this lane. Shared by the lanes that meet there.
-struct link {
-    struct link *next;
-    int64_t     *members;    // [size]
-    int64_t      size;
-    int          lane;
-    int          users;
-    MPI_Comm     communicator;
-};
-
-// What goes to and comes from one other member.
-struct exchange {
-    const char *from;
-    char       *to;
-    int64_t     from_bytes, to_bytes;
-};
-
-struct comm_group {
-    struct link      *link;
-    struct mpi_state *state;
-    int64_t           size, index;
-    struct exchange  *exchanges;    // [size]
-    MPI_Request      *requests;     // [2 * size]
-    const void      **sources;      // [size]
-    char             *scratch;      // what the other members contribute to a piece
-};
-
-struct mpi_state {
-    struct link *links;
-};
-
-static void check(int error, const char *call, int line)
+void mpi_check(int error, const char *call, const char *file, int line)
 {
     if (error != MPI_SUCCESS) {
         char text[MPI_MAX_ERROR_STRING];
         int  length;
         MPI_Error_string(error, text, &length);
-        fatal_at(__FILE__, line, EXIT_LOST, "%s: %s", call, text);
+        fatal_at(file, line, EXIT_LOST, "%s: %s", call, text);
     }
 }
 
@@ -69,7 +27,7 @@ static void abort_job(int exit_code)
     MPI_Abort(MPI_COMM_WORLD, exit_code);
 }
 
-static void wait_all(MPI_Request *requests, int count)
+void mpi_wait_all(MPI_Request *requests, int count)
 {
     static const struct timespec pause = {.tv_nsec = PAUSE_NS};
     for (int polls = 0;; polls++) {
@@ -86,269 +44,12 @@ static void wait_all(MPI_Request *requests, int count)
     }
 }
 
-static struct link *link_find(struct mpi_state *state, const int64_t *members, int64_t size, int lane)
-{
-    struct link *link = state->links;
-    while (link != NULL && (link->lane != lane || link->size != size ||
-                            memcmp(link->members, members, (size_t)size * sizeof(*members)) != 0)) {
-        link = link->next;
-    }
-    return link;
-}
-
-static struct link *link_create(struct mpi_state *state, const int64_t *members, int64_t size, int lane)
-{
-    struct link *link = memory_allocate(sizeof(*link));
-    *link             = (struct link){
-                    .next = state->links, .members = memory_allocate((size_t)size * sizeof(*members)), .size = size, .lane = lane};
-    memcpy(link->members, members, (size_t)size * sizeof(*members));
-
-    int *ranks = memory_allocate((size_t)size * sizeof(*ranks));
-    for (int64_t i = 0; i < size; i++) {
-        ranks[i] = (int)members[i];
-    }
-    MPI_Group world, group;
-    MPI_CHECK(MPI_Comm_group(MPI_COMM_WORLD, &world));
-    MPI_CHECK(MPI_Group_incl(world, (int)size, ranks, &group));
-    MPI_CHECK(MPI_Comm_create_group(MPI_COMM_WORLD, group, lane, &link->communicator));
-    MPI_CHECK(MPI_Group_free(&group));
-    MPI_CHECK(MPI_Group_free(&world));
-    free(ranks);
-    state->links = link;
-    return link;
-}
-
-static struct comm_group *group_open(struct comm *comm, const int64_t *members, int64_t size, int lane)
-{
-    struct mpi_state *state   = comm->state;
-    int               meeting = comm_meeting_lane(lane);
-    struct link      *link    = link_find(state, members, size, meeting);
-    if (link == NULL) {
-        link = link_create(state, members, size, meeting);
-    }
-    link->users++;
-
-    struct comm_group *group = memory_allocate(sizeof(*group));
-    *group                   = (struct comm_group){
-                          .link      = link,
-                          .state     = state,
-                          .size      = size,
-                          .exchanges = memory_allocate((size_t)size * sizeof(*group->exchanges)),
-                          .requests  = memory_allocate((size_t)size * 2 * sizeof(MPI_Request)),
-                          .sources   = memory_allocate((size_t)size * sizeof(*group->sources)),
-                          .scratch   = size > 1 ? memory_allocate(PIECE_BYTES + (size_t)size * 4) : NULL,
-    };
-    while (members[group->index] != comm->place.rank) {
-        group->index++;
-    }
-    return group;
-}
-
-static void link_release(struct mpi_state *state, struct link *link)
-{
-    if (--link->users > 0) {
-        return;
-    }
-    struct link **place = &state->links;
-    while (*place != link) {
-        place = &(*place)->next;
-    }
-    *place = link->next;
-    MPI_CHECK(MPI_Comm_free(&link->communicator));
-    free(link->members);
-    free(link);
-}
-
-static void group_close(struct comm_group *group)
-{
-    link_release(group->state, group->link);
-    free(group->exchanges);
-    free(group->requests);
-    free(group->sources);
-    free(group->scratch);
-    free(group);
-}
-
-// Bytes of a message that remain after done of them, at most one message's worth.
-static int message_bytes(int64_t bytes, int64_t done)
-{
-    int64_t left = bytes - done;
-    return left <= 0 ? 0 : left < MESSAGE_BYTES ? (int)left : MESSAGE_BYTES;
-}
-
-// Moves all that group->exchanges names with other members; the own entry is not looked at.
-static void exchange_all(struct comm_group *group, int tag)
-{
-    MPI_Comm communicator = group->link->communicator;
-    int      count        = 1;
-    for (int64_t done = 0; count > 0; done += MESSAGE_BYTES) {
-        count = 0;
-        // Each member begins with the one after it, so that not all send to the same one at once.
-        for (int64_t i = 1; i < group->size; i++) {
-            int                    peer     = (int)((group->index + i) % group->size);
-            const struct exchange *exchange = &group->exchanges[peer];
-            int                    receives = message_bytes(exchange->to_bytes, done);
-            int                    sends    = message_bytes(exchange->from_bytes, done);
-            if (receives > 0) {
-                MPI_CHECK(MPI_Irecv(exchange->to + done, receives, MPI_BYTE, peer, tag, communicator,
-                                    &group->requests[count++]));
-            }
-            if (sends > 0) {
-                MPI_CHECK(MPI_Isend(exchange->from + done, sends, MPI_BYTE, peer, tag, communicator,
-                                    &group->requests[count++]));
-            }
-        }
-        wait_all(group->requests, count);
-    }
-}
-
-// Sends every member the elements that exchanges[member].from holds for it and sums what arrives for the own slice.
-static void reduce_own(struct comm_group *group, void *out, int64_t elements, enum dtype dtype)
-{
-    int64_t bytes = elements * dtype_bytes(dtype);
-    for (int64_t i = 0; i < group->size; i++) {
-        struct exchange *exchange = &group->exchanges[i];
-        exchange->to              = group->scratch + i * bytes;
-        exchange->to_bytes        = bytes;
-        group->sources[i]         = i == group->index ? exchange->from : exchange->to;
-    }
-    exchange_all(group, TAG_TRANSFER);
-    comm_reduce(out, group->sources, group->size, elements, dtype);
-}
-
-static void all_reduce_piece(struct comm_group *group, char *data, int64_t elements, enum dtype dtype)
-{
-    int64_t width = dtype_bytes(dtype);
-    int64_t begin = comm_slice_begin(elements, group->size, group->index);
-    int64_t end   = comm_slice_begin(elements, group->size, group->index + 1);
-    for (int64_t i = 0; i < group->size; i++) {
-        int64_t first       = comm_slice_begin(elements, group->size, i);
-        int64_t last        = comm_slice_begin(elements, group->size, i + 1);
-        group->exchanges[i] = (struct exchange){.from = data + first * width, .from_bytes = (last - first) * width};
-    }
-    reduce_own(group, data + begin * width, end - begin, dtype);
-
-    for (int64_t i = 0; i < group->size; i++) {
-        int64_t first       = comm_slice_begin(elements, group->size, i);
-        int64_t last        = comm_slice_begin(elements, group->size, i + 1);
-        group->exchanges[i] = (struct exchange){.from       = data + begin * width,
-                                                .from_bytes = (end - begin) * width,
-                                                .to         = data + first * width,
-                                                .to_bytes   = (last - first) * width};
-    }
-    exchange_all(group, TAG_TRANSFER);
-}
-
-static void all_reduce(struct comm_group *group, char *data, int64_t elements, enum dtype dtype)
-{
-    int64_t width = dtype_bytes(dtype);
-    int64_t piece = PIECE_BYTES / width;
-    for (int64_t first = 0; first < elements && group->size > 1; first += piece) {
-        int64_t left = elements - first;
-        all_reduce_piece(group, data + first * width, left < piece ? left : piece, dtype);
-    }
-}
-
-static void reduce_scatter(struct comm_group *group, const char *in, char *out, int64_t elements, enum dtype dtype)
-{
-    int64_t width = dtype_bytes(dtype);
-    int64_t share = elements / group->size;
-    int64_t piece = PIECE_BYTES / width / group->size;
-    for (int64_t first = 0; first < share; first += piece) {
-        int64_t count = share - first < piece ? share - first : piece;
-        for (int64_t i = 0; i < group->size; i++) {
-            group->exchanges[i] =
-                (struct exchange){.from = in + (i * share + first) * width, .from_bytes = count * width};
-        }
-        reduce_own(group, out + first * width, count, dtype);
-    }
-}
-
-// Member i gets the bytes at in + i * in_stride, and what it has for the caller goes to out + i * bytes.
-static void scatter_and_gather(struct comm_group *group, const char *in, int64_t in_stride, char *out, int64_t bytes)
-{
-    for (int64_t i = 0; i < group->size; i++) {
-        group->exchanges[i] = (struct exchange){
-            .from = in + i * in_stride, .from_bytes = bytes, .to = out + i * bytes, .to_bytes = bytes};
-    }
-    comm_copy(out + group->index * bytes, in + group->index * in_stride, bytes);
-    exchange_all(group, TAG_TRANSFER);
-}
-
-static void broadcast(struct comm_group *group, int32_t root, char *data, int64_t bytes)
-{
-    for (int64_t i = 0; i < group->size; i++) {
-        struct exchange *exchange = &group->exchanges[i];
-        *exchange                 = (struct exchange){.from = data, .to = data};
-        exchange->from_bytes      = group->index == root ? bytes : 0;
-        exchange->to_bytes        = i == root ? bytes : 0;
-    }
-    exchange_all(group, TAG_TRANSFER);
-}
-
-static void rotate(struct comm_group *group, const char *in, char *out, int64_t bytes)
-{
-    struct exchange *next   = &group->exchanges[(group->index + 1) % group->size];
-    struct exchange *before = &group->exchanges[(group->index + group->size - 1) % group->size];
-    memset(group->exchanges, 0, (size_t)group->size * sizeof(*group->exchanges));
-    next->from       = in;
-    next->from_bytes = bytes;
-    before->to       = out;
-    before->to_bytes = bytes;
-    if (group->size == 1) {
-        comm_copy(out, in, bytes);
-    }
-    exchange_all(group, TAG_TRANSFER);
-}
-
-static void pass(struct comm_group *group, const struct op *op, const char *in, char *out, int64_t bytes)
-{
-    const struct transfer_shape *shape = &op->shape.transfer;
-    memset(group->exchanges, 0, (size_t)group->size * sizeof(*group->exchanges));
-    group->exchanges[shape->peer] = op->kind == OP_SEND ? (struct exchange){.from = in, .from_bytes = bytes}
-                                                        : (struct exchange){.to = out, .to_bytes = bytes};
-    exchange_all(group, TAG_CHANNEL + shape->channel);
-}
-
-static void run(struct comm_group *group, const struct op *op, const void *in, void *out, enum dtype dtype)
-{
-    int64_t elements = op->shape.transfer.elements;
-    int64_t bytes    = elements * dtype_bytes(dtype);
-    int64_t share    = bytes / group->size;
-    switch (op->kind) {
-    case OP_ALL_REDUCE:
-        all_reduce(group, out, elements, dtype);
-        break;
-    case OP_REDUCE_SCATTER:
-        reduce_scatter(group, in, out, elements, dtype);
-        break;
-    case OP_ALL_GATHER:
-        scatter_and_gather(group, in, 0, out, share);
-        break;
-    case OP_ALL_TO_ALL:
-        scatter_and_gather(group, in, share, out, share);
-        break;
-    case OP_ROTATE:
-        rotate(group, in, out, bytes);
-        break;
-    case OP_BROADCAST:
-        broadcast(group, op->shape.transfer.peer, out, bytes);
-        break;
-    case OP_SEND:
-    case OP_RECEIVE:
-        pass(group, op, in, out, bytes);
-        break;
-    default:
-        FATAL(EXIT_INTERNAL, "%s is not a transfer", op_name(op->kind));
-    }
-}
-
 static void barrier(struct comm *comm)
 {
     (void)comm;
     MPI_Request request;
     MPI_CHECK(MPI_Ibarrier(MPI_COMM_WORLD, &request));
-    wait_all(&request, 1);
+    mpi_wait_all(&request, 1);
 }
 
 static int control_count(int64_t bytes)
@@ -365,7 +66,7 @@ static void gather_all(struct comm *comm, const void *in, void *out, int64_t byt
     MPI_Request request;
     int         count = control_count(bytes);
     MPI_CHECK(MPI_Iallgather(in, count, MPI_BYTE, out, count, MPI_BYTE, MPI_COMM_WORLD, &request));
-    wait_all(&request, 1);
+    mpi_wait_all(&request, 1);
 }
 
 static void share(struct comm *comm, void *data, int64_t bytes)
@@ -373,7 +74,7 @@ static void share(struct comm *comm, void *data, int64_t bytes)
     (void)comm;
     MPI_Request request;
     MPI_CHECK(MPI_Ibcast(data, control_count(bytes), MPI_BYTE, 0, MPI_COMM_WORLD, &request));
-    wait_all(&request, 1);
+    mpi_wait_all(&request, 1);
 }
 
 static void close_mpi(struct comm *comm)
@@ -386,9 +87,9 @@ static void close_mpi(struct comm *comm)
 static const struct comm_ops mpi_ops = {
     .name        = "mpi",
     .close       = close_mpi,
-    .group_open  = group_open,
-    .group_close = group_close,
-    .run         = run,
+    .group_open  = mpi_group_open,
+    .group_close = mpi_group_close,
+    .run         = mpi_run,
     .barrier     = barrier,
     .gather_all  = gather_all,
     .share       = share,

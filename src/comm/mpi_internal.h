@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// What the files of the MPI communicator share.
+#ifndef GSWBENCH_COMM_MPI_INTERNAL_H
+#define GSWBENCH_COMM_MPI_INTERNAL_H
+
+#include <mpi.h>
+
+#include "internal.h"
+
+#define MPI_CHECK(call) mpi_check((call), #call, __FILE__, __LINE__)
+
+// Ends the job unless error is MPI_SUCCESS.
+void mpi_check(int error, const char *call, const char *file, int line);
+
+// Waits by polling with pauses, so that other lanes and ranks get the processor.
+void mpi_wait_all(MPI_Request *requests, int count);
+
+// The members of comm_ops that move operands.
+struct comm_group *mpi_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane);
+void               mpi_group_close(struct comm_group *group);
+void               mpi_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum dtype dtype);
+
+struct mpi_link;
+
+// The state of a comm.
+struct mpi_state {
+    struct mpi_link *links;
+};
+
+#endif
