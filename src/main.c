@@ -2,37 +2,24 @@
 // Runs the command line and prints its error, once for a job that fails as a whole.
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "gswbench/cli.h"
-
-// The number that a launcher gave this process, before any communicator exists; NULL: there is no launcher.
-static const char *launched_rank(void)
-{
-    static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
-    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
-        const char *rank = getenv(variables[i]);
-        if (rank != NULL) {
-            return rank;
-        }
-    }
-    return NULL;
-}
+#include "gswbench/comm.h"
 
 // Launchers end all processes when one exits with an error. So the others leave it to the first to speak: one that is
-// still there after three seconds has failed alone.
+// still there after five seconds has failed alone.
 static void print_error(const status *result, const struct text_buffer *errors)
 {
-    const char *rank     = launched_rank();
-    bool        is_first = rank == NULL || strcmp(rank, "0") == 0;
-    if (!is_first) {
-        sleep(3);
+    int  rank    = comm_launched_rank();
+    char who[32] = "";
+    if (rank > 0) {
+        sleep(5);
+        snprintf(who, sizeof(who), "rank %d: ", rank);
     }
     if (failed(result)) {
-        fprintf(stderr, "%sgswbench: %s%s%s%s\n", errors->text == NULL ? "" : errors->text, is_first ? "" : "rank ",
-                is_first ? "" : rank, is_first ? "" : ": ", result->text);
+        fprintf(stderr, "%sgswbench: %s%s\n", errors->text == NULL ? "" : errors->text, who, result->text);
     }
 }
 

@@ -107,3 +107,22 @@ Test(comm, the_launcher_says_how_many_ranks_it_started)
     setenv("OMPI_COMM_WORLD_SIZE", "four", 1);
     cr_expect_eq(comm_launched_ranks(), 16);
 }
+
+Test(comm, a_launch_by_srun_without_pmix_is_an_error_that_names_the_remedy)
+{
+    unsetenv("OMPI_COMM_WORLD_SIZE");
+    unsetenv("PMI_SIZE");
+    unsetenv("PMIX_RANK");
+    setenv("SLURM_STEP_NUM_TASKS", "8", 1);
+    setenv("SLURM_PROCID", "3", 1);
+    status alone = comm_check_launch();
+
+    cr_expect_eq(alone.exit_code, 4);
+    cr_expect_not_null(strstr(alone.text, "srun started 8 processes"));
+    cr_expect_not_null(strstr(alone.text, "--mpi=pmix"));
+    cr_expect_eq(comm_launched_rank(), 3);
+
+    setenv("PMIX_RANK", "2", 1);
+    cr_expect_eq(comm_check_launch().exit_code, 0);
+    cr_expect_eq(comm_launched_rank(), 2);
+}

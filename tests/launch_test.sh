@@ -20,8 +20,8 @@ expect() {    # expect CODE MESSAGE mpirun-arguments: that message and no other
 }
 
 expect 4 "--ranks 4 of a job that was launched with 2" -np 2 "${tiny[@]}" --ranks 4
-expect 4 "rank 1 has another configuration" -np 1 "${tiny[@]}" : -np 1 "${tiny[@]}" --set run.seed=5
-expect 4 "rank 1 has another configuration" -np 1 "${tiny[@]}" --weights-out weights : -np 1 "${tiny[@]}"
+expect 4 "rank 1 on $(hostname) has another configuration" -np 1 "${tiny[@]}" : -np 1 "${tiny[@]}" --set run.seed=5
+expect 4 "rank 1 on $(hostname) has another configuration" -np 1 "${tiny[@]}" --weights-out weights : -np 1 "${tiny[@]}"
 
 # An error of one rank alone is not lost.
 expect 3 "rank 1: 1 configuration error" -np 1 "${tiny[@]}" : -np 1 "$GSWBENCH" --config missing

@@ -65,6 +65,12 @@ status comm_open_mpi(struct comm *comm);
 // launcher. A Slurm batch script alone starts none.
 int comm_launched_ranks(void);
 
+// The number that the launcher gave this process; -1: no launcher.
+int comm_launched_rank(void);
+
+// An error where srun started several processes without a way to find each other: each would be a job of its own.
+status comm_check_launch(void);
+
 void comm_close(struct comm *comm);
 
 #endif

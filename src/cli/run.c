@@ -94,6 +94,10 @@ static status run_local(const struct run_shared *shared, int ranks)
 
 static status run_mpi(const struct run_shared *shared, int ranks)
 {
+    status launch = comm_check_launch();
+    if (failed(&launch)) {
+        return comm_launched_rank() == 0 ? launch : (status){.exit_code = launch.exit_code};
+    }
     struct comm comm;
     TRY(comm_open_mpi(&comm));
     run_catch_signals();

@@ -22,10 +22,30 @@ struct run_shared {
     size_t                      config_bytes;
 };
 
+// What every rank tells the others before anything else.
+struct run_peer {
+    struct comm_place place;
+    char              version[32];
+    uint64_t          job_hash;    // of what has to be the same on all ranks
+    uint64_t          cores_hash;
+    int64_t           cores;
+};
+
 // The cores of a rank. Ranks of a node that may use the same cores share them.
 struct run_cores {
     int64_t cores, sharers, threads;
 };
+
+// run_peers.c: gathers all ranks, in a list that the caller frees even after an error: one of them runs another job.
+// Collective; every rank returns the same.
+status run_meet(struct run_peer **peers, const struct run_shared *shared, struct comm *comm);
+
+// How many cores this rank has for itself.
+struct run_cores run_share_cores(const struct run_peer *peers, const struct comm_place *place,
+                                 int64_t requested_threads);
+
+// Adds a note to the result when a tensor-parallel group is not on one node.
+void run_check_places(struct result *result, const struct run_peer *peers);
 
 // run_rank.c: one rank from plan to result. Collective; every rank returns the same exit code.
 status run_rank(const struct run_shared *shared, struct comm *comm);
@@ -52,9 +72,6 @@ status run_measure(struct run_steps *steps);
 // run_facts.c: fills what is known before the first step, apart from the plan.
 void run_describe(struct result *result, const struct run_shared *shared, const struct comm *comm,
                   const struct backend *backend);
-
-// How many cores this rank has for itself. Collective.
-struct run_cores run_share_cores(struct comm *comm, int64_t requested_threads);
 
 // "2026-08-22T10:15:00Z"
 void run_print_time(char *text, size_t bytes);

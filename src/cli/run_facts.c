@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What a result says about the program, the machine and the configuration.
-#define _GNU_SOURCE
 #include "run.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -149,29 +147,4 @@ void run_describe(struct result *result, const struct run_shared *shared, const 
     set_peak(result, config, backend);
     add_environment(result, comm);
     add_config(result, config);
-}
-
-// What ranks tell each other about the cores they may use.
-struct affinity {
-    int64_t  node;
-    uint64_t mask_hash;
-};
-
-struct run_cores run_share_cores(struct comm *comm, int64_t requested_threads)
-{
-    cpu_set_t mask;
-    CPU_ZERO(&mask);
-    int64_t cores = sched_getaffinity(0, sizeof(mask), &mask) == 0 ? CPU_COUNT(&mask) : sysconf(_SC_NPROCESSORS_ONLN);
-
-    struct affinity  own   = {.node = comm->place.node, .mask_hash = XXH3_64bits(&mask, sizeof(mask))};
-    struct affinity *all   = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
-    struct run_cores share = {.cores = cores};
-    comm->ops->gather_all(comm, &own, all, sizeof(own));
-    for (int rank = 0; rank < comm->place.ranks; rank++) {
-        share.sharers += all[rank].node == own.node && all[rank].mask_hash == own.mask_hash;
-    }
-    free(all);
-    share.threads = requested_threads > 0 ? requested_threads : cores / share.sharers;
-    share.threads = share.threads > 0 ? share.threads : 1;
-    return share;
 }

@@ -20,6 +20,7 @@
 struct rank {
     const struct run_shared *shared;
     struct comm             *comm;
+    struct run_peer         *peers;    // [ranks]
     struct run_cores         cores;
     struct plan              plan;
     struct backend           backend;    // ops is NULL until it is open
@@ -46,29 +47,6 @@ status run_agree(struct comm *comm, status own)
     }
     free(all);
     return result;
-}
-
-// Ranks that read different configurations would measure nothing that has a meaning, and ranks that do not all write
-// weights would wait for each other.
-static status check_same_job(const struct rank *rank)
-{
-    const struct run_shared *shared = rank->shared;
-    struct comm             *comm   = rank->comm;
-    bool                     writes = shared->arguments->weights_out != NULL;
-    uint64_t                 own    = XXH3_64bits_withSeed(shared->config_text, shared->config_bytes, writes);
-    uint64_t                *all    = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
-    status                   same   = OK;
-    comm->ops->gather_all(comm, &own, all, sizeof(own));
-    for (int other = comm->place.ranks - 1; other > 0; other--) {
-        if (all[other] != all[0]) {
-            same = fail_as(EXIT_LAUNCH,
-                           "rank %d has another configuration or another --weights-out than rank 0: give every rank "
-                           "the same files and flags",
-                           other);
-        }
-    }
-    free(all);
-    return same;
 }
 
 static status open_plan(struct rank *rank)
@@ -125,6 +103,7 @@ static status open_result(struct rank *rank)
     rank->backend.ops->describe(&rank->backend, result->device, sizeof(result->device));
     add_warning(rank);
     add_oversubscription(rank);
+    run_check_places(result, rank->peers);
     result_derive(result);
     if (!is_first(rank)) {
         return OK;
@@ -138,8 +117,8 @@ static status open_result(struct rank *rank)
 
 static status prepare(struct rank *rank)
 {
-    TRY(check_same_job(rank));
-    rank->cores = run_share_cores(rank->comm, rank->shared->job->config.run.threads);
+    TRY(run_meet(&rank->peers, rank->shared, rank->comm));
+    rank->cores = run_share_cores(rank->peers, &rank->comm->place, rank->shared->job->config.run.threads);
     TRY(run_agree(rank->comm, open_plan(rank)));
     TRY(run_agree(rank->comm, step_open(&rank->step, &rank->plan, &rank->backend, rank->comm)));
     return run_agree(rank->comm, open_result(rank));
@@ -275,6 +254,7 @@ static status finish(struct rank *rank)
 
 static void release(struct rank *rank)
 {
+    free(rank->peers);
     free(rank->steps.own_seconds);
     result_free(&rank->result);
     if (rank->step != NULL) {

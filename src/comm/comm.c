@@ -6,17 +6,44 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+// The first of these variables that is a number from least on; -1: none is.
+static int read_variable(const char *const *names, size_t count, long least)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *text   = getenv(names[i]);
+        char       *end    = NULL;
+        long        number = text != NULL ? strtol(text, &end, 10) : -1;
+        if (end != text && number >= least && number <= INT_MAX) {
+            return (int)number;
+        }
+    }
+    return -1;
+}
+
 int comm_launched_ranks(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *text  = getenv(names[i]);
-        long        ranks = text != NULL ? strtol(text, NULL, 10) : 0;
-        if (ranks > 0 && ranks <= INT_MAX) {
-            return (int)ranks;
-        }
-    }
-    return 0;
+    int                      ranks   = read_variable(names, sizeof(names) / sizeof(names[0]), 1);
+    return ranks > 0 ? ranks : 0;
+}
+
+int comm_launched_rank(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+    return read_variable(names, sizeof(names) / sizeof(names[0]), 0);
+}
+
+status comm_check_launch(void)
+{
+    bool is_connected =
+        getenv("OMPI_COMM_WORLD_SIZE") != NULL || getenv("PMIX_RANK") != NULL || getenv("PMI_SIZE") != NULL;
+    int ranks = comm_launched_ranks();
+    return is_connected || ranks <= 1
+               ? OK
+               : fail_as(EXIT_LAUNCH,
+                         "srun started %d processes without PMIx, so MPI cannot connect them: use srun --mpi=pmix "
+                         "(srun --mpi=list says what this Slurm has), or mpirun",
+                         ranks);
 }
 
 #ifndef GSWBENCH_MPI

@@ -54,6 +54,17 @@ static void write_memory(const struct result *result, FILE *file)
     fprintf(file, "peak_memory_usage: %" PRId64 "\n", result->allocated_bytes);
 }
 
+static void write_reasons(const struct result *result, const char *prefix, FILE *file)
+{
+    for (int64_t i = 0; i < result->reason_count; i++) {
+        const struct result_reason *reason = &result->reasons[i];
+        char                        id[32], message[256];
+        fprintf(file, "%s%s: %s: %s\n", prefix,
+                reason->verdict == VERDICT_VALID ? "note" : result_verdict_names[reason->verdict],
+                report_safe(id, sizeof(id), reason->id), report_safe(message, sizeof(message), reason->message));
+    }
+}
+
 void report_write_header(const struct result *result, FILE *file)
 {
     char    safe[1024], more[160], count[32];
@@ -77,6 +88,7 @@ void report_write_header(const struct result *result, FILE *file)
     }
     fprintf(file, "# memory ");
     write_memory(result, file);
+    write_reasons(result, "# ", file);
 }
 
 void report_write_step(const struct result *result, const struct result_step *step, FILE *file)
@@ -203,12 +215,7 @@ void report_write_result(const struct result *result, FILE *file)
     }
     fprintf(file, " steps: %" PRId64 " warm-up, %" PRId64 " measured, %" PRId64 " outliers flagged, 0 dropped\n",
             figures->warmup_steps, figures->measured_steps, figures->step.outliers);
-    for (int64_t i = 0; i < result->reason_count; i++) {
-        const struct result_reason *reason = &result->reasons[i];
-        char                        id[32], message[256];
-        fprintf(file, "%s: %s: %s\n", reason->verdict == VERDICT_VALID ? "note" : result_verdict_names[reason->verdict],
-                report_safe(id, sizeof(id), reason->id), report_safe(message, sizeof(message), reason->message));
-    }
+    write_reasons(result, "", file);
     if (result_is_comparable(result)) {
         write_figures(result, file);
         if (result->rank_count > 1) {

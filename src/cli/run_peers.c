@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// What ranks tell each other before anything else, and what follows from it: whether all of them run the same job, who
+// shares cores, and whether the launcher put them where the mesh wants them.
+#define _GNU_SOURCE
+#include "run.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "gswbench/version.h"
+
+// Ranks that read different configurations would measure nothing that has a meaning, and ranks that do not all write
+// weights would wait for each other.
+static status check_same_job(const struct run_peer *peers, int ranks)
+{
+    const struct run_peer *first = &peers[0];
+    for (int rank = 1; rank < ranks; rank++) {
+        const struct run_peer *other = &peers[rank];
+        if (strcmp(other->version, first->version) != 0) {
+            return fail_as(EXIT_LAUNCH,
+                           "rank %d on %s is gswbench %s, rank 0 on %s is %s: install the same program on every host",
+                           rank, other->place.host, other->version, first->place.host, first->version);
+        }
+        if (other->job_hash != first->job_hash) {
+            return fail_as(EXIT_LAUNCH,
+                           "rank %d on %s has another configuration or another --weights-out than rank 0 on %s: give "
+                           "every rank the same files and flags",
+                           rank, other->place.host, first->place.host);
+        }
+    }
+    return OK;
+}
+
+status run_meet(struct run_peer **peers, const struct run_shared *shared, struct comm *comm)
+{
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    bool            knows_cores    = sched_getaffinity(0, sizeof(cores), &cores) == 0;
+    bool            writes_weights = shared->arguments->weights_out != NULL;
+    struct run_peer own            = {
+                   .place      = comm->place,
+                   .job_hash   = XXH3_64bits_withSeed(shared->config_text, shared->config_bytes, writes_weights),
+                   .cores_hash = XXH3_64bits(&cores, sizeof(cores)),
+                   .cores      = knows_cores ? CPU_COUNT(&cores) : sysconf(_SC_NPROCESSORS_ONLN),
+    };
+    text_copy(own.version, sizeof(own.version), version_text);
+    *peers = memory_allocate((size_t)comm->place.ranks * sizeof(**peers));
+    comm->ops->gather_all(comm, &own, *peers, sizeof(own));
+    return check_same_job(*peers, comm->place.ranks);
+}
+
+struct run_cores run_share_cores(const struct run_peer *peers, const struct comm_place *place,
+                                 int64_t requested_threads)
+{
+    const struct run_peer *own   = &peers[place->rank];
+    struct run_cores       share = {.cores = own->cores};
+    for (int rank = 0; rank < place->ranks; rank++) {
+        share.sharers += peers[rank].place.node == place->node && peers[rank].cores_hash == own->cores_hash;
+    }
+    share.threads = requested_threads > 0 ? requested_threads : share.cores / share.sharers;
+    share.threads = share.threads > 0 ? share.threads : 1;
+    return share;
+}
+
+// The tensor-parallel group that begins with this rank lies on one node: tp is the fastest axis, its ranks follow each
+// other.
+static bool is_together(const struct run_peer *peers, int first, int size)
+{
+    for (int rank = first; rank < first + size; rank++) {
+        if (peers[rank].place.node != peers[first].place.node) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void run_check_places(struct result *result, const struct run_peer *peers)
+{
+    int size = (int)result->mesh.size[AXIS_TP], groups = (int)(result->mesh.world / size);
+    int apart = 0, first = -1;
+    for (int group = groups - 1; group >= 0; group--) {
+        if (!is_together(peers, group * size, size)) {
+            apart++;
+            first = group * size;
+        }
+    }
+    if (apart == 0) {
+        return;
+    }
+    int                  last     = first + size - 1;
+    int                  fitting  = peers[first].place.local_ranks / size * size;
+    int                  per_node = fitting > 0 ? fitting : size;
+    struct result_reason reason   = {.verdict = VERDICT_VALID, .id = "ranks-apart", .rank = first, .step = -1};
+    snprintf(reason.message, sizeof(reason.message),
+             "%d of %d tp groups span nodes, the first is ranks %d (%.16s) to %d (%.16s): place ranks node by node "
+             "(mpirun --map-by ppr:%d:node, srun --ntasks-per-node=%d --distribution=block)",
+             apart, groups, first, peers[first].place.host, last, peers[last].place.host, per_node, per_node);
+    result_add_reason(result, &reason);
+}

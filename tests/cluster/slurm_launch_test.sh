@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What can go wrong under Slurm, and the message for it. Runs itself on hosts of tests/cluster/slurm.
+set -euo pipefail
+if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
+    exec "$GSWBENCH_SOURCE_DIR/tests/cluster/slurm" --hosts 4 --slots 2 bash "$0"
+fi
+source "$GSWBENCH_SOURCE_DIR/tests/cluster/kill_rank.sh"
+cd "$(mktemp -d)"
+trap 'rm -rf "$PWD"' EXIT
+job=("$GSWBENCH" run --config tiny-llama --set parallel.tp=2 --set parallel.dp=auto --set train.global_batch=auto
+    --layers 1 --warmup 1)
+
+# Without PMIx every process would be a job of its own. One message, whether or not the first error ends the step.
+for keep in 0 1; do
+    code=0
+    timeout 100 srun --quiet --mpi=none --kill-on-bad-exit=$keep -N 4 -n 8 "${job[@]}" --steps 2 >log 2>&1 || code=$?
+    if [ $code -eq 0 ] || [ "$(grep -c '^gswbench: ' log)" -ne 1 ] ||
+        ! grep -q '^gswbench: srun started 8 processes without PMIx.* use srun --mpi=pmix' log; then
+        echo "srun --mpi=none: exit code $code"
+        cat log
+        exit 1
+    fi
+done
+
+# Ranks dealt round the nodes are noted.
+srun --quiet --mpi=pmix -N 4 -n 8 --distribution=cyclic "${job[@]}" --steps 2 >log 2>&1
+grep -q '^note: ranks-apart: 4 of 4 tp groups span nodes, .*--ntasks-per-node=2 --distribution=block' log
+
+# mpirun works inside an allocation.
+salloc --quiet -N 4 -n 8 mpirun "${job[@]}" --steps 2 >log 2>&1
+grep -q '^RESULT VALID' log
+
+# A rank dies in the middle: the job ends on all hosts, Slurm names rank and host.
+kill_rank SLURM_PROCID=5 8 'h3: task 5: Killed' srun --quiet --mpi=pmix --kill-on-bad-exit=1 -N 4 -n 8 "${job[@]}"
