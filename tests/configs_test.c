@@ -161,6 +161,21 @@ static void expect_optional(const struct row *row, const char *what, const json_
     }
 }
 
+// What a supported row allocates fits the device it was published for: 80 GB, in every one of them.
+static void expect_fit(const struct row *row, const json_t *plan)
+{
+    json_int_t  sum = 0, total = json_integer_value(json_object_get(plan, "total_bytes"));
+    const char *storage;
+    json_t     *bytes;
+    json_object_foreach(json_object_get(plan, "storage_bytes"), storage, bytes)
+    {
+        sum += json_integer_value(bytes);
+    }
+    cr_expect_eq(sum, total);
+    cr_expect(json_is_null(plan) || total < 80000000000, "%s at %d ranks, %s takes %.2f GB", row->config,
+              (int)row->ranks, row->precision, (double)total / 1e9);
+}
+
 static void expect_row(const struct row *row, const json_t *found)
 {
     const json_t *published = json_object_get(found, "published");
@@ -175,6 +190,7 @@ static void expect_row(const struct row *row, const json_t *found)
                     row->flops);
     expect_optional(row, "MFU", json_object_get(published, "derived_mfu_percent"), row->mfu_percent);
     expect_optional(row, "printed MFU", json_object_get(published, "mfu_percent"), row->mfu_percent);
+    expect_fit(row, json_object_get(found, "plan"));
 }
 
 static const struct row *find(const char *config, int64_t ranks, const char *precision)
@@ -236,5 +252,18 @@ Test(configs, say_what_a_published_step_means)
     double  tokens    = json_number_value(json_object_get(published, "derived_tokens_per_second"));
     cr_expect_float_eq(tokens, 74908.99, 0.005);
     cr_expect_float_eq(1e12 / tokens / 86400.0, 154.51, 0.005);
+    json_decref(found);
+}
+
+// Published: 44.27 GB of weights, gradients and optimizer for the 8B model on 8 devices in BF16.
+Test(configs, hold_what_was_published)
+{
+    json_t *found = check("llama3.1-8b");
+    json_t *plan  = json_object_get(json_array_get(found, 0), "plan");
+    json_t *bytes = json_object_get(plan, "storage_bytes");
+    double  held  = json_number_value(json_object_get(bytes, "weights")) +
+                  json_number_value(json_object_get(bytes, "gradients")) +
+                  json_number_value(json_object_get(bytes, "optimizer"));
+    cr_expect_float_eq(held, 44.27e9, 0.01 * 44.27e9, "%.2f GB", held / 1e9);
     json_decref(found);
 }
