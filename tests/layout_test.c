@@ -209,19 +209,24 @@ Test(layout, trains_in_a_pipeline_as_one_rank_does, .timeout = 300)
 
 Test(layout, repeats_bit_for_bit, .timeout = 60)
 {
-    struct layout   layout = {2, 1, 2, 2, 0, 4, 2, RESHARD_ALWAYS, 0, RECOMPUTE_FULL, 1, RING};
-    struct training first = train(&layout, &no_pipeline), second = train(&layout, &no_pipeline);
-    cr_expect_arr_eq(first.loss, second.loss, STEPS * sizeof(float));
-    cr_expect_arr_eq(first.norm, second.norm, STEPS * sizeof(float));
-}
-
-Test(layout, repeats_a_pipeline_bit_for_bit, .timeout = 60)
-{
-    struct layout   layout   = {2, 1, 1, 1, 1, 4, 1, RESHARD_ALWAYS, 0, RECOMPUTE_FULL, 1, 0};
-    struct pipeline pipeline = {2, 2, 5, 1};
-    struct training first = train(&layout, &pipeline), second = train(&layout, &pipeline);
-    cr_expect_arr_eq(first.loss, second.loss, STEPS * sizeof(float));
-    cr_expect_arr_eq(first.norm, second.norm, STEPS * sizeof(float));
+    // clang-format off
+    static const struct {
+        struct layout   layout;
+        struct pipeline pipeline;
+    } mixes[] = {
+        { { 2, 1, 2, 2, 0, 4,  2, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,      1, RING }, { 1, 1, 3, 0 } },
+        { { 2, 2, 2, 1, 0, 2,  1, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_SELECTIVE, 1, 0 },    { 1, 1, 3, 0 } },
+        { { 2, 1, 1, 1, 1, 4,  1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,      1, 0 },    { 2, 2, 5, 1 } },
+        { { 1, 1, 2, 2, 1, 8,  1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,      0, RING }, { 2, 2, 6, 1 } },
+        { { 1, 2, 1, 2, 0, 4,  1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,      1, 0 },    { 2, 1, 3, 0 } },
+    };
+    // clang-format on
+    for (size_t i = 0; i < sizeof(mixes) / sizeof(mixes[0]); i++) {
+        struct training first  = train(&mixes[i].layout, &mixes[i].pipeline);
+        struct training second = train(&mixes[i].layout, &mixes[i].pipeline);
+        cr_expect_arr_eq(first.loss, second.loss, STEPS * sizeof(float), "mix %d", (int)i);
+        cr_expect_arr_eq(first.norm, second.norm, STEPS * sizeof(float), "mix %d", (int)i);
+    }
 }
 
 Test(layout, shards_weights_gradients_and_optimizer, .timeout = 60)

@@ -59,11 +59,13 @@ static void draw_parallel(struct draws *draws, struct parallel_config *parallel)
     parallel->ep                         = PICK(draws, 1, 2, 4, 4);
     parallel->sequence_parallel          = below(draws, 4) > 0;
     parallel->zero                       = below(draws, 2);
+    parallel->zero_gather                = PICK(draws, ZERO_GATHER_OPTIMIZER, ZERO_GATHER_FORWARD);
     parallel->prefetch                   = below(draws, 4);
     parallel->reshard                    = PICK(draws, RESHARD_ALWAYS, RESHARD_EXCEPT_LAST, RESHARD_NEVER);
     parallel->context                    = PICK(draws, CONTEXT_RING, CONTEXT_GATHER);
     parallel->tp_overlap                 = below(draws, 2);
     parallel->layers_per_chunk_embedding = below(draws, 2);
+    parallel->deferred_head_gradients    = below(draws, 4);
 }
 
 static void draw_train(struct draws *draws, struct train_config *train)
@@ -143,14 +145,14 @@ static const char *describe(const struct training *training, uint64_t seed, char
     const struct tiny            *tiny     = &training->tiny;
     const struct parallel_config *parallel = &tiny->parallel;
     snprintf(text, bytes,
-             "draw %" PRIu64
-             " (tp %d cp %d fsdp %d dp %d pp %d vp %d ep %d, zero %d, sequence_parallel %d, context %d, "
+             "draw %" PRIu64 " (tp %d cp %d fsdp %d dp %d pp %d vp %d ep %d, zero %d, zero_gather %d, deferred %d, "
+                             "sequence_parallel %d, context %d, "
              "tp_overlap %d, reshard %d, prefetch %d, layers %d, accumulation %d, micro_batch %d, recompute %d)",
              seed, (int)parallel->tp, (int)parallel->cp, (int)parallel->fsdp, (int)parallel->dp, (int)parallel->pp,
-             (int)parallel->vp, (int)parallel->ep, (int)parallel->zero, (int)parallel->sequence_parallel,
-             (int)parallel->context, (int)parallel->tp_overlap, (int)parallel->reshard, (int)parallel->prefetch,
-             (int)tiny->model.layers, (int)tiny->train.accumulation, (int)tiny->train.micro_batch,
-             (int)tiny->train.recompute);
+             (int)parallel->vp, (int)parallel->ep, (int)parallel->zero, (int)parallel->zero_gather,
+             (int)parallel->deferred_head_gradients, (int)parallel->sequence_parallel, (int)parallel->context,
+             (int)parallel->tp_overlap, (int)parallel->reshard, (int)parallel->prefetch, (int)tiny->model.layers,
+             (int)tiny->train.accumulation, (int)tiny->train.micro_batch, (int)tiny->train.recompute);
     return text;
 }
 
