@@ -146,7 +146,7 @@ static const char *describe(const struct training *training, uint64_t seed, char
     const struct parallel_config *parallel = &tiny->parallel;
     snprintf(text, bytes,
              "draw %" PRIu64 " (tp %d cp %d fsdp %d dp %d pp %d vp %d ep %d, zero %d, zero_gather %d, deferred %d, "
-                             "sequence_parallel %d, context %d, "
+             "sequence_parallel %d, context %d, "
              "tp_overlap %d, reshard %d, prefetch %d, layers %d, accumulation %d, micro_batch %d, recompute %d)",
              seed, (int)parallel->tp, (int)parallel->cp, (int)parallel->fsdp, (int)parallel->dp, (int)parallel->pp,
              (int)parallel->vp, (int)parallel->ep, (int)parallel->zero, (int)parallel->zero_gather,
