@@ -169,19 +169,33 @@ Test(mutation, is_found_and_named, .timeout = 60)
     cr_expect_eq(found, planted);
 }
 
-Test(mutation, is_found_on_the_last_of_many_ranks)
+static void expect_found_of_many(int64_t shards, int64_t replicas, int64_t layers, int64_t rank)
 {
     struct faulty    faulty;
     struct job_proof proof;
+    char             words[64];
     faulty_init(&faulty);
-    faulty.tiny.parallel.fsdp = 16;
-    faulty.tiny.parallel.dp   = 8;
-    faulty.world              = 128;
-    faulty.rank               = 127;
+    faulty.tiny.parallel.fsdp = shards;
+    faulty.tiny.parallel.dp   = replicas;
+    faulty.tiny.model.layers  = layers;
+    faulty.world              = shards * replicas;
+    faulty.rank               = rank;
     faulty.plant              = use_another_group;
     faulty.role               = "gradient reduce";
     faulty.layer              = 1;
     faulty.microbatch         = 0;
     status found              = faulty_verify(&faulty, &proof);
-    cr_expect_not_null(strstr(found.text, "rank 127: op 50 all_reduce"), "%s", found.text);
+    snprintf(words, sizeof(words), "rank %d: op", (int)rank);
+    cr_expect_not_null(strstr(found.text, words), "%s", found.text);
+    cr_expect_not_null(strstr(found.text, "all_reduce \"gradient reduce\", reduce, layer 1"), "%s", found.text);
+}
+
+Test(mutation, is_found_on_any_of_128_ranks)
+{
+    expect_found_of_many(16, 8, 2, 77);
+}
+
+Test(mutation, is_found_on_the_last_of_2048_ranks)
+{
+    expect_found_of_many(128, 16, 24, 2047);
 }

@@ -51,6 +51,7 @@ Test(verify_job, lets_few_ranks_of_a_large_job_stand_for_all)
     struct faulty    faulty;
     struct job_proof proof;
     init_shards(&faulty, 128, 16);
+    faulty.tiny.model.layers = 24;
     // Rank 0; the second and last along fsdp, and along dp; the last of all.
     expect_sound(faulty_verify(&faulty, &proof), &proof, 6, 1);
 }

@@ -31,8 +31,9 @@ struct job_proof {
 // - in each group, on each lane, all members issue the same collectives in the same order: kind, elements, dtype, root;
 // - sends pair with receives, in order within (group, sender, receiver, lane pair, channel), elements and dtype alike;
 // - lanes as queues, all ranks reach the end, even if a send ends only when its receive has begun.
-// Up to 8 ranks all plans are compared; of a larger job every stage's, and on the first and last stage along each other
-// axis the first, second and last rank's: where these agree, the ranks between are taken to agree too.
+// All plans are compared up to 8 ranks or 2^20 ops of all ranks; of a larger job every stage's, and on the first and
+// last stage along each other axis the first, second and last rank's: where these agree, the ranks between are taken to
+// agree too.
 status job_verify_plans(const struct job_plans *plans, struct job_proof *proof);
 
 // The same for the plans that plan_build makes; the request's rank does not matter.

@@ -49,6 +49,7 @@ struct job {
     const struct job_plans *plans;
     struct job_proof       *proof;
     struct mesh             mesh;
+    bool                    compares_all;
     uint32_t                distinct;     // axes
     struct skeleton       **skeletons;    // [world]; NULL: not built
     struct skeleton       **classes;      // [class_count], rising ranks

@@ -9,8 +9,8 @@
 #include "gswbench/arena.h"
 #include "job.h"
 
-// Up to this world size the plans of all ranks are compared.
-enum { COMPARED_WHOLE = 8 };
+// The plans of all ranks are compared in jobs of no more ranks, or no more ops of all ranks together.
+enum { COMPARED_RANKS = 8, COMPARED_OPS = 1 << 20 };
 
 void job_report(struct job *job, const char *format, ...)
 {
@@ -124,8 +124,7 @@ static bool is_sampled(const struct job *job, int64_t rank)
             second += place[axis] == 1;
         }
     }
-    return job->mesh.world <= COMPARED_WHOLE || away == 0 ||
-           (is_end && (last == axes || (away == 1 && last + second > 0)));
+    return job->compares_all || away == 0 || (is_end && (last == axes || (away == 1 && last + second > 0)));
 }
 
 // Compares the rank with that of its class. Where they differ, goes from one to the other axis by axis: the axis of the
@@ -237,6 +236,8 @@ status job_verify_plans(const struct job_plans *plans, struct job_proof *proof)
     *proof       = (struct job_proof){.world = 0};
     status built = plans->build(plans->state, 0, &plan);
     job.mesh     = plan.mesh;
+
+    job.compares_all = plan.mesh.world <= COMPARED_RANKS || plan.mesh.world * plan.op_count <= COMPARED_OPS;
     plan_free(&plan);
     TRY(built);
     proof->world  = job.mesh.world;
