@@ -127,7 +127,13 @@ static const struct {
     { { 2, 1, 2, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, RING }, { 2, 2, 5, 0 } },
     { { 1, 1, 2, 2, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 2, 1, 4, 0 } },
     { { 1, 1, 2, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, WHOLE_ROWS }, { 2, 1, 4, 0 } },
+    // A table that the first and the last stage share.
+    { { 1, 1, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0, 0 }, { 2, 1, 4, 0 } },
+    { { 2, 1, 1, 1, 1, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0, 0 }, { 4, 2, 6, 1 } },
+    { { 1, 2, 2, 1, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, 0 }, { 2, 1, 2, 1 } },
+    { { 2, 2, 1, 1, 0, 2,      2, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_FULL,        0, WHOLE_ROWS }, { 3, 1, 4, 0 } },
     // bf16, gradients reduced in bf16
+    { { 2, 1, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        1, 0 }, { 4, 1, 4, 0 } },
     { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, 0 }, { 4, 1, 4, 0 } },
     { { 2, 1, 1, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        1, 0 }, { 2, 2, 4, 0 } },
     { { 1, 2, 2, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, 0 }, { 2, 2, 6, 1 } },

@@ -72,7 +72,8 @@ struct plan_slice {
 // A unit is the weights that are gathered, reduced and updated together: the embedding, one block, or the head with the
 // final norm. They lie in one range of elements, the same in every storage; a rank keeps a slice of it.
 struct plan_unit {
-    int64_t           place;    // among all units of the model: embedding 0, block layer + 1, head layers + 1
+    int64_t           place;      // among all units of the model: embedding 0, block layer + 1, head layers + 1
+    bool              is_copy;    // the embedding's, of the stage that has the head tied to it
     uint32_t          shard_axes, replica_axes;    // ranks that share its weights out; that hold the same
     uint32_t          update_axes;                 // ranks that share its optimizer out
     int64_t           elements;
@@ -104,13 +105,14 @@ struct plan {
     bool                is_zero;             // the optimizer is shared over replicas, too
     bool                counts_embedding;    // as layers, when layers are dealt to pipeline chunks
 
-    struct tensor     *tensors;
-    int32_t            tensor_count;
-    struct op         *ops;
-    int32_t            op_count;
-    struct weight     *weights;
-    int32_t            weight_count;
-    struct plan_unit  *units;    // of this rank's chunks: embedding, blocks in order, head with the final norm
+    struct tensor    *tensors;
+    int32_t           tensor_count;
+    struct op        *ops;
+    int32_t           op_count;
+    struct weight    *weights;
+    int32_t           weight_count;
+    struct plan_unit *units;    // of this rank's chunks: embedding, blocks in order, head with the final norm. A tied
+                                // head of another stage than the embedding's is preceded by a copy of that
     int32_t            unit_count;
     struct plan_group *groups;
     int32_t            group_count;

@@ -49,7 +49,7 @@ static bool contributes(const struct plan *plan, const struct place *place)
     const struct plan_unit *unit      = &plan->units[place->weight->unit];
     bool                    is_shared = part->local_rows < part->rows || part->local_columns < part->columns;
     uint32_t                alike     = unit->replica_axes & ~unit->update_axes;
-    return mesh_group_index(&plan->mesh, plan->rank, alike | (is_shared ? 0 : 1u << AXIS_TP)) == 0;
+    return !unit->is_copy && mesh_group_index(&plan->mesh, plan->rank, alike | (is_shared ? 0 : 1u << AXIS_TP)) == 0;
 }
 
 // Elements wanted of a whole part that lie on this rank; the others are left zero. own holds what this rank's optimizer

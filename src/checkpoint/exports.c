@@ -57,8 +57,9 @@ struct export_list exports_list(const struct plan *plan, int64_t shard_bytes)
         for (int64_t stage = 0; stage < list.stage_count; stage++) {
             const struct plan *of = list.stages != NULL ? &list.stages[stage] : plan;
             for (int32_t i = 0; i < of->weight_count; i++) {
-                const struct weight *weight = &of->weights[i];
-                for (int32_t j = 0; j < weight->part_count && of->units[weight->unit].place == place; j++) {
+                const struct weight    *weight = &of->weights[i];
+                const struct plan_unit *unit   = &of->units[weight->unit];
+                for (int32_t j = 0; j < weight->part_count && unit->place == place && !unit->is_copy; j++) {
                     append(&list, &weight->part[j], shard_bytes, &bytes_used);
                 }
             }

@@ -55,6 +55,9 @@ static int32_t append_square_sums(struct builder *builder)
         append_clear(builder, "gradient norm", partials);    // of the units of other stages
     }
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
+        if (plan->units[unit].is_copy) {
+            continue;
+        }
         builder->tag.layer = plan->tensors[plan->units[unit].gradient].layer;
         int32_t partial    = builder_part(builder, "square sum", partials, plan->units[unit].place, DIMS(1));
 
@@ -100,6 +103,35 @@ static void reduce_scalars(struct builder *builder, const char *role, uint32_t a
     }
 }
 
+// The stages of the embedding and of the head that is tied to it send each other their gradients of the table, and both
+// add them. The channel is one that no boundary between chunks has.
+static void add_tied_gradient(struct builder *builder, int32_t unit)
+{
+    struct plan         *plan     = builder->plan;
+    struct schedule_deal deal     = pipeline_deal(plan);
+    int32_t              gradient = unit_updated_gradient(builder, unit);
+    int32_t              other = builder_tensor(builder, "tied gradient", STORAGE_ACTIVATION, plan->precision.gradient,
+                                                DIMS(plan->units[unit].updated.elements));
+    struct transfer      send  = {.kind    = OP_SEND,
+                                  .role    = "tied gradient send",
+                                  .axes    = 1u << AXIS_PP,
+                                  .lane    = LANE_PIPELINE_SEND,
+                                  .in      = gradient,
+                                  .out     = -1,
+                                  .hold    = -1,
+                                  .peer    = (int32_t)(plan->units[unit].is_copy ? 0 : plan->mesh.size[AXIS_PP] - 1),
+                                  .channel = (int32_t)(deal.chunks * SCHEDULE_ACTIONS)};
+    struct transfer      receive = send;
+    receive.kind                 = OP_RECEIVE;
+    receive.role                 = "tied gradient receive";
+    receive.lane                 = LANE_PIPELINE_RECEIVE;
+    receive.in                   = -1;
+    receive.out                  = other;
+    builder_transfer(builder, &send);
+    builder_transfer(builder, &receive);
+    builder_cast(builder, "tied gradient sum", other, gradient, true);
+}
+
 void optimizer_append(struct builder *builder)
 {
     struct plan *plan = builder->plan;
@@ -109,6 +141,11 @@ void optimizer_append(struct builder *builder)
     }
     reduce_scalars(builder, "loss reduce", MESH_BATCH_AXES | 1u << AXIS_CP | 1u << AXIS_PP, plan->loss);
 
+    for (int32_t unit = 0; unit < plan->unit_count; unit++) {
+        if (plan->model.tied && plan->mesh.size[AXIS_PP] > 1 && plan->units[unit].place == 0) {
+            add_tied_gradient(builder, unit);
+        }
+    }
     builder->tag.phase = PHASE_OPTIMIZER;
     int32_t partials   = append_square_sums(builder);
     reduce_scalars(builder, "gradient norm reduce", plan->units[0].update_axes | 1u << AXIS_TP | 1u << AXIS_PP,

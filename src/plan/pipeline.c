@@ -62,6 +62,12 @@ static int32_t unit_of_head(const struct builder *builder)
     return builder->plan->weights[builder->weights.final_norm].unit;
 }
 
+// The unit of the table that the head multiplies by: its own, or the embedding's.
+static int32_t unit_of_table(const struct builder *builder)
+{
+    return builder->plan->weights[builder->weights.head].unit;
+}
+
 static struct turn turn_of(const struct replay *replay, const struct schedule_turn *scheduled)
 {
     const struct plan     *plan  = replay->builder->plan;
@@ -85,7 +91,7 @@ static void set_units(struct builder *builder, const struct turn *turn)
 {
     bool is_empty       = turn->first_layer == turn->end_layer;    // but for the embedding or the head
     builder->first_unit = turn->is_first ? 0
-                          : is_empty     ? unit_of_head(builder)
+                          : is_empty     ? unit_of_table(builder)
                                          : unit_of_layer(builder, turn->first_layer);
     builder->end_unit   = 1 + (turn->is_last ? unit_of_head(builder)
                                : is_empty    ? 0
@@ -115,21 +121,30 @@ static struct stream append_forward(struct builder *builder, const struct turn *
     return stream;
 }
 
+// Those of the head's own unit, and of a copy of the table: the embedding ends its own.
+static void end_head_gradients(struct builder *builder)
+{
+    int32_t table = unit_of_table(builder);
+    unit_end_gradients(builder, unit_of_head(builder));
+    if (builder->plan->units[table].is_copy) {
+        unit_end_gradients(builder, table);
+    }
+}
+
 static int32_t append_head(struct builder *builder, int64_t microbatch, struct stream stream)
 {
-    int32_t unit = unit_of_head(builder);
-    int32_t tied = builder->plan->model.tied ? 0 : unit;
+    int32_t unit = unit_of_head(builder), table = unit_of_table(builder);
 
     builder->tag.phase = PHASE_FORWARD;
     unit_acquire(builder, unit, 0);
-    unit_acquire(builder, tied, 0);
+    unit_acquire(builder, table, 0);
     unit_begin_gradients(builder, unit);
-    unit_begin_gradients(builder, tied);
+    unit_begin_gradients(builder, table);
     int32_t gradient = head_forward_backward(builder, microbatch, stream.x, stream.branch);
     unit_release(builder, unit);
-    unit_release(builder, tied);
+    unit_release(builder, table);
     if (builder->deferred_count == 0) {
-        unit_end_gradients(builder, unit);
+        end_head_gradients(builder);
     }
     return gradient;
 }
@@ -137,12 +152,12 @@ static int32_t append_head(struct builder *builder, int64_t microbatch, struct s
 // The head's gradients that were left until the stages before this one have the rest of the backward pass to do.
 static void append_deferred(struct builder *builder)
 {
-    builder->first_unit = unit_of_head(builder);
-    builder->end_unit   = builder->first_unit + 1;
+    builder->first_unit = unit_of_table(builder);
+    builder->end_unit   = unit_of_head(builder) + 1;
     builder->tag.phase  = PHASE_BACKWARD;
     head_append_deferred(builder);
     builder->tag.microbatch = (int32_t)builder->plan->train.accumulation - 1;
-    unit_end_gradients(builder, builder->first_unit);
+    end_head_gradients(builder);
     unit_settle_gradients(builder);
 }
 

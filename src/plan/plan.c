@@ -18,8 +18,6 @@ status plan_supports(const struct plan_request *request)
     } missing[] = {
         {"mixture of experts ([model] experts = %lld)", request->model->experts > 0, request->model->experts},
         {"FP8 ([precision] compute = fp8)", request->precision->compute == COMPUTE_FP8, 0},
-        {"tied embeddings over pipeline stages ([model] tied = yes, pp = %lld)",
-         size[AXIS_PP] > 1 && request->model->tied != 0, size[AXIS_PP]},
         {"expert parallelism ([parallel] ep = %lld)", size[AXIS_EP] > 1, size[AXIS_EP]},
         {"deferred weight gradients of a sharded head ([parallel] deferred_head_gradients = %lld with fsdp)",
          request->parallel->deferred_head_gradients > 0 && size[AXIS_FSDP] > 1,

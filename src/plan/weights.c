@@ -292,6 +292,10 @@ void weights_declare(struct builder *builder)
             declare_block(builder, layer);
         }
         if (chunk == deal.chunks - 1) {
+            if (plan->model.tied && plan->mesh.size[AXIS_PP] > 1) {
+                declare_embedding(builder);
+                plan->units[plan->unit_count - 1].is_copy = true;
+            }
             declare_head(builder);
         }
     }
