@@ -6,7 +6,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
 #include "gswbench/units.h"
-#include "internal.h"
+#include "gemm.h"
 
 // The runtime and the libraries load kernels when they are first used, and keep memory of their own.
 static const int64_t reserve_bytes = INT64_C(768) << 20;
@@ -149,7 +149,7 @@ static status cuda_open(struct backend *backend, const struct backend_setup *set
     cuda->processors   = attribute_of(device, cudaDevAttrMultiProcessorCount);
     cuda->shared_bytes = attribute_of(device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
     open_streams(cuda);
-    return OK;
+    return gemms_open(cuda, setup);
 }
 
 static void cuda_close(struct backend *backend)
@@ -161,6 +161,7 @@ static void cuda_close(struct backend *backend)
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         CUDA_CHECK(cudaStreamDestroy(cuda->streams[lane]));
     }
+    gemms_close(cuda);
     CUDA_CHECK(cudaFree(cuda->scratch));
     free(cuda);
 }
@@ -197,6 +198,11 @@ static void copy_and_wait(struct backend *backend, void *to, const void *from, i
     CUDA_CHECK(cudaStreamSynchronize(cuda->streams[LANE_COMPUTE]));
 }
 
+static status cuda_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    return op->kind == OP_GEMM ? cuda_gemm_prepare(backend, op, buffers) : OK;
+}
+
 static int64_t cuda_scratch_bytes(struct backend *backend, const struct op *op)
 {
     struct kernel_target target = cuda_target(backend, op);
@@ -228,13 +234,14 @@ static void cuda_describe(struct backend *backend, char *text, size_t bytes)
     const struct cuda    *cuda = backend->state;
     struct cudaDeviceProp properties;
     int                   driver;
-    char                  memory[32];
+    char                  memory[32], blas[BLAS_VERSION_BYTES];
+    blas_version(&cuda->gemms->blas, blas);
     CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->device));
     CUDA_CHECK(cudaDriverGetVersion(&driver));
-    snprintf(text, bytes, "%s, %d multiprocessors up to %d MHz, %s, CUDA %d.%d on a driver for %d.%d", properties.name,
-             cuda->processors, attribute_of(cuda->device, cudaDevAttrClockRate) / 1000,
+    snprintf(text, bytes, "%s, %d multiprocessors up to %d MHz, %s, CUDA %d.%d on a driver for %d.%d, %s",
+             properties.name, cuda->processors, attribute_of(cuda->device, cudaDevAttrClockRate) / 1000,
              units_bytes(memory, sizeof(memory), (double)properties.totalGlobalMem), CUDART_VERSION / 1000,
-             CUDART_VERSION % 1000 / 10, driver / 1000, driver % 1000 / 10);
+             CUDART_VERSION % 1000 / 10, driver / 1000, driver % 1000 / 10, blas);
 }
 
 const struct backend_ops backend_cuda = {
@@ -251,6 +258,7 @@ const struct backend_ops backend_cuda = {
     .download        = copy_and_wait,
     .scratch_bytes   = cuda_scratch_bytes,
     .reserve_scratch = cuda_reserve_scratch,
+    .prepare         = cuda_prepare,
     .device_name     = cuda_device_name,
     .describe        = cuda_describe,
 };

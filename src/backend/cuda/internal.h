@@ -13,6 +13,7 @@ struct cuda {
     int             processors;             // multiprocessors
     int             shared_bytes;           // of shared memory that a block may ask for
     cudaStream_t    streams[LANE_COUNT];    // transfers' at high priority
+    struct gemms   *gemms;                  // what matrix products need
     void           *scratch;                // as large as the largest scratch_bytes; of the compute lane
     cudaGraphExec_t graph;                  // the captured step; NULL: none
 };
@@ -31,6 +32,8 @@ struct kernel_target cuda_target(const struct backend *backend, const struct op 
 enum dtype cuda_type(const struct op *op, const struct buffer buffers[], int slot, int other);
 
 // The ops. Each enqueues on the stream of its lane; nothing allocates, waits or decides.
+op_run cuda_gemm;
+status cuda_gemm_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 op_run cuda_embedding_forward, cuda_embedding_backward, cuda_norm_forward, cuda_norm_backward, cuda_rope_forward,
     cuda_rope_backward, cuda_attention_merge, cuda_activation_forward, cuda_activation_backward, cuda_route_forward,
     cuda_route_backward, cuda_dispatch, cuda_combine, cuda_combine_backward, cuda_logit_statistics, cuda_cross_entropy,

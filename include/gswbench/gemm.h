@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// Matrix products by a column-major library: how a row-major product is put to it without copies, and the file that
+// remembers which of its algorithms was the fastest. Knows no library, so that it is tested without one.
+#ifndef GSWBENCH_GEMM_H
+#define GSWBENCH_GEMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gswbench/dtype.h"
+#include "gswbench/op.h"
+#include "gswbench/status.h"
+
+// A matrix as it is stored, column by column; leading: elements from one column to the next.
+struct gemm_matrix {
+    int64_t rows, columns, leading;
+    bool    transposed;    // its transpose is a factor
+};
+
+// A row-major matrix read column by column is its transpose. So the library computes C' = op(B)' op(A)': B comes first.
+struct gemm_layout {
+    struct gemm_matrix first;     // B
+    struct gemm_matrix second;    // A
+    struct gemm_matrix out;       // C, never transposed
+};
+struct gemm_layout gemm_layout_of(const struct gemm_shape *shape);
+
+// All that makes one product another problem for the library.
+struct gemm_key {
+    struct gemm_shape shape;
+    enum dtype        a, b, c;
+    bool              accumulates;
+    int               alignment[3];    // of A, B and C in bytes: powers of two, 256 at most
+    int               processors;      // that the library may use; 0: all
+};
+bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other);
+
+// Largest power of two, up to 256, that divides the address.
+int gemm_alignment(const void *address);
+
+// Which algorithm a product uses with one version of the library on one kind of device. The words mean something to the
+// library only.
+enum { GEMM_ALGORITHM_WORDS = 8, GEMM_PROBLEM_BYTES = 256 };
+struct gemm_choice {
+    char     problem[GEMM_PROBLEM_BYTES];
+    uint64_t algorithm[GEMM_ALGORITHM_WORDS];
+};
+
+// "4096 x 6144 x 4096 nt bf16 bf16 f32 add, align 256 256 16, processors 0, cuBLASLt 130100, NVIDIA H200" into problem.
+void gemm_problem_name(const struct gemm_key *key, const char *library, const char *device,
+                       char problem[GEMM_PROBLEM_BYTES]);
+
+// The choices of one file.
+struct gemm_cache {
+    char               *path;    // NULL: nothing is kept
+    struct gemm_choice *choices;
+    int                 count;
+};
+
+// Reads DIRECTORY/gemm.txt; "" stands for gswbench in the user's cache directory (XDG_CACHE_HOME, else ~/.cache). No
+// file: no choices. Fails (EXIT_OUTPUT) when the file cannot be read or is damaged: it never guesses.
+status gemm_cache_open(struct gemm_cache *cache, const char *directory);
+void   gemm_cache_close(struct gemm_cache *cache);
+
+const struct gemm_choice *gemm_cache_find(const struct gemm_cache *cache, const char *problem);
+// Adds a choice and writes the whole file anew, beside the old one, which it then replaces. Of ranks that do so at
+// once, the last one's choices stay.
+status gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice);
+
+#endif

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// Opens cuBLASLt of the toolkit's major version.
+#include "blas.h"
+
+#include <stdio.h>
+
+#include "gswbench/fatal.h"
+#include "gswbench/library.h"
+
+#define TEXT_OF(number) #number
+#define NAME_OF(major)  "libcublasLt.so." TEXT_OF(major)
+
+status blas_open(struct blas *blas)
+{
+#define BLAS_SYMBOL(function) {#function, &blas->function},
+    const struct library_symbol symbols[] = {BLAS_FUNCTIONS(BLAS_SYMBOL)};
+#undef BLAS_SYMBOL
+    TRY(library_open(NAME_OF(CUBLAS_VER_MAJOR), symbols, sizeof(symbols) / sizeof(symbols[0])));
+    cublasStatus_t error = blas->cublasLtCreate(&blas->handle);
+    if (error != CUBLAS_STATUS_SUCCESS) {
+        return fail_as(EXIT_LAUNCH, "cuBLASLt does not start: %s", blas->cublasLtGetStatusString(error));
+    }
+    return OK;
+}
+
+void blas_close(struct blas *blas)
+{
+    BLAS_CHECK(blas, cublasLtDestroy(blas->handle));
+}
+
+void blas_version(const struct blas *blas, char text[BLAS_VERSION_BYTES])
+{
+    size_t version = blas->cublasLtGetVersion();
+    snprintf(text, BLAS_VERSION_BYTES, "cuBLASLt %zu.%zu.%zu", version / 10000, version % 10000 / 100, version % 100);
+}
+
+void blas_check(const struct blas *blas, cublasStatus_t error, const char *call, const char *file, int line)
+{
+    if (error != CUBLAS_STATUS_SUCCESS) {
+        fatal_at(file, line, EXIT_LOST, "%s: %s", call, blas->cublasLtGetStatusString(error));
+    }
+}

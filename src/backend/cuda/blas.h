@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// cuBLASLt, opened at run time: it is half a gigabyte that host runs need not have.
+#ifndef GSWBENCH_CUDA_BLAS_H
+#define GSWBENCH_CUDA_BLAS_H
+
+#include <cublasLt.h>
+
+#include "gswbench/status.h"
+
+// clang-format off
+#define BLAS_FUNCTIONS(X)                                                               \
+    X(cublasLtCreate) X(cublasLtDestroy) X(cublasLtGetVersion) X(cublasLtGetStatusString) \
+    X(cublasLtMatmul) X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmulAlgoCheck)      \
+    X(cublasLtMatmulDescCreate) X(cublasLtMatmulDescDestroy) X(cublasLtMatmulDescSetAttribute) \
+    X(cublasLtMatrixLayoutCreate) X(cublasLtMatrixLayoutDestroy)                        \
+    X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceDestroy) X(cublasLtMatmulPreferenceSetAttribute)
+// clang-format on
+
+struct blas {
+    cublasLtHandle_t handle;
+#define BLAS_MEMBER(function) __typeof__(function) *function;
+    BLAS_FUNCTIONS(BLAS_MEMBER)
+#undef BLAS_MEMBER
+};
+
+// On the current device. Fails (EXIT_LAUNCH) when the library is missing or does not start.
+status blas_open(struct blas *blas);
+void   blas_close(struct blas *blas);
+
+// "cuBLASLt 13.1.0"
+enum { BLAS_VERSION_BYTES = 32 };
+void blas_version(const struct blas *blas, char text[BLAS_VERSION_BYTES]);
+
+// Ends the job when a call fails.
+#define BLAS_CHECK(blas, call) blas_check((blas), (blas)->call, #call, __FILE__, __LINE__)
+void blas_check(const struct blas *blas, cublasStatus_t error, const char *call, const char *file, int line);
+
+#endif

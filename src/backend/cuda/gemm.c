@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+// Matrix products by cuBLASLt: bf16 or fp32 factors, fp32 sums. What a product needs is made before the first step; a
+// step only looks it up.
+#include "gemm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/fatal.h"
+
+static struct gemm_key key_of(const struct cuda *cuda, const struct op *op, const struct buffer buffers[])
+{
+    return (struct gemm_key){.shape       = op->shape.gemm,
+                             .a           = buffers[GEMM_A].dtype,
+                             .b           = buffers[GEMM_B].dtype,
+                             .c           = buffers[GEMM_C].dtype,
+                             .accumulates = op->accumulates,
+                             .alignment   = {gemm_alignment(buffers[GEMM_A].data), gemm_alignment(buffers[GEMM_B].data),
+                                             gemm_alignment(buffers[GEMM_C].data)},
+                             .processors  = cuda->gemms->processors};
+}
+
+static struct product *find(const struct cuda *cuda, const struct gemm_key *key)
+{
+    struct product *product = cuda->gemms->products;
+    while (product != NULL && !gemm_key_is_equal(&product->key, key)) {
+        product = product->next;
+    }
+    return product;
+}
+
+static cudaDataType_t type_of(enum dtype dtype)
+{
+    return dtype == DTYPE_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+static status check_types(const struct gemm_key *key)
+{
+    bool is_real = key->a != DTYPE_I32 && key->c != DTYPE_I32;
+    if (!is_real || key->a != key->b || (key->a == DTYPE_F32 && key->c != DTYPE_F32)) {
+        return fail("[run] backend = cuda: no matrix product of %s and %s into %s", dtype_name(key->a),
+                    dtype_name(key->b), dtype_name(key->c));
+    }
+    return OK;
+}
+
+static cublasLtMatrixLayout_t describe_matrix(const struct blas *blas, enum dtype dtype,
+                                              const struct gemm_matrix *matrix)
+{
+    cublasLtMatrixLayout_t layout;
+    BLAS_CHECK(blas, cublasLtMatrixLayoutCreate(&layout, type_of(dtype), (uint64_t)matrix->rows,
+                                                (uint64_t)matrix->columns, matrix->leading));
+    return layout;
+}
+
+static void set_operation(const struct blas *blas, const struct product *product,
+                          cublasLtMatmulDescAttributes_t attribute, int32_t value)
+{
+    BLAS_CHECK(blas, cublasLtMatmulDescSetAttribute(product->operation, attribute, &value, sizeof(value)));
+}
+
+// fp32 factors are multiplied in full: CUBLAS_COMPUTE_32F allows no TF32.
+static struct product *product_create(struct cuda *cuda, const struct gemm_key *key)
+{
+    const struct blas *blas    = &cuda->gemms->blas;
+    struct gemm_layout layout  = gemm_layout_of(&key->shape);
+    struct product    *product = memory_allocate(sizeof(*product));
+    *product                   = (struct product){.key    = *key,
+                                                  .first  = describe_matrix(blas, key->b, &layout.first),
+                                                  .second = describe_matrix(blas, key->a, &layout.second),
+                                                  .out    = describe_matrix(blas, key->c, &layout.out)};
+    BLAS_CHECK(blas, cublasLtMatmulDescCreate(&product->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    set_operation(blas, product, CUBLASLT_MATMUL_DESC_TRANSA, layout.first.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set_operation(blas, product, CUBLASLT_MATMUL_DESC_TRANSB, layout.second.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    if (key->processors > 0) {
+        set_operation(blas, product, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, key->processors);
+    }
+    return product;
+}
+
+static void product_free(const struct blas *blas, struct product *product)
+{
+    BLAS_CHECK(blas, cublasLtMatrixLayoutDestroy(product->first));
+    BLAS_CHECK(blas, cublasLtMatrixLayoutDestroy(product->second));
+    BLAS_CHECK(blas, cublasLtMatrixLayoutDestroy(product->out));
+    BLAS_CHECK(blas, cublasLtMatmulDescDestroy(product->operation));
+    free(product);
+}
+
+cublasStatus_t product_run(const struct cuda *cuda, const struct product *product,
+                           const cublasLtMatmulAlgo_t *algorithm, const void *const factors[2], void *out)
+{
+    const struct gemms *gemms = cuda->gemms;
+    const float         one = 1, keep = product->key.accumulates ? 1 : 0;
+    return gemms->blas.cublasLtMatmul(gemms->blas.handle, product->operation, &one, factors[GEMM_B], product->first,
+                                      factors[GEMM_A], product->second, &keep, out, product->out, out, product->out,
+                                      algorithm, gemms->workspace, GEMM_WORKSPACE_BYTES, cuda->streams[LANE_COMPUTE]);
+}
+
+// An algorithm of the file is the library's own words; it still has to accept them for this problem.
+static status take_remembered(const struct cuda *cuda, struct product *product, const struct gemm_choice *choice)
+{
+    const struct blas              *blas = &cuda->gemms->blas;
+    cublasLtMatmulHeuristicResult_t result;
+    _Static_assert(sizeof(product->algorithm) == sizeof(choice->algorithm), "cublasLtMatmulAlgo_t is eight words");
+    memcpy(&product->algorithm, choice->algorithm, sizeof(product->algorithm));
+    cublasStatus_t error =
+        blas->cublasLtMatmulAlgoCheck(blas->handle, product->operation, product->first, product->second, product->out,
+                                      product->out, &product->algorithm, &result);
+    if (error != CUBLAS_STATUS_SUCCESS || result.workspaceSize > GEMM_WORKSPACE_BYTES) {
+        return fail_as(EXIT_OUTPUT, "%s: cuBLASLt refuses its algorithm for %s: delete the file, it is made again",
+                       cuda->gemms->cache.path, choice->problem);
+    }
+    return OK;
+}
+
+// The heuristic's first guess, or the fastest of its guesses, timed now or in an earlier run.
+static status choose_algorithm(struct cuda *cuda, struct product *product)
+{
+    struct gemms      *gemms = cuda->gemms;
+    struct gemm_choice choice;
+    char               version[BLAS_VERSION_BYTES];
+    blas_version(&gemms->blas, version);
+    gemm_problem_name(&product->key, version, gemms->device, choice.problem);
+    const struct gemm_choice *known = gemm_cache_find(&gemms->cache, choice.problem);
+    if (known != NULL) {
+        gemms->remembered++;
+        return take_remembered(cuda, product, known);
+    }
+    cublasLtMatmulHeuristicResult_t candidates[GEMM_CANDIDATES];
+    int count = product_candidates(cuda, product, gemms->is_deterministic ? 1 : GEMM_CANDIDATES, candidates);
+    if (count == 0) {
+        return fail("[run] backend = cuda: cuBLASLt has no algorithm for %s", choice.problem);
+    }
+    product->algorithm = candidates[0].algo;
+    if (gemms->is_deterministic) {
+        return OK;
+    }
+    TRY(product_tune(cuda, product, candidates, count));
+    gemms->timed++;
+    memcpy(choice.algorithm, &product->algorithm, sizeof(choice.algorithm));
+    return gemm_cache_add(&gemms->cache, &choice);
+}
+
+status cuda_gemm_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    struct cuda    *cuda = backend->state;
+    struct gemm_key key  = key_of(cuda, op, buffers);
+    if (find(cuda, &key) != NULL) {
+        return OK;
+    }
+    TRY(check_types(&key));
+    struct product *product = product_create(cuda, &key);
+    product->next           = cuda->gemms->products;
+    cuda->gemms->products   = product;
+    return choose_algorithm(cuda, product);
+}
+
+void cuda_gemm(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct cuda    *cuda    = backend->state;
+    struct gemm_key       key     = key_of(cuda, op, buffers);
+    const struct product *product = find(cuda, &key);
+    if (product == NULL) {
+        FATAL(EXIT_INTERNAL, "the product of %s was not prepared", op->tag.role);
+    }
+    const void *const factors[] = {[GEMM_A] = buffers[GEMM_A].data, [GEMM_B] = buffers[GEMM_B].data};
+    blas_check(&cuda->gemms->blas, product_run(cuda, product, &product->algorithm, factors, buffers[GEMM_C].data),
+               op->tag.role, __FILE__, __LINE__);
+}
+
+status gemms_open(struct cuda *cuda, const struct backend_setup *setup)
+{
+    struct cudaDeviceProp properties;
+    CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->device));
+    struct gemms *gemms     = memory_allocate(sizeof(*gemms));
+    cuda->gemms             = gemms;
+    gemms->is_deterministic = setup->is_deterministic;
+    gemms->processors       = setup->spared_processors > 0 ? cuda->processors - setup->spared_processors : 0;
+    memcpy(gemms->device, properties.name, sizeof(gemms->device));
+    TRY(blas_open(&gemms->blas));
+    if (!setup->is_deterministic) {
+        TRY(gemm_cache_open(&gemms->cache, setup->cache));
+    }
+    CUDA_CHECK(cudaMalloc(&gemms->workspace, GEMM_WORKSPACE_BYTES));
+    return OK;
+}
+
+void gemms_close(struct cuda *cuda)
+{
+    struct gemms *gemms = cuda->gemms;
+    while (gemms->products != NULL) {
+        struct product *product = gemms->products;
+        gemms->products         = product->next;
+        product_free(&gemms->blas, product);
+    }
+    blas_close(&gemms->blas);
+    gemm_cache_close(&gemms->cache);
+    CUDA_CHECK(cudaFree(gemms->workspace));
+    free(gemms);
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// Matrix products: one entry for each distinct problem, with the descriptors and the algorithm that every step uses.
+#ifndef GSWBENCH_CUDA_GEMM_H
+#define GSWBENCH_CUDA_GEMM_H
+
+#include "blas.h"
+#include "gswbench/gemm.h"
+#include "internal.h"
+
+enum { GEMM_WORKSPACE_BYTES = 32 << 20 };
+
+struct product {
+    struct product        *next;
+    struct gemm_key        key;
+    cublasLtMatmulDesc_t   operation;
+    cublasLtMatrixLayout_t first, second, out;
+    cublasLtMatmulAlgo_t   algorithm;
+};
+
+// The state of the op, in struct cuda.
+struct gemms {
+    struct blas       blas;
+    struct product   *products;
+    struct gemm_cache cache;
+    void             *workspace;    // of the compute lane, the only one that multiplies
+    char              device[256];
+    int               processors;    // that products may use; 0: all
+    bool              is_deterministic;
+    int               timed, remembered;
+};
+
+status gemms_open(struct cuda *cuda, const struct backend_setup *setup);
+void   gemms_close(struct cuda *cuda);
+
+// gemm.c: enqueues the product with an algorithm. C is also what is added to.
+cublasStatus_t product_run(const struct cuda *cuda, const struct product *product,
+                           const cublasLtMatmulAlgo_t *algorithm, const void *const factors[2], void *out);
+
+// gemm_tune.c: the candidates of the library's heuristic, best guess first; returns how many.
+enum { GEMM_CANDIDATES = 32 };
+int product_candidates(const struct cuda *cuda, const struct product *product, int wanted,
+                       cublasLtMatmulHeuristicResult_t candidates[]);
+
+// Times the candidates and takes the fastest. Fails (EXIT_MEMORY) when their operands do not fit.
+status product_tune(struct cuda *cuda, struct product *product, cublasLtMatmulHeuristicResult_t candidates[],
+                    int count);
+
+#endif

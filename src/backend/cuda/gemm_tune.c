@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+// Finds a product's fastest algorithm by timing. Operands are normal random numbers, since zeros run faster than data,
+// and as many sets of them in turn as the cache cannot hold, since a step's do not lie there either.
+#include "gemm.h"
+
+#include <stdlib.h>
+
+#include "gswbench/fatal.h"
+#include "gswbench/random.h"
+#include "gswbench/units.h"
+#include "kernels/random.h"
+
+enum { WARM_UP_RUNS = 3, TIMED_RUNS = 9, WARM_UP_MS = 50, SETS_MAX = 64, ALIGNMENT = 256 };
+
+// One allocation that holds all sets, each of A, B and C.
+struct operands {
+    char   *data;
+    int     sets;
+    int64_t bytes[3], offset[3];    // of A, B and C; in a set
+    int64_t set_bytes;
+};
+
+struct timing {
+    const struct cuda    *cuda;
+    const struct product *product;
+    struct operands       operands;
+    int                   next_set;
+    cudaEvent_t           events[TIMED_RUNS + 1];
+};
+
+static void set_preference(const struct blas *blas, cublasLtMatmulPreference_t preference,
+                           cublasLtMatmulPreferenceAttributes_t attribute, const void *value, size_t bytes)
+{
+    BLAS_CHECK(blas, cublasLtMatmulPreferenceSetAttribute(preference, attribute, value, bytes));
+}
+
+// Partial sums are added in fp32 or not at all: rounding them to a bf16 output would lose what fp32 sums are for.
+static cublasLtMatmulPreference_t create_preference(const struct blas *blas, const struct gemm_key *key)
+{
+    static const uint64_t workspace = GEMM_WORKSPACE_BYTES;
+    static const uint32_t schemes   = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    const uint32_t        a = (uint32_t)key->alignment[0], b = (uint32_t)key->alignment[1];
+    const uint32_t        c = (uint32_t)key->alignment[2];
+
+    cublasLtMatmulPreference_t preference;
+    BLAS_CHECK(blas, cublasLtMatmulPreferenceCreate(&preference));
+    set_preference(blas, preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
+    set_preference(blas, preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof(schemes));
+    set_preference(blas, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &b, sizeof(b));    // B comes first
+    set_preference(blas, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &a, sizeof(a));
+    set_preference(blas, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c, sizeof(c));
+    set_preference(blas, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c, sizeof(c));
+    return preference;
+}
+
+int product_candidates(const struct cuda *cuda, const struct product *product, int wanted,
+                       cublasLtMatmulHeuristicResult_t candidates[])
+{
+    const struct blas         *blas       = &cuda->gemms->blas;
+    cublasLtMatmulPreference_t preference = create_preference(blas, &product->key);
+    int                        found = 0, usable = 0;
+    cublasStatus_t             error =
+        blas->cublasLtMatmulAlgoGetHeuristic(blas->handle, product->operation, product->first, product->second,
+                                             product->out, product->out, preference, wanted, candidates, &found);
+    BLAS_CHECK(blas, cublasLtMatmulPreferenceDestroy(preference));
+    if (error != CUBLAS_STATUS_NOT_SUPPORTED) {
+        blas_check(blas, error, "cublasLtMatmulAlgoGetHeuristic", __FILE__, __LINE__);
+    }
+    for (int i = 0; i < found; i++) {
+        if (candidates[i].state == CUBLAS_STATUS_SUCCESS) {
+            candidates[usable++] = candidates[i];
+        }
+    }
+    return usable;
+}
+
+static int64_t align(int64_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static int64_t cache_bytes(const struct cuda *cuda)
+{
+    int bytes;
+    CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, cuda->device));
+    return bytes;
+}
+
+static status open_operands(struct timing *timing)
+{
+    const struct gemm_key   *key      = &timing->product->key;
+    const struct gemm_shape *shape    = &key->shape;
+    struct operands         *operands = &timing->operands;
+    operands->bytes[GEMM_A]           = shape->m * shape->k * dtype_bytes(key->a);
+    operands->bytes[GEMM_B]           = shape->k * shape->n * dtype_bytes(key->b);
+    operands->bytes[GEMM_C]           = shape->m * shape->n * dtype_bytes(key->c);
+    for (int i = 0; i < 3; i++) {
+        // As aligned as the step's, and no better.
+        operands->offset[i] = operands->set_bytes + key->alignment[i] % ALIGNMENT;
+        operands->set_bytes += align(operands->bytes[i] + ALIGNMENT);
+    }
+    int64_t sets   = 2 * cache_bytes(timing->cuda) / operands->set_bytes + 1;
+    operands->sets = sets < SETS_MAX ? (int)sets : SETS_MAX;
+
+    cudaError_t error = cudaMalloc((void **)&operands->data, (size_t)(operands->sets * operands->set_bytes));
+    if (error == cudaErrorMemoryAllocation) {
+        char text[32];
+        cudaGetLastError();    // it stands until it is read
+        return fail_as(EXIT_MEMORY,
+                       "no %s of device memory to time the product %lld x %lld x %lld: take a smaller "
+                       "train.micro_batch, or run.deterministic = yes, which times nothing",
+                       units_bytes(text, sizeof(text), (double)(operands->sets * operands->set_bytes)),
+                       (long long)shape->m, (long long)shape->n, (long long)shape->k);
+    }
+    CUDA_CHECK(error);
+    return OK;
+}
+
+static void fill_operands(const struct timing *timing)
+{
+    const struct gemm_key *key      = &timing->product->key;
+    const enum dtype       dtypes[] = {[GEMM_A] = key->a, [GEMM_B] = key->b, [GEMM_C] = key->c};
+    for (int set = 0; set < timing->operands.sets; set++) {
+        for (int i = 0; i < 3; i++) {
+            CUDA_CHECK(
+                random_fill(&(struct random_fill_args){.out = timing->operands.data + set * timing->operands.set_bytes +
+                                                              timing->operands.offset[i],
+                                                       .elements = timing->operands.bytes[i] / dtype_bytes(dtypes[i]),
+                                                       .dtype    = dtypes[i],
+                                                       .key      = random_key((uint64_t)set, (uint64_t)i)},
+                            timing->cuda->streams[LANE_COMPUTE]));
+        }
+    }
+}
+
+// One run on the next set; false when the library refuses the algorithm after all.
+static bool run_once(struct timing *timing, const cublasLtMatmulAlgo_t *algorithm)
+{
+    const struct operands *operands  = &timing->operands;
+    char                  *set       = operands->data + timing->next_set * operands->set_bytes;
+    const void *const      factors[] = {
+             [GEMM_A] = set + operands->offset[GEMM_A], [GEMM_B] = set + operands->offset[GEMM_B]};
+    timing->next_set = (timing->next_set + 1) % operands->sets;
+    return product_run(timing->cuda, timing->product, algorithm, factors, set + operands->offset[GEMM_C]) ==
+           CUBLAS_STATUS_SUCCESS;
+}
+
+static float milliseconds_between(cudaEvent_t begin, cudaEvent_t end)
+{
+    float milliseconds;
+    CUDA_CHECK(cudaEventElapsedTime(&milliseconds, begin, end));
+    return milliseconds;
+}
+
+static int compare_times(const void *left, const void *right)
+{
+    float a = *(const float *)left, b = *(const float *)right;
+    return a < b ? -1 : a > b;
+}
+
+// The median of runs back to back; negative when the algorithm does not run.
+static float time_algorithm(struct timing *timing, const cublasLtMatmulAlgo_t *algorithm)
+{
+    cudaStream_t stream = timing->cuda->streams[LANE_COMPUTE];
+    for (int i = 0; i < WARM_UP_RUNS; i++) {
+        if (!run_once(timing, algorithm)) {
+            return -1;
+        }
+    }
+    CUDA_CHECK(cudaEventRecord(timing->events[0], stream));
+    for (int i = 0; i < TIMED_RUNS; i++) {
+        if (!run_once(timing, algorithm)) {
+            return -1;
+        }
+        CUDA_CHECK(cudaEventRecord(timing->events[i + 1], stream));
+    }
+    CUDA_CHECK(cudaStreamSynchronize(stream));
+    float times[TIMED_RUNS];
+    for (int i = 0; i < TIMED_RUNS; i++) {
+        times[i] = milliseconds_between(timing->events[i], timing->events[i + 1]);
+    }
+    qsort(times, TIMED_RUNS, sizeof(times[0]), compare_times);
+    return times[TIMED_RUNS / 2];
+}
+
+// Until the device's clock has risen, so that the first candidate is not timed on a slower one.
+static void warm_up(struct timing *timing, const cublasLtMatmulAlgo_t *algorithm)
+{
+    for (float spent = 0; spent < WARM_UP_MS;) {
+        float milliseconds = time_algorithm(timing, algorithm);
+        if (milliseconds < 0) {
+            return;
+        }
+        spent += milliseconds * (WARM_UP_RUNS + TIMED_RUNS) + 0.1f;
+    }
+}
+
+status product_tune(struct cuda *cuda, struct product *product, cublasLtMatmulHeuristicResult_t candidates[], int count)
+{
+    struct timing timing = {.cuda = cuda, .product = product};
+    TRY(open_operands(&timing));
+    for (int i = 0; i <= TIMED_RUNS; i++) {
+        CUDA_CHECK(cudaEventCreate(&timing.events[i]));
+    }
+    fill_operands(&timing);
+    warm_up(&timing, &candidates[0].algo);
+    float best = -1;
+    for (int i = 0; i < count; i++) {
+        float milliseconds = time_algorithm(&timing, &candidates[i].algo);
+        if (milliseconds >= 0 && (best < 0 || milliseconds < best)) {
+            best               = milliseconds;
+            product->algorithm = candidates[i].algo;
+        }
+    }
+    for (int i = 0; i <= TIMED_RUNS; i++) {
+        CUDA_CHECK(cudaEventDestroy(timing.events[i]));
+    }
+    CUDA_CHECK(cudaFree(timing.operands.data));
+    if (best < 0) {
+        return fail(
+            "[run] backend = cuda: cuBLASLt runs none of its algorithms for a product of %s, %lld x %lld x %lld",
+            dtype_name(product->key.a), (long long)product->key.shape.m, (long long)product->key.shape.n,
+            (long long)product->key.shape.k);
+    }
+    return OK;
+}
