@@ -27,15 +27,43 @@ Test(backend, opens_each_of_the_list_by_name)
     }
 }
 
+// The first of the list when a device of its kind is here, else NULL.
+static const struct backend_ops *device_here(void)
+{
+    if (backend_list[0]->detect == NULL) {
+        return NULL;
+    }
+    status detected = backend_list[0]->detect();
+    return failed(&detected) ? NULL : backend_list[0];
+}
+
 Test(backend, takes_the_host_where_there_is_no_device)
 {
+    if (device_here() != NULL) {
+        cr_skip_test("a device is here");
+    }
     struct backend backend;
     status         opened = backend_open(&backend, "auto", &(struct backend_setup){.threads = 1});
 
     cr_assert_not(failed(&opened));
     cr_assert_str_eq(backend.ops->name, "host");
     cr_assert_not(backend.ops->is_device);
+    cr_assert_eq(strncmp(backend.choice, "not cuda: ", strlen(DEVICES) > 0 ? 10 : 0), 0, "%s", backend.choice);
     backend_close(&backend);
+}
+
+Test(backend, says_why_a_named_one_has_no_device)
+{
+    if (device_here() != NULL || !backend_list[0]->is_device) {
+        cr_skip_test("a device is here, or the build knows none");
+    }
+    struct backend backend;
+    status         opened = backend_open(&backend, "cuda", &(struct backend_setup){.threads = 1});
+
+    cr_assert_eq(opened.exit_code, EXIT_LAUNCH);
+    cr_assert_eq(strncmp(opened.text, "[run] backend = cuda: ", 22), 0, "%s", opened.text);
+    cr_assert_not_null(strstr(opened.text, "; backend = host needs no device"));
+    cr_assert_null(backend.ops);
 }
 
 Test(backend, suggests_the_nearest_name)

@@ -24,7 +24,8 @@ static inline void fixture_add_steps(struct result *result)
             .gradient_norm = 1.0 + 1.0 / (i + 3),
             .dropped       = NAN,
         };
-        result->steps[i].rank0_seconds = result->steps[i].seconds;
+        result->steps[i].rank0_seconds  = result->steps[i].seconds;
+        result->steps[i].device_seconds = NAN;
         result->wall_seconds += result->steps[i].seconds;
     }
     result->step_count = 50;

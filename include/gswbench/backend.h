@@ -58,8 +58,9 @@ struct backend_streams {
 typedef void op_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 
 struct backend_ops {
-    const char *name;         // as written in [run] backend =
-    bool        is_device;    // numbers are set against a device peak
+    const char *name;          // as written in [run] backend =
+    bool        is_device;     // numbers are set against a device peak
+    status (*detect)(void);    // why there is no device to open, in a few words; NULL: there always is one
     status (*open)(struct backend *backend, const struct backend_setup *setup);
     void (*close)(struct backend *backend);
     op_run *const *run;    // [OP_COUNT]; NULL: not supported. Transfers are the communicator's and stay NULL
@@ -90,12 +91,13 @@ struct backend_ops {
 struct backend {
     const struct backend_ops *ops;
     void                     *state;
+    char                      choice[160];        // why "auto" took it: what the better ones lack; "": nothing
     int64_t                   allocations;        // calls of allocate and reserve_scratch so far: constant during steps
     int64_t                   allocated_bytes;    // held now
     int64_t                   scratch_bytes;      // reserved; backend_reserve_scratch only ever grows it
 };
 
-// Opens the backend of that name; "auto" takes the first of the list that opens, and the error or choice says why.
+// Opens the backend of that name; "auto" takes the first of the list that has a device. A failed one needs no close.
 status backend_open(struct backend *backend, const char *name, const struct backend_setup *setup);
 void   backend_close(struct backend *backend);
 

@@ -41,6 +41,7 @@ struct result_step {
     int64_t phase;      // enum step_phase
     double  seconds;    // of the slowest rank
     double  rank0_seconds;
+    double  device_seconds;    // of rank 0 by its device's clock; NaN without one
     int64_t slowest_rank;
     double  loss, gradient_norm;
     double  dropped;       // share of all choices of experts; NaN without experts

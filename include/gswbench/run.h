@@ -8,6 +8,7 @@
 #include "gswbench/option.h"
 
 enum data_kind { DATA_UNIFORM, DATA_MARKOV };
+enum graphs { GRAPHS_AUTO, GRAPHS_ON, GRAPHS_OFF };
 
 // [run]
 struct run_config {
@@ -18,7 +19,12 @@ struct run_config {
     char    communicator[16];    // auto, or a name of comm.h
     int64_t threads;             // host backend: threads a rank; 0: the cores that the rank is given
     int64_t layers;              // a proxy of that many layers; 0: the model's own
-    char    output[176];         // folder for result folders; fits a line of a config
+    int64_t graphs;              // enum graphs
+    int64_t deterministic;
+    int64_t ranks_per_device;
+    int64_t spared_processors;
+    char    cache[176];     // folder; "": the user's
+    char    output[176];    // folder for result folders; fits a line of a config
 };
 extern const struct option run_options[];
 

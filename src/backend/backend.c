@@ -2,6 +2,7 @@
 // The list of backends, opening one by name, and the count of what it allocates.
 #include "gswbench/backend.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "gswbench/text.h"
@@ -35,26 +36,41 @@ static status unknown_name(const char *name)
 
 static status open_one(struct backend *backend, const struct backend_ops *ops, const struct backend_setup *setup)
 {
-    *backend      = (struct backend){.ops = ops};
-    status opened = ops->open(backend, setup);
+    status opened = OK;
+    if (ops->detect != NULL) {
+        opened = ops->detect();
+    }
+    if (failed(&opened)) {
+        return fail_as(EXIT_LAUNCH, "[run] backend = %s: %.900s; backend = host needs no device", ops->name,
+                       opened.text);
+    }
+    backend->ops = ops;
+    opened       = ops->open(backend, setup);
     if (failed(&opened)) {
         *backend = (struct backend){.ops = NULL};
     }
     return opened;
 }
 
+// A device that is there but does not open is an error, not a reason to take the next.
+static status open_best(struct backend *backend, const struct backend_setup *setup)
+{
+    int best = 0;
+    for (; backend_list[best]->detect != NULL; best++) {
+        status detected = backend_list[best]->detect();
+        if (!failed(&detected)) {
+            break;
+        }
+        snprintf(backend->choice, sizeof(backend->choice), "not %s: %.140s", backend_list[best]->name, detected.text);
+    }
+    return open_one(backend, backend_list[best], setup);
+}
+
 status backend_open(struct backend *backend, const char *name, const struct backend_setup *setup)
 {
+    *backend = (struct backend){.ops = NULL};
     if (strcmp(name, "auto") == 0) {
-        status errors = OK;
-        for (int i = 0; backend_list[i] != &backend_null; i++) {
-            status error = open_one(backend, backend_list[i], setup);
-            if (!failed(&error)) {
-                return OK;
-            }
-            status_add(&errors, error);
-        }
-        return errors;
+        return open_best(backend, setup);
     }
     for (int i = 0; backend_list[i] != NULL; i++) {
         if (strcmp(name, backend_list[i]->name) == 0) {

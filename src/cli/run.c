@@ -14,7 +14,7 @@ static const struct flag flags[] = {
     OVERRIDE_FLAG(run_arguments, config.overrides, "--steps", "N", "run.steps", "steps of the run, warm-up included"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--warmup", "N", "run.warmup", "first steps that are not measured"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--backend", "NAME", "run.backend",
-                  "what computes: auto, host, null"),
+                  "what computes: auto, cuda, host, null"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--comm", "NAME", "run.communicator",
                   "what connects ranks: auto, mpi, or local for threads of this process"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--out", "DIR", "run.output",

@@ -73,6 +73,10 @@ status run_measure(struct run_steps *steps);
 void run_describe(struct result *result, const struct run_shared *shared, const struct comm *comm,
                   const struct backend *backend);
 
+// run_devices.c: how many ranks use this rank's device. Fails (EXIT_LAUNCH) when more than allowed do, or ranks differ
+// in their backends. Collective; ranks may fail alone.
+status run_share_devices(struct comm *comm, struct backend *backend, int64_t allowed, int64_t *sharers);
+
 // "2026-08-22T10:15:00Z"
 void run_print_time(char *text, size_t bytes);
 

@@ -22,6 +22,7 @@ struct rank {
     struct comm             *comm;
     struct run_peer         *peers;    // [ranks]
     struct run_cores         cores;
+    int64_t                  sharers;    // ranks that use this one's device
     struct plan              plan;
     struct backend           backend;    // ops is NULL until it is open
     struct step             *step;
@@ -58,10 +59,12 @@ static status open_plan(struct rank *rank)
     int32_t findings;
     TRY(plan_verify(&rank->plan, &findings));
 
-    const struct backend_setup setup = {.local_rank = rank->comm->place.local_rank,
-                                        .threads    = (int)rank->cores.threads};
-    TRY(backend_open(&rank->backend, config->run.backend, &setup));
-    return step_prepare(&rank->plan, &rank->backend);
+    const struct backend_setup setup = {.local_rank        = rank->comm->place.local_rank,
+                                        .threads           = (int)rank->cores.threads,
+                                        .is_deterministic  = config->run.deterministic != 0,
+                                        .spared_processors = (int)config->run.spared_processors,
+                                        .cache             = config->run.cache};
+    return backend_open(&rank->backend, config->run.backend, &setup);
 }
 
 static void add_warning(struct rank *rank)
@@ -86,6 +89,30 @@ static void add_oversubscription(struct rank *rank)
     }
 }
 
+// Figures of ranks that take turns on one device say nothing about it.
+static void add_sharing(struct rank *rank)
+{
+    if (rank->sharers > 1) {
+        struct result_reason reason = {.verdict = VERDICT_VALID, .id = "shared-device", .rank = -1, .step = -1};
+        snprintf(reason.message, sizeof(reason.message),
+                 "%" PRId64 " ranks share a device: the times are no measure of it", rank->sharers);
+        result_add_reason(&rank->result, &reason);
+        rank->result.peak = NAN;
+        text_copy(rank->result.peak_source, sizeof(rank->result.peak_source), "ranks share a device");
+    }
+}
+
+// "NVIDIA H200, ...", and why a better one was not taken.
+static void describe_backend(struct rank *rank)
+{
+    char *text = rank->result.device;
+    rank->backend.ops->describe(&rank->backend, text, sizeof(rank->result.device));
+    if (rank->backend.choice[0] != '\0') {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof(rank->result.device) - used, " (%s)", rank->backend.choice);
+    }
+}
+
 // What is known before the first step; the output folders prove that they can be written.
 static status open_result(struct rank *rank)
 {
@@ -100,10 +127,11 @@ static status open_result(struct rank *rank)
     result_reserve(result, config->run.steps, rank->comm->place.ranks,
                    rank->plan.model.experts > 0 ? rank->plan.model.layers : 0);
     result->allocated_bytes = rank->backend.allocated_bytes;
-    rank->backend.ops->describe(&rank->backend, result->device, sizeof(result->device));
+    describe_backend(rank);
     add_warning(rank);
     add_oversubscription(rank);
     run_check_places(result, rank->peers);
+    add_sharing(rank);
     result_derive(result);
     if (!is_first(rank)) {
         return OK;
@@ -115,12 +143,26 @@ static status open_result(struct rank *rank)
     return report_write_bytes(rank->folder, "config.merged.ini", rank->shared->config_text, rank->shared->config_bytes);
 }
 
+static status check_graphs(const struct rank *rank)
+{
+    if (rank->shared->job->config.run.graphs != GRAPHS_ON || step_can_capture(rank->step)) {
+        return OK;
+    }
+    return fail("[run] graphs = on: backend %s with communicator %s cannot capture a step; use auto or off",
+                rank->backend.ops->name, rank->comm->ops->name);
+}
+
 static status prepare(struct rank *rank)
 {
-    TRY(run_meet(&rank->peers, rank->shared, rank->comm));
-    rank->cores = run_share_cores(rank->peers, &rank->comm->place, rank->shared->job->config.run.threads);
-    TRY(run_agree(rank->comm, open_plan(rank)));
-    TRY(run_agree(rank->comm, step_open(&rank->step, &rank->plan, &rank->backend, rank->comm)));
+    const struct run_config *run  = &rank->shared->job->config.run;
+    struct comm             *comm = rank->comm;
+    TRY(run_meet(&rank->peers, rank->shared, comm));
+    rank->cores = run_share_cores(rank->peers, &comm->place, run->threads);
+    TRY(run_agree(comm, open_plan(rank)));
+    TRY(run_agree(comm, run_share_devices(comm, &rank->backend, run->ranks_per_device, &rank->sharers)));
+    TRY(run_agree(comm, step_prepare(&rank->plan, &rank->backend)));
+    TRY(run_agree(comm, step_open(&rank->step, &rank->plan, &rank->backend, comm)));
+    TRY(run_agree(comm, check_graphs(rank)));
     return run_agree(rank->comm, open_result(rank));
 }
 

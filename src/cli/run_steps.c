@@ -19,7 +19,7 @@
 
 // What a rank tells the others after each step.
 struct sample {
-    double  seconds;
+    double  seconds, device_seconds;
     float   loss, gradient_norm;
     int32_t signal;        // 0: none came
     int32_t has_failed;    // rank 0 cannot print
@@ -67,9 +67,10 @@ static struct sample run_step(struct run_steps *steps, int64_t index)
     step_run(steps->step);
     double end = now(CLOCK_MONOTONIC);
 
-    return (struct sample){.seconds       = end - begin,
-                           .loss          = read_scalar(steps->step, steps->plan->loss),
-                           .gradient_norm = read_scalar(steps->step, steps->plan->gradient_norm)};
+    return (struct sample){.seconds        = end - begin,
+                           .device_seconds = step_device_seconds(steps->step),
+                           .loss           = read_scalar(steps->step, steps->plan->loss),
+                           .gradient_norm  = read_scalar(steps->step, steps->plan->gradient_norm)};
 }
 
 static void add_reason(struct result *result, enum verdict verdict, const char *id, int64_t step, const char *message)
@@ -85,13 +86,14 @@ static void record(struct run_steps *steps, int64_t index, const struct sample *
 {
     struct result      *result = steps->result;
     struct result_step *step   = &result->steps[result->step_count++];
-    *step                      = (struct result_step){.index         = index,
-                                                      .phase         = index < result->planned_warmup ? STEP_WARMUP : STEP_MEASURE,
-                                                      .seconds       = samples[0].seconds,
-                                                      .rank0_seconds = samples[0].seconds,
-                                                      .loss          = samples[0].loss,
-                                                      .gradient_norm = samples[0].gradient_norm,
-                                                      .dropped       = NAN};
+    *step                      = (struct result_step){.index          = index,
+                                                      .phase          = index < result->planned_warmup ? STEP_WARMUP : STEP_MEASURE,
+                                                      .seconds        = samples[0].seconds,
+                                                      .rank0_seconds  = samples[0].seconds,
+                                                      .device_seconds = samples[0].device_seconds,
+                                                      .loss           = samples[0].loss,
+                                                      .gradient_norm  = samples[0].gradient_norm,
+                                                      .dropped        = NAN};
     bool agree                 = true;
     for (int rank = 1; rank < steps->comm->place.ranks; rank++) {
         if (samples[rank].seconds > step->seconds) {
@@ -154,12 +156,16 @@ status run_measure(struct run_steps *steps)
     int64_t        allocations = steps->backend->allocations;
     double         wall = now(CLOCK_REALTIME), monotonic = now(CLOCK_MONOTONIC);
     int            print_error = 0;
+    bool           captures    = steps->shared->job->config.run.graphs != GRAPHS_OFF && step_can_capture(steps->step);
 
     for (int64_t index = 0; index < result->planned_steps; index++) {
         struct sample own         = run_step(steps, index);
         own.signal                = caught_signal;
         own.has_failed            = print_error != 0;
         steps->own_seconds[index] = own.seconds;
+        if (index == 0 && captures) {
+            step_capture(steps->step);
+        }
         comm->ops->gather_all(comm, &own, samples, sizeof(own));
         record(steps, index, samples);
         if (comm->place.rank == 0 && print_error == 0 && !print_step(steps, index)) {

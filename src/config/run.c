@@ -4,6 +4,7 @@
 
 // clang-format off
 static const char *const data_names[] = {[DATA_UNIFORM] = "uniform", [DATA_MARKOV] = "markov", NULL};
+static const char *const graphs_names[] = {[GRAPHS_AUTO] = "auto", [GRAPHS_ON] = "on", [GRAPHS_OFF] = "off", NULL};
 static const char *const backend_names[] = {"auto", "null", "host", "cuda", NULL};
 static const char *const communicator_names[] = {"auto", "local", "mpi", "nccl", NULL};
 
@@ -16,6 +17,11 @@ const struct option run_options[] = {
     NAME_OPTION   (run_config, communicator, "auto", communicator_names, "what carries data between ranks; auto: what the launch calls for"),
     INTEGER_OPTION(run_config, threads, "0", 0, 4096, "host backend: threads of a rank; 0: the cores that the rank is given"),
     INTEGER_OPTION(run_config, layers, "0", 0, 4096, "a proxy of that many layers, labelled as one; 0: the layers of the model"),
+    CHOICE_OPTION (run_config, graphs, "auto", graphs_names, "cuda backend: capture the step and replay it; auto: where no transfer needs the host"),
+    BOOLEAN_OPTION(run_config, deterministic, "no", "cuda backend: take algorithms by rule, not by their time, so that every run has the same bits"),
+    INTEGER_OPTION(run_config, ranks_per_device, "1", 1, 64, "ranks that may share a device; more than 1 is for tests, with transfers through the host"),
+    INTEGER_OPTION(run_config, spared_processors, "0", 0, 64, "cuda backend: multiprocessors that matrix products leave to transfers"),
+    TEXT_OPTION   (run_config, cache, "", "folder for what one run learns for the next, such as algorithms; empty: gswbench in the user's cache folder"),
     TEXT_OPTION   (run_config, output, "results", "folder in which each run makes its own"),
     END_OPTIONS
 };

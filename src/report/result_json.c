@@ -156,6 +156,7 @@ static const struct json_field steps[] = {
     CHOICE(result_step, "phase", phase, result_phase_names),
     REAL(result_step, "time_s", seconds),
     REAL(result_step, "rank0_time_s", rank0_seconds),
+    REAL(result_step, "device_time_s", device_seconds),
     INTEGER(result_step, "slowest_rank", slowest_rank),
     REAL(result_step, "loss", loss),
     REAL(result_step, "grad_norm", gradient_norm),

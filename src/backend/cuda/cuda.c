@@ -72,26 +72,30 @@ enum dtype cuda_type(const struct op *op, const struct buffer buffers[], int slo
     return buffers[slot].dtype;
 }
 
-static status refuse(const char *reason, const char *remedy)
-{
-    return fail_as(EXIT_LAUNCH, "[run] backend = cuda: %s (%s)", reason, remedy);
-}
-
 // The runtime gives one error to a missing driver and to an old one.
 static status explain_no_device(cudaError_t error)
 {
     int driver = 0;
-    if (error == cudaErrorInsufficientDriver || error == cudaErrorSystemDriverMismatch) {
-        char text[128];
-        CUDA_CHECK(cudaDriverGetVersion(&driver));
-        if (driver == 0) {
-            return refuse("there is no NVIDIA driver", "install one, or use --backend host");
-        }
-        snprintf(text, sizeof(text), "the NVIDIA driver is for CUDA %d.%d, this build needs CUDA %d.%d", driver / 1000,
-                 driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
-        return refuse(text, "install a newer driver, or build with an older toolkit");
+    if (error != cudaErrorInsufficientDriver) {
+        return fail("%s (see nvidia-smi and CUDA_VISIBLE_DEVICES)", cudaGetErrorString(error));
     }
-    return refuse(cudaGetErrorString(error), "see nvidia-smi and CUDA_VISIBLE_DEVICES, or use --backend host");
+    CUDA_CHECK(cudaDriverGetVersion(&driver));
+    if (driver == 0) {
+        return fail("there is no NVIDIA driver");
+    }
+    return fail("the NVIDIA driver is for CUDA %d.%d, this build needs %d.%d: install a newer driver, or build with an "
+                "older toolkit",
+                driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+}
+
+static status cuda_detect(void)
+{
+    int         count = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error == cudaSuccess && count == 0) {
+        error = cudaErrorNoDevice;
+    }
+    return error == cudaSuccess ? OK : explain_no_device(error);
 }
 
 static int attribute_of(int device, enum cudaDeviceAttr attribute)
@@ -104,27 +108,21 @@ static int attribute_of(int device, enum cudaDeviceAttr attribute)
 // The ranks of a host take its devices in turn; where a launcher shows each rank its own, there is but one to take.
 static status choose_device(int local_rank, int *device)
 {
-    int         count = 0;
-    cudaError_t error = cudaGetDeviceCount(&count);
-    if (error == cudaSuccess && count == 0) {
-        error = cudaErrorNoDevice;
-    }
-    if (error != cudaSuccess) {
-        return explain_no_device(error);
-    }
+    int count;
+    CUDA_CHECK(cudaGetDeviceCount(&count));
     *device   = local_rank % count;
     int major = attribute_of(*device, cudaDevAttrComputeCapabilityMajor);
     if (major < 8) {
-        char text[96];
-        snprintf(text, sizeof(text), "device %d has compute capability %d.%d", *device, major,
-                 attribute_of(*device, cudaDevAttrComputeCapabilityMinor));
-        return refuse(text, "8.0 or newer is needed: A100, H100, H200 and their successors");
+        return fail_as(
+            EXIT_LAUNCH,
+            "[run] backend = cuda: device %d has compute capability %d.%d, but 8.0 or newer is needed (A100, "
+            "H100, H200 and their successors)",
+            *device, major, attribute_of(*device, cudaDevAttrComputeCapabilityMinor));
     }
-    error = cudaSetDevice(*device);
+    cudaError_t error = cudaSetDevice(*device);
     if (error != cudaSuccess) {
-        char text[160];
-        snprintf(text, sizeof(text), "device %d: %.100s", *device, cudaGetErrorString(error));
-        return refuse(text, "see nvidia-smi for who uses it and its compute mode");
+        return fail_as(EXIT_LAUNCH, "[run] backend = cuda: device %d: %s (see nvidia-smi for who uses it, and how)",
+                       *device, cudaGetErrorString(error));
     }
     return OK;
 }
@@ -247,6 +245,7 @@ static void cuda_describe(struct backend *backend, char *text, size_t bytes)
 const struct backend_ops backend_cuda = {
     .name            = "cuda",
     .is_device       = true,
+    .detect          = cuda_detect,
     .open            = cuda_open,
     .close           = cuda_close,
     .run             = run,
