@@ -17,6 +17,7 @@ static op_run *const run[OP_COUNT] = {
     [OP_EMBEDDING_BACKWARD]  = cuda_embedding_backward,
     [OP_NORM_FORWARD]        = cuda_norm_forward,
     [OP_NORM_BACKWARD]       = cuda_norm_backward,
+    [OP_GEMM]                = cuda_gemm,
     [OP_ROPE_FORWARD]        = cuda_rope_forward,
     [OP_ROPE_BACKWARD]       = cuda_rope_backward,
     [OP_ATTENTION_MERGE]     = cuda_attention_merge,
