@@ -8,61 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/backend.h"
-#include "gswbench/random.h"
+#include "buffers.h"
 
 // Largest error relative to the largest value: of fp32 results, and of those stored in bf16 (half a unit is 2^-9).
 static inline double tolerance(enum dtype dtype)
 {
     return dtype == DTYPE_F32 ? 2e-6 : 4.5e-3;
-}
-
-static inline struct buffer make_buffer(enum dtype dtype, int64_t elements)
-{
-    return (struct buffer){
-        .data = calloc((size_t)elements + 1, (size_t)dtype_bytes(dtype)), .elements = elements, .dtype = dtype};
-}
-
-static inline double get(const struct buffer *buffer, int64_t i)
-{
-    switch (buffer->dtype) {
-    case DTYPE_F32:
-        return (double)((const float *)buffer->data)[i];
-    case DTYPE_BF16:
-        return (double)bf16_to_float(((const bf16 *)buffer->data)[i]);
-    default:
-        return (double)((const int32_t *)buffer->data)[i];
-    }
-}
-
-static inline void set(const struct buffer *buffer, int64_t i, double value)
-{
-    if (buffer->dtype == DTYPE_F32) {
-        ((float *)buffer->data)[i] = (float)value;
-    } else if (buffer->dtype == DTYPE_BF16) {
-        ((bf16 *)buffer->data)[i] = bf16_from_float((float)value);
-    } else {
-        ((int32_t *)buffer->data)[i] = (int32_t)value;
-    }
-}
-
-// Close to normal with the given deviation.
-static inline struct buffer make_random(enum dtype dtype, int64_t elements, uint64_t seed, double deviation)
-{
-    struct buffer buffer = make_buffer(dtype, elements);
-    for (int64_t i = 0; i < elements; i++) {
-        set(&buffer, i, deviation * (double)random_normal(random_key(seed, 0), (uint64_t)i));
-    }
-    return buffer;
-}
-
-static inline struct buffer make_tokens(int64_t elements, uint64_t seed, uint32_t bound)
-{
-    struct buffer buffer = make_buffer(DTYPE_I32, elements);
-    for (int64_t i = 0; i < elements; i++) {
-        set(&buffer, i, random_below(random_key(seed, 1), 0, (uint64_t)i, bound));
-    }
-    return buffer;
 }
 
 // NaN everywhere, so that an element that is not written is seen; one more guards the end.
@@ -106,13 +57,6 @@ static inline void expect_close(const struct buffer *result, const double *expec
         double error = fabs(get(result, i) - expected[i]) / largest;
         cr_assert(error <= bound, "%s: element %lld of %lld is %.9g, not %.9g", what, (long long)i,
                   (long long)result->elements, get(result, i), expected[i]);
-    }
-}
-
-static inline void free_buffers(struct buffer *buffers)
-{
-    for (int i = 0; i < OP_OPERANDS; i++) {
-        free(buffers[i].data);
     }
 }
 

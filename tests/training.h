@@ -43,7 +43,8 @@ static inline int64_t training_run_rank(struct training *training, struct comm *
     struct step   *step;
     tiny_plan_rank(&tiny, training->ranks, rank);
     backend = (struct backend){.ops = training->backend != NULL ? training->backend : &backend_host};
-    training_require(backend.ops->open(&backend, &(struct backend_setup){.threads = training->threads}));
+    training_require(backend.ops->open(
+        &backend, &(struct backend_setup){.threads = training->threads, .is_deterministic = true, .cache = ""}));
     training_require(step_prepare(&tiny.plan, &backend));
     training_require(step_open(&step, &tiny.plan, &backend, comm));
     data_initialise(step, &tiny.plan, training->seed);

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// What the tests on a device share: opening it, or saying why there is nothing to test.
+#ifndef GSWBENCH_TESTS_DEVICE_H
+#define GSWBENCH_TESTS_DEVICE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gswbench/backend.h"
+
+enum { DEVICE_SKIPPED = 77 };
+
+// Ends the program when there is no device. Algorithms are taken by rule, so that tests repeat bit for bit.
+static inline void device_require(void)
+{
+    status detected = backend_cuda.detect();
+    if (failed(&detected)) {
+        printf("skipped: %s\n", detected.text);
+        exit(DEVICE_SKIPPED);
+    }
+}
+
+static const struct backend_setup device_setup = {.threads = 2, .is_deterministic = true, .cache = ""};
+
+#endif
