@@ -82,10 +82,10 @@ static const struct bad values[] = {
      "E-CONFIG bad.ini:2: [train] recompute = some: expected none, attention, full, block_every or selective\n"},
     {"[train]\nrecompute_save = qkv, atention\n",
      "E-CONFIG bad.ini:2: [train] recompute_save = qkv, atention: expected none, or some of norm, qkv, attention, "
-     "projection, fc1, activation, fc2\n"},
+     "projection, fc1, activation, fc2, dispatch\n"},
     {"[train]\nrecompute_save = qkv,,fc1\n",
      "E-CONFIG bad.ini:2: [train] recompute_save = qkv,,fc1: expected none, or some of norm, qkv, attention, "
-     "projection, fc1, activation, fc2\n"},
+     "projection, fc1, activation, fc2, dispatch\n"},
     {"[run]\ndata = random\n", "E-CONFIG bad.ini:2: [run] data = random: expected uniform or markov\n"},
     {"[run]\nbackend = hots\n", "E-CONFIG bad.ini:2: [run] backend = hots: expected auto, null, host or cuda\n"},
     {"[run]\ncommunicator =\n", "E-CONFIG bad.ini:2: [run] communicator = : expected auto, local, mpi or nccl\n"},

@@ -212,8 +212,8 @@ Test(cli, prints_a_plan_that_programs_can_read)
 
 Test(cli, refuses_to_plan_what_this_version_cannot_run)
 {
-    expect_error("plan --config grok1-314b --ranks 8", 3,
-                 "this version has no mixture of experts ([model] experts = 8)");
+    expect_error("plan --config grok1-314b --ranks 8 --set precision.compute=fp8", 3,
+                 "this version has no FP8 ([precision] compute = fp8)");
     expect_error("plan --config tiny-llama --rank 4 --ranks 2", 2, "--rank 4: the job has the ranks 0 to 1");
 }
 

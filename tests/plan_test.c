@@ -245,12 +245,11 @@ Test(plan, says_which_option_asks_for_what_this_version_lacks)
 {
     struct tiny tiny;
     tiny_init(&tiny);
-    tiny.model.experts          = 8;
-    tiny.model.top_k            = 2;
+    tiny.precision.compute      = COMPUTE_FP8;
     struct plan_request request = {&tiny.model, &tiny.parallel, &tiny.train, &tiny.precision, 1, 0};
 
     status result = plan_supports(&request);
 
-    cr_assert_str_eq(result.text, "this version has no mixture of experts ([model] experts = 8)");
+    cr_assert_str_eq(result.text, "this version has no FP8 ([precision] compute = fp8)");
     cr_assert_eq(result.exit_code, EXIT_CONFIG);
 }

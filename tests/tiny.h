@@ -38,6 +38,13 @@ static inline void tiny_init(struct tiny *tiny)
     tiny->precision.compute    = COMPUTE_FP32;
 }
 
+static inline void tiny_set_experts(struct tiny *tiny, int64_t experts, int64_t top_k)
+{
+    tiny->model.experts        = experts;
+    tiny->model.top_k          = top_k;
+    tiny->model.auxiliary_loss = 0.05;
+}
+
 static inline void tiny_plan_rank(struct tiny *tiny, int64_t world, int64_t rank)
 {
     struct plan_request request = {.model     = &tiny->model,

@@ -69,11 +69,13 @@ struct plan_slice {
     int64_t first, elements;
 };
 
-// A unit is the weights that are gathered, reduced and updated together: the embedding, one block, or the head with the
-// final norm. They lie in one range of elements, the same in every storage; a rank keeps a slice of it.
+// A unit is the weights that are gathered, reduced and updated together: the embedding, one block, its experts, or the
+// head with the final norm. They lie in one range of elements, the same in every storage; a rank keeps a slice of it.
 struct plan_unit {
-    int64_t           place;      // among all units of the model: embedding 0, block layer + 1, head layers + 1
-    bool              is_copy;    // the embedding's, of the stage that has the head tied to it
+    int64_t place;                   // among all units of the model: embedding 0, block layer + 1, head layers + 1, and
+                                     // after them a layer's experts: layers + 2 + layer
+    bool              is_experts;    // that the ranks of ep share out
+    bool              is_copy;       // the embedding's, of the stage that has the head tied to it
     uint32_t          shard_axes, replica_axes;    // ranks that share its weights out; that hold the same
     uint32_t          update_axes;                 // ranks that share its optimizer out
     int64_t           elements;
@@ -122,6 +124,7 @@ struct plan {
     // Tensors that the host fills or reads. [accumulation] for tokens and targets; -1: another stage has them.
     int32_t *tokens, *targets;
     int32_t  rope_table, hyper, loss, gradient_norm;
+    int32_t  routing;    // f32 [layers, experts + 2]: a step's routing statistics, of all ranks; -1: no experts
 
     struct arena arena;
 };

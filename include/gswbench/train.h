@@ -24,7 +24,8 @@ enum block_output {
     OUTPUT_PROJECTION,    // the attention output projection
     OUTPUT_FC1,           // the MLP's input projections, gate and up
     OUTPUT_ACTIVATION,
-    OUTPUT_FC2,    // the MLP's output; the backward pass never needs it
+    OUTPUT_FC2,         // the MLP's output; the backward pass needs it of experts only
+    OUTPUT_DISPATCH,    // what experts received, and who they received it from
     OUTPUT_COUNT
 };
 

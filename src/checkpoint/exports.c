@@ -34,32 +34,41 @@ static void append(struct export_list *list, const struct weight_part *part, int
     list->exports[list->count++] = (struct export){part, list->shards - 1};
 }
 
-// The stages' own lists of weights, which no rank has of the others.
-static void declare_stages(struct export_list *list, const struct plan *plan)
+// The lists of weights of ranks that have other ones: of every stage, and in it of every rank of ep.
+static void declare_holders(struct export_list *list, const struct plan *plan)
 {
-    int64_t coordinates[AXIS_COUNT];
+    int64_t owners = plan->mesh.size[AXIS_EP], coordinates[AXIS_COUNT];
     mesh_coordinates(&plan->mesh, plan->rank, coordinates);
-    list->stages = memory_allocate((size_t)list->stage_count * sizeof(*list->stages));
-    for (int64_t stage = 0; stage < list->stage_count; stage++) {
-        coordinates[AXIS_PP] = stage;
-        plan_declare(&list->stages[stage], plan, mesh_rank(&plan->mesh, coordinates));
+    list->holders = memory_allocate((size_t)list->holder_count * sizeof(*list->holders));
+    for (int64_t holder = 0; holder < list->holder_count; holder++) {
+        coordinates[AXIS_PP] = holder / owners;
+        coordinates[AXIS_EP] = holder % owners;
+        plan_declare(&list->holders[holder], plan, mesh_rank(&plan->mesh, coordinates));
     }
+}
+
+// Whether the holder's weights of this unit are listed: of experts all ranks of ep have other ones, else the same; and
+// a copy is listed where it is copied from.
+static bool is_listed(const struct plan *plan, int64_t holder, const struct plan_unit *unit)
+{
+    return !unit->is_copy && (unit->is_experts || holder % plan->mesh.size[AXIS_EP] == 0);
 }
 
 struct export_list exports_list(const struct plan *plan, int64_t shard_bytes)
 {
-    struct export_list list       = {.stage_count = plan->mesh.size[AXIS_PP]};
+    struct export_list list       = {.holder_count = plan->mesh.size[AXIS_PP] * plan->mesh.size[AXIS_EP]};
     int64_t            bytes_used = 0;
-    if (list.stage_count > 1) {
-        declare_stages(&list, plan);
+    if (list.holder_count > 1) {
+        declare_holders(&list, plan);
     }
-    for (int64_t place = 0; place < plan->model.layers + 2; place++) {
-        for (int64_t stage = 0; stage < list.stage_count; stage++) {
-            const struct plan *of = list.stages != NULL ? &list.stages[stage] : plan;
+    for (int64_t place = 0; place < 2 * plan->model.layers + 2; place++) {
+        for (int64_t holder = 0; holder < list.holder_count; holder++) {
+            const struct plan *of = list.holders != NULL ? &list.holders[holder] : plan;
             for (int32_t i = 0; i < of->weight_count; i++) {
                 const struct weight    *weight = &of->weights[i];
                 const struct plan_unit *unit   = &of->units[weight->unit];
-                for (int32_t j = 0; j < weight->part_count && unit->place == place && !unit->is_copy; j++) {
+                for (int32_t j = 0; j < weight->part_count && unit->place == place && is_listed(of, holder, unit);
+                     j++) {
                     append(&list, &weight->part[j], shard_bytes, &bytes_used);
                 }
             }
@@ -70,10 +79,10 @@ struct export_list exports_list(const struct plan *plan, int64_t shard_bytes)
 
 void exports_free(struct export_list *list)
 {
-    for (int64_t stage = 0; list->stages != NULL && stage < list->stage_count; stage++) {
-        plan_free(&list->stages[stage]);
+    for (int64_t holder = 0; list->holders != NULL && holder < list->holder_count; holder++) {
+        plan_free(&list->holders[holder]);
     }
-    free(list->stages);
+    free(list->holders);
     free(list->exports);
     free(list->tensors);
 }

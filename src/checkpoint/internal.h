@@ -28,16 +28,16 @@ struct export
 };
 
 struct export_list {
-    struct plan       *stages;    // that the parts belong to; NULL: to the plan that the list was made for
+    struct plan       *holders;    // that the parts belong to; NULL: to the plan that the list was made for
     struct export     *exports;
     struct safetensor *tensors;    // [count], beside exports
-    int64_t            stage_count;
+    int64_t            holder_count;
     int32_t            count, shards;
     int64_t            total_bytes;
 };
 
-// exports.c: the parts of all stages in the order of the model; a shard is full when the next part would exceed the
-// limit. The same on every rank.
+// exports.c: the parts of all stages in the order of the model, its experts last; a shard is full when the next part
+// would exceed the limit. The same on every rank.
 struct export_list exports_list(const struct plan *plan, int64_t shard_bytes);
 void               exports_free(struct export_list *list);
 struct place       exports_find(const struct plan *plan, const struct export *export);

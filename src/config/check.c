@@ -25,6 +25,10 @@ static void check_layout(status *errors, const struct config *config, const stru
     divides(errors, "[model] kv_heads", model->kv_heads, "tp", mesh->size[AXIS_TP]);
     divides(errors, "[model] ffn", model->ffn, "tp", mesh->size[AXIS_TP]);
     divides(errors, "[model] experts", model->experts, "ep", mesh->size[AXIS_EP]);
+    if (model->experts == 0 && mesh->size[AXIS_EP] > 1) {
+        status_add(errors, fail("[parallel] ep = %" PRId64 " needs experts: set [model] experts, or leave ep out",
+                                mesh->size[AXIS_EP]));
+    }
     // Each rank holds two pieces of a sequence, one from either end: causal work is then even.
     int64_t pieces = mesh->size[AXIS_CP] > 1 ? 2 * mesh->size[AXIS_CP] : 1;
     divides(errors, "[train] sequence", config->train.sequence, "2 x cp", pieces);

@@ -101,7 +101,7 @@ void attention_projection(struct block *block)
 {
     block->values->tensor[VALUE_A] =
         tensor_linear_reduce(block->builder, &(struct linear){"projection", block->weights->proj, false},
-                             "projection output", block->values->tensor[VALUE_O]);
+                             "projection output", block->values->tensor[VALUE_O], -1);
 }
 
 static void core_backward(struct block *block, int32_t gradient, int32_t dq, int32_t dkv)

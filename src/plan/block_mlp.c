@@ -2,11 +2,13 @@
 // The MLP half of a block: norm, fc1 (gate and up together), activation, fc2, and backward.
 #include "internal.h"
 
-static struct op activation_op(const struct builder *builder, enum op_kind kind, const char *role)
+// in: what the activation works on.
+static struct op activation_op(const struct builder *builder, enum op_kind kind, const char *role, int32_t in)
 {
     struct op op  = builder_op(builder, kind, role);
-    op.shape.rows = (struct rows_shape){
-        .rows = builder->tokens, .columns = builder->ffn, .variant = (int32_t)builder->plan->model.activation};
+    op.shape.rows = (struct rows_shape){.rows    = builder->plan->tensors[in].dim[0],
+                                        .columns = builder->ffn,
+                                        .variant = (int32_t)builder->plan->model.activation};
     return op;
 }
 
@@ -36,32 +38,34 @@ void mlp_fc1(struct block *block)
     block->values->tensor[VALUE_FC1] = linear_forward(block->builder, "fc1", in, block->weights->fc1);
 }
 
-void mlp_activation(struct block *block)
+int32_t mlp_activate(struct builder *builder, int32_t in)
 {
-    struct builder *builder = block->builder;
-    struct op       op      = activation_op(builder, OP_ACTIVATION_FORWARD, "activation");
-    int32_t         out     = builder_activation(builder, "activation", DIMS(builder->tokens, builder->ffn));
+    struct op op  = activation_op(builder, OP_ACTIVATION_FORWARD, "activation", in);
+    int32_t   out = builder_activation(builder, "activation", DIMS(op.shape.rows.rows, builder->ffn));
 
-    builder_operand(&op, ACTIVATION_IN, ACCESS_READ, block->values->tensor[VALUE_FC1]);
+    builder_operand(&op, ACTIVATION_IN, ACCESS_READ, in);
     builder_operand(&op, ACTIVATION_OUT, ACCESS_WRITE, out);
     builder_append(builder, &op);
-    block->values->tensor[VALUE_S] = out;
+    return out;
+}
+
+void mlp_activation(struct block *block)
+{
+    block->values->tensor[VALUE_S] = mlp_activate(block->builder, block->values->tensor[VALUE_FC1]);
 }
 
 void mlp_fc2(struct block *block)
 {
     block->values->tensor[VALUE_FC2] =
         tensor_linear_reduce(block->builder, &(struct linear){"fc2", block->weights->fc2, false}, "fc2 output",
-                             block->values->tensor[VALUE_S]);
+                             block->values->tensor[VALUE_S], -1);
 }
 
-static int32_t activation_backward(struct block *block, int32_t gradient)
+int32_t mlp_activation_backward(struct builder *builder, int32_t gradient, int32_t in)
 {
-    struct builder *builder = block->builder;
-    struct op       op      = activation_op(builder, OP_ACTIVATION_BACKWARD, "activation gradient");
-    int32_t         in      = block->values->tensor[VALUE_FC1];
-    int32_t         d_in =
-        builder_activation(builder, "fc1 gradient", DIMS(builder->tokens, builder->plan->tensors[in].dim[1]));
+    struct op op = activation_op(builder, OP_ACTIVATION_BACKWARD, "activation gradient", in);
+    int32_t   d_in =
+        builder_activation(builder, "fc1 gradient", DIMS(op.shape.rows.rows, builder->plan->tensors[in].dim[1]));
 
     builder_operand(&op, ACTIVATION_GRADIENT_OUT, ACCESS_READ, gradient);
     builder_operand(&op, ACTIVATION_GRADIENT_IN_IN, ACCESS_READ, in);
@@ -79,13 +83,17 @@ int32_t mlp_backward(struct block *block, int32_t gradient)
     int32_t ds = tensor_gather_linear(builder, &(struct linear){"fc2 data gradient", weights->fc2, true},
                                       "fc2 output gradient", gradient, &whole);
     linear_weight_gradient(builder, "fc2 weight gradient", whole, block->values->tensor[VALUE_S], weights->fc2);
-    int32_t dfc1 = activation_backward(block, ds);
+    int32_t dfc1 = mlp_activation_backward(builder, ds, block->values->tensor[VALUE_FC1]);
     // The input is gathered beside the data gradient, whose sum is made beside the weight gradient.
     int32_t in  = tensor_gather(builder, "fc1 input again", block->values->tensor[VALUE_N2]);
     int32_t dn2 = linear_data_gradient(builder, "fc1 data gradient", dfc1, weights->fc1);
     dn2         = tensor_reduce(builder, "fc1 input gradient", dn2);
     linear_weight_gradient(builder, "fc1 weight gradient", dfc1, in, weights->fc1);
+    return dn2;
+}
 
+int32_t mlp_norm_backward(struct block *block, int32_t gradient, int32_t residual)
+{
     struct norm_values norm = norm_of(block);
-    return norm_backward(builder, "mlp norm gradient", &norm, dn2, gradient);
+    return norm_backward(block->builder, "mlp norm gradient", &norm, gradient, residual);
 }

@@ -212,6 +212,14 @@ int32_t builder_transfer(struct builder *builder, const struct transfer *transfe
     return builder_append(builder, &op);
 }
 
+void builder_clear(struct builder *builder, const char *role, int32_t tensor)
+{
+    struct op op = builder_op(builder, OP_CLEAR, role);
+    builder_operand(&op, CLEAR_OUT, ACCESS_WRITE, tensor);
+    op.shape.elements.elements = builder->plan->tensors[tensor].elements;
+    builder_append(builder, &op);
+}
+
 void builder_cast(struct builder *builder, const char *role, int32_t from, int32_t to, bool adds)
 {
     struct op op   = builder_op(builder, OP_CAST, role);

@@ -26,18 +26,34 @@ enum value {
     VALUE_X2,             // residual stream between attention and MLP [T, hidden]
     VALUE_STATISTICS2,    // of the norm before the MLP [T, 2]
     VALUE_N2,             // [T, hidden]
-    VALUE_FC1,            // [T, ffn] or [T, 2 ffn]
-    VALUE_S,              // after the activation [T, ffn]
+    VALUE_FC1,            // [T, ffn] or [T, 2 ffn]; with experts, in each one's own values
+    VALUE_S,              // after the activation [T, ffn]; likewise
     VALUE_FC2,            // [T, hidden]: added to the residual stream by the next norm
+    VALUE_LOGITS,         // of the router, of all rows that compete [rows, experts]
+    VALUE_CHOICES,        // this and the next: as routing makes them
+    VALUE_SLOTS,
+    VALUE_GATES,
+    VALUE_SOURCES,
+    VALUE_COUNTS,
+    VALUE_EXPERT_IN,     // in each expert's own values
+    VALUE_EXPERT_OUT,    // [slots, hidden], back on the ranks of the tokens
     VALUE_COUNT
 };
+// Of an expert on this rank; S: its slots on all ranks of ep, R: those on all ranks of tp, too.
+struct expert_values {
+    int32_t in;     // [S, hidden]
+    int32_t fc1;    // [R, ffn] or [R, 2 ffn]
+    int32_t s;      // [R, ffn]
+};
 struct values {
-    int32_t tensor[VALUE_COUNT];
+    int32_t               tensor[VALUE_COUNT];
+    struct expert_values *experts;    // [experts here]
 };
 
 // The weights of one block, as indices into plan->weights; -1 where the model has none.
 struct block_weights {
-    int32_t norm1, norm1_bias, qkv, proj, norm2, norm2_bias, fc1, fc2;
+    int32_t norm1, norm1_bias, qkv, proj, norm2, norm2_bias, fc1, fc2, router;
+    int32_t experts;    // fc1 of the first expert here; its fc2 and those of the next follow
 };
 struct model_weights {
     int32_t               embedding, final_norm, final_norm_bias, head;    // head == embedding when tied
@@ -73,6 +89,7 @@ struct builder {
     bool                 is_ring;         // cp passes keys and values round
     bool                 overlaps;        // tp splits products so that transfers hide
     int64_t              heads, kv_heads, ffn;    // of this rank
+    struct routing_shape routing;                 // of every layer, where there are experts
     int64_t              prefetch, reshard;       // [parallel]
     bool                 gathers_forward;         // updated weights, in the next forward pass
     int64_t              deferral;                // microbatches whose weight gradient of the head is deferred
@@ -110,6 +127,7 @@ struct transfer {
     int32_t      peer, channel;
 };
 int32_t builder_transfer(struct builder *builder, const struct transfer *transfer);
+void    builder_clear(struct builder *builder, const char *role, int32_t tensor);
 void    builder_cast(struct builder *builder, const char *role, int32_t from, int32_t to, bool adds);
 
 // linear.c: y = x W^T and its two gradients.
@@ -120,6 +138,7 @@ struct linear {
 };
 int32_t linear_out(struct builder *builder, const struct linear *linear, int64_t rows);    // a tensor for so many rows
 void    linear_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out, bool accumulates);
+int32_t linear_product(struct builder *builder, const struct linear *linear, int32_t x);
 int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight);
 int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight);
 void    linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight);
@@ -133,9 +152,14 @@ bool gradient_accumulates(const struct builder *builder, int32_t weight);
 int32_t tensor_gather_linear(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                              int32_t *whole);
 // x: [T, k]. Returns this rank's rows of the sum over tp [S, n].
-int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x);
+// out: where these go, or -1: a new tensor.
+int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
+                             int32_t out);
+int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
+                                  int32_t out);    // the same, never split
 int32_t tensor_ring_gather(struct builder *builder, const struct linear *linear, int32_t rows, int32_t *whole);
-int32_t tensor_ring_reduce(struct builder *builder, const struct linear *linear, int32_t x);
+int32_t tensor_ring_reduce(struct builder *builder, const struct linear *linear, int32_t x, int32_t out);
+bool    tensor_shares_rows(const struct builder *builder);                            // the residual stream, over tp
 int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows);       // [S, n] of all: [T, n]
 int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial);    // sum of [T, n]: own [S, n]
 // Sums over tp the gradients of a unit's replicated weights, where each rank saw its own rows.
@@ -172,10 +196,14 @@ void    head_append_deferred(struct builder *builder);    // weight gradients th
 struct values *block_values(const struct builder *builder, int64_t layer);
 // x: the residual stream; branch: what the first norm adds to it, or -1. Fills the block's values.
 void block_forward(struct builder *builder, int64_t layer, int32_t x, int32_t branch);
-// Returns the gradient of the residual stream at the block's entry.
+// Returns the gradient of the residual stream at the block's entry. The gradients of a unit's weights are complete as
+// soon as its ops are: their reduction starts then, beside the rest.
 int32_t block_backward(struct builder *builder, int64_t layer, int32_t gradient);
+// A block's units, one after another: all but its experts, and these.
+int32_t block_unit(const struct builder *builder, int64_t layer);
+int32_t block_units(const struct builder *builder);
 
-// block_attention.c, block_mlp.c
+// block_attention.c, block_mlp.c, block_moe.c
 struct block {
     struct builder             *builder;
     const struct block_weights *weights;
@@ -192,7 +220,23 @@ void    mlp_norm(struct block *block);
 void    mlp_fc1(struct block *block);
 void    mlp_activation(struct block *block);
 void    mlp_fc2(struct block *block);
-int32_t mlp_backward(struct block *block, int32_t gradient);
+int32_t mlp_activate(struct builder *builder, int32_t in);
+int32_t mlp_activation_backward(struct builder *builder, int32_t gradient, int32_t in);    // in: as before
+// From the gradient of the block's output to that of its second norm's; from that, and the residual's, through the
+// norm.
+int32_t  mlp_backward(struct block *block, int32_t gradient);
+int32_t  mlp_norm_backward(struct block *block, int32_t gradient, int32_t residual);
+int64_t  moe_experts_here(const struct plan *plan);
+uint32_t moe_row_axes(const struct builder *builder);    // whose ranks have other rows of the same sequences
+struct routing_shape moe_routing(const struct builder *builder);
+void                 moe_logits(struct block *block);
+void                 moe_route(struct block *block);
+void                 moe_dispatch(struct block *block);
+void                 moe_fc1(struct block *block);
+void                 moe_activation(struct block *block);
+void                 moe_fc2(struct block *block);
+void                 moe_combine(struct block *block);
+int32_t              moe_backward(struct block *block, int32_t gradient);
 
 // context.c, context_ring.c: attention over keys and values of a whole sequence whose queries the ranks of cp share
 // out.
@@ -214,7 +258,10 @@ void      context_gradient_inputs(struct block *block, struct op *op, int32_t gr
 // One attention op: forward (gradient -1) or backward over a run of queries and the keys before and among them.
 struct op attention_op(const struct builder *builder, enum op_kind kind, const char *role);
 
-// unit.c: where a unit's weights and gradients are while a microbatch passes, and their transfers.
+// unit.c: places of units, those of experts after all others.
+int64_t unit_places(const struct model_config *model);
+int64_t unit_place_of_experts(const struct model_config *model, int64_t layer);
+// Where a unit's weights and gradients are while a microbatch passes, and their transfers.
 void unit_create(struct builder *builder, int64_t place, int64_t elements);
 // Makes the weights readable; gathers those of the next units in that direction (1 or -1) ahead of their use.
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction);

@@ -36,21 +36,21 @@ void linear_append(struct builder *builder, const struct linear *linear, int32_t
     append_product(builder, linear->role, (int32_t[]){x, w, out}, shape, accumulates);
 }
 
-static int32_t append_whole(struct builder *builder, const struct linear *linear, int32_t x)
+int32_t linear_product(struct builder *builder, const struct linear *linear, int32_t x)
 {
-    int32_t out = linear_out(builder, linear, builder->tokens);
+    int32_t out = linear_out(builder, linear, builder->plan->tensors[x].dim[0]);
     linear_append(builder, linear, x, out, false);
     return out;
 }
 
 int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight)
 {
-    return append_whole(builder, &(struct linear){role, weight, false}, x);
+    return linear_product(builder, &(struct linear){role, weight, false}, x);
 }
 
 int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight)
 {
-    return append_whole(builder, &(struct linear){role, weight, true}, dy);
+    return linear_product(builder, &(struct linear){role, weight, true}, dy);
 }
 
 void linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight)
@@ -58,7 +58,7 @@ void linear_weight_gradient(struct builder *builder, const char *role, int32_t d
     int32_t dw = builder->plan->weights[weight].gradient;
     int64_t n = builder->plan->tensors[dw].dim[0], k = builder->plan->tensors[dw].dim[1];
     append_product(builder, role, (int32_t[]){dy, x, dw},
-                   (struct gemm_shape){.m = n, .n = k, .k = builder->tokens, .transpose_a = true},
+                   (struct gemm_shape){.m = n, .n = k, .k = builder->plan->tensors[dy].dim[0], .transpose_a = true},
                    gradient_accumulates(builder, weight));
 }
 

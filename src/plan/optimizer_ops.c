@@ -16,15 +16,14 @@ static int32_t append_clip(struct builder *builder, int32_t partials)
     return scale;
 }
 
-static void append_clear(struct builder *builder, const char *role, int32_t tensor)
+// The ranks that bring their squares together: all that update other elements than this one.
+static uint32_t norm_axes(const struct plan *plan)
 {
-    struct op op = builder_op(builder, OP_CLEAR, role);
-    builder_operand(&op, CLEAR_OUT, ACCESS_WRITE, tensor);
-    op.shape.elements.elements = builder->plan->tensors[tensor].elements;
-    builder_append(builder, &op);
+    return plan->units[0].update_axes | 1u << AXIS_TP | 1u << AXIS_EP | 1u << AXIS_PP;
 }
 
-// What all ranks of tp hold alike counts once: on the first of them.
+// What several of them hold alike counts once: on the first of those of ep, and of those of tp, where that is only the
+// leading part.
 static void append_square_sum(struct builder *builder, int32_t index, int32_t partial)
 {
     const struct plan_unit *unit       = &builder->plan->units[index];
@@ -32,8 +31,9 @@ static void append_square_sum(struct builder *builder, int32_t index, int32_t pa
     int64_t                 replicated = unit->replicated - unit->updated.first;
     bool                    is_first = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP) == 0;
     int64_t                 skipped  = is_first || replicated < 0 ? 0 : replicated;
-    if (skipped >= unit->updated.elements) {
-        append_clear(builder, "gradient norm", partial);
+    uint32_t alike = norm_axes(builder->plan) & ~unit->update_axes & (unit->is_experts ? 0 : 1u << AXIS_EP);
+    if (skipped >= unit->updated.elements || mesh_group_index(&builder->plan->mesh, builder->plan->rank, alike) > 0) {
+        builder_clear(builder, "gradient norm", partial);
         return;
     }
     if (skipped > 0) {
@@ -49,10 +49,10 @@ static void append_square_sum(struct builder *builder, int32_t index, int32_t pa
 // One sum of squares for each unit of the model, side by side in one tensor, so that the norm adds them in that order.
 static int32_t append_square_sums(struct builder *builder)
 {
-    struct plan *plan     = builder->plan;
-    int32_t      partials = builder_tensor(builder, "squares", STORAGE_RESULT, DTYPE_F32, DIMS(plan->model.layers + 2));
+    struct plan *plan = builder->plan;
+    int32_t partials  = builder_tensor(builder, "squares", STORAGE_RESULT, DTYPE_F32, DIMS(unit_places(&plan->model)));
     if (plan->mesh.size[AXIS_PP] > 1) {
-        append_clear(builder, "gradient norm", partials);    // of the units of other stages
+        builder_clear(builder, "gradient norm", partials);    // of the units of other stages
     }
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
         if (plan->units[unit].is_copy) {
@@ -137,9 +137,13 @@ void optimizer_append(struct builder *builder)
     struct plan *plan = builder->plan;
     builder->tag      = (struct op_tag){.phase = PHASE_REDUCE, .layer = -1, .chunk = -1, .microbatch = -1};
     if (plan->tensors[plan->loss].first_op < 0) {
-        append_clear(builder, "loss", plan->loss);    // the last stage has it
+        builder_clear(builder, "loss", plan->loss);    // the last stage has it
     }
     reduce_scalars(builder, "loss reduce", MESH_BATCH_AXES | 1u << AXIS_CP | 1u << AXIS_PP, plan->loss);
+    if (plan->routing >= 0) {
+        reduce_scalars(builder, "routing reduce", MESH_BATCH_AXES | moe_row_axes(builder) | 1u << AXIS_PP,
+                       plan->routing);
+    }
 
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
         if (plan->model.tied && plan->mesh.size[AXIS_PP] > 1 && plan->units[unit].place == 0) {
@@ -148,8 +152,7 @@ void optimizer_append(struct builder *builder)
     }
     builder->tag.phase = PHASE_OPTIMIZER;
     int32_t partials   = append_square_sums(builder);
-    reduce_scalars(builder, "gradient norm reduce", plan->units[0].update_axes | 1u << AXIS_TP | 1u << AXIS_PP,
-                   partials);
+    reduce_scalars(builder, "gradient norm reduce", norm_axes(plan), partials);
     int32_t scale = append_clip(builder, partials);
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
         builder->tag.layer = plan->tensors[plan->units[unit].gradient].layer;

@@ -49,12 +49,8 @@ int64_t pipeline_stage(const struct plan *plan)
 static bool stays_whole(const struct builder *builder, int32_t unit)
 {
     return builder->reshard == RESHARD_NEVER ||
-           (builder->reshard == RESHARD_EXCEPT_LAST && builder->plan->units[unit].place == builder->plan->model.layers);
-}
-
-static int32_t unit_of_layer(const struct builder *builder, int64_t layer)
-{
-    return builder->plan->weights[builder->weights.blocks[layer].norm1].unit;
+           (builder->reshard == RESHARD_EXCEPT_LAST &&
+            builder->plan->tensors[builder->plan->units[unit].weight].layer == builder->plan->model.layers - 1);
 }
 
 static int32_t unit_of_head(const struct builder *builder)
@@ -92,10 +88,29 @@ static void set_units(struct builder *builder, const struct turn *turn)
     bool is_empty       = turn->first_layer == turn->end_layer;    // but for the embedding or the head
     builder->first_unit = turn->is_first ? 0
                           : is_empty     ? unit_of_table(builder)
-                                         : unit_of_layer(builder, turn->first_layer);
-    builder->end_unit   = 1 + (turn->is_last ? unit_of_head(builder)
-                               : is_empty    ? 0
-                                             : unit_of_layer(builder, turn->end_layer - 1));
+                                         : block_unit(builder, turn->first_layer);
+    builder->end_unit   = turn->is_last ? unit_of_head(builder) + 1
+                          : is_empty    ? 1
+                                        : block_unit(builder, turn->end_layer - 1) + block_units(builder);
+}
+
+// The units of a block, in the order in which that direction needs them.
+static void acquire_block(struct builder *builder, int64_t layer, int32_t direction)
+{
+    int32_t count = block_units(builder), first = block_unit(builder, layer) + (direction > 0 ? 0 : count - 1);
+    for (int32_t i = 0; i < count; i++) {
+        unit_acquire(builder, first + i * direction, direction);
+    }
+}
+
+static void release_block(struct builder *builder, int64_t layer, bool may_stay)
+{
+    int32_t first = block_unit(builder, layer);
+    for (int32_t unit = first; unit < first + block_units(builder); unit++) {
+        if (!may_stay || !stays_whole(builder, unit)) {
+            unit_release(builder, unit);
+        }
+    }
 }
 
 static struct stream append_forward(struct builder *builder, const struct turn *turn, int32_t received)
@@ -109,12 +124,9 @@ static struct stream append_forward(struct builder *builder, const struct turn *
         }
     }
     for (int64_t layer = turn->first_layer; layer < turn->end_layer; layer++) {
-        int32_t unit = unit_of_layer(builder, layer);
-        unit_acquire(builder, unit, 1);
+        acquire_block(builder, layer, 1);
         block_forward(builder, layer, stream.x, stream.branch);
-        if (!stays_whole(builder, unit)) {
-            unit_release(builder, unit);
-        }
+        release_block(builder, layer, true);
         const struct values *values = block_values(builder, layer);
         stream                      = (struct stream){values->tensor[VALUE_X2], values->tensor[VALUE_FC2]};
     }
@@ -161,16 +173,12 @@ static void append_deferred(struct builder *builder)
     unit_settle_gradients(builder);
 }
 
-// A unit's gradients are complete as soon as its backward ops are: their reduction starts then, beside the rest.
 static int32_t append_backward(struct builder *builder, const struct turn *turn, int32_t gradient)
 {
     for (int64_t layer = turn->end_layer - 1; layer >= turn->first_layer; layer--) {
-        int32_t unit = unit_of_layer(builder, layer);
-        unit_acquire(builder, unit, -1);
-        unit_begin_gradients(builder, unit);
+        acquire_block(builder, layer, -1);
         gradient = block_backward(builder, layer, gradient);
-        unit_release(builder, unit);
-        unit_end_gradients(builder, unit);
+        release_block(builder, layer, false);
     }
     if (turn->is_first) {
         unit_release(builder, 0);
@@ -251,6 +259,19 @@ static int32_t append_turn(const struct replay *replay, const struct turn *turn,
     return stream.x;
 }
 
+// The places of values, those of experts beside them in one allocation.
+static struct values *allocate_values(const struct builder *builder, struct expert_values **experts)
+{
+    const struct plan *plan   = builder->plan;
+    int64_t            places = builder->in_flight * plan->model.layers, each = moe_experts_here(plan);
+    struct values     *values = memory_allocate((size_t)places * sizeof(*values));
+    *experts                  = memory_allocate((size_t)(places * each) * sizeof(**experts));
+    for (int64_t i = 0; i < places; i++) {
+        values[i].experts = *experts + i * each;
+    }
+    return values;
+}
+
 void pipeline_append(struct builder *builder)
 {
     struct plan          *plan  = builder->plan;
@@ -259,14 +280,14 @@ void pipeline_append(struct builder *builder)
     struct schedule_turn *turns = memory_allocate((size_t)count * sizeof(*turns));
     schedule_build(&shape, pipeline_stage(plan), turns);
 
-    builder->in_flight   = schedule_in_flight(&shape, turns);
-    size_t        places = (size_t)(builder->in_flight * plan->model.layers);
-    struct replay replay = {.builder = builder,
-                            .deal    = pipeline_deal(plan),
-                            .ends    = memory_allocate((size_t)builder->in_flight * sizeof(*replay.ends)),
-                            .sent    = {-1, -1}};
-    builder->values      = memory_allocate(places * sizeof(*builder->values));
-    builder->deferred    = memory_allocate((size_t)plan->train.accumulation * sizeof(*builder->deferred));
+    builder->in_flight = schedule_in_flight(&shape, turns);
+    struct expert_values *experts;
+    struct replay         replay = {.builder = builder,
+                                    .deal    = pipeline_deal(plan),
+                                    .ends    = memory_allocate((size_t)builder->in_flight * sizeof(*replay.ends)),
+                                    .sent    = {-1, -1}};
+    builder->values              = allocate_values(builder, &experts);
+    builder->deferred            = memory_allocate((size_t)plan->train.accumulation * sizeof(*builder->deferred));
 
     struct turn next     = turn_of(&replay, &turns[0]);
     int32_t     received = append_receive(&replay, &next);
@@ -288,6 +309,7 @@ void pipeline_append(struct builder *builder)
         append_deferred(builder);
     }
     free(builder->deferred);
+    free(experts);
     free(builder->values);
     free(replay.ends);
     free(turns);

@@ -9,16 +9,14 @@ status plan_supports(const struct plan_request *request)
 {
     struct mesh mesh;
     TRY(mesh_init(&mesh, request->parallel, request->world));
-    const int64_t *size = mesh.size;
+    const int64_t *size = mesh.asked;
     int64_t        zero = request->parallel->zero;
     const struct {
         const char *what;
         bool        is_asked;
         int64_t     value;
     } missing[] = {
-        {"mixture of experts ([model] experts = %lld)", request->model->experts > 0, request->model->experts},
         {"FP8 ([precision] compute = fp8)", request->precision->compute == COMPUTE_FP8, 0},
-        {"expert parallelism ([parallel] ep = %lld)", size[AXIS_EP] > 1, size[AXIS_EP]},
         {"deferred weight gradients of a sharded head ([parallel] deferred_head_gradients = %lld with fsdp)",
          request->parallel->deferred_head_gradients > 0 && size[AXIS_FSDP] > 1,
          request->parallel->deferred_head_gradients},
@@ -89,6 +87,12 @@ static void declare_inputs(struct builder *builder)
     plan->hyper             = builder_tensor(builder, "hyperparameters", STORAGE_INPUT, DTYPE_F32, DIMS(HYPER_COUNT));
     plan->loss              = builder_tensor(builder, "loss", STORAGE_RESULT, DTYPE_F32, DIMS(1));
     plan->gradient_norm     = builder_tensor(builder, "gradient norm", STORAGE_RESULT, DTYPE_F32, DIMS(1));
+    plan->routing           = -1;
+    if (plan->model.experts > 0) {
+        plan->routing = builder_tensor(builder, "routing", STORAGE_RESULT, DTYPE_F32,
+                                       DIMS(plan->model.layers, plan->model.experts + 2));
+        builder_clear(builder, "routing", plan->routing);    // every microbatch adds to it
+    }
 }
 
 int64_t plan_position(const struct plan *plan, int64_t index)
@@ -126,6 +130,9 @@ status plan_build(struct plan *plan, const struct plan_request *request)
     builder.shard_tokens    = request->parallel->sequence_parallel ? builder.tokens / tp : builder.tokens;
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         builder.pending[lane] = -1;
+    }
+    if (plan->model.experts > 0) {
+        builder.routing = moe_routing(&builder);
     }
 
     weights_declare(&builder);

@@ -8,42 +8,50 @@ static struct transfer transfer_of(enum op_kind kind, const char *role, int32_t 
         .kind = kind, .role = role, .axes = 1u << AXIS_TP, .lane = LANE_TENSOR, .in = in, .out = out, .hold = -1};
 }
 
-static int32_t to_rows(struct builder *builder, enum op_kind kind, const char *role, int32_t in, int64_t rows)
+static int64_t ranks_of(const struct builder *builder)
 {
-    const struct tensor *from = &builder->plan->tensors[in];
-    int32_t              out =
-        builder_tensor(builder, role, STORAGE_ACTIVATION, from->dtype, DIMS(rows, from->elements / from->dim[0]));
-    struct transfer transfer = transfer_of(kind, role, in, out);
+    return builder->plan->mesh.size[AXIS_TP];
+}
+
+// out -1: a new tensor, as wide as the other, of so many rows.
+static int32_t to_rows(struct builder *builder, struct transfer transfer, int64_t rows)
+{
+    const struct tensor *from = &builder->plan->tensors[transfer.in];
+    if (transfer.out < 0) {
+        transfer.out = builder_tensor(builder, transfer.role, STORAGE_ACTIVATION, from->dtype,
+                                      DIMS(rows, from->elements / from->dim[0]));
+    }
     builder_transfer(builder, &transfer);
-    return out;
+    return transfer.out;
 }
 
-static bool is_parallel(const struct builder *builder)
-{
-    return builder->plan->mesh.size[AXIS_TP] > 1;
-}
-
-// Whether the residual stream is shared out by rows; else every rank of tp has all of it.
-static bool shares_rows(const struct builder *builder)
+bool tensor_shares_rows(const struct builder *builder)
 {
     return builder->shard_tokens < builder->tokens;
 }
 
 int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows)
 {
-    return shares_rows(builder) ? to_rows(builder, OP_ALL_GATHER, role, rows, builder->tokens) : rows;
+    int64_t all = builder->plan->tensors[rows].dim[0] * ranks_of(builder);
+    return tensor_shares_rows(builder) ? to_rows(builder, transfer_of(OP_ALL_GATHER, role, rows, -1), all) : rows;
 }
 
-int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial)
+static int32_t reduce(struct builder *builder, const char *role, int32_t partial, int32_t out)
 {
-    if (shares_rows(builder)) {
-        return to_rows(builder, OP_REDUCE_SCATTER, role, partial, builder->shard_tokens);
+    if (tensor_shares_rows(builder)) {
+        int64_t own = builder->plan->tensors[partial].dim[0] / ranks_of(builder);
+        return to_rows(builder, transfer_of(OP_REDUCE_SCATTER, role, partial, out), own);
     }
-    if (is_parallel(builder)) {
+    if (ranks_of(builder) > 1) {
         struct transfer transfer = transfer_of(OP_ALL_REDUCE, role, -1, partial);
         builder_transfer(builder, &transfer);
     }
     return partial;
+}
+
+int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial)
+{
+    return reduce(builder, role, partial, -1);
 }
 
 int32_t tensor_gather_linear(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
@@ -52,26 +60,30 @@ int32_t tensor_gather_linear(struct builder *builder, const struct linear *linea
     if (builder->overlaps) {
         return tensor_ring_gather(builder, linear, x, whole);
     }
-    *whole      = tensor_gather(builder, role, x);
-    int32_t out = linear_out(builder, linear, builder->tokens);
-    linear_append(builder, linear, *whole, out, false);
-    return out;
+    *whole = tensor_gather(builder, role, x);
+    return linear_product(builder, linear, *whole);
 }
 
-int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x)
+int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
+                             int32_t out)
 {
-    if (builder->overlaps) {
-        return tensor_ring_reduce(builder, linear, x);
-    }
-    int32_t out = linear_out(builder, linear, builder->tokens);
-    linear_append(builder, linear, x, out, false);
-    return tensor_reduce(builder, role, out);
+    return builder->overlaps ? tensor_ring_reduce(builder, linear, x, out)
+                             : tensor_linear_then_reduce(builder, linear, role, x, out);
+}
+
+int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
+                                  int32_t out)
+{
+    bool    is_apart = out < 0 || tensor_shares_rows(builder);
+    int32_t product  = is_apart ? linear_out(builder, linear, builder->plan->tensors[x].dim[0]) : out;
+    linear_append(builder, linear, x, product, false);
+    return reduce(builder, role, product, out);
 }
 
 void tensor_reduce_replicated(struct builder *builder, int32_t unit)
 {
     const struct plan_unit *reduced = &builder->plan->units[unit];
-    if (!shares_rows(builder) || reduced->replicated == 0) {
+    if (!tensor_shares_rows(builder) || reduced->replicated == 0) {
         return;
     }
     int32_t         whole    = builder->states[unit].whole_gradient;

@@ -16,9 +16,11 @@ static int64_t rank_before(const struct builder *builder, int64_t distance)
     return (own - distance + ranks_of(builder)) % ranks_of(builder);
 }
 
+// An equal share of a tensor's rows.
 static int32_t rows_of_rank(struct builder *builder, const char *name, int32_t whole, int64_t rank)
 {
-    return context_rows(builder, name, whole, rank * builder->shard_tokens, builder->shard_tokens);
+    int64_t rows = builder->plan->tensors[whole].dim[0] / ranks_of(builder);
+    return context_rows(builder, name, whole, rank * rows, rows);
 }
 
 static void rotate(struct builder *builder, const char *role, int32_t in, int32_t out)
@@ -34,10 +36,11 @@ static void rotate(struct builder *builder, const char *role, int32_t in, int32_
 
 int32_t tensor_ring_gather(struct builder *builder, const struct linear *linear, int32_t rows, int32_t *whole)
 {
-    int64_t columns = builder->plan->tensors[rows].elements / builder->shard_tokens;
-    int32_t all     = builder_activation(builder, "gathered rows", DIMS(builder->tokens, columns));
-    int32_t out     = linear_out(builder, linear, builder->tokens);
-    int32_t block   = rows_of_rank(builder, "row block", all, rank_before(builder, 0));
+    const struct tensor *own   = &builder->plan->tensors[rows];
+    int64_t              count = own->dim[0] * ranks_of(builder), columns = own->elements / own->dim[0];
+    int32_t              all   = builder_activation(builder, "gathered rows", DIMS(count, columns));
+    int32_t              out   = linear_out(builder, linear, count);
+    int32_t              block = rows_of_rank(builder, "row block", all, rank_before(builder, 0));
     builder_cast(builder, "own rows", rows, block, false);
     for (int64_t distance = 0; distance < ranks_of(builder); distance++) {
         int32_t next = -1;
@@ -53,16 +56,18 @@ int32_t tensor_ring_gather(struct builder *builder, const struct linear *linear,
     return out;
 }
 
-int32_t tensor_ring_reduce(struct builder *builder, const struct linear *linear, int32_t x)
+int32_t tensor_ring_reduce(struct builder *builder, const struct linear *linear, int32_t x, int32_t out)
 {
-    int32_t sum = -1;
+    int64_t rows = builder->plan->tensors[x].dim[0] / ranks_of(builder);
+    int32_t sum  = -1;
     for (int64_t distance = 1; distance <= ranks_of(builder); distance++) {
         bool    begins = distance == 1;
         int32_t block  = rows_of_rank(builder, "row block", x, rank_before(builder, distance));
         if (begins) {
-            sum = linear_out(builder, linear, builder->shard_tokens);
+            sum = linear_out(builder, linear, rows);
         } else {
-            int32_t passed = linear_out(builder, linear, builder->shard_tokens);
+            bool    is_end = distance == ranks_of(builder) && out >= 0;
+            int32_t passed = is_end ? out : linear_out(builder, linear, rows);
             rotate(builder, "sum ring", sum, passed);
             sum = passed;
         }

@@ -27,6 +27,23 @@ static bool updates_slice(const struct plan_unit *unit)
     return unit->updated.elements < unit->kept.elements;
 }
 
+int64_t unit_places(const struct model_config *model)
+{
+    return model->layers + 2 + (model->experts > 0 ? model->layers : 0);
+}
+
+int64_t unit_place_of_experts(const struct model_config *model, int64_t layer)
+{
+    return model->layers + 2 + layer;
+}
+
+// The layer of the unit at a place; -1: none.
+static int64_t layer_of_place(const struct model_config *model, int64_t place)
+{
+    int64_t first_experts = unit_place_of_experts(model, 0);
+    return place >= first_experts ? place - first_experts : place <= model->layers ? place - 1 : -1;
+}
+
 void unit_create(struct builder *builder, int64_t place, int64_t elements)
 {
     struct plan            *plan      = builder->plan;
@@ -34,9 +51,11 @@ void unit_create(struct builder *builder, int64_t place, int64_t elements)
     int32_t                 index     = plan->unit_count++;
     struct plan_unit       *unit      = &plan->units[index];
 
+    bool is_experts   = place >= unit_place_of_experts(&plan->model, 0);
     *unit             = (struct plan_unit){.place        = place,
-                                           .shard_axes   = mesh_shard_axes(&plan->mesh, false),
-                                           .replica_axes = mesh_replica_axes(&plan->mesh, false),
+                                           .is_experts   = is_experts,
+                                           .shard_axes   = mesh_shard_axes(&plan->mesh, is_experts),
+                                           .replica_axes = mesh_replica_axes(&plan->mesh, is_experts),
                                            .first_weight = plan->weight_count};
     unit->update_axes = plan->is_zero ? unit->replica_axes : unit->shard_axes;
     int64_t grain     = SLICE_ALIGNMENT * mesh_group_size(&plan->mesh, unit->shard_axes | unit->replica_axes);
@@ -48,7 +67,7 @@ void unit_create(struct builder *builder, int64_t place, int64_t elements)
     builder->states[index] = (struct unit_state){.is_whole = is_whole, .whole_gradient = -1, .reduced = -1};
 
     const int64_t *kept = DIMS(unit->kept.elements), *updated = DIMS(unit->updated.elements);
-    builder->tag.layer = (int16_t)(place <= plan->model.layers ? place - 1 : -1);
+    builder->tag.layer = (int16_t)layer_of_place(&plan->model, place);
     unit->weight       = builder_tensor(builder, "weights", STORAGE_WEIGHT, precision->weight, kept);
     unit->gradient     = builder_tensor(builder, "gradients", STORAGE_GRADIENT, precision->gradient, kept);
     unit->master =
@@ -146,15 +165,15 @@ static void gather(struct builder *builder, int32_t unit)
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction)
 {
     int32_t ahead = direction == 0 ? 0 : (int32_t)builder->prefetch;
-    // Shards are gathered for the chunk at hand; updated weights come to stay, those of other chunks too.
-    int32_t end = is_sharded(builder, unit) ? builder->end_unit : builder->plan->unit_count;
     for (int32_t i = 0; i <= ahead; i++) {
         int32_t next = unit + i * direction;
-        if (next < builder->first_unit || next >= end || builder->states[next].is_whole) {
+        if (next < builder->first_unit || next >= builder->plan->unit_count || builder->states[next].is_whole) {
             continue;
         }
+        // Shards are gathered for the chunk at hand; updated weights come to stay, those of other chunks too.
+        bool is_other     = next >= builder->end_unit && is_sharded(builder, next);
         bool is_embedding = builder->plan->units[next].place == 0;
-        if (direction >= 0 || !is_embedding) {    // backwards, the embedding's weights are not needed
+        if (!is_other && (direction >= 0 || !is_embedding)) {    // backwards, the embedding's weights are not needed
             gather(builder, next);
         }
     }

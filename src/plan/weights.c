@@ -2,14 +2,17 @@
 // Declares the weights: their parts, exported names, random streams and places in the units' ranges.
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "internal.h"
 
 // Every weight starts at a multiple of this many elements of its unit: 16 bytes of the narrowest type.
 enum { WEIGHT_ALIGNMENT = 8 };
 
-// Random streams: STREAM_FIRST + layer * STREAM_LAYER + place; the embedding and the head come before layer 0.
-enum { STREAM_FIRST = 1 << 20, STREAM_LAYER = 64 };
+// Random streams: STREAM_FIRST + layer * STREAM_LAYER + place; the embedding and the head come before layer 0. Those of
+// experts follow one another from streams_of_experts on, as many to a layer as a model may have.
+enum { STREAM_FIRST = 1 << 20, STREAM_LAYER = 64, STREAM_EXPERT = 4, EXPERTS_MAX = 1024 };
+static const int64_t streams_of_experts = INT64_C(1) << 40;
 enum place {
     PLACE_EMBEDDING,
     PLACE_FINAL_NORM,
@@ -26,10 +29,14 @@ enum place {
     PLACE_GATE,
     PLACE_UP,
     PLACE_DOWN,
+    PLACE_ROUTER,
+    PLACE_EXPERT_GATE,
+    PLACE_EXPERT_UP,
+    PLACE_EXPERT_DOWN,
     PLACE_COUNT
 };
 
-// Names as Hugging Face's Llama and Nemotron have them; %d is the layer.
+// Names as Hugging Face's Llama, Nemotron and Mixtral have them; %d is the layer, and then the expert.
 static const char *const names[PLACE_COUNT] = {
     [PLACE_EMBEDDING]       = "model.embed_tokens.weight",
     [PLACE_FINAL_NORM]      = "model.norm.weight",
@@ -46,6 +53,10 @@ static const char *const names[PLACE_COUNT] = {
     [PLACE_GATE]            = "model.layers.%d.mlp.gate_proj.weight",
     [PLACE_UP]              = "model.layers.%d.mlp.up_proj.weight",
     [PLACE_DOWN]            = "model.layers.%d.mlp.down_proj.weight",
+    [PLACE_ROUTER]          = "model.layers.%d.block_sparse_moe.gate.weight",
+    [PLACE_EXPERT_GATE]     = "model.layers.%d.block_sparse_moe.experts.%d.w1.weight",
+    [PLACE_EXPERT_UP]       = "model.layers.%d.block_sparse_moe.experts.%d.w3.weight",
+    [PLACE_EXPERT_DOWN]     = "model.layers.%d.block_sparse_moe.experts.%d.w2.weight",
 };
 
 // A part as it is declared: a whole matrix or vector, and which of it is here.
@@ -60,16 +71,27 @@ struct declared_part {
 struct declaration {
     const char          *name;
     int64_t              layer;            // -1: none
+    int64_t              expert;           // where the places are an expert's
     int64_t              rows, columns;    // here, padding included; columns 0: the model has no such weight
     struct declared_part part[3];
     int                  parts;
-    bool                 is_vector;    // not a matrix of one row
+    bool                 is_vector;        // not a matrix of one row
+    bool                 is_replicated;    // all ranks of tp hold it
     float                deviation, constant;
 };
 
 static int64_t align(int64_t elements)
 {
     return (elements + WEIGHT_ALIGNMENT - 1) / WEIGHT_ALIGNMENT * WEIGHT_ALIGNMENT;
+}
+
+static int64_t stream_of(const struct declaration *declaration, enum place place)
+{
+    if (place < PLACE_EXPERT_GATE) {
+        return STREAM_FIRST + (declaration->layer + 1) * STREAM_LAYER + place;
+    }
+    int64_t expert = declaration->layer * EXPERTS_MAX + declaration->expert;
+    return streams_of_experts + expert * STREAM_EXPERT + place - PLACE_EXPERT_GATE;
 }
 
 static void fill_parts(struct weight *weight, const struct declaration *declaration)
@@ -79,8 +101,8 @@ static void fill_parts(struct weight *weight, const struct declaration *declarat
         const struct declared_part *declared = &declaration->part[i];
         struct weight_part         *part     = &weight->part[i];
 
-        *part = (struct weight_part){.stream = STREAM_FIRST + (declaration->layer + 1) * STREAM_LAYER + declared->place,
-                                     .rows   = declared->rows,
+        *part = (struct weight_part){.stream        = stream_of(declaration, declared->place),
+                                     .rows          = declared->rows,
                                      .columns       = declared->columns,
                                      .first_row     = declared->first_row,
                                      .local_rows    = declared->local_rows,
@@ -93,7 +115,8 @@ static void fill_parts(struct weight *weight, const struct declaration *declarat
         // The format is a row of the table above.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        snprintf(part->name, sizeof(part->name), names[declared->place], (int)declaration->layer);
+        snprintf(part->name, sizeof(part->name), names[declared->place], (int)declaration->layer,
+                 (int)declaration->expert);
 #pragma GCC diagnostic pop
         row += part->local_rows;
     }
@@ -112,7 +135,7 @@ static int32_t declare(struct plan *plan, const struct declaration *declaration,
                             .gradient = -1};
     fill_parts(&weight, declaration);
     *first += align(declaration->rows * declaration->columns);
-    if (declaration->is_vector) {
+    if (declaration->is_replicated) {
         plan->units[weight.unit].replicated = *first;
     }
     plan->weights[plan->weight_count] = weight;
@@ -134,13 +157,14 @@ static struct share share_of(const struct plan *plan)
 static struct declaration vector(const char *name, int64_t layer, int64_t columns, enum place place)
 {
     return (struct declaration){
-        .name      = name,
-        .layer     = layer,
-        .rows      = 1,
-        .columns   = columns,
-        .part      = {{.place = place, .rows = 1, .columns = columns, .local_rows = 1, .local_columns = columns}},
-        .parts     = 1,
-        .is_vector = true};
+        .name          = name,
+        .layer         = layer,
+        .rows          = 1,
+        .columns       = columns,
+        .part          = {{.place = place, .rows = 1, .columns = columns, .local_rows = 1, .local_columns = columns}},
+        .parts         = 1,
+        .is_vector     = true,
+        .is_replicated = true};
 }
 
 // Appends a part of rows x columns of which this rank has an equal share of the rows.
@@ -181,7 +205,34 @@ static struct declaration table(const struct plan *plan, const char *name, enum 
     return declaration;
 }
 
-// Declares a unit's weights in order; indices are set to the weights' places, or -1 for those of no elements.
+static float narrow_deviation(const struct model_config *model)
+{
+    return (float)(model->init_deviation / sqrt(2.0 * (double)model->layers));
+}
+
+// fc1 (gate, up) and fc2 of a layer's MLP, or of one expert of it. Projections that add to the residual stream are
+// drawn narrower, so that its variance does not grow with depth.
+static void describe_mlp(struct declaration mlp[2], const struct plan *plan, int64_t layer, int64_t expert)
+{
+    const struct model_config *model = &plan->model;
+    struct share               share = share_of(plan);
+    enum place                 gate  = expert < 0 ? PLACE_GATE : PLACE_EXPERT_GATE;
+    enum place                 up    = expert < 0 ? PLACE_UP : PLACE_EXPERT_UP;
+    enum place                 down  = expert < 0 ? PLACE_DOWN : PLACE_EXPERT_DOWN;
+
+    mlp[0] = (struct declaration){.name = "fc1 weight", .layer = layer, .deviation = (float)model->init_deviation};
+    if (model_is_gated(model)) {
+        add_rows(&mlp[0], share, gate, model->ffn, model->hidden);
+    }
+    add_rows(&mlp[0], share, up, model->ffn, model->hidden);
+    mlp[1]           = by_columns("fc2 weight", layer, share,
+                                  (struct declared_part){.place = down, .rows = model->hidden, .columns = model->ffn});
+    mlp[1].deviation = narrow_deviation(model);
+    mlp[0].expert = mlp[1].expert = expert;
+}
+
+// Declares a unit's weights in order; indices are set to the weights' places, or -1 for those of no elements. No
+// indices: the weights follow one another from the plan's next one on.
 static void declare_unit(struct builder *builder, int64_t place, struct declaration *declarations,
                          int32_t *const indices[], int count)
 {
@@ -192,8 +243,10 @@ static void declare_unit(struct builder *builder, int64_t place, struct declarat
     unit_create(builder, place, elements);
     int64_t first = 0;
     for (int i = 0; i < count; i++) {
-        bool is_absent = declarations[i].columns == 0;
-        *indices[i]    = is_absent ? -1 : declare(builder->plan, &declarations[i], &first);
+        int32_t weight = declarations[i].columns == 0 ? -1 : declare(builder->plan, &declarations[i], &first);
+        if (indices != NULL) {
+            *indices[i] = weight;
+        }
     }
     int32_t           index = builder->plan->unit_count - 1;
     struct plan_unit *unit  = &builder->plan->units[index];
@@ -210,42 +263,58 @@ static float norm_constant(const struct model_config *model)
     return model->norm == NORM_LAYER_1P ? 0.0f : 1.0f;    // layer-norm-1p stores weight - 1
 }
 
-// The vectors come first: under tp they are what all ranks hold alike.
+// What all ranks of tp hold alike comes first.
 static void declare_block(struct builder *builder, int64_t layer)
 {
     const struct model_config *model   = &builder->plan->model;
     struct block_weights      *weights = &builder->weights.blocks[layer];
     struct share               share   = share_of(builder->plan);
-    int64_t h = model->hidden, q = model_query_width(model), kv = model_kv_width(model), f = model->ffn;
-    int64_t bias      = model_norm_has_bias(model) ? h : 0;
-    float   deviation = (float)model->init_deviation;
-    // Projections that add to the residual stream are drawn narrower, so that its variance does not grow with depth.
-    float narrow = (float)(model->init_deviation / sqrt(2.0 * (double)model->layers));
+    int64_t                    h = model->hidden, q = model_query_width(model), kv = model_kv_width(model);
+    int64_t                    bias      = model_norm_has_bias(model) ? h : 0;
+    float                      deviation = (float)model->init_deviation;
 
     struct declaration declarations[] = {
         vector("norm1", layer, h, PLACE_NORM1),
         vector("norm1 bias", layer, bias, PLACE_NORM1_BIAS),
         vector("norm2", layer, h, PLACE_NORM2),
         vector("norm2 bias", layer, bias, PLACE_NORM2_BIAS),
+        {.name = "router weight", .layer = layer, .deviation = deviation, .is_replicated = true},
         {.name = "qkv weight", .layer = layer, .deviation = deviation},
         by_columns("projection weight", layer, share,
                    (struct declared_part){.place = PLACE_PROJECTION, .rows = h, .columns = q}),
-        {.name = "fc1 weight", .layer = layer, .deviation = deviation},
-        by_columns("fc2 weight", layer, share, (struct declared_part){.place = PLACE_DOWN, .rows = h, .columns = f}),
+        {.columns = 0},
+        {.columns = 0},
     };
-    add_rows(&declarations[4], share, PLACE_Q, q, h);
-    add_rows(&declarations[4], share, PLACE_K, kv, h);
-    add_rows(&declarations[4], share, PLACE_V, kv, h);
-    if (model_is_gated(model)) {
-        add_rows(&declarations[6], share, PLACE_GATE, f, h);
+    add_rows(&declarations[5], share, PLACE_Q, q, h);
+    add_rows(&declarations[5], share, PLACE_K, kv, h);
+    add_rows(&declarations[5], share, PLACE_V, kv, h);
+    if (model->experts > 0) {
+        add_rows(&declarations[4], (struct share){1, 0}, PLACE_ROUTER, model->experts, h);
+    } else {
+        describe_mlp(&declarations[7], builder->plan, layer, -1);
     }
-    add_rows(&declarations[6], share, PLACE_UP, f, h);
     declarations[0].constant = declarations[2].constant = norm_constant(model);
-    declarations[5].deviation = declarations[7].deviation = narrow;
+    declarations[6].deviation                           = narrow_deviation(model);
 
-    int32_t *const indices[] = {&weights->norm1, &weights->norm1_bias, &weights->norm2, &weights->norm2_bias,
-                                &weights->qkv,   &weights->proj,       &weights->fc1,   &weights->fc2};
+    int32_t *const indices[] = {&weights->norm1,      &weights->norm1_bias, &weights->norm2,
+                                &weights->norm2_bias, &weights->router,     &weights->qkv,
+                                &weights->proj,       &weights->fc1,        &weights->fc2};
     declare_unit(builder, layer + 1, declarations, indices, (int)(sizeof(indices) / sizeof(indices[0])));
+}
+
+// The layer's experts that are here.
+static void declare_experts(struct builder *builder, int64_t layer)
+{
+    struct plan        *plan         = builder->plan;
+    int64_t             count        = moe_experts_here(plan);
+    int64_t             first        = mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_EP) * count;
+    struct declaration *declarations = memory_allocate((size_t)(2 * count) * sizeof(*declarations));
+    for (int64_t i = 0; i < count; i++) {
+        describe_mlp(&declarations[2 * i], plan, layer, first + i);
+    }
+    builder->weights.blocks[layer].experts = plan->weight_count;
+    declare_unit(builder, unit_place_of_experts(&plan->model, layer), declarations, NULL, (int)(2 * count));
+    free(declarations);
 }
 
 static void declare_embedding(struct builder *builder)
@@ -277,7 +346,7 @@ void weights_declare(struct builder *builder)
 {
     struct plan         *plan   = builder->plan;
     struct schedule_deal deal   = pipeline_deal(plan);
-    size_t               layers = (size_t)plan->model.layers, units = layers + 2;
+    size_t               layers = (size_t)plan->model.layers, units = (size_t)unit_places(&plan->model);
 
     builder->weights.blocks = arena_allocate(&plan->arena, layers * sizeof(*builder->weights.blocks));
     plan->units             = arena_allocate(&plan->arena, units * sizeof(*plan->units));
@@ -290,6 +359,9 @@ void weights_declare(struct builder *builder)
         }
         for (int64_t layer = held.first; layer < held.first + held.count; layer++) {
             declare_block(builder, layer);
+            if (plan->model.experts > 0) {
+                declare_experts(builder, layer);
+            }
         }
         if (chunk == deal.chunks - 1) {
             if (plan->model.tied && plan->mesh.size[AXIS_PP] > 1) {
