@@ -179,6 +179,42 @@ Test(run, notes_tensor_parallelism_across_nodes)
         "waits for the links between them\n");
 }
 
+#define MIXTURE                                                                                                        \
+    TINY " --set model.family=mixtral --set model.experts=4 --set model.top_k=2 --set model.auxiliary_loss=0.01"
+
+static double load_real(json_t *document, const char *of, const char *key)
+{
+    json_t *layer = json_array_get(json_object_get(document, "expert_load"), 0);
+    return json_real_value(json_object_get(json_object_get(layer, of), key));
+}
+
+// Two microbatches on each of two ranks, each with an equal part of the choices.
+Test(run, reports_a_balanced_load_as_fair)
+{
+    json_t *document = run_json(MIXTURE " --ranks 2 --set train.routing=balanced", EXIT_VALID);
+
+    cr_assert(json_array_size(json_object_get(document, "expert_load")) == 1);
+    for (int i = 0; i < 2; i++) {
+        const char *of = i == 0 ? "last" : "mean";
+        cr_expect(load_real(document, of, "busiest") == 1 && load_real(document, of, "idlest") == 1);
+        cr_expect(load_real(document, of, "dropped") == 0);
+        cr_expect(fabs(load_real(document, of, "auxiliary_loss") - 0.01) < 1e-8);
+    }
+    cr_expect(step_real(document, 3, "dropped") == 0);
+    json_decref(document);
+}
+
+// Experts that take no more than a fair share drop what the busy ones are chosen for beyond it.
+Test(run, reports_what_experts_drop)
+{
+    json_t *document = run_json(MIXTURE " --set model.capacity_factor=1", EXIT_VALID);
+
+    double busiest = load_real(document, "last", "busiest"), dropped = load_real(document, "last", "dropped");
+    cr_expect(busiest > 1 && dropped >= (busiest - 1) / 4 && dropped < 0.5, "%g %g", busiest, dropped);
+    cr_expect(step_real(document, 3, "dropped") == dropped);
+    json_decref(document);
+}
+
 Test(run, shows_no_figure_of_a_backend_that_computes_nothing)
 {
     status result = run_here(TINY " --backend null");

@@ -111,6 +111,18 @@ static void record(struct run_steps *steps, int64_t index, const struct sample *
     }
 }
 
+// What the plan summed over all ranks of how the step used its experts.
+static void record_routing(struct run_steps *steps)
+{
+    int32_t tensor = steps->plan->routing;
+    if (tensor >= 0) {
+        float *routing = memory_allocate((size_t)steps->plan->tensors[tensor].bytes);
+        step_read(steps->step, tensor, routing);
+        result_add_routing(steps->result, routing, steps->plan->model.experts);
+        free(routing);
+    }
+}
+
 static bool print_step(const struct run_steps *steps, int64_t index)
 {
     const struct run_arguments *arguments = steps->shared->arguments;
@@ -168,6 +180,7 @@ status run_measure(struct run_steps *steps)
         }
         comm->ops->gather_all(comm, &own, samples, sizeof(own));
         record(steps, index, samples);
+        record_routing(steps);
         if (comm->place.rank == 0 && print_error == 0 && !print_step(steps, index)) {
             print_error = errno;
         }
