@@ -14,6 +14,7 @@ import generator
 import safetensors
 
 PLACES = {"q_proj": 6, "k_proj": 7, "v_proj": 8, "o_proj": 9, "gate_proj": 12, "up_proj": 13, "down_proj": 14}
+EXPERT_PLACES = {"w1": 0, "w3": 1, "w2": 2}
 
 
 def gswbench(*arguments):
@@ -62,8 +63,26 @@ class Generator(unittest.TestCase):
             place = PLACES[parts[-2]] if layer >= 0 else {"embed_tokens": 0, "lm_head": 3}[parts[-2]]
             narrow = parts[-2] in ("o_proj", "down_proj")
             for index in (0, 77, last):
-                expected = generator.weight(1, layer, place, 0.02 / math.sqrt(8) if narrow else 0.02, index)
+                stream = generator.stream(layer, place)
+                expected = generator.weight(1, stream, 0.02 / math.sqrt(8) if narrow else 0.02, index)
                 self.assertEqual(tensor.values[index], expected, f"{name} {index}")
+
+    def test_experts_are_those_of_a_mixtral(self):
+        gswbench("weights", "--config", "tiny-llama", "-o", self.folder / "weights", "--set", "model.family=mixtral",
+                 "--set", "model.experts=4", "--set", "model.top_k=2")
+
+        weights = safetensors.read_folder(self.folder / "weights")
+        self.assertEqual(len(weights), 3 + 4 * (6 + 1 + 4 * 3))
+        router = weights["model.layers.3.block_sparse_moe.gate.weight"]
+        self.assertEqual(router.shape, [4, 128])
+        self.assertEqual(router.values[77], generator.weight(1, generator.stream(3, 15), 0.02, 77))
+        for name, place in EXPERT_PLACES.items():
+            for expert in range(4):
+                tensor = weights[f"model.layers.3.block_sparse_moe.experts.{expert}.{name}.weight"]
+                self.assertEqual(tensor.shape, [128, 352] if name == "w2" else [352, 128])
+                deviation = 0.02 / math.sqrt(8) if name == "w2" else 0.02
+                expected = generator.weight(1, generator.expert_stream(3, expert, place), deviation, 77)
+                self.assertEqual(tensor.values[77], expected, f"{name} {expert}")
 
     def test_shapes_are_those_of_hugging_face(self):
         gswbench("weights", "--config", "tiny-llama", "-o", self.folder / "weights")

@@ -49,7 +49,15 @@ def sample(kind, seed, vocab, sequence, number):
     return tokens
 
 
-def weight(seed, layer, place, deviation, index):
-    """Element index of the matrix of that place; layer -1: of no layer."""
-    key = stream_key(seed, 2 ** 20 + (layer + 1) * 64 + place)
-    return single(single(deviation) * normal(key, index))
+def stream(layer, place):
+    """Of the matrix of that place; layer -1: of no layer."""
+    return 2 ** 20 + (layer + 1) * 64 + place
+
+
+def expert_stream(layer, expert, place):
+    return 2 ** 40 + (layer * 1024 + expert) * 4 + place
+
+
+def weight(seed, number, deviation, index):
+    """Element index of the matrix whose stream has that number."""
+    return single(single(deviation) * normal(stream_key(seed, number), index))

@@ -84,26 +84,69 @@ def attend(x, weights, name, model, angles):
     return F.linear(out.transpose(1, 2).reshape(batch, sequence, -1), weights[name + "o_proj.weight"])
 
 
-def feed_forward(x, weights, name, model):
-    up = F.linear(x, weights[name + "up_proj.weight"])
+def feed_forward(x, weights, model, gate, up, down):
+    """The MLP of these matrices; gate is used by gated activations only."""
+    hidden = F.linear(x, weights[up + ".weight"])
     if model.activation in ("swiglu", "geglu"):
-        gate = F.linear(x, weights[name + "gate_proj.weight"])
-        hidden = (F.silu(gate) if model.activation == "swiglu" else F.gelu(gate, approximate="tanh")) * up
+        opening = F.linear(x, weights[gate + ".weight"])
+        hidden = (F.silu(opening) if model.activation == "swiglu" else F.gelu(opening, approximate="tanh")) * hidden
     else:
-        hidden = F.gelu(up, approximate="tanh") if model.activation == "gelu" else F.relu(up).square()
-    return F.linear(hidden, weights[name + "down_proj.weight"])
+        hidden = F.gelu(hidden, approximate="tanh") if model.activation == "gelu" else F.relu(hidden).square()
+    return F.linear(hidden, weights[down + ".weight"])
 
 
-def loss_sum(weights, tokens, model, angles):
-    """Cross entropy, summed over the tokens of a microbatch. tokens: [batch, sequence + 1]."""
+def choose_experts(logits, probabilities, model):
+    """The expert of each choice [tokens, top_k], its gate, and whether the expert takes it. logits: [tokens, experts]."""
+    sorted_logits, order = logits.sort(dim=-1, descending=True, stable=True)
+    experts, gates = order[:, :model.top_k], sorted_logits[:, :model.top_k].softmax(-1)
+    taken = torch.ones_like(experts, dtype=torch.bool)
+    if model.capacity_factor > 0:
+        capacity = math.ceil(experts.numel() * model.capacity_factor / model.experts)
+        for expert in range(model.experts):
+            token, choice = (experts == expert).nonzero(as_tuple=True)
+            least = probabilities[token, expert].sort(descending=True, stable=True).indices[capacity:]
+            taken[token[least], choice[least]] = False
+    return experts, gates, taken
+
+
+def mix_experts(x, weights, name, model):
+    """Of tokens [tokens, hidden] that compete for the experts' capacity: what the experts make of them, and the sum over
+    tokens of the auxiliary loss."""
+    logits = F.linear(x, weights[name + "gate.weight"])
+    probabilities = logits.softmax(-1)
+    experts, gates, taken = choose_experts(logits, probabilities.detach(), model)
+    out = torch.zeros_like(x)
+    for expert in range(model.experts):
+        prefix = f"{name}experts.{expert}."
+        gate = (gates * (taken & (experts == expert))).sum(-1, keepdim=True)
+        out = out + gate * feed_forward(x, weights, model, prefix + "w1", prefix + "w3", prefix + "w2")
+    shares = experts.flatten().bincount(minlength=model.experts) / experts.numel()
+    return out, model.auxiliary_loss * model.experts * (shares * probabilities).sum()
+
+
+def mix(x, weights, name, config):
+    """The MLP of a layer and its auxiliary loss. x: [batch, sequence, hidden]."""
+    model = config.model
+    if model.experts == 0:
+        name += "mlp."
+        return feed_forward(x, weights, model, name + "gate_proj", name + "up_proj", name + "down_proj"), 0
+    groups = list(x) if config.train.capacity_scope == "sequence" else [x.flatten(0, 1)]
+    mixed = [mix_experts(group, weights, name + "block_sparse_moe.", model) for group in groups]
+    return torch.stack([out for out, _ in mixed]).view_as(x), sum(auxiliary for _, auxiliary in mixed)
+
+
+def loss_sums(weights, tokens, config, angles):
+    """Cross entropy and auxiliary loss, summed over the tokens of a microbatch. tokens: [batch, sequence + 1]."""
+    model, auxiliary = config.model, 0
     x = F.embedding(tokens[:, :-1], weights["model.embed_tokens.weight"])
     for layer in range(model.layers):
         name = f"model.layers.{layer}."
         x = x + attend(normalise(x, weights, name + "input_layernorm", model), weights, name + "self_attn.", model, angles)
-        x = x + feed_forward(normalise(x, weights, name + "post_attention_layernorm", model), weights, name + "mlp.", model)
+        mixed, own = mix(normalise(x, weights, name + "post_attention_layernorm", model), weights, name, config)
+        x, auxiliary = x + mixed, auxiliary + own
     head = weights["model.embed_tokens.weight" if model.tied else "lm_head.weight"]
     logits = F.linear(normalise(x, weights, "model.norm", model), head)
-    return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="sum")
+    return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="sum"), auxiliary
 
 
 def to_parameters(weights, dtype):
@@ -111,7 +154,7 @@ def to_parameters(weights, dtype):
 
 
 def train(config, parameters, tokens):
-    """Updates the parameters and yields (loss, gradient norm) of each step.
+    """Updates the parameters and yields (loss without the auxiliary one, gradient norm) of each step.
     tokens: [steps, global_batch, sequence + 1]."""
     settings = config.train
     optimizer = torch.optim.AdamW(parameters.values(), lr=settings.learning_rate, eps=settings.epsilon,
@@ -123,9 +166,9 @@ def train(config, parameters, tokens):
         optimizer.zero_grad()
         loss = 0
         for microbatch in batch.split(settings.micro_batch):
-            part = loss_sum(parameters, microbatch, config.model, angles) / count
-            part.backward()
-            loss += part.item()
+            entropy, auxiliary = loss_sums(parameters, microbatch, config, angles)
+            ((entropy + auxiliary) / count).backward()
+            loss += entropy.item() / count
         norm = torch.nn.utils.clip_grad_norm_(parameters.values(), limit)
         optimizer.step()
         yield loss, norm.item()
