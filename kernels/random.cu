@@ -1,34 +1,28 @@
 // SPDX-License-Identifier: MIT
-// Fills arrays with normal values. Bound by the generator's integer arithmetic; only ever used before steps.
+// Fills arrays with normal values, an element a thread at a time.
 #include "random.h"
 
+#include "device.cuh"
 #include "gswbench/random.h"
 
 namespace
 {
-constexpr int      threads     = 256;
-constexpr unsigned most_blocks = 4096;
-
-__global__ void __launch_bounds__(threads) fill_kernel(random_fill_args args)
+template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) fill_kernel(const struct random_fill_args args)
 {
-    int64_t stride = (int64_t)gridDim.x * threads;
-    for (int64_t i = (int64_t)blockIdx.x * threads + threadIdx.x; i < args.elements; i += stride) {
-        float value = random_normal(args.key, (uint64_t)i);
-        if (args.dtype == DTYPE_BF16) {
-            ((bf16 *)args.out)[i] = bf16_from_float(value);
-        } else {
-            ((float *)args.out)[i] = value;
-        }
+    int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < args.elements; at += step) {
+        narrow((T *)args.out + at, random_normal(args.key, (uint64_t)at));
     }
 }
 }    // namespace
 
-cudaError_t random_fill(const random_fill_args *args, cudaStream_t stream)
+int kernel_random_fill(const struct random_fill_args *args, const struct kernel_target *target)
 {
-    int64_t  pieces = (args->elements + threads - 1) / threads;
-    unsigned blocks = pieces < most_blocks ? (unsigned)pieces : most_blocks;
-    if (blocks > 0) {
-        fill_kernel<<<blocks, threads, 0, stream>>>(*args);
+    struct launch launch = launch_items(args->elements, target->multiprocessors);
+    if (args->type == DTYPE_BF16) {
+        fill_kernel<bf16><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
+    } else {
+        fill_kernel<float><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
     }
     return cudaGetLastError();
 }

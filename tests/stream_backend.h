@@ -20,6 +20,7 @@ enum stream_action { STREAM_RUN, STREAM_COPY, STREAM_RECORD, STREAM_WAIT };
 
 struct stream_event {
     int64_t recorded, reached;    // number of the latest record enqueued, and executed
+    bool    is_captured;
 };
 
 struct stream_entry {
@@ -117,6 +118,12 @@ static inline void stream_synchronize(struct backend *backend, int lane)
     pthread_mutex_unlock(&device->mutex);
 }
 
+static inline void *stream_handle(struct backend *backend, int lane)
+{
+    struct stream_device *device = backend->state;
+    return &device->queues[lane];
+}
+
 static inline void stream_attach(struct backend *backend)
 {
     (void)backend;
@@ -158,11 +165,49 @@ static inline void stream_capture_begin(struct backend *backend, int lane)
     device->is_capturing = true;
 }
 
+// Whether the compute lane waits, behind place in the capture, for what was recorded there.
+static inline bool stream_is_joined(const struct stream_device *device, int64_t place)
+{
+    const struct stream_entry *last      = &device->graph[place];
+    bool                       is_joined = false;
+    for (int64_t i = place + 1; i < device->graph_count && last->action == STREAM_RECORD; i++) {
+        is_joined = is_joined || (device->graph_lanes[i] == LANE_COMPUTE && device->graph[i].action == STREAM_WAIT &&
+                                  device->graph[i].event == last->event);
+    }
+    return is_joined;
+}
+
+// As a device asks: a lane enters the capture with a wait for something in it, and leaves it by the compute lane's
+// wait.
+static inline void stream_check_capture(struct stream_device *device)
+{
+    bool    is_inside[LANE_COUNT] = {[LANE_COMPUTE] = true};
+    int64_t last[LANE_COUNT]      = {0};
+    for (int64_t i = 0; i < device->graph_count; i++) {
+        struct stream_entry *entry = &device->graph[i];
+        int                  lane  = device->graph_lanes[i];
+        if (!is_inside[lane] && (entry->action != STREAM_WAIT || !entry->event->is_captured)) {
+            FATAL(EXIT_INTERNAL, "lane %d works outside of the capture", lane);
+        }
+        if (entry->action == STREAM_RECORD) {
+            entry->event->is_captured = true;
+        }
+        is_inside[lane] = true;
+        last[lane]      = i;
+    }
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        if (lane != LANE_COMPUTE && is_inside[lane] && !stream_is_joined(device, last[lane])) {
+            FATAL(EXIT_INTERNAL, "lane %d does not end in the capture", lane);
+        }
+    }
+}
+
 static inline void stream_capture_end(struct backend *backend, int lane)
 {
     struct stream_device *device = backend->state;
     (void)lane;
     device->is_capturing = false;
+    stream_check_capture(device);
 }
 
 static inline void stream_capture_launch(struct backend *backend, int lane)
@@ -182,6 +227,8 @@ static inline void stream_run(struct backend *backend, const struct op *op, cons
     stream_enqueue(backend, op->lane, &entry);
 }
 
+static struct backend *stream_latest;    // opened: for communicators that enqueue
+
 static inline status stream_open(struct backend *backend, const struct backend_setup *setup)
 {
     struct stream_device *device = memory_allocate(sizeof(*device));
@@ -192,6 +239,7 @@ static inline status stream_open(struct backend *backend, const struct backend_s
     }
     pthread_mutex_init(&device->mutex, NULL);
     backend->state = device;
+    stream_latest  = backend;
     return backend_open(&device->host, "host", setup);
 }
 
@@ -222,6 +270,7 @@ static inline void stream_reserve_scratch(struct backend *backend, int64_t bytes
 
 static const struct backend_streams stream_streams = {
     .attach          = stream_attach,
+    .handle          = stream_handle,
     .event_open      = stream_event_open,
     .event_close     = free,
     .record          = stream_record,

@@ -26,7 +26,7 @@ struct backend_setup {
     int         threads;              // of the processor
     bool        is_deterministic;     // no choice by measured time
     int         spared_processors;    // of the device, left to transfers by matrix products
-    const char *cache;                // folder of what is kept from run to run; "": the user's
+    const char *cache;                // folder of what is kept from run to run; NULL or "": the user's
 };
 
 // What only a backend has whose run() enqueues on a stream and returns; each lane is a stream. Events order streams;

@@ -58,8 +58,8 @@ struct gemm_cache {
     int                 count;
 };
 
-// Reads DIRECTORY/gemm.txt; "" stands for gswbench in the user's cache directory (XDG_CACHE_HOME, else ~/.cache). No
-// file: no choices. Fails (EXIT_OUTPUT) when the file cannot be read or is damaged: it never guesses.
+// Reads DIRECTORY/gemm.txt; NULL or "" stands for gswbench in the user's cache directory (XDG_CACHE_HOME, else
+// ~/.cache). No file: no choices. Fails (EXIT_OUTPUT) when the file cannot be read or is damaged: it never guesses.
 status gemm_cache_open(struct gemm_cache *cache, const char *directory);
 void   gemm_cache_close(struct gemm_cache *cache);
 

@@ -95,7 +95,7 @@ static char *find_path(const char *directory)
 {
     struct text_buffer path = {0};
     const char        *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (directory[0] != '\0') {
+    if (directory != NULL && directory[0] != '\0') {
         text_append(&path, "%s", directory);
     } else if (base != NULL && base[0] == '/') {
         text_append(&path, "%s/gswbench", base);

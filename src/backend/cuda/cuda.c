@@ -237,10 +237,13 @@ static void cuda_describe(struct backend *backend, char *text, size_t bytes)
     blas_version(&cuda->gemms->blas, blas);
     CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->device));
     CUDA_CHECK(cudaDriverGetVersion(&driver));
-    snprintf(text, bytes, "%s, %d multiprocessors up to %d MHz, %s, CUDA %d.%d on a driver for %d.%d, %s",
+    snprintf(text, bytes,
+             "%s, %d multiprocessors up to %d MHz, %s, CUDA %d.%d on a driver for %d.%d, %s: %d products timed, %d "
+             "remembered",
              properties.name, cuda->processors, attribute_of(cuda->device, cudaDevAttrClockRate) / 1000,
              units_bytes(memory, sizeof(memory), (double)properties.totalGlobalMem), CUDART_VERSION / 1000,
-             CUDART_VERSION % 1000 / 10, driver / 1000, driver % 1000 / 10, blas);
+             CUDART_VERSION % 1000 / 10, driver / 1000, driver % 1000 / 10, blas, cuda->gemms->timed,
+             cuda->gemms->remembered);
 }
 
 const struct backend_ops backend_cuda = {

@@ -118,17 +118,18 @@ static status open_operands(struct timing *timing)
 
 static void fill_operands(const struct timing *timing)
 {
-    const struct gemm_key *key      = &timing->product->key;
-    const enum dtype       dtypes[] = {[GEMM_A] = key->a, [GEMM_B] = key->b, [GEMM_C] = key->c};
-    for (int set = 0; set < timing->operands.sets; set++) {
+    const struct cuda         *cuda     = timing->cuda;
+    const struct operands     *operands = &timing->operands;
+    const struct gemm_key     *key      = &timing->product->key;
+    const enum dtype           types[]  = {[GEMM_A] = key->a, [GEMM_B] = key->b, [GEMM_C] = key->c};
+    const struct kernel_target target   = {cuda->streams[LANE_COMPUTE], cuda->processors, cuda->shared_bytes};
+    for (int set = 0; set < operands->sets; set++) {
         for (int i = 0; i < 3; i++) {
-            CUDA_CHECK(
-                random_fill(&(struct random_fill_args){.out = timing->operands.data + set * timing->operands.set_bytes +
-                                                              timing->operands.offset[i],
-                                                       .elements = timing->operands.bytes[i] / dtype_bytes(dtypes[i]),
-                                                       .dtype    = dtypes[i],
-                                                       .key      = random_key((uint64_t)set, (uint64_t)i)},
-                            timing->cuda->streams[LANE_COMPUTE]));
+            struct random_fill_args args = {.out = operands->data + set * operands->set_bytes + operands->offset[i],
+                                            .elements = operands->bytes[i] / dtype_bytes(types[i]),
+                                            .type     = types[i],
+                                            .key      = random_key((uint64_t)set, (uint64_t)i)};
+            CUDA_CHECK(kernel_random_fill(&args, &target));
         }
     }
 }

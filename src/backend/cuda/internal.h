@@ -19,7 +19,7 @@ struct cuda {
 };
 
 // Ends the job when a call of the runtime, or a launcher of kernels/, fails.
-#define CUDA_CHECK(call) cuda_check((call), #call, __FILE__, __LINE__)
+#define CUDA_CHECK(call) cuda_check((cudaError_t)(call), #call, __FILE__, __LINE__)
 void cuda_check(cudaError_t error, const char *call, const char *file, int line);
 
 // The stream of the op's lane.
