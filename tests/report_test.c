@@ -257,9 +257,9 @@ Test(report, writes_every_step_with_all_digits)
     result_derive(&result);
 
     expect_lines(report_write_steps, &result,
-                 "step,phase,seconds,rank0_seconds,device_seconds,slowest_rank,loss,grad_norm,dropped,outlier\n"
-                 "0,warmup,21.411999999999999,21.411999999999999,21.375,0,10.5,1.3333333333333333,0.125,0\n"
-                 "1,warmup,7.0999999999999996,7.0999999999999996,,1,,1.25,,0\n");
+                 "step,phase,seconds,rank0_seconds,slowest_rank,loss,grad_norm,dropped,outlier,device_seconds\n"
+                 "0,warmup,21.411999999999999,21.411999999999999,0,10.5,1.3333333333333333,0.125,0,21.375\n"
+                 "1,warmup,7.0999999999999996,7.0999999999999996,1,,1.25,,0,\n");
     result_free(&result);
 }
 

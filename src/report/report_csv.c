@@ -32,22 +32,22 @@ static void write_real(double value, FILE *file)
 
 void report_write_steps(const struct result *result, FILE *file)
 {
-    fprintf(file, "step,phase,seconds,rank0_seconds,device_seconds,slowest_rank,loss,grad_norm,dropped,outlier\n");
+    fprintf(file, "step,phase,seconds,rank0_seconds,slowest_rank,loss,grad_norm,dropped,outlier,device_seconds\n");
     for (int64_t i = 0; i < result->step_count; i++) {
         const struct result_step *step = &result->steps[i];
         fprintf(file, "%" PRId64 ",%s,", step->index, result_phase_names[step->phase]);
         write_real(step->seconds, file);
         fputc(',', file);
         write_real(step->rank0_seconds, file);
-        fputc(',', file);
-        write_real(step->device_seconds, file);
         fprintf(file, ",%" PRId64 ",", step->slowest_rank);
         write_real(step->loss, file);
         fputc(',', file);
         write_real(step->gradient_norm, file);
         fputc(',', file);
         write_real(step->dropped, file);
-        fprintf(file, ",%d\n", step->is_outlier);
+        fprintf(file, ",%d,", step->is_outlier);
+        write_real(step->device_seconds, file);
+        fputc('\n', file);
     }
 }
 

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+// Matrix products whose algorithms are timed: the first run times them and writes the file, the second takes them from
+// there and has the same bits, and both agree with the algorithm taken by rule.
+#define _GNU_SOURCE
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../buffers.h"
+#include "device.h"
+
+enum { PRODUCTS = 4 };
+
+static const struct gemm_shape shapes[PRODUCTS] = {
+    {.m = 512, .n = 1024, .k = 768},
+    {.m = 512, .n = 1024, .k = 768, .transpose_b = true},
+    {.m = 1024, .n = 768, .k = 512, .transpose_a = true},
+    {.m = 129, .n = 71, .k = 203, .transpose_b = true},
+};
+
+static int failures;
+
+static void report(bool passes, const char *what)
+{
+    printf("%s %s\n", passes ? "ok  " : "FAIL", what);
+    failures += !passes;
+}
+
+static void require(status result)
+{
+    if (failed(&result)) {
+        printf("FAIL %s\n", result.text);
+        exit(1);
+    }
+}
+
+static void *upload_random(struct backend *device, int64_t elements, uint64_t seed)
+{
+    struct buffer random = make_random(DTYPE_BF16, elements, seed, 1);
+    void         *data   = backend_allocate(device, elements * 2);
+    device->ops->upload(device, data, random.data, elements * 2);
+    free(random.data);
+    return data;
+}
+
+// The third product adds to what is there, which is zero.
+static struct buffer multiply(struct backend *device, int number)
+{
+    const struct gemm_shape *shape = &shapes[number];
+    struct op     op = {.kind = OP_GEMM, .tag.role = "test", .accumulates = number == 2, .shape.gemm = *shape};
+    struct buffer buffers[OP_OPERANDS] = {
+        [GEMM_A] = {upload_random(device, shape->m * shape->k, 1), shape->m * shape->k, DTYPE_BF16},
+        [GEMM_B] = {upload_random(device, shape->k * shape->n, 2), shape->k * shape->n, DTYPE_BF16},
+        [GEMM_C] = {backend_allocate(device, shape->m * shape->n * 4), shape->m * shape->n, DTYPE_F32}};
+    require(device->ops->prepare(device, &op, buffers));
+    device->ops->run[OP_GEMM](device, &op, buffers);
+    device->ops->streams->synchronize(device, LANE_COMPUTE);
+    struct buffer product = make_buffer(DTYPE_F32, shape->m * shape->n);
+    device->ops->download(device, product.data, buffers[GEMM_C].data, product.elements * 4);
+    for (int slot = GEMM_A; slot <= GEMM_C; slot++) {
+        backend_release(device, buffers[slot].data, buffers[slot].elements * dtype_bytes(buffers[slot].dtype));
+    }
+    return product;
+}
+
+static void run_all(const struct backend_setup *setup, struct buffer products[PRODUCTS], const char *described)
+{
+    struct backend device;
+    char           text[256];
+    require(backend_open(&device, "cuda", setup));
+    for (int i = 0; i < PRODUCTS; i++) {
+        products[i] = multiply(&device, i);
+    }
+    device.ops->describe(&device, text, sizeof(text));
+    printf("     %s\n", text);
+    report(strstr(text, described) != NULL, described);
+    backend_close(&device);
+}
+
+static double largest_difference(const struct buffer *one, const struct buffer *other)
+{
+    double largest = 1e-30, difference = 0;
+    for (int64_t i = 0; i < one->elements; i++) {
+        largest    = fmax(largest, fabs(get(other, i)));
+        difference = fmax(difference, fabs(get(one, i) - get(other, i)));
+    }
+    return difference / largest;
+}
+
+int main(void)
+{
+    device_require();
+    char                 folder[] = "/tmp/gemm_device_XXXXXX", path[64];
+    struct buffer        by_rule[PRODUCTS], timed[PRODUCTS], remembered[PRODUCTS];
+    struct backend_setup setup = {.threads = 1, .cache = mkdtemp(folder)};
+    if (setup.cache == NULL) {
+        printf("FAIL no folder in /tmp\n");
+        return 1;
+    }
+
+    run_all(&device_setup, by_rule, "0 products timed, 0 remembered");
+    run_all(&setup, timed, "4 products timed, 0 remembered");
+    run_all(&setup, remembered, "0 products timed, 4 remembered");
+
+    for (int i = 0; i < PRODUCTS; i++) {
+        printf("product %d\n", i);
+        report(largest_difference(&timed[i], &by_rule[i]) < 2e-5, "timed and taken by rule agree");
+        report(memcmp(timed[i].data, remembered[i].data, (size_t)timed[i].elements * 4) == 0,
+               "timed and remembered have the same bits");
+        free(by_rule[i].data);
+        free(timed[i].data);
+        free(remembered[i].data);
+    }
+    snprintf(path, sizeof(path), "%s/gemm.txt", folder);
+    unlink(path);
+    rmdir(folder);
+    return failures > 0;
+}
