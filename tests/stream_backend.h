@@ -227,7 +227,7 @@ static inline void stream_run(struct backend *backend, const struct op *op, cons
     stream_enqueue(backend, op->lane, &entry);
 }
 
-static struct backend *stream_latest;    // opened: for communicators that enqueue
+static _Thread_local struct backend *stream_latest;    // opened by this thread: for communicators that enqueue
 
 static inline status stream_open(struct backend *backend, const struct backend_setup *setup)
 {
