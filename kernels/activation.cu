@@ -115,9 +115,7 @@ int kernel_activation_forward(const struct activation_forward_args *args, const 
     return with_type(args->type, [&](auto type) {
         return with_flag(is_wide, [&](auto wide) {
             return with_function(args->function, [&](auto function) {
-                forward_kernel<decltype(type), wide.value, function.value>
-                    <<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
-                return (int)cudaGetLastError();
+                return enqueue(forward_kernel<decltype(type), wide.value, function.value>, launch, 0, target, *args);
             });
         });
     });
@@ -131,9 +129,7 @@ int kernel_activation_backward(const struct activation_backward_args *args, cons
     return with_type(args->type, [&](auto type) {
         return with_flag(is_wide, [&](auto wide) {
             return with_function(args->function, [&](auto function) {
-                backward_kernel<decltype(type), wide.value, function.value>
-                    <<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
-                return (int)cudaGetLastError();
+                return enqueue(backward_kernel<decltype(type), wide.value, function.value>, launch, 0, target, *args);
             });
         });
     });

@@ -62,8 +62,7 @@ int launch_adamw(const struct adamw_args *args, const struct kernel_target *targ
     bool          is_wide =
         launch_is_wide(width, addresses(args->gradient, args->master, args->first, args->second, args->weight));
     return with_flag(is_wide, [&](auto wide) {
-        adamw_kernel<Gradient, Moment, Weight, wide.value><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
-        return (int)cudaGetLastError();
+        return enqueue(adamw_kernel<Gradient, Moment, Weight, wide.value>, launch, 0, target, *args);
     });
 }
 }    // namespace

@@ -45,8 +45,6 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) merge_kernel(const struct atte
 int kernel_attention_merge(const struct attention_merge_args *args, const struct kernel_target *target)
 {
     struct launch launch = launch_warps(args->batch * args->sequence * args->heads, target->multiprocessors);
-    return with_flag(launch_is_wide(args->head_dim, addresses(args->out, args->part)), [&](auto wide) {
-        merge_kernel<wide.value><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
-        return (int)cudaGetLastError();
-    });
+    return with_flag(launch_is_wide(args->head_dim, addresses(args->out, args->part)),
+                     [&](auto wide) { return enqueue(merge_kernel<wide.value>, launch, 0, target, *args); });
 }

@@ -84,8 +84,7 @@ int kernel_combine(const struct combine_args *args, const struct kernel_target *
     bool is_wide = launch_is_wide(args->columns, addresses(args->in, args->out));
     return with_type(args->type, [&](auto type) {
         return with_flag(is_wide, [&](auto wide) {
-            forward_kernel<decltype(type), wide.value><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
-            return (int)cudaGetLastError();
+            return enqueue(forward_kernel<decltype(type), wide.value>, launch, 0, target, *args);
         });
     });
 }
@@ -102,8 +101,7 @@ int kernel_combine_backward(const struct combine_backward_args *args, const stru
     }
     return with_type(args->type, [&](auto type) {
         return with_flag(is_wide, [&](auto wide) {
-            backward_kernel<decltype(type), wide.value><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
-            return (int)cudaGetLastError();
+            return enqueue(backward_kernel<decltype(type), wide.value>, launch, 0, target, *args);
         });
     });
 }

@@ -7,7 +7,7 @@
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH, batch = 4;    // packets whose loads a thread has in flight
+constexpr int width = LAUNCH_WIDTH;
 
 struct row_statistics {
     float maximum, sum, target;
@@ -26,6 +26,7 @@ template <typename T, bool is_wide, typename Args>
 __device__ inline row_statistics read_row(const T *logits, int64_t target, packet<T> *shared, int held,
                                           const Args &args)
 {
+    constexpr int  batch   = 8 / sizeof(T);    // packets whose loads are in flight together
     struct softmax part    = SOFTMAX_EMPTY;
     float          chosen  = target >= 0 ? widen(logits[target]) : 0.0f;
     int            packets = (int)launch_groups(args.valid, width);
@@ -122,8 +123,7 @@ __global__ void __launch_bounds__(CROSS_ENTROPY_THREADS) statistics_kernel(const
 template <typename T, bool is_wide>
 __global__ void __launch_bounds__(CROSS_ENTROPY_THREADS) entropy_kernel(const struct cross_entropy_args args, int held)
 {
-    extern __shared__ uint4 shared[];
-    packet<T>              *packets = reinterpret_cast<packet<T> *>(shared);
+    packet<T> *packets = dynamic_shared<packet<T>>();
     for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
         T             *logits = (T *)args.logits + row * args.columns;
         int64_t        target = local_target(args, row);
@@ -148,8 +148,7 @@ int kernel_logit_statistics(const struct logit_statistics_args *args, const stru
     bool          is_wide = launch_is_wide(args->columns, addresses(args->logits));
     return with_type(args->type, [&](auto type) {
         return with_flag(is_wide, [&](auto wide) {
-            statistics_kernel<decltype(type), wide.value><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
-            return (int)cudaGetLastError();
+            return enqueue(statistics_kernel<decltype(type), wide.value>, launch, 0, target, *args);
         });
     });
 }
@@ -163,13 +162,7 @@ int kernel_cross_entropy(const struct cross_entropy_args *args, const struct ker
     int held = (int)(bytes / (width * dtype_bytes(args->type)));
     return with_type(args->type, [&](auto type) {
         return with_flag(is_wide, [&](auto wide) {
-            int error = allow_shared(entropy_kernel<decltype(type), wide.value>, bytes);
-            if (error == 0) {
-                entropy_kernel<decltype(type), wide.value>
-                    <<<launch.blocks, launch.threads, bytes, target->stream>>>(*args, held);
-                error = cudaGetLastError();
-            }
-            return error;
+            return enqueue(entropy_kernel<decltype(type), wide.value>, launch, bytes, target, *args, held);
         });
     });
 }

@@ -26,9 +26,13 @@ static __device__ inline float widen(bf16 value)
 // Two bf16 in a word, the first in its low half; rounded to nearest even.
 static __device__ inline uint32_t narrow_pair(float first, float second)
 {
+#ifdef __CUDA_ARCH__
     uint32_t word;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
     return word;
+#else
+    return bf16_from_float(first) | (uint32_t)bf16_from_float(second) << 16;
+#endif
 }
 
 static __device__ inline void narrow(float *to, float value)
@@ -200,6 +204,13 @@ static __device__ inline float block_maximum(float value)
     return warp_maximum(maxima[lane < (int)(blockDim.x / LAUNCH_WARP) ? lane : 0]);
 }
 
+// The shared memory that a launch asks for.
+template <typename T> static __device__ inline T *dynamic_shared()
+{
+    extern __shared__ uint4 dynamic_shared_words[];
+    return reinterpret_cast<T *>(dynamic_shared_words);
+}
+
 // Template arguments from values: a launcher passes a lambda whose parameters carry them as types.
 template <bool flag> struct constant {
     static constexpr bool value = flag;
@@ -238,10 +249,21 @@ template <typename... Pointers> static uintptr_t addresses(Pointers... pointers)
     return (... | (uintptr_t)pointers);
 }
 
-// Allows a kernel more dynamic shared memory than every device has.
-template <typename Kernel> static int allow_shared(Kernel kernel, int64_t bytes)
+// Enqueues a kernel, with more dynamic shared memory than every device has where it asks for it.
+template <typename... Parameters, typename... Arguments>
+static int enqueue(void (*kernel)(Parameters...), struct launch launch, int64_t shared_bytes,
+                   const struct kernel_target *target, const Arguments &...arguments)
 {
-    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    cudaLaunchConfig_t config = {};
+    config.gridDim            = dim3(launch.blocks);
+    config.blockDim           = dim3(launch.threads);
+    config.dynamicSmemBytes   = (size_t)shared_bytes;
+    config.stream             = target->stream;
+    cudaError_t error         = cudaSuccess;
+    if (shared_bytes > 0) {
+        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
+    }
+    return error == cudaSuccess ? cudaLaunchKernelEx(&config, kernel, arguments...) : error;
 }
 
 #endif

@@ -5,7 +5,8 @@
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH;
+constexpr int    width     = LAUNCH_WIDTH;
+constexpr launch one_block = {1, LAUNCH_THREADS};
 
 template <typename From, typename To, bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) cast_kernel(const struct cast_args args)
@@ -85,8 +86,7 @@ int kernel_cast(const struct cast_args *args, const struct kernel_target *target
             return with_flag(is_wide, [&](auto wide) {
                 using From = decltype(from);
                 using To   = decltype(to);
-                cast_kernel<From, To, wide.value><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
-                return (int)cudaGetLastError();
+                return enqueue(cast_kernel<From, To, wide.value>, launch, 0, target, *args);
             });
         });
     });
@@ -98,25 +98,18 @@ int kernel_square_sum(const struct square_sum_args *args, const struct kernel_ta
     bool          is_wide = launch_is_wide(width, addresses(args->in));
     int           error   = with_type(args->type, [&](auto type) {
         return with_flag(is_wide, [&](auto wide) {
-            square_kernel<decltype(type), wide.value><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
-            return (int)cudaGetLastError();
+            return enqueue(square_kernel<decltype(type), wide.value>, launch, 0, target, *args);
         });
     });
-    if (error == 0) {
-        square_total_kernel<<<1, LAUNCH_THREADS, 0, target->stream>>>(*args, launch.blocks);
-        error = cudaGetLastError();
-    }
-    return error;
+    return error != 0 ? error : enqueue(square_total_kernel, one_block, 0, target, *args, (int64_t)launch.blocks);
 }
 
 int kernel_clip(const struct clip_args *args, const struct kernel_target *target)
 {
-    clip_kernel<<<1, LAUNCH_THREADS, 0, target->stream>>>(*args);
-    return cudaGetLastError();
+    return enqueue(clip_kernel, one_block, 0, target, *args);
 }
 
 int kernel_scaled_sum(const struct scaled_sum_args *args, const struct kernel_target *target)
 {
-    scaled_sum_kernel<<<1, LAUNCH_THREADS, 0, target->stream>>>(*args);
-    return cudaGetLastError();
+    return enqueue(scaled_sum_kernel, one_block, 0, target, *args);
 }

@@ -35,8 +35,7 @@ int kernel_gather(const struct gather_args *args, const struct kernel_target *ta
     bool is_wide = launch_is_wide(args->columns, addresses(args->in, args->out));
     return with_type(args->type, [&](auto type) {
         return with_flag(is_wide, [&](auto wide) {
-            gather_kernel<decltype(type), wide.value><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
-            return (int)cudaGetLastError();
+            return enqueue(gather_kernel<decltype(type), wide.value>, launch, 0, target, *args);
         });
     });
 }

@@ -189,8 +189,8 @@ __device__ inline void write_row(const gradient_row<T> &row, const float (&along
 template <typename T, bool is_wide, bool has_bias>
 __global__ void __launch_bounds__(NORM_THREADS_MAX) backward_kernel(const struct norm_backward_args args)
 {
-    extern __shared__ float sums[];    // [1 or 2, width, packets]
-    int                     packets = (int)launch_groups(args.columns, width);
+    float *sums    = dynamic_shared<float>();    // [1 or 2, width, packets]
+    int    packets = (int)launch_groups(args.columns, width);
     for (int i = threadIdx.x; i < packets; i += blockDim.x) {
 #pragma unroll
         for (int j = 0; j < (has_bias ? 2 : 1) * width; j++) {
@@ -231,40 +231,31 @@ __global__ void __launch_bounds__(NORM_THREADS_MAX) backward_kernel(const struct
 
 constexpr int shares = 8;    // a block adds LAUNCH_WARP columns; so many warps share its parts
 
-// Adds the blocks' sums, [parts, gridDim.y, columns], in an order that their number determines; y 0: weight, 1: bias.
+// Adds the blocks' sums, [parts, kinds, columns], in an order that their number determines. The blocks of kind 0 write
+// the gradient of the weight, those behind them that of the bias.
 template <typename T>
-__global__ void __launch_bounds__(LAUNCH_WARP *shares) sum_kernel(const struct norm_backward_args args, int parts)
+__global__ void __launch_bounds__(LAUNCH_WARP *shares) sum_kernel(const struct norm_backward_args args, int64_t parts)
 {
     __shared__ float sums[shares][LAUNCH_WARP];
-    int64_t          column = (int64_t)blockIdx.x * LAUNCH_WARP + threadIdx.x;
-    float            sum    = 0;
+    int              lane = threadIdx.x % LAUNCH_WARP, own_share = threadIdx.x / LAUNCH_WARP;
+    int64_t          kinds = args.bias_gradient != NULL ? 2 : 1, groups = launch_groups(args.columns, LAUNCH_WARP);
+    int64_t          kind = blockIdx.x / groups, column = blockIdx.x % groups * LAUNCH_WARP + lane;
+    float            sum = 0;
     if (column < args.columns) {
-        for (int part = threadIdx.y; part < parts; part += shares) {
-            sum += args.scratch[((int64_t)part * gridDim.y + blockIdx.y) * args.columns + column];
+        for (int64_t part = own_share; part < parts; part += shares) {
+            sum += args.scratch[(part * kinds + kind) * args.columns + column];
         }
     }
-    sums[threadIdx.y][threadIdx.x] = sum;
+    sums[own_share][lane] = sum;
     __syncthreads();
-    if (threadIdx.y == 0 && column < args.columns) {
-        T *to = (T *)(blockIdx.y == 0 ? args.weight_gradient : args.bias_gradient) + column;
+    if (own_share == 0 && column < args.columns) {
+        T *to = (T *)(kind == 0 ? args.weight_gradient : args.bias_gradient) + column;
         sum   = args.accumulates ? widen(*to) : 0.0f;
         for (int share = 0; share < shares; share++) {
-            sum += sums[share][threadIdx.x];
+            sum += sums[share][lane];
         }
         narrow(to, sum);
     }
-}
-
-template <typename T, bool is_wide, bool has_bias>
-int launch_backward(const struct norm_backward_args *args, struct launch launch, const struct kernel_target *target)
-{
-    int64_t shared = norm_backward_shared_bytes(args->columns, has_bias ? 2 : 1);
-    int     error  = allow_shared(backward_kernel<T, is_wide, has_bias>, shared);
-    if (error == 0) {
-        backward_kernel<T, is_wide, has_bias><<<launch.blocks, launch.threads, shared, target->stream>>>(*args);
-        error = cudaGetLastError();
-    }
-    return error;
 }
 }    // namespace
 
@@ -275,8 +266,7 @@ int kernel_norm_forward(const struct norm_forward_args *args, const struct kerne
                                            addresses(args->in, args->branch, args->weight, args->bias, args->sum, args->out));
     return with_type(args->activation, [&](auto type) {
         return with_flag(is_wide, [&](auto wide) {
-            forward_kernel<decltype(type), wide.value><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
-            return (int)cudaGetLastError();
+            return enqueue(forward_kernel<decltype(type), wide.value>, launch, 0, target, *args);
         });
     });
 }
@@ -284,22 +274,23 @@ int kernel_norm_forward(const struct norm_forward_args *args, const struct kerne
 int kernel_norm_backward(const struct norm_backward_args *args, const struct kernel_target *target)
 {
     bool          has_bias = args->bias_gradient != NULL;
-    struct launch launch   = norm_backward_launch(args->rows, args->columns, has_bias ? 2 : 1, target);
+    int64_t       kinds    = has_bias ? 2 : 1;
+    struct launch launch   = norm_backward_launch(args->rows, args->columns, kinds, target);
+    int64_t       shared   = norm_backward_shared_bytes(args->columns, kinds);
     bool          is_wide =
         launch_is_wide(args->columns, addresses(args->gradient, args->x, args->residual, args->weight, args->out));
     int error = with_type(args->activation, [&](auto type) {
         return with_flag(is_wide, [&](auto wide) {
-            using T = decltype(type);
-            return has_bias ? launch_backward<T, wide.value, true>(args, launch, target)
-                            : launch_backward<T, wide.value, false>(args, launch, target);
+            return with_flag(has_bias, [&](auto bias) {
+                return enqueue(backward_kernel<decltype(type), wide.value, bias.value>, launch, shared, target, *args);
+            });
         });
     });
     if (error != 0) {
         return error;
     }
-    dim3 blocks((unsigned)launch_groups(args->columns, LAUNCH_WARP), has_bias ? 2 : 1), threads(LAUNCH_WARP, shares);
+    struct launch sum = {(uint32_t)(kinds * launch_groups(args->columns, LAUNCH_WARP)), LAUNCH_WARP * shares};
     return with_type(args->weight_gradient_type, [&](auto type) {
-        sum_kernel<decltype(type)><<<blocks, threads, 0, target->stream>>>(*args, (int)launch.blocks);
-        return (int)cudaGetLastError();
+        return enqueue(sum_kernel<decltype(type)>, sum, 0, target, *args, (int64_t)launch.blocks);
     });
 }

@@ -19,10 +19,6 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) fill_ker
 int kernel_random_fill(const struct random_fill_args *args, const struct kernel_target *target)
 {
     struct launch launch = launch_items(args->elements, target->multiprocessors);
-    if (args->type == DTYPE_BF16) {
-        fill_kernel<bf16><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
-    } else {
-        fill_kernel<float><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
-    }
-    return cudaGetLastError();
+    return with_type(args->type,
+                     [&](auto type) { return enqueue(fill_kernel<decltype(type)>, launch, 0, target, *args); });
 }

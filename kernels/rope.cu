@@ -78,9 +78,7 @@ int kernel_rope(const struct rope_args *args, const struct kernel_target *target
     return with_type(args->type, [&](auto type) {
         return with_flag(is_wide, [&](auto wide) {
             return with_flag(args->is_backward, [&](auto backward) {
-                rope_kernel<decltype(type), wide.value, backward.value>
-                    <<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
-                return (int)cudaGetLastError();
+                return enqueue(rope_kernel<decltype(type), wide.value, backward.value>, launch, 0, target, *args);
             });
         });
     });

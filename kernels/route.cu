@@ -303,21 +303,23 @@ int kernel_route_forward(const struct route_forward_args *args, const struct ker
     struct route_scratch      scratch = route_scratch_at(args->scratch, shape);
     struct launch             all     = launch_warps(shape->total, target->multiprocessors);
     struct launch             own     = launch_warps(shape->rows, target->multiprocessors);
-    choose_kernel<<<all.blocks, all.threads, 0, target->stream>>>(*args, scratch);
-    drop_kernel<<<(unsigned)(shape->sequences * shape->experts), expert_threads, 0, target->stream>>>(*args, scratch);
-    place_kernel<<<(unsigned)shape->experts, expert_threads, 0, target->stream>>>(*args, scratch);
-    gate_kernel<<<own.blocks, own.threads, 0, target->stream>>>(*args, scratch);
-    if (args->statistics != NULL) {
-        total_kernel<<<1, LAUNCH_THREADS, 0, target->stream>>>(*args, scratch);
+    struct launch             lists   = {(uint32_t)(shape->sequences * shape->experts), expert_threads};
+    struct launch             experts = {(uint32_t)shape->experts, expert_threads}, one = {1, LAUNCH_THREADS};
+    const int                 errors[] = {
+                        enqueue(choose_kernel, all, 0, target, *args, scratch), enqueue(drop_kernel, lists, 0, target, *args, scratch),
+                        enqueue(place_kernel, experts, 0, target, *args, scratch), enqueue(gate_kernel, own, 0, target, *args, scratch),
+        args->statistics == NULL ? 0 : enqueue(total_kernel, one, 0, target, *args, scratch)};
+    for (int error : errors) {
+        if (error != 0) {
+            return error;
+        }
     }
-    return cudaGetLastError();
+    return 0;
 }
 
 int kernel_route_backward(const struct route_backward_args *args, const struct kernel_target *target)
 {
     struct launch launch = launch_warps(args->shape.rows, target->multiprocessors);
-    return with_type(args->type, [&](auto type) {
-        backward_kernel<decltype(type)><<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
-        return (int)cudaGetLastError();
-    });
+    return with_type(args->type,
+                     [&](auto type) { return enqueue(backward_kernel<decltype(type)>, launch, 0, target, *args); });
 }

@@ -74,8 +74,7 @@ int kernel_scatter(const struct scatter_args *args, const struct kernel_target *
         return error;
     }
     struct launch warps = launch_warps(args->rows, target->multiprocessors);
-    link_kernel<<<warps.blocks, warps.threads, 0, target->stream>>>(*args);
-    error = cudaGetLastError();
+    error               = enqueue(link_kernel, warps, 0, target, *args);
     if (error != 0) {
         return error;
     }
@@ -84,9 +83,7 @@ int kernel_scatter(const struct scatter_args *args, const struct kernel_target *
     bool is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->table));
     return with_types(args->activation, args->table_type, [&](auto type, auto gradient) {
         return with_flag(is_wide, [&](auto wide) {
-            sum_kernel<decltype(type), decltype(gradient), wide.value>
-                <<<launch.blocks, launch.threads, 0, target->stream>>>(*args);
-            return (int)cudaGetLastError();
+            return enqueue(sum_kernel<decltype(type), decltype(gradient), wide.value>, launch, 0, target, *args);
         });
     });
 }
