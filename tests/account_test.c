@@ -206,3 +206,43 @@ Test(account, adds_up_a_residual_stream_that_is_not_shared_out)
         cr_expect_eq(account.transfer_count, 3);
     }
 }
+
+// Two layers and microbatches, there and back, forward and backward: each time a microbatch's 16 tokens of 16 elements
+// for each of 2 choices, in BF16. Four experts on two ranks: two transfers each.
+Test(account, moves_each_choice_of_a_token_to_its_expert_and_back)
+{
+    struct tiny    tiny;
+    struct account account;
+    tiny_init(&tiny);
+    tiny_set_experts(&tiny, 4, 2);
+    tiny.parallel.dp = tiny.parallel.ep = 2;
+    tiny.train.accumulation             = 2;
+    tiny.train.routing                  = ROUTING_BALANCED;
+    tiny.precision.compute              = COMPUTE_BF16;
+    tiny_plan(&tiny);
+
+    plan_account(&tiny.plan, &account);
+
+    struct volume sum = volume_of(&account, OP_ALL_TO_ALL, 1u << AXIS_EP);
+    cr_expect_eq(sum.count, 2 * 2 * 4 * 2);
+    cr_expect_eq(sum.bytes, 2 * 2 * 4 * (16 * 2 * 16 * 2));
+    cr_expect_eq(account.ops[OP_ALL_TO_ALL], sum.count);
+    plan_free(&tiny.plan);
+}
+
+// A rank holds two of four experts, and everything else.
+Test(account, counts_the_experts_that_are_here)
+{
+    struct tiny    tiny;
+    struct account account;
+    tiny_init(&tiny);
+    tiny_set_experts(&tiny, 4, 2);
+    tiny.parallel.dp = tiny.parallel.ep = 2;
+    tiny_plan(&tiny);
+
+    plan_account(&tiny.plan, &account);
+
+    cr_expect_eq(account.parameters, 2 * 640 + 2 * (32 + 4 * 16 + 512 + 256 + 2 * (768 + 384)) + 16);
+    cr_expect_eq(model_parameters(&tiny.model), account.parameters + 2 * 2 * (768 + 384));
+    plan_free(&tiny.plan);
+}
