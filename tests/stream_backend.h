@@ -220,6 +220,12 @@ static inline void stream_capture_launch(struct backend *backend, int lane)
     }
 }
 
+static inline void stream_capture_release(struct backend *backend)
+{
+    struct stream_device *device = backend->state;
+    device->graph_count          = 0;
+}
+
 static inline void stream_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     struct stream_entry entry = {.action = STREAM_RUN, .op = op};
@@ -246,6 +252,9 @@ static inline status stream_open(struct backend *backend, const struct backend_s
 static inline void stream_close(struct backend *backend)
 {
     struct stream_device *device = backend->state;
+    if (device->graph_count > 0) {
+        FATAL(EXIT_INTERNAL, "a captured step outlives what it uses");
+    }
     backend_close(&device->host);
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         free(device->queues[lane].entries);
@@ -283,6 +292,7 @@ static const struct backend_streams stream_streams = {
     .capture_begin   = stream_capture_begin,
     .capture_end     = stream_capture_end,
     .capture_launch  = stream_capture_launch,
+    .capture_release = stream_capture_release,
 };
 
 static op_run *stream_table[OP_COUNT];

@@ -51,6 +51,7 @@ struct backend_streams {
     void (*capture_begin)(struct backend *backend, int lane);
     void (*capture_end)(struct backend *backend, int lane);
     void (*capture_launch)(struct backend *backend, int lane);
+    void (*capture_release)(struct backend *backend);    // before what was captured in it is closed
 };
 
 // Executes one op, or enqueues it on the stream of its lane; buffers are in the order of the op's operand slots.

@@ -222,6 +222,9 @@ status step_open(struct step **opened, const struct plan *plan, struct backend *
 static void close_device(struct step *step)
 {
     const struct backend_streams *streams = step->lanes.streams;
+    if (step->is_captured) {
+        streams->capture_release(step->backend);
+    }
     if (step->is_issued) {
         issue_close(&step->issue);
     } else {

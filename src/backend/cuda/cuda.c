@@ -126,9 +126,6 @@ static status cuda_open(struct backend *backend, const struct backend_setup *set
 static void cuda_close(struct backend *backend)
 {
     struct cuda *cuda = backend->state;
-    if (cuda->graph != NULL) {
-        CUDA_CHECK(cudaGraphExecDestroy(cuda->graph));
-    }
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         CUDA_CHECK(cudaStreamDestroy(cuda->streams[lane]));
     }

@@ -95,6 +95,13 @@ static void capture_launch(struct backend *backend, int lane)
     CUDA_CHECK(cudaGraphLaunch(cuda->graph, cuda->streams[lane]));
 }
 
+static void capture_release(struct backend *backend)
+{
+    struct cuda *cuda = backend->state;
+    CUDA_CHECK(cudaGraphExecDestroy(cuda->graph));
+    cuda->graph = NULL;
+}
+
 const struct backend_streams cuda_streams = {
     .attach          = attach,
     .handle          = handle,
@@ -110,4 +117,5 @@ const struct backend_streams cuda_streams = {
     .capture_begin   = capture_begin,
     .capture_end     = capture_end,
     .capture_launch  = capture_launch,
+    .capture_release = capture_release,
 };
