@@ -16,6 +16,7 @@ static const struct layout one = {0}, dp = {.dp = 4}, fsdp = {.fsdp = 4, .layers
                            tp = {.tp = 2}, rings = {.tp = 4, .overlap = 1}, ring = {.cp = 4},
                            gather = {.cp = 2, .gather = 1}, pp = {.pp = 4, .accumulation = 4, .layers = 4},
                            chunks = {.pp = 2, .vp = 2, .layers = 4},
+                           turns  = {.pp = 2, .vp = 2, .accumulation = 4, .layers = 4},
                            cube   = {.fsdp = 2, .tp = 2, .pp = 2, .accumulation = 2},
                            deep   = {.tp = 2, .cp = 2, .pp = 2, .vp = 2, .accumulation = 4, .overlap = 1, .layers = 4};
 
@@ -131,6 +132,8 @@ static const struct mutation mutations[] = {
     {&deep, 6, use_another_channel, "residual receive", ANY, 0, "receive \"residual receive\", forward, microbatch 0", "meet nothing on rank"},
     {&cube, 3, remove_op, "residual gradient receive", ANY, 1, "rank 3", "reads what was overwritten since: \"residual gradient, microbatch 1\""},
     {&chunks, 1, swap_with_the_next, "residual receive", ANY, 0, "receive \"residual receive\", forward, microbatch 0", "the job cannot end"},
+    {&turns, 1, swap_with_the_next, "residual gradient receive", ANY, 0,
+     "receive \"residual receive\", forward, microbatch", "the job cannot end"},
 };
 // clang-format on
 

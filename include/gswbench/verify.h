@@ -30,7 +30,8 @@ struct job_proof {
 // - plan_verify passes on each built rank, groups have the same members on all of theirs, operands fit transfers;
 // - in each group, on each lane, all members issue the same collectives in the same order: kind, elements, dtype, root;
 // - sends pair with receives, in order within (group, sender, receiver, lane pair, channel), elements and dtype alike;
-// - lanes as queues, all ranks reach the end, even if a send ends only when its receive has begun.
+// - lanes as queues, all ranks reach the end, even if a send ends only when its receive has begun. So what a rank sends
+//   another on a lane is received in that order, whatever the channels: a communicator may leave channels out.
 // All plans are compared up to 8 ranks or 2^20 ops of all ranks; of a larger job every stage's, and on the first and
 // last stage along each other axis the first, second and last rank's: where these agree, the ranks between are taken to
 // agree too.
