@@ -39,7 +39,7 @@ else()
         endif()
         enable_language(CUDA)
         find_package(CUDAToolkit REQUIRED)
-        find_package(NCCL QUIET)
+        find_package(NCCL 2.27 QUIET)
         # Where libraries that are opened at run time lie, unless LD_LIBRARY_PATH names others.
         list(APPEND CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
         list(APPEND CMAKE_INSTALL_RPATH ${CUDAToolkit_LIBRARY_DIR})

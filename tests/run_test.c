@@ -261,12 +261,16 @@ Test(run, refuses_to_be_one_of_several_that_do_not_know_each_other)
     cr_expect_str_eq(other.text, "--ranks 2 of a job that was launched with 4: leave --ranks out");
 }
 
-Test(run, names_the_communicators_it_has)
+Test(run, has_nothing_for_nccl_to_carry_without_a_device)
 {
-    status result = run_here(TINY " --comm nccl");
+    status one = run_here(TINY " --comm nccl");
+    status two = run_here(TINY " --comm nccl --ranks 2");
 
-    cr_expect_eq(result.exit_code, EXIT_CONFIG);
-    cr_expect_str_eq(strtok(result.text, "("), "[run] communicator = nccl is not part of this build ");
+    cr_expect_eq(one.exit_code, EXIT_LAUNCH);
+    cr_expect_str_eq(one.text, "[run] communicator = nccl: backend host has no device whose memory it could carry");
+    cr_expect_eq(two.exit_code, EXIT_LAUNCH);
+    cr_expect_str_eq(two.text, "[run] communicator = nccl: 2 ranks are as many processes: start them with mpirun or "
+                               "srun");
 }
 
 static void *send_signal(void *argument)

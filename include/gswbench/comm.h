@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What carries data between ranks: a struct of function pointers and its state. The list is in comm.c.
-// Reductions add contributions in rank order with fp32 accumulation and round once: runs repeat bit for bit, and
-// every communicator gives the same bits.
+// Reductions of local and mpi add contributions in rank order with fp32 accumulation and round once: runs repeat bit
+// for bit, and both give the same bits. nccl adds in the order and precision that its library chooses.
 #ifndef GSWBENCH_COMM_H
 #define GSWBENCH_COMM_H
 
@@ -49,6 +49,7 @@ struct comm {
     const struct comm_ops *ops;
     void                  *state;
     struct comm_place      place;
+    char                   choice[160];    // why "auto" took no better one; "": nothing
 };
 
 // Ranks as threads of this process. One hub for all, opened by the caller, then one comm a thread.
@@ -57,9 +58,19 @@ struct local_hub *local_hub_open(int ranks);
 void              local_hub_close(struct local_hub *hub);
 void              comm_open_local(struct comm *comm, struct local_hub *hub, int rank);
 
-// True when this build has MPI. comm_open_mpi initialises it once; without a launcher it is a job of one rank.
-bool   comm_has_mpi(void);
+// Initialises MPI once; without a launcher it is a job of one rank. Fails (EXIT_LAUNCH) in a build without MPI.
 status comm_open_mpi(struct comm *comm);
+
+// NCCL, for a backend with streams: over a communicator of processes, which stays the control plane. Both are closed
+// after it. Collective; fails alike on all ranks. comm_detect_nccl says why this process cannot have it.
+struct backend;
+struct comm_nccl_setup {
+    int connect_seconds;    // longer than that, and the job ends
+    int processors;         // of the device that a transfer may take; 0: as many as NCCL likes
+};
+status comm_detect_nccl(void);
+status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *backend,
+                      const struct comm_nccl_setup *setup);
 
 // Ranks that the launcher says it started (OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_STEP_NUM_TASKS); 0: no
 // launcher. A Slurm batch script alone starts none.

@@ -16,7 +16,7 @@ static const struct flag flags[] = {
     OVERRIDE_FLAG(run_arguments, config.overrides, "--backend", "NAME", "run.backend",
                   "what computes: auto, cuda, host, null"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--comm", "NAME", "run.communicator",
-                  "what connects ranks: auto, mpi, or local for threads of this process"),
+                  "what connects ranks: auto, nccl, mpi, or local for threads of this process"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--out", "DIR", "run.output",
                   "folder in which the run makes its own"),
     TEXT_FLAG(run_arguments, weights_out, "--weights-out", "DIR", "writes the trained weights there"),
@@ -114,17 +114,21 @@ static status run_mpi(const struct run_shared *shared, int ranks)
     return result;
 }
 
-// local: ranks are threads of the one process. auto: mpi where a launcher started several.
+// local: ranks are threads of the one process. auto and nccl: mpi where a launcher started several; nccl itself is
+// opened over it when the ranks have their devices.
 static status run_ranks(const struct run_shared *shared)
 {
     const char *name     = shared->job->config.run.communicator;
     int         launched = comm_launched_ranks();
     int         ranks    = (int)shared->job->mesh.world;
-    if (strcmp(name, "mpi") == 0 || (strcmp(name, "auto") == 0 && launched > 1)) {
+    if (strcmp(name, "mpi") == 0 || (strcmp(name, "local") != 0 && launched > 1)) {
         return run_mpi(shared, ranks);
     }
-    if (strcmp(name, "local") != 0 && strcmp(name, "auto") != 0) {
-        return fail("[run] communicator = %s is not part of this build (local%s)", name, comm_has_mpi() ? ", mpi" : "");
+    if (strcmp(name, "nccl") == 0 && ranks > 1) {
+        return fail_as(EXIT_LAUNCH,
+                       "[run] communicator = nccl: %d ranks are as many processes: start them with mpirun "
+                       "or srun",
+                       ranks);
     }
     if (launched > 1) {
         return fail_as(EXIT_LAUNCH,

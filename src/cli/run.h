@@ -77,6 +77,11 @@ void run_describe(struct result *result, const struct run_shared *shared, const 
 // in their backends. Collective; ranks may fail alone.
 status run_share_devices(struct comm *comm, struct backend *backend, int64_t allowed, int64_t *sharers);
 
+// run_connect.c: opens nccl over the rank's communicator where the configuration wants it, or wants the best and can
+// have it; else leaves nccl->ops NULL. Collective; every rank returns the same.
+status run_connect(struct comm *nccl, struct comm *comm, struct backend *backend, const struct run_config *run,
+                   int64_t sharers);
+
 // "2026-08-22T10:15:00Z"
 void run_print_time(char *text, size_t bytes);
 

@@ -19,7 +19,8 @@
 
 struct rank {
     const struct run_shared *shared;
-    struct comm             *comm;
+    struct comm             *comm;     // that it is started with, or nccl
+    struct comm              nccl;     // ops is NULL unless it is open
     struct run_peer         *peers;    // [ranks]
     struct run_cores         cores;
     int64_t                  sharers;    // ranks that use this one's device
@@ -102,15 +103,21 @@ static void add_sharing(struct rank *rank)
     }
 }
 
-// "NVIDIA H200, ...", and why a better one was not taken.
+static void append_choice(struct rank *rank, const char *choice)
+{
+    char  *text = rank->result.device;
+    size_t used = strlen(text);
+    if (choice[0] != '\0') {
+        snprintf(text + used, sizeof(rank->result.device) - used, " (%s)", choice);
+    }
+}
+
+// "NVIDIA H200, ...", and why a better backend or communicator was not taken.
 static void describe_backend(struct rank *rank)
 {
-    char *text = rank->result.device;
-    rank->backend.ops->describe(&rank->backend, text, sizeof(rank->result.device));
-    if (rank->backend.choice[0] != '\0') {
-        size_t used = strlen(text);
-        snprintf(text + used, sizeof(rank->result.device) - used, " (%s)", rank->backend.choice);
-    }
+    rank->backend.ops->describe(&rank->backend, rank->result.device, sizeof(rank->result.device));
+    append_choice(rank, rank->backend.choice);
+    append_choice(rank, rank->comm->choice);
 }
 
 // What is known before the first step; the output folders prove that they can be written.
@@ -160,6 +167,10 @@ static status prepare(struct rank *rank)
     rank->cores = run_share_cores(rank->peers, &comm->place, run->threads);
     TRY(run_agree(comm, open_plan(rank)));
     TRY(run_agree(comm, run_share_devices(comm, &rank->backend, run->ranks_per_device, &rank->sharers)));
+    TRY(run_connect(&rank->nccl, comm, &rank->backend, run, rank->sharers));
+    if (rank->nccl.ops != NULL) {
+        comm = rank->comm = &rank->nccl;
+    }
     TRY(run_agree(comm, step_prepare(&rank->plan, &rank->backend)));
     TRY(run_agree(comm, step_open(&rank->step, &rank->plan, &rank->backend, comm)));
     TRY(run_agree(comm, check_graphs(rank)));
@@ -301,6 +312,9 @@ static void release(struct rank *rank)
     result_free(&rank->result);
     if (rank->step != NULL) {
         step_close(rank->step);
+    }
+    if (rank->nccl.ops != NULL) {
+        comm_close(&rank->nccl);
     }
     if (rank->backend.ops != NULL) {
         backend_close(&rank->backend);

@@ -47,16 +47,25 @@ status comm_check_launch(void)
 }
 
 #ifndef GSWBENCH_MPI
-bool comm_has_mpi(void)
-{
-    return false;
-}
-
 status comm_open_mpi(struct comm *comm)
 {
     (void)comm;
     return fail_as(EXIT_LAUNCH, "this gswbench was built without MPI: install Open MPI (libopenmpi-dev) or set "
                                 "MPI_HOME, and build again; or use run.communicator = local");
+}
+#endif
+
+#ifndef GSWBENCH_NCCL
+status comm_detect_nccl(void)
+{
+    return fail_as(EXIT_LAUNCH, "this gswbench was built without NCCL: set NCCL_HOME, and build again");
+}
+
+status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *backend,
+                      const struct comm_nccl_setup *setup)
+{
+    (void)comm, (void)control, (void)backend, (void)setup;
+    return comm_detect_nccl();
 }
 #endif
 

@@ -95,11 +95,6 @@ static const struct comm_ops mpi_ops = {
     .share       = share,
 };
 
-bool comm_has_mpi(void)
-{
-    return true;
-}
-
 // Which ranks share the caller's host, and the host's number: hosts count in the order of their lowest rank.
 static void find_node(struct comm_place *place)
 {

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// NCCL between processes with a device each: transfers are enqueued on the streams of the backend's lanes. The control
+// plane stays that of the communicator it is opened over.
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/text.h"
+#include "nccl_internal.h"
+#include "nccl_job.h"
+
+static void barrier(struct comm *comm)
+{
+    const struct nccl_state *state = comm->state;
+    state->control->ops->barrier(state->control);
+}
+
+static void gather_all(struct comm *comm, const void *in, void *out, int64_t bytes)
+{
+    const struct nccl_state *state = comm->state;
+    state->control->ops->gather_all(state->control, in, out, bytes);
+}
+
+static void share(struct comm *comm, void *data, int64_t bytes)
+{
+    const struct nccl_state *state = comm->state;
+    state->control->ops->share(state->control, data, bytes);
+}
+
+static void close_nccl(struct comm *comm)
+{
+    nccl_watch_close(comm->state);
+    free(comm->state);
+}
+
+static const struct comm_ops nccl_ops = {
+    .name        = "nccl",
+    .is_enqueued = true,
+    .close       = close_nccl,
+    .group_open  = nccl_group_open,
+    .group_close = nccl_group_close,
+    .run         = nccl_run,
+    .barrier     = barrier,
+    .gather_all  = gather_all,
+    .share       = share,
+};
+
+status comm_detect_nccl(void)
+{
+    struct nccl_library nccl;
+    return nccl_library_open(&nccl);
+}
+
+// Collective: all ranks get the same answer.
+static status check_ranks(const struct nccl_state *state)
+{
+    struct comm      *control = state->control;
+    struct nccl_seat *seats = memory_allocate((size_t)control->place.ranks * sizeof(*seats)), own = {0};
+    const char       *host_id = getenv("NCCL_HOSTID");
+    NCCL_CHECK(&state->library, ncclGetVersion(&own.version));
+    text_copy(own.host, sizeof(own.host), control->place.host);
+    text_copy(own.host_id, sizeof(own.host_id), host_id != NULL ? host_id : "");
+    state->backend->ops->device_name(state->backend, own.device, sizeof(own.device));
+    control->ops->gather_all(control, &own, seats, sizeof(own));
+    status result = nccl_check_seats(seats, control->place.ranks);
+    free(seats);
+    return result;
+}
+
+status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *backend,
+                      const struct comm_nccl_setup *setup)
+{
+    struct nccl_state *state = memory_allocate(sizeof(*state));
+    *state = (struct nccl_state){.control = control, .backend = backend, .setup = *setup, .rank = control->place.rank};
+    status result = nccl_library_open(&state->library);
+    if (!failed(&result)) {
+        result = check_ranks(state);
+    }
+    if (failed(&result)) {
+        free(state);
+        return result;
+    }
+    *comm = (struct comm){.ops = &nccl_ops, .state = state, .place = control->place};
+    nccl_watch_open(state);
+    return OK;
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: MIT
+// Groups and transfers under NCCL. Each group has a connection for each lane. Members learn its id through the control
+// plane, so that opening takes the members and nobody else.
+//
+// The pipeline's lanes have one for each pair of neighbours and each way, which carries in the order of the sender's
+// lane; the plan's verification shows that receives come in that order.
+#include "nccl_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/fatal.h"
+#include "nccl_job.h"
+
+// What a rank sends and receives along one pipeline; of both lanes.
+struct nccl_links {
+    struct nccl_links      *next;
+    int64_t                *members;    // [size]
+    int64_t                 size;
+    int                     users;
+    struct nccl_connection *send[NCCL_DIRECTIONS], *receive[NCCL_DIRECTIONS];    // by the sender's direction
+};
+
+struct comm_group {
+    struct nccl_state      *state;
+    int64_t                 size, index;
+    cudaStream_t            stream;
+    struct nccl_connection *connection;    // of all members; NULL on the pipeline's lanes
+    struct nccl_links      *links;         // NULL on other lanes
+};
+
+static ncclDataType_t type_of(enum dtype dtype)
+{
+    switch (dtype) {
+    case DTYPE_F32:
+        return ncclFloat32;
+    case DTYPE_BF16:
+        return ncclBfloat16;
+    case DTYPE_I32:
+        return ncclInt32;
+    default:
+        FATAL(EXIT_INTERNAL, "NCCL is not given %s", dtype_name(dtype));
+    }
+}
+
+static bool is_pipeline(int lane)
+{
+    return lane == LANE_PIPELINE_SEND || lane == LANE_PIPELINE_RECEIVE;
+}
+
+static ncclUniqueId create_id(const struct nccl_state *state)
+{
+    ncclUniqueId id;
+    NCCL_CHECK(&state->library, ncclGetUniqueId(&id));
+    return id;
+}
+
+// Between the members of a group, in host memory.
+static void exchange_ids(const struct nccl_state *state, const struct comm_group *group, const int64_t *members,
+                         enum op_kind kind, const ncclUniqueId *in, ncclUniqueId *out, int64_t count)
+{
+    struct comm       *control = state->control;
+    struct comm_group *meeting = control->ops->group_open(control, members, group->size, LANE_COMPUTE);
+    struct op          op      = {.kind = (uint8_t)kind};
+    op.shape.transfer.elements = count * (int64_t)sizeof(*out) / dtype_bytes(DTYPE_I32);
+    control->ops->run(meeting, &op, in, out, DTYPE_I32);
+    control->ops->group_close(meeting);
+}
+
+// Blocks until all members have come.
+static void join(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id, int size, int index)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.commName     = connection->name;
+    if (state->setup.processors > 0) {
+        config.maxCTAs = state->setup.processors;
+    }
+    NCCL_CHECK(&state->library, ncclCommInitRankConfig(&connection->handle, size, id, index, &config));
+}
+
+static void disconnect(struct nccl_state *state, struct nccl_connection *connection)
+{
+    nccl_watch_remove(state, connection);
+    NCCL_CHECK(&state->library, ncclCommDestroy(connection->handle));
+    free(connection);
+}
+
+static struct nccl_connection *open_collective(struct nccl_state *state, const struct comm_group *group,
+                                               const int64_t *members, int lane)
+{
+    struct nccl_connection *connection = memory_allocate(sizeof(*connection));
+    ncclUniqueId            id;
+    snprintf(connection->name, sizeof(connection->name), "the %s lane of %d ranks from %d to %d",
+             op_lane_name((enum lane)lane), (int)group->size, (int)members[0], (int)members[group->size - 1]);
+    nccl_watch_begin(state, connection->name);
+    if (group->index == 0) {
+        id = create_id(state);
+    }
+    exchange_ids(state, group, members, OP_BROADCAST, NULL, &id, 1);
+    join(state, connection, id, (int)group->size, (int)group->index);
+    nccl_watch_end(state);
+    nccl_watch_add(state, connection);
+    return connection;
+}
+
+// NCCL makes the way between two ranks when it is first used, and blocks both until it is there. They do so now, while
+// all ranks open in one order; in a step each would come in the order of its own plan.
+static void pass_first(const struct nccl_state *state, const struct nccl_connection *connection, bool sends)
+{
+    struct backend *backend = state->backend;
+    int             lane    = sends ? LANE_PIPELINE_SEND : LANE_PIPELINE_RECEIVE;
+    cudaStream_t    stream  = backend->ops->streams->handle(backend, lane);
+    int64_t         bytes   = dtype_bytes(DTYPE_F32);
+    void           *data    = backend_allocate(backend, bytes);
+    if (sends) {
+        NCCL_CHECK(&state->library, ncclSend(data, 1, ncclFloat32, 1, connection->handle, stream));
+    } else {
+        NCCL_CHECK(&state->library, ncclRecv(data, 1, ncclFloat32, 0, connection->handle, stream));
+    }
+    backend->ops->streams->synchronize(backend, lane);
+    backend_release(backend, data, bytes);
+}
+
+// The sender is the connection's rank 0.
+static struct nccl_connection *open_link(struct nccl_state *state, ncclUniqueId id, int64_t sender, int64_t receiver)
+{
+    struct nccl_connection *connection = memory_allocate(sizeof(*connection));
+    bool                    sends      = sender == state->rank;
+    snprintf(connection->name, sizeof(connection->name), "the pipeline from rank %d to rank %d", (int)sender,
+             (int)receiver);
+    nccl_watch_begin(state, connection->name);
+    join(state, connection, id, 2, sends ? 0 : 1);
+    pass_first(state, connection, sends);
+    nccl_watch_end(state);
+    nccl_watch_add(state, connection);
+    return connection;
+}
+
+// Both members of a pair open it; all go through the pairs in one order, so that none waits in a circle.
+static void open_links(struct nccl_state *state, struct nccl_links *links, const struct comm_group *group,
+                       const ncclUniqueId *ids)
+{
+    for (int direction = 0; direction < nccl_directions(links->size); direction++) {
+        for (int64_t sender = 0; sender < links->size; sender++) {
+            int64_t receiver = nccl_receiver(links->size, sender, (enum nccl_direction)direction);
+            if (sender != group->index && receiver != group->index) {
+                continue;
+            }
+            struct nccl_connection *link = open_link(state, ids[sender * NCCL_DIRECTIONS + direction],
+                                                     links->members[sender], links->members[receiver]);
+            *(sender == group->index ? &links->send : &links->receive)[direction] = link;
+        }
+    }
+}
+
+static struct nccl_links *create_links(struct nccl_state *state, const struct comm_group *group, const int64_t *members)
+{
+    struct nccl_links *links = memory_allocate(sizeof(*links));
+    ncclUniqueId      *ids   = memory_allocate((size_t)group->size * NCCL_DIRECTIONS * sizeof(*ids));
+    ncclUniqueId       own[NCCL_DIRECTIONS];
+    *links = (struct nccl_links){.next    = state->pipelines,
+                                 .members = memory_allocate((size_t)group->size * sizeof(*members)),
+                                 .size    = group->size};
+    memcpy(links->members, members, (size_t)group->size * sizeof(*members));
+    state->pipelines = links;
+
+    nccl_watch_begin(state, "the ranks of a pipeline");
+    memset(own, 0, sizeof(own));
+    for (int direction = 0; direction < nccl_directions(group->size); direction++) {
+        own[direction] = create_id(state);
+    }
+    exchange_ids(state, group, members, OP_ALL_GATHER, own, ids, group->size * NCCL_DIRECTIONS);
+    open_links(state, links, group, ids);
+    free(ids);
+    return links;
+}
+
+static struct nccl_links *find_links(const struct nccl_state *state, const int64_t *members, int64_t size)
+{
+    struct nccl_links *links = state->pipelines;
+    while (links != NULL &&
+           (links->size != size || memcmp(links->members, members, (size_t)size * sizeof(*members)) != 0)) {
+        links = links->next;
+    }
+    return links;
+}
+
+static void release_links(struct nccl_state *state, struct nccl_links *links)
+{
+    if (--links->users > 0) {
+        return;
+    }
+    struct nccl_links **place = &state->pipelines;
+    while (*place != links) {
+        place = &(*place)->next;
+    }
+    *place = links->next;
+    for (int direction = 0; direction < nccl_directions(links->size); direction++) {
+        disconnect(state, links->send[direction]);
+        disconnect(state, links->receive[direction]);
+    }
+    free(links->members);
+    free(links);
+}
+
+struct comm_group *nccl_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane)
+{
+    struct nccl_state *state = comm->state;
+    struct comm_group *group = memory_allocate(sizeof(*group));
+    *group                   = (struct comm_group){
+                          .state = state, .size = size, .stream = state->backend->ops->streams->handle(state->backend, lane)};
+    while (members[group->index] != state->rank) {
+        group->index++;
+    }
+    if (is_pipeline(lane)) {
+        struct nccl_links *links = find_links(state, members, size);
+        group->links             = links != NULL ? links : create_links(state, group, members);
+        group->links->users++;
+    } else {
+        group->connection = open_collective(state, group, members, lane);
+    }
+    return group;
+}
+
+void nccl_group_close(struct comm_group *group)
+{
+    if (group->links != NULL) {
+        release_links(group->state, group->links);
+    } else {
+        disconnect(group->state, group->connection);
+    }
+    free(group);
+}
+
+// Elements for one member and from one: from in to the member at target, and from the one at source to out.
+static void send_and_receive(const struct comm_group *group, const void *in, int64_t target, void *out, int64_t source,
+                             int64_t elements, enum dtype dtype)
+{
+    const struct nccl_library *nccl       = &group->state->library;
+    ncclComm_t                 connection = group->connection->handle;
+    NCCL_CHECK(nccl, ncclSend(in, (size_t)elements, type_of(dtype), (int)target, connection, group->stream));
+    NCCL_CHECK(nccl, ncclRecv(out, (size_t)elements, type_of(dtype), (int)source, connection, group->stream));
+}
+
+static void all_to_all(const struct comm_group *group, const char *in, char *out, int64_t share, enum dtype dtype)
+{
+    int64_t bytes = share * dtype_bytes(dtype);
+    NCCL_CHECK(&group->state->library, ncclGroupStart());
+    for (int64_t i = 0; i < group->size; i++) {
+        send_and_receive(group, in + i * bytes, i, out + i * bytes, i, share, dtype);
+    }
+    NCCL_CHECK(&group->state->library, ncclGroupEnd());
+}
+
+static void rotate(const struct comm_group *group, const void *in, void *out, int64_t elements, enum dtype dtype)
+{
+    NCCL_CHECK(&group->state->library, ncclGroupStart());
+    send_and_receive(group, in, (group->index + 1) % group->size, out, (group->index + group->size - 1) % group->size,
+                     elements, dtype);
+    NCCL_CHECK(&group->state->library, ncclGroupEnd());
+}
+
+static void pass(const struct comm_group *group, const struct op *op, const void *in, void *out, enum dtype dtype)
+{
+    const struct nccl_library *nccl     = &group->state->library;
+    size_t                     elements = (size_t)op->shape.transfer.elements;
+    int64_t                    peer     = op->shape.transfer.peer;
+    if (op->kind == OP_SEND) {
+        const struct nccl_connection *link = group->links->send[nccl_direction(group->size, group->index, peer)];
+        NCCL_CHECK(nccl, ncclSend(in, elements, type_of(dtype), 1, link->handle, group->stream));
+    } else {
+        const struct nccl_connection *link = group->links->receive[nccl_direction(group->size, peer, group->index)];
+        NCCL_CHECK(nccl, ncclRecv(out, elements, type_of(dtype), 0, link->handle, group->stream));
+    }
+}
+
+static void run_collective(const struct comm_group *group, const struct op *op, const void *in, void *out,
+                           enum dtype dtype)
+{
+    const struct nccl_library *nccl       = &group->state->library;
+    ncclComm_t                 connection = group->connection->handle;
+    cudaStream_t               stream     = group->stream;
+    ncclDataType_t             type       = type_of(dtype);
+    int64_t                    elements   = op->shape.transfer.elements;
+    int64_t                    share      = elements / group->size;
+    switch (op->kind) {
+    case OP_ALL_REDUCE:
+        NCCL_CHECK(nccl, ncclAllReduce(out, out, (size_t)elements, type, ncclSum, connection, stream));
+        break;
+    case OP_REDUCE_SCATTER:
+        NCCL_CHECK(nccl, ncclReduceScatter(in, out, (size_t)share, type, ncclSum, connection, stream));
+        break;
+    case OP_ALL_GATHER:
+        NCCL_CHECK(nccl, ncclAllGather(in, out, (size_t)share, type, connection, stream));
+        break;
+    case OP_ALL_TO_ALL:
+        all_to_all(group, in, out, share, dtype);
+        break;
+    case OP_ROTATE:
+        rotate(group, in, out, elements, dtype);
+        break;
+    case OP_BROADCAST: {
+        int root = op->shape.transfer.peer;
+        NCCL_CHECK(nccl, ncclBroadcast(out, out, (size_t)elements, type, root, connection, stream));
+        break;
+    }
+    default:
+        FATAL(EXIT_INTERNAL, "%s is not a transfer among all members of a group", op_name((enum op_kind)op->kind));
+    }
+}
+
+void nccl_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum dtype dtype)
+{
+    if (group->links != NULL) {
+        pass(group, op, in, out, dtype);
+    } else {
+        run_collective(group, op, in, out, dtype);
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// What NCCL asks of ranks, and who a pipeline's ranks are connected with, without NCCL.
+#include "comm/nccl_job.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static const struct nccl_seat apart[] = {
+    {22809, "n1", "GPU-aa", ""}, {22809, "n1", "GPU-bb", ""}, {22809, "n2", "GPU-cc", ""}, {22809, "n2", "GPU-dd", ""}};
+
+Test(nccl_job, takes_ranks_with_a_device_each)
+{
+    status result = nccl_check_seats(apart, 4);
+    cr_expect(!failed(&result), "%s", result.text);
+}
+
+Test(nccl_job, refuses_ranks_with_one_device)
+{
+    struct nccl_seat seats[] = {apart[0], apart[1], apart[2], apart[2]};
+    status           result  = nccl_check_seats(seats, 4);
+    cr_expect_eq(result.exit_code, EXIT_LAUNCH);
+    cr_expect_str_eq(result.text,
+                     "ranks 2 and 3 on n2 have one device, GPU-cc: launch one rank for each device, or let "
+                     "communicator mpi carry their data (for a test, give each rank another NCCL_HOSTID)");
+}
+
+Test(nccl_job, takes_ranks_with_one_device_that_a_test_sets_apart)
+{
+    struct nccl_seat seats[] = {apart[0], apart[0], apart[0]};
+    strcpy(seats[0].host_id, "r0");
+    strcpy(seats[1].host_id, "r1");
+    strcpy(seats[2].host_id, "r2");
+    status result = nccl_check_seats(seats, 3);
+    cr_expect(!failed(&result), "%s", result.text);
+
+    strcpy(seats[2].host_id, "r1");
+    result = nccl_check_seats(seats, 3);
+    cr_expect_not_null(strstr(result.text, "ranks 1 and 2 on n1 have one device"), "%s", result.text);
+}
+
+Test(nccl_job, refuses_different_versions)
+{
+    struct nccl_seat seats[] = {apart[0], apart[1], apart[2]};
+    seats[2].version         = 22107;
+    status result            = nccl_check_seats(seats, 3);
+    cr_expect_eq(result.exit_code, EXIT_LAUNCH);
+    cr_expect_str_eq(result.text,
+                     "rank 2 on n2 has NCCL 2.21.7, rank 0 on n1 2.28.9: install one version on every host");
+}
+
+Test(nccl_job, connects_neighbours_of_a_pipeline_both_ways)
+{
+    cr_expect_eq(nccl_directions(4), 2);
+    cr_expect_eq(nccl_receiver(4, 3, NCCL_NEXT), 0);
+    cr_expect_eq(nccl_receiver(4, 0, NCCL_BEFORE), 3);
+    cr_expect_eq(nccl_direction(4, 1, 2), NCCL_NEXT);
+    cr_expect_eq(nccl_direction(4, 2, 1), NCCL_BEFORE);
+    cr_expect_eq(nccl_direction(4, 3, 0), NCCL_NEXT);
+    cr_expect_eq(nccl_direction(4, 0, 3), NCCL_BEFORE);
+}
+
+Test(nccl_job, connects_two_ranks_once_each_way)
+{
+    cr_expect_eq(nccl_directions(2), 1);
+    cr_expect_eq(nccl_direction(2, 0, 1), NCCL_NEXT);
+    cr_expect_eq(nccl_direction(2, 1, 0), NCCL_NEXT);
+    cr_expect_eq(nccl_receiver(2, 1, NCCL_NEXT), 0);
+}
+
+Test(nccl_job, connects_nobody_else, .exit_code = EXIT_INTERNAL)
+{
+    nccl_direction(4, 0, 2);
+}
