@@ -16,6 +16,7 @@ option(GSWBENCH_FUZZ "Build the libFuzzer targets (clang only)" OFF)
 option(GSWBENCH_COVERAGE "Measure test coverage" OFF)
 set(GSWBENCH_MPI AUTO CACHE STRING "MPI: AUTO, ON or OFF")
 set(GSWBENCH_CUDA AUTO CACHE STRING "CUDA: AUTO, ON or OFF")
+option(GSWBENCH_EMULATED "For tests: the cuda backend on an emulated device, without nvcc, driver or GPU" OFF)
 
 function(gswbench_compile_options)
     foreach(option IN LISTS ARGN)

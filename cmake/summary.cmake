@@ -30,5 +30,7 @@ gswbench_line("MPI         " MPI_C_FOUND "${MPI_C_VERSION} (${MPI_C_COMPILER})" 
 gswbench_line("CUDA        " gswbench_cuda "${CMAKE_CUDA_COMPILER_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}"
               "${gswbench_cuda_reason}")
 gswbench_line("NCCL        " NCCL_FOUND "${NCCL_VERSION}, opened when the program runs" "no header found (set NCCL_HOME), or no CUDA")
+gswbench_line("cuDNN       " CUDNN_FOUND "${CUDNN_VERSION}, opened when the program runs"
+              "no usable header found (set CUDNN_HOME), or no CUDA: attention is by our own kernels")
 gswbench_line("unit tests  " CRITERION_FOUND "Criterion ${CRITERION_VERSION}" "${tests_reason}")
 message(STATUS "")

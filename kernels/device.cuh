@@ -251,12 +251,12 @@ template <typename... Pointers> static uintptr_t addresses(Pointers... pointers)
 
 // Enqueues a kernel, with more dynamic shared memory than every device has where it asks for it.
 template <typename... Parameters, typename... Arguments>
-static int enqueue(void (*kernel)(Parameters...), struct launch launch, int64_t shared_bytes,
-                   const struct kernel_target *target, const Arguments &...arguments)
+static int enqueue_grid(void (*kernel)(Parameters...), dim3 blocks, uint32_t threads, int64_t shared_bytes,
+                        const struct kernel_target *target, const Arguments &...arguments)
 {
     cudaLaunchConfig_t config = {};
-    config.gridDim            = dim3(launch.blocks);
-    config.blockDim           = dim3(launch.threads);
+    config.gridDim            = blocks;
+    config.blockDim           = dim3(threads);
     config.dynamicSmemBytes   = (size_t)shared_bytes;
     config.stream             = target->stream;
     cudaError_t error         = cudaSuccess;
@@ -264,6 +264,13 @@ static int enqueue(void (*kernel)(Parameters...), struct launch launch, int64_t 
         error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
     }
     return error == cudaSuccess ? cudaLaunchKernelEx(&config, kernel, arguments...) : error;
+}
+
+template <typename... Parameters, typename... Arguments>
+static int enqueue(void (*kernel)(Parameters...), struct launch launch, int64_t shared_bytes,
+                   const struct kernel_target *target, const Arguments &...arguments)
+{
+    return enqueue_grid(kernel, dim3(launch.blocks), launch.threads, shared_bytes, target, arguments...);
 }
 
 #endif

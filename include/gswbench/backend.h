@@ -20,11 +20,15 @@ struct buffer {
 
 struct backend;
 
+// What computes attention on a device; auto: cuDNN where it is there and takes the shape.
+enum attention_choice { ATTENTION_AUTO, ATTENTION_CUDNN, ATTENTION_OWN };
+
 // What a rank asks of its backend, beside the backend's name.
 struct backend_setup {
     int         local_rank;           // its place among the ranks of its host
     int         threads;              // of the processor
     bool        is_deterministic;     // no choice by measured time
+    int64_t     attention;            // enum attention_choice
     int         spared_processors;    // of the device, left to transfers by matrix products
     const char *cache;                // folder of what is kept from run to run; NULL or "": the user's
 };

@@ -17,6 +17,7 @@ struct run_config {
     int64_t data;                // enum data_kind
     char    backend[16];         // auto, or a name of backend.h
     char    communicator[16];    // auto, or a name of comm.h
+    int64_t attention;           // cuda backend: enum attention_choice of backend.h
     int64_t threads;             // host backend: threads a rank; 0: the cores that the rank is given
     int64_t layers;              // a proxy of that many layers; 0: the model's own
     int64_t graphs;              // enum graphs

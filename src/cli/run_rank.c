@@ -62,6 +62,7 @@ static status open_plan(struct rank *rank)
 
     const struct backend_setup setup = {.local_rank        = rank->comm->place.local_rank,
                                         .threads           = (int)rank->cores.threads,
+                                        .attention         = config->run.attention,
                                         .is_deterministic  = config->run.deterministic != 0,
                                         .spared_processors = (int)config->run.spared_processors,
                                         .cache             = config->run.cache};

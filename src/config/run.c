@@ -8,6 +8,8 @@ static const char *const graphs_names[] = {[GRAPHS_AUTO] = "auto", [GRAPHS_ON] =
 static const char *const backend_names[] = {"auto", "null", "host", "cuda", NULL};
 static const char *const communicator_names[] = {"auto", "local", "mpi", "nccl", NULL};
 
+static const char *const attention_names[] = {"auto", "cudnn", "own", NULL};
+
 const struct option run_options[] = {
     INTEGER_OPTION(run_config, steps, "50", 1, 1000000, "steps of a run, warm-up included"),
     INTEGER_OPTION(run_config, warmup, "10", 0, 1000000, "first steps, run and reported but not measured"),
@@ -15,6 +17,7 @@ const struct option run_options[] = {
     CHOICE_OPTION (run_config, data, "uniform", data_names, "synthetic tokens: independent, or a chain that a model can learn"),
     NAME_OPTION   (run_config, backend, "auto", backend_names, "what computes; auto: the best that this build and machine have"),
     NAME_OPTION   (run_config, communicator, "auto", communicator_names, "what carries data between ranks; auto: nccl where each rank has a device of its own, else mpi or local as launched"),
+    CHOICE_OPTION (run_config, attention, "auto", attention_names, "cuda backend: attention by cuDNN or by kernels of our own; auto: cuDNN where it is there and takes the shape"),
     INTEGER_OPTION(run_config, threads, "0", 0, 4096, "host backend: threads of a rank; 0: the cores that the rank is given"),
     INTEGER_OPTION(run_config, layers, "0", 0, 4096, "a proxy of that many layers, labelled as one; 0: the layers of the model"),
     CHOICE_OPTION (run_config, graphs, "auto", graphs_names, "cuda backend: capture the step and replay it; auto: where no transfer needs the host"),

@@ -21,6 +21,8 @@ static op_run *const run[OP_COUNT] = {
     [OP_ROPE_FORWARD]        = cuda_rope_forward,
     [OP_ROPE_BACKWARD]       = cuda_rope_backward,
     [OP_ATTENTION_MERGE]     = cuda_attention_merge,
+    [OP_ATTENTION_FORWARD]   = cuda_attention,
+    [OP_ATTENTION_BACKWARD]  = cuda_attention,
     [OP_ACTIVATION_FORWARD]  = cuda_activation_forward,
     [OP_ACTIVATION_BACKWARD] = cuda_activation_backward,
     [OP_ROUTE_FORWARD]       = cuda_route_forward,
@@ -120,6 +122,7 @@ static status cuda_open(struct backend *backend, const struct backend_setup *set
     cuda->processors   = attribute_of(device, cudaDevAttrMultiProcessorCount);
     cuda->shared_bytes = attribute_of(device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
     open_streams(cuda);
+    cuda_attention_open(cuda, setup);
     return gemms_open(cuda, setup);
 }
 
@@ -130,6 +133,7 @@ static void cuda_close(struct backend *backend)
         CUDA_CHECK(cudaStreamDestroy(cuda->streams[lane]));
     }
     gemms_close(cuda);
+    cuda_attention_close(cuda);
     CUDA_CHECK(cudaFree(cuda->scratch));
     free(cuda);
 }
@@ -168,12 +172,23 @@ static void copy_and_wait(struct backend *backend, void *to, const void *from, i
 
 static status cuda_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    return op->kind == OP_GEMM ? cuda_gemm_prepare(backend, op, buffers) : OK;
+    switch (op->kind) {
+    case OP_GEMM:
+        return cuda_gemm_prepare(backend, op, buffers);
+    case OP_ATTENTION_FORWARD:
+    case OP_ATTENTION_BACKWARD:
+        return cuda_attention_prepare(backend, op, buffers);
+    default:
+        return OK;
+    }
 }
 
 static int64_t cuda_scratch_bytes(struct backend *backend, const struct op *op)
 {
     struct kernel_target target = cuda_target(backend, op);
+    if (op->kind == OP_ATTENTION_FORWARD || op->kind == OP_ATTENTION_BACKWARD) {
+        return cuda_attention_scratch(backend->state, op);
+    }
     return scratch[op->kind] != NULL ? scratch[op->kind](op, &target) : 0;
 }
 
@@ -202,17 +217,18 @@ static void cuda_describe(struct backend *backend, char *text, size_t bytes)
     const struct cuda    *cuda = backend->state;
     struct cudaDeviceProp properties;
     int                   driver;
-    char                  memory[32], blas[BLAS_VERSION_BYTES];
+    char                  memory[32], blas[BLAS_VERSION_BYTES], attention[64];
     blas_version(&cuda->gemms->blas, blas);
+    cuda_attention_describe(cuda, attention, sizeof(attention));
     CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->device));
     CUDA_CHECK(cudaDriverGetVersion(&driver));
     snprintf(text, bytes,
              "%s, %d multiprocessors up to %d MHz, %s, CUDA %d.%d on a driver for %d.%d, %s: %d products timed, %d "
-             "remembered",
+             "remembered%s",
              properties.name, cuda->processors, attribute_of(cuda->device, cudaDevAttrClockRate) / 1000,
              units_bytes(memory, sizeof(memory), (double)properties.totalGlobalMem), CUDART_VERSION / 1000,
              CUDART_VERSION % 1000 / 10, driver / 1000, driver % 1000 / 10, blas, cuda->gemms->timed,
-             cuda->gemms->remembered);
+             cuda->gemms->remembered, attention);
 }
 
 const struct backend_ops backend_cuda = {

@@ -9,13 +9,14 @@
 #include "kernels/launch.h"
 
 struct cuda {
-    int             device;
-    int             processors;             // multiprocessors
-    int             shared_bytes;           // of shared memory that a block may ask for
-    cudaStream_t    streams[LANE_COUNT];    // transfers' at high priority
-    struct gemms   *gemms;                  // what matrix products need
-    void           *scratch;                // as large as the largest scratch_bytes; of the compute lane
-    cudaGraphExec_t graph;                  // the captured step; NULL: none
+    int               device;
+    int               processors;             // multiprocessors
+    int               shared_bytes;           // of shared memory that a block may ask for
+    cudaStream_t      streams[LANE_COUNT];    // transfers' at high priority
+    struct gemms     *gemms;                  // what matrix products need
+    struct attention *attention;              // who computes it
+    void             *scratch;                // as large as the largest scratch_bytes; of the compute lane
+    cudaGraphExec_t   graph;                  // the captured step; NULL: none
 };
 
 // Ends the job when a call of the runtime, or a launcher of kernels/, fails.
@@ -43,6 +44,13 @@ op_run cuda_embedding_forward, cuda_embedding_backward, cuda_norm_forward, cuda_
 typedef int64_t cuda_scratch(const struct op *op, const struct kernel_target *target);
 cuda_scratch    cuda_embedding_backward_scratch, cuda_norm_backward_scratch, cuda_route_forward_scratch,
     cuda_square_sum_scratch;
+
+void    cuda_attention_open(struct cuda *cuda, const struct backend_setup *setup);
+void    cuda_attention_close(struct cuda *cuda);
+status  cuda_attention_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
+int64_t cuda_attention_scratch(const struct cuda *cuda, const struct op *op);
+op_run  cuda_attention;
+void    cuda_attention_describe(const struct cuda *cuda, char *text, size_t bytes);    // ", attention by ..."
 
 extern const struct backend_streams cuda_streams;
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// Attention in bf16 by mma.sync: for where cuDNN is missing or refuses a shape, and to check it. The backward pass adds
+// in one order, without atomics: repeated runs give the same bits. Bound: the matrix instructions; forward 4, backward
+// 14 multiply-adds per head element and pair of a query and a key that it sees (twice the scores, once for each side).
+#ifndef GSWBENCH_KERNELS_ATTENTION_H
+#define GSWBENCH_KERNELS_ATTENTION_H
+
+#include "launch.h"
+
+// Query rows of a block, and the widths of a head that there are kernels for: others are padded with zeros.
+enum { ATTENTION_ROWS = 64, ATTENTION_HEAD_MAX = 256 };
+
+// The shape of struct attention_shape; keys = earlier + sequence.
+struct attention_kernel_shape {
+    int64_t batch, sequence, keys, heads, kv_heads, head_dim;
+    float   scale;
+    bool    is_causal;
+};
+
+struct attention_forward_args {
+    struct attention_kernel_shape shape;
+    const void                   *query, *key_value;    // bf16
+    void                         *out;                  // bf16
+    float                        *statistics;
+};
+
+struct attention_backward_args {
+    struct attention_kernel_shape shape;
+    const void                   *out_gradient, *query, *key_value, *out;    // bf16
+    const float                  *statistics;
+    void                         *query_gradient, *key_value_gradient;    // bf16
+    float                        *row_sums;                               // [batch, heads, sequence]: scratch
+    bool                          adds_query, adds_key_value;
+};
+
+KERNEL_FUNCTION int kernel_attention_forward(const struct attention_forward_args *args,
+                                             const struct kernel_target          *target);
+KERNEL_FUNCTION int kernel_attention_backward(const struct attention_backward_args *args,
+                                              const struct kernel_target           *target);
+
+#endif

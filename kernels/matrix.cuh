@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// A warp's matrix instructions and the copies that feed them. Tiles lie in shared memory by rows of bf16, each row
+// MATRIX_GAP elements longer than its content, so that neighbouring rows start in other banks.
+#ifndef GSWBENCH_KERNELS_MATRIX_CUH
+#define GSWBENCH_KERNELS_MATRIX_CUH
+
+#include <stdint.h>
+
+#include "gswbench/dtype.h"
+
+#ifdef KERNELS_EMULATED
+#include "emulated_matrix.h"
+#else
+
+// Four 8 x 8 matrices whose rows start at the addresses of lanes 0-7, 8-15, 16-23 and 24-31. A thread receives elements
+// 2 (lane % 4) and the next of row lane / 4 of each; transposed: of column lane / 4.
+static __device__ inline void matrix_load(uint32_t (&to)[4], const bf16 *row)
+{
+    uint32_t address = (uint32_t)__cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(address)
+                 : "memory");
+}
+
+static __device__ inline void matrix_load_transposed(uint32_t (&to)[4], const bf16 *row)
+{
+    uint32_t address = (uint32_t)__cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(address)
+                 : "memory");
+}
+
+// c [16, 8] += a [16, 16] b [16, 8]
+static __device__ inline void matrix_multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// 16 bytes from global to shared memory, in the background: what was started before a mark has arrived when at most
+// `pending` later marks have not been waited for.
+static __device__ inline void copy_start(void *to, const void *from)
+{
+    uint32_t address = (uint32_t)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+}
+
+static __device__ inline void copy_mark()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int pending> static __device__ inline void copy_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+#endif
+
+enum { MATRIX_GAP = 8, MATRIX_SIDE = 16 };
+
+// Where a thread's elements of a [16, 8] result are: rows lane / 4 and 8 more, columns 2 (lane % 4) and the next.
+static __device__ inline int matrix_row()
+{
+    return (int)(threadIdx.x % 32) / 4;
+}
+static __device__ inline int matrix_column()
+{
+    return (int)(threadIdx.x % 4) * 2;
+}
+
+// c [16, 8 columns] += a b^T: a [16, 16 steps] and b [8 columns, 16 steps] in shared memory.
+template <int columns, int steps, int pitch>
+static __device__ inline void multiply_rows(float (&c)[columns][4], const bf16 *a, const bf16 *b)
+{
+    int         lane  = threadIdx.x % 32;
+    const bf16 *a_row = a + lane % 16 * pitch + lane / 16 * 8;
+    const bf16 *b_row = b + (lane % 8 + lane / 16 * 8) * pitch + lane / 8 % 2 * 8;
+#pragma unroll
+    for (int step = 0; step < steps; step++) {
+        uint32_t left[4], right[4];
+        matrix_load(left, a_row + step * MATRIX_SIDE);
+#pragma unroll
+        for (int column = 0; column < columns; column += 2) {
+            matrix_load(right, b_row + column * 8 * pitch + step * MATRIX_SIDE);
+            matrix_multiply(c[column], left, right[0], right[1]);
+            matrix_multiply(c[column + 1], left, right[2], right[3]);
+        }
+    }
+}
+
+// c [16, 8 columns] += a b: a [16, 8 inner] is a result of such products, rounded to bf16; b [8 inner, 8 columns] lies
+// in shared memory.
+template <int columns, int inner, int pitch>
+static __device__ inline void multiply_result(float (&c)[columns][4], const uint32_t (&a)[inner][2], const bf16 *b)
+{
+    int         lane  = threadIdx.x % 32;
+    const bf16 *b_row = b + lane % 16 * pitch + lane / 16 * 8;
+#pragma unroll
+    for (int step = 0; step < inner / 2; step++) {
+        uint32_t left[4] = {a[2 * step][0], a[2 * step][1], a[2 * step + 1][0], a[2 * step + 1][1]}, right[4];
+#pragma unroll
+        for (int column = 0; column < columns; column += 2) {
+            matrix_load_transposed(right, b_row + step * MATRIX_SIDE * pitch + column * 8);
+            matrix_multiply(c[column], left, right[0], right[1]);
+            matrix_multiply(c[column + 1], left, right[2], right[3]);
+        }
+    }
+}
+
+#endif

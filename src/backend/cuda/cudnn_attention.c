@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT
+// Keeps the cuDNN plan of each attention shape, and executes it.
+#include "cudnn_attention.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cudnn_attention_graph.h"
+#include "gswbench/arena.h"
+
+enum { ALIGNMENT = 256 };
+
+struct entry {
+    uint8_t                kind;
+    struct attention_shape shape;
+    struct cudnn_graph     graph;
+    struct cudnn_plan      plan;
+    struct entry          *next;
+};
+
+struct cudnn_attention {
+    struct cudnn  cudnn;
+    cudnnHandle_t handle;
+    struct entry *entries;
+};
+
+status cudnn_attention_open(struct cudnn_attention **attention)
+{
+    struct cudnn_attention *opened = memory_allocate(sizeof(*opened));
+    *opened                        = (struct cudnn_attention){.entries = NULL};
+    status result                  = cudnn_open(&opened->cudnn);
+    if (failed(&result)) {
+        free(opened);
+        return result;
+    }
+    cudnnStatus_t code = opened->cudnn.cudnnCreate(&opened->handle);
+    if (code != CUDNN_STATUS_SUCCESS) {
+        result = cudnn_failure(&opened->cudnn, "handle", code);
+        free(opened);
+        return result;
+    }
+    *attention = opened;
+    return OK;
+}
+
+static void free_entry(struct entry *entry)
+{
+    cudnn_graph_free(&entry->graph);
+    free(entry);
+}
+
+void cudnn_attention_close(struct cudnn_attention *attention)
+{
+    while (attention->entries != NULL) {
+        struct entry *entry = attention->entries;
+        attention->entries  = entry->next;
+        free_entry(entry);
+    }
+    attention->cudnn.cudnnDestroy(attention->handle);
+    free(attention);
+}
+
+void cudnn_attention_version(const struct cudnn_attention *attention, char *text, size_t bytes)
+{
+    size_t version = attention->cudnn.cudnnGetVersion();
+    snprintf(text, bytes, "cuDNN %zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
+}
+
+// What distinguishes two plans: not whether gradients are added to, which happens outside.
+static bool is_alike(const struct attention_shape *a, const struct attention_shape *b)
+{
+    return a->batch == b->batch && a->sequence == b->sequence && a->heads == b->heads && a->kv_heads == b->kv_heads &&
+           a->head_dim == b->head_dim && a->causal == b->causal && a->earlier == b->earlier;
+}
+
+static struct entry *find(const struct cudnn_attention *attention, const struct op *op)
+{
+    for (struct entry *entry = attention->entries; entry != NULL; entry = entry->next) {
+        if (entry->kind == op->kind && is_alike(&entry->shape, &op->shape.attention)) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+static int64_t align(int64_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+// The scratch of an op: the plan's workspace, then (backward) the sums of rows and of query gradients.
+static int64_t row_sum_offset(const struct entry *entry)
+{
+    return align(entry->plan.workspace_bytes);
+}
+
+static int64_t query_sum_offset(const struct entry *entry)
+{
+    const struct attention_shape *shape = &entry->shape;
+    return row_sum_offset(entry) + align(shape->batch * shape->heads * shape->sequence * (int64_t)sizeof(float));
+}
+
+static int64_t scratch_bytes(const struct entry *entry)
+{
+    const struct attention_shape *shape = &entry->shape;
+    if (entry->kind == OP_ATTENTION_FORWARD) {
+        return row_sum_offset(entry);
+    }
+    return query_sum_offset(entry) +
+           align(shape->batch * shape->heads * shape->sequence * shape->head_dim * (int64_t)sizeof(float));
+}
+
+status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op, int64_t *bytes)
+{
+    struct entry *entry = find(attention, op);
+    if (entry == NULL) {
+        entry  = memory_allocate(sizeof(*entry));
+        *entry = (struct entry){
+            .kind = op->kind, .shape = op->shape.attention, .graph = {.cudnn = &attention->cudnn}, .next = NULL};
+        cudnn_attention_describe(&entry->graph, op);
+        status result = cudnn_graph_plan(&entry->graph, attention->handle, &entry->plan);
+        if (failed(&result)) {
+            free_entry(entry);
+            return result;
+        }
+        entry->next        = attention->entries;
+        attention->entries = entry;
+    }
+    *bytes = scratch_bytes(entry);
+    return OK;
+}
+
+// The ids and pointers that a plan is executed with.
+struct binding {
+    int64_t id[CUDNN_ATTENTION_ID_COUNT];
+    void   *pointer[CUDNN_ATTENTION_ID_COUNT];
+    int64_t count;
+};
+
+static void bind(struct binding *binding, enum cudnn_attention_id id, void *pointer)
+{
+    binding->id[binding->count]        = id;
+    binding->pointer[binding->count++] = pointer;
+}
+
+// Keys and values, or their gradients, lie side by side in each row of one tensor.
+static void bind_pair(struct binding *binding, enum cudnn_attention_id key, enum cudnn_attention_id value,
+                      const struct buffer *pair, const struct attention_shape *shape)
+{
+    bind(binding, key, pair->data);
+    bind(binding, value, (char *)pair->data + shape->kv_heads * shape->head_dim * (int64_t)dtype_bytes(pair->dtype));
+}
+
+static status execute(const struct cudnn_attention *attention, const struct entry *entry, void *workspace,
+                      const struct binding *binding)
+{
+    const struct cudnn      *cudnn = &attention->cudnn;
+    cudnnBackendDescriptor_t pack  = NULL;
+    cudnnStatus_t            code  = cudnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack);
+    if (code == CUDNN_STATUS_SUCCESS) {
+        code = cudnn->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
+                                               binding->count, binding->id);
+    }
+    if (code == CUDNN_STATUS_SUCCESS) {
+        code = cudnn->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
+                                               binding->count, binding->pointer);
+    }
+    if (code == CUDNN_STATUS_SUCCESS) {
+        code = cudnn->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
+                                               &workspace);
+    }
+    if (code == CUDNN_STATUS_SUCCESS) {
+        code = cudnn->cudnnBackendFinalize(pack);
+    }
+    if (code == CUDNN_STATUS_SUCCESS) {
+        code = cudnn->cudnnBackendExecute(attention->handle, entry->plan.descriptor, pack);
+    }
+    status result = code == CUDNN_STATUS_SUCCESS ? OK : cudnn_failure(cudnn, "attention", code);
+    if (pack != NULL) {
+        cudnn->cudnnBackendDestroyDescriptor(pack);
+    }
+    return result;
+}
+
+static void bind_forward(struct binding *binding, const struct buffer buffers[], const struct attention_shape *shape)
+{
+    bind(binding, CUDNN_ATTENTION_QUERY, buffers[ATTENTION_QUERY].data);
+    bind_pair(binding, CUDNN_ATTENTION_KEY, CUDNN_ATTENTION_VALUE, &buffers[ATTENTION_KEY_VALUE], shape);
+    bind(binding, CUDNN_ATTENTION_OUT, buffers[ATTENTION_OUT].data);
+    bind(binding, CUDNN_ATTENTION_STATISTICS, buffers[ATTENTION_STATISTICS].data);
+}
+
+static void bind_backward(struct binding *binding, const struct buffer buffers[], const struct attention_shape *shape)
+{
+    bind(binding, CUDNN_ATTENTION_QUERY, buffers[ATTENTION_GRADIENT_QUERY_IN].data);
+    bind_pair(binding, CUDNN_ATTENTION_KEY, CUDNN_ATTENTION_VALUE, &buffers[ATTENTION_GRADIENT_KEY_VALUE_IN], shape);
+    bind(binding, CUDNN_ATTENTION_OUT, buffers[ATTENTION_GRADIENT_OUT_IN].data);
+    bind(binding, CUDNN_ATTENTION_STATISTICS, buffers[ATTENTION_GRADIENT_STATISTICS].data);
+    bind(binding, CUDNN_ATTENTION_OUT_GRADIENT, buffers[ATTENTION_GRADIENT_OUT].data);
+    bind(binding, CUDNN_ATTENTION_QUERY_GRADIENT, buffers[ATTENTION_GRADIENT_QUERY].data);
+    bind_pair(binding, CUDNN_ATTENTION_KEY_GRADIENT, CUDNN_ATTENTION_VALUE_GRADIENT,
+              &buffers[ATTENTION_GRADIENT_KEY_VALUE], shape);
+}
+
+status cudnn_attention_run(struct cudnn_attention *attention, const struct op *op, const struct buffer buffers[],
+                           void *scratch, void *stream)
+{
+    const struct entry *entry   = find(attention, op);
+    struct binding      binding = {.count = 0};
+    float               scale = op->shape.attention.scale, infinity = -INFINITY, one = 1;
+    int32_t             earlier = (int32_t)op->shape.attention.earlier;
+
+    cudnnStatus_t code = attention->cudnn.cudnnSetStream(attention->handle, stream);
+    if (code != CUDNN_STATUS_SUCCESS) {
+        return cudnn_failure(&attention->cudnn, "stream", code);
+    }
+    bind(&binding, CUDNN_ATTENTION_SCALE, &scale);
+    if (op->shape.attention.causal) {
+        bind(&binding, CUDNN_ATTENTION_MINUS_INFINITY, &infinity);
+        if (earlier > 0) {
+            bind(&binding, CUDNN_ATTENTION_EARLIER, &earlier);
+        }
+    }
+    if (op->kind == OP_ATTENTION_FORWARD) {
+        bind_forward(&binding, buffers, &entry->shape);
+    } else {
+        bind_backward(&binding, buffers, &entry->shape);
+        bind(&binding, CUDNN_ATTENTION_ONE, &one);
+        bind(&binding, CUDNN_ATTENTION_ROW_SUM, (char *)scratch + row_sum_offset(entry));
+        bind(&binding, CUDNN_ATTENTION_QUERY_SUM, (char *)scratch + query_sum_offset(entry));
+    }
+    return execute(attention, entry, scratch, &binding);
+}

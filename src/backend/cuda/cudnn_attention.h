@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// Attention by cuDNN's fused engines, planned once for each shape. Without cuDNN, opening it says why.
+#ifndef GSWBENCH_CUDNN_ATTENTION_H
+#define GSWBENCH_CUDNN_ATTENTION_H
+
+#include "gswbench/backend.h"
+
+struct cudnn_attention;
+
+status cudnn_attention_open(struct cudnn_attention **attention);
+void   cudnn_attention_close(struct cudnn_attention *attention);
+// Plans the op; or why cuDNN cannot do it. Bytes of scratch that its execution needs.
+status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op, int64_t *scratch_bytes);
+// Enqueues an op that was prepared. Gradients of queries, keys and values are written, never added to.
+status cudnn_attention_run(struct cudnn_attention *attention, const struct op *op, const struct buffer buffers[],
+                           void *scratch, void *stream);
+// "cuDNN 9.19.0"
+void cudnn_attention_version(const struct cudnn_attention *attention, char *text, size_t bytes);
+
+#endif

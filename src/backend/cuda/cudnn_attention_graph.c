@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// Attention as cuDNN operations. The engines recognise these graphs as wholes, so their order and types are theirs.
+#include "cudnn_attention_graph.h"
+
+// The layouts of an op's tensors, [batch, heads, rows, columns] whatever their order in memory.
+struct layouts {
+    struct cudnn_layout query, key, key_transposed, scores, scores_transposed, rows, head_gradient, query_sum;
+    bool                is_grouped, is_causal, has_earlier;
+};
+
+static struct layouts layouts_of(const struct attention_shape *shape)
+{
+    int64_t b = shape->batch, h = shape->heads, g = shape->kv_heads, d = shape->head_dim;
+    int64_t s = shape->sequence, k = shape->earlier + shape->sequence;
+    return (struct layouts){
+        .query             = {{b, h, s, d}, {s * h * d, d, h * d, 1}},
+        .key               = {{b, g, k, d}, {k * 2 * g * d, d, 2 * g * d, 1}},
+        .key_transposed    = {{b, g, d, k}, {k * 2 * g * d, d, 1, 2 * g * d}},
+        .scores            = {{b, h, s, k}, {h * s * k, s * k, k, 1}},
+        .scores_transposed = {{b, h, k, s}, {h * s * k, s * k, 1, k}},
+        .rows              = {{b, h, s, 1}, {h * s, s, 1, 1}},
+        .head_gradient     = {{b, h, k, d}, {h * k * d, k * d, d, 1}},
+        .query_sum         = {{b, h, s, d}, {h * s * d, s * d, d, 1}},
+        .is_grouped        = g<h, .is_causal = shape->causal, .has_earlier = shape->earlier> 0,
+    };
+}
+
+// A pointwise operation in fp32 into a tensor inside the graph.
+static cudnn_tensor combine(struct cudnn_graph *graph, cudnnPointwiseMode_t mode, cudnn_tensor x, cudnn_tensor b,
+                            const struct cudnn_layout *layout)
+{
+    return cudnn_graph_pointwise(
+        graph, &(struct cudnn_pointwise){.mode      = mode,
+                                         .precision = CUDNN_DATA_FLOAT,
+                                         .x         = x,
+                                         .b         = b,
+                                         .out       = cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, layout, 0)});
+}
+
+static cudnn_tensor index_along(struct cudnn_graph *graph, int64_t axis, cudnn_tensor scores,
+                                const struct layouts *layouts)
+{
+    return cudnn_graph_pointwise(
+        graph, &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_GEN_INDEX,
+                                         .precision = CUDNN_DATA_FLOAT,
+                                         .x         = scores,
+                                         .axis      = axis,
+                                         .out = cudnn_graph_tensor(graph, CUDNN_DATA_INT32, &layouts->scores, 0)});
+}
+
+// Scores of keys behind a query become minus infinity. Earlier keys precede the queries.
+static cudnn_tensor mask(struct cudnn_graph *graph, cudnn_tensor scores, const struct layouts *layouts)
+{
+    if (!layouts->is_causal) {
+        return scores;
+    }
+    cudnn_tensor infinity = cudnn_graph_scalar(graph, CUDNN_DATA_FLOAT, CUDNN_ATTENTION_MINUS_INFINITY);
+    cudnn_tensor row      = index_along(graph, 2, scores, layouts);
+    if (layouts->has_earlier) {
+        row = cudnn_graph_pointwise(
+            graph, &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_ADD,
+                                             .precision = CUDNN_DATA_INT32,
+                                             .x         = row,
+                                             .b = cudnn_graph_scalar(graph, CUDNN_DATA_INT32, CUDNN_ATTENTION_EARLIER),
+                                             .out = cudnn_graph_tensor(graph, CUDNN_DATA_INT32, &layouts->scores, 0)});
+    }
+    cudnn_tensor column  = index_along(graph, 3, scores, layouts);
+    cudnn_tensor is_seen = cudnn_graph_pointwise(
+        graph, &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_CMP_GE,
+                                         .precision = CUDNN_DATA_BOOLEAN,
+                                         .x         = row,
+                                         .b         = column,
+                                         .out = cudnn_graph_tensor(graph, CUDNN_DATA_BOOLEAN, &layouts->scores, 0)});
+    return cudnn_graph_pointwise(
+        graph, &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_BINARY_SELECT,
+                                         .precision = CUDNN_DATA_FLOAT,
+                                         .x         = scores,
+                                         .b         = infinity,
+                                         .selector  = is_seen,
+                                         .out = cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->scores, 0)});
+}
+
+// query key^T * scale
+static cudnn_tensor scaled_scores(struct cudnn_graph *graph, cudnn_tensor query, cudnn_tensor key, cudnn_tensor scale,
+                                  const struct layouts *layouts)
+{
+    cudnn_tensor scores =
+        cudnn_graph_product(graph, query, key, cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->scores, 0));
+    return combine(graph, CUDNN_POINTWISE_MUL, scores, scale, &layouts->scores);
+}
+
+static void describe_forward(struct cudnn_graph *graph, const struct layouts *layouts)
+{
+    cudnn_tensor query = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->query, CUDNN_ATTENTION_QUERY);
+    cudnn_tensor key   = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->key_transposed, CUDNN_ATTENTION_KEY);
+    cudnn_tensor value = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->key, CUDNN_ATTENTION_VALUE);
+    cudnn_tensor scale = cudnn_graph_scalar(graph, CUDNN_DATA_FLOAT, CUDNN_ATTENTION_SCALE);
+
+    cudnn_tensor scores    = mask(graph, scaled_scores(graph, query, key, scale, layouts), layouts);
+    cudnn_tensor largest   = cudnn_graph_reduce(graph, CUDNN_REDUCE_TENSOR_MAX, scores,
+                                                cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->rows, 0));
+    cudnn_tensor shifted   = combine(graph, CUDNN_POINTWISE_SUB, scores, largest, &layouts->scores);
+    cudnn_tensor power     = combine(graph, CUDNN_POINTWISE_EXP, shifted, NULL, &layouts->scores);
+    cudnn_tensor sum       = cudnn_graph_reduce(graph, CUDNN_REDUCE_TENSOR_ADD, power,
+                                                cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->rows, 0));
+    cudnn_tensor logarithm = combine(graph, CUDNN_POINTWISE_LOG, sum, NULL, &layouts->rows);
+    cudnn_graph_pointwise(graph,
+                          &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_ADD,
+                                                    .precision = CUDNN_DATA_FLOAT,
+                                                    .x         = largest,
+                                                    .b         = logarithm,
+                                                    .out = cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->rows,
+                                                                              CUDNN_ATTENTION_STATISTICS)});
+    cudnn_tensor probability = cudnn_graph_pointwise(
+        graph, &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_DIV,
+                                         .precision = CUDNN_DATA_FLOAT,
+                                         .x         = power,
+                                         .b         = sum,
+                                         .out = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->scores, 0)});
+    cudnn_graph_product(graph, probability, value,
+                        cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->query, CUDNN_ATTENTION_OUT));
+}
+
+// transposed scores x rows of queries, summed over the heads that share a key: the gradient of keys or values.
+static void key_gradient(struct cudnn_graph *graph, cudnn_tensor scores, cudnn_tensor rows, enum cudnn_attention_id id,
+                         const struct layouts *layouts)
+{
+    cudnn_tensor turned = cudnn_graph_reshape(
+        graph, scores, cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->scores_transposed, 0));
+    cudnn_tensor gradient = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->key, id);
+    if (layouts->is_grouped) {
+        cudnn_tensor by_head = cudnn_graph_product(
+            graph, turned, rows, cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->head_gradient, 0));
+        cudnn_graph_reduce(graph, CUDNN_REDUCE_TENSOR_ADD, by_head, gradient);
+    } else {
+        cudnn_graph_product(graph, turned, rows, gradient);
+    }
+}
+
+static void describe_backward(struct cudnn_graph *graph, const struct layouts *layouts)
+{
+    cudnn_tensor query = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->query, CUDNN_ATTENTION_QUERY);
+    cudnn_tensor key   = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->key_transposed, CUDNN_ATTENTION_KEY);
+    cudnn_tensor value =
+        cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->key_transposed, CUDNN_ATTENTION_VALUE);
+    cudnn_tensor out   = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->query, CUDNN_ATTENTION_OUT);
+    cudnn_tensor d_out = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->query, CUDNN_ATTENTION_OUT_GRADIENT);
+    cudnn_tensor statistics = cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->rows, CUDNN_ATTENTION_STATISTICS);
+    cudnn_tensor scale      = cudnn_graph_scalar(graph, CUDNN_DATA_FLOAT, CUDNN_ATTENTION_SCALE);
+
+    // Row sums of d out * out, over all keys of the row wherever they are.
+    cudnn_tensor row_sum = combine(graph, CUDNN_POINTWISE_MUL, d_out, out, &layouts->query);
+    row_sum              = cudnn_graph_reduce(graph, CUDNN_REDUCE_TENSOR_ADD, row_sum,
+                                              cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->rows, 0));
+    row_sum              = cudnn_graph_pointwise(
+                     graph, &(struct cudnn_pointwise){
+                                .mode      = CUDNN_POINTWISE_MUL,
+                                .precision = CUDNN_DATA_FLOAT,
+                                .x         = row_sum,
+                                .b         = cudnn_graph_scalar(graph, CUDNN_DATA_FLOAT, CUDNN_ATTENTION_ONE),
+                                .out       = cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->rows, CUDNN_ATTENTION_ROW_SUM)});
+
+    cudnn_tensor scores = scaled_scores(graph, query, key, scale, layouts);
+    scores = mask(graph, combine(graph, CUDNN_POINTWISE_SUB, scores, statistics, &layouts->scores), layouts);
+    cudnn_tensor probability = combine(graph, CUDNN_POINTWISE_EXP, scores, NULL, &layouts->scores);
+    key_gradient(graph, probability, d_out, CUDNN_ATTENTION_VALUE_GRADIENT, layouts);
+
+    cudnn_tensor d_scores =
+        cudnn_graph_product(graph, d_out, value, cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->scores, 0));
+    d_scores = combine(graph, CUDNN_POINTWISE_SUB, d_scores, row_sum, &layouts->scores);
+    d_scores = combine(graph, CUDNN_POINTWISE_MUL, d_scores, probability, &layouts->scores);
+    d_scores = cudnn_graph_pointwise(
+        graph, &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_MUL,
+                                         .precision = CUDNN_DATA_FLOAT,
+                                         .x         = d_scores,
+                                         .b         = scale,
+                                         .out = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->scores, 0)});
+    key_gradient(graph, d_scores, query, CUDNN_ATTENTION_KEY_GRADIENT, layouts);
+
+    cudnn_tensor plain_key =
+        cudnn_graph_reshape(graph, key, cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->key, 0));
+    cudnn_tensor query_sum = cudnn_graph_product(
+        graph, d_scores, plain_key,
+        cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->query_sum, CUDNN_ATTENTION_QUERY_SUM));
+    cudnn_graph_pointwise(
+        graph, &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_IDENTITY,
+                                         .precision = CUDNN_DATA_FLOAT,
+                                         .x         = query_sum,
+                                         .out       = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->query,
+                                                                         CUDNN_ATTENTION_QUERY_GRADIENT)});
+}
+
+void cudnn_attention_describe(struct cudnn_graph *graph, const struct op *op)
+{
+    struct layouts layouts = layouts_of(&op->shape.attention);
+    if (op->kind == OP_ATTENTION_FORWARD) {
+        describe_forward(graph, &layouts);
+    } else {
+        describe_backward(graph, &layouts);
+    }
+}

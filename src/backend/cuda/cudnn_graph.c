@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+// Makes cuDNN descriptors of tensors, operations, graphs, heuristics and plans.
+#include "cudnn_graph.h"
+
+#include <string.h>
+
+// The first engines that are tried.
+enum { CANDIDATES = 8 };
+
+static void check(struct cudnn_graph *graph, const char *what, cudnnStatus_t code)
+{
+    if (code != CUDNN_STATUS_SUCCESS && !failed(&graph->result)) {
+        graph->result = cudnn_failure(graph->cudnn, what, code);
+    }
+}
+
+static cudnnBackendDescriptor_t create(struct cudnn_graph *graph, cudnnBackendDescriptorType_t type)
+{
+    cudnnBackendDescriptor_t made = NULL;
+    if (graph->descriptor_count == CUDNN_GRAPH_DESCRIPTORS) {
+        graph->result = fail("a cuDNN graph has more than %d descriptors", CUDNN_GRAPH_DESCRIPTORS);
+    }
+    if (!failed(&graph->result)) {
+        check(graph, "descriptor", graph->cudnn->cudnnBackendCreateDescriptor(type, &made));
+        graph->descriptor[graph->descriptor_count++] = made;
+    }
+    return made;
+}
+
+static void set(struct cudnn_graph *graph, cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
+                cudnnBackendAttributeType_t type, int64_t count, const void *values)
+{
+    if (!failed(&graph->result)) {
+        check(graph, "attribute", graph->cudnn->cudnnBackendSetAttribute(of, name, type, count, values));
+    }
+}
+
+static void set_descriptor(struct cudnn_graph *graph, cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
+                           cudnnBackendDescriptor_t value)
+{
+    set(graph, of, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
+}
+
+static void finalize(struct cudnn_graph *graph, const char *what, cudnnBackendDescriptor_t made)
+{
+    if (!failed(&graph->result)) {
+        check(graph, what, graph->cudnn->cudnnBackendFinalize(made));
+    }
+}
+
+static cudnn_tensor make_tensor(struct cudnn_graph *graph, cudnnDataType_t type, const struct cudnn_layout *layout,
+                                int64_t id, bool is_scalar)
+{
+    enum { ALIGNMENT = 16, FIRST_VIRTUAL = 1000 };
+    int64_t      alignment = ALIGNMENT;
+    bool         yes = true, is_virtual = id == 0;
+    cudnn_tensor made = create(graph, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+
+    id = is_virtual ? FIRST_VIRTUAL + graph->virtuals++ : id;
+    set(graph, made, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
+    set(graph, made, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, layout->dim);
+    set(graph, made, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, layout->stride);
+    set(graph, made, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id);
+    set(graph, made, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
+    if (is_virtual) {
+        set(graph, made, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &yes);
+    }
+    if (is_scalar) {
+        set(graph, made, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &yes);
+    }
+    finalize(graph, "tensor", made);
+    return made;
+}
+
+cudnn_tensor cudnn_graph_tensor(struct cudnn_graph *graph, cudnnDataType_t type, const struct cudnn_layout *layout,
+                                int64_t id)
+{
+    return make_tensor(graph, type, layout, id, false);
+}
+
+cudnn_tensor cudnn_graph_scalar(struct cudnn_graph *graph, cudnnDataType_t type, int64_t id)
+{
+    const struct cudnn_layout one = {{1, 1, 1, 1}, {1, 1, 1, 1}};
+    return make_tensor(graph, type, &one, id, true);
+}
+
+static void add_operation(struct cudnn_graph *graph, const char *what, cudnnBackendDescriptor_t made)
+{
+    finalize(graph, what, made);
+    if (graph->operation_count == CUDNN_GRAPH_OPERATIONS) {
+        graph->result = fail("a cuDNN graph has more than %d operations", CUDNN_GRAPH_OPERATIONS);
+    } else {
+        graph->operation[graph->operation_count++] = made;
+    }
+}
+
+cudnn_tensor cudnn_graph_pointwise(struct cudnn_graph *graph, const struct cudnn_pointwise *pointwise)
+{
+    cudnnBackendDescriptor_t how = create(graph, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    set(graph, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &pointwise->mode);
+    set(graph, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &pointwise->precision);
+    if (pointwise->mode == CUDNN_POINTWISE_GEN_INDEX) {
+        set(graph, how, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &pointwise->axis);
+    }
+    finalize(graph, "pointwise", how);
+
+    cudnnBackendDescriptor_t made = create(graph, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    set_descriptor(graph, made, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
+    set_descriptor(graph, made, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, pointwise->x);
+    if (pointwise->b != NULL) {
+        set_descriptor(graph, made, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, pointwise->b);
+    }
+    if (pointwise->selector != NULL) {
+        set_descriptor(graph, made, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, pointwise->selector);
+    }
+    set_descriptor(graph, made, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, pointwise->out);
+    add_operation(graph, "pointwise operation", made);
+    return pointwise->out;
+}
+
+cudnn_tensor cudnn_graph_product(struct cudnn_graph *graph, cudnn_tensor a, cudnn_tensor b, cudnn_tensor out)
+{
+    cudnnDataType_t          sums = CUDNN_DATA_FLOAT;
+    cudnnBackendDescriptor_t how  = create(graph, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+    set(graph, how, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums);
+    finalize(graph, "product", how);
+
+    cudnnBackendDescriptor_t made = create(graph, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+    set_descriptor(graph, made, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
+    set_descriptor(graph, made, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
+    set_descriptor(graph, made, CUDNN_ATTR_OPERATION_MATMUL_CDESC, out);
+    set_descriptor(graph, made, CUDNN_ATTR_OPERATION_MATMUL_DESC, how);
+    add_operation(graph, "product operation", made);
+    return out;
+}
+
+cudnn_tensor cudnn_graph_reduce(struct cudnn_graph *graph, cudnnReduceTensorOp_t reduction, cudnn_tensor x,
+                                cudnn_tensor out)
+{
+    cudnnDataType_t          sums = CUDNN_DATA_FLOAT;
+    cudnnBackendDescriptor_t how  = create(graph, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+    set(graph, how, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &reduction);
+    set(graph, how, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums);
+    finalize(graph, "reduction", how);
+
+    cudnnBackendDescriptor_t made = create(graph, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+    set_descriptor(graph, made, CUDNN_ATTR_OPERATION_REDUCTION_DESC, how);
+    set_descriptor(graph, made, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
+    set_descriptor(graph, made, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, out);
+    add_operation(graph, "reduction operation", made);
+    return out;
+}
+
+cudnn_tensor cudnn_graph_reshape(struct cudnn_graph *graph, cudnn_tensor x, cudnn_tensor out)
+{
+    cudnnBackendDescriptor_t made = create(graph, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
+    set_descriptor(graph, made, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
+    set_descriptor(graph, made, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, out);
+    add_operation(graph, "reshape operation", made);
+    return out;
+}
+
+// The device that engines are for: the handle's, or the one that the JSON text describes.
+static cudnnBackendDescriptor_t make_device(struct cudnn_graph *graph, const cudnnHandle_t *handle, const char *json)
+{
+    cudnnBackendDescriptor_t device = create(graph, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+    if (handle != NULL) {
+        set(graph, device, CUDNN_ATTR_DEVICEPROP_HANDLE, CUDNN_TYPE_HANDLE, 1, handle);
+    } else {
+        set(graph, device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)strlen(json) + 1, json);
+    }
+    finalize(graph, "device", device);
+    return device;
+}
+
+// Ends the graph, and asks which engines can do it on a device.
+static cudnnBackendDescriptor_t propose(struct cudnn_graph *graph, cudnnBackendDescriptor_t device)
+{
+    cudnnBackendHeurMode_t   mode  = CUDNN_HEUR_MODE_A;
+    cudnnBackendDescriptor_t whole = create(graph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    set(graph, whole, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph->operation_count,
+        graph->operation);
+    finalize(graph, "graph", whole);
+
+    cudnnBackendDescriptor_t heuristic = create(graph, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    set_descriptor(graph, heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, whole);
+    set(graph, heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    set_descriptor(graph, heuristic, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
+    finalize(graph, "heuristic", heuristic);
+    return heuristic;
+}
+
+status cudnn_graph_engines(struct cudnn_graph *graph, const char *device_json, int64_t *engines)
+{
+    cudnnBackendDescriptor_t proposed = propose(graph, make_device(graph, NULL, device_json));
+    *engines                          = 0;
+    if (!failed(&graph->result)) {
+        check(graph, "engines",
+              graph->cudnn->cudnnBackendGetAttribute(proposed, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, engines, NULL));
+    }
+    return graph->result;
+}
+
+// One candidate as a plan; that it does not work out is no failure of the graph.
+static status try_plan(struct cudnn_graph *graph, cudnnBackendDescriptor_t device, cudnnBackendDescriptor_t engine,
+                       struct cudnn_plan *plan)
+{
+    int64_t count;
+    plan->descriptor = create(graph, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    set_descriptor(graph, plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine);
+    set_descriptor(graph, plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
+    finalize(graph, "plan", plan->descriptor);
+    if (!failed(&graph->result)) {
+        check(graph, "workspace",
+              graph->cudnn->cudnnBackendGetAttribute(plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                                     CUDNN_TYPE_INT64, 1, &count, &plan->workspace_bytes));
+    }
+    status result = graph->result;
+    graph->result = OK;
+    return result;
+}
+
+status cudnn_graph_plan(struct cudnn_graph *graph, cudnnHandle_t handle, struct cudnn_plan *plan)
+{
+    cudnnBackendDescriptor_t device   = make_device(graph, &handle, NULL);
+    cudnnBackendDescriptor_t proposed = propose(graph, device);
+    cudnnBackendDescriptor_t engine[CANDIDATES];
+    int64_t                  count = 0;
+    for (int i = 0; i < CANDIDATES; i++) {
+        engine[i] = create(graph, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    }
+    TRY(graph->result);
+    check(graph, "engines",
+          graph->cudnn->cudnnBackendGetAttribute(proposed, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                                 CANDIDATES, &count, engine));
+    TRY(graph->result);
+    status result = fail("cuDNN %zu proposes no engine", graph->cudnn->cudnnGetVersion());
+    for (int64_t i = 0; i < count && failed(&result); i++) {
+        result = try_plan(graph, device, engine[i], plan);
+    }
+    return result;
+}
+
+void cudnn_graph_free(struct cudnn_graph *graph)
+{
+    while (graph->descriptor_count > 0) {
+        graph->cudnn->cudnnBackendDestroyDescriptor(graph->descriptor[--graph->descriptor_count]);
+    }
+}

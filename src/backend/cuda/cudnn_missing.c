@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// Stands in for cuDNN in a build that found no header of it.
+#include "cudnn_attention.h"
+#include "gswbench/fatal.h"
+
+status cudnn_attention_open(struct cudnn_attention **attention)
+{
+    (void)attention;
+    return fail("this build was made without cuDNN's headers");
+}
+
+void cudnn_attention_close(struct cudnn_attention *attention)
+{
+    (void)attention;
+}
+
+status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op, int64_t *scratch_bytes)
+{
+    (void)attention, (void)op, (void)scratch_bytes;
+    FATAL(EXIT_INTERNAL, "cuDNN is not here");
+}
+
+status cudnn_attention_run(struct cudnn_attention *attention, const struct op *op, const struct buffer buffers[],
+                           void *scratch, void *stream)
+{
+    (void)attention, (void)op, (void)buffers, (void)scratch, (void)stream;
+    FATAL(EXIT_INTERNAL, "cuDNN is not here");
+}
+
+void cudnn_attention_version(const struct cudnn_attention *attention, char *text, size_t bytes)
+{
+    (void)attention, (void)text, (void)bytes;
+    FATAL(EXIT_INTERNAL, "cuDNN is not here");
+}

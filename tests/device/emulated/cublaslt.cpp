@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+// cuBLASLt's matrix products for the emulator: column-major, in fp32, element by element.
+#include <cublasLt.h>
+
+#include "emulator.h"
+#include "gswbench/dtype.h"
+
+namespace
+{
+struct layout {
+    cudaDataType type;
+    int64_t      rows, columns, leading;
+};
+struct operation {
+    int32_t transposes[2];
+};
+
+// What is opaque to the caller holds one of the above.
+template <typename Opaque> Opaque *handle_of(void *object)
+{
+    return (Opaque *)object;
+}
+
+float get(const void *data, const layout *matrix, int64_t row, int64_t column)
+{
+    int64_t at = column * matrix->leading + row;
+    return matrix->type == CUDA_R_32F ? ((const float *)data)[at] : bf16_to_float(((const bf16 *)data)[at]);
+}
+
+void set(void *data, const layout *matrix, int64_t row, int64_t column, float value)
+{
+    int64_t at = column * matrix->leading + row;
+    if (matrix->type == CUDA_R_32F) {
+        ((float *)data)[at] = value;
+    } else {
+        ((bf16 *)data)[at] = bf16_from_float(value);
+    }
+}
+
+struct product {
+    operation   how;
+    layout      a, b, d;
+    const void *a_data, *b_data;
+    void       *d_data;
+    float       alpha, beta;
+
+    void run() const
+    {
+        bool    turns_a = how.transposes[0] == CUBLAS_OP_T, turns_b = how.transposes[1] == CUBLAS_OP_T;
+        int64_t depth = turns_a ? a.rows : a.columns;
+        for (int64_t column = 0; column < d.columns; column++) {
+            for (int64_t row = 0; row < d.rows; row++) {
+                float sum = 0;
+                for (int64_t k = 0; k < depth; k++) {
+                    sum += get(a_data, &a, turns_a ? k : row, turns_a ? row : k) *
+                           get(b_data, &b, turns_b ? column : k, turns_b ? k : column);
+                }
+                float before = beta != 0 ? beta * get(d_data, &d, row, column) : 0;
+                set(d_data, &d, row, column, alpha * sum + before);
+            }
+        }
+    }
+
+    bool is_possible() const
+    {
+        bool    turns_a = how.transposes[0] == CUBLAS_OP_T, turns_b = how.transposes[1] == CUBLAS_OP_T;
+        int64_t m = turns_a ? a.columns : a.rows, n = turns_b ? b.rows : b.columns;
+        return m == d.rows && n == d.columns && (turns_a ? a.rows : a.columns) == (turns_b ? b.columns : b.rows) &&
+               a.leading >= a.rows && b.leading >= b.rows && d.leading >= d.rows;
+    }
+};
+}    // namespace
+
+extern "C" {
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
+{
+    *handle = NULL;
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t)
+{
+    return CUBLAS_STATUS_SUCCESS;
+}
+size_t cublasLtGetVersion(void)
+{
+    return 130000;
+}
+const char *cublasLtGetStatusString(cublasStatus_t status)
+{
+    return status == CUBLAS_STATUS_SUCCESS ? "success" : "an error of the emulator";
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComputeType_t compute, cudaDataType_t)
+{
+    *made = handle_of<cublasLtMatmulDescOpaque_t>(new operation{{CUBLAS_OP_N, CUBLAS_OP_N}});
+    return compute == CUBLAS_COMPUTE_32F ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t made)
+{
+    delete (operation *)(void *)made;
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t made, cublasLtMatmulDescAttributes_t attribute,
+                                              const void *value, size_t)
+{
+    if (attribute == CUBLASLT_MATMUL_DESC_TRANSA || attribute == CUBLASLT_MATMUL_DESC_TRANSB) {
+        ((operation *)(void *)made)->transposes[attribute == CUBLASLT_MATMUL_DESC_TRANSB] = *(const int32_t *)value;
+    }
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaDataType type, uint64_t rows,
+                                          uint64_t columns, int64_t leading)
+{
+    *made = handle_of<cublasLtMatrixLayoutOpaque_t>(new layout{type, (int64_t)rows, (int64_t)columns, leading});
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t made)
+{
+    delete (layout *)(void *)made;
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *made)
+{
+    *made = NULL;
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t)
+{
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
+                                                    const void *, size_t)
+{
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+// Two algorithms, told apart by their first word.
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatmulPreference_t, int wanted,
+                                              cublasLtMatmulHeuristicResult_t found[], int *count)
+{
+    *count = wanted < 2 ? wanted : 2;
+    for (int i = 0; i < *count; i++) {
+        memset(&found[i], 0, sizeof(found[i]));
+        found[i].algo.data[0] = (uint64_t)i + 1;
+        found[i].state        = CUBLAS_STATUS_SUCCESS;
+    }
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                       const cublasLtMatmulAlgo_t *algorithm, cublasLtMatmulHeuristicResult_t *result)
+{
+    memset(result, 0, sizeof(*result));
+    return algorithm->data[0] == 1 || algorithm->data[0] == 2 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const void *alpha, const void *a,
+                              cublasLtMatrixLayout_t a_layout, const void *b, cublasLtMatrixLayout_t b_layout,
+                              const void *beta, const void *c, cublasLtMatrixLayout_t, void *d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *, void *, size_t,
+                              cudaStream_t           stream)
+{
+    product product = {.how    = *(operation *)(void *)how,
+                       .a      = *(layout *)(void *)a_layout,
+                       .b      = *(layout *)(void *)b_layout,
+                       .d      = *(layout *)(void *)d_layout,
+                       .a_data = a,
+                       .b_data = b,
+                       .d_data = d,
+                       .alpha  = *(const float *)alpha,
+                       .beta   = *(const float *)beta};
+    if (c != d || !product.is_possible()) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    emulator::enqueue(stream, [=]() { product.run(); });
+    return CUBLAS_STATUS_SUCCESS;
+}
+}

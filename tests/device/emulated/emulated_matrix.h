@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// The matrix instructions and background copies of kernels/matrix.cuh, by exchange between the lanes of a warp.
+#ifndef GSWBENCH_TESTS_EMULATED_MATRIX_H
+#define GSWBENCH_TESTS_EMULATED_MATRIX_H
+
+static inline void matrix_load_rows(uint32_t (&to)[4], const bf16 *row, bool is_transposed)
+{
+    const bf16 *rows[emulator::WARP];
+    int         across = (int)(threadIdx.x % 32) / 4;
+    emulator::gather(0xffffffffu, &row, rows, sizeof(row));
+    for (int matrix = 0; matrix < 4; matrix++) {
+        to[matrix] = 0;
+        for (int i = 0; i < 2; i++) {
+            int along = (int)(threadIdx.x % 4) * 2 + i;
+            to[matrix] |= (uint32_t)rows[matrix * 8 + (is_transposed ? along : across)][is_transposed ? across : along]
+                          << 16 * i;
+        }
+    }
+}
+
+static inline void matrix_load(uint32_t (&to)[4], const bf16 *row)
+{
+    matrix_load_rows(to, row, false);
+}
+
+static inline void matrix_load_transposed(uint32_t (&to)[4], const bf16 *row)
+{
+    matrix_load_rows(to, row, true);
+}
+
+static inline float matrix_half(uint32_t word, int half)
+{
+    return bf16_to_float((bf16)(word >> 16 * half));
+}
+
+// Element [row, k] of a is in lane row % 8 * 4 + k % 8 / 2, register row / 8 + 2 (k / 8); element [k, column] of b in
+// lane column * 4 + k % 8 / 2, register k / 8; element [row, column] of c as matrix_row and matrix_column say.
+static inline void matrix_multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+{
+    float    left[16][16], right[16][8];
+    uint32_t own[6] = {a[0], a[1], a[2], a[3], b0, b1}, words[emulator::WARP][6];
+    emulator::gather(0xffffffffu, own, words, sizeof(own));
+    for (int i = 0; i < 2 * emulator::WARP; i++) {
+        for (int part = 0; part < 4; part++) {
+            left[i / 8 + part % 2 * 8][i % 8 + part / 2 * 8] = matrix_half(words[i / 2][part], i % 2);
+        }
+        for (int part = 0; part < 2; part++) {
+            right[i % 8 + part * 8][i / 8] = matrix_half(words[i / 2][4 + part], i % 2);
+        }
+    }
+    int lane = emulator::lane();
+    for (int i = 0; i < 4; i++) {
+        int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+        for (int k = 0; k < 16; k++) {
+            c[i] += left[row][k] * right[k][column];
+        }
+    }
+}
+
+// A copy arrives as late as it may: when it is waited for.
+static inline void copy_start(void *to, const void *from)
+{
+    emulator::copy_late(to, from, 16);
+}
+static inline void copy_mark()
+{
+    emulator::copy_mark();
+}
+template <int pending> static inline void copy_wait()
+{
+    emulator::copy_arrive(pending);
+}
+
+#endif

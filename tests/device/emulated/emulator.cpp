@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT
+// Fibers that take turns until all have ended. A fiber gives up its turn at a barrier; when none can go on, the barrier
+// is one that some of the threads never reach.
+#include "emulator.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <ucontext.h>
+
+#include <random>
+#include <vector>
+
+dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+thread_local uint4 dynamic_shared_words[(227 << 10) / sizeof(uint4)];
+
+namespace
+{
+// A lane looks at what it received before it calls again, and in each round of turns it calls once at most: by the time
+// that so many calls have followed, nobody needs the first one's words.
+enum { STACK_BYTES = 128 << 10, POSTED_BYTES = 32, CALLS_KEPT = 64 };
+
+struct posted {
+    char bytes[POSTED_BYTES];
+};
+
+struct warp {
+    posted   received[CALLS_KEPT][emulator::WARP];
+    unsigned calls;
+};
+
+struct late_copy {
+    void       *to;
+    const void *from;
+    size_t      bytes;
+    int         mark;    // marks of the thread before it
+};
+
+struct fiber {
+    ucontext_t        start;
+    jmp_buf           turn;
+    bool              has_started;
+    std::vector<char> stack;
+    dim3              thread;
+    bool              is_done;
+    unsigned          barrier;    // of the block, that it waits for or has passed
+    unsigned          mask;       // of the warp's collective call that it waits in; 0: none
+    posted            own;
+    const posted     *received;    // of all lanes, in the latest such call
+
+    std::vector<late_copy> copies;
+    int                    marks;
+};
+
+struct block {
+    std::vector<fiber> fibers;
+    std::vector<warp>  warps;
+    unsigned           arrived, barriers;    // at the barrier at hand; completed
+    int                votes[2];             // at the barrier at hand and the one before it
+    int                running;
+    ucontext_t         start;
+    jmp_buf            scheduler;
+
+    const std::function<void()> *body;
+};
+
+block        the_block;
+unsigned     the_order;
+std::mt19937 the_shuffle;
+
+fiber &self()
+{
+    return the_block.fibers[(size_t)the_block.running];
+}
+
+void give_up_turn()
+{
+    if (_setjmp(self().turn) == 0) {
+        _longjmp(the_block.scheduler, 1);
+    }
+}
+
+// A context begins a fiber; later turns jump, which costs no system call.
+void take_turn()
+{
+    if (_setjmp(the_block.scheduler) != 0) {
+        return;
+    }
+    if (self().has_started) {
+        _longjmp(self().turn, 1);
+    }
+    self().has_started = true;
+    swapcontext(&the_block.start, &self().start);
+}
+
+unsigned alive()
+{
+    unsigned count = 0;
+    for (const fiber &each : the_block.fibers) {
+        count += !each.is_done;
+    }
+    return count;
+}
+
+bool can_run(int index)
+{
+    const fiber &candidate = the_block.fibers[(size_t)index];
+    return !candidate.is_done && candidate.mask == 0 && candidate.barrier <= the_block.barriers;
+}
+
+void enter()
+{
+    (*the_block.body)();
+    self().is_done = true;
+    give_up_turn();
+}
+
+[[noreturn]] void stuck()
+{
+    fprintf(stderr, "block (%u, %u, %u): threads wait at a barrier that others never reach:", blockIdx.x, blockIdx.y,
+            blockIdx.z);
+    for (size_t i = 0; i < the_block.fibers.size(); i++) {
+        const fiber &each = the_block.fibers[i];
+        if (!each.is_done && each.mask != 0) {
+            fprintf(stderr, " %zu (warp's, mask %08x)", i, each.mask);
+        }
+    }
+    fprintf(stderr, "; %u of %u at the block's\n", the_block.arrived, alive());
+    abort();
+}
+
+void take_turns()
+{
+    std::vector<int> turns(the_block.fibers.size());
+    for (size_t i = 0; i < turns.size(); i++) {
+        turns[i] = (int)(the_order == 1 ? turns.size() - 1 - i : i);
+    }
+    for (bool is_over = false; !is_over;) {
+        bool has_run = false;
+        if (the_order > 1) {
+            std::shuffle(turns.begin(), turns.end(), the_shuffle);
+        }
+        for (int index : turns) {
+            if (can_run(index)) {
+                has_run           = true;
+                the_block.running = index;
+                threadIdx         = self().thread;
+                take_turn();
+            }
+        }
+        unsigned left = alive();
+        is_over       = left == 0;
+        if (!is_over && the_block.arrived == left) {
+            the_block.arrived = 0;
+            the_block.barriers++;
+            the_block.votes[the_block.barriers % 2] = 0;    // those of the barrier before are still looked at
+        } else if (!has_run && !is_over) {
+            stuck();
+        }
+    }
+}
+
+void run_block(dim3 size)
+{
+    size_t threads     = (size_t)size.x * size.y * size.z;
+    the_block.arrived  = 0;
+    the_block.barriers = 0;
+    the_block.votes[0] = 0;
+    the_block.fibers.resize(threads);
+    the_block.warps.assign((threads + emulator::WARP - 1) / emulator::WARP, warp{});
+    for (size_t i = 0; i < threads; i++) {
+        fiber &each = the_block.fibers[i];
+        each.stack.resize(STACK_BYTES);
+        each.thread  = dim3((unsigned)(i % size.x), (unsigned)(i / size.x % size.y), (unsigned)(i / size.x / size.y));
+        each.is_done = each.has_started = false;
+        each.barrier                    = 0;
+        each.mask                       = 0;
+        each.marks                      = 0;
+        each.copies.clear();
+        getcontext(&each.start);
+        each.start.uc_stack = {.ss_sp = each.stack.data(), .ss_flags = 0, .ss_size = each.stack.size()};
+        each.start.uc_link  = &the_block.start;
+        makecontext(&each.start, enter, 0);
+    }
+    take_turns();
+}
+}    // namespace
+
+namespace emulator
+{
+void order(unsigned seed)
+{
+    the_order = seed;
+    the_shuffle.seed(seed);
+}
+
+void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body)
+{
+    gridDim        = grid;
+    blockDim       = block;
+    the_block.body = &body;
+    for (unsigned i = 0; i < grid.x * grid.y * grid.z; i++) {
+        blockIdx = dim3(i % grid.x, i / grid.x % grid.y, i / grid.x / grid.y);
+        memset(dynamic_shared_words, 0xff, shared_bytes);    // NaN: nothing may rely on what was there
+        run_block(block);
+    }
+}
+
+int wait_block(bool vote)
+{
+    int *votes = &the_block.votes[the_block.barriers % 2];
+    *votes += vote;
+    the_block.arrived++;
+    self().barrier = the_block.barriers + 1;
+    give_up_turn();
+    return *votes;
+}
+
+int lane()
+{
+    return the_block.running % WARP;
+}
+
+// The last lane of the mask to call hands everything to all of them.
+static void call(unsigned mask, const void *value, size_t bytes)
+{
+    size_t after = the_block.fibers.size() - (size_t)(the_block.running - lane());
+    bool   lacks = after < WARP && mask >> after != 0;
+    if ((mask >> lane() & 1u) == 0 || lacks || bytes > POSTED_BYTES) {
+        fprintf(stderr, "thread %d: mask %08x lacks it or names lanes that are not there\n", the_block.running, mask);
+        abort();
+    }
+    fiber *lanes = &the_block.fibers[(size_t)(the_block.running - lane())];
+    self().mask  = mask;
+    memcpy(self().own.bytes, value, bytes);
+    for (int i = 0; i < WARP; i++) {
+        if ((mask >> i & 1u) != 0 && lanes[i].mask != mask) {
+            give_up_turn();
+            return;
+        }
+    }
+    warp   &its  = the_block.warps[(size_t)the_block.running / WARP];
+    posted *kept = its.received[its.calls++ % CALLS_KEPT];
+    for (int i = 0; i < WARP; i++) {
+        kept[i] = posted{};
+        if ((mask >> i & 1u) != 0) {
+            kept[i]           = lanes[i].own;
+            lanes[i].mask     = 0;
+            lanes[i].received = kept;
+        }
+    }
+}
+
+void wait_warp(unsigned mask)
+{
+    call(mask, "", 0);
+}
+
+void exchange(unsigned mask, const void *value, void *received, size_t bytes, int from)
+{
+    call(mask, value, bytes);
+    memcpy(received, self().received[from].bytes, bytes);
+}
+
+void gather(unsigned mask, const void *value, void *received, size_t bytes)
+{
+    call(mask, value, bytes);
+    for (int i = 0; i < WARP; i++) {
+        memcpy((char *)received + (size_t)i * bytes, self().received[i].bytes, bytes);
+    }
+}
+
+void copy_late(void *to, const void *from, size_t bytes)
+{
+    self().copies.push_back({to, from, bytes, self().marks});
+}
+
+void copy_mark()
+{
+    self().marks++;
+}
+
+void copy_arrive(int pending)
+{
+    std::vector<late_copy> &copies = self().copies;
+    while (!copies.empty() && copies.front().mark < self().marks - pending) {
+        memcpy(copies.front().to, copies.front().from, copies.front().bytes);
+        copies.erase(copies.begin());
+    }
+}
+}    // namespace emulator

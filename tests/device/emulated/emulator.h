@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+// CUDA kernels on the processor, for tests where there is no GPU: the threads of a block are fibers that run until they
+// wait for each other, in an order that the test chooses. What a missing or divergent barrier does to a result shows.
+// What an order of memory accesses within the device does, and speed, do not.
+#ifndef GSWBENCH_TESTS_EMULATOR_H
+#define GSWBENCH_TESTS_EMULATOR_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <algorithm>
+#include <functional>
+
+#include <cuda_runtime_api.h>
+#include <vector_functions.h>
+
+#define KERNELS_EMULATED 1
+#undef __global__
+#undef __device__
+#undef __host__
+#undef __constant__
+#undef __shared__
+#undef __forceinline__
+#undef __launch_bounds__
+#define __global__
+#define __device__
+#define __host__
+#define __constant__    static
+#define __shared__      static    // one block runs at a time
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __expf expf
+#define __logf logf
+
+extern dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+extern thread_local uint4 dynamic_shared_words[(227 << 10) / sizeof(uint4)];
+
+template <typename Kernel> static inline cudaError_t cudaFuncSetAttribute(Kernel *, cudaFuncAttribute, int bytes)
+{
+    return (size_t)bytes <= sizeof(dynamic_shared_words) ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+namespace emulator
+{
+enum { WARP = 32 };
+
+// In which order the fibers of a block take their turns, from now on. 0: rising; 1: falling; else: shuffled anew with
+// this seed each time round.
+void order(unsigned seed);
+
+// Runs one block after another; body is what a thread does.
+void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body);
+// Work for a stream: done when its turn comes, at the latest when somebody waits for the stream.
+void enqueue(cudaStream_t stream, std::function<void()> work);
+
+int  wait_block(bool vote);    // how many threads of the block voted
+void wait_warp(unsigned mask);
+// What the lane of the warp posted in the same call; every lane of the mask calls.
+void exchange(unsigned mask, const void *posted, void *received, size_t bytes, int lane);
+// What all lanes of the mask posted, and zeros: [WARP] of so many bytes.
+void gather(unsigned mask, const void *posted, void *received, size_t bytes);
+int  lane(void);
+// Copies of the running thread that arrive when all but the latest `pending` marks behind them are waited for.
+void copy_late(void *to, const void *from, size_t bytes);
+void copy_mark(void);
+void copy_arrive(int pending);
+
+template <typename T> T from_lane(unsigned mask, T value, int lane)
+{
+    T received;
+    exchange(mask, &value, &received, sizeof(T), lane);
+    return received;
+}
+}    // namespace emulator
+
+// Arguments are copied when the kernel is launched, as on a device.
+template <typename... Parameters, typename... Arguments>
+static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
+                                             const Arguments &...arguments)
+{
+    cudaLaunchConfig_t how = *config;
+    emulator::enqueue(how.stream, [how, kernel, arguments...]() {
+        emulator::run(how.gridDim, how.blockDim, how.dynamicSmemBytes, [&]() { kernel(arguments...); });
+    });
+    return cudaSuccess;
+}
+
+static inline void __syncthreads(void)
+{
+    emulator::wait_block(false);
+}
+static inline int __syncthreads_count(int vote)
+{
+    return emulator::wait_block(vote != 0);
+}
+static inline int __syncthreads_or(int vote)
+{
+    return emulator::wait_block(vote != 0) > 0;
+}
+static inline void __syncwarp(unsigned mask = 0xffffffffu)
+{
+    emulator::wait_warp(mask);
+}
+template <typename T> static inline T __shfl_xor_sync(unsigned mask, T value, int distance, int width = 32)
+{
+    int lane = emulator::lane(), other = lane ^ distance;
+    return emulator::from_lane(mask, value, other / width == lane / width ? other : lane);
+}
+template <typename T> static inline T __shfl_sync(unsigned mask, T value, int from, int width = 32)
+{
+    int lane = emulator::lane();
+    return emulator::from_lane(mask, value, lane / width * width + from % width);
+}
+template <typename T> static inline T __shfl_up_sync(unsigned mask, T value, unsigned distance, int width = 32)
+{
+    int lane = emulator::lane(), other = lane - (int)distance;
+    return emulator::from_lane(mask, value, other >= lane / width * width ? other : lane);
+}
+template <typename T> static inline T __shfl_down_sync(unsigned mask, T value, unsigned distance, int width = 32)
+{
+    int lane = emulator::lane(), other = lane + (int)distance;
+    return emulator::from_lane(mask, value, other < lane / width * width + width ? other : lane);
+}
+static inline unsigned __ballot_sync(unsigned mask, int is_true)
+{
+    unsigned words[emulator::WARP], result = 0;
+    unsigned own = is_true != 0;
+    emulator::gather(mask, &own, words, sizeof(own));
+    for (int i = 0; i < emulator::WARP; i++) {
+        result |= words[i] << i;
+    }
+    return result;
+}
+static inline int __any_sync(unsigned mask, int is_true)
+{
+    return __ballot_sync(mask, is_true) != 0;
+}
+static inline int __all_sync(unsigned mask, int is_true)
+{
+    return __ballot_sync(mask, is_true) == mask;
+}
+static inline unsigned __match_any_sync(unsigned mask, unsigned value)
+{
+    unsigned words[emulator::WARP], result = 0;
+    emulator::gather(mask, &value, words, sizeof(value));
+    for (int i = 0; i < emulator::WARP; i++) {
+        result |= (unsigned)((mask >> i & 1u) != 0 && words[i] == value) << i;
+    }
+    return result;
+}
+
+static inline float __uint_as_float(unsigned word)
+{
+    float value;
+    memcpy(&value, &word, sizeof(value));
+    return value;
+}
+static inline unsigned __float_as_uint(float value)
+{
+    unsigned word;
+    memcpy(&word, &value, sizeof(word));
+    return word;
+}
+static inline int __popc(unsigned word)
+{
+    return __builtin_popcount(word);
+}
+static inline int __ffs(int word)
+{
+    return __builtin_ffs(word);
+}
+static inline float __fdividef(float x, float y)
+{
+    return x / y;
+}
+static inline float rsqrtf(float x)
+{
+    return 1.0f / sqrtf(x);
+}
+template <typename T> static inline T __ldg(const T *from)
+{
+    return *from;
+}
+template <typename T> static inline T __ldcs(const T *from)
+{
+    return *from;
+}
+template <typename T> static inline void __stcs(T *to, T value)
+{
+    *to = value;
+}
+// Fibers do not interrupt each other.
+template <typename T> static inline T atomicAdd(T *to, T value)
+{
+    T before = *to;
+    *to      = before + value;
+    return before;
+}
+template <typename T> static inline T atomicMax(T *to, T value)
+{
+    T before = *to;
+    *to      = before < value ? value : before;
+    return before;
+}
+static inline void __threadfence(void)
+{
+}
+using std::max;
+using std::min;
+
+#endif
