@@ -28,7 +28,7 @@
 #define __device__
 #define __host__
 #define __constant__    static
-#define __shared__      static    // one block runs at a time
+#define __shared__      thread_local    // one block runs at a time, on one thread of the process
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __expf expf
