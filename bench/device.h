@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+// What the benchmarks of a device share: opening it, random operands, times by its own clock, and records of what was
+// measured: a line of a table on stdout, and one of JSON in the file that the first argument names.
+#ifndef GSWBENCH_BENCH_DEVICE_H
+#define GSWBENCH_BENCH_DEVICE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/backend.h"
+#include "gswbench/fatal.h"
+#include "gswbench/random.h"
+#include "gswbench/statistics.h"
+
+enum { DEVICE_SKIPPED = 77, DEVICE_RUNS = 25 };
+
+// What well-written code reaches on an H200, from published measurements: random data, sustained clocks. Bounds are
+// set against these.
+static const double device_product_flops = 790e12, device_memory_bytes = 3.8e12, device_peak_flops = 989e12;
+
+struct device {
+    struct backend                backend;
+    const struct backend_streams *streams;
+    FILE                         *records;
+};
+
+static inline void device_require(status result)
+{
+    if (failed(&result)) {
+        fprintf(stderr, "%s\n", result.text);
+        exit(result.exit_code);
+    }
+}
+
+// Ends the program where there is no device.
+static inline void device_open(struct device *device, int argc, char **argv)
+{
+    char text[256];
+    if (argc != 2) {
+        fprintf(stderr, "usage: %s FILE    (JSON, a line for each record)\n", argv[0]);
+        exit(EXIT_USAGE);
+    }
+    status detected = backend_cuda.detect();
+    if (failed(&detected)) {
+        printf("skipped: no device: %s\n", detected.text);
+        exit(DEVICE_SKIPPED);
+    }
+    device_require(backend_open(&device->backend, "cuda", &(struct backend_setup){.threads = 1, .cache = ""}));
+    device->streams = device->backend.ops->streams;
+    device->records = fopen(argv[1], "w");
+    if (device->records == NULL) {
+        device_require(fail_as(EXIT_OUTPUT, "%s cannot be written", argv[1]));
+    }
+    device->backend.ops->describe(&device->backend, text, sizeof(text));
+    puts(text);
+}
+
+static inline void device_close(struct device *device)
+{
+    backend_close(&device->backend);
+    if (fclose(device->records) != 0) {
+        device_require(fail_as(EXIT_OUTPUT, "the records cannot be written"));
+    }
+}
+
+static inline double device_now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+// Normal values: a chip that multiplies zeros is faster than one that works.
+static inline struct buffer device_operand(struct device *device, enum dtype dtype, int64_t elements)
+{
+    enum { PIECE = 1 << 20 };
+    struct backend *backend = &device->backend;
+    int64_t         width   = dtype_bytes(dtype);
+    char           *piece   = memory_allocate((size_t)(PIECE * width));
+    struct buffer   buffer  = {backend_allocate(backend, elements * width), elements, dtype};
+    for (uint64_t i = 0; i < PIECE; i++) {
+        float value = random_normal(1, i);
+        if (dtype == DTYPE_F32) {
+            ((float *)(void *)piece)[i] = value;
+        } else {
+            ((bf16 *)(void *)piece)[i] = bf16_from_float(value);
+        }
+    }
+    for (int64_t first = 0; first < elements; first += PIECE) {
+        int64_t count = elements - first < PIECE ? elements - first : PIECE;
+        backend->ops->upload(backend, (char *)buffer.data + first * width, piece, count * width);
+    }
+    free(piece);
+    return buffer;
+}
+
+// Of what is enqueued on the compute lane, DEVICE_RUNS times after so many seconds of it.
+static inline double device_median_seconds(struct device *device, void (*work)(void *), void *argument, double warm_up)
+{
+    struct backend *backend = &device->backend;
+    void           *begin[DEVICE_RUNS], *end[DEVICE_RUNS];
+    double          seconds[DEVICE_RUNS];
+    for (double start = device_now(); device_now() - start < warm_up;) {
+        work(argument);
+        device->streams->synchronize(backend, LANE_COMPUTE);
+    }
+    for (int i = 0; i < DEVICE_RUNS; i++) {
+        begin[i] = device->streams->event_open(backend, true);
+        end[i]   = device->streams->event_open(backend, true);
+        device->streams->record(backend, LANE_COMPUTE, begin[i]);
+        work(argument);
+        device->streams->record(backend, LANE_COMPUTE, end[i]);
+    }
+    device->streams->synchronize(backend, LANE_COMPUTE);
+    for (int i = 0; i < DEVICE_RUNS; i++) {
+        seconds[i] = device->streams->seconds_between(begin[i], end[i]);
+        device->streams->event_close(begin[i]);
+        device->streams->event_close(end[i]);
+    }
+    struct statistics statistics;
+    statistics_compute(&statistics, seconds, DEVICE_RUNS);
+    return statistics.median;
+}
+
+struct device_record {
+    const char *bench, *name;
+    double      seconds, bound_seconds, flops, bytes;
+};
+
+// Bound, FLOPs and bytes stand there when they are known.
+static inline void device_report(struct device *device, const struct device_record *record)
+{
+    printf("%-44s %9.3f ms", record->name, 1e3 * record->seconds);
+    if (record->bound_seconds > 0) {
+        printf("  bound %9.3f ms, %5.1f %%", 1e3 * record->bound_seconds,
+               100 * record->bound_seconds / record->seconds);
+    }
+    if (record->flops > 0) {
+        printf("  %6.1f TFLOP/s", record->flops / record->seconds / 1e12);
+    } else if (record->bytes > 0) {
+        printf("  %6.1f GB/s", record->bytes / record->seconds / 1e9);
+    }
+    putchar('\n');
+    fprintf(device->records,
+            "{\"bench\": \"%s\", \"name\": \"%s\", \"seconds\": %.9g, \"bound_seconds\": %.9g, \"flops\": %.9g, "
+            "\"bytes\": %.9g}\n",
+            record->bench, record->name, record->seconds, record->bound_seconds, record->flops, record->bytes);
+    fflush(NULL);
+}
+
+// Bytes of device memory that an op reads and writes, each operand once.
+static inline double device_op_bytes(const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    double bytes = 0;
+    for (int slot = 0; slot < OP_OPERANDS; slot++) {
+        int reads    = (op->access[slot] & ACCESS_READ) != 0;
+        int writes   = (op->access[slot] & ACCESS_WRITE) != 0;
+        int accesses = buffers[slot].data != NULL ? reads + writes : 0;
+        bytes += (double)(accesses * buffers[slot].elements * dtype_bytes(buffers[slot].dtype));
+    }
+    return bytes;
+}
+
+#endif
