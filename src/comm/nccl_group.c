@@ -21,6 +21,8 @@ struct nccl_links {
     int64_t                 size;
     int                     users;
     struct nccl_connection *send[NCCL_DIRECTIONS], *receive[NCCL_DIRECTIONS];    // by the sender's direction
+    struct nccl_connection *opened[2 * NCCL_DIRECTIONS];                         // the same, in order
+    int                     opened_count;
 };
 
 struct comm_group {
@@ -148,9 +150,10 @@ static void open_links(struct nccl_state *state, struct nccl_links *links, const
             if (sender != group->index && receiver != group->index) {
                 continue;
             }
-            struct nccl_connection *link = open_link(state, ids[sender * NCCL_DIRECTIONS + direction],
-                                                     links->members[sender], links->members[receiver]);
-            *(sender == group->index ? &links->send : &links->receive)[direction] = link;
+            struct nccl_connection **ends = sender == group->index ? links->send : links->receive;
+            ends[direction] = open_link(state, ids[sender * NCCL_DIRECTIONS + direction], links->members[sender],
+                                        links->members[receiver]);
+            links->opened[links->opened_count++] = ends[direction];
         }
     }
 }
@@ -187,6 +190,7 @@ static struct nccl_links *find_links(const struct nccl_state *state, const int64
     return links;
 }
 
+// In the order of opening: both members of a pair may have to come.
 static void release_links(struct nccl_state *state, struct nccl_links *links)
 {
     if (--links->users > 0) {
@@ -197,9 +201,8 @@ static void release_links(struct nccl_state *state, struct nccl_links *links)
         place = &(*place)->next;
     }
     *place = links->next;
-    for (int direction = 0; direction < nccl_directions(links->size); direction++) {
-        disconnect(state, links->send[direction]);
-        disconnect(state, links->receive[direction]);
+    for (int i = 0; i < links->opened_count; i++) {
+        disconnect(state, links->opened[i]);
     }
     free(links->members);
     free(links);
