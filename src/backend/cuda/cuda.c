@@ -63,8 +63,11 @@ static status explain_no_device(cudaError_t error)
                 driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
 }
 
+// Each lane has one of the device's queues to itself, so that one that waits for other ranks cannot hold up another
+// that they wait for. The driver reads it when it starts.
 static status cuda_detect(void)
 {
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     int         count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error == cudaSuccess && count == 0) {
