@@ -95,7 +95,7 @@ struct result {
 
     char    config_name[128], config_path[1024], config_hash[24];
     char    precision[8];
-    char    communicator[16], backend[16], device[160];
+    char    communicator[16], backend[16], device[512];
     bool    computes;    // false: a backend that leaves the numbers out
     int64_t planned_steps, planned_warmup;
 

@@ -16,10 +16,26 @@
 
 // Nothing but these leaves the environment: variables may hold secrets.
 static const char *const recorded_variables[] = {
-    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE",    "CUDA_VISIBLE_DEVICES",
-    "NCCL_ALGO",       "NCCL_PROTO",           "NCCL_IB_HCA",          "NCCL_SOCKET_IFNAME",
-    "UCX_TLS",         "UCX_NET_DEVICES",      "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
-    "SLURM_JOB_ID",    "SLURM_JOB_NUM_NODES",  "SLURM_NTASKS",         "SLURM_JOB_PARTITION",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "OPENBLAS_CORETYPE",
+    "CUDA_VISIBLE_DEVICES",
+    "NCCL_ALGO",
+    "NCCL_PROTO",
+    "NCCL_IB_HCA",
+    "NCCL_SOCKET_IFNAME",
+    "NCCL_MAX_CTAS",
+    "NCCL_NET",
+    "NCCL_HOSTID",
+    "NCCL_NVLS_ENABLE",
+    "UCX_TLS",
+    "UCX_NET_DEVICES",
+    "OMPI_COMM_WORLD_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "SLURM_JOB_ID",
+    "SLURM_JOB_NUM_NODES",
+    "SLURM_NTASKS",
+    "SLURM_JOB_PARTITION",
 };
 
 static void add(struct result *result, const char *name, const char *value)
@@ -53,6 +69,9 @@ static void add_environment(struct result *result, const struct comm *comm)
         add(result, "kernel", text);
     }
     add_system(result);
+    if (comm->library[0] != '\0') {
+        add(result, "communicator", comm->library);
+    }
     snprintf(text, sizeof(text), "%d", comm->place.nodes);
     add(result, "nodes", text);
     snprintf(text, sizeof(text), "%ld", sysconf(_SC_NPROCESSORS_ONLN));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // NCCL between processes with a device each: transfers are enqueued on the streams of the backend's lanes. The control
 // plane stays that of the communicator it is opened over.
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
@@ -79,7 +80,11 @@ status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *b
         free(state);
         return result;
     }
+    int  version;
+    char text[NCCL_TEXT_BYTES];
+    NCCL_CHECK(&state->library, ncclGetVersion(&version));
     *comm = (struct comm){.ops = &nccl_ops, .state = state, .place = control->place};
+    snprintf(comm->library, sizeof(comm->library), "NCCL %s", nccl_print_version(version, text));
     nccl_watch_open(state);
     return OK;
 }
