@@ -22,4 +22,18 @@ static inline void device_require(void)
 
 static const struct backend_setup device_setup = {.threads = 2, .is_deterministic = true, .cache = ""};
 
+// In which order the threads of a block take their turns from now on. 0: rising; 1: falling; else: shuffled with this
+// seed. A real device decides by itself.
+#ifdef GSWBENCH_EMULATED
+void emulator_order(unsigned seed);
+#endif
+static inline void device_order(unsigned seed)
+{
+#ifdef GSWBENCH_EMULATED
+    emulator_order(seed);
+#else
+    (void)seed;
+#endif
+}
+
 #endif

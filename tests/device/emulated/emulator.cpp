@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fibers that take turns until all have ended. A fiber gives up its turn at a barrier; when none can go on, the barrier
-// is one that some of the threads never reach.
+// Fibers that take turns until all have ended. A fiber gives up its turn at a barrier; when none can go on and not all
+// wait at the block's, the barrier is one that some of the threads never reach.
 #include "emulator.h"
 
 #include <setjmp.h>
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <ucontext.h>
 
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -130,34 +131,50 @@ void enter()
     abort();
 }
 
+// Gives each lane of a warp that can go on one turn; returns whether there was one.
+bool run_warp(int warp, std::vector<int> &lanes)
+{
+    bool has_run = false;
+    if (the_order > 1) {
+        std::shuffle(lanes.begin(), lanes.end(), the_shuffle);
+    }
+    for (int lane : lanes) {
+        int index = warp * emulator::WARP + lane;
+        if (index < (int)the_block.fibers.size() && can_run(index)) {
+            has_run           = true;
+            the_block.running = index;
+            threadIdx         = self().thread;
+            take_turn();
+        }
+    }
+    return has_run;
+}
+
+// Every warp runs as far as it can before the next one begins, so that it comes too early or too late for what no
+// barrier orders.
 void take_turns()
 {
-    std::vector<int> turns(the_block.fibers.size());
-    for (size_t i = 0; i < turns.size(); i++) {
-        turns[i] = (int)(the_order == 1 ? turns.size() - 1 - i : i);
+    std::vector<int> warps(the_block.warps.size()), lanes(emulator::WARP);
+    std::iota(warps.begin(), warps.end(), 0);
+    std::iota(lanes.begin(), lanes.end(), 0);
+    if (the_order == 1) {
+        std::reverse(warps.begin(), warps.end());
+        std::reverse(lanes.begin(), lanes.end());
     }
-    for (bool is_over = false; !is_over;) {
-        bool has_run = false;
+    while (alive() > 0) {
         if (the_order > 1) {
-            std::shuffle(turns.begin(), turns.end(), the_shuffle);
+            std::shuffle(warps.begin(), warps.end(), the_shuffle);
         }
-        for (int index : turns) {
-            if (can_run(index)) {
-                has_run           = true;
-                the_block.running = index;
-                threadIdx         = self().thread;
-                take_turn();
+        for (int warp : warps) {
+            while (run_warp(warp, lanes)) {
             }
         }
-        unsigned left = alive();
-        is_over       = left == 0;
-        if (!is_over && the_block.arrived == left) {
-            the_block.arrived = 0;
-            the_block.barriers++;
-            the_block.votes[the_block.barriers % 2] = 0;    // those of the barrier before are still looked at
-        } else if (!has_run && !is_over) {
+        if (the_block.arrived != alive()) {
             stuck();
         }
+        the_block.arrived = 0;
+        the_block.barriers++;
+        the_block.votes[the_block.barriers % 2] = 0;    // those of the barrier before are still looked at
     }
 }
 
@@ -187,14 +204,14 @@ void run_block(dim3 size)
 }
 }    // namespace
 
-namespace emulator
-{
-void order(unsigned seed)
+void emulator_order(unsigned seed)
 {
     the_order = seed;
     the_shuffle.seed(seed);
 }
 
+namespace emulator
+{
 void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body)
 {
     gridDim        = grid;

@@ -43,13 +43,13 @@ template <typename Kernel> static inline cudaError_t cudaFuncSetAttribute(Kernel
     return (size_t)bytes <= sizeof(dynamic_shared_words) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
+// In which order the warps of a block, and the lanes of a warp, take their turns, from now on. 0: rising; 1: falling;
+// else: shuffled anew with this seed each time round.
+extern "C" void emulator_order(unsigned seed);
+
 namespace emulator
 {
 enum { WARP = 32 };
-
-// In which order the fibers of a block take their turns, from now on. 0: rising; 1: falling; else: shuffled anew with
-// this seed each time round.
-void order(unsigned seed);
 
 // Runs one block after another; body is what a thread does.
 void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body);
