@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every op on the host and on the device: one table of shapes, odd ones included. Inputs are new in every run; outputs
-// are poisoned before, and end with guards. ops_device SEED repeats a run.
+// Every op on the host and on the device. Inputs are new in every run; outputs are poisoned before, and end with
+// guards. The device runs each case several times and must give the same bits. ops_device SEED repeats a run.
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -8,30 +8,10 @@
 #include "../buffers.h"
 #include "device.h"
 #include "gswbench/arena.h"
+#include "op_cases.h"
 
-// Elements behind each buffer that nobody may write.
-enum { GUARDS = 64 };
-
-// How an input looks; outputs are poisoned, and so is what stands behind every buffer.
-enum fill {
-    NORMAL,
-    POSITIVE,    // 0.5 + |normal|: second moments, 1/deviations
-    INDICES,     // 0 .. bound - 1
-};
-
-// An operand of a case; access 0: absent.
-struct operand {
-    enum access access;
-    enum dtype  dtype;
-    enum fill   fill;
-    uint32_t    bound;
-};
-
-struct device_case {
-    const char    *name;
-    struct op      op;    // kind, shape, accumulates; the rest follows from the operands
-    struct operand operands[OP_OPERANDS];
-};
+// Elements behind each buffer that nobody may write; runs of a case on the device.
+enum { GUARDS = 64, RUNS = 3 };
 
 // Largest difference over largest value. fp32: sums in another order; bf16: one rounding apart on top of it.
 static double tolerance_of(enum dtype dtype)
@@ -39,31 +19,24 @@ static double tolerance_of(enum dtype dtype)
     return dtype == DTYPE_F32 ? 2e-5 : dtype == DTYPE_BF16 ? 8e-3 : 0;
 }
 
-// clang-format off
-#define R(type) {ACCESS_READ, DTYPE_##type, NORMAL, 0}
-#define W(type) {ACCESS_WRITE, DTYPE_##type, NORMAL, 0}
-#define U(type) {ACCESS_UPDATE, DTYPE_##type, NORMAL, 0}
+static struct op complete_op(const struct op_case *test)
+{
+    struct op op     = test->op;
+    op.tag.role      = test->name;
+    op.operand_count = (uint8_t)strlen(test->operands);
+    for (int slot = 0; slot < OP_OPERANDS; slot++) {
+        op.operand[slot] = slot < op.operand_count && test->operands[slot] != '-' ? slot : -1;
+    }
+    for (int slot = 0; slot < op.operand_count; slot++) {
+        op.access[slot] = (uint8_t)(op.operand[slot] < 0 ? 0 : op_operand_access(&op, slot));
+    }
+    return op;
+}
 
-#define GEMM(m, n, k, ta, tb, adds, in, out)                                                          \
-    {"gemm " #m " x " #n " x " #k " " #ta #tb " " #in " " #out " " #adds,                             \
-     {.kind = OP_GEMM, .accumulates = GEMM_##adds, .shape.gemm = {m, n, k, GEMM_##ta, GEMM_##tb}},    \
-     {R(in), R(in), GEMM_OUT_##adds(out)}}
-enum { GEMM_n = 0, GEMM_t = 1, GEMM_set = 0, GEMM_add = 1 };
-#define GEMM_OUT_set W
-#define GEMM_OUT_add U
-
-static const struct device_case cases[] = {
-    GEMM(256, 512, 384, n, n, set, BF16, BF16), GEMM(256, 512, 384, n, t, set, BF16, BF16),
-    GEMM(256, 512, 384, t, n, set, BF16, BF16), GEMM(256, 512, 384, t, t, set, BF16, BF16),
-    GEMM(256, 512, 384, n, t, set, BF16, F32),  GEMM(256, 512, 384, t, n, add, BF16, F32),
-    GEMM(256, 512, 384, t, n, add, BF16, BF16), GEMM(136, 72, 200, t, n, set, BF16, F32),
-    GEMM(129, 71, 203, n, n, set, BF16, BF16),  GEMM(129, 71, 203, n, t, set, BF16, F32),
-    GEMM(129, 71, 203, t, n, add, BF16, F32),   GEMM(7, 5, 3, t, t, set, BF16, BF16),
-    GEMM(1, 1, 1, n, n, set, BF16, F32),        GEMM(1, 4096, 64, n, t, set, BF16, BF16),
-    GEMM(64, 48, 80, n, n, set, F32, F32),      GEMM(64, 48, 80, n, t, add, F32, F32),
-    GEMM(33, 17, 65, t, n, add, F32, F32),      GEMM(33, 17, 65, t, t, set, F32, F32),
-};
-// clang-format on
+static enum dtype dtype_of(char letter)
+{
+    return letter == 'f' ? DTYPE_F32 : letter == 'b' ? DTYPE_BF16 : DTYPE_I32;
+}
 
 static void poison(const struct buffer *buffer, int64_t first, int64_t count)
 {
@@ -72,51 +45,110 @@ static void poison(const struct buffer *buffer, int64_t first, int64_t count)
     memset((char *)buffer->data + first * width, buffer->dtype == DTYPE_I32 ? 0x7f : 0xff, (size_t)(count * width));
 }
 
-static void fill_buffer(const struct buffer *buffer, const struct operand *operand, uint64_t key)
+// An operand of a kind of op.
+#define AT(kind, slot) ((int)(kind)*OP_OPERANDS + (int)(slot))
+
+// A number that the op takes at that place: a token, an expert, a slot of an expert, or what fills one.
+static int64_t draw_index(const struct op *op, int slot, int64_t i, uint64_t key)
 {
-    for (int64_t i = 0; i < buffer->elements && (operand->access & ACCESS_READ); i++) {
-        double normal = (double)random_normal(key, (uint64_t)i);
+    const struct routing_shape *routing = &op->shape.routing;
+    uint32_t                    slots   = (uint32_t)(routing->experts * routing->capacity);
+    int64_t                     source  = i / 7 * 6 + i % 7 - (i % 7 > 3);
+    switch (AT(op->kind, slot)) {
+    case AT(OP_ROUTE_BACKWARD, ROUTE_GRADIENT_CHOICES):    // no expert twice for one token
+        return (i / routing->top_k * 5 + i % routing->top_k) % routing->experts;
+    case AT(OP_DISPATCH, DISPATCH_SOURCES):    // every choice once
+    case AT(OP_COMBINE_BACKWARD, COMBINE_GRADIENT_SOURCES):
+        return i % 7 == 3 || source >= routing->rows * routing->top_k ? -1 : source;
+    case AT(OP_COMBINE, COMBINE_SLOTS):
+    case AT(OP_COMBINE_BACKWARD, COMBINE_GRADIENT_SLOTS):
+        return i % 5 == 1 ? -1 : (int64_t)random_below(key, 0, (uint64_t)i, slots);
+    default:
+        return random_below(key, 0, (uint64_t)i, (uint32_t)op->shape.rows.total);
+    }
+}
+
+// Second moments, probabilities, sums of exponentials and losses.
+static bool is_positive(const struct op *op, int slot)
+{
+    switch (AT(op->kind, slot)) {
+    case AT(OP_ROUTE_BACKWARD, ROUTE_GRADIENT_COUNTS):
+    case AT(OP_CROSS_ENTROPY, CROSS_ENTROPY_STATISTICS):
+    case AT(OP_LOSS_SUM, LOSS_SUM_IN):
+    case AT(OP_LOSS_SUM, LOSS_SUM_OUT):
+    case AT(OP_CLIP, CLIP_PARTIALS):
+    case AT(OP_ADAMW, ADAMW_SECOND):
+        return true;
+    default:
+        return false;
+    }
+}
+
+// Which draw element i is: a router meets equal rows, and equal logits in a row.
+static uint64_t draw_of(const struct op *op, int slot, int64_t i)
+{
+    if (op->kind != OP_ROUTE_FORWARD || slot != ROUTE_LOGITS) {
+        return (uint64_t)i;
+    }
+    int64_t experts = op->shape.routing.experts, expert = i % experts;
+    return (uint64_t)(i / experts % 7 * experts + (expert == 3 ? 1 : expert));
+}
+
+static void fill_operand(const struct op *op, int slot, const struct buffer *buffer, uint64_t key)
+{
+    static const double hyper[HYPER_COUNT] = {1e-2, 0.9, 0.95, 1e-8, 0.1, 0.271, 0.1426};
+    for (int64_t i = 0; i < buffer->elements; i++) {
+        double normal = (double)random_normal(key, draw_of(op, slot, i));
         set(buffer, i,
-            operand->fill == INDICES    ? random_below(key, 0, (uint64_t)i, operand->bound)
-            : operand->fill == POSITIVE ? 0.5 + fabs(normal)
-                                        : normal);
+            buffer->dtype == DTYPE_I32                    ? (double)draw_index(op, slot, i, key)
+            : op->kind == OP_ADAMW && slot == ADAMW_HYPER ? hyper[i]
+            : is_positive(op, slot)                       ? fabs(normal) + 0.1
+                                                          : normal);
     }
 }
 
-static struct op complete_op(const struct device_case *test)
+static void run_on_host(struct backend *host, const struct op *op, const struct buffer operands[OP_OPERANDS])
 {
-    struct op op = test->op;
-    op.tag.role  = test->name;
-    for (int slot = 0; slot < OP_OPERANDS; slot++) {
-        op.operand[slot] = test->operands[slot].access != 0 ? slot : -1;
-        op.access[slot]  = (uint8_t)test->operands[slot].access;
-        if (op.operand[slot] >= 0) {
-            op.operand_count = (uint8_t)(slot + 1);
-        }
-    }
-    return op;
+    backend_reserve_scratch(host, host->ops->scratch_bytes(host, op));
+    host->ops->run[op->kind](host, op, operands);
 }
 
-static void make_operands(const struct device_case *test, const struct op *op, uint64_t seed,
-                          struct buffer buffers[OP_OPERANDS])
+// A gradient of attention belongs to the result that attention has for the same queries and keys.
+static void fill_attention_result(struct backend *host, const struct op *op, const struct buffer *buffers)
 {
-    for (int slot = 0; slot < OP_OPERANDS; slot++) {
-        buffers[slot] = (struct buffer){.data = NULL};
-        if (op->operand[slot] >= 0) {
-            int64_t elements = op_operand_elements(op, slot);
-            buffers[slot]    = (struct buffer){
-                   .data     = memory_allocate((size_t)((elements + GUARDS) * dtype_bytes(test->operands[slot].dtype))),
-                   .elements = elements,
-                   .dtype    = test->operands[slot].dtype};
-            poison(&buffers[slot], 0, elements + GUARDS);
-            fill_buffer(&buffers[slot], &test->operands[slot], random_key(seed, (uint64_t)slot));
-        }
-    }
+    struct op forward                   = *op;
+    forward.kind                        = OP_ATTENTION_FORWARD;
+    struct buffer operands[OP_OPERANDS] = {[ATTENTION_QUERY]      = buffers[ATTENTION_GRADIENT_QUERY_IN],
+                                           [ATTENTION_KEY_VALUE]  = buffers[ATTENTION_GRADIENT_KEY_VALUE_IN],
+                                           [ATTENTION_OUT]        = buffers[ATTENTION_GRADIENT_OUT_IN],
+                                           [ATTENTION_STATISTICS] = buffers[ATTENTION_GRADIENT_STATISTICS]};
+    run_on_host(host, &forward, operands);
 }
 
 static int64_t guarded_bytes(const struct buffer *buffer)
 {
     return (buffer->elements + GUARDS) * dtype_bytes(buffer->dtype);
+}
+
+static void make_operands(struct backend *host, const struct op_case *test, const struct op *op, uint64_t seed,
+                          struct buffer buffers[OP_OPERANDS])
+{
+    for (int slot = 0; slot < OP_OPERANDS; slot++) {
+        struct buffer *buffer = &buffers[slot];
+        *buffer               = (struct buffer){.data = NULL};
+        if (op->operand[slot] >= 0) {
+            buffer->dtype    = dtype_of(test->operands[slot]);
+            buffer->elements = op_operand_elements(op, slot);
+            buffer->data     = memory_allocate((size_t)guarded_bytes(buffer));
+            poison(buffer, 0, buffer->elements + GUARDS);
+            if (op->access[slot] & ACCESS_READ) {
+                fill_operand(op, slot, buffer, random_key(seed, (uint64_t)slot));
+            }
+        }
+    }
+    if (op->kind == OP_ATTENTION_BACKWARD) {
+        fill_attention_result(host, op, buffers);
+    }
 }
 
 // Runs the op on copies of the operands and leaves in them what the device made of them.
@@ -146,16 +178,17 @@ static void run_on_device(struct backend *device, const struct op *op, struct bu
     }
 }
 
-// The error, or infinity: an element that is poisoned on one side only, or a guard that was written.
+// The error, or infinity: an element that is a number or infinite on one side only, or a guard that was written.
 static double compare(const struct buffer *device, const struct buffer *host)
 {
     double largest = 1e-30, difference = 0;
     for (int64_t i = 0; i < host->elements; i++) {
         double expected = get(host, i), found = get(device, i);
-        if (isnan(expected) != isnan(found)) {
+        bool   is_same = found == expected || (isnan(found) && isnan(expected));
+        if (!is_same && !(isfinite(found) && isfinite(expected))) {
             return INFINITY;
         }
-        if (!isnan(expected)) {
+        if (isfinite(expected)) {
             largest    = fmax(largest, fabs(expected));
             difference = fmax(difference, fabs(found - expected));
         }
@@ -168,34 +201,78 @@ static double compare(const struct buffer *device, const struct buffer *host)
     return is_intact ? difference / largest : INFINITY;
 }
 
-static bool run_case(const struct device_case *test, struct backend *host, struct backend *device, uint64_t seed)
+// Whether the operands are what the host made of them.
+static bool agrees(const struct op *op, const struct buffer found[OP_OPERANDS],
+                   const struct buffer expected[OP_OPERANDS])
 {
-    struct op     op = complete_op(test);
-    struct buffer expected[OP_OPERANDS], found[OP_OPERANDS];
-    bool          passes = true;
-    if (device->ops->run[op.kind] == NULL) {
-        printf("none %s: the device has no %s\n", test->name, op_name((enum op_kind)op.kind));
-        return true;
-    }
-    make_operands(test, &op, seed, expected);
-    make_operands(test, &op, seed, found);
-    backend_reserve_scratch(host, host->ops->scratch_bytes(host, &op));
-    host->ops->run[op.kind](host, &op, expected);
-    run_on_device(device, &op, found);
-    for (int slot = 0; slot < op.operand_count; slot++) {
-        if (op.operand[slot] >= 0) {
+    bool passes = true;
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        if (op->operand[slot] >= 0) {
             double error = compare(&found[slot], &expected[slot]), bound = tolerance_of(expected[slot].dtype);
             bool   is_close = error <= bound;
-            if (!is_close || (op.access[slot] & ACCESS_WRITE)) {
-                printf("%s %s: operand %d differs by %.2g, at most %.2g\n", is_close ? "ok  " : "FAIL", test->name,
-                       slot, error, bound);
+            if (!is_close || (op->access[slot] & ACCESS_WRITE)) {
+                printf("%s %s: operand %d (%s) differs by %.2g, at most %.2g\n", is_close ? "ok  " : "FAIL",
+                       op->tag.role, slot, dtype_name(expected[slot].dtype), error, bound);
             }
             passes = passes && is_close;
         }
     }
+    return passes;
+}
+
+// Whether the op gives the same bits again, from the same inputs; on an emulated device in another order of threads.
+static bool repeats(struct backend *device, const struct op *op, const struct buffer found[OP_OPERANDS],
+                    struct buffer again[OP_OPERANDS], unsigned order)
+{
+    bool passes = true;
+    device_order(order);
+    run_on_device(device, op, again);
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        if (op->operand[slot] >= 0 &&
+            memcmp(again[slot].data, found[slot].data, (size_t)guarded_bytes(&found[slot])) != 0) {
+            printf("FAIL %s: operand %d has other bits in run %u\n", op->tag.role, slot, order);
+            passes = false;
+        }
+    }
+    return passes;
+}
+
+static bool run_case(const struct op_case *test, struct backend *host, struct backend *device, uint64_t seed)
+{
+    struct op     op = complete_op(test);
+    struct buffer expected[OP_OPERANDS], found[OP_OPERANDS];
+    make_operands(host, test, &op, seed, expected);
+    make_operands(host, test, &op, seed, found);
+    run_on_host(host, &op, expected);
+    device_order(0);
+    run_on_device(device, &op, found);
+    bool passes = agrees(&op, found, expected);
     free_buffers(expected);
+
+    for (unsigned order = 1; order < RUNS; order++) {
+        struct buffer again[OP_OPERANDS];
+        make_operands(host, test, &op, seed, again);
+        passes = repeats(device, &op, found, again, order) && passes;
+        free_buffers(again);
+    }
     free_buffers(found);
     return passes;
+}
+
+// Every op but transfers stands in the table.
+static bool table_is_complete(void)
+{
+    bool has[OP_COUNT] = {false}, is_complete = true;
+    for (int i = 0; i < OP_CASES; i++) {
+        has[op_cases[i].op.kind] = true;
+    }
+    for (enum op_kind kind = 0; kind < OP_COUNT; kind++) {
+        if (!has[kind] && !op_is_transfer(kind)) {
+            printf("FAIL no case of %s\n", op_name(kind));
+            is_complete = false;
+        }
+    }
+    return is_complete;
 }
 
 int main(int argc, char **argv)
@@ -211,12 +288,12 @@ int main(int argc, char **argv)
         printf("FAIL %s\n", opened.text);
         return 1;
     }
-    int count = (int)(sizeof(cases) / sizeof(cases[0])), failures = 0;
+    int failures = !table_is_complete();
     printf("seed %llu\n", (unsigned long long)seed);
-    for (int i = 0; i < count; i++) {
-        failures += !run_case(&cases[i], &host, &device, seed + (uint64_t)i);
+    for (int i = 0; i < OP_CASES; i++) {
+        failures += !run_case(&op_cases[i], &host, &device, seed + (uint64_t)i);
     }
-    printf("%d cases, %d failed\n", count, failures);
+    printf("%d cases, %d failed\n", (int)OP_CASES, failures);
     backend_close(&device);
     backend_close(&host);
     return failures > 0;
