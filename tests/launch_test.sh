@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Wrong launches end on all ranks, with the same exit code and one message that names the place.
 set -euo pipefail
-command -v mpirun >/dev/null && "$GSWBENCH" run --help | grep -q 'auto, mpi' || exit 77
+command -v mpirun >/dev/null && "$GSWBENCH" run --help | grep -q ' mpi,' || exit 77
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"

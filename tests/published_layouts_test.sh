@@ -4,7 +4,7 @@
 # processes.
 set -euo pipefail
 launcher=()
-if command -v mpirun >/dev/null && "$GSWBENCH" run --help | grep -q 'auto, mpi'; then
+if command -v mpirun >/dev/null && "$GSWBENCH" run --help | grep -q ' mpi,'; then
     launcher=(mpirun -np 8 --bind-to none)
 fi
 exec "$GSWBENCH_SOURCE_DIR/tests/train_published_layouts" 8 8 "${launcher[@]}"
