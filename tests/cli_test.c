@@ -171,6 +171,43 @@ Test(cli, warns_of_tensor_parallelism_across_nodes)
     expect_output("\"warning\": \"[parallel] tp = 2 crosses nodes of [hardware] gpus_per_node = 1:");
 }
 
+Test(cli, predicts_a_row_beside_its_published_time)
+{
+    expect_success("predict --config llama3.1-8b --ranks 8");
+    expect_output("llama3.1-8b at 8 ranks, bf16: dp 4 cp 2 zero 1, on h100-sxm\n");
+    expect_output("published      12.270 s a step: the prediction is off by +");
+    expect_output("memory         59.27 GiB on rank 0, the most\n");
+    expect_success("predict --config llama3.1-8b --ranks 8 --layers 2 --json");
+    expect_output("\"published_step_seconds\": null");
+    expect_output("\"memory-bound\": 0.");
+}
+
+Test(cli, predicts_what_it_can_and_says_what_it_cannot)
+{
+    expect_success("predict --config llama2-70b-fsdp");
+    expect_output(" this version has no FP8 ([precision] compute = fp8)\n");
+    expect_output("\n6 of 12 rows predicted; 6 of them published: off by ");
+    expect_error("predict --config tiny-llama --ranks 1", EXIT_CONFIG,
+                 "[hardware] peak_bf16 is not known: set it, or a profile that has it");
+    expect_error("predict --all --ranks 8", EXIT_USAGE,
+                 "--all takes every configuration as it is: leave --config, --ranks, --set and --layers out");
+}
+
+// Parameters that hold for every row: nothing published is off by more than the priors are unsure of.
+Test(cli, predicts_every_published_row_from_priors_alone)
+{
+    static const char *const lines[] = {"predict --config llama2-70b-fsdp", "predict --config llama3.1-8b"};
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        double mean, most;
+        expect_success(lines[i]);
+        const char *sum = strstr(output, "off by ");
+        cr_assert_not_null(sum);
+        cr_assert_eq(sscanf(sum, "off by %lf %% in the mean, by %lf %% at most", &mean, &most), 2);
+        cr_expect_leq(mean, 5.0, "%s: %g %% in the mean", lines[i], mean);
+        cr_expect_leq(most, 14.0, "%s: %g %% at most", lines[i], most);
+    }
+}
+
 Test(cli, lets_the_command_line_win_over_rows)
 {
     expect_success("check --config=tiny-llama --set train.sequence=64 --set train.sequence=32 --ranks=2");

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Every command of README.md that starts with gswbench works. Where the README shows its output and the command computes
-# rather than measures (check, plan, configs), every line shown is printed, in this order; "..." stands for lines left out.
+# rather than measures (check, plan, predict, configs), every line shown is printed, in this order; "..." stands for lines left out.
 set -euo pipefail
 PATH=$(dirname "$GSWBENCH"):$PATH
 folder=$(mktemp -d)
@@ -27,7 +27,7 @@ for shown in *.shown; do
         continue
     fi
     case $command in
-    "gswbench check "* | "gswbench plan "* | "gswbench configs"*)
+    "gswbench check "* | "gswbench plan "* | "gswbench predict "* | "gswbench configs"*)
         if ! awk 'NR == FNR { if (FNR > 1 && $0 != "...") want[++n] = $0; next }
                   at < n && $0 == want[at + 1] { at++ }
                   END { if (at < n) print "not printed: " want[at + 1]; exit at < n }' "$shown" output; then

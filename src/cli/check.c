@@ -194,11 +194,6 @@ static void print_sum(int rows, int verified, const struct job_proof *sum)
            verified, rows, sum->world, sum->built, sum->distinct, sum->ops, sum->transfers);
 }
 
-static json_t *real(double value)
-{
-    return isnan(value) ? json_null() : json_real(value);
-}
-
 static json_t *describe_plan(const struct checked *checked)
 {
     if (failed(&checked->job.support)) {
@@ -226,14 +221,14 @@ static json_t *describe(const struct checked *checked)
 
     json_t *flops = json_object();
     for (int convention = 0; convention < FLOPS_COUNT; convention++) {
-        json_object_set_new(flops, model_flop_names[convention], real(checked->flops[convention]));
+        json_object_set_new(flops, model_flop_names[convention], cli_json_real(checked->flops[convention]));
     }
     json_t *published = json_pack(
         "{s:s, s:o, s:o, s:o, s:o}", "source", config->published.source, "step_seconds",
         config->published.step_seconds == 0.0 ? json_null() : json_real(config->published.step_seconds), "mfu_percent",
         config->published.mfu_percent == 0.0 ? json_null() : json_real(config->published.mfu_percent),
-        "derived_mfu_percent", real(job_published_mfu_percent(&checked->job)), "derived_tokens_per_second",
-        real(job_published_tokens_per_second(&checked->job)));
+        "derived_mfu_percent", cli_json_real(job_published_mfu_percent(&checked->job)), "derived_tokens_per_second",
+        cli_json_real(job_published_tokens_per_second(&checked->job)));
     return json_pack(
         "{s:I, s:s, s:I, s:I, s:I, s:o, s:s, s:{s:I, s:I, s:I, s:I}, s:o, s:s?, s:b, s:s, s:o}", "ranks",
         (json_int_t)checked->job.mesh.world, "precision", precision_compute_names[config->precision.compute], "layers",

@@ -12,6 +12,7 @@ static const struct command *const commands[] = {
     &command_run,
     &command_check,
     &command_plan,
+    &command_predict,
     &command_report,
     &command_configs,
     &command_options,

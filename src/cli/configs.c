@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 // gswbench configs: the installed configurations and their rows.
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "internal.h"
 
@@ -44,21 +40,19 @@ static void print_row(const struct job *job)
 }
 
 // Adds the configuration to the list, or prints it when there is no list.
-static status list_config(const char *folder, const char *file, json_t *list, struct text_buffer *errors)
+static status list_config(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
-    char path[1400];
-    snprintf(path, sizeof(path), "%s/%s", folder, file);
+    json_t                 *list      = state;
     struct config_arguments arguments = {.name = path};
     struct config_row       rows[CONFIG_ROWS_MAX];
     int                     count;
     TRY(job_rows(&arguments, rows, &count, errors));
-    int     name_length = (int)(strlen(file) - strlen(".ini"));
-    json_t *described   = NULL;
+    json_t *described = NULL;
     if (list == NULL) {
-        printf("%.*s\n", name_length, file);
+        printf("%s\n", name);
     } else {
         described = json_array();
-        json_array_append_new(list, json_pack("{s:s%, s:o}", "name", file, (size_t)name_length, "rows", described));
+        json_array_append_new(list, json_pack("{s:s, s:o}", "name", name, "rows", described));
     }
     for (int i = 0; i < count; i++) {
         struct job job;
@@ -75,25 +69,12 @@ static status list_config(const char *folder, const char *file, json_t *list, st
 static status run(const void *arguments, struct text_buffer *errors)
 {
     const struct configs_arguments *configs = arguments;
-    const char                     *folder  = config_folder();
-    struct dirent                 **entries;
-    int                             count = scandir(folder, &entries, config_is_file, alphasort);
-    if (count < 0) {
-        return fail_as(EXIT_LAUNCH, "%s: %s; GSWBENCH_CONFIGS names the folder of the configurations", folder,
-                       strerror(errno));
-    }
-    json_t *list   = configs->json ? json_array() : NULL;
-    status  result = OK;
+
+    json_t *list = configs->json ? json_array() : NULL;
     if (list == NULL) {
-        printf("%s\n  %6s  %-5s %8s  %-38s %9s\n", folder, "ranks", "type", "layers", "layout", "published");
+        printf("%s\n  %6s  %-5s %8s  %-38s %9s\n", config_folder(), "ranks", "type", "layers", "layout", "published");
     }
-    for (int i = 0; i < count; i++) {
-        if (!failed(&result)) {
-            result = list_config(folder, entries[i]->d_name, list, errors);
-        }
-        free(entries[i]);
-    }
-    free(entries);
+    status result = cli_visit_configs(list_config, list, errors);
     if (list != NULL && !failed(&result)) {
         cli_print_json(json_incref(list));
     }

@@ -80,12 +80,16 @@ struct command {
     status (*run)(const void *arguments, struct text_buffer *errors);
 };
 
-extern const struct command command_check, command_configs, command_data, command_options, command_plan, command_report,
-    command_run, command_weights;
+extern const struct command command_check, command_configs, command_data, command_options, command_plan,
+    command_predict, command_report, command_run, command_weights;
 
 // flags.c: fills the command's zeroed arguments from words. Errors are EXIT_USAGE. arena holds composed texts.
 status flags_parse(const struct command *command, int count, char *const words[], void *arguments, struct arena *arena);
 void   flags_print_help(const struct command *command, FILE *file);
+
+// folder.c: every installed configuration by its name, in alphabetic order, until one fails.
+typedef status config_visitor(void *state, const char *name, const char *path, struct text_buffer *errors);
+status         cli_visit_configs(config_visitor *visit, void *state, struct text_buffer *errors);
 
 // Reads and checks the configuration that the arguments select; --config is required. Every error is a line of errors.
 status cli_read_config(struct config *config, const struct config_arguments *arguments, struct text_buffer *errors);
@@ -119,12 +123,19 @@ const char *job_warning(const struct job *job, char *text, size_t bytes);
 double job_published_tokens_per_second(const struct job *job);
 double job_published_mfu_percent(const struct job *job);
 
+// What a step of that many seconds means: by the published convention against the published peak where there is a
+// table, else by the full one against the device's; NaN without a peak.
+double job_mfu_percent(const struct job *job, double seconds);
+
 // plan_ops.c: the whole plan, streamed to stdout.
 void plan_print_ops(const struct plan *plan);
 void plan_print_json(const struct job *job, const struct plan *plan);
 
 // plan_schedule.c: the job's pipeline, drawn.
 status plan_print_schedule(const struct job *job);
+
+// null for NaN.
+json_t *cli_json_real(double value);
 
 // Prints a JSON value, reals with 15 digits, and frees it.
 void cli_print_json(json_t *value);

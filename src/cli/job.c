@@ -157,14 +157,29 @@ double job_published_tokens_per_second(const struct job *job)
     return has_published_step(&job->config) ? tokens / seconds : NAN;
 }
 
-double job_published_mfu_percent(const struct job *job)
+double job_mfu_percent(const struct job *job, double seconds)
 {
     const struct config           *config    = &job->config;
     const struct published_config *published = &config->published;
-    double peak  = config->precision.compute == COMPUTE_FP8 ? published->peak_fp8 : published->peak_bf16;
-    double flops = model_flops(&config->model, published, FLOPS_PUBLISHED, config->train.sequence);
-    double work  = flops * (double)config->train.global_batch / (double)job->mesh.world;
-    return has_published_step(config) && peak > 0.0 ? 100.0 * work / (published->step_seconds * peak) : NAN;
+    bool   has_table = published->convention != FLOPS_PUBLISHED, is_fp8 = config->precision.compute == COMPUTE_FP8;
+    double table  = is_fp8 ? published->peak_fp8 : published->peak_bf16;
+    double device = is_fp8 ? config->hardware.peak_fp8 : config->hardware.peak_bf16;
+    double peak   = has_table ? table : device;
+    double flops =
+        model_flops(&config->model, published, has_table ? FLOPS_PUBLISHED : FLOPS_FULL, config->train.sequence);
+    double work = flops * (double)config->train.global_batch / (double)job->mesh.world;
+    return peak > 0.0 ? 100.0 * work / (seconds * peak) : NAN;
+}
+
+double job_published_mfu_percent(const struct job *job)
+{
+    bool is_published = has_published_step(&job->config) && job->config.published.convention != FLOPS_PUBLISHED;
+    return is_published ? job_mfu_percent(job, job->config.published.step_seconds) : NAN;
+}
+
+json_t *cli_json_real(double value)
+{
+    return isnan(value) ? json_null() : json_real(value);
 }
 
 void cli_print_json(json_t *value)

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// How long a step will take: every op of the plan has a price on the machine of [hardware], and the lanes of all stages
+// are simulated with these prices. No rank, no device.
+#ifndef GSWBENCH_PREDICT_H
+#define GSWBENCH_PREDICT_H
+
+#include <stdint.h>
+
+#include "gswbench/hardware.h"
+#include "gswbench/plan.h"
+#include "gswbench/simulate.h"
+#include "gswbench/status.h"
+
+// Where the time of a step goes on the stage that computes longest. The parts add up to the step.
+enum predict_part {
+    PREDICT_GEMM,
+    PREDICT_ATTENTION,
+    PREDICT_MEMORY,        // ops that memory bounds
+    PREDICT_OPTIMIZER,     // the same, of the update
+    PREDICT_CONTENTION,    // what compute loses to transfers beside it
+    PREDICT_WAITING,       // for transfers that nothing hides, and for other stages
+    PREDICT_STRAGGLERS,
+    PREDICT_OVERHEAD,
+    PREDICT_PARTS
+};
+extern const char *const predict_part_names[];
+
+struct prediction {
+    double  step_seconds;
+    double  part_seconds[PREDICT_PARTS];
+    int64_t stages, busiest_stage;
+    int64_t largest_rank, largest_bytes;    // of the first rank of each stage, by all storages
+};
+
+// Why the job cannot be priced on this machine, or success.
+status predict_supports(const struct plan_request *request, const struct hardware_config *hardware);
+
+status predict(struct prediction *prediction, const struct plan_request *request,
+               const struct hardware_config *hardware);
+
+struct price {
+    double  seconds;
+    uint8_t links;    // as a task has them; 0 for all that is no transfer
+};
+// price.c, price_transfer.c: the price of one op; docs/method.md has the formulas.
+struct price predict_price_op(const struct hardware_config *hardware, const struct plan *plan, const struct op *op);
+struct price predict_price_transfer(const struct hardware_config *hardware, const struct plan *plan,
+                                    const struct op *op);
+
+// job.c: the job as tasks, an actor a stage: its first rank stands for all, and a group within a stage has no meeting.
+struct pricing {
+    struct price (*price)(const void *state, const struct plan *plan, const struct op *op);
+    const void *state;
+};
+struct predict_stage {
+    int64_t rank, bytes;
+    double  part_seconds[PREDICT_PARTS];    // prices of what computes
+};
+struct predict_job {
+    struct simulation     simulation;
+    struct predict_stage *stages;    // [actor_count]
+};
+status predict_job_init(struct predict_job *job, const struct plan_request *request, const struct pricing *pricing);
+void   predict_job_free(struct predict_job *job);
+
+#endif

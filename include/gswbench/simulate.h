@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Lanes as queues in time: tasks that take so many seconds alone, transfers that begin when all their parties have
+// come, and what happens to those that run beside each other.
+#ifndef GSWBENCH_SIMULATE_H
+#define GSWBENCH_SIMULATE_H
+
+#include <stdint.h>
+
+#include "gswbench/op.h"
+#include "gswbench/status.h"
+
+// What a transfer goes through: a bit mask. Transfers of one actor that have a bit in common share what it stands for.
+enum {
+    LINK_NODE_OUT    = 1,    // between devices of a node
+    LINK_NODE_IN     = 2,
+    LINK_NETWORK_OUT = 4,    // between nodes
+    LINK_NETWORK_IN  = 8,
+    LINK_BITS        = 4
+};
+
+struct task {
+    double  seconds;           // when nothing runs beside it; of a meeting, the longest of its parties counts
+    int32_t meeting;           // which the tasks of several actors have in common; -1: none, or all members do the same
+    int32_t wait[OP_WAITS];    // tasks of the same actor on other lanes that end first
+    uint8_t lane, wait_count;
+    uint8_t links;    // 0: computes
+};
+
+// One rank that stands for all that do the same. Tasks of one lane run in the order of the list.
+struct actor {
+    struct task *tasks;
+    int32_t      task_count;
+};
+
+struct simulation {
+    struct actor *actors;
+    int32_t       actor_count;
+    int32_t      *parties;    // [meeting_count]: how many actors come to it
+    int32_t       meeting_count;
+    double        contention;    // seconds that compute loses for each second of transfers beside it, below 1
+};
+
+struct actor_time {
+    double end_seconds;        // when its last task has ended
+    double compute_seconds;    // that its tasks without links took, with what transfers beside them cost
+};
+
+// Fills times[actor_count]. Transfers that share a link progress at equal shares of it; a transfer with several parties
+// as fast as the slowest of them. Fails when actors wait for each other for ever.
+status simulate(const struct simulation *simulation, struct actor_time *times);
+
+#endif

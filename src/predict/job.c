@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+// A job as tasks: one rank of each pipeline stage stands for the stage, since its ranks do the same at the same time.
+// What stages have in common meets: collectives of groups across stages, and sends with their receives, in order.
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/predict.h"
+
+// A communicator across stages (from and to are -1), or a link from one stage to another. The n-th calls of all its
+// parties belong together.
+struct line {
+    int32_t  from, to, lane, channel;
+    uint32_t axes;
+    int32_t *meetings;    // [meeting_count]
+    int32_t  meeting_count;
+    int32_t  calls;    // of the stage that is being added
+};
+
+struct assembly {
+    struct predict_job   *job;
+    const struct pricing *pricing;
+    struct line          *lines;
+    int32_t               line_count;
+};
+
+// What is sent on the one pipeline lane is received on the other.
+static int32_t sending_lane(const struct op *op)
+{
+    bool is_pipeline = op->lane == LANE_PIPELINE_SEND || op->lane == LANE_PIPELINE_RECEIVE;
+    return op->kind == OP_RECEIVE && is_pipeline ? LANE_PIPELINE_SEND + LANE_PIPELINE_RECEIVE - op->lane : op->lane;
+}
+
+static int32_t stage_of(const struct plan *plan, int64_t rank)
+{
+    int64_t place[AXIS_COUNT];
+    mesh_coordinates(&plan->mesh, rank, place);
+    return (int32_t)place[AXIS_PP];
+}
+
+static struct line describe_line(const struct plan *plan, const struct op *op)
+{
+    const struct transfer_shape *shape = &op->shape.transfer;
+    const struct plan_group     *group = &plan->groups[shape->group];
+    struct line                  line  = {.from = -1, .to = -1, .lane = sending_lane(op), .axes = group->axes};
+    if (op->kind == OP_SEND || op->kind == OP_RECEIVE) {
+        int32_t own = stage_of(plan, plan->rank), peer = stage_of(plan, group->ranks[shape->peer]);
+        line.from    = op->kind == OP_SEND ? own : peer;
+        line.to      = op->kind == OP_SEND ? peer : own;
+        line.channel = shape->channel;
+    }
+    return line;
+}
+
+static struct line *find_line(struct assembly *assembly, const struct line *like)
+{
+    for (int32_t i = 0; i < assembly->line_count; i++) {
+        struct line *line = &assembly->lines[i];
+        if (line->from == like->from && line->to == like->to && line->lane == like->lane &&
+            line->channel == like->channel && line->axes == like->axes) {
+            return line;
+        }
+    }
+    assembly->lines = memory_resize(assembly->lines, (size_t)(assembly->line_count + 1) * sizeof(*assembly->lines));
+    assembly->lines[assembly->line_count] = *like;
+    return &assembly->lines[assembly->line_count++];
+}
+
+static int32_t next_meeting(struct simulation *simulation, struct line *line)
+{
+    if (line->calls == line->meeting_count) {
+        int32_t meeting     = simulation->meeting_count++;
+        line->meetings      = memory_resize(line->meetings, (size_t)(line->calls + 1) * sizeof(*line->meetings));
+        simulation->parties = memory_resize(simulation->parties, (size_t)(meeting + 1) * sizeof(*simulation->parties));
+        line->meetings[line->meeting_count++] = meeting;
+        simulation->parties[meeting]          = line->from >= 0 ? 2 : simulation->actor_count;
+    }
+    return line->meetings[line->calls++];
+}
+
+// Members of a group within one stage come to each of its collectives together: there is nothing to meet.
+static int32_t find_meeting(struct assembly *assembly, const struct plan *plan, const struct op *op)
+{
+    if (!op_is_transfer((enum op_kind)op->kind) || (plan->groups[op->shape.transfer.group].axes & 1u << AXIS_PP) == 0 ||
+        plan->mesh.size[AXIS_PP] == 1) {
+        return -1;
+    }
+    struct line like = describe_line(plan, op);
+    return next_meeting(&assembly->job->simulation, find_line(assembly, &like));
+}
+
+static enum predict_part part_of(const struct op *op)
+{
+    if (op->kind == OP_GEMM) {
+        return PREDICT_GEMM;
+    }
+    if (op->kind == OP_ATTENTION_FORWARD || op->kind == OP_ATTENTION_BACKWARD) {
+        return PREDICT_ATTENTION;
+    }
+    return op->tag.phase == PHASE_OPTIMIZER ? PREDICT_OPTIMIZER : PREDICT_MEMORY;
+}
+
+static void add_stage(struct assembly *assembly, int64_t number, const struct plan *plan)
+{
+    struct actor         *actor = &assembly->job->simulation.actors[number];
+    struct predict_stage *stage = &assembly->job->stages[number];
+    actor->tasks                = memory_allocate((size_t)plan->op_count * sizeof(*actor->tasks));
+    actor->task_count           = plan->op_count;
+    stage->rank                 = plan->rank;
+    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
+        stage->bytes += plan->storage_bytes[storage];
+    }
+    for (int32_t i = 0; i < assembly->line_count; i++) {
+        assembly->lines[i].calls = 0;
+    }
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op    = &plan->ops[i];
+        struct price     price = assembly->pricing->price(assembly->pricing->state, plan, op);
+        struct task     *task  = &actor->tasks[i];
+        *task                  = (struct task){.seconds    = price.seconds,
+                                               .meeting    = find_meeting(assembly, plan, op),
+                                               .lane       = op->lane,
+                                               .wait_count = op->wait_count,
+                                               .links      = price.links};
+        memcpy(task->wait, op->wait, sizeof(task->wait));
+        stage->part_seconds[part_of(op)] += price.links == 0 ? price.seconds : 0.0;
+    }
+}
+
+status predict_job_init(struct predict_job *job, const struct plan_request *request, const struct pricing *pricing)
+{
+    struct assembly assembly = {.job = job, .pricing = pricing};
+    struct mesh     mesh;
+    *job = (struct predict_job){.stages = NULL};
+    TRY(mesh_init(&mesh, request->parallel, request->world));
+    job->simulation.actor_count = (int32_t)mesh.size[AXIS_PP];
+    job->simulation.actors      = memory_allocate((size_t)mesh.size[AXIS_PP] * sizeof(*job->simulation.actors));
+    job->stages                 = memory_allocate((size_t)mesh.size[AXIS_PP] * sizeof(*job->stages));
+    status result               = OK;
+    for (int64_t stage = 0; stage < mesh.size[AXIS_PP] && !failed(&result); stage++) {
+        struct plan         plan;
+        struct plan_request own = *request;
+        own.rank                = mesh_rank(&mesh, (const int64_t[AXIS_COUNT]){[AXIS_PP] = stage});
+        result                  = plan_build(&plan, &own);
+        if (!failed(&result)) {
+            add_stage(&assembly, stage, &plan);
+        }
+        plan_free(&plan);
+    }
+    for (int32_t i = 0; i < assembly.line_count; i++) {
+        free(assembly.lines[i].meetings);
+    }
+    free(assembly.lines);
+    return result;
+}
+
+void predict_job_free(struct predict_job *job)
+{
+    for (int32_t actor = 0; actor < job->simulation.actor_count; actor++) {
+        free(job->simulation.actors[actor].tasks);
+    }
+    free(job->simulation.actors);
+    free(job->simulation.parties);
+    free(job->stages);
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// A step's time: the simulated job, what the slowest of many replicas adds, and what every step costs besides.
+#include "gswbench/predict.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+
+const char *const predict_part_names[] = {
+    [PREDICT_GEMM]       = "gemm",
+    [PREDICT_ATTENTION]  = "attention",
+    [PREDICT_MEMORY]     = "memory-bound",
+    [PREDICT_OPTIMIZER]  = "optimizer",
+    [PREDICT_CONTENTION] = "contention",
+    [PREDICT_WAITING]    = "waiting",
+    [PREDICT_STRAGGLERS] = "stragglers",
+    [PREDICT_OVERHEAD]   = "overhead",
+    [PREDICT_PARTS]      = NULL,
+};
+
+status predict_supports(const struct plan_request *request, const struct hardware_config *hardware)
+{
+    const struct {
+        const char *key;
+        double      value;
+        bool        is_needed;
+    } facts[] = {
+        {"peak_bf16", hardware->peak_bf16, true},
+        {"multiprocessors", (double)hardware->multiprocessors, true},
+        {"memory_bandwidth", hardware->memory_bandwidth, true},
+        {"node_bandwidth", hardware->node_bandwidth, request->world > 1},
+        {"network_bandwidth", hardware->network_bandwidth, request->world > hardware->gpus_per_node},
+    };
+    TRY(plan_supports(request));
+    if (request->precision->compute != COMPUTE_BF16) {
+        return fail("this version predicts [precision] compute = bf16 only");
+    }
+    for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
+        if (facts[i].is_needed && facts[i].value == 0.0) {
+            return fail("[hardware] %s is not known: set it, or a profile that has it", facts[i].key);
+        }
+    }
+    return OK;
+}
+
+// The expected largest of that many standard normal values, by Blom's quantile.
+static double expect_largest(double count)
+{
+    double target = (count - 0.375) / (count + 0.25), low = 0.0, high = 8.0;
+    for (int i = 0; i < 60; i++) {
+        double middle = (low + high) / 2.0;
+        if (0.5 * erfc(-middle / sqrt(2.0)) < target) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+// Replicas wait for the slowest of them once a step; what slows one down differs from microbatch to microbatch.
+static double straggler_seconds(const struct plan_request *request, const struct hardware_config *hardware,
+                                double seconds)
+{
+    return seconds * hardware->jitter * expect_largest((double)request->parallel->dp) /
+           sqrt((double)request->train->accumulation);
+}
+
+static struct price price(const void *state, const struct plan *plan, const struct op *op)
+{
+    return predict_price_op(state, plan, op);
+}
+
+// The slowest rank of the simulation ends the step; the stage that computes most shows where its time goes.
+static void sum_up(struct prediction *prediction, const struct predict_job *job, const struct actor_time *times)
+{
+    double simulated   = 0.0;
+    prediction->stages = job->simulation.actor_count;
+    for (int32_t actor = 0; actor < job->simulation.actor_count; actor++) {
+        const struct predict_stage *stage = &job->stages[actor];
+        simulated                         = fmax(simulated, times[actor].end_seconds);
+        if (times[actor].compute_seconds > times[prediction->busiest_stage].compute_seconds) {
+            prediction->busiest_stage = actor;
+        }
+        if (stage->bytes > prediction->largest_bytes) {
+            prediction->largest_bytes = stage->bytes;
+            prediction->largest_rank  = stage->rank;
+        }
+    }
+    double        computes = times[prediction->busiest_stage].compute_seconds, priced = 0.0;
+    const double *parts = job->stages[prediction->busiest_stage].part_seconds;
+    for (int part = 0; part < PREDICT_PARTS; part++) {
+        prediction->part_seconds[part] = parts[part];
+        priced += parts[part];
+    }
+    prediction->part_seconds[PREDICT_CONTENTION] = computes - priced;
+    prediction->part_seconds[PREDICT_WAITING]    = simulated - computes;
+    prediction->step_seconds                     = simulated;
+}
+
+status predict(struct prediction *prediction, const struct plan_request *request,
+               const struct hardware_config *hardware)
+{
+    struct predict_job job;
+    *prediction = (struct prediction){.stages = 0};
+    TRY(predict_supports(request, hardware));
+    status result = predict_job_init(&job, request, &(struct pricing){.price = price, .state = hardware});
+    if (!failed(&result)) {
+        struct actor_time *times  = memory_allocate((size_t)job.simulation.actor_count * sizeof(*times));
+        job.simulation.contention = hardware->contention;
+        result                    = simulate(&job.simulation, times);
+        sum_up(prediction, &job, times);
+        free(times);
+    }
+    predict_job_free(&job);
+    prediction->part_seconds[PREDICT_STRAGGLERS] = straggler_seconds(request, hardware, prediction->step_seconds);
+    prediction->part_seconds[PREDICT_OVERHEAD]   = hardware->step_overhead;
+    prediction->step_seconds +=
+        prediction->part_seconds[PREDICT_STRAGGLERS] + prediction->part_seconds[PREDICT_OVERHEAD];
+    return result;
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// Prices of transfers, by how a group lies on the nodes: ranks of one node talk over the links within it; of a group on
+// several nodes, each rank on a node brings its own link to the network.
+#include <math.h>
+
+#include "gswbench/predict.h"
+
+struct span {
+    double members, nodes;
+    double node, network;    // bytes a second of one device
+};
+
+static struct span find_span(const struct hardware_config *hardware, const struct plan_group *group)
+{
+    struct span span = {.members = (double)group->size,
+                        .nodes   = 1.0,
+                        .node    = hardware->node_efficiency * hardware->node_bandwidth,
+                        .network = hardware->network_efficiency * hardware->network_bandwidth};
+    for (int64_t i = 1; i < group->size; i++) {
+        span.nodes += group->ranks[i] / hardware->gpus_per_node != group->ranks[i - 1] / hardware->gpus_per_node;
+    }
+    return span;
+}
+
+static double hop_latency(const struct hardware_config *hardware, bool is_network)
+{
+    return is_network ? hardware->network_latency : hardware->node_latency;
+}
+
+// A ring through all members that crosses each node once.
+static double ring_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
+{
+    double local     = span->members / span->nodes;
+    double bandwidth = span->nodes > 1.0 ? fmin(span->node, span->network * local) : span->node;
+    double crossings = span->nodes > 1.0 ? span->nodes : 0.0;
+    return bytes * (span->members - 1.0) / span->members / bandwidth + hardware->collective_latency +
+           (local - 1.0) * span->nodes * hardware->node_latency + crossings * hardware->network_latency;
+}
+
+// The bytes of a reduction and a gather, at the latency of a tree up and down.
+static double all_reduce_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
+{
+    double local     = span->members / span->nodes;
+    double bandwidth = span->nodes > 1.0 ? fmin(span->node, span->network * local) : span->node;
+    return 2.0 * bytes * (span->members - 1.0) / span->members / bandwidth + hardware->collective_latency +
+           2.0 * (ceil(log2(local)) * hardware->node_latency + ceil(log2(span->nodes)) * hardware->network_latency);
+}
+
+// What stays on the node and what leaves it travel at the same time.
+static double all_to_all_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
+{
+    double local  = span->members / span->nodes;
+    double inside = bytes * (local - 1.0) / span->members / span->node;
+    if (span->nodes == 1.0) {
+        return inside + hardware->collective_latency + hardware->node_latency;
+    }
+    double outside = bytes * (span->members - local) / span->members / span->network;
+    return fmax(inside, outside) + hardware->collective_latency + hardware->network_latency;
+}
+
+// Two ranks, or each rank and the next of a ring, of which the slowest counts.
+static double hop_seconds(const struct hardware_config *hardware, const struct span *span, double bytes,
+                          bool is_network)
+{
+    return bytes / (is_network ? span->network : span->node) + hop_latency(hardware, is_network);
+}
+
+static bool are_apart(const struct hardware_config *hardware, const struct plan_group *group, int64_t peer)
+{
+    return group->ranks[group->index] / hardware->gpus_per_node != group->ranks[peer] / hardware->gpus_per_node;
+}
+
+struct price predict_price_transfer(const struct hardware_config *hardware, const struct plan *plan,
+                                    const struct op *op)
+{
+    const struct transfer_shape *shape = &op->shape.transfer;
+    const struct plan_group     *group = &plan->groups[shape->group];
+    int32_t     operand    = op->operand[TRANSFER_IN] >= 0 ? op->operand[TRANSFER_IN] : op->operand[TRANSFER_OUT];
+    double      bytes      = (double)shape->elements * (double)dtype_bytes(plan->tensors[operand].dtype);
+    struct span span       = find_span(hardware, group);
+    bool        is_link    = op->kind == OP_SEND || op->kind == OP_RECEIVE;
+    bool        is_network = is_link ? are_apart(hardware, group, shape->peer) : span.nodes > 1.0;
+    int         out        = op->kind == OP_RECEIVE ? 0 : is_network ? LINK_NETWORK_OUT : LINK_NODE_OUT;
+    int         in         = op->kind == OP_SEND ? 0 : is_network ? LINK_NETWORK_IN : LINK_NODE_IN;
+
+    struct price price = {.links = (uint8_t)(out | in)};
+    switch (op->kind) {
+    case OP_ALL_REDUCE:
+        price.seconds = all_reduce_seconds(hardware, &span, bytes);
+        break;
+    case OP_ALL_TO_ALL:
+        price.seconds = all_to_all_seconds(hardware, &span, bytes);
+        break;
+    case OP_ROTATE:
+    case OP_SEND:
+    case OP_RECEIVE:
+        price.seconds = hop_seconds(hardware, &span, bytes, is_network);
+        break;
+    default:
+        price.seconds = ring_seconds(hardware, &span, bytes);
+    }
+    return price;
+}

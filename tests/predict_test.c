@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+// Prices against calculations by hand, and simulated pipelines against their closed form.
+#include <criterion/criterion.h>
+
+#include "gswbench/predict.h"
+#include "tiny.h"
+
+// Round numbers: tiles at full rate, 1e12 bytes/s of memory, 1e11 within a node of 8, 1e10 between nodes.
+static struct hardware_config machine(void)
+{
+    struct hardware_config hardware;
+    option_set_defaults(hardware_options, &hardware);
+    hardware.multiprocessors    = 100;
+    hardware.peak_bf16          = 1e15;
+    hardware.memory_bandwidth   = 1e12;
+    hardware.node_bandwidth     = 1e11;
+    hardware.network_bandwidth  = 1e10;
+    hardware.gemm_efficiency    = 1.0;
+    hardware.memory_efficiency  = 1.0;
+    hardware.node_efficiency    = 1.0;
+    hardware.network_efficiency = 1.0;
+    hardware.kernel_gap         = 0.0;
+    return hardware;
+}
+
+static void expect_seconds(double actual, double expected)
+{
+    cr_expect_float_eq(actual, expected, 1e-9 * expected, "%.12g, not %.12g", actual, expected);
+}
+
+enum { ELEMENTS = 2000000 };
+
+// An op whose operands are all bf16.
+static double price(const struct op *op)
+{
+    struct tensor          tensor   = {.dtype = DTYPE_BF16};
+    struct plan            plan     = {.tensors = &tensor};
+    struct hardware_config hardware = machine();
+    return predict_price_op(&hardware, &plan, op).seconds;
+}
+
+Test(predict, prices_a_product_by_tiles_and_waves)
+{
+    // 32 x 16 tiles of 128 x 256 on 100 processors of 1e13 FLOP/s: between 6 waves and 5.12; 256 more steps of k.
+    struct op op = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
+    expect_seconds(price(&op), (6 + 5.12) / 2 * 2 * 128 * 256 * 8448 / 1e13);
+    op.accumulates = true;
+    expect_seconds(price(&op), (6 + 5.12) / 2 * 2 * 128 * 256 * 8704 / 1e13);
+    // One tile of 128 x 128 keeps one processor busy.
+    op.shape.gemm = (struct gemm_shape){.m = 128, .n = 128, .k = 8192};
+    expect_seconds(price(&op), 2 * 128 * 128 * 8704 / (1e13 * 0.92));
+}
+
+Test(predict, prices_a_thin_product_by_its_bytes)
+{
+    struct op op   = {.kind          = OP_GEMM,
+                      .operand_count = 3,
+                      .access        = {ACCESS_READ, ACCESS_READ, ACCESS_UPDATE},
+                      .shape.gemm    = {.m = 1000, .n = 100000, .k = 1}};
+    op.accumulates = true;
+    expect_seconds(price(&op), 2.0 * (1000 + 100000 + 2 * 1e8) / 1e12);
+}
+
+Test(predict, prices_attention_by_its_length)
+{
+    // 1536 keys and half of 512: three quarters of 596 TFLOP/s. 4 FLOPs for each of the pairs and elements.
+    struct op op = {
+        .kind            = OP_ATTENTION_FORWARD,
+        .shape.attention = {
+            .batch = 1, .sequence = 1024, .heads = 2, .kv_heads = 2, .head_dim = 128, .earlier = 512, .causal = true}};
+    double pairs = 1024.0 * 1025 / 2 + 1024 * 512;
+    expect_seconds(price(&op), 4 * 2 * 128 * pairs / (0.75 * 596e12));
+    op.kind = OP_ATTENTION_BACKWARD;
+    expect_seconds(price(&op), 10 * 2 * 128 * pairs / (0.75 * 475e12) + 12.0 * 1024 * 2 * 128 / 1e12);
+    op.kind                     = OP_ATTENTION_FORWARD;
+    op.shape.attention.head_dim = 192;
+    expect_seconds(price(&op), 4 * 2 * 192 * pairs / (0.75 * 0.9 * 596e12));
+}
+
+Test(predict, prices_everything_else_by_the_bytes_it_moves)
+{
+    // An activation reads gate and up and writes as much as one of them; an update is read and written.
+    struct op op = {.kind          = OP_ACTIVATION_FORWARD,
+                    .operand_count = 2,
+                    .access        = {ACCESS_READ, ACCESS_WRITE},
+                    .shape.rows    = {.rows = 1000, .columns = 500, .variant = ACTIVATION_SWIGLU}};
+    expect_seconds(price(&op), 3.0 * 1000 * 500 * 2 / 1e12);
+    op = (struct op){.kind           = OP_CAST,
+                     .operand_count  = 2,
+                     .access         = {ACCESS_READ, ACCESS_UPDATE},
+                     .shape.elements = {.elements = ELEMENTS}};
+    expect_seconds(price(&op), 3.0 * ELEMENTS * 2 / 1e12);
+    // Of an embedding's table, the rows of the tokens.
+    op = (struct op){.kind          = OP_EMBEDDING_FORWARD,
+                     .operand_count = 3,
+                     .operand       = {-1, 0, 0},
+                     .access        = {ACCESS_READ, ACCESS_READ, ACCESS_WRITE},
+                     .shape.rows    = {.rows = 10, .columns = 1000, .valid_columns = 32000}};
+    expect_seconds(price(&op), 2.0 * 10 * 1000 * 2 / 1e12);
+}
+
+// A transfer of so many elements of bf16 in a group of so many ranks, each the given distance from the next.
+static struct price price_transfer(enum op_kind kind, int64_t size, int64_t distance)
+{
+    int64_t                ranks[64];
+    struct tensor          tensor   = {.dtype = DTYPE_BF16};
+    struct plan_group      group    = {.size = size, .ranks = ranks};
+    struct plan            plan     = {.tensors = &tensor, .groups = &group};
+    struct hardware_config hardware = machine();
+    struct op              op       = {.kind = (uint8_t)kind, .shape.transfer = {.elements = ELEMENTS, .peer = 1}};
+    for (int64_t i = 0; i < size; i++) {
+        ranks[i] = i * distance;
+    }
+    return predict_price_op(&hardware, &plan, &op);
+}
+
+Test(predict, prices_a_collective_by_how_its_group_lies_on_the_nodes)
+{
+    const double bytes = 2.0 * ELEMENTS;
+    // 8 ranks of a node; 16 of two, each with its own link to the network, 8e10 bytes/s together; 8 of 8 nodes.
+    expect_seconds(price_transfer(OP_ALL_GATHER, 8, 1).seconds, bytes * 7 / 8 / 1e11 + 15e-6 + 7 * 3.4e-6);
+    expect_seconds(price_transfer(OP_REDUCE_SCATTER, 16, 1).seconds,
+                   bytes * 15 / 16 / 8e10 + 15e-6 + 14 * 3.4e-6 + 2 * 14e-6);
+    expect_seconds(price_transfer(OP_ALL_GATHER, 8, 8).seconds, bytes * 7 / 8 / 1e10 + 15e-6 + 8 * 14e-6);
+    expect_seconds(price_transfer(OP_ALL_REDUCE, 16, 1).seconds,
+                   2 * bytes * 15 / 16 / 8e10 + 15e-6 + 6 * 3.4e-6 + 2 * 14e-6);
+    expect_seconds(price_transfer(OP_ALL_TO_ALL, 16, 1).seconds, bytes * 8 / 16 / 1e10 + 15e-6 + 14e-6);
+    expect_seconds(price_transfer(OP_ALL_TO_ALL, 8, 1).seconds, bytes * 7 / 8 / 1e11 + 15e-6 + 3.4e-6);
+    cr_expect_eq(price_transfer(OP_ALL_GATHER, 8, 1).links, LINK_NODE_OUT | LINK_NODE_IN);
+    cr_expect_eq(price_transfer(OP_ALL_GATHER, 8, 8).links, LINK_NETWORK_OUT | LINK_NETWORK_IN);
+}
+
+Test(predict, prices_what_two_ranks_send_each_other_as_one_hop)
+{
+    const double bytes = 2.0 * ELEMENTS;
+    expect_seconds(price_transfer(OP_SEND, 4, 1).seconds, bytes / 1e11 + 3.4e-6);
+    expect_seconds(price_transfer(OP_RECEIVE, 4, 8).seconds, bytes / 1e10 + 14e-6);
+    expect_seconds(price_transfer(OP_ROTATE, 16, 1).seconds, bytes / 1e10 + 14e-6);
+    cr_expect_eq(price_transfer(OP_SEND, 4, 1).links, LINK_NODE_OUT);
+    cr_expect_eq(price_transfer(OP_RECEIVE, 4, 8).links, LINK_NETWORK_IN);
+}
+
+static struct plan_request request_tiny(struct tiny *tiny, int64_t world)
+{
+    return (struct plan_request){.model     = &tiny->model,
+                                 .parallel  = &tiny->parallel,
+                                 .train     = &tiny->train,
+                                 .precision = &tiny->precision,
+                                 .world     = world};
+}
+
+static struct prediction predict_replicas(int64_t replicas, const struct hardware_config *hardware)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.precision.compute      = COMPUTE_BF16;
+    tiny.parallel.dp            = replicas;
+    tiny.train.accumulation     = 4;
+    struct plan_request request = request_tiny(&tiny, replicas);
+    struct prediction   prediction;
+    status              result = predict(&prediction, &request, hardware);
+    cr_assert(!failed(&result), "%s", result.text);
+    return prediction;
+}
+
+Test(predict, accounts_for_every_second_of_a_step)
+{
+    struct hardware_config hardware   = machine();
+    struct prediction      prediction = predict_replicas(4, &hardware);
+    double                 sum        = 0.0;
+    for (int part = 0; part < PREDICT_PARTS; part++) {
+        cr_expect_geq(prediction.part_seconds[part], 0.0, "%s", predict_part_names[part]);
+        sum += prediction.part_seconds[part];
+    }
+    expect_seconds(sum, prediction.step_seconds);
+    cr_expect_gt(prediction.part_seconds[PREDICT_WAITING], 0.0, "nothing hides the sum of the gradient norm");
+    expect_seconds(prediction.part_seconds[PREDICT_OVERHEAD], 0.025);
+}
+
+Test(predict, adds_what_the_slowest_of_many_replicas_takes_longer)
+{
+    // 1.03 deviations are expected of the largest of 4 values; 4 microbatches halve their mean's deviation.
+    struct hardware_config hardware   = machine();
+    struct prediction      prediction = predict_replicas(4, &hardware);
+    double                 simulated  = prediction.step_seconds - 0.025 - prediction.part_seconds[PREDICT_STRAGGLERS];
+    cr_expect_float_eq(prediction.part_seconds[PREDICT_STRAGGLERS] / simulated, 1.03 * 0.012 / 2, 0.0002);
+    cr_expect_float_eq(predict_replicas(1, &hardware).part_seconds[PREDICT_STRAGGLERS], 0.0, 1e-12);
+}
+
+Test(predict, asks_for_what_it_does_not_know)
+{
+    struct hardware_config hardware = machine();
+    struct tiny            tiny;
+    tiny_init(&tiny);
+    struct plan_request request = request_tiny(&tiny, 1);
+    cr_expect_str_eq(predict_supports(&request, &hardware).text,
+                     "this version predicts [precision] compute = bf16 only");
+    tiny.precision.compute     = COMPUTE_BF16;
+    hardware.network_bandwidth = 0.0;
+    cr_expect_str_eq(predict_supports(&request, &hardware).text, "");
+    tiny.parallel.dp = 16;
+    request.world    = 16;
+    cr_expect_str_eq(predict_supports(&request, &hardware).text,
+                     "[hardware] network_bandwidth is not known: set it, or a profile that has it");
+}
+
+// A layer takes 1 second forward and 2 backward.
+struct pipeline {
+    int64_t stages, chunks, microbatches;
+    double  hop_seconds;     // of a transfer between stages
+    double  head_seconds;    // that the last stage computes more for each microbatch
+};
+
+static struct price price_evenly(const void *state, const struct plan *plan, const struct op *op)
+{
+    const struct pipeline *pipeline = state;
+    (void)plan;
+    switch (op->kind) {
+    case OP_ATTENTION_FORWARD:
+        return (struct price){.seconds = 1.0};
+    case OP_ATTENTION_BACKWARD:
+        return (struct price){.seconds = 2.0};
+    case OP_CROSS_ENTROPY:
+        return (struct price){.seconds = pipeline->head_seconds};
+    case OP_SEND:
+        return (struct price){.seconds = pipeline->hop_seconds, .links = LINK_NODE_OUT};
+    case OP_RECEIVE:
+        return (struct price){.seconds = pipeline->hop_seconds, .links = LINK_NODE_IN};
+    default:
+        return (struct price){.seconds = 0.0};
+    }
+}
+
+static double simulate_pipeline(const struct pipeline *pipeline)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.model.layers           = pipeline->stages * pipeline->chunks;
+    tiny.parallel.pp            = pipeline->stages;
+    tiny.parallel.vp            = pipeline->chunks;
+    tiny.train.accumulation     = pipeline->microbatches;
+    struct plan_request request = request_tiny(&tiny, pipeline->stages);
+    struct predict_job  job;
+    struct actor_time   times[8];
+    status result = predict_job_init(&job, &request, &(struct pricing){.price = price_evenly, .state = pipeline});
+    cr_assert(!failed(&result), "%s", result.text);
+    result = simulate(&job.simulation, times);
+    cr_assert(!failed(&result), "%s", result.text);
+    double end = 0.0;
+    for (int64_t stage = 0; stage < pipeline->stages; stage++) {
+        end = times[stage].end_seconds > end ? times[stage].end_seconds : end;
+    }
+    predict_job_free(&job);
+    return end;
+}
+
+// The microbatches on the slowest stage, the bubble, and the hops until the first microbatch has come to the end and
+// back.
+static double closed_form(const struct pipeline *pipeline)
+{
+    double stages = (double)pipeline->stages, chunks = (double)pipeline->chunks, stage = 3.0 * chunks;
+    return (double)pipeline->microbatches * (stage + pipeline->head_seconds) +
+           (stages - 1) / chunks * (stage + pipeline->head_seconds / stages) +
+           2 * (stages * chunks - 1) * pipeline->hop_seconds;
+}
+
+Test(predict, simulates_pipelines_as_their_closed_form_has_them)
+{
+    // Of published layouts. With transfers that take time, and a head on the last stage, each besides.
+    static const struct pipeline pipelines[] = {{2, 8, 128, 0, 0}, {4, 8, 128, 0, 0}, {8, 8, 128, 0, 0},
+                                                {8, 12, 16, 0, 0}, {4, 5, 64, 0, 0},  {8, 5, 64, 0, 0},
+                                                {4, 8, 64, 0, 0},  {8, 8, 64, 0, 0}};
+    for (size_t i = 0; i < sizeof(pipelines) / sizeof(pipelines[0]); i++) {
+        struct pipeline pipeline = pipelines[i];
+        expect_seconds(simulate_pipeline(&pipeline), closed_form(&pipeline));
+        pipeline.hop_seconds = 0.01;
+        expect_seconds(simulate_pipeline(&pipeline), closed_form(&pipeline));
+        pipeline.head_seconds = 0.5;
+        double expected = closed_form(&pipeline), actual = simulate_pipeline(&pipeline);
+        cr_expect_float_eq(actual, expected, 0.005 * expected, "pipeline %zu: %.12g, not %.12g", i, actual, expected);
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// Timelines that fit on a page, to the exact second: all times are sums of powers of two.
+#include <criterion/criterion.h>
+
+#include "gswbench/simulate.h"
+
+enum { ACTORS = 3, TASKS = 4 };
+enum { NODE = LINK_NODE_OUT | LINK_NODE_IN, NETWORK = LINK_NETWORK_OUT | LINK_NETWORK_IN };
+
+// A case: tasks[actor] end with one that takes no time on no lane.
+struct timeline {
+    struct task tasks[ACTORS][TASKS];
+    int32_t     counts[ACTORS], parties[2];
+    double      contention;
+    double      end[ACTORS], compute[ACTORS];
+};
+
+#define COMPUTE(time)                                                                                                  \
+    {                                                                                                                  \
+        .seconds = time, .meeting = -1, .lane = LANE_COMPUTE                                                           \
+    }
+#define TRANSFER(time, on, through)                                                                                    \
+    {                                                                                                                  \
+        .seconds = time, .meeting = -1, .lane = on, .links = through                                                   \
+    }
+#define AFTER(index) .wait = {index}, .wait_count = 1
+
+static void expect_timeline(const struct timeline *timeline)
+{
+    struct timeline   copy           = *timeline;
+    struct actor      actors[ACTORS] = {{.task_count = 0}};
+    struct actor_time times[ACTORS];
+    int32_t           count = 0;
+    while (count < ACTORS && copy.counts[count] > 0) {
+        actors[count] = (struct actor){.tasks = copy.tasks[count], .task_count = copy.counts[count]};
+        count++;
+    }
+    struct simulation simulation = {.actors        = actors,
+                                    .actor_count   = count,
+                                    .parties       = copy.parties,
+                                    .meeting_count = 2,
+                                    .contention    = copy.contention};
+    status            result     = simulate(&simulation, times);
+    cr_assert(!failed(&result), "%s", result.text);
+    for (int32_t actor = 0; actor < count; actor++) {
+        cr_expect_eq(times[actor].end_seconds, timeline->end[actor], "actor %d ends at %.17g", actor,
+                     times[actor].end_seconds);
+        cr_expect_eq(times[actor].compute_seconds, timeline->compute[actor], "actor %d computes for %.17g", actor,
+                     times[actor].compute_seconds);
+    }
+}
+
+Test(simulate, runs_a_lane_in_order_and_lanes_beside_each_other)
+{
+    expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2), TRANSFER(4, LANE_PARAMETER_GATHER, NODE), COMPUTE(1)}},
+                                       .counts  = {3},
+                                       .end     = {4},
+                                       .compute = {3}});
+}
+
+Test(simulate, begins_a_task_when_what_it_waits_for_has_ended)
+{
+    // Compute 0..2, transfer 2..6, compute 6..7: nothing is hidden.
+    expect_timeline(
+        &(struct timeline){.tasks   = {{COMPUTE(2),
+                                        {.seconds = 4, .meeting = -1, .lane = LANE_TENSOR, .links = NODE, AFTER(0)},
+                                        {.seconds = 1, .meeting = -1, .lane = LANE_COMPUTE, AFTER(1)}}},
+                           .counts  = {3},
+                           .end     = {7},
+                           .compute = {3}});
+}
+
+Test(simulate, takes_from_compute_what_transfers_beside_it_need)
+{
+    // At half speed for 2 seconds compute does 1 second's work; 3 are left.
+    expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), TRANSFER(2, LANE_TENSOR, NODE)}},
+                                       .counts     = {2},
+                                       .contention = 0.5,
+                                       .end        = {5},
+                                       .compute    = {5}});
+}
+
+Test(simulate, shares_a_link_between_the_lanes_that_use_it)
+{
+    // At half speed both until 4, when 2 of the longer are left.
+    expect_timeline(
+        &(struct timeline){.tasks  = {{TRANSFER(2, LANE_TENSOR, NODE), TRANSFER(4, LANE_GRADIENT_REDUCE, NODE)}},
+                           .counts = {2},
+                           .end    = {6}});
+    // Different links, and the two directions of one, are not shared.
+    expect_timeline(
+        &(struct timeline){.tasks  = {{TRANSFER(2, LANE_TENSOR, NODE), TRANSFER(4, LANE_GRADIENT_REDUCE, NETWORK)}},
+                           .counts = {2},
+                           .end    = {4}});
+    expect_timeline(&(struct timeline){
+        .tasks  = {{TRANSFER(2, LANE_TENSOR, LINK_NODE_OUT), TRANSFER(4, LANE_GRADIENT_REDUCE, LINK_NODE_IN)}},
+        .counts = {2},
+        .end    = {4}});
+}
+
+Test(simulate, begins_a_transfer_when_its_last_party_has_come)
+{
+    // Three actors, ready at 1, 2 and 4; the longest price counts.
+    expect_timeline(&(struct timeline){
+        .tasks   = {{COMPUTE(1), {.seconds = 1, .meeting = 0, .lane = LANE_TENSOR, .links = NODE, AFTER(0)}},
+                    {COMPUTE(2), {.seconds = 2, .meeting = 0, .lane = LANE_TENSOR, .links = NODE, AFTER(0)}},
+                    {COMPUTE(4), {.seconds = 1, .meeting = 0, .lane = LANE_TENSOR, .links = NODE, AFTER(0)}}},
+        .counts  = {2, 2, 2},
+        .parties = {3},
+        .end     = {6, 6, 6},
+        .compute = {1, 2, 4}});
+}
+
+Test(simulate, slows_a_transfer_down_to_its_slowest_party)
+{
+    // The second actor's link is shared until its own transfer has ended at 4; the first has 2 of its 4 seconds left.
+    expect_timeline(&(struct timeline){
+        .tasks   = {{{.seconds = 4, .meeting = 0, .lane = LANE_PIPELINE_SEND, .links = LINK_NODE_OUT}},
+                    {{.seconds = 4, .meeting = 0, .lane = LANE_PIPELINE_RECEIVE, .links = LINK_NODE_IN},
+                     TRANSFER(2, LANE_TENSOR, NODE)}},
+        .counts  = {1, 2},
+        .parties = {2},
+        .end     = {6, 6}});
+}
+
+Test(simulate, says_when_actors_wait_for_each_other)
+{
+    struct task       tasks[]    = {{.seconds = 1, .meeting = 0, .lane = LANE_PIPELINE_SEND, .links = LINK_NODE_OUT}};
+    struct actor      actor      = {.tasks = tasks, .task_count = 1};
+    struct simulation simulation = {.actors = &actor, .actor_count = 1, .parties = (int32_t[]){2}, .meeting_count = 1};
+    struct actor_time time;
+    status            result = simulate(&simulation, &time);
+    cr_expect_str_eq(result.text, "task 0 of actor 0 waits for ever");
+}
