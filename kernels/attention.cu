@@ -79,21 +79,50 @@ template <int columns> __device__ inline void round_results(uint32_t (&to)[colum
     }
 }
 
-// One of a thread's two rows of results, times factor, to a row of an array; added to it on request.
-template <int columns>
-__device__ inline void store_row(bf16 *row, const float (&values)[columns][4], int half, float factor, int width,
-                                 bool adds)
+__device__ inline void store_pair(bf16 *to, float first, float second, bool adds)
 {
+    uint32_t *word   = reinterpret_cast<uint32_t *>(to);
+    uint32_t  before = adds ? *word : 0;
+    *word = narrow_pair(first + __uint_as_float(before << 16), second + __uint_as_float(before & 0xffff0000u));
+}
+__device__ inline void store_pair(float *to, float first, float second, bool adds)
+{
+    float2 *pair = reinterpret_cast<float2 *>(to), before = adds ? *pair : float2{0, 0};
+    *pair = float2{first + before.x, second + before.y};
+}
+
+template <typename T, int columns>
+__device__ inline void store_row_as(T *row, const float (&values)[columns][4], int half, float factor, int width,
+                                    bool adds)
+{
+    bool has_pairs = (uintptr_t)row % (2 * sizeof(T)) == 0;
 #pragma unroll
     for (int i = 0; i < columns; i++) {
+        int   column = i * 8 + matrix_column();
+        float first = values[i][2 * half] * factor, second = values[i][2 * half + 1] * factor;
+        if (has_pairs && column + 1 < width) {
+            store_pair(row + column, first, second, adds);
+            continue;
+        }
 #pragma unroll
         for (int j = 0; j < 2; j++) {
-            int column = i * 8 + matrix_column() + j;
-            if (column < width) {
-                float value = values[i][2 * half + j] * factor;
-                narrow(row + column, adds ? widen(row[column]) + value : value);
+            if (column + j < width) {
+                float value = j == 0 ? first : second;
+                narrow(row + column + j, adds ? widen(row[column + j]) + value : value);
             }
         }
+    }
+}
+
+// One of a thread's two rows of results, times factor, from an element of an array on; added to it on request.
+template <int columns>
+__device__ inline void store_row(void *array, enum dtype type, int64_t at, const float (&values)[columns][4], int half,
+                                 float factor, int width, bool adds)
+{
+    if (type == DTYPE_F32) {
+        store_row_as((float *)array + at, values, half, factor, width, adds);
+    } else {
+        store_row_as((bf16 *)array + at, values, half, factor, width, adds);
     }
 }
 
@@ -210,7 +239,8 @@ __global__ void __launch_bounds__(THREADS) forward_kernel(const struct attention
         int64_t row   = first + warp_row + matrix_row() + half * 8;
         float   total = row_total(sum[half]);
         if (row < shape.sequence) {
-            store_row((bf16 *)args.out + at.query + row * at.query_stride, out, half, 1.0f / total, at.head_dim, false);
+            store_row(args.out, args.out_type, at.query + row * at.query_stride, out, half, 1.0f / total, at.head_dim,
+                      false);
             if (matrix_column() == 0) {
                 args.statistics[at.statistics + row] = largest[half] * shape.scale + logf(total);
             }
@@ -306,8 +336,8 @@ template <int padded> __global__ void __launch_bounds__(THREADS) query_kernel(co
     for (int half = 0; half < 2; half++) {
         int64_t row = first + warp_row + matrix_row() + half * 8;
         if (row < shape.sequence) {
-            store_row((bf16 *)args.query_gradient + at.query + row * at.query_stride, sums, half, 1.0f, at.head_dim,
-                      args.adds_query);
+            store_row(args.query_gradient, args.query_gradient_type, at.query + row * at.query_stride, sums, half, 1.0f,
+                      at.head_dim, args.adds_query);
         }
     }
 }
@@ -415,9 +445,11 @@ template <int padded> __global__ void __launch_bounds__(THREADS) key_kernel(cons
     for (int half = 0; half < 2; half++) {
         int64_t row = first + warp_row + matrix_row() + half * 8;
         if (row < shape.keys) {
-            bf16 *to = (bf16 *)args.key_value_gradient + row * at.key_stride + part;
-            store_row(to + at.key, key_sums, half, 1.0f, at.head_dim - part, args.adds_key_value);
-            store_row(to + at.value, value_sums, half, 1.0f, at.head_dim - part, args.adds_key_value);
+            int64_t to = row * at.key_stride + part;
+            store_row(args.key_value_gradient, args.key_value_gradient_type, at.key + to, key_sums, half, 1.0f,
+                      at.head_dim - part, args.adds_key_value);
+            store_row(args.key_value_gradient, args.key_value_gradient_type, at.value + to, value_sums, half, 1.0f,
+                      at.head_dim - part, args.adds_key_value);
         }
     }
 }

@@ -39,7 +39,14 @@ static bool is_backward(const struct op *op)
     return op->kind == OP_ATTENTION_BACKWARD;
 }
 
-// cuDNN overwrites gradients: those that are added to are made in scratch first.
+// cuDNN writes bf16, and overwrites: what is fp32 or added to is made in scratch first. Of forward ops any may be fp32;
+// it costs nothing to have the place for all, since their backward ops need more. Gradients are fp32 only where added
+// to.
+static int64_t out_bytes(const struct op *op)
+{
+    return is_backward(op) ? 0 : align(query_elements(&op->shape.attention) * dtype_bytes(DTYPE_BF16));
+}
+
 static int64_t query_gradient_bytes(const struct op *op)
 {
     bool is_added = is_backward(op) && op->shape.attention.adds_query;
@@ -117,15 +124,15 @@ int64_t cuda_attention_scratch(const struct cuda *cuda, const struct op *op)
     int64_t bytes = 0;
     status  refusal;
     if (is_by_cudnn(cuda->attention, op, &bytes, &refusal)) {
-        return align(bytes) + query_gradient_bytes(op) + key_gradient_bytes(op);
+        return align(bytes) + out_bytes(op) + query_gradient_bytes(op) + key_gradient_bytes(op);
     }
     return is_backward(op) ? row_sum_bytes(&op->shape.attention) : 0;
 }
 
-static void add(struct backend *backend, const struct buffer *from, const struct buffer *to)
+static void cast(struct backend *backend, const struct buffer *from, const struct buffer *to, bool accumulates)
 {
     struct op cast = {
-        .kind = OP_CAST, .lane = LANE_COMPUTE, .accumulates = true, .shape.elements.elements = from->elements};
+        .kind = OP_CAST, .lane = LANE_COMPUTE, .accumulates = accumulates, .shape.elements.elements = from->elements};
     cuda_cast(backend, &cast, (struct buffer[OP_OPERANDS]){[CAST_IN] = *from, [CAST_OUT] = *to});
 }
 
@@ -135,10 +142,15 @@ static void run_cudnn(struct backend *backend, const struct op *op, const struct
     const struct cuda            *cuda  = backend->state;
     const struct attention_shape *shape = &op->shape.attention;
     struct buffer                 bound[OP_OPERANDS];
-    struct buffer                *dq = &bound[ATTENTION_GRADIENT_QUERY], *dkv = &bound[ATTENTION_GRADIENT_KEY_VALUE];
-    char                         *fresh = (char *)cuda->scratch + align(scratch_bytes);
+    struct buffer                *out = &bound[ATTENTION_OUT], *dq = &bound[ATTENTION_GRADIENT_QUERY],
+                  *dkv = &bound[ATTENTION_GRADIENT_KEY_VALUE];
+    bool  is_part      = !is_backward(op) && buffers[ATTENTION_OUT].dtype == DTYPE_F32;
+    char *fresh        = (char *)cuda->scratch + align(scratch_bytes);
 
     memcpy(bound, buffers, sizeof(bound));
+    if (is_part) {
+        *out = (struct buffer){fresh, query_elements(shape), DTYPE_BF16};
+    }
     if (query_gradient_bytes(op) > 0) {
         *dq = (struct buffer){fresh, query_elements(shape), DTYPE_BF16};
     }
@@ -149,11 +161,14 @@ static void run_cudnn(struct backend *backend, const struct op *op, const struct
     if (failed(&result)) {
         FATAL(EXIT_LOST, "%s", result.text);
     }
+    if (is_part) {
+        cast(backend, out, &buffers[ATTENTION_OUT], false);
+    }
     if (query_gradient_bytes(op) > 0) {
-        add(backend, dq, &buffers[ATTENTION_GRADIENT_QUERY]);
+        cast(backend, dq, &buffers[ATTENTION_GRADIENT_QUERY], true);
     }
     if (key_gradient_bytes(op) > 0) {
-        add(backend, dkv, &buffers[ATTENTION_GRADIENT_KEY_VALUE]);
+        cast(backend, dkv, &buffers[ATTENTION_GRADIENT_KEY_VALUE], true);
     }
 }
 
@@ -177,7 +192,8 @@ static void run_forward(struct backend *backend, const struct op *op, const stru
                                                                   .query      = buffers[ATTENTION_QUERY].data,
                                                                   .key_value  = buffers[ATTENTION_KEY_VALUE].data,
                                                                   .out        = buffers[ATTENTION_OUT].data,
-                                                                  .statistics = buffers[ATTENTION_STATISTICS].data},
+                                                                  .statistics = buffers[ATTENTION_STATISTICS].data,
+                                                                  .out_type   = buffers[ATTENTION_OUT].dtype},
                                  &target));
 }
 
@@ -186,17 +202,19 @@ static void run_backward(struct backend *backend, const struct op *op, const str
     const struct cuda   *cuda   = backend->state;
     struct kernel_target target = cuda_target(backend, op);
     CUDA_CHECK(kernel_attention_backward(
-        &(struct attention_backward_args){.shape              = kernel_shape(&op->shape.attention),
-                                          .out_gradient       = buffers[ATTENTION_GRADIENT_OUT].data,
-                                          .query              = buffers[ATTENTION_GRADIENT_QUERY_IN].data,
-                                          .key_value          = buffers[ATTENTION_GRADIENT_KEY_VALUE_IN].data,
-                                          .out                = buffers[ATTENTION_GRADIENT_OUT_IN].data,
-                                          .statistics         = buffers[ATTENTION_GRADIENT_STATISTICS].data,
-                                          .query_gradient     = buffers[ATTENTION_GRADIENT_QUERY].data,
-                                          .key_value_gradient = buffers[ATTENTION_GRADIENT_KEY_VALUE].data,
-                                          .row_sums           = cuda->scratch,
-                                          .adds_query         = op->shape.attention.adds_query,
-                                          .adds_key_value     = op->accumulates},
+        &(struct attention_backward_args){.shape                   = kernel_shape(&op->shape.attention),
+                                          .out_gradient            = buffers[ATTENTION_GRADIENT_OUT].data,
+                                          .query                   = buffers[ATTENTION_GRADIENT_QUERY_IN].data,
+                                          .key_value               = buffers[ATTENTION_GRADIENT_KEY_VALUE_IN].data,
+                                          .out                     = buffers[ATTENTION_GRADIENT_OUT_IN].data,
+                                          .statistics              = buffers[ATTENTION_GRADIENT_STATISTICS].data,
+                                          .query_gradient          = buffers[ATTENTION_GRADIENT_QUERY].data,
+                                          .key_value_gradient      = buffers[ATTENTION_GRADIENT_KEY_VALUE].data,
+                                          .row_sums                = cuda->scratch,
+                                          .adds_query              = op->shape.attention.adds_query,
+                                          .adds_key_value          = op->accumulates,
+                                          .query_gradient_type     = buffers[ATTENTION_GRADIENT_QUERY].dtype,
+                                          .key_value_gradient_type = buffers[ATTENTION_GRADIENT_KEY_VALUE].dtype},
         &target));
 }
 
