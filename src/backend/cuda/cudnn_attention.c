@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Keeps the cuDNN plan of each attention shape, and executes it.
+// Keeps the cuDNN plan of each attention shape, or its refusal, and executes it.
 #include "cudnn_attention.h"
 
 #include <math.h>
@@ -10,13 +10,16 @@
 #include "cudnn_attention_graph.h"
 #include "gswbench/arena.h"
 
-enum { ALIGNMENT = 256 };
+// That of the oldest headers that know the description of a device. Before 9.6 the sums of query gradients would have
+// to be cleared, too.
+enum { ALIGNMENT = 256, OLDEST_VERSION = 90800 };
 
 struct entry {
     uint8_t                kind;
     struct attention_shape shape;
     struct cudnn_graph     graph;
     struct cudnn_plan      plan;
+    status                 refusal;    // why there is no plan
     struct entry          *next;
 };
 
@@ -32,6 +35,11 @@ status cudnn_attention_open(struct cudnn_attention **attention)
     *opened                        = (struct cudnn_attention){.entries = NULL};
     status result                  = cudnn_open(&opened->cudnn);
     if (failed(&result)) {
+        free(opened);
+        return result;
+    }
+    if (opened->cudnn.cudnnGetVersion() < OLDEST_VERSION) {
+        result = fail("cuDNN %zu is too old: 9.8 or newer is needed", opened->cudnn.cudnnGetVersion());
         free(opened);
         return result;
     }
@@ -120,14 +128,11 @@ status cudnn_attention_prepare(struct cudnn_attention *attention, const struct o
         *entry = (struct entry){
             .kind = op->kind, .shape = op->shape.attention, .graph = {.cudnn = &attention->cudnn}, .next = NULL};
         cudnn_attention_describe(&entry->graph, op);
-        status result = cudnn_graph_plan(&entry->graph, attention->handle, &entry->plan);
-        if (failed(&result)) {
-            free_entry(entry);
-            return result;
-        }
+        entry->refusal     = cudnn_graph_plan(&entry->graph, attention->handle, &entry->plan);
         entry->next        = attention->entries;
         attention->entries = entry;
     }
+    TRY(entry->refusal);
     *bytes = scratch_bytes(entry);
     return OK;
 }

@@ -160,24 +160,24 @@ cudnn_tensor cudnn_graph_reshape(struct cudnn_graph *graph, cudnn_tensor x, cudn
     return out;
 }
 
-// The device that engines are for: the handle's, or the one that the JSON text describes.
-static cudnnBackendDescriptor_t make_device(struct cudnn_graph *graph, const cudnnHandle_t *handle, const char *json)
+// The device that the JSON text describes.
+static cudnnBackendDescriptor_t make_device(struct cudnn_graph *graph, const char *json)
 {
     cudnnBackendDescriptor_t device = create(graph, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-    if (handle != NULL) {
-        set(graph, device, CUDNN_ATTR_DEVICEPROP_HANDLE, CUDNN_TYPE_HANDLE, 1, handle);
-    } else {
-        set(graph, device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)strlen(json) + 1, json);
-    }
+    set(graph, device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)strlen(json) + 1, json);
     finalize(graph, "device", device);
     return device;
 }
 
-// Ends the graph, and asks which engines can do it on a device.
-static cudnnBackendDescriptor_t propose(struct cudnn_graph *graph, cudnnBackendDescriptor_t device)
+// Ends the graph, and asks which engines can do it: on the handle's device or, without a handle, on a described one.
+static cudnnBackendDescriptor_t propose(struct cudnn_graph *graph, cudnnHandle_t handle,
+                                        cudnnBackendDescriptor_t device)
 {
     cudnnBackendHeurMode_t   mode  = CUDNN_HEUR_MODE_A;
     cudnnBackendDescriptor_t whole = create(graph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    if (handle != NULL) {
+        set(graph, whole, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    }
     set(graph, whole, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph->operation_count,
         graph->operation);
     finalize(graph, "graph", whole);
@@ -185,14 +185,16 @@ static cudnnBackendDescriptor_t propose(struct cudnn_graph *graph, cudnnBackendD
     cudnnBackendDescriptor_t heuristic = create(graph, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     set_descriptor(graph, heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, whole);
     set(graph, heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-    set_descriptor(graph, heuristic, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
+    if (device != NULL) {
+        set_descriptor(graph, heuristic, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
+    }
     finalize(graph, "heuristic", heuristic);
     return heuristic;
 }
 
 status cudnn_graph_engines(struct cudnn_graph *graph, const char *device_json, int64_t *engines)
 {
-    cudnnBackendDescriptor_t proposed = propose(graph, make_device(graph, NULL, device_json));
+    cudnnBackendDescriptor_t proposed = propose(graph, NULL, make_device(graph, device_json));
     *engines                          = 0;
     if (!failed(&graph->result)) {
         check(graph, "engines",
@@ -203,13 +205,13 @@ status cudnn_graph_engines(struct cudnn_graph *graph, const char *device_json, i
 }
 
 // One candidate as a plan; that it does not work out is no failure of the graph.
-static status try_plan(struct cudnn_graph *graph, cudnnBackendDescriptor_t device, cudnnBackendDescriptor_t engine,
+static status try_plan(struct cudnn_graph *graph, cudnnHandle_t handle, cudnnBackendDescriptor_t engine,
                        struct cudnn_plan *plan)
 {
     int64_t count;
     plan->descriptor = create(graph, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     set_descriptor(graph, plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine);
-    set_descriptor(graph, plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
+    set(graph, plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
     finalize(graph, "plan", plan->descriptor);
     if (!failed(&graph->result)) {
         check(graph, "workspace",
@@ -223,8 +225,7 @@ static status try_plan(struct cudnn_graph *graph, cudnnBackendDescriptor_t devic
 
 status cudnn_graph_plan(struct cudnn_graph *graph, cudnnHandle_t handle, struct cudnn_plan *plan)
 {
-    cudnnBackendDescriptor_t device   = make_device(graph, &handle, NULL);
-    cudnnBackendDescriptor_t proposed = propose(graph, device);
+    cudnnBackendDescriptor_t proposed = propose(graph, handle, NULL);
     cudnnBackendDescriptor_t engine[CANDIDATES];
     int64_t                  count = 0;
     for (int i = 0; i < CANDIDATES; i++) {
@@ -237,7 +238,7 @@ status cudnn_graph_plan(struct cudnn_graph *graph, cudnnHandle_t handle, struct 
     TRY(graph->result);
     status result = fail("cuDNN %zu proposes no engine", graph->cudnn->cudnnGetVersion());
     for (int64_t i = 0; i < count && failed(&result); i++) {
-        result = try_plan(graph, device, engine[i], plan);
+        result = try_plan(graph, handle, engine[i], plan);
     }
     return result;
 }
