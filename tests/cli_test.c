@@ -95,6 +95,7 @@ Test(cli, answers_bad_command_lines_with_a_remedy)
     expect_error("check --ranks 1048577", 2, "--ranks 1048577: a whole number from 1 to 1048576 is needed");
     expect_error("check --ranks=0", 2, "--ranks 0: a whole number from 1 to 1048576 is needed");
     expect_error("check --json=yes", 2, "--json takes no value");
+    expect_error("run --deterministic=yes", 2, "--deterministic takes no value");
     expect_error("check tiny-llama", 2, "unexpected argument tiny-llama: gswbench check takes flags only");
     expect_error("check", 2, "--config is missing: gswbench configs lists the installed ones");
 }

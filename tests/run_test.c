@@ -128,6 +128,15 @@ Test(run, prints_every_step_and_fills_its_folder)
     }
 }
 
+Test(run, takes_a_flag_for_the_same_bits_on_a_device)
+{
+    cr_assert_eq(run_here(TINY " --deterministic").exit_code, EXIT_VALID);
+
+    char command[1200];
+    snprintf(command, sizeof(command), "grep -q '^deterministic = yes$' %sconfig.merged.ini", run_folder());
+    cr_expect_eq(system(command), 0);
+}
+
 Test(run, prints_one_json_document_and_nothing_else)
 {
     json_t *document = run_json(TINY, EXIT_VALID);

@@ -75,7 +75,7 @@ static status set(const struct parser *parser, const struct flag *flag, const ch
     case FLAG_INTEGER:
         return set_integer(flag, value, field);
     case FLAG_OVERRIDE:
-        return append(field, flag, arena_format(parser->arena, "%s=%s", flag->target, value));
+        return append(field, flag, arena_format(parser->arena, "%s=%s", flag->target, value != NULL ? value : "yes"));
     default:
         return append(field, flag, value);
     }
@@ -102,7 +102,7 @@ static status take_flag(struct parser *parser)
     if (flag == NULL) {
         return unknown_flag(parser->command, word);
     }
-    if (flag->type == FLAG_SWITCH) {
+    if (flag->value == NULL) {
         return value == NULL ? set(parser, flag, NULL) : fail_as(EXIT_USAGE, "%s takes no value", flag->name);
     }
     if (value == NULL && parser->place + 1 == parser->count) {

@@ -29,7 +29,7 @@ enum flag_type {
     FLAG_TEXT,        // const char *; NULL: not given
     FLAG_INTEGER,     // int64_t, within minimum and maximum
     FLAG_LIST,        // struct text_list; the flag may be repeated
-    FLAG_OVERRIDE,    // struct text_list; short for --set TARGET=VALUE
+    FLAG_OVERRIDE,    // struct text_list; short for --set TARGET=VALUE, or TARGET=yes where it takes none
     FLAG_OPERANDS,    // struct text_list; the words that belong to no flag, called by the flag's name in the usage line
 };
 
