@@ -7,7 +7,7 @@
 enum { ACTORS = 3, TASKS = 4 };
 enum { NODE = LINK_NODE_OUT | LINK_NODE_IN, NETWORK = LINK_NETWORK_OUT | LINK_NETWORK_IN };
 
-// A case: tasks[actor] end with one that takes no time on no lane.
+// A case: each actor's tasks, and when it then ends. An actor without tasks is none.
 struct timeline {
     struct task tasks[ACTORS][TASKS];
     int32_t     counts[ACTORS], parties[2];
@@ -78,6 +78,22 @@ Test(simulate, takes_from_compute_what_transfers_beside_it_need)
                                        .contention = 0.5,
                                        .end        = {5},
                                        .compute    = {5}});
+}
+
+Test(simulate, keeps_what_is_done_whenever_the_rate_changes)
+{
+    // At half speed 0..1, full 1..3, half again 3..4, when 5 seconds' work are left.
+    expect_timeline(&(struct timeline){
+        .tasks      = {{COMPUTE(8),
+                        TRANSFER(1, LANE_TENSOR, NODE),
+                        {.seconds = 1, .meeting = 0, .lane = LANE_PIPELINE_RECEIVE, .links = LINK_NODE_IN}},
+                       {COMPUTE(3),
+                        {.seconds = 1, .meeting = 0, .lane = LANE_PIPELINE_SEND, .links = LINK_NODE_OUT, AFTER(0)}}},
+        .counts     = {3, 2},
+        .parties    = {2},
+        .contention = 0.5,
+        .end        = {9, 4},
+        .compute    = {9, 3}});
 }
 
 Test(simulate, shares_a_link_between_the_lanes_that_use_it)
