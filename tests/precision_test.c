@@ -43,6 +43,17 @@ Test(precision, transfers_gradients_as_they_are_unless_told)
     cr_expect_eq(init(&config).reduce, DTYPE_BF16);
 }
 
+Test(precision, keeps_bf16_roles_beside_products_in_fp8)
+{
+    struct precision_config config = defaults();
+    cr_expect_not(init(&config).has_fp8);
+    config.compute             = COMPUTE_FP8;
+    struct precision precision = init(&config);
+    cr_expect(precision.has_fp8);
+    cr_expect_eq(precision.weight, DTYPE_BF16);
+    cr_expect_eq(precision.activation, DTYPE_BF16);
+}
+
 Test(precision, is_fp32_everywhere_in_the_reference_mode)
 {
     struct precision_config config = defaults();

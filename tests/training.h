@@ -16,6 +16,7 @@ struct training {
     struct tiny               tiny;    // set with tiny_init, then changed as the test wants
     int                       ranks, steps, threads;
     uint64_t                  seed;
+    enum data_kind            data;
     bool                      captures;    // the step after its first run
     const struct backend_ops *backend;     // NULL: the host's
     const char               *weights;     // new folder that the trained weights are written to; NULL: none
@@ -51,7 +52,7 @@ static inline int64_t training_run_rank(struct training *training, struct comm *
 
     int64_t before = backend.allocations;
     for (int i = 0; i < training->steps; i++) {
-        data_fill(step, &tiny.plan, DATA_UNIFORM, training->seed, i);
+        data_fill(step, &tiny.plan, training->data, training->seed, i);
         step_run(step);
         if (rank == 0) {
             step_read(step, tiny.plan.loss, &training->loss[i]);

@@ -3,6 +3,7 @@
 #ifndef GSWBENCH_DTYPE_H
 #define GSWBENCH_DTYPE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -12,17 +13,22 @@
 #define GSWBENCH_INLINE static inline
 #endif
 
-enum dtype { DTYPE_F32, DTYPE_BF16, DTYPE_I32, DTYPE_COUNT };
+enum dtype { DTYPE_F32, DTYPE_BF16, DTYPE_I32, DTYPE_E4M3, DTYPE_E5M2, DTYPE_COUNT };
 
 typedef uint16_t bf16;
+
+GSWBENCH_INLINE bool dtype_is_fp8(enum dtype dtype)
+{
+    return dtype == DTYPE_E4M3 || dtype == DTYPE_E5M2;
+}
 
 // Bytes of one element.
 GSWBENCH_INLINE int64_t dtype_bytes(enum dtype dtype)
 {
-    return dtype == DTYPE_BF16 ? 2 : 4;
+    return dtype_is_fp8(dtype) ? 1 : dtype == DTYPE_BF16 ? 2 : 4;
 }
 
-// "f32", "bf16", "i32"
+// "f32", "bf16", "i32", "e4m3", "e5m2"
 const char *dtype_name(enum dtype dtype);
 
 GSWBENCH_INLINE float bf16_to_float(bf16 value)

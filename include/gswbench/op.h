@@ -31,6 +31,7 @@ enum op_kind {
     OP_CROSS_ENTROPY,
     OP_LOSS_SUM,
     OP_CAST,
+    OP_QUANTIZE,
     OP_CLEAR,
     OP_SQUARE_SUM,
     OP_CLIP,
@@ -82,7 +83,8 @@ enum { NORM_GRADIENT_OUT, NORM_GRADIENT_X, NORM_GRADIENT_WEIGHT_IN, NORM_GRADIEN
        NORM_GRADIENT_IN, NORM_GRADIENT_WEIGHT, NORM_GRADIENT_BIAS };
 // backward: d OUT r, x r (SUM, or IN without a branch), weight r, STATISTICS r, RESIDUAL r (added to the result, may be
 // absent), d x w, d WEIGHT and d BIAS w or rw.
-enum { GEMM_A, GEMM_B, GEMM_C };                                 // C [m, n] = op(A) op(B), or += when it accumulates
+enum { GEMM_A, GEMM_B, GEMM_C, GEMM_FACTOR_A, GEMM_FACTOR_B };   // C [m, n] = op(A) op(B), or += when it accumulates;
+// FACTOR_A, FACTOR_B r f32 [1]: of the product too, where A and B are FP8; absent where they are not.
 enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE };
 // forward: TABLE r f32 [sequence, rotary/2, 2] (cos, sin), PACKED r [T, heads + 2 kv_heads, head_dim] (q, k, v), QUERY w
 // [T, heads, head_dim], KEY_VALUE w [T, 2, kv_heads, head_dim]. backward: QUERY, KEY_VALUE r hold gradients, PACKED w.
@@ -120,6 +122,8 @@ enum { CROSS_ENTROPY_LOGITS, CROSS_ENTROPY_TARGETS, CROSS_ENTROPY_LOSS, CROSS_EN
 // STATISTICS r f32 [parts, T, 3]: of every part of a vocabulary that is shared out; absent when all of it is here.
 enum { LOSS_SUM_IN, LOSS_SUM_OUT };                              // f32 [rows] r; f32 [1] w or rw: += scale * sum
 enum { CAST_IN, CAST_OUT };                                      // [elements] r, w; or rw: OUT += IN when it accumulates
+enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_FACTOR };             // [elements] r; FP8 w: IN * scale, scale = largest number of
+// the format / largest magnitude of IN; f32 [1] w: 1 / scale, by which OUT is to be multiplied.
 enum { CLEAR_OUT };                                      // [elements] w: zeros
 enum { SQUARE_SUM_IN, SQUARE_SUM_OUT };                          // [elements] r; f32 [1] w
 enum { CLIP_PARTIALS, CLIP_NORM, CLIP_SCALE };                   // f32 [elements] r; f32 [1] w: norm; f32 [1] w: factor
@@ -192,7 +196,7 @@ struct op {
         struct rows_shape      rows;         // embedding, norm, activation, cross entropy, loss sum
         struct attention_shape attention;    // rope, attention
         struct routing_shape   routing;      // route, dispatch, combine
-        struct elements_shape  elements;     // cast, square sum, clip, adamw
+        struct elements_shape  elements;     // cast, quantize, clear, square sum, clip, adamw
         struct transfer_shape  transfer;
     } shape;
 };

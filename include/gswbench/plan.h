@@ -61,6 +61,7 @@ struct weight {
     int64_t            rows, columns;    // of this rank, padding included
     int32_t            tensor;           // -1 when this rank keeps only a slice of the unit
     int32_t            gradient;         // likewise
+    bool               is_fp8;           // its products read their operands in FP8
     int32_t            part_count;
     struct weight_part part[3];
 };

@@ -33,6 +33,7 @@ struct precision {
     enum dtype reduce;
     enum dtype moment;
     bool       has_master;    // a separate fp32 copy
+    bool       has_fp8;       // the linears of the blocks read their operands in FP8
 };
 status precision_init(struct precision *precision, const struct precision_config *config);
 

@@ -64,6 +64,7 @@ static op_run *const run[OP_COUNT] = {
     [OP_CROSS_ENTROPY]       = null_run,
     [OP_LOSS_SUM]            = null_run,
     [OP_CAST]                = null_run,
+    [OP_QUANTIZE]            = null_run,
     [OP_CLEAR]               = null_run,
     [OP_SQUARE_SUM]          = null_run,
     [OP_CLIP]                = null_run,

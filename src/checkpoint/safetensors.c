@@ -17,7 +17,9 @@
 
 enum { LENGTH_BYTES = 8, HEADER_BYTES_MAX = 100000000, DIMS_MAX = 4 };
 
-static const char *const dtype_codes[DTYPE_COUNT] = {[DTYPE_F32] = "F32", [DTYPE_BF16] = "BF16", [DTYPE_I32] = "I32"};
+// Nothing is kept in FP8.
+static const char *const dtype_codes[] = {[DTYPE_F32] = "F32", [DTYPE_BF16] = "BF16", [DTYPE_I32] = "I32"};
+enum { DTYPE_CODES = sizeof(dtype_codes) / sizeof(dtype_codes[0]) };
 
 // "FILE: tensor 'NAME': PROBLEM", the name made safe to print.
 static status refuse(const char *path, const char *name, const char *problem)
@@ -29,7 +31,7 @@ static status refuse(const char *path, const char *name, const char *problem)
 
 static bool parse_dtype(const json_t *json, enum dtype *dtype)
 {
-    for (int i = 0; json_is_string(json) && i < DTYPE_COUNT; i++) {
+    for (int i = 0; json_is_string(json) && i < DTYPE_CODES; i++) {
         if (strcmp(json_string_value(json), dtype_codes[i]) == 0) {
             *dtype = (enum dtype)i;
             return true;

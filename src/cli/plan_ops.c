@@ -43,6 +43,7 @@ static int shape_parts(const struct op *op, struct shape_part parts[SHAPE_PARTS_
     case OP_ATTENTION_BACKWARD:
         return attention_parts(&op->shape.attention, parts);
     case OP_CAST:
+    case OP_QUANTIZE:
     case OP_SQUARE_SUM:
     case OP_CLIP:
     case OP_ADAMW:

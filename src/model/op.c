@@ -26,6 +26,7 @@ const char *op_name(enum op_kind kind)
         [OP_CROSS_ENTROPY]       = "cross_entropy",
         [OP_LOSS_SUM]            = "loss_sum",
         [OP_CAST]                = "cast",
+        [OP_QUANTIZE]            = "quantize",
         [OP_CLEAR]               = "clear",
         [OP_SQUARE_SUM]          = "square_sum",
         [OP_CLIP]                = "clip",

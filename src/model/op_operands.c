@@ -13,7 +13,7 @@ static const char *const accesses[OP_COUNT] = {
     [OP_EMBEDDING_BACKWARD]  = "rra",
     [OP_NORM_FORWARD]        = "rRrRWww",
     [OP_NORM_BACKWARD]       = "rrrrRwaA",
-    [OP_GEMM]                = "rra",
+    [OP_GEMM]                = "rraRR",
     [OP_ROPE_FORWARD]        = "rrww",
     [OP_ROPE_BACKWARD]       = "rwrr",
     [OP_ATTENTION_FORWARD]   = "rrww",
@@ -30,6 +30,7 @@ static const char *const accesses[OP_COUNT] = {
     [OP_CROSS_ENTROPY]       = "urwR",
     [OP_LOSS_SUM]            = "ra",
     [OP_CAST]                = "ra",
+    [OP_QUANTIZE]            = "rww",
     [OP_CLEAR]               = "w",
     [OP_SQUARE_SUM]          = "rw",
     [OP_CLIP]                = "rww",
@@ -78,8 +79,11 @@ bool op_operand_is_optional(const struct op *op, int slot)
 
 static int64_t gemm_elements(const struct gemm_shape *shape, int slot)
 {
-    const int64_t elements[] = {
-        [GEMM_A] = shape->m * shape->k, [GEMM_B] = shape->k * shape->n, [GEMM_C] = shape->m * shape->n};
+    const int64_t elements[] = {[GEMM_A]        = shape->m * shape->k,
+                                [GEMM_B]        = shape->k * shape->n,
+                                [GEMM_C]        = shape->m * shape->n,
+                                [GEMM_FACTOR_A] = 1,
+                                [GEMM_FACTOR_B] = 1};
     return elements[slot];
 }
 
@@ -180,6 +184,8 @@ static int64_t array_elements(const struct op *op, int slot)
 {
     int64_t elements = op->shape.elements.elements;
     switch (op->kind) {
+    case OP_QUANTIZE:
+        return slot == QUANTIZE_FACTOR ? 1 : elements;
     case OP_SQUARE_SUM:
         return slot == SQUARE_SUM_IN ? elements : 1;
     case OP_CLIP:
@@ -223,6 +229,7 @@ int64_t op_operand_elements(const struct op *op, int slot)
     case OP_LOSS_SUM:
         return loss_elements(op, slot);
     case OP_CAST:
+    case OP_QUANTIZE:
     case OP_CLEAR:
     case OP_SQUARE_SUM:
     case OP_CLIP:

@@ -36,7 +36,7 @@ static int32_t append_tensor(struct builder *builder, struct tensor tensor, cons
     tensor.bytes = tensor.elements * dtype_bytes(tensor.dtype);
 
     builder->plan->tensors[index] = tensor;
-    builder->usage[index]         = (struct usage){.writer = -1};
+    builder->usage[index]         = (struct usage){.writer = -1, .quantizer = -1};
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         builder->usage[index].reader[lane] = -1;
     }
@@ -228,6 +228,28 @@ void builder_cast(struct builder *builder, const char *role, int32_t from, int32
     builder_operand(&op, CAST_OUT, adds ? ACCESS_UPDATE : ACCESS_WRITE, to);
     op.shape.elements.elements = builder->plan->tensors[from].elements;
     builder_append(builder, &op);
+}
+
+int32_t builder_quantize(struct builder *builder, int32_t tensor, enum dtype format)
+{
+    struct plan  *plan = builder->plan;
+    struct tensor from = plan->tensors[tensor];
+    int32_t       made = builder->usage[tensor].quantizer;
+    if (made >= 0 && made > usage_of(builder, tensor)->writer) {
+        return made;
+    }
+    const char *name   = arena_format(&plan->arena, "%s in %s", from.name, dtype_name(format));
+    const char *factor = arena_format(&plan->arena, "factor of %s", name);
+    struct op   op     = builder_op(builder, OP_QUANTIZE, from.name);
+    builder_operand(&op, QUANTIZE_IN, ACCESS_READ, tensor);
+    builder_operand(&op, QUANTIZE_OUT, ACCESS_WRITE,
+                    builder_tensor(builder, name, STORAGE_ACTIVATION, format, from.dim));
+    builder_operand(&op, QUANTIZE_FACTOR, ACCESS_WRITE,
+                    builder_tensor(builder, factor, STORAGE_ACTIVATION, DTYPE_F32, DIMS(1)));
+    op.shape.elements.elements       = from.elements;
+    made                             = builder_append(builder, &op);
+    builder->usage[tensor].quantizer = made;
+    return made;
 }
 
 int32_t builder_group(struct builder *builder, uint32_t axes)

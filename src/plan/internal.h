@@ -10,6 +10,7 @@
 struct usage {
     int32_t writer;
     int32_t reader[LANE_COUNT];
+    int32_t quantizer;    // of the tensor itself, not of its whole: the op that made its copy in FP8; -1: none
 };
 
 // The values of one block for one microbatch, by what they mean; -1 when they do not exist now.
@@ -129,6 +130,9 @@ struct transfer {
 int32_t builder_transfer(struct builder *builder, const struct transfer *transfer);
 void    builder_clear(struct builder *builder, const char *role, int32_t tensor);
 void    builder_cast(struct builder *builder, const char *role, int32_t from, int32_t to, bool adds);
+// The op that makes a copy of a tensor in an FP8 format, and its factor: appended unless the copy that there is still
+// holds.
+int32_t builder_quantize(struct builder *builder, int32_t tensor, enum dtype format);
 
 // linear.c: y = x W^T and its two gradients.
 struct linear {

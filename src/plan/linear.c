@@ -2,16 +2,43 @@
 // A linear layer: y [T, n] = x [T, k] W^T with W [n, k], and its two gradients.
 #include "internal.h"
 
-static void append_product(struct builder *builder, const char *role, const int32_t operands[3],
-                           struct gemm_shape shape, bool accumulates)
+// The product of a and b; each in that format if it is FP8, else as it is.
+struct product {
+    const char       *role;
+    int32_t           a, b, c;
+    enum dtype        a_format, b_format;
+    struct gemm_shape shape;
+    bool              accumulates;
+};
+
+// Takes one of the two factors of a product, or its copy in FP8.
+static void read_factor(struct builder *builder, struct op *op, int slot, int32_t tensor, enum dtype format)
 {
-    struct op op = builder_op(builder, OP_GEMM, role);
-    builder_operand(&op, GEMM_A, ACCESS_READ, operands[GEMM_A]);
-    builder_operand(&op, GEMM_B, ACCESS_READ, operands[GEMM_B]);
-    builder_operand(&op, GEMM_C, accumulates ? ACCESS_UPDATE : ACCESS_WRITE, operands[GEMM_C]);
-    op.accumulates = accumulates;
-    op.shape.gemm  = shape;
+    if (!dtype_is_fp8(format)) {
+        builder_operand(op, slot, ACCESS_READ, tensor);
+        return;
+    }
+    const struct op *copy = &builder->plan->ops[builder_quantize(builder, tensor, format)];
+    builder_operand(op, slot, ACCESS_READ, copy->operand[QUANTIZE_OUT]);
+    builder_operand(op, slot == GEMM_A ? GEMM_FACTOR_A : GEMM_FACTOR_B, ACCESS_READ, copy->operand[QUANTIZE_FACTOR]);
+}
+
+static void append_product(struct builder *builder, const struct product *product)
+{
+    struct op op = builder_op(builder, OP_GEMM, product->role);
+    read_factor(builder, &op, GEMM_A, product->a, product->a_format);
+    read_factor(builder, &op, GEMM_B, product->b, product->b_format);
+    builder_operand(&op, GEMM_C, product->accumulates ? ACCESS_UPDATE : ACCESS_WRITE, product->c);
+    op.accumulates = product->accumulates;
+    op.shape.gemm  = product->shape;
     builder_append(builder, &op);
+}
+
+// Values and weights have more digits, gradients more range.
+static enum dtype format_of(const struct builder *builder, int32_t weight, bool is_gradient)
+{
+    const struct plan *plan = builder->plan;
+    return !plan->weights[weight].is_fp8 ? plan->precision.activation : is_gradient ? DTYPE_E5M2 : DTYPE_E4M3;
 }
 
 static int32_t weight_of(const struct builder *builder, const struct linear *linear)
@@ -27,13 +54,19 @@ int32_t linear_out(struct builder *builder, const struct linear *linear, int64_t
 
 void linear_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out, bool accumulates)
 {
-    int32_t           w     = weight_of(builder, linear);
-    const int64_t    *dim   = builder->plan->tensors[w].dim;
-    struct gemm_shape shape = {.m           = builder->plan->tensors[x].dim[0],
-                               .n           = dim[linear->is_gradient],
-                               .k           = dim[!linear->is_gradient],
-                               .transpose_b = !linear->is_gradient};
-    append_product(builder, linear->role, (int32_t[]){x, w, out}, shape, accumulates);
+    int32_t        w   = weight_of(builder, linear);
+    const int64_t *dim = builder->plan->tensors[w].dim;
+    append_product(builder, &(struct product){.role        = linear->role,
+                                              .a           = x,
+                                              .b           = w,
+                                              .c           = out,
+                                              .a_format    = format_of(builder, linear->weight, linear->is_gradient),
+                                              .b_format    = format_of(builder, linear->weight, false),
+                                              .shape       = {.m           = builder->plan->tensors[x].dim[0],
+                                                              .n           = dim[linear->is_gradient],
+                                                              .k           = dim[!linear->is_gradient],
+                                                              .transpose_b = !linear->is_gradient},
+                                              .accumulates = accumulates});
 }
 
 int32_t linear_product(struct builder *builder, const struct linear *linear, int32_t x)
@@ -55,11 +88,18 @@ int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t 
 
 void linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight)
 {
-    int32_t dw = builder->plan->weights[weight].gradient;
-    int64_t n = builder->plan->tensors[dw].dim[0], k = builder->plan->tensors[dw].dim[1];
-    append_product(builder, role, (int32_t[]){dy, x, dw},
-                   (struct gemm_shape){.m = n, .n = k, .k = builder->plan->tensors[dy].dim[0], .transpose_a = true},
-                   gradient_accumulates(builder, weight));
+    int32_t        dw  = builder->plan->weights[weight].gradient;
+    const int64_t *dim = builder->plan->tensors[dw].dim;
+    append_product(builder,
+                   &(struct product){
+                       .role     = role,
+                       .a        = dy,
+                       .b        = x,
+                       .c        = dw,
+                       .a_format = format_of(builder, weight, true),
+                       .b_format = format_of(builder, weight, false),
+                       .shape = {.m = dim[0], .n = dim[1], .k = builder->plan->tensors[dy].dim[0], .transpose_a = true},
+                       .accumulates = gradient_accumulates(builder, weight)});
 }
 
 bool gradient_accumulates(const struct builder *builder, int32_t weight)

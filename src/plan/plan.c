@@ -9,14 +9,22 @@ status plan_supports(const struct plan_request *request)
 {
     struct mesh mesh;
     TRY(mesh_init(&mesh, request->parallel, request->world));
-    const int64_t *size = mesh.asked;
-    int64_t        zero = request->parallel->zero;
+    const int64_t *size   = mesh.asked;
+    int64_t        zero   = request->parallel->zero;
+    bool           is_fp8 = request->precision->compute == COMPUTE_FP8;
     const struct {
         const char *what;
         bool        is_asked;
         int64_t     value;
     } missing[] = {
-        {"FP8 ([precision] compute = fp8)", request->precision->compute == COMPUTE_FP8, 0},
+        {"delayed scaling of FP8 ([precision] fp8_recipe = delayed)",
+         is_fp8 && request->precision->fp8_recipe == FP8_DELAYED, 0},
+        {"scaling of FP8 by blocks ([precision] fp8_recipe = block)",
+         is_fp8 && request->precision->fp8_recipe == FP8_BLOCK, 0},
+        {"weights stored in FP8 ([precision] fp8_parameters = yes)", is_fp8 && request->precision->fp8_parameters != 0,
+         0},
+        {"FP8 in products that are split ([parallel] tp_overlap with [precision] compute = fp8)",
+         is_fp8 && request->parallel->tp_overlap != 0 && size[AXIS_TP] > 1, 0},
         {"deferred weight gradients of a sharded head ([parallel] deferred_head_gradients = %lld with fsdp)",
          request->parallel->deferred_head_gradients > 0 && size[AXIS_FSDP] > 1,
          request->parallel->deferred_head_gradients},

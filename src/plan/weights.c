@@ -77,6 +77,7 @@ struct declaration {
     int                  parts;
     bool                 is_vector;        // not a matrix of one row
     bool                 is_replicated;    // all ranks of tp hold it
+    bool                 is_linear;        // of attention or an MLP
     float                deviation, constant;
 };
 
@@ -132,7 +133,8 @@ static int32_t declare(struct plan *plan, const struct declaration *declaration,
                             .rows     = declaration->rows,
                             .columns  = declaration->columns,
                             .tensor   = -1,
-                            .gradient = -1};
+                            .gradient = -1,
+                            .is_fp8   = declaration->is_linear && plan->precision.has_fp8};
     fill_parts(&weight, declaration);
     *first += align(declaration->rows * declaration->columns);
     if (declaration->is_replicated) {
@@ -229,6 +231,7 @@ static void describe_mlp(struct declaration mlp[2], const struct plan *plan, int
                                   (struct declared_part){.place = down, .rows = model->hidden, .columns = model->ffn});
     mlp[1].deviation = narrow_deviation(model);
     mlp[0].expert = mlp[1].expert = expert;
+    mlp[0].is_linear = mlp[1].is_linear = true;
 }
 
 // Declares a unit's weights in order; indices are set to the weights' places, or -1 for those of no elements. No
@@ -295,6 +298,7 @@ static void declare_block(struct builder *builder, int64_t layer)
     }
     declarations[0].constant = declarations[2].constant = norm_constant(model);
     declarations[6].deviation                           = narrow_deviation(model);
+    declarations[5].is_linear = declarations[6].is_linear = true;
 
     int32_t *const indices[] = {&weights->norm1,      &weights->norm1_bias, &weights->norm2,
                                 &weights->norm2_bias, &weights->router,     &weights->qkv,

@@ -39,6 +39,7 @@ status precision_init(struct precision *precision, const struct precision_config
                  .reduce     = config->reduce == REDUCE_AUTO ? gradient : (enum dtype)config->reduce,
                  .moment     = (enum dtype)config->moments,
                  .has_master = config->master,
+                 .has_fp8    = config->compute == COMPUTE_FP8,
     };
     if (config->compute != COMPUTE_FP32) {
         return OK;

@@ -37,8 +37,8 @@ static cudaDataType_t type_of(enum dtype dtype)
 
 static status check_types(const struct gemm_key *key)
 {
-    bool is_real = key->a != DTYPE_I32 && key->c != DTYPE_I32;
-    if (!is_real || key->a != key->b || (key->a == DTYPE_F32 && key->c != DTYPE_F32)) {
+    bool is_known = (key->a == DTYPE_F32 || key->a == DTYPE_BF16) && (key->c == DTYPE_F32 || key->c == DTYPE_BF16);
+    if (!is_known || key->a != key->b || (key->a == DTYPE_F32 && key->c != DTYPE_F32)) {
         return fail("[run] backend = cuda: no matrix product of %s and %s into %s", dtype_name(key->a),
                     dtype_name(key->b), dtype_name(key->c));
     }

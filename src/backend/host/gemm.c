@@ -56,6 +56,16 @@ static struct panel read_block(const struct buffer *buffer, const struct rectang
     return panel;
 }
 
+// What the product of FP8 operands is multiplied by.
+static float factor_of(const struct buffer buffers[])
+{
+    float factor = 1;
+    for (int slot = GEMM_FACTOR_A; slot <= GEMM_FACTOR_B; slot++) {
+        factor *= buffers[slot].data != NULL ? *(const float *)buffers[slot].data : 1;
+    }
+    return factor;
+}
+
 static void multiply_block(const struct work *work, const struct rectangle *block, int64_t depth, float *space)
 {
     const struct gemm_shape *shape   = &work->op->shape.gemm;
@@ -73,7 +83,7 @@ static void multiply_block(const struct work *work, const struct rectangle *bloc
             read_block(&buffers[GEMM_A], &of_a, shape->transpose_a ? shape->m : shape->k, shape->transpose_a, space);
         struct panel b =
             read_block(&buffers[GEMM_B], &of_b, shape->transpose_b ? shape->k : shape->n, shape->transpose_b, b_space);
-        panel_multiply(&to, &a, &b, 1.0f, keep);
+        panel_multiply(&to, &a, &b, factor_of(buffers), keep);
     }
     if (!in_place) {
         panel_write(c, &place, &to, work->op->accumulates);

@@ -33,6 +33,7 @@ static op_run *const run[OP_COUNT] = {
     [OP_CROSS_ENTROPY]       = host_cross_entropy,
     [OP_LOSS_SUM]            = host_loss_sum,
     [OP_CAST]                = host_cast,
+    [OP_QUANTIZE]            = host_quantize,
     [OP_CLEAR]               = host_clear,
     [OP_SQUARE_SUM]          = host_square_sum,
     [OP_CLIP]                = host_clip,
@@ -56,6 +57,7 @@ static host_floats *const floats[OP_COUNT] = {    // of scratch, a thread; NULL:
     [OP_LOGIT_STATISTICS]    = host_cross_entropy_floats,
     [OP_CROSS_ENTROPY]       = host_cross_entropy_floats,
     [OP_CAST]                = host_elements_floats,
+    [OP_QUANTIZE]            = host_elements_floats,
     [OP_SQUARE_SUM]          = host_elements_floats,
     [OP_ADAMW]               = host_elements_floats,
 };

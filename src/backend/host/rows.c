@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gswbench/arithmetic.h"
+#include "gswbench/fp8.h"
 #include "internal.h"
 
 typedef float  lanes_float __attribute__((vector_size(32)));
@@ -16,10 +17,19 @@ int64_t host_minimum(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void widen(float *to, const bf16 *from, int64_t count)
+// Of any type but fp32.
+static void widen(float *to, const struct buffer *from, int64_t at, int64_t count)
 {
-    for (int64_t i = 0; i < count; i++) {
-        to[i] = bf16_to_float(from[i]);
+    if (from->dtype == DTYPE_BF16) {
+        const bf16 *values = (const bf16 *)from->data + at;
+        for (int64_t i = 0; i < count; i++) {
+            to[i] = bf16_to_float(values[i]);
+        }
+    } else {
+        const uint8_t *codes = (const uint8_t *)from->data + at;
+        for (int64_t i = 0; i < count; i++) {
+            to[i] = fp8_to_float(from->dtype, codes[i]);
+        }
     }
 }
 
@@ -35,7 +45,7 @@ const float *row_read(const struct buffer *buffer, int64_t at, int64_t count, fl
     if (buffer->dtype == DTYPE_F32) {
         return (const float *)buffer->data + at;
     }
-    widen(space, (const bf16 *)buffer->data + at, count);
+    widen(space, buffer, at, count);
     return space;
 }
 
@@ -77,7 +87,7 @@ void row_copy(const struct buffer *to, int64_t to_at, const struct buffer *from,
         memcpy((char *)to->data + (size_t)to_at * bytes, (const char *)from->data + (size_t)from_at * bytes,
                (size_t)count * bytes);
     } else if (to->dtype == DTYPE_F32) {
-        widen((float *)to->data + to_at, (const bf16 *)from->data + from_at, count);
+        widen((float *)to->data + to_at, from, from_at, count);
     } else {
         narrow((bf16 *)to->data + to_at, (const float *)from->data + from_at, count);
     }
@@ -183,7 +193,7 @@ struct panel panel_read(const struct buffer *buffer, const struct view *view, fl
         return (struct panel){(float *)buffer->data + view->at, view->leading, view->rows, view->columns, false};
     }
     for (int64_t row = 0; row < view->rows; row++) {
-        widen(space + row * view->columns, (const bf16 *)buffer->data + view->at + row * view->leading, view->columns);
+        widen(space + row * view->columns, buffer, view->at + row * view->leading, view->columns);
     }
     return (struct panel){space, view->columns, view->rows, view->columns, false};
 }

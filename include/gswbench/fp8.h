@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// The two FP8 formats, and the scale that brings a tensor into their range. Compiles as C and as CUDA, like dtype.h.
+//
+//          sign, exponent, mantissa bits   largest   smallest   codes of no number
+//   E4M3   1, 4, 3; bias 7                 448       2^-9       NaN 0x7f
+//   E5M2   1, 5, 2; bias 15                57344     2^-16      infinity 0x7c, NaN 0x7d to 0x7f
+#ifndef GSWBENCH_FP8_H
+#define GSWBENCH_FP8_H
+
+#include <float.h>
+#include <math.h>
+
+#include "gswbench/dtype.h"
+
+GSWBENCH_INLINE float fp8_largest(enum dtype format)
+{
+    return format == DTYPE_E4M3 ? 448.0f : 57344.0f;
+}
+
+GSWBENCH_INLINE float fp8_to_float(enum dtype format, uint8_t code)
+{
+    bool     is_e4m3   = format == DTYPE_E4M3;
+    uint32_t magnitude = code & 0x7fu;
+    // Exponent and mantissa lie in a float as they are; the product corrects the bias, and normalises subnormals.
+    uint32_t bits = magnitude << (is_e4m3 ? 20 : 21);
+    float    value;
+    memcpy(&value, &bits, sizeof(value));
+    value *= is_e4m3 ? 0x1p120f : 0x1p112f;
+    if (magnitude >= (is_e4m3 ? 0x7fu : 0x7cu)) {
+        value = magnitude == 0x7cu ? INFINITY : NAN;
+    }
+    return code & 0x80u ? -value : value;
+}
+
+// Round to nearest, ties to even. What is too large, infinity too, becomes the largest number; NaN stays NaN.
+GSWBENCH_INLINE uint8_t fp8_from_float(enum dtype format, float value)
+{
+    int      mantissa = format == DTYPE_E4M3 ? 3 : 2, bias = format == DTYPE_E4M3 ? 7 : 15;
+    int      dropped = 23 - mantissa;
+    uint32_t largest = format == DTYPE_E4M3 ? 0x7eu : 0x7bu, bits, code;
+    memcpy(&bits, &value, sizeof(bits));
+    uint32_t sign = bits >> 24 & 0x80u;
+    bits &= 0x7fffffffu;
+    if (bits > 0x7f800000u) {
+        return (uint8_t)(sign | 0x7fu);
+    }
+    uint32_t first_normal = (uint32_t)(128 - bias) << 23;
+    if (bits < first_normal) {
+        // The sum's last place is the format's smallest number: the addition itself rounds.
+        uint32_t one_bits = (uint32_t)(128 - bias + dropped) << 23, sum_bits;
+        float    one, sum;
+        memcpy(&one, &one_bits, sizeof(one));
+        sum = one + (value < 0 ? -value : value);
+        memcpy(&sum_bits, &sum, sizeof(sum_bits));
+        code = sum_bits - one_bits;
+    } else {
+        code = ((bits + (1u << (dropped - 1)) - 1u + (bits >> dropped & 1u)) >> dropped) -
+               ((uint32_t)(127 - bias) << mantissa);
+    }
+    return (uint8_t)(sign | (code > largest ? largest : code));
+}
+
+// What a tensor whose largest magnitude is that is multiplied by, so that it just fits. 1 where there is no such
+// number.
+GSWBENCH_INLINE float fp8_scale(enum dtype format, float magnitude)
+{
+    if (!(magnitude > 0.0f) || isinf(magnitude)) {
+        return 1.0f;
+    }
+    return fminf(fp8_largest(format) / magnitude, FLT_MAX);
+}
+
+#endif

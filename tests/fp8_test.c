@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+// The FP8 formats against tables made from their definition, and the scale of a tensor.
+#include "gswbench/fp8.h"
+
+#include <criterion/criterion.h>
+
+enum { CODES = 128 };    // of one sign
+
+struct format {
+    enum dtype dtype;
+    int        mantissa_bits, bias;
+    int        numbers;    // codes of one sign that are finite numbers, from 0 on
+};
+static const struct format formats[] = {{DTYPE_E4M3, 3, 7, 0x7f}, {DTYPE_E5M2, 2, 15, 0x7c}};
+enum { FORMATS = sizeof(formats) / sizeof(formats[0]) };
+
+// The value of a code that is a finite number. Those that follow the last one by the same rule are the formats' special
+// codes.
+static double value_of(const struct format *format, int code)
+{
+    int exponent = code >> format->mantissa_bits, mantissa = code & ((1 << format->mantissa_bits) - 1);
+    int implied = exponent == 0 ? 0 : 1 << format->mantissa_bits;
+    return ldexp(implied + mantissa, (exponent == 0 ? 1 : exponent) - format->bias - format->mantissa_bits);
+}
+
+Test(fp8, gives_every_code_the_value_of_its_definition)
+{
+    cr_expect_eq(value_of(&formats[0], 0x7e), 448.0);
+    cr_expect_eq(value_of(&formats[0], 1), 1.0 / 512);
+    cr_expect_eq(value_of(&formats[1], 0x7b), 57344.0);
+    cr_expect_eq(value_of(&formats[1], 1), 1.0 / 65536);
+    for (int f = 0; f < FORMATS; f++) {
+        const struct format *format = &formats[f];
+        for (int code = 0; code < format->numbers; code++) {
+            float plus = fp8_to_float(format->dtype, (uint8_t)code);
+            float less = fp8_to_float(format->dtype, (uint8_t)(code + CODES));
+            cr_assert_eq((double)plus, value_of(format, code), "%s %02x", dtype_name(format->dtype), (unsigned)code);
+            cr_assert(less == -plus && signbit(less) && !signbit(plus), "%s %02x", dtype_name(format->dtype),
+                      (unsigned)code);
+        }
+    }
+}
+
+Test(fp8, has_infinity_in_e5m2_only_and_nan_in_both)
+{
+    cr_expect(isnan(fp8_to_float(DTYPE_E4M3, 0x7f)) && isnan(fp8_to_float(DTYPE_E4M3, 0xff)));
+    cr_expect_eq(fp8_to_float(DTYPE_E5M2, 0x7c), INFINITY);
+    cr_expect_eq(fp8_to_float(DTYPE_E5M2, 0xfc), -INFINITY);
+    for (int code = 0x7d; code < CODES; code++) {
+        cr_expect(isnan(fp8_to_float(DTYPE_E5M2, (uint8_t)code)) &&
+                  isnan(fp8_to_float(DTYPE_E5M2, (uint8_t)(code + CODES))));
+    }
+}
+
+static void expect_code(const struct format *format, float value, int code)
+{
+    cr_assert_eq(fp8_from_float(format->dtype, value), code, "%s of %.9g is %02x, not %02x", dtype_name(format->dtype),
+                 (double)value, fp8_from_float(format->dtype, value), (unsigned)code);
+    cr_assert_eq(fp8_from_float(format->dtype, -value), code + CODES, "%s of %.9g", dtype_name(format->dtype),
+                 (double)-value);
+}
+
+Test(fp8, rounds_to_nearest_and_ties_to_even_at_every_boundary)
+{
+    for (int f = 0; f < FORMATS; f++) {
+        const struct format *format = &formats[f];
+        for (int code = 0; code + 1 < format->numbers; code++) {
+            float middle = (float)((value_of(format, code) + value_of(format, code + 1)) / 2);
+            expect_code(format, (float)value_of(format, code), code);
+            expect_code(format, nextafterf(middle, 0), code);
+            expect_code(format, middle, code + (code & 1));
+            expect_code(format, nextafterf(middle, INFINITY), code + 1);
+        }
+    }
+}
+
+Test(fp8, saturates_what_is_too_large_and_keeps_nan)
+{
+    for (int f = 0; f < FORMATS; f++) {
+        const struct format *format  = &formats[f];
+        int                  largest = format->numbers - 1;
+        expect_code(format, (float)value_of(format, largest), largest);
+        expect_code(format, nextafterf((float)value_of(format, largest), INFINITY), largest);
+        expect_code(format, (float)value_of(format, largest + 1), largest);
+        expect_code(format, FLT_MAX, largest);
+        expect_code(format, INFINITY, largest);
+        expect_code(format, FLT_TRUE_MIN, 0);
+        cr_expect(isnan(fp8_to_float(format->dtype, fp8_from_float(format->dtype, NAN))));
+        cr_expect(isnan(fp8_to_float(format->dtype, fp8_from_float(format->dtype, -NAN))));
+    }
+}
+
+Test(fp8, scales_the_largest_magnitude_to_the_largest_number)
+{
+    cr_expect_eq(fp8_scale(DTYPE_E4M3, 448), 1.0f);
+    cr_expect_eq(fp8_scale(DTYPE_E4M3, 3.5f), 128.0f);
+    cr_expect_eq(fp8_scale(DTYPE_E4M3, 3), 448.0f / 3);
+    cr_expect_eq(fp8_scale(DTYPE_E5M2, 7), 8192.0f);
+    cr_expect_eq(fp8_scale(DTYPE_E5M2, 114688), 0.5f);
+}
+
+Test(fp8, does_not_scale_what_has_no_scale)
+{
+    cr_expect_eq(fp8_scale(DTYPE_E4M3, 0), 1.0f);
+    cr_expect_eq(fp8_scale(DTYPE_E5M2, INFINITY), 1.0f);
+    cr_expect_eq(fp8_scale(DTYPE_E4M3, 1e-40f), FLT_MAX);
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+// What a step in FP8 consists of, that it trains as one in BF16 does, in every layout, and that a wrong scale shows.
+#include <string.h>
+
+#include "same_training.h"
+
+enum { STEPS = 30, SEQUENCES = 8 };
+
+static void choose_fp8(struct tiny *tiny)
+{
+    tiny->precision.compute    = COMPUTE_FP8;
+    tiny->precision.fp8_recipe = FP8_CURRENT;
+}
+
+static const struct tensor *tensor_of(const struct plan *plan, const struct op *op, int slot)
+{
+    return &plan->tensors[op->operand[slot]];
+}
+
+Test(fp8_training, reads_inputs_and_weights_in_e4m3_and_gradients_in_e5m2)
+{
+    struct tiny tiny;
+    int         gradients = 0, forward = 0, plain = 0;
+    tiny_init(&tiny);
+    choose_fp8(&tiny);
+    tiny_plan(&tiny);
+    for (int32_t i = 0; i < tiny.plan.op_count; i++) {
+        const struct op *op = &tiny.plan.ops[i];
+        if (op->kind != OP_GEMM) {
+            continue;
+        }
+        enum dtype a = tensor_of(&tiny.plan, op, GEMM_A)->dtype, b = tensor_of(&tiny.plan, op, GEMM_B)->dtype;
+        if (strstr(op->tag.role, "logit") != NULL || op->tag.layer < 0) {
+            plain += a == DTYPE_BF16 && b == DTYPE_BF16 && op->operand_count == GEMM_C + 1;
+            continue;
+        }
+        bool is_gradient = strstr(op->tag.role, "gradient") != NULL;
+        cr_expect_eq(a, is_gradient ? DTYPE_E5M2 : DTYPE_E4M3, "%s", op->tag.role);
+        cr_expect_eq(b, DTYPE_E4M3, "%s", op->tag.role);
+        cr_expect_eq(tensor_of(&tiny.plan, op, GEMM_FACTOR_A)->elements, 1);
+        cr_expect_eq(tensor_of(&tiny.plan, op, GEMM_FACTOR_B)->elements, 1);
+        gradients += is_gradient;
+        forward += !is_gradient;
+    }
+    cr_expect_eq(forward, 2 * 4);
+    cr_expect_eq(gradients, 2 * 4 * 2);
+    cr_expect_eq(plain, 3);    // the head
+    plan_free(&tiny.plan);
+}
+
+static int64_t count_quantized(struct tiny *tiny, const char *role)
+{
+    int64_t found = 0;
+    tiny_plan_rank(tiny, tiny->parallel.dp * tiny->parallel.fsdp, 0);
+    status result = plan_verify(&tiny->plan, NULL);
+    cr_expect_str_empty(result.text);
+    for (int32_t i = 0; i < tiny->plan.op_count; i++) {
+        const struct op *op = &tiny->plan.ops[i];
+        found += op->kind == OP_QUANTIZE && strcmp(op->tag.role, role) == 0;
+    }
+    plan_free(&tiny->plan);
+    return found;
+}
+
+Test(fp8_training, quantizes_a_weight_once_a_step_and_once_where_it_is_gathered)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    choose_fp8(&tiny);
+    tiny.train.accumulation = 3;
+    cr_expect_eq(count_quantized(&tiny, "fc1 weight"), 2);
+
+    tiny.parallel.fsdp = 2;
+    cr_expect_eq(count_quantized(&tiny, "fc1 weight"), 2 * 3 * 2);    // forward and backward, each microbatch
+}
+
+Test(fp8_training, quantizes_an_input_again_only_where_it_is_recomputed)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    choose_fp8(&tiny);
+    cr_expect_eq(count_quantized(&tiny, "activation"), 2);
+    cr_expect_eq(count_quantized(&tiny, "fc1 gradient"), 2);    // for both products that read it
+
+    tiny.train.recompute = RECOMPUTE_FULL;
+    cr_expect_eq(count_quantized(&tiny, "activation"), 2 * 2);
+}
+
+// Larger than tiny, so that it learns.
+static struct training llama(int64_t ranks)
+{
+    struct training training = {.ranks = (int)ranks, .steps = STEPS, .threads = 1, .seed = 11, .data = DATA_MARKOV};
+    struct tiny    *tiny     = &training.tiny;
+    tiny_init(tiny);
+    tiny->precision.compute    = COMPUTE_BF16;
+    tiny->model.hidden         = 64;
+    tiny->model.head_dim       = 16;
+    tiny->model.ffn            = 96;
+    tiny->model.vocab          = 128;
+    tiny->model.init_deviation = 0.05;
+    tiny->train.learning_rate  = 3e-3;
+    tiny->train.sequence       = 32;
+    tiny->train.micro_batch    = SEQUENCES / ranks;
+    tiny->parallel.dp          = ranks;
+    return training;
+}
+
+static struct training train_fp8(const struct backend_ops *backend)
+{
+    struct training training = llama(1);
+    choose_fp8(&training.tiny);
+    training.backend = backend;
+    training_run(&training);
+    return training;
+}
+
+static double last_losses(const struct training *training)
+{
+    double sum = 0;
+    for (int step = STEPS - 5; step < STEPS; step++) {
+        sum += (double)training->loss[step];
+    }
+    return sum / 5;
+}
+
+static struct backend_ops broken;
+static op_run            *broken_run[OP_COUNT];
+
+// As the host does, but with twice the factor of inputs and weights.
+static void quantize_wrongly(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    backend_host.run[OP_QUANTIZE](backend, op, buffers);
+    if (buffers[QUANTIZE_OUT].dtype == DTYPE_E4M3) {
+        *(float *)buffers[QUANTIZE_FACTOR].data *= 2;
+    }
+}
+
+Test(fp8_training, ends_within_a_percent_of_bf16_but_not_with_a_wrong_scale, .timeout = 120)
+{
+    struct training bf16_training = llama(1);
+    training_run(&bf16_training);
+    struct training fp8_training = train_fp8(NULL);
+    double          expected     = last_losses(&bf16_training);
+
+    cr_expect_lt(expected, 0.9 * (double)bf16_training.loss[0]);
+    cr_expect_neq(fp8_training.loss[0], bf16_training.loss[0]);
+    cr_expect_float_eq(last_losses(&fp8_training), expected, 0.01 * expected, "%.5f, not %.5f",
+                       last_losses(&fp8_training), expected);
+
+    memcpy(broken_run, backend_host.run, sizeof(broken_run));
+    broken_run[OP_QUANTIZE] = quantize_wrongly;
+    broken                  = backend_host;
+    broken.run              = broken_run;
+    struct training wrong   = train_fp8(&broken);
+    cr_expect_gt(fabs(last_losses(&wrong) - expected), 0.01 * expected, "%.5f", last_losses(&wrong));
+}
+
+// Layouts of the same global batches.
+static void make_dp(struct training *training)
+{
+    training->tiny.parallel.dp       = training->ranks;
+    training->tiny.train.micro_batch = SEQUENCES / training->ranks;
+}
+static void make_accumulated(struct training *training)
+{
+    make_dp(training);
+    training->tiny.train.micro_batch /= 2;
+    training->tiny.train.accumulation = 2;
+}
+static void make_zero(struct training *training)
+{
+    make_dp(training);
+    training->tiny.parallel.zero        = 1;
+    training->tiny.parallel.zero_gather = ZERO_GATHER_FORWARD;
+}
+static void make_fsdp(struct training *training)
+{
+    make_dp(training);
+    training->tiny.parallel.dp   = 1;
+    training->tiny.parallel.fsdp = training->ranks;
+}
+static void make_tp(struct training *training)
+{
+    training->tiny.parallel.tp = training->ranks;
+}
+static void make_cp(struct training *training)
+{
+    training->tiny.parallel.cp = training->ranks;
+}
+static void make_pp(struct training *training)
+{
+    training->tiny.parallel.pp        = training->ranks;
+    training->tiny.train.micro_batch  = SEQUENCES / 4;
+    training->tiny.train.accumulation = 4;
+}
+static void make_full_recompute(struct training *training)
+{
+    make_dp(training);
+    training->tiny.train.recompute = RECOMPUTE_FULL;
+}
+
+Test(fp8_training, has_the_loss_of_one_rank_in_every_layout, .timeout = 240)
+{
+    static const struct {
+        const char *name;
+        void (*make)(struct training *training);
+    } layouts[]         = {{"dp", make_dp},     {"accumulation", make_accumulated},
+                           {"zero", make_zero}, {"fsdp", make_fsdp},
+                           {"tp", make_tp},     {"cp", make_cp},
+                           {"pp", make_pp},     {"full recompute", make_full_recompute}};
+    struct training one = train_fp8(NULL);
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+        struct training many = llama(2);
+        choose_fp8(&many.tiny);
+        many.tiny.parallel.dp       = 1;
+        many.tiny.train.micro_batch = SEQUENCES;
+        layouts[i].make(&many);
+        training_run(&many);
+        for (int step = 0; step < STEPS; step++) {
+            expect_near(many.loss[step], one.loss[step], 0.01, layouts[i].name);
+        }
+        cr_expect_arr_eq(many.storage_bytes, many.planned_bytes, sizeof(many.planned_bytes), "%s", layouts[i].name);
+    }
+}

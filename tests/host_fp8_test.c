@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// Quantization on the host backend, and products of what it made, against calculations in double.
+#include "host.h"
+
+// The nearest of all numbers of the format; of two, the one with the even code.
+static uint8_t nearest_code(enum dtype format, double value)
+{
+    int best = 0;
+    for (int code = 0; code < (format == DTYPE_E4M3 ? 0x7f : 0x7c); code++) {
+        double distance  = fabs((double)fp8_to_float(format, (uint8_t)code) - fabs(value));
+        double best_away = fabs((double)fp8_to_float(format, (uint8_t)best) - fabs(value));
+        if (distance < best_away || (distance == best_away && code % 2 == 0)) {
+            best = code;
+        }
+    }
+    return (uint8_t)(best + (signbit(value) ? 128 : 0));
+}
+
+// Runs the op on random values; the last one has the largest magnitude.
+static void quantize(struct buffer buffers[OP_OPERANDS], enum dtype from, enum dtype format, int64_t elements,
+                     int threads)
+{
+    struct op op                                      = {.kind = OP_QUANTIZE, .shape.elements.elements = elements};
+    buffers[QUANTIZE_IN]                              = make_random(from, elements, 5, 0.3);
+    buffers[QUANTIZE_OUT]                             = make_output(format, elements);
+    buffers[QUANTIZE_FACTOR]                          = make_output(DTYPE_F32, 1);
+    ((uint8_t *)buffers[QUANTIZE_OUT].data)[elements] = 0xa5;
+    set(&buffers[QUANTIZE_IN], elements - 1, -2.75);    // the largest, in the last part
+    run_op(&op, buffers, threads);
+}
+
+Test(host_fp8, quantizes_bit_for_bit_as_the_definition_says)
+{
+    static const int64_t    counts[]  = {1, 77, 70003};
+    static const enum dtype formats[] = {DTYPE_E4M3, DTYPE_E5M2};
+    for (int i = 0; i < 12; i++) {
+        int64_t       count  = counts[i % 3];
+        enum dtype    format = formats[i / 3 % 2], from = i < 6 ? DTYPE_BF16 : DTYPE_F32;
+        struct buffer buffers[OP_OPERANDS] = {{.data = NULL}};
+        quantize(buffers, from, format, count, 1 + i % 2);
+
+        float          scale = (format == DTYPE_E4M3 ? 448.0f : 57344.0f) / 2.75f;
+        const uint8_t *codes = buffers[QUANTIZE_OUT].data;
+        cr_expect_eq(*(float *)buffers[QUANTIZE_FACTOR].data, 1 / scale);
+        for (int64_t e = 0; e < count; e++) {
+            float scaled = (float)get(&buffers[QUANTIZE_IN], e) * scale;
+            cr_assert_eq(codes[e], nearest_code(format, (double)scaled), "element %lld of %lld", (long long)e,
+                         (long long)count);
+        }
+        cr_expect_eq(codes[count], 0xa5);
+        free_buffers(buffers);
+    }
+}
+
+Test(host_fp8, quantizes_zeros_with_the_factor_one)
+{
+    struct op     op                   = {.kind = OP_QUANTIZE, .shape.elements.elements = 3};
+    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]     = make_buffer(DTYPE_BF16, 3),
+                                          [QUANTIZE_OUT]    = make_output(DTYPE_E4M3, 3),
+                                          [QUANTIZE_FACTOR] = make_output(DTYPE_F32, 1)};
+    run_op(&op, buffers, 1);
+
+    cr_expect_eq(*(float *)buffers[QUANTIZE_FACTOR].data, 1.0f);
+    cr_expect_arr_eq(buffers[QUANTIZE_OUT].data, ((uint8_t[]){0, 0, 0}), 3);
+    free_buffers(buffers);
+}
+
+static void expect_product(const struct gemm_shape *shape, enum dtype a, enum dtype b, enum dtype c, bool accumulates)
+{
+    struct op     op                   = {.kind = OP_GEMM, .accumulates = accumulates, .shape.gemm = *shape};
+    struct buffer buffers[OP_OPERANDS] = {[GEMM_A]        = make_random(a, shape->m * shape->k, 1, 40),
+                                          [GEMM_B]        = make_random(b, shape->k * shape->n, 2, 90),
+                                          [GEMM_C]        = make_random(c, shape->m * shape->n, 3, 20),
+                                          [GEMM_FACTOR_A] = make_buffer(DTYPE_F32, 1),
+                                          [GEMM_FACTOR_B] = make_buffer(DTYPE_F32, 1)};
+    set(&buffers[GEMM_FACTOR_A], 0, 0.0123);
+    set(&buffers[GEMM_FACTOR_B], 0, 0.7);
+    double *expected = values_of(&buffers[GEMM_C]);
+    for (int64_t row = 0; row < shape->m; row++) {
+        for (int64_t column = 0; column < shape->n; column++) {
+            double sum = 0;
+            for (int64_t i = 0; i < shape->k; i++) {
+                sum += get(&buffers[GEMM_A], shape->transpose_a ? i * shape->m + row : row * shape->k + i) *
+                       get(&buffers[GEMM_B], shape->transpose_b ? column * shape->k + i : i * shape->n + column);
+            }
+            double *to = &expected[row * shape->n + column];
+            *to        = sum * 0.0123 * 0.7 + (accumulates ? *to : 0);
+        }
+    }
+    run_op(&op, buffers, 2);
+
+    expect_close(&buffers[GEMM_C], expected, c == DTYPE_F32 ? 1e-6 : tolerance(c), "product");
+    free(expected);
+    free_buffers(buffers);
+}
+
+Test(host_fp8, multiplies_both_factors_into_the_three_products_of_a_linear)
+{
+    struct gemm_shape forward         = {.m = 33, .n = 70, .k = 600, .transpose_b = true};
+    struct gemm_shape data_gradient   = {.m = 33, .n = 600, .k = 70};
+    struct gemm_shape weight_gradient = {.m = 70, .n = 600, .k = 33, .transpose_a = true};
+
+    expect_product(&forward, DTYPE_E4M3, DTYPE_E4M3, DTYPE_BF16, false);
+    expect_product(&forward, DTYPE_E4M3, DTYPE_E4M3, DTYPE_F32, false);
+    expect_product(&data_gradient, DTYPE_E5M2, DTYPE_E4M3, DTYPE_BF16, false);
+    expect_product(&data_gradient, DTYPE_E5M2, DTYPE_E4M3, DTYPE_F32, false);
+    expect_product(&weight_gradient, DTYPE_E5M2, DTYPE_E4M3, DTYPE_F32, false);
+    expect_product(&weight_gradient, DTYPE_E5M2, DTYPE_E4M3, DTYPE_F32, true);
+}
