@@ -22,8 +22,12 @@ struct job_proof {
     int64_t distinct;     // ranks that stand for all others
     int64_t ops;          // of the distinct ranks
     int64_t transfers;    // of the distinct ranks
-    int64_t largest_rank, largest_bytes;    // of the built ranks, by all storages
+    double  flops;        // of all ranks, in a step
     int32_t findings;
+    // Of the built ranks, that with the largest sum of storages:
+    int64_t largest_rank, largest_bytes;
+    int64_t largest_storage_bytes[STORAGE_COUNT];
+    int32_t largest_ops;
 };
 
 // A failure names rank, op and tag of each finding, as many as fit. What is proven:

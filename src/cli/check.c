@@ -2,7 +2,6 @@
 // gswbench check: everything about a configuration that needs neither device nor MPI.
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "gswbench/units.h"
 #include "gswbench/verify.h"
@@ -19,32 +18,12 @@ static const struct flag flags[] = {
     END_FLAGS,
 };
 
-// One row with its plan, where this version has one. FLOPs by convention; NaN: not known.
+// One row with its proof, where this version can run it. FLOPs by convention; NaN: not known.
 struct checked {
     struct job       job;
     double           flops[FLOPS_COUNT];
     struct job_proof proof;
-    // Of the largest rank:
-    struct account account;
-    int64_t        storage_bytes[STORAGE_COUNT];
-    int32_t        ops;
 };
-
-static status account(struct checked *checked)
-{
-    struct plan         plan;
-    struct plan_request request = checked->job.request;
-    request.rank                = checked->proof.largest_rank;
-    status result               = plan_build(&plan, &request);
-    if (!failed(&result)) {
-        plan_account(&plan, &checked->account);
-        memcpy(checked->storage_bytes, plan.storage_bytes, sizeof(plan.storage_bytes));
-        checked->ops = plan.op_count;
-        result       = plan_hardware_flops(&plan, &request, &checked->flops[FLOPS_HARDWARE]);
-    }
-    plan_free(&plan);
-    return result;
-}
 
 static status check(struct checked *checked)
 {
@@ -57,7 +36,8 @@ static status check(struct checked *checked)
         return OK;
     }
     TRY(job_verify(&checked->job.request, &checked->proof));
-    return account(checked);
+    checked->flops[FLOPS_HARDWARE] = checked->proof.flops / (double)config->train.global_batch;
+    return OK;
 }
 
 static void print_flops(const struct checked *checked)
@@ -98,7 +78,7 @@ static enum fits fits(const struct checked *checked)
     if (device_bytes == 0.0) {
         return FITS_UNKNOWN;
     }
-    return (double)checked->account.total_bytes > device_bytes ? FITS_NOT : FITS;
+    return (double)checked->proof.largest_bytes > device_bytes ? FITS_NOT : FITS;
 }
 
 static void print_plan(const struct checked *checked)
@@ -108,16 +88,17 @@ static void print_plan(const struct checked *checked)
         printf("plan           cannot run: %s\n", checked->job.support.text);
         return;
     }
-    printf("plan           %" PRId32 " ops on rank %" PRId64 "\n", checked->ops, checked->proof.largest_rank);
+    printf("plan           %" PRId32 " ops on rank %" PRId64 "\n", checked->proof.largest_ops,
+           checked->proof.largest_rank);
     printf("verified       %" PRId64 " rank%s: %" PRId64 " plan%s built, %" PRId64 " distinct\n", checked->proof.world,
            checked->proof.world == 1 ? "" : "s", checked->proof.built, checked->proof.built == 1 ? "" : "s",
            checked->proof.distinct);
     printf("memory         %s on rank %" PRId64 ", the most%s\n",
-           units_bytes(text, sizeof(text), (double)checked->account.total_bytes), checked->proof.largest_rank,
+           units_bytes(text, sizeof(text), (double)checked->proof.largest_bytes), checked->proof.largest_rank,
            fits(checked) == FITS_NOT ? ": more than the device of [hardware] has" : "");
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         printf("  %-12s %s\n", plan_storage_name((enum storage)storage),
-               units_bytes(text, sizeof(text), (double)checked->storage_bytes[storage]));
+               units_bytes(text, sizeof(text), (double)checked->proof.largest_storage_bytes[storage]));
     }
 }
 
@@ -202,14 +183,14 @@ static json_t *describe_plan(const struct checked *checked)
     json_t *bytes = json_object();
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         json_object_set_new(bytes, plan_storage_name((enum storage)storage),
-                            json_integer(checked->storage_bytes[storage]));
+                            json_integer(checked->proof.largest_storage_bytes[storage]));
     }
     json_t *fits_device = fits(checked) == FITS_UNKNOWN ? json_null() : json_boolean(fits(checked) == FITS);
     json_t *proof       = json_pack("{s:I, s:I, s:I, s:I, s:I}", "ranks", (json_int_t)checked->proof.world, "built",
                                     (json_int_t)checked->proof.built, "distinct", (json_int_t)checked->proof.distinct, "ops",
                                     (json_int_t)checked->proof.ops, "transfers", (json_int_t)checked->proof.transfers);
-    return json_pack("{s:i, s:I, s:o, s:o, s:o}", "ops", (int)checked->ops, "total_bytes",
-                     (json_int_t)checked->account.total_bytes, "storage_bytes", bytes, "fits_device", fits_device,
+    return json_pack("{s:i, s:I, s:o, s:o, s:o}", "ops", (int)checked->proof.largest_ops, "total_bytes",
+                     (json_int_t)checked->proof.largest_bytes, "storage_bytes", bytes, "fits_device", fits_device,
                      "verified", proof);
 }
 
@@ -258,7 +239,7 @@ static status run(const void *arguments, struct text_buffer *errors)
                "published", "full", "MFU");
     }
     for (int i = 0; i < count; i++) {
-        struct checked checked = {.ops = 0};
+        struct checked checked = {.proof = {.world = 0}};
         status         row     = job_read_row(&checked.job, &options->config, &rows[i], errors);
         if (!failed(&row)) {
             row = check(&checked);

@@ -35,6 +35,7 @@ struct skeleton {
     int64_t                rank;
     struct event          *events;
     int32_t                event_count, op_count;
+    double                 flops;
     int32_t                first[LANE_COUNT];    // events; EVENT_END: none
     struct skeleton_group *groups;
     int32_t                group_count;

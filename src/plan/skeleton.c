@@ -148,6 +148,7 @@ struct skeleton *skeleton_create(struct job *job, const struct plan *plan)
         skeleton->first[lane] = EVENT_END;
     }
     for (int32_t i = plan->op_count - 1; i >= 0; i--) {
+        skeleton->flops += op_flops(&plan->ops[i]);
         if (numbers[i] < 0) {
             continue;
         }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/arena.h"
 #include "job.h"
@@ -80,28 +81,36 @@ static void measure(struct job_proof *proof, const struct plan *plan)
     if (bytes > proof->largest_bytes || (bytes == proof->largest_bytes && plan->rank < proof->largest_rank)) {
         proof->largest_bytes = bytes;
         proof->largest_rank  = plan->rank;
+        proof->largest_ops   = plan->op_count;
+        memcpy(proof->largest_storage_bytes, plan->storage_bytes, sizeof(plan->storage_bytes));
     }
 }
 
-// Builds the rank's plan once; findings stand in the job.
+// Verifies a plan and keeps what the job needs of it; findings stand in the job.
+static void inspect(struct job *job, const struct plan *plan)
+{
+    int32_t findings = 0;
+    status  verified = plan_verify(plan, &findings);
+    job->proof->built++;
+    measure(job->proof, plan);
+    job->proof->findings += findings;
+    if (findings > 0) {
+        status_add(&job->errors, verified);
+    } else {
+        job->skeletons[plan->rank] = skeleton_create(job, plan);
+    }
+}
+
+// Builds the rank's plan once.
 static status visit(struct job *job, int64_t rank)
 {
     if (job->skeletons[rank] != NULL) {
         return OK;
     }
     struct plan plan;
-    int32_t     findings = 0;
-    status      built    = job->plans->build(job->plans->state, rank, &plan);
+    status      built = job->plans->build(job->plans->state, rank, &plan);
     if (!failed(&built)) {
-        status verified = plan_verify(&plan, &findings);
-        job->proof->built++;
-        measure(job->proof, &plan);
-        job->proof->findings += findings;
-        if (findings > 0) {
-            status_add(&job->errors, verified);
-        } else {
-            job->skeletons[rank] = skeleton_create(job, &plan);
-        }
+        inspect(job, &plan);
     }
     plan_free(&plan);
     return failed(&built) ? built : job->errors;
@@ -167,8 +176,10 @@ static status find_distinct(struct job *job)
     return OK;
 }
 
+// Every class has as many ranks as every other.
 static void number_classes(struct job *job)
 {
+    double flops = 0;
     job->classes = memory_allocate((size_t)job->proof->built * sizeof(*job->classes));
     for (int64_t rank = 0; rank < job->mesh.world; rank++) {
         struct skeleton *skeleton = job->skeletons[rank];
@@ -176,9 +187,11 @@ static void number_classes(struct job *job)
             skeleton->place                  = job->class_count;
             job->classes[job->class_count++] = skeleton;
             job->proof->ops += skeleton->op_count;
+            flops += skeleton->flops;
         }
     }
     job->proof->distinct = job->class_count;
+    job->proof->flops    = flops * (double)(job->mesh.world / job->class_count);
 }
 
 static bool has_members(const struct skeleton *skeleton, const struct skeleton_group *group)
@@ -212,6 +225,7 @@ static void check_groups(struct job *job, const struct skeleton *skeleton)
 
 static status prove(struct job *job)
 {
+    TRY(job->errors);
     TRY(find_distinct(job));
     number_classes(job);
     for (int64_t rank = 0; rank < job->mesh.world; rank++) {
@@ -232,18 +246,21 @@ static status prove(struct job *job)
 status job_verify_plans(const struct job_plans *plans, struct job_proof *proof)
 {
     struct job  job = {.plans = plans, .proof = proof, .errors = OK};
-    struct plan plan;
-    *proof       = (struct job_proof){.world = 0};
-    status built = plans->build(plans->state, 0, &plan);
-    job.mesh     = plan.mesh;
+    struct plan first;
+    *proof        = (struct job_proof){.world = 0};
+    status result = plans->build(plans->state, 0, &first);
+    if (failed(&result)) {
+        plan_free(&first);
+        return result;
+    }
+    job.mesh         = first.mesh;
+    job.compares_all = job.mesh.world <= COMPARED_RANKS || job.mesh.world * first.op_count <= COMPARED_OPS;
+    job.skeletons    = memory_allocate((size_t)job.mesh.world * sizeof(*job.skeletons));
+    proof->world     = job.mesh.world;
+    inspect(&job, &first);
+    plan_free(&first);
 
-    job.compares_all = plan.mesh.world <= COMPARED_RANKS || plan.mesh.world * plan.op_count <= COMPARED_OPS;
-    plan_free(&plan);
-    TRY(built);
-    proof->world  = job.mesh.world;
-    job.skeletons = memory_allocate((size_t)job.mesh.world * sizeof(*job.skeletons));
-
-    status result = prove(&job);
+    result = prove(&job);
     for (int64_t rank = 0; rank < job.mesh.world; rank++) {
         skeleton_free(job.skeletons[rank]);
     }
