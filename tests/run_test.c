@@ -179,6 +179,28 @@ Test(run, trains_the_same_on_more_ranks)
     json_decref(four);
 }
 
+// 4 ranks hold all but the experts alike, and ranks 0 and 2, 1 and 3 the same experts; cp's ranks hold everything
+// alike.
+Test(run, compares_whatever_ranks_hold_alike)
+{
+    static const struct {
+        const char *layout;
+        json_int_t  groups;
+    } cases[] = {
+        {"--set model.family=mixtral --set model.experts=4 --set model.top_k=2 --set parallel.ep=2", 3},
+        {"--set parallel.cp=2 --set parallel.fsdp=2 --set parallel.dp=1", 2},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char line[512];
+        snprintf(line, sizeof(line), TINY " --ranks 4 %s", cases[i].layout);
+        json_t *result     = run_json(line, EXIT_VALID);
+        json_t *validation = json_object_get(result, "validation");
+        cr_expect_eq(json_integer_value(json_object_get(validation, "replica_groups")), cases[i].groups);
+        cr_expect_eq(json_integer_value(json_object_get(validation, "replica_groups_equal")), cases[i].groups);
+        json_decref(result);
+    }
+}
+
 Test(run, notes_tensor_parallelism_across_nodes)
 {
     status result = run_here(TINY " --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1");

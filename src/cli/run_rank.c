@@ -206,15 +206,16 @@ static void hash_tensor(const struct rank *rank, int32_t tensor, XXH3_state_t *s
     }
 }
 
-static uint64_t hash_weights(const struct rank *rank)
+// Of the units that ep shares out, or of the others.
+static uint64_t hash_weights(const struct rank *rank, bool of_experts)
 {
     XXH3_state_t *state = XXH3_createState();
     XXH3_64bits_reset(state);
     for (int32_t i = 0; i < rank->plan.unit_count; i++) {
         const struct plan_unit *unit = &rank->plan.units[i];
-        hash_tensor(rank, unit->weight, state);
-        if (!rank->plan.is_zero) {
-            hash_tensor(rank, unit->master, state);
+        if (unit->is_experts == of_experts) {
+            hash_tensor(rank, unit->weight, state);
+            hash_tensor(rank, rank->plan.is_zero ? -1 : unit->master, state);
         }
     }
     uint64_t hash = XXH3_64bits_digest(state);
@@ -223,23 +224,21 @@ static uint64_t hash_weights(const struct rank *rank)
 }
 
 // Replicas started from the same weights and applied the same gradients: their bits are equal, or a rank is broken.
-static void compare_replicas(struct rank *rank)
+static void compare_groups(struct rank *rank, bool of_experts)
 {
     struct comm       *comm = rank->comm;
     const struct mesh *mesh = &rank->plan.mesh;
-    int64_t            size = mesh_group_size(mesh, 1u << AXIS_DP);
-    if (size == 1 || !rank->result.computes) {
+    uint32_t           axes = mesh_replica_axes(mesh, of_experts);
+    int64_t            size = mesh_group_size(mesh, axes);
+    if (size == 1) {
         return;
     }
-    if (rank->plan.is_zero) {
-        step_gather_weights(rank->step);
-    }
-    uint64_t  own   = hash_weights(rank);
+    uint64_t  own   = hash_weights(rank, of_experts);
     uint64_t *all   = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
     int64_t  *group = memory_allocate((size_t)size * sizeof(*group));
     comm->ops->gather_all(comm, &own, all, sizeof(own));
     for (int64_t first = 0; first < comm->place.ranks; first++) {
-        mesh_group_ranks(mesh, first, 1u << AXIS_DP, group);
+        mesh_group_ranks(mesh, first, axes, group);
         if (group[0] == first) {
             bool is_equal = true;
             for (int64_t i = 1; i < size; i++) {
@@ -251,6 +250,20 @@ static void compare_replicas(struct rank *rank)
     }
     free(all);
     free(group);
+}
+
+static void compare_replicas(struct rank *rank)
+{
+    if (!rank->result.computes) {
+        return;
+    }
+    if (rank->plan.is_zero) {
+        step_gather_weights(rank->step);
+    }
+    compare_groups(rank, false);
+    if (rank->plan.model.experts > 0) {
+        compare_groups(rank, true);
+    }
 }
 
 static void gather_ranks(struct rank *rank)

@@ -41,10 +41,7 @@ status plan_supports(const struct plan_request *request)
             return fail("this version has no %s", what);
         }
     }
-    return schedule_check(
-        &(struct schedule_deal){.layers           = request->model->layers,
-                                .chunks           = size[AXIS_PP] * mesh.vp,
-                                .counts_embedding = request->parallel->layers_per_chunk_embedding != 0});
+    return OK;
 }
 
 static status resolve(struct plan *plan, const struct plan_request *request)
@@ -55,9 +52,11 @@ static status resolve(struct plan *plan, const struct plan_request *request)
     TRY(mesh_init(&plan->mesh, request->parallel, request->world));
     TRY(train_resolve(&plan->train, mesh_group_size(&plan->mesh, MESH_BATCH_AXES)));
     TRY(precision_init(&plan->precision, request->precision));
-    plan->counts_embedding = request->parallel->layers_per_chunk_embedding != 0;
-    plan->is_zero          = request->parallel->zero > 0;
-    int64_t tokens         = plan->train.micro_batch * plan->train.sequence / plan->mesh.size[AXIS_CP];
+    plan->counts_embedding    = request->parallel->layers_per_chunk_embedding != 0;
+    plan->is_zero             = request->parallel->zero > 0;
+    struct schedule_deal deal = pipeline_deal(plan);
+    TRY(schedule_check(&deal));
+    int64_t tokens = plan->train.micro_batch * plan->train.sequence / plan->mesh.size[AXIS_CP];
     if (request->parallel->sequence_parallel && tokens % plan->mesh.size[AXIS_TP] != 0) {
         return fail("[parallel] tp = %lld does not divide the %lld tokens that it shares out (micro_batch * sequence / "
                     "cp): choose other sizes, or sequence_parallel = no",
