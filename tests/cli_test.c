@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+static const char        *configs = GSWBENCH_SOURCE_DIR "/configs";
 static char               output[1 << 20];
 static struct text_buffer errors;
 
@@ -19,7 +20,7 @@ static status run(const char *line)
     char path[] = "/tmp/gswbench-cli-XXXXXX";
     cr_assert(mkstemp(path) >= 0);
     cr_assert_not_null(freopen(path, "w+", stdout));
-    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
+    setenv("GSWBENCH_CONFIGS", configs, 1);
 
     char  copy[1024];
     char *words[64] = {"gswbench"};
@@ -156,6 +157,21 @@ Test(cli, verifies_the_ranks_of_every_row)
     expect_output("  verified: 6 plans built, 1 distinct\n");
     expect_output(
         "\n6 of 12 rows verified: 4032 ranks, 466 plans built, 6 distinct with 16219 ops, 1722 of them transfers\n");
+}
+
+Test(cli, sums_up_what_is_proven_of_all_configurations)
+{
+    char folder[] = "/tmp/gswbench-cli-XXXXXX", command[1024];
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(command, sizeof(command), "cd " GSWBENCH_SOURCE_DIR "/configs && cp -r models hardware tiny-*.ini %s",
+             folder);
+    cr_assert_eq(system(command), 0);
+    configs = folder;
+    expect_success("check --all");
+    expect_output("tiny-geglu.ini\n");
+    expect_output("\n3 of 3 rows verified: 3 ranks, 3 plans built, 3 distinct with ");
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_expect_eq(system(command), 0);
 }
 
 Test(cli, warns_of_tensor_parallelism_across_nodes)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // gswbench check: everything about a configuration that needs neither device nor MPI.
+#include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "gswbench/units.h"
 #include "gswbench/verify.h"
@@ -9,11 +11,12 @@
 
 struct check_arguments {
     struct config_arguments config;
-    bool                    json;
+    bool                    all, json;
 };
 
 static const struct flag flags[] = {
     CONFIG_FLAGS(check_arguments, config),
+    SWITCH_FLAG(check_arguments, all, "--all", "every row of every installed configuration, and their sum"),
     SWITCH_FLAG(check_arguments, json, "--json", "for programs"),
     END_FLAGS,
 };
@@ -159,20 +162,30 @@ static void print_row(const struct checked *checked, bool is_alone)
     }
 }
 
-static void add_proof(struct job_proof *sum, const struct job_proof *proof)
+// Rows that were looked at, and what was proven of them.
+struct sum {
+    int              rows, verified;
+    struct job_proof proof;
+};
+
+static void add_proof(struct sum *sum, const struct job_proof *proof)
 {
-    sum->world += proof->world;
-    sum->built += proof->built;
-    sum->distinct += proof->distinct;
-    sum->ops += proof->ops;
-    sum->transfers += proof->transfers;
+    sum->rows++;
+    sum->verified += proof->built > 0;
+    sum->proof.world += proof->world;
+    sum->proof.built += proof->built;
+    sum->proof.distinct += proof->distinct;
+    sum->proof.ops += proof->ops;
+    sum->proof.transfers += proof->transfers;
 }
 
-static void print_sum(int rows, int verified, const struct job_proof *sum)
+// Nothing was found in any of them, or there is no sum.
+static void print_sum(const struct sum *sum)
 {
+    const struct job_proof *proof = &sum->proof;
     printf("%d of %d rows verified: %" PRId64 " ranks, %" PRId64 " plans built, %" PRId64 " distinct with %" PRId64
            " ops, %" PRId64 " of them transfers\n",
-           verified, rows, sum->world, sum->built, sum->distinct, sum->ops, sum->transfers);
+           sum->verified, sum->rows, proof->world, proof->built, proof->distinct, proof->ops, proof->transfers);
 }
 
 static json_t *describe_plan(const struct checked *checked)
@@ -222,19 +235,17 @@ static json_t *describe(const struct checked *checked)
         checked->job.support.text, "plan", describe_plan(checked));
 }
 
-// Goes through all rows, so that the errors of all of them are reported; the status is the last one's.
-static status run(const void *arguments, struct text_buffer *errors)
+// Goes through all rows, so that the errors of all of them are reported; the status is the last one's. list: where rows
+// are described, not printed; or NULL.
+static status check_rows(const struct check_arguments *options, json_t *list, struct sum *sum,
+                         struct text_buffer *errors)
 {
-    const struct check_arguments *options = arguments;
-    struct config_row             rows[CONFIG_ROWS_MAX];
-    int                           count;
+    struct config_row rows[CONFIG_ROWS_MAX];
+    int               count;
+    status            result = OK;
     TRY(job_rows(&options->config, rows, &count, errors));
-
-    json_t          *list     = json_array();
-    status           result   = OK;
-    struct job_proof sum      = {.world = 0};
-    int              verified = 0;
-    if (count > 1 && !options->json) {
+    bool is_alone = count == 1 && !options->all;
+    if (!is_alone && list == NULL) {
         printf("%6s  %-5s %-10s %-38s %6s  %-12s %-12s %-8s\n", "ranks", "type", "parameters", "layout", "batch",
                "published", "full", "MFU");
     }
@@ -246,19 +257,49 @@ static status run(const void *arguments, struct text_buffer *errors)
         }
         if (failed(&row)) {
             result = row;
-        } else if (options->json) {
+        } else if (list != NULL) {
             json_array_append_new(list, describe(&checked));
         } else {
-            print_row(&checked, count == 1);
+            print_row(&checked, is_alone);
         }
-        verified += checked.proof.built > 0 && !failed(&row);
-        add_proof(&sum, &checked.proof);
+        add_proof(sum, &checked.proof);
     }
-    if (count > 1 && !options->json && !failed(&result)) {
-        print_sum(count, verified, &sum);
+    return result;
+}
+
+static status check_all(const struct check_arguments *options, struct sum *sum, struct text_buffer *errors)
+{
+    struct dirent **entries;
+    status          result = OK;
+    int             count  = scandir(config_folder(), &entries, config_is_file, alphasort);
+    if (count <= 0) {
+        return fail_as(EXIT_LAUNCH, "%s has no configurations; GSWBENCH_CONFIGS names their folder", config_folder());
     }
-    if (options->json && !failed(&result)) {
+    for (int i = 0; i < count; i++) {
+        struct check_arguments one = *options;
+        one.config.name            = entries[i]->d_name;
+        printf("%s%s\n", i == 0 ? "" : "\n", one.config.name);
+        status checked = check_rows(&one, NULL, sum, errors);
+        result         = failed(&checked) ? checked : result;
+        free(entries[i]);
+    }
+    free(entries);
+    return result;
+}
+
+static status run(const void *arguments, struct text_buffer *errors)
+{
+    const struct check_arguments *options = arguments;
+    struct sum                    sum     = {.rows = 0};
+    if (options->all && (options->json || options->config.name != NULL)) {
+        return fail_as(EXIT_USAGE, "--all stands for every --config, and has no --json");
+    }
+    json_t *list   = options->json ? json_array() : NULL;
+    status  result = options->all ? check_all(options, &sum, errors) : check_rows(options, list, &sum, errors);
+    if (!failed(&result) && list != NULL) {
         cli_print_json(json_pack("{s:s, s:O}", "config", options->config.name, "rows", list));
+    } else if (!failed(&result) && sum.rows > 1) {
+        print_sum(&sum);
     }
     json_decref(list);
     return result;
