@@ -18,9 +18,13 @@ struct run_arguments {
 struct run_shared {
     const struct run_arguments *arguments;
     const struct job           *job;
-    const char                 *config_text;    // the merged configuration as INI
+    char                       *config_text;    // the merged configuration as INI
     size_t                      config_bytes;
 };
+
+// run.c: reads what the arguments select, and sets their ranks. The caller frees shared->config_text.
+status run_read_job(struct run_shared *shared, struct job *job, struct run_arguments *arguments,
+                    struct text_buffer *errors);
 
 // What every rank tells the others before anything else.
 struct run_peer {
@@ -47,13 +51,22 @@ struct run_cores run_share_cores(const struct run_peer *peers, const struct comm
 // Adds a note to the result when a tensor-parallel group is not on one node.
 void run_check_places(struct result *result, const struct run_peer *peers);
 
-// run_rank.c: one rank from plan to result. Collective; every rank returns the same exit code.
-status run_rank(const struct run_shared *shared, struct comm *comm);
+// launch.c: sets the arguments' ranks to what the launcher started, or to what is asked for.
+status launch_count_ranks(struct config_arguments *arguments, struct text_buffer *errors);
+
+// Runs a rank for each that this process is, over the communicator that the configuration names. A rank's function is
+// collective; every rank returns the same.
+typedef status launch_rank(const void *shared, struct comm *comm);
+status         launch_ranks(const struct run_config *config, int ranks, launch_rank *run, const void *shared);
+
+// run_rank.c: one rank from plan to result, of a struct run_shared.
+launch_rank run_rank;
 
 // The first failing rank's status, on all ranks. Collective.
 status run_agree(struct comm *comm, status own);
 
-// run_steps.c: the first signal ends the run after the step that it falls in; a second one ends the process.
+// run_steps.c: the first signal ends the run after the step that it falls in; a second one ends the process. Called by
+// every rank.
 void run_catch_signals(void);
 
 // Everything that a rank measures, step by step. Rank 0 keeps all of it in the result and prints it.

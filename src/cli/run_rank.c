@@ -343,12 +343,13 @@ static status run(struct rank *rank)
     return finish(rank);
 }
 
-status run_rank(const struct run_shared *shared, struct comm *comm)
+status run_rank(const void *shared, struct comm *comm)
 {
     struct rank *rank = memory_allocate(sizeof(*rank));
     rank->shared      = shared;
     rank->comm        = comm;
     fatal_set_rank(comm->place.rank);
+    run_catch_signals();
     status result = run(rank);
     release(rank);
     free(rank);

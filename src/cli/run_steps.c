@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static void catch_signal(int number)
     caught_signal = number;
 }
 
-void run_catch_signals(void)
+static void set_handlers(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGUSR1};
     struct sigaction action    = {.sa_handler = catch_signal, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
@@ -41,6 +42,13 @@ void run_catch_signals(void)
     }
     // A reader that went away is found by the failing write.
     signal(SIGPIPE, SIG_IGN);
+}
+
+// Ranks may be threads of one process.
+void run_catch_signals(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, set_handlers);
 }
 
 static double now(clockid_t clock)
