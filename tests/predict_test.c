@@ -241,7 +241,7 @@ static double simulate_pipeline(const struct pipeline *pipeline)
     tiny.train.accumulation     = pipeline->microbatches;
     struct plan_request request = request_tiny(&tiny, pipeline->stages);
     struct predict_job  job;
-    struct actor_time   times[8];
+    struct actor_time   times[8] = {{.tasks = NULL}};
     status result = predict_job_init(&job, &request, &(struct pricing){.price = price_evenly, .state = pipeline});
     cr_assert(!failed(&result), "%s", result.text);
     result = simulate(&job.simulation, times);

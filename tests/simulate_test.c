@@ -29,8 +29,8 @@ static void expect_timeline(const struct timeline *timeline)
 {
     struct timeline   copy           = *timeline;
     struct actor      actors[ACTORS] = {{.task_count = 0}};
-    struct actor_time times[ACTORS];
-    int32_t           count = 0;
+    struct actor_time times[ACTORS]  = {{.tasks = NULL}};
+    int32_t           count          = 0;
     while (count < ACTORS && copy.counts[count] > 0) {
         actors[count] = (struct actor){.tasks = copy.tasks[count], .task_count = copy.counts[count]};
         count++;
@@ -127,6 +127,28 @@ Test(simulate, begins_a_transfer_when_its_last_party_has_come)
         .compute = {1, 2, 4}});
 }
 
+Test(simulate, leaves_the_time_of_every_task)
+{
+    // The receive is there at 0 and the send at 4, after compute that a transfer slows down by half for 2 seconds.
+    struct task       tasks[][3] = {{COMPUTE(3),
+                                     TRANSFER(2, LANE_TENSOR, NODE),
+                                     {.seconds = 1, .meeting = 0, .lane = LANE_PIPELINE_SEND, .links = NETWORK, AFTER(0)}},
+                                    {{.seconds = 2, .meeting = 0, .lane = LANE_PIPELINE_RECEIVE, .links = NETWORK},
+                                     {.seconds = 5, .meeting = -1, .lane = LANE_COMPUTE, AFTER(0)}}};
+    struct actor      actors[]   = {{.tasks = tasks[0], .task_count = 3}, {.tasks = tasks[1], .task_count = 2}};
+    struct op_time    first[3]   = {{.begin = -1}}, second[2];
+    struct actor_time times[]    = {{.tasks = first}, {.tasks = second}};
+    struct simulation simulation = {
+        .actors = actors, .actor_count = 2, .parties = (int32_t[]){2}, .meeting_count = 1, .contention = 0.5};
+
+    status result = simulate(&simulation, times);
+
+    cr_assert(!failed(&result), "%s", result.text);
+    const struct op_time expected_first[] = {{0, 4}, {0, 2}, {4, 6}}, expected_second[] = {{4, 6}, {6, 11}};
+    cr_expect_arr_eq(first, expected_first, sizeof(first));
+    cr_expect_arr_eq(second, expected_second, sizeof(second));
+}
+
 Test(simulate, slows_a_transfer_down_to_its_slowest_party)
 {
     // The second actor's link is shared until its own transfer has ended at 4; the first has 2 of its 4 seconds left.
@@ -144,7 +166,7 @@ Test(simulate, says_when_actors_wait_for_each_other)
     struct task       tasks[]    = {{.seconds = 1, .meeting = 0, .lane = LANE_PIPELINE_SEND, .links = LINK_NODE_OUT}};
     struct actor      actor      = {.tasks = tasks, .task_count = 1};
     struct simulation simulation = {.actors = &actor, .actor_count = 1, .parties = (int32_t[]){2}, .meeting_count = 1};
-    struct actor_time time;
-    status            result = simulate(&simulation, &time);
+    struct actor_time time       = {.tasks = NULL};
+    status            result     = simulate(&simulation, &time);
     cr_expect_str_eq(result.text, "task 0 of actor 0 waits for ever");
 }

@@ -200,6 +200,36 @@ static float bench_value(const struct bench *bench, int32_t tensor)
     return value;
 }
 
+Test(step, leaves_the_time_of_each_op_while_it_is_traced, .timeout = 30)
+{
+    struct hand *hand     = hand_new(1, 0);
+    int32_t      set      = hand_append(hand, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
+    int32_t      transfer = hand_append(hand, OP_ALL_GATHER, LANE_TENSOR, OPERANDS(0, 1, -1), set);
+    hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(1, 2, -1), transfer);
+    struct local_hub *hub      = local_hub_open(1);
+    struct op_time    times[3] = {{.begin = -1}};
+    struct bench      bench;
+    bench_open(&bench, hand, hub, slow_double);
+
+    step_trace(bench.step, times);
+    step_run(bench.step);
+    step_trace(bench.step, NULL);
+
+    struct op_time traced[3];
+    memcpy(traced, times, sizeof(times));
+    step_run(bench.step);
+    cr_expect_arr_eq(times, traced, sizeof(times));    // no longer traced
+    cr_expect(times[0].begin >= 0 && times[0].begin < 1);
+    cr_expect_geq(times[0].end, times[0].begin + 0.020);
+    cr_expect_geq(times[1].begin, times[0].end);    // when what it waits for has ended
+    cr_expect_geq(times[1].end, times[1].begin + 0.020);
+    cr_expect_geq(times[2].begin, times[1].end);
+    cr_expect_geq(times[2].end, times[2].begin);
+    bench_close(&bench);
+    local_hub_close(hub);
+    free(hand);
+}
+
 Test(step, keeps_waits_in_both_directions_between_lanes, .timeout = 30)
 {
     struct hand *hand     = hand_new(1, 0);

@@ -20,6 +20,7 @@ enum stream_action { STREAM_RUN, STREAM_COPY, STREAM_RECORD, STREAM_WAIT };
 
 struct stream_event {
     int64_t recorded, reached;    // number of the latest record enqueued, and executed
+    int64_t tick;                 // entries that the device had executed then
     bool    is_captured;
 };
 
@@ -47,7 +48,7 @@ struct stream_device {
     uint8_t             *graph_lanes;
     int64_t              graph_count;    // 0: no graph
     bool                 is_capturing;
-    int64_t              launches;
+    int64_t              launches, ticks;
 };
 
 static inline void stream_enqueue(struct backend *backend, int lane, const struct stream_entry *entry)
@@ -91,6 +92,7 @@ static inline bool stream_advance(struct stream_device *device, int lane)
         break;
     case STREAM_RECORD:
         entry->event->reached = entry->number;
+        entry->event->tick    = device->ticks;
         break;
     case STREAM_WAIT:
         if (entry->event->reached < entry->number) {
@@ -99,6 +101,7 @@ static inline bool stream_advance(struct stream_device *device, int lane)
         break;
     }
     queue->executed++;
+    device->ticks++;
     return true;
 }
 
@@ -146,10 +149,11 @@ static inline void stream_wait(struct backend *backend, int lane, void *event)
     stream_enqueue(backend, lane, &(struct stream_entry){.action = STREAM_WAIT, .event = event});
 }
 
+// A quarter of a second an entry.
 static inline double stream_seconds_between(void *begin, void *end)
 {
     struct stream_event *first = begin, *last = end;
-    return first->reached > 0 && last->reached == first->reached ? 0.25 : -1;
+    return first->reached > 0 && last->reached > 0 ? 0.25 * (double)(last->tick - first->tick) : -1;
 }
 
 static inline void stream_copy(struct backend *backend, int lane, void *to, const void *from, int64_t bytes)

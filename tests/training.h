@@ -19,6 +19,7 @@ struct training {
     enum data_kind            data;
     bool                      captures;    // the step after its first run
     const struct backend_ops *backend;     // NULL: the host's
+    struct op_time           *times;       // [op_count]: rank 0's last step is traced; NULL: not
     const char               *weights;     // new folder that the trained weights are written to; NULL: none
     // Results.
     float   loss[TRAINING_STEPS_MAX], norm[TRAINING_STEPS_MAX];    // of rank 0
@@ -53,6 +54,9 @@ static inline int64_t training_run_rank(struct training *training, struct comm *
     int64_t before = backend.allocations;
     for (int i = 0; i < training->steps; i++) {
         data_fill(step, &tiny.plan, training->data, training->seed, i);
+        if (rank == 0 && i + 1 == training->steps) {
+            step_trace(step, training->times);
+        }
         step_run(step);
         if (rank == 0) {
             step_read(step, tiny.plan.loss, &training->loss[i]);

@@ -206,6 +206,12 @@ const char *op_lane_name(enum lane lane);       // "compute", "gradient-reduce"
 const char *op_phase_name(enum phase phase);    // "forward", "recompute"
 bool        op_is_transfer(enum op_kind kind);
 
+// When an op ran, in seconds from the step's begin. Of a transfer, begin is in a run when its lane comes to it, in a
+// simulation when all members have.
+struct op_time {
+    double begin, end;
+};
+
 // Elements that the operand in that slot must have by the op's shape; -1 for transfers, whose groups say more.
 int64_t op_operand_elements(const struct op *op, int slot);
 

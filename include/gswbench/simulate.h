@@ -41,12 +41,13 @@ struct simulation {
 };
 
 struct actor_time {
-    double end_seconds;        // when its last task has ended
-    double compute_seconds;    // that its tasks without links took, with what transfers beside them cost
+    double          end_seconds;        // when its last task has ended
+    double          compute_seconds;    // that its tasks without links took, with what transfers beside them cost
+    struct op_time *tasks;              // [task_count] of the caller, filled; NULL: not wanted
 };
 
-// Fills times[actor_count]. Transfers that share a link progress at equal shares of it; a transfer with several parties
-// as fast as the slowest of them. Fails when actors wait for each other for ever.
+// Fills times[actor_count], whose tasks are set before. Transfers that share a link progress at equal shares of it; a
+// transfer with several parties as fast as the slowest of them. Fails when actors wait for each other for ever.
 status simulate(const struct simulation *simulation, struct actor_time *times);
 
 #endif

@@ -29,6 +29,10 @@ void step_run(struct step *step);
 bool step_can_capture(const struct step *step);
 void step_capture(struct step *step);
 
+// Until it is called with NULL, every run leaves the time of each op in times[op_count], and a captured step is issued
+// op by op. What is traced is slower than what is not.
+void step_trace(struct step *step, struct op_time *times);
+
 // The latest run as the device's clock saw it; NAN on a backend that has none.
 double step_device_seconds(const struct step *step);
 

@@ -157,10 +157,14 @@ static void end_first(struct machine *machine)
         machine->times[first / LANE_COUNT].compute_seconds += machine->now - machine->fronts[first].begin;
     }
     for (int32_t front = first; front != NONE; front = machine->fronts[front].party) {
-        struct front *at                               = &machine->fronts[front];
-        at->task                                       = machine->next[front / LANE_COUNT][at->task];
-        at->is_taken                                   = false;
-        machine->times[front / LANE_COUNT].end_seconds = machine->now;
+        struct front      *at    = &machine->fronts[front];
+        struct actor_time *times = &machine->times[front / LANE_COUNT];
+        if (times->tasks != NULL) {
+            times->tasks[at->task] = (struct op_time){machine->fronts[first].begin, machine->now};
+        }
+        times->end_seconds = machine->now;
+        at->task           = machine->next[front / LANE_COUNT][at->task];
+        at->is_taken       = false;
     }
     for (int32_t front = first, after; front != NONE; front = after) {
         after = machine->fronts[front].party;
@@ -192,7 +196,7 @@ static void init(struct machine *machine)
     machine->gatherings = memory_allocate((size_t)machine->simulation->meeting_count * sizeof(*machine->gatherings));
     machine->running    = memory_allocate(actors * LANE_COUNT * sizeof(*machine->running));
     for (int32_t actor = 0; actor < machine->simulation->actor_count; actor++) {
-        machine->times[actor] = (struct actor_time){.end_seconds = 0.0};
+        machine->times[actor] = (struct actor_time){.tasks = machine->times[actor].tasks};
         link_lanes(machine, actor);
     }
 }

@@ -34,6 +34,17 @@ struct staging {
     void *data[2];    // [TRANSFER_IN, TRANSFER_OUT]; NULL: no transfer needs it
 };
 
+// Where the ops of a traced step leave their times.
+struct trace {
+    const struct work *works;    // [count], in list order
+    int32_t            count;
+    struct op_time    *times;     // [count]
+    double             origin;    // of the host's clock: the step's begin
+    struct {
+        void *begin, *end;
+    } * events;    // [count]; NULL: ops are timed by the host's clock
+};
+
 // One lane: its ops in list order, and how far it is.
 struct queue {
     struct lanes   *lanes;
@@ -53,6 +64,7 @@ struct lanes {
     struct backend               *backend;
     const struct backend_streams *streams;    // of the backend; NULL: it has none
     const struct comm_ops        *comm_ops;
+    struct trace                 *trace;    // NULL: steps leave no times
     int                           rank;
     int                           threads;    // started
     pthread_mutex_t               mutex;
@@ -74,6 +86,15 @@ status budget_check(const struct plan *plan, struct backend *backend, struct com
 // work.c: runs one op, or enqueues it between its events, when what it waits for has run or is enqueued.
 void work_run(struct lanes *lanes, const struct work *work);
 void work_transfer(struct lanes *lanes, const struct work *work);    // a transfer, whatever it waits for
+
+// trace.c: begin and end stand around each op, behind what it waits for. read takes the times of the latest step over,
+// which began with that event, and waits for nothing.
+struct trace *trace_open(const struct lanes *lanes, const struct work *works, int32_t count, struct op_time *times);
+void          trace_start(struct trace *trace);
+void          trace_begin(const struct lanes *lanes, const struct work *work);
+void          trace_end(const struct lanes *lanes, const struct work *work);
+void          trace_read(const struct lanes *lanes, void *begin);
+void          trace_close(const struct lanes *lanes, struct trace *trace);
 
 // staging.c: transfers of a device's buffers by a communicator that knows only host memory.
 void staging_open(struct lanes *lanes);

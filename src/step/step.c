@@ -241,6 +241,7 @@ static void close_device(struct step *step)
 
 void step_close(struct step *step)
 {
+    step_trace(step, NULL);
     if (!step->is_issued) {
         lanes_close(&step->lanes);
     }
@@ -267,7 +268,7 @@ static void run_device(struct step *step)
 {
     const struct backend_streams *streams = step->lanes.streams;
     streams->record(step->backend, LANE_COMPUTE, step->begin);
-    if (step->is_captured) {
+    if (step->is_captured && step->lanes.trace == NULL) {
         streams->capture_launch(step->backend, LANE_COMPUTE);
     } else if (step->is_issued) {
         issue_run(&step->issue);
@@ -283,11 +284,27 @@ static void run_device(struct step *step)
 
 void step_run(struct step *step)
 {
+    struct trace *trace = step->lanes.trace;
+    if (trace != NULL) {
+        trace_start(trace);
+    }
     if (step->lanes.streams != NULL) {
         run_device(step);
     } else {
         lanes_run(&step->lanes);
     }
+    if (trace != NULL) {
+        trace_read(&step->lanes, step->begin);
+    }
+}
+
+void step_trace(struct step *step, struct op_time *times)
+{
+    struct lanes *lanes = &step->lanes;
+    if (lanes->trace != NULL) {
+        trace_close(lanes, lanes->trace);
+    }
+    lanes->trace = times != NULL ? trace_open(lanes, step->works, step->plan->op_count, times) : NULL;
 }
 
 bool step_can_capture(const struct step *step)

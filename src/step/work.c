@@ -17,10 +17,16 @@ void work_run(struct lanes *lanes, const struct work *work)
     for (int32_t i = 0; i < work->wait_count && lanes->streams != NULL; i++) {
         lanes->streams->wait(lanes->backend, work->op->lane, work->waits[i].event);
     }
+    if (lanes->trace != NULL) {
+        trace_begin(lanes, work);
+    }
     if (work->run != NULL) {
         work->run(lanes->backend, work->op, work->buffers);
     } else {
         work_transfer(lanes, work);
+    }
+    if (lanes->trace != NULL) {
+        trace_end(lanes, work);
     }
     if (work->event != NULL) {
         lanes->streams->record(lanes->backend, work->op->lane, work->event);

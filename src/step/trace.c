@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// When each op of a step ran: by the host's clock where run() computes, by timed events where it enqueues.
+#include "internal.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "gswbench/arena.h"
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+struct trace *trace_open(const struct lanes *lanes, const struct work *works, int32_t count, struct op_time *times)
+{
+    struct trace *trace = memory_allocate(sizeof(*trace));
+    *trace              = (struct trace){.works = works, .count = count, .times = times};
+    if (lanes->streams != NULL) {
+        trace->events = memory_allocate((size_t)count * sizeof(*trace->events));
+        for (int32_t i = 0; i < count; i++) {
+            trace->events[i].begin = lanes->streams->event_open(lanes->backend, true);
+            trace->events[i].end   = lanes->streams->event_open(lanes->backend, true);
+        }
+    }
+    return trace;
+}
+
+void trace_start(struct trace *trace)
+{
+    trace->origin = now();
+}
+
+void trace_begin(const struct lanes *lanes, const struct work *work)
+{
+    struct trace *trace = lanes->trace;
+    int64_t       index = work - trace->works;
+    if (trace->events != NULL) {
+        lanes->streams->record(lanes->backend, work->op->lane, trace->events[index].begin);
+    } else {
+        trace->times[index].begin = now() - trace->origin;
+    }
+}
+
+void trace_end(const struct lanes *lanes, const struct work *work)
+{
+    struct trace *trace = lanes->trace;
+    int64_t       index = work - trace->works;
+    if (trace->events != NULL) {
+        lanes->streams->record(lanes->backend, work->op->lane, trace->events[index].end);
+    } else {
+        trace->times[index].end = now() - trace->origin;
+    }
+}
+
+void trace_read(const struct lanes *lanes, void *begin)
+{
+    const struct trace *trace = lanes->trace;
+    for (int32_t i = 0; i < trace->count && trace->events != NULL; i++) {
+        trace->times[i].begin = lanes->streams->seconds_between(begin, trace->events[i].begin);
+        trace->times[i].end   = lanes->streams->seconds_between(begin, trace->events[i].end);
+    }
+}
+
+void trace_close(const struct lanes *lanes, struct trace *trace)
+{
+    for (int32_t i = 0; i < trace->count && trace->events != NULL; i++) {
+        lanes->streams->event_close(trace->events[i].begin);
+        lanes->streams->event_close(trace->events[i].end);
+    }
+    free(trace->events);
+    free(trace);
+}
