@@ -37,6 +37,7 @@ Test(fp8_training, reads_inputs_and_weights_in_e4m3_and_gradients_in_e5m2)
         bool is_gradient = strstr(op->tag.role, "gradient") != NULL;
         cr_expect_eq(a, is_gradient ? DTYPE_E5M2 : DTYPE_E4M3, "%s", op->tag.role);
         cr_expect_eq(b, DTYPE_E4M3, "%s", op->tag.role);
+        cr_expect(!op->shape.gemm.transpose_a && op->shape.gemm.transpose_b, "%s", op->tag.role);
         cr_expect_eq(tensor_of(&tiny.plan, op, GEMM_FACTOR_A)->elements, 1);
         cr_expect_eq(tensor_of(&tiny.plan, op, GEMM_FACTOR_B)->elements, 1);
         gradients += is_gradient;

@@ -20,7 +20,7 @@ static uint8_t nearest_code(enum dtype format, double value)
 static void quantize(struct buffer buffers[OP_OPERANDS], enum dtype from, enum dtype format, int64_t elements,
                      int threads)
 {
-    struct op op                                      = {.kind = OP_QUANTIZE, .shape.elements.elements = elements};
+    struct op op                                      = {.kind = OP_QUANTIZE, .shape.quantize = {1, elements}};
     buffers[QUANTIZE_IN]                              = make_random(from, elements, 5, 0.3);
     buffers[QUANTIZE_OUT]                             = make_output(format, elements);
     buffers[QUANTIZE_FACTOR]                          = make_output(DTYPE_F32, 1);
@@ -52,9 +52,55 @@ Test(host_fp8, quantizes_bit_for_bit_as_the_definition_says)
     }
 }
 
+// Sizes that no tile divides.
+Test(host_fp8, transposes_what_it_quantizes)
+{
+    enum { ROWS = 67, COLUMNS = 259 };
+    struct op     op                   = {.kind = OP_QUANTIZE, .shape.quantize = {ROWS, COLUMNS}};
+    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]         = make_random(DTYPE_BF16, ROWS * COLUMNS, 3, 2),
+                                          [QUANTIZE_OUT]        = make_output(DTYPE_E4M3, ROWS * COLUMNS),
+                                          [QUANTIZE_TRANSPOSED] = make_output(DTYPE_E4M3, ROWS * COLUMNS),
+                                          [QUANTIZE_FACTOR]     = make_output(DTYPE_F32, 1)};
+    run_op(&op, buffers, 2);
+
+    const uint8_t *codes = buffers[QUANTIZE_OUT].data, *transposed = buffers[QUANTIZE_TRANSPOSED].data;
+    for (int row = 0; row < ROWS; row++) {
+        for (int column = 0; column < COLUMNS; column++) {
+            cr_assert_eq(transposed[column * ROWS + row], codes[row * COLUMNS + column], "%d, %d", row, column);
+        }
+    }
+    struct buffer alone[OP_OPERANDS] = {buffers[QUANTIZE_IN], [QUANTIZE_TRANSPOSED] = buffers[QUANTIZE_OUT],
+                                        [QUANTIZE_FACTOR] = buffers[QUANTIZE_FACTOR]};
+    run_op(&op, alone, 1);
+    cr_expect_arr_eq(alone[QUANTIZE_TRANSPOSED].data, transposed, ROWS * COLUMNS);
+    free_buffers(buffers);
+}
+
+Test(host_fp8, uses_the_scale_that_is_given_and_raises_the_largest_magnitude)
+{
+    struct op     op                   = {.kind = OP_QUANTIZE, .shape.quantize = {1, 4}};
+    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]     = make_buffer(DTYPE_F32, 4),
+                                          [QUANTIZE_OUT]    = make_output(DTYPE_E4M3, 4),
+                                          [QUANTIZE_FACTOR] = make_output(DTYPE_F32, 1),
+                                          [QUANTIZE_SCALE]  = make_buffer(DTYPE_F32, 1),
+                                          [QUANTIZE_AMAX]   = make_buffer(DTYPE_F32, 1)};
+    memcpy(buffers[QUANTIZE_IN].data, (float[]){1, -3, 0.5f, 1000}, 4 * sizeof(float));
+    set(&buffers[QUANTIZE_SCALE], 0, 4);
+    run_op(&op, buffers, 1);
+
+    cr_expect_arr_eq(buffers[QUANTIZE_OUT].data, ((uint8_t[]){0x48, 0xd4, 0x40, 0x7e}), 4);    // 4, -12, 2, 448
+    cr_expect_eq(get(&buffers[QUANTIZE_FACTOR], 0), 0.25);
+    cr_expect_eq(get(&buffers[QUANTIZE_AMAX], 0), 1000);
+
+    set(&buffers[QUANTIZE_AMAX], 0, 2000);
+    run_op(&op, buffers, 1);
+    cr_expect_eq(get(&buffers[QUANTIZE_AMAX], 0), 2000);
+    free_buffers(buffers);
+}
+
 Test(host_fp8, quantizes_zeros_with_the_factor_one)
 {
-    struct op     op                   = {.kind = OP_QUANTIZE, .shape.elements.elements = 3};
+    struct op     op                   = {.kind = OP_QUANTIZE, .shape.quantize = {1, 3}};
     struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]     = make_buffer(DTYPE_BF16, 3),
                                           [QUANTIZE_OUT]    = make_output(DTYPE_E4M3, 3),
                                           [QUANTIZE_FACTOR] = make_output(DTYPE_F32, 1)};

@@ -84,7 +84,8 @@ enum { NORM_GRADIENT_OUT, NORM_GRADIENT_X, NORM_GRADIENT_WEIGHT_IN, NORM_GRADIEN
 // backward: d OUT r, x r (SUM, or IN without a branch), weight r, STATISTICS r, RESIDUAL r (added to the result, may be
 // absent), d x w, d WEIGHT and d BIAS w or rw.
 enum { GEMM_A, GEMM_B, GEMM_C, GEMM_FACTOR_A, GEMM_FACTOR_B };   // C [m, n] = op(A) op(B), or += when it accumulates;
-// FACTOR_A, FACTOR_B r f32 [1]: of the product too, where A and B are FP8; absent where they are not.
+// FACTOR_A, FACTOR_B r f32 [1]: of the product too, where A and B are FP8; absent where they are not. FP8 products are
+// always of A as it is and B transposed: devices multiply rows of one by rows of the other.
 enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE };
 // forward: TABLE r f32 [sequence, rotary/2, 2] (cos, sin), PACKED r [T, heads + 2 kv_heads, head_dim] (q, k, v), QUERY w
 // [T, heads, head_dim], KEY_VALUE w [T, 2, kv_heads, head_dim]. backward: QUERY, KEY_VALUE r hold gradients, PACKED w.
@@ -122,8 +123,12 @@ enum { CROSS_ENTROPY_LOGITS, CROSS_ENTROPY_TARGETS, CROSS_ENTROPY_LOSS, CROSS_EN
 // STATISTICS r f32 [parts, T, 3]: of every part of a vocabulary that is shared out; absent when all of it is here.
 enum { LOSS_SUM_IN, LOSS_SUM_OUT };                              // f32 [rows] r; f32 [1] w or rw: += scale * sum
 enum { CAST_IN, CAST_OUT };                                      // [elements] r, w; or rw: OUT += IN when it accumulates
-enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_FACTOR };             // [elements] r; FP8 w: IN * scale, scale = largest number of
-// the format / largest magnitude of IN; f32 [1] w: 1 / scale, by which OUT is to be multiplied.
+enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_FACTOR, QUANTIZE_TRANSPOSED_FACTOR, QUANTIZE_SCALE,
+       QUANTIZE_AMAX };
+// IN r [rows, columns]; FP8 copies of IN * scale: OUT w [rows, columns] and TRANSPOSED w [columns, rows], of which one may
+// be absent; FACTOR w f32 [1]: 1 / scale, by which both are to be multiplied; TRANSPOSED_FACTOR: absent. SCALE r f32 [1], or
+// absent: then scale = largest number of the format / largest magnitude of IN. AMAX rw f32 [1]: raised to the largest
+// magnitude of IN, or absent.
 enum { CLEAR_OUT };                                      // [elements] w: zeros
 enum { SQUARE_SUM_IN, SQUARE_SUM_OUT };                          // [elements] r; f32 [1] w
 enum { CLIP_PARTIALS, CLIP_NORM, CLIP_SCALE };                   // f32 [elements] r; f32 [1] w: norm; f32 [1] w: factor
@@ -173,6 +178,9 @@ struct routing_shape {
     float   auxiliary;    // weight of a sequence's auxiliary loss: experts * sum over experts of (share of the choices
                           // * mean probability); an own row brings its part of it
 };
+struct quantize_shape {
+    int64_t rows, columns;
+};
 struct elements_shape {
     int64_t elements;
     float   limit;    // clip: largest norm; 0: measured, never clipped
@@ -196,7 +204,8 @@ struct op {
         struct rows_shape      rows;         // embedding, norm, activation, cross entropy, loss sum
         struct attention_shape attention;    // rope, attention
         struct routing_shape   routing;      // route, dispatch, combine
-        struct elements_shape  elements;     // cast, quantize, clear, square sum, clip, adamw
+        struct quantize_shape  quantize;
+        struct elements_shape  elements;    // cast, clear, square sum, clip, adamw
         struct transfer_shape  transfer;
     } shape;
 };

@@ -177,11 +177,13 @@ struct account {
     double               flops[PHASE_COUNT];    // executed
     double               hardware_flops;    // by the whole mesh for a sequence of the batch, if all stages are alike
     int64_t              ops[OP_COUNT];
+    int64_t              quantized_bytes;    // read and written to make copies in FP8
     struct plan_transfer transfers[PLAN_TRANSFERS_MAX];
     int32_t              transfer_count;
     int64_t              total_bytes;    // all storages
 };
-void plan_account(const struct plan *plan, struct account *account);
+void    plan_account(const struct plan *plan, struct account *account);
+int64_t plan_quantized_bytes(const struct plan *plan);
 
 // What the whole mesh executes per sequence of the global batch; plan is one of the request's. Builds a plan of every
 // other stage.

@@ -28,6 +28,7 @@ struct job_proof {
     int64_t largest_rank, largest_bytes;
     int64_t largest_storage_bytes[STORAGE_COUNT];
     int32_t largest_ops;
+    int64_t largest_quantized_bytes;
 };
 
 // A failure names rank, op and tag of each finding, as many as fit. What is proven:

@@ -103,6 +103,10 @@ static void print_plan(const struct checked *checked)
         printf("  %-12s %s\n", plan_storage_name((enum storage)storage),
                units_bytes(text, sizeof(text), (double)checked->proof.largest_storage_bytes[storage]));
     }
+    if (checked->proof.largest_quantized_bytes > 0) {
+        printf("casts to FP8   %s read and written in a step\n",
+               units_bytes(text, sizeof(text), (double)checked->proof.largest_quantized_bytes));
+    }
 }
 
 static void print_details(const struct checked *checked)
@@ -202,9 +206,9 @@ static json_t *describe_plan(const struct checked *checked)
     json_t *proof       = json_pack("{s:I, s:I, s:I, s:I, s:I}", "ranks", (json_int_t)checked->proof.world, "built",
                                     (json_int_t)checked->proof.built, "distinct", (json_int_t)checked->proof.distinct, "ops",
                                     (json_int_t)checked->proof.ops, "transfers", (json_int_t)checked->proof.transfers);
-    return json_pack("{s:i, s:I, s:o, s:o, s:o}", "ops", (int)checked->proof.largest_ops, "total_bytes",
-                     (json_int_t)checked->proof.largest_bytes, "storage_bytes", bytes, "fits_device", fits_device,
-                     "verified", proof);
+    return json_pack("{s:i, s:I, s:o, s:I, s:o, s:o}", "ops", (int)checked->proof.largest_ops, "total_bytes",
+                     (json_int_t)checked->proof.largest_bytes, "storage_bytes", bytes, "quantized_bytes",
+                     (json_int_t)checked->proof.largest_quantized_bytes, "fits_device", fits_device, "verified", proof);
 }
 
 static json_t *describe(const struct checked *checked)

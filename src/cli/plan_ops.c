@@ -42,8 +42,11 @@ static int shape_parts(const struct op *op, struct shape_part parts[SHAPE_PARTS_
     case OP_ATTENTION_FORWARD:
     case OP_ATTENTION_BACKWARD:
         return attention_parts(&op->shape.attention, parts);
-    case OP_CAST:
     case OP_QUANTIZE:
+        parts[0] = (struct shape_part){"rows", op->shape.quantize.rows};
+        parts[1] = (struct shape_part){"columns", op->shape.quantize.columns};
+        return 2;
+    case OP_CAST:
     case OP_SQUARE_SUM:
     case OP_CLIP:
     case OP_ADAMW:

@@ -30,7 +30,7 @@ static const char *const accesses[OP_COUNT] = {
     [OP_CROSS_ENTROPY]       = "urwR",
     [OP_LOSS_SUM]            = "ra",
     [OP_CAST]                = "ra",
-    [OP_QUANTIZE]            = "rww",
+    [OP_QUANTIZE]            = "rWWwWRU",
     [OP_CLEAR]               = "w",
     [OP_SQUARE_SUM]          = "rw",
     [OP_CLIP]                = "rww",
@@ -180,12 +180,15 @@ static int64_t routing_elements(const struct op *op, int slot)
     return sizes[op->kind - OP_ROUTE_FORWARD][slot];
 }
 
+static int64_t quantize_elements(const struct quantize_shape *shape, int slot)
+{
+    return slot <= QUANTIZE_TRANSPOSED ? shape->rows * shape->columns : 1;
+}
+
 static int64_t array_elements(const struct op *op, int slot)
 {
     int64_t elements = op->shape.elements.elements;
     switch (op->kind) {
-    case OP_QUANTIZE:
-        return slot == QUANTIZE_FACTOR ? 1 : elements;
     case OP_SQUARE_SUM:
         return slot == SQUARE_SUM_IN ? elements : 1;
     case OP_CLIP:
@@ -228,8 +231,9 @@ int64_t op_operand_elements(const struct op *op, int slot)
     case OP_CROSS_ENTROPY:
     case OP_LOSS_SUM:
         return loss_elements(op, slot);
-    case OP_CAST:
     case OP_QUANTIZE:
+        return quantize_elements(&op->shape.quantize, slot);
+    case OP_CAST:
     case OP_CLEAR:
     case OP_SQUARE_SUM:
     case OP_CLIP:

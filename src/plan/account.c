@@ -27,6 +27,18 @@ static void count_transfer(const struct plan *plan, const struct op *op, struct 
     account->transfers[account->transfer_count++] = transfer;
 }
 
+int64_t plan_quantized_bytes(const struct plan *plan)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        for (int slot = 0; op->kind == OP_QUANTIZE && slot < op->operand_count; slot++) {
+            bytes += op->operand[slot] >= 0 ? plan->tensors[op->operand[slot]].bytes : 0;
+        }
+    }
+    return bytes;
+}
+
 void plan_account(const struct plan *plan, struct account *account)
 {
     *account = (struct account){.parameters = 0};
@@ -45,7 +57,8 @@ void plan_account(const struct plan *plan, struct account *account)
             count_transfer(plan, op, account);
         }
     }
-    account->hardware_flops = flops * (double)plan->mesh.world / (double)plan->train.global_batch;
+    account->quantized_bytes = plan_quantized_bytes(plan);
+    account->hardware_flops  = flops * (double)plan->mesh.world / (double)plan->train.global_batch;
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         account->total_bytes += plan->storage_bytes[storage];
     }

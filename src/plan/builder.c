@@ -186,6 +186,18 @@ int32_t builder_append(struct builder *builder, struct op *op)
     return index;
 }
 
+void builder_add_output(struct builder *builder, int32_t op, int slot, int32_t tensor)
+{
+    builder_operand(&builder->plan->ops[op], slot, ACCESS_WRITE, tensor);
+    builder->plan->tensors[tensor].first_op = builder->plan->tensors[tensor].last_op = op;
+    builder->usage[tensor].writer                                                    = op;
+}
+
+bool builder_is_current(const struct builder *builder, int32_t op, int32_t tensor)
+{
+    return op > usage_of(builder, tensor)->writer;
+}
+
 int32_t builder_transfer(struct builder *builder, const struct transfer *transfer)
 {
     const struct tensor *tensors  = builder->plan->tensors;
@@ -228,28 +240,6 @@ void builder_cast(struct builder *builder, const char *role, int32_t from, int32
     builder_operand(&op, CAST_OUT, adds ? ACCESS_UPDATE : ACCESS_WRITE, to);
     op.shape.elements.elements = builder->plan->tensors[from].elements;
     builder_append(builder, &op);
-}
-
-int32_t builder_quantize(struct builder *builder, int32_t tensor, enum dtype format)
-{
-    struct plan  *plan = builder->plan;
-    struct tensor from = plan->tensors[tensor];
-    int32_t       made = builder->usage[tensor].quantizer;
-    if (made >= 0 && made > usage_of(builder, tensor)->writer) {
-        return made;
-    }
-    const char *name   = arena_format(&plan->arena, "%s in %s", from.name, dtype_name(format));
-    const char *factor = arena_format(&plan->arena, "factor of %s", name);
-    struct op   op     = builder_op(builder, OP_QUANTIZE, from.name);
-    builder_operand(&op, QUANTIZE_IN, ACCESS_READ, tensor);
-    builder_operand(&op, QUANTIZE_OUT, ACCESS_WRITE,
-                    builder_tensor(builder, name, STORAGE_ACTIVATION, format, from.dim));
-    builder_operand(&op, QUANTIZE_FACTOR, ACCESS_WRITE,
-                    builder_tensor(builder, factor, STORAGE_ACTIVATION, DTYPE_F32, DIMS(1)));
-    op.shape.elements.elements       = from.elements;
-    made                             = builder_append(builder, &op);
-    builder->usage[tensor].quantizer = made;
-    return made;
 }
 
 int32_t builder_group(struct builder *builder, uint32_t axes)

@@ -128,11 +128,19 @@ struct transfer {
     int32_t      peer, channel;
 };
 int32_t builder_transfer(struct builder *builder, const struct transfer *transfer);
-void    builder_clear(struct builder *builder, const char *role, int32_t tensor);
-void    builder_cast(struct builder *builder, const char *role, int32_t from, int32_t to, bool adds);
-// The op that makes a copy of a tensor in an FP8 format, and its factor: appended unless the copy that there is still
-// holds.
-int32_t builder_quantize(struct builder *builder, int32_t tensor, enum dtype format);
+// Gives an op that was appended a tensor of its own to write, which nobody has touched yet.
+void builder_add_output(struct builder *builder, int32_t op, int slot, int32_t tensor);
+bool builder_is_current(const struct builder *builder, int32_t op, int32_t tensor);    // not written since that op
+void builder_clear(struct builder *builder, const char *role, int32_t tensor);
+void builder_cast(struct builder *builder, const char *role, int32_t from, int32_t to, bool adds);
+
+// quantize.c: copies in FP8.
+// A tensor [rows, columns] as a product reads it: FP8, with the factor that belongs to it.
+struct fp8_copy {
+    int32_t tensor, factor;
+};
+// The copy in that format, transposed or not. One op makes both, and is appended unless one that was made still holds.
+struct fp8_copy quantize_copy(struct builder *builder, int32_t tensor, enum dtype format, bool is_transposed);
 
 // linear.c: y = x W^T and its two gradients.
 struct linear {

@@ -11,26 +11,29 @@ struct product {
     bool              accumulates;
 };
 
-// Takes one of the two factors of a product, or its copy in FP8.
+// Takes one of the two factors of a product, or its copy in FP8: of B, and not of A, the transpose is what is read.
 static void read_factor(struct builder *builder, struct op *op, int slot, int32_t tensor, enum dtype format)
 {
     if (!dtype_is_fp8(format)) {
         builder_operand(op, slot, ACCESS_READ, tensor);
         return;
     }
-    const struct op *copy = &builder->plan->ops[builder_quantize(builder, tensor, format)];
-    builder_operand(op, slot, ACCESS_READ, copy->operand[QUANTIZE_OUT]);
-    builder_operand(op, slot == GEMM_A ? GEMM_FACTOR_A : GEMM_FACTOR_B, ACCESS_READ, copy->operand[QUANTIZE_FACTOR]);
+    bool            is_a       = slot == GEMM_A;
+    bool           *transposes = is_a ? &op->shape.gemm.transpose_a : &op->shape.gemm.transpose_b;
+    struct fp8_copy copy       = quantize_copy(builder, tensor, format, *transposes == is_a);
+    builder_operand(op, slot, ACCESS_READ, copy.tensor);
+    builder_operand(op, is_a ? GEMM_FACTOR_A : GEMM_FACTOR_B, ACCESS_READ, copy.factor);
+    *transposes = !is_a;
 }
 
 static void append_product(struct builder *builder, const struct product *product)
 {
-    struct op op = builder_op(builder, OP_GEMM, product->role);
+    struct op op  = builder_op(builder, OP_GEMM, product->role);
+    op.shape.gemm = product->shape;
     read_factor(builder, &op, GEMM_A, product->a, product->a_format);
     read_factor(builder, &op, GEMM_B, product->b, product->b_format);
     builder_operand(&op, GEMM_C, product->accumulates ? ACCESS_UPDATE : ACCESS_WRITE, product->c);
     op.accumulates = product->accumulates;
-    op.shape.gemm  = product->shape;
     builder_append(builder, &op);
 }
 

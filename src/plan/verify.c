@@ -233,6 +233,38 @@ static void check_operand(struct verifier *verifier, int32_t op, int slot)
     }
 }
 
+// FP8 numbers mean nothing without their factors, and are multiplied row by row.
+static void check_product(struct verifier *verifier, int32_t op)
+{
+    const struct op *checked = &verifier->plan->ops[op];
+    const struct {
+        int  slot, factor;
+        bool is_lengthwise;
+    } sides[] = {{GEMM_A, GEMM_FACTOR_A, !checked->shape.gemm.transpose_a},
+                 {GEMM_B, GEMM_FACTOR_B, checked->shape.gemm.transpose_b}};
+    for (int i = 0; i < 2; i++) {
+        int32_t tensor = checked->operand[sides[i].slot];
+        bool    is_fp8 = tensor >= 0 && dtype_is_fp8(verifier->plan->tensors[tensor].dtype);
+        if (is_fp8 != (checked->operand[sides[i].factor] >= 0)) {
+            report(verifier, op, tensor, is_fp8 ? "lacks the factor of" : "has a factor for", -1);
+        } else if (is_fp8 && !sides[i].is_lengthwise) {
+            report(verifier, op, tensor, "needs the transpose of", -1);
+        }
+    }
+}
+
+// It makes one copy at least, of one format.
+static void check_quantize(struct verifier *verifier, int32_t op)
+{
+    const struct tensor *tensors = verifier->plan->tensors;
+    int32_t              out     = verifier->plan->ops[op].operand[QUANTIZE_OUT];
+    int32_t              other   = verifier->plan->ops[op].operand[QUANTIZE_TRANSPOSED];
+    int32_t              copy    = out >= 0 ? out : other;
+    if (copy < 0 || !dtype_is_fp8(tensors[copy].dtype) || (other >= 0 && tensors[other].dtype != tensors[copy].dtype)) {
+        report(verifier, op, copy, "makes no FP8 copy", -1);
+    }
+}
+
 // The op by itself: that it has the operands of its kind, used and sized as that says.
 static void check_kind(struct verifier *verifier, int32_t op)
 {
@@ -243,6 +275,11 @@ static void check_kind(struct verifier *verifier, int32_t op)
         } else if (!op_operand_is_optional(checked, slot)) {
             report(verifier, op, -1, "lacks an operand", -1);
         }
+    }
+    if (checked->kind == OP_GEMM) {
+        check_product(verifier, op);
+    } else if (checked->kind == OP_QUANTIZE) {
+        check_quantize(verifier, op);
     }
 }
 

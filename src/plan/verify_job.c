@@ -79,9 +79,10 @@ static void measure(struct job_proof *proof, const struct plan *plan)
         bytes += plan->storage_bytes[storage];
     }
     if (bytes > proof->largest_bytes || (bytes == proof->largest_bytes && plan->rank < proof->largest_rank)) {
-        proof->largest_bytes = bytes;
-        proof->largest_rank  = plan->rank;
-        proof->largest_ops   = plan->op_count;
+        proof->largest_bytes           = bytes;
+        proof->largest_rank            = plan->rank;
+        proof->largest_ops             = plan->op_count;
+        proof->largest_quantized_bytes = plan_quantized_bytes(plan);
         memcpy(proof->largest_storage_bytes, plan->storage_bytes, sizeof(plan->storage_bytes));
     }
 }

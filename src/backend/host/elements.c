@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "gswbench/arithmetic.h"
-#include "gswbench/fp8.h"
 #include "internal.h"
 
 // Arrays are cut into chunks of which five, as fp32, stay in the first-level cache.
@@ -37,52 +36,6 @@ static void cast_chunks(void *context, int64_t first, int64_t last, int thread)
 void host_cast(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     host_run_loop(backend, op, buffers, cast_chunks, chunks_of(op->shape.elements.elements));
-}
-
-// The largest magnitudes of all parts lie in front, [HOST_PARTS] floats.
-static void magnitude_parts(void *context, int64_t first, int64_t last, int thread)
-{
-    const struct work   *work  = context;
-    const struct buffer *in    = &work->buffers[QUANTIZE_IN];
-    int64_t              total = work->op->shape.elements.elements, chunks = chunks_of(total);
-    float               *space = work->host->scratch + 2 * HOST_PARTS + (int64_t)thread * CHUNK;
-    for (int64_t part = first; part < last; part++) {
-        float   largest = 0;
-        int64_t end     = host_minimum(chunks * (part + 1) / HOST_PARTS * CHUNK, total);
-        for (int64_t at = chunks * part / HOST_PARTS * CHUNK; at < end; at += CHUNK) {
-            int64_t      count  = host_minimum(CHUNK, end - at);
-            const float *values = row_read(in, at, count, space);
-            for (int64_t i = 0; i < count; i++) {
-                largest = fabsf(values[i]) > largest ? fabsf(values[i]) : largest;    // NaN is no magnitude
-            }
-        }
-        work->host->scratch[part] = largest;
-    }
-}
-
-static void quantize_chunks(void *context, int64_t first, int64_t last, int thread)
-{
-    const struct work   *work = context;
-    const struct buffer *in = &work->buffers[QUANTIZE_IN], *out = &work->buffers[QUANTIZE_OUT];
-    float                scale = fp8_scale(out->dtype, work->host->scratch[0]);
-    float               *space = work->host->scratch + 2 * HOST_PARTS + (int64_t)thread * CHUNK;
-    for (int64_t chunk = first; chunk < last; chunk++) {
-        int64_t      at     = chunk * CHUNK;
-        int64_t      count  = host_minimum(CHUNK, work->op->shape.elements.elements - at);
-        const float *values = row_read(in, at, count, space);
-        for (int64_t i = 0; i < count; i++) {
-            ((uint8_t *)out->data)[at + i] = fp8_from_float(out->dtype, values[i] * scale);
-        }
-    }
-}
-
-void host_quantize(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    const struct host *host = backend->state;
-    host_run_loop(backend, op, buffers, magnitude_parts, HOST_PARTS);
-    host->scratch[0] = row_maximum(host->scratch, HOST_PARTS);
-    host_run_loop(backend, op, buffers, quantize_chunks, chunks_of(op->shape.elements.elements));
-    *(float *)buffers[QUANTIZE_FACTOR].data = 1 / fp8_scale(buffers[QUANTIZE_OUT].dtype, host->scratch[0]);
 }
 
 void host_clear(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])

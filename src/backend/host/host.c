@@ -57,7 +57,7 @@ static host_floats *const floats[OP_COUNT] = {    // of scratch, a thread; NULL:
     [OP_LOGIT_STATISTICS]    = host_cross_entropy_floats,
     [OP_CROSS_ENTROPY]       = host_cross_entropy_floats,
     [OP_CAST]                = host_elements_floats,
-    [OP_QUANTIZE]            = host_elements_floats,
+    [OP_QUANTIZE]            = host_quantize_floats,
     [OP_SQUARE_SUM]          = host_elements_floats,
     [OP_ADAMW]               = host_elements_floats,
 };
