@@ -13,6 +13,9 @@ struct timeline {
     int32_t     counts[ACTORS], parties[2];
     double      contention;
     double      end[ACTORS], compute[ACTORS];
+
+    struct simulated_cores cores;
+    double                 ranks;    // of each actor, all on one node
 };
 
 #define COMPUTE(time)                                                                                                  \
@@ -32,14 +35,16 @@ static void expect_timeline(const struct timeline *timeline)
     struct actor_time times[ACTORS]  = {{.tasks = NULL}};
     int32_t           count          = 0;
     while (count < ACTORS && copy.counts[count] > 0) {
-        actors[count] = (struct actor){.tasks = copy.tasks[count], .task_count = copy.counts[count]};
+        actors[count] =
+            (struct actor){.tasks = copy.tasks[count], .task_count = copy.counts[count], .ranks = copy.ranks};
         count++;
     }
     struct simulation simulation = {.actors        = actors,
                                     .actor_count   = count,
                                     .parties       = copy.parties,
                                     .meeting_count = 2,
-                                    .contention    = copy.contention};
+                                    .contention    = copy.contention,
+                                    .cores         = copy.cores};
     status            result     = simulate(&simulation, times);
     cr_assert(!failed(&result), "%s", result.text);
     for (int32_t actor = 0; actor < count; actor++) {
@@ -68,6 +73,42 @@ Test(simulate, begins_a_task_when_what_it_waits_for_has_ended)
                            .counts  = {3},
                            .end     = {7},
                            .compute = {3}});
+}
+
+Test(simulate, shares_cores_among_ranks_that_compute)
+{
+    // Four ranks on two cores: at half speed. The second stage is alone after 4 seconds, with half of its work done.
+    expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2)}, {COMPUTE(4)}},
+                                       .counts  = {1, 1},
+                                       .cores   = {.count = 2, .threads = 1},
+                                       .ranks   = 2,
+                                       .end     = {4, 6},
+                                       .compute = {4, 6}});
+    // A rank of two threads has two cores for itself.
+    expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2)}},
+                                       .counts  = {1},
+                                       .cores   = {.count = 2, .threads = 2},
+                                       .ranks   = 1,
+                                       .end     = {2},
+                                       .compute = {2}});
+}
+
+Test(simulate, shares_cores_with_transfers_that_need_them)
+{
+    // Transfers that need a quarter of a core each get it, and leave three quarters to each rank's compute.
+    expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(3), TRANSFER(4, LANE_TENSOR, NODE)}},
+                                       .counts  = {2},
+                                       .cores   = {.count = 2, .threads = 1, .transfer_share = 0.25},
+                                       .ranks   = 2,
+                                       .end     = {4},
+                                       .compute = {4}});
+    // Those that need a core each share it: a second's transfer takes two, and half of two seconds' work is left.
+    expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2), TRANSFER(1, LANE_TENSOR, NODE)}},
+                                       .counts  = {2},
+                                       .cores   = {.count = 2, .threads = 1, .transfer_share = 1},
+                                       .ranks   = 2,
+                                       .end     = {3},
+                                       .compute = {3}});
 }
 
 Test(simulate, takes_from_compute_what_transfers_beside_it_need)

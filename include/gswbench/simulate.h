@@ -30,14 +30,24 @@ struct task {
 struct actor {
     struct task *tasks;
     int32_t      task_count;
+    int32_t      node;     // 0 .. actor_count - 1
+    double       ranks;    // that it stands for on the node
+};
+
+// Ranks without a device compute on the cores of their node, and their transfers take time of these, too.
+struct simulated_cores {
+    double count;             // of a node; 0: nothing shares cores
+    double threads;           // of a rank that computes
+    double transfer_share;    // of a core, that a rank's transfer keeps busy
 };
 
 struct simulation {
-    struct actor *actors;
-    int32_t       actor_count;
-    int32_t      *parties;    // [meeting_count]: how many actors come to it
-    int32_t       meeting_count;
-    double        contention;    // seconds that compute loses for each second of transfers beside it, below 1
+    struct actor          *actors;
+    int32_t                actor_count;
+    int32_t               *parties;    // [meeting_count]: how many actors come to it
+    int32_t                meeting_count;
+    double                 contention;    // seconds that compute loses for each second of transfers beside it, below 1
+    struct simulated_cores cores;
 };
 
 struct actor_time {

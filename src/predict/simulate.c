@@ -29,10 +29,11 @@ struct machine {
     const struct simulation *simulation;
     struct actor_time       *times;
     struct front            *fronts;
-    int32_t                **next;               // [actor][task]: the next task of the same lane
-    int32_t (*busy)[LINK_BITS];                  // [actor]: transfers that go through a link
-    struct gathering *gatherings;                // [meeting]
-    int32_t          *running, running_count;    // fronts: the first party of each task that runs
+    int32_t                **next;                 // [actor][task]: the next task of the same lane
+    int32_t (*busy)[LINK_BITS];                    // [actor]: transfers that go through a link
+    double           *computing, *transferring;    // [node]: ranks
+    struct gathering *gatherings;                  // [meeting]
+    int32_t          *running, running_count;      // fronts: the first party of each task that runs
     double            now;
 };
 
@@ -41,19 +42,39 @@ static const struct task *task_of(const struct machine *machine, int32_t front)
     return &machine->simulation->actors[front / LANE_COUNT].tasks[machine->fronts[front].task];
 }
 
-static double rate_of(const struct machine *machine, int32_t first)
+// How much of a core each thread on the node gets at most: as much as it wants, or a fair share of what there is.
+static double core_share(const struct machine *machine, int32_t front)
 {
-    int32_t most = 1;
-    if (task_of(machine, first)->links == 0) {
-        const int32_t *busy = machine->busy[first / LANE_COUNT];
-        for (int link = 0; link < LINK_BITS; link++) {
-            if (busy[link] > 0) {
-                return 1.0 - machine->simulation->contention;
-            }
-        }
+    const struct simulated_cores *cores        = &machine->simulation->cores;
+    int32_t                       node         = machine->simulation->actors[front / LANE_COUNT].node;
+    double                        threads      = machine->computing[node] * cores->threads;
+    double                        transferring = machine->transferring[node];
+    double                        left         = cores->count - transferring * cores->transfer_share;
+    if (cores->count == 0.0 || threads <= left) {
         return 1.0;
     }
+    return left >= threads * cores->transfer_share ? left / threads : cores->count / (threads + transferring);
+}
+
+static double compute_rate(const struct machine *machine, int32_t front)
+{
+    const int32_t *busy  = machine->busy[front / LANE_COUNT];
+    double         share = core_share(machine, front);
+    for (int link = 0; link < LINK_BITS; link++) {
+        if (busy[link] > 0) {
+            return share * (1.0 - machine->simulation->contention);
+        }
+    }
+    return share;
+}
+
+static double transfer_rate(const struct machine *machine, int32_t first)
+{
+    double  wanted = machine->simulation->cores.transfer_share, slowest = 1.0;
+    int32_t most = 1;
     for (int32_t front = first; front != NONE; front = machine->fronts[front].party) {
+        double share = core_share(machine, front);
+        slowest      = share < wanted * slowest ? share / wanted : slowest;
         for (int link = 0; link < LINK_BITS; link++) {
             int32_t sharing = machine->busy[front / LANE_COUNT][link];
             if (task_of(machine, front)->links >> link & 1 && sharing > most) {
@@ -61,14 +82,16 @@ static double rate_of(const struct machine *machine, int32_t first)
             }
         }
     }
-    return 1.0 / most;
+    return slowest / most;
 }
 
 static void update_rates(struct machine *machine)
 {
     for (int32_t i = 0; i < machine->running_count; i++) {
-        struct front *front = &machine->fronts[machine->running[i]];
-        double        rate  = rate_of(machine, machine->running[i]);
+        struct front *front    = &machine->fronts[machine->running[i]];
+        bool          computes = task_of(machine, machine->running[i])->links == 0;
+        double        rate =
+            computes ? compute_rate(machine, machine->running[i]) : transfer_rate(machine, machine->running[i]);
         if (rate != front->rate) {
             front->left -= (machine->now - front->since) * front->rate;
             front->rate  = rate;
@@ -78,12 +101,16 @@ static void update_rates(struct machine *machine)
     }
 }
 
-static void count_links(struct machine *machine, int32_t first, int32_t change)
+// change: 1 when what the fronts have come to begins, -1 when it ends.
+static void count_running(struct machine *machine, int32_t first, int32_t change)
 {
     for (int32_t front = first; front != NONE; front = machine->fronts[front].party) {
+        const struct actor *actor = &machine->simulation->actors[front / LANE_COUNT];
+        int                 links = task_of(machine, front)->links;
         for (int link = 0; link < LINK_BITS; link++) {
-            machine->busy[front / LANE_COUNT][link] += task_of(machine, front)->links >> link & 1 ? change : 0;
+            machine->busy[front / LANE_COUNT][link] += links >> link & 1 ? change : 0;
         }
+        *(links == 0 ? &machine->computing[actor->node] : &machine->transferring[actor->node]) += change * actor->ranks;
     }
 }
 
@@ -94,7 +121,7 @@ static void begin(struct machine *machine, int32_t first, double seconds)
     front->left                                = seconds;
     front->rate                                = 0.0;
     machine->running[machine->running_count++] = first;
-    count_links(machine, first, 1);
+    count_running(machine, first, 1);
 }
 
 static bool is_held(const struct machine *machine, int32_t front)
@@ -152,7 +179,7 @@ static void end_first(struct machine *machine)
     int32_t first              = machine->running[earliest];
     machine->running[earliest] = machine->running[--machine->running_count];
     machine->now               = machine->fronts[first].end;
-    count_links(machine, first, -1);
+    count_running(machine, first, -1);
     if (task_of(machine, first)->links == 0) {
         machine->times[first / LANE_COUNT].compute_seconds += machine->now - machine->fronts[first].begin;
     }
@@ -189,12 +216,14 @@ static void link_lanes(struct machine *machine, int32_t actor)
 
 static void init(struct machine *machine)
 {
-    size_t actors       = (size_t)machine->simulation->actor_count;
-    machine->fronts     = memory_allocate(actors * LANE_COUNT * sizeof(*machine->fronts));
-    machine->next       = memory_allocate(actors * sizeof(*machine->next));
-    machine->busy       = memory_allocate(actors * sizeof(*machine->busy));
-    machine->gatherings = memory_allocate((size_t)machine->simulation->meeting_count * sizeof(*machine->gatherings));
-    machine->running    = memory_allocate(actors * LANE_COUNT * sizeof(*machine->running));
+    size_t actors         = (size_t)machine->simulation->actor_count;
+    machine->fronts       = memory_allocate(actors * LANE_COUNT * sizeof(*machine->fronts));
+    machine->next         = memory_allocate(actors * sizeof(*machine->next));
+    machine->busy         = memory_allocate(actors * sizeof(*machine->busy));
+    machine->computing    = memory_allocate(actors * sizeof(double));
+    machine->transferring = memory_allocate(actors * sizeof(double));
+    machine->gatherings   = memory_allocate((size_t)machine->simulation->meeting_count * sizeof(*machine->gatherings));
+    machine->running      = memory_allocate(actors * LANE_COUNT * sizeof(*machine->running));
     for (int32_t actor = 0; actor < machine->simulation->actor_count; actor++) {
         machine->times[actor] = (struct actor_time){.tasks = machine->times[actor].tasks};
         link_lanes(machine, actor);
@@ -209,6 +238,8 @@ static void release(struct machine *machine)
     free(machine->fronts);
     free(machine->next);
     free(machine->busy);
+    free(machine->computing);
+    free(machine->transferring);
     free(machine->gatherings);
     free(machine->running);
 }
