@@ -178,6 +178,20 @@ Test(config, takes_presets_from_overrides_and_conditions)
     cr_assert_eq(read_text(text, 2, 2, overrides).hardware.gpus_per_node, 8);
 }
 
+Test(config, takes_a_profile_from_a_file_and_leaves_what_was_measured_to_others)
+{
+    const char *const overrides[] = {"hardware.profile=./mine.ini"};
+    char              path[256];
+    write_text("mine.ini", "[hardware]\npeak_bf16 = 3e12 measured 2%\n[measured]\ngemm bf16,bf16,bf16 8x8x8 = 1e-6\n");
+    struct config config = read_text("[model]\npreset = small\n", 0, 1, overrides);
+    cr_expect_eq(config.hardware.peak_bf16.value, 3e12);
+    cr_expect_eq(config.hardware.peak_bf16.spread_percent, 2.0);
+    cr_expect(config_find_profile(&config, path, sizeof(path)));
+    cr_expect_str_eq(path, "./mine.ini");
+    config = read_text("[model]\npreset = small\n", 0, 0, NULL);
+    cr_expect_not(config_find_profile(&config, path, sizeof(path)));
+}
+
 Test(config, replaces_the_layers_of_a_proxy)
 {
     const char *const overrides[] = {"run.layers=2"};
@@ -295,7 +309,10 @@ Test(config, covers_every_byte_of_every_section_with_one_option)
                 cr_assert_lt(i, section->bytes);
                 cr_assert_eq(owned[i]++, 0, "[%s] %s overlaps another option", section->name, option->key);
             }
-            cr_assert(option->type == OPTION_TEXT || option->size == 8, "[%s] %s", section->name, option->key);
+            size_t expected = option->type == OPTION_TEXT       ? option->size
+                              : option->type == OPTION_QUANTITY ? sizeof(struct quantity)
+                                                                : 8;
+            cr_assert_eq(option->size, expected, "[%s] %s", section->name, option->key);
             cr_assert(option->type != OPTION_TEXT || option->size + strlen(option->key) + 2 <= 197,
                       "[%s] %s does not fit a line", section->name, option->key);
         }

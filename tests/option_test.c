@@ -6,9 +6,10 @@
 #include <string.h>
 
 struct sample_config {
-    int64_t whole, share, tied, kind, saved;
-    double  rate;
-    char    name[8], word[8];
+    int64_t         whole, share, tied, kind, saved;
+    double          rate;
+    char            name[8], word[8];
+    struct quantity share_reached;
 };
 
 // clang-format off
@@ -24,6 +25,7 @@ static const struct option sample_options[] = {
     REAL_OPTION   (sample_config, rate, "3e-4", 0, 1, "a rate"),
     TEXT_OPTION   (sample_config, name, "results", "a name"),
     NAME_OPTION   (sample_config, word, "none", kinds, "a word"),
+    QUANTITY_OPTION(sample_config, share_reached, "0.72 prior 5%", 0, 1, "a share"),
     END_OPTIONS
 };
 // clang-format on
@@ -47,6 +49,9 @@ Test(option, parses_its_defaults)
     cr_assert_eq(sample.rate, 3e-4);
     cr_assert_str_eq(sample.name, "results");
     cr_assert_str_eq(sample.word, "none");
+    cr_assert_eq(sample.share_reached.value, 0.72);
+    cr_assert_eq(sample.share_reached.spread_percent, 5.0);
+    cr_assert_eq(sample.share_reached.origin, QUANTITY_PRIOR);
 }
 
 Test(option, prints_what_it_reads)
@@ -74,6 +79,10 @@ Test(option, prints_what_it_reads)
         {"rate", "0.1", "0.1"},
         {"rate", "0.30000000000000004", "0.30000000000000004"},
         {"rate", "1", "1"},
+        {"share_reached", "0.5", "0.5"},
+        {"share_reached", "0.5 given", "0.5"},
+        {"share_reached", "1 spec", "1 spec"},
+        {"share_reached", " 0.30000000000000004  measured 0.7% ", "0.30000000000000004 measured 0.7%"},
         {"word", "half", "half"},
         {"name", "", ""},
         {"name", "a b", "a b"},
@@ -121,6 +130,14 @@ Test(option, names_what_it_refuses_and_what_it_expects)
         {"rate", "inf", "inf: expected a number in 0..1"},
         {"rate", "0.1x", "0.1x: expected a number in 0..1"},
         {"rate", "-1e-300", "-1e-300: expected a number in 0..1"},
+        {"share_reached", "1.5 prior", "1.5 prior: expected a number in 0..1, its origin, its spread in %"},
+        {"share_reached", "0.5 guess", "0.5 guess: expected a number in 0..1, its origin, its spread in %"},
+        {"share_reached", "0.5 5%", "0.5 5%: expected a number in 0..1, its origin, its spread in %"},
+        {"share_reached", "0.5 prior 5", "0.5 prior 5: expected a number in 0..1, its origin, its spread in %"},
+        {"share_reached", "0.5 prior -5%", "0.5 prior -5%: expected a number in 0..1, its origin, its spread in %"},
+        {"share_reached", "0.5 prior 5% more",
+         "0.5 prior 5% more: expected a number in 0..1, its origin, its spread in %"},
+        {"share_reached", "", ": expected a number in 0..1, its origin, its spread in %"},
         {"name", "12345678", "12345678: expected printable text of up to 7 bytes, without ;"},
         {"name", "a;b", "a;b: expected printable text of up to 7 bytes, without ;"},
         {"name", " a", " a: expected printable text of up to 7 bytes, without ;"},

@@ -10,16 +10,16 @@ static struct hardware_config machine(void)
 {
     struct hardware_config hardware;
     option_set_defaults(hardware_options, &hardware);
-    hardware.multiprocessors    = 100;
-    hardware.peak_bf16          = 1e15;
-    hardware.memory_bandwidth   = 1e12;
-    hardware.node_bandwidth     = 1e11;
-    hardware.network_bandwidth  = 1e10;
-    hardware.gemm_efficiency    = 1.0;
-    hardware.memory_efficiency  = 1.0;
-    hardware.node_efficiency    = 1.0;
-    hardware.network_efficiency = 1.0;
-    hardware.kernel_gap         = 0.0;
+    hardware.multiprocessors          = 100;
+    hardware.peak_bf16.value          = 1e15;
+    hardware.memory_bandwidth.value   = 1e12;
+    hardware.node_bandwidth.value     = 1e11;
+    hardware.network_bandwidth.value  = 1e10;
+    hardware.gemm_efficiency.value    = 1.0;
+    hardware.memory_efficiency.value  = 1.0;
+    hardware.node_efficiency.value    = 1.0;
+    hardware.network_efficiency.value = 1.0;
+    hardware.kernel_gap.value         = 0.0;
     return hardware;
 }
 
@@ -36,7 +36,7 @@ static double price(const struct op *op)
     struct tensor          tensor   = {.dtype = DTYPE_BF16};
     struct plan            plan     = {.tensors = &tensor};
     struct hardware_config hardware = machine();
-    return predict_price_op(&hardware, &plan, op).seconds;
+    return predict_price_op(&(struct machine){.hardware = &hardware}, &plan, op).seconds;
 }
 
 Test(predict, prices_a_product_by_tiles_and_waves)
@@ -111,7 +111,7 @@ static struct price price_transfer(enum op_kind kind, int64_t size, int64_t dist
     for (int64_t i = 0; i < size; i++) {
         ranks[i] = i * distance;
     }
-    return predict_price_op(&hardware, &plan, &op);
+    return predict_price_op(&(struct machine){.hardware = &hardware}, &plan, &op);
 }
 
 Test(predict, prices_a_collective_by_how_its_group_lies_on_the_nodes)
@@ -158,7 +158,7 @@ static struct prediction predict_replicas(int64_t replicas, const struct hardwar
     tiny.train.accumulation     = 4;
     struct plan_request request = request_tiny(&tiny, replicas);
     struct prediction   prediction;
-    status              result = predict(&prediction, &request, hardware);
+    status              result = predict(&prediction, &request, &(struct machine){.hardware = hardware});
     cr_assert(!failed(&result), "%s", result.text);
     return prediction;
 }
@@ -195,8 +195,8 @@ Test(predict, asks_for_what_it_does_not_know)
     struct plan_request request = request_tiny(&tiny, 1);
     cr_expect_str_eq(predict_supports(&request, &hardware).text,
                      "this version predicts [precision] compute = bf16 only");
-    tiny.precision.compute     = COMPUTE_BF16;
-    hardware.network_bandwidth = 0.0;
+    tiny.precision.compute           = COMPUTE_BF16;
+    hardware.network_bandwidth.value = 0.0;
     cr_expect_str_eq(predict_supports(&request, &hardware).text, "");
     tiny.parallel.dp = 16;
     request.world    = 16;

@@ -75,7 +75,9 @@ void config_write(const struct config *config, FILE *file);
 // The folders that hold installed configs, and the path of a config by name. False when there is none.
 const char *config_folder(void);
 bool        config_find(const char *name, char *path, size_t bytes);
-int         config_is_file(const struct dirent *entry);    // for scandir: NAME.ini
+// The file of the machine that [hardware] profile names. False when it names none.
+bool config_find_profile(const struct config *config, char *path, size_t bytes);
+int  config_is_file(const struct dirent *entry);    // for scandir: NAME.ini
 
 // Checks each section by itself and all across: divisibility, combinations.
 status config_check(const struct config *config);

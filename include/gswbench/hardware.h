@@ -9,20 +9,19 @@
 
 // [hardware]
 struct hardware_config {
-    char    profile[64];    // configs/hardware/NAME.ini, or "none"
+    char    profile[112];    // configs/hardware/NAME.ini, or a path, or "none"
     int64_t gpus_per_node;
-    double  memory_gb;              // of one device; 0: unknown
-    double  peak_bf16, peak_fp8;    // dense FLOP/s of one device; 0: unknown
-    // What predictions need besides. Rates of one device in one direction, by the data sheet; 0: unknown.
-    int64_t multiprocessors;
-    double  memory_bandwidth, node_bandwidth, network_bandwidth;
+    // What a data sheet says of one device, 0 where unknown: memory in GB, dense FLOP/s, bytes/s in one direction.
+    struct quantity memory_gb, peak_bf16, peak_fp8;
+    int64_t         multiprocessors;
+    struct quantity memory_bandwidth, node_bandwidth, network_bandwidth;
     // How much of these a step gets, and what it loses besides; docs/method.md says where each is used.
-    double gemm_efficiency, gemm_prologue, gemm_accumulate, gemm_smoothing;
-    double attention_forward, attention_backward, attention_half_length;
-    double memory_efficiency, kernel_gap;
-    double node_efficiency, network_efficiency;
-    double node_latency, network_latency, collective_latency;
-    double contention, jitter, step_overhead;
+    struct quantity gemm_efficiency, gemm_efficiency_fp8, gemm_prologue, gemm_accumulate, gemm_smoothing;
+    struct quantity attention_forward, attention_backward, attention_half_length;
+    struct quantity memory_efficiency, kernel_gap;
+    struct quantity node_efficiency, network_efficiency;
+    struct quantity node_latency, network_latency, collective_latency;
+    struct quantity contention, jitter, step_overhead;
 };
 extern const struct option hardware_options[];
 

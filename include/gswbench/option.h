@@ -8,15 +8,17 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "gswbench/quantity.h"
 #include "gswbench/status.h"
 
 enum option_type {
-    OPTION_INTEGER,    // int64_t; accepts 8192, 8_192, 8Ki, 8k, 128Mi
-    OPTION_REAL,       // double; accepts 1e-5, 3.35e12
-    OPTION_BOOLEAN,    // int64_t 0 or 1; yes, no, true, false, on, off, 1, 0
-    OPTION_CHOICE,     // int64_t index into names
-    OPTION_SET,        // int64_t bit mask over names; "a, b", or "none"
-    OPTION_TEXT,       // char[]; with names: one of them
+    OPTION_INTEGER,     // int64_t; accepts 8192, 8_192, 8Ki, 8k, 128Mi
+    OPTION_REAL,        // double; accepts 1e-5, 3.35e12
+    OPTION_QUANTITY,    // struct quantity; accepts 0.72, 989e12 spec, 0.72 prior 5%
+    OPTION_BOOLEAN,     // int64_t 0 or 1; yes, no, true, false, on, off, 1, 0
+    OPTION_CHOICE,      // int64_t index into names
+    OPTION_SET,         // int64_t bit mask over names; "a, b", or "none"
+    OPTION_TEXT,        // char[]; with names: one of them
 };
 
 // OPTION_INTEGER with names = option_auto also takes the word "auto", stored as 0.
@@ -42,6 +44,8 @@ struct option {
     { #field, OPTION_INTEGER, OPTION_FIELD(owner, field), fallback, minimum, maximum, option_auto, help }
 #define REAL_OPTION(owner, field, fallback, minimum, maximum, help) \
     { #field, OPTION_REAL, OPTION_FIELD(owner, field), fallback, minimum, maximum, NULL, help }
+#define QUANTITY_OPTION(owner, field, fallback, minimum, maximum, help) \
+    { #field, OPTION_QUANTITY, OPTION_FIELD(owner, field), fallback, minimum, maximum, NULL, help }
 #define BOOLEAN_OPTION(owner, field, fallback, help) \
     { #field, OPTION_BOOLEAN, OPTION_FIELD(owner, field), fallback, 0, 1, NULL, help }
 #define CHOICE_OPTION(owner, field, fallback, names, help) \
@@ -57,6 +61,9 @@ struct option {
 
 // The row of that key, or NULL.
 const struct option *option_find(const struct option *options, const char *key);
+
+// The field of a quantity's row.
+struct quantity *option_quantity(const struct option *option, void *section);
 
 // The key of the table nearest to a misspelt one, or NULL when none is near.
 const char *option_suggest(const struct option *options, const char *key);

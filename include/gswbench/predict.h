@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "gswbench/hardware.h"
+#include "gswbench/measured.h"
 #include "gswbench/plan.h"
 #include "gswbench/simulate.h"
 #include "gswbench/status.h"
@@ -25,6 +26,12 @@ enum predict_part {
 };
 extern const char *const predict_part_names[];
 
+// What prices are made from.
+struct machine {
+    const struct hardware_config *hardware;
+    const struct measured_ops    *measured;    // these take the place of prices; NULL: none
+};
+
 struct prediction {
     double  step_seconds;
     double  part_seconds[PREDICT_PARTS];
@@ -35,15 +42,14 @@ struct prediction {
 // Why the job cannot be priced on this machine, or success.
 status predict_supports(const struct plan_request *request, const struct hardware_config *hardware);
 
-status predict(struct prediction *prediction, const struct plan_request *request,
-               const struct hardware_config *hardware);
+status predict(struct prediction *prediction, const struct plan_request *request, const struct machine *machine);
 
 struct price {
     double  seconds;
     uint8_t links;    // as a task has them; 0 for all that is no transfer
 };
 // price.c, price_transfer.c: the price of one op; docs/method.md has the formulas.
-struct price predict_price_op(const struct hardware_config *hardware, const struct plan *plan, const struct op *op);
+struct price predict_price_op(const struct machine *machine, const struct plan *plan, const struct op *op);
 struct price predict_price_transfer(const struct hardware_config *hardware, const struct plan *plan,
                                     const struct op *op);
 

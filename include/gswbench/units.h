@@ -13,6 +13,9 @@ bool units_parse_integer(const char *text, int64_t *value);
 // A finite decimal number, the whole text.
 bool units_parse_real(const char *text, double *value);
 
+// The fewest digits that read back to the same double.
+void units_print_real(double value, char *text, size_t bytes);
+
 // "1.50 GiB", "512 B"
 const char *units_bytes(char *text, size_t size, double bytes);
 

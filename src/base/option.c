@@ -25,6 +25,11 @@ static double *real_field(const struct option *option, void *section)
     return (double *)(void *)((char *)section + option->offset);
 }
 
+struct quantity *option_quantity(const struct option *option, void *section)
+{
+    return (struct quantity *)(void *)((char *)section + option->offset);
+}
+
 const struct option *option_find(const struct option *options, const char *key)
 {
     for (; options->key != NULL; options++) {
@@ -65,6 +70,9 @@ void option_allowed(const struct option *option, char *text, size_t bytes)
         break;
     case OPTION_REAL:
         snprintf(text, bytes, "a number in %g..%g", option->minimum, option->maximum);
+        break;
+    case OPTION_QUANTITY:
+        snprintf(text, bytes, "a number in %g..%g, its origin, its spread in %%", option->minimum, option->maximum);
         break;
     case OPTION_BOOLEAN:
         snprintf(text, bytes, "yes or no");
@@ -117,6 +125,16 @@ static bool set_real(const struct option *option, double *field, const char *tex
         return false;
     }
     *field = value;
+    return true;
+}
+
+static bool set_quantity(const struct option *option, struct quantity *field, const char *text)
+{
+    struct quantity quantity;
+    if (!quantity_parse(text, &quantity) || quantity.value < option->minimum || quantity.value > option->maximum) {
+        return false;
+    }
+    *field = quantity;
     return true;
 }
 
@@ -190,6 +208,9 @@ status option_set(const struct option *option, void *section, const char *text)
     case OPTION_REAL:
         accepted = set_real(option, real_field(option, section), text);
         break;
+    case OPTION_QUANTITY:
+        accepted = set_quantity(option, option_quantity(option, section), text);
+        break;
     case OPTION_BOOLEAN:
         accepted = set_name(boolean_names, 2, integer_field(option, section), text);
         break;
@@ -222,17 +243,6 @@ void option_set_defaults(const struct option *options, void *section)
     }
 }
 
-// The fewest digits that read back to the same double.
-static void print_real(double value, char *text, size_t bytes)
-{
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, bytes, "%.*g", digits, value);
-        if (strtod(text, NULL) == value) {
-            return;
-        }
-    }
-}
-
 static void print_mask(const char *const *names, int64_t mask, char *text, size_t bytes)
 {
     snprintf(text, bytes, "%s", mask == 0 ? "none" : "");
@@ -243,11 +253,15 @@ static void print_mask(const char *const *names, int64_t mask, char *text, size_
     }
 }
 
+static bool is_integer(const struct option *option)
+{
+    return option->type != OPTION_REAL && option->type != OPTION_QUANTITY && option->type != OPTION_TEXT;
+}
+
 void option_print(const struct option *option, const void *section, char *text, size_t bytes)
 {
     const char   *field = (const char *)section + option->offset;
-    const int64_t value =
-        option->type == OPTION_REAL || option->type == OPTION_TEXT ? 0 : *(const int64_t *)(const void *)field;
+    const int64_t value = is_integer(option) ? *(const int64_t *)(const void *)field : 0;
     switch (option->type) {
     case OPTION_INTEGER:
         if (value == 0 && option->names != NULL) {
@@ -257,7 +271,10 @@ void option_print(const struct option *option, const void *section, char *text, 
         }
         break;
     case OPTION_REAL:
-        print_real(*(const double *)(const void *)field, text, bytes);
+        units_print_real(*(const double *)(const void *)field, text, bytes);
+        break;
+    case OPTION_QUANTITY:
+        quantity_print((const struct quantity *)(const void *)field, text, bytes);
         break;
     case OPTION_BOOLEAN:
         text_copy(text, bytes, boolean_names[value]);

@@ -158,3 +158,13 @@ const char *units_count(char *text, size_t size, double count)
     }
     return text;
 }
+
+void units_print_real(double value, char *text, size_t bytes)
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, bytes, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) {
+            return;
+        }
+    }
+}

@@ -77,7 +77,7 @@ enum fits { FITS_UNKNOWN, FITS_NOT, FITS };
 
 static enum fits fits(const struct checked *checked)
 {
-    double device_bytes = checked->job.config.hardware.memory_gb * 1e9;
+    double device_bytes = checked->job.config.hardware.memory_gb.value * 1e9;
     if (device_bytes == 0.0) {
         return FITS_UNKNOWN;
     }

@@ -163,7 +163,7 @@ double job_mfu_percent(const struct job *job, double seconds)
     const struct published_config *published = &config->published;
     bool   has_table = published->convention != FLOPS_PUBLISHED, is_fp8 = config->precision.compute == COMPUTE_FP8;
     double table  = is_fp8 ? published->peak_fp8 : published->peak_bf16;
-    double device = is_fp8 ? config->hardware.peak_fp8 : config->hardware.peak_bf16;
+    double device = is_fp8 ? config->hardware.peak_fp8.value : config->hardware.peak_bf16.value;
     double peak   = has_table ? table : device;
     double flops =
         model_flops(&config->model, published, has_table ? FLOPS_PUBLISHED : FLOPS_FULL, config->train.sequence);

@@ -35,13 +35,27 @@ struct table {
     double  error_sum, error_most;    // of the published rows, without their signs
 };
 
+static status predict_row(struct row *row)
+{
+    const struct config *config   = &row->job.config;
+    struct measured_ops  measured = {.ops = NULL};
+    char                 profile[1400];
+    status result = config_find_profile(config, profile, sizeof(profile)) ? measured_read(&measured, profile) : OK;
+    if (!failed(&result)) {
+        result = predict(&row->prediction, &row->job.request,
+                         &(struct machine){.hardware = &config->hardware, .measured = &measured});
+    }
+    measured_free(&measured);
+    return result;
+}
+
 static void compute(struct row *row)
 {
     const struct config *config = &row->job.config;
     row->support                = predict_supports(&row->job.request, &config->hardware);
     row->published_seconds = isnan(job_published_tokens_per_second(&row->job)) ? NAN : config->published.step_seconds;
     if (!failed(&row->support)) {
-        row->support = predict(&row->prediction, &row->job.request, &config->hardware);
+        row->support = predict_row(row);
     }
     double seconds         = row->prediction.step_seconds;
     row->tokens_per_second = (double)config->train.sequence * (double)config->train.global_batch / seconds;
@@ -51,7 +65,7 @@ static void compute(struct row *row)
 
 static bool fits(const struct row *row)
 {
-    double device_bytes = row->job.config.hardware.memory_gb * 1e9;
+    double device_bytes = row->job.config.hardware.memory_gb.value * 1e9;
     return device_bytes == 0.0 || (double)row->prediction.largest_bytes <= device_bytes;
 }
 

@@ -99,15 +99,17 @@ static void add_config(struct result *result, const struct config *config)
 // A processor has no peak here, and fp32 runs on none of the units that the profiles describe.
 static void set_peak(struct result *result, const struct config *config, const struct backend *backend)
 {
-    const struct hardware_config *hardware = &config->hardware;
-    int64_t                       compute  = config->precision.compute;
-    double peak      = compute == COMPUTE_BF16 ? hardware->peak_bf16 : compute == COMPUTE_FP8 ? hardware->peak_fp8 : 0;
-    double published = compute == COMPUTE_BF16  ? config->published.peak_bf16
-                       : compute == COMPUTE_FP8 ? config->published.peak_fp8
-                                                : 0;
-    bool   is_known  = backend->ops->is_device && peak > 0;
-    result->peak     = is_known ? peak : NAN;
-    result->published_peak = published > 0 ? published : NAN;
+    const struct hardware_config *hardware  = &config->hardware;
+    int64_t                       compute   = config->precision.compute;
+    double                        peak      = compute == COMPUTE_BF16  ? hardware->peak_bf16.value
+                                              : compute == COMPUTE_FP8 ? hardware->peak_fp8.value
+                                                                       : 0;
+    double                        published = compute == COMPUTE_BF16  ? config->published.peak_bf16
+                                              : compute == COMPUTE_FP8 ? config->published.peak_fp8
+                                                                       : 0;
+    bool                          is_known  = backend->ops->is_device && peak > 0;
+    result->peak                            = is_known ? peak : NAN;
+    result->published_peak                  = published > 0 ? published : NAN;
     if (is_known) {
         snprintf(result->peak_source, sizeof(result->peak_source), "hardware profile %s, %s", hardware->profile,
                  result->precision);

@@ -145,7 +145,21 @@ static void parse_file(struct document *document, const char *path)
 // One kind of file with values for one section, that an option of this section names.
 struct preset {
     const char *folder, *section, *key, *name;
+    const char *ignored;    // a section of it that is not for here; NULL: none
 };
+
+// A name with '/' is a file of the user's.
+static bool preset_find(const char *folder, const char *name, char *path, size_t bytes)
+{
+    return strchr(name, '/') != NULL ? text_copy(path, bytes, name) : file_find(folder, name, path, bytes);
+}
+
+bool config_find_profile(const struct config *config, char *path, size_t bytes)
+{
+    char folder[1100];
+    snprintf(folder, sizeof(folder), "%s/hardware", config_folder());
+    return preset_find(folder, config->hardware.profile, path, bytes);
+}
 
 static void apply_preset(struct config *config, struct document *document, struct selection selection,
                          const struct preset *preset)
@@ -155,15 +169,17 @@ static void apply_preset(struct config *config, struct document *document, struc
     }
     char  path[1400];
     char *folder = arena_format(&document->arena, "%s/%s", config_folder(), preset->folder);
-    if (!file_find(folder, preset->name, path, sizeof(path))) {
+    if (!preset_find(folder, preset->name, path, sizeof(path))) {
         const struct option *option     = option_find(section_find(preset->section)->options, preset->key);
         const char          *suggestion = file_suggest(&document->arena, folder, preset->name);
         document_error(document, "%s%s: no such file in %s%s", place_of(document, option, selection), preset->name,
                        folder, document_hint(document, "\"", suggestion, "\""));
         return;
     }
-    struct document values = {
-        .errors = document->errors, .error_count = document->error_count, .only = preset->section};
+    struct document values = {.errors      = document->errors,
+                              .error_count = document->error_count,
+                              .only        = preset->section,
+                              .ignored     = preset->ignored};
     parse_file(&values, path);
     document_apply(config, &values, selection);
     document->error_count = values.error_count;
@@ -210,8 +226,8 @@ static void evaluate(struct config *config, struct document *document, struct se
     document_apply(&names, document, selection);
 
     const struct preset presets[] = {
-        {"models", "model", "preset", names.model.preset},
-        {"hardware", "hardware", "profile", names.hardware.profile},
+        {"models", "model", "preset", names.model.preset, NULL},
+        {"hardware", "hardware", "profile", names.hardware.profile, "measured"},
     };
     config_set_defaults(config);
     for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {

@@ -254,6 +254,9 @@ static void enter_section(struct document *document, char *line)
     }
     document->section = section_find(line + 1);
     document->lines   = LINES_SKIPPED;
+    if (document->ignored != NULL && strcmp(document->ignored, line + 1) == 0) {
+        return;
+    }
     if (document->section == NULL) {
         document_error(document, "%s:%d: [%s]: unknown section%s", document->path, document->line, document->header,
                        document_hint(document, "[", section_suggest(line + 1), "]"));

@@ -40,7 +40,8 @@ struct document {
 
     // Where parsing stands.
     const char                  *path;
-    const char                  *only;    // the one section that is allowed here; NULL: all
+    const char                  *only;       // the one section that is allowed here; NULL: all
+    const char                  *ignored;    // a section that somebody else reads; NULL: none
     int                          line;
     char                         header[64];    // of the present section, printable
     const struct config_section *section;       // NULL inside [when ...] and where lines are skipped

@@ -26,11 +26,11 @@ status predict_supports(const struct plan_request *request, const struct hardwar
         double      value;
         bool        is_needed;
     } facts[] = {
-        {"peak_bf16", hardware->peak_bf16, true},
+        {"peak_bf16", hardware->peak_bf16.value, true},
         {"multiprocessors", (double)hardware->multiprocessors, true},
-        {"memory_bandwidth", hardware->memory_bandwidth, true},
-        {"node_bandwidth", hardware->node_bandwidth, request->world > 1},
-        {"network_bandwidth", hardware->network_bandwidth, request->world > hardware->gpus_per_node},
+        {"memory_bandwidth", hardware->memory_bandwidth.value, true},
+        {"node_bandwidth", hardware->node_bandwidth.value, request->world > 1},
+        {"network_bandwidth", hardware->network_bandwidth.value, request->world > hardware->gpus_per_node},
     };
     TRY(plan_supports(request));
     if (request->precision->compute != COMPUTE_BF16) {
@@ -63,7 +63,7 @@ static double expect_largest(double count)
 static double straggler_seconds(const struct plan_request *request, const struct hardware_config *hardware,
                                 double seconds)
 {
-    return seconds * hardware->jitter * expect_largest((double)request->parallel->dp) /
+    return seconds * hardware->jitter.value * expect_largest((double)request->parallel->dp) /
            sqrt((double)request->train->accumulation);
 }
 
@@ -99,23 +99,23 @@ static void sum_up(struct prediction *prediction, const struct predict_job *job,
     prediction->step_seconds                     = simulated;
 }
 
-status predict(struct prediction *prediction, const struct plan_request *request,
-               const struct hardware_config *hardware)
+status predict(struct prediction *prediction, const struct plan_request *request, const struct machine *machine)
 {
-    struct predict_job job;
+    const struct hardware_config *hardware = machine->hardware;
+    struct predict_job            job;
     *prediction = (struct prediction){.stages = 0};
     TRY(predict_supports(request, hardware));
-    status result = predict_job_init(&job, request, &(struct pricing){.price = price, .state = hardware});
+    status result = predict_job_init(&job, request, &(struct pricing){.price = price, .state = machine});
     if (!failed(&result)) {
         struct actor_time *times  = memory_allocate((size_t)job.simulation.actor_count * sizeof(*times));
-        job.simulation.contention = hardware->contention;
+        job.simulation.contention = hardware->contention.value;
         result                    = simulate(&job.simulation, times);
         sum_up(prediction, &job, times);
         free(times);
     }
     predict_job_free(&job);
     prediction->part_seconds[PREDICT_STRAGGLERS] = straggler_seconds(request, hardware, prediction->step_seconds);
-    prediction->part_seconds[PREDICT_OVERHEAD]   = hardware->step_overhead;
+    prediction->part_seconds[PREDICT_OVERHEAD]   = hardware->step_overhead.value;
     prediction->step_seconds +=
         prediction->part_seconds[PREDICT_STRAGGLERS] + prediction->part_seconds[PREDICT_OVERHEAD];
     return result;

@@ -25,7 +25,7 @@ static double memory_seconds(const struct hardware_config *hardware, const struc
     for (int slot = 0; slot < op->operand_count; slot++) {
         bytes += operand_bytes(plan, op, slot);
     }
-    return bytes / (hardware->memory_efficiency * hardware->memory_bandwidth);
+    return bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
 // The tile that is fastest for the shape. The last wave of tiles leaves processors idle, the more of it the less the
@@ -34,16 +34,17 @@ static double product_seconds(const struct hardware_config *hardware, const stru
 {
     static const struct {
         double m, n, efficiency;
-    } tiles[]      = {{128, 256, 1.0},  {256, 128, 1.0},  {128, 192, 1.0},
-                      {192, 128, 0.97}, {128, 128, 0.92}, {64, 256, 0.88}};
-    double units   = (double)hardware->multiprocessors;
-    double rate    = hardware->gemm_efficiency * hardware->peak_bf16 / units;
-    double depth   = (double)shape->k + hardware->gemm_prologue + (accumulates ? hardware->gemm_accumulate : 0.0);
+    } tiles[]    = {{128, 256, 1.0},  {256, 128, 1.0},  {128, 192, 1.0},
+                    {192, 128, 0.97}, {128, 128, 0.92}, {64, 256, 0.88}};
+    double units = (double)hardware->multiprocessors;
+    double rate  = hardware->gemm_efficiency.value * hardware->peak_bf16.value / units;
+    double depth =
+        (double)shape->k + hardware->gemm_prologue.value + (accumulates ? hardware->gemm_accumulate.value : 0.0);
     double fastest = INFINITY;
     for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
         double count = ceil((double)shape->m / tiles[i].m) * ceil((double)shape->n / tiles[i].n);
-        double waves = (1.0 - hardware->gemm_smoothing) * ceil(count / units) +
-                       hardware->gemm_smoothing * fmax(count / units, 1.0);
+        double waves = (1.0 - hardware->gemm_smoothing.value) * ceil(count / units) +
+                       hardware->gemm_smoothing.value * fmax(count / units, 1.0);
         double tile = 2.0 * tiles[i].m * tiles[i].n * depth / (rate * tiles[i].efficiency);
         fastest     = fmin(fastest, waves * tile);
     }
@@ -57,11 +58,12 @@ static double attention_seconds(const struct hardware_config *hardware, const st
     const struct attention_shape *shape       = &op->shape.attention;
     bool                          is_backward = op->kind == OP_ATTENTION_BACKWARD;
     double                        length      = (double)(shape->sequence + shape->earlier);
-    double                        share = is_backward ? hardware->attention_backward : hardware->attention_forward;
-    double                        width = shape->head_dim > 128 ? 0.9 : 1.0;
-    double rate    = share * width * hardware->peak_bf16 * length / (length + hardware->attention_half_length);
+    double share = is_backward ? hardware->attention_backward.value : hardware->attention_forward.value;
+    double width = shape->head_dim > 128 ? 0.9 : 1.0;
+    double rate = share * width * hardware->peak_bf16.value * length / (length + hardware->attention_half_length.value);
     double queries = (double)shape->batch * (double)shape->sequence * (double)shape->heads * (double)shape->head_dim;
-    double around  = is_backward ? 12.0 * queries / (hardware->memory_efficiency * hardware->memory_bandwidth) : 0.0;
+    double around =
+        is_backward ? 12.0 * queries / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value) : 0.0;
     return op_flops(op) / rate + around;
 }
 
@@ -78,10 +80,15 @@ static double compute_seconds(const struct hardware_config *hardware, const stru
     }
 }
 
-struct price predict_price_op(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
+struct price predict_price_op(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     if (op_is_transfer((enum op_kind)op->kind)) {
-        return predict_price_transfer(hardware, plan, op);
+        return predict_price_transfer(machine->hardware, plan, op);
     }
-    return (struct price){.seconds = compute_seconds(hardware, plan, op) + hardware->kernel_gap};
+    const struct quantity *measured = measured_find(machine->measured, plan, op);
+    if (measured != NULL) {
+        return (struct price){.seconds = measured->value};
+    }
+    return (struct price){.seconds =
+                              compute_seconds(machine->hardware, plan, op) + machine->hardware->kernel_gap.value};
 }

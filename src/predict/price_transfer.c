@@ -14,8 +14,8 @@ static struct span find_span(const struct hardware_config *hardware, const struc
 {
     struct span span = {.members = (double)group->size,
                         .nodes   = 1.0,
-                        .node    = hardware->node_efficiency * hardware->node_bandwidth,
-                        .network = hardware->network_efficiency * hardware->network_bandwidth};
+                        .node    = hardware->node_efficiency.value * hardware->node_bandwidth.value,
+                        .network = hardware->network_efficiency.value * hardware->network_bandwidth.value};
     for (int64_t i = 1; i < group->size; i++) {
         span.nodes += group->ranks[i] / hardware->gpus_per_node != group->ranks[i - 1] / hardware->gpus_per_node;
     }
@@ -24,7 +24,7 @@ static struct span find_span(const struct hardware_config *hardware, const struc
 
 static double hop_latency(const struct hardware_config *hardware, bool is_network)
 {
-    return is_network ? hardware->network_latency : hardware->node_latency;
+    return is_network ? hardware->network_latency.value : hardware->node_latency.value;
 }
 
 // A ring through all members that crosses each node once.
@@ -33,8 +33,8 @@ static double ring_seconds(const struct hardware_config *hardware, const struct 
     double local     = span->members / span->nodes;
     double bandwidth = span->nodes > 1.0 ? fmin(span->node, span->network * local) : span->node;
     double crossings = span->nodes > 1.0 ? span->nodes : 0.0;
-    return bytes * (span->members - 1.0) / span->members / bandwidth + hardware->collective_latency +
-           (local - 1.0) * span->nodes * hardware->node_latency + crossings * hardware->network_latency;
+    return bytes * (span->members - 1.0) / span->members / bandwidth + hardware->collective_latency.value +
+           (local - 1.0) * span->nodes * hardware->node_latency.value + crossings * hardware->network_latency.value;
 }
 
 // The bytes of a reduction and a gather, at the latency of a tree up and down.
@@ -42,8 +42,9 @@ static double all_reduce_seconds(const struct hardware_config *hardware, const s
 {
     double local     = span->members / span->nodes;
     double bandwidth = span->nodes > 1.0 ? fmin(span->node, span->network * local) : span->node;
-    return 2.0 * bytes * (span->members - 1.0) / span->members / bandwidth + hardware->collective_latency +
-           2.0 * (ceil(log2(local)) * hardware->node_latency + ceil(log2(span->nodes)) * hardware->network_latency);
+    return 2.0 * bytes * (span->members - 1.0) / span->members / bandwidth + hardware->collective_latency.value +
+           2.0 * (ceil(log2(local)) * hardware->node_latency.value +
+                  ceil(log2(span->nodes)) * hardware->network_latency.value);
 }
 
 // What stays on the node and what leaves it travel at the same time.
@@ -52,10 +53,10 @@ static double all_to_all_seconds(const struct hardware_config *hardware, const s
     double local  = span->members / span->nodes;
     double inside = bytes * (local - 1.0) / span->members / span->node;
     if (span->nodes == 1.0) {
-        return inside + hardware->collective_latency + hardware->node_latency;
+        return inside + hardware->collective_latency.value + hardware->node_latency.value;
     }
     double outside = bytes * (span->members - local) / span->members / span->network;
-    return fmax(inside, outside) + hardware->collective_latency + hardware->network_latency;
+    return fmax(inside, outside) + hardware->collective_latency.value + hardware->network_latency.value;
 }
 
 // Two ranks, or each rank and the next of a ring, of which the slowest counts.

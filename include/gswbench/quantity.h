@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// A number that may be off: where it is from, and how far the truth may lie from it.
+#ifndef GSWBENCH_QUANTITY_H
+#define GSWBENCH_QUANTITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum quantity_origin {
+    QUANTITY_GIVEN,       // as a person wrote it: exact
+    QUANTITY_SPEC,        // a data sheet's
+    QUANTITY_PRIOR,       // what published measurements of the like suggest
+    QUANTITY_FIT,         // chosen so that predictions meet published step times
+    QUANTITY_MEASURED,    // on this machine
+    QUANTITY_ORIGINS
+};
+extern const char *const quantity_origin_names[];
+
+struct quantity {
+    double  value;
+    double  spread_percent;    // of the value: one standard deviation
+    int64_t origin;            // enum quantity_origin
+};
+
+// "0.72 prior 5%", "989e12 spec", "0.72": a number, its origin, its spread. What is left out is given, or exact.
+bool quantity_parse(const char *text, struct quantity *quantity);
+
+// As quantity_parse reads it back to the same bits.
+void quantity_print(const struct quantity *quantity, char *text, size_t bytes);
+
+#endif

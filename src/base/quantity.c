@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// Numbers with origin and spread, as text.
+#include "gswbench/quantity.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "gswbench/text.h"
+#include "gswbench/units.h"
+
+const char *const quantity_origin_names[] = {
+    [QUANTITY_GIVEN] = "given", [QUANTITY_SPEC] = "spec",         [QUANTITY_PRIOR] = "prior",
+    [QUANTITY_FIT] = "fit",     [QUANTITY_MEASURED] = "measured", [QUANTITY_ORIGINS] = NULL,
+};
+
+static bool parse_origin(const char *word, int64_t *origin)
+{
+    for (int64_t i = 0; i < QUANTITY_ORIGINS; i++) {
+        if (strcmp(word, quantity_origin_names[i]) == 0) {
+            *origin = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_percent(char *word, double *percent)
+{
+    size_t length = strlen(word);
+    if (length == 0 || word[length - 1] != '%') {
+        return false;
+    }
+    word[length - 1] = '\0';
+    return units_parse_real(word, percent) && *percent >= 0.0;
+}
+
+bool quantity_parse(const char *text, struct quantity *quantity)
+{
+    char            copy[128], *rest;
+    struct quantity parsed = {.value = 0.0};
+    if (!text_copy(copy, sizeof(copy), text)) {
+        return false;
+    }
+    char *number = strtok_r(copy, " \t", &rest), *origin = strtok_r(NULL, " \t", &rest);
+    char *spread = strtok_r(NULL, " \t", &rest);
+    if (number == NULL || !units_parse_real(number, &parsed.value) ||
+        (origin != NULL && !parse_origin(origin, &parsed.origin)) ||
+        (spread != NULL && !parse_percent(spread, &parsed.spread_percent)) || strtok_r(NULL, " \t", &rest) != NULL) {
+        return false;
+    }
+    *quantity = parsed;
+    return true;
+}
+
+void quantity_print(const struct quantity *quantity, char *text, size_t bytes)
+{
+    char value[32], spread[32];
+    units_print_real(quantity->value, value, sizeof(value));
+    units_print_real(quantity->spread_percent, spread, sizeof(spread));
+    if (quantity->spread_percent > 0.0) {
+        snprintf(text, bytes, "%s %s %s%%", value, quantity_origin_names[quantity->origin], spread);
+    } else if (quantity->origin != QUANTITY_GIVEN) {
+        snprintf(text, bytes, "%s %s", value, quantity_origin_names[quantity->origin]);
+    } else {
+        text_copy(text, bytes, value);
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// The section [measured] of a hardware profile, and looking an op up in it.
+#include "gswbench/measured.h"
+
+#include <ini.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/text.h"
+
+static int compare(const void *a, const void *b)
+{
+    return memcmp(&((const struct measured_op *)a)->key, &((const struct measured_op *)b)->key, sizeof(struct op_key));
+}
+
+// inih calls this with each line; 0 stops at an error in it.
+static int on_line(void *user, const char *section, const char *name, const char *value)
+{
+    struct measured_ops *measured = user;
+    struct measured_op   op;
+    if (strcmp(section, "measured") != 0) {
+        return 1;
+    }
+    if (!op_key_parse(name, &op.key) || !quantity_parse(value, &op.seconds) || op.seconds.value < 0.0) {
+        return 0;
+    }
+    measured->ops = memory_resize(measured->ops, (size_t)(measured->count + 1) * sizeof(*measured->ops));
+    measured->ops[measured->count++] = op;
+    return 1;
+}
+
+status measured_read(struct measured_ops *measured, const char *path)
+{
+    *measured = (struct measured_ops){.ops = NULL};
+    int line  = ini_parse(path, on_line, measured);
+    if (line < 0) {
+        return fail("%s: cannot be read", path);
+    }
+    if (line > 0) {
+        return fail(
+            "%s:%d: expected an op and its seconds, such as gemm bf16,bf16,bf16 512x512x512x0x1 = 2e-5 measured 3%%",
+            path, line);
+    }
+    if (measured->count > 0) {
+        qsort(measured->ops, (size_t)measured->count, sizeof(*measured->ops), compare);
+    }
+    for (int32_t i = 1; i < measured->count; i++) {
+        if (compare(&measured->ops[i - 1], &measured->ops[i]) == 0) {
+            char key[OP_KEY_BYTES];
+            return fail("%s: [measured] has %s twice", path, op_key_print(&measured->ops[i].key, key));
+        }
+    }
+    return OK;
+}
+
+void measured_free(struct measured_ops *measured)
+{
+    free(measured->ops);
+}
+
+const struct quantity *measured_find(const struct measured_ops *measured, const struct plan *plan, const struct op *op)
+{
+    struct measured_op wanted;
+    if (measured == NULL || measured->count == 0 || !op_key_init(&wanted.key, plan, op)) {
+        return NULL;
+    }
+    const struct measured_op *found =
+        bsearch(&wanted, measured->ops, (size_t)measured->count, sizeof(*measured->ops), compare);
+    return found == NULL ? NULL : &found->seconds;
+}
