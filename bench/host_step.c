@@ -49,17 +49,18 @@ static void build(struct plan *plan, int64_t compute)
     option_set_defaults(parallel_options, &parallel);
     option_set_defaults(train_options, &train);
     option_set_defaults(precision_options, &precision);
-    model.layers      = 4;
-    model.hidden      = 512;
-    model.heads       = 8;
-    model.kv_heads    = 4;
-    model.head_dim    = 64;
-    model.ffn         = 1536;
-    model.vocab       = 8192;
-    train.sequence    = 512;
-    train.micro_batch = 2;
-    parallel.dp       = 1;
-    precision.compute = compute;
+    model.layers         = 4;
+    model.hidden         = 512;
+    model.heads          = 8;
+    model.kv_heads       = 4;
+    model.head_dim       = 64;
+    model.ffn            = 1536;
+    model.vocab          = 8192;
+    train.sequence       = 512;
+    train.micro_batch    = 2;
+    parallel.dp          = 1;
+    precision.compute    = compute;
+    precision.fp8_recipe = FP8_CURRENT;
     require(plan_build(plan, &(struct plan_request){&model, &parallel, &train, &precision, 1, 0}));
 }
 
@@ -124,5 +125,6 @@ int main(void)
     printf("4 layers, hidden 512, ffn 1536, vocabulary 8192, 2 sequences of 512 tokens\n");
     measure("fp32", COMPUTE_FP32);
     measure("bf16", COMPUTE_BF16);
+    measure("fp8", COMPUTE_FP8);
     return EXIT_VALID;
 }

@@ -32,32 +32,28 @@ GSWBENCH_INLINE float fp8_to_float(enum dtype format, uint8_t code)
     return code & 0x80u ? -value : value;
 }
 
-// Round to nearest, ties to even. What is too large, infinity too, becomes the largest number; NaN stays NaN.
+// Round to nearest, ties to even. What is too large, infinity too, becomes the largest number; NaN stays NaN. Both ways
+// to round are computed and one is taken, so that a compiler can do many values at once.
 GSWBENCH_INLINE uint8_t fp8_from_float(enum dtype format, float value)
 {
     int      mantissa = format == DTYPE_E4M3 ? 3 : 2, bias = format == DTYPE_E4M3 ? 7 : 15;
     int      dropped = 23 - mantissa;
-    uint32_t largest = format == DTYPE_E4M3 ? 0x7eu : 0x7bu, bits, code;
+    uint32_t largest = (format == DTYPE_E4M3 ? 0x7eu : 0x7bu) << dropped, bits;
     memcpy(&bits, &value, sizeof(bits));
-    uint32_t sign = bits >> 24 & 0x80u;
+    uint32_t sign = bits & 0x80000000u;
     bits &= 0x7fffffffu;
-    if (bits > 0x7f800000u) {
-        return (uint8_t)(sign | 0x7fu);
-    }
-    uint32_t first_normal = (uint32_t)(128 - bias) << 23;
-    if (bits < first_normal) {
-        // The sum's last place is the format's smallest number: the addition itself rounds.
-        uint32_t one_bits = (uint32_t)(128 - bias + dropped) << 23, sum_bits;
-        float    one, sum;
-        memcpy(&one, &one_bits, sizeof(one));
-        sum = one + (value < 0 ? -value : value);
-        memcpy(&sum_bits, &sum, sizeof(sum_bits));
-        code = sum_bits - one_bits;
-    } else {
-        code = ((bits + (1u << (dropped - 1)) - 1u + (bits >> dropped & 1u)) >> dropped) -
-               ((uint32_t)(127 - bias) << mantissa);
-    }
-    return (uint8_t)(sign | (code > largest ? largest : code));
+    uint32_t normal = bits + (1u << (dropped - 1)) - 1u + (bits >> dropped & 1u) - ((uint32_t)(127 - bias) << 23);
+    // The sum's last place is the format's smallest number: the addition itself rounds.
+    uint32_t one_bits = (uint32_t)(128 - bias + dropped) << 23, sum_bits;
+    float    one, sum;
+    memcpy(&one, &one_bits, sizeof(one));
+    memcpy(&value, &bits, sizeof(value));
+    sum = one + value;
+    memcpy(&sum_bits, &sum, sizeof(sum_bits));
+    uint32_t code = bits < (uint32_t)(128 - bias) << 23 ? (sum_bits - one_bits) << dropped : normal;
+    code          = code > largest ? largest : code;
+    code          = bits > 0x7f800000u ? 0x7fu << dropped : code;
+    return (uint8_t)((sign >> (mantissa + 1) | code) >> dropped);
 }
 
 // What a tensor whose largest magnitude is that is multiplied by, so that it just fits. 1 where there is no such

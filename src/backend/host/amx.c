@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Products of bf16 matrices by the processor's matrix instructions (AMX), fp32 accumulation. Both operands are first
-// packed, once, into the tiles that the instructions read.
+// Products of bf16 or FP8 matrices by the processor's matrix instructions (AMX), fp32 accumulation. Both operands are
+// first packed, once, into the tiles that the instructions read: as bf16, which holds every FP8 number.
 #define _GNU_SOURCE    // syscall
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "gswbench/fp8.h"
 #include "internal.h"
 
-#if defined(__AMX_BF16__) && defined(__AVX512F__)
+#if defined(__AMX_BF16__) && defined(__AVX512VBMI__)
 #include <immintrin.h>
 
 // A tile is 16 rows of 16 words; a word holds two bf16 that are neighbours in depth. A's tiles have a row for each row
@@ -82,11 +83,28 @@ static void transpose_words(uint32_t *tile)
     }
 }
 
-// Where a panel's elements are: (i, k) lies at i * across + k * along, for i < size and k < depth; the rest is zero.
+// The lower and the upper byte of every FP8 code as bf16, its sign aside.
+struct decoder {
+    __m512i low[2], high[2];
+};
+
+static void decoder_fill(struct decoder *decoder, enum dtype format)
+{
+    enum { CODES = 128 };
+    uint8_t *low = (uint8_t *)decoder->low, *high = (uint8_t *)decoder->high;
+    for (int code = 0; code < CODES; code++) {
+        bf16 value = bf16_from_float(fp8_to_float(format, (uint8_t)code));
+        low[code]  = (uint8_t)value;
+        high[code] = (uint8_t)(value >> 8);
+    }
+}
+
+// An operand: (i, k) lies at i * across + k * along, for i < size and k < depth; the rest is zero.
 struct source {
-    const bf16 *data;
-    int64_t     across, along, size, depth;
-    bool        is_strided;    // in depth
+    const struct buffer *buffer;
+    struct decoder       decoder;    // if it holds FP8
+    int64_t              across, along, size, depth;
+    bool                 is_strided;    // in depth
 };
 
 // Bits for the elements that exist, of as many as a vector holds.
@@ -95,42 +113,62 @@ static uint32_t mask_of(int64_t elements)
     return elements >= 32 ? UINT32_MAX : elements <= 0 ? 0 : (1u << elements) - 1;
 }
 
-// A row of the tile for each i.
-static void copy_rows(uint32_t *tile, const struct source *source, int64_t k)
+// Elements at and behind it as bf16, zero where the mask has no bit.
+static __m512i load_elements(const struct source *source, int64_t at, uint32_t mask)
+{
+    if (source->buffer->dtype == DTYPE_BF16) {
+        return _mm512_maskz_loadu_epi16(mask, (const bf16 *)source->buffer->data + at);
+    }
+    const struct decoder *decoder = &source->decoder;
+    const uint8_t        *bytes   = (const uint8_t *)source->buffer->data + at;
+    // The bytes between codes are zeros, and so is what the tables hold for them.
+    __m512i codes = _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(mask, bytes));
+    __m512i low   = _mm512_permutex2var_epi8(decoder->low[0], codes, decoder->low[1]);
+    __m512i high  = _mm512_permutex2var_epi8(decoder->high[0], codes, decoder->high[1]);
+    __m512i sign  = _mm512_and_si512(codes, _mm512_set1_epi16(0x80));
+    return _mm512_or_si512(low, _mm512_slli_epi16(_mm512_or_si512(high, sign), 8));
+}
+
+// A row of the tile for each i from start on.
+static void copy_rows(uint32_t *tile, const struct source *source, int64_t start, int64_t k)
 {
     uint32_t mask = mask_of(source->depth - k);
-    for (int64_t i = 0; i < SIDE; i++) {
-        __m512i row = _mm512_maskz_loadu_epi16(i < source->size ? mask : 0, source->data + i * source->across + k);
-        _mm512_storeu_si512(tile + i * SIDE, row);
+    for (int64_t row = 0; row < SIDE; row++) {
+        int64_t i = start + row;
+        _mm512_storeu_si512(tile + row * SIDE,
+                            load_elements(source, i * source->across + k, i < source->size ? mask : 0));
     }
 }
 
 // A row of the tile for each pair of k.
-static void interleave_rows(uint32_t *tile, const struct source *source, int64_t k)
+static void interleave_rows(uint32_t *tile, const struct source *source, int64_t start, int64_t k)
 {
-    __mmask16 mask = (__mmask16)mask_of(source->size);
+    uint32_t mask = mask_of(source->size - start) & 0xffffu;
     for (int64_t pair = 0; pair < SIDE; pair++, k += 2) {
-        const bf16 *line  = source->data + k * source->along;
-        __m256i     first = _mm256_maskz_loadu_epi16(k < source->depth ? mask : 0, line);
-        __m256i     next  = _mm256_maskz_loadu_epi16(k + 1 < source->depth ? mask : 0, line + source->along);
-        __m512i     words = _mm512_slli_epi32(_mm512_cvtepu16_epi32(next), 16);
-        _mm512_storeu_si512(tile + pair * SIDE, _mm512_or_si512(words, _mm512_cvtepu16_epi32(first)));
+        int64_t at    = start + k * source->along;
+        __m512i first = load_elements(source, at, k < source->depth ? mask : 0);
+        __m512i next  = load_elements(source, at + source->along, k + 1 < source->depth ? mask : 0);
+        __m512i words = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(next)), 16);
+        first         = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(first));
+        _mm512_storeu_si512(tile + pair * SIDE, _mm512_or_si512(words, first));
     }
 }
 
-static struct source source_of(const struct work *work, bool is_a, int64_t start)
+static struct source source_of(const struct work *work, bool is_a)
 {
     const struct gemm_shape *shape      = &work->op->shape.gemm;
+    const struct buffer     *buffer     = &work->buffers[is_a ? GEMM_A : GEMM_B];
     int64_t                  size       = is_a ? shape->m : shape->n;
     bool                     is_strided = is_a ? shape->transpose_a : !shape->transpose_b;
-    struct source            source     = {.data       = work->buffers[is_a ? GEMM_A : GEMM_B].data,
+    struct source            source     = {.buffer     = buffer,
                                            .across     = is_strided ? 1 : shape->k,
                                            .along      = is_strided ? size : 1,
-                                           .size       = size - start,
+                                           .size       = size,
                                            .depth      = shape->k,
                                            .is_strided = is_strided};
-    // A panel that only pads has no elements to point at.
-    source.data += source.size > 0 ? start * source.across : 0;
+    if (dtype_is_fp8(buffer->dtype)) {
+        decoder_fill(&source.decoder, buffer->dtype);
+    }
     return source;
 }
 
@@ -138,18 +176,18 @@ static struct source source_of(const struct work *work, bool is_a, int64_t start
 static void pack_panel_pairs(void *context, int64_t first, int64_t last, int thread)
 {
     (void)thread;
-    const struct work *work     = context;
-    int64_t            a_panels = panels_of(work->op->shape.gemm.m), tiles = depth_of(work->op);
+    const struct work  *work = context;
+    const struct source a = source_of(work, true), b = source_of(work, false);
+    int64_t             a_panels = panels_of(a.size), tiles = depth_of(work->op);
     for (int64_t pair = first; pair < last; pair++) {
-        bool          is_a       = 2 * pair < a_panels;
-        int64_t       start      = (is_a ? 2 * pair : 2 * pair - a_panels) * SIDE;
-        struct source sources[2] = {source_of(work, is_a, start), source_of(work, is_a, start + SIDE)};
-        bool          is_strided = sources[0].is_strided;
-        uint32_t     *packed     = packed_panel(work, 2 * pair);
+        bool                 is_a   = 2 * pair < a_panels;
+        const struct source *source = is_a ? &a : &b;
+        int64_t              start  = (is_a ? 2 * pair : 2 * pair - a_panels) * SIDE;
+        uint32_t            *packed = packed_panel(work, 2 * pair);
         for (int64_t i = 0; i < 2 * tiles; i++) {
             uint32_t *tile = packed + (i % 2 * tiles + i / 2) * TILE_FLOATS;
-            (is_strided ? interleave_rows : copy_rows)(tile, &sources[i % 2], i / 2 * TILE_DEPTH);
-            if (is_strided == is_a) {
+            (source->is_strided ? interleave_rows : copy_rows)(tile, source, start + i % 2 * SIDE, i / 2 * TILE_DEPTH);
+            if (source->is_strided == is_a) {
                 transpose_words(tile);
             }
         }
@@ -225,9 +263,12 @@ static void multiply_block(const struct work *work, const struct rectangle *bloc
             }
         }
     }
+    float factor = host_gemm_factor(work->buffers);
     for (int64_t row = 0; row < block->rows; row++) {
-        row_store(&work->buffers[GEMM_C], (block->row + row) * shape->n + block->column, block->columns,
-                  c + row * BLOCK_COLUMNS, work->op->accumulates);
+        float *values = c + row * BLOCK_COLUMNS;
+        row_scale(values, block->columns, factor);
+        row_store(&work->buffers[GEMM_C], (block->row + row) * shape->n + block->column, block->columns, values,
+                  work->op->accumulates);
     }
 }
 

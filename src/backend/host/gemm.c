@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Matrix products: each thread computes one rectangle of C. BLAS multiplies, but for bf16 where the processor has
-// instructions for it (amx.c). Both add along the depth in one order, wherever the rectangles end, so that the result
-// does not depend on the number of threads.
+// Matrix products: each thread computes one rectangle of C. BLAS multiplies, but for bf16 and FP8 where the processor
+// has instructions for them (amx.c). Both add along the depth in one order, wherever the rectangles end, so that the
+// result does not depend on the number of threads.
 #include "internal.h"
 
 // Operands of another type are copied to fp32 in blocks that stay in the cache.
@@ -56,8 +56,7 @@ static struct panel read_block(const struct buffer *buffer, const struct rectang
     return panel;
 }
 
-// What the product of FP8 operands is multiplied by.
-static float factor_of(const struct buffer buffers[])
+float host_gemm_factor(const struct buffer buffers[])
 {
     float factor = 1;
     for (int slot = GEMM_FACTOR_A; slot <= GEMM_FACTOR_B; slot++) {
@@ -83,7 +82,7 @@ static void multiply_block(const struct work *work, const struct rectangle *bloc
             read_block(&buffers[GEMM_A], &of_a, shape->transpose_a ? shape->m : shape->k, shape->transpose_a, space);
         struct panel b =
             read_block(&buffers[GEMM_B], &of_b, shape->transpose_b ? shape->k : shape->n, shape->transpose_b, b_space);
-        panel_multiply(&to, &a, &b, factor_of(buffers), keep);
+        panel_multiply(&to, &a, &b, host_gemm_factor(buffers), keep);
     }
     if (!in_place) {
         panel_write(c, &place, &to, work->op->accumulates);
@@ -117,7 +116,7 @@ static void multiply_rectangles(void *context, int64_t first, int64_t last, int 
 void host_gemm(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct host *host = backend->state;
-    if (host->has_amx && buffers[GEMM_A].dtype == DTYPE_BF16 && buffers[GEMM_B].dtype == DTYPE_BF16) {
+    if (host->has_amx && buffers[GEMM_A].dtype != DTYPE_F32 && buffers[GEMM_B].dtype != DTYPE_F32) {
         host_amx_gemm(backend, op, buffers);
     } else {
         host_run_loop(backend, op, buffers, multiply_rectangles, pool_threads(host->pool));

@@ -43,6 +43,7 @@ double row_sum(const float *x, int64_t count);
 double row_dot(const float *x, const float *y, int64_t count);
 double row_deviation(const float *x, double mean, int64_t count);
 float  row_maximum(const float *x, int64_t count);
+void   row_scale(float *x, int64_t count, float factor);
 // Replaces x by exp(x - shift) and returns the sum.
 double row_exponential(float *x, float shift, int64_t count);
 
@@ -70,7 +71,10 @@ struct rectangle {
 };
 struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads, int64_t index);
 
-// Products of bf16 by matrix instructions; enable is false where processor, kernel or compiler lack them.
+// What the product of FP8 operands is multiplied by; 1 for others.
+float host_gemm_factor(const struct buffer buffers[]);
+
+// Products of bf16 or FP8 by matrix instructions; enable is false where processor, kernel or compiler lack them.
 bool    host_amx_enable(void);
 int64_t host_amx_floats(const struct op *op, int threads);
 op_run  host_amx_gemm;

@@ -179,6 +179,13 @@ float row_maximum(const float *x, int64_t count)
     return maxima[0];
 }
 
+void row_scale(float *x, int64_t count, float factor)
+{
+    for (int64_t i = 0; i < count; i++) {
+        x[i] *= factor;
+    }
+}
+
 double row_exponential(float *x, float shift, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
