@@ -84,6 +84,54 @@ Test(gemm, names_a_problem_with_all_that_makes_it_another)
     cr_expect(gemm_key_is_equal(&other, &key));
     other.accumulates = false;
     cr_expect_not(gemm_key_is_equal(&other, &key));
+    other                 = key;
+    other.shape.fast_sums = true;
+    cr_expect_not(gemm_key_is_equal(&other, &key));
+    gemm_problem_name(&other, "cuBLASLt 13.1.0", "NVIDIA H200", problem);
+    cr_expect_not_null(strstr(problem, " f32 add fast, "));
+}
+
+static struct gemm_key fp8_key(int64_t m, int64_t n, int64_t k)
+{
+    struct gemm_shape shape = {.m = m, .n = n, .k = k, .transpose_b = true};
+    return (struct gemm_key){.shape = shape, .a = DTYPE_E5M2, .b = DTYPE_E4M3, .c = DTYPE_BF16};
+}
+
+Test(gemm, has_products_of_equal_types_and_of_fp8_with_an_e4m3)
+{
+    struct gemm_key known = key, fp8 = fp8_key(48, 32, 16);
+    status          checked = gemm_check(&known);
+    cr_expect_not(failed(&checked), "%s", checked.text);
+    checked = gemm_check(&fp8);
+    cr_expect_not(failed(&checked), "%s", checked.text);
+
+    fp8.b   = DTYPE_E5M2;
+    checked = gemm_check(&fp8);
+    cr_expect_str_eq(checked.text, "cuBLASLt has no product of e5m2 and e5m2 into bf16");
+    known.b = DTYPE_E4M3;
+    checked = gemm_check(&known);
+    cr_expect_str_eq(checked.text, "cuBLASLt has no product of bf16 and e4m3 into f32");
+    known.a = known.b = DTYPE_F32;
+    known.c           = DTYPE_BF16;
+    checked           = gemm_check(&known);
+    cr_expect(failed(&checked));
+    fp8     = fp8_key(48, 32, 16);
+    fp8.c   = DTYPE_E4M3;
+    checked = gemm_check(&fp8);
+    cr_expect(failed(&checked));
+}
+
+Test(gemm, has_fp8_in_sizes_of_sixteen_and_row_by_row_only)
+{
+    const struct gemm_key refused[] = {fp8_key(40, 32, 16), fp8_key(48, 33, 16), fp8_key(48, 32, 24)};
+    for (int i = 0; i < 3; i++) {
+        status checked = gemm_check(&refused[i]);
+        cr_expect(failed(&checked) && strstr(checked.text, "multiples of 16") != NULL, "%d", i);
+    }
+    struct gemm_key turned   = fp8_key(48, 32, 16);
+    turned.shape.transpose_b = false;
+    status checked           = gemm_check(&turned);
+    cr_expect_str_eq(checked.text, "cuBLASLt multiplies FP8 row by row only");
 }
 
 // A new directory, and the path of the file in it.

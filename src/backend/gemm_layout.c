@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Row-major products in column-major terms.
+// Row-major products in column-major terms, and which of them the library has.
 #include "gswbench/gemm.h"
+
+#include <inttypes.h>
 
 static struct gemm_matrix reread(int64_t rows, int64_t columns, bool transposed)
 {
@@ -22,10 +24,43 @@ bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other)
 {
     const struct gemm_shape *left = &one->shape, *right = &other->shape;
     return left->m == right->m && left->n == right->n && left->k == right->k &&
-           left->transpose_a == right->transpose_a && left->transpose_b == right->transpose_b && one->a == other->a &&
-           one->b == other->b && one->c == other->c && one->accumulates == other->accumulates &&
-           one->alignment[0] == other->alignment[0] && one->alignment[1] == other->alignment[1] &&
-           one->alignment[2] == other->alignment[2] && one->processors == other->processors;
+           left->transpose_a == right->transpose_a && left->transpose_b == right->transpose_b &&
+           left->fast_sums == right->fast_sums && one->a == other->a && one->b == other->b && one->c == other->c &&
+           one->accumulates == other->accumulates && one->alignment[0] == other->alignment[0] &&
+           one->alignment[1] == other->alignment[1] && one->alignment[2] == other->alignment[2] &&
+           one->processors == other->processors;
+}
+
+static bool has_types(const struct gemm_key *key)
+{
+    if (key->c != DTYPE_F32 && key->c != DTYPE_BF16) {
+        return false;
+    }
+    return dtype_is_fp8(key->a)  ? dtype_is_fp8(key->b) && (key->a == DTYPE_E4M3 || key->b == DTYPE_E4M3)
+           : key->a == DTYPE_F32 ? key->b == DTYPE_F32 && key->c == DTYPE_F32
+                                 : key->a == DTYPE_BF16 && key->b == DTYPE_BF16;
+}
+
+status gemm_check(const struct gemm_key *key)
+{
+    enum { FP8_MULTIPLE = 16 };
+    const struct gemm_shape *shape = &key->shape;
+    if (!has_types(key)) {
+        return fail("cuBLASLt has no product of %s and %s into %s", dtype_name(key->a), dtype_name(key->b),
+                    dtype_name(key->c));
+    }
+    if (!dtype_is_fp8(key->a)) {
+        return OK;
+    }
+    if (shape->transpose_a || !shape->transpose_b) {
+        return fail("cuBLASLt multiplies FP8 row by row only");
+    }
+    if (shape->m % FP8_MULTIPLE != 0 || shape->n % FP8_MULTIPLE != 0 || shape->k % FP8_MULTIPLE != 0) {
+        return fail("a product of %" PRId64 " x %" PRId64 " x %" PRId64 " in FP8, whose sizes have to be multiples of "
+                    "%d: change train.sequence, the model or its layout, or take precision.compute = bf16",
+                    shape->m, shape->n, shape->k, FP8_MULTIPLE);
+    }
+    return OK;
 }
 
 int gemm_alignment(const void *address)

@@ -8,7 +8,7 @@
 
 struct op_case {
     const char *name;
-    const char *operands;    // a letter a slot: f fp32, b bf16, i i32, - absent
+    const char *operands;    // a letter a slot: f fp32, b bf16, 4 E4M3, 5 E5M2, i i32, - absent
     struct op   op;          // kind, accumulates and shape
 };
 
@@ -21,6 +21,8 @@ struct op_case {
     .shape.rows = {.rows = rows_, .columns = columns_, .valid_columns = valid, .first = first_, .total = total_, .parts = parts_, .scale = 0.125f}
 #define GEMM(m_, n_, k_, turns_a, turns_b) \
     .shape.gemm = {.m = m_, .n = n_, .k = k_, .transpose_a = turns_a, .transpose_b = turns_b}
+#define FP8_GEMM(m_, n_, k_, fast) \
+    .shape.gemm = {.m = m_, .n = n_, .k = k_, .transpose_b = true, .fast_sums = fast}
 #define HEADS(batch_, sequence_, heads_, kv_heads_, head_dim_, ...) \
     .shape.attention = {.batch = batch_, .sequence = sequence_, .heads = heads_, .kv_heads = kv_heads_, .head_dim = head_dim_, .scale = 0.1f, __VA_ARGS__}
 #define ROUTE(rows_, columns_, first_, total_, sequences_, run, experts_, top_k_, owners_, capacity_, taken_) \
@@ -62,6 +64,10 @@ static const struct op_case op_cases[] = {
     {"gemm 64 x 48 x 80, nt, added", "fff", {.kind = OP_GEMM, ADDS, GEMM(64, 48, 80, false, true)}},
     {"gemm 33 x 17 x 65, tn, added", "fff", {.kind = OP_GEMM, ADDS, GEMM(33, 17, 65, true, false)}},
     {"gemm 33 x 17 x 65, tt", "fff", {.kind = OP_GEMM, GEMM(33, 17, 65, true, true)}},
+    {"gemm 32 x 48 x 80 in fp8", "44bff", {.kind = OP_GEMM, FP8_GEMM(32, 48, 80, true)}},
+    {"gemm 256 x 128 x 384 in fp8, of a gradient", "54bff", {.kind = OP_GEMM, FP8_GEMM(256, 128, 384, false)}},
+    {"gemm 48 x 16 x 32 in fp8, by a gradient, added", "45fff", {.kind = OP_GEMM, ADDS, FP8_GEMM(48, 16, 32, false)}},
+    {"gemm 16 x 16 x 16 in fp8, added and rounded", "44bff", {.kind = OP_GEMM, ADDS, FP8_GEMM(16, 16, 16, true)}},
     {"rope", "fbbb", {.kind = OP_ROPE_FORWARD, HEADS(2, 9, 8, 2, 128, .rotary = 128)}},
     {"rope, half", "fbbb", {.kind = OP_ROPE_FORWARD, HEADS(1, 5, 6, 2, 192, .rotary = 96)}},
     {"rope, odd", "ffff", {.kind = OP_ROPE_FORWARD, HEADS(2, 7, 3, 1, 22, .rotary = 10)}},

@@ -119,9 +119,11 @@ static status cuda_open(struct backend *backend, const struct backend_setup *set
 {
     int device = 0;
     TRY(choose_device(setup->local_rank, &device));
-    struct cuda *cuda  = memory_allocate(sizeof(*cuda));
-    backend->state     = cuda;
-    cuda->device       = device;
+    struct cuda *cuda = memory_allocate(sizeof(*cuda));
+    backend->state    = cuda;
+    cuda->device      = device;
+    cuda->capability  = 10 * attribute_of(device, cudaDevAttrComputeCapabilityMajor) +
+                       attribute_of(device, cudaDevAttrComputeCapabilityMinor);
     cuda->processors   = attribute_of(device, cudaDevAttrMultiProcessorCount);
     cuda->shared_bytes = attribute_of(device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
     open_streams(cuda);

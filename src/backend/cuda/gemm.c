@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Matrix products by cuBLASLt: bf16 or fp32 factors, fp32 sums. What a product needs is made before the first step; a
-// step only looks it up.
+// Matrix products by cuBLASLt: FP8, bf16 or fp32 factors, fp32 sums. What a product needs is made before the first
+// step; a step only looks it up.
 #include "gemm.h"
 
 #include <stdlib.h>
@@ -32,15 +32,26 @@ static struct product *find(const struct cuda *cuda, const struct gemm_key *key)
 
 static cudaDataType_t type_of(enum dtype dtype)
 {
-    return dtype == DTYPE_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+    static const cudaDataType_t types[DTYPE_COUNT] = {[DTYPE_F32]  = CUDA_R_32F,
+                                                      [DTYPE_BF16] = CUDA_R_16BF,
+                                                      [DTYPE_E4M3] = CUDA_R_8F_E4M3,
+                                                      [DTYPE_E5M2] = CUDA_R_8F_E5M2};
+    return types[dtype];
 }
 
-static status check_types(const struct gemm_key *key)
+// Whether any device has the product, and this one.
+static status check_product(const struct cuda *cuda, const struct gemm_key *key)
 {
-    bool is_known = (key->a == DTYPE_F32 || key->a == DTYPE_BF16) && (key->c == DTYPE_F32 || key->c == DTYPE_BF16);
-    if (!is_known || key->a != key->b || (key->a == DTYPE_F32 && key->c != DTYPE_F32)) {
-        return fail("[run] backend = cuda: no matrix product of %s and %s into %s", dtype_name(key->a),
-                    dtype_name(key->b), dtype_name(key->c));
+    enum { FIRST_WITH_FP8 = 89 };
+    status checked = gemm_check(key);
+    if (failed(&checked)) {
+        return fail("[run] backend = cuda: %.900s", checked.text);
+    }
+    if (dtype_is_fp8(key->a) && cuda->capability < FIRST_WITH_FP8) {
+        return fail(
+            "[precision] compute = fp8: device %d has compute capability %d.%d, but FP8 needs 8.9 or newer (H100, "
+            "H200 and their successors): take bf16",
+            cuda->device, cuda->capability / 10, cuda->capability % 10);
     }
     return OK;
 }
@@ -60,6 +71,22 @@ static void set_operation(const struct blas *blas, const struct product *product
     BLAS_CHECK(blas, cublasLtMatmulDescSetAttribute(product->operation, attribute, &value, sizeof(value)));
 }
 
+static void set_factor(const struct blas *blas, const struct product *product, cublasLtMatmulDescAttributes_t attribute,
+                       const float *factor)
+{
+    BLAS_CHECK(blas, cublasLtMatmulDescSetAttribute(product->operation, attribute, &factor, sizeof(factor)));
+}
+
+// That there are factors belongs to the problem; a run sets the real ones.
+static void describe_fp8(const struct gemms *gemms, const struct product *product)
+{
+    const int8_t is_fast = product->key.shape.fast_sums;
+    BLAS_CHECK(&gemms->blas, cublasLtMatmulDescSetAttribute(product->operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM,
+                                                            &is_fast, sizeof(is_fast)));
+    set_factor(&gemms->blas, product, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, gemms->workspace);
+    set_factor(&gemms->blas, product, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, gemms->workspace);
+}
+
 // fp32 factors are multiplied in full: CUBLAS_COMPUTE_32F allows no TF32.
 static struct product *product_create(struct cuda *cuda, const struct gemm_key *key)
 {
@@ -76,6 +103,9 @@ static struct product *product_create(struct cuda *cuda, const struct gemm_key *
     if (key->processors > 0) {
         set_operation(blas, product, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, key->processors);
     }
+    if (dtype_is_fp8(key->a)) {
+        describe_fp8(cuda->gemms, product);
+    }
     return product;
 }
 
@@ -89,13 +119,18 @@ static void product_free(const struct blas *blas, struct product *product)
 }
 
 cublasStatus_t product_run(const struct cuda *cuda, const struct product *product,
-                           const cublasLtMatmulAlgo_t *algorithm, const void *const factors[2], void *out)
+                           const cublasLtMatmulAlgo_t *algorithm, const struct product_operands *operands)
 {
     const struct gemms *gemms = cuda->gemms;
     const float         one = 1, keep = product->key.accumulates ? 1 : 0;
-    return gemms->blas.cublasLtMatmul(gemms->blas.handle, product->operation, &one, factors[GEMM_B], product->first,
-                                      factors[GEMM_A], product->second, &keep, out, product->out, out, product->out,
-                                      algorithm, gemms->workspace, GEMM_WORKSPACE_BYTES, cuda->streams[LANE_COMPUTE]);
+    if (dtype_is_fp8(product->key.a)) {    // the library's A is our B; a call keeps the addresses
+        set_factor(&gemms->blas, product, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands->factor_b);
+        set_factor(&gemms->blas, product, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands->factor_a);
+    }
+    return gemms->blas.cublasLtMatmul(gemms->blas.handle, product->operation, &one, operands->b, product->first,
+                                      operands->a, product->second, &keep, operands->c, product->out, operands->c,
+                                      product->out, algorithm, gemms->workspace, GEMM_WORKSPACE_BYTES,
+                                      cuda->streams[LANE_COMPUTE]);
 }
 
 // An algorithm of the file is the library's own words; it still has to accept them for this problem.
@@ -150,7 +185,7 @@ status cuda_gemm_prepare(struct backend *backend, const struct op *op, const str
     if (find(cuda, &key) != NULL) {
         return OK;
     }
-    TRY(check_types(&key));
+    TRY(check_product(cuda, &key));
     struct product *product = product_create(cuda, &key);
     product->next           = cuda->gemms->products;
     cuda->gemms->products   = product;
@@ -165,9 +200,13 @@ void cuda_gemm(struct backend *backend, const struct op *op, const struct buffer
     if (product == NULL) {
         FATAL(EXIT_INTERNAL, "the product of %s was not prepared", op->tag.role);
     }
-    const void *const factors[] = {[GEMM_A] = buffers[GEMM_A].data, [GEMM_B] = buffers[GEMM_B].data};
-    blas_check(&cuda->gemms->blas, product_run(cuda, product, &product->algorithm, factors, buffers[GEMM_C].data),
-               op->tag.role, __FILE__, __LINE__);
+    struct product_operands operands = {.a        = buffers[GEMM_A].data,
+                                        .b        = buffers[GEMM_B].data,
+                                        .factor_a = buffers[GEMM_FACTOR_A].data,
+                                        .factor_b = buffers[GEMM_FACTOR_B].data,
+                                        .c        = buffers[GEMM_C].data};
+    blas_check(&cuda->gemms->blas, product_run(cuda, product, &product->algorithm, &operands), op->tag.role, __FILE__,
+               __LINE__);
 }
 
 status gemms_open(struct cuda *cuda, const struct backend_setup *setup)

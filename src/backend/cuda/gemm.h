@@ -32,9 +32,16 @@ struct gemms {
 status gemms_open(struct cuda *cuda, const struct backend_setup *setup);
 void   gemms_close(struct cuda *cuda);
 
+// A, B and C, and what A and B are to be multiplied by when they are FP8: addresses on the device.
+struct product_operands {
+    const void  *a, *b;
+    const float *factor_a, *factor_b;
+    void        *c;
+};
+
 // gemm.c: enqueues the product with an algorithm. C is also what is added to.
 cublasStatus_t product_run(const struct cuda *cuda, const struct product *product,
-                           const cublasLtMatmulAlgo_t *algorithm, const void *const factors[2], void *out);
+                           const cublasLtMatmulAlgo_t *algorithm, const struct product_operands *operands);
 
 // gemm_tune.c: the candidates of the library's heuristic, best guess first; returns how many.
 enum { GEMM_CANDIDATES = 32 };

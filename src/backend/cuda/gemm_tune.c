@@ -12,12 +12,13 @@
 
 enum { WARM_UP_RUNS = 3, TIMED_RUNS = 9, WARM_UP_MS = 50, SETS_MAX = 64, ALIGNMENT = 256 };
 
-// One allocation that holds all sets, each of A, B and C.
+// One allocation that holds all sets, each of A, B and C, and the factors of A and B behind them.
 struct operands {
     char   *data;
     int     sets;
     int64_t bytes[3], offset[3];    // of A, B and C; in a set
     int64_t set_bytes;
+    float  *factors;    // [2]
 };
 
 struct timing {
@@ -102,7 +103,8 @@ static status open_operands(struct timing *timing)
     int64_t sets   = 2 * cache_bytes(timing->cuda) / operands->set_bytes + 1;
     operands->sets = sets < SETS_MAX ? (int)sets : SETS_MAX;
 
-    cudaError_t error = cudaMalloc((void **)&operands->data, (size_t)(operands->sets * operands->set_bytes));
+    cudaError_t error =
+        cudaMalloc((void **)&operands->data, (size_t)(operands->sets * operands->set_bytes + ALIGNMENT));
     if (error == cudaErrorMemoryAllocation) {
         char text[32];
         cudaGetLastError();    // it stands until it is read
@@ -113,6 +115,7 @@ static status open_operands(struct timing *timing)
                        (long long)shape->m, (long long)shape->n, (long long)shape->k);
     }
     CUDA_CHECK(error);
+    operands->factors = (float *)(void *)(operands->data + operands->sets * operands->set_bytes);
     return OK;
 }
 
@@ -132,18 +135,22 @@ static void fill_operands(const struct timing *timing)
             CUDA_CHECK(kernel_random_fill(&args, &target));
         }
     }
+    struct random_fill_args factors = {.out = operands->factors, .elements = 2, .type = DTYPE_F32};
+    CUDA_CHECK(kernel_random_fill(&factors, &target));
 }
 
 // One run on the next set; false when the library refuses the algorithm after all.
 static bool run_once(struct timing *timing, const cublasLtMatmulAlgo_t *algorithm)
 {
-    const struct operands *operands  = &timing->operands;
-    char                  *set       = operands->data + timing->next_set * operands->set_bytes;
-    const void *const      factors[] = {
-             [GEMM_A] = set + operands->offset[GEMM_A], [GEMM_B] = set + operands->offset[GEMM_B]};
-    timing->next_set = (timing->next_set + 1) % operands->sets;
-    return product_run(timing->cuda, timing->product, algorithm, factors, set + operands->offset[GEMM_C]) ==
-           CUBLAS_STATUS_SUCCESS;
+    const struct operands  *operands = &timing->operands;
+    char                   *set      = operands->data + timing->next_set * operands->set_bytes;
+    struct product_operands taken    = {.a        = set + operands->offset[GEMM_A],
+                                        .b        = set + operands->offset[GEMM_B],
+                                        .factor_a = &operands->factors[0],
+                                        .factor_b = &operands->factors[1],
+                                        .c        = set + operands->offset[GEMM_C]};
+    timing->next_set                 = (timing->next_set + 1) % operands->sets;
+    return product_run(timing->cuda, timing->product, algorithm, &taken) == CUBLAS_STATUS_SUCCESS;
 }
 
 static float milliseconds_between(cudaEvent_t begin, cudaEvent_t end)

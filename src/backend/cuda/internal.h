@@ -10,6 +10,7 @@
 
 struct cuda {
     int               device;
+    int               capability;             // 90: compute capability 9.0
     int               processors;             // multiprocessors
     int               shared_bytes;           // of shared memory that a block may ask for
     cudaStream_t      streams[LANE_COUNT];    // transfers' at high priority

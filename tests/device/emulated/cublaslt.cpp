@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// cuBLASLt's matrix products for the emulator: column-major, in fp32, element by element.
+// cuBLASLt's matrix products for the emulator: column-major, in fp32, element by element. Of FP8 it takes what a device
+// takes: columns of factors in sizes that are multiples of 16, with addresses of scales that only FP8 has.
 #include <cublasLt.h>
 
 #include "emulator.h"
-#include "gswbench/dtype.h"
+#include "gswbench/fp8.h"
 
 namespace
 {
@@ -12,7 +13,9 @@ struct layout {
     int64_t      rows, columns, leading;
 };
 struct operation {
-    int32_t transposes[2];
+    int32_t      transposes[2];
+    const float *scales[2];
+    int8_t       is_fast;
 };
 
 // What is opaque to the caller holds one of the above.
@@ -24,7 +27,19 @@ template <typename Opaque> Opaque *handle_of(void *object)
 float get(const void *data, const layout *matrix, int64_t row, int64_t column)
 {
     int64_t at = column * matrix->leading + row;
-    return matrix->type == CUDA_R_32F ? ((const float *)data)[at] : bf16_to_float(((const bf16 *)data)[at]);
+    switch (matrix->type) {
+    case CUDA_R_32F:
+        return ((const float *)data)[at];
+    case CUDA_R_16BF:
+        return bf16_to_float(((const bf16 *)data)[at]);
+    default:
+        return fp8_to_float(matrix->type == CUDA_R_8F_E4M3 ? DTYPE_E4M3 : DTYPE_E5M2, ((const uint8_t *)data)[at]);
+    }
+}
+
+bool is_fp8(const layout &matrix)
+{
+    return matrix.type == CUDA_R_8F_E4M3 || matrix.type == CUDA_R_8F_E5M2;
 }
 
 void set(void *data, const layout *matrix, int64_t row, int64_t column, float value)
@@ -48,6 +63,7 @@ struct product {
     {
         bool    turns_a = how.transposes[0] == CUBLAS_OP_T, turns_b = how.transposes[1] == CUBLAS_OP_T;
         int64_t depth = turns_a ? a.rows : a.columns;
+        float   scale = alpha * (is_fp8(a) ? *how.scales[0] * *how.scales[1] : 1);
         for (int64_t column = 0; column < d.columns; column++) {
             for (int64_t row = 0; row < d.rows; row++) {
                 float sum = 0;
@@ -56,7 +72,7 @@ struct product {
                            get(b_data, &b, turns_b ? column : k, turns_b ? k : column);
                 }
                 float before = beta != 0 ? beta * get(d_data, &d, row, column) : 0;
-                set(d_data, &d, row, column, alpha * sum + before);
+                set(d_data, &d, row, column, scale * sum + before);
             }
         }
     }
@@ -66,7 +82,18 @@ struct product {
         bool    turns_a = how.transposes[0] == CUBLAS_OP_T, turns_b = how.transposes[1] == CUBLAS_OP_T;
         int64_t m = turns_a ? a.columns : a.rows, n = turns_b ? b.rows : b.columns;
         return m == d.rows && n == d.columns && (turns_a ? a.rows : a.columns) == (turns_b ? b.columns : b.rows) &&
-               a.leading >= a.rows && b.leading >= b.rows && d.leading >= d.rows;
+               a.leading >= a.rows && b.leading >= b.rows && d.leading >= d.rows && has_types();
+    }
+
+    bool has_types() const
+    {
+        if (!is_fp8(a)) {
+            return a.type == b.type && how.scales[0] == NULL && how.scales[1] == NULL && how.is_fast == 0;
+        }
+        bool is_turned = how.transposes[0] == CUBLAS_OP_T && how.transposes[1] == CUBLAS_OP_N;
+        return is_fp8(b) && (a.type == CUDA_R_8F_E4M3 || b.type == CUDA_R_8F_E4M3) && is_turned &&
+               how.scales[0] != NULL && how.scales[1] != NULL && a.rows % 16 == 0 && d.rows % 16 == 0 &&
+               d.columns % 16 == 0 && ((uintptr_t)a_data | (uintptr_t)b_data | (uintptr_t)d_data) % 16 == 0;
     }
 };
 }    // namespace
@@ -93,7 +120,7 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComputeType_t compute, cudaDataType_t)
 {
-    *made = handle_of<cublasLtMatmulDescOpaque_t>(new operation{{CUBLAS_OP_N, CUBLAS_OP_N}});
+    *made = handle_of<cublasLtMatmulDescOpaque_t>(new operation{{CUBLAS_OP_N, CUBLAS_OP_N}, {NULL, NULL}, 0});
     return compute == CUBLAS_COMPUTE_32F ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t made)
@@ -104,8 +131,21 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t made)
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t made, cublasLtMatmulDescAttributes_t attribute,
                                               const void *value, size_t)
 {
-    if (attribute == CUBLASLT_MATMUL_DESC_TRANSA || attribute == CUBLASLT_MATMUL_DESC_TRANSB) {
-        ((operation *)(void *)made)->transposes[attribute == CUBLASLT_MATMUL_DESC_TRANSB] = *(const int32_t *)value;
+    operation *how = (operation *)(void *)made;
+    switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+        how->transposes[attribute == CUBLASLT_MATMUL_DESC_TRANSB] = *(const int32_t *)value;
+        break;
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
+        how->scales[attribute == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER] = *(const float *const *)value;
+        break;
+    case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
+        how->is_fast = *(const int8_t *)value;
+        break;
+    default:
+        break;
     }
     return CUBLAS_STATUS_SUCCESS;
 }

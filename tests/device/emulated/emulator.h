@@ -164,6 +164,16 @@ static inline unsigned __float_as_uint(float value)
     memcpy(&word, &value, sizeof(word));
     return word;
 }
+// Four of the eight bytes of (low, high), each named by three bits of the selector.
+static inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selector)
+{
+    uint64_t bytes  = (uint64_t)high << 32 | low;
+    unsigned result = 0;
+    for (int i = 0; i < 4; i++) {
+        result |= (unsigned)(bytes >> 8 * (selector >> 4 * i & 7u) & 0xffu) << 8 * i;
+    }
+    return result;
+}
 static inline int __popc(unsigned word)
 {
     return __builtin_popcount(word);
