@@ -74,4 +74,8 @@ extern const struct option published_options[];
 double model_flops(const struct model_config *model, const struct published_config *published,
                    enum flop_convention convention, int64_t sequence);
 
+// The share of attention in these FLOPs.
+double model_attention_share(const struct model_config *model, const struct published_config *published,
+                             enum flop_convention convention, int64_t sequence);
+
 #endif

@@ -29,17 +29,24 @@ const struct option published_options[] = {
 };
 // clang-format on
 
-// GEMMs of every layer and of the output projection, and attention with the given share of its square: two operations a
-// multiply-add, three times forward for forward and backward. Embedding, norms and activations are not counted.
+// Two operations a multiply-add, three times forward for forward and backward, of the given share of the square.
+static double attention_flops(const struct model_config *model, double square, int64_t sequence)
+{
+    double keys = square * (double)sequence;
+    return 12.0 * (double)model->layers * (double)model_query_width(model) * keys * (double)sequence;
+}
+
+// GEMMs of every layer and of the output projection, and attention, counted alike. Embedding, norms and activations are
+// not counted.
 static double matrix_flops(const struct model_config *model, double square, int64_t sequence)
 {
-    double hidden = (double)model->hidden;
-    double query  = (double)model_query_width(model);
-    double kv     = (double)model_kv_width(model);
-    double mlp    = (model_is_gated(model) ? 18.0 : 12.0) * (double)(model->experts == 0 ? 1 : model->top_k);
-    double per_layer =
-        12.0 * hidden * (query + kv) + 12.0 * query * square * (double)sequence + mlp * hidden * (double)model->ffn;
-    return (double)sequence * ((double)model->layers * per_layer + 6.0 * (double)model->vocab * hidden);
+    double hidden    = (double)model->hidden;
+    double query     = (double)model_query_width(model);
+    double kv        = (double)model_kv_width(model);
+    double mlp       = (model_is_gated(model) ? 18.0 : 12.0) * (double)(model->experts == 0 ? 1 : model->top_k);
+    double per_layer = 12.0 * hidden * (query + kv) + mlp * hidden * (double)model->ffn;
+    return (double)sequence * ((double)model->layers * per_layer + 6.0 * (double)model->vocab * hidden) +
+           attention_flops(model, square, sequence);
 }
 
 // A tied table is a projection too and always counts.
@@ -49,8 +56,7 @@ static double six_n_flops(const struct model_config *model, bool count_embedding
     if (!count_embedding && !model->tied) {
         parameters -= model->vocab * model->hidden;
     }
-    double attention = 12.0 * (double)model->layers * (double)model_query_width(model) * (double)sequence;
-    return (double)sequence * (6.0 * (double)parameters + attention);
+    return 6.0 * (double)parameters * (double)sequence + attention_flops(model, 1.0, sequence);
 }
 
 static double round_digits(double value, int64_t digits)
@@ -88,4 +94,12 @@ double model_flops(const struct model_config *model, const struct published_conf
     default:
         return NAN;
     }
+}
+
+double model_attention_share(const struct model_config *model, const struct published_config *published,
+                             enum flop_convention convention, int64_t sequence)
+{
+    int64_t counted = convention == FLOPS_PUBLISHED ? published->convention : convention;
+    return attention_flops(model, counted == FLOPS_CAUSAL ? 0.5 : 1.0, sequence) /
+           model_flops(model, published, convention, sequence);
 }

@@ -42,7 +42,7 @@ struct trace {
     double             origin;    // of the host's clock: the step's begin
     struct {
         void *begin, *end;
-    } * events;    // [count]; NULL: ops are timed by the host's clock
+    } * events;    // [count]; NULL ones: the host's clock times ops
 };
 
 // One lane: its ops in list order, and how far it is.

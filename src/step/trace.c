@@ -18,12 +18,10 @@ struct trace *trace_open(const struct lanes *lanes, const struct work *works, in
 {
     struct trace *trace = memory_allocate(sizeof(*trace));
     *trace              = (struct trace){.works = works, .count = count, .times = times};
-    if (lanes->streams != NULL) {
-        trace->events = memory_allocate((size_t)count * sizeof(*trace->events));
-        for (int32_t i = 0; i < count; i++) {
-            trace->events[i].begin = lanes->streams->event_open(lanes->backend, true);
-            trace->events[i].end   = lanes->streams->event_open(lanes->backend, true);
-        }
+    trace->events       = memory_allocate((size_t)count * sizeof(*trace->events));
+    for (int32_t i = 0; i < count && lanes->streams != NULL; i++) {
+        trace->events[i].begin = lanes->streams->event_open(lanes->backend, true);
+        trace->events[i].end   = lanes->streams->event_open(lanes->backend, true);
     }
     return trace;
 }
@@ -33,32 +31,31 @@ void trace_start(struct trace *trace)
     trace->origin = now();
 }
 
+static void mark(const struct lanes *lanes, const struct work *work, void *event, double *time)
+{
+    if (event != NULL) {
+        lanes->streams->record(lanes->backend, work->op->lane, event);
+    } else {
+        *time = now() - lanes->trace->origin;
+    }
+}
+
 void trace_begin(const struct lanes *lanes, const struct work *work)
 {
-    struct trace *trace = lanes->trace;
-    int64_t       index = work - trace->works;
-    if (trace->events != NULL) {
-        lanes->streams->record(lanes->backend, work->op->lane, trace->events[index].begin);
-    } else {
-        trace->times[index].begin = now() - trace->origin;
-    }
+    int64_t index = work - lanes->trace->works;
+    mark(lanes, work, lanes->trace->events[index].begin, &lanes->trace->times[index].begin);
 }
 
 void trace_end(const struct lanes *lanes, const struct work *work)
 {
-    struct trace *trace = lanes->trace;
-    int64_t       index = work - trace->works;
-    if (trace->events != NULL) {
-        lanes->streams->record(lanes->backend, work->op->lane, trace->events[index].end);
-    } else {
-        trace->times[index].end = now() - trace->origin;
-    }
+    int64_t index = work - lanes->trace->works;
+    mark(lanes, work, lanes->trace->events[index].end, &lanes->trace->times[index].end);
 }
 
 void trace_read(const struct lanes *lanes, void *begin)
 {
     const struct trace *trace = lanes->trace;
-    for (int32_t i = 0; i < trace->count && trace->events != NULL; i++) {
+    for (int32_t i = 0; i < trace->count && lanes->streams != NULL; i++) {
         trace->times[i].begin = lanes->streams->seconds_between(begin, trace->events[i].begin);
         trace->times[i].end   = lanes->streams->seconds_between(begin, trace->events[i].end);
     }
@@ -66,7 +63,7 @@ void trace_read(const struct lanes *lanes, void *begin)
 
 void trace_close(const struct lanes *lanes, struct trace *trace)
 {
-    for (int32_t i = 0; i < trace->count && trace->events != NULL; i++) {
+    for (int32_t i = 0; i < trace->count && lanes->streams != NULL; i++) {
         lanes->streams->event_close(trace->events[i].begin);
         lanes->streams->event_close(trace->events[i].end);
     }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// Where the time of a step goes: from the model's FLOPs at the device's peak to the whole step, in parts that add up to
+// it. The same for predicted and for measured op times; docs/method.md defines the parts.
+#ifndef GSWBENCH_WATERFALL_H
+#define GSWBENCH_WATERFALL_H
+
+#include "gswbench/plan.h"
+
+enum waterfall_part {
+    WATERFALL_IDEAL,        // the model's FLOPs at the peak
+    WATERFALL_GEMM,         // matrix products, beyond their share of ideal
+    WATERFALL_ATTENTION,    // likewise; below zero where a convention counts more than causal attention executes
+    WATERFALL_MEMORY,       // ops that memory bounds
+    WATERFALL_CAST,         // casts, quantizing
+    WATERFALL_RECOMPUTE,
+    WATERFALL_OPTIMIZER,     // what follows the backward pass: gradient norm, clipping, update
+    WATERFALL_BUBBLE,        // compute idle because other stages have nothing for it yet
+    WATERFALL_EXPOSED_DP,    // compute idle because of transfers along an axis
+    WATERFALL_EXPOSED_FSDP,
+    WATERFALL_EXPOSED_TP,
+    WATERFALL_EXPOSED_CP,
+    WATERFALL_EXPOSED_EP,
+    WATERFALL_EXPOSED_PP,
+    WATERFALL_CONTENTION,     // what ops that compute lose to transfers beside them
+    WATERFALL_STRAGGLERS,     // waiting for slower ranks
+    WATERFALL_UNEXPLAINED,    // between ops, and the rest
+    WATERFALL_PARTS
+};
+extern const char *const waterfall_part_names[];    // "ideal", "exposed-dp"
+
+struct waterfall {
+    double seconds[WATERFALL_PARTS];
+};
+
+// One rank's step.
+struct waterfall_step {
+    const struct plan    *plan;
+    const struct op_time *times;     // [op_count]
+    const double         *prices;    // [op_count]: what each op takes alone, known in simulations; NULL: not known
+    double                step_seconds;
+    double                ideal_seconds;      // the model's FLOPs of a rank at the peak; 0: no peak is known
+    double                attention_share;    // of the model's FLOPs
+};
+void waterfall_compute(struct waterfall *waterfall, const struct waterfall_step *step);
+
+// Of a rank's ops that compute: the rank with the most is the one to explain.
+double waterfall_compute_seconds(const struct plan *plan, const struct op_time *times);
+
+#endif

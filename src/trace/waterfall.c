@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+// Explains the compute lane: what it computes by kind, and while it is idle by what the op after the gap waited for.
+#include "gswbench/waterfall.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+const char *const waterfall_part_names[] = {
+    [WATERFALL_IDEAL]        = "ideal",
+    [WATERFALL_GEMM]         = "gemm",
+    [WATERFALL_ATTENTION]    = "attention",
+    [WATERFALL_MEMORY]       = "memory",
+    [WATERFALL_CAST]         = "cast",
+    [WATERFALL_RECOMPUTE]    = "recompute",
+    [WATERFALL_OPTIMIZER]    = "optimizer",
+    [WATERFALL_BUBBLE]       = "bubble",
+    [WATERFALL_EXPOSED_DP]   = "exposed-dp",
+    [WATERFALL_EXPOSED_FSDP] = "exposed-fsdp",
+    [WATERFALL_EXPOSED_TP]   = "exposed-tp",
+    [WATERFALL_EXPOSED_CP]   = "exposed-cp",
+    [WATERFALL_EXPOSED_EP]   = "exposed-ep",
+    [WATERFALL_EXPOSED_PP]   = "exposed-pp",
+    [WATERFALL_CONTENTION]   = "contention",
+    [WATERFALL_STRAGGLERS]   = "stragglers",
+    [WATERFALL_UNEXPLAINED]  = "unexplained",
+    [WATERFALL_PARTS]        = NULL,
+};
+
+enum { NONE = -1 };
+
+// Transfers of one kind and size in one group, and the least that one of them took.
+struct likeness {
+    const struct op *first;
+    double           shortest;
+};
+
+struct analysis {
+    const struct waterfall_step *step;
+    double                      *seconds;     // of the waterfall
+    int32_t                     *previous;    // [op_count]: the op before it on its lane; NONE
+    struct likeness             *likenesses;
+    int32_t                      likeness_count;
+};
+
+static const struct op *op_at(const struct analysis *analysis, int32_t op)
+{
+    return &analysis->step->plan->ops[op];
+}
+
+static double duration(const struct analysis *analysis, int32_t op)
+{
+    return analysis->step->times[op].end - analysis->step->times[op].begin;
+}
+
+static uint32_t axes_of(const struct analysis *analysis, const struct op *op)
+{
+    return analysis->step->plan->groups[op->shape.transfer.group].axes;
+}
+
+static bool crosses_stages(const struct analysis *analysis, int32_t op)
+{
+    return (axes_of(analysis, op_at(analysis, op)) & 1u << AXIS_PP) != 0;
+}
+
+static enum waterfall_part part_of_compute(const struct op *op)
+{
+    if (op->tag.phase == PHASE_RECOMPUTE) {
+        return WATERFALL_RECOMPUTE;
+    }
+    if (op->tag.phase == PHASE_REDUCE || op->tag.phase == PHASE_OPTIMIZER) {
+        return WATERFALL_OPTIMIZER;
+    }
+    switch (op->kind) {
+    case OP_GEMM:
+        return WATERFALL_GEMM;
+    case OP_ATTENTION_FORWARD:
+    case OP_ATTENTION_BACKWARD:
+        return WATERFALL_ATTENTION;
+    case OP_CAST:    // into a sum it is an addition
+        return op->accumulates ? WATERFALL_MEMORY : WATERFALL_CAST;
+    case OP_QUANTIZE:
+        return WATERFALL_CAST;
+    default:
+        return WATERFALL_MEMORY;
+    }
+}
+
+// A group along several axes counts for the outermost of those that share out data or weights.
+static enum waterfall_part part_of_transfer(uint32_t axes)
+{
+    static const struct {
+        enum axis           axis;
+        enum waterfall_part part;
+    } order[] = {{AXIS_FSDP, WATERFALL_EXPOSED_FSDP}, {AXIS_DP, WATERFALL_EXPOSED_DP}, {AXIS_EP, WATERFALL_EXPOSED_EP},
+                 {AXIS_CP, WATERFALL_EXPOSED_CP},     {AXIS_TP, WATERFALL_EXPOSED_TP}, {AXIS_PP, WATERFALL_EXPOSED_PP}};
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+        if (axes & 1u << order[i].axis) {
+            return order[i].part;
+        }
+    }
+    return WATERFALL_UNEXPLAINED;    // a group of one
+}
+
+static bool are_alike(const struct op *a, const struct op *b)
+{
+    return a->kind == b->kind && a->shape.transfer.group == b->shape.transfer.group &&
+           a->shape.transfer.elements == b->shape.transfer.elements;
+}
+
+static struct likeness *find_likeness(struct analysis *analysis, const struct op *op)
+{
+    for (int32_t i = 0; i < analysis->likeness_count; i++) {
+        if (are_alike(analysis->likenesses[i].first, op)) {
+            return &analysis->likenesses[i];
+        }
+    }
+    size_t bytes         = (size_t)(analysis->likeness_count + 1) * sizeof(*analysis->likenesses);
+    analysis->likenesses = memory_resize(analysis->likenesses, bytes);
+    analysis->likenesses[analysis->likeness_count] = (struct likeness){.first = op, .shortest = INFINITY};
+    return &analysis->likenesses[analysis->likeness_count++];
+}
+
+static void init(struct analysis *analysis)
+{
+    const struct plan *plan = analysis->step->plan;
+    int32_t            last[LANE_COUNT];
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        last[lane] = NONE;
+    }
+    analysis->previous = memory_allocate((size_t)plan->op_count * sizeof(*analysis->previous));
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op   = &plan->ops[i];
+        analysis->previous[i] = last[op->lane];
+        last[op->lane]        = i;
+        if (op_is_transfer((enum op_kind)op->kind)) {
+            struct likeness *likeness = find_likeness(analysis, op);
+            likeness->shortest        = fmin(likeness->shortest, duration(analysis, i));
+        }
+    }
+}
+
+// A transfer between stages that was measured began when its lane came to it, and may have waited for the other stage:
+// what is longer than the shortest one like it is taken for that.
+static double transfer_begin(struct analysis *analysis, int32_t op)
+{
+    const struct op_time *time = &analysis->step->times[op];
+    if (analysis->step->prices != NULL || !crosses_stages(analysis, op)) {
+        return time->begin;
+    }
+    return time->end - find_likeness(analysis, op_at(analysis, op))->shortest;
+}
+
+// Of what the op had to wait for, on its lane and on others, what ended last.
+static int32_t cause_of(const struct analysis *analysis, int32_t index)
+{
+    const struct op      *op    = op_at(analysis, index);
+    const struct op_time *times = analysis->step->times;
+    int32_t               cause = analysis->previous[index];
+    for (int i = 0; i < op->wait_count; i++) {
+        cause = cause == NONE || times[op->wait[i]].end > times[cause].end ? op->wait[i] : cause;
+    }
+    return cause;
+}
+
+static void add(struct analysis *analysis, enum waterfall_part part, double seconds)
+{
+    analysis->seconds[part] += fmax(seconds, 0.0);    // clocks of two lanes may differ by their resolution
+}
+
+// Goes back from what ended last in the gap: while it ran, it is the reason; before that, what it waited for itself;
+// and where that had ended and a transfer between stages had not begun, the other stage.
+static void explain_gap(struct analysis *analysis, double begin, double end, int32_t cause)
+{
+    while (cause != NONE && analysis->step->times[cause].end > begin) {
+        int32_t before = cause_of(analysis, cause);
+        double  ready  = before == NONE ? begin : fmax(begin, analysis->step->times[before].end);
+        double  began  = fmax(ready, transfer_begin(analysis, cause));
+        add(analysis, part_of_transfer(axes_of(analysis, op_at(analysis, cause))),
+            fmin(end, analysis->step->times[cause].end) - began);
+        if (crosses_stages(analysis, cause)) {
+            add(analysis, WATERFALL_BUBBLE, began - ready);
+        }
+        end   = ready;
+        cause = before;
+    }
+}
+
+static void explain_compute(struct analysis *analysis, int32_t op)
+{
+    const struct waterfall_step *step    = analysis->step;
+    double                       seconds = duration(analysis, op);
+    double                       lost    = step->prices != NULL ? fmax(seconds - step->prices[op], 0.0) : 0.0;
+    add(analysis, part_of_compute(op_at(analysis, op)), seconds - lost);
+    add(analysis, WATERFALL_CONTENTION, lost);
+}
+
+// All lanes to the rank's last op. Then other ranks may still be busy.
+static void explain_lanes(struct analysis *analysis)
+{
+    const struct plan    *plan  = analysis->step->plan;
+    const struct op_time *times = analysis->step->times;
+    double                idle  = 0.0;
+    int32_t               last  = NONE;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        if (plan->ops[i].lane == LANE_COMPUTE) {
+            explain_gap(analysis, idle, times[i].begin, cause_of(analysis, i));
+            explain_compute(analysis, i);
+            idle = times[i].end;
+        }
+        last = last == NONE || times[i].end > times[last].end ? i : last;
+    }
+    double end = last == NONE ? 0.0 : times[last].end;
+    explain_gap(analysis, idle, end, last);
+    add(analysis, plan->mesh.size[AXIS_PP] > 1 ? WATERFALL_BUBBLE : WATERFALL_STRAGGLERS,
+        analysis->step->step_seconds - end);
+}
+
+void waterfall_compute(struct waterfall *waterfall, const struct waterfall_step *step)
+{
+    *waterfall               = (struct waterfall){.seconds = {0.0}};
+    struct analysis analysis = {.step = step, .seconds = waterfall->seconds};
+    init(&analysis);
+    explain_lanes(&analysis);
+    free(analysis.previous);
+    free(analysis.likenesses);
+
+    double attention                    = step->ideal_seconds * step->attention_share;
+    waterfall->seconds[WATERFALL_IDEAL] = step->ideal_seconds;
+    waterfall->seconds[WATERFALL_ATTENTION] -= attention;
+    waterfall->seconds[WATERFALL_GEMM] -= step->ideal_seconds - attention;
+    double explained = 0.0;
+    for (int part = 0; part < WATERFALL_UNEXPLAINED; part++) {
+        explained += waterfall->seconds[part];
+    }
+    waterfall->seconds[WATERFALL_UNEXPLAINED] = step->step_seconds - explained;
+}
+
+double waterfall_compute_seconds(const struct plan *plan, const struct op_time *times)
+{
+    double seconds = 0.0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        seconds += plan->ops[i].lane == LANE_COMPUTE ? times[i].end - times[i].begin : 0.0;
+    }
+    return seconds;
+}
