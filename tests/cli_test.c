@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // The command line: help, flags and their errors, and what check and plan print.
-#include "gswbench/cli.h"
-
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -10,32 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char        *configs = GSWBENCH_SOURCE_DIR "/configs";
-static char               output[1 << 20];
-static struct text_buffer errors;
-
-// Runs "gswbench LINE"; what it prints is in output and errors.
-static status run(const char *line)
-{
-    char path[] = "/tmp/gswbench-cli-XXXXXX";
-    cr_assert(mkstemp(path) >= 0);
-    cr_assert_not_null(freopen(path, "w+", stdout));
-    setenv("GSWBENCH_CONFIGS", configs, 1);
-
-    char  copy[1024];
-    char *words[64] = {"gswbench"};
-    int   count     = 1;
-    snprintf(copy, sizeof(copy), "%s", line);
-    for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " ")) {
-        words[count++] = word;
-    }
-    status result = cli_run(count, words, &errors);
-
-    rewind(stdout);
-    output[fread(output, 1, sizeof(output) - 1, stdout)] = '\0';
-    unlink(path);
-    return result;
-}
+#include "command.h"
 
 static void expect_success(const char *line)
 {
@@ -48,11 +21,6 @@ static void expect_error(const char *line, int exit_code, const char *text)
     status result = run(line);
     cr_expect_str_eq(result.text, text, "gswbench %s: %s", line, result.text);
     cr_expect_eq(result.exit_code, exit_code, "gswbench %s: exit code %d", line, result.exit_code);
-}
-
-static void expect_output(const char *part)
-{
-    cr_expect_not_null(strstr(output, part), "%s is missing in:\n%s", part, output);
 }
 
 Test(cli, lists_its_commands)

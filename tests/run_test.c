@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Whole runs of a small model: what reaches stdout and the run's folder, and with which exit code.
-#include "gswbench/cli.h"
-
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -14,19 +12,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gswbench/status.h"
+#include "command.h"
 
 #define TINY "run --config tiny-llama --layers 1 --steps 4 --warmup 1 --backend host"
 
-static char               output[1 << 20];
-static char               folder[1024];    // of the results
-static struct text_buffer errors;
+static char folder[1024];    // of the results
 
 static void make_folder(void)
 {
     snprintf(folder, sizeof(folder), "/tmp/gswbench-run-XXXXXX");
     cr_assert_not_null(mkdtemp(folder));
-    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
 }
 
 static void remove_folder(void)
@@ -39,28 +34,7 @@ static void remove_folder(void)
 
 TestSuite(run, .init = make_folder, .fini = remove_folder, .timeout = 100);
 
-// Runs "gswbench LINE"; what it prints is in output.
-static status run(const char *line)
-{
-    char path[1100];
-    snprintf(path, sizeof(path), "%s/stdout", folder);
-    cr_assert_not_null(freopen(path, "w+", stdout));
-
-    char  copy[4096];
-    char *words[64] = {"gswbench"};
-    int   count     = 1;
-    snprintf(copy, sizeof(copy), "%s", line);
-    for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " ")) {
-        words[count++] = word;
-    }
-    status result = cli_run(count, words, &errors);
-
-    rewind(stdout);
-    output[fread(output, 1, sizeof(output) - 1, stdout)] = '\0';
-    return result;
-}
-
-// The same with results in the test's folder.
+// "gswbench LINE" with results in the test's folder.
 static status run_here(const char *line)
 {
     char whole[4096];
@@ -80,11 +54,6 @@ static json_t *run_json(const char *line, int exit_code)
     json_t      *document = json_loads(output, JSON_REJECT_DUPLICATES, &error);
     cr_assert(document != NULL, "%s at %d of %s", error.text, error.position, output);
     return document;
-}
-
-static void expect_output(const char *part)
-{
-    cr_expect_not_null(strstr(output, part), "%s is missing in:\n%s", part, output);
 }
 
 static double step_real(json_t *document, size_t step, const char *key)

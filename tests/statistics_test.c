@@ -5,6 +5,8 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "gswbench/random.h"
+
 enum { COUNT_MAX = 3000 };
 
 // 1, 2, ..., count in a scrambled order (7919 is coprime to every count used here), so that position and rank differ.
@@ -124,4 +126,162 @@ Test(statistics, measures_the_drift_of_long_series_per_step)
     statistics_compute(&statistics, values, COUNT_MAX);
 
     cr_expect(fabs(statistics.drift * statistics.median - 0.001) < 1e-12);
+}
+
+Test(statistics, sees_what_wanders_from_block_to_block)
+{
+    // Eight blocks of two with the medians 10, 11, 10, 11, 10, 11, 14, 10: deviations from the median 10 are
+    // 0, 1, 0, 1, 0, 1, 4, 0.
+    double values[] = {10, 10, 11, 11, 10, 10, 11, 11, 10, 10, 11, 11, 14, 14, 10, 10};
+    double few[]    = {10, 13, 11};
+
+    struct statistics blocks, singles;
+    statistics_compute(&blocks, values, 16);
+    statistics_compute(&singles, few, 3);
+
+    cr_expect(blocks.median == 10.5);
+    cr_expect(blocks.wander == 0.5 / 10.5, "%.17g", blocks.wander);
+    cr_expect(singles.wander == 1.0 / 11);
+}
+
+// Steps around a mean with a coefficient of variation; each keeps the share `memory` of the one before it.
+struct noise {
+    double mean, variation, memory;
+};
+
+static void draw(double *values, int64_t count, const struct noise *noise, uint64_t series)
+{
+    uint64_t key   = random_key(18, series);
+    double   state = (double)random_normal(key, 0);
+    for (int64_t i = 0; i < count; i++) {
+        values[i] = noise->mean * (1 + noise->variation * state);
+        state     = noise->memory * state +
+                sqrt(1 - noise->memory * noise->memory) * (double)random_normal(key, (uint64_t)i + 1);
+    }
+}
+
+enum { PAIRS = 1000 };
+
+// How many of 1000 pairs, the second series slowed down, have each verdict.
+static void count_verdicts(int verdicts[CHANGE_COUNT], int64_t count, struct noise noise, double slowdown)
+{
+    for (uint64_t pair = 0; pair < PAIRS; pair++) {
+        double                   values[COUNT_MAX];
+        struct statistics        first, second;
+        struct statistics_change change;
+        struct noise             slow = {noise.mean * (1 + slowdown), noise.variation, noise.memory};
+        draw(values, count, &noise, 2 * pair);
+        statistics_compute(&first, values, count);
+        draw(values, count, &slow, 2 * pair + 1);
+        statistics_compute(&second, values, count);
+
+        statistics_compare(&change, &first, &second, 0.01);
+
+        verdicts[change.verdict]++;
+    }
+}
+
+Test(statistics, calls_hardly_any_equal_pair_slower_or_faster)
+{
+    static const struct {
+        int64_t      count;
+        struct noise noise;
+    } cases[] = {
+        {40, {7, 0.005, 0}},  {40, {7, 0.005, 0.5}}, {40, {7, 0.005, 0.8}}, {40, {7, 0.03, 0}},
+        {40, {7, 0.03, 0.5}}, {20, {7, 0.005, 0}},   {20, {7, 0.005, 0.5}}, {19, {7, 0.005, 0.5}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int verdicts[CHANGE_COUNT] = {0};
+
+        count_verdicts(verdicts, cases[i].count, cases[i].noise, 0);
+
+        cr_expect_leq(verdicts[CHANGE_SLOWER], PAIRS / 100, "case %zu: %d", i, verdicts[CHANGE_SLOWER]);
+        cr_expect_leq(verdicts[CHANGE_FASTER], PAIRS / 100, "case %zu: %d", i, verdicts[CHANGE_FASTER]);
+    }
+}
+
+Test(statistics, finds_a_step_slower_by_two_percent)
+{
+    static const struct noise noises[] = {{7, 0.005, 0}, {7, 0.005, 0.5}, {7, 0.005, 0.8}};
+    for (size_t i = 0; i < sizeof(noises) / sizeof(noises[0]); i++) {
+        int two[CHANGE_COUNT] = {0}, five[CHANGE_COUNT] = {0};
+
+        count_verdicts(two, 40, noises[i], 0.02);
+        count_verdicts(five, 40, noises[i], 0.05);
+
+        cr_expect_geq(two[CHANGE_SLOWER], 95 * PAIRS / 100, "case %zu: %d", i, two[CHANGE_SLOWER]);
+        cr_expect_eq(five[CHANGE_SLOWER], PAIRS, "case %zu: %d", i, five[CHANGE_SLOWER]);
+    }
+}
+
+Test(statistics, calls_most_equal_pairs_of_quiet_runs_the_same)
+{
+    int quiet[CHANGE_COUNT] = {0}, loud[CHANGE_COUNT] = {0};
+
+    count_verdicts(quiet, 40, (struct noise){7, 0.005, 0}, 0);
+    count_verdicts(loud, 40, (struct noise){7, 0.03, 0}, 0);
+
+    cr_expect_geq(quiet[CHANGE_SAME], 95 * PAIRS / 100, "%d", quiet[CHANGE_SAME]);
+    cr_expect_eq(loud[CHANGE_SAME], 0);
+}
+
+Test(statistics, covers_the_median_as_often_as_its_interval_says)
+{
+    int covered = 0;
+    for (uint64_t series = 0; series < 4000; series++) {
+        double            values[40];
+        struct statistics statistics;
+        draw(values, 40, &(struct noise){7, 0.005, 0}, series);
+        statistics_compute(&statistics, values, 40);
+        covered += statistics.low <= 7 && 7 <= statistics.high;
+    }
+
+    cr_expect(covered >= 3740 && covered <= 3860, "%d of 4000", covered);
+}
+
+static int64_t verdict_of(const double *first, const double *second, int64_t count, double threshold)
+{
+    struct statistics        a, b;
+    struct statistics_change change;
+    statistics_compute(&a, first, count);
+    statistics_compute(&b, second, count);
+    statistics_compare(&change, &a, &b, threshold);
+    return change.verdict;
+}
+
+Test(statistics, is_not_misled_by_odd_series)
+{
+    double even[40], slow[40], drifting[40], bimodal[40], outlier[40];
+    for (int i = 0; i < 40; i++) {
+        even[i]     = 10 + 0.001 * (i * 7 % 40);
+        slow[i]     = even[i] * 1.03;
+        drifting[i] = even[i] * (1 + 0.002 * i);
+        bimodal[i]  = even[i] * (i / 3 % 2 == 0 ? 1 : 1.1);
+        outlier[i]  = i == 20 ? 100 : even[i];
+    }
+
+    cr_expect_eq(verdict_of(even, slow, 40, 0.01), CHANGE_SLOWER);
+    cr_expect_eq(verdict_of(slow, even, 40, 0.01), CHANGE_FASTER);
+    cr_expect_eq(verdict_of(even, slow, 40, 0.05), CHANGE_SAME);
+    cr_expect_eq(verdict_of(even, drifting, 40, 0.01), CHANGE_AMBIGUOUS);
+    cr_expect_eq(verdict_of(even, bimodal, 40, 0.01), CHANGE_AMBIGUOUS);
+    cr_expect_eq(verdict_of(even, outlier, 40, 0.01), CHANGE_SAME);
+    cr_expect_eq(verdict_of(even, slow, 2, 0.01), CHANGE_AMBIGUOUS);
+    cr_expect_eq(verdict_of(even, slow, 1, 0.01), CHANGE_AMBIGUOUS);
+}
+
+Test(statistics, tells_how_much_faster)
+{
+    double                   first[] = {8, 8, 8.1, 7.9, 8, 8}, second[] = {4, 4, 4, 4, 4, 4.2};
+    struct statistics        a, b;
+    struct statistics_change change;
+    statistics_compute(&a, first, 6);
+    statistics_compute(&b, second, 6);
+
+    statistics_compare(&change, &a, &b, 0.02);
+
+    cr_expect(change.speedup == 2 && change.relative == -0.5);
+    cr_expect(change.low == 7.9 / 4.2 && change.high == 8.1 / 4);
+    cr_expect(change.margin == 0.02);
+    cr_expect_eq(change.verdict, CHANGE_FASTER);
 }

@@ -14,6 +14,7 @@ struct statistics {
     double  p05, p95;     // nearest rank; n >= 20
     double  variation;    // deviation / mean; n >= 2
     double  drift;        // Theil-Sen slope per step over the median; n >= 10
+    double  wander;       // median absolute deviation of the medians of 8 successive blocks over the median; n >= 1
     int64_t outliers;     // |x - median| > 14.826 * median absolute deviation
 };
 
@@ -21,5 +22,19 @@ void statistics_compute(struct statistics *statistics, const double *values, int
 
 // Marks outliers; flags is [count].
 void statistics_flag_outliers(const double *values, int64_t count, bool *flags);
+
+// What a second series of step times is to a first. docs/method.md has the rule.
+enum change_verdict { CHANGE_SAME, CHANGE_FASTER, CHANGE_SLOWER, CHANGE_AMBIGUOUS, CHANGE_COUNT };
+extern const char *const statistics_change_names[];    // "same", ...; ends with NULL
+
+struct statistics_change {
+    double  speedup;      // the first median over the second
+    double  low, high;    // what the intervals of both medians leave open
+    double  relative;     // of the medians: second / first - 1
+    double  margin;       // what counts as a difference at all: the threshold, or more where the series wander
+    int64_t verdict;      // enum change_verdict
+};
+void statistics_compare(struct statistics_change *change, const struct statistics *first,
+                        const struct statistics *second, double threshold);
 
 #endif

@@ -14,7 +14,14 @@ enum {
     PERCENTILE_COUNT_MIN = 20,
     DRIFT_COUNT_MIN      = 10,
     DRIFT_COUNT_MAX      = 1024,    // longer series are thinned: the pairs grow with the square
+    BLOCKS               = 8,
 };
+
+const char *const statistics_change_names[] = {[CHANGE_SAME]      = "same",
+                                               [CHANGE_FASTER]    = "faster",
+                                               [CHANGE_SLOWER]    = "slower",
+                                               [CHANGE_AMBIGUOUS] = "ambiguous",
+                                               [CHANGE_COUNT]     = NULL};
 
 static int compare(const void *a, const void *b)
 {
@@ -87,6 +94,23 @@ static double *sort(const double *values, int64_t count)
     return sorted;
 }
 
+// Steps near each other are alike, so that single steps say too little about how far a median may be off; medians of
+// blocks show what wanders from block to block. Fewer values than blocks are a block each.
+static double wander_of(const double *values, int64_t count, double median)
+{
+    double  deviations[BLOCKS];
+    int64_t blocks = count < BLOCKS ? count : BLOCKS;
+    for (int64_t block = 0; block < blocks; block++) {
+        int64_t first     = block * count / blocks;
+        int64_t length    = (block + 1) * count / blocks - first;
+        double *sorted    = sort(values + first, length);
+        deviations[block] = fabs(median_of(sorted, length) - median);
+        free(sorted);
+    }
+    qsort(deviations, (size_t)blocks, sizeof(*deviations), compare);
+    return median_of(deviations, blocks) / median;
+}
+
 void statistics_flag_outliers(const double *values, int64_t count, bool *flags)
 {
     if (count == 0) {
@@ -129,7 +153,8 @@ void statistics_compute(struct statistics *statistics, const double *values, int
                                       .p05       = NAN,
                                       .p95       = NAN,
                                       .variation = NAN,
-                                      .drift     = NAN};
+                                      .drift     = NAN,
+                                      .wander    = NAN};
     if (count == 0) {
         return;
     }
@@ -142,6 +167,7 @@ void statistics_compute(struct statistics *statistics, const double *values, int
     statistics->median   = median_of(sorted, count);
     statistics->minimum  = sorted[0];
     statistics->maximum  = sorted[count - 1];
+    statistics->wander   = wander_of(values, count, statistics->median);
     statistics->outliers = count_outliers(values, count);
     if (count >= INTERVAL_COUNT_MIN) {
         int64_t rank     = interval_rank(count);
@@ -159,4 +185,25 @@ void statistics_compute(struct statistics *statistics, const double *values, int
         statistics->drift = slope_of(values, count) / statistics->median;
     }
     free(sorted);
+}
+
+void statistics_compare(struct statistics_change *change, const struct statistics *first,
+                        const struct statistics *second, double threshold)
+{
+    double noise    = 3 * fmax(first->wander, second->wander);
+    double margin   = fmax(threshold, noise);
+    double relative = second->median / first->median - 1;
+    *change         = (struct statistics_change){.speedup  = first->median / second->median,
+                                                 .low      = first->low / second->high,
+                                                 .high     = first->high / second->low,
+                                                 .relative = relative,
+                                                 .margin   = margin,
+                                                 .verdict  = CHANGE_AMBIGUOUS};
+    if (relative > margin && change->high < 1) {
+        change->verdict = CHANGE_SLOWER;
+    } else if (relative < -margin && change->low > 1) {
+        change->verdict = CHANGE_FASTER;
+    } else if (noise <= threshold && 1 / change->low <= 1 + threshold && 1 / change->high >= 1 - threshold) {
+        change->verdict = CHANGE_SAME;
+    }
 }

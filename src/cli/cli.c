@@ -14,6 +14,7 @@ static const struct command *const commands[] = {
     &command_plan,
     &command_predict,
     &command_report,
+    &command_compare,
     &command_configs,
     &command_options,
     &command_data,

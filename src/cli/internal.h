@@ -80,8 +80,8 @@ struct command {
     status (*run)(const void *arguments, struct text_buffer *errors);
 };
 
-extern const struct command command_check, command_configs, command_data, command_options, command_plan,
-    command_predict, command_report, command_run, command_weights;
+extern const struct command command_check, command_compare, command_configs, command_data, command_options,
+    command_plan, command_predict, command_report, command_run, command_weights;
 
 // flags.c: fills the command's zeroed arguments from words. Errors are EXIT_USAGE. arena holds composed texts.
 status flags_parse(const struct command *command, int count, char *const words[], void *arguments, struct arena *arena);
@@ -133,6 +133,10 @@ void plan_print_json(const struct job *job, const struct plan *plan);
 
 // plan_schedule.c: the job's pipeline, drawn.
 status plan_print_schedule(const struct job *job);
+
+// Reads a result.json, or that of a run's folder.
+struct result;
+status cli_read_result(struct result *result, const char *path);
 
 // null for NaN.
 json_t *cli_json_real(double value);

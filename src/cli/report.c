@@ -2,7 +2,6 @@
 // gswbench report: shows a result.json again, as text or as a page.
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "gswbench/report.h"
 #include "internal.h"
@@ -38,12 +37,8 @@ static status run(const void *arguments, struct text_buffer *errors)
     if (chosen->format != NULL && !is_html && strcmp(chosen->format, "text") != 0) {
         return fail_as(EXIT_USAGE, "--format %s: text or html", chosen->format);
     }
-    struct stat state;
-    char        path[2048];
-    bool        is_folder = stat(chosen->paths.items[0], &state) == 0 && S_ISDIR(state.st_mode);
-    snprintf(path, sizeof(path), "%s%s", chosen->paths.items[0], is_folder ? "/result.json" : "");
     struct result *result = memory_allocate(sizeof(*result));
-    status         read   = result_read_json(result, path);
+    status         read   = cli_read_result(result, chosen->paths.items[0]);
     if (!failed(&read)) {
         read = report_print(is_html ? report_write_html : write_text, result);
     }

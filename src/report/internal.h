@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <jansson.h>
+
 #include "gswbench/result.h"
 
 // Foreign text made printable; returns text.
@@ -16,8 +18,17 @@ const char *report_safe(char *text, size_t bytes, const char *from);
 // Seconds with enough digits to tell steps apart; returns text.
 const char *report_seconds(char *text, size_t bytes, double seconds);
 
+// A word in capitals.
+void report_write_upper(const char *word, FILE *file);
+
+// "precision bf16  sequence 128 ...", a line.
+void report_write_layout(const struct result *result, FILE *file);
+
 // Bytes of all storages.
 double report_total_bytes(const struct result *result);
+
+// The figures of a result, as result.json has them.
+json_t *result_figures_to_json(const struct result *result);
 
 // Foreign text as HTML.
 void html_write_text(const char *from, FILE *file);

@@ -31,7 +31,14 @@ double report_total_bytes(const struct result *result)
     return total;
 }
 
-static void write_layout(const struct result *result, FILE *file)
+void report_write_upper(const char *word, FILE *file)
+{
+    for (; *word != '\0'; word++) {
+        fputc(toupper((unsigned char)*word), file);
+    }
+}
+
+void report_write_layout(const struct result *result, FILE *file)
 {
     fprintf(file, "precision %s  sequence %" PRId64 "  micro batch %" PRId64 "  global batch %" PRId64,
             result->precision, result->sequence, result->micro_batch, result->global_batch);
@@ -71,7 +78,7 @@ void report_write_header(const struct result *result, FILE *file)
     int64_t convention = result->figures.convention;
     fprintf(file, "# gswbench %s  %s  run %s\n", result->version, result->compiler, result->run_id);
     fprintf(file, "# config %s  xxh3:%s  ", report_safe(safe, sizeof(safe), result->config_name), result->config_hash);
-    write_layout(result, file);
+    report_write_layout(result, file);
     fprintf(file, "# system %s communicator  %s backend: %s\n", result->communicator, result->backend,
             report_safe(safe, sizeof(safe), result->device));
     fprintf(file, "# model  %s parameters  flops %.6E per sequence (%s)  ",
@@ -194,18 +201,11 @@ static void write_expert_load(const struct result *result, FILE *file)
             worst->mean[LOAD_AUXILIARY]);
 }
 
-static void write_upper(const char *word, FILE *file)
-{
-    for (; *word != '\0'; word++) {
-        fputc(toupper((unsigned char)*word), file);
-    }
-}
-
 void report_write_result(const struct result *result, FILE *file)
 {
     const struct result_figures *figures = &result->figures;
     fprintf(file, "RESULT ");
-    write_upper(result_verdict_names[result->verdict], file);
+    report_write_upper(result_verdict_names[result->verdict], file);
     if (result->is_proxy) {
         fprintf(file, " PROXY of %" PRId64 " layer%s", result->layers, result->layers == 1 ? "" : "s");
     }

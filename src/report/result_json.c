@@ -9,6 +9,7 @@
 #include "gswbench/json.h"
 #include "gswbench/result.h"
 #include "gswbench/text.h"
+#include "internal.h"
 
 #define SCHEMA "gswbench.result/1"
 enum { FILE_BYTES_MAX = 256 << 20 };
@@ -262,13 +263,18 @@ static const struct json_field figures[] = {
 };
 // clang-format on
 
+json_t *result_figures_to_json(const struct result *result)
+{
+    return json_from_struct(figures, &result->figures);
+}
+
 bool result_write_json(const struct result *result, FILE *file)
 {
     json_t *document = json_object();
     json_object_set_new(document, "schema", json_string(SCHEMA));
     json_object_update_missing_new(document, json_from_struct(fields, result));
     json_object_set_new(document, result_is_comparable(result) ? "result" : "unverified",
-                        json_from_struct(figures, &result->figures));
+                        result_figures_to_json(result));
     bool written = json_print(document, file);
     json_decref(document);
     return written;
@@ -282,7 +288,8 @@ static status read_document(struct result *result, const json_t *document)
     }
     TRY(json_to_struct(fields, result, document));
     if (result->method != RESULT_METHOD) {
-        return fail("tool: method %lld is not the method %d of this version", (long long)result->method, RESULT_METHOD);
+        return fail_as(EXIT_COMPARE, "tool: method %lld is not the method %d of this version: take a new run",
+                       (long long)result->method, RESULT_METHOD);
     }
     result_derive(result);
     return OK;
@@ -311,5 +318,5 @@ status result_read_json(struct result *result, const char *path)
     }
     status read = read_document(result, document);
     json_decref(document);
-    return failed(&read) ? fail("%s: %s", path, read.text) : OK;
+    return failed(&read) ? fail_as(read.exit_code, "%s: %s", path, read.text) : OK;
 }

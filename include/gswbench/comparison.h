@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// Two results side by side: whether they may be compared, whether the second is faster, and where the difference is.
+#ifndef GSWBENCH_COMPARISON_H
+#define GSWBENCH_COMPARISON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "gswbench/result.h"
+#include "gswbench/statistics.h"
+#include "gswbench/status.h"
+
+// A setting or a fact that is not the same in both.
+struct comparison_setting {
+    char name[96], first[160], second[160];    // as far as they fit
+    bool is_obstacle;
+};
+
+// How far two series over the steps are apart: abs(second - first) / abs(first), NaN where no step is in both.
+struct comparison_curve {
+    double  largest, last;
+    int64_t largest_step, last_step;
+};
+
+struct comparison {
+    const struct result       *first, *second;
+    struct statistics_change   step;    // of the step times
+    struct comparison_curve    loss, gradient_norm;
+    struct comparison_setting *settings;
+    int64_t                    setting_count;
+};
+
+// Both results outlive the comparison; threshold is the smallest relative change of the step time that matters.
+void comparison_init(struct comparison *comparison, const struct result *first, const struct result *second,
+                     double threshold);
+void comparison_free(struct comparison *comparison);
+
+// Success, or what keeps the results from being compared (EXIT_COMPARE).
+status comparison_check(const struct comparison *comparison);
+
+void comparison_write_text(const struct comparison *comparison, FILE *file);
+bool comparison_write_json(const struct comparison *comparison, FILE *file);
+
+#endif

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+// Sets two results against each other.
+#include "gswbench/comparison.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/text.h"
+
+// Settings that say which step was run. Everything else may differ: that is what comparisons are made for.
+static const char *const obstacles[] = {
+    "model.", "parallel.", "train.sequence", "train.micro_batch", "train.global_batch", NULL};
+
+// Settings that say nothing about the step. A preset is only a name for the settings that it stands for.
+static const char *const ignored[] = {"model.preset", "hardware.", "published.", "run.output", NULL};
+
+static bool begins_with_one(const char *name, const char *const *prefixes)
+{
+    for (; *prefixes != NULL; prefixes++) {
+        if (strncmp(name, *prefixes, strlen(*prefixes)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_setting(struct comparison *comparison, const char *name, const char *first, const char *second,
+                        bool is_obstacle)
+{
+    if (strcmp(first, second) == 0 && !is_obstacle) {
+        return;
+    }
+    size_t count         = (size_t)comparison->setting_count++;
+    comparison->settings = memory_resize(comparison->settings, (count + 1) * sizeof(*comparison->settings));
+
+    struct comparison_setting *setting = &comparison->settings[count];
+    text_copy(setting->name, sizeof(setting->name), name);
+    text_copy(setting->first, sizeof(setting->first), first);
+    text_copy(setting->second, sizeof(setting->second), second);
+    setting->is_obstacle = is_obstacle;
+}
+
+// What must be equal.
+static void add_text(struct comparison *comparison, const char *name, const char *first, const char *second)
+{
+    add_setting(comparison, name, first, second, strcmp(first, second) != 0);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct result_entry *const *left = a, *const *right = b;
+    return strcmp((*left)->name, (*right)->name);
+}
+
+// Pointers to the entries, by name; the caller frees.
+static const struct result_entry **sort(const struct result_entry *entries, int64_t count)
+{
+    const struct result_entry **sorted = memory_allocate((size_t)count * sizeof(*sorted));
+    for (int64_t i = 0; i < count; i++) {
+        sorted[i] = &entries[i];
+    }
+    qsort(sorted, (size_t)count, sizeof(*sorted), by_name);
+    return sorted;
+}
+
+struct entries {
+    const struct result_entry *items;
+    int64_t                    count;
+};
+
+static void add_entries(struct comparison *comparison, struct entries first, struct entries second)
+{
+    const struct result_entry **left = sort(first.items, first.count), **right = sort(second.items, second.count);
+    for (int64_t i = 0, j = 0; i < first.count || j < second.count;) {
+        int         order   = i == first.count ? 1 : j == second.count ? -1 : strcmp(left[i]->name, right[j]->name);
+        const char *name    = order <= 0 ? left[i]->name : right[j]->name;
+        const char *earlier = order <= 0 ? left[i++]->value : "";
+        const char *later   = order >= 0 ? right[j++]->value : "";
+        if (strcmp(earlier, later) != 0 && !begins_with_one(name, ignored)) {
+            add_setting(comparison, name, earlier, later, begins_with_one(name, obstacles));
+        }
+    }
+    free(left);
+    free(right);
+}
+
+// A device's text begins with what it is; what follows describes its software and how it was used.
+static bool is_same_device(const struct result *first, const struct result *second)
+{
+    size_t length = strcspn(first->device, ",");
+    return length == strcspn(second->device, ",") && strncmp(first->device, second->device, length) == 0;
+}
+
+static void add_settings(struct comparison *comparison, const struct result *first, const struct result *second)
+{
+    char ranks[2][32];
+    snprintf(ranks[0], sizeof(ranks[0]), "%" PRId64, first->mesh.world);
+    snprintf(ranks[1], sizeof(ranks[1]), "%" PRId64, second->mesh.world);
+    add_setting(comparison, "verdict", result_verdict_names[first->verdict], result_verdict_names[second->verdict],
+                !result_is_comparable(first) || !result_is_comparable(second));
+    add_text(comparison, "backend", first->backend, second->backend);
+    add_text(comparison, "communicator", first->communicator, second->communicator);
+    add_setting(comparison, "device", first->device, second->device, !is_same_device(first, second));
+    add_text(comparison, "ranks", ranks[0], ranks[1]);
+    add_setting(comparison, "version", first->version, second->version, false);
+    add_setting(comparison, "compiler", first->compiler, second->compiler, false);
+    add_entries(comparison, (struct entries){first->config, first->config_count},
+                (struct entries){second->config, second->config_count});
+    add_entries(comparison, (struct entries){first->environment, first->environment_count},
+                (struct entries){second->environment, second->environment_count});
+}
+
+// Of one column of the steps.
+static struct comparison_curve compare_curves(const struct result *first, const struct result *second, size_t offset)
+{
+    struct comparison_curve curve = {.largest = NAN, .last = NAN, .largest_step = -1, .last_step = -1};
+    for (int64_t i = 0; i < first->step_count && i < second->step_count; i++) {
+        double earlier  = *(const double *)((const char *)&first->steps[i] + offset);
+        double later    = *(const double *)((const char *)&second->steps[i] + offset);
+        curve.last      = fabs(later - earlier) / fabs(earlier);
+        curve.last_step = i;
+        if (isnan(curve.largest) || curve.last > curve.largest) {
+            curve.largest      = curve.last;
+            curve.largest_step = i;
+        }
+    }
+    return curve;
+}
+
+void comparison_init(struct comparison *comparison, const struct result *first, const struct result *second,
+                     double threshold)
+{
+    *comparison = (struct comparison){
+        .first         = first,
+        .second        = second,
+        .loss          = compare_curves(first, second, offsetof(struct result_step, loss)),
+        .gradient_norm = compare_curves(first, second, offsetof(struct result_step, gradient_norm)),
+    };
+    statistics_compare(&comparison->step, &first->figures.step, &second->figures.step, threshold);
+    add_settings(comparison, first, second);
+}
+
+void comparison_free(struct comparison *comparison)
+{
+    free(comparison->settings);
+    *comparison = (struct comparison){0};
+}
+
+status comparison_check(const struct comparison *comparison)
+{
+    enum { NAMED_MAX = 4 };
+    struct text_buffer text  = {0};
+    int                count = 0;
+    for (int64_t i = 0; i < comparison->setting_count; i++) {
+        const struct comparison_setting *setting = &comparison->settings[i];
+        if (setting->is_obstacle && count++ < NAMED_MAX) {
+            char safe[sizeof(*setting) + 8], printable[sizeof(safe)];
+            snprintf(safe, sizeof(safe), "%s %.48s and %.48s", setting->name, setting->first, setting->second);
+            text_printable(printable, sizeof(printable), safe);
+            text_append(&text, "%s%s", count > 1 ? ", " : "", printable);
+        }
+    }
+    if (count > NAMED_MAX) {
+        text_append(&text, ", and %d more", count - NAMED_MAX);
+    }
+    status result = count == 0 ? OK
+                               : fail_as(EXIT_COMPARE,
+                                         "these results are not of the same job, or one has no figures: %s; --force "
+                                         "compares them nevertheless",
+                                         text.text);
+    text_free(&text);
+    return result;
+}
