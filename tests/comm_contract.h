@@ -80,6 +80,34 @@ static inline void contract_store(void *out, int64_t at, enum dtype dtype, const
     }
 }
 
+// Values of any order, so that the largest of a place is another member's than that of the next one.
+static inline float contract_magnitude(int64_t member, int64_t j)
+{
+    return (float)((member * 7 + j * 5) % 11) * 0.25f;
+}
+
+static inline int64_t contract_check_maximum(struct comm *comm)
+{
+    enum { COUNT = 1027 };
+    struct contract_group group = contract_open(comm, comm->place.ranks, LANE_TENSOR);
+    float                 values[COUNT];
+    int64_t               wrong = 0;
+    for (int64_t j = 0; j < COUNT; j++) {
+        values[j] = contract_magnitude(group.members[group.index], j);
+    }
+    contract_transfer(&group, contract_op(OP_ALL_REDUCE_MAXIMUM, COUNT, 0, 0), NULL, values, DTYPE_F32);
+    for (int64_t j = 0; j < COUNT; j++) {
+        float largest = 0;
+        for (int64_t i = 0; i < group.size; i++) {
+            float other = contract_magnitude(group.members[i], j);
+            largest     = other > largest ? other : largest;
+        }
+        wrong += values[j] != largest;
+    }
+    contract_close(&group);
+    return wrong;
+}
+
 // What element j of the caller's output must be: the sum of all members or one member's value, and at which input.
 static inline void contract_expect(const struct contract_group *group, enum op_kind kind, int64_t n, int64_t j,
                                    enum dtype dtype, void *expected)

@@ -56,6 +56,12 @@ Test(comm_local, large_buffers_are_reduced_whole, .timeout = 60)
     cr_expect_eq(run_ranks(2, contract_check_large), 0);
 }
 
+Test(comm_local, a_maximum_is_the_largest_of_all_members, .timeout = 60)
+{
+    cr_expect_eq(run_ranks(1, contract_check_maximum), 0);
+    cr_expect_eq(run_ranks(3, contract_check_maximum), 0);
+}
+
 Test(comm_local, a_sum_shows_the_order_and_the_single_rounding, .timeout = 60)
 {
     cr_expect_eq(run_ranks(3, contract_check_rank_order), 0);

@@ -111,6 +111,76 @@ Test(host_fp8, quantizes_zeros_with_the_factor_one)
     free_buffers(buffers);
 }
 
+Test(host_fp8, transposes_codes)
+{
+    enum { ROWS = 67, COLUMNS = 259 };
+    struct op     op                   = {.kind = OP_TRANSPOSE, .shape.rows = {.rows = ROWS, .columns = COLUMNS}};
+    struct buffer buffers[OP_OPERANDS] = {[TRANSPOSE_IN]  = make_buffer(DTYPE_E4M3, ROWS * COLUMNS),
+                                          [TRANSPOSE_OUT] = make_output(DTYPE_E4M3, ROWS * COLUMNS)};
+    uint8_t      *codes = buffers[TRANSPOSE_IN].data, *transposed = buffers[TRANSPOSE_OUT].data;
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        codes[i] = (uint8_t)(i * 37 % 251);
+    }
+    run_op(&op, buffers, 2);
+
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        cr_assert_eq(transposed[i % COLUMNS * ROWS + i / COLUMNS], codes[i], "%d", i);
+    }
+    free_buffers(buffers);
+}
+
+Test(host_fp8, raises_the_largest_magnitude)
+{
+    struct op     op                   = {.kind = OP_MAGNITUDE, .shape.elements.elements = 3};
+    struct buffer buffers[OP_OPERANDS] = {
+        [MAGNITUDE_IN] = make_buffer(DTYPE_F32, 3), [MAGNITUDE_AMAX] = make_buffer(DTYPE_F32, 1)};
+    memcpy(buffers[MAGNITUDE_IN].data, (float[]){2, -5, NAN}, 3 * sizeof(float));
+    set(&buffers[MAGNITUDE_AMAX], 0, 4);
+    run_op(&op, buffers, 1);
+    cr_expect_eq(get(&buffers[MAGNITUDE_AMAX], 0), 5);
+    run_op(&op, buffers, 1);
+    cr_expect_eq(get(&buffers[MAGNITUDE_AMAX], 0), 5);
+    free_buffers(buffers);
+}
+
+// Slots: a value that grows, one that shrinks and is remembered, one that was never seen, one that is not finite.
+Test(host_fp8, scales_by_the_largest_magnitude_of_the_history)
+{
+    enum { SLOTS = 4, HISTORY = 2, TARGET = 448 };
+    struct op     op                   = {.kind = OP_RESCALE, .shape.rescale = {SLOTS, HISTORY, TARGET}};
+    struct buffer buffers[OP_OPERANDS] = {make_buffer(DTYPE_F32, SLOTS), make_buffer(DTYPE_F32, SLOTS * HISTORY),
+                                          make_buffer(DTYPE_F32, SLOTS), make_output(DTYPE_F32, SLOTS)};
+    const float   seen[3][SLOTS]       = {{1, 8, 0, INFINITY}, {2, 4, 0, 7}, {4, 2, 0, 3.5f}};
+    const float   expected[3][SLOTS]   = {{448, 56, 3, 3}, {224, 56, 3, 3}, {112, 112, 3, 64}};
+    float        *amax = buffers[RESCALE_AMAX].data, *scale = buffers[RESCALE_SCALE].data;
+    for (int slot = 0; slot < SLOTS; slot++) {
+        scale[slot] = 3;
+    }
+    for (int step = 0; step < 3; step++) {
+        memcpy(amax, seen[step], sizeof(seen[step]));
+        run_op(&op, buffers, 1);
+        cr_expect_arr_eq(amax, ((float[SLOTS]){0}), sizeof(float[SLOTS]));
+        for (int slot = 0; slot < SLOTS; slot++) {
+            cr_expect_eq(scale[slot], expected[step][slot], "step %d, slot %d: %g", step, slot, (double)scale[slot]);
+            cr_expect_eq(((float *)buffers[RESCALE_FACTOR].data)[slot], 1 / expected[step][slot]);
+        }
+    }
+    free_buffers(buffers);
+}
+
+Test(host_fp8, scales_by_the_present_magnitude_without_a_history)
+{
+    struct op     op                   = {.kind = OP_RESCALE, .shape.rescale = {.slots = 1, .target = 224}};
+    struct buffer buffers[OP_OPERANDS] = {[RESCALE_AMAX]   = make_buffer(DTYPE_F32, 1),
+                                          [RESCALE_SCALE]  = make_buffer(DTYPE_F32, 1),
+                                          [RESCALE_FACTOR] = make_output(DTYPE_F32, 1)};
+    set(&buffers[RESCALE_AMAX], 0, 7);
+    run_op(&op, buffers, 1);
+    cr_expect_eq(get(&buffers[RESCALE_SCALE], 0), 32);
+    cr_expect_eq(get(&buffers[RESCALE_FACTOR], 0), 1.0 / 32);
+    free_buffers(buffers);
+}
+
 static void expect_product(const struct gemm_shape *shape, enum dtype a, enum dtype b, enum dtype c, bool accumulates)
 {
     struct op     op                   = {.kind = OP_GEMM, .accumulates = accumulates, .shape.gemm = *shape};

@@ -56,14 +56,20 @@ GSWBENCH_INLINE uint8_t fp8_from_float(enum dtype format, float value)
     return (uint8_t)((sign >> (mantissa + 1) | code) >> dropped);
 }
 
-// What a tensor whose largest magnitude is that is multiplied by, so that it just fits. 1 where there is no such
-// number.
-GSWBENCH_INLINE float fp8_scale(enum dtype format, float magnitude)
+// What a tensor is multiplied by, so that its largest magnitude becomes target. The scale stays as it is where there is
+// no such number.
+GSWBENCH_INLINE float fp8_rescale(float scale, float target, float magnitude)
 {
     if (!(magnitude > 0.0f) || isinf(magnitude)) {
-        return 1.0f;
+        return scale;
     }
-    return fminf(fp8_largest(format) / magnitude, FLT_MAX);
+    return fminf(target / magnitude, FLT_MAX);
+}
+
+// ... so that the tensor just fits; 1 where there is no such number.
+GSWBENCH_INLINE float fp8_scale(enum dtype format, float magnitude)
+{
+    return fp8_rescale(1.0f, fp8_largest(format), magnitude);
 }
 
 #endif

@@ -32,11 +32,15 @@ enum op_kind {
     OP_LOSS_SUM,
     OP_CAST,
     OP_QUANTIZE,
+    OP_TRANSPOSE,
+    OP_MAGNITUDE,
+    OP_RESCALE,
     OP_CLEAR,
     OP_SQUARE_SUM,
     OP_CLIP,
     OP_ADAMW,
     OP_ALL_REDUCE,
+    OP_ALL_REDUCE_MAXIMUM,
     OP_ALL_GATHER,
     OP_REDUCE_SCATTER,
     OP_ALL_TO_ALL,
@@ -126,18 +130,25 @@ enum { CAST_IN, CAST_OUT };                                      // [elements] r
 enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_FACTOR, QUANTIZE_TRANSPOSED_FACTOR, QUANTIZE_SCALE,
        QUANTIZE_AMAX };
 // IN r [rows, columns]; FP8 copies of IN * scale: OUT w [rows, columns] and TRANSPOSED w [columns, rows], of which one may
-// be absent; FACTOR w f32 [1]: 1 / scale, by which both are to be multiplied; TRANSPOSED_FACTOR: absent. SCALE r f32 [1], or
-// absent: then scale = largest number of the format / largest magnitude of IN. AMAX rw f32 [1]: raised to the largest
-// magnitude of IN, or absent.
+// be absent; FACTOR w f32 [1]: 1 / scale, by which both are to be multiplied; TRANSPOSED_FACTOR: absent. SCALE r f32 [1]:
+// then FACTOR may be absent; or absent: scale = largest number of the format / largest magnitude of IN. AMAX rw f32 [1]:
+// raised to the largest magnitude of IN, or absent.
+enum { TRANSPOSE_IN, TRANSPOSE_OUT };                            // FP8 [rows, columns] r, [columns, rows] w
+enum { MAGNITUDE_IN, MAGNITUDE_AMAX };                           // [elements] r; f32 [1] rw: raised to the largest magnitude
+enum { RESCALE_AMAX, RESCALE_HISTORY, RESCALE_SCALE, RESCALE_FACTOR };
+// AMAX rw f32 [slots]: of the step, becomes 0. HISTORY rw f32 [slots, history]: takes it in at the front of each row, whose
+// oldest falls out; or absent. SCALE rw f32 [slots]: target / the largest there (or AMAX), kept where that is 0 or not
+// finite; FACTOR w f32 [slots]: 1 / SCALE.
 enum { CLEAR_OUT };                                      // [elements] w: zeros
 enum { SQUARE_SUM_IN, SQUARE_SUM_OUT };                          // [elements] r; f32 [1] w
 enum { CLIP_PARTIALS, CLIP_NORM, CLIP_SCALE };                   // f32 [elements] r; f32 [1] w: norm; f32 [1] w: factor
 enum { ADAMW_HYPER, ADAMW_SCALE, ADAMW_GRADIENT, ADAMW_MASTER, ADAMW_FIRST, ADAMW_SECOND, ADAMW_WEIGHT };
-// HYPER r f32 [HYPER_COUNT], SCALE r f32 [1], GRADIENT r, MASTER rw f32 (absent: WEIGHT is rw), m rw, v rw, WEIGHT w.
+// HYPER r f32 [HYPER_COUNT], SCALE r f32 [1], GRADIENT r, MASTER rw f32 (absent: WEIGHT is rw), m rw, v rw, WEIGHT w, or
+// absent beside a MASTER.
 enum { HYPER_LEARNING_RATE, HYPER_BETA1, HYPER_BETA2, HYPER_EPSILON, HYPER_DECAY,
        HYPER_CORRECTION1, HYPER_CORRECTION2, HYPER_COUNT };      // corrections: 1 - beta^step
 enum { TRANSFER_IN, TRANSFER_OUT };
-// ALL_REDUCE: OUT rw. ALL_GATHER: IN r [n], OUT w [size * n]. REDUCE_SCATTER: IN r [size * n], OUT w [n].
+// ALL_REDUCE, ALL_REDUCE_MAXIMUM (f32): OUT rw. ALL_GATHER: IN r [n], OUT w [size * n]. REDUCE_SCATTER: IN r [size * n], OUT w [n].
 // ALL_TO_ALL: IN r, OUT w [size * n]. ROTATE: OUT w receives the IN r of the member before in the group. SEND: IN r. RECEIVE: OUT w. BROADCAST: OUT rw, from the group's root.
 // clang-format on
 
@@ -182,6 +193,10 @@ struct routing_shape {
 struct quantize_shape {
     int64_t rows, columns;
 };
+struct rescale_shape {
+    int64_t slots, history;
+    float   target;    // what the largest magnitude becomes
+};
 struct elements_shape {
     int64_t elements;
     float   limit;    // clip: largest norm; 0: measured, never clipped
@@ -196,17 +211,19 @@ struct transfer_shape {
 struct op {
     uint8_t       kind, lane, operand_count, wait_count;
     bool          accumulates;    // the gradient output is added to, not overwritten
+    bool          sums_fast;      // FP8 products: partial sums may have fewer digits, where that is faster
     uint8_t       access[OP_OPERANDS];
     int32_t       operand[OP_OPERANDS];    // tensor index, -1: absent
     int32_t       wait[OP_WAITS];          // ops on other lanes that end first; at most one a lane
     struct op_tag tag;
     union {
         struct gemm_shape      gemm;
-        struct rows_shape      rows;         // embedding, norm, activation, cross entropy, loss sum
+        struct rows_shape      rows;         // embedding, norm, activation, cross entropy, loss sum, transpose
         struct attention_shape attention;    // rope, attention
         struct routing_shape   routing;      // route, dispatch, combine
         struct quantize_shape  quantize;
-        struct elements_shape  elements;    // cast, clear, square sum, clip, adamw
+        struct rescale_shape   rescale;
+        struct elements_shape  elements;    // cast, magnitude, clear, square sum, clip, adamw
         struct transfer_shape  transfer;
     } shape;
 };

@@ -46,7 +46,12 @@ static int shape_parts(const struct op *op, struct shape_part parts[SHAPE_PARTS_
         parts[0] = (struct shape_part){"rows", op->shape.quantize.rows};
         parts[1] = (struct shape_part){"columns", op->shape.quantize.columns};
         return 2;
+    case OP_RESCALE:
+        parts[0] = (struct shape_part){"slots", op->shape.rescale.slots};
+        parts[1] = (struct shape_part){"history", op->shape.rescale.history};
+        return 2;
     case OP_CAST:
+    case OP_MAGNITUDE:
     case OP_SQUARE_SUM:
     case OP_CLIP:
     case OP_ADAMW:

@@ -13,8 +13,11 @@ int64_t comm_slice_begin(int64_t elements, int64_t size, int64_t slice);
 // memcpy, but a buffer may be copied to itself: an in-place transfer.
 void comm_copy(void *to, const void *from, int64_t bytes);
 
-// out = in[0] + in[1] + ..., added in this order in fp32 (i32: wrapping) and rounded once. out may be one of in.
-void comm_reduce(void *out, const void *const *in, int64_t count, int64_t elements, enum dtype dtype);
+// What count members contribute becomes one. out may be one of in.
+typedef void    comm_reduction(void *out, const void *const *in, int64_t count, int64_t elements, enum dtype dtype);
+comm_reduction  comm_sum;        // in[0] + in[1] + ..., added in this order in fp32 (i32: wrapping) and rounded once
+comm_reduction  comm_maximum;    // f32 only
+comm_reduction *comm_reduction_of(enum op_kind kind);
 
 // The lane whose communicator a lane uses: pipeline sends meet the receives of the other rank's receive lane.
 int comm_meeting_lane(int lane);

@@ -171,7 +171,7 @@ static void post(struct comm_group *group, const struct post *own)
     }
 }
 
-// Each member sums one slice and writes it to everyone, so no two members touch the same bytes.
+// Each member reduces one slice and writes it to everyone, so no two members touch the same bytes.
 static void all_reduce(struct comm_group *group, const struct post *own)
 {
     const struct meeting *meeting = group->meeting;
@@ -182,10 +182,10 @@ static void all_reduce(struct comm_group *group, const struct post *own)
         for (int64_t i = 0; i < meeting->size; i++) {
             group->sources[i] = (const char *)meeting->posts[i].out + first * width;
         }
-        char *sum = (char *)own->out + first * width;
-        comm_reduce(sum, group->sources, meeting->size, count, own->dtype);
+        char *reduced = (char *)own->out + first * width;
+        comm_reduction_of(own->kind)(reduced, group->sources, meeting->size, count, own->dtype);
         for (int64_t i = 0; i < meeting->size; i++) {
-            comm_copy((char *)meeting->posts[i].out + first * width, sum, count * width);
+            comm_copy((char *)meeting->posts[i].out + first * width, reduced, count * width);
         }
     }
 }
@@ -197,7 +197,7 @@ static void reduce_scatter(struct comm_group *group, const struct post *own)
     for (int64_t i = 0; i < meeting->size; i++) {
         group->sources[i] = (const char *)meeting->posts[i].in + group->index * count * dtype_bytes(own->dtype);
     }
-    comm_reduce(own->out, group->sources, meeting->size, count, own->dtype);
+    comm_sum(own->out, group->sources, meeting->size, count, own->dtype);
 }
 
 // Member i's bytes, at offset in its input, go to place i of the own output.
@@ -250,6 +250,7 @@ static void collective(struct comm_group *group, const struct post *own)
     post(group, own);
     switch (own->kind) {
     case OP_ALL_REDUCE:
+    case OP_ALL_REDUCE_MAXIMUM:
         all_reduce(group, own);
         break;
     case OP_REDUCE_SCATTER:

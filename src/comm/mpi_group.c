@@ -40,6 +40,7 @@ struct comm_group {
     struct exchange  *exchanges;    // [size]
     MPI_Request      *requests;     // [2 * size]
     const void      **sources;      // [size]
+    comm_reduction   *reduction;    // of the transfer at hand
     char             *scratch;      // what the other members contribute to a piece
 };
 
@@ -159,7 +160,7 @@ static void exchange_all(struct comm_group *group, int tag)
     }
 }
 
-// Sends every member the elements that exchanges[member].from holds for it and sums what arrives for the own slice.
+// Sends every member the elements that exchanges[member].from holds for it and reduces what arrives for the own slice.
 static void reduce_own(struct comm_group *group, void *out, int64_t elements, enum dtype dtype)
 {
     int64_t bytes = elements * dtype_bytes(dtype);
@@ -170,7 +171,7 @@ static void reduce_own(struct comm_group *group, void *out, int64_t elements, en
         group->sources[i]         = i == group->index ? exchange->from : exchange->to;
     }
     exchange_all(group, TAG_TRANSFER);
-    comm_reduce(out, group->sources, group->size, elements, dtype);
+    group->reduction(out, group->sources, group->size, elements, dtype);
 }
 
 static void all_reduce_piece(struct comm_group *group, char *data, int64_t elements, enum dtype dtype)
@@ -272,8 +273,10 @@ void mpi_run(struct comm_group *group, const struct op *op, const void *in, void
     int64_t elements = op->shape.transfer.elements;
     int64_t bytes    = elements * dtype_bytes(dtype);
     int64_t share    = bytes / group->size;
+    group->reduction = comm_reduction_of((enum op_kind)op->kind);
     switch (op->kind) {
     case OP_ALL_REDUCE:
+    case OP_ALL_REDUCE_MAXIMUM:
         all_reduce(group, out, elements, dtype);
         break;
     case OP_REDUCE_SCATTER:

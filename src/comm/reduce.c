@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How buffers are cut and in which one order contributions are added, whatever carries them.
+#include "gswbench/fatal.h"
 #include "internal.h"
 
 enum { BLOCK = 1024 };    // elements whose sums stay in the first-level cache
@@ -65,10 +66,29 @@ static void reduce_block(void *out, const void *const *in, int64_t count, int64_
     }
 }
 
-void comm_reduce(void *out, const void *const *in, int64_t count, int64_t elements, enum dtype dtype)
+void comm_sum(void *out, const void *const *in, int64_t count, int64_t elements, enum dtype dtype)
 {
     for (int64_t first = 0; first < elements; first += BLOCK) {
         int64_t left = elements - first;
         reduce_block(out, in, count, first, left < BLOCK ? left : BLOCK, dtype);
     }
+}
+
+void comm_maximum(void *out, const void *const *in, int64_t count, int64_t elements, enum dtype dtype)
+{
+    if (dtype != DTYPE_F32) {
+        FATAL(EXIT_INTERNAL, "a maximum of %s", dtype_name(dtype));
+    }
+    for (int64_t e = 0; e < elements; e++) {
+        float largest = ((const float *)in[0])[e];
+        for (int64_t i = 1; i < count; i++) {
+            largest = ((const float *)in[i])[e] > largest ? ((const float *)in[i])[e] : largest;
+        }
+        ((float *)out)[e] = largest;
+    }
+}
+
+comm_reduction *comm_reduction_of(enum op_kind kind)
+{
+    return kind == OP_ALL_REDUCE_MAXIMUM ? comm_maximum : comm_sum;
 }

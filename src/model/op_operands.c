@@ -7,7 +7,8 @@
 #include "gswbench/op.h"
 
 // A letter a slot: r reads, w writes, u updates; a, q: updates when the op accumulates or adds_query, else writes; m:
-// writes what a master copy became, or updates where there is none. -: always empty; a capital: may be.
+// writes what a master copy became, if at all, or updates where there is none; f: writes, unless the scale is given. -:
+// always empty; a capital: may be.
 static const char *const accesses[OP_COUNT] = {
     [OP_EMBEDDING_FORWARD]   = "rrw",
     [OP_EMBEDDING_BACKWARD]  = "rra",
@@ -30,12 +31,16 @@ static const char *const accesses[OP_COUNT] = {
     [OP_CROSS_ENTROPY]       = "urwR",
     [OP_LOSS_SUM]            = "ra",
     [OP_CAST]                = "ra",
-    [OP_QUANTIZE]            = "rWWwWRU",
+    [OP_QUANTIZE]            = "rWWfWRU",
+    [OP_TRANSPOSE]           = "rw",
+    [OP_MAGNITUDE]           = "ru",
+    [OP_RESCALE]             = "uUuw",
     [OP_CLEAR]               = "w",
     [OP_SQUARE_SUM]          = "rw",
     [OP_CLIP]                = "rww",
     [OP_ADAMW]               = "rrrUuum",
     [OP_ALL_REDUCE]          = "-u",
+    [OP_ALL_REDUCE_MAXIMUM]  = "-u",
     [OP_ALL_GATHER]          = "rw",
     [OP_REDUCE_SCATTER]      = "rw",
     [OP_ALL_TO_ALL]          = "rw",
@@ -57,6 +62,7 @@ enum access op_operand_access(const struct op *op, int slot)
     case 'r':
         return ACCESS_READ;
     case 'w':
+    case 'f':
         return ACCESS_WRITE;
     case 'u':
         return ACCESS_UPDATE;
@@ -74,7 +80,8 @@ enum access op_operand_access(const struct op *op, int slot)
 bool op_operand_is_optional(const struct op *op, int slot)
 {
     char letter = access_letter(op, slot);
-    return letter == '-' || isupper(letter);
+    return letter == '-' || isupper(letter) || (letter == 'f' && op->operand[QUANTIZE_SCALE] >= 0) ||
+           (letter == 'm' && op->operand[ADAMW_MASTER] >= 0);
 }
 
 static int64_t gemm_elements(const struct gemm_shape *shape, int slot)
@@ -185,10 +192,17 @@ static int64_t quantize_elements(const struct quantize_shape *shape, int slot)
     return slot <= QUANTIZE_TRANSPOSED ? shape->rows * shape->columns : 1;
 }
 
+static int64_t rescale_elements(const struct rescale_shape *shape, int slot)
+{
+    return shape->slots * (slot == RESCALE_HISTORY ? shape->history : 1);
+}
+
 static int64_t array_elements(const struct op *op, int slot)
 {
     int64_t elements = op->shape.elements.elements;
     switch (op->kind) {
+    case OP_MAGNITUDE:
+        return slot == MAGNITUDE_IN ? elements : 1;
     case OP_SQUARE_SUM:
         return slot == SQUARE_SUM_IN ? elements : 1;
     case OP_CLIP:
@@ -233,7 +247,12 @@ int64_t op_operand_elements(const struct op *op, int slot)
         return loss_elements(op, slot);
     case OP_QUANTIZE:
         return quantize_elements(&op->shape.quantize, slot);
+    case OP_TRANSPOSE:
+        return op->shape.rows.rows * op->shape.rows.columns;
+    case OP_RESCALE:
+        return rescale_elements(&op->shape.rescale, slot);
     case OP_CAST:
+    case OP_MAGNITUDE:
     case OP_CLEAR:
     case OP_SQUARE_SUM:
     case OP_CLIP:

@@ -87,6 +87,7 @@ struct price predict_price_transfer(const struct hardware_config *hardware, cons
     struct price price = {.links = (uint8_t)(out | in)};
     switch (op->kind) {
     case OP_ALL_REDUCE:
+    case OP_ALL_REDUCE_MAXIMUM:
         price.seconds = all_reduce_seconds(hardware, &span, bytes);
         break;
     case OP_ALL_TO_ALL:

@@ -22,6 +22,7 @@ int main(void)
     } checks[] = {
         {"collectives give the bits of a sum in rank order", contract_check_collectives},
         {"large buffers are reduced whole", contract_check_large},
+        {"a maximum is the largest of all members", contract_check_maximum},
         {"a sum shows the order and the single rounding", contract_check_rank_order},
         {"lanes run beside each other and repeat their bits", contract_check_lanes},
         {"a ring of sends and receives passes every value", contract_check_ring},

@@ -34,6 +34,9 @@ static op_run *const run[OP_COUNT] = {
     [OP_LOSS_SUM]            = host_loss_sum,
     [OP_CAST]                = host_cast,
     [OP_QUANTIZE]            = host_quantize,
+    [OP_TRANSPOSE]           = host_transpose,
+    [OP_MAGNITUDE]           = host_magnitude,
+    [OP_RESCALE]             = host_rescale,
     [OP_CLEAR]               = host_clear,
     [OP_SQUARE_SUM]          = host_square_sum,
     [OP_CLIP]                = host_clip,
@@ -58,6 +61,7 @@ static host_floats *const floats[OP_COUNT] = {    // of scratch, a thread; NULL:
     [OP_CROSS_ENTROPY]       = host_cross_entropy_floats,
     [OP_CAST]                = host_elements_floats,
     [OP_QUANTIZE]            = host_quantize_floats,
+    [OP_MAGNITUDE]           = host_quantize_floats,
     [OP_SQUARE_SUM]          = host_elements_floats,
     [OP_ADAMW]               = host_elements_floats,
 };
