@@ -10,7 +10,7 @@
 #include "gswbench/data.h"
 #include "tiny.h"
 
-enum { TRAINING_STEPS_MAX = 32, TRAINING_RANKS_MAX = 16 };
+enum { TRAINING_STEPS_MAX = 512, TRAINING_RANKS_MAX = 16 };
 
 struct training {
     struct tiny               tiny;    // set with tiny_init, then changed as the test wants
