@@ -112,7 +112,7 @@ Test(compare, refuses_what_is_not_comparable_unless_forced)
 
     status refused = compare(base, wide, "");
     cr_expect_eq(refused.exit_code, EXIT_COMPARE);
-    cr_expect_str_eq(refused.text, "these results are not of the same job, or one has no figures: ranks 64 and 128; "
+    cr_expect_str_eq(refused.text, "these results cannot be compared: ranks 64 and 128; "
                                    "--force compares them nevertheless");
     cr_expect_str_empty(output);
 

@@ -111,7 +111,7 @@ Test(comparison, refuses_results_of_different_jobs)
     cr_expect_eq(result.exit_code, EXIT_COMPARE);
     cr_expect_str_eq(
         result.text,
-        "these results are not of the same job, or one has no figures: backend cuda and host, communicator "
+        "these results cannot be compared: backend cuda and host, communicator "
         "mpi and local, device GPU one, driver 1 and GPU on, driver 1, ranks 64 and 128, and 1 more; --force "
         "compares them nevertheless");
     expect_line(text, "# NOT COMPARABLE parallel.prefetch:  -> 2\n");
@@ -170,6 +170,18 @@ Test(comparison, refuses_runs_without_figures)
         cr_expect_eq(failed(&result), verdict != VERDICT_VALID && verdict != VERDICT_DEGRADED, "%d", verdict);
         close_pair();
     }
+}
+
+Test(comparison, refuses_runs_that_a_profiler_watched)
+{
+    open_pair(1);
+    result_add_reason(&second, &(struct result_reason){.id = "profiled", .verdict = VERDICT_VALID});
+
+    comparison_init(&comparison, &first, &second, 0.01);
+
+    status result = comparison_check(&comparison);
+    cr_expect_str_eq(result.text, "these results cannot be compared: profiled no and yes; "
+                                  "--force compares them nevertheless");
 }
 
 Test(comparison, says_nothing_where_nothing_was_measured)

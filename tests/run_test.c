@@ -309,6 +309,21 @@ Test(run, records_no_secret)
     json_decref(document);
 }
 
+Test(run, notes_a_profiler)
+{
+    setenv("NSYS_PROFILING_SESSION_ID", "1", 1);
+
+    json_t *document = run_json(TINY " --ranks 2 --comm local", EXIT_VALID);
+    json_t *reasons  = json_object_get(document, "reasons");
+    json_t *reason   = json_array_get(reasons, json_array_size(reasons) - 1);
+
+    cr_expect_str_eq(text_of(reason, "id"), "profiled");
+    cr_expect_str_eq(text_of(reason, "message"),
+                     "a profiler watched rank 0 (NSYS_PROFILING_SESSION_ID is set): the times "
+                     "are no measure of a run without it");
+    json_decref(document);
+}
+
 Test(run, is_shown_again_by_report)
 {
     cr_assert_eq(run_here(TINY).exit_code, EXIT_VALID);

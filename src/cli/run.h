@@ -29,8 +29,8 @@ status run_read_job(struct run_shared *shared, struct job *job, struct run_argum
 // What every rank tells the others before anything else.
 struct run_peer {
     struct comm_place place;
-    char              version[32];
-    uint64_t          job_hash;    // of what has to be the same on all ranks
+    char              version[32], profiler[40];    // profiler: the variable that shows one; "": none
+    uint64_t          job_hash;                     // of what has to be the same on all ranks
     uint64_t          cores_hash;
     int64_t           cores;
 };
@@ -50,6 +50,9 @@ struct run_cores run_share_cores(const struct run_peer *peers, const struct comm
 
 // Adds a note to the result when a tensor-parallel group is not on one node.
 void run_check_places(struct result *result, const struct run_peer *peers);
+
+// Adds a note when a profiler watches a rank.
+void run_check_profilers(struct result *result, const struct run_peer *peers, int ranks);
 
 // launch.c: sets the arguments' ranks to what the launcher started, or to what is asked for.
 status launch_count_ranks(struct config_arguments *arguments, struct text_buffer *errors);

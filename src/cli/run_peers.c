@@ -13,6 +13,19 @@
 
 #include "gswbench/version.h"
 
+// What profilers set in the environment of a program that they watch.
+static const char *profiler(void)
+{
+    static const char *const variables[] = {"NSYS_PROFILING_SESSION_ID", "NV_NSIGHT_INJECTION_TRANSPORT_TYPE",
+                                            "CUDA_INJECTION64_PATH"};
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        if (getenv(variables[i]) != NULL) {
+            return variables[i];
+        }
+    }
+    return "";
+}
+
 // Ranks that read different configurations would measure nothing that has a meaning, and ranks that do not all write
 // weights would wait for each other.
 static status check_same_job(const struct run_peer *peers, int ranks)
@@ -48,6 +61,7 @@ status run_meet(struct run_peer **peers, const struct run_shared *shared, struct
                    .cores      = knows_cores ? CPU_COUNT(&cores) : sysconf(_SC_NPROCESSORS_ONLN),
     };
     text_copy(own.version, sizeof(own.version), version_text);
+    text_copy(own.profiler, sizeof(own.profiler), profiler());
     *peers = memory_allocate((size_t)comm->place.ranks * sizeof(**peers));
     comm->ops->gather_all(comm, &own, *peers, sizeof(own));
     return check_same_job(*peers, comm->place.ranks);
@@ -100,4 +114,19 @@ void run_check_places(struct result *result, const struct run_peer *peers)
              "(mpirun --map-by ppr:%d:node, srun --ntasks-per-node=%d --distribution=block)",
              apart, groups, first, peers[first].place.host, last, peers[last].place.host, per_node, per_node);
     result_add_reason(result, &reason);
+}
+
+void run_check_profilers(struct result *result, const struct run_peer *peers, int ranks)
+{
+    int rank = 0;
+    while (rank < ranks && peers[rank].profiler[0] == '\0') {
+        rank++;
+    }
+    if (rank < ranks) {
+        struct result_reason reason = {.verdict = VERDICT_VALID, .id = RESULT_PROFILED, .rank = rank, .step = -1};
+        snprintf(reason.message, sizeof(reason.message),
+                 "a profiler watched rank %d (%s is set): the times are no measure of a run without it", rank,
+                 peers[rank].profiler);
+        result_add_reason(result, &reason);
+    }
 }

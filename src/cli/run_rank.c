@@ -139,6 +139,7 @@ static status open_result(struct rank *rank)
     add_warning(rank);
     add_oversubscription(rank);
     run_check_places(result, rank->peers);
+    run_check_profilers(result, rank->peers, rank->comm->place.ranks);
     add_sharing(rank);
     result_derive(result);
     if (!is_first(rank)) {
