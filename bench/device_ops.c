@@ -114,9 +114,9 @@ int main(int argc, char **argv)
 {
     // clang-format off
     static const struct gemm_shape gemms[] = {
-        {8192, 8192, 8192, false, false, false}, {8192, 8192, 8192, false, true, false}, {8192, 8192, 8192, true, false, false},
-        {4096, 4096, 4096, false, true, false},  {8192, 1024, 8192, false, true, false}, {8192, 8192, 1024, false, true, false},
-        {2048, 7168, 2048, false, true, false},  {8192, 128256, 4096, false, true, false},
+        {8192, 8192, 8192, false, false}, {8192, 8192, 8192, false, true}, {8192, 8192, 8192, true, false},
+        {4096, 4096, 4096, false, true},  {8192, 1024, 8192, false, true}, {8192, 8192, 1024, false, true},
+        {2048, 7168, 2048, false, true},  {8192, 128256, 4096, false, true},
     };
     static const struct attention_anchor anchors[] = {
         {2048, 484e12, 370e12}, {4096, 591e12, 474e12}, {8192, 644e12, 541e12}, {16384, 673e12, 579e12},

@@ -230,10 +230,10 @@ int main(int argc, char **argv)
 
     // clang-format off
     static const struct gemm_shape gemms[] = {
-        {2048, 2048, 2048, false, false, false}, {2048, 2048, 2048, false, true, false}, {2048, 2048, 2048, true, false, false},
-        {512, 768, 256, false, true, false},     {512, 256, 688, false, true, false},    {1024, 4096, 1024, false, true, false},
-        {1024, 1024, 4096, false, true, false},  {4096, 1024, 1024, true, false, false}, {1024, 32000, 512, false, true, false},
-        {32000, 512, 1024, true, false, false},  {1024, 512, 32000, false, false, false},
+        {2048, 2048, 2048, false, false}, {2048, 2048, 2048, false, true}, {2048, 2048, 2048, true, false},
+        {512, 768, 256, false, true},     {512, 256, 688, false, true},    {1024, 4096, 1024, false, true},
+        {1024, 1024, 4096, false, true},  {4096, 1024, 1024, true, false}, {1024, 32000, 512, false, true},
+        {32000, 512, 1024, true, false},  {1024, 512, 32000, false, false},
     };
     static const struct attention_shape attentions[] = {
         {4, 256, 8, 4, 64, 0, 0.125f, true, false, 0}, {1, 2048, 8, 2, 128, 0, 0.088f, true, false, 0}, {1, 8192, 2, 2, 128, 0, 0.088f, true, false, 0},

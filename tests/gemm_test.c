@@ -84,8 +84,8 @@ Test(gemm, names_a_problem_with_all_that_makes_it_another)
     cr_expect(gemm_key_is_equal(&other, &key));
     other.accumulates = false;
     cr_expect_not(gemm_key_is_equal(&other, &key));
-    other                 = key;
-    other.shape.fast_sums = true;
+    other           = key;
+    other.sums_fast = true;
     cr_expect_not(gemm_key_is_equal(&other, &key));
     gemm_problem_name(&other, "cuBLASLt 13.1.0", "NVIDIA H200", problem);
     cr_expect_not_null(strstr(problem, " f32 add fast, "));

@@ -30,7 +30,7 @@ struct gemm_layout gemm_layout_of(const struct gemm_shape *shape);
 struct gemm_key {
     struct gemm_shape shape;
     enum dtype        a, b, c;
-    bool              accumulates;
+    bool              accumulates, sums_fast;
     int               alignment[3];    // of A, B and C in bytes: powers of two, 256 at most
     int               processors;      // that the library may use; 0: all
 };

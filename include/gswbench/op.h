@@ -157,7 +157,6 @@ enum { OP_OPERANDS = 8, OP_WAITS = LANE_COUNT - 1 };
 struct gemm_shape {
     int64_t m, n, k;
     bool    transpose_a, transpose_b;    // A is stored [k, m], B is stored [n, k]
-    bool    fast_sums;                   // of FP8: a device may keep them in the few digits of its matrix units
 };
 struct rows_shape {
     int64_t rows, columns;

@@ -28,7 +28,7 @@ void gemm_problem_name(const struct gemm_key *key, const char *library, const ch
              "%" PRId64 " x %" PRId64 " x %" PRId64 " %c%c %s %s %s %s%s, align %d %d %d, processors %d, %s, %s",
              shape->m, shape->n, shape->k, shape->transpose_a ? 't' : 'n', shape->transpose_b ? 't' : 'n',
              dtype_name(key->a), dtype_name(key->b), dtype_name(key->c), key->accumulates ? "add" : "set",
-             shape->fast_sums ? " fast" : "", key->alignment[0], key->alignment[1], key->alignment[2], key->processors,
+             key->sums_fast ? " fast" : "", key->alignment[0], key->alignment[1], key->alignment[2], key->processors,
              library, device);
 }
 

@@ -25,7 +25,7 @@ bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other)
     const struct gemm_shape *left = &one->shape, *right = &other->shape;
     return left->m == right->m && left->n == right->n && left->k == right->k &&
            left->transpose_a == right->transpose_a && left->transpose_b == right->transpose_b &&
-           left->fast_sums == right->fast_sums && one->a == other->a && one->b == other->b && one->c == other->c &&
+           one->sums_fast == other->sums_fast && one->a == other->a && one->b == other->b && one->c == other->c &&
            one->accumulates == other->accumulates && one->alignment[0] == other->alignment[0] &&
            one->alignment[1] == other->alignment[1] && one->alignment[2] == other->alignment[2] &&
            one->processors == other->processors;

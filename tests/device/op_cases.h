@@ -22,7 +22,7 @@ struct op_case {
 #define GEMM(m_, n_, k_, turns_a, turns_b) \
     .shape.gemm = {.m = m_, .n = n_, .k = k_, .transpose_a = turns_a, .transpose_b = turns_b}
 #define FP8_GEMM(m_, n_, k_, fast) \
-    .shape.gemm = {.m = m_, .n = n_, .k = k_, .transpose_b = true, .fast_sums = fast}
+    .sums_fast = fast, .shape.gemm = {.m = m_, .n = n_, .k = k_, .transpose_b = true}
 #define HEADS(batch_, sequence_, heads_, kv_heads_, head_dim_, ...) \
     .shape.attention = {.batch = batch_, .sequence = sequence_, .heads = heads_, .kv_heads = kv_heads_, .head_dim = head_dim_, .scale = 0.1f, __VA_ARGS__}
 #define ROUTE(rows_, columns_, first_, total_, sequences_, run, experts_, top_k_, owners_, capacity_, taken_) \

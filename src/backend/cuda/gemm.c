@@ -16,6 +16,7 @@ static struct gemm_key key_of(const struct cuda *cuda, const struct op *op, cons
                              .b           = buffers[GEMM_B].dtype,
                              .c           = buffers[GEMM_C].dtype,
                              .accumulates = op->accumulates,
+                             .sums_fast   = op->sums_fast,
                              .alignment   = {gemm_alignment(buffers[GEMM_A].data), gemm_alignment(buffers[GEMM_B].data),
                                              gemm_alignment(buffers[GEMM_C].data)},
                              .processors  = cuda->gemms->processors};
@@ -80,7 +81,7 @@ static void set_factor(const struct blas *blas, const struct product *product, c
 // That there are factors belongs to the problem; a run sets the real ones.
 static void describe_fp8(const struct gemms *gemms, const struct product *product)
 {
-    const int8_t is_fast = product->key.shape.fast_sums;
+    const int8_t is_fast = product->key.sums_fast;
     BLAS_CHECK(&gemms->blas, cublasLtMatmulDescSetAttribute(product->operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM,
                                                             &is_fast, sizeof(is_fast)));
     set_factor(&gemms->blas, product, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, gemms->workspace);
