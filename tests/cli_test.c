@@ -178,6 +178,24 @@ Test(cli, predicts_what_it_can_and_says_what_it_cannot)
                  "--all takes every configuration as it is: leave --config, --ranks, --set and --layers out");
 }
 
+Test(cli, sweeps_the_layouts_of_a_model)
+{
+    expect_success("predict --config llama3.1-8b --ranks 4 --layers 2 --set train.accumulation=4 --sweep");
+    expect_output(
+        "config         llama3.1-8b, a proxy, at 4 ranks, bf16: 8 sequences of 8192 tokens a step, on h100-sxm\n");
+    expect_output(" legal: 0 refused, ");
+    expect_output("\n10   ");
+    expect_output("\nown  dp 2 cp 2 zero 1 ");
+    expect_success("predict --config llama3.1-8b --ranks 4 --layers 2 --set train.accumulation=4 --sweep --json");
+    expect_output("\"ranks\": 4,");
+    expect_output("\"own\": {\n    \"dp\": 2,");
+    expect_error("predict --config llama3.1-8b --sweep", EXIT_USAGE,
+                 "--sweep needs --ranks: layouts are those of that many ranks");
+    expect_error("predict --all --sweep", EXIT_USAGE, "--all and --sweep: one of them");
+    expect_error("predict --config tiny-llama --ranks 2 --sweep", EXIT_CONFIG,
+                 "no layout can be predicted: [hardware] peak_bf16 is not known: set it, or a profile that has it");
+}
+
 // Parameters that hold for every row: nothing published is off by more than the priors are unsure of.
 Test(cli, predicts_every_published_row_from_priors_alone)
 {

@@ -10,6 +10,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/config.h"
+#include "gswbench/measured.h"
 #include "gswbench/plan.h"
 #include "gswbench/status.h"
 #include "gswbench/text.h"
@@ -111,6 +112,9 @@ status job_read_row(struct job *job, const struct config_arguments *arguments, c
 // The rows of the configuration: those of the file, or one for the ranks of the arguments.
 status job_rows(const struct config_arguments *arguments, struct config_row rows[CONFIG_ROWS_MAX], int *count,
                 struct text_buffer *errors);
+
+// What the profile of [hardware] says of single ops; the caller frees it, after an error too.
+status job_read_measured(const struct job *job, struct measured_ops *measured);
 
 // "fsdp 128 dp 4", "one rank"
 const char *job_layout(const struct job *job, char *text, size_t bytes);

@@ -109,6 +109,13 @@ status job_rows(const struct config_arguments *arguments, struct config_row rows
     return config_rows(&request, rows, count, errors);
 }
 
+status job_read_measured(const struct job *job, struct measured_ops *measured)
+{
+    char profile[1400];
+    *measured = (struct measured_ops){.ops = NULL};
+    return config_find_profile(&job->config, profile, sizeof(profile)) ? measured_read(measured, profile) : OK;
+}
+
 const char *job_layout(const struct job *job, char *text, size_t bytes)
 {
     const struct parallel_config *parallel = &job->config.parallel;

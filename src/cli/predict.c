@@ -7,15 +7,17 @@
 
 #include "gswbench/units.h"
 #include "internal.h"
+#include "sweep.h"
 
 struct predict_arguments {
     struct config_arguments config;
-    bool                    all, json;
+    bool                    all, sweep, json;
 };
 
 static const struct flag flags[] = {
     CONFIG_FLAGS(predict_arguments, config),
     SWITCH_FLAG(predict_arguments, all, "--all", "every row of every installed configuration"),
+    SWITCH_FLAG(predict_arguments, sweep, "--sweep", "the fastest layouts of the model at that number of ranks"),
     SWITCH_FLAG(predict_arguments, json, "--json", "for programs"),
     END_FLAGS,
 };
@@ -39,8 +41,7 @@ static status predict_row(struct row *row)
 {
     const struct config *config   = &row->job.config;
     struct measured_ops  measured = {.ops = NULL};
-    char                 profile[1400];
-    status result = config_find_profile(config, profile, sizeof(profile)) ? measured_read(&measured, profile) : OK;
+    status               result   = job_read_measured(&row->job, &measured);
     if (!failed(&result)) {
         result = predict(&row->prediction, &row->job.request,
                          &(struct machine){.hardware = &config->hardware, .measured = &measured});
@@ -65,8 +66,7 @@ static void compute(struct row *row)
 
 static bool fits(const struct row *row)
 {
-    double device_bytes = row->job.config.hardware.memory_gb.value * 1e9;
-    return device_bytes == 0.0 || (double)row->prediction.largest_bytes <= device_bytes;
+    return sweep_fits(&row->job.config.hardware, row->prediction.largest_bytes);
 }
 
 static void print_parts(const struct prediction *prediction)
@@ -212,19 +212,23 @@ static status check_arguments(const struct predict_arguments *arguments)
         return fail_as(EXIT_USAGE, "--all takes every configuration as it is: leave --config, --ranks, --set and "
                                    "--layers out");
     }
+    if (arguments->all && arguments->sweep) {
+        return fail_as(EXIT_USAGE, "--all and --sweep: one of them");
+    }
     return OK;
 }
 
 static status run(const void *arguments, struct text_buffer *errors)
 {
     const struct predict_arguments *options = arguments;
-    struct table                    table   = {.list     = options->json ? json_array() : NULL,
-                                               .is_alone = !options->all && options->config.ranks > 0};
-    status                          result  = check_arguments(options);
-    if (!failed(&result)) {
-        result =
-            options->all ? cli_visit_configs(add_config, &table, errors) : add_rows(&table, &options->config, errors);
+    TRY(check_arguments(options));
+    if (options->sweep) {
+        return sweep_print(&options->config, options->json, errors);
     }
+    struct table table = {.list     = options->json ? json_array() : NULL,
+                          .is_alone = !options->all && options->config.ranks > 0};
+    status       result =
+        options->all ? cli_visit_configs(add_config, &table, errors) : add_rows(&table, &options->config, errors);
     if (!failed(&result) && table.list != NULL) {
         cli_print_json(json_pack("{s:O}", "rows", table.list));
     } else if (!failed(&result) && !table.is_alone) {

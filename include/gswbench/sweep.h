@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// The fastest of many layouts of a job that fit a device, by their predicted step time.
+#ifndef GSWBENCH_SWEEP_H
+#define GSWBENCH_SWEEP_H
+
+#include <stdint.h>
+
+#include "gswbench/predict.h"
+
+// What a layout chooses for a job whose model, precision, sequence and global batch are given; resolved.
+struct sweep_layout {
+    struct parallel_config parallel;
+    struct train_config    train;
+};
+
+// Layouts that cannot be priced, by the first one's reason.
+struct sweep_refusal {
+    char    text[256];
+    int64_t layouts;
+};
+
+struct sweep_choice {
+    int64_t           layout;
+    struct prediction prediction;
+};
+
+enum { SWEEP_BEST = 10, SWEEP_REFUSALS = 8 };
+
+struct sweep {
+    // Set by the caller.
+    const struct model_config     *model;
+    const struct precision_config *precision;
+    const struct machine          *machine;
+    const struct sweep_layout     *layouts;
+    int64_t                        layout_count, world;
+    int                            threads;
+
+    // Filled. Layouts = refused + too large + those that fit; of these, the priced ones could be among the best.
+    int64_t              refused, too_large, fit, priced;
+    struct sweep_refusal refusals[SWEEP_REFUSALS];    // the first so many reasons
+    int                  refusal_count;
+    struct sweep_choice  best[SWEEP_BEST];    // fastest first
+    int                  best_count;
+};
+
+// Prices, exactly as predict does, every layout that no bound excludes: what is in best does not depend on the bounds.
+status sweep_run(struct sweep *sweep);
+
+// sweep_bound.c: what a layout takes at least, from plans of a few microbatches.
+struct sweep_bound {
+    double  seconds;
+    int64_t bytes;    // of the stage that needs most; of a layout that does not fit, of a stage that shows it
+};
+status sweep_find_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
+
+// Whether a rank with so many bytes fits the device; so it does where [hardware] does not know the device's memory.
+bool sweep_fits(const struct hardware_config *hardware, int64_t bytes);
+
+#endif

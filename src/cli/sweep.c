@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+// predict --sweep: which layouts of a job's model fit at its number of ranks, and the fastest of them.
+#include "sweep.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "gswbench/units.h"
+
+struct table {
+    struct job        job;
+    struct sweep_list list;
+    struct sweep      sweep;
+};
+
+static int count_cores(void)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores < 1 ? 1 : (int)cores;
+}
+
+// The job with another layout.
+static struct job job_of(const struct table *table, int64_t layout)
+{
+    struct job job      = table->job;
+    job.config.parallel = table->list.layouts[layout].parallel;
+    job.config.train    = table->list.layouts[layout].train;
+    return job;
+}
+
+static double tokens_per_second(const struct job *job, double seconds)
+{
+    return (double)job->config.train.sequence * (double)job->config.train.global_batch / seconds;
+}
+
+static void print_choice(const struct table *table, const char *name, const struct sweep_choice *choice)
+{
+    const struct prediction *prediction = &choice->prediction;
+    struct job               job        = job_of(table, choice->layout);
+    char                     layout[256], memory[32];
+    printf("%-4s %-42s %5" PRId64 " %6" PRId64 "  %-11s %9.3f s %11.0f %6.2f %% %10s\n", name,
+           job_layout(&job, layout, sizeof(layout)), job.config.train.micro_batch, job.config.train.accumulation,
+           train_recompute_names[job.config.train.recompute], prediction->step_seconds,
+           tokens_per_second(&job, prediction->step_seconds), job_mfu_percent(&job, prediction->step_seconds),
+           units_bytes(memory, sizeof(memory), (double)prediction->largest_bytes));
+}
+
+static void print_table(const struct table *table, const struct sweep_choice *own)
+{
+    const struct sweep  *sweep  = &table->sweep;
+    const struct config *config = &table->job.config;
+    printf("config         %s%s at %" PRId64 " ranks, %s: %" PRId64 " sequences of %" PRId64 " tokens a step, on %s\n",
+           config->name, config->run.layers > 0 ? ", a proxy," : "", sweep->world,
+           precision_compute_names[config->precision.compute], config->train.global_batch, config->train.sequence,
+           config->hardware.profile);
+    printf("layouts        %" PRId64 " legal: %" PRId64 " refused, %" PRId64 " too large for %.0f GB, %" PRId64
+           " fit, %" PRId64 " of them priced: no other can be among the best\n",
+           sweep->layout_count, sweep->refused, sweep->too_large, config->hardware.memory_gb.value, sweep->fit,
+           sweep->priced);
+    for (int i = 0; i < sweep->refusal_count; i++) {
+        printf("  %7" PRId64 "      %s\n", sweep->refusals[i].layouts, sweep->refusals[i].text);
+    }
+    printf("%-4s %-42s %5s %6s  %-11s %11s %11s %8s %10s\n", "", "layout", "micro", "accum", "recompute", "predicted",
+           "tokens/s", "MFU", "memory");
+    for (int i = 0; i < sweep->best_count; i++) {
+        char place[16];
+        snprintf(place, sizeof(place), "%d", i + 1);
+        print_choice(table, place, &sweep->best[i]);
+    }
+    if (own != NULL) {
+        print_choice(table, "own", own);
+    }
+}
+
+static json_t *describe(const struct table *table, const struct sweep_choice *choice)
+{
+    const struct prediction      *prediction = &choice->prediction;
+    struct job                    job        = job_of(table, choice->layout);
+    const struct parallel_config *axes       = &job.config.parallel;
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:o, s:I}", "dp", axes->dp, "fsdp",
+        axes->fsdp, "tp", axes->tp, "cp", axes->cp, "ep", axes->ep, "pp", axes->pp, "vp", axes->vp, "zero", axes->zero,
+        "micro_batch", job.config.train.micro_batch, "accumulation", job.config.train.accumulation, "recompute",
+        train_recompute_names[job.config.train.recompute], "step_seconds", prediction->step_seconds,
+        "tokens_per_second", tokens_per_second(&job, prediction->step_seconds), "mfu_percent",
+        cli_json_real(job_mfu_percent(&job, prediction->step_seconds)), "largest_bytes", prediction->largest_bytes);
+}
+
+static void print_json(const struct table *table, const struct sweep_choice *own)
+{
+    const struct sweep *sweep = &table->sweep;
+    json_t             *best = json_array(), *refusals = json_array();
+    for (int i = 0; i < sweep->best_count; i++) {
+        json_array_append_new(best, describe(table, &sweep->best[i]));
+    }
+    for (int i = 0; i < sweep->refusal_count; i++) {
+        json_array_append_new(refusals, json_pack("{s:s, s:I}", "reason", sweep->refusals[i].text, "layouts",
+                                                  sweep->refusals[i].layouts));
+    }
+    cli_print_json(json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "config", table->job.config.name,
+                             "ranks", sweep->world, "legal", sweep->layout_count, "refused", sweep->refused,
+                             "too_large", sweep->too_large, "fit", sweep->fit, "priced", sweep->priced, "refusals",
+                             refusals, "best", best, "own", own == NULL ? json_null() : describe(table, own)));
+}
+
+static status run(struct table *table, const struct machine *machine, bool json)
+{
+    const struct job *job = &table->job;
+    sweep_list(&table->list, job);
+    table->sweep  = (struct sweep){.model        = &job->config.model,
+                                   .precision    = &job->config.precision,
+                                   .machine      = machine,
+                                   .layouts      = table->list.layouts,
+                                   .layout_count = table->list.count,
+                                   .world        = job->mesh.world,
+                                   .threads      = count_cores()};
+    status result = sweep_run(&table->sweep);
+    if (!failed(&result) && table->sweep.refused == table->sweep.layout_count) {
+        result = fail("no layout can be predicted: %s", table->sweep.refusals[0].text);
+    }
+    if (!failed(&result)) {
+        struct sweep_choice own     = {.layout = table->list.own};
+        status              support = predict(&own.prediction, &job->request, machine);
+        (json ? print_json : print_table)(table, failed(&support) ? NULL : &own);
+    }
+    free(table->list.layouts);
+    return result;
+}
+
+status sweep_print(const struct config_arguments *arguments, bool json, struct text_buffer *errors)
+{
+    struct table        table    = {.list = {.count = 0}};
+    struct measured_ops measured = {.ops = NULL};
+    if (arguments->ranks == 0) {
+        return fail_as(EXIT_USAGE, "--sweep needs --ranks: layouts are those of that many ranks");
+    }
+    TRY(job_read(&table.job, arguments, errors));
+    status result = job_read_measured(&table.job, &measured);
+    if (!failed(&result)) {
+        result = run(&table, &(struct machine){.hardware = &table.job.config.hardware, .measured = &measured}, json);
+    }
+    measured_free(&measured);
+    return result;
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+// Bounds of all layouts first; then prices them in the order of their bounds, until no bound is below the slowest of
+// the best. Threads share the work; what comes out does not depend on their number.
+#include "gswbench/sweep.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/fatal.h"
+#include "gswbench/text.h"
+
+enum { BATCH = 16 };    // layouts that are priced between two looks at the best ones
+
+struct candidate {
+    int64_t            layout;
+    status             support;
+    struct sweep_bound bound;
+    struct prediction  prediction;
+};
+
+struct work {
+    struct sweep     *sweep;
+    struct candidate *candidates;
+    int64_t           count;
+    void (*do_one)(const struct sweep *sweep, struct candidate *candidate);
+    atomic_int_fast64_t next;
+};
+
+static void *serve(void *argument)
+{
+    struct work *work = argument;
+    for (int64_t i; (i = atomic_fetch_add(&work->next, 1)) < work->count;) {
+        work->do_one(work->sweep, &work->candidates[i]);
+    }
+    return NULL;
+}
+
+static void for_each(struct work *work)
+{
+    int64_t    helpers = (work->sweep->threads < work->count ? work->sweep->threads : work->count) - 1;
+    pthread_t *threads = memory_allocate((size_t)(helpers > 0 ? helpers : 1) * sizeof(*threads));
+    for (int64_t i = 0; i < helpers; i++) {
+        if (pthread_create(&threads[i], NULL, serve, work) != 0) {
+            FATAL(EXIT_INTERNAL, "no thread for a sweep");
+        }
+    }
+    serve(work);
+    for (int64_t i = 0; i < helpers; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    free(threads);
+}
+
+static struct plan_request request_of(const struct sweep *sweep, int64_t layout)
+{
+    return (struct plan_request){.model     = sweep->model,
+                                 .parallel  = &sweep->layouts[layout].parallel,
+                                 .train     = &sweep->layouts[layout].train,
+                                 .precision = sweep->precision,
+                                 .world     = sweep->world};
+}
+
+static void find_bound(const struct sweep *sweep, struct candidate *candidate)
+{
+    struct plan_request request = request_of(sweep, candidate->layout);
+    candidate->support          = predict_supports(&request, sweep->machine->hardware);
+    if (!failed(&candidate->support)) {
+        candidate->support = sweep_find_bound(&candidate->bound, &request, sweep->machine);
+    }
+}
+
+static void price(const struct sweep *sweep, struct candidate *candidate)
+{
+    struct plan_request request = request_of(sweep, candidate->layout);
+    candidate->support          = predict(&candidate->prediction, &request, sweep->machine);
+}
+
+static void refuse(struct sweep *sweep, const char *reason)
+{
+    int known = 0;
+    while (known < sweep->refusal_count &&
+           strncmp(sweep->refusals[known].text, reason, sizeof(sweep->refusals[known].text) - 1) != 0) {
+        known++;
+    }
+    if (known == sweep->refusal_count && known < SWEEP_REFUSALS) {
+        text_copy(sweep->refusals[known].text, sizeof(sweep->refusals[known].text), reason);
+        sweep->refusal_count++;
+    }
+    if (known < SWEEP_REFUSALS) {
+        sweep->refusals[known].layouts++;
+    }
+    sweep->refused++;
+}
+
+// Moves the layouts that fit to the front; returns their number.
+static int64_t sort_out(struct sweep *sweep, struct candidate *candidates)
+{
+    int64_t kept = 0;
+    for (int64_t i = 0; i < sweep->layout_count; i++) {
+        if (failed(&candidates[i].support)) {
+            refuse(sweep, candidates[i].support.text);
+        } else if (!sweep_fits(sweep->machine->hardware, candidates[i].bound.bytes)) {
+            sweep->too_large++;
+        } else {
+            candidates[kept++] = candidates[i];
+        }
+    }
+    return kept;
+}
+
+static int by_bound(const void *left, const void *right)
+{
+    const struct candidate *a = left, *b = right;
+    if (a->bound.seconds != b->bound.seconds) {
+        return a->bound.seconds < b->bound.seconds ? -1 : 1;
+    }
+    return a->layout < b->layout ? -1 : 1;
+}
+
+static bool is_faster(const struct candidate *candidate, const struct sweep_choice *choice)
+{
+    double own = candidate->prediction.step_seconds, other = choice->prediction.step_seconds;
+    return own != other ? own < other : candidate->layout < choice->layout;
+}
+
+static void add(struct sweep *sweep, const struct candidate *candidate)
+{
+    int place = sweep->best_count;
+    while (place > 0 && is_faster(candidate, &sweep->best[place - 1])) {
+        place--;
+    }
+    if (place == SWEEP_BEST) {
+        return;
+    }
+    sweep->best_count += sweep->best_count < SWEEP_BEST;
+    for (int i = sweep->best_count - 1; i > place; i--) {
+        sweep->best[i] = sweep->best[i - 1];
+    }
+    sweep->best[place] = (struct sweep_choice){.layout = candidate->layout, .prediction = candidate->prediction};
+}
+
+// What is slower than that at least is none of the best.
+static double limit(const struct sweep *sweep)
+{
+    return sweep->best_count < SWEEP_BEST ? INFINITY : sweep->best[SWEEP_BEST - 1].prediction.step_seconds;
+}
+
+status sweep_run(struct sweep *sweep)
+{
+    struct candidate *candidates = memory_allocate((size_t)sweep->layout_count * sizeof(*candidates));
+    for (int64_t i = 0; i < sweep->layout_count; i++) {
+        candidates[i].layout = i;
+    }
+    struct work work = {.sweep = sweep, .candidates = candidates, .count = sweep->layout_count, .do_one = find_bound};
+    for_each(&work);
+    sweep->fit = sort_out(sweep, candidates);
+    qsort(candidates, (size_t)sweep->fit, sizeof(*candidates), by_bound);
+
+    status  result = OK;
+    int64_t end    = sweep->fit;
+    for (int64_t first = 0; first < end && candidates[first].bound.seconds <= limit(sweep) && !failed(&result);
+         first += BATCH) {
+        int64_t count = end - first < BATCH ? end - first : BATCH;
+        work = (struct work){.sweep = sweep, .candidates = candidates + first, .count = count, .do_one = price};
+        for_each(&work);
+        sweep->priced += count;
+        for (int64_t i = first; i < first + count; i++) {
+            if (failed(&candidates[i].support)) {
+                result = candidates[i].support;
+            } else if (sweep_fits(sweep->machine->hardware, candidates[i].prediction.largest_bytes)) {
+                add(sweep, &candidates[i]);
+            } else {
+                sweep->fit--;
+                sweep->too_large++;
+            }
+        }
+    }
+    free(candidates);
+    return result;
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+// What a layout takes at least, in time and memory, from plans of a few microbatches: once a pipeline is full, each
+// further microbatch takes no less time than the one before, and no memory of its own.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/sweep.h"
+
+// A stage's compute lane, which runs ops in order. Time is counted within segments, the ops of one microbatch and chunk
+// that follow each other: what a segment needs of those before it has come when it begins.
+struct stage {
+    double *seconds;              // [microbatches + 1]: of the segments by microbatch; first, of those of none
+    double  forward, backward;    // of the first chunk: of its first and its last turn
+    double  turns;                // until its last send
+    double  all;
+    int64_t bytes;
+};
+
+struct walk {
+    const struct plan    *plan;
+    const struct machine *machine;
+    double                lane_ends[LANE_COUNT];
+    double               *ends;     // [op]
+    int32_t               first;    // op of the segment
+    const struct op_tag  *tag;      // of the segment
+};
+
+static void begin_segment(struct walk *walk, int32_t index, const struct op *op)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        walk->lane_ends[lane] = lane == LANE_COMPUTE ? walk->lane_ends[lane] : -INFINITY;
+    }
+    walk->first = index;
+    walk->tag   = &op->tag;
+}
+
+// How much later the op's lane is done with it.
+static double pass(struct walk *walk, int32_t index)
+{
+    const struct op *op = &walk->plan->ops[index];
+    if (op->lane == LANE_COMPUTE &&
+        (walk->tag == NULL || op->tag.microbatch != walk->tag->microbatch || op->tag.chunk != walk->tag->chunk)) {
+        begin_segment(walk, index, op);
+    }
+    double *lane_end = &walk->lane_ends[op->lane], before = *lane_end, begin = before;
+    for (int w = 0; w < op->wait_count; w++) {
+        begin = op->wait[w] >= walk->first ? fmax(begin, walk->ends[op->wait[w]]) : begin;
+    }
+    *lane_end = walk->ends[index] = begin + predict_price_op(walk->machine, walk->plan, op).seconds;
+    return *lane_end - before;
+}
+
+// The last op of the compute lane before the stage's last send; -1: it sends nothing.
+static int32_t find_last_turn(const struct plan *plan)
+{
+    for (int32_t i = plan->op_count - 1; i >= 0; i--) {
+        const struct op *op = &plan->ops[i];
+        for (int w = 0; w < op->wait_count && op->lane == LANE_PIPELINE_SEND; w++) {
+            if (plan->ops[op->wait[w]].lane == LANE_COMPUTE) {
+                return op->wait[w];
+            }
+        }
+    }
+    return -1;
+}
+
+static void time_stage(struct stage *stage, const struct plan *plan, const struct machine *machine)
+{
+    struct walk walk = {
+        .plan = plan, .machine = machine, .ends = memory_allocate((size_t)plan->op_count * sizeof(*walk.ends))};
+    int32_t last_turn = find_last_turn(plan), last = (int32_t)plan->train.accumulation - 1;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op_tag *tag     = &plan->ops[i].tag;
+        double               seconds = pass(&walk, i);
+        if (plan->ops[i].lane != LANE_COMPUTE) {
+            continue;
+        }
+        stage->seconds[tag->microbatch + 1] += seconds;
+        stage->all += seconds;
+        stage->turns += i <= last_turn ? seconds : 0.0;
+        if (tag->chunk <= 0 && tag->phase == PHASE_FORWARD && tag->microbatch == 0) {
+            stage->forward += seconds;
+        }
+        if (tag->chunk <= 0 && tag->phase != PHASE_FORWARD && tag->microbatch == last) {
+            stage->backward += seconds;
+        }
+    }
+    free(walk.ends);
+}
+
+static int64_t input_bytes(const struct plan *plan, int32_t tensor)
+{
+    return tensor < 0 ? 0 : (plan->tensors[tensor].bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
+}
+
+// A step of so many microbatches on the stage's first rank, and what the others add to it.
+static status look_at_stage(struct stage *stage, const struct plan_request *request, const struct machine *machine,
+                            int64_t rank, int64_t microbatches)
+{
+    struct train_config train   = *request->train;
+    int64_t             more    = train.accumulation - microbatches;
+    struct plan_request shorter = *request;
+    struct plan         plan;
+    train.global_batch = train.global_batch / train.accumulation * microbatches;
+    train.accumulation = microbatches;
+    shorter.train      = &train;
+    shorter.rank       = rank;
+    *stage             = (struct stage){.seconds = memory_allocate((size_t)(microbatches + 1) * sizeof(double))};
+    status result      = plan_build(&plan, &shorter);
+    if (!failed(&result)) {
+        time_stage(stage, &plan, machine);
+        for (int storage = 0; storage < STORAGE_COUNT; storage++) {
+            stage->bytes += plan.storage_bytes[storage];
+        }
+        stage->bytes += more * (input_bytes(&plan, plan.tokens[0]) + input_bytes(&plan, plan.targets[0]));
+    }
+    double least = microbatches > 2 ? INFINITY : 0.0;    // of one that is neither the first nor the last
+    for (int64_t m = 1; m < microbatches - 1; m++) {
+        least = fmin(least, stage->seconds[m + 1]);
+    }
+    stage->all += (double)more * least;
+    stage->turns += stage->turns > 0.0 ? (double)more * least : 0.0;
+    free(stage->seconds);
+    plan_free(&plan);
+    return result;
+}
+
+// So many that the first, one at least between, and the last are there. On a stage are at most pp microbatches at once,
+// with several chunks two groups of pp, of which the last of all stays as full as it is; and on the last stage those
+// whose head gradients wait for the end.
+static int64_t enough_microbatches(const struct plan_request *request, const struct mesh *mesh, bool is_last)
+{
+    int64_t stages = mesh->size[AXIS_PP], all = request->train->accumulation;
+    int64_t group = mesh->vp > 1 ? stages : 1, enough = stages * (mesh->vp > 1 ? 2 : 1) + 2;
+    enough += is_last && stages > 1 ? request->parallel->deferred_head_gradients : 0;
+    return all <= enough ? all : enough + (all - enough) % group;
+}
+
+static int64_t first_rank(const struct mesh *mesh, int64_t stage)
+{
+    return mesh_rank(mesh, (const int64_t[AXIS_COUNT]){[AXIS_PP] = stage});
+}
+
+bool sweep_fits(const struct hardware_config *hardware, int64_t bytes)
+{
+    return hardware->memory_gb.value == 0.0 || (double)bytes <= hardware->memory_gb.value * 1e9;
+}
+
+// Gradients and optimizer of the parameters that the average rank has; the weights themselves come on top.
+static int64_t least_bytes(const struct plan_request *request, const struct mesh *mesh)
+{
+    struct precision precision;
+    status           result = precision_init(&precision, request->precision);
+    const int64_t   *asked  = mesh->asked;
+    int64_t parts  = asked[AXIS_TP] * asked[AXIS_PP] * (asked[AXIS_FSDP] > 1 ? asked[AXIS_FSDP] : asked[AXIS_EP]);
+    int64_t shared = request->parallel->zero > 0 ? asked[AXIS_DP] * asked[AXIS_CP] : 1;
+    int64_t state  = 2 * dtype_bytes(precision.moment) + (precision.has_master ? dtype_bytes(DTYPE_F32) : 0);
+    double  each   = (double)dtype_bytes(precision.gradient) + (double)state / (double)shared;
+    return failed(&result) ? 0 : (int64_t)((double)model_parameters(request->model) / (double)parts * each);
+}
+
+// A stage begins when those before it have done the first microbatch's first chunk, and has its last turn before
+// theirs. The first and the last stage differ from the others, of which the second has no fewer layers and no fewer
+// microbatches than the rest: of these, two microbatches say what their first and last turn take.
+status sweep_find_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine)
+{
+    struct mesh mesh;
+    *bound = (struct sweep_bound){.bytes = 0};
+    TRY(mesh_init(&mesh, request->parallel, request->world));
+    int64_t last = mesh.size[AXIS_PP] - 1, all = request->train->accumulation;
+    double  forward = 0.0, backward = 0.0;
+    bound->bytes = least_bytes(request, &mesh);
+    for (int64_t s = 0; s <= last && sweep_fits(machine->hardware, bound->bytes); s++) {
+        bool         is_typical = s > 1 && s < last;
+        int64_t      enough     = is_typical ? (all < 2 ? all : 2) : enough_microbatches(request, &mesh, s == last);
+        struct stage stage;
+        TRY(look_at_stage(&stage, request, machine, first_rank(&mesh, s), enough));
+        if (!is_typical) {
+            bound->seconds = fmax(bound->seconds, forward + fmax(stage.all, stage.turns + backward));
+        }
+        bound->bytes = stage.bytes > bound->bytes ? stage.bytes : bound->bytes;
+        forward += stage.forward;
+        backward += stage.backward;
+    }
+    return OK;
+}

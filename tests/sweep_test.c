@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+// A sweep against the exhaustive pricing of all its layouts.
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/sweep.h"
+#include "tiny.h"
+
+enum { LAYOUTS_MAX = 1024, WORLD = 8 };
+
+// Eight layers on 8 devices whose links are slow enough to matter.
+struct space {
+    struct tiny            tiny;
+    struct hardware_config hardware;
+    struct machine         machine;
+    struct sweep_layout    layouts[LAYOUTS_MAX];
+    struct sweep           sweep;
+};
+
+static void add_layout(struct space *space, const struct parallel_config *parallel, int64_t micro_batch,
+                       int64_t recompute)
+{
+    struct sweep_layout *layout = &space->layouts[space->sweep.layout_count];
+    *layout                     = (struct sweep_layout){.parallel = *parallel, .train = space->tiny.train};
+    layout->train.micro_batch   = micro_batch;
+    layout->train.recompute     = recompute;
+    layout->train.accumulation  = 0;
+    status result               = train_resolve(&layout->train, parallel->dp * parallel->fsdp);
+    space->sweep.layout_count += !failed(&result);
+}
+
+// Of every divisor of the world on every axis, with one, two or four chunks.
+static void add_layouts(struct space *space, int64_t tp, int64_t cp, int64_t pp)
+{
+    for (int64_t vp = 1; vp <= (pp > 1 ? 8 / pp : 1); vp *= 2) {
+        for (int64_t fsdp = 1; tp * cp * pp * fsdp <= WORLD; fsdp *= 2) {
+            struct parallel_config parallel = space->tiny.parallel;
+            parallel.tp                     = tp;
+            parallel.cp                     = cp;
+            parallel.pp                     = pp;
+            parallel.vp                     = vp;
+            parallel.fsdp                   = fsdp;
+            parallel.dp                     = WORLD / (tp * cp * pp * fsdp);
+            for (int64_t zero = 0; zero <= (fsdp == 1); zero++) {
+                parallel.zero = zero;
+                add_layout(space, &parallel, 1, RECOMPUTE_NONE);
+                add_layout(space, &parallel, 2, RECOMPUTE_NONE);
+                add_layout(space, &parallel, 1, RECOMPUTE_FULL);
+            }
+        }
+    }
+}
+
+static struct space *open_space(void)
+{
+    struct space *space = memory_allocate(sizeof(*space));
+    tiny_init(&space->tiny);
+    space->tiny.model.layers       = 8;
+    space->tiny.precision.compute  = COMPUTE_BF16;
+    space->tiny.train.sequence     = 64;
+    space->tiny.train.global_batch = 32;
+    space->tiny.parallel.context   = CONTEXT_RING;
+    option_set_defaults(hardware_options, &space->hardware);
+    space->hardware.multiprocessors         = 4;
+    space->hardware.peak_bf16.value         = 1e12;
+    space->hardware.memory_bandwidth.value  = 1e11;
+    space->hardware.node_bandwidth.value    = 1e9;
+    space->hardware.network_bandwidth.value = 1e9;
+    space->machine                          = (struct machine){.hardware = &space->hardware};
+    for (int64_t tp = 1; tp <= 2; tp *= 2) {
+        for (int64_t cp = 1; cp <= 2; cp *= 2) {
+            for (int64_t pp = 1; tp * cp * pp <= WORLD; pp *= 2) {
+                add_layouts(space, tp, cp, pp);
+            }
+        }
+    }
+    space->sweep.model     = &space->tiny.model;
+    space->sweep.precision = &space->tiny.precision;
+    space->sweep.machine   = &space->machine;
+    space->sweep.layouts   = space->layouts;
+    space->sweep.world     = WORLD;
+    space->sweep.threads   = 2;
+    return space;
+}
+
+static struct plan_request request_of(const struct space *space, int64_t layout)
+{
+    return (struct plan_request){.model     = &space->tiny.model,
+                                 .parallel  = &space->layouts[layout].parallel,
+                                 .train     = &space->layouts[layout].train,
+                                 .precision = &space->tiny.precision,
+                                 .world     = WORLD};
+}
+
+static struct prediction price(const struct space *space, int64_t layout)
+{
+    struct plan_request request = request_of(space, layout);
+    struct prediction   prediction;
+    status              result = predict(&prediction, &request, &space->machine);
+    cr_assert(!failed(&result), "layout %d: %s", (int)layout, result.text);
+    return prediction;
+}
+
+static int by_time(const void *left, const void *right)
+{
+    const struct sweep_choice *a = left, *b = right;
+    if (a->prediction.step_seconds != b->prediction.step_seconds) {
+        return a->prediction.step_seconds < b->prediction.step_seconds ? -1 : 1;
+    }
+    return a->layout < b->layout ? -1 : 1;
+}
+
+Test(sweep, finds_what_pricing_every_layout_finds)
+{
+    struct space        *space = open_space();
+    struct sweep        *sweep = &space->sweep;
+    struct sweep_choice *all   = memory_allocate((size_t)sweep->layout_count * sizeof(*all));
+    int64_t              fit   = 0;
+    cr_assert_gt(sweep->layout_count, 150);
+    space->hardware.memory_gb.value = 0.55e-3;
+    for (int64_t i = 0; i < sweep->layout_count; i++) {
+        struct prediction prediction = price(space, i);
+        if ((double)prediction.largest_bytes <= 0.55e6) {
+            all[fit++] = (struct sweep_choice){.layout = i, .prediction = prediction};
+        }
+    }
+    qsort(all, (size_t)fit, sizeof(*all), by_time);
+
+    status result = sweep_run(sweep);
+
+    cr_assert(!failed(&result), "%s", result.text);
+    cr_expect(fit > sweep->layout_count / 4 && fit < sweep->layout_count, "%d of %d fit", (int)fit,
+              (int)sweep->layout_count);
+    cr_expect(sweep->fit >= fit && sweep->fit <= fit + fit / 20, "%d fit, not %d", (int)sweep->fit, (int)fit);
+    cr_expect_eq(sweep->too_large, sweep->layout_count - sweep->fit);
+    cr_expect_lt(sweep->priced, fit, "no bound excludes a layout");
+    cr_assert_eq(sweep->best_count, SWEEP_BEST);
+    for (int i = 0; i < SWEEP_BEST; i++) {
+        cr_expect_eq(sweep->best[i].layout, all[i].layout, "place %d has layout %d, not %d", i,
+                     (int)sweep->best[i].layout, (int)all[i].layout);
+        cr_expect_eq(sweep->best[i].prediction.step_seconds, all[i].prediction.step_seconds);
+    }
+    free(all);
+    free(space);
+}
+
+Test(sweep, bounds_time_and_memory_closely_from_below)
+{
+    struct space *space = open_space();
+    double        share = 0.0;
+    for (int64_t i = 0; i < space->sweep.layout_count; i++) {
+        struct plan_request request = request_of(space, i);
+        struct prediction   exact   = price(space, i);
+        struct sweep_bound  bound;
+        status              result = sweep_find_bound(&bound, &request, &space->machine);
+        cr_assert(!failed(&result), "%s", result.text);
+        cr_expect_leq(bound.seconds, exact.step_seconds * (1 + 1e-9), "layout %d: bound %g of %g s", (int)i,
+                      bound.seconds, exact.step_seconds);
+        cr_expect(bound.bytes <= exact.largest_bytes && (double)bound.bytes > 0.95 * (double)exact.largest_bytes,
+                  "layout %d: bound %lld of %lld bytes", (int)i, (long long)bound.bytes,
+                  (long long)exact.largest_bytes);
+        share += bound.seconds / (exact.step_seconds - space->hardware.step_overhead.value);
+    }
+    cr_expect_gt(share / (double)space->sweep.layout_count, 0.7, "bounds are %g of the step in the mean",
+                 share / (double)space->sweep.layout_count);
+    free(space);
+}
+
+Test(sweep, does_not_depend_on_threads)
+{
+    struct space *space = open_space();
+    struct sweep  one = space->sweep, three = space->sweep;
+    one.threads   = 1;
+    three.threads = 3;
+    status first = sweep_run(&one), second = sweep_run(&three);
+    cr_assert(!failed(&first) && !failed(&second));
+    cr_expect_eq(one.priced, three.priced);
+    for (int i = 0; i < SWEEP_BEST; i++) {
+        cr_expect_eq(one.best[i].layout, three.best[i].layout);
+    }
+    free(space);
+}
+
+Test(sweep, counts_refused_layouts_by_their_reason)
+{
+    struct space *space = open_space();
+    for (int64_t i = 0; i < 7; i++) {
+        space->layouts[i].parallel.fsdp                    = 8;
+        space->layouts[i].parallel.dp                      = 1;
+        space->layouts[i].parallel.deferred_head_gradients = 1;
+    }
+    space->sweep.layout_count = 9;
+    status result             = sweep_run(&space->sweep);
+    cr_assert(!failed(&result));
+    cr_expect_eq(space->sweep.refused, 7);
+    cr_expect_eq(space->sweep.fit, 2);
+    cr_assert_eq(space->sweep.refusal_count, 1);
+    cr_expect_eq(space->sweep.refusals[0].layouts, 7);
+    cr_expect_neq(strstr(space->sweep.refusals[0].text, "deferred_head_gradients = 1 with fsdp"), NULL, "%s",
+                  space->sweep.refusals[0].text);
+    free(space);
+}
