@@ -66,6 +66,24 @@ Test(backend, says_why_a_named_one_has_no_device)
     cr_assert_null(backend.ops);
 }
 
+Test(backend, takes_the_host_for_fp32_whatever_device_is_here)
+{
+    if (!backend_list[0]->is_device) {
+        cr_skip_test("the build knows no device");
+    }
+    const struct backend_setup setup = {.threads = 1, .is_fp32 = true};
+    struct backend             backend, named;
+    status                     best = backend_open(&backend, "auto", &setup);
+    status                     cuda = backend_open(&named, "cuda", &setup);
+
+    cr_assert_not(failed(&best));
+    cr_expect_str_eq(backend.ops->name, "host");
+    cr_expect_str_eq(backend.choice, "not cuda: it has no attention in fp32");
+    cr_expect_str_eq(cuda.text, "[run] backend = cuda: it has no attention in fp32; backend = host needs no device");
+    cr_expect_eq(cuda.exit_code, EXIT_LAUNCH);
+    backend_close(&backend);
+}
+
 Test(backend, suggests_the_nearest_name)
 {
     struct backend backend;

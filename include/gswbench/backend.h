@@ -28,6 +28,7 @@ struct backend_setup {
     int         local_rank;           // its place among the ranks of its host
     int         threads;              // of the processor
     bool        is_deterministic;     // no choice by measured time
+    bool        is_fp32;              // activations are
     int64_t     attention;            // enum attention_choice
     int         spared_processors;    // of the device, left to transfers by matrix products
     const char *cache;                // folder of what is kept from run to run; NULL or "": the user's
@@ -65,6 +66,7 @@ typedef void op_run(struct backend *backend, const struct op *op, const struct b
 struct backend_ops {
     const char *name;          // as written in [run] backend =
     bool        is_device;     // numbers are set against a device peak
+    bool        lacks_fp32;    // has attention in bf16 only
     status (*detect)(void);    // why there is no device to open, in a few words; NULL: there always is one
     status (*open)(struct backend *backend, const struct backend_setup *setup);
     void (*close)(struct backend *backend);

@@ -34,12 +34,18 @@ static status unknown_name(const char *name)
     return error;
 }
 
+// Why the backend cannot be taken, in a few words.
+static status check_use(const struct backend_ops *ops, const struct backend_setup *setup)
+{
+    if (ops->lacks_fp32 && setup->is_fp32) {
+        return fail("it has no attention in fp32");
+    }
+    return ops->detect != NULL ? ops->detect() : OK;
+}
+
 static status open_one(struct backend *backend, const struct backend_ops *ops, const struct backend_setup *setup)
 {
-    status opened = OK;
-    if (ops->detect != NULL) {
-        opened = ops->detect();
-    }
+    status opened = check_use(ops, setup);
     if (failed(&opened)) {
         return fail_as(EXIT_LAUNCH, "[run] backend = %s: %.900s; backend = host needs no device", ops->name,
                        opened.text);
@@ -57,11 +63,11 @@ static status open_best(struct backend *backend, const struct backend_setup *set
 {
     int best = 0;
     for (; backend_list[best]->detect != NULL; best++) {
-        status detected = backend_list[best]->detect();
-        if (!failed(&detected)) {
+        status usable = check_use(backend_list[best], setup);
+        if (!failed(&usable)) {
             break;
         }
-        snprintf(backend->choice, sizeof(backend->choice), "not %s: %.140s", backend_list[best]->name, detected.text);
+        snprintf(backend->choice, sizeof(backend->choice), "not %s: %.140s", backend_list[best]->name, usable.text);
     }
     return open_one(backend, backend_list[best], setup);
 }

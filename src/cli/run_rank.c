@@ -64,6 +64,7 @@ static status open_plan(struct rank *rank)
                                         .threads           = (int)rank->cores.threads,
                                         .attention         = config->run.attention,
                                         .is_deterministic  = config->run.deterministic != 0,
+                                        .is_fp32           = config->precision.compute == COMPUTE_FP32,
                                         .spared_processors = (int)config->run.spared_processors,
                                         .cache             = config->run.cache};
     return backend_open(&rank->backend, config->run.backend, &setup);

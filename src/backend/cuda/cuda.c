@@ -239,6 +239,7 @@ static void cuda_describe(struct backend *backend, char *text, size_t bytes)
 const struct backend_ops backend_cuda = {
     .name            = "cuda",
     .is_device       = true,
+    .lacks_fp32      = true,
     .detect          = cuda_detect,
     .open            = cuda_open,
     .close           = cuda_close,
