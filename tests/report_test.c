@@ -88,6 +88,16 @@ Test(report, prints_a_valid_result)
         "last step: 7.000  mean of steps 35-44: 6.999\n"
         "published: 6.999 (52.59%)  ratio to it: 1.000  source: a table\n"
         "ranks: slowest 1 (dgx-02) +0.7% to the fastest\n"
+        "where a step goes: 7.020 s, traced after the measured steps, on rank 1\n"
+        "  ideal              3.680 s   52.4 %\n"
+        "  gemm               1.440 s   20.5 %\n"
+        "  attention         -0.250 s   -3.6 %\n"
+        "  memory             0.750 s   10.7 %\n"
+        "  recompute          1.000 s   14.2 %\n"
+        "  optimizer          0.050 s    0.7 %\n"
+        "  exposed-fsdp       0.250 s    3.6 %\n"
+        "  stragglers         0.040 s    0.6 %\n"
+        "  unexplained        0.060 s    0.9 %\n"
         "memory: weights 2.01 GiB  gradients 2.01 GiB  optimizer 12.04 GiB  inputs 128.00 KiB  results 4.00 KiB  "
         "activations 50.00 GiB  peak_memory_usage: 70931397120\n");
     result_free(&result);
@@ -109,7 +119,7 @@ Test(report, names_the_layer_whose_experts_are_used_least_evenly)
     char *text = render(report_write_result, &result);
 
     cr_expect(strstr(text, "\nexperts: least even in layer 1: busiest 1.499 and idlest 0.500 of a fair share, dropped "
-                           "12.34%, auxiliary loss 0.012500\nmemory: ") != NULL,
+                           "12.34%, auxiliary loss 0.012500\nwhere ") != NULL,
               "%s", text);
     free(text);
     result_free(&result);
@@ -205,6 +215,26 @@ Test(report, draws_a_page_that_needs_nothing_else)
     cr_expect(strstr(html, "nan") == NULL && strstr(html, "inf\"") == NULL, "a number that SVG cannot read");
     cr_expect(strstr(html, "<title>step 0: 21.412 s</title>") != NULL);
     free(html);
+    result_free(&result);
+}
+
+// Parts begin where those before them end: 6.67 s of 7.02 come before the transfers of shards.
+Test(report, draws_the_waterfall)
+{
+    struct result result;
+    fixture_open(&result);
+    char *html             = render(report_write_html, &result);
+    result.trace.source[0] = '\0';
+    char *without          = render(report_write_html, &result);
+
+    cr_expect(strstr(html, "<td>attention</td><td class=fall><i class=b0 style=\"margin-left:69.37%;width:3.56%\">") !=
+              NULL);
+    cr_expect(strstr(html, "<td>exposed-fsdp</td><td class=fall><i class=b3 style=\"margin-left:95.01%;width:3.56%\">"
+                           "</i></td><td class=n>0.250 s</td><td class=n>3.6 %</td>") != NULL);
+    cr_expect(strstr(html, "<td>bubble</td>") == NULL);
+    cr_expect(strstr(without, "class=fall>") == NULL);
+    free(html);
+    free(without);
     result_free(&result);
 }
 

@@ -32,6 +32,26 @@ static inline void fixture_add_steps(struct result *result)
     result->wall_seconds += 2;
 }
 
+// Of 7.02 s, 3.68 are ideal.
+static inline void fixture_add_trace(struct result *result)
+{
+    result->trace                  = (struct result_trace){.source       = "measured",
+                                                           .rank         = 1,
+                                                           .step_seconds = 7.02,
+                                                           .waterfall    = {{[WATERFALL_IDEAL]        = 3.68,
+                                                                             [WATERFALL_GEMM]         = 1.44,
+                                                                             [WATERFALL_ATTENTION]    = -0.25,
+                                                                             [WATERFALL_MEMORY]       = 0.75,
+                                                                             [WATERFALL_RECOMPUTE]    = 1.0,
+                                                                             [WATERFALL_OPTIMIZER]    = 0.05,
+                                                                             [WATERFALL_EXPOSED_FSDP] = 0.25,
+                                                                             [WATERFALL_STRAGGLERS]   = 0.04,
+                                                                             [WATERFALL_UNEXPLAINED]  = 0.06}}};
+    static struct op_totals totals = {.count   = {[OP_GEMM][PHASE_FORWARD] = 561, [OP_GEMM][PHASE_BACKWARD] = 1122},
+                                      .seconds = {[OP_GEMM][PHASE_FORWARD] = 1.75, [OP_GEMM][PHASE_BACKWARD] = 3.25}};
+    result_set_op_times(result, &totals);
+}
+
 static inline void fixture_open(struct result *result)
 {
     *result = (struct result){
@@ -93,6 +113,7 @@ static inline void fixture_open(struct result *result)
     result->kinds          = memory_allocate(sizeof(*result->kinds));
     result->kinds[0]       = (struct result_kind){.kind = "gemm", .count = 1683};
     result->kind_count     = 1;
+    fixture_add_trace(result);
     result_add_entry(&result->config, &result->config_count, "model.preset", "llama2-70b");
     result_add_entry(&result->environment, &result->environment_count, "kernel", "Linux 6.1");
     result_derive(result);

@@ -265,10 +265,48 @@ Test(result, writes_json_equal_to_the_last_digit)
     }
     cr_expect_str_eq(json_string_value(json_object_get(document, "schema")), "gswbench.result/1");
     cr_expect_str_eq(json_string_value(json_object_get(document, "status")), "valid");
+    json_t *waterfall = json_object_get(document, "waterfall"), *ops = json_object_get(waterfall, "op_times");
+    cr_expect(real_at(waterfall, "parts_s", "exposed-fsdp") == 0.25);
+    cr_expect(json_array_size(ops) == 2);
+    cr_expect_str_eq(json_string_value(json_object_get(json_array_get(ops, 1), "phase")), "backward");
+    cr_expect(json_real_value(json_object_get(json_array_get(ops, 1), "seconds")) == 3.25);
     cr_expect(real_at(document, "result", "tokens_per_s") == result.figures.tokens_per_second);
     cr_expect(real_at(document, "result", "days_1t") == result.figures.days_per_trillion_tokens);
     cr_expect(json_object_get(document, "unverified") == NULL);
     json_decref(document);
+    result_free(&result);
+}
+
+// Every part under its own name, which predictions use, too.
+Test(result, names_parts_of_the_waterfall_as_everybody_does)
+{
+    struct result result;
+    fixture_open(&result);
+    for (int part = 0; part < WATERFALL_PARTS; part++) {
+        result.trace.waterfall.seconds[part] = part + 0.5;
+    }
+
+    json_t *document = write_and_parse(&result);
+    json_t *parts    = json_object_get(json_object_get(document, "waterfall"), "parts_s");
+
+    cr_expect_eq(json_object_size(parts), WATERFALL_PARTS);
+    for (int part = 0; part < WATERFALL_PARTS; part++) {
+        cr_expect_eq(json_real_value(json_object_get(parts, waterfall_part_names[part])), part + 0.5, "%s",
+                     waterfall_part_names[part]);
+    }
+    json_decref(document);
+    result_free(&result);
+}
+
+Test(result, knows_what_the_ideal_step_takes)
+{
+    struct result result;
+    fixture_open(&result);
+
+    // 128 sequences on 64 devices.
+    cr_expect_float_eq(result_ideal_seconds(&result, FLOPS_PUBLISHED), 2 * 1.82e15 / 989e12, 1e-12);
+    result.peak = NAN;
+    cr_expect(isnan(result_ideal_seconds(&result, FLOPS_FULL)));
     result_free(&result);
 }
 

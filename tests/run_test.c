@@ -170,6 +170,51 @@ Test(run, compares_whatever_ranks_hold_alike)
     }
 }
 
+static double part_of(json_t *document, const char *part)
+{
+    json_t *waterfall = json_object_get(document, "waterfall");
+    return json_real_value(json_object_get(json_object_get(waterfall, "parts_s"), part));
+}
+
+Test(run, explains_a_step_that_is_not_measured)
+{
+    json_t *traced = run_json(TINY " --ranks 2 --set parallel.fsdp=2 --set parallel.dp=1", EXIT_VALID);
+    json_t *plain =
+        run_json(TINY " --ranks 2 --set parallel.fsdp=2 --set parallel.dp=1 --set profile.trace_steps=0", EXIT_VALID);
+
+    json_t     *waterfall = json_object_get(traced, "waterfall"), *seconds;
+    double      sum       = 0;
+    const char *part;
+    json_object_foreach(json_object_get(waterfall, "parts_s"), part, seconds)
+    {
+        sum += json_real_value(seconds);
+    }
+    cr_expect_str_eq(text_of(waterfall, "source"), "measured");
+    cr_expect_float_eq(sum, json_real_value(json_object_get(waterfall, "step_s")), 1e-12);
+    cr_expect(part_of(traced, "gemm") > 0 && part_of(traced, "attention") > 0 && part_of(traced, "optimizer") > 0);
+    cr_expect(part_of(traced, "exposed-fsdp") > 0 && part_of(traced, "exposed-tp") == 0);
+    cr_expect_eq(json_array_size(json_object_get(traced, "steps")), 4);
+    cr_expect_str_empty(text_of(json_object_get(plain, "waterfall"), "source"));
+    for (size_t step = 0; step < 4; step++) {
+        cr_expect(step_real(traced, step, "loss") == step_real(plain, step, "loss"));
+    }
+    json_decref(traced);
+    json_decref(plain);
+}
+
+Test(run, writes_weights_as_the_last_measured_step_left_them)
+{
+    char line[1200], command[2200];
+    for (int traced = 0; traced < 2; traced++) {
+        snprintf(line, sizeof(line), TINY " --weights-out %s/weights%d --set profile.trace_steps=%d", folder, traced,
+                 traced);
+        cr_assert_eq(run_here(line).exit_code, EXIT_VALID);
+    }
+    snprintf(command, sizeof(command), "cmp -s %s/weights0/model.safetensors %s/weights1/model.safetensors", folder,
+             folder);
+    cr_expect_eq(system(command), 0);
+}
+
 Test(run, notes_tensor_parallelism_across_nodes)
 {
     status result = run_here(TINY " --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1");

@@ -10,6 +10,7 @@
 #include "gswbench/mesh.h"
 #include "gswbench/model.h"
 #include "gswbench/precision.h"
+#include "gswbench/profile.h"
 #include "gswbench/run.h"
 #include "gswbench/status.h"
 #include "gswbench/text.h"
@@ -21,6 +22,7 @@ struct config {
     struct train_config     train;
     struct precision_config precision;
     struct run_config       run;
+    struct profile_config   profile;
     struct hardware_config  hardware;
     struct published_config published;
     int64_t                 ranks;         // as requested; 0: unknown

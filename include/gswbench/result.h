@@ -13,6 +13,7 @@
 #include "gswbench/op.h"
 #include "gswbench/plan.h"
 #include "gswbench/statistics.h"
+#include "gswbench/waterfall.h"
 
 // Numbers of different methods are not comparable: docs/method.md has the history.
 enum { RESULT_METHOD = 1 };
@@ -76,6 +77,21 @@ struct result_kind {
     int64_t count;    // in one step of rank 0
 };
 
+// Ops of one kind and phase in the traced step.
+struct result_op_time {
+    char    kind[24], phase[16];
+    int64_t count;
+    double  seconds;    // from begin to end, one op after the other
+};
+
+// A step that is not among the measured ones, on the rank that computes longest.
+struct result_trace {
+    char             source[16];    // "measured"; "": no step was traced, and the rest is NaN or 0
+    int64_t          rank;
+    double           step_seconds;    // of the slowest rank: what the parts add up to
+    struct waterfall waterfall;
+};
+
 struct result_figures {
     struct statistics step;    // of the measured steps
     int64_t           warmup_steps, measured_steps;
@@ -120,6 +136,8 @@ struct result {
     double  flops[PHASE_COUNT];             // executed in a step
     int64_t tensor_count, op_count;
 
+    struct result_trace trace;
+
     // What the checks look at.
     double  wall_seconds;        // of all steps and what lies between them
     int64_t step_allocations;    // of device memory, in steps
@@ -131,9 +149,10 @@ struct result {
     struct result_rank     *ranks;
     struct result_transfer *transfers;
     struct result_kind     *kinds;
+    struct result_op_time  *op_times;       // of the traced step
     struct result_layer    *layer_loads;    // of a model with experts
     int64_t config_count, environment_count, reason_count, step_count, rank_count, transfer_count, kind_count;
-    int64_t layer_load_count;
+    int64_t op_time_count, layer_load_count;
 
     struct result_figures figures;
 };
@@ -152,6 +171,12 @@ void result_add_entry(struct result_entry **list, int64_t *count, const char *na
 
 // Takes in how the last step of the list used the experts, as the plan has it: f32 [layers, experts + 2].
 void result_add_routing(struct result *result, const float *routing, int64_t experts);
+
+// Of the traced step, those that there are.
+void result_set_op_times(struct result *result, const struct op_totals *totals);
+
+// Seconds of a rank's share of the model's FLOPs at the peak; NaN without a peak.
+double result_ideal_seconds(const struct result *result, enum flop_convention convention);
 
 // Adds a reason and raises the verdict to the reason's.
 void result_add_reason(struct result *result, const struct result_reason *reason);

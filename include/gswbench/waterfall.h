@@ -4,6 +4,9 @@
 #ifndef GSWBENCH_WATERFALL_H
 #define GSWBENCH_WATERFALL_H
 
+#include <stdbool.h>
+#include <stdio.h>
+
 #include "gswbench/plan.h"
 
 enum waterfall_part {
@@ -45,5 +48,16 @@ void waterfall_compute(struct waterfall *waterfall, const struct waterfall_step 
 
 // Of a rank's ops that compute: the rank with the most is the one to explain.
 double waterfall_compute_seconds(const struct plan *plan, const struct op_time *times);
+
+// A rank's ops from begin to end, by kind and phase, whatever runs beside them.
+struct op_totals {
+    int64_t count[OP_COUNT][PHASE_COUNT];
+    double  seconds[OP_COUNT][PHASE_COUNT];
+};
+void waterfall_sum_ops(struct op_totals *totals, const struct plan *plan, const struct op_time *times);
+
+// waterfall_print.c: a line for each part that has at least half a thousandth of the step: those that are shown.
+bool waterfall_shows(const struct waterfall *waterfall, enum waterfall_part part);
+void waterfall_print(const struct waterfall *waterfall, FILE *file);
 
 #endif

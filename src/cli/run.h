@@ -85,6 +85,15 @@ struct run_steps {
 };
 status run_measure(struct run_steps *steps);
 
+// Runs one step, from the same start on all ranks. Returns this rank's seconds.
+double run_one_step(const struct run_steps *steps, int64_t index);
+
+// 0: none came.
+int run_caught_signal(void);
+
+// run_trace.c: runs the steps of [profile], and puts into the result what the last of them shows. Collective.
+void run_trace(struct run_steps *steps);
+
 // run_facts.c: fills what is known before the first step, apart from the plan.
 void run_describe(struct result *result, const struct run_shared *shared, const struct comm *comm,
                   const struct backend *backend);

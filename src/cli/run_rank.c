@@ -304,9 +304,16 @@ static status finish(struct rank *rank)
 {
     struct comm   *comm    = rank->comm;
     struct result *result  = &rank->result;
-    status         written = OK;
+    const char    *weights = rank->shared->arguments->weights_out;
+    status         written = OK, kept = OK;
     gather_ranks(rank);
     compare_replicas(rank);
+    if (weights != NULL) {    // before other steps change them
+        kept = run_agree(comm, checkpoint_write(&rank->plan, rank->step, comm, weights));
+    }
+    if (result->step_count == result->planned_steps && rank->shared->job->config.profile.trace_steps > 0) {
+        run_trace(&rank->steps);
+    }
     if (is_first(rank)) {
         run_print_time(result->ended, sizeof(result->ended));
         result_check(result);
@@ -315,9 +322,7 @@ static status finish(struct rank *rank)
     }
     comm->ops->share(comm, &result->exit_code, sizeof(result->exit_code));
     TRY(run_agree(comm, written));
-    if (rank->shared->arguments->weights_out != NULL) {
-        TRY(run_agree(comm, checkpoint_write(&rank->plan, rank->step, comm, rank->shared->arguments->weights_out)));
-    }
+    TRY(kept);
     return (status){.exit_code = (int)result->exit_code};
 }
 

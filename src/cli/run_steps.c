@@ -65,7 +65,12 @@ static float read_scalar(const struct step *step, int32_t tensor)
     return value;
 }
 
-static struct sample run_step(struct run_steps *steps, int64_t index)
+int run_caught_signal(void)
+{
+    return caught_signal;
+}
+
+double run_one_step(const struct run_steps *steps, int64_t index)
 {
     const struct run_config *run = &steps->shared->job->config.run;
     data_fill(steps->step, steps->plan, (enum data_kind)run->data, (uint64_t)run->seed, index);
@@ -73,9 +78,13 @@ static struct sample run_step(struct run_steps *steps, int64_t index)
     steps->comm->ops->barrier(steps->comm);
     double begin = now(CLOCK_MONOTONIC);
     step_run(steps->step);
-    double end = now(CLOCK_MONOTONIC);
+    return now(CLOCK_MONOTONIC) - begin;
+}
 
-    return (struct sample){.seconds        = end - begin,
+static struct sample run_step(const struct run_steps *steps, int64_t index)
+{
+    double seconds = run_one_step(steps, index);
+    return (struct sample){.seconds        = seconds,
                            .device_seconds = step_device_seconds(steps->step),
                            .loss           = read_scalar(steps->step, steps->plan->loss),
                            .gradient_norm  = read_scalar(steps->step, steps->plan->gradient_norm)};

@@ -17,6 +17,7 @@ const struct config_section config_sections[] = {
     SECTION(train, "What a step trains on and how"),
     SECTION(precision, "The element type of each role"),
     SECTION(run, "How a job is run"),
+    SECTION(profile, "What is observed beside the measured steps"),
     SECTION(hardware, "The machine that results are set against"),
     SECTION(published, "The published table that results are set against"),
     {NULL, NULL, 0, 0, NULL},

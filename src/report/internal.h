@@ -39,6 +39,9 @@ void html_write_row(const char *name, const char *value, FILE *file);
 // Memory, work, transfers, ranks, environment, configuration, and how to read them.
 void html_write_tables(const struct result *result, FILE *file);
 
+// Where the time of the traced step goes; there is one.
+void html_write_waterfall(const struct result *result, FILE *file);
+
 // A series over the steps, drawn as SVG. Steps before `warmup` are shaded. With a median, the vertical range is that of
 // the measured steps and what lies beyond it is drawn at the edge; low and high are NaN without an interval.
 struct chart {

@@ -255,6 +255,9 @@ void report_write_html(const struct result *result, FILE *file)
     }
     if (result->step_count > 0) {
         write_step_times(result, file);
+        if (result->trace.source[0] != '\0' && result_is_comparable(result)) {
+            html_write_waterfall(result, file);
+        }
         write_learning(result, file);
     }
     html_write_tables(result, file);

@@ -47,6 +47,7 @@ const char *const report_style[] = {
     ".key{display:inline-block;width:10px;height:10px;border-radius:3px;margin-right:9px}"
     ".b0{background:var(--c0)}.b1{background:var(--c1)}.b2{background:var(--c2)}.b3{background:var(--c3)}"
     ".b4{background:var(--c4)}.b5{background:var(--c5)}"
+    ".fall{width:70%;min-width:180px}.fall i{display:block;height:16px;border-radius:3px;min-width:1px;margin-top:3px}"
     "ul{margin:0;padding-left:20px}li{margin-bottom:4px;overflow-wrap:anywhere}"
     "code{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}"
     "summary{cursor:pointer;font-weight:620;font-size:16px}details[open]>summary{margin-bottom:14px}"

@@ -201,6 +201,14 @@ static void write_expert_load(const struct result *result, FILE *file)
             worst->mean[LOAD_AUXILIARY]);
 }
 
+static void write_waterfall(const struct result_trace *trace, FILE *file)
+{
+    char seconds[32];
+    fprintf(file, "where a step goes: %s s, traced after the measured steps, on rank %" PRId64 "\n",
+            report_seconds(seconds, sizeof(seconds), trace->step_seconds), trace->rank);
+    waterfall_print(&trace->waterfall, file);
+}
+
 void report_write_result(const struct result *result, FILE *file)
 {
     const struct result_figures *figures = &result->figures;
@@ -223,6 +231,9 @@ void report_write_result(const struct result *result, FILE *file)
         }
         if (result->layer_load_count > 0) {
             write_expert_load(result, file);
+        }
+        if (result->trace.source[0] != '\0') {
+            write_waterfall(&result->trace, file);
         }
     }
     fprintf(file, "memory: ");

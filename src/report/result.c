@@ -25,6 +25,7 @@ void result_free(struct result *result)
     free(result->ranks);
     free(result->transfers);
     free(result->kinds);
+    free(result->op_times);
     free(result->layer_loads);
     *result = (struct result){0};
 }
@@ -75,6 +76,23 @@ void result_add_routing(struct result *result, const float *routing, int64_t exp
         }
     }
     step->dropped = dropped / choices;
+}
+
+void result_set_op_times(struct result *result, const struct op_totals *totals)
+{
+    result->op_times      = memory_resize(result->op_times, OP_COUNT * PHASE_COUNT * sizeof(*result->op_times));
+    result->op_time_count = 0;
+    for (int kind = 0; kind < OP_COUNT; kind++) {
+        for (int phase = 0; phase < PHASE_COUNT; phase++) {
+            if (totals->count[kind][phase] > 0) {
+                struct result_op_time *ops = &result->op_times[result->op_time_count++];
+                *ops                       = (struct result_op_time){.count   = totals->count[kind][phase],
+                                                                     .seconds = totals->seconds[kind][phase]};
+                text_copy(ops->kind, sizeof(ops->kind), op_name((enum op_kind)kind));
+                text_copy(ops->phase, sizeof(ops->phase), op_phase_name((enum phase)phase));
+            }
+        }
+    }
 }
 
 void result_add_entry(struct result_entry **list, int64_t *count, const char *name, const char *value)
@@ -209,6 +227,12 @@ static double published_peak(const struct result *result)
     return fabs(result->published_peak / result->peak - 1) < 0.01 ? result->published_peak : result->peak;
 }
 
+double result_ideal_seconds(const struct result *result, enum flop_convention convention)
+{
+    double peak = convention == FLOPS_PUBLISHED ? published_peak(result) : result->peak;
+    return result->flops_per_sequence[convention] * (double)result->global_batch / (double)result->mesh.world / peak;
+}
+
 void result_derive(struct result *result)
 {
     struct result_figures *figures = &result->figures;
@@ -217,8 +241,7 @@ void result_derive(struct result *result)
     double sequences    = (double)result->global_batch / (figures->step.median * (double)result->mesh.world);
     figures->convention = isnan(result->flops_per_sequence[FLOPS_PUBLISHED]) ? FLOPS_FULL : FLOPS_PUBLISHED;
     for (int i = 0; i < FLOPS_COUNT; i++) {
-        double peak             = i == FLOPS_PUBLISHED ? published_peak(result) : result->peak;
-        figures->utilization[i] = result->flops_per_sequence[i] * sequences / peak;
+        figures->utilization[i] = result_ideal_seconds(result, (enum flop_convention)i) / figures->step.median;
     }
     figures->teraflops_per_rank         = result->flops_per_sequence[figures->convention] * sequences / 1e12;
     figures->tokens_per_step            = (double)result->global_batch * (double)result->sequence;

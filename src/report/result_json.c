@@ -144,6 +144,42 @@ static const struct json_field plan[] = {
     LIST("transfers", result_transfer, transfer, transfers),
     END
 };
+#define PART(key, part) REAL(result, key, trace.waterfall.seconds[WATERFALL_##part])
+static const struct json_field parts[] = {
+    PART("ideal", IDEAL),
+    PART("gemm", GEMM),
+    PART("attention", ATTENTION),
+    PART("memory", MEMORY),
+    PART("cast", CAST),
+    PART("recompute", RECOMPUTE),
+    PART("optimizer", OPTIMIZER),
+    PART("bubble", BUBBLE),
+    PART("exposed-dp", EXPOSED_DP),
+    PART("exposed-fsdp", EXPOSED_FSDP),
+    PART("exposed-tp", EXPOSED_TP),
+    PART("exposed-cp", EXPOSED_CP),
+    PART("exposed-ep", EXPOSED_EP),
+    PART("exposed-pp", EXPOSED_PP),
+    PART("contention", CONTENTION),
+    PART("stragglers", STRAGGLERS),
+    PART("unexplained", UNEXPLAINED),
+    END
+};
+static const struct json_field op_times[] = {
+    TEXT(result_op_time, "kind", kind),
+    TEXT(result_op_time, "phase", phase),
+    INTEGER(result_op_time, "count", count),
+    REAL(result_op_time, "seconds", seconds),
+    END
+};
+static const struct json_field waterfall[] = {
+    TEXT(result, "source", trace.source),
+    INTEGER(result, "rank", trace.rank),
+    REAL(result, "step_s", trace.step_seconds),
+    OBJECT("parts_s", parts),
+    LIST("op_times", result_op_time, op_time, op_times),
+    END
+};
 static const struct json_field reasons[] = {
     TEXT(result_reason, "id", id),
     CHOICE(result_reason, "verdict", verdict, result_verdict_names),
@@ -216,6 +252,7 @@ static const struct json_field fields[] = {
     MAP("environment", environment),
     OBJECT("memory", memory),
     OBJECT("plan", plan),
+    OBJECT("waterfall", waterfall),
     OBJECT("validation", validation),
     LIST("steps", result_step, step, steps),
     LIST("ranks", result_rank, rank, ranks),

@@ -243,3 +243,13 @@ double waterfall_compute_seconds(const struct plan *plan, const struct op_time *
     }
     return seconds;
 }
+
+void waterfall_sum_ops(struct op_totals *totals, const struct plan *plan, const struct op_time *times)
+{
+    *totals = (struct op_totals){.count = {{0}}};
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        totals->count[op->kind][op->tag.phase]++;
+        totals->seconds[op->kind][op->tag.phase] += times[i].end - times[i].begin;
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// Traced steps, after the measured ones: when each op of the last of them ran, on every rank, and what that says about
+// the rank that computes longest.
+#include "run.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "gswbench/step.h"
+
+// What a rank tells the others about the traced step.
+struct traced {
+    double           compute_seconds;
+    struct waterfall waterfall;
+    struct op_totals totals;
+};
+
+// Runs the steps, or as many as come before a signal. Returns the last one's seconds on the slowest rank.
+static double run_steps_traced(struct run_steps *steps)
+{
+    int64_t count = steps->shared->job->config.profile.trace_steps;
+    int     ranks = steps->comm->place.ranks;
+    struct pace {
+        double seconds, signal;
+    } *paces       = memory_allocate((size_t)ranks * sizeof(*paces));
+    double slowest = 0.0, is_stopped = 0.0;
+    for (int64_t i = 0; i < count && is_stopped == 0.0; i++) {
+        struct pace own = {.seconds = run_one_step(steps, steps->result->planned_steps + i),
+                           .signal  = run_caught_signal() != 0};
+        steps->comm->ops->gather_all(steps->comm, &own, paces, sizeof(own));
+        slowest = 0.0;
+        for (int rank = 0; rank < ranks; rank++) {
+            slowest    = fmax(slowest, paces[rank].seconds);
+            is_stopped = fmax(is_stopped, paces[rank].signal);
+        }
+    }
+    free(paces);
+    return slowest;
+}
+
+static struct traced explain(const struct run_steps *steps, const struct op_time *times, double step_seconds)
+{
+    const struct config  *config     = &steps->shared->job->config;
+    const struct plan    *plan       = steps->plan;
+    enum flop_convention  convention = (enum flop_convention)steps->result->figures.convention;
+    double                ideal      = result_ideal_seconds(steps->result, convention);
+    struct waterfall_step step       = {
+              .plan            = plan,
+              .times           = times,
+              .step_seconds    = step_seconds,
+              .ideal_seconds   = isnan(ideal) ? 0.0 : ideal,
+              .attention_share = model_attention_share(&plan->model, &config->published, convention, plan->train.sequence)};
+    struct traced traced = {.compute_seconds = waterfall_compute_seconds(plan, times)};
+    waterfall_compute(&traced.waterfall, &step);
+    waterfall_sum_ops(&traced.totals, plan, times);
+    return traced;
+}
+
+void run_trace(struct run_steps *steps)
+{
+    struct comm    *comm  = steps->comm;
+    struct op_time *times = memory_allocate((size_t)steps->plan->op_count * sizeof(*times));
+    struct traced  *all   = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    step_trace(steps->step, times);
+    double step_seconds = run_steps_traced(steps);
+    step_trace(steps->step, NULL);
+
+    struct traced own     = explain(steps, times, step_seconds);
+    int           busiest = 0;
+    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    for (int rank = 1; rank < comm->place.ranks; rank++) {
+        busiest = all[rank].compute_seconds > all[busiest].compute_seconds ? rank : busiest;
+    }
+    steps->result->trace = (struct result_trace){
+        .source = "measured", .rank = busiest, .step_seconds = step_seconds, .waterfall = all[busiest].waterfall};
+    result_set_op_times(steps->result, &all[busiest].totals);
+    free(all);
+    free(times);
+}
