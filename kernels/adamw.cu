@@ -51,7 +51,9 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) adamw_kernel(const struct adam
         if (args.master != NULL) {
             store<is_wide>(args.master + at, weight, count);
         }
-        store<is_wide>((Weight *)args.weight + at, weight, count);
+        if (args.weight != NULL) {
+            store<is_wide>((Weight *)args.weight + at, weight, count);
+        }
     }
 }
 
@@ -69,7 +71,7 @@ int launch_adamw(const struct adamw_args *args, const struct kernel_target *targ
 
 int kernel_adamw(const struct adamw_args *args, const struct kernel_target *target)
 {
-    if (args->weight_type == DTYPE_F32) {    // the reference precision: fp32 everywhere
+    if (args->weight != NULL && args->weight_type == DTYPE_F32) {    // the reference precision: fp32 everywhere
         bool is_plain = args->gradient_type == DTYPE_F32 && args->moment == DTYPE_F32;
         return is_plain ? launch_adamw<float, float, float>(args, target) : (int)cudaErrorInvalidValue;
     }

@@ -19,7 +19,7 @@ struct adamw_args {
     const void               *gradient;          // [elements], as all that follow
     float                    *master;            // absent: the weights are their own
     void                     *first, *second;    // moments
-    void                     *weight;
+    void                     *weight;            // may be absent beside a master
     int64_t                   elements;
     enum dtype                gradient_type, moment, weight_type;
 };

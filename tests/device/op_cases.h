@@ -8,8 +8,10 @@
 
 struct op_case {
     const char *name;
-    const char *operands;    // a letter a slot: f fp32, b bf16, 4 E4M3, 5 E5M2, i i32, - absent
-    struct op   op;          // kind, accumulates and shape
+    // A letter a slot: f fp32, b bf16, 4 E4M3, 5 E5M2, i i32, - absent; F and B: large, and some infinite; z and Z:
+    // fp32 next to zero, bf16 zeros.
+    const char *operands;
+    struct op   op;    // kind, accumulates and shape
 };
 
 // clang-format off
@@ -28,6 +30,8 @@ struct op_case {
 #define ROUTE(rows_, columns_, first_, total_, sequences_, run, experts_, top_k_, owners_, capacity_, taken_) \
     .shape.routing = {.rows = rows_, .columns = columns_, .first = first_, .total = total_, .sequences = sequences_, .sequence_rows = run, \
                       .experts = experts_, .top_k = top_k_, .owners = owners_, .capacity = capacity_, .taken = taken_, .auxiliary = 0.02f}
+#define MATRIX(rows_, columns_) .shape.quantize = {.rows = rows_, .columns = columns_}
+#define HISTORY(slots_, history_) .shape.rescale = {.slots = slots_, .history = history_, .target = 224.0f}
 #define ELEMENTS(count) .shape.elements = {.elements = count, .limit = 1.0f}
 #define ADDS .accumulates = true
 
@@ -121,6 +125,31 @@ static const struct op_case op_cases[] = {
     {"cast, added", "bf", {.kind = OP_CAST, ADDS, ELEMENTS(1001)}},
     {"cast, added and rounded", "fb", {.kind = OP_CAST, ADDS, ELEMENTS(5)}},
     {"copy", "bb", {.kind = OP_CAST, ELEMENTS(1000)}},
+    {"quantize", "b44f", {.kind = OP_QUANTIZE, MATRIX(256, 384)}},
+    {"quantize many tiles", "b44f", {.kind = OP_QUANTIZE, MATRIX(656, 784)}},
+    {"quantize in e5m2", "f55f", {.kind = OP_QUANTIZE, MATRIX(144, 80)}},
+    {"quantize rows, odd", "b5-f", {.kind = OP_QUANTIZE, MATRIX(33, 77)}},
+    {"quantize columns, odd", "f-4f", {.kind = OP_QUANTIZE, MATRIX(131, 201)}},
+    {"quantize an odd number of rows", "b44f", {.kind = OP_QUANTIZE, MATRIX(27, 160)}},
+    {"quantize one element", "b44f", {.kind = OP_QUANTIZE, MATRIX(1, 1)}},
+    {"quantize by a scale", "b44f-ff", {.kind = OP_QUANTIZE, MATRIX(128, 272)}},
+    {"quantize by a scale, odd", "f55f-ff", {.kind = OP_QUANTIZE, MATRIX(150, 13)}},
+    {"quantize columns by a scale that saturates", "B-4f-ff", {.kind = OP_QUANTIZE, MATRIX(48, 64)}},
+    {"quantize zeros", "Z44f", {.kind = OP_QUANTIZE, MATRIX(16, 32)}},
+    {"quantize the smallest", "z44f", {.kind = OP_QUANTIZE, MATRIX(16, 32)}},
+    {"quantize large and infinite values", "F55f--f", {.kind = OP_QUANTIZE, MATRIX(40, 300)}},
+    {"quantize by a scale whose factor is known", "b44--ff", {.kind = OP_QUANTIZE, MATRIX(32, 64)}},
+    {"transpose", "44", {.kind = OP_TRANSPOSE, ROWS(784, 656, 0)}},
+    {"transpose, odd", "55", {.kind = OP_TRANSPOSE, ROWS(33, 77, 0)}},
+    {"magnitude", "bf", {.kind = OP_MAGNITUDE, ELEMENTS(70003)}},
+    {"magnitude of large and infinite values", "Ff", {.kind = OP_MAGNITUDE, ELEMENTS(77)}},
+    {"magnitude of the smallest", "zf", {.kind = OP_MAGNITUDE, ELEMENTS(1000)}},
+    {"rescale", "ffff", {.kind = OP_RESCALE, HISTORY(50, 1024)}},
+    {"rescale by a short history", "ffff", {.kind = OP_RESCALE, HISTORY(3, 300)}},
+    {"rescale by a history of one", "ffff", {.kind = OP_RESCALE, HISTORY(3, 1)}},
+    {"rescale without history", "f-ff", {.kind = OP_RESCALE, HISTORY(30, 1)}},
+    {"rescale by large and infinite values", "F-ff", {.kind = OP_RESCALE, HISTORY(40, 1)}},
+    {"rescale by zeros", "zzff", {.kind = OP_RESCALE, HISTORY(4, 3)}},
     {"clear", "b", {.kind = OP_CLEAR, ELEMENTS(1001)}},
     {"square sum", "ff", {.kind = OP_SQUARE_SUM, ELEMENTS(100007)}},
     {"square sum of few", "bf", {.kind = OP_SQUARE_SUM, ELEMENTS(3)}},

@@ -34,6 +34,10 @@ static op_run *const run[OP_COUNT] = {
     [OP_CROSS_ENTROPY]       = cuda_cross_entropy,
     [OP_LOSS_SUM]            = cuda_loss_sum,
     [OP_CAST]                = cuda_cast,
+    [OP_QUANTIZE]            = cuda_quantize,
+    [OP_TRANSPOSE]           = cuda_transpose,
+    [OP_MAGNITUDE]           = cuda_magnitude,
+    [OP_RESCALE]             = cuda_rescale,
     [OP_CLEAR]               = cuda_clear,
     [OP_SQUARE_SUM]          = cuda_square_sum,
     [OP_CLIP]                = cuda_clip,
@@ -43,6 +47,7 @@ static cuda_scratch *const scratch[OP_COUNT] = {    // NULL: none
     [OP_EMBEDDING_BACKWARD]  = cuda_embedding_backward_scratch,
     [OP_NORM_BACKWARD]       = cuda_norm_backward_scratch,
     [OP_ROUTE_FORWARD]       = cuda_route_forward_scratch,
+    [OP_QUANTIZE]            = cuda_quantize_scratch,
     [OP_SQUARE_SUM]          = cuda_square_sum_scratch,
 };
 // clang-format on

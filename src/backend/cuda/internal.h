@@ -39,12 +39,13 @@ status cuda_gemm_prepare(struct backend *backend, const struct op *op, const str
 op_run cuda_embedding_forward, cuda_embedding_backward, cuda_norm_forward, cuda_norm_backward, cuda_rope_forward,
     cuda_rope_backward, cuda_attention_merge, cuda_activation_forward, cuda_activation_backward, cuda_route_forward,
     cuda_route_backward, cuda_dispatch, cuda_combine, cuda_combine_backward, cuda_logit_statistics, cuda_cross_entropy,
-    cuda_loss_sum, cuda_cast, cuda_clear, cuda_square_sum, cuda_clip, cuda_adamw;
+    cuda_loss_sum, cuda_cast, cuda_quantize, cuda_transpose, cuda_magnitude, cuda_rescale, cuda_clear, cuda_square_sum,
+    cuda_clip, cuda_adamw;
 
 // Bytes of scratch that an op needs.
 typedef int64_t cuda_scratch(const struct op *op, const struct kernel_target *target);
 cuda_scratch    cuda_embedding_backward_scratch, cuda_norm_backward_scratch, cuda_route_forward_scratch,
-    cuda_square_sum_scratch;
+    cuda_quantize_scratch, cuda_square_sum_scratch;
 
 void    cuda_attention_open(struct cuda *cuda, const struct backend_setup *setup);
 void    cuda_attention_close(struct cuda *cuda);

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// Matrices in FP8 on the device, and the scales for them.
+#include "internal.h"
+#include "kernels/quantize.h"
+
+int64_t cuda_quantize_scratch(const struct op *op, const struct kernel_target *target)
+{
+    (void)target;
+    return op->operand[QUANTIZE_SCALE] < 0 ? (int64_t)sizeof(float) : 0;
+}
+
+void cuda_quantize(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct cuda   *cuda   = backend->state;
+    struct kernel_target target = cuda_target(backend, op);
+    const struct buffer *out = &buffers[QUANTIZE_OUT], *transposed = &buffers[QUANTIZE_TRANSPOSED];
+    CUDA_CHECK(kernel_quantize(&(struct quantize_args){.in         = buffers[QUANTIZE_IN].data,
+                                                       .out        = out->data,
+                                                       .transposed = transposed->data,
+                                                       .factor     = buffers[QUANTIZE_FACTOR].data,
+                                                       .scale      = buffers[QUANTIZE_SCALE].data,
+                                                       .magnitude  = buffers[QUANTIZE_AMAX].data,
+                                                       .scratch    = cuda->scratch,
+                                                       .rows       = op->shape.quantize.rows,
+                                                       .columns    = op->shape.quantize.columns,
+                                                       .type       = buffers[QUANTIZE_IN].dtype,
+                                                       .format     = (out->data != NULL ? out : transposed)->dtype},
+                               &target));
+}
+
+void cuda_transpose(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    struct kernel_target target = cuda_target(backend, op);
+    CUDA_CHECK(kernel_transpose(&(struct transpose_args){.in      = buffers[TRANSPOSE_IN].data,
+                                                         .out     = buffers[TRANSPOSE_OUT].data,
+                                                         .rows    = op->shape.rows.rows,
+                                                         .columns = op->shape.rows.columns},
+                                &target));
+}
+
+void cuda_magnitude(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    struct kernel_target target = cuda_target(backend, op);
+    CUDA_CHECK(kernel_magnitude(&(struct magnitude_args){.in        = buffers[MAGNITUDE_IN].data,
+                                                         .magnitude = buffers[MAGNITUDE_AMAX].data,
+                                                         .elements  = op->shape.elements.elements,
+                                                         .type      = buffers[MAGNITUDE_IN].dtype},
+                                &target));
+}
+
+void cuda_rescale(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    struct kernel_target target = cuda_target(backend, op);
+    CUDA_CHECK(kernel_rescale(&(struct rescale_args){.magnitude = buffers[RESCALE_AMAX].data,
+                                                     .history   = buffers[RESCALE_HISTORY].data,
+                                                     .scale     = buffers[RESCALE_SCALE].data,
+                                                     .factor    = buffers[RESCALE_FACTOR].data,
+                                                     .slots     = op->shape.rescale.slots,
+                                                     .length    = op->shape.rescale.history,
+                                                     .target    = op->shape.rescale.target},
+                              &target));
+}
