@@ -159,7 +159,7 @@ Test(cli, warns_of_tensor_parallelism_across_nodes)
 Test(cli, predicts_a_row_beside_its_published_time)
 {
     expect_success("predict --config llama3.1-8b --ranks 8");
-    expect_output("llama3.1-8b at 8 ranks, bf16: dp 4 cp 2 zero 1, on h100-sxm\n");
+    expect_output("llama3.1-8b at 8 ranks, bf16: dp 4 cp 2 zero 1; nemo-25.02 on h100-sxm\n");
     expect_output("published      12.270 s a step: the prediction is off by +");
     expect_output("memory         59.27 GiB on rank 0, the most\n");
     expect_success("predict --config llama3.1-8b --ranks 8 --layers 2 --json");

@@ -51,6 +51,95 @@ Test(predict, prices_a_product_by_tiles_and_waves)
     expect_seconds(price(&op), 2 * 128 * 128 * 8704 / (1e13 * 0.92));
 }
 
+Test(predict, prices_a_product_of_fp8_operands_by_their_rate)
+{
+    // The rate is 0.64 of 2e15; beginning and end of a tile weigh twice as much.
+    struct tensor          tensors[] = {{.dtype = DTYPE_E4M3}, {.dtype = DTYPE_BF16}};
+    struct plan            plan      = {.tensors = tensors};
+    struct hardware_config hardware  = machine();
+    struct op              op        = {
+                            .kind = OP_GEMM, .operand = {0, 0, 1}, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192, .transpose_b = true}};
+    hardware.peak_fp8.value = 2e15;
+    struct machine machine  = {.hardware = &hardware};
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
+                   (6 + 5.12) / 2 * 2 * 128 * 256 * (8192 + 512) / (0.64 * 2e13));
+}
+
+Test(predict, prices_a_copy_in_fp8_by_how_its_scale_is_found)
+{
+    // Of a scale that is known, one reading is enough; else the largest magnitude is looked for first.
+    struct tensor          tensors[] = {{.dtype = DTYPE_BF16}, {.dtype = DTYPE_E4M3}, {.dtype = DTYPE_F32}};
+    struct plan            plan      = {.tensors = tensors};
+    struct hardware_config hardware  = machine();
+    struct machine         machine   = {.hardware = &hardware};
+    struct op              op        = {.kind           = OP_QUANTIZE,
+                                        .operand_count  = 7,
+                                        .operand        = {0, 1, 1, 2, -1, 2, 2},
+                                        .access         = {1, 2, 2, 2, 0, 1, 3},
+                                        .shape.quantize = {.rows = 1000, .columns = 500}};
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, (4 * 500000.0 + 16) / 1e12);
+    op.operand[QUANTIZE_SCALE] = op.operand[QUANTIZE_AMAX] = -1;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, (6 * 500000.0 + 4) / 1e12);
+}
+
+Test(predict, prices_ops_as_the_program_executes_them)
+{
+    struct hardware_config hardware = machine();
+    struct software_config software;
+    struct tensor          tensor = {.dtype = DTYPE_BF16};
+    struct plan            plan   = {.tensors = &tensor};
+    option_set_defaults(software_options, &software);
+    struct machine machine      = {.hardware = &hardware, .software = &software};
+    struct op      op           = {.kind          = OP_ACTIVATION_FORWARD,
+                                   .operand_count = 2,
+                                   .access        = {ACCESS_READ, ACCESS_WRITE},
+                                   .shape.rows    = {.rows = 1000, .columns = 500, .variant = ACTIVATION_SWIGLU}};
+    software.memory_bytes.value = 0.5;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 0.5 * 3.0 * 1000 * 500 * 2 / 1e12);
+
+    // 447 TFLOP/s are what the length allows, 350 the kernels.
+    software.attention_forward.value = 350e12;
+    op                               = (struct op){
+                                      .kind            = OP_ATTENTION_FORWARD,
+                                      .shape.attention = {
+                                          .batch = 1, .sequence = 1024, .heads = 2, .kv_heads = 2, .head_dim = 128, .earlier = 512, .causal = true}};
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
+                   4 * 2 * 128 * (1024.0 * 1025 / 2 + 1024 * 512) / 350e12);
+
+    // 8 experts on 2 ranks: 4 of them here.
+    software.expert_gap.value = 1e-3;
+    op                        = (struct op){.kind = OP_ROUTE_FORWARD, .shape.routing = {.experts = 8, .owners = 2}};
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 2.5e-3);
+}
+
+Test(predict, prices_transfers_as_the_program_makes_them)
+{
+    int64_t                ranks[]  = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct tensor          tensor   = {.dtype = DTYPE_BF16};
+    struct plan_group      group    = {.size = 8, .ranks = ranks};
+    struct plan            plan     = {.tensors = &tensor, .groups = &group};
+    struct hardware_config hardware = machine();
+    struct software_config software;
+    option_set_defaults(software_options, &software);
+    struct machine machine = {.hardware = &hardware, .software = &software};
+    const double   moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 7 * 3.4e-6;
+
+    struct op op = {.kind = OP_ALL_GATHER, .lane = LANE_TENSOR, .shape.transfer = {.elements = ELEMENTS}};
+    software.tensor_transfers.value = 0.5;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, (moved + latency) / 2);
+
+    // In seven parts there are seven beginnings, for which FP8 products wait.
+    op = (struct op){.kind = OP_REDUCE_SCATTER, .lane = LANE_GRADIENT_REDUCE, .shape.transfer = {.elements = ELEMENTS}};
+    software.reduction_parts.value     = 7;
+    software.fp8_reduction_stall.value = 0.5;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved + 7 * latency);
+    cr_expect_eq(predict_price_op(&machine, &plan, &op).stall_seconds, 0.0);
+    plan.precision.has_fp8 = true;
+    expect_seconds(predict_price_op(&machine, &plan, &op).stall_seconds, 3.5 * latency);
+    op.tag.layer = -1;    // of no layer: the gradient norm
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved + latency);
+}
+
 Test(predict, prices_a_thin_product_by_its_bytes)
 {
     struct op op   = {.kind          = OP_GEMM,
@@ -187,6 +276,40 @@ Test(predict, adds_what_the_slowest_of_many_replicas_takes_longer)
     cr_expect_float_eq(predict_replicas(1, &hardware).part_seconds[PREDICT_STRAGGLERS], 0.0, 1e-12);
 }
 
+// Half as long when compute is twice as fast: all else takes no time here.
+Test(predict, says_how_far_a_step_may_be_off)
+{
+    struct hardware_config hardware = machine();
+    struct tiny            tiny;
+    struct predict_range   range;
+    tiny_init(&tiny);
+    tiny.precision.compute      = COMPUTE_BF16;
+    tiny.train.accumulation     = 16;
+    tiny.train.global_batch     = 16 * tiny.train.micro_batch;
+    struct plan_request request = request_tiny(&tiny, 1);
+    for (const struct option *option = hardware_options; option->key != NULL; option++) {
+        if (option->type == OPTION_QUANTITY) {
+            option_quantity(option, &hardware)->spread_percent = 0.0;
+        }
+    }
+    hardware.step_overhead                    = (struct quantity){.value = 0.0};
+    hardware.memory_bandwidth.value           = 1e30;
+    hardware.attention_forward.spread_percent = hardware.attention_backward.spread_percent = 100.0;
+    hardware.gemm_efficiency.spread_percent                                                = 100.0;
+    status result = predict_range(&range, &request, &(struct machine){.hardware = &hardware});
+    cr_assert(!failed(&result), "%s", result.text);
+    cr_assert_eq(range.effect_count, 3);
+    double sum = 0.0, squares = 0.0;
+    for (int i = 0; i < range.effect_count; i++) {
+        sum += range.effects[i].percent;
+        squares += range.effects[i].percent * range.effects[i].percent;
+    }
+    cr_expect_str_eq(range.effects[0].section, "hardware");
+    cr_expect_str_eq(range.effects[0].key, "gemm_efficiency");
+    cr_expect_float_eq(sum, -50.0, 1e-6);
+    expect_seconds(range.percent * range.percent, squares);
+}
+
 Test(predict, asks_for_what_it_does_not_know)
 {
     struct hardware_config hardware = machine();
@@ -194,7 +317,7 @@ Test(predict, asks_for_what_it_does_not_know)
     tiny_init(&tiny);
     struct plan_request request = request_tiny(&tiny, 1);
     cr_expect_str_eq(predict_supports(&request, &hardware).text,
-                     "this version predicts [precision] compute = bf16 only");
+                     "this version predicts [precision] compute = bf16 and fp8 only");
     tiny.precision.compute           = COMPUTE_BF16;
     hardware.network_bandwidth.value = 0.0;
     cr_expect_str_eq(predict_supports(&request, &hardware).text, "");

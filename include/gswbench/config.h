@@ -12,6 +12,7 @@
 #include "gswbench/precision.h"
 #include "gswbench/profile.h"
 #include "gswbench/run.h"
+#include "gswbench/software.h"
 #include "gswbench/status.h"
 #include "gswbench/text.h"
 #include "gswbench/train.h"
@@ -24,6 +25,7 @@ struct config {
     struct run_config       run;
     struct profile_config   profile;
     struct hardware_config  hardware;
+    struct software_config  software;
     struct published_config published;
     int64_t                 ranks;         // as requested; 0: unknown
     char                    path[1024];    // the file that was read, for messages and the result
@@ -44,13 +46,14 @@ struct config_request {
     const char        *name;         // a path, or the name of an installed config with or without .ini
     const char *const *overrides;    // "section.key=value", applied last
     int                override_count;
-    int64_t            ranks;    // selects [when ranks=...]; 0: unknown, such sections then never match
+    bool               skips_fits;    // leaves out the [fit] sections of profiles
+    int64_t            ranks;         // selects [when ranks=...]; 0: unknown, such sections then never match
 };
 
-// Order, later wins: defaults, model and hardware presets, file, matching [when ...] sections, overrides; run.layers
-// then replaces model.layers. Where overrides change the step, its published time and MFU become 0: not published. All
-// errors of all of these are reported together in errors, one a line, each with its place; the status then holds only
-// the count.
+// Order, later wins: defaults, presets of model, hardware and software, file, matching [when ...] sections, overrides;
+// run.layers then replaces model.layers. Where overrides change the step, its published time and MFU become 0: not
+// published. All errors of all of these are reported together in errors, one a line, each with its place; the status
+// then holds only the count.
 status config_read(struct config *config, const struct config_request *request, struct text_buffer *errors);
 
 // The same from memory (path is for messages): the fuzz target and tests.

@@ -10,6 +10,7 @@
 #include "gswbench/measured.h"
 #include "gswbench/plan.h"
 #include "gswbench/simulate.h"
+#include "gswbench/software.h"
 #include "gswbench/status.h"
 
 // Where the time of a step goes on the stage that computes longest. The parts add up to the step.
@@ -29,6 +30,7 @@ extern const char *const predict_part_names[];
 // What prices are made from.
 struct machine {
     const struct hardware_config *hardware;
+    const struct software_config *software;    // NULL: this program
     const struct measured_ops    *measured;    // these take the place of prices; NULL: none
 };
 
@@ -36,6 +38,8 @@ struct prediction {
     double  step_seconds;
     double  part_seconds[PREDICT_PARTS];
     int64_t stages, busiest_stage;
+    double  imbalance_percent;              // by which the busiest stage computes longer than the mean
+    double  measured_percent;               // of its compute, priced by what was measured
     int64_t largest_rank, largest_bytes;    // of the first rank of each stage, by all storages
 };
 
@@ -44,14 +48,28 @@ status predict_supports(const struct plan_request *request, const struct hardwar
 
 status predict(struct prediction *prediction, const struct plan_request *request, const struct machine *machine);
 
+// range.c: what moving each value of the machine by its spread makes of the step, and the root of the sum of squares.
+struct predict_effect {
+    const char *section, *key;
+    double      percent;
+};
+enum { PREDICT_EFFECTS_MAX = 64 };
+struct predict_range {
+    double                percent;
+    struct predict_effect effects[PREDICT_EFFECTS_MAX];
+    int                   effect_count;
+};
+status predict_range(struct predict_range *range, const struct plan_request *request, const struct machine *machine);
+
 struct price {
     double  seconds;
-    uint8_t links;    // as a task has them; 0 for all that is no transfer
+    double  stall_seconds;    // that compute stands still for a transfer, wherever it runs
+    uint8_t links;            // as a task has them; 0 for all that is no transfer
+    bool    is_measured;
 };
 // price.c, price_transfer.c: the price of one op; docs/method.md has the formulas.
 struct price predict_price_op(const struct machine *machine, const struct plan *plan, const struct op *op);
-struct price predict_price_transfer(const struct hardware_config *hardware, const struct plan *plan,
-                                    const struct op *op);
+struct price predict_price_transfer(const struct machine *machine, const struct plan *plan, const struct op *op);
 
 // job.c: the job as tasks, an actor a stage: its first rank stands for all, and a group within a stage has no meeting.
 struct pricing {
@@ -60,6 +78,7 @@ struct pricing {
 };
 struct predict_stage {
     int64_t rank, bytes;
+    double  stall_seconds, measured_seconds;
     double  part_seconds[PREDICT_PARTS];    // prices of what computes
 };
 struct predict_job {

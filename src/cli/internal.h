@@ -12,6 +12,7 @@
 #include "gswbench/config.h"
 #include "gswbench/measured.h"
 #include "gswbench/plan.h"
+#include "gswbench/predict.h"
 #include "gswbench/status.h"
 #include "gswbench/text.h"
 
@@ -65,6 +66,7 @@ struct config_arguments {
     const char      *name;
     struct text_list overrides;
     int64_t          ranks;
+    bool             skips_fits;    // of hardware and software profiles
 };
 #define CONFIG_FLAGS(owner, field) \
     TEXT_FLAG    (owner, field.name, "--config", "NAME|FILE", "configuration: a file, or the name of an installed one"), \
@@ -141,6 +143,10 @@ status plan_print_schedule(const struct job *job);
 // Reads a result.json, or that of a run's folder.
 struct result;
 status cli_read_result(struct result *result, const char *path);
+
+// predict_warnings.c: a line for each thing that makes the prediction doubtful or the job slow.
+void predict_warn(const struct job *job, const struct prediction *prediction, const struct measured_ops *measured,
+                  struct text_buffer *warnings);
 
 // null for NaN.
 json_t *cli_json_real(double value);

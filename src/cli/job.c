@@ -13,6 +13,7 @@ static struct config_request make_request(const struct config_arguments *argumen
         .overrides      = arguments->overrides.items,
         .override_count = arguments->overrides.count,
         .ranks          = arguments->ranks,
+        .skips_fits     = arguments->skips_fits,
     };
 }
 
@@ -81,8 +82,9 @@ status job_read(struct job *job, const struct config_arguments *arguments, struc
 status job_read_row(struct job *job, const struct config_arguments *arguments, const struct config_row *row,
                     struct text_buffer *errors)
 {
-    struct config_arguments selected = {.name = arguments->name, .ranks = row->ranks};
-    char                    precision[64];
+    struct config_arguments selected = {
+        .name = arguments->name, .ranks = row->ranks, .skips_fits = arguments->skips_fits};
+    char precision[64];
     if (row->precision[0] != '\0') {
         snprintf(precision, sizeof(precision), "precision.compute=%s", row->precision);
         selected.overrides.items[selected.overrides.count++] = precision;

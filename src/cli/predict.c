@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "gswbench/units.h"
 #include "internal.h"
@@ -11,53 +12,67 @@
 
 struct predict_arguments {
     struct config_arguments config;
-    bool                    all, sweep, json;
+    bool                    all, sweep, json, values, no_range;
 };
 
 static const struct flag flags[] = {
     CONFIG_FLAGS(predict_arguments, config),
     SWITCH_FLAG(predict_arguments, all, "--all", "every row of every installed configuration"),
     SWITCH_FLAG(predict_arguments, sweep, "--sweep", "the fastest layouts of the model at that number of ranks"),
+    SWITCH_FLAG(predict_arguments, config.skips_fits, "--priors", "without what was fitted to published step times"),
+    SWITCH_FLAG(predict_arguments, values, "--values",
+                "every value that was used, and what its spread makes of the step"),
+    SWITCH_FLAG(predict_arguments, no_range, "--no-range",
+                "the step alone: how far it may be off takes most of the time"),
     SWITCH_FLAG(predict_arguments, json, "--json", "for programs"),
     END_FLAGS,
 };
 
 struct row {
-    struct job        job;
-    status            support;    // why there is no prediction
-    struct prediction prediction;
-    double            tokens_per_second, mfu_percent;
-    double            published_seconds, error_percent;    // NaN: not published
+    struct job           job;
+    status               support;    // why there is no prediction
+    struct prediction    prediction;
+    struct predict_range range;    // percent is NaN: not asked for
+    struct text_buffer   warnings;
+    double               tokens_per_second, mfu_percent;
+    double               published_seconds, error_percent;    // NaN: not published
 };
 
 struct table {
-    json_t *list;    // NULL: for people
-    bool    is_alone;
-    int     rows, predicted, published;
-    double  error_sum, error_most;    // of the published rows, without their signs
+    const struct predict_arguments *options;
+    json_t                         *list;    // NULL: for people
+    bool                            is_alone;
+    int                             rows, predicted, published;
+    double                          error_sum, error_most;    // of the published rows, without their signs
 };
 
-static status predict_row(struct row *row)
+static status predict_on(struct row *row, const struct machine *machine, bool wants_range)
+{
+    TRY(predict(&row->prediction, &row->job.request, machine));
+    predict_warn(&row->job, &row->prediction, machine->measured, &row->warnings);
+    return wants_range ? predict_range(&row->range, &row->job.request, machine) : OK;
+}
+
+static status predict_row(struct row *row, bool wants_range)
 {
     const struct config *config   = &row->job.config;
     struct measured_ops  measured = {.ops = NULL};
-    status               result   = job_read_measured(&row->job, &measured);
+    struct machine machine = {.hardware = &config->hardware, .software = &config->software, .measured = &measured};
+    TRY(predict_supports(&row->job.request, &config->hardware));
+    status result = job_read_measured(&row->job, &measured);
     if (!failed(&result)) {
-        result = predict(&row->prediction, &row->job.request,
-                         &(struct machine){.hardware = &config->hardware, .measured = &measured});
+        result = predict_on(row, &machine, wants_range);
     }
     measured_free(&measured);
     return result;
 }
 
-static void compute(struct row *row)
+static void compute(struct row *row, bool wants_range)
 {
     const struct config *config = &row->job.config;
-    row->support                = predict_supports(&row->job.request, &config->hardware);
+    row->range.percent          = NAN;
+    row->support                = predict_row(row, wants_range);
     row->published_seconds = isnan(job_published_tokens_per_second(&row->job)) ? NAN : config->published.step_seconds;
-    if (!failed(&row->support)) {
-        row->support = predict_row(row);
-    }
     double seconds         = row->prediction.step_seconds;
     row->tokens_per_second = (double)config->train.sequence * (double)config->train.global_batch / seconds;
     row->mfu_percent       = job_mfu_percent(&row->job, seconds);
@@ -79,31 +94,74 @@ static void print_parts(const struct prediction *prediction)
     }
 }
 
+// "5.2 %", or "-".
+static const char *percent_text(double percent, const char *format, char *text, size_t bytes)
+{
+    snprintf(text, bytes, isnan(percent) ? "-" : format, percent);
+    return text;
+}
+
+static void print_values_of(const char *name, const struct option *options, const void *section,
+                            const struct predict_range *range)
+{
+    for (const struct option *option = options; option->key != NULL; option++) {
+        char value[64], effect[32] = "";
+        if (option->type == OPTION_TEXT) {
+            continue;
+        }
+        for (int i = 0; i < range->effect_count; i++) {
+            if (strcmp(range->effects[i].section, name) == 0 && strcmp(range->effects[i].key, option->key) == 0) {
+                snprintf(effect, sizeof(effect), "%+.2f %%", range->effects[i].percent);
+            }
+        }
+        option_print(option, section, value, sizeof(value));
+        printf("  %-33s %-30s %9s\n", option->key, value, effect);
+    }
+}
+
+static void print_values(const struct row *row)
+{
+    const struct config *config = &row->job.config;
+    printf("values of [hardware], and what one standard deviation more makes of the step\n");
+    print_values_of("hardware", hardware_options, &config->hardware, &row->range);
+    printf("values of [software]\n");
+    print_values_of("software", software_options, &config->software, &row->range);
+}
+
+static void print_warnings(const struct text_buffer *warnings)
+{
+    for (const char *line = warnings->text; line != NULL && *line != '\0'; line += strcspn(line, "\n") + 1) {
+        printf("warning        %.*s\n", (int)strcspn(line, "\n"), line);
+    }
+}
+
 static void print_details(const struct row *row)
 {
     const struct config     *config     = &row->job.config;
     const struct prediction *prediction = &row->prediction;
     char                     layout[256], text[32];
-    printf("config         %s%s at %" PRId64 " rank%s, %s: %s, on %s\n", config->name,
+    printf("config         %s%s at %" PRId64 " rank%s, %s: %s; %s on %s\n", config->name,
            config->run.layers > 0 ? ", a proxy," : "", row->job.mesh.world, row->job.mesh.world == 1 ? "" : "s",
            precision_compute_names[config->precision.compute], job_layout(&row->job, layout, sizeof(layout)),
-           config->hardware.profile);
-    printf("predicted      %.3f s a step: %.0f tokens/s, MFU %.2f %%\n", prediction->step_seconds,
+           config->software.profile, config->hardware.profile);
+    printf("predicted      %.3f s a step%s: %.0f tokens/s, MFU %.2f %%\n", prediction->step_seconds,
+           isnan(row->range.percent) ? ""
+                                     : percent_text(row->range.percent, ", give or take %.1f %%", text, sizeof(text)),
            row->tokens_per_second, row->mfu_percent);
     if (!isnan(row->published_seconds)) {
         printf("published      %.3f s a step: the prediction is off by %+.1f %%\n", row->published_seconds,
                row->error_percent);
     }
-    printf("memory         %s on rank %" PRId64 ", the most%s\n",
-           units_bytes(text, sizeof(text), (double)prediction->largest_bytes), prediction->largest_rank,
-           fits(row) ? "" : ": more than the device of [hardware] has");
+    printf("memory         %s on rank %" PRId64 ", the most\n",
+           units_bytes(text, sizeof(text), (double)prediction->largest_bytes), prediction->largest_rank);
+    print_warnings(&row->warnings);
     print_parts(prediction);
 }
 
 static void print_line(const struct row *row)
 {
     const struct config *config = &row->job.config;
-    char                 layout[256], published[32] = "-", error[32] = "-", memory[32];
+    char                 layout[256], published[32] = "-", error[32] = "-", memory[32], range[32];
     printf("%-33s %6" PRId64 "  %-5s %-38s ", config->name, row->job.mesh.world,
            precision_compute_names[config->precision.compute], job_layout(&row->job, layout, sizeof(layout)));
     if (failed(&row->support)) {
@@ -114,15 +172,25 @@ static void print_line(const struct row *row)
         snprintf(published, sizeof(published), "%.3f s", row->published_seconds);
         snprintf(error, sizeof(error), "%+.1f %%", row->error_percent);
     }
-    printf("%9.3f s %11.0f %6.2f %% %10s%c %9s %8s\n", row->prediction.step_seconds, row->tokens_per_second,
-           row->mfu_percent, units_bytes(memory, sizeof(memory), (double)row->prediction.largest_bytes),
-           fits(row) ? ' ' : '!', published, error);
+    printf("%9.3f s %7s %11.0f %6.2f %% %10s%c %9s %8s\n", row->prediction.step_seconds,
+           percent_text(row->range.percent, "%.1f %%", range, sizeof(range)), row->tokens_per_second, row->mfu_percent,
+           units_bytes(memory, sizeof(memory), (double)row->prediction.largest_bytes), fits(row) ? ' ' : '!', published,
+           error);
 }
 
 static void print_header(void)
 {
-    printf("%-33s %6s  %-5s %-38s %11s %11s %8s %10s  %9s %8s\n", "config", "ranks", "type", "layout", "predicted",
-           "tokens/s", "MFU", "memory", "published", "error");
+    printf("%-33s %6s  %-5s %-38s %11s %7s %11s %8s %10s  %9s %8s\n", "config", "ranks", "type", "layout", "predicted",
+           "+-", "tokens/s", "MFU", "memory", "published", "error");
+}
+
+static json_t *list_lines(const char *text)
+{
+    json_t *lines = json_array();
+    for (const char *line = text; line != NULL && *line != '\0'; line += strcspn(line, "\n") + 1) {
+        json_array_append_new(lines, json_stringn(line, strcspn(line, "\n")));
+    }
+    return lines;
 }
 
 static json_t *describe(const struct row *row)
@@ -131,10 +199,11 @@ static json_t *describe(const struct row *row)
     const struct prediction *prediction = &row->prediction;
     char                     layout[256];
     json_t                  *described =
-        json_pack("{s:s, s:I, s:s, s:s, s:s, s:o, s:s}", "config", config->name, "ranks",
+        json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:s}", "config", config->name, "ranks",
                   (json_int_t)row->job.mesh.world, "precision", precision_compute_names[config->precision.compute],
                   "layout", job_layout(&row->job, layout, sizeof(layout)), "profile", config->hardware.profile,
-                  "published_step_seconds", cli_json_real(row->published_seconds), "reason", row->support.text);
+                  "software", config->software.profile, "published_step_seconds", cli_json_real(row->published_seconds),
+                  "reason", row->support.text);
     if (failed(&row->support)) {
         return described;
     }
@@ -142,11 +211,12 @@ static json_t *describe(const struct row *row)
     for (int part = 0; part < PREDICT_PARTS; part++) {
         json_object_set_new(parts, predict_part_names[part], json_real(prediction->part_seconds[part]));
     }
-    json_t *predicted = json_pack("{s:f, s:f, s:o, s:o, s:I, s:b, s:I, s:o}", "step_seconds", prediction->step_seconds,
-                                  "tokens_per_second", row->tokens_per_second, "mfu_percent",
-                                  cli_json_real(row->mfu_percent), "error_percent", cli_json_real(row->error_percent),
-                                  "largest_bytes", (json_int_t)prediction->largest_bytes, "fits_device", (int)fits(row),
-                                  "busiest_stage", (json_int_t)prediction->busiest_stage, "part_seconds", parts);
+    json_t *predicted = json_pack(
+        "{s:f, s:o, s:f, s:o, s:o, s:I, s:b, s:I, s:o, s:o}", "step_seconds", prediction->step_seconds, "range_percent",
+        cli_json_real(row->range.percent), "tokens_per_second", row->tokens_per_second, "mfu_percent",
+        cli_json_real(row->mfu_percent), "error_percent", cli_json_real(row->error_percent), "largest_bytes",
+        (json_int_t)prediction->largest_bytes, "fits_device", (int)fits(row), "busiest_stage",
+        (json_int_t)prediction->busiest_stage, "part_seconds", parts, "warnings", list_lines(row->warnings.text));
     json_object_set_new(described, "predicted", predicted);
     return described;
 }
@@ -162,6 +232,23 @@ static void count(struct table *table, const struct row *row)
     }
 }
 
+static void print_row(const struct table *table, const struct row *row)
+{
+    if (table->list != NULL) {
+        json_array_append_new(table->list, describe(row));
+    } else if (!table->is_alone) {
+        if (table->rows == 1) {
+            print_header();
+        }
+        print_line(row);
+    } else {
+        print_details(row);
+        if (table->options->values) {
+            print_values(row);
+        }
+    }
+}
+
 static status add_rows(struct table *table, const struct config_arguments *arguments, struct text_buffer *errors)
 {
     struct config_row rows[CONFIG_ROWS_MAX];
@@ -171,28 +258,23 @@ static status add_rows(struct table *table, const struct config_arguments *argum
     for (int i = 0; i < row_count; i++) {
         struct row row = {.prediction = {.stages = 0}};
         TRY(job_read_row(&row.job, arguments, &rows[i], errors));
-        compute(&row);
+        compute(&row, !table->options->no_range);
         count(table, &row);
-        if (table->list != NULL) {
-            json_array_append_new(table->list, describe(&row));
-        } else if (!table->is_alone) {
-            if (table->rows == 1) {
-                print_header();
-            }
-            print_line(&row);
-        } else if (failed(&row.support)) {
+        if (table->is_alone && table->list == NULL && failed(&row.support)) {
             return row.support;
-        } else {
-            print_details(&row);
         }
+        print_row(table, &row);
+        text_free(&row.warnings);
     }
     return OK;
 }
 
 static status add_config(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
+    struct table           *table     = state;
+    struct config_arguments arguments = {.name = path, .skips_fits = table->options->config.skips_fits};
     (void)name;
-    return add_rows(state, &(struct config_arguments){.name = path}, errors);
+    return add_rows(table, &arguments, errors);
 }
 
 static void print_sum(const struct table *table)
@@ -215,6 +297,10 @@ static status check_arguments(const struct predict_arguments *arguments)
     if (arguments->all && arguments->sweep) {
         return fail_as(EXIT_USAGE, "--all and --sweep: one of them");
     }
+    if (arguments->values && (arguments->no_range || arguments->json || arguments->all || config->ranks == 0)) {
+        return fail_as(EXIT_USAGE, "--values shows one prediction with its range: give --ranks, and leave --no-range, "
+                                   "--json and --all out");
+    }
     return OK;
 }
 
@@ -225,7 +311,8 @@ static status run(const void *arguments, struct text_buffer *errors)
     if (options->sweep) {
         return sweep_print(&options->config, options->json, errors);
     }
-    struct table table = {.list     = options->json ? json_array() : NULL,
+    struct table table = {.options  = options,
+                          .list     = options->json ? json_array() : NULL,
                           .is_alone = !options->all && options->config.ranks > 0};
     status       result =
         options->all ? cli_visit_configs(add_config, &table, errors) : add_rows(&table, &options->config, errors);

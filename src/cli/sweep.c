@@ -138,7 +138,11 @@ status sweep_print(const struct config_arguments *arguments, bool json, struct t
     TRY(job_read(&table.job, arguments, errors));
     status result = job_read_measured(&table.job, &measured);
     if (!failed(&result)) {
-        result = run(&table, &(struct machine){.hardware = &table.job.config.hardware, .measured = &measured}, json);
+        result = run(&table,
+                     &(struct machine){.hardware = &table.job.config.hardware,
+                                       .software = &table.job.config.software,
+                                       .measured = &measured},
+                     json);
     }
     measured_free(&measured);
     return result;

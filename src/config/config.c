@@ -19,6 +19,7 @@ const struct config_section config_sections[] = {
     SECTION(run, "How a job is run"),
     SECTION(profile, "What is observed beside the measured steps"),
     SECTION(hardware, "The machine that results are set against"),
+    SECTION(software, "The program that is predicted, where it is not this one"),
     SECTION(published, "The published table that results are set against"),
     {NULL, NULL, 0, 0, NULL},
 };
@@ -73,7 +74,8 @@ bool config_find(const char *name, char *path, size_t bytes)
 static bool matches(const struct document *document, const struct assignment *assignment, struct selection selection)
 {
     if (assignment->origin != ORIGIN_WHEN) {
-        return assignment->origin != ORIGIN_OVERRIDE || !selection.skips_overrides;
+        return (assignment->origin != ORIGIN_OVERRIDE || !selection.skips_overrides) &&
+               (assignment->origin != ORIGIN_FIT || !selection.skips_fits);
     }
     const struct condition *condition = &document->conditions[assignment->condition];
     return (condition->ranks == 0 || condition->ranks == selection.ranks) &&
@@ -108,12 +110,13 @@ void config_set_defaults(struct config *config)
 }
 
 // No condition decides the precision, so applying without any tells it.
-struct selection document_select(const struct document *document, int64_t ranks)
+struct selection document_select(const struct document *document, const struct config_request *request)
 {
     struct config config;
     config_set_defaults(&config);
     document_apply(&config, document, (struct selection){.ranks = -1, .compute = -1});
-    return (struct selection){.ranks = ranks, .compute = config.precision.compute};
+    return (struct selection){
+        .ranks = request->ranks, .compute = config.precision.compute, .skips_fits = request->skips_fits};
 }
 
 // Where the value in force was set.
@@ -165,14 +168,14 @@ bool config_find_profile(const struct config *config, char *path, size_t bytes)
 static void apply_preset(struct config *config, struct document *document, struct selection selection,
                          const struct preset *preset)
 {
-    if (preset->name[0] == '\0' || strcmp(preset->name, "none") == 0) {
+    const struct option *option = option_find(section_find(preset->section)->options, preset->key);
+    if (strcmp(preset->name, option->fallback) == 0) {
         return;
     }
     char  path[1400];
     char *folder = arena_format(&document->arena, "%s/%s", config_folder(), preset->folder);
     if (!preset_find(folder, preset->name, path, sizeof(path))) {
-        const struct option *option     = option_find(section_find(preset->section)->options, preset->key);
-        const char          *suggestion = file_suggest(&document->arena, folder, preset->name);
+        const char *suggestion = file_suggest(&document->arena, folder, preset->name);
         document_error(document, "%s%s: no such file in %s%s", place_of(document, option, selection), preset->name,
                        folder, document_hint(document, "\"", suggestion, "\""));
         return;
@@ -209,7 +212,8 @@ static bool is_same_step(const struct config *a, const struct config *b)
 static void apply(struct config *config, const struct document *document, struct selection selection)
 {
     struct config    plain         = *config;
-    struct selection of_file_alone = {.ranks = selection.ranks, .compute = selection.compute, .skips_overrides = true};
+    struct selection of_file_alone = selection;
+    of_file_alone.skips_overrides  = true;
     document_apply(&plain, document, of_file_alone);
     plain.precision.compute = selection.compute;
     document_apply(config, document, selection);
@@ -229,6 +233,7 @@ static void evaluate(struct config *config, struct document *document, struct se
     const struct preset presets[] = {
         {"models", "model", "preset", names.model.preset, NULL},
         {"hardware", "hardware", "profile", names.hardware.profile, "measured"},
+        {"software", "software", "profile", names.software.profile, NULL},
     };
     config_set_defaults(config);
     for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
@@ -280,7 +285,7 @@ static void name_config(struct config *config)
 static status complete(struct config *config, struct document *document, const struct config_request *request)
 {
     name_config(config);
-    evaluate(config, document, document_select(document, request->ranks));
+    evaluate(config, document, document_select(document, request));
     return document_finish(document);
 }
 

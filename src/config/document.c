@@ -52,7 +52,8 @@ const char *document_show(struct document *document, const char *text)
 static const char *forbidden(const struct document *document, const struct assignment *assignment)
 {
     bool is_preset  = assignment->option == option_find(model_options, "preset");
-    bool is_profile = assignment->option == option_find(hardware_options, "profile");
+    bool is_profile = assignment->option == option_find(hardware_options, "profile") ||
+                      assignment->option == option_find(software_options, "profile");
     bool is_compute = assignment->option == option_find(precision_options, "compute");
     if (assignment->origin == ORIGIN_WHEN && (is_preset || is_compute)) {
         return "cannot depend on a condition";
@@ -164,7 +165,7 @@ static int on_key(void *user, const char *ignored, const char *name, const char 
     if (name[0] == '\0') {
         return 0;
     }
-    struct assignment assignment = {.section = document->section, .line = document->line};
+    struct assignment assignment = {.section = document->section, .line = document->line, .origin = document->origin};
     assignment.place             = arena_format(&document->arena, "%s:%d: [%s] %s = ", document->path, document->line,
                                                 document->header, document_show(document, name));
     switch (document->lines) {
@@ -252,7 +253,9 @@ static void enter_section(struct document *document, char *line)
         enter_when(document, line + 5);
         return;
     }
-    document->section = section_find(line + 1);
+    bool is_fit       = document->only != NULL && strcmp(line + 1, "fit") == 0;
+    document->section = section_find(is_fit ? document->only : line + 1);
+    document->origin  = is_fit ? ORIGIN_FIT : ORIGIN_FILE;
     document->lines   = LINES_SKIPPED;
     if (document->ignored != NULL && strcmp(document->ignored, line + 1) == 0) {
         return;
@@ -260,7 +263,7 @@ static void enter_section(struct document *document, char *line)
     if (document->section == NULL) {
         document_error(document, "%s:%d: [%s]: unknown section%s", document->path, document->line, document->header,
                        document_hint(document, "[", section_suggest(line + 1), "]"));
-    } else if (document->only != NULL && strcmp(document->only, line + 1) != 0) {
+    } else if (document->only != NULL && strcmp(document->only, document->section->name) != 0) {
         document_error(document, "%s:%d: [%s]: this file may hold [%s] only", document->path, document->line,
                        document->header, document->only);
     } else {

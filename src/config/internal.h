@@ -7,7 +7,7 @@
 #include "gswbench/config.h"
 
 // Later origins win over earlier ones.
-enum origin { ORIGIN_FILE, ORIGIN_WHEN, ORIGIN_OVERRIDE, ORIGIN_COUNT };
+enum origin { ORIGIN_FILE, ORIGIN_FIT, ORIGIN_WHEN, ORIGIN_OVERRIDE, ORIGIN_COUNT };
 
 // A [when ...] section.
 struct condition {
@@ -44,6 +44,7 @@ struct document {
     const char                  *ignored;    // a section that somebody else reads; NULL: none
     int                          line;
     char                         header[64];    // of the present section, printable
+    enum origin                  origin;        // of a section's lines
     const struct config_section *section;       // NULL inside [when ...] and where lines are skipped
     enum { LINES_SKIPPED, LINES_SECTION, LINES_WHEN, LINES_BEFORE_SECTIONS } lines;
 };
@@ -71,12 +72,12 @@ bool file_find(const char *folder, const char *name, char *path, size_t bytes);
 // What decides which [when ...] sections match.
 struct selection {
     int64_t ranks, compute;
-    bool    skips_overrides;
+    bool    skips_overrides, skips_fits;
 };
 
 // config.c: from a request to a document, and from a document to a config.
 void document_read(struct document *document, const struct config_request *request, char *path, size_t bytes);
-struct selection document_select(const struct document *document, int64_t ranks);
+struct selection document_select(const struct document *document, const struct config_request *request);
 void             config_set_defaults(struct config *config);
 void             document_apply(struct config *config, const struct document *document, struct selection selection);
 status           document_finish(struct document *document);    // frees it; the status holds the count of errors

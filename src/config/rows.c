@@ -79,7 +79,7 @@ status config_rows(const struct config_request *request, struct config_row rows[
     document_read(&document, request, path, sizeof(path));
 
     int64_t ranks[CONDITIONS_MAX];
-    int64_t own          = document_select(&document, 0).compute;
+    int64_t own          = document_select(&document, &(struct config_request){.ranks = 0}).compute;
     int     ranks_listed = list_ranks(&document, ranks);
     for (int i = 0; i < ranks_listed; i++) {
         if (ranks[i] == 0 || !add_named(&list, ranks[i], ranks[i])) {

@@ -122,6 +122,8 @@ static void add_stage(struct assembly *assembly, int64_t number, const struct pl
                                                .lane       = op->lane,
                                                .wait_count = op->wait_count,
                                                .links      = price.links};
+        stage->stall_seconds += price.stall_seconds;
+        stage->measured_seconds += price.is_measured ? price.seconds : 0.0;
         memcpy(task->wait, op->wait, sizeof(task->wait));
         stage->part_seconds[part_of(op)] += price.links == 0 ? price.seconds : 0.0;
     }

@@ -34,8 +34,9 @@ static void number_shape(const struct op *op, int64_t *numbers)
     const struct gemm_shape *gemm = &op->shape.gemm;
     switch (op->kind) {
     case OP_GEMM:
-        memcpy(numbers, (const int64_t[]){gemm->m, gemm->n, gemm->k, gemm->transpose_a, gemm->transpose_b},
-               5 * sizeof(*numbers));
+        memcpy(numbers,
+               (const int64_t[]){gemm->m, gemm->n, gemm->k, gemm->transpose_a, gemm->transpose_b, op->sums_fast},
+               6 * sizeof(*numbers));
         break;
     case OP_ROPE_FORWARD:
     case OP_ROPE_BACKWARD:
@@ -55,7 +56,12 @@ static void number_shape(const struct op *op, int64_t *numbers)
         numbers[0] = op->shape.quantize.rows;
         numbers[1] = op->shape.quantize.columns;
         break;
+    case OP_RESCALE:
+        numbers[0] = op->shape.rescale.slots;
+        numbers[1] = op->shape.rescale.history;
+        break;
     case OP_CAST:
+    case OP_MAGNITUDE:
     case OP_CLEAR:
     case OP_SQUARE_SUM:
     case OP_CLIP:

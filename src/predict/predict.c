@@ -27,14 +27,15 @@ status predict_supports(const struct plan_request *request, const struct hardwar
         bool        is_needed;
     } facts[] = {
         {"peak_bf16", hardware->peak_bf16.value, true},
+        {"peak_fp8", hardware->peak_fp8.value, request->precision->compute == COMPUTE_FP8},
         {"multiprocessors", (double)hardware->multiprocessors, true},
         {"memory_bandwidth", hardware->memory_bandwidth.value, true},
         {"node_bandwidth", hardware->node_bandwidth.value, request->world > 1},
         {"network_bandwidth", hardware->network_bandwidth.value, request->world > hardware->gpus_per_node},
     };
     TRY(plan_supports(request));
-    if (request->precision->compute != COMPUTE_BF16) {
-        return fail("this version predicts [precision] compute = bf16 only");
+    if (request->precision->compute == COMPUTE_FP32) {
+        return fail("this version predicts [precision] compute = bf16 and fp8 only");
     }
     for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
         if (facts[i].is_needed && facts[i].value == 0.0) {
@@ -59,12 +60,17 @@ static double expect_largest(double count)
     return low;
 }
 
-// Replicas wait for the slowest of them once a step; what slows one down differs from microbatch to microbatch.
-static double straggler_seconds(const struct plan_request *request, const struct hardware_config *hardware,
-                                double seconds)
+// Replicas wait for the slowest of them once a step, and what slows one down differs from microbatch to microbatch; or
+// after each microbatch, and then always the slowest counts.
+static double straggler_seconds(const struct plan_request *request, const struct machine *machine, double seconds)
 {
-    return seconds * hardware->jitter.value * expect_largest((double)request->parallel->dp) /
-           sqrt((double)request->train->accumulation);
+    double microbatches = (double)request->train->accumulation;
+    double meeting      = machine->software != NULL && request->precision->compute == COMPUTE_FP8
+                              ? machine->software->fp8_synchronization.value
+                              : 0.0;
+    return seconds * machine->hardware->jitter.value * expect_largest((double)request->parallel->dp) /
+               sqrt(meeting > 0.0 ? 1.0 : microbatches) +
+           meeting * microbatches;
 }
 
 static struct price price(const void *state, const struct plan *plan, const struct op *op)
@@ -75,11 +81,12 @@ static struct price price(const void *state, const struct plan *plan, const stru
 // The slowest rank of the simulation ends the step; the stage that computes most shows where its time goes.
 static void sum_up(struct prediction *prediction, const struct predict_job *job, const struct actor_time *times)
 {
-    double simulated   = 0.0;
+    double simulated = 0.0, computed = 0.0;
     prediction->stages = job->simulation.actor_count;
     for (int32_t actor = 0; actor < job->simulation.actor_count; actor++) {
         const struct predict_stage *stage = &job->stages[actor];
-        simulated                         = fmax(simulated, times[actor].end_seconds);
+        simulated                         = fmax(simulated, times[actor].end_seconds + stage->stall_seconds);
+        computed += times[actor].compute_seconds;
         if (times[actor].compute_seconds > times[prediction->busiest_stage].compute_seconds) {
             prediction->busiest_stage = actor;
         }
@@ -94,6 +101,8 @@ static void sum_up(struct prediction *prediction, const struct predict_job *job,
         prediction->part_seconds[part] = parts[part];
         priced += parts[part];
     }
+    prediction->imbalance_percent = 100.0 * (computes * (double)job->simulation.actor_count / computed - 1.0);
+    prediction->measured_percent  = 100.0 * job->stages[prediction->busiest_stage].measured_seconds / priced;
     prediction->part_seconds[PREDICT_CONTENTION] = computes - priced;
     prediction->part_seconds[PREDICT_WAITING]    = simulated - computes;
     prediction->step_seconds                     = simulated;
@@ -114,7 +123,7 @@ status predict(struct prediction *prediction, const struct plan_request *request
         free(times);
     }
     predict_job_free(&job);
-    prediction->part_seconds[PREDICT_STRAGGLERS] = straggler_seconds(request, hardware, prediction->step_seconds);
+    prediction->part_seconds[PREDICT_STRAGGLERS] = straggler_seconds(request, machine, prediction->step_seconds);
     prediction->part_seconds[PREDICT_OVERHEAD]   = hardware->step_overhead.value;
     prediction->step_seconds +=
         prediction->part_seconds[PREDICT_STRAGGLERS] + prediction->part_seconds[PREDICT_OVERHEAD];

@@ -25,70 +25,121 @@ static double memory_seconds(const struct hardware_config *hardware, const struc
     for (int slot = 0; slot < op->operand_count; slot++) {
         bytes += operand_bytes(plan, op, slot);
     }
+    if (op->kind == OP_QUANTIZE && op->operand[QUANTIZE_SCALE] < 0) {
+        bytes += operand_bytes(plan, op, QUANTIZE_IN);    // once to find the scale, once to use it
+    }
     return bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
+static bool is_fp8_product(const struct plan *plan, const struct op *op)
+{
+    return dtype_is_fp8(plan->tensors[op->operand[GEMM_A]].dtype) &&
+           dtype_is_fp8(plan->tensors[op->operand[GEMM_B]].dtype);
+}
+
 // The tile that is fastest for the shape. The last wave of tiles leaves processors idle, the more of it the less the
-// kernel can smooth; a tile's beginning and end cost like more steps along k.
-static double product_seconds(const struct hardware_config *hardware, const struct gemm_shape *shape, bool accumulates)
+// kernel can smooth; a tile's beginning and end cost like more steps along k, in FP8 like twice as many, since these
+// take half the time.
+static double product_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
 {
     static const struct {
         double m, n, efficiency;
-    } tiles[]    = {{128, 256, 1.0},  {256, 128, 1.0},  {128, 192, 1.0},
-                    {192, 128, 0.97}, {128, 128, 0.92}, {64, 256, 0.88}};
-    double units = (double)hardware->multiprocessors;
-    double rate  = hardware->gemm_efficiency.value * hardware->peak_bf16.value / units;
-    double depth =
-        (double)shape->k + hardware->gemm_prologue.value + (accumulates ? hardware->gemm_accumulate.value : 0.0);
+    } tiles[]                       = {{128, 256, 1.0},  {256, 128, 1.0},  {128, 192, 1.0},
+                                       {192, 128, 0.97}, {128, 128, 0.92}, {64, 256, 0.88}};
+    const struct gemm_shape *shape  = &op->shape.gemm;
+    bool                     is_fp8 = is_fp8_product(plan, op);
+    double                   units  = (double)hardware->multiprocessors;
+    double                   rate   = is_fp8 ? hardware->gemm_efficiency_fp8.value * hardware->peak_fp8.value
+                                             : hardware->gemm_efficiency.value * hardware->peak_bf16.value;
+    double                   around = hardware->gemm_prologue.value * (is_fp8 ? 2.0 : 1.0) +
+                    (op->accumulates ? hardware->gemm_accumulate.value : 0.0);
     double fastest = INFINITY;
     for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
         double count = ceil((double)shape->m / tiles[i].m) * ceil((double)shape->n / tiles[i].n);
         double waves = (1.0 - hardware->gemm_smoothing.value) * ceil(count / units) +
                        hardware->gemm_smoothing.value * fmax(count / units, 1.0);
-        double tile = 2.0 * tiles[i].m * tiles[i].n * depth / (rate * tiles[i].efficiency);
-        fastest     = fmin(fastest, waves * tile);
+        double tile =
+            2.0 * tiles[i].m * tiles[i].n * ((double)shape->k + around) * units / (rate * tiles[i].efficiency);
+        fastest = fmin(fastest, waves * tile);
     }
     return fastest;
 }
 
 // Short runs of keys fill the device badly, and heads wider than 128 leave less room for tiles. The backward pass reads
 // and writes six arrays of the queries' size in bf16 before and after its products.
-static double attention_seconds(const struct hardware_config *hardware, const struct op *op)
+static double attention_seconds(const struct machine *machine, const struct op *op)
 {
+    const struct hardware_config *hardware    = machine->hardware;
+    const struct software_config *software    = machine->software;
     const struct attention_shape *shape       = &op->shape.attention;
     bool                          is_backward = op->kind == OP_ATTENTION_BACKWARD;
     double                        length      = (double)(shape->sequence + shape->earlier);
     double share = is_backward ? hardware->attention_backward.value : hardware->attention_forward.value;
     double width = shape->head_dim > 128 ? 0.9 : 1.0;
     double rate = share * width * hardware->peak_bf16.value * length / (length + hardware->attention_half_length.value);
+    double limit   = software == NULL ? 0.0
+                     : is_backward    ? software->attention_backward.value
+                                      : software->attention_forward.value;
     double queries = (double)shape->batch * (double)shape->sequence * (double)shape->heads * (double)shape->head_dim;
     double around =
         is_backward ? 12.0 * queries / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value) : 0.0;
-    return op_flops(op) / rate + around;
+    return op_flops(op) / (limit > 0.0 ? fmin(rate, limit * width) : rate) + around;
 }
 
-static double compute_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
+static double compute_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
+    const struct hardware_config *hardware = machine->hardware;
     switch (op->kind) {
     case OP_GEMM:
-        return fmax(product_seconds(hardware, &op->shape.gemm, op->accumulates), memory_seconds(hardware, plan, op));
+        return fmax(product_seconds(hardware, plan, op), memory_seconds(hardware, plan, op));
     case OP_ATTENTION_FORWARD:
     case OP_ATTENTION_BACKWARD:
-        return attention_seconds(hardware, op);
+        return attention_seconds(machine, op);
     default:
         return memory_seconds(hardware, plan, op);
     }
 }
 
+// How the program that is predicted differs in ops of that kind.
+static double software_share(const struct software_config *software, const struct op *op)
+{
+    if (software == NULL) {
+        return 1.0;
+    }
+    switch (op->kind) {
+    case OP_GEMM:
+    case OP_ATTENTION_FORWARD:
+    case OP_ATTENTION_BACKWARD:
+        return 1.0;
+    case OP_QUANTIZE:
+    case OP_TRANSPOSE:
+    case OP_MAGNITUDE:
+        return software->cast_bytes.value;
+    default:
+        return op->tag.phase == PHASE_OPTIMIZER ? 1.0 : software->memory_bytes.value;
+    }
+}
+
+// What the host does for the experts of a layer while the device waits: part of it for each of them.
+static double expert_seconds(const struct software_config *software, const struct op *op)
+{
+    if (software == NULL || (op->kind != OP_ROUTE_FORWARD && op->kind != OP_ROUTE_BACKWARD)) {
+        return 0.0;
+    }
+    double experts = (double)op->shape.routing.experts / (double)op->shape.routing.owners;
+    return software->expert_gap.value * (1.0 + experts) / 2.0;
+}
+
 struct price predict_price_op(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
+    const struct hardware_config *hardware = machine->hardware;
     if (op_is_transfer((enum op_kind)op->kind)) {
-        return predict_price_transfer(machine->hardware, plan, op);
+        return predict_price_transfer(machine, plan, op);
     }
     const struct quantity *measured = measured_find(machine->measured, plan, op);
-    if (measured != NULL) {
-        return (struct price){.seconds = measured->value};
-    }
+    double                 seconds =
+        measured != NULL ? measured->value : compute_seconds(machine, plan, op) + hardware->kernel_gap.value;
     return (struct price){.seconds =
-                              compute_seconds(machine->hardware, plan, op) + machine->hardware->kernel_gap.value};
+                              seconds * software_share(machine->software, op) + expert_seconds(machine->software, op),
+                          .is_measured = measured != NULL};
 }

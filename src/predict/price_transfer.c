@@ -71,11 +71,37 @@ static bool are_apart(const struct hardware_config *hardware, const struct plan_
     return group->ranks[group->index] / hardware->gpus_per_node != group->ranks[peer] / hardware->gpus_per_node;
 }
 
-struct price predict_price_transfer(const struct hardware_config *hardware, const struct plan *plan,
-                                    const struct op *op)
+static double transfer_seconds(const struct hardware_config *hardware, const struct span *span, const struct op *op,
+                               double bytes, bool is_network)
 {
-    const struct transfer_shape *shape = &op->shape.transfer;
-    const struct plan_group     *group = &plan->groups[shape->group];
+    switch (op->kind) {
+    case OP_ALL_REDUCE:
+    case OP_ALL_REDUCE_MAXIMUM:
+        return all_reduce_seconds(hardware, span, bytes);
+    case OP_ALL_TO_ALL:
+        return all_to_all_seconds(hardware, span, bytes);
+    case OP_ROTATE:
+    case OP_SEND:
+    case OP_RECEIVE:
+        return hop_seconds(hardware, span, bytes, is_network);
+    default:
+        return ring_seconds(hardware, span, bytes);
+    }
+}
+
+// Sums the gradients of a layer.
+static bool is_reduction(const struct op *op)
+{
+    return op->lane == LANE_GRADIENT_REDUCE && op->tag.layer >= 0;
+}
+
+struct price predict_price_transfer(const struct machine *machine, const struct plan *plan, const struct op *op)
+{
+    const struct hardware_config *hardware = machine->hardware;
+    const struct software_config *software = machine->software;
+    const struct transfer_shape  *shape    = &op->shape.transfer;
+    const struct plan_group      *group    = &plan->groups[shape->group];
+
     int32_t     operand    = op->operand[TRANSFER_IN] >= 0 ? op->operand[TRANSFER_IN] : op->operand[TRANSFER_OUT];
     double      bytes      = (double)shape->elements * (double)dtype_bytes(plan->tensors[operand].dtype);
     struct span span       = find_span(hardware, group);
@@ -84,22 +110,16 @@ struct price predict_price_transfer(const struct hardware_config *hardware, cons
     int         out        = op->kind == OP_RECEIVE ? 0 : is_network ? LINK_NETWORK_OUT : LINK_NODE_OUT;
     int         in         = op->kind == OP_SEND ? 0 : is_network ? LINK_NETWORK_IN : LINK_NODE_IN;
 
-    struct price price = {.links = (uint8_t)(out | in)};
-    switch (op->kind) {
-    case OP_ALL_REDUCE:
-    case OP_ALL_REDUCE_MAXIMUM:
-        price.seconds = all_reduce_seconds(hardware, &span, bytes);
-        break;
-    case OP_ALL_TO_ALL:
-        price.seconds = all_to_all_seconds(hardware, &span, bytes);
-        break;
-    case OP_ROTATE:
-    case OP_SEND:
-    case OP_RECEIVE:
-        price.seconds = hop_seconds(hardware, &span, bytes, is_network);
-        break;
-    default:
-        price.seconds = ring_seconds(hardware, &span, bytes);
+    struct price price = {.seconds = transfer_seconds(hardware, &span, op, bytes, is_network),
+                          .links   = (uint8_t)(out | in)};
+    if (software != NULL && op->lane == LANE_TENSOR) {
+        price.seconds *= software->tensor_transfers.value;
+    }
+    if (software != NULL && is_reduction(op)) {    // each part has a beginning of its own
+        double latency = transfer_seconds(hardware, &span, op, 0.0, is_network),
+               parts   = software->reduction_parts.value;
+        price.seconds += (parts - 1.0) * latency;
+        price.stall_seconds = plan->precision.has_fp8 ? software->fp8_reduction_stall.value * parts * latency : 0.0;
     }
     return price;
 }

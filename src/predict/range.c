@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// How far a prediction may be off: every value is moved by its spread, one at a time, and what the step then takes
+// longer or shorter adds up as independent errors do.
+#include <math.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/predict.h"
+
+// A step is so much once and so much for each microbatch: two short steps tell what a long one takes. A pipeline is
+// full with as many microbatches as it has stages.
+enum { STEPS = 2 };
+
+struct probe {
+    struct predict_range *range;
+    struct train_config   train[STEPS];
+    struct plan_request   requests[STEPS];
+    struct machine        machine;
+    int64_t               microbatches;
+    double                step_seconds;    // with all values as they are
+    double                squares;
+};
+
+static void shorten(struct probe *probe, const struct plan_request *request)
+{
+    int64_t enough = request->parallel->pp, all = request->train->accumulation;
+    for (int64_t i = 0; i < STEPS; i++) {
+        struct train_config *train = &probe->train[i];
+        *train                     = *request->train;
+        train->accumulation        = all < STEPS * enough ? all : (i + 1) * enough;
+        train->global_batch        = train->global_batch / all * train->accumulation;
+        probe->requests[i]         = *request;
+        probe->requests[i].train   = train;
+    }
+    probe->microbatches = all;
+}
+
+static status predict_step(const struct probe *probe, double *seconds)
+{
+    const struct train_config *train = probe->train;
+    struct prediction          first, second;
+    TRY(predict(&first, &probe->requests[0], &probe->machine));
+    *seconds = first.step_seconds;
+    if (train[1].accumulation > train[0].accumulation) {
+        TRY(predict(&second, &probe->requests[1], &probe->machine));
+        *seconds += (second.step_seconds - first.step_seconds) * (double)(probe->microbatches - train[0].accumulation) /
+                    (double)(train[1].accumulation - train[0].accumulation);
+    }
+    return OK;
+}
+
+// What the step takes longer, in percent.
+static status compare(const struct probe *probe, double *percent)
+{
+    double moved;
+    TRY(predict_step(probe, &moved));
+    *percent = 100.0 * (moved / probe->step_seconds - 1.0);
+    return OK;
+}
+
+static void note(struct probe *probe, const char *section, const char *key, double percent)
+{
+    struct predict_range *range = probe->range;
+    probe->squares += percent * percent;
+    if (range->effect_count < PREDICT_EFFECTS_MAX) {
+        range->effects[range->effect_count++] = (struct predict_effect){section, key, percent};
+    }
+}
+
+// The section is the machine's own copy.
+static status move_values(struct probe *probe, const char *name, const struct option *options, void *section)
+{
+    for (const struct option *option = options; option->key != NULL; option++) {
+        struct quantity *quantity = option->type == OPTION_QUANTITY ? option_quantity(option, section) : NULL;
+        if (quantity == NULL || quantity->value * quantity->spread_percent == 0.0) {
+            continue;
+        }
+        double value = quantity->value, percent;
+        quantity->value *= 1.0 + quantity->spread_percent / 100.0;
+        TRY(compare(probe, &percent));
+        quantity->value = value;
+        note(probe, name, option->key, percent);
+    }
+    return OK;
+}
+
+// Ops that were measured in one go are off together.
+static status move_measured(struct probe *probe)
+{
+    const struct measured_ops *measured = probe->machine.measured;
+    if (measured == NULL || measured->count == 0) {
+        return OK;
+    }
+    struct measured_ops moved = {.ops   = memory_allocate((size_t)measured->count * sizeof(*moved.ops)),
+                                 .count = measured->count};
+    for (int32_t i = 0; i < measured->count; i++) {
+        moved.ops[i] = measured->ops[i];
+        moved.ops[i].seconds.value *= 1.0 + moved.ops[i].seconds.spread_percent / 100.0;
+    }
+    double percent          = 0.0;
+    probe->machine.measured = &moved;
+    status result           = compare(probe, &percent);
+    probe->machine.measured = measured;
+    measured_free(&moved);
+    note(probe, "measured", "all ops", percent);
+    return result;
+}
+
+status predict_range(struct predict_range *range, const struct plan_request *request, const struct machine *machine)
+{
+    struct hardware_config hardware = *machine->hardware;
+    struct software_config software;
+    struct probe           probe = {.range = range, .machine = *machine};
+    if (machine->software != NULL) {
+        software = *machine->software;
+    } else {
+        option_set_defaults(software_options, &software);
+    }
+    probe.machine.hardware = &hardware;
+    probe.machine.software = &software;
+    *range                 = (struct predict_range){.percent = 0.0};
+    shorten(&probe, request);
+    TRY(predict_step(&probe, &probe.step_seconds));
+    TRY(move_values(&probe, "hardware", hardware_options, &hardware));
+    TRY(move_values(&probe, "software", software_options, &software));
+    TRY(move_measured(&probe));
+    range->percent = sqrt(probe.squares);
+    return OK;
+}
