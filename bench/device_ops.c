@@ -114,9 +114,10 @@ int main(int argc, char **argv)
 {
     // clang-format off
     static const struct gemm_shape gemms[] = {
-        {8192, 8192, 8192, false, false}, {8192, 8192, 8192, false, true}, {8192, 8192, 8192, true, false},
-        {4096, 4096, 4096, false, true},  {8192, 1024, 8192, false, true}, {8192, 8192, 1024, false, true},
-        {2048, 7168, 2048, false, true},  {8192, 128256, 4096, false, true},
+        {.m = 8192, .n = 8192, .k = 8192}, {.m = 8192, .n = 8192, .k = 8192, .transpose_b = true},
+        {.m = 8192, .n = 8192, .k = 8192, .transpose_a = true}, {.m = 4096, .n = 4096, .k = 4096, .transpose_b = true},
+        {.m = 8192, .n = 1024, .k = 8192, .transpose_b = true}, {.m = 8192, .n = 8192, .k = 1024, .transpose_b = true},
+        {.m = 2048, .n = 7168, .k = 2048, .transpose_b = true}, {.m = 8192, .n = 128256, .k = 4096, .transpose_b = true},
     };
     static const struct attention_anchor anchors[] = {
         {2048, 484e12, 370e12}, {4096, 591e12, 474e12}, {8192, 644e12, 541e12}, {16384, 673e12, 579e12},

@@ -230,10 +230,12 @@ int main(int argc, char **argv)
 
     // clang-format off
     static const struct gemm_shape gemms[] = {
-        {2048, 2048, 2048, false, false}, {2048, 2048, 2048, false, true}, {2048, 2048, 2048, true, false},
-        {512, 768, 256, false, true},     {512, 256, 688, false, true},    {1024, 4096, 1024, false, true},
-        {1024, 1024, 4096, false, true},  {4096, 1024, 1024, true, false}, {1024, 32000, 512, false, true},
-        {32000, 512, 1024, true, false},  {1024, 512, 32000, false, false},
+        {.m = 2048, .n = 2048, .k = 2048}, {.m = 2048, .n = 2048, .k = 2048, .transpose_b = true},
+        {.m = 2048, .n = 2048, .k = 2048, .transpose_a = true}, {.m = 512, .n = 768, .k = 256, .transpose_b = true},
+        {.m = 512, .n = 256, .k = 688, .transpose_b = true}, {.m = 1024, .n = 4096, .k = 1024, .transpose_b = true},
+        {.m = 1024, .n = 1024, .k = 4096, .transpose_b = true}, {.m = 4096, .n = 1024, .k = 1024, .transpose_a = true},
+        {.m = 1024, .n = 32000, .k = 512, .transpose_b = true}, {.m = 32000, .n = 512, .k = 1024, .transpose_a = true},
+        {.m = 1024, .n = 512, .k = 32000},
     };
     static const struct attention_shape attentions[] = {
         {4, 256, 8, 4, 64, 0, 0.125f, true, false, 0}, {1, 2048, 8, 2, 128, 0, 0.088f, true, false, 0}, {1, 8192, 2, 2, 128, 0, 0.088f, true, false, 0},

@@ -20,10 +20,10 @@ static uint8_t nearest_code(enum dtype format, double value)
 static void quantize(struct buffer buffers[OP_OPERANDS], enum dtype from, enum dtype format, int64_t elements,
                      int threads)
 {
-    struct op op                                      = {.kind = OP_QUANTIZE, .shape.quantize = {1, elements}};
-    buffers[QUANTIZE_IN]                              = make_random(from, elements, 5, 0.3);
-    buffers[QUANTIZE_OUT]                             = make_output(format, elements);
-    buffers[QUANTIZE_FACTOR]                          = make_output(DTYPE_F32, 1);
+    struct op op             = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = 1, .columns = elements}};
+    buffers[QUANTIZE_IN]     = make_random(from, elements, 5, 0.3);
+    buffers[QUANTIZE_OUT]    = make_output(format, elements);
+    buffers[QUANTIZE_FACTOR] = make_output(DTYPE_F32, 1);
     ((uint8_t *)buffers[QUANTIZE_OUT].data)[elements] = 0xa5;
     set(&buffers[QUANTIZE_IN], elements - 1, -2.75);    // the largest, in the last part
     run_op(&op, buffers, threads);
@@ -56,7 +56,7 @@ Test(host_fp8, quantizes_bit_for_bit_as_the_definition_says)
 Test(host_fp8, transposes_what_it_quantizes)
 {
     enum { ROWS = 67, COLUMNS = 259 };
-    struct op     op                   = {.kind = OP_QUANTIZE, .shape.quantize = {ROWS, COLUMNS}};
+    struct op     op                   = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = ROWS, .columns = COLUMNS}};
     struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]         = make_random(DTYPE_BF16, ROWS * COLUMNS, 3, 2),
                                           [QUANTIZE_OUT]        = make_output(DTYPE_E4M3, ROWS * COLUMNS),
                                           [QUANTIZE_TRANSPOSED] = make_output(DTYPE_E4M3, ROWS * COLUMNS),
@@ -78,7 +78,7 @@ Test(host_fp8, transposes_what_it_quantizes)
 
 Test(host_fp8, uses_the_scale_that_is_given_and_raises_the_largest_magnitude)
 {
-    struct op     op                   = {.kind = OP_QUANTIZE, .shape.quantize = {1, 4}};
+    struct op     op                   = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = 1, .columns = 4}};
     struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]     = make_buffer(DTYPE_F32, 4),
                                           [QUANTIZE_OUT]    = make_output(DTYPE_E4M3, 4),
                                           [QUANTIZE_FACTOR] = make_output(DTYPE_F32, 1),
@@ -100,7 +100,7 @@ Test(host_fp8, uses_the_scale_that_is_given_and_raises_the_largest_magnitude)
 
 Test(host_fp8, quantizes_zeros_with_the_factor_one)
 {
-    struct op     op                   = {.kind = OP_QUANTIZE, .shape.quantize = {1, 3}};
+    struct op     op                   = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = 1, .columns = 3}};
     struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]     = make_buffer(DTYPE_BF16, 3),
                                           [QUANTIZE_OUT]    = make_output(DTYPE_E4M3, 3),
                                           [QUANTIZE_FACTOR] = make_output(DTYPE_F32, 1)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The two FP8 formats, and the scale that brings a tensor into their range. Compiles as C and as CUDA, like dtype.h.
+// The two FP8 formats, and the scales that bring values into their range. Compiles as C and as CUDA, like dtype.h.
 //
 //          sign, exponent, mantissa bits   largest   smallest   codes of no number
 //   E4M3   1, 4, 3; bias 7                 448       2^-9       NaN 0x7f
@@ -11,6 +11,34 @@
 #include <math.h>
 
 #include "gswbench/dtype.h"
+
+// What shares a scale in a matrix [rows, columns]: all of it, each run of 128 in a row, or each square of 128 x 128.
+// Factors lie as devices read them: those of runs [runs of a row, rows], those of squares [squares below each other,
+// squares beside each other], where so many follow in a row that it is a multiple of 4, the last ones unused.
+enum fp8_scaling { FP8_SCALING_WHOLE, FP8_SCALING_RUNS, FP8_SCALING_SQUARES };
+enum { FP8_SIDE = 128 };
+
+// Runs of a row, or squares beside or below each other.
+GSWBENCH_INLINE int64_t fp8_sides(int64_t elements)
+{
+    return (elements + FP8_SIDE - 1) / FP8_SIDE;
+}
+
+GSWBENCH_INLINE int64_t fp8_factors(enum fp8_scaling scaling, int64_t rows, int64_t columns)
+{
+    return scaling == FP8_SCALING_WHOLE  ? 1
+           : scaling == FP8_SCALING_RUNS ? fp8_sides(columns) * rows
+                                         : fp8_sides(rows) * ((fp8_sides(columns) + 3) / 4 * 4);
+}
+
+// Where the factor of an element is among them.
+GSWBENCH_INLINE int64_t fp8_factor_at(enum fp8_scaling scaling, int64_t rows, int64_t columns, int64_t row,
+                                      int64_t column)
+{
+    return scaling == FP8_SCALING_WHOLE  ? 0
+           : scaling == FP8_SCALING_RUNS ? column / FP8_SIDE * rows + row
+                                         : row / FP8_SIDE * ((fp8_sides(columns) + 3) / 4 * 4) + column / FP8_SIDE;
+}
 
 GSWBENCH_INLINE float fp8_largest(enum dtype format)
 {

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gswbench/dtype.h"
+#include "gswbench/fp8.h"
 
 enum op_kind {
     OP_EMBEDDING_FORWARD,
@@ -88,8 +88,8 @@ enum { NORM_GRADIENT_OUT, NORM_GRADIENT_X, NORM_GRADIENT_WEIGHT_IN, NORM_GRADIEN
 // backward: d OUT r, x r (SUM, or IN without a branch), weight r, STATISTICS r, RESIDUAL r (added to the result, may be
 // absent), d x w, d WEIGHT and d BIAS w or rw.
 enum { GEMM_A, GEMM_B, GEMM_C, GEMM_FACTOR_A, GEMM_FACTOR_B };   // C [m, n] = op(A) op(B), or += when it accumulates;
-// FACTOR_A, FACTOR_B r f32 [1]: of the product too, where A and B are FP8; absent where they are not. FP8 products are
-// always of A as it is and B transposed: devices multiply rows of one by rows of the other.
+// FACTOR_A, FACTOR_B r f32: what FP8 numbers of A and B are multiplied by, as many as the scaling says; absent where A and
+// B are not FP8. FP8 products are always of A as it is and B transposed: devices multiply rows of one by rows of the other.
 enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE };
 // forward: TABLE r f32 [sequence, rotary/2, 2] (cos, sin), PACKED r [T, heads + 2 kv_heads, head_dim] (q, k, v), QUERY w
 // [T, heads, head_dim], KEY_VALUE w [T, 2, kv_heads, head_dim]. backward: QUERY, KEY_VALUE r hold gradients, PACKED w.
@@ -132,7 +132,8 @@ enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_FACTOR, QUANTIZE
 // IN r [rows, columns]; FP8 copies of IN * scale: OUT w [rows, columns] and TRANSPOSED w [columns, rows], of which one may
 // be absent; FACTOR w f32 [1]: 1 / scale, by which both are to be multiplied; TRANSPOSED_FACTOR: absent. SCALE r f32 [1]:
 // then FACTOR may be absent; or absent: scale = largest number of the format / largest magnitude of IN. AMAX rw f32 [1]:
-// raised to the largest magnitude of IN, or absent.
+// raised to the largest magnitude of IN, or absent. Scaled by runs or squares, each of which has a scale as its own
+// magnitude demands: FACTOR w f32 those of OUT, TRANSPOSED_FACTOR w f32 those of TRANSPOSED; SCALE and AMAX absent.
 enum { TRANSPOSE_IN, TRANSPOSE_OUT };                            // FP8 [rows, columns] r, [columns, rows] w
 enum { MAGNITUDE_IN, MAGNITUDE_AMAX };                           // [elements] r; f32 [1] rw: raised to the largest magnitude
 enum { RESCALE_AMAX, RESCALE_HISTORY, RESCALE_SCALE, RESCALE_FACTOR };
@@ -157,6 +158,7 @@ enum { OP_OPERANDS = 8, OP_WAITS = LANE_COUNT - 1 };
 struct gemm_shape {
     int64_t m, n, k;
     bool    transpose_a, transpose_b;    // A is stored [k, m], B is stored [n, k]
+    int32_t scaling_a, scaling_b;        // enum fp8_scaling of A [m, k] and B [n, k]
 };
 struct rows_shape {
     int64_t rows, columns;
@@ -191,6 +193,7 @@ struct routing_shape {
 };
 struct quantize_shape {
     int64_t rows, columns;
+    int32_t scaling;    // enum fp8_scaling of both copies
 };
 struct rescale_shape {
     int64_t slots, history;

@@ -7,8 +7,8 @@
 #include "gswbench/op.h"
 
 // A letter a slot: r reads, w writes, u updates; a, q: updates when the op accumulates or adds_query, else writes; m:
-// writes what a master copy became, if at all, or updates where there is none; f: writes, unless the scale is given. -:
-// always empty; a capital: may be.
+// writes what a master copy became, if at all, or updates where there is none; f: writes, unless the scale is given or
+// there is one for each part. -: always empty; a capital: may be.
 static const char *const accesses[OP_COUNT] = {
     [OP_EMBEDDING_FORWARD]   = "rrw",
     [OP_EMBEDDING_BACKWARD]  = "rra",
@@ -80,17 +80,26 @@ enum access op_operand_access(const struct op *op, int slot)
 bool op_operand_is_optional(const struct op *op, int slot)
 {
     char letter = access_letter(op, slot);
-    return letter == '-' || isupper(letter) || (letter == 'f' && op->operand[QUANTIZE_SCALE] >= 0) ||
-           (letter == 'm' && op->operand[ADAMW_MASTER] >= 0);
+    switch (letter) {
+    case '-':
+        return true;
+    case 'f':
+        return op->operand[QUANTIZE_SCALE] >= 0 || op->shape.quantize.scaling != FP8_SCALING_WHOLE;
+    case 'm':
+        return op->operand[ADAMW_MASTER] >= 0;
+    default:
+        return isupper(letter);
+    }
 }
 
 static int64_t gemm_elements(const struct gemm_shape *shape, int slot)
 {
-    const int64_t elements[] = {[GEMM_A]        = shape->m * shape->k,
-                                [GEMM_B]        = shape->k * shape->n,
-                                [GEMM_C]        = shape->m * shape->n,
-                                [GEMM_FACTOR_A] = 1,
-                                [GEMM_FACTOR_B] = 1};
+    int64_t       m = shape->m, n = shape->n, k = shape->k;
+    const int64_t elements[] = {[GEMM_A]        = m * k,
+                                [GEMM_B]        = k * n,
+                                [GEMM_C]        = m * n,
+                                [GEMM_FACTOR_A] = fp8_factors((enum fp8_scaling)shape->scaling_a, m, k),
+                                [GEMM_FACTOR_B] = fp8_factors((enum fp8_scaling)shape->scaling_b, n, k)};
     return elements[slot];
 }
 
@@ -189,7 +198,15 @@ static int64_t routing_elements(const struct op *op, int slot)
 
 static int64_t quantize_elements(const struct quantize_shape *shape, int slot)
 {
-    return slot <= QUANTIZE_TRANSPOSED ? shape->rows * shape->columns : 1;
+    enum fp8_scaling scaling = (enum fp8_scaling)shape->scaling;
+    switch (slot) {
+    case QUANTIZE_FACTOR:
+        return fp8_factors(scaling, shape->rows, shape->columns);
+    case QUANTIZE_TRANSPOSED_FACTOR:
+        return fp8_factors(scaling, shape->columns, shape->rows);
+    default:
+        return slot <= QUANTIZE_TRANSPOSED ? shape->rows * shape->columns : 1;
+    }
 }
 
 static int64_t rescale_elements(const struct rescale_shape *shape, int slot)

@@ -233,7 +233,8 @@ static void check_operand(struct verifier *verifier, int32_t op, int slot)
     }
 }
 
-// FP8 numbers mean nothing without their factors, and are multiplied row by row.
+// FP8 numbers mean nothing without their factors, and are multiplied row by row. Parts of both are scaled or of none,
+// and not squares of both.
 static void check_product(struct verifier *verifier, int32_t op)
 {
     const struct op *checked = &verifier->plan->ops[op];
@@ -251,9 +252,14 @@ static void check_product(struct verifier *verifier, int32_t op)
             report(verifier, op, tensor, "needs the transpose of", -1);
         }
     }
+    int32_t a = checked->shape.gemm.scaling_a, b = checked->shape.gemm.scaling_b;
+    if ((a == FP8_SCALING_WHOLE) != (b == FP8_SCALING_WHOLE) ||
+        (a == FP8_SCALING_SQUARES && b == FP8_SCALING_SQUARES)) {
+        report(verifier, op, checked->operand[GEMM_B], "cannot multiply by the scaling of", -1);
+    }
 }
 
-// It makes one copy at least, of one format.
+// It makes one copy at least, of one format, and the factors of each where parts are scaled.
 static void check_quantize(struct verifier *verifier, int32_t op)
 {
     const struct tensor *tensors = verifier->plan->tensors;
@@ -262,6 +268,11 @@ static void check_quantize(struct verifier *verifier, int32_t op)
     int32_t              copy    = out >= 0 ? out : other;
     if (copy < 0 || !dtype_is_fp8(tensors[copy].dtype) || (other >= 0 && tensors[other].dtype != tensors[copy].dtype)) {
         report(verifier, op, copy, "makes no FP8 copy", -1);
+    }
+    const int32_t *operand = verifier->plan->ops[op].operand;
+    if (verifier->plan->ops[op].shape.quantize.scaling != FP8_SCALING_WHOLE &&
+        ((out >= 0) != (operand[QUANTIZE_FACTOR] >= 0) || (other >= 0) != (operand[QUANTIZE_TRANSPOSED_FACTOR] >= 0))) {
+        report(verifier, op, copy, "lacks the factors of", -1);
     }
 }
 

@@ -17,7 +17,7 @@
 enum { SIDE = 16, TILE_DEPTH = 2 * SIDE, TILE_BYTES = 1024, TILE_FLOATS = TILE_BYTES / 4 };
 // A thread's block of C, and the depth in tiles that it goes at a time: the packed parts of A stay in the second-level
 // cache and those of B in the first.
-enum { BLOCK_ROWS = 256, BLOCK_COLUMNS = 256, DEPTH_TILES = 8 };
+enum { BLOCK_ROWS = 256, BLOCK_COLUMNS = 256, DEPTH_TILES = 8, PART_TILES = FP8_SIDE / TILE_DEPTH };
 
 static int64_t ceiling(int64_t a, int64_t b)
 {
@@ -247,23 +247,43 @@ static void multiply_panels(float *c, const struct panel_pairs *pairs, bool accu
     _tile_stored(3, below + SIDE, ROW_BYTES);
 }
 
+// The same for a place in C, where parts of the depth have factors of their own: of a part that begins at k.
+static void multiply_part(const struct work *work, const struct rectangle *place, int64_t k,
+                          const struct panel_pairs *pairs, float *c)
+{
+    float        part[2 * SIDE * BLOCK_COLUMNS];
+    struct panel from = {part, BLOCK_COLUMNS, place->rows, place->columns, false};
+    struct panel to   = {c, BLOCK_COLUMNS, place->rows, place->columns, false};
+    multiply_panels(part, pairs, false);
+    host_gemm_scale_part(work, place, k, &from, &to, k > 0);
+}
+
 static void multiply_block(const struct work *work, const struct rectangle *block, float *c)
 {
-    const struct gemm_shape *shape = &work->op->shape.gemm;
-    int64_t                  depth = depth_of(work->op), stride = depth * TILE_FLOATS;
-    const uint32_t          *a = packed_panel(work, block->row / SIDE);
-    const uint32_t          *b = packed_panel(work, panels_of(shape->m) + block->column / SIDE);
-    for (int64_t k = 0; k < depth; k += DEPTH_TILES) {
-        int64_t tiles = host_minimum(DEPTH_TILES, depth - k);
+    const struct gemm_shape *shape     = &work->op->shape.gemm;
+    bool                     has_parts = host_gemm_scales_parts(work);
+    int64_t depth = depth_of(work->op), stride = depth * TILE_FLOATS, step = has_parts ? PART_TILES : DEPTH_TILES;
+    const uint32_t *a = packed_panel(work, block->row / SIDE);
+    const uint32_t *b = packed_panel(work, panels_of(shape->m) + block->column / SIDE);
+    for (int64_t k = 0; k < depth; k += step) {
+        int64_t tiles = host_minimum(step, depth - k);
         for (int64_t column = 0; column < block->columns; column += 2 * SIDE) {
             for (int64_t row = 0; row < block->rows; row += 2 * SIDE) {
                 struct panel_pairs pairs = {a + row / SIDE * stride + k * TILE_FLOATS,
                                             b + column / SIDE * stride + k * TILE_FLOATS, tiles, stride};
-                multiply_panels(c + row * BLOCK_COLUMNS + column, &pairs, k > 0);
+                struct rectangle   place = {block->row + row, block->column + column,
+                                            host_minimum(2 * SIDE, block->rows - row),
+                                            host_minimum(2 * SIDE, block->columns - column)};
+                float             *to    = c + row * BLOCK_COLUMNS + column;
+                if (has_parts) {
+                    multiply_part(work, &place, k * TILE_DEPTH, &pairs, to);
+                } else {
+                    multiply_panels(to, &pairs, k > 0);
+                }
             }
         }
     }
-    float factor = host_gemm_factor(work->buffers);
+    float factor = host_gemm_factor(work);
     for (int64_t row = 0; row < block->rows; row++) {
         float *values = c + row * BLOCK_COLUMNS;
         row_scale(values, block->columns, factor);

@@ -35,10 +35,10 @@ struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads
     return rectangle;
 }
 
-// Scratch of a thread: a block of A, one of B and one of C, in fp32.
+// Scratch of a thread: a block of A, one of B, one of C and one of what C is the sum of, in fp32.
 int64_t host_gemm_floats(const struct op *op, int threads)
 {
-    int64_t floats = BLOCK_ROWS * BLOCK_DEPTH + BLOCK_DEPTH * BLOCK_COLUMNS + BLOCK_ROWS * BLOCK_COLUMNS;
+    int64_t floats = BLOCK_ROWS * BLOCK_DEPTH + BLOCK_DEPTH * BLOCK_COLUMNS + 2 * BLOCK_ROWS * BLOCK_COLUMNS;
     int64_t tiled  = host_amx_floats(op, threads);
     return floats > tiled ? floats : tiled;
 }
@@ -56,13 +56,39 @@ static struct panel read_block(const struct buffer *buffer, const struct rectang
     return panel;
 }
 
-float host_gemm_factor(const struct buffer buffers[])
+bool host_gemm_scales_parts(const struct work *work)
+{
+    return work->op->shape.gemm.scaling_a != FP8_SCALING_WHOLE;
+}
+
+float host_gemm_factor(const struct work *work)
 {
     float factor = 1;
-    for (int slot = GEMM_FACTOR_A; slot <= GEMM_FACTOR_B; slot++) {
-        factor *= buffers[slot].data != NULL ? *(const float *)buffers[slot].data : 1;
+    for (int slot = GEMM_FACTOR_A; slot <= GEMM_FACTOR_B && !host_gemm_scales_parts(work); slot++) {
+        factor *= work->buffers[slot].data != NULL ? *(const float *)work->buffers[slot].data : 1;
     }
     return factor;
+}
+
+void host_gemm_scale_part(const struct work *work, const struct rectangle *place, int64_t k, const struct panel *part,
+                          const struct panel *c, bool keeps)
+{
+    const struct gemm_shape *shape     = &work->op->shape.gemm;
+    enum fp8_scaling         scaling_a = (enum fp8_scaling)shape->scaling_a;
+    enum fp8_scaling         scaling_b = (enum fp8_scaling)shape->scaling_b;
+    const float             *a = work->buffers[GEMM_FACTOR_A].data, *b = work->buffers[GEMM_FACTOR_B].data;
+    float                    of_columns[BLOCK_COLUMNS];
+    for (int64_t i = 0; i < place->columns; i++) {
+        of_columns[i] = b[fp8_factor_at(scaling_b, shape->n, shape->k, place->column + i, k)];
+    }
+    for (int64_t row = 0; row < place->rows; row++) {
+        float        of_row = a[fp8_factor_at(scaling_a, shape->m, shape->k, place->row + row, k)];
+        const float *from   = part->data + row * part->leading;
+        float       *to     = c->data + row * c->leading;
+        for (int64_t i = 0; i < place->columns; i++) {
+            to[i] = (keeps ? to[i] : 0) + from[i] * (of_row * of_columns[i]);
+        }
+    }
 }
 
 static void multiply_block(const struct work *work, const struct rectangle *block, int64_t depth, float *space)
@@ -72,6 +98,7 @@ static void multiply_block(const struct work *work, const struct rectangle *bloc
     float       *b_space = space + BLOCK_ROWS * BLOCK_DEPTH, *c_space = b_space + BLOCK_DEPTH * BLOCK_COLUMNS;
     struct view  place    = {block->row * shape->n + block->column, shape->n, block->rows, block->columns};
     bool         in_place = c->dtype == DTYPE_F32;
+    struct panel part     = {c_space + BLOCK_ROWS * BLOCK_COLUMNS, BLOCK_COLUMNS, block->rows, block->columns, false};
     struct panel to       = in_place ? panel_read(c, &place, c_space)
                                      : (struct panel){c_space, BLOCK_COLUMNS, block->rows, block->columns, false};
     for (int64_t k = 0; k < shape->k; k += depth) {
@@ -82,7 +109,12 @@ static void multiply_block(const struct work *work, const struct rectangle *bloc
             read_block(&buffers[GEMM_A], &of_a, shape->transpose_a ? shape->m : shape->k, shape->transpose_a, space);
         struct panel b =
             read_block(&buffers[GEMM_B], &of_b, shape->transpose_b ? shape->k : shape->n, shape->transpose_b, b_space);
-        panel_multiply(&to, &a, &b, host_gemm_factor(buffers), keep);
+        if (host_gemm_scales_parts(work)) {
+            panel_multiply(&part, &a, &b, 1, 0);
+            host_gemm_scale_part(work, block, k, &part, &to, keep != 0);
+        } else {
+            panel_multiply(&to, &a, &b, host_gemm_factor(work), keep);
+        }
     }
     if (!in_place) {
         panel_write(c, &place, &to, work->op->accumulates);
@@ -101,7 +133,7 @@ static void multiply_rectangles(void *context, int64_t first, int64_t last, int 
     for (int64_t index = first; index < last; index++) {
         struct rectangle whole  = host_gemm_rectangle(&work->op->shape.gemm, threads, index);
         int64_t          height = is_wide ? whole.rows : BLOCK_ROWS, width = is_wide ? whole.columns : BLOCK_COLUMNS;
-        int64_t          depth = is_wide ? work->op->shape.gemm.k : BLOCK_DEPTH;
+        int64_t depth = is_wide ? work->op->shape.gemm.k : host_gemm_scales_parts(work) ? FP8_SIDE : BLOCK_DEPTH;
         for (int64_t row = 0; row < whole.rows; row += height) {
             for (int64_t column = 0; column < whole.columns; column += width) {
                 struct rectangle block = {whole.row + row, whole.column + column,

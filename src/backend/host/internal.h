@@ -43,6 +43,7 @@ double row_sum(const float *x, int64_t count);
 double row_dot(const float *x, const float *y, int64_t count);
 double row_deviation(const float *x, double mean, int64_t count);
 float  row_maximum(const float *x, int64_t count);
+float  row_magnitude(const float *x, int64_t count);    // the largest; NaN is none
 void   row_scale(float *x, int64_t count, float factor);
 // Replaces x by exp(x - shift) and returns the sum.
 double row_exponential(float *x, float shift, int64_t count);
@@ -71,8 +72,12 @@ struct rectangle {
 };
 struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads, int64_t index);
 
-// What the product of FP8 operands is multiplied by; 1 for others.
-float host_gemm_factor(const struct buffer buffers[]);
+// Whether parts of FP8 operands have factors of their own, and what the whole product is multiplied by.
+bool  host_gemm_scales_parts(const struct work *work);
+float host_gemm_factor(const struct work *work);
+// c = part times the factors that its rows and columns have from depth k on, or += when it keeps c. place is in C.
+void host_gemm_scale_part(const struct work *work, const struct rectangle *place, int64_t k, const struct panel *part,
+                          const struct panel *c, bool keeps);
 
 // Products of bf16 or FP8 by matrix instructions; enable is false where processor, kernel or compiler lack them.
 bool    host_amx_enable(void);

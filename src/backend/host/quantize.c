@@ -6,25 +6,27 @@
 #include "gswbench/fp8.h"
 #include "internal.h"
 
-// Magnitudes are looked for in chunks. Copies are made in tiles, of whose transpose every cache line is filled at once.
-enum { CHUNK = 1024, TILE_ROWS = 64, TILE_COLUMNS = 256 };
+// Magnitudes are looked for in chunks. Copies are made in tiles, each of which is a square that may have a scale.
+enum { CHUNK = 1024, TILE = FP8_SIDE * FP8_SIDE };
+// Bytes are transposed in tiles, of whose transpose every cache line is filled at once.
+enum { TILE_ROWS = 64, TILE_COLUMNS = 256 };
+
+static int64_t tiles_of(int64_t count, int64_t tile)
+{
+    return (count + tile - 1) / tile;
+}
 
 int64_t host_quantize_floats(const struct op *op, int threads)
 {
     (void)op;
     (void)threads;
-    return HOST_PARTS + CHUNK;
+    return HOST_PARTS + 2 * TILE;
 }
 
-// Behind what lies in front for all threads, [HOST_PARTS].
-static float *chunk_of_thread(const struct work *work, int thread)
+// Two tiles, behind what lies in front for all threads, [HOST_PARTS].
+static float *space_of_thread(const struct work *work, int thread)
 {
-    return work->host->scratch + HOST_PARTS + (int64_t)thread * CHUNK;
-}
-
-static int64_t tiles_of(int64_t count, int64_t tile)
-{
-    return (count + tile - 1) / tile;
+    return work->host->scratch + HOST_PARTS + (int64_t)thread * 2 * TILE;
 }
 
 // The largest magnitude of each part of the first operand lies in front.
@@ -37,11 +39,8 @@ static void magnitude_parts(void *context, int64_t first, int64_t last, int thre
         float   largest = 0;
         int64_t end     = host_minimum(chunks * (part + 1) / HOST_PARTS * CHUNK, total);
         for (int64_t at = chunks * part / HOST_PARTS * CHUNK; at < end; at += CHUNK) {
-            int64_t      count  = host_minimum(CHUNK, end - at);
-            const float *values = row_read(in, at, count, chunk_of_thread(work, thread));
-            for (int64_t i = 0; i < count; i++) {
-                largest = fabsf(values[i]) > largest ? fabsf(values[i]) : largest;    // NaN is no magnitude
-            }
+            int64_t count = host_minimum(CHUNK, end - at);
+            largest = fmaxf(largest, row_magnitude(row_read(in, at, count, space_of_thread(work, thread)), count));
         }
         work->host->scratch[part] = largest;
     }
@@ -55,54 +54,127 @@ static float find_magnitude(struct backend *backend, const struct op *op, const 
     return row_maximum(host->scratch, HOST_PARTS);
 }
 
-// The scale lies in front.
+// In groups of rows, whose cache lines all stay until they are used up.
+static struct panel transpose(const struct panel *tile, float *space)
+{
+    enum { GROUP = 16 };
+    for (int64_t group = 0; group < tile->rows; group += GROUP) {
+        int64_t end = host_minimum(group + GROUP, tile->rows);
+        for (int64_t column = 0; column < tile->columns; column++) {
+            for (int64_t row = group; row < end; row++) {
+                space[column * tile->rows + row] = tile->data[row * tile->leading + column];
+            }
+        }
+    }
+    return (struct panel){space, tile->rows, tile->columns, tile->rows, false};
+}
+
+// One of the two copies.
+struct copy {
+    struct buffer    codes, factors;
+    int64_t          rows, columns;
+    enum fp8_scaling scaling;
+    float            scale;    // of the whole
+};
+
+static struct copy copy_of(const struct work *work, bool is_transposed)
+{
+    const struct quantize_shape *shape = &work->op->shape.quantize;
+    return (struct copy){
+        .codes   = work->buffers[is_transposed ? QUANTIZE_TRANSPOSED : QUANTIZE_OUT],
+        .factors = work->buffers[is_transposed ? QUANTIZE_TRANSPOSED_FACTOR : QUANTIZE_FACTOR],
+        .rows    = is_transposed ? shape->columns : shape->rows,
+        .columns = is_transposed ? shape->rows : shape->columns,
+        .scaling = (enum fp8_scaling)shape->scaling,
+        .scale   = work->host->scratch[0],
+    };
+}
+
+static float scale_part(const struct copy *copy, int64_t row, int64_t column, float magnitude)
+{
+    float scale = fp8_scale(copy->codes.dtype, magnitude);
+    ((float *)copy->factors.data)[fp8_factor_at(copy->scaling, copy->rows, copy->columns, row, column)] = 1 / scale;
+    return scale;
+}
+
+static void store_codes(const struct buffer *codes, int64_t at, const float *values, int64_t count, float scale)
+{
+    uint8_t   *to     = (uint8_t *)codes->data + at;
+    enum dtype format = codes->dtype;
+    for (int64_t i = 0; i < count; i++) {
+        to[i] = fp8_from_float(format, values[i] * scale);
+    }
+}
+
+// The tile begins at that row and column of the copy.
+static void store_tile(const struct copy *copy, const struct panel *tile, int64_t row, int64_t column)
+{
+    float scale = copy->scale;
+    if (copy->scaling == FP8_SCALING_SQUARES) {
+        float largest = 0;
+        for (int64_t i = 0; i < tile->rows; i++) {
+            largest = fmaxf(largest, row_magnitude(tile->data + i * tile->leading, tile->columns));
+        }
+        scale = scale_part(copy, row, column, largest);
+    }
+    for (int64_t i = 0; i < tile->rows; i++) {
+        const float *values = tile->data + i * tile->leading;
+        if (copy->scaling == FP8_SCALING_RUNS) {
+            scale = scale_part(copy, row + i, column, row_magnitude(values, tile->columns));
+        }
+        store_codes(&copy->codes, (row + i) * copy->columns + column, values, tile->columns, scale);
+    }
+}
+
+// The scale of the whole lies in front.
 static void quantize_tiles(void *context, int64_t first, int64_t last, int thread)
 {
     const struct work           *work  = context;
     const struct quantize_shape *shape = &work->op->shape.quantize;
-    const struct buffer         *out = &work->buffers[QUANTIZE_OUT], *transposed = &work->buffers[QUANTIZE_TRANSPOSED];
-    enum dtype                   format  = out->data != NULL ? out->dtype : transposed->dtype;
-    float                        scale   = work->host->scratch[0];
-    int64_t                      columns = tiles_of(shape->columns, TILE_COLUMNS);
-    for (int64_t tile = first; tile < last; tile++) {
-        int64_t column = tile % columns * TILE_COLUMNS, count = host_minimum(TILE_COLUMNS, shape->columns - column);
-        int64_t begin = tile / columns * TILE_ROWS, end = host_minimum(begin + TILE_ROWS, shape->rows);
-        for (int64_t row = begin; row < end; row++) {
-            int64_t      at     = row * shape->columns + column;
-            const float *values = row_read(&work->buffers[QUANTIZE_IN], at, count, chunk_of_thread(work, thread));
-            for (int64_t i = 0; i < count; i++) {
-                uint8_t code = fp8_from_float(format, values[i] * scale);
-                if (out->data != NULL) {
-                    ((uint8_t *)out->data)[at + i] = code;
-                }
-                if (transposed->data != NULL) {
-                    ((uint8_t *)transposed->data)[(column + i) * shape->rows + row] = code;
-                }
-            }
+    const struct copy            copy = copy_of(work, false), transposed = copy_of(work, true);
+    float                       *space = space_of_thread(work, thread);
+    for (int64_t i = first; i < last; i++) {
+        int64_t      row = i / fp8_sides(shape->columns) * FP8_SIDE, column = i % fp8_sides(shape->columns) * FP8_SIDE;
+        struct view  view = {row * shape->columns + column, shape->columns, host_minimum(FP8_SIDE, shape->rows - row),
+                             host_minimum(FP8_SIDE, shape->columns - column)};
+        struct panel tile = panel_read(&work->buffers[QUANTIZE_IN], &view, space);
+        if (copy.codes.data != NULL) {
+            store_tile(&copy, &tile, row, column);
+        }
+        if (transposed.codes.data != NULL) {
+            tile = transpose(&tile, space + TILE);
+            store_tile(&transposed, &tile, column, row);
         }
     }
+}
+
+// The scale of the whole.
+static float choose_scale(struct backend *backend, const struct op *op, const struct buffer buffers[])
+{
+    const float *given = buffers[QUANTIZE_SCALE].data;
+    float       *amax = buffers[QUANTIZE_AMAX].data, *factor = buffers[QUANTIZE_FACTOR].data;
+    float        largest = given == NULL || amax != NULL ? find_magnitude(backend, op, buffers) : 0;
+    enum dtype   format  = buffers[buffers[QUANTIZE_OUT].data != NULL ? QUANTIZE_OUT : QUANTIZE_TRANSPOSED].dtype;
+    float        scale   = given != NULL ? *given : fp8_scale(format, largest);
+    if (amax != NULL) {
+        *amax = fmaxf(*amax, largest);
+    }
+    if (factor != NULL) {
+        *factor = 1 / scale;
+    }
+    return scale;
 }
 
 void host_quantize(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct host           *host  = backend->state;
     const struct quantize_shape *shape = &op->shape.quantize;
-    const float                 *given = buffers[QUANTIZE_SCALE].data;
-    float                       *amax = buffers[QUANTIZE_AMAX].data, *factor = buffers[QUANTIZE_FACTOR].data;
-    float                        largest = given == NULL || amax != NULL ? find_magnitude(backend, op, buffers) : 0;
-    enum dtype format = buffers[buffers[QUANTIZE_OUT].data != NULL ? QUANTIZE_OUT : QUANTIZE_TRANSPOSED].dtype;
-    host->scratch[0]  = given != NULL ? *given : fp8_scale(format, largest);
-    if (amax != NULL) {
-        *amax = fmaxf(*amax, largest);
+    if (shape->scaling == FP8_SCALING_WHOLE) {
+        host->scratch[0] = choose_scale(backend, op, buffers);
     }
-    if (factor != NULL) {
-        *factor = 1 / host->scratch[0];
-    }
-    host_run_loop(backend, op, buffers, quantize_tiles,
-                  tiles_of(shape->rows, TILE_ROWS) * tiles_of(shape->columns, TILE_COLUMNS));
+    host_run_loop(backend, op, buffers, quantize_tiles, fp8_sides(shape->rows) * fp8_sides(shape->columns));
 }
 
-// Bytes, tile by tile as above.
 static void transpose_tiles(void *context, int64_t first, int64_t last, int thread)
 {
     const struct work       *work    = context;

@@ -179,6 +179,21 @@ float row_maximum(const float *x, int64_t count)
     return maxima[0];
 }
 
+float row_magnitude(const float *x, int64_t count)
+{
+    enum { WIDTH = 32 };
+    float maxima[WIDTH] = {0};
+    for (int64_t i = 0; i + WIDTH <= count; i += WIDTH) {
+        for (int lane = 0; lane < WIDTH; lane++) {
+            maxima[lane] = fabsf(x[i + lane]) > maxima[lane] ? fabsf(x[i + lane]) : maxima[lane];
+        }
+    }
+    for (int64_t i = count - count % WIDTH; i < count; i++) {
+        maxima[0] = fabsf(x[i]) > maxima[0] ? fabsf(x[i]) : maxima[0];
+    }
+    return row_maximum(maxima, WIDTH);
+}
+
 void row_scale(float *x, int64_t count, float factor)
 {
     for (int64_t i = 0; i < count; i++) {
