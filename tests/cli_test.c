@@ -124,7 +124,7 @@ Test(cli, verifies_the_ranks_of_every_row)
     expect_success("check --config llama2-70b-fsdp");
     expect_output("  verified: 6 plans built, 1 distinct\n");
     expect_output(
-        "\n6 of 12 rows verified: 4032 ranks, 466 plans built, 6 distinct with 16219 ops, 1722 of them transfers\n");
+        "\n12 of 12 rows verified: 8064 ranks, 679 plans built, 12 distinct with 42056 ops, 3450 of them transfers\n");
 }
 
 Test(cli, sums_up_what_is_proven_of_all_configurations)
@@ -170,7 +170,7 @@ Test(cli, predicts_a_row_beside_its_published_time)
 Test(cli, predicts_what_it_can_and_says_what_it_cannot)
 {
     expect_success("predict --config llama2-70b-fsdp");
-    expect_output(" this version has no delayed scaling of FP8 ([precision] fp8_recipe = delayed)\n");
+    expect_output(" this version predicts [precision] compute = bf16 only\n");
     expect_output("\n6 of 12 rows predicted; 6 of them published: off by ");
     expect_error("predict --config tiny-llama --ranks 1", EXIT_CONFIG,
                  "[hardware] peak_bf16 is not known: set it, or a profile that has it");
@@ -252,8 +252,8 @@ Test(cli, prints_a_plan_that_programs_can_read)
 
 Test(cli, refuses_to_plan_what_this_version_cannot_run)
 {
-    expect_error("plan --config grok1-314b --ranks 8 --set precision.compute=fp8", 3,
-                 "this version has no delayed scaling of FP8 ([precision] fp8_recipe = delayed)");
+    expect_error("plan --config tiny-llama --ranks 2 --set precision.compute=fp8 --set precision.fp8_recipe=block", 3,
+                 "this version has no scaling of FP8 by blocks ([precision] fp8_recipe = block)");
     expect_error("plan --config tiny-llama --rank 4 --ranks 2", 2, "--rank 4: the job has the ranks 0 to 1");
 }
 
@@ -262,7 +262,7 @@ Test(cli, marks_the_rows_that_this_version_cannot_run)
     expect_success("configs");
     expect_output("\ntiny-llama\n     any  bf16         4  one rank");
     expect_output("fsdp 64                                  6.999 s  runs\n");
-    expect_output("  4.324 s  this version has no delayed scaling of FP8 ([precision] fp8_recipe = delayed)\n");
+    expect_output("  4.324 s  runs\n");
     expect_success("configs --json");
     json_t *list = json_loads(output, 0, NULL);
     cr_expect_str_eq(json_string_value(json_object_get(json_array_get(list, 0), "name")), "grok1-314b");

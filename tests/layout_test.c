@@ -213,6 +213,48 @@ Test(layout, trains_in_a_pipeline_as_one_rank_does, .timeout = 300)
     }
 }
 
+static void choose_fp8(struct training *training, enum fp8_recipe recipe, bool stores_weights)
+{
+    training->tiny.precision.compute        = COMPUTE_FP8;
+    training->tiny.precision.fp8_recipe     = recipe;
+    training->tiny.precision.fp8_history    = 3;
+    training->tiny.precision.fp8_parameters = 0 * stores_weights;
+}
+
+// Rows in turn: weights in BF16, and stored in FP8. Ranks sum in another order, and so round to other FP8 numbers here
+// and there.
+static void expect_as_one_rank_in_fp8(const struct layout *layout, const struct pipeline *pipeline, int row,
+                                      enum fp8_recipe recipe)
+{
+    struct pipeline whole = {1, 1, pipeline->layers, 0};
+    struct layout   alone = {1, 1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, layout->tied, RECOMPUTE_NONE, layout->narrow, 0};
+    struct training many = describe(layout, pipeline), one = describe(&alone, &whole);
+    choose_fp8(&many, recipe, row % 2);
+    choose_fp8(&one, recipe, row % 2);
+    training_run(&many);
+    training_run(&one);
+    for (int step = 0; step < STEPS; step++) {
+        char text[64];
+        snprintf(text, sizeof(text), "layout %d, recipe %d, step %d: loss", row, recipe, step);
+        expect_near(many.loss[step], one.loss[step], 1e-2, text);
+    }
+    expect_near(many.norm[0], one.norm[0], 5e-2, "first norm");
+    cr_expect_arr_eq(many.storage_bytes, many.planned_bytes, sizeof(many.planned_bytes), "layout %d", row);
+    cr_expect_eq(many.allocations_in_steps, 0, "layout %d", row);
+}
+
+Test(layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
+{
+    for (int recipe = FP8_DELAYED; recipe <= FP8_CURRENT; recipe++) {
+        for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+            expect_as_one_rank_in_fp8(&layouts[i], &no_pipeline, (int)i, (enum fp8_recipe)recipe);
+        }
+        for (size_t i = 0; i < sizeof(pipelines) / sizeof(pipelines[0]); i++) {
+            expect_as_one_rank_in_fp8(&pipelines[i].layout, &pipelines[i].pipeline, (int)i, (enum fp8_recipe)recipe);
+        }
+    }
+}
+
 Test(layout, repeats_bit_for_bit, .timeout = 60)
 {
     // clang-format off

@@ -251,6 +251,38 @@ static inline void lack_an_operand(struct plan *plan, int32_t op)
     plan->ops[op].operand[0] = -1;
 }
 
+static inline void lack_a_factor(struct plan *plan, int32_t op)
+{
+    plan->ops[op].operand[GEMM_FACTOR_A] = -1;
+}
+
+static inline void lack_the_other_factor(struct plan *plan, int32_t op)
+{
+    plan->ops[op].operand[GEMM_FACTOR_B] = -1;
+}
+
+static inline void have_a_factor(struct plan *plan, int32_t op)
+{
+    plan->ops[op].operand_count          = GEMM_FACTOR_A + 1;
+    plan->ops[op].operand[GEMM_FACTOR_A] = plan->loss;
+    plan->ops[op].access[GEMM_FACTOR_A]  = ACCESS_READ;
+}
+
+static inline void read_along_columns(struct plan *plan, int32_t op)
+{
+    plan->ops[op].shape.gemm.transpose_a = true;
+}
+
+static inline void copy_nothing(struct plan *plan, int32_t op)
+{
+    plan->ops[op].operand[QUANTIZE_OUT] = plan->ops[op].operand[QUANTIZE_TRANSPOSED] = -1;
+}
+
+static inline void be_a_sum(struct plan *plan, int32_t op)
+{
+    plan->ops[op].kind = OP_ALL_REDUCE;
+}
+
 static inline void be_too_deep(struct plan *plan, int32_t op)
 {
     plan->ops[op].shape.gemm.k++;

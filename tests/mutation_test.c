@@ -8,7 +8,7 @@
 
 // Axes, options and model of a row; 0 is what tiny_init sets.
 struct layout {
-    int64_t dp, fsdp, tp, cp, pp, vp, zero, overlap, gather, accumulation, narrow, layers;
+    int64_t dp, fsdp, tp, cp, pp, vp, zero, overlap, gather, accumulation, narrow, layers, fp8;
 };
 
 static const struct layout one = {0}, dp = {.dp = 4}, fsdp = {.fsdp = 4, .layers = 4}, hsdp = {.fsdp = 2, .dp = 2},
@@ -18,6 +18,7 @@ static const struct layout one = {0}, dp = {.dp = 4}, fsdp = {.fsdp = 4, .layers
                            chunks = {.pp = 2, .vp = 2, .layers = 4},
                            turns  = {.pp = 2, .vp = 2, .accumulation = 4, .layers = 4},
                            cube   = {.fsdp = 2, .tp = 2, .pp = 2, .accumulation = 2},
+                           fp8    = {.dp = 2, .tp = 2, .accumulation = 2, .fp8 = 1},
                            deep   = {.tp = 2, .cp = 2, .pp = 2, .vp = 2, .accumulation = 4, .overlap = 1, .layers = 4};
 
 static void apply(const struct layout *layout, struct faulty *faulty)
@@ -45,6 +46,9 @@ static void apply(const struct layout *layout, struct faulty *faulty)
     if (layout->narrow) {
         tiny->precision.compute = COMPUTE_BF16;
         tiny->precision.reduce  = DTYPE_BF16;
+    }
+    if (layout->fp8) {
+        tiny->precision.compute = COMPUTE_FP8;
     }
 }
 
@@ -126,6 +130,17 @@ static const struct mutation mutations[] = {
     {&hsdp, 0, list_a_stranger, "parameter gather", -1, 0, "all_gather \"parameter gather\", forward, microbatch 0",
      "its group of 2 ranks from 0 to 3 is no group of rank 3"},
     {&hsdp, 0, leave_the_group, "parameter gather", -1, 0, "\"parameter gather\"", "its group does not list this rank once"},
+    // FP8.
+    {&fp8, 1, remove_op, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer",
+     "scales by what is not the largest of all ranks: \"magnitudes\", used by"},
+    {&fp8, 2, be_a_sum, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
+    {&fp8, 0, lack_a_factor, "fc1", 1, 1, "gemm \"fc1\", forward, layer 1, microbatch 1", "lacks the factor of \"fc1 input in e4m3"},
+    {&fp8, 1, lack_the_other_factor, "fc2 data gradient", 0, 0,
+     "gemm \"fc2 data gradient\", backward, layer 0, microbatch 0", "lacks the factor of \"fc2 weight in e4m3, transposed, layer 0"},
+    {&fp8, 2, read_along_columns, "qkv weight gradient", 1, 0,
+     "gemm \"qkv weight gradient\", backward, layer 1, microbatch 0", "needs the transpose of \"qkv gradient in e5m2, transposed"},
+    {&fp8, 3, copy_nothing, "fc1 gradient", 0, 1, "quantize \"fc1 gradient\", backward, layer 0, microbatch 1", "makes no FP8 copy"},
+    {&one, 0, have_a_factor, "fc1", 0, 0, "gemm \"fc1\", forward, layer 0, microbatch 0", "has a factor for \"mlp norm"},
     // Sends and receives.
     {&pp, 1, send_further, "residual send", ANY, 2, "send \"residual send\", forward, microbatch 2", "meet nothing on rank 3"},
     {&pp, 2, send_home, "residual gradient send", ANY, 0, "send \"residual gradient send\"", "its peer is the rank itself"},

@@ -46,12 +46,46 @@ Test(precision, transfers_gradients_as_they_are_unless_told)
 Test(precision, keeps_bf16_roles_beside_products_in_fp8)
 {
     struct precision_config config = defaults();
-    cr_expect_not(init(&config).has_fp8);
+    cr_expect_eq(init(&config).fp8_gemms, 0);
     config.compute             = COMPUTE_FP8;
     struct precision precision = init(&config);
-    cr_expect(precision.has_fp8);
+    cr_expect_eq(precision.fp8_gemms, 0xf);
     cr_expect_eq(precision.weight, DTYPE_BF16);
     cr_expect_eq(precision.activation, DTYPE_BF16);
+}
+
+Test(precision, takes_formats_and_targets_of_fp8_by_role)
+{
+    struct precision_config config = defaults();
+    config.compute                 = COMPUTE_FP8;
+    config.fp8_margin              = 2;
+    struct precision precision     = init(&config);
+    cr_expect_eq(precision.fp8_format[FP8_WEIGHT], DTYPE_E4M3);
+    cr_expect_eq(precision.fp8_format[FP8_GRADIENT], DTYPE_E5M2);
+    cr_expect_eq(precision.fp8_target[FP8_INPUT], 112);
+    cr_expect_eq(precision.fp8_target[FP8_GRADIENT], 14336);
+
+    config.fp8_format = FP8_E4M3;
+    precision         = init(&config);
+    cr_expect_eq(precision.fp8_format[FP8_GRADIENT], DTYPE_E4M3);
+    cr_expect_eq(precision.fp8_target[FP8_GRADIENT], 112);
+}
+
+Test(precision, refuses_fp8_without_a_linear_and_half_of_the_weights_in_it)
+{
+    struct precision_config config = defaults();
+    struct precision        precision;
+    config.compute   = COMPUTE_FP8;
+    config.fp8_gemms = 0;
+    status result    = precision_init(&precision, &config);
+    cr_expect_str_eq(result.text, "[precision] fp8_gemms = none leaves nothing to compute = fp8: name a linear, or set "
+                                  "compute = bf16");
+    config.fp8_gemms      = 1 << FP8_FC1;
+    config.fp8_parameters = 1;
+    result                = precision_init(&precision, &config);
+    cr_expect_str_eq(result.text,
+                     "[precision] fp8_parameters = yes stores every linear in FP8: it needs all of fp8_gemms "
+                     "(qkv, projection, fc1, fc2), and master = yes for what FP8 cannot hold");
 }
 
 Test(precision, is_fp32_everywhere_in_the_reference_mode)

@@ -55,7 +55,7 @@ void    mesh_coordinates(const struct mesh *mesh, int64_t rank, int64_t coordina
 int64_t mesh_rank(const struct mesh *mesh, const int64_t coordinates[AXIS_COUNT]);
 
 // The axes whose ranks see different sequences of a step.
-enum { MESH_BATCH_AXES = 1 << AXIS_EP | 1 << AXIS_FSDP | 1 << AXIS_DP };
+enum { MESH_BATCH_AXES = 1 << AXIS_EP | 1 << AXIS_FSDP | 1 << AXIS_DP, MESH_ALL_AXES = (1 << AXIS_COUNT) - 1 };
 
 // Axes over which weights are shared out in shards, and those over which ranks hold the same weights and see other
 // tokens. Experts are shared out over ep besides.

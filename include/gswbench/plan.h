@@ -61,7 +61,7 @@ struct weight {
     int64_t            rows, columns;    // of this rank, padding included
     int32_t            tensor;           // -1 when this rank keeps only a slice of the unit
     int32_t            gradient;         // likewise
-    bool               is_fp8;           // its products read their operands in FP8
+    int32_t            linear;           // its number among the model's linears in FP8; -1: its products are in BF16
     int32_t            part_count;
     struct weight_part part[3];
 };
@@ -96,6 +96,15 @@ struct plan_group {
     int64_t  index;    // this rank's place
 };
 
+// What brings tensors into the range of FP8, of all linears of the model on every rank: f32 [slots], slot role *
+// linears + linear.
+struct plan_scaling {
+    int64_t linears;
+    int32_t scales, factors;    // what to multiply by, and its inverse: 1 before the first step; -1: none
+    int32_t amaxes;             // largest magnitudes of the step: 0 before each
+    int32_t history;            // [slots, steps] of these: 0 before the first
+};
+
 enum { PLAN_ALIGNMENT = 256 };
 
 struct plan {
@@ -123,9 +132,10 @@ struct plan {
     int64_t            activation_live_bytes;    // largest sum of live activations: the arena's lower bound
 
     // Tensors that the host fills or reads. [accumulation] for tokens and targets; -1: another stage has them.
-    int32_t *tokens, *targets;
-    int32_t  rope_table, hyper, loss, gradient_norm;
-    int32_t  routing;    // f32 [layers, experts + 2]: a step's routing statistics, of all ranks; -1: no experts
+    int32_t            *tokens, *targets;
+    int32_t             rope_table, hyper, loss, gradient_norm;
+    struct plan_scaling scaling;
+    int32_t routing;    // f32 [layers, experts + 2]: a step's routing statistics, of all ranks; -1: no experts
 
     struct arena arena;
 };

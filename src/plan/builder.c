@@ -36,7 +36,7 @@ static int32_t append_tensor(struct builder *builder, struct tensor tensor, cons
     tensor.bytes = tensor.elements * dtype_bytes(tensor.dtype);
 
     builder->plan->tensors[index] = tensor;
-    builder->usage[index]         = (struct usage){.writer = -1, .quantizer = -1};
+    builder->usage[index]         = (struct usage){.writer = -1, .quantizer = -1, .factor = -1};
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         builder->usage[index].reader[lane] = -1;
     }
@@ -64,7 +64,10 @@ int32_t builder_part(struct builder *builder, const char *name, int32_t whole, i
     struct tensor part = {.name = name, .dtype = of.dtype, .storage = of.storage, .whole = of.whole};
     part.part_offset   = of.part_offset + first_element * dtype_bytes(of.dtype);
     part.offset        = of.offset + first_element * dtype_bytes(of.dtype);
-    return append_tensor(builder, part, dim);
+    int32_t index      = append_tensor(builder, part, dim);
+
+    builder->usage[index].factor = builder->usage[whole].factor;
+    return index;
 }
 
 int32_t builder_activation(struct builder *builder, const char *name, const int64_t dim[4])

@@ -10,7 +10,9 @@
 struct usage {
     int32_t writer;
     int32_t reader[LANE_COUNT];
-    int32_t quantizer;    // of the tensor itself, not of its whole: the op that made its copy in FP8; -1: none
+    // Of the tensor itself, not of its whole:
+    int32_t quantizer;    // the op that made its copies in FP8, or its transpose if it is FP8; -1: none
+    int32_t factor;       // what it is to be multiplied by if it is FP8
 };
 
 // The values of one block for one microbatch, by what they mean; -1 when they do not exist now.
@@ -134,13 +136,14 @@ bool builder_is_current(const struct builder *builder, int32_t op, int32_t tenso
 void builder_clear(struct builder *builder, const char *role, int32_t tensor);
 void builder_cast(struct builder *builder, const char *role, int32_t from, int32_t to, bool adds);
 
-// quantize.c: copies in FP8.
-// A tensor [rows, columns] as a product reads it: FP8, with the factor that belongs to it.
-struct fp8_copy {
-    int32_t tensor, factor;
-};
-// The copy in that format, transposed or not. One op makes both, and is appended unless one that was made still holds.
-struct fp8_copy quantize_copy(struct builder *builder, int32_t tensor, enum dtype format, bool is_transposed);
+// quantize.c: copies in FP8, and their scales.
+void quantize_declare(struct builder *builder);
+// A tensor [rows, columns] as the products of a weight read it: in FP8, transposed or not; itself if it is that. One op
+// makes both copies, and is appended unless one that was made still holds.
+int32_t quantize_copy(struct builder *builder, int32_t tensor, int32_t weight, enum fp8_role role, bool is_transposed);
+// After a step's last copy: magnitudes of all ranks to scales for the next step.
+void quantize_reduce_magnitudes(struct builder *builder);
+void quantize_rescale(struct builder *builder);
 
 // linear.c: y = x W^T and its two gradients.
 struct linear {
@@ -151,6 +154,7 @@ struct linear {
 int32_t linear_out(struct builder *builder, const struct linear *linear, int64_t rows);    // a tensor for so many rows
 void    linear_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out, bool accumulates);
 int32_t linear_product(struct builder *builder, const struct linear *linear, int32_t x);
+int32_t linear_factor(struct builder *builder, const struct linear *linear, int32_t x);    // x as the product reads it
 int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight);
 int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight);
 void    linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight);
@@ -188,7 +192,8 @@ int32_t norm_backward(struct builder *builder, const char *role, const struct no
                       int32_t residual);
 
 // weights.c: declares the weights of the chunks on this rank, in units.
-void weights_declare(struct builder *builder);
+void    weights_declare(struct builder *builder);
+int64_t weights_linears(const struct model_config *model);    // that FP8 may compute, in a layer
 
 // pipeline.c: the chunks of the model by place, and every microbatch through those of this rank.
 struct schedule_deal  pipeline_deal(const struct plan *plan);

@@ -2,46 +2,54 @@
 // A linear layer: y [T, n] = x [T, k] W^T with W [n, k], and its two gradients.
 #include "internal.h"
 
-// The product of a and b; each in that format if it is FP8, else as it is.
+// One of the two factors of a product, and what it is to the weight's linear.
+struct factor {
+    int32_t       tensor;
+    enum fp8_role role;
+};
 struct product {
     const char       *role;
-    int32_t           a, b, c;
-    enum dtype        a_format, b_format;
+    int32_t           weight;
+    struct factor     a, b;
+    int32_t           c;
     struct gemm_shape shape;
     bool              accumulates;
 };
 
-// Takes one of the two factors of a product, or its copy in FP8: of B, and not of A, the transpose is what is read.
-static void read_factor(struct builder *builder, struct op *op, int slot, int32_t tensor, enum dtype format)
+static bool is_fp8(const struct builder *builder, const struct product *product)
 {
-    if (!dtype_is_fp8(format)) {
-        builder_operand(op, slot, ACCESS_READ, tensor);
-        return;
-    }
-    bool            is_a       = slot == GEMM_A;
-    bool           *transposes = is_a ? &op->shape.gemm.transpose_a : &op->shape.gemm.transpose_b;
-    struct fp8_copy copy       = quantize_copy(builder, tensor, format, *transposes == is_a);
-    builder_operand(op, slot, ACCESS_READ, copy.tensor);
-    builder_operand(op, is_a ? GEMM_FACTOR_A : GEMM_FACTOR_B, ACCESS_READ, copy.factor);
+    bool makes_weight_gradient = product->a.role == FP8_GRADIENT && product->b.role == FP8_INPUT;
+    return builder->plan->weights[product->weight].linear >= 0 &&
+           (!makes_weight_gradient || builder->plan->precision.has_fp8_weight_gradients);
+}
+
+// Takes a factor in FP8: of B, and not of A, the transpose is what is read.
+static void read_copy(struct builder *builder, struct op *op, int slot, int32_t weight, struct factor factor)
+{
+    bool    is_a       = slot == GEMM_A;
+    bool   *transposes = is_a ? &op->shape.gemm.transpose_a : &op->shape.gemm.transpose_b;
+    int32_t copy       = quantize_copy(builder, factor.tensor, weight, factor.role, *transposes == is_a);
+    builder_operand(op, slot, ACCESS_READ, copy);
+    builder_operand(op, is_a ? GEMM_FACTOR_A : GEMM_FACTOR_B, ACCESS_READ, builder->usage[copy].factor);
     *transposes = !is_a;
 }
 
 static void append_product(struct builder *builder, const struct product *product)
 {
-    struct op op  = builder_op(builder, OP_GEMM, product->role);
-    op.shape.gemm = product->shape;
-    read_factor(builder, &op, GEMM_A, product->a, product->a_format);
-    read_factor(builder, &op, GEMM_B, product->b, product->b_format);
-    builder_operand(&op, GEMM_C, product->accumulates ? ACCESS_UPDATE : ACCESS_WRITE, product->c);
+    struct op op   = builder_op(builder, OP_GEMM, product->role);
+    op.shape.gemm  = product->shape;
     op.accumulates = product->accumulates;
+    if (is_fp8(builder, product)) {
+        enum fp8_fast fast = builder->plan->precision.fp8_fast;
+        op.sums_fast       = fast == FP8_FAST_ALL || (fast == FP8_FAST_FORWARD && product->a.role == FP8_INPUT);
+        read_copy(builder, &op, GEMM_A, product->weight, product->a);
+        read_copy(builder, &op, GEMM_B, product->weight, product->b);
+    } else {
+        builder_operand(&op, GEMM_A, ACCESS_READ, product->a.tensor);
+        builder_operand(&op, GEMM_B, ACCESS_READ, product->b.tensor);
+    }
+    builder_operand(&op, GEMM_C, product->accumulates ? ACCESS_UPDATE : ACCESS_WRITE, product->c);
     builder_append(builder, &op);
-}
-
-// Values and weights have more digits, gradients more range.
-static enum dtype format_of(const struct builder *builder, int32_t weight, bool is_gradient)
-{
-    const struct plan *plan = builder->plan;
-    return !plan->weights[weight].is_fp8 ? plan->precision.activation : is_gradient ? DTYPE_E5M2 : DTYPE_E4M3;
 }
 
 static int32_t weight_of(const struct builder *builder, const struct linear *linear)
@@ -60,16 +68,22 @@ void linear_append(struct builder *builder, const struct linear *linear, int32_t
     int32_t        w   = weight_of(builder, linear);
     const int64_t *dim = builder->plan->tensors[w].dim;
     append_product(builder, &(struct product){.role        = linear->role,
-                                              .a           = x,
-                                              .b           = w,
+                                              .weight      = linear->weight,
+                                              .a           = {x, linear->is_gradient ? FP8_GRADIENT : FP8_INPUT},
+                                              .b           = {w, FP8_WEIGHT},
                                               .c           = out,
-                                              .a_format    = format_of(builder, linear->weight, linear->is_gradient),
-                                              .b_format    = format_of(builder, linear->weight, false),
                                               .shape       = {.m           = builder->plan->tensors[x].dim[0],
                                                               .n           = dim[linear->is_gradient],
                                                               .k           = dim[!linear->is_gradient],
                                                               .transpose_b = !linear->is_gradient},
                                               .accumulates = accumulates});
+}
+
+int32_t linear_factor(struct builder *builder, const struct linear *linear, int32_t x)
+{
+    enum fp8_role role = linear->is_gradient ? FP8_GRADIENT : FP8_INPUT;
+    return builder->plan->weights[linear->weight].linear >= 0 ? quantize_copy(builder, x, linear->weight, role, false)
+                                                              : x;
 }
 
 int32_t linear_product(struct builder *builder, const struct linear *linear, int32_t x)
@@ -95,12 +109,11 @@ void linear_weight_gradient(struct builder *builder, const char *role, int32_t d
     const int64_t *dim = builder->plan->tensors[dw].dim;
     append_product(builder,
                    &(struct product){
-                       .role     = role,
-                       .a        = dy,
-                       .b        = x,
-                       .c        = dw,
-                       .a_format = format_of(builder, weight, true),
-                       .b_format = format_of(builder, weight, false),
+                       .role   = role,
+                       .weight = weight,
+                       .a      = {dy, FP8_GRADIENT},
+                       .b      = {x, FP8_INPUT},
+                       .c      = dw,
                        .shape = {.m = dim[0], .n = dim[1], .k = builder->plan->tensors[dy].dim[0], .transpose_a = true},
                        .accumulates = gradient_accumulates(builder, weight)});
 }

@@ -145,6 +145,7 @@ void optimizer_append(struct builder *builder)
                        plan->routing);
     }
 
+    quantize_reduce_magnitudes(builder);
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
         if (plan->model.tied && plan->mesh.size[AXIS_PP] > 1 && plan->units[unit].place == 0) {
             add_tied_gradient(builder, unit);
@@ -154,6 +155,7 @@ void optimizer_append(struct builder *builder)
     int32_t partials   = append_square_sums(builder);
     reduce_scalars(builder, "gradient norm reduce", norm_axes(plan), partials);
     int32_t scale = append_clip(builder, partials);
+    quantize_rescale(builder);
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
         builder->tag.layer = plan->tensors[plan->units[unit].gradient].layer;
         append_adamw(builder, unit, scale);

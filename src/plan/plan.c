@@ -17,14 +17,10 @@ status plan_supports(const struct plan_request *request)
         bool        is_asked;
         int64_t     value;
     } missing[] = {
-        {"delayed scaling of FP8 ([precision] fp8_recipe = delayed)",
-         is_fp8 && request->precision->fp8_recipe == FP8_DELAYED, 0},
         {"scaling of FP8 by blocks ([precision] fp8_recipe = block)",
          is_fp8 && request->precision->fp8_recipe == FP8_BLOCK, 0},
         {"weights stored in FP8 ([precision] fp8_parameters = yes)", is_fp8 && request->precision->fp8_parameters != 0,
          0},
-        {"FP8 in products that are split ([parallel] tp_overlap with [precision] compute = fp8)",
-         is_fp8 && request->parallel->tp_overlap != 0 && size[AXIS_TP] > 1, 0},
         {"deferred weight gradients of a sharded head ([parallel] deferred_head_gradients = %lld with fsdp)",
          request->parallel->deferred_head_gradients > 0 && size[AXIS_FSDP] > 1,
          request->parallel->deferred_head_gradients},
@@ -144,6 +140,7 @@ status plan_build(struct plan *plan, const struct plan_request *request)
 
     weights_declare(&builder);
     declare_inputs(&builder);
+    quantize_declare(&builder);
     pipeline_append(&builder);
     optimizer_append(&builder);
     memory_place(plan);

@@ -60,6 +60,7 @@ int32_t tensor_ring_reduce(struct builder *builder, const struct linear *linear,
 {
     int64_t rows = builder->plan->tensors[x].dim[0] / ranks_of(builder);
     int32_t sum  = -1;
+    x            = linear_factor(builder, linear, x);
     for (int64_t distance = 1; distance <= ranks_of(builder); distance++) {
         bool    begins = distance == 1;
         int32_t block  = rows_of_rank(builder, "row block", x, rank_before(builder, distance));

@@ -294,9 +294,29 @@ static void check_kind(struct verifier *verifier, int32_t op)
     }
 }
 
+// A scale is the same on all ranks that have the tensor, or a part of it, only if it comes from the largest magnitude
+// of all of them.
+static void check_magnitudes(struct verifier *verifier, int32_t op)
+{
+    const struct plan    *plan     = verifier->plan;
+    int32_t               tensor   = plan->ops[op].operand[RESCALE_AMAX];
+    const struct segment *segments = verifier->segments[plan->tensors[tensor].storage];
+    for (int32_t i = verifier->first_segment[tensor]; i < verifier->end_segment[tensor]; i++) {
+        const struct op *writer = segments[i].writer >= 0 ? &plan->ops[segments[i].writer] : NULL;
+        if (writer == NULL || writer->kind != OP_ALL_REDUCE_MAXIMUM ||
+            plan->groups[writer->shape.transfer.group].size < plan->mesh.world) {
+            report(verifier, op, tensor, "scales by what is not the largest of all ranks:", segments[i].writer);
+            return;
+        }
+    }
+}
+
 static void check_operands(struct verifier *verifier, int32_t op)
 {
     const struct op *checked = &verifier->plan->ops[op];
+    if (checked->kind == OP_RESCALE && verifier->plan->mesh.world > 1) {
+        check_magnitudes(verifier, op);
+    }
     // Reads first: an op reads all of its operands before it writes any.
     for (int writes = 0; writes <= 1; writes++) {
         for (int slot = 0; slot < checked->operand_count; slot++) {

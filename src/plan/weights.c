@@ -77,7 +77,8 @@ struct declaration {
     int                  parts;
     bool                 is_vector;        // not a matrix of one row
     bool                 is_replicated;    // all ranks of tp hold it
-    bool                 is_linear;        // of attention or an MLP
+    bool                 is_linear;        // of attention or an MLP: that one
+    enum fp8_gemm        gemm;
     float                deviation, constant;
 };
 
@@ -124,6 +125,21 @@ static void fill_parts(struct weight *weight, const struct declaration *declarat
     weight->part_count = declaration->parts;
 }
 
+int64_t weights_linears(const struct model_config *model)
+{
+    return FP8_FC1 + (FP8_GEMMS - FP8_FC1) * (model->experts > 0 ? model->experts : 1);
+}
+
+static int32_t linear_of(const struct plan *plan, const struct declaration *declaration)
+{
+    if (!declaration->is_linear || (plan->precision.fp8_gemms >> declaration->gemm & 1u) == 0) {
+        return -1;
+    }
+    int64_t expert = declaration->gemm >= FP8_FC1 && declaration->expert > 0 ? declaration->expert : 0;
+    return (int32_t)(declaration->layer * weights_linears(&plan->model) + declaration->gemm +
+                     expert * (FP8_GEMMS - FP8_FC1));
+}
+
 static int32_t declare(struct plan *plan, const struct declaration *declaration, int64_t *first)
 {
     plan->weights        = memory_resize(plan->weights, (size_t)(plan->weight_count + 1) * sizeof(*plan->weights));
@@ -134,7 +150,7 @@ static int32_t declare(struct plan *plan, const struct declaration *declaration,
                             .columns  = declaration->columns,
                             .tensor   = -1,
                             .gradient = -1,
-                            .is_fp8   = declaration->is_linear && plan->precision.has_fp8};
+                            .linear   = linear_of(plan, declaration)};
     fill_parts(&weight, declaration);
     *first += align(declaration->rows * declaration->columns);
     if (declaration->is_replicated) {
@@ -232,6 +248,8 @@ static void describe_mlp(struct declaration mlp[2], const struct plan *plan, int
     mlp[1].deviation = narrow_deviation(model);
     mlp[0].expert = mlp[1].expert = expert;
     mlp[0].is_linear = mlp[1].is_linear = true;
+    mlp[0].gemm                         = FP8_FC1;
+    mlp[1].gemm                         = FP8_FC2;
 }
 
 // Declares a unit's weights in order; indices are set to the weights' places, or -1 for those of no elements. No
@@ -299,6 +317,8 @@ static void declare_block(struct builder *builder, int64_t layer)
     declarations[0].constant = declarations[2].constant = norm_constant(model);
     declarations[6].deviation                           = narrow_deviation(model);
     declarations[5].is_linear = declarations[6].is_linear = true;
+    declarations[5].gemm                                  = FP8_QKV;
+    declarations[6].gemm                                  = FP8_PROJECTION;
 
     int32_t *const indices[] = {&weights->norm1,      &weights->norm1_bias, &weights->norm2,
                                 &weights->norm2_bias, &weights->router,     &weights->qkv,

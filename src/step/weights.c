@@ -168,6 +168,31 @@ static double rope_frequency(const struct model_config *model, int64_t i, int64_
     return frequency * (blend + (1 - blend) / model->rope_scaling);
 }
 
+static void fill(struct step *step, const struct plan *plan, int32_t tensor, float value)
+{
+    int64_t elements = plan->tensors[tensor].elements;
+    float  *values   = memory_allocate((size_t)elements * sizeof(*values));
+    for (int64_t i = 0; i < elements; i++) {
+        values[i] = value;
+    }
+    step_write(step, tensor, values);
+    free(values);
+}
+
+static void initialise_scaling(struct step *step, const struct plan *plan)
+{
+    const struct plan_scaling *scaling = &plan->scaling;
+    if (scaling->scales < 0) {
+        return;
+    }
+    fill(step, plan, scaling->scales, 1);
+    fill(step, plan, scaling->factors, 1);
+    fill(step, plan, scaling->amaxes, 0);
+    if (scaling->history >= 0) {
+        fill(step, plan, scaling->history, 0);
+    }
+}
+
 static void initialise_rope(struct step *step, const struct plan *plan)
 {
     const struct tensor *tensor    = &plan->tensors[plan->rope_table];    // [sequence, rotary / 2, 2]
@@ -191,5 +216,6 @@ void data_initialise(struct step *step, const struct plan *plan, uint64_t seed)
     for (int i = 0; i < plan->unit_count; i++) {
         initialise_unit(step, plan, &plan->units[i], seed);
     }
+    initialise_scaling(step, plan);
     initialise_rope(step, plan);
 }
