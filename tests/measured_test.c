@@ -33,7 +33,7 @@ static void expect_key(const struct op *op, const char *expected)
 {
     struct op_key key, again;
     char          text[OP_KEY_BYTES];
-    cr_assert(op_key_init(&key, &plan, op));
+    op_key_init(&key, &plan, op);
     cr_expect_str_eq(op_key_print(&key, text), expected);
     cr_assert(op_key_parse(text, &again), "%s", text);
     cr_expect_arr_eq((const char *)&again, (const char *)&key, sizeof(key), "%s", text);
@@ -61,12 +61,26 @@ Test(measured, writes_and_reads_keys_of_ops)
     expect_key(&op, "attention_forward bf16,bf16,bf16,f32 2x128x4x2x64x0x1");
 }
 
-Test(measured, has_no_key_of_a_transfer)
+Test(measured, tells_transfers_apart_by_their_group)
 {
-    struct op     op = {.kind = OP_ALL_REDUCE};
-    struct op_key key;
-    cr_expect_not(op_key_init(&key, &plan, &op));
-    cr_expect_not(op_key_parse("all_reduce bf16 8", &key));
+    struct plan_group group   = {.size = 4, .ranks = (int64_t[]){3, 5, 7, 9}};
+    struct plan       grouped = {.tensors = tensors, .groups = &group};
+    struct op         op      = {.kind           = OP_ALL_GATHER,
+                                 .operand_count  = 2,
+                                 .operand        = {0, 0},
+                                 .access         = {ACCESS_READ, ACCESS_WRITE},
+                                 .shape.transfer = {.elements = 4096}};
+    struct op_key     key;
+    char              text[OP_KEY_BYTES];
+    op_key_init(&key, &grouped, &op);
+    cr_expect_str_eq(op_key_print(&key, text), "all_gather bf16,bf16 4096x4x2");
+    op = (struct op){.kind           = OP_RECEIVE,
+                     .operand_count  = 2,
+                     .operand        = {-1, 0},
+                     .access         = {0, ACCESS_WRITE},
+                     .shape.transfer = {.elements = 4096, .peer = 2, .channel = 3}};
+    op_key_init(&key, &grouped, &op);
+    cr_expect_str_eq(op_key_print(&key, text), "receive -,bf16 4096x4x2");
 }
 
 Test(measured, refuses_what_is_no_key)

@@ -19,8 +19,7 @@ struct op_key {
     int64_t numbers[OP_KEY_NUMBERS];    // of the shape, in the order of docs/method.md; the rest is zero
 };
 
-// False for transfers: their time is not their own.
-bool op_key_init(struct op_key *key, const struct plan *plan, const struct op *op);
+void op_key_init(struct op_key *key, const struct plan *plan, const struct op *op);
 
 // "gemm bf16,bf16,bf16+ 4096x28672x8192x0x1": kind; an element type for each operand, - where it is absent and + where
 // it is updated; numbers. Returns text, which has OP_KEY_BYTES.

@@ -13,6 +13,7 @@ static const struct command *const commands[] = {
     &command_check,
     &command_plan,
     &command_predict,
+    &command_calibrate,
     &command_report,
     &command_compare,
     &command_configs,

@@ -83,8 +83,8 @@ struct command {
     status (*run)(const void *arguments, struct text_buffer *errors);
 };
 
-extern const struct command command_check, command_compare, command_configs, command_data, command_options,
-    command_plan, command_predict, command_report, command_run, command_weights;
+extern const struct command command_calibrate, command_check, command_compare, command_configs, command_data,
+    command_options, command_plan, command_predict, command_report, command_run, command_weights;
 
 // flags.c: fills the command's zeroed arguments from words. Errors are EXIT_USAGE. arena holds composed texts.
 status flags_parse(const struct command *command, int count, char *const words[], void *arguments, struct arena *arena);

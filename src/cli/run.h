@@ -98,7 +98,11 @@ void run_trace(struct run_steps *steps);
 void run_describe(struct result *result, const struct run_shared *shared, const struct comm *comm,
                   const struct backend *backend);
 
-// run_devices.c: how many ranks use this rank's device. Fails (EXIT_LAUNCH) when more than allowed do, or ranks differ
+// run_devices.c: the backend that the configuration asks for, with so many threads of the processor.
+status run_open_backend(struct backend *backend, const struct config *config, const struct comm_place *place,
+                        int64_t threads);
+
+// How many ranks use this rank's device. Fails (EXIT_LAUNCH) when more than allowed do, or ranks differ
 // in their backends. Collective; ranks may fail alone.
 status run_share_devices(struct comm *comm, struct backend *backend, int64_t allowed, int64_t *sharers);
 

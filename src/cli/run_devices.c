@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who has which device: all ranks the same kind of backend, and none a device of another's without being told so.
+// The device of a rank, and who has which: all ranks the same kind of backend, and none a device of another's without
+// being told so.
 #include "run.h"
 
 #include <inttypes.h>
@@ -7,6 +8,20 @@
 #include <string.h>
 
 #include "gswbench/text.h"
+
+status run_open_backend(struct backend *backend, const struct config *config, const struct comm_place *place,
+                        int64_t threads)
+{
+    const struct run_config   *run   = &config->run;
+    const struct backend_setup setup = {.local_rank        = place->local_rank,
+                                        .threads           = (int)threads,
+                                        .attention         = run->attention,
+                                        .is_deterministic  = run->deterministic != 0,
+                                        .is_fp32           = config->precision.compute == COMPUTE_FP32,
+                                        .spared_processors = (int)run->spared_processors,
+                                        .cache             = run->cache};
+    return backend_open(backend, run->backend, &setup);
+}
 
 // What ranks tell each other.
 struct seat {

@@ -59,15 +59,7 @@ static status open_plan(struct rank *rank)
     TRY(plan_build(&rank->plan, &request));
     int32_t findings;
     TRY(plan_verify(&rank->plan, &findings));
-
-    const struct backend_setup setup = {.local_rank        = rank->comm->place.local_rank,
-                                        .threads           = (int)rank->cores.threads,
-                                        .attention         = config->run.attention,
-                                        .is_deterministic  = config->run.deterministic != 0,
-                                        .is_fp32           = config->precision.compute == COMPUTE_FP32,
-                                        .spared_processors = (int)config->run.spared_processors,
-                                        .cache             = config->run.cache};
-    return backend_open(&rank->backend, config->run.backend, &setup);
+    return run_open_backend(&rank->backend, config, &rank->comm->place, rank->cores.threads);
 }
 
 static void add_warning(struct rank *rank)

@@ -62,9 +62,10 @@ void measured_free(struct measured_ops *measured)
 const struct quantity *measured_find(const struct measured_ops *measured, const struct plan *plan, const struct op *op)
 {
     struct measured_op wanted;
-    if (measured == NULL || measured->count == 0 || !op_key_init(&wanted.key, plan, op)) {
+    if (measured == NULL || measured->count == 0) {
         return NULL;
     }
+    op_key_init(&wanted.key, plan, op);
     const struct measured_op *found =
         bsearch(&wanted, measured->ops, (size_t)measured->count, sizeof(*measured->ops), compare);
     return found == NULL ? NULL : &found->seconds;

@@ -29,6 +29,13 @@ static void number_routing(const struct routing_shape *shape, int64_t *numbers)
     memcpy(numbers, values, sizeof(values));
 }
 
+// Where the members of a group lie follows from how far apart in the order of ranks they are.
+static void number_transfer(const struct transfer_shape *shape, const struct plan_group *group, int64_t *numbers)
+{
+    const int64_t values[] = {shape->elements, group->size, group->size > 1 ? group->ranks[1] - group->ranks[0] : 0};
+    memcpy(numbers, values, sizeof(values));
+}
+
 static void number_shape(const struct op *op, int64_t *numbers)
 {
     const struct gemm_shape *gemm = &op->shape.gemm;
@@ -73,11 +80,8 @@ static void number_shape(const struct op *op, int64_t *numbers)
     }
 }
 
-bool op_key_init(struct op_key *key, const struct plan *plan, const struct op *op)
+void op_key_init(struct op_key *key, const struct plan *plan, const struct op *op)
 {
-    if (op_is_transfer((enum op_kind)op->kind)) {
-        return false;
-    }
     *key = (struct op_key){.kind = op->kind};
     for (int slot = 0; slot < op->operand_count; slot++) {
         if (op->operand[slot] >= 0) {
@@ -85,8 +89,11 @@ bool op_key_init(struct op_key *key, const struct plan *plan, const struct op *o
             key->operands[slot] = (uint8_t)((1 + (int)plan->tensors[op->operand[slot]].dtype) | updated);
         }
     }
-    number_shape(op, key->numbers);
-    return true;
+    if (op_is_transfer((enum op_kind)op->kind)) {
+        number_transfer(&op->shape.transfer, &plan->groups[op->shape.transfer.group], key->numbers);
+    } else {
+        number_shape(op, key->numbers);
+    }
 }
 
 // Of a list only what comes after the last that is not zero is left out.
@@ -122,7 +129,7 @@ static bool parse_kind(const char *word, int64_t *kind)
 {
     for (*kind = 0; *kind < OP_COUNT; ++*kind) {
         if (strcmp(word, op_name((enum op_kind) * kind)) == 0) {
-            return !op_is_transfer((enum op_kind) * kind);
+            return true;
         }
     }
     return false;

@@ -108,6 +108,25 @@ static void sum_up(struct prediction *prediction, const struct predict_job *job,
     prediction->step_seconds                     = simulated;
 }
 
+// A rank computes with the cores that are left when its node's ranks have shared them.
+static void place_actors(struct predict_job *job, const struct plan_request *request,
+                         const struct hardware_config *hardware)
+{
+    struct simulation *simulation = &job->simulation;
+    double per_node = (double)hardware->gpus_per_node, per_stage = (double)request->world / simulation->actor_count;
+    double sharers    = fmin(per_node, (double)request->world);
+    simulation->cores = (struct simulated_cores){.count          = (double)hardware->cores,
+                                                 .threads        = fmax(floor((double)hardware->cores / sharers), 1.0),
+                                                 .transfer_share = hardware->transfer_cores.value};
+    for (int32_t i = 0; i < simulation->actor_count; i++) {
+        simulation->actors[i].ranks = fmin(per_stage, per_node);
+        simulation->actors[i].node =
+            i == 0 ? 0
+                   : simulation->actors[i - 1].node + (job->stages[i].rank / hardware->gpus_per_node !=
+                                                       job->stages[i - 1].rank / hardware->gpus_per_node);
+    }
+}
+
 status predict(struct prediction *prediction, const struct plan_request *request, const struct machine *machine)
 {
     const struct hardware_config *hardware = machine->hardware;
@@ -116,7 +135,8 @@ status predict(struct prediction *prediction, const struct plan_request *request
     TRY(predict_supports(request, hardware));
     status result = predict_job_init(&job, request, &(struct pricing){.price = price, .state = machine});
     if (!failed(&result)) {
-        struct actor_time *times  = memory_allocate((size_t)job.simulation.actor_count * sizeof(*times));
+        struct actor_time *times = memory_allocate((size_t)job.simulation.actor_count * sizeof(*times));
+        place_actors(&job, request, hardware);
         job.simulation.contention = hardware->contention.value;
         result                    = simulate(&job.simulation, times);
         sum_up(prediction, &job, times);

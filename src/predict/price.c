@@ -133,11 +133,14 @@ static double expert_seconds(const struct software_config *software, const struc
 struct price predict_price_op(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
+    const struct quantity        *measured = measured_find(machine->measured, plan, op);
     if (op_is_transfer((enum op_kind)op->kind)) {
-        return predict_price_transfer(machine, plan, op);
+        struct price price = predict_price_transfer(machine, plan, op);
+        price.is_measured  = measured != NULL;
+        price.seconds      = measured != NULL ? measured->value : price.seconds;
+        return price;
     }
-    const struct quantity *measured = measured_find(machine->measured, plan, op);
-    double                 seconds =
+    double seconds =
         measured != NULL ? measured->value : compute_seconds(machine, plan, op) + hardware->kernel_gap.value;
     return (struct price){.seconds =
                               seconds * software_share(machine->software, op) + expert_seconds(machine->software, op),

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// What the ops of a job take on the machine at hand. Each is measured by itself, on all ranks at once, in a step that
+// does nothing else.
+#ifndef GSWBENCH_CALIBRATE_H
+#define GSWBENCH_CALIBRATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "gswbench/backend.h"
+#include "gswbench/comm.h"
+#include "gswbench/hardware.h"
+#include "gswbench/measured.h"
+#include "gswbench/plan.h"
+
+// An op that stands for all that have its key.
+struct sample {
+    struct op_key key;
+    struct op     op;
+    enum dtype    dtype[OP_OPERANDS];
+    int64_t       elements[OP_OPERANDS];    // 0: absent
+    uint32_t      axes;                     // of a transfer's group
+
+    struct quantity seconds;    // the median of the slowest rank
+    double          cores;      // that a rank kept busy
+};
+
+struct sample_list {
+    struct sample *samples;    // [count]
+    int32_t        count;
+};
+
+// samples.c: the distinct ops of all stages of a job, and how many bytes a rank's step works on at most.
+status calibrate_collect(struct sample_list *list, const struct plan_request *request, int64_t *bytes);
+void   calibrate_free(struct sample_list *list);
+
+struct calibrate_setup {
+    struct backend    *backend;
+    struct comm       *comm;
+    const struct mesh *mesh;
+    int64_t            cores, threads;    // of the node, and of a rank
+    int64_t            working_bytes;     // operands take turns in so many, as a step's do
+    int                passes;            // over all samples
+    double             round_seconds;     // that an op is repeated for, three times a pass
+};
+
+// measure.c: fills the times of all samples. Collective; every rank has the same.
+status calibrate_measure(struct sample_list *list, const struct calibrate_setup *setup);
+
+// machine.c: measures what [hardware] says of the machine, but for what a data sheet says better. Collective.
+status calibrate_machine(struct hardware_config *hardware, const struct sample_list *list,
+                         const struct calibrate_setup *setup);
+
+// profile.c: a hardware profile that predictions read; origin is a comment, line by line.
+void calibrate_write(FILE *file, const char *origin, const struct hardware_config *hardware,
+                     const struct sample_list *list);
+
+#endif

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+// A plan by hand: an op over and over, each time on other operands. A transfer stands between two ops of the compute
+// lane that do next to nothing, so that its time is what a step pays for it when nothing hides it.
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "internal.h"
+
+enum { CLEARED = 0, SETS_MAX = 256 };    // the first tensor is what the ops between transfers clear
+
+static int32_t add_tensor(struct plan *plan, enum dtype dtype, int64_t elements)
+{
+    int32_t        index  = plan->tensor_count++;
+    int64_t        bytes  = elements * dtype_bytes(dtype);
+    struct tensor *tensor = &plan->tensors[index];
+    *tensor               = (struct tensor){.name     = "operand",
+                                            .dtype    = dtype,
+                                            .storage  = STORAGE_ACTIVATION,
+                                            .elements = elements,
+                                            .bytes    = bytes,
+                                            .offset   = plan->storage_bytes[STORAGE_ACTIVATION],
+                                            .whole    = index};
+    plan->storage_bytes[STORAGE_ACTIVATION] += (bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
+    return index;
+}
+
+static int32_t add_op(struct plan *plan, const struct op *op)
+{
+    plan->ops[plan->op_count] = *op;
+    return plan->op_count++;
+}
+
+// Operands of different sets lie apart; elements of a set are as many as the op has.
+static int32_t count_sets(const struct sample *sample, int64_t working_bytes)
+{
+    int64_t bytes = 1;
+    for (int slot = 0; slot < OP_OPERANDS; slot++) {
+        bytes += sample->elements[slot] * dtype_bytes(sample->dtype[slot]);
+    }
+    int64_t sets = working_bytes / bytes + 1;
+    return (int32_t)(sets < SETS_MAX ? sets : SETS_MAX);
+}
+
+// What a stage sends goes to the next one, what it receives comes from the one before it, at the same time.
+static void add_links(struct drill *drill, const struct op *op, int32_t previous[2])
+{
+    static const struct {
+        int kind, lane, distance, slot, access;
+    } links[2] = {{OP_SEND, LANE_PIPELINE_SEND, 1, TRANSFER_IN, ACCESS_READ},
+                  {OP_RECEIVE, LANE_PIPELINE_RECEIVE, -1, TRANSFER_OUT, ACCESS_WRITE}};
+    for (int i = 0; i < 2; i++) {
+        int64_t   peer              = drill->group.index + links[i].distance;
+        struct op link              = {.kind           = (uint8_t)links[i].kind,
+                                       .lane           = (uint8_t)links[i].lane,
+                                       .operand_count  = TRANSFER_OUT + 1,
+                                       .operand        = {-1, -1},
+                                       .wait           = {op->wait[0]},
+                                       .wait_count     = op->wait_count,
+                                       .shape.transfer = {.elements = op->shape.transfer.elements, .peer = (int32_t)peer}};
+        link.operand[links[i].slot] = op->operand[links[i].slot];
+        link.access[links[i].slot]  = (uint8_t)links[i].access;
+        if (peer >= 0 && peer < drill->group.size) {
+            previous[i] = add_op(&drill->plan, &link);
+        }
+    }
+}
+
+static void add_transfer(struct drill *drill, struct op op, int32_t previous[2])
+{
+    struct op between = {.kind           = OP_CLEAR,
+                         .lane           = LANE_COMPUTE,
+                         .operand_count  = 1,
+                         .access         = {ACCESS_WRITE},
+                         .operand        = {CLEARED},
+                         .shape.elements = {.elements = 1}};
+    for (int i = 0; i < 2; i++) {
+        if (previous[i] >= 0) {
+            between.wait[between.wait_count++] = previous[i];
+        }
+    }
+    op.wait[0]              = add_op(&drill->plan, &between);
+    op.wait_count           = 1;
+    op.shape.transfer.group = 0;
+    if (op.kind == OP_SEND || op.kind == OP_RECEIVE) {
+        add_links(drill, &op, previous);
+    } else {
+        previous[0] = add_op(&drill->plan, &op);
+    }
+}
+
+static void add_ops(struct drill *drill, const struct sample *sample, int32_t sets)
+{
+    struct plan *plan        = &drill->plan;
+    int32_t      previous[2] = {-1, -1}, first = plan->tensor_count;    // transfers of the repeat before
+    for (int32_t i = 0; i < sets; i++) {
+        for (int slot = 0; slot < OP_OPERANDS; slot++) {
+            if (sample->elements[slot] > 0) {
+                add_tensor(plan, sample->dtype[slot], sample->elements[slot]);
+            }
+        }
+    }
+    int32_t of_set = (plan->tensor_count - first) / sets;
+    for (int32_t i = 0; i < drill->repeats; i++) {
+        struct op op     = sample->op;
+        int32_t   tensor = first + i % sets * of_set;
+        op.wait_count    = 0;
+        for (int slot = 0; slot < OP_OPERANDS; slot++) {
+            op.operand[slot] = sample->elements[slot] > 0 ? tensor++ : -1;
+        }
+        if (op_is_transfer((enum op_kind)op.kind)) {
+            add_transfer(drill, op, previous);
+        } else {
+            add_op(plan, &op);
+        }
+    }
+}
+
+static void fill(struct drill *drill)
+{
+    bool *is_filled = memory_allocate((size_t)drill->plan.tensor_count * sizeof(*is_filled));
+    for (int32_t i = 0; i < drill->plan.op_count; i++) {
+        const struct op *op = &drill->plan.ops[i];
+        for (int slot = 0; slot < op->operand_count; slot++) {
+            int32_t tensor = op->operand[slot];
+            if (tensor > CLEARED && !is_filled[tensor]) {
+                operand_fill(drill->step, &drill->plan, tensor, op, slot);
+                is_filled[tensor] = true;
+            }
+        }
+    }
+    free(is_filled);
+}
+
+status drill_open(struct drill *drill, const struct sample *sample, const struct calibrate_setup *setup,
+                  int32_t repeats)
+{
+    int32_t      sets = count_sets(sample, setup->working_bytes);
+    struct plan *plan = &drill->plan;
+    *drill            = (struct drill){.repeats = repeats};
+    plan->tensors     = arena_allocate(&plan->arena, (size_t)(sets * OP_OPERANDS + 1) * sizeof(*plan->tensors));
+    plan->ops         = arena_allocate(&plan->arena, (size_t)repeats * 3 * sizeof(*plan->ops));
+    add_tensor(plan, DTYPE_F32, 1);
+    if (op_is_transfer((enum op_kind)sample->op.kind)) {
+        int64_t rank       = setup->comm->place.rank;
+        drill->group       = (struct plan_group){.axes  = sample->axes,
+                                                 .size  = mesh_group_size(setup->mesh, sample->axes),
+                                                 .index = mesh_group_index(setup->mesh, rank, sample->axes)};
+        drill->group.ranks = arena_allocate(&plan->arena, (size_t)drill->group.size * sizeof(int64_t));
+        mesh_group_ranks(setup->mesh, rank, sample->axes, drill->group.ranks);
+        plan->groups      = &drill->group;
+        plan->group_count = 1;
+    }
+    add_ops(drill, sample, sets);
+    TRY(step_prepare(plan, setup->backend));
+    TRY(step_open(&drill->step, plan, setup->backend, setup->comm));
+    fill(drill);
+    return OK;
+}
+
+void drill_close(struct drill *drill)
+{
+    if (drill->step != NULL) {
+        step_close(drill->step);
+    }
+    arena_free(&drill->plan.arena);
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+// What prices of ops that were not measured are made from: the rates of large ops, and the time of tiny ones.
+#include <math.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "internal.h"
+
+// The ops that stand for the machine, in the order in which they are measured.
+enum probe { PROBE_GAP, PROBE_COPY, PROBE_PRODUCT, PROBE_ATTENTION, PROBE_ATTENTION_BACKWARD, PROBE_COUNT };
+
+static void add_probe(struct sample_list *list, struct op op, const enum dtype *dtypes, int operands)
+{
+    struct tensor tensors[OP_OPERANDS];
+    op.operand_count = (uint8_t)operands;
+    for (int slot = 0; slot < operands; slot++) {
+        op.operand[slot] = slot;
+        op.access[slot]  = (uint8_t)op_operand_access(&op, slot);
+        tensors[slot]    = (struct tensor){.dtype = dtypes[slot], .elements = op_operand_elements(&op, slot)};
+    }
+    samples_add(list, &(struct plan){.tensors = tensors}, &op);
+}
+
+// Large enough that the ends of an op do not count, and not so large that a processor takes minutes.
+static void add_probes(struct sample_list *list, bool is_device)
+{
+    const enum dtype f32 = DTYPE_F32, bf[] = {DTYPE_BF16, DTYPE_BF16, DTYPE_BF16};
+    const enum dtype forward[]  = {DTYPE_BF16, DTYPE_BF16, DTYPE_BF16, DTYPE_F32};
+    const enum dtype backward[] = {DTYPE_BF16, DTYPE_BF16, DTYPE_BF16, DTYPE_BF16, DTYPE_F32, DTYPE_BF16, DTYPE_BF16};
+    int64_t          size       = is_device ? 8192 : 1024;
+    struct attention_shape attention = {.batch    = 1,
+                                        .sequence = size,
+                                        .heads    = is_device ? 32 : 4,
+                                        .kv_heads = is_device ? 8 : 4,
+                                        .head_dim = 128,
+                                        .scale    = 0.088F,
+                                        .causal   = true};
+    add_probe(list, (struct op){.kind = OP_CLEAR, .shape.elements = {.elements = 1}}, &f32, 1);
+    add_probe(list, (struct op){.kind = OP_CAST, .shape.elements = {.elements = is_device ? 256 << 20 : 8 << 20}}, bf,
+              2);
+    add_probe(list, (struct op){.kind = OP_GEMM, .shape.gemm = {.m = size, .n = size, .k = size, .transpose_b = true}},
+              bf, 3);
+    add_probe(list, (struct op){.kind = OP_ATTENTION_FORWARD, .shape.attention = attention}, forward, 4);
+    add_probe(list, (struct op){.kind = OP_ATTENTION_BACKWARD, .shape.attention = attention}, backward, 7);
+}
+
+// A rate as the share that it is of what a data sheet says; where none does, the rate is all that is known.
+static void set_rate(struct quantity *whole, struct quantity *share, double rate, double spread_percent)
+{
+    struct quantity measured = {.value = rate, .spread_percent = spread_percent, .origin = QUANTITY_MEASURED};
+    if (whole->value > rate && whole->origin != QUANTITY_MEASURED) {
+        measured.value = rate / whole->value;
+        *share         = measured;
+    } else {
+        *whole = measured;
+        *share = (struct quantity){.value = 1.0};
+    }
+}
+
+static void set_compute(struct hardware_config *hardware, const struct sample *probes)
+{
+    const struct sample *product = &probes[PROBE_PRODUCT], *copy = &probes[PROBE_COPY];
+    hardware->kernel_gap = probes[PROBE_GAP].seconds;
+    set_rate(&hardware->peak_bf16, &hardware->gemm_efficiency, op_flops(&product->op) / product->seconds.value,
+             product->seconds.spread_percent);
+    set_rate(&hardware->memory_bandwidth, &hardware->memory_efficiency,
+             4.0 * (double)copy->elements[0] / copy->seconds.value, copy->seconds.spread_percent);
+    struct quantity *shares[] = {&hardware->attention_forward, &hardware->attention_backward};
+    for (int pass = 0; pass < 2; pass++) {
+        const struct sample *attention = &probes[PROBE_ATTENTION + pass];
+        double               length    = (double)attention->op.shape.attention.sequence;
+        double               rate      = op_flops(&attention->op) / attention->seconds.value *
+                      (length + hardware->attention_half_length.value) / length;
+        *shares[pass] = (struct quantity){.value          = fmin(rate / hardware->peak_bf16.value, 1.0),
+                                          .spread_percent = attention->seconds.spread_percent,
+                                          .origin         = QUANTITY_MEASURED};
+    }
+}
+
+// Groups of the samples that lie on one node, and on several: the widest of each.
+struct span {
+    uint32_t axes;    // 0: none
+    int64_t  size, nodes;
+};
+
+static struct span describe_group(const struct mesh *mesh, uint32_t axes, int64_t ranks_per_node)
+{
+    struct span span  = {.axes = axes, .size = mesh_group_size(mesh, axes), .nodes = 1};
+    int64_t    *ranks = memory_allocate((size_t)span.size * sizeof(*ranks));
+    mesh_group_ranks(mesh, 0, axes, ranks);
+    for (int64_t i = 1; i < span.size; i++) {
+        span.nodes += ranks[i] / ranks_per_node != ranks[i - 1] / ranks_per_node;
+    }
+    free(ranks);
+    return span;
+}
+
+static struct span find_widest(const struct sample_list *list, const struct mesh *mesh, int64_t ranks_per_node,
+                               bool across)
+{
+    struct span widest = {.size = 1};
+    for (int32_t i = 0; i < list->count; i++) {
+        if (list->samples[i].axes != 0) {
+            struct span span = describe_group(mesh, list->samples[i].axes, ranks_per_node);
+            widest           = span.size > widest.size && (span.nodes > 1) == across ? span : widest;
+        }
+    }
+    return widest;
+}
+
+static struct sample gather_probe(const struct span *span, int64_t part)
+{
+    return (struct sample){.op       = {.kind           = OP_ALL_GATHER,
+                                        .lane           = LANE_PARAMETER_GATHER,
+                                        .operand_count  = 2,
+                                        .access         = {ACCESS_READ, ACCESS_WRITE},
+                                        .shape.transfer = {.elements = span->size * part}},
+                           .dtype    = {DTYPE_BF16, DTYPE_BF16},
+                           .elements = {part, span->size * part},
+                           .axes     = span->axes};
+}
+
+// Latency by the shortest gather, bandwidth by how much longer a long one takes.
+static status measure_links(struct hardware_config *hardware, const struct span *span,
+                            const struct calibrate_setup *setup)
+{
+    enum { PART = 1 << 20 };
+    struct sample      gathers[] = {gather_probe(span, 1), gather_probe(span, PART)};
+    struct sample_list list      = {.samples = gathers, .count = 2};
+    TRY(calibrate_measure(&list, setup));
+    const struct quantity *brief = &gathers[0].seconds, *lasting = &gathers[1].seconds;
+    double                 local     = (double)span->size / (double)span->nodes;
+    double                 bandwidth = 2.0 * (PART - 1.0) * (double)(span->size - 1) / (lasting->value - brief->value);
+    if (span->nodes == 1) {
+        set_rate(&hardware->node_bandwidth, &hardware->node_efficiency, bandwidth, lasting->spread_percent);
+        hardware->collective_latency = *brief;
+        hardware->node_latency       = (struct quantity){.origin = QUANTITY_MEASURED};
+    } else {
+        set_rate(&hardware->network_bandwidth, &hardware->network_efficiency, bandwidth / local,
+                 lasting->spread_percent);
+        hardware->network_latency = *brief;
+        hardware->network_latency.value =
+            fmax(brief->value - hardware->collective_latency.value, 0.0) / (double)span->nodes;
+    }
+    return OK;
+}
+
+// The mean over transfers; what waits for the network keeps no core busy.
+static double transfer_cores(const struct sample_list *list)
+{
+    double sum = 0.0, count = 0.0;
+    for (int32_t i = 0; i < list->count; i++) {
+        if (op_is_transfer((enum op_kind)list->samples[i].op.kind)) {
+            sum += list->samples[i].cores;
+            count += 1.0;
+        }
+    }
+    return count > 0.0 ? fmin(sum / count, 1.0) : 0.0;
+}
+
+status calibrate_machine(struct hardware_config *hardware, const struct sample_list *list,
+                         const struct calibrate_setup *setup)
+{
+    struct sample_list probes = {.count = 0};
+    add_probes(&probes, setup->backend->ops->is_device);
+    status result = calibrate_measure(&probes, setup);
+    if (!failed(&result)) {
+        set_compute(hardware, probes.samples);
+    }
+    for (int across = 0; across < 2 && !failed(&result); across++) {
+        struct span span = find_widest(list, setup->mesh, setup->comm->place.local_ranks, across);
+        if (span.axes != 0) {
+            result = measure_links(hardware, &span, setup);
+        }
+    }
+    calibrate_free(&probes);
+    if (!setup->backend->ops->is_device) {
+        const struct quantity none = {.origin = QUANTITY_MEASURED};
+        hardware->multiprocessors  = hardware->multiprocessors > 0 ? hardware->multiprocessors : 1;
+        hardware->cores            = setup->cores;
+        hardware->transfer_cores   = (struct quantity){.value = transfer_cores(list), .origin = QUANTITY_MEASURED};
+        hardware->contention = hardware->jitter = hardware->step_overhead = none;
+    }
+    hardware->gpus_per_node = setup->comm->place.local_ranks;
+    return result;
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// Profiles that ranks measure together: whole, readable, and looked up by every op of the job. No time is looked at.
+#include "gswbench/calibrate.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <pthread.h>
+
+#include "command.h"
+#include "gswbench/config.h"
+#include "tiny.h"
+
+enum { RANKS_MAX = 8 };
+
+// A job whose ranks are threads. Rank 0 leaves the profile.
+struct calibration {
+    struct tiny            tiny;
+    struct plan_request    request;
+    struct mesh            mesh;
+    struct local_hub      *hub;
+    struct hardware_config hardware;
+    bool                   of_machine;    // not only of the job's ops
+    char                   path[64];
+};
+
+struct calibrating_rank {
+    struct calibration *calibration;
+    int                 rank;
+    pthread_t           thread;
+};
+
+static void require(status result)
+{
+    if (failed(&result)) {
+        FATAL(EXIT_INTERNAL, "%s", result.text);
+    }
+}
+
+static void *calibrate(void *argument)
+{
+    struct calibrating_rank *self        = argument;
+    struct calibration      *calibration = self->calibration;
+    struct hardware_config   hardware    = calibration->hardware;
+    struct sample_list       list;
+    struct backend           backend;
+    struct comm              comm;
+    comm_open_local(&comm, calibration->hub, self->rank);
+    require(backend_open(&backend, "host", &(struct backend_setup){.threads = 1}));
+    struct calibrate_setup setup = {
+        .backend = &backend, .comm = &comm, .mesh = &calibration->mesh, .cores = 2, .threads = 1, .passes = 1};
+    require(calibrate_collect(&list, &calibration->request, &setup.working_bytes));
+    require(calibrate_measure(&list, &setup));
+    if (calibration->of_machine) {
+        require(calibrate_machine(&hardware, &list, &setup));
+    }
+    if (self->rank == 0) {
+        FILE *file = fopen(calibration->path, "w");
+        calibrate_write(file, "a test\nof two lines", &hardware, &list);
+        fclose(file);
+    }
+    calibrate_free(&list);
+    backend_close(&backend);
+    comm_close(&comm);
+    return NULL;
+}
+
+static void calibrate_job(struct calibration *calibration, int64_t world)
+{
+    struct calibrating_rank ranks[RANKS_MAX];
+    struct tiny            *tiny = &calibration->tiny;
+    calibration->request         = (struct plan_request){.model     = &tiny->model,
+                                                         .parallel  = &tiny->parallel,
+                                                         .train     = &tiny->train,
+                                                         .precision = &tiny->precision,
+                                                         .world     = world};
+    calibration->hub             = local_hub_open((int)world);
+    option_set_defaults(hardware_options, &calibration->hardware);
+    snprintf(calibration->path, sizeof(calibration->path), "/tmp/gswbench-profile-%d.ini", getpid());
+    require(mesh_init(&calibration->mesh, &tiny->parallel, world));
+    for (int rank = 0; rank < world; rank++) {
+        ranks[rank] = (struct calibrating_rank){.calibration = calibration, .rank = rank};
+        pthread_create(&ranks[rank].thread, NULL, calibrate, &ranks[rank]);
+    }
+    for (int rank = 0; rank < world; rank++) {
+        pthread_join(ranks[rank].thread, NULL);
+    }
+    local_hub_close(calibration->hub);
+}
+
+// Every op of each stage's first rank, which stands for the stage, has a time of its own.
+static void expect_complete(struct calibration *calibration, int64_t world)
+{
+    struct measured_ops measured;
+    require(measured_read(&measured, calibration->path));
+    for (int64_t stage = 0; stage < calibration->mesh.size[AXIS_PP]; stage++) {
+        int64_t rank = mesh_rank(&calibration->mesh, (const int64_t[AXIS_COUNT]){[AXIS_PP] = stage});
+        tiny_plan_rank(&calibration->tiny, world, rank);
+        const struct plan *plan = &calibration->tiny.plan;
+        for (int32_t i = 0; i < plan->op_count; i++) {
+            char                   name[160];
+            const struct quantity *seconds = measured_find(&measured, plan, &plan->ops[i]);
+            plan_op_name(plan, i, name, sizeof(name));
+            cr_assert(seconds != NULL, "rank %d: %s was not measured", (int)rank, name);
+            cr_expect(seconds->value > 0.0 && isfinite(seconds->value), "rank %d: %s takes %g", (int)rank, name,
+                      seconds->value);
+            cr_expect_eq(seconds->origin, QUANTITY_MEASURED);
+        }
+        plan_free(&calibration->tiny.plan);
+    }
+    measured_free(&measured);
+}
+
+static void expect_job(struct calibration *calibration, int64_t world)
+{
+    calibrate_job(calibration, world);
+    expect_complete(calibration, world);
+    unlink(calibration->path);
+}
+
+TestSuite(calibrate, .timeout = 100);
+
+Test(calibrate, measures_every_op_of_a_rank)
+{
+    struct calibration calibration = {.of_machine = false};
+    tiny_init(&calibration.tiny);
+    expect_job(&calibration, 1);
+}
+
+Test(calibrate, measures_the_transfers_of_all_axes)
+{
+    struct calibration calibration = {.of_machine = false};
+    tiny_init(&calibration.tiny);
+    calibration.tiny.parallel.fsdp      = 2;
+    calibration.tiny.parallel.tp        = 2;
+    calibration.tiny.parallel.cp        = 2;
+    calibration.tiny.precision.compute  = COMPUTE_BF16;
+    calibration.tiny.train.global_batch = 4;
+    expect_job(&calibration, 8);
+}
+
+Test(calibrate, measures_every_stage_of_a_pipeline)
+{
+    struct calibration calibration = {.of_machine = false};
+    tiny_init(&calibration.tiny);
+    calibration.tiny.model.layers       = 3;
+    calibration.tiny.parallel.pp        = 3;
+    calibration.tiny.parallel.dp        = 2;
+    calibration.tiny.parallel.zero      = 1;
+    calibration.tiny.train.accumulation = 3;
+    expect_job(&calibration, 6);
+}
+
+Test(calibrate, measures_experts)
+{
+    struct calibration calibration = {.of_machine = false};
+    tiny_init(&calibration.tiny);
+    tiny_set_experts(&calibration.tiny, 4, 2);
+    calibration.tiny.parallel.dp        = 2;
+    calibration.tiny.parallel.ep        = 2;
+    calibration.tiny.train.global_batch = 4;
+    expect_job(&calibration, 2);
+}
+
+Test(calibrate, leaves_a_profile_that_a_prediction_reads)
+{
+    struct calibration calibration = {.of_machine = true};
+    char               line[512];
+    tiny_init(&calibration.tiny);
+    calibration.tiny.parallel.dp        = 4;
+    calibration.tiny.train.global_batch = 8;
+    calibrate_job(&calibration, 4);
+
+    struct config      config;
+    struct text_buffer found = {.text = NULL};
+    snprintf(line, sizeof(line), "hardware.profile=%s", calibration.path);
+    setenv("GSWBENCH_CONFIGS", configs, 1);
+    require(config_read(&config,
+                        &(struct config_request){
+                            .name = "tiny-llama", .overrides = (const char *[]){line}, .override_count = 1, .ranks = 4},
+                        &found));
+    cr_expect_eq(config.hardware.gpus_per_node, 4);
+    cr_expect_eq(config.hardware.cores, 2);
+    cr_expect_eq(config.hardware.peak_bf16.origin, QUANTITY_MEASURED);
+    cr_expect_eq(config.hardware.node_bandwidth.origin, QUANTITY_MEASURED);
+    cr_expect_eq(config.hardware.network_bandwidth.value, 0.0);
+    cr_expect(config.hardware.transfer_cores.value > 0.0 && config.hardware.transfer_cores.value <= 1.0);
+
+    snprintf(line, sizeof(line), "predict --config tiny-llama --ranks 4 --set hardware.profile=%s", calibration.path);
+    status result = run(line);
+    cr_expect(!failed(&result), "%s", result.text);
+    expect_output("predicted ");
+    unlink(calibration.path);
+}
+
+static void expect_error(const char *line, int exit_code, const char *text)
+{
+    status result = run(line);
+    cr_expect_str_eq(result.text, text);
+    cr_expect_eq(result.exit_code, exit_code, "gswbench %s: exit code %d", line, result.exit_code);
+}
+
+Test(calibrate, answers_bad_launches_with_a_remedy)
+{
+    expect_error("calibrate --config tiny-llama", EXIT_USAGE, "-o is missing: name the file to write");
+    expect_error("calibrate -o x.ini", EXIT_USAGE, "--config is missing: gswbench configs lists the installed ones");
+    expect_error("calibrate --config tiny-llama --layers 1 --backend null -o x.ini", EXIT_CONFIG,
+                 "[run] backend = null: it computes nothing that could be measured");
+    expect_error("calibrate --config tiny-llama --ranks 3 --comm nccl -o x.ini", EXIT_CONFIG, "1 configuration error");
+    expect_error("calibrate --config tiny-llama --layers 1 --backend host -o /no/such/folder/x.ini", EXIT_OUTPUT,
+                 "/no/such/folder/x.ini: cannot be written: No such file or directory");
+}
