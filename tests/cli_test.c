@@ -170,8 +170,7 @@ Test(cli, predicts_a_row_beside_its_published_time)
 Test(cli, predicts_what_it_can_and_says_what_it_cannot)
 {
     expect_success("predict --config llama2-70b-fsdp");
-    expect_output(" this version predicts [precision] compute = bf16 only\n");
-    expect_output("\n6 of 12 rows predicted; 6 of them published: off by ");
+    expect_output("\n12 of 12 rows predicted; 12 of them published: off by ");
     expect_error("predict --config tiny-llama --ranks 1", EXIT_CONFIG,
                  "[hardware] peak_bf16 is not known: set it, or a profile that has it");
     expect_error("predict --all --ranks 8", EXIT_USAGE,

@@ -134,7 +134,7 @@ Test(predict, prices_transfers_as_the_program_makes_them)
     software.fp8_reduction_stall.value = 0.5;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved + 7 * latency);
     cr_expect_eq(predict_price_op(&machine, &plan, &op).stall_seconds, 0.0);
-    plan.precision.has_fp8 = true;
+    plan.precision.fp8_gemms = 0xf;
     expect_seconds(predict_price_op(&machine, &plan, &op).stall_seconds, 3.5 * latency);
     op.tag.layer = -1;    // of no layer: the gradient norm
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved + latency);

@@ -119,7 +119,8 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
         double latency = transfer_seconds(hardware, &span, op, 0.0, is_network),
                parts   = software->reduction_parts.value;
         price.seconds += (parts - 1.0) * latency;
-        price.stall_seconds = plan->precision.has_fp8 ? software->fp8_reduction_stall.value * parts * latency : 0.0;
+        price.stall_seconds =
+            plan->precision.fp8_gemms != 0 ? software->fp8_reduction_stall.value * parts * latency : 0.0;
     }
     return price;
 }
