@@ -202,6 +202,31 @@ Test(run, explains_a_step_that_is_not_measured)
     json_decref(plain);
 }
 
+// Both ranks have the plan's ops, which a rank's result counts.
+Test(run, draws_the_ranks_that_are_asked_for)
+{
+    cr_assert_eq(run_here(TINY " --ranks 3 --set parallel.dp=3 --set train.global_batch=12 --trace 0,2").exit_code, 0);
+    char path[1200];
+    snprintf(path, sizeof(path), "%strace.json", run_folder());
+    json_t *trace = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+    snprintf(path, sizeof(path), "%sresult.json", run_folder());
+    json_t *result = json_load_file(path, 0, NULL);
+    cr_assert(trace != NULL && result != NULL);
+
+    json_int_t ops[3] = {0};
+    size_t     i;
+    json_t    *event;
+    json_array_foreach(json_object_get(trace, "traceEvents"), i, event)
+    {
+        cr_assert_lt(json_integer_value(json_object_get(event, "pid")), 3);
+        ops[json_integer_value(json_object_get(event, "pid"))] += strcmp(text_of(event, "ph"), "X") == 0;
+    }
+    json_int_t planned = json_integer_value(json_object_get(json_object_get(result, "plan"), "ops"));
+    cr_expect(ops[0] == planned && ops[1] == 0 && ops[2] == planned);
+    json_decref(trace);
+    json_decref(result);
+}
+
 Test(run, writes_weights_as_the_last_measured_step_left_them)
 {
     char line[1200], command[2200];

@@ -16,6 +16,8 @@ static const struct flag flags[] = {
                   "what connects ranks: auto, nccl, mpi, or local for threads of this process"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--out", "DIR", "run.output",
                   "folder in which the run makes its own"),
+    OVERRIDE_FLAG(run_arguments, config.overrides, "--trace", "RANKS", "profile.timeline",
+                  "trace.json for Perfetto of these ranks: 0,8 or all"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--deterministic", NULL, "run.deterministic",
                   "on a device, too, every run has the same bits"),
     TEXT_FLAG(run_arguments, weights_out, "--weights-out", "DIR", "writes the trained weights there"),

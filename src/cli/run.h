@@ -91,8 +91,13 @@ double run_one_step(const struct run_steps *steps, int64_t index);
 // 0: none came.
 int run_caught_signal(void);
 
-// run_trace.c: runs the steps of [profile], and puts into the result what the last of them shows. Collective.
-void run_trace(struct run_steps *steps);
+// run_trace.c: runs the steps of [profile] and puts into the result what the last of them shows; on rank 0 also into
+// timeline, if one is asked for: trace.json, which the caller frees. Collective.
+struct run_text {
+    char  *data;
+    size_t bytes;
+};
+void run_trace(struct run_steps *steps, struct run_text *timeline);
 
 // run_facts.c: fills what is known before the first step, apart from the plan.
 void run_describe(struct result *result, const struct run_shared *shared, const struct comm *comm,

@@ -29,6 +29,7 @@ struct rank {
     struct step             *step;
     struct result            result;    // the job's on rank 0; elsewhere the steps alone are of use
     struct run_steps         steps;
+    struct run_text          timeline;    // data is NULL: there is none
     char                     folder[2048];
 };
 
@@ -286,6 +287,9 @@ static status write_result(const struct rank *rank)
     const struct result        *result    = &rank->result;
     status printed = report_print(arguments->json ? report_write_json : report_write_result, result);
     TRY(report_write_files(rank->folder, result));
+    if (rank->timeline.data != NULL) {
+        TRY(report_write_bytes(rank->folder, "trace.json", rank->timeline.data, rank->timeline.bytes));
+    }
     if (!failed(&printed) && !arguments->json) {
         printf("files: %s/\n", rank->folder);
     }
@@ -304,7 +308,7 @@ static status finish(struct rank *rank)
         kept = run_agree(comm, checkpoint_write(&rank->plan, rank->step, comm, weights));
     }
     if (result->step_count == result->planned_steps && rank->shared->job->config.profile.trace_steps > 0) {
-        run_trace(&rank->steps);
+        run_trace(&rank->steps, &rank->timeline);
     }
     if (is_first(rank)) {
         run_print_time(result->ended, sizeof(result->ended));
@@ -322,6 +326,7 @@ static void release(struct rank *rank)
 {
     free(rank->peers);
     free(rank->steps.own_seconds);
+    free(rank->timeline.data);
     result_free(&rank->result);
     if (rank->step != NULL) {
         step_close(rank->step);

@@ -5,8 +5,11 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "gswbench/fatal.h"
 #include "gswbench/step.h"
+#include "gswbench/timeline.h"
 
 // What a rank tells the others about the traced step.
 struct traced {
@@ -56,7 +59,76 @@ static struct traced explain(const struct run_steps *steps, const struct op_time
     return traced;
 }
 
-void run_trace(struct run_steps *steps)
+static FILE *open_text(struct run_text *text)
+{
+    FILE *file = open_memstream(&text->data, &text->bytes);
+    if (file == NULL) {
+        FATAL(EXIT_MEMORY, "out of host memory");
+    }
+    return file;
+}
+
+static void close_text(FILE *file)
+{
+    if (fclose(file) != 0) {
+        FATAL(EXIT_MEMORY, "out of host memory");
+    }
+}
+
+// Appends one rank's text to rank 0's file, piece by piece; elsewhere there is no file, and no text but that rank's.
+static void collect(struct comm *comm, int rank, const struct run_text *own, FILE *file)
+{
+    enum { PIECE = 8192 };
+    struct piece {
+        size_t bytes, left;    // left: behind it
+        char   text[PIECE];
+    } piece           = {.left = own->bytes};
+    struct piece *all = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    do {
+        const char *next = own->data + own->bytes - piece.left;
+        piece.bytes      = piece.left < PIECE ? piece.left : PIECE;
+        piece.left -= piece.bytes;
+        if (piece.bytes > 0) {
+            memcpy(piece.text, next, piece.bytes);
+        }
+        comm->ops->gather_all(comm, &piece, all, sizeof(piece));
+        if (file != NULL) {
+            fwrite(all[rank].text, 1, all[rank].bytes, file);
+        }
+    } while (all[rank].left > 0);
+    free(all);
+}
+
+static void draw(const struct run_steps *steps, const struct op_time *times, struct run_text *timeline)
+{
+    const struct profile_config *profile  = &steps->shared->job->config.profile;
+    const struct comm_place     *place    = &steps->comm->place;
+    FILE                        *file     = place->rank == 0 ? open_text(timeline) : NULL;
+    bool                         is_first = true;
+    if (file != NULL) {
+        timeline_begin(file);
+    }
+    for (int rank = 0; rank < place->ranks; rank++) {
+        struct run_text own = {.data = NULL};
+        if (!profile_draws(profile, rank)) {
+            continue;
+        }
+        if (rank == place->rank) {
+            FILE *text = open_text(&own);
+            timeline_write_rank(steps->plan, times, is_first, text);
+            close_text(text);
+        }
+        collect(steps->comm, rank, &own, file);
+        free(own.data);
+        is_first = false;
+    }
+    if (file != NULL) {
+        timeline_end(file);
+        close_text(file);
+    }
+}
+
+void run_trace(struct run_steps *steps, struct run_text *timeline)
 {
     struct comm    *comm  = steps->comm;
     struct op_time *times = memory_allocate((size_t)steps->plan->op_count * sizeof(*times));
@@ -74,6 +146,9 @@ void run_trace(struct run_steps *steps)
     steps->result->trace = (struct result_trace){
         .source = "measured", .rank = busiest, .step_seconds = step_seconds, .waterfall = all[busiest].waterfall};
     result_set_op_times(steps->result, &all[busiest].totals);
+    if (steps->shared->job->config.profile.timeline[0] != '\0') {
+        draw(steps, times, timeline);
+    }
     free(all);
     free(times);
 }

@@ -61,6 +61,7 @@ status config_check(const struct config *config)
         status_add(&errors, layout);
     } else {
         check_layout(&errors, config, &mesh);
+        note(&errors, profile_check(&config->profile, mesh.world));
     }
     return errors;
 }

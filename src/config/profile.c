@@ -2,9 +2,60 @@
 // The [profile] options.
 #include "gswbench/profile.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
 // clang-format off
 const struct option profile_options[] = {
     INTEGER_OPTION(profile_config, trace_steps, "2", 0, 1000, "steps after the measured ones in which each op is timed; the last of them is explained; 0: none"),
+    TEXT_OPTION   (profile_config, timeline, "", "ranks whose ops of that step are drawn in trace.json, for Perfetto: 0,8 or all; empty: none"),
     END_OPTIONS
 };
 // clang-format on
+
+// Takes a number and the comma after it off the text; NULL: there is none.
+static const char *take_rank(const char *text, int64_t *rank)
+{
+    char *end;
+    *rank = strtoll(text, &end, 10);
+    if (end == text || (*end != ',' && *end != '\0')) {
+        return NULL;
+    }
+    return *end == ',' ? end + 1 : end;
+}
+
+static bool is_all(const struct profile_config *profile)
+{
+    return strcmp(profile->timeline, "all") == 0;
+}
+
+status profile_check(const struct profile_config *profile, int64_t world)
+{
+    if (profile->timeline[0] != '\0' && profile->trace_steps == 0) {
+        return fail("[profile] timeline = %s shows a traced step, of which there is none: set trace_steps",
+                    profile->timeline);
+    }
+    const char *next = is_all(profile) ? "" : profile->timeline;
+    while (*next != '\0') {
+        int64_t rank;
+        next = take_rank(next, &rank);
+        if (next == NULL || rank < 0 || rank >= world) {
+            return fail("[profile] timeline = %s: allowed are all, or numbers of 0 to %" PRId64 " with commas between",
+                        profile->timeline, world - 1);
+        }
+    }
+    return OK;
+}
+
+bool profile_draws(const struct profile_config *profile, int64_t rank)
+{
+    const char *next  = is_all(profile) ? "" : profile->timeline;
+    bool        draws = is_all(profile);
+    while (*next != '\0' && !draws) {
+        int64_t named;
+        next  = take_rank(next, &named);
+        draws = named == rank;
+    }
+    return draws;
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// Ops in time as a file that Perfetto opens: a process for each rank, a thread for each of its lanes.
+#ifndef GSWBENCH_TIMELINE_H
+#define GSWBENCH_TIMELINE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "gswbench/plan.h"
+
+// A file is begin, any ranks, and end; the caller checks the stream.
+void timeline_begin(FILE *file);
+void timeline_write_rank(const struct plan *plan, const struct op_time *times, bool is_first, FILE *file);
+void timeline_end(FILE *file);
+
+#endif
