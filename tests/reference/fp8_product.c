@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// Quantizes two matrices and multiplies them on the host backend, for a test that calculates the same by itself:
+//     fp8_product M N K  FORMAT SCALING SCALE  FORMAT SCALING SCALE  < values > results
+// Of A [M, K] and of B: e4m3 or e5m2, a number of enum fp8_scaling, and the scale, or 0: as the values demand. Values
+// are fp32: A, then B as it is before it is transposed, [K, N]. Results: codes and factors of A [M, K], codes and
+// factors of B [N, K], and the product [M, N] in fp32.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/backend.h"
+#include "gswbench/fatal.h"
+
+enum { FORMAT, SCALING, SCALE, WORDS };
+
+static struct backend backend;
+
+static struct buffer make(enum dtype dtype, int64_t elements)
+{
+    return (struct buffer){backend_allocate(&backend, elements * dtype_bytes(dtype)), elements, dtype};
+}
+
+static void run(const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    backend_reserve_scratch(&backend, backend.ops->scratch_bytes(&backend, op));
+    backend.ops->run[op->kind](&backend, op, buffers);
+}
+
+static void write_buffer(const struct buffer *buffer)
+{
+    fwrite(buffer->data, (size_t)dtype_bytes(buffer->dtype), (size_t)buffer->elements, stdout);
+}
+
+// Reads a matrix [rows, columns] and leaves its copy, transposed or not, in product[slot], its factors behind C.
+static void quantize(const struct quantize_shape *shape, bool is_transposed, char *const words[],
+                     struct buffer *product)
+{
+    struct op     op                   = {.kind = OP_QUANTIZE, .shape.quantize = *shape};
+    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN] = make(DTYPE_F32, shape->rows * shape->columns)};
+    enum dtype    format               = strcmp(words[FORMAT], "e4m3") == 0 ? DTYPE_E4M3 : DTYPE_E5M2;
+    int           copy                 = is_transposed ? QUANTIZE_TRANSPOSED : QUANTIZE_OUT;
+    int    factor = is_transposed && shape->scaling != FP8_SCALING_WHOLE ? QUANTIZE_TRANSPOSED_FACTOR : QUANTIZE_FACTOR;
+    float  scale  = strtof(words[SCALE], NULL);
+    size_t count  = (size_t)(shape->rows * shape->columns);
+    if (fread(buffers[QUANTIZE_IN].data, sizeof(float), count, stdin) != count) {
+        FATAL(EXIT_INTERNAL, "too few values");
+    }
+    buffers[copy]   = make(format, shape->rows * shape->columns);
+    buffers[factor] = make(DTYPE_F32, op_operand_elements(&op, factor));
+    if (scale != 0) {
+        buffers[QUANTIZE_SCALE] = (struct buffer){&scale, 1, DTYPE_F32};
+    }
+    run(&op, buffers);
+    write_buffer(&buffers[copy]);
+    write_buffer(&buffers[factor]);
+    product[is_transposed ? GEMM_B : GEMM_A]               = buffers[copy];
+    product[is_transposed ? GEMM_FACTOR_B : GEMM_FACTOR_A] = buffers[factor];
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 4 + 2 * WORDS) {
+        FATAL(EXIT_INTERNAL, "usage: see the first lines of the source");
+    }
+    char *const *a = argv + 4, *const *b = a + WORDS;
+    int64_t      m = atoll(argv[1]), n = atoll(argv[2]), k = atoll(argv[3]);
+    struct op    op = {
+           .kind       = OP_GEMM,
+           .shape.gemm = {
+               .m = m, .n = n, .k = k, .transpose_b = true, .scaling_a = atoi(a[SCALING]), .scaling_b = atoi(b[SCALING])}};
+    status opened = backend_open(&backend, "host", &(struct backend_setup){.threads = 2});
+    if (failed(&opened)) {
+        FATAL(EXIT_INTERNAL, "%s", opened.text);
+    }
+    struct buffer buffers[OP_OPERANDS] = {[GEMM_C] = make(DTYPE_F32, m * n)};
+    quantize(&(struct quantize_shape){m, k, op.shape.gemm.scaling_a}, false, a, buffers);
+    quantize(&(struct quantize_shape){k, n, op.shape.gemm.scaling_b}, true, b, buffers);
+    run(&op, buffers);
+    write_buffer(&buffers[GEMM_C]);
+    return EXIT_VALID;
+}
