@@ -48,6 +48,29 @@ static status compare(const char *first, const char *second, const char *flags)
     return run(line);
 }
 
+static double real_at(json_t *document, const char *side, const char *key)
+{
+    json_t *result = json_object_get(json_object_get(document, side), "result");
+    return json_real_value(json_object_get(json_object_get(result, "step_time_s"), key));
+}
+
+// That the parts add up to the difference of the medians, and each side's to its median.
+static void expect_whole_difference(json_t *document)
+{
+    double  first = 0, second = 0;
+    size_t  index;
+    json_t *part;
+    json_array_foreach(json_object_get(document, "parts"), index, part)
+    {
+        first += json_real_value(json_object_get(part, "first_s"));
+        second += json_real_value(json_object_get(part, "second_s"));
+    }
+    double medians[] = {real_at(document, "first", "median"), real_at(document, "second", "median")};
+    cr_expect(medians[0] > 0 && medians[1] > 0);
+    cr_expect(fabs(first / medians[0] - 1) < 1e-9, "%g", first);
+    cr_expect(fabs((second - first) / (medians[1] - medians[0]) - 1) < 0.02, "%g", second - first);
+}
+
 Test(compare, sets_fp8_against_bf16)
 {
     char wide[512], narrow[512];
@@ -61,11 +84,14 @@ Test(compare, sets_fp8_against_bf16)
     cr_assert_not_null(document, "%s", output);
     double loss = json_real_value(json_object_get(json_object_get(document, "loss_difference"), "largest"));
     cr_expect(loss > 0 && loss < 0.05, "%g", loss);
+    expect_whole_difference(document);
     json_decref(document);
 
     result = compare(wide, narrow, "");
     cr_expect(!failed(&result), "%s", result.text);
     expect_output("# differs precision.compute: bf16 -> fp8\n");
+    expect_output("\n  quantize ");
+    expect_output("\nwhy fp8 is not 2.00 times as fast as bf16: ");
 }
 
 // Writes a made-up result whose steps take that much longer, and its path.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Every command of README.md that starts with gswbench works. Where the README shows its output and the command computes
 # rather than measures (check, plan, predict, configs), every line shown is printed, in this order; "..." stands for lines left out.
+# So is every line of what measures and is compared (compare), but for numbers, the verdict and the list of causes.
 set -euo pipefail
 PATH=$(dirname "$GSWBENCH"):$PATH
 folder=$(mktemp -d)
@@ -12,6 +13,9 @@ cd "$folder"
 awk '/^```/ { inside = !inside; command = ""; next }
      inside && /^\$ / { command = sprintf("%03d.shown", ++count); print substr($0, 3) > command; next }
      inside && command { print > command }' "$GSWBENCH_SOURCE_DIR/README.md"
+
+# Without what another measurement changes.
+mask() { sed -Ei 's/ run [^ ]+/ run #/; s/[-+]?[0-9][0-9.]*%?/#/g; s/^[A-Z]+  speed/# speed/; s/ +/ /g; /^ #/d' "$@"; }
 
 failures=0
 for shown in *.shown; do
@@ -27,7 +31,10 @@ for shown in *.shown; do
         continue
     fi
     case $command in
-    "gswbench check "* | "gswbench plan "* | "gswbench predict "* | "gswbench configs"*)
+    "gswbench compare "*) mask "$shown" output ;;
+    esac
+    case $command in
+    "gswbench compare "* | "gswbench check "* | "gswbench plan "* | "gswbench predict "* | "gswbench configs"*)
         if ! awk 'NR == FNR { if (FNR > 1 && $0 != "...") want[++n] = $0; next }
                   at < n && $0 == want[at + 1] { at++ }
                   END { if (at < n) print "not printed: " want[at + 1]; exit at < n }' "$shown" output; then

@@ -23,12 +23,25 @@ struct comparison_curve {
     int64_t largest_step, last_step;
 };
 
+// Seconds of a step in both.
+struct comparison_row {
+    char   name[24];
+    double first, second;
+};
+
 struct comparison {
     const struct result       *first, *second;
     struct statistics_change   step;    // of the step times
     struct comparison_curve    loss, gradient_norm;
     struct comparison_setting *settings;
     int64_t                    setting_count;
+
+    // Where both have a traced step: the parts of the waterfall and "tracing", what the median step takes more than the
+    // traced one, which add up to the median; and what ops compute, by family, one op after the other.
+    struct comparison_row *parts, *families;
+    int64_t                part_count, family_count;
+
+    double pace;    // the second's peak over the first's: how many times as fast products could become
 };
 
 // Both results outlive the comparison; threshold is the smallest relative change of the step time that matters.

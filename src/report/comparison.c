@@ -9,6 +9,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
+#include "internal.h"
 
 // Settings that say which step was run. Everything else may differ: that is what comparisons are made for.
 static const char *const obstacles[] = {
@@ -152,6 +153,7 @@ void comparison_init(struct comparison *comparison, const struct result *first, 
         .loss          = compare_curves(first, second, offsetof(struct result_step, loss)),
         .gradient_norm = compare_curves(first, second, offsetof(struct result_step, gradient_norm)),
     };
+    comparison_explain(comparison);
     statistics_compare(&comparison->step, &first->figures.step, &second->figures.step, threshold);
     add_settings(comparison, first, second);
 }
@@ -159,6 +161,8 @@ void comparison_init(struct comparison *comparison, const struct result *first, 
 void comparison_free(struct comparison *comparison)
 {
     free(comparison->settings);
+    free(comparison->parts);
+    free(comparison->families);
     *comparison = (struct comparison){0};
 }
 

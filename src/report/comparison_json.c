@@ -35,12 +35,25 @@ static const struct json_field settings[] = {
     OF_SETTING(JSON_FIELD_BOOLEAN, "is_obstacle", is_obstacle),
     END
 };
+#define OF_ROW(kind, key, field) \
+    { key, kind, offsetof(struct comparison_row, field), sizeof(((struct comparison_row *)0)->field), NULL, NULL, 0, 0 }
+static const struct json_field rows[] = {
+    OF_ROW(JSON_FIELD_TEXT, "name", name),
+    OF_ROW(JSON_FIELD_REAL, "first_s", first),
+    OF_ROW(JSON_FIELD_REAL, "second_s", second),
+    END
+};
 static const struct json_field fields[] = {
     { "step_time", JSON_FIELD_OBJECT, 0, 0, NULL, step, 0, 0 },
     { "loss_difference", JSON_FIELD_OBJECT, 0, 0, NULL, loss, 0, 0 },
     { "grad_norm_difference", JSON_FIELD_OBJECT, 0, 0, NULL, gradient_norm, 0, 0 },
     { "settings", JSON_FIELD_LIST, offsetof(struct comparison, settings), sizeof(struct comparison_setting), NULL,
       settings, offsetof(struct comparison, setting_count), 0 },
+    { "parts", JSON_FIELD_LIST, offsetof(struct comparison, parts), sizeof(struct comparison_row), NULL, rows,
+      offsetof(struct comparison, part_count), 0 },
+    { "families", JSON_FIELD_LIST, offsetof(struct comparison, families), sizeof(struct comparison_row), NULL, rows,
+      offsetof(struct comparison, family_count), 0 },
+    FIELD(JSON_FIELD_REAL, "pace", pace),
     END
 };
 // clang-format on

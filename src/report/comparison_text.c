@@ -118,4 +118,5 @@ void comparison_write_text(const struct comparison *comparison, FILE *file)
     write_table(comparison, file);
     write_curve("loss", &comparison->loss, file);
     write_curve("gradient norm", &comparison->gradient_norm, file);
+    comparison_write_parts(comparison, file);
 }

@@ -30,6 +30,13 @@ double report_total_bytes(const struct result *result);
 // The figures of a result, as result.json has them.
 json_t *result_figures_to_json(const struct result *result);
 
+// comparison_parts.c: sets parts, families and pace.
+struct comparison;
+void comparison_explain(struct comparison *comparison);
+
+// comparison_why.c: where the step goes in both, and what keeps the second from the pace of its products.
+void comparison_write_parts(const struct comparison *comparison, FILE *file);
+
 // Foreign text as HTML.
 void html_write_text(const char *from, FILE *file);
 

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+// Where two steps differ: their waterfalls, and what their ops take, side by side.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/comparison.h"
+#include "gswbench/text.h"
+#include "internal.h"
+
+// Of the median step and not of the traced one, which is another and has its own cost.
+static void set_parts(struct comparison *comparison)
+{
+    const struct result *first = comparison->first, *second = comparison->second;
+    comparison->parts = memory_allocate((WATERFALL_PARTS + 1) * sizeof(*comparison->parts));
+    for (int part = 0; part < WATERFALL_PARTS; part++) {
+        struct comparison_row *row = &comparison->parts[comparison->part_count++];
+        text_copy(row->name, sizeof(row->name), waterfall_part_names[part]);
+        row->first  = first->trace.waterfall.seconds[part];
+        row->second = second->trace.waterfall.seconds[part];
+    }
+    comparison->parts[comparison->part_count++] =
+        (struct comparison_row){.name   = "tracing",
+                                .first  = first->figures.step.median - first->trace.step_seconds,
+                                .second = second->figures.step.median - second->trace.step_seconds};
+}
+
+// "norm" of norm_forward and norm_backward.
+static void name_family(const char *kind, char *name, size_t bytes)
+{
+    text_copy(name, bytes, kind);
+    char *direction = strstr(name, "_forward");
+    direction       = direction != NULL ? direction : strstr(name, "_backward");
+    if (direction != NULL) {
+        *direction = '\0';
+    }
+}
+
+static struct comparison_row *find_family(struct comparison *comparison, const char *name)
+{
+    for (int64_t i = 0; i < comparison->family_count; i++) {
+        if (strcmp(comparison->families[i].name, name) == 0) {
+            return &comparison->families[i];
+        }
+    }
+    struct comparison_row *row = &comparison->families[comparison->family_count++];
+    *row                       = (struct comparison_row){.first = 0};
+    text_copy(row->name, sizeof(row->name), name);
+    return row;
+}
+
+// Of a file's words only those that this version knows.
+static bool computes(const char *kind)
+{
+    for (int known = 0; known < OP_COUNT; known++) {
+        if (strcmp(op_name((enum op_kind)known), kind) == 0) {
+            return !op_is_transfer((enum op_kind)known);
+        }
+    }
+    return false;
+}
+
+// The time of a transfer is mostly waiting: the parts have it.
+static void add_ops(struct comparison *comparison, const struct result *result)
+{
+    for (int64_t i = 0; i < result->op_time_count; i++) {
+        const struct result_op_time *ops = &result->op_times[i];
+        if (computes(ops->kind)) {
+            char name[sizeof(ops->kind)];
+            name_family(ops->kind, name, sizeof(name));
+            struct comparison_row *row     = find_family(comparison, name);
+            double                *seconds = result == comparison->first ? &row->first : &row->second;
+            *seconds += ops->seconds;
+        }
+    }
+}
+
+static void set_families(struct comparison *comparison)
+{
+    comparison->families = memory_allocate(OP_COUNT * sizeof(*comparison->families));
+    add_ops(comparison, comparison->first);
+    add_ops(comparison, comparison->second);
+}
+
+// Units that multiply FP8 do so at twice the rate of BF16; the peaks say it more precisely where they are known.
+static double pace_of(const struct result *first, const struct result *second)
+{
+    if (!isnan(first->peak) && !isnan(second->peak)) {
+        return second->peak / first->peak;
+    }
+    return strcmp(first->precision, "bf16") == 0 && strcmp(second->precision, "fp8") == 0 ? 2 : 1;
+}
+
+static bool has_traced_step(const struct result *result)
+{
+    return result->trace.source[0] != '\0' && !isnan(result->figures.step.median);
+}
+
+void comparison_explain(struct comparison *comparison)
+{
+    comparison->pace = pace_of(comparison->first, comparison->second);
+    if (has_traced_step(comparison->first) && has_traced_step(comparison->second)) {
+        set_parts(comparison);
+        set_families(comparison);
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// The table that adds up to the difference of two steps, and what it says about a narrower type.
+#include <math.h>
+#include <stdlib.h>
+
+#include "gswbench/comparison.h"
+#include "internal.h"
+
+// What the part takes beyond its share of a step that is `pace` times as fast.
+static double shortfall(const struct comparison_row *row, double pace)
+{
+    return row->second - row->first / pace;
+}
+
+static void write_row(const struct comparison_row *row, double pace, FILE *file)
+{
+    char first[32], second[32];
+    fprintf(file, "  %-32s %14s %14s %+10.6f", row->name, report_seconds(first, sizeof(first), row->first),
+            report_seconds(second, sizeof(second), row->second), row->second - row->first);
+    if (pace > 1) {
+        fprintf(file, " %+16.6f", shortfall(row, pace));
+    }
+    fputc('\n', file);
+}
+
+static struct comparison_row sum(const struct comparison *comparison)
+{
+    struct comparison_row whole = {.name = "the median step"};
+    for (int64_t i = 0; i < comparison->part_count; i++) {
+        whole.first += comparison->parts[i].first;
+        whole.second += comparison->parts[i].second;
+    }
+    return whole;
+}
+
+static void write_table(const struct comparison *comparison, FILE *file)
+{
+    char beyond[32] = "";
+    if (comparison->pace > 1) {
+        snprintf(beyond, sizeof(beyond), "beyond 1/%.2f", comparison->pace);
+    }
+    fprintf(file, "%-34s %14s %14s %10s %16s\n", "where the step goes, s", comparison->first->precision,
+            comparison->second->precision, "change", beyond);
+    for (int64_t i = 0; i < comparison->part_count; i++) {
+        const struct comparison_row *row = &comparison->parts[i];
+        if (row->first != 0 || row->second != 0) {
+            write_row(row, comparison->pace, file);
+        }
+    }
+    struct comparison_row whole = sum(comparison);
+    write_row(&whole, comparison->pace, file);
+}
+
+static void write_families(const struct comparison *comparison, FILE *file)
+{
+    fprintf(file, "%-34s %14s %14s %10s\n", "ops, one after the other, s", comparison->first->precision,
+            comparison->second->precision, "speed-up");
+    for (int64_t i = 0; i < comparison->family_count; i++) {
+        const struct comparison_row *row = &comparison->families[i];
+        char                         first[32], second[32], speedup[32] = "-";
+        if (row->first > 0 && row->second > 0) {
+            snprintf(speedup, sizeof(speedup), "%.3f", row->first / row->second);
+        }
+        fprintf(file, "  %-32s %14s %14s %10s\n", row->name, report_seconds(first, sizeof(first), row->first),
+                report_seconds(second, sizeof(second), row->second), speedup);
+    }
+}
+
+// Of the parts in the order of the waterfall; the last is tracing.
+static const char *const reasons[WATERFALL_PARTS + 1] = {
+    [WATERFALL_IDEAL]        = "the peaks",
+    [WATERFALL_GEMM]         = "products that do not reach the narrower type's peak, or are not in it",
+    [WATERFALL_ATTENTION]    = "attention, which stays in the wider type",
+    [WATERFALL_MEMORY]       = "ops that memory bounds, which move as many bytes",
+    [WATERFALL_CAST]         = "casts",
+    [WATERFALL_RECOMPUTE]    = "what is computed again",
+    [WATERFALL_OPTIMIZER]    = "the optimizer, which moves as many bytes",
+    [WATERFALL_BUBBLE]       = "idle pipeline stages",
+    [WATERFALL_EXPOSED_DP]   = "transfers that nothing hides",
+    [WATERFALL_EXPOSED_FSDP] = "transfers that nothing hides",
+    [WATERFALL_EXPOSED_TP]   = "transfers that nothing hides",
+    [WATERFALL_EXPOSED_CP]   = "transfers that nothing hides",
+    [WATERFALL_EXPOSED_EP]   = "transfers that nothing hides",
+    [WATERFALL_EXPOSED_PP]   = "transfers that nothing hides",
+    [WATERFALL_CONTENTION]   = "what transfers take from computing",
+    [WATERFALL_STRAGGLERS]   = "slower ranks",
+    [WATERFALL_UNEXPLAINED]  = "gaps between ops",
+    [WATERFALL_PARTS]        = "steps that take other times than the traced one",
+};
+
+struct cause {
+    double  seconds;
+    int64_t part;
+};
+
+static int gravest_first(const void *a, const void *b)
+{
+    double left = ((const struct cause *)a)->seconds, right = ((const struct cause *)b)->seconds;
+    return (left < right) - (left > right);
+}
+
+// The parts that keep the second from being `pace` times as fast, down to a twentieth of it all.
+static void write_why(const struct comparison *comparison, FILE *file)
+{
+    const struct result  *first = comparison->first, *second = comparison->second;
+    double                pace  = comparison->pace;
+    struct comparison_row whole = sum(comparison);
+    double                total = shortfall(&whole, pace);
+    struct cause          causes[WATERFALL_PARTS + 1];
+    if (!(pace > 1) || !(total > 0)) {
+        return;
+    }
+    for (int64_t i = 0; i < comparison->part_count; i++) {
+        causes[i] = (struct cause){shortfall(&comparison->parts[i], pace), i};
+    }
+    qsort(causes, (size_t)comparison->part_count, sizeof(*causes), gravest_first);
+    fprintf(file, "why %s is not %.2f times as fast as %s: it takes %.6f s more than 1/%.2f of the step\n",
+            second->precision, pace, first->precision, total, pace);
+    for (const struct cause *cause = causes; cause->seconds >= total / 20; cause++) {
+        fprintf(file, "  %5.1f%%  %-12s  %s\n", 100 * cause->seconds / total, comparison->parts[cause->part].name,
+                reasons[cause->part]);
+    }
+}
+
+void comparison_write_parts(const struct comparison *comparison, FILE *file)
+{
+    if (comparison->part_count == 0) {
+        fprintf(file, "where the difference is: not known, a run has no traced step (profile.trace_steps)\n");
+        return;
+    }
+    write_table(comparison, file);
+    write_families(comparison, file);
+    write_why(comparison, file);
+}
