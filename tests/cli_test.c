@@ -177,6 +177,39 @@ Test(cli, predicts_what_it_can_and_says_what_it_cannot)
                  "--all takes every configuration as it is: leave --config, --ranks, --set and --layers out");
 }
 
+Test(cli, warns_of_what_makes_a_prediction_doubtful_or_a_job_slow)
+{
+    const char *job = "predict --no-range --config tiny-llama --set hardware.profile=h100-sxm";
+    char        command[512];
+    snprintf(command, sizeof(command), "%s --ranks 2", job);
+    expect_success(command);
+    cr_expect_null(strstr(output, "warning"));
+    snprintf(command, sizeof(command), "%s --ranks 2 --set hardware.memory_gb=0.01", job);
+    expect_success(command);
+    expect_output("warning        rank 0 needs ");
+    expect_output(" % of a device of [hardware]: it does not fit\n");
+    snprintf(command, sizeof(command), "%s --ranks 3 --set train.global_batch=12 --set parallel.pp=3", job);
+    expect_success(command);
+    expect_output("warning        4 layers do not divide by 3 chunks: some have one more\n");
+    expect_output("warning        stage 1 computes ");
+    snprintf(command, sizeof(command), "%s --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1", job);
+    expect_success(command);
+    expect_output("warning        [parallel] tp = 2 crosses nodes of [hardware] gpus_per_node = 1: every layer waits");
+}
+
+Test(cli, shows_the_values_that_a_prediction_rests_on)
+{
+    expect_success("predict --config llama2-70b-fsdp --ranks 64 --values --priors --set hardware.jitter=0.03");
+    expect_output(" s a step, give or take ");
+    expect_output("  peak_bf16                         989000000000000 spec");
+    expect_output("  gemm_efficiency                   0.72 prior 5%                    -4.");
+    expect_output("  jitter                            0.03");
+    expect_output("  reduction_parts                   7 prior 20%");
+    expect_error(
+        "predict --config llama2-70b-fsdp --values", EXIT_USAGE,
+        "--values shows one prediction with its range: give --ranks, and leave --no-range, --json and --all out");
+}
+
 Test(cli, sweeps_the_layouts_of_a_model)
 {
     expect_success("predict --config llama3.1-8b --ranks 4 --layers 2 --set train.accumulation=4 --sweep");
@@ -198,7 +231,8 @@ Test(cli, sweeps_the_layouts_of_a_model)
 // Parameters that hold for every row: nothing published is off by more than the priors are unsure of.
 Test(cli, predicts_every_published_row_from_priors_alone)
 {
-    static const char *const lines[] = {"predict --config llama2-70b-fsdp", "predict --config llama3.1-8b"};
+    static const char *const lines[] = {"predict --priors --no-range --config llama2-70b-fsdp",
+                                        "predict --priors --no-range --config llama3.1-8b"};
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         double mean, most;
         expect_success(lines[i]);
