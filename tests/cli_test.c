@@ -164,7 +164,8 @@ Test(cli, predicts_a_row_beside_its_published_time)
     expect_output("memory         59.27 GiB on rank 0, the most\n");
     expect_success("predict --config llama3.1-8b --ranks 8 --layers 2 --json");
     expect_output("\"published_step_seconds\": null");
-    expect_output("\"memory-bound\": 0.");
+    expect_output("\"memory\": 0.");
+    expect_output("\"bubble\": 0.0,");
 }
 
 Test(cli, predicts_what_it_can_and_says_what_it_cannot)
@@ -173,6 +174,10 @@ Test(cli, predicts_what_it_can_and_says_what_it_cannot)
     expect_output("\n12 of 12 rows predicted; 12 of them published: off by ");
     expect_error("predict --config tiny-llama --ranks 1", EXIT_CONFIG,
                  "[hardware] peak_bf16 is not known: set it, or a profile that has it");
+    expect_error("predict --config llama3.1-8b --trace t.json", EXIT_USAGE,
+                 "--trace draws one prediction: give --ranks, and leave --all and --sweep out");
+    expect_error("predict --config llama3.1-8b --ranks 8 --trace /nowhere/t.json", EXIT_OUTPUT,
+                 "/nowhere/t.json: cannot be written: No such file or directory");
     expect_error("predict --all --ranks 8", EXIT_USAGE,
                  "--all takes every configuration as it is: leave --config, --ranks, --set and --layers out");
 }

@@ -242,7 +242,8 @@ static struct plan_request request_tiny(struct tiny *tiny, int64_t world)
                                  .world     = world};
 }
 
-static struct prediction predict_replicas(int64_t replicas, const struct hardware_config *hardware)
+static struct prediction explain_replicas(int64_t replicas, const struct hardware_config *hardware,
+                                          struct predict_explanation *explanation)
 {
     struct tiny tiny;
     tiny_init(&tiny);
@@ -251,33 +252,39 @@ static struct prediction predict_replicas(int64_t replicas, const struct hardwar
     tiny.train.accumulation     = 4;
     struct plan_request request = request_tiny(&tiny, replicas);
     struct prediction   prediction;
-    status              result = predict(&prediction, &request, &(struct machine){.hardware = hardware});
+    status result = predict_explain(explanation, &prediction, &request, &(struct machine){.hardware = hardware});
     cr_assert(!failed(&result), "%s", result.text);
     return prediction;
 }
 
 Test(predict, accounts_for_every_second_of_a_step)
 {
-    struct hardware_config hardware   = machine();
-    struct prediction      prediction = predict_replicas(4, &hardware);
-    double                 sum        = 0.0;
-    for (int part = 0; part < PREDICT_PARTS; part++) {
-        cr_expect_geq(prediction.part_seconds[part], 0.0, "%s", predict_part_names[part]);
-        sum += prediction.part_seconds[part];
+    struct hardware_config     hardware    = machine();
+    struct predict_explanation explanation = {.ideal_seconds = 1e-6};
+    struct prediction          prediction  = explain_replicas(4, &hardware, &explanation);
+    const double              *seconds     = explanation.waterfall.seconds;
+    double                     sum         = 0.0;
+    for (int part = 0; part < WATERFALL_PARTS; part++) {
+        cr_expect_geq(seconds[part], 0.0, "%s", waterfall_part_names[part]);
+        sum += seconds[part];
     }
     expect_seconds(sum, prediction.step_seconds);
-    cr_expect_gt(prediction.part_seconds[PREDICT_WAITING], 0.0, "nothing hides the sum of the gradient norm");
-    expect_seconds(prediction.part_seconds[PREDICT_OVERHEAD], 0.025);
+    cr_expect_eq(seconds[WATERFALL_IDEAL], 1e-6);
+    cr_expect(seconds[WATERFALL_GEMM] > 0.0 && seconds[WATERFALL_OPTIMIZER] > 0.0);
+    cr_expect_gt(seconds[WATERFALL_EXPOSED_DP], 0.0, "nothing hides the sum of the gradient norm");
+    expect_seconds(seconds[WATERFALL_UNEXPLAINED], 0.025);
 }
 
 Test(predict, adds_what_the_slowest_of_many_replicas_takes_longer)
 {
     // 1.03 deviations are expected of the largest of 4 values; 4 microbatches halve their mean's deviation.
-    struct hardware_config hardware   = machine();
-    struct prediction      prediction = predict_replicas(4, &hardware);
-    double                 simulated  = prediction.step_seconds - 0.025 - prediction.part_seconds[PREDICT_STRAGGLERS];
-    cr_expect_float_eq(prediction.part_seconds[PREDICT_STRAGGLERS] / simulated, 1.03 * 0.012 / 2, 0.0002);
-    cr_expect_float_eq(predict_replicas(1, &hardware).part_seconds[PREDICT_STRAGGLERS], 0.0, 1e-12);
+    struct hardware_config     hardware    = machine();
+    struct predict_explanation explanation = {.ideal_seconds = 0.0};
+    struct prediction          prediction  = explain_replicas(4, &hardware, &explanation);
+    double                     simulated   = prediction.step_seconds - 0.025 - prediction.straggler_seconds;
+    cr_expect_float_eq(prediction.straggler_seconds / simulated, 1.03 * 0.012 / 2, 0.0002);
+    cr_expect_float_eq(explanation.waterfall.seconds[WATERFALL_STRAGGLERS], prediction.straggler_seconds, 1e-12);
+    cr_expect_float_eq(explain_replicas(1, &hardware, &explanation).straggler_seconds, 0.0, 1e-12);
 }
 
 // Half as long when compute is twice as fast: all else takes no time here.

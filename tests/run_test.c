@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "gswbench/waterfall.h"
 
 #define TINY "run --config tiny-llama --layers 1 --steps 4 --warmup 1 --backend host"
 
@@ -225,6 +226,28 @@ Test(run, draws_the_ranks_that_are_asked_for)
     cr_expect(ops[0] == planned && ops[1] == 0 && ops[2] == planned);
     json_decref(trace);
     json_decref(result);
+}
+
+// Of a device nobody has here, but of the same plan: what takes time in the run takes time in the prediction.
+Test(run, spends_its_time_on_what_a_prediction_says)
+{
+#define LAYOUT                                                                                                         \
+    "--config tiny-llama --layers 1 --ranks 4 --set parallel.fsdp=2 --set parallel.tp=2 --set parallel.dp=1 "          \
+    "--set train.recompute=full"
+    json_t *measured = run_json("run " LAYOUT " --steps 2 --warmup 1 --backend host", EXIT_VALID);
+    cr_assert_eq(run("predict " LAYOUT " --set hardware.profile=h100-sxm --no-range --json").exit_code, 0);
+    json_t *predicted = json_loads(output, 0, NULL);
+    json_t *row       = json_array_get(json_object_get(predicted, "rows"), 0);
+    json_t *parts     = json_object_get(json_object_get(row, "predicted"), "parts_s");
+    for (int part = WATERFALL_GEMM; part <= WATERFALL_EXPOSED_PP; part++) {
+        const char *name    = waterfall_part_names[part];
+        double      seconds = json_real_value(json_object_get(parts, name));
+        cr_expect_eq(seconds != 0.0, part_of(measured, name) != 0.0, "%s: %g predicted, %g measured", name, seconds,
+                     part_of(measured, name));
+    }
+    cr_expect(part_of(measured, "recompute") > 0 && part_of(measured, "exposed-tp") > 0);
+    json_decref(predicted);
+    json_decref(measured);
 }
 
 Test(run, writes_weights_as_the_last_measured_step_left_them)

@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-enum { OPS_MAX = 8 };
+enum { OPS_MAX = 10 };
 
 // Groups of the plan, by their axes.
 enum { SHARDS, REPLICAS, SHARDS_OF_EXPERTS, TENSOR, STAGES, ALL, GROUPS };
@@ -38,8 +38,14 @@ static void expect_waterfall(const struct sample *sample)
     for (int i = 0; i < GROUPS; i++) {
         groups[i] = (struct plan_group){.axes = group_axes[i], .size = 2};
     }
-    struct sample    copy = *sample;
-    struct plan      plan = {.ops = copy.ops, .op_count = copy.count, .groups = groups, .group_count = GROUPS};
+    struct tensor    tensors[] = {{.dtype = DTYPE_BF16}, {.dtype = DTYPE_F32}};
+    struct sample    copy      = *sample;
+    struct plan      plan      = {.ops          = copy.ops,
+                                  .op_count     = copy.count,
+                                  .groups       = groups,
+                                  .group_count  = GROUPS,
+                                  .tensors      = tensors,
+                                  .tensor_count = 2};
     struct waterfall waterfall;
     plan.mesh.size[AXIS_PP] = copy.stages > 0 ? copy.stages : 1;
     waterfall_compute(&waterfall, &(struct waterfall_step){.plan            = &plan,
@@ -59,25 +65,27 @@ static void expect_waterfall(const struct sample *sample)
 
 Test(waterfall, tells_kinds_of_compute_apart)
 {
-    expect_waterfall(
-        &(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
-                                          {COMPUTE(OP_ATTENTION_BACKWARD, PHASE_BACKWARD)},
-                                          {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD)},
-                                          {COMPUTE(OP_QUANTIZE, PHASE_FORWARD)},
-                                          {COMPUTE(OP_CAST, PHASE_BACKWARD), .accumulates = true},
-                                          {COMPUTE(OP_GEMM, PHASE_RECOMPUTE)},
-                                          {COMPUTE(OP_SQUARE_SUM, PHASE_REDUCE)},
-                                          {COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}},
-                         .times        = {{0, 1}, {1, 3}, {3, 7}, {7, 7.5}, {8, 16}, {16, 32}, {32, 33}, {33, 35}},
-                         .count        = 8,
-                         .step_seconds = 35,
-                         .expected     = {[WATERFALL_GEMM]        = 1,
-                                          [WATERFALL_ATTENTION]   = 2,
-                                          [WATERFALL_MEMORY]      = 4 + 8,
-                                          [WATERFALL_CAST]        = 0.5,
-                                          [WATERFALL_RECOMPUTE]   = 16,
-                                          [WATERFALL_OPTIMIZER]   = 1 + 2,
-                                          [WATERFALL_UNEXPLAINED] = 0.5}});
+    expect_waterfall(&(struct sample){
+        .ops   = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
+                  {COMPUTE(OP_ATTENTION_BACKWARD, PHASE_BACKWARD)},
+                  {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD)},
+                  {COMPUTE(OP_QUANTIZE, PHASE_FORWARD)},
+                  {COMPUTE(OP_CAST, PHASE_BACKWARD), .operand = {0, 1}, .accumulates = true},
+                  {COMPUTE(OP_GEMM, PHASE_RECOMPUTE)},
+                  {COMPUTE(OP_SQUARE_SUM, PHASE_REDUCE)},
+                  {COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)},
+                  {COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {0, 1}},
+                  {COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {1, 1}}},
+        .times = {{0, 1}, {1, 3}, {3, 7}, {7, 7.5}, {8, 16}, {16, 32}, {32, 33}, {33, 35}, {35, 35.25}, {35.25, 67.25}},
+        .count = 10,
+        .step_seconds = 67.25,
+        .expected     = {[WATERFALL_GEMM]        = 1,
+                         [WATERFALL_ATTENTION]   = 2,
+                         [WATERFALL_MEMORY]      = 4 + 8 + 32,
+                         [WATERFALL_CAST]        = 0.5 + 0.25,
+                         [WATERFALL_RECOMPUTE]   = 16,
+                         [WATERFALL_OPTIMIZER]   = 1 + 2,
+                         [WATERFALL_UNEXPLAINED] = 0.5}});
 }
 
 // 4 seconds at the peak, of which attention has a quarter: 1 of the 0.5 that it takes, 3 of the products' 8.

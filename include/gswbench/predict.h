@@ -5,6 +5,7 @@
 #define GSWBENCH_PREDICT_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "gswbench/hardware.h"
 #include "gswbench/measured.h"
@@ -12,20 +13,7 @@
 #include "gswbench/simulate.h"
 #include "gswbench/software.h"
 #include "gswbench/status.h"
-
-// Where the time of a step goes on the stage that computes longest. The parts add up to the step.
-enum predict_part {
-    PREDICT_GEMM,
-    PREDICT_ATTENTION,
-    PREDICT_MEMORY,        // ops that memory bounds
-    PREDICT_OPTIMIZER,     // the same, of the update
-    PREDICT_CONTENTION,    // what compute loses to transfers beside it
-    PREDICT_WAITING,       // for transfers that nothing hides, and for other stages
-    PREDICT_STRAGGLERS,
-    PREDICT_OVERHEAD,
-    PREDICT_PARTS
-};
-extern const char *const predict_part_names[];
+#include "gswbench/waterfall.h"
 
 // What prices are made from.
 struct machine {
@@ -36,7 +24,7 @@ struct machine {
 
 struct prediction {
     double  step_seconds;
-    double  part_seconds[PREDICT_PARTS];
+    double  straggler_seconds;    // of them: what the slowest replica adds
     int64_t stages, busiest_stage;
     double  imbalance_percent;              // by which the busiest stage computes longer than the mean
     double  measured_percent;               // of its compute, priced by what was measured
@@ -47,6 +35,15 @@ struct prediction {
 status predict_supports(const struct plan_request *request, const struct hardware_config *hardware);
 
 status predict(struct prediction *prediction, const struct plan_request *request, const struct machine *machine);
+
+// The same, and where the time goes on the stage that computes longest.
+struct predict_explanation {
+    double           ideal_seconds, attention_share;    // given, as struct waterfall_step has them
+    FILE            *timeline;                          // given: receives the ranks; NULL: not wanted
+    struct waterfall waterfall;
+};
+status predict_explain(struct predict_explanation *explanation, struct prediction *prediction,
+                       const struct plan_request *request, const struct machine *machine);
 
 // range.c: what moving each value of the machine by its spread makes of the step, and the root of the sum of squares.
 struct predict_effect {
@@ -79,7 +76,7 @@ struct pricing {
 struct predict_stage {
     int64_t rank, bytes;
     double  stall_seconds, measured_seconds;
-    double  part_seconds[PREDICT_PARTS];    // prices of what computes
+    double  compute_seconds;    // prices of what computes
 };
 struct predict_job {
     struct simulation     simulation;

@@ -46,6 +46,9 @@ struct waterfall_step {
 };
 void waterfall_compute(struct waterfall *waterfall, const struct waterfall_step *step);
 
+// The part of transfers in a group along these axes: of the first of fsdp, dp, ep, cp, tp and pp that it has.
+enum waterfall_part waterfall_exposed(uint32_t axes);
+
 // Of a rank's ops that compute: the rank with the most is the one to explain.
 double waterfall_compute_seconds(const struct plan *plan, const struct op_time *times);
 

@@ -129,8 +129,10 @@ const char *job_warning(const struct job *job, char *text, size_t bytes);
 double job_published_tokens_per_second(const struct job *job);
 double job_published_mfu_percent(const struct job *job);
 
-// What a step of that many seconds means: by the published convention against the published peak where there is a
-// table, else by the full one against the device's; NaN without a peak.
+// What a rank's share of the model's FLOPs takes at the peak: by the published convention and peak where there is a
+// table, else by the full one and the device's; NaN without a peak. Attention's share of it; the MFU of a step.
+double job_ideal_seconds(const struct job *job);
+double job_attention_share(const struct job *job);
 double job_mfu_percent(const struct job *job, double seconds);
 
 // plan_ops.c: the whole plan, streamed to stdout.

@@ -166,18 +166,33 @@ double job_published_tokens_per_second(const struct job *job)
     return has_published_step(&job->config) ? tokens / seconds : NAN;
 }
 
-double job_mfu_percent(const struct job *job, double seconds)
+static enum flop_convention convention_of(const struct config *config)
+{
+    return config->published.convention != FLOPS_PUBLISHED ? FLOPS_PUBLISHED : FLOPS_FULL;
+}
+
+double job_ideal_seconds(const struct job *job)
 {
     const struct config           *config    = &job->config;
     const struct published_config *published = &config->published;
-    bool   has_table = published->convention != FLOPS_PUBLISHED, is_fp8 = config->precision.compute == COMPUTE_FP8;
-    double table  = is_fp8 ? published->peak_fp8 : published->peak_bf16;
-    double device = is_fp8 ? config->hardware.peak_fp8.value : config->hardware.peak_bf16.value;
-    double peak   = has_table ? table : device;
-    double flops =
-        model_flops(&config->model, published, has_table ? FLOPS_PUBLISHED : FLOPS_FULL, config->train.sequence);
-    double work = flops * (double)config->train.global_batch / (double)job->mesh.world;
-    return peak > 0.0 ? 100.0 * work / (seconds * peak) : NAN;
+    bool                           is_fp8    = config->precision.compute == COMPUTE_FP8;
+    double                         table     = is_fp8 ? published->peak_fp8 : published->peak_bf16;
+    double                         device = is_fp8 ? config->hardware.peak_fp8.value : config->hardware.peak_bf16.value;
+    double                         peak   = convention_of(config) == FLOPS_PUBLISHED ? table : device;
+    double flops = model_flops(&config->model, published, convention_of(config), config->train.sequence);
+    double work  = flops * (double)config->train.global_batch / (double)job->mesh.world;
+    return peak > 0.0 ? work / peak : NAN;
+}
+
+double job_attention_share(const struct job *job)
+{
+    const struct config *config = &job->config;
+    return model_attention_share(&config->model, &config->published, convention_of(config), config->train.sequence);
+}
+
+double job_mfu_percent(const struct job *job, double seconds)
+{
+    return 100.0 * job_ideal_seconds(job) / seconds;
 }
 
 double job_published_mfu_percent(const struct job *job)

@@ -2,16 +2,19 @@
 // gswbench predict: how long a step will take on the machine of [hardware], without it.
 #include "gswbench/predict.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
+#include "gswbench/timeline.h"
 #include "gswbench/units.h"
 #include "internal.h"
 #include "sweep.h"
 
 struct predict_arguments {
     struct config_arguments config;
+    const char             *trace;
     bool                    all, sweep, json, values, no_range;
 };
 
@@ -24,6 +27,7 @@ static const struct flag flags[] = {
                 "every value that was used, and what its spread makes of the step"),
     SWITCH_FLAG(predict_arguments, no_range, "--no-range",
                 "the step alone: how far it may be off takes most of the time"),
+    TEXT_FLAG(predict_arguments, trace, "--trace", "FILE", "draws the first rank of each stage there, for Perfetto"),
     SWITCH_FLAG(predict_arguments, json, "--json", "for programs"),
     END_FLAGS,
 };
@@ -36,11 +40,14 @@ struct row {
     struct text_buffer   warnings;
     double               tokens_per_second, mfu_percent;
     double               published_seconds, error_percent;    // NaN: not published
+
+    struct predict_explanation explanation;
 };
 
 struct table {
     const struct predict_arguments *options;
-    json_t                         *list;    // NULL: for people
+    json_t                         *list;        // NULL: for people
+    FILE                           *timeline;    // NULL: none
     bool                            is_alone;
     int                             rows, predicted, published;
     double                          error_sum, error_most;    // of the published rows, without their signs
@@ -48,7 +55,10 @@ struct table {
 
 static status predict_on(struct row *row, const struct machine *machine, bool wants_range)
 {
-    TRY(predict(&row->prediction, &row->job.request, machine));
+    double ideal                     = job_ideal_seconds(&row->job);
+    row->explanation.ideal_seconds   = isnan(ideal) ? 0.0 : ideal;
+    row->explanation.attention_share = job_attention_share(&row->job);
+    TRY(predict_explain(&row->explanation, &row->prediction, &row->job.request, machine));
     predict_warn(&row->job, &row->prediction, machine->measured, &row->warnings);
     return wants_range ? predict_range(&row->range, &row->job.request, machine) : OK;
 }
@@ -82,16 +92,6 @@ static void compute(struct row *row, bool wants_range)
 static bool fits(const struct row *row)
 {
     return sweep_fits(&row->job.config.hardware, row->prediction.largest_bytes);
-}
-
-static void print_parts(const struct prediction *prediction)
-{
-    printf("where it goes  on stage %" PRId64 " of %" PRId64 ", which computes longest\n", prediction->busiest_stage,
-           prediction->stages);
-    for (int part = 0; part < PREDICT_PARTS; part++) {
-        printf("  %-12s %9.4f s  %5.1f %%\n", predict_part_names[part], prediction->part_seconds[part],
-               100.0 * prediction->part_seconds[part] / prediction->step_seconds);
-    }
 }
 
 // "5.2 %", or "-".
@@ -155,7 +155,9 @@ static void print_details(const struct row *row)
     printf("memory         %s on rank %" PRId64 ", the most\n",
            units_bytes(text, sizeof(text), (double)prediction->largest_bytes), prediction->largest_rank);
     print_warnings(&row->warnings);
-    print_parts(prediction);
+    printf("where it goes  on stage %" PRId64 " of %" PRId64 ", which computes longest\n", prediction->busiest_stage,
+           prediction->stages);
+    waterfall_print(&row->explanation.waterfall, stdout);
 }
 
 static void print_line(const struct row *row)
@@ -208,15 +210,15 @@ static json_t *describe(const struct row *row)
         return described;
     }
     json_t *parts = json_object();
-    for (int part = 0; part < PREDICT_PARTS; part++) {
-        json_object_set_new(parts, predict_part_names[part], json_real(prediction->part_seconds[part]));
+    for (int part = 0; part < WATERFALL_PARTS; part++) {
+        json_object_set_new(parts, waterfall_part_names[part], json_real(row->explanation.waterfall.seconds[part]));
     }
     json_t *predicted = json_pack(
         "{s:f, s:o, s:f, s:o, s:o, s:I, s:b, s:I, s:o, s:o}", "step_seconds", prediction->step_seconds, "range_percent",
         cli_json_real(row->range.percent), "tokens_per_second", row->tokens_per_second, "mfu_percent",
         cli_json_real(row->mfu_percent), "error_percent", cli_json_real(row->error_percent), "largest_bytes",
         (json_int_t)prediction->largest_bytes, "fits_device", (int)fits(row), "busiest_stage",
-        (json_int_t)prediction->busiest_stage, "part_seconds", parts, "warnings", list_lines(row->warnings.text));
+        (json_int_t)prediction->busiest_stage, "parts_s", parts, "warnings", list_lines(row->warnings.text));
     json_object_set_new(described, "predicted", predicted);
     return described;
 }
@@ -256,7 +258,7 @@ static status add_rows(struct table *table, const struct config_arguments *argum
     TRY(job_rows(arguments, rows, &row_count, errors));
     table->is_alone = table->is_alone && row_count == 1;
     for (int i = 0; i < row_count; i++) {
-        struct row row = {.prediction = {.stages = 0}};
+        struct row row = {.explanation = {.timeline = table->timeline}};
         TRY(job_read_row(&row.job, arguments, &rows[i], errors));
         compute(&row, !table->options->no_range);
         count(table, &row);
@@ -301,7 +303,32 @@ static status check_arguments(const struct predict_arguments *arguments)
         return fail_as(EXIT_USAGE, "--values shows one prediction with its range: give --ranks, and leave --no-range, "
                                    "--json and --all out");
     }
+    if (arguments->trace != NULL && (arguments->all || arguments->sweep || config->ranks == 0)) {
+        return fail_as(EXIT_USAGE, "--trace draws one prediction: give --ranks, and leave --all and --sweep out");
+    }
     return OK;
+}
+
+static status add_all_rows(struct table *table, struct text_buffer *errors)
+{
+    const struct predict_arguments *options = table->options;
+    return options->all ? cli_visit_configs(add_config, table, errors) : add_rows(table, &options->config, errors);
+}
+
+static status add_drawn_row(struct table *table, struct text_buffer *errors)
+{
+    const char *path = table->options->trace;
+    table->timeline  = fopen(path, "w");
+    if (table->timeline == NULL) {
+        return fail_as(EXIT_OUTPUT, "%s: cannot be written: %s", path, strerror(errno));
+    }
+    timeline_begin(table->timeline);
+    status result = add_all_rows(table, errors);
+    timeline_end(table->timeline);
+    bool is_written = fflush(table->timeline) == 0 && ferror(table->timeline) == 0;
+    is_written      = fclose(table->timeline) == 0 && is_written;
+    return failed(&result) || is_written ? result
+                                         : fail_as(EXIT_OUTPUT, "%s: cannot be written: %s", path, strerror(errno));
 }
 
 static status run(const void *arguments, struct text_buffer *errors)
@@ -311,11 +338,10 @@ static status run(const void *arguments, struct text_buffer *errors)
     if (options->sweep) {
         return sweep_print(&options->config, options->json, errors);
     }
-    struct table table = {.options  = options,
-                          .list     = options->json ? json_array() : NULL,
-                          .is_alone = !options->all && options->config.ranks > 0};
-    status       result =
-        options->all ? cli_visit_configs(add_config, &table, errors) : add_rows(&table, &options->config, errors);
+    struct table table  = {.options  = options,
+                           .list     = options->json ? json_array() : NULL,
+                           .is_alone = !options->all && options->config.ranks > 0};
+    status       result = options->trace != NULL ? add_drawn_row(&table, errors) : add_all_rows(&table, errors);
     if (!failed(&result) && table.list != NULL) {
         cli_print_json(json_pack("{s:O}", "rows", table.list));
     } else if (!failed(&result) && !table.is_alone) {

@@ -89,17 +89,6 @@ static int32_t find_meeting(struct assembly *assembly, const struct plan *plan, 
     return next_meeting(&assembly->job->simulation, find_line(assembly, &like));
 }
 
-static enum predict_part part_of(const struct op *op)
-{
-    if (op->kind == OP_GEMM) {
-        return PREDICT_GEMM;
-    }
-    if (op->kind == OP_ATTENTION_FORWARD || op->kind == OP_ATTENTION_BACKWARD) {
-        return PREDICT_ATTENTION;
-    }
-    return op->tag.phase == PHASE_OPTIMIZER ? PREDICT_OPTIMIZER : PREDICT_MEMORY;
-}
-
 static void add_stage(struct assembly *assembly, int64_t number, const struct plan *plan)
 {
     struct actor         *actor = &assembly->job->simulation.actors[number];
@@ -125,7 +114,7 @@ static void add_stage(struct assembly *assembly, int64_t number, const struct pl
         stage->stall_seconds += price.stall_seconds;
         stage->measured_seconds += price.is_measured ? price.seconds : 0.0;
         memcpy(task->wait, op->wait, sizeof(task->wait));
-        stage->part_seconds[part_of(op)] += price.links == 0 ? price.seconds : 0.0;
+        stage->compute_seconds += price.links == 0 ? price.seconds : 0.0;
     }
 }
 

@@ -1,23 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A step's time: the simulated job, what the slowest of many replicas adds, and what every step costs besides.
-#include "gswbench/predict.h"
-
 #include <math.h>
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
-
-const char *const predict_part_names[] = {
-    [PREDICT_GEMM]       = "gemm",
-    [PREDICT_ATTENTION]  = "attention",
-    [PREDICT_MEMORY]     = "memory-bound",
-    [PREDICT_OPTIMIZER]  = "optimizer",
-    [PREDICT_CONTENTION] = "contention",
-    [PREDICT_WAITING]    = "waiting",
-    [PREDICT_STRAGGLERS] = "stragglers",
-    [PREDICT_OVERHEAD]   = "overhead",
-    [PREDICT_PARTS]      = NULL,
-};
+#include "internal.h"
 
 status predict_supports(const struct plan_request *request, const struct hardware_config *hardware)
 {
@@ -95,17 +82,30 @@ static void sum_up(struct prediction *prediction, const struct predict_job *job,
             prediction->largest_rank  = stage->rank;
         }
     }
-    double        computes = times[prediction->busiest_stage].compute_seconds, priced = 0.0;
-    const double *parts = job->stages[prediction->busiest_stage].part_seconds;
-    for (int part = 0; part < PREDICT_PARTS; part++) {
-        prediction->part_seconds[part] = parts[part];
-        priced += parts[part];
+    const struct predict_stage *busiest  = &job->stages[prediction->busiest_stage];
+    double                      computes = times[prediction->busiest_stage].compute_seconds;
+    prediction->imbalance_percent        = 100.0 * (computes * (double)job->simulation.actor_count / computed - 1.0);
+    prediction->measured_percent         = 100.0 * busiest->measured_seconds / busiest->compute_seconds;
+    prediction->step_seconds             = simulated;
+}
+
+// With room for the times of tasks, if these are wanted.
+static struct actor_time *times_open(const struct predict_job *job, bool has_tasks)
+{
+    struct actor_time *times = memory_allocate((size_t)job->simulation.actor_count * sizeof(*times));
+    for (int32_t actor = 0; actor < job->simulation.actor_count && has_tasks; actor++) {
+        size_t count       = (size_t)job->simulation.actors[actor].task_count;
+        times[actor].tasks = memory_allocate(count * sizeof(*times[actor].tasks));
     }
-    prediction->imbalance_percent = 100.0 * (computes * (double)job->simulation.actor_count / computed - 1.0);
-    prediction->measured_percent  = 100.0 * job->stages[prediction->busiest_stage].measured_seconds / priced;
-    prediction->part_seconds[PREDICT_CONTENTION] = computes - priced;
-    prediction->part_seconds[PREDICT_WAITING]    = simulated - computes;
-    prediction->step_seconds                     = simulated;
+    return times;
+}
+
+static void times_close(const struct predict_job *job, struct actor_time *times)
+{
+    for (int32_t actor = 0; actor < job->simulation.actor_count; actor++) {
+        free(times[actor].tasks);
+    }
+    free(times);
 }
 
 // A rank computes with the cores that are left when its node's ranks have shared them.
@@ -127,7 +127,8 @@ static void place_actors(struct predict_job *job, const struct plan_request *req
     }
 }
 
-status predict(struct prediction *prediction, const struct plan_request *request, const struct machine *machine)
+status predict_explain(struct predict_explanation *explanation, struct prediction *prediction,
+                       const struct plan_request *request, const struct machine *machine)
 {
     const struct hardware_config *hardware = machine->hardware;
     struct predict_job            job;
@@ -135,17 +136,23 @@ status predict(struct prediction *prediction, const struct plan_request *request
     TRY(predict_supports(request, hardware));
     status result = predict_job_init(&job, request, &(struct pricing){.price = price, .state = machine});
     if (!failed(&result)) {
-        struct actor_time *times = memory_allocate((size_t)job.simulation.actor_count * sizeof(*times));
+        struct actor_time *times = times_open(&job, explanation != NULL);
         place_actors(&job, request, hardware);
         job.simulation.contention = hardware->contention.value;
         result                    = simulate(&job.simulation, times);
         sum_up(prediction, &job, times);
-        free(times);
+        prediction->straggler_seconds = straggler_seconds(request, machine, prediction->step_seconds);
+        prediction->step_seconds += prediction->straggler_seconds + hardware->step_overhead.value;
+        if (explanation != NULL && !failed(&result)) {
+            result = explain_job(explanation, prediction, &(struct explained){request, machine, &job, times});
+        }
+        times_close(&job, times);
     }
     predict_job_free(&job);
-    prediction->part_seconds[PREDICT_STRAGGLERS] = straggler_seconds(request, machine, prediction->step_seconds);
-    prediction->part_seconds[PREDICT_OVERHEAD]   = hardware->step_overhead.value;
-    prediction->step_seconds +=
-        prediction->part_seconds[PREDICT_STRAGGLERS] + prediction->part_seconds[PREDICT_OVERHEAD];
     return result;
+}
+
+status predict(struct prediction *prediction, const struct plan_request *request, const struct machine *machine)
+{
+    return predict_explain(NULL, prediction, request, machine);
 }

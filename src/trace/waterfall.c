@@ -62,7 +62,14 @@ static bool crosses_stages(const struct analysis *analysis, int32_t op)
     return (axes_of(analysis, op_at(analysis, op)) & 1u << AXIS_PP) != 0;
 }
 
-static enum waterfall_part part_of_compute(const struct op *op)
+// Into the same type it is a copy, into a sum an addition.
+static bool is_cast(const struct plan *plan, const struct op *op)
+{
+    const struct tensor *tensors = plan->tensors;
+    return !op->accumulates && tensors[op->operand[CAST_IN]].dtype != tensors[op->operand[CAST_OUT]].dtype;
+}
+
+static enum waterfall_part part_of_compute(const struct plan *plan, const struct op *op)
 {
     if (op->tag.phase == PHASE_RECOMPUTE) {
         return WATERFALL_RECOMPUTE;
@@ -76,8 +83,8 @@ static enum waterfall_part part_of_compute(const struct op *op)
     case OP_ATTENTION_FORWARD:
     case OP_ATTENTION_BACKWARD:
         return WATERFALL_ATTENTION;
-    case OP_CAST:    // into a sum it is an addition
-        return op->accumulates ? WATERFALL_MEMORY : WATERFALL_CAST;
+    case OP_CAST:
+        return is_cast(plan, op) ? WATERFALL_CAST : WATERFALL_MEMORY;
     case OP_QUANTIZE:
         return WATERFALL_CAST;
     default:
@@ -85,8 +92,7 @@ static enum waterfall_part part_of_compute(const struct op *op)
     }
 }
 
-// A group along several axes counts for the outermost of those that share out data or weights.
-static enum waterfall_part part_of_transfer(uint32_t axes)
+enum waterfall_part waterfall_exposed(uint32_t axes)
 {
     static const struct {
         enum axis           axis;
@@ -175,7 +181,7 @@ static void explain_gap(struct analysis *analysis, double begin, double end, int
         int32_t before = cause_of(analysis, cause);
         double  ready  = before == NONE ? begin : fmax(begin, analysis->step->times[before].end);
         double  began  = fmax(ready, transfer_begin(analysis, cause));
-        add(analysis, part_of_transfer(axes_of(analysis, op_at(analysis, cause))),
+        add(analysis, waterfall_exposed(axes_of(analysis, op_at(analysis, cause))),
             fmin(end, analysis->step->times[cause].end) - began);
         if (crosses_stages(analysis, cause)) {
             add(analysis, WATERFALL_BUBBLE, began - ready);
@@ -190,7 +196,7 @@ static void explain_compute(struct analysis *analysis, int32_t op)
     const struct waterfall_step *step    = analysis->step;
     double                       seconds = duration(analysis, op);
     double                       lost    = step->prices != NULL ? fmax(seconds - step->prices[op], 0.0) : 0.0;
-    add(analysis, part_of_compute(op_at(analysis, op)), seconds - lost);
+    add(analysis, part_of_compute(step->plan, op_at(analysis, op)), seconds - lost);
     add(analysis, WATERFALL_CONTENTION, lost);
 }
 
