@@ -166,6 +166,33 @@ static void recompute_activations(struct tiny *tiny)
     tiny->train.recompute_save = 1 << OUTPUT_QKV | 1 << OUTPUT_ATTENTION;
 }
 
+static void scale_by_values(struct tiny *tiny)
+{
+    tiny->precision.compute    = COMPUTE_FP8;
+    tiny->precision.fp8_recipe = FP8_CURRENT;
+}
+
+static void scale_by_values_of_shares(struct tiny *tiny)
+{
+    scale_by_values(tiny);
+    shard_weights(tiny);
+    recompute_activations(tiny);
+    tiny->train.micro_batch  = 1;
+    tiny->train.accumulation = 2;
+}
+
+static void scale_by_values_of_splits(struct tiny *tiny)
+{
+    scale_by_values(tiny);
+    split_matrices(tiny);
+}
+
+static void scale_by_values_of_experts(struct tiny *tiny)
+{
+    scale_by_values(tiny);
+    share_experts(tiny);
+}
+
 static const struct variant {
     const char *what;
     int         ranks;
@@ -180,6 +207,10 @@ static const struct variant {
     {"two stages of a pipeline", 2, split_depth},
     {"layer norms with biases, squared ReLU and half of each head rotated", 1, centre_norms},
     {"activations computed again from those that are saved", 1, recompute_activations},
+    {"FP8 scaled by current values", 1, scale_by_values},
+    {"two ranks that share weights, in FP8", 2, scale_by_values_of_shares},
+    {"two ranks that share matrices, in FP8", 2, scale_by_values_of_splits},
+    {"two ranks that share experts, in FP8", 2, scale_by_values_of_experts},
 };
 
 static void compare_variant(const struct variant *variant)
