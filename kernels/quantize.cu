@@ -1,55 +1,12 @@
 // SPDX-License-Identifier: MIT
 // A tile at a time: rows leave as they came, columns after they have been turned in shared memory. Where the scale
 // follows from the values, a pass before finds their largest magnitude.
-#include "gswbench/fp8.h"
-
-#include "device.cuh"
+#include "codes.cuh"
 #include "quantize.h"
+#include "rescale.h"
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH, side = QUANTIZE_TILE;
-constexpr int wide  = sizeof(uint4);    // codes that a thread stores at a time
-constexpr int along = side / width;     // threads along a side of the tile
-static_assert(width == 8, "a row of a thread's codes is two words");
-
-__host__ __device__ inline int64_t tiles_of(int64_t rows, int64_t columns)
-{
-    return launch_groups(rows, side) * launch_groups(columns, side);
-}
-
-__device__ inline float larger(float largest, const float (&values)[width])
-{
-#pragma unroll
-    for (int i = 0; i < width; i++) {
-        largest = fmaxf(largest, fabsf(values[i]));    // NaN is no magnitude
-    }
-    return largest;
-}
-
-// All threads of the block call. Magnitudes compare as their bits do.
-__device__ inline void raise(float *magnitude, float largest)
-{
-    largest = block_maximum(largest);
-    if (threadIdx.x == 0) {
-        atomicMax(reinterpret_cast<unsigned *>(magnitude), __float_as_uint(largest));
-    }
-}
-
-template <typename T, bool is_wide>
-__global__ void __launch_bounds__(LAUNCH_THREADS) magnitude_kernel(const struct magnitude_args args)
-{
-    int64_t step    = (int64_t)gridDim.x * blockDim.x * width;
-    float   largest = 0;
-#pragma unroll 4
-    for (int64_t at = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * width; at < args.elements; at += step) {
-        float values[width];
-        load<is_wide>(values, (const T *)args.in + at, packet_elements<false>(at, args.elements));
-        largest = larger(largest, values);
-    }
-    raise(args.magnitude, largest);
-}
-
 // Two codes, the first in the low byte. The instruction rounds and saturates as fp8_from_float does; a NaN may have
 // another sign.
 template <enum dtype format> __device__ inline uint32_t encode_pair(float first, float second)
@@ -67,135 +24,131 @@ template <enum dtype format> __device__ inline uint32_t encode_pair(float first,
 #endif
 }
 
-template <enum dtype format> __device__ inline uint2 encode(const float (&values)[width], float scale)
+template <enum dtype format> __device__ inline uint2 encode(const float (&scaled)[width])
 {
     uint32_t pairs[width / 2];
 #pragma unroll
     for (int i = 0; i < width / 2; i++) {
-        pairs[i] = encode_pair<format>(values[2 * i] * scale, values[2 * i + 1] * scale);
+        pairs[i] = encode_pair<format>(scaled[2 * i], scaled[2 * i + 1]);
     }
     return make_uint2(pairs[0] | pairs[1] << 16, pairs[2] | pairs[3] << 16);
 }
 
-// The first count codes of so many words.
-template <bool is_wide, typename Words> __device__ inline void put_codes(uint8_t *to, const Words &words, int64_t count)
+__device__ inline void fill(float (&values)[width], float value)
 {
-    if (is_wide) {
-        *reinterpret_cast<Words *>(to) = words;
-        return;
-    }
-    const uint8_t *codes = reinterpret_cast<const uint8_t *>(&words);
-#pragma unroll
-    for (int i = 0; i < (int)sizeof(Words); i++) {
-        if (i < count) {
-            to[i] = codes[i];
-        }
-    }
-}
-
-// So many codes at most, and zeros.
-template <bool is_wide> __device__ inline uint2 fetch_codes(const uint8_t *from, int64_t count)
-{
-    if (is_wide) {
-        return *reinterpret_cast<const uint2 *>(from);
-    }
-    uint32_t words[2] = {0, 0};
 #pragma unroll
     for (int i = 0; i < width; i++) {
-        words[i / 4] |= (i < count ? (uint32_t)from[i] : 0u) << 8 * (i % 4);
+        values[i] = value;
     }
-    return make_uint2(words[0], words[1]);
 }
 
-// Four words of four bytes, turned: word i receives the bytes i of all.
-__device__ inline void turn(uint32_t (&words)[4])
+// The largest magnitude of each of a thread's rows.
+template <typename T> __device__ inline void find_magnitudes(float (&magnitudes)[width], const packet<T> (&raw)[width])
 {
-    uint32_t front[2], back[2];
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
-        front[i] = __byte_perm(words[2 * i], words[2 * i + 1], 0x5140);
-        back[i]  = __byte_perm(words[2 * i], words[2 * i + 1], 0x7362);
+    for (int i = 0; i < width; i++) {
+        float values[width];
+        unpack(values, raw[i]);
+        magnitudes[i] = larger(0, values);
     }
-    words[0] = __byte_perm(front[0], front[1], 0x5410);
-    words[1] = __byte_perm(front[0], front[1], 0x7632);
-    words[2] = __byte_perm(back[0], back[1], 0x5410);
-    words[3] = __byte_perm(back[0], back[1], 0x7632);
 }
 
-// The codes of a tile, column by column. Which of a column's packets of codes lies where depends on the column, so that
-// neither those who write nor those who read meet in one bank.
-struct turned_tile {
-    uint4 packets[side][side / wide];
-
-    __device__ uint4 &packet_of(int column, int row)
-    {
-        return packets[column][(row / wide) ^ (column / width % (side / wide))];
+// The scale of a square, from its largest magnitude. Leaves the factor.
+template <enum dtype format, typename T>
+__device__ inline float scale_square(const packet<T> (&raw)[width], const struct quantize_args &args, const patch &its)
+{
+    float magnitudes[width];
+    find_magnitudes(magnitudes, raw);
+    float   scale     = fp8_scale(format, block_maximum(larger(0, magnitudes)));
+    int64_t at        = fp8_factor_at(FP8_SCALING_SQUARES, args.rows, args.columns, its.first_row, its.first_column);
+    int64_t turned_at = fp8_factor_at(FP8_SCALING_SQUARES, args.columns, args.rows, its.first_column, its.first_row);
+    if (threadIdx.x == 0 && args.factor != NULL) {
+        args.factor[at] = 1 / scale;
     }
+    if (threadIdx.x == 0 && args.transposed_factor != NULL) {
+        args.transposed_factor[turned_at] = 1 / scale;
+    }
+    return scale;
+}
 
-    // [width] rows of codes from that row and column on.
-    __device__ void put(int row, int column, const uint2 (&codes)[width])
-    {
+// The scales of a thread's rows, each from the largest magnitude of the tile's row. Leaves the factors.
+template <enum dtype format, typename T>
+__device__ inline void scale_rows(float (&scales)[width], const packet<T> (&raw)[width],
+                                  const struct quantize_args &args, const patch &its)
+{
+    find_magnitudes(scales, raw);
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
-            uint32_t upper[4], lower[4];
+    for (int i = 0; i < width; i++) {
 #pragma unroll
-            for (int i = 0; i < 4; i++) {
-                upper[i] = half == 0 ? codes[i].x : codes[i].y;
-                lower[i] = half == 0 ? codes[i + 4].x : codes[i + 4].y;
-            }
-            turn(upper);
-            turn(lower);
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                uint2 *packet           = reinterpret_cast<uint2 *>(&packet_of(column + 4 * half + i, row));
-                packet[row / width % 2] = make_uint2(upper[i], lower[i]);
-            }
+        for (int distance = along / 2; distance > 0; distance /= 2) {
+            scales[i] = fmaxf(scales[i], __shfl_xor_sync(0xffffffffu, scales[i], distance));
+        }
+        scales[i] = fp8_scale(format, scales[i]);
+        if (its.column == 0 && i < its.rows && args.factor != NULL) {
+            args.factor[fp8_factor_at(FP8_SCALING_RUNS, args.rows, args.columns, its.first_row + its.row + i,
+                                      its.first_column)] = 1 / scales[i];
         }
     }
+}
 
-    // All threads of the block take turns; [columns, rows] receives the tile whose first row and column these are.
-    template <bool is_wide>
-    __device__ void store(uint8_t *to, int64_t first_row, int64_t first_column, int64_t rows, int64_t columns)
-    {
-        for (int i = (int)threadIdx.x; i < side * (side / wide); i += QUANTIZE_THREADS) {
-            int     column = i / (side / wide), row = i % (side / wide) * wide;
-            int64_t left = rows - first_row - row;
-            if (first_column + column < columns && left > 0) {
-                put_codes<is_wide>(to + (first_column + column) * rows + first_row + row, packet_of(column, row), left);
-            }
+// The scales of a thread's columns, each from the largest magnitude of the tile's column. Leaves the factors.
+template <enum dtype format, typename T>
+__device__ inline void scale_columns(float (&scales)[width], const packet<T> (&raw)[width],
+                                     const struct quantize_args &args, const patch &its)
+{
+    __shared__ float maxima[along][side], shared_scales[side];
+    fill(scales, 0);
+#pragma unroll
+    for (int i = 0; i < width; i++) {
+        float values[width];
+        unpack(values, raw[i]);
+#pragma unroll
+        for (int j = 0; j < width; j++) {
+            scales[j] = fmaxf(scales[j], fabsf(values[j]));
         }
     }
-};
-
-// The part of a tile that a thread takes.
-struct patch {
-    int     row, column;                // in the tile
-    int64_t first_row, first_column;    // of the tile
-    int64_t at;                         // its first element in a matrix of so many columns
-    int64_t rows, columns;              // that the matrix has there; may be more, or less than one
-
-    __device__ patch(int64_t tile, int64_t total_rows, int64_t total_columns)
-    {
-        int64_t across = launch_groups(total_columns, side);
-        row            = (int)threadIdx.x / along * width;
-        column         = (int)threadIdx.x % along * width;
-        first_row      = tile / across * side;
-        first_column   = tile % across * side;
-        at             = (first_row + row) * total_columns + first_column + column;
-        columns        = total_columns - first_column - column;
-        rows           = columns > 0 ? total_rows - first_row - row : 0;
+#pragma unroll
+    for (int j = 0; j < width; j++) {
+        maxima[its.row / width][its.column + j] = scales[j];
     }
-};
+    __syncthreads();
+    int column = (int)threadIdx.x;
+    if (column < side) {
+        float largest = 0;
+#pragma unroll
+        for (int i = 0; i < along; i++) {
+            largest = fmaxf(largest, maxima[i][column]);
+        }
+        shared_scales[column] = fp8_scale(format, largest);
+        if (its.first_column + column < args.columns) {
+            args.transposed_factor[fp8_factor_at(FP8_SCALING_RUNS, args.columns, args.rows, its.first_column + column,
+                                                 its.first_row)] = 1 / shared_scales[column];
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < width; j++) {
+        scales[j] = shared_scales[its.column + j];
+    }
+}
+
+// Blocks that a multiprocessor has registers for: 80, or 128 a thread.
+template <typename T, enum fp8_scaling scaling>
+constexpr int resident = sizeof(T) == sizeof(bf16) && scaling != FP8_SCALING_RUNS ? 3 : 2;
 
 // Tiles in falling order: the pass before has left the end of the matrix in the cache.
-template <typename T, enum dtype format, bool is_wide>
-__global__ void __launch_bounds__(QUANTIZE_THREADS) quantize_kernel(const struct quantize_args args)
+template <typename T, enum dtype format, enum fp8_scaling scaling, bool is_wide>
+__global__ void __launch_bounds__(TILE_THREADS, resident<T, scaling>) quantize_kernel(const struct quantize_args args)
 {
     __shared__ turned_tile turned;
 
-    float scale = args.scale != NULL ? *args.scale : fp8_scale(format, *args.scratch), largest = 0;
-    if (blockIdx.x == 0 && threadIdx.x == 0 && args.factor != NULL) {
-        *args.factor = 1 / scale;
+    float largest = 0, scales[width];
+    if constexpr (scaling == FP8_SCALING_WHOLE) {
+        float scale = args.scale != NULL ? *args.scale : fp8_scale(format, *args.scratch);
+        if (blockIdx.x == 0 && threadIdx.x == 0 && args.factor != NULL) {
+            *args.factor = 1 / scale;
+        }
+        fill(scales, scale);
     }
     for (int64_t tile = tiles_of(args.rows, args.columns) - 1 - blockIdx.x; tile >= 0; tile -= gridDim.x) {
         patch     its(tile, args.rows, args.columns);
@@ -206,72 +159,49 @@ __global__ void __launch_bounds__(QUANTIZE_THREADS) quantize_kernel(const struct
         for (int i = 0; i < width; i++) {
             raw[i] = i < its.rows ? fetch<is_wide>((const T *)args.in + its.at + i * args.columns, count) : packet<T>{};
         }
+        if constexpr (scaling == FP8_SCALING_SQUARES) {
+            fill(scales, scale_square<format>(raw, args, its));
+        } else if constexpr (scaling == FP8_SCALING_RUNS) {
+            scale_rows<format>(scales, raw, args, its);
+        }
 #pragma unroll
         for (int i = 0; i < width; i++) {
             float values[width];
             unpack(values, raw[i]);
-            largest  = larger(largest, values);
-            codes[i] = encode<format>(values, scale);
+            if constexpr (scaling == FP8_SCALING_WHOLE) {
+                largest = larger(largest, values);
+            }
+            for (int j = 0; j < width; j++) {
+                values[j] *= scales[i];
+            }
+            codes[i] = encode<format>(values);
             if (args.out != NULL && i < its.rows) {
                 put_codes<is_wide>(args.out + its.at + i * args.columns, codes[i], count);
             }
         }
-        if (args.transposed != NULL) {
-            __syncthreads();    // the tile before has been read
-            turned.put(its.row, its.column, codes);
-            __syncthreads();
-            turned.store<is_wide>(args.transposed, its.first_row, its.first_column, args.rows, args.columns);
+        if (args.transposed == NULL) {
+            continue;
         }
-    }
-    if (args.magnitude != NULL) {
-        raise(args.magnitude, largest);
-    }
-}
-
-template <bool is_wide>
-__global__ void __launch_bounds__(QUANTIZE_THREADS) transpose_kernel(const struct transpose_args args)
-{
-    __shared__ turned_tile turned;
-
-    for (int64_t tile = blockIdx.x; tile < tiles_of(args.rows, args.columns); tile += gridDim.x) {
-        patch its(tile, args.rows, args.columns);
-        uint2 codes[width];
+        if constexpr (scaling == FP8_SCALING_RUNS) {    // the runs of the transpose are of other elements
+            float of_columns[width];
+            scale_columns<format>(of_columns, raw, args, its);
 #pragma unroll
-        for (int i = 0; i < width; i++) {
-            codes[i] = i < its.rows ? fetch_codes<is_wide>(args.in + its.at + i * args.columns, its.columns)
-                                    : make_uint2(0, 0);
+            for (int i = 0; i < width; i++) {
+                float values[width];
+                unpack(values, raw[i]);
+                for (int j = 0; j < width; j++) {
+                    values[j] *= of_columns[j];
+                }
+                codes[i] = encode<format>(values);
+            }
         }
         __syncthreads();    // the tile before has been read
         turned.put(its.row, its.column, codes);
         __syncthreads();
-        turned.store<is_wide>(args.out, its.first_row, its.first_column, args.rows, args.columns);
+        turned.store<is_wide>(args.transposed, its.first_row, its.first_column, args.rows, args.columns);
     }
-}
-
-// A block a slot. From the end of its history, so that what moves on has been read by whoever overwrites it.
-__global__ void __launch_bounds__(LAUNCH_THREADS) rescale_kernel(const struct rescale_args args)
-{
-    for (int64_t slot = blockIdx.x; slot < args.slots; slot += gridDim.x) {
-        float largest = args.magnitude[slot];
-        if (args.history != NULL) {
-            float  *row = args.history + slot * args.length;
-            int64_t end = launch_groups(args.length, blockDim.x) * blockDim.x;
-            for (int64_t at = end - blockDim.x + threadIdx.x; at >= 0; at -= blockDim.x) {
-                float value = at == 0 ? args.magnitude[slot] : at < args.length ? row[at - 1] : 0;
-                largest     = fmaxf(largest, value);
-                __syncthreads();
-                if (at < args.length) {
-                    row[at] = value;
-                }
-            }
-        }
-        largest = block_maximum(largest);
-        if (threadIdx.x == 0) {
-            float scale          = fp8_rescale(args.scale[slot], args.target, largest);
-            args.scale[slot]     = scale;
-            args.factor[slot]    = 1 / scale;
-            args.magnitude[slot] = 0;
-        }
+    if (scaling == FP8_SCALING_WHOLE && args.magnitude != NULL) {
+        raise(args.magnitude, largest);
     }
 }
 
@@ -291,9 +221,21 @@ template <typename Body> int with_format(enum dtype format, Body body)
     }
 }
 
-struct launch launch_tiles(int64_t rows, int64_t columns, const struct kernel_target *target)
+template <enum fp8_scaling chosen> struct scaling_constant {
+    static constexpr enum fp8_scaling value = chosen;
+};
+
+template <typename Body> int with_scaling(enum fp8_scaling scaling, Body body)
 {
-    return {launch_blocks(tiles_of(rows, columns), QUANTIZE_THREADS, target->multiprocessors), QUANTIZE_THREADS};
+    switch (scaling) {
+    case FP8_SCALING_WHOLE:
+        return body(scaling_constant<FP8_SCALING_WHOLE>());
+    case FP8_SCALING_RUNS:
+        return body(scaling_constant<FP8_SCALING_RUNS>());
+    case FP8_SCALING_SQUARES:
+        return body(scaling_constant<FP8_SCALING_SQUARES>());
+    }
+    return cudaErrorInvalidValue;
 }
 
 int find_magnitude(const struct quantize_args *args, const struct kernel_target *target)
@@ -309,36 +251,16 @@ int kernel_quantize(const struct quantize_args *args, const struct kernel_target
     struct launch launch  = launch_tiles(args->rows, args->columns, target);
     bool          is_wide = launch_is_wide(args->columns, addresses(args->in, args->out, args->transposed)) &&
                    (args->transposed == NULL || args->rows % wide == 0);
-    int error = args->scale == NULL ? find_magnitude(args, target) : 0;
+    bool needs_pass = args->scaling == FP8_SCALING_WHOLE && args->scale == NULL;
+    int  error      = needs_pass ? find_magnitude(args, target) : 0;
     return error != 0 ? error : with_type(args->type, [&](auto type) {
         return with_format(args->format, [&](auto format) {
-            return with_flag(is_wide, [&](auto is_wide) {
-                return enqueue(quantize_kernel<decltype(type), format.value, is_wide.value>, launch, 0, target, *args);
+            return with_scaling(args->scaling, [&](auto scaling) {
+                return with_flag(is_wide, [&](auto is_wide) {
+                    return enqueue(quantize_kernel<decltype(type), format.value, scaling.value, is_wide.value>, launch,
+                                   0, target, *args);
+                });
             });
         });
     });
-}
-
-int kernel_magnitude(const struct magnitude_args *args, const struct kernel_target *target)
-{
-    struct launch launch = launch_items(launch_groups(args->elements, width), target->multiprocessors);
-    return with_type(args->type, [&](auto type) {
-        return with_flag(launch_is_wide(width, addresses(args->in)), [&](auto is_wide) {
-            return enqueue(magnitude_kernel<decltype(type), is_wide.value>, launch, 0, target, *args);
-        });
-    });
-}
-
-int kernel_transpose(const struct transpose_args *args, const struct kernel_target *target)
-{
-    struct launch launch  = launch_tiles(args->rows, args->columns, target);
-    bool          is_wide = launch_is_wide(args->columns, addresses(args->in, args->out)) && args->rows % wide == 0;
-    return with_flag(is_wide,
-                     [&](auto is_wide) { return enqueue(transpose_kernel<is_wide.value>, launch, 0, target, *args); });
-}
-
-int kernel_rescale(const struct rescale_args *args, const struct kernel_target *target)
-{
-    struct launch launch = launch_rows(args->slots, args->length, LAUNCH_THREADS, target->multiprocessors);
-    return enqueue(rescale_kernel, launch, 0, target, *args);
 }

@@ -121,6 +121,39 @@ Test(gemm, has_products_of_equal_types_and_of_fp8_with_an_e4m3)
     cr_expect(failed(&checked));
 }
 
+Test(gemm, has_fp8_scaled_by_runs_and_at_most_one_factor_by_squares)
+{
+    static const enum fp8_scaling W = FP8_SCALING_WHOLE, R = FP8_SCALING_RUNS, S = FP8_SCALING_SQUARES;
+    const struct {
+        enum fp8_scaling a, b;
+        bool             sums_fast, is_known;
+    } cases[] = {{W, W, true, true},   {R, R, false, true},  {R, S, false, true},  {S, R, false, true},
+                 {S, S, false, false}, {W, R, false, false}, {S, W, false, false}, {R, R, true, false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct gemm_key asked = fp8_key(48, 32, 16);
+        asked.shape.scaling_a = cases[i].a;
+        asked.shape.scaling_b = cases[i].b;
+        asked.sums_fast       = cases[i].sums_fast;
+        status checked        = gemm_check(&asked);
+        cr_expect_eq(failed(&checked), !cases[i].is_known, "%zu: %s", i, checked.text);
+    }
+}
+
+Test(gemm, names_how_fp8_is_scaled)
+{
+    char            problem[GEMM_PROBLEM_BYTES];
+    struct gemm_key asked = fp8_key(48, 32, 16);
+    asked.shape.scaling_a = FP8_SCALING_RUNS;
+    asked.shape.scaling_b = FP8_SCALING_SQUARES;
+
+    gemm_problem_name(&asked, "cuBLASLt 13.1.0", "NVIDIA H200", problem);
+
+    cr_expect_not_null(strstr(problem, " bf16 set runs squares, "), "%s", problem);
+    struct gemm_key other = asked;
+    other.shape.scaling_b = FP8_SCALING_RUNS;
+    cr_expect_not(gemm_key_is_equal(&other, &asked));
+}
+
 Test(gemm, has_fp8_in_sizes_of_sixteen_and_row_by_row_only)
 {
     const struct gemm_key refused[] = {fp8_key(40, 32, 16), fp8_key(48, 33, 16), fp8_key(48, 32, 24)};

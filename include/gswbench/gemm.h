@@ -37,7 +37,7 @@ struct gemm_key {
 bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other);
 
 // Fails for what cuBLASLt multiplies on no device: FP8 in other sizes than multiples of 16 or not row by row (A [m, k],
-// B [n, k]), two factors in E5M2, other mixed types.
+// B [n, k]), two factors in E5M2 or two scaled by squares, other mixed types.
 status gemm_check(const struct gemm_key *key);
 
 // Largest power of two, up to 256, that divides the address.

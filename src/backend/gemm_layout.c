@@ -25,10 +25,20 @@ bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other)
     const struct gemm_shape *left = &one->shape, *right = &other->shape;
     return left->m == right->m && left->n == right->n && left->k == right->k &&
            left->transpose_a == right->transpose_a && left->transpose_b == right->transpose_b &&
-           one->sums_fast == other->sums_fast && one->a == other->a && one->b == other->b && one->c == other->c &&
+           one->sums_fast == other->sums_fast && left->scaling_a == right->scaling_a &&
+           left->scaling_b == right->scaling_b && one->a == other->a && one->b == other->b && one->c == other->c &&
            one->accumulates == other->accumulates && one->alignment[0] == other->alignment[0] &&
            one->alignment[1] == other->alignment[1] && one->alignment[2] == other->alignment[2] &&
            one->processors == other->processors;
+}
+
+// Two factors by squares do not go together.
+static bool has_scaling(const struct gemm_key *key)
+{
+    int32_t a = key->shape.scaling_a, b = key->shape.scaling_b;
+    return a == FP8_SCALING_WHOLE || b == FP8_SCALING_WHOLE
+               ? a == b
+               : (a == FP8_SCALING_RUNS || b == FP8_SCALING_RUNS) && !key->sums_fast;
 }
 
 static bool has_types(const struct gemm_key *key)
@@ -54,6 +64,9 @@ status gemm_check(const struct gemm_key *key)
     }
     if (shape->transpose_a || !shape->transpose_b) {
         return fail("cuBLASLt multiplies FP8 row by row only");
+    }
+    if (!has_scaling(key)) {
+        return fail("cuBLASLt scales FP8 as a whole, by runs, or by runs and squares");
     }
     if (shape->m % FP8_MULTIPLE != 0 || shape->n % FP8_MULTIPLE != 0 || shape->k % FP8_MULTIPLE != 0) {
         return fail("a product of %" PRId64 " x %" PRId64 " x %" PRId64 " in FP8, whose sizes have to be multiples of "

@@ -25,12 +25,15 @@ struct op_case {
     .shape.gemm = {.m = m_, .n = n_, .k = k_, .transpose_a = turns_a, .transpose_b = turns_b}
 #define FP8_GEMM(m_, n_, k_, fast) \
     .sums_fast = fast, .shape.gemm = {.m = m_, .n = n_, .k = k_, .transpose_b = true}
+#define PART_GEMM(m_, n_, k_, of_a, of_b) \
+    .shape.gemm = {.m = m_, .n = n_, .k = k_, .transpose_b = true, .scaling_a = of_a, .scaling_b = of_b}
 #define HEADS(batch_, sequence_, heads_, kv_heads_, head_dim_, ...) \
     .shape.attention = {.batch = batch_, .sequence = sequence_, .heads = heads_, .kv_heads = kv_heads_, .head_dim = head_dim_, .scale = 0.1f, __VA_ARGS__}
 #define ROUTE(rows_, columns_, first_, total_, sequences_, run, experts_, top_k_, owners_, capacity_, taken_) \
     .shape.routing = {.rows = rows_, .columns = columns_, .first = first_, .total = total_, .sequences = sequences_, .sequence_rows = run, \
                       .experts = experts_, .top_k = top_k_, .owners = owners_, .capacity = capacity_, .taken = taken_, .auxiliary = 0.02f}
 #define MATRIX(rows_, columns_) .shape.quantize = {.rows = rows_, .columns = columns_}
+#define PARTS(rows_, columns_, by) .shape.quantize = {.rows = rows_, .columns = columns_, .scaling = by}
 #define HISTORY(slots_, history_) .shape.rescale = {.slots = slots_, .history = history_, .target = 224.0f}
 #define ELEMENTS(count) .shape.elements = {.elements = count, .limit = 1.0f}
 #define ADDS .accumulates = true
@@ -72,6 +75,9 @@ static const struct op_case op_cases[] = {
     {"gemm 256 x 128 x 384 in fp8, of a gradient", "54bff", {.kind = OP_GEMM, FP8_GEMM(256, 128, 384, false)}},
     {"gemm 48 x 16 x 32 in fp8, by a gradient, added", "45fff", {.kind = OP_GEMM, ADDS, FP8_GEMM(48, 16, 32, false)}},
     {"gemm 16 x 16 x 16 in fp8, added and rounded", "44bff", {.kind = OP_GEMM, ADDS, FP8_GEMM(16, 16, 16, true)}},
+    {"gemm 48 x 160 x 400 in fp8 by runs and squares", "44bff", {.kind = OP_GEMM, PART_GEMM(48, 160, 400, FP8_SCALING_RUNS, FP8_SCALING_SQUARES)}},
+    {"gemm 272 x 32 x 144 in fp8 by squares and runs", "44fff", {.kind = OP_GEMM, PART_GEMM(272, 32, 144, FP8_SCALING_SQUARES, FP8_SCALING_RUNS)}},
+    {"gemm 144 x 64 x 256 in fp8 by runs, added", "54fff", {.kind = OP_GEMM, ADDS, PART_GEMM(144, 64, 256, FP8_SCALING_RUNS, FP8_SCALING_RUNS)}},
     {"rope", "fbbb", {.kind = OP_ROPE_FORWARD, HEADS(2, 9, 8, 2, 128, .rotary = 128)}},
     {"rope, half", "fbbb", {.kind = OP_ROPE_FORWARD, HEADS(1, 5, 6, 2, 192, .rotary = 96)}},
     {"rope, odd", "ffff", {.kind = OP_ROPE_FORWARD, HEADS(2, 7, 3, 1, 22, .rotary = 10)}},
@@ -139,6 +145,16 @@ static const struct op_case op_cases[] = {
     {"quantize the smallest", "z44f", {.kind = OP_QUANTIZE, MATRIX(16, 32)}},
     {"quantize large and infinite values", "F55f--f", {.kind = OP_QUANTIZE, MATRIX(40, 300)}},
     {"quantize by a scale whose factor is known", "b44--ff", {.kind = OP_QUANTIZE, MATRIX(32, 64)}},
+    {"quantize by runs", "b44ff", {.kind = OP_QUANTIZE, PARTS(656, 784, FP8_SCALING_RUNS)}},
+    {"quantize by runs, odd", "f55ff", {.kind = OP_QUANTIZE, PARTS(150, 133, FP8_SCALING_RUNS)}},
+    {"quantize by runs, no transpose", "f4-f-", {.kind = OP_QUANTIZE, PARTS(33, 272, FP8_SCALING_RUNS)}},
+    {"quantize by runs, only the transpose", "b-4-f", {.kind = OP_QUANTIZE, PARTS(272, 48, FP8_SCALING_RUNS)}},
+    {"quantize zeros by runs", "Z44ff", {.kind = OP_QUANTIZE, PARTS(32, 144, FP8_SCALING_RUNS)}},
+    {"quantize large and infinite values by runs", "F55ff", {.kind = OP_QUANTIZE, PARTS(32, 144, FP8_SCALING_RUNS)}},
+    {"quantize by squares", "b44ff", {.kind = OP_QUANTIZE, PARTS(656, 784, FP8_SCALING_SQUARES)}},
+    {"quantize by squares, odd", "f44ff", {.kind = OP_QUANTIZE, PARTS(133, 259, FP8_SCALING_SQUARES)}},
+    {"quantize by squares, only the transpose", "b-5-f", {.kind = OP_QUANTIZE, PARTS(257, 300, FP8_SCALING_SQUARES)}},
+    {"quantize by squares, no transpose", "b4-f-", {.kind = OP_QUANTIZE, PARTS(128, 128, FP8_SCALING_SQUARES)}},
     {"transpose", "44", {.kind = OP_TRANSPOSE, ROWS(784, 656, 0)}},
     {"transpose, odd", "55", {.kind = OP_TRANSPOSE, ROWS(33, 77, 0)}},
     {"magnitude", "bf", {.kind = OP_MAGNITUDE, ELEMENTS(70003)}},

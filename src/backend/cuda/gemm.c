@@ -40,6 +40,33 @@ static cudaDataType_t type_of(enum dtype dtype)
     return types[dtype];
 }
 
+static void set_operation(const struct blas *blas, const struct product *product,
+                          cublasLtMatmulDescAttributes_t attribute, int32_t value)
+{
+    BLAS_CHECK(blas, cublasLtMatmulDescSetAttribute(product->operation, attribute, &value, sizeof(value)));
+}
+
+#if CUBLAS_VERSION >= 120900
+static const bool has_scaled_parts = true;
+
+static void set_scalings(const struct blas *blas, const struct product *product)
+{
+    static const int32_t modes[] = {[FP8_SCALING_WHOLE]   = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F,
+                                    [FP8_SCALING_RUNS]    = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
+                                    [FP8_SCALING_SQUARES] = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F};
+    set_operation(blas, product, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, modes[product->key.shape.scaling_b]);
+    set_operation(blas, product, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, modes[product->key.shape.scaling_a]);
+}
+#else
+static const bool has_scaled_parts = false;
+
+static void set_scalings(const struct blas *blas, const struct product *product)
+{
+    (void)blas;
+    (void)product;
+}
+#endif
+
 // Whether any device has the product, and this one.
 static status check_product(const struct cuda *cuda, const struct gemm_key *key)
 {
@@ -54,6 +81,9 @@ static status check_product(const struct cuda *cuda, const struct gemm_key *key)
             "H200 and their successors): take bf16",
             cuda->device, cuda->capability / 10, cuda->capability % 10);
     }
+    if (key->shape.scaling_a != FP8_SCALING_WHOLE && !has_scaled_parts) {
+        return fail("[precision] fp8_recipe = block: needs CUDA 12.9 or newer, and this build is with an older one");
+    }
     return OK;
 }
 
@@ -64,12 +94,6 @@ static cublasLtMatrixLayout_t describe_matrix(const struct blas *blas, enum dtyp
     BLAS_CHECK(blas, cublasLtMatrixLayoutCreate(&layout, type_of(dtype), (uint64_t)matrix->rows,
                                                 (uint64_t)matrix->columns, matrix->leading));
     return layout;
-}
-
-static void set_operation(const struct blas *blas, const struct product *product,
-                          cublasLtMatmulDescAttributes_t attribute, int32_t value)
-{
-    BLAS_CHECK(blas, cublasLtMatmulDescSetAttribute(product->operation, attribute, &value, sizeof(value)));
 }
 
 static void set_factor(const struct blas *blas, const struct product *product, cublasLtMatmulDescAttributes_t attribute,
@@ -84,6 +108,7 @@ static void describe_fp8(const struct gemms *gemms, const struct product *produc
     const int8_t is_fast = product->key.sums_fast;
     BLAS_CHECK(&gemms->blas, cublasLtMatmulDescSetAttribute(product->operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM,
                                                             &is_fast, sizeof(is_fast)));
+    set_scalings(&gemms->blas, product);
     set_factor(&gemms->blas, product, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, gemms->workspace);
     set_factor(&gemms->blas, product, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, gemms->workspace);
 }

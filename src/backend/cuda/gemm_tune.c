@@ -18,7 +18,8 @@ struct operands {
     int     sets;
     int64_t bytes[3], offset[3];    // of A, B and C; in a set
     int64_t set_bytes;
-    float  *factors;    // [2]
+    float  *factors[2];    // of A and B
+    int64_t factor_bytes;
 };
 
 struct timing {
@@ -80,6 +81,11 @@ static int64_t align(int64_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
+static int64_t factor_bytes(int32_t scaling, int64_t rows, int64_t depth)
+{
+    return fp8_factors((enum fp8_scaling)scaling, rows, depth) * (int64_t)sizeof(float);
+}
+
 static int64_t cache_bytes(const struct cuda *cuda)
 {
     int bytes;
@@ -100,11 +106,13 @@ static status open_operands(struct timing *timing)
         operands->offset[i] = operands->set_bytes + key->alignment[i] % ALIGNMENT;
         operands->set_bytes += align(operands->bytes[i] + ALIGNMENT);
     }
-    int64_t sets   = 2 * cache_bytes(timing->cuda) / operands->set_bytes + 1;
-    operands->sets = sets < SETS_MAX ? (int)sets : SETS_MAX;
+    int64_t factor_bytes_of_a = align(factor_bytes(shape->scaling_a, shape->m, shape->k));
+    operands->factor_bytes    = factor_bytes_of_a + factor_bytes(shape->scaling_b, shape->n, shape->k);
+    int64_t sets              = 2 * cache_bytes(timing->cuda) / operands->set_bytes + 1;
+    operands->sets            = sets < SETS_MAX ? (int)sets : SETS_MAX;
 
     cudaError_t error =
-        cudaMalloc((void **)&operands->data, (size_t)(operands->sets * operands->set_bytes + ALIGNMENT));
+        cudaMalloc((void **)&operands->data, (size_t)(operands->sets * operands->set_bytes + operands->factor_bytes));
     if (error == cudaErrorMemoryAllocation) {
         char text[32];
         cudaGetLastError();    // it stands until it is read
@@ -115,7 +123,9 @@ static status open_operands(struct timing *timing)
                        (long long)shape->m, (long long)shape->n, (long long)shape->k);
     }
     CUDA_CHECK(error);
-    operands->factors = (float *)(void *)(operands->data + operands->sets * operands->set_bytes);
+    char *factors        = operands->data + operands->sets * operands->set_bytes;
+    operands->factors[0] = (float *)(void *)factors;
+    operands->factors[1] = (float *)(void *)(factors + factor_bytes_of_a);
     return OK;
 }
 
@@ -135,7 +145,8 @@ static void fill_operands(const struct timing *timing)
             CUDA_CHECK(kernel_random_fill(&args, &target));
         }
     }
-    struct random_fill_args factors = {.out = operands->factors, .elements = 2, .type = DTYPE_F32};
+    struct random_fill_args factors = {
+        .out = operands->factors[0], .elements = operands->factor_bytes / (int64_t)sizeof(float), .type = DTYPE_F32};
     CUDA_CHECK(kernel_random_fill(&factors, &target));
 }
 
@@ -146,8 +157,8 @@ static bool run_once(struct timing *timing, const cublasLtMatmulAlgo_t *algorith
     char                   *set      = operands->data + timing->next_set * operands->set_bytes;
     struct product_operands taken    = {.a        = set + operands->offset[GEMM_A],
                                         .b        = set + operands->offset[GEMM_B],
-                                        .factor_a = &operands->factors[0],
-                                        .factor_b = &operands->factors[1],
+                                        .factor_a = operands->factors[0],
+                                        .factor_b = operands->factors[1],
                                         .c        = set + operands->offset[GEMM_C]};
     timing->next_set                 = (timing->next_set + 1) % operands->sets;
     return product_run(timing->cuda, timing->product, algorithm, &taken) == CUBLAS_STATUS_SUCCESS;

@@ -2,11 +2,14 @@
 // Matrices in FP8 on the device, and the scales for them.
 #include "internal.h"
 #include "kernels/quantize.h"
+#include "kernels/rescale.h"
+#include "kernels/transpose.h"
 
 int64_t cuda_quantize_scratch(const struct op *op, const struct kernel_target *target)
 {
     (void)target;
-    return op->operand[QUANTIZE_SCALE] < 0 ? (int64_t)sizeof(float) : 0;
+    bool is_whole = op->shape.quantize.scaling == FP8_SCALING_WHOLE;
+    return is_whole && op->operand[QUANTIZE_SCALE] < 0 ? (int64_t)sizeof(float) : 0;
 }
 
 void cuda_quantize(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
@@ -14,7 +17,9 @@ void cuda_quantize(struct backend *backend, const struct op *op, const struct bu
     const struct cuda   *cuda   = backend->state;
     struct kernel_target target = cuda_target(backend, op);
     const struct buffer *out = &buffers[QUANTIZE_OUT], *transposed = &buffers[QUANTIZE_TRANSPOSED];
-    CUDA_CHECK(kernel_quantize(&(struct quantize_args){.in         = buffers[QUANTIZE_IN].data,
+    CUDA_CHECK(kernel_quantize(&(struct quantize_args){.in                = buffers[QUANTIZE_IN].data,
+                                                       .transposed_factor = buffers[QUANTIZE_TRANSPOSED_FACTOR].data,
+                                                       .scaling    = (enum fp8_scaling)op->shape.quantize.scaling,
                                                        .out        = out->data,
                                                        .transposed = transposed->data,
                                                        .factor     = buffers[QUANTIZE_FACTOR].data,

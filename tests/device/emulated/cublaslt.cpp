@@ -8,6 +8,9 @@
 
 namespace
 {
+// Of CUDA 12.9 and newer.
+enum { A_SCALE_MODE = 31, B_SCALE_MODE = 32, VEC128 = 4, BLK128 = 5 };
+
 struct layout {
     cudaDataType type;
     int64_t      rows, columns, leading;
@@ -16,6 +19,7 @@ struct operation {
     int32_t      transposes[2];
     const float *scales[2];
     int8_t       is_fast;
+    int32_t      modes[2];    // of scales: 0 one, 4 by runs of 128, 5 by squares of 128 x 128
 };
 
 // What is opaque to the caller holds one of the above.
@@ -63,16 +67,20 @@ struct product {
     {
         bool    turns_a = how.transposes[0] == CUBLAS_OP_T, turns_b = how.transposes[1] == CUBLAS_OP_T;
         int64_t depth = turns_a ? a.rows : a.columns;
-        float   scale = alpha * (is_fp8(a) ? *how.scales[0] * *how.scales[1] : 1);
         for (int64_t column = 0; column < d.columns; column++) {
             for (int64_t row = 0; row < d.rows; row++) {
                 float sum = 0;
-                for (int64_t k = 0; k < depth; k++) {
-                    sum += get(a_data, &a, turns_a ? k : row, turns_a ? row : k) *
-                           get(b_data, &b, turns_b ? column : k, turns_b ? k : column);
+                for (int64_t first = 0; first < depth; first += FP8_SIDE) {
+                    float part = 0;
+                    for (int64_t k = first; k < std::min(first + FP8_SIDE, depth); k++) {
+                        part += get(a_data, &a, turns_a ? k : row, turns_a ? row : k) *
+                                get(b_data, &b, turns_b ? column : k, turns_b ? k : column);
+                    }
+                    sum += part *
+                           (is_fp8(a) ? scale_of(0, d.rows, row, first) * scale_of(1, d.columns, column, first) : 1);
                 }
                 float before = beta != 0 ? beta * get(d_data, &d, row, column) : 0;
-                set(d_data, &d, row, column, scale * sum + before);
+                set(d_data, &d, row, column, alpha * sum + before);
             }
         }
     }
@@ -85,12 +93,27 @@ struct product {
                a.leading >= a.rows && b.leading >= b.rows && d.leading >= d.rows && has_types();
     }
 
+    // Of the part of a factor's column that begins there.
+    float scale_of(int side, int64_t columns, int64_t column, int64_t first) const
+    {
+        enum fp8_scaling scaling = how.modes[side] == VEC128   ? FP8_SCALING_RUNS
+                                   : how.modes[side] == BLK128 ? FP8_SCALING_SQUARES
+                                                               : FP8_SCALING_WHOLE;
+        return how.scales[side][fp8_factor_at(scaling, columns, a.rows, column, first)];
+    }
+
+    bool has_modes() const
+    {
+        int32_t one = how.modes[0], other = how.modes[1];
+        return one == 0 || other == 0 ? one == other : (one == VEC128 || other == VEC128) && how.is_fast == 0;
+    }
+
     bool has_types() const
     {
         if (!is_fp8(a)) {
             return a.type == b.type && how.scales[0] == NULL && how.scales[1] == NULL && how.is_fast == 0;
         }
-        bool is_turned = how.transposes[0] == CUBLAS_OP_T && how.transposes[1] == CUBLAS_OP_N;
+        bool is_turned = has_modes() && how.transposes[0] == CUBLAS_OP_T && how.transposes[1] == CUBLAS_OP_N;
         return is_fp8(b) && (a.type == CUDA_R_8F_E4M3 || b.type == CUDA_R_8F_E4M3) && is_turned &&
                how.scales[0] != NULL && how.scales[1] != NULL && a.rows % 16 == 0 && d.rows % 16 == 0 &&
                d.columns % 16 == 0 && ((uintptr_t)a_data | (uintptr_t)b_data | (uintptr_t)d_data) % 16 == 0;
@@ -120,7 +143,7 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComputeType_t compute, cudaDataType_t)
 {
-    *made = handle_of<cublasLtMatmulDescOpaque_t>(new operation{{CUBLAS_OP_N, CUBLAS_OP_N}, {NULL, NULL}, 0});
+    *made = handle_of<cublasLtMatmulDescOpaque_t>(new operation{{CUBLAS_OP_N, CUBLAS_OP_N}, {NULL, NULL}, 0, {0, 0}});
     return compute == CUBLAS_COMPUTE_32F ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t made)
@@ -132,7 +155,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t made, cublasL
                                               const void *value, size_t)
 {
     operation *how = (operation *)(void *)made;
-    switch (attribute) {
+    switch ((int)attribute) {
     case CUBLASLT_MATMUL_DESC_TRANSA:
     case CUBLASLT_MATMUL_DESC_TRANSB:
         how->transposes[attribute == CUBLASLT_MATMUL_DESC_TRANSB] = *(const int32_t *)value;
@@ -143,6 +166,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t made, cublasL
         break;
     case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
         how->is_fast = *(const int8_t *)value;
+        break;
+    case A_SCALE_MODE:
+    case B_SCALE_MODE:
+        how->modes[(int)attribute == B_SCALE_MODE] = *(const int32_t *)value;
         break;
     default:
         break;

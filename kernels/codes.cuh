@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// What kernels of matrices in FP8 share: largest magnitudes, codes in whole words, and tiles that are turned in shared
+// memory.
+#ifndef GSWBENCH_KERNELS_CODES_CUH
+#define GSWBENCH_KERNELS_CODES_CUH
+
+#include "gswbench/fp8.h"
+
+#include "device.cuh"
+
+constexpr int width = LAUNCH_WIDTH, side = FP8_SIDE;
+constexpr int wide  = sizeof(uint4);    // codes that a thread stores at a time
+constexpr int along = side / width;     // threads along a side of the tile
+static_assert(width == 8, "a row of a thread's codes is two words");
+
+// A block takes one tile of a matrix at a time, a thread a patch of width rows by width columns.
+enum { TILE_THREADS = along * along };
+
+GSWBENCH_INLINE int64_t tiles_of(int64_t rows, int64_t columns)
+{
+    return launch_groups(rows, side) * launch_groups(columns, side);
+}
+
+static inline struct launch launch_tiles(int64_t rows, int64_t columns, const struct kernel_target *target)
+{
+    return {launch_blocks(tiles_of(rows, columns), TILE_THREADS, target->multiprocessors), TILE_THREADS};
+}
+
+static __device__ inline float larger(float largest, const float (&values)[width])
+{
+#pragma unroll
+    for (int i = 0; i < width; i++) {
+        largest = fmaxf(largest, fabsf(values[i]));    // NaN is no magnitude
+    }
+    return largest;
+}
+
+// All threads of the block call. Magnitudes compare as their bits do.
+static __device__ inline void raise(float *magnitude, float largest)
+{
+    largest = block_maximum(largest);
+    if (threadIdx.x == 0) {
+        atomicMax(reinterpret_cast<unsigned *>(magnitude), __float_as_uint(largest));
+    }
+}
+
+// The first count codes of so many words.
+template <bool is_wide, typename Words>
+static __device__ inline void put_codes(uint8_t *to, const Words &words, int64_t count)
+{
+    if (is_wide) {
+        *reinterpret_cast<Words *>(to) = words;
+        return;
+    }
+    const uint8_t *codes = reinterpret_cast<const uint8_t *>(&words);
+#pragma unroll
+    for (int i = 0; i < (int)sizeof(Words); i++) {
+        if (i < count) {
+            to[i] = codes[i];
+        }
+    }
+}
+
+// So many codes at most, and zeros.
+template <bool is_wide> static __device__ inline uint2 fetch_codes(const uint8_t *from, int64_t count)
+{
+    if (is_wide) {
+        return *reinterpret_cast<const uint2 *>(from);
+    }
+    uint32_t words[2] = {0, 0};
+#pragma unroll
+    for (int i = 0; i < width; i++) {
+        words[i / 4] |= (i < count ? (uint32_t)from[i] : 0u) << 8 * (i % 4);
+    }
+    return make_uint2(words[0], words[1]);
+}
+
+// Four words of four bytes, turned: word i receives the bytes i of all.
+static __device__ inline void turn(uint32_t (&words)[4])
+{
+    uint32_t front[2], back[2];
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        front[i] = __byte_perm(words[2 * i], words[2 * i + 1], 0x5140);
+        back[i]  = __byte_perm(words[2 * i], words[2 * i + 1], 0x7362);
+    }
+    words[0] = __byte_perm(front[0], front[1], 0x5410);
+    words[1] = __byte_perm(front[0], front[1], 0x7632);
+    words[2] = __byte_perm(back[0], back[1], 0x5410);
+    words[3] = __byte_perm(back[0], back[1], 0x7632);
+}
+
+// The codes of a tile, column by column. Which of a column's packets of codes lies where depends on the column, so that
+// neither those who write nor those who read meet in one bank.
+struct turned_tile {
+    uint4 packets[side][side / wide];
+
+    __device__ uint4 &packet_of(int column, int row)
+    {
+        return packets[column][(row / wide) ^ (column / width % (side / wide))];
+    }
+
+    // [width] rows of codes from that row and column on.
+    __device__ void put(int row, int column, const uint2 (&codes)[width])
+    {
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            uint32_t upper[4], lower[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                upper[i] = half == 0 ? codes[i].x : codes[i].y;
+                lower[i] = half == 0 ? codes[i + 4].x : codes[i + 4].y;
+            }
+            turn(upper);
+            turn(lower);
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                uint2 *packet           = reinterpret_cast<uint2 *>(&packet_of(column + 4 * half + i, row));
+                packet[row / width % 2] = make_uint2(upper[i], lower[i]);
+            }
+        }
+    }
+
+    // All threads of the block take turns; [columns, rows] receives the tile whose first row and column these are.
+    template <bool is_wide>
+    __device__ void store(uint8_t *to, int64_t first_row, int64_t first_column, int64_t rows, int64_t columns)
+    {
+        for (int i = (int)threadIdx.x; i < side * (side / wide); i += TILE_THREADS) {
+            int     column = i / (side / wide), row = i % (side / wide) * wide;
+            int64_t left = rows - first_row - row;
+            if (first_column + column < columns && left > 0) {
+                put_codes<is_wide>(to + (first_column + column) * rows + first_row + row, packet_of(column, row), left);
+            }
+        }
+    }
+};
+
+// The part of a tile that a thread takes.
+struct patch {
+    int     row, column;                // in the tile
+    int64_t first_row, first_column;    // of the tile
+    int64_t at;                         // its first element in a matrix of so many columns
+    int64_t rows, columns;              // that the matrix has there; may be more, or less than one
+
+    __device__ patch(int64_t tile, int64_t total_rows, int64_t total_columns)
+    {
+        int64_t across = launch_groups(total_columns, side);
+        row            = (int)threadIdx.x / along * width;
+        column         = (int)threadIdx.x % along * width;
+        first_row      = tile / across * side;
+        first_column   = tile % across * side;
+        at             = (first_row + row) * total_columns + first_column + column;
+        columns        = total_columns - first_column - column;
+        rows           = columns > 0 ? total_rows - first_row - row : 0;
+    }
+};
+
+#endif

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// The largest magnitude of an array, and scales from those of many steps.
+#include "codes.cuh"
+#include "rescale.h"
+
+namespace
+{
+template <typename T, bool is_wide>
+__global__ void __launch_bounds__(LAUNCH_THREADS) magnitude_kernel(const struct magnitude_args args)
+{
+    int64_t step    = (int64_t)gridDim.x * blockDim.x * width;
+    float   largest = 0;
+#pragma unroll 4
+    for (int64_t at = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * width; at < args.elements; at += step) {
+        float values[width];
+        load<is_wide>(values, (const T *)args.in + at, packet_elements<false>(at, args.elements));
+        largest = larger(largest, values);
+    }
+    raise(args.magnitude, largest);
+}
+
+// A block a slot. From the end of its history, so that what moves on has been read by whoever overwrites it.
+__global__ void __launch_bounds__(LAUNCH_THREADS) rescale_kernel(const struct rescale_args args)
+{
+    for (int64_t slot = blockIdx.x; slot < args.slots; slot += gridDim.x) {
+        float largest = args.magnitude[slot];
+        if (args.history != NULL) {
+            float  *row = args.history + slot * args.length;
+            int64_t end = launch_groups(args.length, blockDim.x) * blockDim.x;
+            for (int64_t at = end - blockDim.x + threadIdx.x; at >= 0; at -= blockDim.x) {
+                float value = at == 0 ? args.magnitude[slot] : at < args.length ? row[at - 1] : 0;
+                largest     = fmaxf(largest, value);
+                __syncthreads();
+                if (at < args.length) {
+                    row[at] = value;
+                }
+            }
+        }
+        largest = block_maximum(largest);
+        if (threadIdx.x == 0) {
+            float scale          = fp8_rescale(args.scale[slot], args.target, largest);
+            args.scale[slot]     = scale;
+            args.factor[slot]    = 1 / scale;
+            args.magnitude[slot] = 0;
+        }
+    }
+}
+}    // namespace
+
+int kernel_magnitude(const struct magnitude_args *args, const struct kernel_target *target)
+{
+    struct launch launch = launch_items(launch_groups(args->elements, width), target->multiprocessors);
+    return with_type(args->type, [&](auto type) {
+        return with_flag(launch_is_wide(width, addresses(args->in)), [&](auto is_wide) {
+            return enqueue(magnitude_kernel<decltype(type), is_wide.value>, launch, 0, target, *args);
+        });
+    });
+}
+
+int kernel_rescale(const struct rescale_args *args, const struct kernel_target *target)
+{
+    struct launch launch = launch_rows(args->slots, args->length, LAUNCH_THREADS, target->multiprocessors);
+    return enqueue(rescale_kernel, launch, 0, target, *args);
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// Codes of a matrix in FP8, transposed.
+// Bound by memory: 2 bytes an element.
+#ifndef GSWBENCH_KERNELS_TRANSPOSE_H
+#define GSWBENCH_KERNELS_TRANSPOSE_H
+
+#include "gswbench/dtype.h"
+#include "launch.h"
+
+struct transpose_args {
+    const uint8_t *in;     // [rows, columns]
+    uint8_t       *out;    // [columns, rows]
+    int64_t        rows, columns;
+};
+KERNEL_FUNCTION int kernel_transpose(const struct transpose_args *args, const struct kernel_target *target);
+
+#endif
