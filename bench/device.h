@@ -11,6 +11,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/backend.h"
 #include "gswbench/fatal.h"
+#include "gswbench/fp8.h"
 #include "gswbench/random.h"
 #include "gswbench/statistics.h"
 
@@ -19,6 +20,8 @@ enum { DEVICE_SKIPPED = 77, DEVICE_RUNS = 25 };
 // What well-written code reaches on an H200, from published measurements: random data, sustained clocks. Bounds are
 // set against these.
 static const double device_product_flops = 790e12, device_memory_bytes = 3.8e12, device_peak_flops = 989e12;
+// Of FP8, what few and different measurements say: with sums in the matrix units' own digits, and with sums in fp32.
+static const double device_fast_fp8_flops = 1350e12, device_fp8_flops = 1200e12, device_fp8_peak_flops = 1979e12;
 
 struct device {
     struct backend                backend;
@@ -84,6 +87,8 @@ static inline struct buffer device_operand(struct device *device, enum dtype dty
         float value = random_normal(1, i);
         if (dtype == DTYPE_F32) {
             ((float *)(void *)piece)[i] = value;
+        } else if (dtype_is_fp8(dtype)) {    // the largest, 4.9, nearly fills the format, as a scale would have it
+            ((uint8_t *)piece)[i] = fp8_from_float(dtype, value * fp8_largest(dtype) / 5);
         } else {
             ((bf16 *)(void *)piece)[i] = bf16_from_float(value);
         }
@@ -148,6 +153,24 @@ static inline void device_report(struct device *device, const struct device_reco
             "\"bytes\": %.9g}\n",
             record->bench, record->name, record->seconds, record->bound_seconds, record->flops, record->bytes);
     fflush(NULL);
+}
+
+// Whether the device multiplies FP8.
+static inline bool device_has_fp8(struct device *device)
+{
+    const struct op op       = {.kind = OP_GEMM, .shape.gemm = {.m = 16, .n = 16, .k = 16, .transpose_b = true}};
+    struct buffer   none[]   = {{(void *)256, 256, DTYPE_E4M3},
+                                {(void *)256, 256, DTYPE_E4M3},
+                                {(void *)256, 256, DTYPE_F32},
+                                [OP_OPERANDS - 1] = {.data = NULL}};
+    status          prepared = device->backend.ops->prepare(&device->backend, &op, none);
+    return !failed(&prepared);
+}
+
+// FLOP/s of a matrix product that reads such an A.
+static inline double device_gemm_flops(const struct op *op, enum dtype a)
+{
+    return !dtype_is_fp8(a) ? device_product_flops : op->sums_fast ? device_fast_fp8_flops : device_fp8_flops;
 }
 
 // Bytes of device memory that an op reads and writes, each operand once.

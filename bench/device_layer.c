@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One block of published models on a device, forward and backward, inside whole training steps of a model that has a
-// single block and a small vocabulary: the block's time, each op's beside its bound, and what lies between them.
+// single block and a small vocabulary: the block's time, each op's beside its bound, and what lies between them; in
+// BF16 and in FP8.
 #include <string.h>
 
 #include "device.h"
@@ -8,22 +9,31 @@
 #include "gswbench/plan.h"
 #include "gswbench/step.h"
 
-static const double warm_up_seconds = 10;
+static const double warm_up_seconds = 5;
 
 struct layer {
     const char *name;
     int64_t     hidden, heads, kv_heads, ffn, sequence, batch;
     double      forward, backward;    // FLOP/s of attention, as published for cuDNN 9.19 on an H200
-    double      utilization;          // of the block: what is expected of this program
+    double      utilization;          // of the block in BF16: what is expected of this program
+    double      fp8_utilization;
+};
+
+struct recipe {
+    const char            *name;
+    enum compute_precision compute;
+    enum fp8_recipe        fp8;
 };
 
 struct bench {
-    struct device      *device;
-    const struct layer *layer;
-    struct plan         plan;
-    struct step        *step;
-    struct comm         comm;
-    struct local_hub   *hub;
+    struct device       *device;
+    const struct layer  *layer;
+    const struct recipe *recipe;
+    char                 name[96];
+    struct plan          plan;
+    struct step         *step;
+    struct comm          comm;
+    struct local_hub    *hub;
     struct buffer (*buffers)[OP_OPERANDS];    // [plan.op_count]
     int32_t begin[2], end[2];                 // ops of the block, forward and backward
 };
@@ -39,18 +49,19 @@ static void build(struct bench *bench)
     option_set_defaults(parallel_options, &parallel);
     option_set_defaults(train_options, &train);
     option_set_defaults(precision_options, &precision);
-    model.layers      = 1;
-    model.hidden      = layer->hidden;
-    model.heads       = layer->heads;
-    model.kv_heads    = layer->kv_heads;
-    model.head_dim    = 128;
-    model.ffn         = layer->ffn;
-    model.vocab       = 1024;
-    train.sequence    = layer->sequence;
-    train.micro_batch = layer->batch;
-    train.recompute   = RECOMPUTE_NONE;
-    parallel.dp       = 1;
-    precision.compute = COMPUTE_BF16;
+    model.layers         = 1;
+    model.hidden         = layer->hidden;
+    model.heads          = layer->heads;
+    model.kv_heads       = layer->kv_heads;
+    model.head_dim       = 128;
+    model.ffn            = layer->ffn;
+    model.vocab          = 1024;
+    train.sequence       = layer->sequence;
+    train.micro_batch    = layer->batch;
+    train.recompute      = RECOMPUTE_NONE;
+    parallel.dp          = 1;
+    precision.compute    = bench->recipe->compute;
+    precision.fp8_recipe = bench->recipe->fp8;
     device_require(plan_build(&bench->plan, &(struct plan_request){&model, &parallel, &train, &precision, 1, 0}));
 }
 
@@ -82,9 +93,11 @@ static void find_ops(struct bench *bench)
     }
 }
 
-static void open_bench(struct bench *bench, struct device *device, const struct layer *layer)
+static void open_bench(struct bench *bench, struct device *device, const struct layer *layer,
+                       const struct recipe *recipe)
 {
-    *bench = (struct bench){.device = device, .layer = layer, .hub = local_hub_open(1)};
+    *bench = (struct bench){.device = device, .layer = layer, .recipe = recipe, .hub = local_hub_open(1)};
+    snprintf(bench->name, sizeof(bench->name), "%s, %s", layer->name, recipe->name);
     build(bench);
     comm_open_local(&bench->comm, bench->hub, 0);
     device_require(step_prepare(&bench->plan, &device->backend));
@@ -153,7 +166,7 @@ static double bound_of(const struct bench *bench, int32_t index)
     double           memory  = device_op_bytes(op, bench->buffers[index]) / device_memory_bytes;
     double           rate    = op->kind == OP_ATTENTION_FORWARD    ? bench->layer->forward
                                : op->kind == OP_ATTENTION_BACKWARD ? bench->layer->backward
-                                                                   : device_product_flops;
+                                                                   : device_gemm_flops(op, bench->buffers[index][GEMM_A].dtype);
     double           compute = op_flops(op) / rate;
     return compute > memory ? compute : memory;
 }
@@ -171,7 +184,7 @@ static struct sums report_ops(struct bench *bench, const double *seconds)
         snprintf(name, sizeof(name), "%s%s%s", op->tag.role,
                  op->tag.phase == PHASE_BACKWARD && strstr(op->tag.role, "gradient") == NULL ? ", backward" : "",
                  is_of_block(op) ? "" : ", outside");
-        device_report(bench->device, &(struct device_record){.bench         = bench->layer->name,
+        device_report(bench->device, &(struct device_record){.bench         = bench->name,
                                                              .name          = name,
                                                              .seconds       = seconds[i],
                                                              .bound_seconds = bound_of(bench, i),
@@ -213,22 +226,26 @@ static void report_block(struct bench *bench, const double *passes, const struct
     const char         *names[] = {"the block, forward", "", "the block, backward"};
     for (int pass = 0; pass < 3; pass += 2) {
         device_report(bench->device,
-                      &(struct device_record){.bench = layer->name, .name = names[pass], .seconds = passes[pass]});
+                      &(struct device_record){.bench = bench->name, .name = names[pass], .seconds = passes[pass]});
     }
-    device_report(bench->device, &(struct device_record){.bench         = layer->name,
+    device_report(bench->device, &(struct device_record){.bench         = bench->name,
                                                          .name          = "the block",
                                                          .seconds       = seconds,
                                                          .bound_seconds = sums->bound_seconds,
                                                          .flops         = flops});
-    printf("its ops one by one %.3f ms; %.1f %% of the peak of 989 TFLOP/s, causal FLOPs (expected: %.0f %%)\n",
-           1e3 * sums->seconds, 100 * flops / seconds / device_peak_flops, 100 * layer->utilization);
+    bool   is_fp8 = bench->recipe->compute == COMPUTE_FP8;
+    double peak   = is_fp8 ? device_fp8_peak_flops : device_peak_flops;
+    printf("its ops one by one %.3f ms; %.1f %% of the peak of %.0f TFLOP/s, causal FLOPs (expected: %.0f %%)\n",
+           1e3 * sums->seconds, 100 * flops / seconds / peak, peak / 1e12,
+           100 * (is_fp8 ? layer->fp8_utilization : layer->utilization));
 }
 
-static void bench_layer(struct device *device, const struct layer *layer)
+// Returns the block's seconds.
+static double measure_layer(struct device *device, const struct layer *layer, const struct recipe *recipe)
 {
     struct bench bench;
-    printf("\n%s\n", layer->name);
-    open_bench(&bench, device, layer);
+    open_bench(&bench, device, layer, recipe);
+    printf("\n%s\n", bench.name);
     warm_up(&bench);
 
     int32_t  block[] = {bench.begin[0], bench.end[0], bench.begin[1], bench.end[1]}, count = bench.plan.op_count;
@@ -242,7 +259,7 @@ static void bench_layer(struct device *device, const struct layer *layer)
     struct sums sums = report_ops(&bench, seconds);
     report_block(&bench, passes, &sums);
 
-    struct device_record whole = {.bench = layer->name, .name = "whole step", .seconds = step_median(&bench)};
+    struct device_record whole = {.bench = bench.name, .name = "whole step", .seconds = step_median(&bench)};
     device_report(device, &whole);
     step_capture(bench.step);
     whole.name    = "whole step, captured";
@@ -251,14 +268,27 @@ static void bench_layer(struct device *device, const struct layer *layer)
     free(all);
     free(seconds);
     close_bench(&bench);
+    return passes[0] + passes[2];
+}
+
+// In BF16 and, where the device has it, in FP8.
+static void bench_layer(struct device *device, const struct layer *layer)
+{
+    static const struct recipe plain   = {.name = "BF16", .compute = COMPUTE_BF16};
+    static const struct recipe fp8[]   = {{"FP8 by current values", COMPUTE_FP8, FP8_CURRENT},
+                                          {"FP8 by history", COMPUTE_FP8, FP8_DELAYED}};
+    double                     seconds = measure_layer(device, layer, &plain);
+    for (size_t i = 0; i < sizeof(fp8) / sizeof(fp8[0]) && device_has_fp8(device); i++) {
+        printf("%.2f times as fast as in BF16\n", seconds / measure_layer(device, layer, &fp8[i]));
+    }
 }
 
 int main(int argc, char **argv)
 {
     // clang-format off
     static const struct layer layers[] = {
-        {"Llama 3 8B block, 1 x 8192 tokens",  4096, 32, 8, 14336, 8192, 1, 644e12, 541e12, 0.62},
-        {"Llama 2 70B block, 2 x 4096 tokens", 8192, 64, 8, 28672, 4096, 2, 591e12, 474e12, 0.67},
+        {"Llama 3 8B block, 1 x 8192 tokens",  4096, 32, 8, 14336, 8192, 1, 644e12, 541e12, 0.62, 0.39},
+        {"Llama 2 70B block, 2 x 4096 tokens", 8192, 64, 8, 28672, 4096, 2, 591e12, 474e12, 0.67, 0.46},
     };
     // clang-format on
     struct device device;
