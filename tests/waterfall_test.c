@@ -151,16 +151,21 @@ Test(waterfall, tells_a_bubble_from_a_transfer_between_stages)
         .expected     = {[WATERFALL_BUBBLE] = 5 + 2 + 5, [WATERFALL_EXPOSED_PP] = 1 + 1, [WATERFALL_GEMM] = 2}});
 }
 
-// In a run it begins when its lane comes to it; the shortest receive of its size, 1 second, says how long it takes.
+// In a run it begins when its lane comes to it; the shortest receive of its size, 1 second, says how long it takes. A
+// send and a smaller receive say nothing of it.
 Test(waterfall, estimates_the_bubble_of_a_run_by_the_shortest_transfer)
 {
     expect_waterfall(&(struct sample){
         .ops          = {{TRANSFER(OP_RECEIVE, LANE_PIPELINE_RECEIVE, STAGES)},
                          {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)},
                          {TRANSFER(OP_RECEIVE, LANE_PIPELINE_RECEIVE, STAGES), AFTER(0)},
-                         {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(2)}},
-        .times        = {{0, 6}, {6, 8}, {8, 9}, {9, 10}},
-        .count        = 4,
+                         {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(2)},
+                         {TRANSFER(OP_SEND, LANE_PIPELINE_SEND, STAGES)},
+                         {.kind           = OP_RECEIVE,
+                          .lane           = LANE_PIPELINE_RECEIVE,
+                          .shape.transfer = {.group = STAGES, .elements = 32}}},
+        .times        = {{0, 6}, {6, 8}, {8, 9}, {9, 10}, {8, 8.5}, {9, 9.5}},
+        .count        = 6,
         .stages       = 2,
         .step_seconds = 10,
         .expected     = {[WATERFALL_BUBBLE] = 5, [WATERFALL_EXPOSED_PP] = 1 + 1, [WATERFALL_GEMM] = 2 + 1}});
@@ -186,12 +191,12 @@ Test(waterfall, knows_contention_where_prices_are_known)
 // What every axis is a part of counts for the shards; what follows the last op that computes is exposed, too.
 Test(waterfall, explains_the_time_after_the_last_product)
 {
-    expect_waterfall(&(struct sample){.ops          = {{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)},
-                                                       {TRANSFER(OP_ALL_GATHER, LANE_PARAMETER_GATHER, REPLICAS), AFTER(0)}},
-                                      .times        = {{0, 2}, {2, 6}},
-                                      .count        = 2,
-                                      .step_seconds = 6,
-                                      .expected     = {[WATERFALL_OPTIMIZER] = 2, [WATERFALL_EXPOSED_DP] = 4}});
+    expect_waterfall(&(struct sample){
+        .ops          = {{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, {TRANSFER(OP_ALL_REDUCE, LANE_TENSOR, ALL), AFTER(0)}},
+        .times        = {{0, 2}, {2, 6}},
+        .count        = 2,
+        .step_seconds = 6,
+        .expected     = {[WATERFALL_OPTIMIZER] = 2, [WATERFALL_EXPOSED_FSDP] = 4}});
 }
 
 Test(waterfall, finds_a_rank_busy_while_its_compute_lane_is)

@@ -97,7 +97,11 @@ static bool fits(const struct row *row)
 // "5.2 %", or "-".
 static const char *percent_text(double percent, const char *format, char *text, size_t bytes)
 {
-    snprintf(text, bytes, isnan(percent) ? "-" : format, percent);
+    if (isnan(percent)) {
+        text_copy(text, bytes, "-");
+    } else {
+        snprintf(text, bytes, format, percent);
+    }
     return text;
 }
 

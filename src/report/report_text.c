@@ -203,9 +203,12 @@ static void write_expert_load(const struct result *result, FILE *file)
 
 static void write_waterfall(const struct result_trace *trace, FILE *file)
 {
-    char seconds[32];
-    fprintf(file, "where a step goes: %s s, traced after the measured steps, on rank %" PRId64 "\n",
-            report_seconds(seconds, sizeof(seconds), trace->step_seconds), trace->rank);
+    char seconds[32], source[16];
+    bool is_measured = strcmp(trace->source, "measured") == 0;
+    fprintf(file, "where a step goes: %s s, ", report_seconds(seconds, sizeof(seconds), trace->step_seconds));
+    fprintf(file, "%s, on rank %" PRId64 "\n",
+            is_measured ? "traced after the measured steps" : report_safe(source, sizeof(source), trace->source),
+            trace->rank);
     waterfall_print(&trace->waterfall, file);
 }
 

@@ -186,7 +186,6 @@ static void explain_gap(struct analysis *analysis, double begin, double end, int
         if (crosses_stages(analysis, cause)) {
             add(analysis, WATERFALL_BUBBLE, began - ready);
         }
-        end   = ready;
         cause = before;
     }
 }
