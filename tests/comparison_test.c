@@ -249,8 +249,8 @@ Test(comparison, refuses_every_other_model_batch_and_layout)
 
 Test(comparison, lets_the_rest_differ)
 {
-    static const char *const names[] = {"precision.moments", "train.recompute",  "run.seed",
-                                        "model.preset",      "hardware.profile", "run.output"};
+    static const char *const names[] = {"precision.moments", "train.recompute", "run.seed",  "model.preset",
+                                        "hardware.profile",  "software.x",      "run.output"};
     open_pair(1);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         result_add_entry(&first.config, &first.config_count, names[i], "1");

@@ -16,7 +16,7 @@ static const char *const obstacles[] = {
     "model.", "parallel.", "train.sequence", "train.micro_batch", "train.global_batch", NULL};
 
 // Settings that say nothing about the step. A preset is only a name for the settings that it stands for.
-static const char *const ignored[] = {"model.preset", "hardware.", "published.", "run.output", NULL};
+static const char *const ignored[] = {"model.preset", "hardware.", "software.", "published.", "run.output", NULL};
 
 static bool begins_with_one(const char *name, const char *const *prefixes)
 {
