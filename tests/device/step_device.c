@@ -172,22 +172,41 @@ static void scale_by_values(struct tiny *tiny)
     tiny->precision.fp8_recipe = FP8_CURRENT;
 }
 
-static void scale_by_values_of_shares(struct tiny *tiny)
+static void scale_by_history(struct tiny *tiny)
+{
+    tiny->precision.compute     = COMPUTE_FP8;
+    tiny->precision.fp8_recipe  = FP8_DELAYED;
+    tiny->precision.fp8_history = 3;
+}
+
+static void share_weights_in_fp8(struct tiny *tiny)
 {
     scale_by_values(tiny);
     shard_weights(tiny);
     recompute_activations(tiny);
+}
+
+static void share_weights_by_history(struct tiny *tiny)
+{
+    scale_by_history(tiny);
+    shard_weights(tiny);
     tiny->train.micro_batch  = 1;
     tiny->train.accumulation = 2;
 }
 
-static void scale_by_values_of_splits(struct tiny *tiny)
+static void split_matrices_in_fp8(struct tiny *tiny)
 {
     scale_by_values(tiny);
     split_matrices(tiny);
 }
 
-static void scale_by_values_of_experts(struct tiny *tiny)
+static void split_matrices_by_history(struct tiny *tiny)
+{
+    scale_by_history(tiny);
+    split_matrices(tiny);
+}
+
+static void share_experts_in_fp8(struct tiny *tiny)
 {
     scale_by_values(tiny);
     share_experts(tiny);
@@ -208,9 +227,12 @@ static const struct variant {
     {"layer norms with biases, squared ReLU and half of each head rotated", 1, centre_norms},
     {"activations computed again from those that are saved", 1, recompute_activations},
     {"FP8 scaled by current values", 1, scale_by_values},
-    {"two ranks that share weights, in FP8", 2, scale_by_values_of_shares},
-    {"two ranks that share matrices, in FP8", 2, scale_by_values_of_splits},
-    {"two ranks that share experts, in FP8", 2, scale_by_values_of_experts},
+    {"FP8 scaled by values of the steps before", 1, scale_by_history},
+    {"two ranks that share weights, in FP8 by current values", 2, share_weights_in_fp8},
+    {"two ranks that share weights, in FP8 by the steps before", 2, share_weights_by_history},
+    {"two ranks that share matrices, in FP8 by current values", 2, split_matrices_in_fp8},
+    {"two ranks that share matrices, in FP8 by the steps before", 2, split_matrices_by_history},
+    {"two ranks that share experts, in FP8", 2, share_experts_in_fp8},
 };
 
 static void compare_variant(const struct variant *variant)
