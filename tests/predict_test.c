@@ -382,8 +382,9 @@ static double simulate_pipeline(const struct pipeline *pipeline)
     struct plan_request request              = request_tiny(&tiny, pipeline->stages);
     struct predict_job  job;
     struct actor_time   times[8] = {{.tasks = NULL}};
-    status result = predict_job_init(&job, &request, &(struct pricing){.price = price_evenly, .state = pipeline});
+    status              result   = predict_job_init(&job, &request);
     cr_assert(!failed(&result), "%s", result.text);
+    predict_job_price(&job, &(struct pricing){.price = price_evenly, .state = pipeline});
     result = simulate(&job.simulation, times);
     cr_assert(!failed(&result), "%s", result.text);
     double end = 0.0;

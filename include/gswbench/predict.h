@@ -74,15 +74,22 @@ struct pricing {
     const void *state;
 };
 struct predict_stage {
-    int64_t rank, bytes;
-    double  stall_seconds, measured_seconds;
-    double  compute_seconds;    // prices of what computes
+    struct plan plan;    // of its first rank
+    int64_t     rank, bytes;
+    double      compute_seconds, measured_seconds;    // prices of what computes, and of that what was measured
+    double      stall_seconds;
 };
 struct predict_job {
     struct simulation     simulation;
     struct predict_stage *stages;    // [actor_count]
 };
-status predict_job_init(struct predict_job *job, const struct plan_request *request, const struct pricing *pricing);
+// A job is built once; pricing it makes its tasks take their time, and may be done again with other prices.
+status predict_job_init(struct predict_job *job, const struct plan_request *request);
+void   predict_job_price(struct predict_job *job, const struct pricing *pricing);
 void   predict_job_free(struct predict_job *job);
+
+// The step of a job that was built for the request.
+status predict_time_job(struct prediction *prediction, struct predict_job *job, const struct plan_request *request,
+                        const struct machine *machine);
 
 #endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a simulated job did with its time. The plan of a stage is built again: those of all stages would take more
-// memory than all else that a prediction keeps.
+// What a simulated job did with its time.
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
@@ -20,19 +19,20 @@ static void add_stalls(struct waterfall *waterfall, const struct machine *machin
 }
 
 static void explain_stage(struct predict_explanation *explanation, const struct prediction *prediction,
-                          const struct explained *explained, const struct plan *plan)
+                          const struct explained *explained)
 {
-    int64_t           stage    = prediction->busiest_stage;
-    double            overhead = explained->machine->hardware->step_overhead.value;
-    double            beside   = prediction->straggler_seconds + overhead + explained->job->stages[stage].stall_seconds;
-    double           *prices   = memory_allocate((size_t)plan->op_count * sizeof(*prices));
-    struct waterfall *waterfall = &explanation->waterfall;
-    struct waterfall_step step  = {.plan            = plan,
-                                   .times           = explained->times[stage].tasks,
-                                   .prices          = prices,
-                                   .step_seconds    = prediction->step_seconds - beside,
-                                   .ideal_seconds   = explanation->ideal_seconds,
-                                   .attention_share = explanation->attention_share};
+    int64_t            stage    = prediction->busiest_stage;
+    const struct plan *plan     = &explained->job->stages[stage].plan;
+    double             overhead = explained->machine->hardware->step_overhead.value;
+    double             beside = prediction->straggler_seconds + overhead + explained->job->stages[stage].stall_seconds;
+    double            *prices = memory_allocate((size_t)plan->op_count * sizeof(*prices));
+    struct waterfall  *waterfall = &explanation->waterfall;
+    struct waterfall_step step   = {.plan            = plan,
+                                    .times           = explained->times[stage].tasks,
+                                    .prices          = prices,
+                                    .step_seconds    = prediction->step_seconds - beside,
+                                    .ideal_seconds   = explanation->ideal_seconds,
+                                    .attention_share = explanation->attention_share};
     for (int32_t i = 0; i < plan->op_count; i++) {
         prices[i] = predict_price_op(explained->machine, plan, &plan->ops[i]).seconds;
     }
@@ -43,26 +43,12 @@ static void explain_stage(struct predict_explanation *explanation, const struct 
     free(prices);
 }
 
-status explain_job(struct predict_explanation *explanation, const struct prediction *prediction,
-                   const struct explained *explained)
+void explain_job(struct predict_explanation *explanation, const struct prediction *prediction,
+                 const struct explained *explained)
 {
-    for (int64_t stage = 0; stage < prediction->stages; stage++) {
-        bool                is_busiest = stage == prediction->busiest_stage;
-        struct plan         plan;
-        struct plan_request own = *explained->request;
-        if (!is_busiest && explanation->timeline == NULL) {
-            continue;
-        }
-        own.rank      = explained->job->stages[stage].rank;
-        status result = plan_build(&plan, &own);
-        if (is_busiest && !failed(&result)) {
-            explain_stage(explanation, prediction, explained, &plan);
-        }
-        if (explanation->timeline != NULL && !failed(&result)) {
-            timeline_write_rank(&plan, explained->times[stage].tasks, stage == 0, explanation->timeline);
-        }
-        plan_free(&plan);
-        TRY(result);
+    explain_stage(explanation, prediction, explained);
+    for (int64_t stage = 0; stage < prediction->stages && explanation->timeline != NULL; stage++) {
+        timeline_write_rank(&explained->job->stages[stage].plan, explained->times[stage].tasks, stage == 0,
+                            explanation->timeline);
     }
-    return OK;
 }

@@ -7,12 +7,11 @@
 
 // explain.c: fills the explanation's waterfall, and writes its timeline of every stage's first rank.
 struct explained {
-    const struct plan_request *request;
-    const struct machine      *machine;
-    const struct predict_job  *job;
-    const struct actor_time   *times;    // with tasks
+    const struct machine     *machine;
+    const struct predict_job *job;
+    const struct actor_time  *times;    // with tasks
 };
-status explain_job(struct predict_explanation *explanation, const struct prediction *prediction,
-                   const struct explained *explained);
+void explain_job(struct predict_explanation *explanation, const struct prediction *prediction,
+                 const struct explained *explained);
 
 #endif

@@ -18,10 +18,9 @@ struct line {
 };
 
 struct assembly {
-    struct predict_job   *job;
-    const struct pricing *pricing;
-    struct line          *lines;
-    int32_t               line_count;
+    struct predict_job *job;
+    struct line        *lines;
+    int32_t             line_count;
 };
 
 // What is sent on the one pipeline lane is received on the other.
@@ -89,10 +88,11 @@ static int32_t find_meeting(struct assembly *assembly, const struct plan *plan, 
     return next_meeting(&assembly->job->simulation, find_line(assembly, &like));
 }
 
-static void add_stage(struct assembly *assembly, int64_t number, const struct plan *plan)
+static void add_stage(struct assembly *assembly, int64_t number)
 {
     struct actor         *actor = &assembly->job->simulation.actors[number];
     struct predict_stage *stage = &assembly->job->stages[number];
+    const struct plan    *plan  = &stage->plan;
     actor->tasks                = memory_allocate((size_t)plan->op_count * sizeof(*actor->tasks));
     actor->task_count           = plan->op_count;
     stage->rank                 = plan->rank;
@@ -103,24 +103,37 @@ static void add_stage(struct assembly *assembly, int64_t number, const struct pl
         assembly->lines[i].calls = 0;
     }
     for (int32_t i = 0; i < plan->op_count; i++) {
-        const struct op *op    = &plan->ops[i];
-        struct price     price = assembly->pricing->price(assembly->pricing->state, plan, op);
-        struct task     *task  = &actor->tasks[i];
-        *task                  = (struct task){.seconds    = price.seconds,
-                                               .meeting    = find_meeting(assembly, plan, op),
-                                               .lane       = op->lane,
-                                               .wait_count = op->wait_count,
-                                               .links      = price.links};
+        const struct op *op = &plan->ops[i];
+        actor->tasks[i] =
+            (struct task){.meeting = find_meeting(assembly, plan, op), .lane = op->lane, .wait_count = op->wait_count};
+        memcpy(actor->tasks[i].wait, op->wait, sizeof(op->wait));
+    }
+}
+
+static void price_stage(struct actor *actor, struct predict_stage *stage, const struct pricing *pricing)
+{
+    stage->stall_seconds = stage->measured_seconds = stage->compute_seconds = 0.0;
+    for (int32_t i = 0; i < actor->task_count; i++) {
+        const struct op *op     = &stage->plan.ops[i];
+        struct price     price  = pricing->price(pricing->state, &stage->plan, op);
+        actor->tasks[i].seconds = price.seconds;
+        actor->tasks[i].links   = price.links;
         stage->stall_seconds += price.stall_seconds;
         stage->measured_seconds += price.is_measured ? price.seconds : 0.0;
-        memcpy(task->wait, op->wait, sizeof(task->wait));
         stage->compute_seconds += price.links == 0 ? price.seconds : 0.0;
     }
 }
 
-status predict_job_init(struct predict_job *job, const struct plan_request *request, const struct pricing *pricing)
+void predict_job_price(struct predict_job *job, const struct pricing *pricing)
 {
-    struct assembly assembly = {.job = job, .pricing = pricing};
+    for (int32_t actor = 0; actor < job->simulation.actor_count; actor++) {
+        price_stage(&job->simulation.actors[actor], &job->stages[actor], pricing);
+    }
+}
+
+status predict_job_init(struct predict_job *job, const struct plan_request *request)
+{
+    struct assembly assembly = {.job = job};
     struct mesh     mesh;
     *job = (struct predict_job){.stages = NULL};
     TRY(mesh_init(&mesh, request->parallel, request->world));
@@ -129,14 +142,12 @@ status predict_job_init(struct predict_job *job, const struct plan_request *requ
     job->stages                 = memory_allocate((size_t)mesh.size[AXIS_PP] * sizeof(*job->stages));
     status result               = OK;
     for (int64_t stage = 0; stage < mesh.size[AXIS_PP] && !failed(&result); stage++) {
-        struct plan         plan;
         struct plan_request own = *request;
         own.rank                = mesh_rank(&mesh, (const int64_t[AXIS_COUNT]){[AXIS_PP] = stage});
-        result                  = plan_build(&plan, &own);
+        result                  = plan_build(&job->stages[stage].plan, &own);
         if (!failed(&result)) {
-            add_stage(&assembly, stage, &plan);
+            add_stage(&assembly, stage);
         }
-        plan_free(&plan);
     }
     for (int32_t i = 0; i < assembly.line_count; i++) {
         free(assembly.lines[i].meetings);
@@ -149,6 +160,7 @@ void predict_job_free(struct predict_job *job)
 {
     for (int32_t actor = 0; actor < job->simulation.actor_count; actor++) {
         free(job->simulation.actors[actor].tasks);
+        plan_free(&job->stages[actor].plan);
     }
     free(job->simulation.actors);
     free(job->simulation.parties);

@@ -127,24 +127,42 @@ static void place_actors(struct predict_job *job, const struct plan_request *req
     }
 }
 
-status predict_explain(struct predict_explanation *explanation, struct prediction *prediction,
+// Prices and simulates the job; times may have room for those of tasks.
+static status time_job(struct prediction *prediction, struct predict_job *job, struct actor_time *times,
                        const struct plan_request *request, const struct machine *machine)
 {
     const struct hardware_config *hardware = machine->hardware;
-    struct predict_job            job;
-    *prediction = (struct prediction){.stages = 0};
-    TRY(predict_supports(request, hardware));
-    status result = predict_job_init(&job, request, &(struct pricing){.price = price, .state = machine});
+    *prediction                            = (struct prediction){.stages = 0};
+    predict_job_price(job, &(struct pricing){.price = price, .state = machine});
+    place_actors(job, request, hardware);
+    job->simulation.contention = hardware->contention.value;
+    TRY(simulate(&job->simulation, times));
+    sum_up(prediction, job, times);
+    prediction->straggler_seconds = straggler_seconds(request, machine, prediction->step_seconds);
+    prediction->step_seconds += prediction->straggler_seconds + hardware->step_overhead.value;
+    return OK;
+}
+
+status predict_time_job(struct prediction *prediction, struct predict_job *job, const struct plan_request *request,
+                        const struct machine *machine)
+{
+    struct actor_time *times  = times_open(job, false);
+    status             result = time_job(prediction, job, times, request, machine);
+    times_close(job, times);
+    return result;
+}
+
+status predict_explain(struct predict_explanation *explanation, struct prediction *prediction,
+                       const struct plan_request *request, const struct machine *machine)
+{
+    struct predict_job job;
+    TRY(predict_supports(request, machine->hardware));
+    status result = predict_job_init(&job, request);
     if (!failed(&result)) {
-        struct actor_time *times = times_open(&job, explanation != NULL);
-        place_actors(&job, request, hardware);
-        job.simulation.contention = hardware->contention.value;
-        result                    = simulate(&job.simulation, times);
-        sum_up(prediction, &job, times);
-        prediction->straggler_seconds = straggler_seconds(request, machine, prediction->step_seconds);
-        prediction->step_seconds += prediction->straggler_seconds + hardware->step_overhead.value;
-        if (explanation != NULL && !failed(&result)) {
-            result = explain_job(explanation, prediction, &(struct explained){request, machine, &job, times});
+        struct actor_time *times = times_open(&job, true);
+        result                   = time_job(prediction, &job, times, request, machine);
+        if (!failed(&result)) {
+            explain_job(explanation, prediction, &(struct explained){machine, &job, times});
         }
         times_close(&job, times);
     }
@@ -154,5 +172,12 @@ status predict_explain(struct predict_explanation *explanation, struct predictio
 
 status predict(struct prediction *prediction, const struct plan_request *request, const struct machine *machine)
 {
-    return predict_explain(NULL, prediction, request, machine);
+    struct predict_job job;
+    TRY(predict_supports(request, machine->hardware));
+    status result = predict_job_init(&job, request);
+    if (!failed(&result)) {
+        result = predict_time_job(prediction, &job, request, machine);
+    }
+    predict_job_free(&job);
+    return result;
 }

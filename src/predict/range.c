@@ -15,42 +15,56 @@ struct probe {
     struct predict_range *range;
     struct train_config   train[STEPS];
     struct plan_request   requests[STEPS];
+    struct predict_job    jobs[STEPS];
+    int                   step_count;
     struct machine        machine;
     int64_t               microbatches;
     double                step_seconds;    // with all values as they are
     double                squares;
 };
 
-static void shorten(struct probe *probe, const struct plan_request *request)
+static status probe_open(struct probe *probe, const struct plan_request *request)
 {
     int64_t enough = request->parallel->pp, all = request->train->accumulation;
-    for (int64_t i = 0; i < STEPS; i++) {
+    status  result      = OK;
+    probe->microbatches = all;
+    probe->step_count   = all > STEPS * enough ? STEPS : 1;
+    for (int i = 0; i < probe->step_count && !failed(&result); i++) {
         struct train_config *train = &probe->train[i];
         *train                     = *request->train;
-        train->accumulation        = all < STEPS * enough ? all : (i + 1) * enough;
+        train->accumulation        = probe->step_count > 1 ? (i + 1) * enough : all;
         train->global_batch        = train->global_batch / all * train->accumulation;
         probe->requests[i]         = *request;
         probe->requests[i].train   = train;
+        result                     = predict_job_init(&probe->jobs[i], &probe->requests[i]);
     }
-    probe->microbatches = all;
+    return result;
 }
 
-static status predict_step(const struct probe *probe, double *seconds)
+static void probe_close(struct probe *probe)
 {
-    const struct train_config *train = probe->train;
-    struct prediction          first, second;
-    TRY(predict(&first, &probe->requests[0], &probe->machine));
-    *seconds = first.step_seconds;
-    if (train[1].accumulation > train[0].accumulation) {
-        TRY(predict(&second, &probe->requests[1], &probe->machine));
-        *seconds += (second.step_seconds - first.step_seconds) * (double)(probe->microbatches - train[0].accumulation) /
-                    (double)(train[1].accumulation - train[0].accumulation);
+    for (int i = 0; i < probe->step_count; i++) {
+        predict_job_free(&probe->jobs[i]);
+    }
+}
+
+static status predict_step(struct probe *probe, double *seconds)
+{
+    struct prediction predictions[STEPS] = {{.step_seconds = 0.0}};
+    for (int i = 0; i < probe->step_count; i++) {
+        TRY(predict_time_job(&predictions[i], &probe->jobs[i], &probe->requests[i], &probe->machine));
+    }
+    *seconds = predictions[0].step_seconds;
+    if (probe->step_count > 1) {
+        double first = (double)probe->train[0].accumulation, second = (double)probe->train[1].accumulation;
+        *seconds += (predictions[1].step_seconds - predictions[0].step_seconds) *
+                    ((double)probe->microbatches - first) / (second - first);
     }
     return OK;
 }
 
 // What the step takes longer, in percent.
-static status compare(const struct probe *probe, double *percent)
+static status compare(struct probe *probe, double *percent)
 {
     double moved;
     TRY(predict_step(probe, &moved));
@@ -106,6 +120,14 @@ static status move_measured(struct probe *probe)
     return result;
 }
 
+static status move_all(struct probe *probe, struct hardware_config *hardware, struct software_config *software)
+{
+    TRY(predict_step(probe, &probe->step_seconds));
+    TRY(move_values(probe, "hardware", hardware_options, hardware));
+    TRY(move_values(probe, "software", software_options, software));
+    return move_measured(probe);
+}
+
 status predict_range(struct predict_range *range, const struct plan_request *request, const struct machine *machine)
 {
     struct hardware_config hardware = *machine->hardware;
@@ -119,11 +141,11 @@ status predict_range(struct predict_range *range, const struct plan_request *req
     probe.machine.hardware = &hardware;
     probe.machine.software = &software;
     *range                 = (struct predict_range){.percent = 0.0};
-    shorten(&probe, request);
-    TRY(predict_step(&probe, &probe.step_seconds));
-    TRY(move_values(&probe, "hardware", hardware_options, &hardware));
-    TRY(move_values(&probe, "software", software_options, &software));
-    TRY(move_measured(&probe));
+    status result          = probe_open(&probe, request);
+    if (!failed(&result)) {
+        result = move_all(&probe, &hardware, &software);
+    }
+    probe_close(&probe);
     range->percent = sqrt(probe.squares);
-    return OK;
+    return result;
 }
