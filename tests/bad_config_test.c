@@ -97,7 +97,7 @@ static const struct bad values[] = {
     {"[parallel]\nfsdp = 0x10\n",
      "E-CONFIG bad.ini:2: [parallel] fsdp = 0x10: expected an integer in 1..65536, or auto\n"},
     {"[hardware]\npeak_bf16 = 989T\n",
-     "E-CONFIG bad.ini:2: [hardware] peak_bf16 = 989T: expected a number in 0..1e+18\n"},
+     "E-CONFIG bad.ini:2: [hardware] peak_bf16 = 989T: expected a number in 0..1e+18, its origin, its spread in %\n"},
 };
 
 #define EXPECTED_WHEN "expected [when ranks=N], [when precision=NAME] or both in one section\n"
@@ -257,7 +257,7 @@ Test(bad_config, explains_overrides)
         {"run.output=a\nb", "E-CONFIG --set run.output=a?b: expected printable text of up to 175 bytes, without ;\n"},
         {"model.preset=nosuch", "E-CONFIG --set model.preset=nosuch: no such file in /nonexistent/models\n"},
     };
-    const char *good = "[model]\npreset = none\n";
+    const char *good = "[model]\npreset =\n";
     setenv("GSWBENCH_CONFIGS", "/nonexistent", 1);
     for (size_t i = 0; i < LENGTH(overrides); i++) {
         struct config         config;
@@ -399,8 +399,8 @@ Test(bad_config, suggests_installed_names, .init = make_folder, .fini = remove_f
     check_file("other", expected);
     snprintf(expected, sizeof(expected),
              "E-CONFIG preset.ini:2: [model] preset = smal: no such file in %s/models (did you mean \"small\"?)\n"
-             "E-CONFIG preset.ini:4: [hardware] profile = ../preset: no such file in %s/hardware\n",
-             folder, folder);
+             "E-CONFIG ../preset: cannot be opened: No such file or directory\n",
+             folder);
     check_file("preset.ini", expected);
     snprintf(expected, sizeof(expected),
              "E-CONFIG broken.ini:2: [run] steps = x: expected an integer in 1..1000000\n"
