@@ -290,8 +290,9 @@ Test(cli, prints_a_plan_that_programs_can_read)
 
 Test(cli, refuses_to_plan_what_this_version_cannot_run)
 {
-    expect_error("plan --config tiny-llama --ranks 2 --set precision.compute=fp8 --set precision.fp8_recipe=block", 3,
-                 "this version has no scaling of FP8 by blocks ([precision] fp8_recipe = block)");
+    expect_error(
+        "plan --config tiny-llama --ranks 2 --set parallel.dp=1 --set parallel.fsdp=2 --set parallel.zero=1", 3,
+        "this version has no optimizer shared over the replicas of sharded weights ([parallel] zero = 1 with fsdp)");
     expect_error("plan --config tiny-llama --rank 4 --ranks 2", 2, "--rank 4: the job has the ranks 0 to 1");
 }
 

@@ -64,7 +64,7 @@ Test(fp8_convergence, ends_within_a_percent_of_bf16_but_not_with_a_wrong_scale, 
     static const struct {
         const char *name;
         int64_t     recipe;
-    } recipes[]     = {{"current", FP8_CURRENT}};
+    } recipes[]     = {{"current", FP8_CURRENT}, {"delayed", FP8_DELAYED}, {"block", FP8_BLOCK}};
     double expected = train(COMPUTE_BF16, 0, NULL);
     for (size_t i = 0; i < sizeof(recipes) / sizeof(recipes[0]); i++) {
         double loss = train(COMPUTE_FP8, recipes[i].recipe, NULL);

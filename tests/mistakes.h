@@ -278,6 +278,17 @@ static inline void copy_nothing(struct plan *plan, int32_t op)
     plan->ops[op].operand[QUANTIZE_OUT] = plan->ops[op].operand[QUANTIZE_TRANSPOSED] = -1;
 }
 
+static inline void lack_factors(struct plan *plan, int32_t op)
+{
+    plan->ops[op].operand[QUANTIZE_TRANSPOSED_FACTOR] = -1;
+}
+
+static inline void scale_squares_by_squares(struct plan *plan, int32_t op)
+{
+    plan->ops[op].shape.gemm.scaling_a   = FP8_SCALING_SQUARES;
+    plan->ops[op].operand[GEMM_FACTOR_A] = plan->ops[op].operand[GEMM_FACTOR_B];
+}
+
 static inline void be_a_sum(struct plan *plan, int32_t op)
 {
     plan->ops[op].kind = OP_ALL_REDUCE;

@@ -19,6 +19,7 @@ static const struct layout one = {0}, dp = {.dp = 4}, fsdp = {.fsdp = 4, .layers
                            turns  = {.pp = 2, .vp = 2, .accumulation = 4, .layers = 4},
                            cube   = {.fsdp = 2, .tp = 2, .pp = 2, .accumulation = 2},
                            fp8    = {.dp = 2, .tp = 2, .accumulation = 2, .fp8 = 1},
+                           blocks = {.tp = 2, .overlap = 1, .accumulation = 2, .fp8 = 2},
                            deep   = {.tp = 2, .cp = 2, .pp = 2, .vp = 2, .accumulation = 4, .overlap = 1, .layers = 4};
 
 static void apply(const struct layout *layout, struct faulty *faulty)
@@ -48,7 +49,8 @@ static void apply(const struct layout *layout, struct faulty *faulty)
         tiny->precision.reduce  = DTYPE_BF16;
     }
     if (layout->fp8) {
-        tiny->precision.compute = COMPUTE_FP8;
+        tiny->precision.compute    = COMPUTE_FP8;
+        tiny->precision.fp8_recipe = layout->fp8 == 2 ? FP8_BLOCK : FP8_DELAYED;
     }
 }
 
@@ -140,6 +142,10 @@ static const struct mutation mutations[] = {
     {&fp8, 2, read_along_columns, "qkv weight gradient", 1, 0,
      "gemm \"qkv weight gradient\", backward, layer 1, microbatch 0", "needs the transpose of \"qkv gradient in e5m2, transposed"},
     {&fp8, 3, copy_nothing, "fc1 gradient", 0, 1, "quantize \"fc1 gradient\", backward, layer 0, microbatch 1", "makes no FP8 copy"},
+    {&blocks, 1, lack_factors, "qkv weight", 1, 0, "quantize \"qkv weight\", forward, layer 1, microbatch 0",
+     "lacks the factors of \"qkv weight in e4m3"},
+    {&blocks, 0, scale_squares_by_squares, "fc1", 0, 1, "gemm \"fc1\", forward, layer 0, microbatch 1",
+     "cannot multiply by the scaling of \"fc1 weight in e4m3"},
     {&one, 0, have_a_factor, "fc1", 0, 0, "gemm \"fc1\", forward, layer 0, microbatch 0", "has a factor for \"mlp norm"},
     // Sends and receives.
     {&pp, 1, send_further, "residual send", ANY, 2, "send \"residual send\", forward, microbatch 2", "meet nothing on rank 3"},

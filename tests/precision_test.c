@@ -86,6 +86,21 @@ Test(precision, refuses_fp8_without_a_linear_and_half_of_the_weights_in_it)
     cr_expect_str_eq(result.text,
                      "[precision] fp8_parameters = yes stores every linear in FP8: it needs all of fp8_gemms "
                      "(qkv, projection, fc1, fc2), and master = yes for what FP8 cannot hold");
+    config.fp8_gemms  = (1 << FP8_GEMMS) - 1;
+    config.fp8_recipe = FP8_BLOCK;
+    result            = precision_init(&precision, &config);
+    cr_expect_str_eq(result.text, "[precision] fp8_parameters = yes gathers a weight with one scale for all of it: it "
+                                  "needs fp8_recipe = delayed or current, not block");
+}
+
+Test(precision, sums_fp8_products_fast_only_where_one_factor_is_for_all)
+{
+    struct precision_config config = defaults();
+    config.compute                 = COMPUTE_FP8;
+    config.fp8_fast_accumulation   = FP8_FAST_ALL;
+    cr_expect_eq(init(&config).fp8_fast, FP8_FAST_ALL);
+    config.fp8_recipe = FP8_BLOCK;
+    cr_expect_eq(init(&config).fp8_fast, FP8_FAST_NONE);
 }
 
 Test(precision, is_fp32_everywhere_in_the_reference_mode)

@@ -141,6 +141,7 @@ void quantize_declare(struct builder *builder);
 // A tensor [rows, columns] as the products of a weight read it: in FP8, transposed or not; itself if it is that. One op
 // makes both copies, and is appended unless one that was made still holds.
 int32_t quantize_copy(struct builder *builder, int32_t tensor, int32_t weight, enum fp8_role role, bool is_transposed);
+enum fp8_scaling quantize_scaling(const struct plan *plan, enum fp8_role role);
 // After a step's last copy: magnitudes of all ranks to scales for the next step.
 void quantize_reduce_magnitudes(struct builder *builder);
 void quantize_rescale(struct builder *builder);

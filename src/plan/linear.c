@@ -26,12 +26,14 @@ static bool is_fp8(const struct builder *builder, const struct product *product)
 // Takes a factor in FP8: of B, and not of A, the transpose is what is read.
 static void read_copy(struct builder *builder, struct op *op, int slot, int32_t weight, struct factor factor)
 {
-    bool    is_a       = slot == GEMM_A;
-    bool   *transposes = is_a ? &op->shape.gemm.transpose_a : &op->shape.gemm.transpose_b;
-    int32_t copy       = quantize_copy(builder, factor.tensor, weight, factor.role, *transposes == is_a);
+    bool     is_a       = slot == GEMM_A;
+    int32_t *scaling    = is_a ? &op->shape.gemm.scaling_a : &op->shape.gemm.scaling_b;
+    bool    *transposes = is_a ? &op->shape.gemm.transpose_a : &op->shape.gemm.transpose_b;
+    int32_t  copy       = quantize_copy(builder, factor.tensor, weight, factor.role, *transposes == is_a);
     builder_operand(op, slot, ACCESS_READ, copy);
     builder_operand(op, is_a ? GEMM_FACTOR_A : GEMM_FACTOR_B, ACCESS_READ, builder->usage[copy].factor);
     *transposes = !is_a;
+    *scaling    = quantize_scaling(builder->plan, factor.role);
 }
 
 static void append_product(struct builder *builder, const struct product *product)
@@ -81,9 +83,12 @@ void linear_append(struct builder *builder, const struct linear *linear, int32_t
 
 int32_t linear_factor(struct builder *builder, const struct linear *linear, int32_t x)
 {
-    enum fp8_role role = linear->is_gradient ? FP8_GRADIENT : FP8_INPUT;
-    return builder->plan->weights[linear->weight].linear >= 0 ? quantize_copy(builder, x, linear->weight, role, false)
-                                                              : x;
+    const struct plan *plan = builder->plan;
+    enum fp8_role      role = linear->is_gradient ? FP8_GRADIENT : FP8_INPUT;
+    // The factors of some rows do not lie together, so that rows with factors of their own are copied when they are
+    // used.
+    bool is_copied = plan->weights[linear->weight].linear >= 0 && quantize_scaling(plan, role) == FP8_SCALING_WHOLE;
+    return is_copied ? quantize_copy(builder, x, linear->weight, role, false) : x;
 }
 
 int32_t linear_product(struct builder *builder, const struct linear *linear, int32_t x)

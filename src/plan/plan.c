@@ -17,8 +17,6 @@ status plan_supports(const struct plan_request *request)
         bool        is_asked;
         int64_t     value;
     } missing[] = {
-        {"scaling of FP8 by blocks ([precision] fp8_recipe = block)",
-         is_fp8 && request->precision->fp8_recipe == FP8_BLOCK, 0},
         {"weights stored in FP8 ([precision] fp8_parameters = yes)", is_fp8 && request->precision->fp8_parameters != 0,
          0},
         {"deferred weight gradients of a sharded head ([parallel] deferred_head_gradients = %lld with fsdp)",

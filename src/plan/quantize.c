@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Copies of tensors in FP8 for the products of linears, as they are and transposed, and the scales for them: each
-// copy's own, or those that the magnitudes of steps before this one gave.
+// tensor's own, those that the magnitudes of steps before this one gave, or one for each part of a copy.
 #include "internal.h"
 
 static bool is_delayed(const struct plan *plan)
@@ -32,24 +32,50 @@ static int32_t slot_of(struct builder *builder, const char *name, int32_t all, i
     return builder_part(builder, name, all, slot, DIMS(1));
 }
 
+enum fp8_scaling quantize_scaling(const struct plan *plan, enum fp8_role role)
+{
+    return plan->precision.fp8_recipe != FP8_BLOCK ? FP8_SCALING_WHOLE
+           : role == FP8_WEIGHT                    ? FP8_SCALING_SQUARES
+                                                   : FP8_SCALING_RUNS;
+}
+
 static int32_t append_quantize(struct builder *builder, int32_t tensor, int32_t weight, enum fp8_role role)
 {
     struct plan               *plan    = builder->plan;
-    const struct plan_scaling *scaling = &plan->scaling;
+    const struct plan_scaling *delayed = &plan->scaling;
+    enum fp8_scaling           scaling = quantize_scaling(plan, role);
     struct tensor              from    = plan->tensors[tensor];
     struct op                  op      = builder_op(builder, OP_QUANTIZE, from.name);
     builder_operand(&op, QUANTIZE_IN, ACCESS_READ, tensor);
     if (is_delayed(plan)) {
-        builder_operand(&op, QUANTIZE_SCALE, ACCESS_READ, slot_of(builder, "scale", scaling->scales, weight, role));
+        builder_operand(&op, QUANTIZE_SCALE, ACCESS_READ, slot_of(builder, "scale", delayed->scales, weight, role));
         builder_operand(&op, QUANTIZE_AMAX, ACCESS_UPDATE,
-                        slot_of(builder, "magnitude", scaling->amaxes, weight, role));
-    } else {
+                        slot_of(builder, "magnitude", delayed->amaxes, weight, role));
+    } else if (scaling == FP8_SCALING_WHOLE) {
         const char *factor = arena_format(&plan->arena, "factor of %s", from.name);
         builder_operand(&op, QUANTIZE_FACTOR, ACCESS_WRITE,
                         builder_tensor(builder, factor, STORAGE_ACTIVATION, DTYPE_F32, DIMS(1)));
     }
-    op.shape.quantize = (struct quantize_shape){.rows = from.dim[0], .columns = from.elements / from.dim[0]};
+    op.shape.quantize = (struct quantize_shape){from.dim[0], from.elements / from.dim[0], (int32_t)scaling};
     return builder_append(builder, &op);
+}
+
+// The factor of the copy in that slot; those of a copy that is scaled by parts are its own.
+static int32_t factor_of(struct builder *builder, int32_t op, int slot, int32_t weight, enum fp8_role role)
+{
+    struct plan *plan = builder->plan;
+    if (is_delayed(plan)) {
+        return slot_of(builder, "factor", plan->scaling.factors, weight, role);
+    }
+    if (plan->ops[op].shape.quantize.scaling == FP8_SCALING_WHOLE) {
+        return plan->ops[op].operand[QUANTIZE_FACTOR];
+    }
+    int         own     = slot == QUANTIZE_TRANSPOSED ? QUANTIZE_TRANSPOSED_FACTOR : QUANTIZE_FACTOR;
+    const char *name    = arena_format(&plan->arena, "factors of %s", plan->tensors[plan->ops[op].operand[slot]].name);
+    int64_t     count   = op_operand_elements(&plan->ops[op], own);
+    int32_t     factors = builder_tensor(builder, name, STORAGE_ACTIVATION, DTYPE_F32, DIMS(count));
+    builder_add_output(builder, op, own, factors);
+    return factors;
 }
 
 static void add_copy(struct builder *builder, int32_t op, int slot, int32_t weight, enum fp8_role role)
@@ -58,14 +84,14 @@ static void add_copy(struct builder *builder, int32_t op, int slot, int32_t weig
     bool                  is_transposed = slot == QUANTIZE_TRANSPOSED;
     struct quantize_shape shape         = plan->ops[op].shape.quantize;
     enum dtype            format        = plan->precision.fp8_format[role];
-    const int64_t        *dim    = is_transposed ? DIMS(shape.columns, shape.rows) : DIMS(shape.rows, shape.columns);
-    const char           *name   = arena_format(&plan->arena, "%s in %s%s", plan->ops[op].tag.role, dtype_name(format),
+    const int64_t        *dim  = is_transposed ? DIMS(shape.columns, shape.rows) : DIMS(shape.rows, shape.columns);
+    const char           *name = arena_format(&plan->arena, "%s in %s%s", plan->ops[op].tag.role, dtype_name(format),
                                     is_transposed ? ", transposed" : "");
-    int32_t               copy   = builder_tensor(builder, name, STORAGE_ACTIVATION, format, dim);
-    int32_t               factor = plan->ops[op].operand[QUANTIZE_FACTOR];
+    int32_t               copy = builder_tensor(builder, name, STORAGE_ACTIVATION, format, dim);
     builder_add_output(builder, op, slot, copy);
-    builder->usage[copy].factor =
-        factor >= 0 ? factor : slot_of(builder, "factor", plan->scaling.factors, weight, role);
+    // Looking for it may append tensors, and move what is known of them.
+    int32_t factor              = factor_of(builder, op, slot, weight, role);
+    builder->usage[copy].factor = factor;
 }
 
 int32_t quantize_copy(struct builder *builder, int32_t tensor, int32_t weight, enum fp8_role role, bool is_transposed)

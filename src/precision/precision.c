@@ -47,10 +47,12 @@ const struct option precision_options[] = {
 
 static status init_fp8(struct precision *precision, const struct precision_config *config)
 {
-    precision->fp8_gemms                = (uint32_t)config->fp8_gemms;
-    precision->fp8_recipe               = (enum fp8_recipe)config->fp8_recipe;
-    precision->fp8_history              = config->fp8_history;
-    precision->fp8_fast                 = (enum fp8_fast)config->fp8_fast_accumulation;
+    precision->fp8_gemms   = (uint32_t)config->fp8_gemms;
+    precision->fp8_recipe  = (enum fp8_recipe)config->fp8_recipe;
+    precision->fp8_history = config->fp8_history;
+    // Products of parts with factors of their own are added up in fp32.
+    precision->fp8_fast =
+        config->fp8_recipe == FP8_BLOCK ? FP8_FAST_NONE : (enum fp8_fast)config->fp8_fast_accumulation;
     precision->has_fp8_weight_gradients = config->fp8_weight_gradients;
     precision->has_fp8_weights          = config->fp8_parameters;
     for (int role = 0; role < FP8_ROLES; role++) {
@@ -61,6 +63,11 @@ static status init_fp8(struct precision *precision, const struct precision_confi
     if (config->fp8_gemms == 0) {
         return fail(
             "[precision] fp8_gemms = none leaves nothing to compute = fp8: name a linear, or set compute = bf16");
+    }
+    if (config->fp8_parameters && config->fp8_recipe == FP8_BLOCK) {
+        return fail(
+            "[precision] fp8_parameters = yes gathers a weight with one scale for all of it: it needs fp8_recipe "
+            "= delayed or current, not block");
     }
     if (config->fp8_parameters && (config->fp8_gemms != (1 << FP8_GEMMS) - 1 || !config->master)) {
         return fail("[precision] fp8_parameters = yes stores every linear in FP8: it needs all of fp8_gemms (qkv, "
