@@ -127,6 +127,53 @@ Test(experts_layout, trains_as_one_rank_does, .timeout = 300)
     }
 }
 
+static void choose_fp8(struct training *training, enum fp8_recipe recipe)
+{
+    training->tiny.precision.compute    = COMPUTE_FP8;
+    training->tiny.precision.fp8_recipe = recipe;
+}
+
+// Recipes in turn. Ranks sum in another order, and so round to other FP8 numbers here and there.
+Test(experts_layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
+{
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+        struct layout   single = alone(&layouts[i]);
+        struct training many = describe(&layouts[i]), one = describe(&single);
+        char            name[48];
+        choose_fp8(&many, (enum fp8_recipe)(i % (FP8_BLOCK + 1)));
+        choose_fp8(&one, (enum fp8_recipe)(i % (FP8_BLOCK + 1)));
+        training_run(&many);
+        training_run(&one);
+        for (int step = 0; step < STEPS; step++) {
+            snprintf(name, sizeof(name), "layout %d, step %d: loss", (int)i, step);
+            expect_near(many.loss[step], one.loss[step], 1e-2, name);
+        }
+        cr_expect_arr_eq(many.storage_bytes, many.planned_bytes, sizeof(many.planned_bytes), "layout %d", (int)i);
+    }
+}
+
+// Slots that stay empty are zeros in what is quantized. With enough slots for all choices, more change nothing.
+Test(experts_layout, has_the_same_scales_in_fp8_whatever_is_padded, .timeout = 60)
+{
+    struct layout layout = {1, 1, 1, 1, 1, 1, 1, 0, 1, 2, 4, RANK, RECOMPUTE_NONE, RESHARD_ALWAYS, 1, 0, PLAIN};
+    for (int recipe = FP8_DELAYED; recipe <= FP8_BLOCK; recipe++) {
+        struct training enough = describe(&layout), padded = describe(&layout);
+        choose_fp8(&enough, (enum fp8_recipe)recipe);
+        choose_fp8(&padded, (enum fp8_recipe)recipe);
+        enough.tiny.model.capacity_factor = 1.9;
+        padded.tiny.model.capacity_factor = 0;
+        training_run(&enough);
+        training_run(&padded);
+        cr_expect_gt(padded.planned_bytes[STORAGE_ACTIVATION], enough.planned_bytes[STORAGE_ACTIVATION]);
+        cr_expect_eq(padded.loss[0], enough.loss[0], "recipe %d: %.8f, not %.8f", recipe, (double)padded.loss[0],
+                     (double)enough.loss[0]);
+        for (int step = 1; step < STEPS; step++) {
+            expect_near(padded.loss[step], enough.loss[step], 1e-4, "padded");
+            expect_near(padded.norm[step], enough.norm[step], 1e-3, "padded");
+        }
+    }
+}
+
 Test(experts_layout, repeats_bit_for_bit, .timeout = 60)
 {
     struct layout   layout = {2, 1, 2, 2, 2, 1, 1, 1, 2, 2, 4, SEQUENCE, RECOMPUTE_FULL, RESHARD_ALWAYS, 1, 1, RING};
