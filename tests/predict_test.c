@@ -327,8 +327,9 @@ Test(predict, asks_for_what_it_does_not_know)
     struct tiny            tiny;
     tiny_init(&tiny);
     struct plan_request request = request_tiny(&tiny, 1);
-    cr_expect_str_eq(predict_supports(&request, &hardware).text,
-                     "this version predicts [precision] compute = bf16 and fp8 only");
+    cr_expect_str_eq(
+        predict_supports(&request, &hardware).text,
+        "[precision] compute = fp32 is predicted on processors only: no profile of a device has its rates");
     tiny.precision.compute           = COMPUTE_BF16;
     hardware.network_bandwidth.value = 0.0;
     cr_expect_str_eq(predict_supports(&request, &hardware).text, "");

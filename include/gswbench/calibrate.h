@@ -21,9 +21,10 @@ struct sample {
     enum dtype    dtype[OP_OPERANDS];
     int64_t       elements[OP_OPERANDS];    // 0: absent
     uint32_t      axes;                     // of a transfer's group
+    int64_t       count;                    // of them in the plans of all stages
 
-    struct quantity seconds;    // the median of the slowest rank
-    double          cores;      // that a rank kept busy
+    struct quantity seconds;         // the median of the slowest rank
+    double          core_seconds;    // of a transfer: the processor's time
 };
 
 struct sample_list {
@@ -45,7 +46,8 @@ struct calibrate_setup {
     double             round_seconds;     // that an op is repeated for, three times a pass
 };
 
-// measure.c: fills the times of all samples. Collective; every rank has the same.
+// measure.c: fills the times of all samples, of what computes before those of transfers. Collective; every rank has the
+// same.
 status calibrate_measure(struct sample_list *list, const struct calibrate_setup *setup);
 
 // machine.c: measures what [hardware] says of the machine, but for what a data sheet says better. Collective.

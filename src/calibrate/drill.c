@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// A plan by hand: an op over and over, each time on other operands. A transfer stands between two ops of the compute
-// lane that do next to nothing, so that its time is what a step pays for it when nothing hides it.
+// A plan by hand: an op over and over, each time on other operands. Between two transfers the compute lane has an op of
+// its own, that waits for the one and is waited for by the other, so that a transfer is met as a step meets it: by
+// ranks that come from computing, and lanes that have gone to sleep.
 #include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/arena.h"
 #include "internal.h"
 
-enum { CLEARED = 0, SETS_MAX = 256 };    // the first tensor is what the ops between transfers clear
+enum { SETS_MAX = 256 };
 
 static int32_t add_tensor(struct plan *plan, enum dtype dtype, int64_t elements)
 {
@@ -66,14 +67,20 @@ static void add_links(struct drill *drill, const struct op *op, int32_t previous
     }
 }
 
-static void add_transfer(struct drill *drill, struct op op, int32_t previous[2])
+// Its operands follow each other, as add_operands has added them, from that tensor on.
+static struct op place_op(const struct sample *sample, int32_t tensor)
 {
-    struct op between = {.kind           = OP_CLEAR,
-                         .lane           = LANE_COMPUTE,
-                         .operand_count  = 1,
-                         .access         = {ACCESS_WRITE},
-                         .operand        = {CLEARED},
-                         .shape.elements = {.elements = 1}};
+    struct op op  = sample->op;
+    op.wait_count = 0;
+    for (int slot = 0; slot < OP_OPERANDS; slot++) {
+        op.operand[slot] = sample->elements[slot] > 0 ? tensor++ : -1;
+    }
+    return op;
+}
+
+// previous: the transfers of the repeat before, -1 where there is none.
+static void add_transfer(struct drill *drill, struct op op, struct op between, int32_t previous[2])
+{
     for (int i = 0; i < 2; i++) {
         if (previous[i] >= 0) {
             between.wait[between.wait_count++] = previous[i];
@@ -89,31 +96,35 @@ static void add_transfer(struct drill *drill, struct op op, int32_t previous[2])
     }
 }
 
-static void add_ops(struct drill *drill, const struct sample *sample, int32_t sets)
+static int32_t add_operands(struct plan *plan, const struct sample *sample)
 {
-    struct plan *plan        = &drill->plan;
-    int32_t      previous[2] = {-1, -1}, first = plan->tensor_count;    // transfers of the repeat before
-    for (int32_t i = 0; i < sets; i++) {
-        for (int slot = 0; slot < OP_OPERANDS; slot++) {
-            if (sample->elements[slot] > 0) {
-                add_tensor(plan, sample->dtype[slot], sample->elements[slot]);
-            }
+    int32_t first = plan->tensor_count;
+    for (int slot = 0; slot < OP_OPERANDS; slot++) {
+        if (sample->elements[slot] > 0) {
+            add_tensor(plan, sample->dtype[slot], sample->elements[slot]);
         }
     }
-    int32_t of_set = (plan->tensor_count - first) / sets;
+    return first;
+}
+
+static void add_ops(struct drill *drill, const struct sample *sample, const struct sample *between, int32_t sets)
+{
+    struct plan *plan        = &drill->plan;
+    int32_t      previous[2] = {-1, -1};
+    int32_t     *tensors     = memory_allocate((size_t)sets * sizeof(*tensors));    // the first of each set
+    for (int32_t i = 0; i < sets; i++) {
+        tensors[i] = add_operands(plan, sample);
+    }
+    int32_t computed = between != NULL ? add_operands(plan, between) : -1;
     for (int32_t i = 0; i < drill->repeats; i++) {
-        struct op op     = sample->op;
-        int32_t   tensor = first + i % sets * of_set;
-        op.wait_count    = 0;
-        for (int slot = 0; slot < OP_OPERANDS; slot++) {
-            op.operand[slot] = sample->elements[slot] > 0 ? tensor++ : -1;
-        }
-        if (op_is_transfer((enum op_kind)op.kind)) {
-            add_transfer(drill, op, previous);
+        struct op op = place_op(sample, tensors[i % sets]);
+        if (between != NULL) {
+            add_transfer(drill, op, place_op(between, computed), previous);
         } else {
             add_op(plan, &op);
         }
     }
+    free(tensors);
 }
 
 static void fill(struct drill *drill)
@@ -123,7 +134,7 @@ static void fill(struct drill *drill)
         const struct op *op = &drill->plan.ops[i];
         for (int slot = 0; slot < op->operand_count; slot++) {
             int32_t tensor = op->operand[slot];
-            if (tensor > CLEARED && !is_filled[tensor]) {
+            if (tensor >= 0 && !is_filled[tensor]) {
                 operand_fill(drill->step, &drill->plan, tensor, op, slot);
                 is_filled[tensor] = true;
             }
@@ -132,16 +143,15 @@ static void fill(struct drill *drill)
     free(is_filled);
 }
 
-status drill_open(struct drill *drill, const struct sample *sample, const struct calibrate_setup *setup,
-                  int32_t repeats)
+status drill_open(struct drill *drill, const struct sample *sample, const struct sample *between,
+                  const struct calibrate_setup *setup, int32_t repeats)
 {
     int32_t      sets = count_sets(sample, setup->working_bytes);
     struct plan *plan = &drill->plan;
     *drill            = (struct drill){.repeats = repeats};
-    plan->tensors     = arena_allocate(&plan->arena, (size_t)(sets * OP_OPERANDS + 1) * sizeof(*plan->tensors));
+    plan->tensors     = arena_allocate(&plan->arena, (size_t)((sets + 1) * OP_OPERANDS) * sizeof(*plan->tensors));
     plan->ops         = arena_allocate(&plan->arena, (size_t)repeats * 3 * sizeof(*plan->ops));
-    add_tensor(plan, DTYPE_F32, 1);
-    if (op_is_transfer((enum op_kind)sample->op.kind)) {
+    if (between != NULL) {
         int64_t rank       = setup->comm->place.rank;
         drill->group       = (struct plan_group){.axes  = sample->axes,
                                                  .size  = mesh_group_size(setup->mesh, sample->axes),
@@ -151,7 +161,7 @@ status drill_open(struct drill *drill, const struct sample *sample, const struct
         plan->groups      = &drill->group;
         plan->group_count = 1;
     }
-    add_ops(drill, sample, sets);
+    add_ops(drill, sample, between, sets);
     TRY(step_prepare(plan, setup->backend));
     TRY(step_open(&drill->step, plan, setup->backend, setup->comm));
     fill(drill);

@@ -13,9 +13,10 @@ struct drill {
     struct step      *step;       // NULL until it is open
 };
 
-// drill.c: operands hold random values of the kind that a step has. Collective. A failed one is closed, too.
-status drill_open(struct drill *drill, const struct sample *sample, const struct calibrate_setup *setup,
-                  int32_t repeats);
+// drill.c: operands hold random values of the kind that a step has. between is what computes from one transfer to the
+// next; NULL: the op computes itself. Collective. A failed one is closed, too.
+status drill_open(struct drill *drill, const struct sample *sample, const struct sample *between,
+                  const struct calibrate_setup *setup, int32_t repeats);
 void   drill_close(struct drill *drill);
 
 // operands.c: fills an operand of an op.

@@ -121,14 +121,14 @@ static struct sample gather_probe(const struct span *span, int64_t part)
 }
 
 // Latency by the shortest gather, bandwidth by how much longer a long one takes.
-static status measure_links(struct hardware_config *hardware, const struct span *span,
+static status measure_links(struct hardware_config *hardware, const struct span *span, const struct sample *gap,
                             const struct calibrate_setup *setup)
 {
     enum { PART = 1 << 20 };
-    struct sample      gathers[] = {gather_probe(span, 1), gather_probe(span, PART)};
-    struct sample_list list      = {.samples = gathers, .count = 2};
+    struct sample      samples[] = {gather_probe(span, 1), gather_probe(span, PART), *gap};
+    struct sample_list list      = {.samples = samples, .count = 3};
     TRY(calibrate_measure(&list, setup));
-    const struct quantity *brief = &gathers[0].seconds, *lasting = &gathers[1].seconds;
+    const struct quantity *brief = &samples[0].seconds, *lasting = &samples[1].seconds;
     double                 local     = (double)span->size / (double)span->nodes;
     double                 bandwidth = 2.0 * (PART - 1.0) * (double)(span->size - 1) / (lasting->value - brief->value);
     if (span->nodes == 1) {
@@ -145,17 +145,18 @@ static status measure_links(struct hardware_config *hardware, const struct span 
     return OK;
 }
 
-// The mean over transfers; what waits for the network keeps no core busy.
+// What waits for the network keeps no core busy.
 static double transfer_cores(const struct sample_list *list)
 {
-    double sum = 0.0, count = 0.0;
+    double busy = 0.0, seconds = 0.0;
     for (int32_t i = 0; i < list->count; i++) {
-        if (op_is_transfer((enum op_kind)list->samples[i].op.kind)) {
-            sum += list->samples[i].cores;
-            count += 1.0;
+        const struct sample *sample = &list->samples[i];
+        if (op_is_transfer((enum op_kind)sample->op.kind)) {
+            busy += sample->core_seconds * (double)sample->count;
+            seconds += sample->seconds.value * (double)sample->count;
         }
     }
-    return count > 0.0 ? fmin(sum / count, 1.0) : 0.0;
+    return seconds > 0.0 ? fmin(busy / seconds, 1.0) : 0.0;
 }
 
 status calibrate_machine(struct hardware_config *hardware, const struct sample_list *list,
@@ -170,7 +171,7 @@ status calibrate_machine(struct hardware_config *hardware, const struct sample_l
     for (int across = 0; across < 2 && !failed(&result); across++) {
         struct span span = find_widest(list, setup->mesh, setup->comm->place.local_ranks, across);
         if (span.axes != 0) {
-            result = measure_links(hardware, &span, setup);
+            result = measure_links(hardware, &span, &probes.samples[PROBE_GAP], setup);
         }
     }
     calibrate_free(&probes);

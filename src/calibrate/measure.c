@@ -9,16 +9,16 @@
 #include "gswbench/arena.h"
 #include "internal.h"
 
+static const double seconds_least = 1e-8;    // what is left of a difference that noise made negative
+
 enum { ROUNDS = 3, REPEATS_MIN = 4, REPEATS_MAX = 4096 };
 
 struct timing {
-    int32_t repeats;    // of the op in a round; 0: not known yet
-    double *seconds;    // of the op, [passes * ROUNDS]
-    double  processor_seconds, wall_seconds;
-};
-
-struct stopwatch {
-    double wall, processor;
+    const struct sample *between;              // two transfers; NULL: the op computes itself
+    int32_t              repeats;              // of the op in a round; 0: not known yet
+    double              *seconds;              // of the op, [rounds]
+    int                  rounds;               // so far
+    double               processor_seconds;    // of the op, summed over rounds
 };
 
 static double now(clockid_t clock)
@@ -39,15 +39,20 @@ static double largest(struct comm *comm, double own)
     return own;
 }
 
+static bool is_transfer(const struct sample *sample)
+{
+    return op_is_transfer((enum op_kind)sample->op.kind);
+}
+
 // Ranks that would take turns on a core leave what computes to others: a price is that of an op with a core for each of
 // its threads, and who shares cores when is the simulation's to find out.
 static bool takes_part(const struct sample *sample, const struct calibrate_setup *setup)
 {
-    return op_is_transfer((enum op_kind)sample->op.kind) || setup->backend->ops->is_device ||
+    return is_transfer(sample) || setup->backend->ops->is_device ||
            setup->comm->place.local_rank < setup->cores / setup->threads;
 }
 
-// Seconds of the op, 0 where this rank takes no part.
+// Seconds of a repeat, 0 where this rank takes no part.
 static double run(const struct drill *drill, const struct sample *sample, const struct calibrate_setup *setup)
 {
     if (!takes_part(sample, setup)) {
@@ -63,7 +68,7 @@ static double run(const struct drill *drill, const struct sample *sample, const 
 static status choose_repeats(struct timing *timing, const struct sample *sample, const struct calibrate_setup *setup)
 {
     struct drill drill;
-    status       result = drill_open(&drill, sample, setup, REPEATS_MIN);
+    status       result = drill_open(&drill, sample, timing->between, setup, REPEATS_MIN);
     if (!failed(&result)) {
         run(&drill, sample, setup);
         double seconds  = largest(setup->comm, run(&drill, sample, setup));
@@ -73,25 +78,52 @@ static status choose_repeats(struct timing *timing, const struct sample *sample,
     return result;
 }
 
-static status measure_pass(struct timing *timing, const struct sample *sample, const struct calibrate_setup *setup,
-                           int pass)
+// A round of a drill: seconds of a repeat, and of the processor.
+struct round {
+    double seconds, processor_seconds;
+};
+
+static struct round run_round(const struct drill *drill, const struct sample *sample,
+                              const struct calibrate_setup *setup)
 {
-    struct drill drill;
+    setup->comm->ops->barrier(setup->comm);
+    double before  = now(CLOCK_PROCESS_CPUTIME_ID);
+    double seconds = run(drill, sample, setup);
+    return (struct round){.seconds = seconds, .processor_seconds = now(CLOCK_PROCESS_CPUTIME_ID) - before};
+}
+
+// Each round beside one without the transfer, where there is one: the difference is the transfer's.
+static void run_rounds(struct timing *timing, const struct drill *drill, const struct drill *alone,
+                       const struct sample *sample, const struct calibrate_setup *setup)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        struct round whole = run_round(drill, sample, setup), rest = {0};
+        if (alone != NULL) {
+            rest = run_round(alone, sample, setup);
+        }
+        timing->seconds[timing->rounds++] = whole.seconds - rest.seconds;
+        timing->processor_seconds += (whole.processor_seconds - rest.processor_seconds) / timing->repeats;
+    }
+}
+
+static status measure_pass(struct timing *timing, const struct sample *sample, const struct calibrate_setup *setup)
+{
+    struct drill drill, alone = {.step = NULL};
     if (timing->repeats == 0) {
         TRY(choose_repeats(timing, sample, setup));
     }
-    status result = drill_open(&drill, sample, setup, timing->repeats);
+    status result = drill_open(&drill, sample, timing->between, setup, timing->repeats);
+    if (!failed(&result) && timing->between != NULL) {
+        struct calibrate_setup in_place = *setup;
+        in_place.working_bytes          = 0;
+        result                          = drill_open(&alone, timing->between, NULL, &in_place, timing->repeats);
+    }
     if (!failed(&result)) {
         run(&drill, sample, setup);
-        for (int round = 0; round < ROUNDS; round++) {
-            setup->comm->ops->barrier(setup->comm);
-            double processor = now(CLOCK_PROCESS_CPUTIME_ID), wall = now(CLOCK_MONOTONIC);
-            timing->seconds[pass * ROUNDS + round] = run(&drill, sample, setup);
-            timing->processor_seconds += now(CLOCK_PROCESS_CPUTIME_ID) - processor;
-            timing->wall_seconds += now(CLOCK_MONOTONIC) - wall;
-        }
+        run_rounds(timing, &drill, timing->between != NULL ? &alone : NULL, sample, setup);
     }
     drill_close(&drill);
+    drill_close(&alone);
     return result;
 }
 
@@ -109,19 +141,19 @@ static double ranks_of_process(const struct comm *comm)
 
 static void sum_up(struct sample *sample, const struct timing *timing, const struct calibrate_setup *setup)
 {
-    struct comm *comm    = setup->comm;
-    double      *seconds = timing->seconds;
-    int          count   = setup->passes * ROUNDS;
+    double *seconds = timing->seconds;
+    int     count   = timing->rounds;
     qsort(seconds, (size_t)count, sizeof(*seconds), compare);
-    double median = seconds[count / 2], deviation = (seconds[count * 3 / 4] - seconds[count / 4]) / 1.349;
-    sample->seconds =
-        (struct quantity){.origin         = QUANTITY_MEASURED,
-                          .value          = largest(comm, median),
-                          .spread_percent = largest(comm, median > 0.0 ? 100.0 * deviation / median : 0.0)};
-    sample->cores = largest(comm, timing->processor_seconds / timing->wall_seconds) / ranks_of_process(comm);
+    double median = fmax(seconds[count / 2], seconds_least), range = seconds[count * 3 / 4] - seconds[count / 4];
+    sample->seconds      = (struct quantity){.origin         = QUANTITY_MEASURED,
+                                             .value          = largest(setup->comm, median),
+                                             .spread_percent = largest(setup->comm, 100.0 * range / 1.349 / median)};
+    sample->core_seconds = fmax(timing->processor_seconds / ranks_of_process(setup->comm) / count, 0.0);
 }
 
-status calibrate_measure(struct sample_list *list, const struct calibrate_setup *setup)
+// Measures what computes, or the transfers.
+static status measure_kind(struct sample_list *list, bool transfers, const struct sample *between,
+                           const struct calibrate_setup *setup)
 {
     size_t         count   = (size_t)(setup->passes * ROUNDS);
     struct timing *timings = memory_allocate((size_t)list->count * sizeof(*timings));
@@ -130,13 +162,45 @@ status calibrate_measure(struct sample_list *list, const struct calibrate_setup 
     for (int pass = 0; pass < setup->passes; pass++) {
         for (int32_t i = 0; i < list->count && !failed(&result); i++) {
             timings[i].seconds = &seconds[(size_t)i * count];
-            result             = measure_pass(&timings[i], &list->samples[i], setup, pass);
+            timings[i].between = between;
+            if (is_transfer(&list->samples[i]) == transfers) {
+                result = measure_pass(&timings[i], &list->samples[i], setup);
+            }
         }
     }
     for (int32_t i = 0; i < list->count && !failed(&result); i++) {
-        sum_up(&list->samples[i], &timings[i], setup);
+        if (is_transfer(&list->samples[i]) == transfers) {
+            sum_up(&list->samples[i], &timings[i], setup);
+        }
     }
     free(seconds);
     free(timings);
     return result;
+}
+
+// The op that takes about as long as a step computes from one transfer to the next, in the mean.
+static const struct sample *choose_between(const struct sample_list *list)
+{
+    const struct sample *nearest   = NULL;
+    double               computing = 0.0, transfers = 0.0;
+    for (int32_t i = 0; i < list->count; i++) {
+        const struct sample *sample = &list->samples[i];
+        computing += is_transfer(sample) ? 0.0 : sample->seconds.value * (double)sample->count;
+        transfers += is_transfer(sample) ? (double)sample->count : 0.0;
+    }
+    for (int32_t i = 0; i < list->count; i++) {
+        const struct sample *sample = &list->samples[i];
+        double               gap    = computing / transfers;
+        if (!is_transfer(sample) &&
+            (nearest == NULL || fabs(sample->seconds.value - gap) < fabs(nearest->seconds.value - gap))) {
+            nearest = sample;
+        }
+    }
+    return nearest;
+}
+
+status calibrate_measure(struct sample_list *list, const struct calibrate_setup *setup)
+{
+    TRY(measure_kind(list, false, NULL, setup));
+    return measure_kind(list, true, choose_between(list), setup);
 }

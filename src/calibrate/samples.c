@@ -8,10 +8,11 @@
 
 void samples_add(struct sample_list *list, const struct plan *plan, const struct op *op)
 {
-    struct sample sample = {.op = *op};
+    struct sample sample = {.op = *op, .count = 1};
     op_key_init(&sample.key, plan, op);
     for (int32_t i = 0; i < list->count; i++) {
         if (memcmp(&list->samples[i].key, &sample.key, sizeof(sample.key)) == 0) {
+            list->samples[i].count++;
             return;
         }
     }

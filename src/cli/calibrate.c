@@ -71,11 +71,13 @@ static status open_place(struct rank *rank)
 
 static status measure(struct rank *rank)
 {
-    const struct job      *job   = rank->shared->run.job;
+    const struct job *job = rank->shared->run.job;
+    // Ranks that the launcher binds have cores of their own.
+    int64_t                sets  = rank->comm->place.local_ranks / rank->cores.sharers;
     struct calibrate_setup setup = {.backend       = &rank->backend,
                                     .comm          = rank->comm,
                                     .mesh          = &job->mesh,
-                                    .cores         = rank->cores.cores,
+                                    .cores         = rank->cores.cores * sets,
                                     .threads       = rank->cores.threads,
                                     .passes        = PASSES,
                                     .round_seconds = round_seconds};
@@ -96,10 +98,10 @@ static void describe(struct rank *rank, struct text_buffer *text)
     text_append(text, "Measured by gswbench %s on %s, for %s in %s: %s.\n", version_text, time, job->config.name,
                 precision_compute_names[job->config.precision.compute], job_layout(job, layout, sizeof(layout)));
     text_append(text, "%s: %s.\n", place->host, device);
-    text_append(text, "%d rank%s on %d node%s, %" PRId64 " core%s a node, %s communicator%s%s.\n", place->ranks,
-                place->ranks == 1 ? "" : "s", place->nodes, place->nodes == 1 ? "" : "s", rank->cores.cores,
-                rank->cores.cores == 1 ? "" : "s", rank->comm->ops->name, rank->comm->library[0] != '\0' ? ", " : "",
-                rank->comm->library);
+    text_append(text, "%d rank%s on %d node%s, %" PRId64 " core%s for %" PRId64 " of them, %s communicator%s%s.\n",
+                place->ranks, place->ranks == 1 ? "" : "s", place->nodes, place->nodes == 1 ? "" : "s",
+                rank->cores.cores, rank->cores.cores == 1 ? "" : "s", rank->cores.sharers, rank->comm->ops->name,
+                rank->comm->library[0] != '\0' ? ", " : "", rank->comm->library);
 }
 
 // Before anything is measured: nobody likes to learn at the end that the folder is missing.

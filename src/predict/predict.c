@@ -21,8 +21,8 @@ status predict_supports(const struct plan_request *request, const struct hardwar
         {"network_bandwidth", hardware->network_bandwidth.value, request->world > hardware->gpus_per_node},
     };
     TRY(plan_supports(request));
-    if (request->precision->compute == COMPUTE_FP32) {
-        return fail("this version predicts [precision] compute = bf16 and fp8 only");
+    if (request->precision->compute == COMPUTE_FP32 && hardware->cores == 0) {
+        return fail("[precision] compute = fp32 is predicted on processors only: no profile of a device has its rates");
     }
     for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
         if (facts[i].is_needed && facts[i].value == 0.0) {
