@@ -46,6 +46,8 @@ Test(measured, writes_and_reads_keys_of_ops)
     op.shape.gemm.transpose_b = true;
     op.access[GEMM_C]         = ACCESS_WRITE;
     expect_key(&op, "gemm bf16,bf16,f32 64x32x128x1x1");
+    op.shape.gemm.scaling_b = FP8_SCALING_SQUARES;
+    expect_key(&op, "gemm bf16,bf16,f32 64x32x128x1x1x0x0x2");
     op = (struct op){.kind          = OP_NORM_FORWARD,
                      .operand_count = 7,
                      .operand       = {0, -1, 0, -1, -1, 0, 1},

@@ -42,8 +42,9 @@ static void number_shape(const struct op *op, int64_t *numbers)
     switch (op->kind) {
     case OP_GEMM:
         memcpy(numbers,
-               (const int64_t[]){gemm->m, gemm->n, gemm->k, gemm->transpose_a, gemm->transpose_b, op->sums_fast},
-               6 * sizeof(*numbers));
+               (const int64_t[]){gemm->m, gemm->n, gemm->k, gemm->transpose_a, gemm->transpose_b, op->sums_fast,
+                                 gemm->scaling_a, gemm->scaling_b},
+               8 * sizeof(*numbers));
         break;
     case OP_ROPE_FORWARD:
     case OP_ROPE_BACKWARD:
@@ -62,6 +63,7 @@ static void number_shape(const struct op *op, int64_t *numbers)
     case OP_QUANTIZE:
         numbers[0] = op->shape.quantize.rows;
         numbers[1] = op->shape.quantize.columns;
+        numbers[2] = op->shape.quantize.scaling;
         break;
     case OP_RESCALE:
         numbers[0] = op->shape.rescale.slots;
