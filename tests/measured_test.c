@@ -4,7 +4,9 @@
 
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gswbench/predict.h"
 
@@ -20,6 +22,24 @@ static struct op         product(void)
                        .accumulates   = true,
                        .shape.gemm    = {.m = 64, .n = 32, .k = 128, .transpose_a = true}};
 }
+
+static char folder[] = "/tmp/gswbench-measured-XXXXXX";
+
+// A folder for one test alone: each runs in its own process.
+static void enter(void)
+{
+    cr_assert_not_null(mkdtemp(folder));
+    cr_assert_eq(chdir(folder), 0);
+}
+
+static void leave(void)
+{
+    char command[64];
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_assert_eq(system(command), 0);
+}
+
+TestSuite(measured, .init = enter, .fini = leave);
 
 static void write_profile(const char *path, const char *text)
 {
