@@ -130,7 +130,8 @@ static status measure_links(struct hardware_config *hardware, const struct span 
     TRY(calibrate_measure(&list, setup));
     const struct quantity *brief = &samples[0].seconds, *lasting = &samples[1].seconds;
     double                 local     = (double)span->size / (double)span->nodes;
-    double                 bandwidth = 2.0 * (PART - 1.0) * (double)(span->size - 1) / (lasting->value - brief->value);
+    double                 longer    = fmax(lasting->value - brief->value, 0.1 * lasting->value);    // noise or not
+    double                 bandwidth = 2.0 * (PART - 1.0) * (double)(span->size - 1) / longer;
     if (span->nodes == 1) {
         set_rate(&hardware->node_bandwidth, &hardware->node_efficiency, bandwidth, lasting->spread_percent);
         hardware->collective_latency = *brief;
@@ -175,6 +176,9 @@ status calibrate_machine(struct hardware_config *hardware, const struct sample_l
         }
     }
     calibrate_free(&probes);
+    if (hardware->node_bandwidth.value == 0.0) {    // no two ranks of a node are in one group: they could copy
+        hardware->node_bandwidth = hardware->memory_bandwidth;
+    }
     if (!setup->backend->ops->is_device) {
         const struct quantity none = {.origin = QUANTITY_MEASURED};
         hardware->multiprocessors  = hardware->multiprocessors > 0 ? hardware->multiprocessors : 1;
