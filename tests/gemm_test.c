@@ -123,10 +123,10 @@ Test(gemm, has_products_of_equal_types_and_of_fp8_with_an_e4m3)
 
 Test(gemm, has_fp8_scaled_by_runs_and_at_most_one_factor_by_squares)
 {
-    static const enum fp8_scaling W = FP8_SCALING_WHOLE, R = FP8_SCALING_RUNS, S = FP8_SCALING_SQUARES;
+    static const int32_t W = FP8_SCALING_WHOLE, R = FP8_SCALING_RUNS, S = FP8_SCALING_SQUARES;
     const struct {
-        enum fp8_scaling a, b;
-        bool             sums_fast, is_known;
+        int32_t a, b;
+        bool    sums_fast, is_known;
     } cases[] = {{W, W, true, true},   {R, R, false, true},  {R, S, false, true},  {S, R, false, true},
                  {S, S, false, false}, {W, R, false, false}, {S, W, false, false}, {R, R, true, false}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -33,7 +33,7 @@ static void read_copy(struct builder *builder, struct op *op, int slot, int32_t 
     builder_operand(op, slot, ACCESS_READ, copy);
     builder_operand(op, is_a ? GEMM_FACTOR_A : GEMM_FACTOR_B, ACCESS_READ, builder->usage[copy].factor);
     *transposes = !is_a;
-    *scaling    = quantize_scaling(builder->plan, factor.role);
+    *scaling    = (int32_t)quantize_scaling(builder->plan, factor.role);
 }
 
 static void append_product(struct builder *builder, const struct product *product)
