@@ -146,6 +146,26 @@ Test(report, prints_no_figure_of_an_invalid_result)
     result_free(&result);
 }
 
+Test(report, says_that_an_emulation_is_one)
+{
+    struct result result;
+    fixture_open(&result);
+    result.emulation =
+        (struct result_emulation){.stages = 8, .executed = 2, .ops = 90, .measured_ops = 80, .measured_share = 0.875};
+    struct result_reason reason = {.verdict = VERDICT_EMULATED, .id = "emulated", .rank = -1, .step = -1};
+    result_add_reason(&result, &reason);
+
+    char *text = render(report_write_result, &result);
+
+    cr_expect_not_null(strstr(text, "RESULT EMULATED  64 ranks by one device: 2 of 8 stages executed, 87.5% of the "
+                                    "step measured\n"),
+                       "%s", text);
+    cr_expect_not_null(strstr(text, "Training step time (seconds per step): 6.999"), "%s", text);
+    cr_expect_null(strstr(text, "last step"), "%s", text);
+    free(text);
+    result_free(&result);
+}
+
 Test(report, says_that_a_proxy_is_one)
 {
     struct result result;

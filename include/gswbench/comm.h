@@ -59,6 +59,9 @@ struct local_hub *local_hub_open(int ranks);
 void              local_hub_close(struct local_hub *hub);
 void              comm_open_local(struct comm *comm, struct local_hub *hub, int rank);
 
+// One rank of a larger job without the others: transfers carry nothing, and leave data like that of a job.
+void comm_open_alone(struct comm *comm);
+
 // Initialises MPI once; without a launcher it is a job of one rank. Fails (EXIT_LAUNCH) in a build without MPI.
 status comm_open_mpi(struct comm *comm);
 

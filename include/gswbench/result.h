@@ -19,7 +19,15 @@
 enum { RESULT_METHOD = 1 };
 
 // In order of weight: a run has the verdict of its gravest reason.
-enum verdict { VERDICT_VALID, VERDICT_DEGRADED, VERDICT_UNVERIFIED, VERDICT_PARTIAL, VERDICT_INVALID, VERDICT_COUNT };
+enum verdict {
+    VERDICT_VALID,
+    VERDICT_DEGRADED,
+    VERDICT_EMULATED,
+    VERDICT_UNVERIFIED,
+    VERDICT_PARTIAL,
+    VERDICT_INVALID,
+    VERDICT_COUNT
+};
 extern const char *const result_verdict_names[];    // "valid", ...; ends with NULL
 
 enum step_phase { STEP_WARMUP, STEP_MEASURE };
@@ -86,10 +94,17 @@ struct result_op_time {
 
 // A step that is not among the measured ones, on the rank that computes longest.
 struct result_trace {
-    char             source[16];    // "measured"; "": no step was traced, and the rest is NaN or 0
+    char             source[16];    // "measured", "emulated"; "": no step was traced, and the rest is NaN or 0
     int64_t          rank;
     double           step_seconds;    // of the slowest rank: what the parts add up to
     struct waterfall waterfall;
+};
+
+// One device in place of a job's; stages 0: it is none. Ops are those of the stage that computes longest.
+struct result_emulation {
+    int64_t stages, executed;    // of the job; on the device
+    int64_t ops, measured_ops;
+    double  measured_share;    // of the step's time
 };
 
 struct result_figures {
@@ -129,6 +144,8 @@ struct result {
     char   peak_source[160];    // where the peak is from, or why there is none
     char   published_source[128];
     double published_seconds, published_percent;    // NaN: not published
+
+    struct result_emulation emulation;
 
     // The plan of rank 0.
     int64_t storage_bytes[STORAGE_COUNT];
@@ -189,6 +206,9 @@ void result_derive(struct result *result);
 
 // Figures of a run that was not shown to be right are kept apart, and no text shows them as its result.
 bool result_is_comparable(const struct result *result);
+
+// Figures that may be shown: those, and those of an emulation, which says that it is one.
+bool result_is_shown(const struct result *result);
 
 // result.json, schema "gswbench.result/1". Reading trusts nothing in the file and derives the figures anew.
 bool   result_write_json(const struct result *result, FILE *file);

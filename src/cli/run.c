@@ -21,6 +21,12 @@ static const struct flag flags[] = {
     OVERRIDE_FLAG(run_arguments, config.overrides, "--deterministic", NULL, "run.deterministic",
                   "on a device, too, every run has the same bits"),
     TEXT_FLAG(run_arguments, weights_out, "--weights-out", "DIR", "writes the trained weights there"),
+    INTEGER_FLAG(run_arguments, emulate, "--emulate", "N", 1, 1048576,
+                 "one device for N ranks: executes one rank of each stage, and simulates the rest"),
+    TEXT_FLAG(run_arguments, stages, "--stages", "WHICH",
+              "with --emulate: distinct stages, which is when not given, all, or the first"),
+    INTEGER_FLAG(run_arguments, repeats, "--repeats", "N", 1, 1000,
+                 "with --emulate: measured steps of each stage; 3 when not given"),
     SWITCH_FLAG(run_arguments, json, "--json", "stdout is result.json and nothing else"),
     SWITCH_FLAG(run_arguments, quiet, "--quiet", "no header and no steps on stdout, no progress on stderr"),
     END_FLAGS,
@@ -55,6 +61,12 @@ static status run(const void *arguments, struct text_buffer *errors)
     struct run_arguments chosen = *(const struct run_arguments *)arguments;
     struct run_shared    shared;
     struct job           job;
+    if (chosen.emulate > 0) {
+        return run_emulated(&chosen, errors);
+    }
+    if (chosen.stages != NULL || chosen.repeats > 0) {
+        return fail_as(EXIT_USAGE, "--stages and --repeats are of --emulate: give it the number of ranks");
+    }
     TRY(run_read_job(&shared, &job, &chosen, errors));
     status result = launch_ranks(&job.config.run, (int)job.mesh.world, run_rank, &shared);
     free(shared.config_text);

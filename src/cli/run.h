@@ -11,6 +11,8 @@
 struct run_arguments {
     struct config_arguments config;
     const char             *weights_out;
+    int64_t                 emulate, repeats;    // 0: not given
+    const char             *stages;
     bool                    json, quiet;
 };
 
@@ -115,6 +117,9 @@ status run_share_devices(struct comm *comm, struct backend *backend, int64_t all
 // have it; else leaves nccl->ops NULL. Collective; every rank returns the same.
 status run_connect(struct comm *nccl, struct comm *comm, struct backend *backend, const struct run_config *run,
                    int64_t sharers);
+
+// emulate.c: one device for all ranks of the job.
+status run_emulated(const struct run_arguments *arguments, struct text_buffer *errors);
 
 // "2026-08-22T10:15:00Z"
 void run_print_time(char *text, size_t bytes);

@@ -213,7 +213,7 @@ static void write_step_times(const struct result *result, FILE *file)
         marks[i] = result->steps[i].is_outlier;
     }
     const struct statistics *step  = &result->figures.step;
-    bool                     shown = result_is_comparable(result);
+    bool                     shown = result_is_shown(result);
     struct chart             chart = {.title  = "Step time",
                                       .unit   = "s",
                                       .width  = 980,
@@ -250,12 +250,12 @@ void report_write_html(const struct result *result, FILE *file)
 {
     write_head(result, file);
     write_reasons(result, file);
-    if (result_is_comparable(result)) {
+    if (result_is_shown(result)) {
         write_figures(result, file);
     }
     if (result->step_count > 0) {
         write_step_times(result, file);
-        if (result->trace.source[0] != '\0' && result_is_comparable(result)) {
+        if (result->trace.source[0] != '\0' && result_is_shown(result)) {
             html_write_waterfall(result, file);
         }
         write_learning(result, file);

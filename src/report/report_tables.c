@@ -51,7 +51,7 @@ static void write_work(const struct result *result, FILE *file)
         if (!isnan(result->flops_per_sequence[i])) {
             fprintf(file, "<tr><td>%s</td><td class=n>%.6E</td><td class=n>", model_flop_names[i],
                     result->flops_per_sequence[i]);
-            if (result_is_comparable(result) && !isnan(result->figures.utilization[i])) {
+            if (result_is_shown(result) && !isnan(result->figures.utilization[i])) {
                 fprintf(file, "%.2f %%", 100 * result->figures.utilization[i]);
             }
             fprintf(file, "</td></tr>\n");

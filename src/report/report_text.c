@@ -148,6 +148,16 @@ static void write_step_time(const struct statistics *step, FILE *file)
     fputc('\n', file);
 }
 
+static void write_last_steps(const struct result_figures *figures, FILE *file)
+{
+    char text[32];
+    fprintf(file, "last step: %s", report_seconds(text, sizeof(text), figures->last_step_seconds));
+    if (!isnan(figures->mean_35_44_seconds)) {
+        fprintf(file, "  mean of steps 35-44: %s", report_seconds(text, sizeof(text), figures->mean_35_44_seconds));
+    }
+    fputc('\n', file);
+}
+
 static void write_figures(const struct result *result, FILE *file)
 {
     const struct result_figures *figures = &result->figures;
@@ -158,11 +168,9 @@ static void write_figures(const struct result *result, FILE *file)
             model_flop_names[figures->convention]);
     write_utilization(result, file);
     fprintf(file, "Time to train 1T tokens in days: %.2f\n", figures->days_per_trillion_tokens);
-    fprintf(file, "last step: %s", report_seconds(text, sizeof(text), figures->last_step_seconds));
-    if (!isnan(figures->mean_35_44_seconds)) {
-        fprintf(file, "  mean of steps 35-44: %s", report_seconds(text, sizeof(text), figures->mean_35_44_seconds));
+    if (result->emulation.stages == 0) {
+        write_last_steps(figures, file);
     }
-    fputc('\n', file);
     if (!isnan(figures->published_ratio)) {
         fprintf(file, "published: %s", report_seconds(text, sizeof(text), result->published_seconds));
         if (!isnan(result->published_percent)) {
@@ -212,22 +220,40 @@ static void write_waterfall(const struct result_trace *trace, FILE *file)
     waterfall_print(&trace->waterfall, file);
 }
 
-void report_write_result(const struct result *result, FILE *file)
+static void write_step_counts(const struct result *result, FILE *file)
 {
     const struct result_figures *figures = &result->figures;
-    fprintf(file, "RESULT ");
-    report_write_upper(result_verdict_names[result->verdict], file);
-    if (result->is_proxy) {
-        fprintf(file, " PROXY of %" PRId64 " layer%s", result->layers, result->layers == 1 ? "" : "s");
-    }
     fprintf(file, "  %" PRId64, result->step_count);
     if (result->step_count < result->planned_steps) {
         fprintf(file, " of %" PRId64, result->planned_steps);
     }
     fprintf(file, " steps: %" PRId64 " warm-up, %" PRId64 " measured, %" PRId64 " outliers flagged, 0 dropped\n",
             figures->warmup_steps, figures->measured_steps, figures->step.outliers);
+}
+
+static void write_emulation(const struct result *result, FILE *file)
+{
+    const struct result_emulation *emulation = &result->emulation;
+    fprintf(file,
+            "  %" PRId64 " ranks by one device: %" PRId64 " of %" PRId64
+            " stages executed, %.1f%% of the step measured\n",
+            result->mesh.world, emulation->executed, emulation->stages, 100 * emulation->measured_share);
+}
+
+void report_write_result(const struct result *result, FILE *file)
+{
+    fprintf(file, "RESULT ");
+    report_write_upper(result_verdict_names[result->verdict], file);
+    if (result->is_proxy) {
+        fprintf(file, " PROXY of %" PRId64 " layer%s", result->layers, result->layers == 1 ? "" : "s");
+    }
+    if (result->emulation.stages > 0) {
+        write_emulation(result, file);
+    } else {
+        write_step_counts(result, file);
+    }
     write_reasons(result, "", file);
-    if (result_is_comparable(result)) {
+    if (result_is_shown(result)) {
         write_figures(result, file);
         if (result->rank_count > 1) {
             write_slowest_rank(result, file);

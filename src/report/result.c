@@ -10,9 +10,10 @@
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
 
-const char *const result_verdict_names[] = {
-    [VERDICT_VALID] = "valid",     [VERDICT_DEGRADED] = "degraded", [VERDICT_UNVERIFIED] = "unverified",
-    [VERDICT_PARTIAL] = "partial", [VERDICT_INVALID] = "invalid",   [VERDICT_COUNT] = NULL};
+const char *const result_verdict_names[] = {[VERDICT_VALID] = "valid",       [VERDICT_DEGRADED] = "degraded",
+                                            [VERDICT_EMULATED] = "emulated", [VERDICT_UNVERIFIED] = "unverified",
+                                            [VERDICT_PARTIAL] = "partial",   [VERDICT_INVALID] = "invalid",
+                                            [VERDICT_COUNT] = NULL};
 
 const char *const result_phase_names[] = {[STEP_WARMUP] = "warmup", [STEP_MEASURE] = "measure", NULL};
 
@@ -254,4 +255,9 @@ void result_derive(struct result *result)
 bool result_is_comparable(const struct result *result)
 {
     return result->verdict == VERDICT_VALID || result->verdict == VERDICT_DEGRADED;
+}
+
+bool result_is_shown(const struct result *result)
+{
+    return result_is_comparable(result) || result->verdict == VERDICT_EMULATED;
 }

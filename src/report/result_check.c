@@ -93,10 +93,8 @@ void result_check(struct result *result)
         add(result, VERDICT_INVALID, "allocation", -1, "%" PRId64 " allocations of device memory inside steps",
             result->step_allocations);
     }
-    static const int codes[VERDICT_COUNT] = {[VERDICT_VALID]      = EXIT_VALID,
-                                             [VERDICT_DEGRADED]   = EXIT_VALID,
-                                             [VERDICT_UNVERIFIED] = EXIT_INVALID,
-                                             [VERDICT_PARTIAL]    = EXIT_STOPPED,
-                                             [VERDICT_INVALID]    = EXIT_INVALID};
-    result->exit_code                     = codes[result->verdict];
+    static const int codes[VERDICT_COUNT] = {
+        [VERDICT_VALID] = EXIT_VALID,        [VERDICT_DEGRADED] = EXIT_VALID,  [VERDICT_EMULATED] = EXIT_VALID,
+        [VERDICT_UNVERIFIED] = EXIT_INVALID, [VERDICT_PARTIAL] = EXIT_STOPPED, [VERDICT_INVALID] = EXIT_INVALID};
+    result->exit_code = codes[result->verdict];
 }

@@ -180,6 +180,14 @@ static const struct json_field waterfall[] = {
     LIST("op_times", result_op_time, op_time, op_times),
     END
 };
+static const struct json_field emulation[] = {
+    INTEGER(result, "stages", emulation.stages),
+    INTEGER(result, "executed", emulation.executed),
+    INTEGER(result, "ops", emulation.ops),
+    INTEGER(result, "measured_ops", emulation.measured_ops),
+    REAL(result, "measured_share", emulation.measured_share),
+    END
+};
 static const struct json_field reasons[] = {
     TEXT(result_reason, "id", id),
     CHOICE(result_reason, "verdict", verdict, result_verdict_names),
@@ -253,6 +261,7 @@ static const struct json_field fields[] = {
     OBJECT("memory", memory),
     OBJECT("plan", plan),
     OBJECT("waterfall", waterfall),
+    OBJECT("emulation", emulation),
     OBJECT("validation", validation),
     LIST("steps", result_step, step, steps),
     LIST("ranks", result_rank, rank, ranks),
@@ -305,13 +314,18 @@ json_t *result_figures_to_json(const struct result *result)
     return json_from_struct(figures, &result->figures);
 }
 
+// Programs that look for a result find none where there is none.
+static const char *figures_key(const struct result *result)
+{
+    return result_is_comparable(result) ? "result" : result_is_shown(result) ? "emulated" : "unverified";
+}
+
 bool result_write_json(const struct result *result, FILE *file)
 {
     json_t *document = json_object();
     json_object_set_new(document, "schema", json_string(SCHEMA));
     json_object_update_missing_new(document, json_from_struct(fields, result));
-    json_object_set_new(document, result_is_comparable(result) ? "result" : "unverified",
-                        result_figures_to_json(result));
+    json_object_set_new(document, figures_key(result), result_figures_to_json(result));
     bool written = json_print(document, file);
     json_decref(document);
     return written;

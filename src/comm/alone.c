@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// One rank of a job, without the others: what they would send is made from what this rank sends, and what it only
+// receives are normal numbers, so that ops compute with data like a job's. Sums are left as the rank's own part.
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/random.h"
+#include "internal.h"
+
+enum { NOISE_ELEMENTS = 1 << 16 };
+
+struct comm_group {
+    int64_t    size;
+    void      *noise;    // [NOISE_ELEMENTS]; NULL: nothing was received yet
+    enum dtype dtype;    // of the noise
+};
+
+static struct comm_group *group_open(struct comm *comm, const int64_t *members, int64_t size, int lane)
+{
+    (void)comm, (void)members, (void)lane;
+    struct comm_group *group = memory_allocate(sizeof(*group));
+    group->size              = size;
+    return group;
+}
+
+static void group_close(struct comm_group *group)
+{
+    free(group->noise);
+    free(group);
+}
+
+static void make_noise(struct comm_group *group, enum dtype dtype)
+{
+    group->noise = memory_resize(group->noise, (size_t)(NOISE_ELEMENTS * dtype_bytes(dtype)));
+    group->dtype = dtype;
+    for (int64_t i = 0; i < NOISE_ELEMENTS; i++) {
+        float value = random_normal(0, (uint64_t)i);
+        if (dtype == DTYPE_BF16) {
+            ((bf16 *)group->noise)[i] = bf16_from_float(value);
+        } else {
+            ((float *)group->noise)[i] = value;
+        }
+    }
+}
+
+static void receive(struct comm_group *group, char *out, int64_t elements, enum dtype dtype)
+{
+    if (group->noise == NULL || group->dtype != dtype) {
+        make_noise(group, dtype);
+    }
+    for (int64_t done = 0; done < elements; done += NOISE_ELEMENTS) {
+        int64_t count = elements - done < NOISE_ELEMENTS ? elements - done : NOISE_ELEMENTS;
+        comm_copy(out + done * dtype_bytes(dtype), group->noise, count * dtype_bytes(dtype));
+    }
+}
+
+static void run(struct comm_group *group, const struct op *op, const void *in, void *out, enum dtype dtype)
+{
+    int64_t bytes = op->shape.transfer.elements * dtype_bytes(dtype), part = bytes / group->size;
+    switch (op->kind) {
+    case OP_ALL_GATHER:
+        for (int64_t i = 0; i < group->size; i++) {
+            comm_copy((char *)out + i * part, in, part);
+        }
+        break;
+    case OP_REDUCE_SCATTER:
+        comm_copy(out, in, part);
+        break;
+    case OP_ALL_TO_ALL:
+    case OP_ROTATE:
+        comm_copy(out, in, bytes);
+        break;
+    case OP_RECEIVE:
+        receive(group, out, op->shape.transfer.elements, dtype);
+        break;
+    default:    // sums, sends and broadcasts: the rank has its own
+        break;
+    }
+}
+
+static void close_comm(struct comm *comm)
+{
+    (void)comm;
+}
+
+static void barrier(struct comm *comm)
+{
+    (void)comm;
+}
+
+static void gather_all(struct comm *comm, const void *in, void *out, int64_t bytes)
+{
+    (void)comm;
+    comm_copy(out, in, bytes);
+}
+
+static void share(struct comm *comm, void *data, int64_t bytes)
+{
+    (void)comm, (void)data, (void)bytes;
+}
+
+static const struct comm_ops alone_ops = {
+    .name        = "none",
+    .close       = close_comm,
+    .group_open  = group_open,
+    .group_close = group_close,
+    .run         = run,
+    .barrier     = barrier,
+    .gather_all  = gather_all,
+    .share       = share,
+};
+
+void comm_open_alone(struct comm *comm)
+{
+    *comm = (struct comm){.ops = &alone_ops, .place = comm_place_on_one_host(0, 1)};
+}

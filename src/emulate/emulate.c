@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+// Executes the ranks that stand for a job, and gathers what their ops took.
+#include "gswbench/emulate.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/comm.h"
+#include "gswbench/data.h"
+#include "gswbench/statistics.h"
+#include "gswbench/step.h"
+
+static int by_key(const void *left, const void *right)
+{
+    const struct measured_op *a = left, *b = right;
+    int                       order = memcmp(&a->key, &b->key, sizeof(a->key));
+    return order != 0 ? order : (a->seconds.value > b->seconds.value) - (a->seconds.value < b->seconds.value);
+}
+
+// From the end of the op before it, with what starting it costs; but not with what it waits for.
+static double seconds_of(const struct plan *plan, const struct op_time *times, int32_t index, int32_t before)
+{
+    bool follows = before >= 0 && plan->ops[index].wait_count == 0;
+    return times[index].end - (follows ? times[before].end : times[index].begin);
+}
+
+void emulate_add(struct emulation *emulation, const struct measured_op *op)
+{
+    if (emulation->sample_count == emulation->sample_room) {
+        emulation->sample_room = 2 * emulation->sample_room + 1024;
+        emulation->samples =
+            memory_resize(emulation->samples, (size_t)emulation->sample_room * sizeof(*emulation->samples));
+    }
+    emulation->samples[emulation->sample_count++] = *op;
+}
+
+// times: [repeats][op_count]
+static void add_samples(struct emulation *emulation, const struct plan *plan, const struct op_time *times)
+{
+    double *seconds = memory_allocate((size_t)emulation->repeats * sizeof(*seconds));
+    for (int32_t i = 0, before = -1; i < plan->op_count; i++) {
+        if (plan->ops[i].lane != LANE_COMPUTE) {
+            continue;
+        }
+        for (int64_t repeat = 0; repeat < emulation->repeats; repeat++) {
+            seconds[repeat] = seconds_of(plan, times + repeat * plan->op_count, i, before);
+        }
+        struct statistics statistics;
+        statistics_compute(&statistics, seconds, emulation->repeats);
+        struct measured_op sample = {.seconds = {.value = statistics.median, .origin = QUANTITY_MEASURED}};
+        op_key_init(&sample.key, plan, &plan->ops[i]);
+        emulate_add(emulation, &sample);
+        before = i;
+    }
+    free(seconds);
+}
+
+static bool is_finite(const struct step *step, const struct plan *plan)
+{
+    float loss, norm;
+    step_read(step, plan->loss, &loss);
+    step_read(step, plan->gradient_norm, &norm);
+    return isfinite(loss) && isfinite(norm);
+}
+
+static void run_steps(struct emulation *emulation, const struct plan *plan, struct step *step)
+{
+    const struct run_config *run   = emulation->run;
+    size_t                   count = (size_t)(emulation->repeats * plan->op_count);
+    struct op_time          *times = memory_allocate(count * sizeof(*times));
+    data_initialise(step, plan, (uint64_t)run->seed);
+    for (int64_t i = 0; i <= emulation->repeats; i++) {
+        data_fill(step, plan, (enum data_kind)run->data, (uint64_t)run->seed, i);
+        step_trace(step, i > 0 ? times + (i - 1) * plan->op_count : NULL);
+        step_run(step);
+        emulation->has_failed |= !is_finite(step, plan);
+    }
+    add_samples(emulation, plan, times);
+    free(times);
+}
+
+static status execute(struct emulation *emulation, const struct plan *plan)
+{
+    struct comm  comm;
+    struct step *step;
+    comm_open_alone(&comm);
+    TRY(step_prepare(plan, emulation->backend));
+    status result = step_open(&step, plan, emulation->backend, &comm);
+    if (!failed(&result)) {
+        int64_t held               = emulation->backend->allocated_bytes;
+        emulation->allocated_bytes = held > emulation->allocated_bytes ? held : emulation->allocated_bytes;
+        run_steps(emulation, plan, step);
+        step_close(step);
+    }
+    comm_close(&comm);
+    return result;
+}
+
+static bool is_known(const struct measured_ops *list, const struct plan *plan)
+{
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        if (plan->ops[i].lane == LANE_COMPUTE && measured_find(list, plan, &plan->ops[i]) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_wanted(const struct emulation *emulation, const struct plan *plan, int64_t stage)
+{
+    if (emulation->stages != EMULATE_DISTINCT) {
+        return emulation->stages == EMULATE_ALL || stage == 0;
+    }
+    struct measured_ops list;
+    emulate_list(emulation, &list);
+    bool known = is_known(&list, plan);
+    measured_free(&list);
+    return !known;
+}
+
+static status emulate_stage(struct emulation *emulation, const struct mesh *mesh, int64_t stage)
+{
+    struct plan_request own = *emulation->request;
+    struct plan         plan;
+    int32_t             findings;
+    own.rank      = mesh_rank(mesh, (const int64_t[AXIS_COUNT]){[AXIS_PP] = stage});
+    status result = plan_build(&plan, &own);
+    if (!failed(&result) && is_wanted(emulation, &plan, stage)) {
+        result = plan_verify(&plan, &findings);
+        result = failed(&result) ? result : execute(emulation, &plan);
+        emulation->executed++;
+    }
+    plan_free(&plan);
+    return !failed(&result) ? OK
+                            : fail_as(result.exit_code, "stage %" PRId64 " (rank %" PRId64 "): %.900s", stage, own.rank,
+                                      result.text);
+}
+
+status emulate(struct emulation *emulation)
+{
+    struct mesh mesh;
+    TRY(mesh_init(&mesh, emulation->request->parallel, emulation->request->world));
+    emulation->stage_count = mesh.size[AXIS_PP];
+    for (int64_t stage = 0; stage < emulation->stage_count; stage++) {
+        TRY(emulate_stage(emulation, &mesh, stage));
+    }
+    return OK;
+}
+
+void emulate_free(struct emulation *emulation)
+{
+    free(emulation->samples);
+}
+
+// The median of ops that are alike, in rising order, and how far the middle half of them lies from it.
+static struct measured_op summarise(const struct measured_op *ops, int64_t count)
+{
+    struct measured_op middle = ops[count / 2];
+    double             low = ops[count / 4].seconds.value, high = ops[3 * count / 4].seconds.value;
+    double             median     = middle.seconds.value;
+    middle.seconds.spread_percent = median > 0.0 ? 50.0 * (high - low) / median : 0.0;
+    return middle;
+}
+
+void emulate_list(const struct emulation *emulation, struct measured_ops *list)
+{
+    size_t              bytes  = (size_t)emulation->sample_count * sizeof(*emulation->samples);
+    struct measured_op *sorted = memory_allocate(bytes);
+    *list                      = (struct measured_ops){.ops = sorted};
+    if (emulation->sample_count > 0) {
+        memcpy(sorted, emulation->samples, bytes);
+        qsort(sorted, (size_t)emulation->sample_count, sizeof(*sorted), by_key);
+    }
+    for (int64_t first = 0, end; first < emulation->sample_count; first = end) {
+        for (end = first + 1; end < emulation->sample_count; end++) {
+            if (memcmp(&sorted[first].key, &sorted[end].key, sizeof(sorted[first].key)) != 0) {
+                break;
+            }
+        }
+        list->ops[list->count++] = summarise(&sorted[first], end - first);
+    }
+}
