@@ -509,3 +509,11 @@ int kernel_attention_backward(const struct attention_backward_args *args, const 
                             : enqueue_grid(key_kernel<padded>, keys, THREADS, tile<padded>::by_key, target, *args);
     });
 }
+
+int kernel_attention_shared_bytes(int64_t head_dim, bool is_backward)
+{
+    return with_width(head_dim, [&](auto width) {
+        using size = tile<decltype(width)::value>;
+        return is_backward ? max(size::by_query, size::by_key) : size::forward;
+    });
+}

@@ -41,4 +41,7 @@ KERNEL_FUNCTION int kernel_attention_forward(const struct attention_forward_args
 KERNEL_FUNCTION int kernel_attention_backward(const struct attention_backward_args *args,
                                               const struct kernel_target           *target);
 
+// Of a block, at most, in that pass.
+KERNEL_FUNCTION int kernel_attention_shared_bytes(int64_t head_dim, bool is_backward);
+
 #endif

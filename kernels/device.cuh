@@ -249,6 +249,9 @@ template <typename... Pointers> static uintptr_t addresses(Pointers... pointers)
     return (... | (uintptr_t)pointers);
 }
 
+// Bytes of dynamic shared memory that need not be asked for: of 48 KiB, what static arrays leave.
+constexpr int64_t every_device_has = 46 << 10;
+
 // Enqueues a kernel, with more dynamic shared memory than every device has where it asks for it.
 template <typename... Parameters, typename... Arguments>
 static int enqueue_grid(void (*kernel)(Parameters...), dim3 blocks, uint32_t threads, int64_t shared_bytes,
@@ -260,7 +263,7 @@ static int enqueue_grid(void (*kernel)(Parameters...), dim3 blocks, uint32_t thr
     config.dynamicSmemBytes   = (size_t)shared_bytes;
     config.stream             = target->stream;
     cudaError_t error         = cudaSuccess;
-    if (shared_bytes > 0) {
+    if (shared_bytes > every_device_has) {
         error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
     }
     return error == cudaSuccess ? cudaLaunchKernelEx(&config, kernel, arguments...) : error;

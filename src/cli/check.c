@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "gswbench/gemm.h"
 #include "gswbench/units.h"
 #include "gswbench/verify.h"
 #include "internal.h"
@@ -28,6 +30,32 @@ struct checked {
     struct job_proof proof;
 };
 
+// Finds what the library of the cuda backend multiplies on no device, where the job names that backend. The products of
+// one rank are like those of all.
+static status check_products(const struct job *job)
+{
+    struct plan plan;
+    status      result = OK;
+    if (strcmp(job->config.run.backend, "cuda") != 0) {
+        return OK;
+    }
+    TRY(plan_build(&plan, &job->request));
+    for (int32_t i = 0; i < plan.op_count && !failed(&result); i++) {
+        const struct op *op = &plan.ops[i];
+        if (op->kind == OP_GEMM) {
+            struct gemm_key key     = {.shape     = op->shape.gemm,
+                                       .a         = plan.tensors[op->operand[GEMM_A]].dtype,
+                                       .b         = plan.tensors[op->operand[GEMM_B]].dtype,
+                                       .c         = plan.tensors[op->operand[GEMM_C]].dtype,
+                                       .sums_fast = op->sums_fast};
+            status          product = gemm_check(&key);
+            result = failed(&product) ? fail("[run] backend = cuda: %s: %.900s", op->tag.role, product.text) : OK;
+        }
+    }
+    plan_free(&plan);
+    return result;
+}
+
 static status check(struct checked *checked)
 {
     const struct config *config = &checked->job.config;
@@ -38,6 +66,7 @@ static status check(struct checked *checked)
     if (failed(&checked->job.support)) {
         return OK;
     }
+    TRY(check_products(&checked->job));
     TRY(job_verify(&checked->job.request, &checked->proof));
     checked->flops[FLOPS_HARDWARE] = checked->proof.flops / (double)config->train.global_batch;
     return OK;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Checks a whole config: every section by its own module, then what ties sections together.
 #include <inttypes.h>
+#include <string.h>
 
 #include "gswbench/config.h"
 
@@ -46,6 +47,11 @@ status config_check(const struct config *config)
         status_add(&errors, fail("[run] warmup = %" PRId64 " leaves nothing to measure of steps = %" PRId64
                                  ": at most %" PRId64 " (--set run.warmup=%" PRId64 ")",
                                  config->run.warmup, config->run.steps, config->run.steps - 1, config->run.steps / 5));
+    }
+    if (strcmp(config->run.backend, "cuda") == 0 && config->precision.compute == COMPUTE_FP32) {
+        status_add(
+            &errors,
+            fail("[run] backend = cuda has no attention in fp32: take backend = host, or [precision] compute = bf16"));
     }
     if (config->run.output[0] == '\0') {
         status_add(&errors, fail("[run] output is empty: name a folder, or . for the present one"));

@@ -115,6 +115,13 @@ status cuda_attention_prepare(struct backend *backend, const struct op *op, cons
         return fail("[model] head_dim = %lld: kernels of our own go to %d, and cuDNN does not help: %.700s",
                     (long long)op->shape.attention.head_dim, (int)ATTENTION_HEAD_MAX, refusal.text);
     }
+    int needed = kernel_attention_shared_bytes(op->shape.attention.head_dim, is_backward(op));
+    if (needed > cuda->shared_bytes) {
+        return fail(
+            "[model] head_dim = %lld: kernels of our own need %d KiB of shared memory, of which a block of this "
+            "device has %d, and cuDNN does not help: %.700s",
+            (long long)op->shape.attention.head_dim, (needed + 1023) / 1024, cuda->shared_bytes / 1024, refusal.text);
+    }
     attention->has_own = true;
     return OK;
 }
