@@ -239,6 +239,7 @@ Test(cli, sweeps_the_layouts_of_a_model)
     expect_output("\nown  dp 2 cp 2 zero 1 ");
     expect_success("predict --config llama3.1-8b --ranks 4 --layers 2 --set train.accumulation=4 --sweep --json");
     expect_output("\"ranks\": 4,");
+    expect_output("\"exposed-tp\": ");
     expect_output("\"own\": {\n    \"dp\": 2,");
     expect_error("predict --config llama3.1-8b --sweep", EXIT_USAGE,
                  "--sweep needs --ranks: layouts are those of that many ranks");

@@ -3,6 +3,7 @@
 #include "sweep.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -73,18 +74,37 @@ static void print_table(const struct table *table, const struct sweep_choice *ow
     }
 }
 
+// Where the step of a layout goes; priced once more, since only those that are printed are explained.
+static json_t *describe_parts(const struct table *table, const struct job *job)
+{
+    double                     ideal       = job_ideal_seconds(job);
+    struct predict_explanation explanation = {.ideal_seconds   = isnan(ideal) ? 0.0 : ideal,
+                                              .attention_share = job_attention_share(job)};
+    struct plan_request        request     = table->job.request;
+    struct prediction          prediction;
+    request.parallel = &job->config.parallel;
+    request.train    = &job->config.train;
+    status  result   = predict_explain(&explanation, &prediction, &request, table->sweep.machine);
+    json_t *parts    = failed(&result) ? json_null() : json_object();
+    for (int part = 0; part < WATERFALL_PARTS && !failed(&result); part++) {
+        json_object_set_new(parts, waterfall_part_names[part], json_real(explanation.waterfall.seconds[part]));
+    }
+    return parts;
+}
+
 static json_t *describe(const struct table *table, const struct sweep_choice *choice)
 {
     const struct prediction      *prediction = &choice->prediction;
     struct job                    job        = job_of(table, choice->layout);
     const struct parallel_config *axes       = &job.config.parallel;
-    return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:o, s:I}", "dp", axes->dp, "fsdp",
-        axes->fsdp, "tp", axes->tp, "cp", axes->cp, "ep", axes->ep, "pp", axes->pp, "vp", axes->vp, "zero", axes->zero,
-        "micro_batch", job.config.train.micro_batch, "accumulation", job.config.train.accumulation, "recompute",
-        train_recompute_names[job.config.train.recompute], "step_seconds", prediction->step_seconds,
-        "tokens_per_second", tokens_per_second(&job, prediction->step_seconds), "mfu_percent",
-        cli_json_real(job_mfu_percent(&job, prediction->step_seconds)), "largest_bytes", prediction->largest_bytes);
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:o, s:I, s:o}", "dp", axes->dp,
+                     "fsdp", axes->fsdp, "tp", axes->tp, "cp", axes->cp, "ep", axes->ep, "pp", axes->pp, "vp", axes->vp,
+                     "zero", axes->zero, "micro_batch", job.config.train.micro_batch, "accumulation",
+                     job.config.train.accumulation, "recompute", train_recompute_names[job.config.train.recompute],
+                     "step_seconds", prediction->step_seconds, "tokens_per_second",
+                     tokens_per_second(&job, prediction->step_seconds), "mfu_percent",
+                     cli_json_real(job_mfu_percent(&job, prediction->step_seconds)), "largest_bytes",
+                     prediction->largest_bytes, "parts_s", describe_parts(table, &job));
 }
 
 static void print_json(const struct table *table, const struct sweep_choice *own)
