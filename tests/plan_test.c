@@ -326,12 +326,13 @@ Test(plan, says_which_option_asks_for_what_this_version_lacks)
 {
     struct tiny tiny;
     tiny_init(&tiny);
-    tiny.precision.compute      = COMPUTE_FP8;
-    tiny.parallel.tp            = 2;
     struct plan_request request = {&tiny.model, &tiny.parallel, &tiny.train, &tiny.precision, 2, 0};
 
-    tiny.precision.fp8_parameters = 1;
-    status result                 = plan_supports(&request);
-    cr_expect_str_eq(result.text, "this version has no weights stored in FP8 ([precision] fp8_parameters = yes)");
+    tiny.parallel.fsdp = 2;
+    tiny.parallel.zero = 1;
+    status result      = plan_supports(&request);
+    cr_expect_str_eq(result.text,
+                     "this version has no optimizer shared over the replicas of sharded weights ([parallel] "
+                     "zero = 1 with fsdp)");
     cr_expect_eq(result.exit_code, EXIT_CONFIG);
 }

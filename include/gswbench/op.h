@@ -213,6 +213,7 @@ struct transfer_shape {
 struct op {
     uint8_t       kind, lane, operand_count, wait_count;
     bool          accumulates;    // the gradient output is added to, not overwritten
+    bool          is_initial;     // makes weights of what the optimizer keeps: runs before the first step, too
     bool          sums_fast;      // FP8 products: partial sums may have fewer digits, where that is faster
     uint8_t       access[OP_OPERANDS];
     int32_t       operand[OP_OPERANDS];    // tensor index, -1: absent

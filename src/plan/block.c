@@ -97,7 +97,7 @@ int32_t block_unit(const struct builder *builder, int64_t layer)
 
 int32_t block_units(const struct builder *builder)
 {
-    return has_experts(builder) ? 2 : 1;
+    return 1 + builder->plan->precision.has_fp8_weights + has_experts(builder);
 }
 
 void block_forward(struct builder *builder, int64_t layer, int32_t x, int32_t branch)
@@ -151,13 +151,16 @@ int32_t block_backward(struct builder *builder, int64_t layer, int32_t gradient)
     int32_t d_norm;
     if (has_experts(builder)) {
         d_norm = moe_backward(&block, gradient);
-        unit_end_gradients(builder, unit + 1);    // their reduction starts beside the rest of the block
+        // Their reduction starts beside the rest of the block.
+        unit_end_gradients(builder, unit + block_units(builder) - 1);
     } else {
         d_norm = mlp_backward(&block, gradient);
     }
     gradient           = mlp_norm_backward(&block, d_norm, gradient);
     gradient           = attention_backward(&block, gradient);
     builder->tag.layer = -1;
-    unit_end_gradients(builder, unit);
+    for (int32_t i = 0; i < block_units(builder) - has_experts(builder); i++) {
+        unit_end_gradients(builder, unit + i);
+    }
     return gradient;
 }

@@ -77,8 +77,9 @@ int32_t builder_activation(struct builder *builder, const char *name, const int6
 
 struct op builder_op(const struct builder *builder, enum op_kind kind, const char *role)
 {
-    struct op op = {.kind = (uint8_t)kind, .lane = LANE_COMPUTE, .tag = builder->tag};
-    op.tag.role  = role;
+    struct op op = {
+        .kind = (uint8_t)kind, .lane = LANE_COMPUTE, .tag = builder->tag, .is_initial = builder->is_initial};
+    op.tag.role = role;
     for (int slot = 0; slot < OP_OPERANDS; slot++) {
         op.operand[slot] = -1;
     }

@@ -95,6 +95,7 @@ struct builder {
     struct routing_shape routing;                 // of every layer, where there are experts
     int64_t              prefetch, reshard;       // [parallel]
     bool                 gathers_forward;         // updated weights, in the next forward pass
+    bool                 is_initial;              // of the ops that are appended
     int64_t              deferral;                // microbatches whose weight gradient of the head is deferred
     struct head_inputs  *deferred;                // those of the microbatches from 0 on
     int64_t              deferred_count;
@@ -145,6 +146,11 @@ enum fp8_scaling quantize_scaling(const struct plan *plan, enum fp8_role role);
 // After a step's last copy: magnitudes of all ranks to scales for the next step.
 void quantize_reduce_magnitudes(struct builder *builder);
 void quantize_rescale(struct builder *builder);
+// Weights that are kept in FP8: what brings them back, and the copy of this rank's slice of a unit, made of its
+// masters. Scaled by current values, all slices are measured before.
+int32_t quantize_weight_factor(struct builder *builder, int32_t weight);
+void    quantize_measure_weights(struct builder *builder);
+void    quantize_update_weights(struct builder *builder, int32_t unit);
 
 // linear.c: y = x W^T and its two gradients.
 struct linear {
@@ -217,7 +223,7 @@ void block_forward(struct builder *builder, int64_t layer, int32_t x, int32_t br
 // Returns the gradient of the residual stream at the block's entry. The gradients of a unit's weights are complete as
 // soon as its ops are: their reduction starts then, beside the rest.
 int32_t block_backward(struct builder *builder, int64_t layer, int32_t gradient);
-// A block's units, one after another: all but its experts, and these.
+// A block's units, one after another: all but what follows; its linears, where these are apart; its experts.
 int32_t block_unit(const struct builder *builder, int64_t layer);
 int32_t block_units(const struct builder *builder);
 
@@ -276,9 +282,11 @@ void      context_gradient_inputs(struct block *block, struct op *op, int32_t gr
 // One attention op: forward (gradient -1) or backward over a run of queries and the keys before and among them.
 struct op attention_op(const struct builder *builder, enum op_kind kind, const char *role);
 
-// unit.c: places of units, those of experts after all others.
-int64_t unit_places(const struct model_config *model);
-int64_t unit_place_of_experts(const struct model_config *model, int64_t layer);
+// unit.c: places of units.
+int64_t unit_places(const struct plan *plan);
+int64_t unit_place_of_experts(const struct plan *plan, int64_t layer);
+// A block's linears are a unit of their own where they are kept in FP8 and the rest of the block is not.
+int64_t unit_place_of_linears(const struct plan *plan, int64_t layer);
 // Where a unit's weights and gradients are while a microbatch passes, and their transfers.
 void unit_create(struct builder *builder, int64_t place, int64_t elements);
 // Makes the weights readable; gathers those of the next units in that direction (1 or -1) ahead of their use.

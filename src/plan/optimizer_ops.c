@@ -49,8 +49,8 @@ static void append_square_sum(struct builder *builder, int32_t index, int32_t pa
 // One sum of squares for each unit of the model, side by side in one tensor, so that the norm adds them in that order.
 static int32_t append_square_sums(struct builder *builder)
 {
-    struct plan *plan = builder->plan;
-    int32_t partials  = builder_tensor(builder, "squares", STORAGE_RESULT, DTYPE_F32, DIMS(unit_places(&plan->model)));
+    struct plan *plan     = builder->plan;
+    int32_t      partials = builder_tensor(builder, "squares", STORAGE_RESULT, DTYPE_F32, DIMS(unit_places(plan)));
     if (plan->mesh.size[AXIS_PP] > 1) {
         builder_clear(builder, "gradient norm", partials);    // of the units of other stages
     }
@@ -69,10 +69,9 @@ static int32_t append_square_sums(struct builder *builder)
 
 static void append_adamw(struct builder *builder, int32_t index, int32_t scale)
 {
-    struct plan            *plan   = builder->plan;
-    const struct plan_unit *unit   = &plan->units[index];
-    struct op               op     = builder_op(builder, OP_ADAMW, "adamw");
-    int32_t                 weight = unit_updated_weight(builder, index);
+    struct plan            *plan = builder->plan;
+    const struct plan_unit *unit = &plan->units[index];
+    struct op               op   = builder_op(builder, OP_ADAMW, "adamw");
     builder_operand(&op, ADAMW_HYPER, ACCESS_READ, plan->hyper);
     builder_operand(&op, ADAMW_SCALE, ACCESS_READ, scale);
     builder_operand(&op, ADAMW_GRADIENT, ACCESS_READ, unit_updated_gradient(builder, index));
@@ -81,13 +80,50 @@ static void append_adamw(struct builder *builder, int32_t index, int32_t scale)
     }
     builder_operand(&op, ADAMW_FIRST, ACCESS_UPDATE, unit->first_moment);
     builder_operand(&op, ADAMW_SECOND, ACCESS_UPDATE, unit->second_moment);
-    builder_operand(&op, ADAMW_WEIGHT, unit->master >= 0 ? ACCESS_WRITE : ACCESS_UPDATE, weight);
+    if (!unit->is_fp8) {
+        builder_operand(&op, ADAMW_WEIGHT, unit->master >= 0 ? ACCESS_WRITE : ACCESS_UPDATE,
+                        unit_updated_weight(builder, index));
+    }
     op.shape.elements.elements = unit->updated.elements;
     builder_append(builder, &op);
+}
 
-    if (weight != unit->weight && !builder->gathers_forward) {
+// From updated masters or weights to the weights that the next step reads.
+static void append_weights(struct builder *builder, int32_t index)
+{
+    const struct plan_unit *unit = &builder->plan->units[index];
+    builder->is_initial          = unit->is_fp8;
+    if (unit->is_fp8) {
+        quantize_update_weights(builder, index);
+    }
+    if (unit->updated.elements < unit->kept.elements && !builder->gathers_forward) {
         unit_gather_updated(builder, index, -1);
     }
+    builder->is_initial = false;
+}
+
+// Scales that depend on all updated values hold their units' weights back until these are there.
+static void append_updates(struct builder *builder, int32_t scale)
+{
+    const struct plan *plan  = builder->plan;
+    bool               waits = plan->precision.has_fp8_weights && plan->precision.fp8_recipe == FP8_CURRENT;
+    for (int32_t unit = 0; unit < plan->unit_count; unit++) {
+        builder->tag.layer = plan->tensors[plan->units[unit].gradient].layer;
+        append_adamw(builder, unit, scale);
+        if (!waits || !plan->units[unit].is_fp8) {
+            append_weights(builder, unit);
+        }
+    }
+    if (waits) {
+        quantize_measure_weights(builder);
+    }
+    for (int32_t unit = 0; unit < plan->unit_count && waits; unit++) {
+        builder->tag.layer = plan->tensors[plan->units[unit].gradient].layer;
+        if (plan->units[unit].is_fp8) {
+            append_weights(builder, unit);
+        }
+    }
+    builder->tag.layer = -1;
 }
 
 static void reduce_scalars(struct builder *builder, const char *role, uint32_t axes, int32_t tensor)
@@ -156,9 +192,5 @@ void optimizer_append(struct builder *builder)
     reduce_scalars(builder, "gradient norm reduce", norm_axes(plan), partials);
     int32_t scale = append_clip(builder, partials);
     quantize_rescale(builder);
-    for (int32_t unit = 0; unit < plan->unit_count; unit++) {
-        builder->tag.layer = plan->tensors[plan->units[unit].gradient].layer;
-        append_adamw(builder, unit, scale);
-    }
-    builder->tag.layer = -1;
+    append_updates(builder, scale);
 }

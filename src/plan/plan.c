@@ -9,16 +9,13 @@ status plan_supports(const struct plan_request *request)
 {
     struct mesh mesh;
     TRY(mesh_init(&mesh, request->parallel, request->world));
-    const int64_t *size   = mesh.asked;
-    int64_t        zero   = request->parallel->zero;
-    bool           is_fp8 = request->precision->compute == COMPUTE_FP8;
+    const int64_t *size = mesh.asked;
+    int64_t        zero = request->parallel->zero;
     const struct {
         const char *what;
         bool        is_asked;
         int64_t     value;
     } missing[] = {
-        {"weights stored in FP8 ([precision] fp8_parameters = yes)", is_fp8 && request->precision->fp8_parameters != 0,
-         0},
         {"deferred weight gradients of a sharded head ([parallel] deferred_head_gradients = %lld with fsdp)",
          request->parallel->deferred_head_gradients > 0 && size[AXIS_FSDP] > 1,
          request->parallel->deferred_head_gradients},
@@ -136,9 +133,9 @@ status plan_build(struct plan *plan, const struct plan_request *request)
         builder.routing = moe_routing(&builder);
     }
 
+    quantize_declare(&builder);
     weights_declare(&builder);
     declare_inputs(&builder);
-    quantize_declare(&builder);
     pipeline_append(&builder);
     optimizer_append(&builder);
     memory_place(plan);
@@ -158,6 +155,7 @@ void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank)
                                            .rank             = rank,
                                            .is_zero          = plan->is_zero,
                                            .counts_embedding = plan->counts_embedding};
+    quantize_declare(&builder);
     weights_declare(&builder);
     free(builder.usage);
 }

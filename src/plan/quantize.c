@@ -8,11 +8,17 @@ static bool is_delayed(const struct plan *plan)
     return plan->precision.fp8_gemms != 0 && plan->precision.fp8_recipe == FP8_DELAYED;
 }
 
+// Whether a tensor's scale is kept in a slot: it is known before the tensor is, or ranks have to agree on it.
+static bool has_slot(const struct plan *plan, enum fp8_role role)
+{
+    return is_delayed(plan) || (plan->precision.has_fp8_weights && role == FP8_WEIGHT);
+}
+
 void quantize_declare(struct builder *builder)
 {
     struct plan *plan = builder->plan;
     plan->scaling     = (struct plan_scaling){.scales = -1, .factors = -1, .amaxes = -1, .history = -1};
-    if (!is_delayed(plan)) {
+    if (!has_slot(plan, FP8_WEIGHT)) {
         return;
     }
     struct plan_scaling *scaling = &plan->scaling;
@@ -21,8 +27,10 @@ void quantize_declare(struct builder *builder)
     scaling->scales              = builder_tensor(builder, "scales", STORAGE_OPTIMIZER, DTYPE_F32, slots);
     scaling->factors             = builder_tensor(builder, "factors", STORAGE_OPTIMIZER, DTYPE_F32, slots);
     scaling->amaxes              = builder_tensor(builder, "magnitudes", STORAGE_OPTIMIZER, DTYPE_F32, slots);
-    scaling->history             = builder_tensor(builder, "magnitude history", STORAGE_OPTIMIZER, DTYPE_F32,
-                                                  DIMS(FP8_ROLES * scaling->linears, plan->precision.fp8_history));
+    if (is_delayed(plan)) {
+        scaling->history = builder_tensor(builder, "magnitude history", STORAGE_OPTIMIZER, DTYPE_F32,
+                                          DIMS(FP8_ROLES * scaling->linears, plan->precision.fp8_history));
+    }
 }
 
 // What a slot of all linears' scales or the like holds.
@@ -39,18 +47,25 @@ enum fp8_scaling quantize_scaling(const struct plan *plan, enum fp8_role role)
                                                    : FP8_SCALING_RUNS;
 }
 
+// Scale and magnitude of a slot.
+static void add_slot(struct builder *builder, struct op *op, int32_t weight, enum fp8_role role)
+{
+    const struct plan_scaling *scaling = &builder->plan->scaling;
+    builder_operand(op, QUANTIZE_SCALE, ACCESS_READ, slot_of(builder, "scale", scaling->scales, weight, role));
+    if (is_delayed(builder->plan)) {
+        builder_operand(op, QUANTIZE_AMAX, ACCESS_UPDATE, slot_of(builder, "magnitude", scaling->amaxes, weight, role));
+    }
+}
+
 static int32_t append_quantize(struct builder *builder, int32_t tensor, int32_t weight, enum fp8_role role)
 {
-    struct plan               *plan    = builder->plan;
-    const struct plan_scaling *delayed = &plan->scaling;
-    enum fp8_scaling           scaling = quantize_scaling(plan, role);
-    struct tensor              from    = plan->tensors[tensor];
-    struct op                  op      = builder_op(builder, OP_QUANTIZE, from.name);
+    struct plan     *plan    = builder->plan;
+    enum fp8_scaling scaling = quantize_scaling(plan, role);
+    struct tensor    from    = plan->tensors[tensor];
+    struct op        op      = builder_op(builder, OP_QUANTIZE, from.name);
     builder_operand(&op, QUANTIZE_IN, ACCESS_READ, tensor);
-    if (is_delayed(plan)) {
-        builder_operand(&op, QUANTIZE_SCALE, ACCESS_READ, slot_of(builder, "scale", delayed->scales, weight, role));
-        builder_operand(&op, QUANTIZE_AMAX, ACCESS_UPDATE,
-                        slot_of(builder, "magnitude", delayed->amaxes, weight, role));
+    if (has_slot(plan, role)) {
+        add_slot(builder, &op, weight, role);
     } else if (scaling == FP8_SCALING_WHOLE) {
         const char *factor = arena_format(&plan->arena, "factor of %s", from.name);
         builder_operand(&op, QUANTIZE_FACTOR, ACCESS_WRITE,
@@ -64,7 +79,7 @@ static int32_t append_quantize(struct builder *builder, int32_t tensor, int32_t 
 static int32_t factor_of(struct builder *builder, int32_t op, int slot, int32_t weight, enum fp8_role role)
 {
     struct plan *plan = builder->plan;
-    if (is_delayed(plan)) {
+    if (has_slot(plan, role)) {
         return slot_of(builder, "factor", plan->scaling.factors, weight, role);
     }
     if (plan->ops[op].shape.quantize.scaling == FP8_SCALING_WHOLE) {
@@ -94,12 +109,32 @@ static void add_copy(struct builder *builder, int32_t op, int slot, int32_t weig
     builder->usage[copy].factor = factor;
 }
 
+// The transpose of what is in FP8 already.
+static int32_t transpose(struct builder *builder, int32_t tensor)
+{
+    struct tensor from = builder->plan->tensors[tensor];
+    int32_t       made = builder->usage[tensor].quantizer;
+    if (made >= 0 && builder_is_current(builder, made, tensor)) {
+        return builder->plan->ops[made].operand[TRANSPOSE_OUT];
+    }
+    const char *name = arena_format(&builder->plan->arena, "%s, transposed", from.name);
+    int32_t     out  = builder_tensor(builder, name, STORAGE_ACTIVATION, from.dtype, DIMS(from.dim[1], from.dim[0]));
+    struct op   op   = builder_op(builder, OP_TRANSPOSE, from.name);
+    builder_operand(&op, TRANSPOSE_IN, ACCESS_READ, tensor);
+    builder_operand(&op, TRANSPOSE_OUT, ACCESS_WRITE, out);
+    op.shape.rows                    = (struct rows_shape){.rows = from.dim[0], .columns = from.dim[1]};
+    made                             = builder_append(builder, &op);
+    builder->usage[tensor].quantizer = made;
+    builder->usage[out].factor       = builder->usage[tensor].factor;
+    return out;
+}
+
 int32_t quantize_copy(struct builder *builder, int32_t tensor, int32_t weight, enum fp8_role role, bool is_transposed)
 {
     int     slot = is_transposed ? QUANTIZE_TRANSPOSED : QUANTIZE_OUT;
     int32_t op   = builder->usage[tensor].quantizer;
-    if (dtype_is_fp8(builder->plan->tensors[tensor].dtype) && !is_transposed) {
-        return tensor;
+    if (dtype_is_fp8(builder->plan->tensors[tensor].dtype)) {
+        return is_transposed ? transpose(builder, tensor) : tensor;
     }
     if (op < 0 || !builder_is_current(builder, op, tensor)) {
         op                               = append_quantize(builder, tensor, weight, role);
@@ -111,9 +146,9 @@ int32_t quantize_copy(struct builder *builder, int32_t tensor, int32_t weight, e
     return builder->plan->ops[op].operand[slot];
 }
 
-void quantize_reduce_magnitudes(struct builder *builder)
+static void reduce_magnitudes(struct builder *builder)
 {
-    if (!is_delayed(builder->plan) || builder->plan->mesh.world == 1) {
+    if (builder->plan->mesh.world == 1) {
         return;
     }
     builder_transfer(builder, &(struct transfer){.kind = OP_ALL_REDUCE_MAXIMUM,
@@ -135,9 +170,11 @@ static void append_rescale(struct builder *builder, enum fp8_role first_role, en
     struct rescale_shape shape = {slots, plan->precision.fp8_history, plan->precision.fp8_target[first_role]};
     builder_operand(&op, RESCALE_AMAX, ACCESS_UPDATE,
                     builder_part(builder, "magnitudes", scaling.amaxes, first, DIMS(slots)));
-    builder_operand(
-        &op, RESCALE_HISTORY, ACCESS_UPDATE,
-        builder_part(builder, "magnitude history", scaling.history, first * shape.history, DIMS(slots, shape.history)));
+    if (scaling.history >= 0) {
+        builder_operand(&op, RESCALE_HISTORY, ACCESS_UPDATE,
+                        builder_part(builder, "magnitude history", scaling.history, first * shape.history,
+                                     DIMS(slots, shape.history)));
+    }
     builder_operand(&op, RESCALE_SCALE, ACCESS_UPDATE,
                     builder_part(builder, "scales", scaling.scales, first, DIMS(slots)));
     builder_operand(&op, RESCALE_FACTOR, ACCESS_WRITE,
@@ -146,10 +183,92 @@ static void append_rescale(struct builder *builder, enum fp8_role first_role, en
     builder_append(builder, &op);
 }
 
+void quantize_reduce_magnitudes(struct builder *builder)
+{
+    if (is_delayed(builder->plan)) {
+        reduce_magnitudes(builder);
+    }
+}
+
 void quantize_rescale(struct builder *builder)
 {
     if (is_delayed(builder->plan)) {
         append_rescale(builder, FP8_INPUT, FP8_GRADIENT);
         append_rescale(builder, FP8_GRADIENT, FP8_ROLES);
     }
+}
+
+int32_t quantize_weight_factor(struct builder *builder, int32_t weight)
+{
+    return slot_of(builder, "factor", builder->plan->scaling.factors, weight, FP8_WEIGHT);
+}
+
+// What this rank's optimizer keeps of a weight, in elements of the unit.
+static struct plan_slice updated_run(const struct plan_unit *unit, const struct weight *weight)
+{
+    int64_t begin = weight->first > unit->updated.first ? weight->first : unit->updated.first;
+    int64_t end = weight->first + weight->rows * weight->columns, last = unit->updated.first + unit->updated.elements;
+    return (struct plan_slice){begin, (end < last ? end : last) - begin};
+}
+
+static void append_magnitude(struct builder *builder, int32_t index, int32_t masters)
+{
+    int32_t   amax = slot_of(builder, "magnitude", builder->plan->scaling.amaxes, index, FP8_WEIGHT);
+    struct op op   = builder_op(builder, OP_MAGNITUDE, builder->plan->weights[index].name);
+    builder_operand(&op, MAGNITUDE_IN, ACCESS_READ, masters);
+    builder_operand(&op, MAGNITUDE_AMAX, ACCESS_UPDATE, amax);
+    op.shape.elements.elements = builder->plan->tensors[masters].elements;
+    builder_append(builder, &op);
+}
+
+static void append_update(struct builder *builder, int32_t index, int32_t masters, int32_t out)
+{
+    struct op op = builder_op(builder, OP_QUANTIZE, builder->plan->weights[index].name);
+    builder_operand(&op, QUANTIZE_IN, ACCESS_READ, masters);
+    builder_operand(&op, QUANTIZE_OUT, ACCESS_WRITE, out);
+    add_slot(builder, &op, index, FP8_WEIGHT);
+    op.shape.quantize = (struct quantize_shape){.rows = 1, .columns = builder->plan->tensors[masters].elements};
+    builder_append(builder, &op);
+}
+
+// Goes through the runs of weights in this rank's slice of a unit.
+static void update_runs(struct builder *builder, int32_t index, bool measures)
+{
+    const struct plan_unit *unit = &builder->plan->units[index];
+    for (int32_t w = unit->first_weight; w < unit->first_weight + unit->weight_count; w++) {
+        const struct weight *weight = &builder->plan->weights[w];
+        struct plan_slice    run    = updated_run(unit, weight);
+        if (run.elements <= 0) {
+            continue;
+        }
+        int32_t masters =
+            builder_part(builder, weight->name, unit->master, run.first - unit->updated.first, DIMS(run.elements));
+        if (measures) {
+            append_magnitude(builder, w, masters);
+        } else {
+            int32_t out =
+                builder_part(builder, weight->name, unit->weight, run.first - unit->kept.first, DIMS(run.elements));
+            append_update(builder, w, masters, out);
+        }
+    }
+}
+
+void quantize_measure_weights(struct builder *builder)
+{
+    builder->is_initial = true;
+    for (int32_t unit = 0; unit < builder->plan->unit_count; unit++) {
+        if (builder->plan->units[unit].is_fp8) {
+            builder->tag.layer = builder->plan->tensors[builder->plan->units[unit].weight].layer;
+            update_runs(builder, unit, true);
+        }
+    }
+    builder->tag.layer = -1;
+    reduce_magnitudes(builder);
+    append_rescale(builder, FP8_WEIGHT, FP8_GRADIENT);
+    builder->is_initial = false;
+}
+
+void quantize_update_weights(struct builder *builder, int32_t unit)
+{
+    update_runs(builder, unit, false);
 }

@@ -3,8 +3,11 @@
 // reduced after it, with a bounded number of units in flight.
 #include "internal.h"
 
-// Slices start at multiples of this many elements: 16 bytes of the narrowest type.
-enum { SLICE_ALIGNMENT = 8 };
+// Slices start at multiples of so many elements: 16 bytes of the narrowest type.
+static int64_t slice_alignment(const struct plan *plan)
+{
+    return plan->precision.has_fp8_weights ? 16 : 8;
+}
 
 static bool is_sharded(const struct builder *builder, int32_t unit)
 {
@@ -27,21 +30,26 @@ static bool updates_slice(const struct plan_unit *unit)
     return unit->updated.elements < unit->kept.elements;
 }
 
-int64_t unit_places(const struct model_config *model)
+int64_t unit_place_of_experts(const struct plan *plan, int64_t layer)
 {
-    return model->layers + 2 + (model->experts > 0 ? model->layers : 0);
+    return plan->model.layers + 2 + layer;
 }
 
-int64_t unit_place_of_experts(const struct model_config *model, int64_t layer)
+int64_t unit_place_of_linears(const struct plan *plan, int64_t layer)
 {
-    return model->layers + 2 + layer;
+    return unit_place_of_experts(plan, plan->model.experts > 0 ? plan->model.layers : 0) + layer;
+}
+
+int64_t unit_places(const struct plan *plan)
+{
+    return unit_place_of_linears(plan, plan->precision.has_fp8_weights ? plan->model.layers : 0);
 }
 
 // The layer of the unit at a place; -1: none.
-static int64_t layer_of_place(const struct model_config *model, int64_t place)
+static int64_t layer_of_place(const struct plan *plan, int64_t place)
 {
-    int64_t first_experts = unit_place_of_experts(model, 0);
-    return place >= first_experts ? place - first_experts : place <= model->layers ? place - 1 : -1;
+    int64_t apart = place - unit_place_of_experts(plan, 0);
+    return apart >= 0 ? apart % plan->model.layers : place <= plan->model.layers ? place - 1 : -1;
 }
 
 void unit_create(struct builder *builder, int64_t place, int64_t elements)
@@ -51,14 +59,17 @@ void unit_create(struct builder *builder, int64_t place, int64_t elements)
     int32_t                 index     = plan->unit_count++;
     struct plan_unit       *unit      = &plan->units[index];
 
-    bool is_experts   = place >= unit_place_of_experts(&plan->model, 0);
+    bool is_apart     = place >= unit_place_of_experts(plan, 0);
+    bool is_experts   = is_apart && place < unit_place_of_linears(plan, 0);
+    bool is_fp8       = is_apart && precision->has_fp8_weights;
     *unit             = (struct plan_unit){.place        = place,
                                            .is_experts   = is_experts,
+                                           .is_fp8       = is_fp8,
                                            .shard_axes   = mesh_shard_axes(&plan->mesh, is_experts),
                                            .replica_axes = mesh_replica_axes(&plan->mesh, is_experts),
                                            .first_weight = plan->weight_count};
     unit->update_axes = plan->is_zero ? unit->replica_axes : unit->shard_axes;
-    int64_t grain     = SLICE_ALIGNMENT * mesh_group_size(&plan->mesh, unit->shard_axes | unit->replica_axes);
+    int64_t grain     = slice_alignment(plan) * mesh_group_size(&plan->mesh, unit->shard_axes | unit->replica_axes);
     unit->elements    = (elements + grain - 1) / grain * grain;
     unit->kept        = slice_of(plan, unit->shard_axes, unit->elements);
     unit->updated     = slice_of(plan, unit->update_axes, unit->elements);
@@ -67,8 +78,9 @@ void unit_create(struct builder *builder, int64_t place, int64_t elements)
     builder->states[index] = (struct unit_state){.is_whole = is_whole, .whole_gradient = -1, .reduced = -1};
 
     const int64_t *kept = DIMS(unit->kept.elements), *updated = DIMS(unit->updated.elements);
-    builder->tag.layer = (int16_t)layer_of_place(&plan->model, place);
-    unit->weight       = builder_tensor(builder, "weights", STORAGE_WEIGHT, precision->weight, kept);
+    builder->tag.layer = (int16_t)layer_of_place(plan, place);
+    unit->weight       = builder_tensor(builder, "weights", STORAGE_WEIGHT,
+                                  is_fp8 ? precision->fp8_format[FP8_WEIGHT] : precision->weight, kept);
     unit->gradient     = builder_tensor(builder, "gradients", STORAGE_GRADIENT, precision->gradient, kept);
     unit->master =
         precision->has_master ? builder_tensor(builder, "master weights", STORAGE_OPTIMIZER, DTYPE_F32, updated) : -1;
@@ -99,6 +111,10 @@ void unit_point_weights(struct builder *builder, int32_t unit, int32_t whole)
     for (int32_t w = pointed->first_weight; w < pointed->first_weight + pointed->weight_count; w++) {
         struct weight *weight = &builder->plan->weights[w];
         weight->tensor        = whole >= 0 ? part_of_whole(builder, weight, weight->name, whole) : -1;
+        if (whole >= 0 && pointed->is_fp8) {
+            int32_t factor                        = quantize_weight_factor(builder, w);
+            builder->usage[weight->tensor].factor = factor;
+        }
     }
 }
 
@@ -135,8 +151,8 @@ void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold)
 static void gather_shards(struct builder *builder, int32_t unit)
 {
     struct plan    *plan     = builder->plan;
-    int32_t         whole    = builder_tensor(builder, "gathered weights", STORAGE_ACTIVATION, plan->precision.weight,
-                                              DIMS(plan->units[unit].elements));
+    int32_t         whole    = builder_tensor(builder, "gathered weights", STORAGE_ACTIVATION,
+                                              plan->tensors[plan->units[unit].weight].dtype, DIMS(plan->units[unit].elements));
     struct transfer transfer = {.kind = OP_ALL_GATHER,
                                 .role = "parameter gather",
                                 .axes = plan->units[unit].shard_axes,
@@ -164,7 +180,8 @@ static void gather(struct builder *builder, int32_t unit)
 
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction)
 {
-    int32_t ahead = direction == 0 ? 0 : (int32_t)builder->prefetch;
+    int32_t each  = builder->plan->precision.has_fp8_weights ? 2 : 1;    // a block and its linears are one
+    int32_t ahead = direction == 0 ? 0 : (int32_t)builder->prefetch * each;
     for (int32_t i = 0; i <= ahead; i++) {
         int32_t next = unit + i * direction;
         if (next < builder->first_unit || next >= builder->plan->unit_count || builder->states[next].is_whole) {
@@ -246,6 +263,14 @@ static int32_t reduce_to_slices(struct builder *builder, uint32_t axes, int32_t 
                                                         .hold = -1});
 }
 
+// What is left of a block without its linears is too little to be held back for.
+static bool leaves_linears(const struct builder *builder, int32_t unit)
+{
+    const struct plan *plan = builder->plan;
+    return plan->precision.has_fp8_weights && layer_of_place(plan, plan->units[unit].place) >= 0 &&
+           !plan->units[unit].is_fp8;
+}
+
 // This microbatch's whole gradients to this rank's slice of their sum.
 static void end_sharded(struct builder *builder, int32_t unit)
 {
@@ -259,8 +284,11 @@ static void end_sharded(struct builder *builder, int32_t unit)
         state->reduced      = slice;
         state->reduced_adds = builder->tag.microbatch > 0;
     }
-    builder->reduces[1] = builder->reduces[0];
-    builder->reduces[0] = reduce_to_slices(builder, plan->units[unit].shard_axes, state->whole_gradient, slice);
+    int32_t reduction = reduce_to_slices(builder, plan->units[unit].shard_axes, state->whole_gradient, slice);
+    if (!leaves_linears(builder, unit)) {
+        builder->reduces[1] = builder->reduces[0];
+        builder->reduces[0] = reduction;
+    }
     if (is_single && has_replicas(builder, unit)) {
         reduce_over_replicas(builder, unit, slice);
     }

@@ -6,9 +6,6 @@
 
 #include "internal.h"
 
-// Every weight starts at a multiple of this many elements of its unit: 16 bytes of the narrowest type.
-enum { WEIGHT_ALIGNMENT = 8 };
-
 // Random streams: STREAM_FIRST + layer * STREAM_LAYER + place; the embedding and the head come before layer 0. Those of
 // experts follow one another from streams_of_experts on, as many to a layer as a model may have.
 enum { STREAM_FIRST = 1 << 20, STREAM_LAYER = 64, STREAM_EXPERT = 4, EXPERTS_MAX = 1024 };
@@ -82,9 +79,11 @@ struct declaration {
     float                deviation, constant;
 };
 
-static int64_t align(int64_t elements)
+// Every weight starts at a multiple of 16 bytes of the narrowest type in its unit.
+static int64_t align(const struct plan *plan, int64_t elements)
 {
-    return (elements + WEIGHT_ALIGNMENT - 1) / WEIGHT_ALIGNMENT * WEIGHT_ALIGNMENT;
+    int64_t grain = plan->precision.has_fp8_weights ? 16 : 8;
+    return (elements + grain - 1) / grain * grain;
 }
 
 static int64_t stream_of(const struct declaration *declaration, enum place place)
@@ -152,7 +151,7 @@ static int32_t declare(struct plan *plan, const struct declaration *declaration,
                             .gradient = -1,
                             .linear   = linear_of(plan, declaration)};
     fill_parts(&weight, declaration);
-    *first += align(declaration->rows * declaration->columns);
+    *first += align(plan, declaration->rows * declaration->columns);
     if (declaration->is_replicated) {
         plan->units[weight.unit].replicated = *first;
     }
@@ -259,7 +258,7 @@ static void declare_unit(struct builder *builder, int64_t place, struct declarat
 {
     int64_t elements = 0;
     for (int i = 0; i < count; i++) {
-        elements += align(declarations[i].rows * declarations[i].columns);
+        elements += align(builder->plan, declarations[i].rows * declarations[i].columns);
     }
     unit_create(builder, place, elements);
     int64_t first = 0;
@@ -323,7 +322,14 @@ static void declare_block(struct builder *builder, int64_t layer)
     int32_t *const indices[] = {&weights->norm1,      &weights->norm1_bias, &weights->norm2,
                                 &weights->norm2_bias, &weights->router,     &weights->qkv,
                                 &weights->proj,       &weights->fc1,        &weights->fc2};
-    declare_unit(builder, layer + 1, declarations, indices, (int)(sizeof(indices) / sizeof(indices[0])));
+    enum { COUNT = sizeof(indices) / sizeof(indices[0]), FIRST_LINEAR = 5 };
+    if (builder->plan->precision.has_fp8_weights) {
+        declare_unit(builder, layer + 1, declarations, indices, FIRST_LINEAR);
+        declare_unit(builder, unit_place_of_linears(builder->plan, layer), declarations + FIRST_LINEAR,
+                     indices + FIRST_LINEAR, COUNT - FIRST_LINEAR);
+    } else {
+        declare_unit(builder, layer + 1, declarations, indices, COUNT);
+    }
 }
 
 // The layer's experts that are here.
@@ -337,7 +343,7 @@ static void declare_experts(struct builder *builder, int64_t layer)
         describe_mlp(&declarations[2 * i], plan, layer, first + i);
     }
     builder->weights.blocks[layer].experts = plan->weight_count;
-    declare_unit(builder, unit_place_of_experts(&plan->model, layer), declarations, NULL, (int)(2 * count));
+    declare_unit(builder, unit_place_of_experts(plan, layer), declarations, NULL, (int)(2 * count));
     free(declarations);
 }
 
@@ -370,7 +376,7 @@ void weights_declare(struct builder *builder)
 {
     struct plan         *plan   = builder->plan;
     struct schedule_deal deal   = pipeline_deal(plan);
-    size_t               layers = (size_t)plan->model.layers, units = (size_t)unit_places(&plan->model);
+    size_t               layers = (size_t)plan->model.layers, units = (size_t)unit_places(plan);
 
     builder->weights.blocks = arena_allocate(&plan->arena, layers * sizeof(*builder->weights.blocks));
     plan->units             = arena_allocate(&plan->arena, units * sizeof(*plan->units));

@@ -326,6 +326,24 @@ double step_device_seconds(const struct step *step)
     return step->lanes.streams != NULL ? step->lanes.streams->seconds_between(step->begin, step->end) : NAN;
 }
 
+void step_make_weights(struct step *step)
+{
+    for (int32_t i = 0; i < step->plan->op_count; i++) {
+        const struct work *work = &step->works[i];
+        if (!work->op->is_initial) {
+            continue;
+        }
+        if (work->run != NULL) {
+            work->run(step->backend, work->op, work->buffers);
+        } else {
+            work_transfer(&step->lanes, work);
+        }
+        if (step->lanes.streams != NULL) {
+            step->lanes.streams->synchronize(step->backend, work->op->lane);
+        }
+    }
+}
+
 void step_gather_weights(struct step *step)
 {
     struct lanes       *lanes = &step->lanes;

@@ -129,7 +129,7 @@ static void adamw_chunks(void *context, int64_t first, int64_t last, int thread)
         row_close(first_moment, at, count, m);
         row_close(second_moment, at, count, v);
         row_close(master, at, count, values);
-        if (has_master) {
+        if (has_master && weight->data != NULL) {
             row_close(weight, at, count, values);
         }
     }
