@@ -55,7 +55,7 @@ static status init_fp8(struct precision *precision, const struct precision_confi
         config->fp8_recipe == FP8_BLOCK ? FP8_FAST_NONE : (enum fp8_fast)config->fp8_fast_accumulation;
     precision->has_fp8_weight_gradients = config->fp8_weight_gradients;
     precision->has_fp8_weights          = config->fp8_parameters;
-    int margin = config->fp8_recipe == FP8_DELAYED ? (int)config->fp8_margin : 0;
+    int margin                          = config->fp8_recipe == FP8_DELAYED ? (int)config->fp8_margin : 0;
     for (int role = 0; role < FP8_ROLES; role++) {
         bool is_wide                = role == FP8_GRADIENT && config->fp8_format == FP8_HYBRID;
         precision->fp8_format[role] = is_wide ? DTYPE_E5M2 : DTYPE_E4M3;
