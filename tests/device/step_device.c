@@ -179,6 +179,12 @@ static void scale_by_history(struct tiny *tiny)
     tiny->precision.fp8_history = 3;
 }
 
+static void scale_by_blocks(struct tiny *tiny)
+{
+    tiny->precision.compute    = COMPUTE_FP8;
+    tiny->precision.fp8_recipe = FP8_BLOCK;
+}
+
 static void share_weights_in_fp8(struct tiny *tiny)
 {
     scale_by_values(tiny);
@@ -228,6 +234,7 @@ static const struct variant {
     {"activations computed again from those that are saved", 1, recompute_activations},
     {"FP8 scaled by current values", 1, scale_by_values},
     {"FP8 scaled by values of the steps before", 1, scale_by_history},
+    {"FP8 scaled by blocks", 1, scale_by_blocks},
     {"two ranks that share weights, in FP8 by current values", 2, share_weights_in_fp8},
     {"two ranks that share weights, in FP8 by the steps before", 2, share_weights_by_history},
     {"two ranks that share matrices, in FP8 by current values", 2, split_matrices_in_fp8},
