@@ -20,6 +20,11 @@ static struct buffer make(enum dtype dtype, int64_t elements)
     return (struct buffer){backend_allocate(&backend, elements * dtype_bytes(dtype)), elements, dtype};
 }
 
+static void release(const struct buffer *buffer)
+{
+    backend_release(&backend, buffer->data, buffer->elements * dtype_bytes(buffer->dtype));
+}
+
 static void run(const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     backend_reserve_scratch(&backend, backend.ops->scratch_bytes(&backend, op));
@@ -53,6 +58,7 @@ static void quantize(const struct quantize_shape *shape, bool is_transposed, cha
     run(&op, buffers);
     write_buffer(&buffers[copy]);
     write_buffer(&buffers[factor]);
+    release(&buffers[QUANTIZE_IN]);
     product[is_transposed ? GEMM_B : GEMM_A]               = buffers[copy];
     product[is_transposed ? GEMM_FACTOR_B : GEMM_FACTOR_A] = buffers[factor];
 }
@@ -77,5 +83,9 @@ int main(int argc, char **argv)
     quantize(&(struct quantize_shape){k, n, op.shape.gemm.scaling_b}, true, b, buffers);
     run(&op, buffers);
     write_buffer(&buffers[GEMM_C]);
+    for (int slot = 0; slot <= GEMM_FACTOR_B; slot++) {
+        release(&buffers[slot]);
+    }
+    backend_close(&backend);
     return EXIT_VALID;
 }
