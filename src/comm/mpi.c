@@ -10,7 +10,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
 
-enum { EAGER_POLLS = 64, PAUSE_NS = 50000 };
+enum { EAGER_POLLS = 512, PAUSE_NS = 50000 };
 
 void mpi_check(int error, const char *call, const char *file, int line)
 {

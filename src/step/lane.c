@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Lanes as queues, each on a thread. Order between lanes comes from the ops' waits alone: a lane publishes how many of
-// its ops are complete (on a device: enqueued, and events do the rest), and a lane that must wait gives its core away a
-// few times, then sleeps.
+// its ops are complete (on a device: enqueued, and events do the rest), and a lane that must wait gives its core away
+// some hundred times, then sleeps.
 #include "internal.h"
 
 #include <sched.h>
@@ -9,7 +9,7 @@
 #include "gswbench/fatal.h"
 #include "gswbench/status.h"
 
-enum { POLLS = 4 };    // before sleeping: giving the core away costs less than a sleep and a wake-up
+enum { POLLS = 256 };    // before sleeping: a wake-up costs more than giving the core away so often
 
 // The counter is written before sleepers is read here, and sleepers before the counter in await; both in one total
 // order, so that one of the two sees the other.
