@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 // gswbench check: everything about a configuration that needs neither device nor MPI.
-#include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/gemm.h"
@@ -300,24 +298,31 @@ static status check_rows(const struct check_arguments *options, json_t *list, st
     return result;
 }
 
+// Of check --all: goes on after a failure, so that the errors of all are reported.
+struct tour {
+    const struct check_arguments *options;
+    struct sum                   *sum;
+    bool                          has_begun;
+    status                        result;    // of the last configuration that failed
+};
+
+static status check_config(void *state, const char *name, const char *path, struct text_buffer *errors)
+{
+    struct tour           *tour = state;
+    struct check_arguments one  = *tour->options;
+    one.config.name             = path;
+    printf("%s%s\n", tour->has_begun ? "\n" : "", name);
+    tour->has_begun = true;
+    status checked  = check_rows(&one, NULL, tour->sum, errors);
+    tour->result    = failed(&checked) ? checked : tour->result;
+    return OK;
+}
+
 static status check_all(const struct check_arguments *options, struct sum *sum, struct text_buffer *errors)
 {
-    struct dirent **entries;
-    status          result = OK;
-    int             count  = scandir(config_folder(), &entries, config_is_file, alphasort);
-    if (count <= 0) {
-        return fail_as(EXIT_LAUNCH, "%s has no configurations; GSWBENCH_CONFIGS names their folder", config_folder());
-    }
-    for (int i = 0; i < count; i++) {
-        struct check_arguments one = *options;
-        one.config.name            = entries[i]->d_name;
-        printf("%s%s\n", i == 0 ? "" : "\n", one.config.name);
-        status checked = check_rows(&one, NULL, sum, errors);
-        result         = failed(&checked) ? checked : result;
-        free(entries[i]);
-    }
-    free(entries);
-    return result;
+    struct tour tour = {.options = options, .sum = sum};
+    TRY(cli_visit_configs(check_config, &tour, errors));
+    return tour.result;
 }
 
 static status run(const void *arguments, struct text_buffer *errors)

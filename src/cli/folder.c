@@ -22,9 +22,9 @@ status cli_visit_configs(config_visitor *visit, void *state, struct text_buffer 
     struct dirent **entries;
     status          result = OK;
     int             count  = scandir(folder, &entries, config_is_file, alphasort);
-    if (count < 0) {
+    if (count <= 0) {
         return fail_as(EXIT_LAUNCH, "%s: %s; GSWBENCH_CONFIGS names the folder of the configurations", folder,
-                       strerror(errno));
+                       count < 0 ? strerror(errno) : "no configurations");
     }
     for (int i = 0; i < count; i++) {
         if (!failed(&result)) {
