@@ -116,9 +116,9 @@ static void write_why(const struct comparison *comparison, FILE *file)
     qsort(causes, (size_t)comparison->part_count, sizeof(*causes), gravest_first);
     fprintf(file, "why %s is not %.2f times as fast as %s: it takes %.6f s more than 1/%.2f of the step\n",
             second->precision, pace, first->precision, total, pace);
-    for (const struct cause *cause = causes; cause->seconds >= total / 20; cause++) {
-        fprintf(file, "  %5.1f%%  %-12s  %s\n", 100 * cause->seconds / total, comparison->parts[cause->part].name,
-                reasons[cause->part]);
+    for (int64_t i = 0; i < comparison->part_count && causes[i].seconds >= total / 20; i++) {
+        fprintf(file, "  %5.1f%%  %-12s  %s\n", 100 * causes[i].seconds / total, comparison->parts[causes[i].part].name,
+                reasons[causes[i].part]);
     }
 }
 
