@@ -3,8 +3,7 @@
 // reduced after it, with a bounded number of units in flight.
 #include "internal.h"
 
-// Slices start at multiples of so many elements: 16 bytes of the narrowest type.
-static int64_t slice_alignment(const struct plan *plan)
+int64_t unit_alignment(const struct plan *plan)
 {
     return plan->precision.has_fp8_weights ? 16 : 8;
 }
@@ -69,7 +68,7 @@ void unit_create(struct builder *builder, int64_t place, int64_t elements)
                                            .replica_axes = mesh_replica_axes(&plan->mesh, is_experts),
                                            .first_weight = plan->weight_count};
     unit->update_axes = plan->is_zero ? unit->replica_axes : unit->shard_axes;
-    int64_t grain     = slice_alignment(plan) * mesh_group_size(&plan->mesh, unit->shard_axes | unit->replica_axes);
+    int64_t grain     = unit_alignment(plan) * mesh_group_size(&plan->mesh, unit->shard_axes | unit->replica_axes);
     unit->elements    = (elements + grain - 1) / grain * grain;
     unit->kept        = slice_of(plan, unit->shard_axes, unit->elements);
     unit->updated     = slice_of(plan, unit->update_axes, unit->elements);

@@ -79,10 +79,9 @@ struct declaration {
     float                deviation, constant;
 };
 
-// Every weight starts at a multiple of 16 bytes of the narrowest type in its unit.
 static int64_t align(const struct plan *plan, int64_t elements)
 {
-    int64_t grain = plan->precision.has_fp8_weights ? 16 : 8;
+    int64_t grain = unit_alignment(plan);
     return (elements + grain - 1) / grain * grain;
 }
 
