@@ -9,6 +9,8 @@
 
 #include "gswbench/units.h"
 
+enum { OWN = -1 };    // in place of a listed layout: the job's
+
 struct table {
     struct job        job;
     struct sweep_list list;
@@ -21,12 +23,16 @@ static int count_cores(void)
     return cores < 1 ? 1 : (int)cores;
 }
 
-// The job with another layout.
 static struct job job_of(const struct table *table, int64_t layout)
 {
-    struct job job      = table->job;
-    job.config.parallel = table->list.layouts[layout].parallel;
-    job.config.train    = table->list.layouts[layout].train;
+    struct job job = table->job;
+    if (layout != OWN) {
+        const struct sweep_layout *chosen = &table->list.layouts[layout];
+        job.config.parallel               = chosen->parallel;
+        job.config.train                  = chosen->train;
+        job.request.parallel              = &chosen->parallel;
+        job.request.train                 = &chosen->train;
+    }
     return job;
 }
 
@@ -140,7 +146,7 @@ static status run(struct table *table, const struct machine *machine, bool json)
         result = fail("no layout can be predicted: %s", table->sweep.refusals[0].text);
     }
     if (!failed(&result)) {
-        struct sweep_choice own     = {.layout = table->list.own};
+        struct sweep_choice own     = {.layout = OWN};
         status              support = predict(&own.prediction, &job->request, machine);
         (json ? print_json : print_table)(table, failed(&support) ? NULL : &own);
     }

@@ -7,8 +7,8 @@
 #include "internal.h"
 
 struct sweep_list {
-    struct sweep_layout *layouts;       // the caller frees
-    int64_t              count, own;    // own: the job's; -1: the job's layout is not legal
+    struct sweep_layout *layouts;    // the caller frees
+    int64_t              count;
 };
 
 // sweep_space.c: the legal layouts of the job, in a fixed order.

@@ -139,7 +139,7 @@ void sweep_list(struct sweep_list *list, const struct job *job)
 {
     struct space space = {.dimensions = {{.count = 0}}};
     int64_t      room  = 0;
-    *list              = (struct sweep_list){.own = -1};
+    *list              = (struct sweep_list){.layouts = NULL};
     init(&space, job);
     do {
         struct parallel_config *axes = &space.config.parallel;
@@ -159,7 +159,6 @@ void sweep_list(struct sweep_list *list, const struct job *job)
         struct sweep_layout *layout = &list->layouts[list->count];
         *layout = (struct sweep_layout){.parallel = space.config.parallel, .train = space.config.train};
         train_resolve(&layout->train, axes->dp * axes->fsdp);
-        list->own = is_own(&space.config, job) ? list->count : list->own;
         list->count++;
     } while (advance(&space));
 }
