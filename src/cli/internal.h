@@ -130,10 +130,15 @@ double job_published_tokens_per_second(const struct job *job);
 double job_published_mfu_percent(const struct job *job);
 
 // What a rank's share of the model's FLOPs takes at the peak: by the published convention and peak where there is a
-// table, else by the full one and the device's; NaN without a peak. Attention's share of it; the MFU of a step.
+// table, else by the full one and the device's; NaN without a peak. Attention's share of it; MFU and rate of a step.
 double job_ideal_seconds(const struct job *job);
 double job_attention_share(const struct job *job);
 double job_mfu_percent(const struct job *job, double seconds);
+double job_tokens_per_second(const struct job *job, double seconds);
+
+// Predicts the job's step and where it goes; the explanation's timeline is the caller's.
+status job_explain(struct predict_explanation *explanation, struct prediction *prediction, const struct job *job,
+                   const struct machine *machine);
 
 // plan_ops.c: the whole plan, streamed to stdout.
 void plan_print_ops(const struct plan *plan);
@@ -152,6 +157,9 @@ void predict_warn(const struct job *job, const struct prediction *prediction, co
 
 // null for NaN.
 json_t *cli_json_real(double value);
+
+// The seconds of each part, by its name.
+json_t *cli_json_waterfall(const struct waterfall *waterfall);
 
 // Prints a JSON value, reals with 15 digits, and frees it.
 void cli_print_json(json_t *value);

@@ -159,11 +159,15 @@ static bool has_published_step(const struct config *config)
     return config->published.step_seconds > 0.0 && config->run.layers == 0;
 }
 
+double job_tokens_per_second(const struct job *job, double seconds)
+{
+    return (double)job->config.train.sequence * (double)job->config.train.global_batch / seconds;
+}
+
 double job_published_tokens_per_second(const struct job *job)
 {
-    double seconds = job->config.published.step_seconds;
-    double tokens  = (double)job->config.train.sequence * (double)job->config.train.global_batch;
-    return has_published_step(&job->config) ? tokens / seconds : NAN;
+    bool is_published = has_published_step(&job->config);
+    return is_published ? job_tokens_per_second(job, job->config.published.step_seconds) : NAN;
 }
 
 static enum flop_convention convention_of(const struct config *config)
@@ -201,9 +205,27 @@ double job_published_mfu_percent(const struct job *job)
     return is_published ? job_mfu_percent(job, job->config.published.step_seconds) : NAN;
 }
 
+status job_explain(struct predict_explanation *explanation, struct prediction *prediction, const struct job *job,
+                   const struct machine *machine)
+{
+    double ideal                 = job_ideal_seconds(job);
+    explanation->ideal_seconds   = isnan(ideal) ? 0.0 : ideal;
+    explanation->attention_share = job_attention_share(job);
+    return predict_explain(explanation, prediction, &job->request, machine);
+}
+
 json_t *cli_json_real(double value)
 {
     return isnan(value) ? json_null() : json_real(value);
+}
+
+json_t *cli_json_waterfall(const struct waterfall *waterfall)
+{
+    json_t *parts = json_object();
+    for (int part = 0; part < WATERFALL_PARTS; part++) {
+        json_object_set_new(parts, waterfall_part_names[part], json_real(waterfall->seconds[part]));
+    }
+    return parts;
 }
 
 void cli_print_json(json_t *value)

@@ -55,10 +55,7 @@ struct table {
 
 static status predict_on(struct row *row, const struct machine *machine, bool wants_range)
 {
-    double ideal                     = job_ideal_seconds(&row->job);
-    row->explanation.ideal_seconds   = isnan(ideal) ? 0.0 : ideal;
-    row->explanation.attention_share = job_attention_share(&row->job);
-    TRY(predict_explain(&row->explanation, &row->prediction, &row->job.request, machine));
+    TRY(job_explain(&row->explanation, &row->prediction, &row->job, machine));
     predict_warn(&row->job, &row->prediction, machine->measured, &row->warnings);
     return wants_range ? predict_range(&row->range, &row->job.request, machine) : OK;
 }
@@ -84,7 +81,7 @@ static void compute(struct row *row, bool wants_range)
     row->support                = predict_row(row, wants_range);
     row->published_seconds = isnan(job_published_tokens_per_second(&row->job)) ? NAN : config->published.step_seconds;
     double seconds         = row->prediction.step_seconds;
-    row->tokens_per_second = (double)config->train.sequence * (double)config->train.global_batch / seconds;
+    row->tokens_per_second = job_tokens_per_second(&row->job, seconds);
     row->mfu_percent       = job_mfu_percent(&row->job, seconds);
     row->error_percent     = 100.0 * (seconds / row->published_seconds - 1.0);
 }
@@ -213,16 +210,13 @@ static json_t *describe(const struct row *row)
     if (failed(&row->support)) {
         return described;
     }
-    json_t *parts = json_object();
-    for (int part = 0; part < WATERFALL_PARTS; part++) {
-        json_object_set_new(parts, waterfall_part_names[part], json_real(row->explanation.waterfall.seconds[part]));
-    }
-    json_t *predicted = json_pack(
-        "{s:f, s:o, s:f, s:o, s:o, s:I, s:b, s:I, s:o, s:o}", "step_seconds", prediction->step_seconds, "range_percent",
-        cli_json_real(row->range.percent), "tokens_per_second", row->tokens_per_second, "mfu_percent",
-        cli_json_real(row->mfu_percent), "error_percent", cli_json_real(row->error_percent), "largest_bytes",
-        (json_int_t)prediction->largest_bytes, "fits_device", (int)fits(row), "busiest_stage",
-        (json_int_t)prediction->busiest_stage, "parts_s", parts, "warnings", list_lines(row->warnings.text));
+    json_t *predicted =
+        json_pack("{s:f, s:o, s:f, s:o, s:o, s:I, s:b, s:I, s:o, s:o}", "step_seconds", prediction->step_seconds,
+                  "range_percent", cli_json_real(row->range.percent), "tokens_per_second", row->tokens_per_second,
+                  "mfu_percent", cli_json_real(row->mfu_percent), "error_percent", cli_json_real(row->error_percent),
+                  "largest_bytes", (json_int_t)prediction->largest_bytes, "fits_device", (int)fits(row),
+                  "busiest_stage", (json_int_t)prediction->busiest_stage, "parts_s",
+                  cli_json_waterfall(&row->explanation.waterfall), "warnings", list_lines(row->warnings.text));
     json_object_set_new(described, "predicted", predicted);
     return described;
 }

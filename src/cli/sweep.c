@@ -3,7 +3,6 @@
 #include "sweep.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -36,11 +35,6 @@ static struct job job_of(const struct table *table, int64_t layout)
     return job;
 }
 
-static double tokens_per_second(const struct job *job, double seconds)
-{
-    return (double)job->config.train.sequence * (double)job->config.train.global_batch / seconds;
-}
-
 static void print_choice(const struct table *table, const char *name, const struct sweep_choice *choice)
 {
     const struct prediction *prediction = &choice->prediction;
@@ -49,7 +43,7 @@ static void print_choice(const struct table *table, const char *name, const stru
     printf("%-4s %-42s %5" PRId64 " %6" PRId64 "  %-11s %9.3f s %11.0f %6.2f %% %10s\n", name,
            job_layout(&job, layout, sizeof(layout)), job.config.train.micro_batch, job.config.train.accumulation,
            train_recompute_names[job.config.train.recompute], prediction->step_seconds,
-           tokens_per_second(&job, prediction->step_seconds), job_mfu_percent(&job, prediction->step_seconds),
+           job_tokens_per_second(&job, prediction->step_seconds), job_mfu_percent(&job, prediction->step_seconds),
            units_bytes(memory, sizeof(memory), (double)prediction->largest_bytes));
 }
 
@@ -81,21 +75,12 @@ static void print_table(const struct table *table, const struct sweep_choice *ow
 }
 
 // Where the step of a layout goes; priced once more, since only those that are printed are explained.
-static json_t *describe_parts(const struct table *table, const struct job *job)
+static json_t *describe_parts(const struct job *job, const struct machine *machine)
 {
-    double                     ideal       = job_ideal_seconds(job);
-    struct predict_explanation explanation = {.ideal_seconds   = isnan(ideal) ? 0.0 : ideal,
-                                              .attention_share = job_attention_share(job)};
-    struct plan_request        request     = table->job.request;
+    struct predict_explanation explanation = {.timeline = NULL};
     struct prediction          prediction;
-    request.parallel = &job->config.parallel;
-    request.train    = &job->config.train;
-    status  result   = predict_explain(&explanation, &prediction, &request, table->sweep.machine);
-    json_t *parts    = failed(&result) ? json_null() : json_object();
-    for (int part = 0; part < WATERFALL_PARTS && !failed(&result); part++) {
-        json_object_set_new(parts, waterfall_part_names[part], json_real(explanation.waterfall.seconds[part]));
-    }
-    return parts;
+    status                     result = job_explain(&explanation, &prediction, job, machine);
+    return failed(&result) ? json_null() : cli_json_waterfall(&explanation.waterfall);
 }
 
 static json_t *describe(const struct table *table, const struct sweep_choice *choice)
@@ -108,9 +93,9 @@ static json_t *describe(const struct table *table, const struct sweep_choice *ch
                      "zero", axes->zero, "micro_batch", job.config.train.micro_batch, "accumulation",
                      job.config.train.accumulation, "recompute", train_recompute_names[job.config.train.recompute],
                      "step_seconds", prediction->step_seconds, "tokens_per_second",
-                     tokens_per_second(&job, prediction->step_seconds), "mfu_percent",
+                     job_tokens_per_second(&job, prediction->step_seconds), "mfu_percent",
                      cli_json_real(job_mfu_percent(&job, prediction->step_seconds)), "largest_bytes",
-                     prediction->largest_bytes, "parts_s", describe_parts(table, &job));
+                     prediction->largest_bytes, "parts_s", describe_parts(&job, table->sweep.machine));
 }
 
 static void print_json(const struct table *table, const struct sweep_choice *own)
