@@ -160,6 +160,9 @@ int64_t plan_position(const struct plan *plan, int64_t index);
 status plan_build(struct plan *plan, const struct plan_request *request);
 void   plan_free(struct plan *plan);
 
+// Builds the plan of a pipeline stage's first rank, whichever the request names.
+status plan_build_stage(struct plan *plan, const struct plan_request *request, int64_t stage);
+
 // The weights and units of another rank of the same job, without ops; plan_free frees it.
 void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank);
 
@@ -194,6 +197,7 @@ struct account {
     int64_t              total_bytes;    // all storages
 };
 void    plan_account(const struct plan *plan, struct account *account);
+int64_t plan_total_bytes(const struct plan *plan);
 int64_t plan_quantized_bytes(const struct plan *plan);
 
 // What the whole mesh executes per sequence of the global batch; plan is one of the request's. Builds a plan of every

@@ -39,6 +39,15 @@ int64_t plan_quantized_bytes(const struct plan *plan)
     return bytes;
 }
 
+int64_t plan_total_bytes(const struct plan *plan)
+{
+    int64_t bytes = 0;
+    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
+        bytes += plan->storage_bytes[storage];
+    }
+    return bytes;
+}
+
 void plan_account(const struct plan *plan, struct account *account)
 {
     *account = (struct account){.parameters = 0};
@@ -59,9 +68,7 @@ void plan_account(const struct plan *plan, struct account *account)
     }
     account->quantized_bytes = plan_quantized_bytes(plan);
     account->hardware_flops  = flops * (double)plan->mesh.world / (double)plan->train.global_batch;
-    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
-        account->total_bytes += plan->storage_bytes[storage];
-    }
+    account->total_bytes     = plan_total_bytes(plan);
 }
 
 status plan_hardware_flops(const struct plan *plan, const struct plan_request *request, double *flops)

@@ -145,6 +145,16 @@ status plan_build(struct plan *plan, const struct plan_request *request)
     return OK;
 }
 
+status plan_build_stage(struct plan *plan, const struct plan_request *request, int64_t stage)
+{
+    struct plan_request first = *request;
+    struct mesh         mesh;
+    *plan = (struct plan){.tensors = NULL};
+    TRY(mesh_init(&mesh, request->parallel, request->world));
+    first.rank = mesh_rank(&mesh, (const int64_t[AXIS_COUNT]){[AXIS_PP] = stage});
+    return plan_build(plan, &first);
+}
+
 void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank)
 {
     struct builder builder = {.plan = declared, .tag = {.layer = -1, .chunk = -1, .microbatch = -1}};

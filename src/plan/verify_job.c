@@ -74,10 +74,7 @@ int64_t job_class(const struct job *job, int64_t rank)
 
 static void measure(struct job_proof *proof, const struct plan *plan)
 {
-    int64_t bytes = 0;
-    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
-        bytes += plan->storage_bytes[storage];
-    }
+    int64_t bytes = plan_total_bytes(plan);
     if (bytes > proof->largest_bytes || (bytes == proof->largest_bytes && plan->rank < proof->largest_rank)) {
         proof->largest_bytes           = bytes;
         proof->largest_rank            = plan->rank;

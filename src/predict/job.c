@@ -96,9 +96,7 @@ static void add_stage(struct assembly *assembly, int64_t number)
     actor->tasks                = memory_allocate((size_t)plan->op_count * sizeof(*actor->tasks));
     actor->task_count           = plan->op_count;
     stage->rank                 = plan->rank;
-    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
-        stage->bytes += plan->storage_bytes[storage];
-    }
+    stage->bytes                = plan_total_bytes(plan);
     for (int32_t i = 0; i < assembly->line_count; i++) {
         assembly->lines[i].calls = 0;
     }
@@ -142,9 +140,7 @@ status predict_job_init(struct predict_job *job, const struct plan_request *requ
     job->stages                 = memory_allocate((size_t)mesh.size[AXIS_PP] * sizeof(*job->stages));
     status result               = OK;
     for (int64_t stage = 0; stage < mesh.size[AXIS_PP] && !failed(&result); stage++) {
-        struct plan_request own = *request;
-        own.rank                = mesh_rank(&mesh, (const int64_t[AXIS_COUNT]){[AXIS_PP] = stage});
-        result                  = plan_build(&job->stages[stage].plan, &own);
+        result = plan_build_stage(&job->stages[stage].plan, request, stage);
         if (!failed(&result)) {
             add_stage(&assembly, stage);
         }

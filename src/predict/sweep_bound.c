@@ -97,7 +97,7 @@ static int64_t input_bytes(const struct plan *plan, int32_t tensor)
 
 // A step of so many microbatches on the stage's first rank, and what the others add to it.
 static status look_at_stage(struct stage *stage, const struct plan_request *request, const struct machine *machine,
-                            int64_t rank, int64_t microbatches)
+                            int64_t number, int64_t microbatches)
 {
     struct train_config train   = *request->train;
     int64_t             more    = train.accumulation - microbatches;
@@ -106,15 +106,12 @@ static status look_at_stage(struct stage *stage, const struct plan_request *requ
     train.global_batch = train.global_batch / train.accumulation * microbatches;
     train.accumulation = microbatches;
     shorter.train      = &train;
-    shorter.rank       = rank;
     *stage             = (struct stage){.seconds = memory_allocate((size_t)(microbatches + 1) * sizeof(double))};
-    status result      = plan_build(&plan, &shorter);
+    status result      = plan_build_stage(&plan, &shorter, number);
     if (!failed(&result)) {
         time_stage(stage, &plan, machine);
-        for (int storage = 0; storage < STORAGE_COUNT; storage++) {
-            stage->bytes += plan.storage_bytes[storage];
-        }
-        stage->bytes += more * (input_bytes(&plan, plan.tokens[0]) + input_bytes(&plan, plan.targets[0]));
+        stage->bytes =
+            plan_total_bytes(&plan) + more * (input_bytes(&plan, plan.tokens[0]) + input_bytes(&plan, plan.targets[0]));
     }
     double least = microbatches > 2 ? INFINITY : 0.0;    // of one that is neither the first nor the last
     for (int64_t m = 1; m < microbatches - 1; m++) {
@@ -136,11 +133,6 @@ static int64_t enough_microbatches(const struct plan_request *request, const str
     int64_t group = mesh->vp > 1 ? stages : 1, enough = stages * (mesh->vp > 1 ? 2 : 1) + 2;
     enough += is_last && stages > 1 ? request->parallel->deferred_head_gradients : 0;
     return all <= enough ? all : enough + (all - enough) % group;
-}
-
-static int64_t first_rank(const struct mesh *mesh, int64_t stage)
-{
-    return mesh_rank(mesh, (const int64_t[AXIS_COUNT]){[AXIS_PP] = stage});
 }
 
 bool sweep_fits(const struct hardware_config *hardware, int64_t bytes)
@@ -176,7 +168,7 @@ status sweep_find_bound(struct sweep_bound *bound, const struct plan_request *re
         bool         is_typical = s > 1 && s < last;
         int64_t      enough     = is_typical ? (all < 2 ? all : 2) : enough_microbatches(request, &mesh, s == last);
         struct stage stage;
-        TRY(look_at_stage(&stage, request, machine, first_rank(&mesh, s), enough));
+        TRY(look_at_stage(&stage, request, machine, s, enough));
         if (!is_typical) {
             bound->seconds = fmax(bound->seconds, forward + fmax(stage.all, stage.turns + backward));
         }

@@ -19,11 +19,9 @@ struct budget {
 static struct budget own_budget(const struct plan *plan, struct backend *backend, const struct comm_place *place,
                                 int64_t scratch_bytes)
 {
-    struct budget budget = {
-        .needed = scratch_bytes, .available = backend->ops->available_bytes(backend), .node = place->node};
-    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
-        budget.needed += plan->storage_bytes[storage];
-    }
+    struct budget budget = {.needed    = plan_total_bytes(plan) + scratch_bytes,
+                            .available = backend->ops->available_bytes(backend),
+                            .node      = place->node};
     if (backend->ops->device_name != NULL) {
         backend->ops->device_name(backend, budget.device, sizeof(budget.device));
     }
