@@ -9,24 +9,19 @@ static const char introduction[] =
     "\n"
     "Every key of every section of a config file. This page is printed by `gswbench options --markdown`.\n"
     "\n"
-    "A config is an INI file: `[section]` lines and `key = value` lines; `;` and `#` start a comment line, ` ;` the "
-    "rest\n"
-    "of one. Integers may be written 8192, 8_192, 8Ki (1024), 8k (1000) or 1e6. An unknown key, a value out of range "
-    "or\n"
-    "a key set twice is an error, and all errors of a file are reported at once.\n"
+    "A config is an INI file: `[section]` lines and `key = value` lines; `;` and `#` start a comment line, ` ;` the\n"
+    "rest of one. Integers may be written 8192, 8_192, 8Ki (1024), 8k (1000) or 1e6. An unknown key, a value out of\n"
+    "range or a key set twice is an error, and all errors of a file are reported at once.\n"
     "\n"
-    "Later values win: defaults; the files that `[model] preset`, `[hardware] profile` and `[software] profile` name; "
-    "the "
-    "config;\n"
-    "its matching `[when ...]` sections, in file order; `--set section.key=value`.\n"
+    "Later values win: defaults; the files that `[model] preset`, `[hardware] profile` and `[software] profile` name;\n"
+    "the config; its matching `[when ...]` sections, in file order; `--set section.key=value`.\n"
     "\n"
     "    [when ranks=512 precision=fp8]    ; either condition, or both\n"
     "    parallel.fsdp = 128\n"
     "    published.step_seconds = 5.043\n"
     "\n"
-    "An override that changes `[model]`, `[parallel]`, `[train]` or `[precision]` makes another step of it: the "
-    "published\n"
-    "step time and MFU are then left out. `precision.compute` alone selects the row of that precision.\n";
+    "An override that changes `[model]`, `[parallel]`, `[train]` or `[precision]` makes another step of it: the\n"
+    "published step time and MFU are then left out. `precision.compute` alone selects the row of that precision.\n";
 
 void config_write(const struct config *config, FILE *file)
 {
