@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-enum { OPS_MAX = 10 };
+enum { OPS_MAX = 11 };
 
 // Groups of the plan, by their axes.
 enum { SHARDS, REPLICAS, SHARDS_OF_EXPERTS, TENSOR, STAGES, ALL, GROUPS };
@@ -66,23 +66,25 @@ static void expect_waterfall(const struct sample *sample)
 Test(waterfall, tells_kinds_of_compute_apart)
 {
     expect_waterfall(&(struct sample){
-        .ops   = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
-                  {COMPUTE(OP_ATTENTION_BACKWARD, PHASE_BACKWARD)},
-                  {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD)},
-                  {COMPUTE(OP_QUANTIZE, PHASE_FORWARD)},
-                  {COMPUTE(OP_CAST, PHASE_BACKWARD), .operand = {0, 1}, .accumulates = true},
-                  {COMPUTE(OP_GEMM, PHASE_RECOMPUTE)},
-                  {COMPUTE(OP_SQUARE_SUM, PHASE_REDUCE)},
-                  {COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)},
-                  {COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {0, 1}},
-                  {COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {1, 1}}},
-        .times = {{0, 1}, {1, 3}, {3, 7}, {7, 7.5}, {8, 16}, {16, 32}, {32, 33}, {33, 35}, {35, 35.25}, {35.25, 67.25}},
-        .count = 10,
-        .step_seconds = 67.25,
+        .ops = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
+                {COMPUTE(OP_ATTENTION_BACKWARD, PHASE_BACKWARD)},
+                {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD)},
+                {COMPUTE(OP_QUANTIZE, PHASE_FORWARD)},
+                {COMPUTE(OP_CAST, PHASE_BACKWARD), .operand = {0, 1}, .accumulates = true},
+                {COMPUTE(OP_GEMM, PHASE_RECOMPUTE)},
+                {COMPUTE(OP_SQUARE_SUM, PHASE_REDUCE)},
+                {COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)},
+                {COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {0, 1}},
+                {COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {1, 1}},
+                {COMPUTE(OP_TRANSPOSE, PHASE_BACKWARD)}},
+        .times =
+            {{0, 1}, {1, 3}, {3, 7}, {7, 7.5}, {8, 16}, {16, 32}, {32, 33}, {33, 35}, {35, 36}, {36, 68}, {68, 132}},
+        .count        = 11,
+        .step_seconds = 132,
         .expected     = {[WATERFALL_GEMM]        = 1,
                          [WATERFALL_ATTENTION]   = 2,
                          [WATERFALL_MEMORY]      = 4 + 8 + 32,
-                         [WATERFALL_CAST]        = 0.5 + 0.25,
+                         [WATERFALL_CAST]        = 0.5 + 1 + 64,
                          [WATERFALL_RECOMPUTE]   = 16,
                          [WATERFALL_OPTIMIZER]   = 1 + 2,
                          [WATERFALL_UNEXPLAINED] = 0.5}});

@@ -93,7 +93,7 @@ static void print_memory(const struct plan *plan, const struct account *account)
     if (account->quantized_bytes > 0) {
         printf("casts to FP8       %16" PRId64 " bytes  %s, read and written by %" PRId64 " ops\n",
                account->quantized_bytes, units_bytes(text, sizeof(text), (double)account->quantized_bytes),
-               account->ops[OP_QUANTIZE]);
+               account->ops[OP_QUANTIZE] + account->ops[OP_TRANSPOSE]);
     }
 }
 

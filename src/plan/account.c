@@ -31,8 +31,9 @@ int64_t plan_quantized_bytes(const struct plan *plan)
 {
     int64_t bytes = 0;
     for (int32_t i = 0; i < plan->op_count; i++) {
-        const struct op *op = &plan->ops[i];
-        for (int slot = 0; op->kind == OP_QUANTIZE && slot < op->operand_count; slot++) {
+        const struct op *op           = &plan->ops[i];
+        bool             makes_copies = op->kind == OP_QUANTIZE || op->kind == OP_TRANSPOSE;
+        for (int slot = 0; makes_copies && slot < op->operand_count; slot++) {
             bytes += op->operand[slot] >= 0 ? plan->tensors[op->operand[slot]].bytes : 0;
         }
     }

@@ -86,6 +86,7 @@ static enum waterfall_part part_of_compute(const struct plan *plan, const struct
     case OP_CAST:
         return is_cast(plan, op) ? WATERFALL_CAST : WATERFALL_MEMORY;
     case OP_QUANTIZE:
+    case OP_TRANSPOSE:
         return WATERFALL_CAST;
     default:
         return WATERFALL_MEMORY;
