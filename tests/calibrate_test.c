@@ -17,6 +17,7 @@ struct calibration {
     struct tiny            tiny;
     struct plan_request    request;
     struct mesh            mesh;
+    struct run_config      run;
     struct local_hub      *hub;
     struct hardware_config hardware;
     bool                   of_machine;    // not only of the job's ops
@@ -46,10 +47,18 @@ static void *calibrate(void *argument)
     struct comm              comm;
     comm_open_local(&comm, calibration->hub, self->rank);
     require(backend_open(&backend, "host", &(struct backend_setup){.threads = 1}));
-    struct calibrate_setup setup = {
-        .backend = &backend, .comm = &comm, .mesh = &calibration->mesh, .cores = 2, .threads = 1, .passes = 1};
+    struct calibrate_setup setup = {.request = &calibration->request,
+                                    .run     = &calibration->run,
+                                    .backend = &backend,
+                                    .comm    = &comm,
+                                    .mesh    = &calibration->mesh,
+                                    .cores   = 2,
+                                    .threads = 1,
+                                    .steps   = 1,
+                                    .passes  = 1};
     require(calibrate_collect(&list, &calibration->request, &setup.working_bytes));
-    require(calibrate_measure(&list, &setup));
+    require(calibrate_steps(&list, &setup));
+    require(calibrate_transfers(&list, &setup));
     if (calibration->of_machine) {
         require(calibrate_machine(&hardware, &list, &setup));
     }
@@ -75,6 +84,7 @@ static void calibrate_job(struct calibration *calibration, int64_t world)
                                                          .world     = world};
     calibration->hub             = local_hub_open((int)world);
     option_set_defaults(hardware_options, &calibration->hardware);
+    option_set_defaults(run_options, &calibration->run);
     snprintf(calibration->path, sizeof(calibration->path), "/tmp/gswbench-profile-%d.ini", getpid());
     require(mesh_init(&calibration->mesh, &tiny->parallel, world));
     for (int rank = 0; rank < world; rank++) {

@@ -19,6 +19,11 @@ struct step {
     size_t      bytes[2];
 };
 
+void step_make_weights(struct step *step)
+{
+    (void)step;
+}
+
 void step_read(const struct step *step, int32_t tensor, void *to)
 {
     memcpy(to, step->data[tensor], step->bytes[tensor]);

@@ -19,6 +19,11 @@ void step_write(const struct step *step, int32_t tensor, const void *from)
     memcpy(step->data[tensor], from, (size_t)step->bytes[tensor]);
 }
 
+void step_make_weights(struct step *step)
+{
+    (void)step;
+}
+
 void step_read(const struct step *step, int32_t tensor, void *to)
 {
     memcpy(to, step->data[tensor], (size_t)step->bytes[tensor]);

@@ -202,7 +202,7 @@ Test(emulate, takes_the_median_of_ops_that_are_alike)
     emulate_list(&(struct emulation){.samples = samples, .sample_count = 6}, &list);
     cr_assert_eq(list.count, 2);
     cr_expect_eq(list.ops[0].seconds.value, 3.0);
-    cr_expect_float_eq(list.ops[0].seconds.spread_percent, 100.0 / 3, 1e-9, "half of 4 - 2");
+    cr_expect_float_eq(list.ops[0].seconds.spread_percent, 200.0 / 3 / 1.349, 1e-9, "4 - 2 over 3");
     cr_expect_eq(list.ops[1].seconds.value, 9.0);
     cr_expect_eq(list.ops[1].seconds.spread_percent, 0.0);
     measured_free(&list);

@@ -50,7 +50,6 @@ static inline int64_t training_run_rank(struct training *training, struct comm *
     training_require(step_prepare(&tiny.plan, &backend));
     training_require(step_open(&step, &tiny.plan, &backend, comm));
     data_initialise(step, &tiny.plan, training->seed);
-    step_make_weights(step);
 
     int64_t before = backend.allocations;
     for (int i = 0; i < training->steps; i++) {

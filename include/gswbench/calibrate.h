@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the ops of a job take on the machine at hand. Each is measured by itself, on all ranks at once, in a step that
-// does nothing else.
+// What the ops of a job take on the machine at hand: those that compute in the job's own step, transfers each by
+// itself, in a step that does little else.
 #ifndef GSWBENCH_CALIBRATE_H
 #define GSWBENCH_CALIBRATE_H
 
@@ -13,6 +13,7 @@
 #include "gswbench/hardware.h"
 #include "gswbench/measured.h"
 #include "gswbench/plan.h"
+#include "gswbench/run.h"
 
 // An op that stands for all that have its key.
 struct sample {
@@ -37,18 +38,22 @@ status calibrate_collect(struct sample_list *list, const struct plan_request *re
 void   calibrate_free(struct sample_list *list);
 
 struct calibrate_setup {
-    struct backend    *backend;
-    struct comm       *comm;
-    const struct mesh *mesh;
-    int64_t            cores, threads;    // of the node, and of a rank
-    int64_t            working_bytes;     // operands take turns in so many, as a step's do
-    int                passes;            // over all samples
-    double             round_seconds;     // that an op is repeated for, three times a pass
+    const struct plan_request *request;    // of the job
+    const struct run_config   *run;        // seed and data
+    struct backend            *backend;
+    struct comm               *comm;
+    const struct mesh         *mesh;
+    int64_t                    cores, threads;    // of the node, and of a rank
+    int64_t                    working_bytes;     // operands take turns in so many, as a step's do
+    int                        steps;             // of the job
+    int                        passes;            // over all transfers
+    double                     round_seconds;     // that an op is repeated for, three times a pass
 };
 
-// measure.c: fills the times of all samples, of what computes before those of transfers. Collective; every rank has the
-// same.
-status calibrate_measure(struct sample_list *list, const struct calibrate_setup *setup);
+// measure.c: fills the times of all samples, those that compute first. Collective; every rank has the same, unless one
+// fails. A rank's steps go without transfers, at the same time as those of the others.
+status calibrate_steps(struct sample_list *list, const struct calibrate_setup *setup);
+status calibrate_transfers(struct sample_list *list, const struct calibrate_setup *setup);
 
 // machine.c: measures what [hardware] says of the machine, but for what a data sheet says better. Collective.
 status calibrate_machine(struct hardware_config *hardware, const struct sample_list *list,

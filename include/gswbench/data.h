@@ -18,7 +18,8 @@ void data_fill(struct step *step, const struct plan *plan, enum data_kind kind, 
 // Initial values of elements first .. first + count - 1 (of the whole tensor, row-major) of a weight part.
 void data_weight_values(const struct weight_part *part, uint64_t seed, int64_t first, int64_t count, float *values);
 
-// Fills weights, masters, moments and the rope table before the first step.
+// Fills weights, masters, moments and the rope table before the first step. Called by all ranks, since those of a group
+// may agree on how weights are stored.
 void data_initialise(struct step *step, const struct plan *plan, uint64_t seed);
 
 #endif

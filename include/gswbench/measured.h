@@ -40,7 +40,8 @@ struct measured_ops {
 status measured_read(struct measured_ops *measured, const char *path);
 void   measured_free(struct measured_ops *measured);
 
-// The time of an op; NULL: it was not measured.
+// The time of an op, of a plan or by its key; NULL: it was not measured.
 const struct quantity *measured_find(const struct measured_ops *measured, const struct plan *plan, const struct op *op);
+const struct quantity *measured_find_key(const struct measured_ops *measured, const struct op_key *key);
 
 #endif

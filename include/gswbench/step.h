@@ -36,7 +36,7 @@ void step_trace(struct step *step, struct op_time *times);
 // The latest run as the device's clock saw it; NAN on a backend that has none.
 double step_device_seconds(const struct step *step);
 
-// Makes the weights that are kept in FP8 of the initial masters. Before the first step, called by all ranks.
+// Makes the weights that are kept in FP8 of the initial masters, as data_initialise needs it. Called by all ranks.
 void step_make_weights(struct step *step);
 
 // Under ZeRO-1, makes all weights whole and up to date. Between two steps, called by all ranks; it changes nothing for

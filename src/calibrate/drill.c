@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/fp8.h"
+#include "gswbench/random.h"
 #include "internal.h"
 
 enum { SETS_MAX = 256 };
@@ -127,20 +129,37 @@ static void add_ops(struct drill *drill, const struct sample *sample, const stru
     free(tensors);
 }
 
-static void fill(struct drill *drill)
+static void draw(void *values, enum dtype dtype, int64_t count)
 {
-    bool *is_filled = memory_allocate((size_t)drill->plan.tensor_count * sizeof(*is_filled));
-    for (int32_t i = 0; i < drill->plan.op_count; i++) {
-        const struct op *op = &drill->plan.ops[i];
-        for (int slot = 0; slot < op->operand_count; slot++) {
-            int32_t tensor = op->operand[slot];
-            if (tensor >= 0 && !is_filled[tensor]) {
-                operand_fill(drill->step, &drill->plan, tensor, op, slot);
-                is_filled[tensor] = true;
-            }
+    for (int64_t i = 0; i < count; i++) {
+        float value = random_normal(0, (uint64_t)i);
+        if (dtype == DTYPE_F32) {
+            ((float *)values)[i] = value;
+        } else if (dtype == DTYPE_BF16) {
+            ((bf16 *)values)[i] = bf16_from_float(value);
+        } else {
+            ((uint8_t *)values)[i] = fp8_from_float(dtype, value);
         }
     }
-    free(is_filled);
+}
+
+// Large tensors repeat what is drawn.
+static void fill(struct drill *drill)
+{
+    enum { DRAWN = 1 << 14 };
+    for (int32_t i = 0; i < drill->plan.tensor_count; i++) {
+        const struct tensor *tensor = &drill->plan.tensors[i];
+        int64_t              count  = tensor->elements < DRAWN ? tensor->elements : DRAWN;
+        int64_t              drawn  = count * dtype_bytes(tensor->dtype);
+        char                *values = memory_allocate((size_t)tensor->bytes);
+        draw(values, tensor->dtype, count);
+        for (int64_t first = drawn; first < tensor->bytes; first += drawn) {
+            int64_t left = tensor->bytes - first;
+            memcpy(values + first, values, (size_t)(left < drawn ? left : drawn));
+        }
+        step_write(drill->step, i, values);
+        free(values);
+    }
 }
 
 status drill_open(struct drill *drill, const struct sample *sample, const struct sample *between,

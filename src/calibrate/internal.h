@@ -13,14 +13,14 @@ struct drill {
     struct step      *step;       // NULL until it is open
 };
 
-// drill.c: operands hold random values of the kind that a step has. between is what computes from one transfer to the
+// drill.c: operands hold normal numbers. between is what computes from one transfer to the
 // next; NULL: the op computes itself. Collective. A failed one is closed, too.
 status drill_open(struct drill *drill, const struct sample *sample, const struct sample *between,
                   const struct calibrate_setup *setup, int32_t repeats);
 void   drill_close(struct drill *drill);
 
-// operands.c: fills an operand of an op.
-void operand_fill(struct step *step, const struct plan *plan, int32_t tensor, const struct op *op, int slot);
+// measure.c: fills the times of those samples that are transfers, with between before each; without it, of the others.
+status drills_measure(struct sample_list *list, const struct sample *between, const struct calibrate_setup *setup);
 
 // samples.c: adds an op of the plan, if there is none of its key.
 void samples_add(struct sample_list *list, const struct plan *plan, const struct op *op);

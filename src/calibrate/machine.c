@@ -125,9 +125,9 @@ static status measure_links(struct hardware_config *hardware, const struct span 
                             const struct calibrate_setup *setup)
 {
     enum { PART = 1 << 20 };
-    struct sample      samples[] = {gather_probe(span, 1), gather_probe(span, PART), *gap};
-    struct sample_list list      = {.samples = samples, .count = 3};
-    TRY(calibrate_measure(&list, setup));
+    struct sample      samples[] = {gather_probe(span, 1), gather_probe(span, PART)};
+    struct sample_list list      = {.samples = samples, .count = 2};
+    TRY(drills_measure(&list, gap, setup));
     const struct quantity *brief = &samples[0].seconds, *lasting = &samples[1].seconds;
     double                 local     = (double)span->size / (double)span->nodes;
     double                 longer    = fmax(lasting->value - brief->value, 0.1 * lasting->value);    // noise or not
@@ -165,7 +165,7 @@ status calibrate_machine(struct hardware_config *hardware, const struct sample_l
 {
     struct sample_list probes = {.count = 0};
     add_probes(&probes, setup->backend->ops->is_device);
-    status result = calibrate_measure(&probes, setup);
+    status result = drills_measure(&probes, NULL, setup);
     if (!failed(&result)) {
         set_compute(hardware, probes.samples);
     }

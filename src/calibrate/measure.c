@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Times of drills. Each op is measured in several passes over all of them, so that a machine that is slow for a while
-// is slow for all alike.
+// Times of steps and drills. A drill is measured in several passes over all of them, so that a machine that is slow for
+// a while is slow for all alike.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/emulate.h"
 #include "internal.h"
 
 static const double seconds_least = 1e-8;    // what is left of a difference that noise made negative
@@ -46,16 +47,15 @@ static bool is_transfer(const struct sample *sample)
 
 // Ranks that would take turns on a core leave what computes to others: a price is that of an op with a core for each of
 // its threads, and who shares cores when is the simulation's to find out.
-static bool takes_part(const struct sample *sample, const struct calibrate_setup *setup)
+static bool has_cores(const struct calibrate_setup *setup)
 {
-    return is_transfer(sample) || setup->backend->ops->is_device ||
-           setup->comm->place.local_rank < setup->cores / setup->threads;
+    return setup->backend->ops->is_device || setup->comm->place.local_rank < setup->cores / setup->threads;
 }
 
 // Seconds of a repeat, 0 where this rank takes no part.
 static double run(const struct drill *drill, const struct sample *sample, const struct calibrate_setup *setup)
 {
-    if (!takes_part(sample, setup)) {
+    if (!is_transfer(sample) && !has_cores(setup)) {
         return 0.0;
     }
     double begin = now(CLOCK_MONOTONIC);
@@ -151,14 +151,13 @@ static void sum_up(struct sample *sample, const struct timing *timing, const str
     sample->core_seconds = fmax(timing->processor_seconds / ranks_of_process(setup->comm) / count, 0.0);
 }
 
-// Measures what computes, or the transfers.
-static status measure_kind(struct sample_list *list, bool transfers, const struct sample *between,
-                           const struct calibrate_setup *setup)
+status drills_measure(struct sample_list *list, const struct sample *between, const struct calibrate_setup *setup)
 {
-    size_t         count   = (size_t)(setup->passes * ROUNDS);
-    struct timing *timings = memory_allocate((size_t)list->count * sizeof(*timings));
-    double        *seconds = memory_allocate((size_t)list->count * count * sizeof(*seconds));
-    status         result  = OK;
+    bool           transfers = between != NULL;
+    size_t         count     = (size_t)(setup->passes * ROUNDS);
+    struct timing *timings   = memory_allocate((size_t)list->count * sizeof(*timings));
+    double        *seconds   = memory_allocate((size_t)list->count * count * sizeof(*seconds));
+    status         result    = OK;
     for (int pass = 0; pass < setup->passes; pass++) {
         for (int32_t i = 0; i < list->count && !failed(&result); i++) {
             timings[i].seconds = &seconds[(size_t)i * count];
@@ -178,7 +177,33 @@ static status measure_kind(struct sample_list *list, bool transfers, const struc
     return result;
 }
 
-// The op that takes about as long as a step computes from one transfer to the next, in the mean.
+status calibrate_steps(struct sample_list *list, const struct calibrate_setup *setup)
+{
+    struct emulation    emulation = {.request = setup->request,
+                                     .backend = setup->backend,
+                                     .run     = setup->run,
+                                     .stages  = EMULATE_DISTINCT,
+                                     .repeats = setup->steps};
+    struct measured_ops ops;
+    setup->comm->ops->barrier(setup->comm);
+    status result = has_cores(setup) ? emulate(&emulation) : OK;
+    emulate_list(&emulation, &ops);
+    for (int32_t i = 0; i < list->count; i++) {
+        struct sample         *sample = &list->samples[i];
+        const struct quantity *own    = measured_find_key(&ops, &sample->key);
+        if (!is_transfer(sample)) {
+            sample->seconds =
+                (struct quantity){.origin         = QUANTITY_MEASURED,
+                                  .value          = largest(setup->comm, own != NULL ? own->value : 0.0),
+                                  .spread_percent = largest(setup->comm, own != NULL ? own->spread_percent : 0.0)};
+        }
+    }
+    measured_free(&ops);
+    emulate_free(&emulation);
+    return result;
+}
+
+// The product that takes about as long as a step computes from one transfer to the next, in the mean.
 static const struct sample *choose_between(const struct sample_list *list)
 {
     const struct sample *nearest   = NULL;
@@ -191,7 +216,7 @@ static const struct sample *choose_between(const struct sample_list *list)
     for (int32_t i = 0; i < list->count; i++) {
         const struct sample *sample = &list->samples[i];
         double               gap    = computing / transfers;
-        if (!is_transfer(sample) &&
+        if (sample->op.kind == OP_GEMM &&
             (nearest == NULL || fabs(sample->seconds.value - gap) < fabs(nearest->seconds.value - gap))) {
             nearest = sample;
         }
@@ -199,8 +224,7 @@ static const struct sample *choose_between(const struct sample_list *list)
     return nearest;
 }
 
-status calibrate_measure(struct sample_list *list, const struct calibrate_setup *setup)
+status calibrate_transfers(struct sample_list *list, const struct calibrate_setup *setup)
 {
-    TRY(measure_kind(list, false, NULL, setup));
-    return measure_kind(list, true, choose_between(list), setup);
+    return drills_measure(list, choose_between(list), setup);
 }

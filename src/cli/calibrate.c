@@ -11,7 +11,7 @@
 #include "gswbench/version.h"
 #include "run.h"
 
-enum { PASSES = 5 };
+enum { STEPS = 15, PASSES = 5 };
 static const double round_seconds = 5e-3;
 
 struct calibrate_arguments {
@@ -74,16 +74,20 @@ static status measure(struct rank *rank)
     const struct job *job = rank->shared->run.job;
     // Ranks that the launcher binds have cores of their own.
     int64_t                sets  = rank->comm->place.local_ranks / rank->cores.sharers;
-    struct calibrate_setup setup = {.backend       = &rank->backend,
+    struct calibrate_setup setup = {.request       = &job->request,
+                                    .run           = &job->config.run,
+                                    .backend       = &rank->backend,
                                     .comm          = rank->comm,
                                     .mesh          = &job->mesh,
                                     .cores         = rank->cores.cores * sets,
                                     .threads       = rank->cores.threads,
+                                    .steps         = STEPS,
                                     .passes        = PASSES,
                                     .round_seconds = round_seconds};
     rank->hardware               = job->config.hardware;
     TRY(run_agree(rank->comm, calibrate_collect(&rank->list, &job->request, &setup.working_bytes)));
-    TRY(run_agree(rank->comm, calibrate_measure(&rank->list, &setup)));
+    TRY(run_agree(rank->comm, calibrate_steps(&rank->list, &setup)));
+    TRY(run_agree(rank->comm, calibrate_transfers(&rank->list, &setup)));
     return run_agree(rank->comm, calibrate_machine(&rank->hardware, &rank->list, &setup));
 }
 

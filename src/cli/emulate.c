@@ -165,10 +165,13 @@ static struct hardware_config known_machine(const struct job *job, enum emulate_
 {
     struct hardware_config hardware = job->config.hardware;
     struct quantity       *rates[]  = {&hardware.peak_bf16, &hardware.peak_fp8, &hardware.memory_bandwidth};
-    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]) && stages != EMULATE_FIRST; i++) {
-        rates[i]->value          = rates[i]->value > 0.0 ? rates[i]->value : 1.0;
-        hardware.multiprocessors = hardware.multiprocessors > 0 ? hardware.multiprocessors : 1;
+    if (stages == EMULATE_FIRST) {
+        return hardware;
     }
+    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+        rates[i]->value = rates[i]->value > 0.0 ? rates[i]->value : 1.0;
+    }
+    hardware.multiprocessors = hardware.multiprocessors > 0 ? hardware.multiprocessors : 1;
     return hardware;
 }
 

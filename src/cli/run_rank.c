@@ -180,7 +180,6 @@ static status measure(struct rank *rank)
     bool                        prints    = is_first(rank) && !arguments->json && !arguments->quiet;
     TRY(run_agree(rank->comm, prints ? report_print(report_write_header, &rank->result) : OK));
     data_initialise(rank->step, &rank->plan, (uint64_t)run->seed);
-    step_make_weights(rank->step);
     rank->steps = (struct run_steps){.shared      = rank->shared,
                                      .comm        = rank->comm,
                                      .plan        = &rank->plan,

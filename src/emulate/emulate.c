@@ -45,15 +45,19 @@ static void add_samples(struct emulation *emulation, const struct plan *plan, co
         if (plan->ops[i].lane != LANE_COMPUTE) {
             continue;
         }
+        int32_t previous = before;
+        before           = i;
+        if (op_is_transfer((enum op_kind)plan->ops[i].kind)) {
+            continue;
+        }
         for (int64_t repeat = 0; repeat < emulation->repeats; repeat++) {
-            seconds[repeat] = seconds_of(plan, times + repeat * plan->op_count, i, before);
+            seconds[repeat] = seconds_of(plan, times + repeat * plan->op_count, i, previous);
         }
         struct statistics statistics;
         statistics_compute(&statistics, seconds, emulation->repeats);
         struct measured_op sample = {.seconds = {.value = statistics.median, .origin = QUANTITY_MEASURED}};
         op_key_init(&sample.key, plan, &plan->ops[i]);
         emulate_add(emulation, &sample);
-        before = i;
     }
     free(seconds);
 }
@@ -80,6 +84,15 @@ static void run_steps(struct emulation *emulation, const struct plan *plan, stru
     }
     add_samples(emulation, plan, times);
     free(times);
+}
+
+// On a processor, what stands for transfers would take the time of cores that compute: it goes between.
+static void join_lanes(struct plan *plan)
+{
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        plan->ops[i].lane       = LANE_COMPUTE;
+        plan->ops[i].wait_count = 0;
+    }
 }
 
 static status execute(struct emulation *emulation, const struct plan *plan)
@@ -130,6 +143,9 @@ static status emulate_stage(struct emulation *emulation, const struct mesh *mesh
     status result = plan_build(&plan, &own);
     if (!failed(&result) && is_wanted(emulation, &plan, stage)) {
         result = plan_verify(&plan, &findings);
+        if (!emulation->backend->ops->is_device) {
+            join_lanes(&plan);
+        }
         result = failed(&result) ? result : execute(emulation, &plan);
         emulation->executed++;
     }
@@ -155,13 +171,13 @@ void emulate_free(struct emulation *emulation)
     free(emulation->samples);
 }
 
-// The median of ops that are alike, in rising order, and how far the middle half of them lies from it.
+// The median of ops that are alike, in rising order, and their standard deviation by the range of the middle half.
 static struct measured_op summarise(const struct measured_op *ops, int64_t count)
 {
     struct measured_op middle = ops[count / 2];
     double             low = ops[count / 4].seconds.value, high = ops[3 * count / 4].seconds.value;
     double             median     = middle.seconds.value;
-    middle.seconds.spread_percent = median > 0.0 ? 50.0 * (high - low) / median : 0.0;
+    middle.seconds.spread_percent = median > 0.0 ? 100.0 / 1.349 * (high - low) / median : 0.0;
     return middle;
 }
 

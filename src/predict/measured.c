@@ -59,14 +59,20 @@ void measured_free(struct measured_ops *measured)
     free(measured->ops);
 }
 
-const struct quantity *measured_find(const struct measured_ops *measured, const struct plan *plan, const struct op *op)
+const struct quantity *measured_find_key(const struct measured_ops *measured, const struct op_key *key)
 {
-    struct measured_op wanted;
+    const struct measured_op wanted = {.key = *key};
     if (measured == NULL || measured->count == 0) {
         return NULL;
     }
-    op_key_init(&wanted.key, plan, op);
     const struct measured_op *found =
         bsearch(&wanted, measured->ops, (size_t)measured->count, sizeof(*measured->ops), compare);
     return found == NULL ? NULL : &found->seconds;
+}
+
+const struct quantity *measured_find(const struct measured_ops *measured, const struct plan *plan, const struct op *op)
+{
+    struct op_key key;
+    op_key_init(&key, plan, op);
+    return measured_find_key(measured, &key);
 }

@@ -220,4 +220,5 @@ void data_initialise(struct step *step, const struct plan *plan, uint64_t seed)
     }
     initialise_scaling(step, plan);
     initialise_rope(step, plan);
+    step_make_weights(step);
 }
