@@ -127,12 +127,18 @@ static inline bool waits_for(const struct op *op, int32_t awaited)
     return false;
 }
 
+static inline int32_t first_that_waits(const struct plan *plan, int32_t awaited)
+{
+    int32_t waiting = awaited + 1;
+    while (!waits_for(&plan->ops[waiting], awaited)) {
+        waiting++;
+    }
+    return waiting;
+}
+
 static inline void move_behind_its_reader(struct plan *plan, int32_t op)
 {
-    int32_t reader = op + 1;
-    while (!waits_for(&plan->ops[reader], op)) {
-        reader++;
-    }
+    int32_t reader = first_that_waits(plan, op);
     drop_wait(&plan->ops[reader], op);
     move_op(plan, op, reader);
 }
@@ -189,14 +195,30 @@ static inline void shrink(struct plan *plan, int32_t op)
     plan->tensors = memory_resize(plan->tensors, (size_t)(plan->tensor_count + OP_OPERANDS) * sizeof(*plan->tensors));
     for (int slot = 0; slot < shrunk->operand_count; slot++) {
         if (shrunk->operand[slot] >= 0) {
-            struct tensor part = plan->tensors[shrunk->operand[slot]];
-            part.elements -= 8;
-            part.bytes -= 8 * dtype_bytes(part.dtype);
+            struct tensor part  = plan->tensors[shrunk->operand[slot]];
+            int64_t       fewer = 8 * part.elements / shrunk->shape.transfer.elements;
+            part.elements -= fewer;
+            part.bytes -= fewer * dtype_bytes(part.dtype);
             plan->tensors[plan->tensor_count] = part;
             shrunk->operand[slot]             = plan->tensor_count++;
         }
     }
     shrunk->shape.transfer.elements -= 8;
+}
+
+static inline void shrink_what_waits(struct plan *plan, int32_t op)
+{
+    shrink(plan, first_that_waits(plan, op));
+}
+
+static inline void remove_what_waits(struct plan *plan, int32_t op)
+{
+    remove_op(plan, first_that_waits(plan, op));
+}
+
+static inline void let_it_not_wait(struct plan *plan, int32_t op)
+{
+    forget_waits(plan, first_that_waits(plan, op));
 }
 
 static inline void shrink_alone(struct plan *plan, int32_t op)

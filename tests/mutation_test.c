@@ -6,21 +6,25 @@
 
 #include "mistakes.h"
 
-// Axes, options and model of a row; 0 is what tiny_init sets.
+enum { DELAYED = FP8_DELAYED + 1, CURRENT = FP8_CURRENT + 1, BLOCKS = FP8_BLOCK + 1 };
+
+// Axes, options and model of a row; 0 is what tiny_init sets. fp8: by that recipe. kept: weights, too.
 struct layout {
-    int64_t dp, fsdp, tp, cp, pp, vp, zero, overlap, gather, accumulation, narrow, layers, fp8;
+    int64_t dp, fsdp, tp, cp, pp, vp, zero, overlap, gather, accumulation, narrow, layers, fp8, kept;
 };
 
 static const struct layout one = {0}, dp = {.dp = 4}, fsdp = {.fsdp = 4, .layers = 4}, hsdp = {.fsdp = 2, .dp = 2},
                            narrow = {.dp = 2, .narrow = 1}, zero = {.dp = 2, .cp = 2, .zero = 1, .accumulation = 2},
                            tp = {.tp = 2}, rings = {.tp = 4, .overlap = 1}, ring = {.cp = 4},
                            gather = {.cp = 2, .gather = 1}, pp = {.pp = 4, .accumulation = 4, .layers = 4},
-                           chunks = {.pp = 2, .vp = 2, .layers = 4},
-                           turns  = {.pp = 2, .vp = 2, .accumulation = 4, .layers = 4},
-                           cube   = {.fsdp = 2, .tp = 2, .pp = 2, .accumulation = 2},
-                           fp8    = {.dp = 2, .tp = 2, .accumulation = 2, .fp8 = 1},
-                           blocks = {.tp = 2, .overlap = 1, .accumulation = 2, .fp8 = 2},
-                           deep   = {.tp = 2, .cp = 2, .pp = 2, .vp = 2, .accumulation = 4, .overlap = 1, .layers = 4};
+                           chunks   = {.pp = 2, .vp = 2, .layers = 4},
+                           turns    = {.pp = 2, .vp = 2, .accumulation = 4, .layers = 4},
+                           cube     = {.fsdp = 2, .tp = 2, .pp = 2, .accumulation = 2},
+                           fp8      = {.dp = 2, .tp = 2, .accumulation = 2, .fp8 = DELAYED},
+                           blocks   = {.tp = 2, .overlap = 1, .accumulation = 2, .fp8 = BLOCKS},
+                           zero_fp8 = {.dp = 4, .zero = 1, .fp8 = DELAYED, .kept = 1},
+                           fsdp_fp8 = {.fsdp = 4, .fp8 = CURRENT, .kept = 1},
+                           deep = {.tp = 2, .cp = 2, .pp = 2, .vp = 2, .accumulation = 4, .overlap = 1, .layers = 4};
 
 static void apply(const struct layout *layout, struct faulty *faulty)
 {
@@ -49,8 +53,9 @@ static void apply(const struct layout *layout, struct faulty *faulty)
         tiny->precision.reduce  = DTYPE_BF16;
     }
     if (layout->fp8) {
-        tiny->precision.compute    = COMPUTE_FP8;
-        tiny->precision.fp8_recipe = layout->fp8 == 2 ? FP8_BLOCK : FP8_DELAYED;
+        tiny->precision.compute        = COMPUTE_FP8;
+        tiny->precision.fp8_recipe     = layout->fp8 - 1;
+        tiny->precision.fp8_parameters = layout->kept;
     }
 }
 
@@ -146,6 +151,17 @@ static const struct mutation mutations[] = {
      "lacks the factors of \"qkv weight in e4m3"},
     {&blocks, 0, scale_squares_by_squares, "fc1", 0, 1, "gemm \"fc1\", forward, layer 0, microbatch 1",
      "cannot multiply by the scaling of \"fc1 weight in e4m3"},
+    {&zero_fp8, 3, remove_op, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
+    {&fsdp_fp8, 2, remove_op, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
+    {&zero_fp8, 1, shrink, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
+    {&zero_fp8, 3, let_it_not_wait, "fc2 weight", 1, -1, "all_gather \"parameter gather\", optimizer, layer 1",
+     "is not ordered after the write of \"weight slice, layer 1\", used by op 106 quantize"},
+    {&zero_fp8, 3, shrink_what_waits, "fc2 weight", 1, -1, "all_gather \"parameter gather\", optimizer, layer 1",
+     "2176 elements of e4m3 meet those of rank 3"},
+    {&zero_fp8, 3, remove_what_waits, "fc2 weight", 0, -1, "all_gather \"parameter gather\", optimizer, layer 0",
+     "2176 elements of e4m3 meet those of rank 3"},
+    {&fsdp_fp8, 1, forget_waits, "magnitude reduce", ANY, ANY,
+     "all_reduce_maximum \"magnitude reduce\", optimizer", "is not ordered after the write of \"magnitudes\", used by"},
     {&one, 0, have_a_factor, "fc1", 0, 0, "gemm \"fc1\", forward, layer 0, microbatch 0", "has a factor for \"mlp norm"},
     // Sends and receives.
     {&pp, 1, send_further, "residual send", ANY, 2, "send \"residual send\", forward, microbatch 2", "meet nothing on rank 3"},

@@ -55,3 +55,25 @@ Test(verify_job, lets_few_ranks_of_a_large_job_stand_for_all)
     // Rank 0; the second and last along fsdp, and along dp; the last of all.
     expect_sound(faulty_verify(&faulty, &proof), &proof, 6, 1);
 }
+
+Test(verify_job, sees_no_difference_in_how_ranks_split_the_same_work)
+{
+    // Ranks bring other runs of the weights to FP8; those of tp add up other squares, those of cp see other keys.
+    for (int variant = 0; variant < 8; variant++) {
+        struct faulty    faulty;
+        struct job_proof proof;
+        init_shards(&faulty, 1, 2);
+        struct tiny *tiny              = &faulty.tiny;
+        tiny->parallel.tp              = variant < 4 ? 2 : 1;
+        tiny->parallel.cp              = variant < 4 ? 1 : 2;
+        tiny->parallel.context         = CONTEXT_RING;
+        tiny->parallel.zero            = 1;
+        tiny->parallel.zero_gather     = variant % 2 == 0 ? ZERO_GATHER_FORWARD : ZERO_GATHER_OPTIMIZER;
+        tiny->train.micro_batch        = 1;
+        tiny->precision.compute        = COMPUTE_FP8;
+        tiny->precision.fp8_recipe     = variant % 4 < 2 ? FP8_DELAYED : FP8_CURRENT;
+        tiny->precision.fp8_parameters = 1;
+        faulty.world                   = 4;
+        expect_sound(faulty_verify(&faulty, &proof), &proof, 4, 1);
+    }
+}

@@ -78,39 +78,70 @@ static bool check_transfer(struct job *job, const struct plan *plan, int32_t ind
     return true;
 }
 
-// Which ops become events, as their numbers; -1: not.
-static int32_t *number_events(const struct plan *plan, int32_t *count)
+enum { HOLDS_OTHERS = 1 << 0, IS_LOCAL = 1 << 1, IS_HELD = 1 << 2 };
+
+// What makes an op an event: others wait for it, it waits for others, or it is a transfer.
+static uint8_t *find_roles(const struct plan *plan)
 {
-    int32_t *numbers = memory_allocate((size_t)plan->op_count * sizeof(*numbers));
+    uint8_t *roles = memory_allocate((size_t)plan->op_count);
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
-        numbers[i]          = op->wait_count > 0 || op_is_transfer((enum op_kind)op->kind);
+        roles[i] |= (op->wait_count > 0 ? IS_HELD : 0) | (op_is_transfer((enum op_kind)op->kind) ? 0 : IS_LOCAL);
         for (int w = 0; w < op->wait_count; w++) {
-            numbers[op->wait[w]] = 1;
+            roles[op->wait[w]] |= HOLDS_OTHERS;
         }
     }
-    *count = 0;
+    return roles;
+}
+
+// The numbers of the ops' events, rising; -1: none. Ops of a lane that need no other rank and follow each other are one
+// event as long as none waits after one that holds others. Those that wait come first then: nobody notices that the
+// first waits for what the last of them waits for, too. Those that hold others come last, and once the waits are over
+// nothing can keep one of them from ending when another does. So plans are alike that split the same work into more or
+// fewer ops.
+static int32_t *number_events(const struct plan *plan, int32_t *count)
+{
+    uint8_t *roles = find_roles(plan), joined[LANE_COUNT] = {0};    // roles of the ops in the lane's last event
+    int32_t *numbers = memory_allocate((size_t)plan->op_count * sizeof(*numbers)), last[LANE_COUNT];
+    *count           = 0;
     for (int32_t i = 0; i < plan->op_count; i++) {
-        numbers[i] = numbers[i] ? (*count)++ : -1;
+        int lane = plan->ops[i].lane;
+        if (roles[i] == IS_LOCAL) {
+            numbers[i] = -1;
+            continue;
+        }
+        bool joins = (joined[lane] & roles[i] & IS_LOCAL) && !(joined[lane] & HOLDS_OTHERS && roles[i] & IS_HELD);
+        last[lane] = numbers[i] = joins ? last[lane] : (*count)++;
+        joined[lane]            = roles[i] | (joins ? joined[lane] : 0);
     }
+    free(roles);
     return numbers;
 }
 
-static struct event create_event(const struct plan *plan, int32_t index, const int32_t *numbers)
+// Of two waits for one lane the later event's is enough.
+static void add_wait(struct event *event, int32_t wait, const struct event *events)
+{
+    for (int w = 0; w < event->wait_count; w++) {
+        if (events[event->wait[w]].lane == events[wait].lane) {
+            event->wait[w] = wait > event->wait[w] ? wait : event->wait[w];
+            return;
+        }
+    }
+    event->wait[event->wait_count++] = wait;
+}
+
+static struct event create_event(const struct plan *plan, int32_t index)
 {
     const struct op *op = &plan->ops[index];
     struct event     event;
     memset(&event, 0, sizeof(event));
-    event.op         = index;
-    event.group      = -1;
-    event.kind       = op->kind;
-    event.lane       = op->lane;
-    event.wait_count = op->wait_count;
-    for (int w = 0; w < op->wait_count; w++) {
-        event.wait[w] = numbers[op->wait[w]];
-    }
+    event.op    = index;
+    event.next  = EVENT_END;
+    event.group = -1;
+    event.lane  = op->lane;
     if (op_is_transfer((enum op_kind)op->kind)) {
         int32_t operand = op->operand[op->operand[TRANSFER_OUT] >= 0 ? TRANSFER_OUT : TRANSFER_IN];
+        event.kind      = op->kind;
         event.elements  = op->shape.transfer.elements;
         event.group     = op->shape.transfer.group;
         event.peer      = op->shape.transfer.peer;
@@ -118,6 +149,32 @@ static struct event create_event(const struct plan *plan, int32_t index, const i
         event.dtype     = (uint8_t)plan->tensors[operand].dtype;
     }
     return event;
+}
+
+static void create_events(struct skeleton *skeleton, const struct plan *plan)
+{
+    int32_t *numbers = number_events(plan, &skeleton->event_count), *end[LANE_COUNT];
+    skeleton->events = memory_allocate((size_t)skeleton->event_count * sizeof(*skeleton->events));
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        skeleton->first[lane] = EVENT_END;
+        end[lane]             = &skeleton->first[lane];
+    }
+    for (int32_t i = 0, created = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        if (numbers[i] < 0) {
+            continue;
+        }
+        struct event *event = &skeleton->events[numbers[i]];
+        if (numbers[i] == created) {
+            *event         = create_event(plan, i);
+            *end[op->lane] = created++;
+            end[op->lane]  = &event->next;
+        }
+        for (int w = 0; w < op->wait_count; w++) {
+            add_wait(event, numbers[op->wait[w]], skeleton->events);
+        }
+    }
+    free(numbers);
 }
 
 static void create_groups(struct skeleton *skeleton, const struct plan *plan)
@@ -142,26 +199,13 @@ struct skeleton *skeleton_create(struct job *job, const struct plan *plan)
     skeleton->op_count        = plan->op_count;
     create_groups(skeleton, plan);
 
-    int32_t *numbers = number_events(plan, &skeleton->event_count);
-    skeleton->events = memory_allocate((size_t)skeleton->event_count * sizeof(*skeleton->events));
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        skeleton->first[lane] = EVENT_END;
-    }
+    create_events(skeleton, plan);
     for (int32_t i = plan->op_count - 1; i >= 0; i--) {
         skeleton->flops += op_flops(&plan->ops[i]);
-        if (numbers[i] < 0) {
-            continue;
-        }
-        struct event *event = &skeleton->events[numbers[i]];
-        *event              = create_event(plan, i, numbers);
-        event->next         = skeleton->first[event->lane];
-
-        skeleton->first[event->lane] = numbers[i];
-        if (op_is_transfer((enum op_kind)event->kind) && check_transfer(job, plan, i)) {
-            skeleton->groups[event->group].first_op = i;
+        if (op_is_transfer((enum op_kind)plan->ops[i].kind) && check_transfer(job, plan, i)) {
+            skeleton->groups[plan->ops[i].shape.transfer.group].first_op = i;
         }
     }
-    free(numbers);
     return skeleton;
 }
 
