@@ -109,34 +109,38 @@ static inline int64_t contract_check_maximum(struct comm *comm)
 }
 
 // What element j of the caller's output must be: the sum of all members or one member's value, and at which input.
-static inline void contract_expect(const struct contract_group *group, enum op_kind kind, int64_t n, int64_t j,
+static inline void contract_expect(const struct contract_group *group, const struct op *op, int64_t n, int64_t j,
                                    enum dtype dtype, void *expected)
 {
-    bool    reduces = kind == OP_ALL_REDUCE || kind == OP_REDUCE_SCATTER;
-    bool    shifts  = kind == OP_REDUCE_SCATTER || kind == OP_ALL_TO_ALL;
-    int64_t before  = (group->index + group->size - 1) % group->size;
-    int64_t from    = kind == OP_BROADCAST ? group->size - 1 : kind == OP_ROTATE ? before : reduces ? 0 : j / n;
-    int64_t i       = (kind == OP_ALL_REDUCE || kind == OP_BROADCAST ? j : j % n) + (shifts ? group->index * n : 0);
+    int64_t      peer    = op->shape.transfer.peer;
+    enum op_kind kind    = (enum op_kind)op->kind;
+    bool         reduces = kind == OP_ALL_REDUCE || kind == OP_REDUCE_SCATTER;
+    bool         shifts  = kind == OP_REDUCE_SCATTER || kind == OP_ALL_TO_ALL;
+    int64_t      source  = (group->index + group->size - peer) % group->size;    // of a rotation by so many places
+    int64_t      from    = kind == OP_BROADCAST ? peer : kind == OP_ROTATE ? source : reduces ? 0 : j / n;
+    int64_t      i = (kind == OP_ALL_REDUCE || kind == OP_BROADCAST ? j : j % n) + (shifts ? group->index * n : 0);
     contract_store(expected, j, dtype, group->members + from, reduces ? group->size : 1, i);
 }
 
-// Runs a collective of n elements a member and compares every bit; 1 when one is wrong.
-static inline int64_t contract_check_collective(const struct contract_group *group, enum op_kind kind, int64_t n,
-                                                enum dtype dtype)
+// Runs a collective of n elements a member and compares every bit; 1 when one is wrong. peer: of a broadcast or a
+// rotation.
+static inline int64_t contract_check_collective(const struct contract_group *group, enum op_kind kind, int64_t peer,
+                                                int64_t n, enum dtype dtype)
 {
-    bool    in_place = kind == OP_ALL_REDUCE || kind == OP_BROADCAST;
-    int64_t elements = in_place || kind == OP_ROTATE ? n : n * group->size;
-    int64_t results  = kind == OP_REDUCE_SCATTER ? n : elements;
-    size_t  bytes    = (size_t)(elements * dtype_bytes(dtype));
-    char   *in = memory_allocate(bytes), *out = memory_allocate(bytes), *expected = memory_allocate(bytes);
+    bool      in_place = kind == OP_ALL_REDUCE || kind == OP_BROADCAST;
+    int64_t   elements = in_place || kind == OP_ROTATE ? n : n * group->size;
+    int64_t   results  = kind == OP_REDUCE_SCATTER ? n : elements;
+    size_t    bytes    = (size_t)(elements * dtype_bytes(dtype));
+    struct op op       = contract_op(kind, elements, peer, 0);
+    char     *in = memory_allocate(bytes), *out = memory_allocate(bytes), *expected = memory_allocate(bytes);
     for (int64_t i = 0; i < elements; i++) {
         contract_store(in_place ? out : in, i, dtype, &group->members[group->index], 1, i);
     }
     for (int64_t j = 0; j < results; j++) {
-        contract_expect(group, kind, n, j, dtype, expected);
+        contract_expect(group, &op, n, j, dtype, expected);
     }
 
-    contract_transfer(group, contract_op(kind, elements, group->size - 1, 0), in_place ? NULL : in, out, dtype);
+    contract_transfer(group, op, in_place ? NULL : in, out, dtype);
 
     int64_t wrong = memcmp(out, expected, (size_t)(results * dtype_bytes(dtype))) != 0;
     free(in);
@@ -148,16 +152,21 @@ static inline int64_t contract_check_collective(const struct contract_group *gro
 // Every collective, dtype and a few sizes, on groups of each size up to the world's.
 static inline int64_t contract_check_collectives(struct comm *comm)
 {
-    static const enum op_kind kinds[]  = {OP_ALL_REDUCE, OP_ALL_GATHER, OP_REDUCE_SCATTER,
-                                          OP_ALL_TO_ALL, OP_ROTATE,     OP_BROADCAST};
-    static const int64_t      counts[] = {1, 7, 1025, 20011};
-    int64_t                   wrong    = 0;
+    static const struct {
+        enum op_kind kind;
+        int64_t      peer;    // 0: the last member
+    } collectives[]               = {{OP_ALL_REDUCE, 0}, {OP_ALL_GATHER, 0}, {OP_REDUCE_SCATTER, 0}, {OP_ALL_TO_ALL, 0},
+                                     {OP_ROTATE, 1},     {OP_ROTATE, -1},    {OP_BROADCAST, 0}};
+    static const int64_t counts[] = {1, 7, 1025, 20011};
+    int64_t              wrong    = 0;
     for (int64_t size = 1; size <= comm->place.ranks; size++) {
         struct contract_group group = contract_open(comm, size, LANE_TENSOR);
-        for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++) {
+        for (size_t i = 0; i < sizeof(collectives) / sizeof(collectives[0]); i++) {
+            int64_t peer = collectives[i].peer != 0 ? collectives[i].peer : group.size - 1;
             for (size_t count = 0; count < sizeof(counts) / sizeof(counts[0]); count++) {
                 for (int dtype = 0; dtype <= DTYPE_I32; dtype++) {    // nothing travels in FP8
-                    wrong += contract_check_collective(&group, kinds[kind], counts[count], (enum dtype)dtype);
+                    wrong +=
+                        contract_check_collective(&group, collectives[i].kind, peer, counts[count], (enum dtype)dtype);
                 }
             }
         }
@@ -170,8 +179,8 @@ static inline int64_t contract_check_collectives(struct comm *comm)
 static inline int64_t contract_check_large(struct comm *comm)
 {
     struct contract_group group = contract_open(comm, comm->place.ranks, LANE_TENSOR);
-    int64_t               wrong = contract_check_collective(&group, OP_ALL_REDUCE, 4300003, DTYPE_F32) +
-                    contract_check_collective(&group, OP_REDUCE_SCATTER, 4300003 / group.size, DTYPE_F32);
+    int64_t               wrong = contract_check_collective(&group, OP_ALL_REDUCE, 0, 4300003, DTYPE_F32) +
+                    contract_check_collective(&group, OP_REDUCE_SCATTER, 0, 4300003 / group.size, DTYPE_F32);
     contract_close(&group);
     return wrong;
 }
@@ -211,7 +220,7 @@ static inline void *contract_run_lane(void *argument)
 {
     struct contract_lane *lane = argument;
     for (int repeat = 0; repeat < CONTRACT_REPEATS; repeat++) {
-        lane->wrong += contract_check_collective(&lane->group, lane->kind, lane->n, DTYPE_F32);
+        lane->wrong += contract_check_collective(&lane->group, lane->kind, 0, lane->n, DTYPE_F32);
     }
     return NULL;
 }

@@ -180,6 +180,11 @@ static inline void use_another_channel(struct plan *plan, int32_t op)
     plan->ops[op].shape.transfer.channel++;
 }
 
+static inline void turn_round(struct plan *plan, int32_t op)
+{
+    plan->ops[op].shape.transfer.peer *= -1;
+}
+
 static inline void be_a_broadcast(struct plan *plan, int32_t op)
 {
     plan->ops[op].kind                 = OP_BROADCAST;

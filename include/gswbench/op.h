@@ -150,7 +150,8 @@ enum { HYPER_LEARNING_RATE, HYPER_BETA1, HYPER_BETA2, HYPER_EPSILON, HYPER_DECAY
        HYPER_CORRECTION1, HYPER_CORRECTION2, HYPER_COUNT };      // corrections: 1 - beta^step
 enum { TRANSFER_IN, TRANSFER_OUT };
 // ALL_REDUCE, ALL_REDUCE_MAXIMUM (f32): OUT rw. ALL_GATHER: IN r [n], OUT w [size * n]. REDUCE_SCATTER: IN r [size * n], OUT w [n].
-// ALL_TO_ALL: IN r, OUT w [size * n]. ROTATE: OUT w receives the IN r of the member before in the group. SEND: IN r. RECEIVE: OUT w. BROADCAST: OUT rw, from the group's root.
+// ALL_TO_ALL: IN r, OUT w [size * n]. ROTATE: OUT w receives the IN r of the member that is
+// peer places before in the group, which is a ring. SEND: IN r. RECEIVE: OUT w. BROADCAST: OUT rw, from the group's root.
 // clang-format on
 
 enum { OP_OPERANDS = 8, OP_WAITS = LANE_COUNT - 1 };
@@ -206,7 +207,7 @@ struct elements_shape {
 struct transfer_shape {
     int64_t elements;    // of the whole buffer: size * n above
     int32_t group;       // index in the plan's groups
-    int32_t peer;        // send, receive, broadcast: index in the group
+    int32_t peer;        // send, receive, broadcast: index in the group; rotate: places that it goes on, or back if < 0
     int32_t channel;     // send and receive pair in order within (group, lane pair, channel)
 };
 

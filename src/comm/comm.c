@@ -74,6 +74,11 @@ void comm_close(struct comm *comm)
     comm->ops->close(comm);
 }
 
+int64_t comm_ring_member(int64_t place, int64_t size)
+{
+    return (place % size + size) % size;
+}
+
 int comm_meeting_lane(int lane)
 {
     return lane == LANE_PIPELINE_RECEIVE ? LANE_PIPELINE_SEND : lane;

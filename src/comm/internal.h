@@ -10,6 +10,9 @@
 // Where slice number slice begins when elements are cut into size slices, as equal as can be.
 int64_t comm_slice_begin(int64_t elements, int64_t size, int64_t slice);
 
+// The member at a place of the ring that the members form, however often the place goes round it, on or back.
+int64_t comm_ring_member(int64_t place, int64_t size);
+
 // memcpy, but a buffer may be copied to itself: an in-place transfer.
 void comm_copy(void *to, const void *from, int64_t bytes);
 

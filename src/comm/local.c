@@ -12,11 +12,11 @@
 
 enum { PIECE = 1 << 14, LANE_CONTROL = LANE_COUNT };
 
-// What one member brings to a transfer. All of a group must bring the same kind, elements, dtype and root.
+// What one member brings to a transfer. All of a group must bring the same kind, elements, dtype and peer.
 struct post {
     enum op_kind kind;
     enum dtype   dtype;
-    int32_t      root;
+    int32_t      peer;
     int64_t      elements;
     const void  *in;
     void        *out;
@@ -161,7 +161,7 @@ static void post(struct comm_group *group, const struct post *own)
     for (int64_t i = 0; i < meeting->size; i++) {
         const struct post *other = &meeting->posts[i];
         if (other->kind != own->kind || other->elements != own->elements || other->dtype != own->dtype ||
-            other->root != own->root) {
+            other->peer != own->peer) {
             FATAL(EXIT_INTERNAL,
                   "the members of a group disagree: rank %" PRId64 " brings %" PRId64 " elements to %s, rank %" PRId64
                   " brings %" PRId64 " to %s",
@@ -263,11 +263,11 @@ static void collective(struct comm_group *group, const struct post *own)
         gather(group, own->out, group->index * part, part);
         break;
     case OP_ROTATE:
-        comm_copy(own->out, group->meeting->posts[(group->index + group->meeting->size - 1) % group->meeting->size].in,
+        comm_copy(own->out, group->meeting->posts[comm_ring_member(group->index - own->peer, group->meeting->size)].in,
                   own->elements * width);
         break;
     case OP_BROADCAST:
-        comm_copy(own->out, group->meeting->posts[own->root].out, own->elements * width);
+        comm_copy(own->out, group->meeting->posts[own->peer].out, own->elements * width);
         break;
     default:
         FATAL(EXIT_INTERNAL, "%s is not a transfer", op_name(own->kind));
@@ -286,7 +286,7 @@ static void run(struct comm_group *group, const struct op *op, const void *in, v
     } else {
         collective(group, &(struct post){.kind     = op->kind,
                                          .dtype    = dtype,
-                                         .root     = op->kind == OP_BROADCAST ? shape->peer : 0,
+                                         .peer     = shape->peer,
                                          .elements = shape->elements,
                                          .in       = in,
                                          .out      = out});

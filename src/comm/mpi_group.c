@@ -244,16 +244,16 @@ static void broadcast(struct comm_group *group, int32_t root, char *data, int64_
     exchange_all(group, TAG_TRANSFER);
 }
 
-static void rotate(struct comm_group *group, const char *in, char *out, int64_t bytes)
+static void rotate(struct comm_group *group, int64_t places, const char *in, char *out, int64_t bytes)
 {
-    struct exchange *next   = &group->exchanges[(group->index + 1) % group->size];
-    struct exchange *before = &group->exchanges[(group->index + group->size - 1) % group->size];
+    struct exchange *target = &group->exchanges[comm_ring_member(group->index + places, group->size)];
+    struct exchange *source = &group->exchanges[comm_ring_member(group->index - places, group->size)];
     memset(group->exchanges, 0, (size_t)group->size * sizeof(*group->exchanges));
-    next->from       = in;
-    next->from_bytes = bytes;
-    before->to       = out;
-    before->to_bytes = bytes;
-    if (group->size == 1) {
+    target->from       = in;
+    target->from_bytes = bytes;
+    source->to         = out;
+    source->to_bytes   = bytes;
+    if (target == &group->exchanges[group->index]) {
         comm_copy(out, in, bytes);
     }
     exchange_all(group, TAG_TRANSFER);
@@ -289,7 +289,7 @@ void mpi_run(struct comm_group *group, const struct op *op, const void *in, void
         scatter_and_gather(group, in, share, out, share);
         break;
     case OP_ROTATE:
-        rotate(group, in, out, bytes);
+        rotate(group, op->shape.transfer.peer, in, out, bytes);
         break;
     case OP_BROADCAST:
         broadcast(group, op->shape.transfer.peer, out, bytes);

@@ -257,11 +257,12 @@ static void all_to_all(const struct comm_group *group, const char *in, char *out
     NCCL_CHECK(&group->state->library, ncclGroupEnd());
 }
 
-static void rotate(const struct comm_group *group, const void *in, void *out, int64_t elements, enum dtype dtype)
+static void rotate(const struct comm_group *group, const struct transfer_shape *shape, const void *in, void *out,
+                   enum dtype dtype)
 {
     NCCL_CHECK(&group->state->library, ncclGroupStart());
-    send_and_receive(group, in, (group->index + 1) % group->size, out, (group->index + group->size - 1) % group->size,
-                     elements, dtype);
+    send_and_receive(group, in, comm_ring_member(group->index + shape->peer, group->size), out,
+                     comm_ring_member(group->index - shape->peer, group->size), shape->elements, dtype);
     NCCL_CHECK(&group->state->library, ncclGroupEnd());
 }
 
@@ -304,7 +305,7 @@ static void run_collective(const struct comm_group *group, const struct op *op, 
         all_to_all(group, in, out, share, dtype);
         break;
     case OP_ROTATE:
-        rotate(group, in, out, elements, dtype);
+        rotate(group, &op->shape.transfer, in, out, dtype);
         break;
     case OP_BROADCAST: {
         int root = op->shape.transfer.peer;

@@ -55,8 +55,9 @@ void attention_norm(struct block *block)
 
 void attention_qkv(struct block *block)
 {
-    int32_t in                       = tensor_gather(block->builder, "qkv input", block->values->tensor[VALUE_N1]);
-    block->values->tensor[VALUE_QKV] = linear_forward(block->builder, "qkv", in, block->weights->qkv);
+    block->values->tensor[VALUE_QKV] =
+        tensor_gather_linear(block->builder, &(struct linear){"qkv", block->weights->qkv, false}, "qkv input",
+                             block->values->tensor[VALUE_N1], NULL);
 }
 
 void attention_rope(struct block *block)

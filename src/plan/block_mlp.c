@@ -34,8 +34,9 @@ void mlp_norm(struct block *block)
 
 void mlp_fc1(struct block *block)
 {
-    int32_t in                       = tensor_gather(block->builder, "fc1 input", block->values->tensor[VALUE_N2]);
-    block->values->tensor[VALUE_FC1] = linear_forward(block->builder, "fc1", in, block->weights->fc1);
+    block->values->tensor[VALUE_FC1] =
+        tensor_gather_linear(block->builder, &(struct linear){"fc1", block->weights->fc1, false}, "fc1 input",
+                             block->values->tensor[VALUE_N2], NULL);
 }
 
 int32_t mlp_activate(struct builder *builder, int32_t in)

@@ -199,9 +199,8 @@ void moe_fc1(struct block *block)
 {
     for (int64_t i = 0; i < moe_experts_here(block->builder->plan); i++) {
         struct expert_values *expert = &block->values->experts[i];
-        int32_t               whole;
         expert->fc1 = tensor_gather_linear(block->builder, &(struct linear){"fc1", fc1_of(block, i), false},
-                                           "fc1 input", expert->in, &whole);
+                                           "fc1 input", expert->in, NULL);
     }
 }
 

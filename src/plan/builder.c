@@ -75,6 +75,11 @@ int32_t builder_activation(struct builder *builder, const char *name, const int6
     return builder_tensor(builder, name, STORAGE_ACTIVATION, builder->plan->precision.activation, dim);
 }
 
+void builder_set_apart(struct builder *builder, int32_t part)
+{
+    builder->usage[part].is_apart = true;
+}
+
 struct op builder_op(const struct builder *builder, enum op_kind kind, const char *role)
 {
     struct op op = {
@@ -97,7 +102,8 @@ void builder_operand(struct op *op, int slot, enum access access, int32_t tensor
 
 static struct usage *usage_of(const struct builder *builder, int32_t tensor)
 {
-    return &builder->usage[builder->plan->tensors[tensor].whole];
+    struct usage *own = &builder->usage[tensor];
+    return own->is_apart ? own : &builder->usage[builder->plan->tensors[tensor].whole];
 }
 
 static void depend(const struct plan *plan, int32_t latest[LANE_COUNT], int32_t op)
@@ -220,7 +226,7 @@ int32_t builder_transfer(struct builder *builder, const struct transfer *transfe
     }
     op.shape.transfer = (struct transfer_shape){.elements = elements,
                                                 .group    = builder_group(builder, transfer->axes),
-                                                .peer     = is_pair ? transfer->peer : -1,
+                                                .peer     = transfer->peer,
                                                 .channel  = transfer->channel};
     if (transfer->hold >= 0) {
         hold(&op, builder, transfer->hold);

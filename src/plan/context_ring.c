@@ -46,7 +46,8 @@ static int32_t rotate(struct builder *builder, const char *role, int32_t in)
                                                  .lane = LANE_CONTEXT,
                                                  .in   = in,
                                                  .out  = out,
-                                                 .hold = -1});
+                                                 .hold = -1,
+                                                 .peer = 1});
     return out;
 }
 

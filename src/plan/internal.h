@@ -11,6 +11,7 @@ struct usage {
     int32_t writer;
     int32_t reader[LANE_COUNT];
     // Of the tensor itself, not of its whole:
+    bool    is_apart;     // all of this is known for it alone
     int32_t quantizer;    // the op that made its copies in FP8, or its transpose if it is FP8; -1: none
     int32_t factor;       // what it is to be multiplied by if it is FP8
 };
@@ -110,8 +111,11 @@ int32_t builder_tensor(struct builder *builder, const char *name, enum storage s
                        const int64_t dim[4]);
 int32_t builder_activation(struct builder *builder, const char *name, const int64_t dim[4]);
 // A part of another tensor, from its element first_element on; it has the whole's type and storage.
-int32_t   builder_part(struct builder *builder, const char *name, int32_t whole, int64_t first_element,
-                       const int64_t dim[4]);
+int32_t builder_part(struct builder *builder, const char *name, int32_t whole, int64_t first_element,
+                     const int64_t dim[4]);
+// From now on what touches the part does not wait for what touches the rest of its whole. Whoever touches its bytes by
+// another name comes after all of that anyway.
+void      builder_set_apart(struct builder *builder, int32_t part);
 struct op builder_op(const struct builder *builder, enum op_kind kind, const char *role);
 void      builder_operand(struct op *op, int slot, enum access access, int32_t tensor);
 int32_t   builder_append(struct builder *builder, struct op *op);    // adds waits for what its operands depend on
@@ -121,7 +125,7 @@ int32_t   builder_group(struct builder *builder, uint32_t axes);
 void builder_hold_compute(struct builder *builder, int32_t until);
 
 // A transfer of whole tensors. in -1: out is updated in place; a send has no out, a receive no in. hold: an op that
-// ends first, whatever is touched, or -1. peer and channel: of a send or receive.
+// ends first, whatever is touched, or -1. peer: of a send, receive or rotation; channel: of a send or receive.
 struct transfer {
     enum op_kind kind;
     const char  *role;
@@ -171,7 +175,7 @@ bool gradient_accumulates(const struct builder *builder, int32_t weight);
 // tensor.c, tensor_ring.c: tensor parallelism. S: rows of the residual stream on this rank. Where tp shares them out, a
 // gather before a product and a sum's own rows after one, split so that they overlap if the layout asks; where every
 // rank has all of them, the whole sum after one; without tp just the product. x: [S, k]; whole receives the tensor of
-// all rows. Returns [T, n].
+// all rows, unless it is NULL. Returns [T, n].
 int32_t tensor_gather_linear(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                              int32_t *whole);
 // x: [T, k]. Returns this rank's rows of the sum over tp [S, n].

@@ -99,7 +99,7 @@ static struct meeting *add_meeting(struct match *match, struct job *job, int32_t
 static bool are_alike(const struct event *a, const struct event *b)
 {
     return a->elements == b->elements && a->dtype == b->dtype &&
-           (event_is_link(a) || (a->kind == b->kind && (a->kind != OP_BROADCAST || a->peer == b->peer)));
+           (event_is_link(a) || (a->kind == b->kind && a->peer == b->peer));
 }
 
 enum { DATA_BYTES = 64 };
@@ -111,6 +111,8 @@ static const char *describe_data(const struct event *event, char text[DATA_BYTES
                         dtype_name((enum dtype)event->dtype));
     if (event->kind == OP_BROADCAST) {
         snprintf(text + used, DATA_BYTES - (size_t)used, " from member %d", event->peer);
+    } else if (event->kind == OP_ROTATE) {
+        snprintf(text + used, DATA_BYTES - (size_t)used, " %d places on", event->peer);
     }
     return text;
 }

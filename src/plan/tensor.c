@@ -60,8 +60,11 @@ int32_t tensor_gather_linear(struct builder *builder, const struct linear *linea
     if (builder->overlaps) {
         return tensor_ring_gather(builder, linear, x, whole);
     }
-    *whole = tensor_gather(builder, role, x);
-    return linear_product(builder, linear, *whole);
+    int32_t all = tensor_gather(builder, role, x);
+    if (whole != NULL) {
+        *whole = all;
+    }
+    return linear_product(builder, linear, all);
 }
 
 int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Overlapped tensor parallelism: a product is cut by rows into one block a rank, and the blocks go round the ranks of
-// tp while others are worked on. Gathering: a rank begins with its own rows and passes on what it has used. Reducing: a
-// sum begins at the rank behind its owner in the ring, and every rank adds its product to it on the way.
+// tp while others are worked on. Gathering: a rank begins with its own rows and passes on what arrives. Reducing: the
+// sum of a block begins at two ranks, half the ring before its owner and half the ring behind it, and on the way there
+// every rank adds its product to it. Each rank works on sums of either direction by turns, so that the ones travel
+// while it adds to the others, and the owner adds the two.
 #include "internal.h"
 
 static int64_t ranks_of(const struct builder *builder)
@@ -9,21 +11,16 @@ static int64_t ranks_of(const struct builder *builder)
     return builder->plan->mesh.size[AXIS_TP];
 }
 
-// The rank that is distance places before the own one in the ring.
-static int64_t rank_before(const struct builder *builder, int64_t distance)
+// The block of the rank that is so many places ahead of the own one in the ring, or behind it if < 0.
+static int32_t block_ahead(struct builder *builder, const char *name, int32_t whole, int64_t places)
 {
-    int64_t own = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP);
-    return (own - distance + ranks_of(builder)) % ranks_of(builder);
-}
-
-// An equal share of a tensor's rows.
-static int32_t rows_of_rank(struct builder *builder, const char *name, int32_t whole, int64_t rank)
-{
+    int64_t own  = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP);
+    int64_t rank = (own + places + ranks_of(builder)) % ranks_of(builder);
     int64_t rows = builder->plan->tensors[whole].dim[0] / ranks_of(builder);
     return context_rows(builder, name, whole, rank * rows, rows);
 }
 
-static void rotate(struct builder *builder, const char *role, int32_t in, int32_t out)
+static void rotate(struct builder *builder, const char *role, int32_t in, int32_t out, int32_t places)
 {
     builder_transfer(builder, &(struct transfer){.kind = OP_ROTATE,
                                                  .role = role,
@@ -31,7 +28,8 @@ static void rotate(struct builder *builder, const char *role, int32_t in, int32_
                                                  .lane = LANE_TENSOR,
                                                  .in   = in,
                                                  .out  = out,
-                                                 .hold = -1});
+                                                 .hold = -1,
+                                                 .peer = places});
 }
 
 int32_t tensor_ring_gather(struct builder *builder, const struct linear *linear, int32_t rows, int32_t *whole)
@@ -40,39 +38,47 @@ int32_t tensor_ring_gather(struct builder *builder, const struct linear *linear,
     int64_t              count = own->dim[0] * ranks_of(builder), columns = own->elements / own->dim[0];
     int32_t              all   = builder_activation(builder, "gathered rows", DIMS(count, columns));
     int32_t              out   = linear_out(builder, linear, count);
-    int32_t              block = rows_of_rank(builder, "row block", all, rank_before(builder, 0));
-    builder_cast(builder, "own rows", rows, block, false);
+    int32_t              block = rows;
     for (int64_t distance = 0; distance < ranks_of(builder); distance++) {
         int32_t next = -1;
         if (distance + 1 < ranks_of(builder)) {
-            next = rows_of_rank(builder, "row block", all, rank_before(builder, distance + 1));
-            rotate(builder, "row ring", block, next);
+            next = block_ahead(builder, "row block", all, -distance - 1);
+            builder_set_apart(builder, next);
+            rotate(builder, "row ring", block, next, 1);
         }
-        linear_append(builder, linear, block, rows_of_rank(builder, "out block", out, rank_before(builder, distance)),
-                      false);
+        linear_append(builder, linear, block, block_ahead(builder, "out block", out, -distance), false);
         block = next;
     }
-    *whole = all;
+    if (whole != NULL) {
+        builder_cast(builder, "own rows", rows, block_ahead(builder, "row block", all, 0), false);
+        *whole = all;
+    }
     return out;
+}
+
+// Where a sum of the rows of a block goes: out, or if that is -1 a new tensor.
+static int32_t sum_block(struct builder *builder, const struct linear *linear, int64_t rows, int32_t out)
+{
+    return out >= 0 ? out : linear_out(builder, linear, rows);
 }
 
 int32_t tensor_ring_reduce(struct builder *builder, const struct linear *linear, int32_t x, int32_t out)
 {
-    int64_t rows = builder->plan->tensors[x].dim[0] / ranks_of(builder);
-    int32_t sum  = -1;
-    x            = linear_factor(builder, linear, x);
-    for (int64_t distance = 1; distance <= ranks_of(builder); distance++) {
-        bool    begins = distance == 1;
-        int32_t block  = rows_of_rank(builder, "row block", x, rank_before(builder, distance));
-        if (begins) {
-            sum = linear_out(builder, linear, rows);
-        } else {
-            bool    is_end = distance == ranks_of(builder) && out >= 0;
-            int32_t passed = is_end ? out : linear_out(builder, linear, rows);
-            rotate(builder, "sum ring", sum, passed);
-            sum = passed;
+    int64_t ranks = ranks_of(builder), rows = builder->plan->tensors[x].dim[0] / ranks;
+    int32_t sum = -1, arrived[2] = {-1, -1};    // from behind and from ahead
+    x = linear_factor(builder, linear, x);
+    for (int64_t turn = 0; turn < ranks; turn++) {
+        int64_t way    = turn % 2;
+        int64_t ahead  = way == 0 ? ranks / 2 - turn / 2 : turn / 2 - (ranks - 1) / 2;
+        bool    begins = arrived[way] < 0;
+        sum            = begins ? sum_block(builder, linear, rows, ahead == 0 ? out : -1) : arrived[way];
+        linear_append(builder, linear, block_ahead(builder, "row block", x, ahead), sum, !begins);
+        if (ahead != 0) {
+            // The own block is worked on in the turn after the next one's.
+            arrived[way] = sum_block(builder, linear, rows, turn + 3 == ranks ? out : -1);
+            rotate(builder, "sum ring", sum, arrived[way], way == 0 ? 1 : -1);
         }
-        linear_append(builder, linear, block, sum, !begins);
     }
+    builder_cast(builder, "sum of both ways", arrived[ranks % 2], sum, true);
     return sum;
 }
