@@ -150,8 +150,8 @@ enum { HYPER_LEARNING_RATE, HYPER_BETA1, HYPER_BETA2, HYPER_EPSILON, HYPER_DECAY
        HYPER_CORRECTION1, HYPER_CORRECTION2, HYPER_COUNT };      // corrections: 1 - beta^step
 enum { TRANSFER_IN, TRANSFER_OUT };
 // ALL_REDUCE, ALL_REDUCE_MAXIMUM (f32): OUT rw. ALL_GATHER: IN r [n], OUT w [size * n]. REDUCE_SCATTER: IN r [size * n], OUT w [n].
-// ALL_TO_ALL: IN r, OUT w [size * n]. ROTATE: OUT w receives the IN r of the member that is
-// peer places before in the group, which is a ring. SEND: IN r. RECEIVE: OUT w. BROADCAST: OUT rw, from the group's root.
+// ALL_TO_ALL: IN r, OUT w [size * n]. ROTATE: the group is a ring, in which OUT w receives the IN r of the member that is
+// peer places before. SEND: IN r. RECEIVE: OUT w. BROADCAST: OUT rw, from the group's root.
 // clang-format on
 
 enum { OP_OPERANDS = 8, OP_WAITS = LANE_COUNT - 1 };

@@ -135,6 +135,7 @@ static const struct op_case op_cases[] = {
     {"cast, added", "bf", {.kind = OP_CAST, ADDS, ELEMENTS(1001)}},
     {"cast, added and rounded", "fb", {.kind = OP_CAST, ADDS, ELEMENTS(5)}},
     {"copy", "bb", {.kind = OP_CAST, ELEMENTS(1000)}},
+    {"sum", "bb", {.kind = OP_CAST, ADDS, ELEMENTS(1003)}},
     {"quantize", "b44f", {.kind = OP_QUANTIZE, MATRIX(256, 384)}},
     {"quantize many tiles", "b44f", {.kind = OP_QUANTIZE, MATRIX(656, 784)}},
     {"quantize in e5m2", "f55f", {.kind = OP_QUANTIZE, MATRIX(144, 80)}},
