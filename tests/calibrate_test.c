@@ -47,15 +47,16 @@ static void *calibrate(void *argument)
     struct comm              comm;
     comm_open_local(&comm, calibration->hub, self->rank);
     require(backend_open(&backend, "host", &(struct backend_setup){.threads = 1}));
-    struct calibrate_setup setup = {.request = &calibration->request,
-                                    .run     = &calibration->run,
-                                    .backend = &backend,
-                                    .comm    = &comm,
-                                    .mesh    = &calibration->mesh,
-                                    .cores   = 2,
-                                    .threads = 1,
-                                    .steps   = 1,
-                                    .passes  = 1};
+    struct calibrate_setup setup = {.request    = &calibration->request,
+                                    .run        = &calibration->run,
+                                    .backend    = &backend,
+                                    .comm       = &comm,
+                                    .mesh       = &calibration->mesh,
+                                    .cores      = 2,
+                                    .core_ranks = calibration->request.world,
+                                    .has_cores  = self->rank < 2,
+                                    .steps      = 1,
+                                    .passes     = 1};
     require(calibrate_collect(&list, &calibration->request, &setup.working_bytes));
     require(calibrate_steps(&list, &setup));
     require(calibrate_transfers(&list, &setup));
@@ -193,7 +194,9 @@ Test(calibrate, leaves_a_profile_that_a_prediction_reads)
     cr_expect_eq(config.hardware.peak_bf16.origin, QUANTITY_MEASURED);
     cr_expect_eq(config.hardware.node_bandwidth.origin, QUANTITY_MEASURED);
     cr_expect_eq(config.hardware.network_bandwidth.value, 0.0);
-    cr_expect(config.hardware.transfer_cores.value > 0.0 && config.hardware.transfer_cores.value <= 1.0);
+    cr_expect_eq(config.hardware.core_ranks, 4);
+    cr_expect_eq(config.hardware.transfer_delay.origin, QUANTITY_MEASURED);
+    cr_expect_eq(config.hardware.contention.origin, QUANTITY_MEASURED);
 
     snprintf(line, sizeof(line), "predict --config tiny-llama --ranks 4 --set hardware.profile=%s", calibration.path);
     status result = run(line);

@@ -15,7 +15,8 @@ struct timeline {
     double      end[ACTORS], compute[ACTORS];
 
     struct simulated_cores cores;
-    double                 ranks;    // of each actor, all on one node
+    double                 ranks;    // of each actor
+    int32_t                nodes[ACTORS];
 };
 
 #define COMPUTE(time)                                                                                                  \
@@ -35,8 +36,10 @@ static void expect_timeline(const struct timeline *timeline)
     struct actor_time times[ACTORS]  = {{.tasks = NULL}};
     int32_t           count          = 0;
     while (count < ACTORS && copy.counts[count] > 0) {
-        actors[count] =
-            (struct actor){.tasks = copy.tasks[count], .task_count = copy.counts[count], .ranks = copy.ranks};
+        actors[count] = (struct actor){.tasks      = copy.tasks[count],
+                                       .task_count = copy.counts[count],
+                                       .node       = copy.nodes[count],
+                                       .ranks      = copy.ranks};
         count++;
     }
     struct simulation simulation = {.actors        = actors,
@@ -93,22 +96,42 @@ Test(simulate, shares_cores_among_ranks_that_compute)
                                        .compute = {2}});
 }
 
-Test(simulate, shares_cores_with_transfers_that_need_them)
+Test(simulate, delays_transfers_while_all_cores_compute)
 {
-    // Transfers that need a quarter of a core each get it, and leave three quarters to each rank's compute.
-    expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(3), TRANSFER(4, LANE_TENSOR, NODE)}},
-                                       .counts  = {2},
-                                       .cores   = {.count = 2, .threads = 1, .transfer_share = 0.25},
-                                       .ranks   = 2,
-                                       .end     = {4},
-                                       .compute = {4}});
-    // Those that need a core each share it: a second's transfer takes two, and half of two seconds' work is left.
+    // A second's transfer takes four, in which compute does three seconds' work.
+    const struct simulated_cores cores = {.count = 2, .threads = 1, .transfer_delay = 3};
+    expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), TRANSFER(1, LANE_TENSOR, NODE)}},
+                                       .counts     = {2},
+                                       .contention = 0.25,
+                                       .cores      = cores,
+                                       .ranks      = 2,
+                                       .end        = {5},
+                                       .compute    = {5}});
+    // With a core for itself it takes its time. So does what is left of it when compute has ended.
+    expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), TRANSFER(1, LANE_TENSOR, NODE)}},
+                                       .counts     = {2},
+                                       .contention = 0.25,
+                                       .cores      = cores,
+                                       .ranks      = 1,
+                                       .end        = {4},
+                                       .compute    = {4}});
     expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2), TRANSFER(1, LANE_TENSOR, NODE)}},
                                        .counts  = {2},
-                                       .cores   = {.count = 2, .threads = 1, .transfer_share = 1},
+                                       .cores   = cores,
                                        .ranks   = 2,
-                                       .end     = {3},
-                                       .compute = {3}});
+                                       .end     = {2.5},
+                                       .compute = {2}});
+    // A party whose own cores have room waits for the one whose cores have none.
+    expect_timeline(
+        &(struct timeline){.tasks   = {{COMPUTE(4), {.seconds = 1, .lane = LANE_PIPELINE_SEND, .links = NODE}},
+                                       {{.seconds = 1, .lane = LANE_PIPELINE_RECEIVE, .links = NODE}}},
+                           .counts  = {2, 1},
+                           .parties = {2},
+                           .cores   = {.count = 1, .threads = 1, .transfer_delay = 3},
+                           .ranks   = 1,
+                           .nodes   = {0, 1},
+                           .end     = {4, 4},
+                           .compute = {4, 0}});
 }
 
 Test(simulate, takes_from_compute_what_transfers_beside_it_need)

@@ -24,8 +24,8 @@ struct sample {
     uint32_t      axes;                     // of a transfer's group
     int64_t       count;                    // of them in the plans of all stages
 
-    struct quantity seconds;         // the median of the slowest rank
-    double          core_seconds;    // of a transfer: the processor's time
+    struct quantity seconds;                      // the median of the slowest rank
+    double          delay_seconds, contention;    // of a transfer, while all ranks compute; on cores only
 };
 
 struct sample_list {
@@ -43,11 +43,12 @@ struct calibrate_setup {
     struct backend            *backend;
     struct comm               *comm;
     const struct mesh         *mesh;
-    int64_t                    cores, threads;    // of the node, and of a rank
-    int64_t                    working_bytes;     // operands take turns in so many, as a step's do
-    int                        steps;             // of the job
-    int                        passes;            // over all transfers
-    double                     round_seconds;     // that an op is repeated for, three times a pass
+    int64_t                    cores, core_ranks;    // that rank 0 computes on, and that compute on them
+    bool                       has_cores;            // for all of this rank's threads, when no more ranks compute
+    int64_t                    working_bytes;        // operands take turns in so many, as a step's do
+    int                        steps;                // of the job
+    int                        passes;               // over all transfers
+    double                     round_seconds;        // that an op is repeated for, three times a pass
 };
 
 // measure.c: fills the times of all samples, those that compute first. Collective; every rank has the same, unless one

@@ -22,9 +22,9 @@ struct hardware_config {
     struct quantity node_efficiency, network_efficiency;
     struct quantity node_latency, network_latency, collective_latency;
     struct quantity contention, jitter, step_overhead;
-    // Of ranks that compute on the cores of their node.
-    int64_t         cores;
-    struct quantity transfer_cores;
+    // Of ranks that compute on cores.
+    int64_t         cores, core_ranks;
+    struct quantity transfer_delay;
 };
 extern const struct option hardware_options[];
 

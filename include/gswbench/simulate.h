@@ -30,23 +30,25 @@ struct task {
 struct actor {
     struct task *tasks;
     int32_t      task_count;
-    int32_t      node;     // 0 .. actor_count - 1
+    int32_t      node;     // 0 .. actor_count - 1: whose cores it shares
     double       ranks;    // that it stands for on the node
 };
 
-// Ranks without a device compute on the cores of their node, and their transfers take time of these, too.
+// Ranks without a device compute on cores that they share. Their transfers are carried by threads, which the cores have
+// no room for while all of them compute.
 struct simulated_cores {
     double count;             // of a node; 0: nothing shares cores
     double threads;           // of a rank that computes
-    double transfer_share;    // of a core, that a rank's transfer keeps busy
+    double transfer_delay;    // seconds that a transfer takes longer without room
 };
 
 struct simulation {
-    struct actor          *actors;
-    int32_t                actor_count;
-    int32_t               *parties;    // [meeting_count]: how many actors come to it
-    int32_t                meeting_count;
-    double                 contention;    // seconds that compute loses for each second of transfers beside it, below 1
+    struct actor *actors;
+    int32_t       actor_count;
+    int32_t      *parties;    // [meeting_count]: how many actors come to it
+    int32_t       meeting_count;
+    double contention;    // seconds that compute loses for each second of transfers beside it (on cores: without room),
+                          // below 1
     struct simulated_cores cores;
 };
 

@@ -83,10 +83,13 @@ static struct op place_op(const struct sample *sample, int32_t tensor)
 // previous: the transfers of the repeat before, -1 where there is none.
 static void add_transfer(struct drill *drill, struct op op, struct op between, int32_t previous[2])
 {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && drill->computes == 0; i++) {
         if (previous[i] >= 0) {
             between.wait[between.wait_count++] = previous[i];
         }
+    }
+    for (int32_t i = 1; i < drill->computes; i++) {
+        add_op(&drill->plan, &between);
     }
     op.wait[0]              = add_op(&drill->plan, &between);
     op.wait_count           = 1;
@@ -163,13 +166,12 @@ static void fill(struct drill *drill)
 }
 
 status drill_open(struct drill *drill, const struct sample *sample, const struct sample *between,
-                  const struct calibrate_setup *setup, int32_t repeats)
+                  const struct calibrate_setup *setup)
 {
     int32_t      sets = count_sets(sample, setup->working_bytes);
     struct plan *plan = &drill->plan;
-    *drill            = (struct drill){.repeats = repeats};
     plan->tensors     = arena_allocate(&plan->arena, (size_t)((sets + 1) * OP_OPERANDS) * sizeof(*plan->tensors));
-    plan->ops         = arena_allocate(&plan->arena, (size_t)repeats * 3 * sizeof(*plan->ops));
+    plan->ops = arena_allocate(&plan->arena, (size_t)(drill->repeats * (drill->computes + 3)) * sizeof(*plan->ops));
     if (between != NULL) {
         int64_t rank       = setup->comm->place.rank;
         drill->group       = (struct plan_group){.axes  = sample->axes,
@@ -185,6 +187,13 @@ status drill_open(struct drill *drill, const struct sample *sample, const struct
     TRY(step_open(&drill->step, plan, setup->backend, setup->comm));
     fill(drill);
     return OK;
+}
+
+status drill_open_alone(struct drill *drill, const struct sample *between, const struct calibrate_setup *setup)
+{
+    struct calibrate_setup in_place = *setup;
+    in_place.working_bytes          = 0;
+    return drill_open(drill, between, NULL, &in_place);
 }
 
 void drill_close(struct drill *drill)

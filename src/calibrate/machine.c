@@ -146,18 +146,24 @@ static status measure_links(struct hardware_config *hardware, const struct span 
     return OK;
 }
 
-// What waits for the network keeps no core busy.
-static double transfer_cores(const struct sample_list *list)
+// What transfers and computing cost each other, in the mean of the job's transfers.
+static void set_disturbance(struct hardware_config *hardware, const struct sample_list *list)
 {
-    double busy = 0.0, seconds = 0.0;
+    double count = 0.0, seconds = 0.0, delayed = 0.0, lost = 0.0;
     for (int32_t i = 0; i < list->count; i++) {
         const struct sample *sample = &list->samples[i];
         if (op_is_transfer((enum op_kind)sample->op.kind)) {
-            busy += sample->core_seconds * (double)sample->count;
-            seconds += sample->seconds.value * (double)sample->count;
+            double times = (double)sample->count, lasts = sample->seconds.value + sample->delay_seconds;
+            count += times;
+            delayed += times * sample->delay_seconds;
+            seconds += times * lasts;
+            lost += times * lasts * sample->contention;
         }
     }
-    return seconds > 0.0 ? fmin(busy / seconds, 1.0) : 0.0;
+    hardware->transfer_delay =
+        (struct quantity){.origin = QUANTITY_MEASURED, .value = count > 0.0 ? delayed / count : 0.0};
+    hardware->contention =
+        (struct quantity){.origin = QUANTITY_MEASURED, .value = count > 0.0 ? fmin(lost / seconds, 0.9) : 0.0};
 }
 
 status calibrate_machine(struct hardware_config *hardware, const struct sample_list *list,
@@ -183,8 +189,9 @@ status calibrate_machine(struct hardware_config *hardware, const struct sample_l
         const struct quantity none = {.origin = QUANTITY_MEASURED};
         hardware->multiprocessors  = hardware->multiprocessors > 0 ? hardware->multiprocessors : 1;
         hardware->cores            = setup->cores;
-        hardware->transfer_cores   = (struct quantity){.value = transfer_cores(list), .origin = QUANTITY_MEASURED};
-        hardware->contention = hardware->jitter = hardware->step_overhead = none;
+        hardware->core_ranks       = setup->core_ranks;
+        hardware->jitter = hardware->step_overhead = none;
+        set_disturbance(hardware, list);
     }
     hardware->gpus_per_node = setup->comm->place.local_ranks;
     return result;

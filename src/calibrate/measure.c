@@ -3,7 +3,6 @@
 // a while is slow for all alike.
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "gswbench/arena.h"
@@ -15,17 +14,16 @@ static const double seconds_least = 1e-8;    // what is left of a difference tha
 enum { ROUNDS = 3, REPEATS_MIN = 4, REPEATS_MAX = 4096 };
 
 struct timing {
-    const struct sample *between;              // two transfers; NULL: the op computes itself
-    int32_t              repeats;              // of the op in a round; 0: not known yet
-    double              *seconds;              // of the op, [rounds]
-    int                  rounds;               // so far
-    double               processor_seconds;    // of the op, summed over rounds
+    const struct sample *between;    // two transfers; NULL: the op computes itself
+    int32_t              repeats;    // of the op in a round; 0: not known yet
+    double              *seconds;    // of the op, [rounds]
+    int                  rounds;     // so far
 };
 
-static double now(clockid_t clock)
+static double now(void)
 {
     struct timespec time;
-    clock_gettime(clock, &time);
+    clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
@@ -47,28 +45,28 @@ static bool is_transfer(const struct sample *sample)
 
 // Ranks that would take turns on a core leave what computes to others: a price is that of an op with a core for each of
 // its threads, and who shares cores when is the simulation's to find out.
-static bool has_cores(const struct calibrate_setup *setup)
+static bool takes_part(const struct calibrate_setup *setup)
 {
-    return setup->backend->ops->is_device || setup->comm->place.local_rank < setup->cores / setup->threads;
+    return setup->backend->ops->is_device || setup->has_cores;
 }
 
 // Seconds of a repeat, 0 where this rank takes no part.
 static double run(const struct drill *drill, const struct sample *sample, const struct calibrate_setup *setup)
 {
-    if (!is_transfer(sample) && !has_cores(setup)) {
+    if (!is_transfer(sample) && !takes_part(setup)) {
         return 0.0;
     }
-    double begin = now(CLOCK_MONOTONIC);
+    double begin = now();
     step_run(drill->step);
-    double host = now(CLOCK_MONOTONIC) - begin, device = step_device_seconds(drill->step);
+    double host = now() - begin, device = step_device_seconds(drill->step);
     return (isnan(device) ? host : device) / drill->repeats;
 }
 
 // So many repeats that a round lasts long enough. The first run of a drill meets memory that nobody has touched.
 static status choose_repeats(struct timing *timing, const struct sample *sample, const struct calibrate_setup *setup)
 {
-    struct drill drill;
-    status       result = drill_open(&drill, sample, timing->between, setup, REPEATS_MIN);
+    struct drill drill  = {.repeats = REPEATS_MIN};
+    status       result = drill_open(&drill, sample, timing->between, setup);
     if (!failed(&result)) {
         run(&drill, sample, setup);
         double seconds  = largest(setup->comm, run(&drill, sample, setup));
@@ -78,18 +76,10 @@ static status choose_repeats(struct timing *timing, const struct sample *sample,
     return result;
 }
 
-// A round of a drill: seconds of a repeat, and of the processor.
-struct round {
-    double seconds, processor_seconds;
-};
-
-static struct round run_round(const struct drill *drill, const struct sample *sample,
-                              const struct calibrate_setup *setup)
+static double run_round(const struct drill *drill, const struct sample *sample, const struct calibrate_setup *setup)
 {
     setup->comm->ops->barrier(setup->comm);
-    double before  = now(CLOCK_PROCESS_CPUTIME_ID);
-    double seconds = run(drill, sample, setup);
-    return (struct round){.seconds = seconds, .processor_seconds = now(CLOCK_PROCESS_CPUTIME_ID) - before};
+    return run(drill, sample, setup);
 }
 
 // Each round beside one without the transfer, where there is one: the difference is the transfer's.
@@ -97,26 +87,20 @@ static void run_rounds(struct timing *timing, const struct drill *drill, const s
                        const struct sample *sample, const struct calibrate_setup *setup)
 {
     for (int i = 0; i < ROUNDS; i++) {
-        struct round whole = run_round(drill, sample, setup), rest = {0};
-        if (alone != NULL) {
-            rest = run_round(alone, sample, setup);
-        }
-        timing->seconds[timing->rounds++] = whole.seconds - rest.seconds;
-        timing->processor_seconds += (whole.processor_seconds - rest.processor_seconds) / timing->repeats;
+        double whole                      = run_round(drill, sample, setup);
+        timing->seconds[timing->rounds++] = whole - (alone != NULL ? run_round(alone, sample, setup) : 0.0);
     }
 }
 
 static status measure_pass(struct timing *timing, const struct sample *sample, const struct calibrate_setup *setup)
 {
-    struct drill drill, alone = {.step = NULL};
     if (timing->repeats == 0) {
         TRY(choose_repeats(timing, sample, setup));
     }
-    status result = drill_open(&drill, sample, timing->between, setup, timing->repeats);
+    struct drill drill = {.repeats = timing->repeats}, alone = drill;
+    status       result = drill_open(&drill, sample, timing->between, setup);
     if (!failed(&result) && timing->between != NULL) {
-        struct calibrate_setup in_place = *setup;
-        in_place.working_bytes          = 0;
-        result                          = drill_open(&alone, timing->between, NULL, &in_place, timing->repeats);
+        result = drill_open_alone(&alone, timing->between, setup);
     }
     if (!failed(&result)) {
         run(&drill, sample, setup);
@@ -133,22 +117,15 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// They have one clock of the processor's time.
-static double ranks_of_process(const struct comm *comm)
-{
-    return strcmp(comm->ops->name, "local") == 0 ? comm->place.ranks : 1.0;
-}
-
 static void sum_up(struct sample *sample, const struct timing *timing, const struct calibrate_setup *setup)
 {
     double *seconds = timing->seconds;
     int     count   = timing->rounds;
     qsort(seconds, (size_t)count, sizeof(*seconds), compare);
     double median = fmax(seconds[count / 2], seconds_least), range = seconds[count * 3 / 4] - seconds[count / 4];
-    sample->seconds      = (struct quantity){.origin         = QUANTITY_MEASURED,
-                                             .value          = largest(setup->comm, median),
-                                             .spread_percent = largest(setup->comm, 100.0 * range / 1.349 / median)};
-    sample->core_seconds = fmax(timing->processor_seconds / ranks_of_process(setup->comm) / count, 0.0);
+    sample->seconds = (struct quantity){.origin         = QUANTITY_MEASURED,
+                                        .value          = largest(setup->comm, median),
+                                        .spread_percent = largest(setup->comm, 100.0 * range / 1.349 / median)};
 }
 
 status drills_measure(struct sample_list *list, const struct sample *between, const struct calibrate_setup *setup)
@@ -186,7 +163,7 @@ status calibrate_steps(struct sample_list *list, const struct calibrate_setup *s
                                      .repeats = setup->steps};
     struct measured_ops ops;
     setup->comm->ops->barrier(setup->comm);
-    status result = has_cores(setup) ? emulate(&emulation) : OK;
+    status result = takes_part(setup) ? emulate(&emulation) : OK;
     emulate_list(&emulation, &ops);
     for (int32_t i = 0; i < list->count; i++) {
         struct sample         *sample = &list->samples[i];
@@ -226,5 +203,7 @@ static const struct sample *choose_between(const struct sample_list *list)
 
 status calibrate_transfers(struct sample_list *list, const struct calibrate_setup *setup)
 {
-    return drills_measure(list, choose_between(list), setup);
+    const struct sample *between = choose_between(list);
+    TRY(drills_measure(list, between, setup));
+    return setup->backend->ops->is_device ? OK : disturbance_measure(list, between, setup);
 }

@@ -71,16 +71,15 @@ static status open_place(struct rank *rank)
 
 static status measure(struct rank *rank)
 {
-    const struct job *job = rank->shared->run.job;
-    // Ranks that the launcher binds have cores of their own.
-    int64_t                sets  = rank->comm->place.local_ranks / rank->cores.sharers;
+    const struct job      *job   = rank->shared->run.job;
     struct calibrate_setup setup = {.request       = &job->request,
                                     .run           = &job->config.run,
                                     .backend       = &rank->backend,
                                     .comm          = rank->comm,
                                     .mesh          = &job->mesh,
-                                    .cores         = rank->cores.cores * sets,
-                                    .threads       = rank->cores.threads,
+                                    .cores         = rank->cores.cores,
+                                    .core_ranks    = rank->cores.sharers,
+                                    .has_cores     = (rank->cores.index + 1) * rank->cores.threads <= rank->cores.cores,
                                     .steps         = STEPS,
                                     .passes        = PASSES,
                                     .round_seconds = round_seconds};

@@ -37,9 +37,10 @@ struct run_peer {
     int64_t           cores;
 };
 
-// The cores of a rank. Ranks of a node that may use the same cores share them.
+// The cores of a rank. Ranks of a machine that may use the same cores share them.
 struct run_cores {
     int64_t cores, sharers, threads;
+    int64_t index;    // of the rank among the sharers
 };
 
 // run_peers.c: gathers all ranks, in a list that the caller frees even after an error: one of them runs another job.

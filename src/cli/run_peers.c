@@ -48,6 +48,20 @@ static status check_same_job(const struct run_peer *peers, int ranks)
     return OK;
 }
 
+// Containers with a name each may be one machine, with one kernel and its cores.
+static uint64_t hash_machine(const struct comm_place *place)
+{
+    char  machine[64] = "";
+    FILE *file        = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (file == NULL || fgets(machine, sizeof(machine), file) == NULL) {
+        text_copy(machine, sizeof(machine), place->host);
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return XXH3_64bits(machine, strlen(machine));
+}
+
 status run_meet(struct run_peer **peers, const struct run_shared *shared, struct comm *comm)
 {
     cpu_set_t cores;
@@ -57,7 +71,7 @@ status run_meet(struct run_peer **peers, const struct run_shared *shared, struct
     struct run_peer own            = {
                    .place      = comm->place,
                    .job_hash   = XXH3_64bits_withSeed(shared->config_text, shared->config_bytes, writes_weights),
-                   .cores_hash = XXH3_64bits(&cores, sizeof(cores)),
+                   .cores_hash = XXH3_64bits_withSeed(&cores, sizeof(cores), hash_machine(&comm->place)),
                    .cores      = knows_cores ? CPU_COUNT(&cores) : sysconf(_SC_NPROCESSORS_ONLN),
     };
     text_copy(own.version, sizeof(own.version), version_text);
@@ -73,7 +87,9 @@ struct run_cores run_share_cores(const struct run_peer *peers, const struct comm
     const struct run_peer *own   = &peers[place->rank];
     struct run_cores       share = {.cores = own->cores};
     for (int rank = 0; rank < place->ranks; rank++) {
-        share.sharers += peers[rank].place.node == place->node && peers[rank].cores_hash == own->cores_hash;
+        bool shares = peers[rank].cores_hash == own->cores_hash;
+        share.sharers += shares;
+        share.index += shares && rank < place->rank;
     }
     share.threads = requested_threads > 0 ? requested_threads : share.cores / share.sharers;
     share.threads = share.threads > 0 ? share.threads : 1;

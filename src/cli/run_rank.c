@@ -78,7 +78,7 @@ static void add_oversubscription(struct rank *rank)
         struct result_reason reason = {.verdict = VERDICT_VALID, .id = "oversubscribed", .rank = -1, .step = -1};
         snprintf(reason.message, sizeof(reason.message),
                  "%" PRId64 " threads of %" PRId64 " rank%s share %" PRId64
-                 " core%s of one node: the times are no measure of them",
+                 " core%s of one machine: the times are no measure of them",
                  cores->threads * cores->sharers, cores->sharers, cores->sharers == 1 ? "" : "s", cores->cores,
                  cores->cores == 1 ? "" : "s");
         result_add_reason(&rank->result, &reason);

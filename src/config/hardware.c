@@ -31,8 +31,9 @@ const struct option hardware_options[] = {
     QUANTITY_OPTION(hardware_config, contention, "0.15 prior 50%", 0, 0.9, "seconds that compute loses for each second of transfers beside it"),
     QUANTITY_OPTION(hardware_config, jitter, "0.012 prior 40%", 0, 1, "standard deviation of a microbatch's time, as a share of it"),
     QUANTITY_OPTION(hardware_config, step_overhead, "0.025 prior 40%", 0, 10, "seconds that every step takes besides"),
-    INTEGER_OPTION (hardware_config, cores, "0", 0, 65536, "of a node whose ranks compute on them; 0: each rank has a device"),
-    QUANTITY_OPTION(hardware_config, transfer_cores, "0", 0, 1, "cores that a rank's transfer keeps busy, where ranks compute on cores"),
+    INTEGER_OPTION (hardware_config, cores, "0", 0, 65536, "that ranks compute on; 0: each rank has a device"),
+    INTEGER_OPTION (hardware_config, core_ranks, "1", 1, 65536, "ranks that share these cores"),
+    QUANTITY_OPTION(hardware_config, transfer_delay, "0", 0, 1, "seconds that a transfer takes longer while all of these cores compute"),
     END_OPTIONS
 };
 // clang-format on

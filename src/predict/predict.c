@@ -108,22 +108,22 @@ static void times_close(const struct predict_job *job, struct actor_time *times)
     free(times);
 }
 
-// A rank computes with the cores that are left when its node's ranks have shared them.
+// A rank computes with what is left when its cores are shared out.
 static void place_actors(struct predict_job *job, const struct plan_request *request,
                          const struct hardware_config *hardware)
 {
     struct simulation *simulation = &job->simulation;
-    double per_node = (double)hardware->gpus_per_node, per_stage = (double)request->world / simulation->actor_count;
-    double sharers    = fmin(per_node, (double)request->world);
-    simulation->cores = (struct simulated_cores){.count          = (double)hardware->cores,
-                                                 .threads        = fmax(floor((double)hardware->cores / sharers), 1.0),
-                                                 .transfer_share = hardware->transfer_cores.value};
+    double             sharers    = fmin((double)hardware->core_ranks, (double)request->world);
+    double             per_stage  = (double)request->world / simulation->actor_count;
+    simulation->cores             = (struct simulated_cores){.count          = (double)hardware->cores,
+                                                             .threads        = fmax(floor((double)hardware->cores / sharers), 1.0),
+                                                             .transfer_delay = hardware->transfer_delay.value};
     for (int32_t i = 0; i < simulation->actor_count; i++) {
-        simulation->actors[i].ranks = fmin(per_stage, per_node);
+        simulation->actors[i].ranks = fmin(per_stage, sharers);
         simulation->actors[i].node =
             i == 0 ? 0
-                   : simulation->actors[i - 1].node + (job->stages[i].rank / hardware->gpus_per_node !=
-                                                       job->stages[i - 1].rank / hardware->gpus_per_node);
+                   : simulation->actors[i - 1].node +
+                         (job->stages[i].rank / hardware->core_ranks != job->stages[i - 1].rank / hardware->core_ranks);
     }
 }
 

@@ -16,8 +16,8 @@ struct front {
     int32_t party;       // the next front of the same transfer, NONE: the last
     bool    is_taken;    // it runs, or waits for the other parties
     // Of the first party, while it runs:
-    double begin, since, end;    // since: of the rate of now
-    double left, rate;           // seconds that it would take alone, and how fast they pass
+    double begin, since, end;      // since: of the rate of now
+    double seconds, left, rate;    // that it would take alone, in all and from now; and how fast they pass
 };
 
 struct gathering {
@@ -42,39 +42,46 @@ static const struct task *task_of(const struct machine *machine, int32_t front)
     return &machine->simulation->actors[front / LANE_COUNT].tasks[machine->fronts[front].task];
 }
 
-// How much of a core each thread on the node gets at most: as much as it wants, or a fair share of what there is.
-static double core_share(const struct machine *machine, int32_t front)
+static double threads_on(const struct machine *machine, int32_t node)
 {
-    const struct simulated_cores *cores        = &machine->simulation->cores;
-    int32_t                       node         = machine->simulation->actors[front / LANE_COUNT].node;
-    double                        threads      = machine->computing[node] * cores->threads;
-    double                        transferring = machine->transferring[node];
-    double                        left         = cores->count - transferring * cores->transfer_share;
-    if (cores->count == 0.0 || threads <= left) {
-        return 1.0;
+    return machine->computing[node] * machine->simulation->cores.threads;
+}
+
+// Whether the cores of the node have no room for transfers.
+static bool is_crowded(const struct machine *machine, int32_t node)
+{
+    return threads_on(machine, node) >= machine->simulation->cores.count;
+}
+
+static bool is_disturbed(const struct machine *machine, int32_t actor)
+{
+    int32_t node = machine->simulation->actors[actor].node, busy = 0;
+    if (machine->simulation->cores.count > 0.0) {
+        return machine->transferring[node] > 0.0 && is_crowded(machine, node);
     }
-    return left >= threads * cores->transfer_share ? left / threads : cores->count / (threads + transferring);
+    for (int link = 0; link < LINK_BITS; link++) {
+        busy += machine->busy[actor][link];
+    }
+    return busy > 0;
 }
 
 static double compute_rate(const struct machine *machine, int32_t front)
 {
-    const int32_t *busy  = machine->busy[front / LANE_COUNT];
-    double         share = core_share(machine, front);
-    for (int link = 0; link < LINK_BITS; link++) {
-        if (busy[link] > 0) {
-            return share * (1.0 - machine->simulation->contention);
-        }
-    }
-    return share;
+    int32_t actor  = front / LANE_COUNT;
+    double  cores  = machine->simulation->cores.count,
+           threads = threads_on(machine, machine->simulation->actors[actor].node);
+    double share   = cores == 0.0 || threads <= cores ? 1.0 : cores / threads;
+    return is_disturbed(machine, actor) ? share * (1.0 - machine->simulation->contention) : share;
 }
 
 static double transfer_rate(const struct machine *machine, int32_t first)
 {
-    double  wanted = machine->simulation->cores.transfer_share, slowest = 1.0;
-    int32_t most = 1;
+    const struct simulated_cores *cores   = &machine->simulation->cores;
+    double                        seconds = machine->fronts[first].seconds;
+    bool                          crowded = false;
+    int32_t                       most    = 1;
     for (int32_t front = first; front != NONE; front = machine->fronts[front].party) {
-        double share = core_share(machine, front);
-        slowest      = share < wanted * slowest ? share / wanted : slowest;
+        crowded |= cores->count > 0.0 && is_crowded(machine, machine->simulation->actors[front / LANE_COUNT].node);
         for (int link = 0; link < LINK_BITS; link++) {
             int32_t sharing = machine->busy[front / LANE_COUNT][link];
             if (task_of(machine, front)->links >> link & 1 && sharing > most) {
@@ -82,7 +89,7 @@ static double transfer_rate(const struct machine *machine, int32_t first)
             }
         }
     }
-    return slowest / most;
+    return (crowded ? seconds / (seconds + cores->transfer_delay) : 1.0) / most;
 }
 
 static void update_rates(struct machine *machine)
@@ -117,8 +124,8 @@ static void count_running(struct machine *machine, int32_t first, int32_t change
 static void begin(struct machine *machine, int32_t first, double seconds)
 {
     struct front *front = &machine->fronts[first];
-    front->begin = front->since                = machine->now;
-    front->left                                = seconds;
+    front->begin = front->since = machine->now;
+    front->seconds = front->left               = seconds;
     front->rate                                = 0.0;
     machine->running[machine->running_count++] = first;
     count_running(machine, first, 1);

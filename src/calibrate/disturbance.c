@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// What transfers and computing cost each other where threads share cores: a drill whose compute lane waits for nothing.
+#include <math.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "internal.h"
+
+enum { ROUNDS = 5, REPEATS_MIN = 4, REPEATS_MAX = 64, COMPUTES_MAX = 64 };
+
+struct disturbance {
+    double delay_seconds, transfers;      // by which so many transfers took longer
+    double lost_seconds, busy_seconds;    // of computing, while transfers ran
+};
+
+// Only what ended while the rank computed. A transfer begins when what it waits for, and the one before it, have ended.
+static void add_transfers(struct disturbance *sum, const struct plan *plan, const struct op_time *times, double seconds)
+{
+    double ended[LANE_COUNT] = {0.0}, covered = 0.0, computed = 0.0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        computed = plan->ops[i].lane == LANE_COMPUTE ? times[i].end : computed;
+    }
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        if (op->lane != LANE_COMPUTE) {
+            double begin = fmax(times[op->wait[0]].end, ended[op->lane]), end = times[i].end;
+            bool   is_whole = end <= computed;
+            sum->transfers += is_whole;
+            sum->delay_seconds += is_whole ? end - begin - seconds : 0.0;
+            sum->busy_seconds += fmax(fmin(end, computed) - fmax(begin, covered), 0.0);
+            covered = ended[op->lane] = end;
+        }
+    }
+    sum->lost_seconds += computed - times[0].begin;
+}
+
+static void sum_ranks(struct disturbance *sum, struct comm *comm)
+{
+    struct disturbance *all = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    comm->ops->gather_all(comm, sum, all, sizeof(*all));
+    *sum = (struct disturbance){.transfers = 0.0};
+    for (int i = 0; i < comm->place.ranks; i++) {
+        sum->delay_seconds += all[i].delay_seconds;
+        sum->transfers += all[i].transfers;
+        sum->lost_seconds += all[i].lost_seconds;
+        sum->busy_seconds += all[i].busy_seconds;
+    }
+    free(all);
+}
+
+// Each round beside one of the computing alone. The first run of a drill meets memory that nobody has touched.
+static void run_rounds(struct disturbance *sum, const struct drill *drill, const struct drill *alone, double seconds,
+                       struct comm *comm)
+{
+    struct op_time *times = memory_allocate((size_t)drill->plan.op_count * sizeof(*times));
+    step_trace(drill->step, times);
+    step_trace(alone->step, times);    // which has fewer ops
+    for (int i = 0; i <= ROUNDS; i++) {
+        comm->ops->barrier(comm);
+        step_run(alone->step);
+        double alone_seconds = times[alone->plan.op_count - 1].end - times[0].begin;
+        comm->ops->barrier(comm);
+        step_run(drill->step);
+        if (i > 0) {
+            add_transfers(sum, &drill->plan, times, seconds);
+            sum->lost_seconds -= alone_seconds;
+        }
+    }
+    free(times);
+}
+
+// So much computing that it lasts three rounds, and as long as the transfers do at least.
+static status measure(struct sample *sample, const struct sample *between, const struct calibrate_setup *setup)
+{
+    struct disturbance sum     = {.transfers = 0.0};
+    struct drill       drill   = {.computes =
+                                      (int32_t)fmin(ceil(sample->seconds.value / between->seconds.value), COMPUTES_MAX)};
+    double             seconds = drill.computes * between->seconds.value;
+    drill.repeats              = (int32_t)fmin(fmax(3.0 * setup->round_seconds / seconds, REPEATS_MIN), REPEATS_MAX);
+    struct drill alone         = {.repeats = drill.repeats * drill.computes};
+    status       result        = drill_open(&drill, sample, between, setup);
+    if (!failed(&result)) {
+        result = drill_open_alone(&alone, between, setup);
+    }
+    if (!failed(&result)) {
+        run_rounds(&sum, &drill, &alone, sample->seconds.value, setup->comm);
+        sum_ranks(&sum, setup->comm);
+        sample->delay_seconds = sum.transfers > 0.0 ? fmax(sum.delay_seconds / sum.transfers, 0.0) : 0.0;
+        sample->contention    = sum.busy_seconds > 0.0 ? fmax(sum.lost_seconds / sum.busy_seconds, 0.0) : 0.0;
+    }
+    drill_close(&drill);
+    drill_close(&alone);
+    return result;
+}
+
+status disturbance_measure(struct sample_list *list, const struct sample *between, const struct calibrate_setup *setup)
+{
+    status result = OK;
+    for (int32_t i = 0; i < list->count && !failed(&result); i++) {
+        if (op_is_transfer((enum op_kind)list->samples[i].op.kind)) {
+            result = measure(&list->samples[i], between, setup);
+        }
+    }
+    return result;
+}
