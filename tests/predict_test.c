@@ -50,9 +50,15 @@ Test(predict, prices_a_product_by_tiles_and_waves)
     expect_seconds(price(&op), (6 + 5.12) / 2 * 2 * 128 * 256 * 8448 / 1e13);
     op.accumulates = true;
     expect_seconds(price(&op), (6 + 5.12) / 2 * 2 * 128 * 256 * 8704 / 1e13);
-    // One tile of 128 x 128 keeps one processor busy.
+    // One tile of 128 x 128 would keep one processor busy: four of them take a quarter of k each, and add up.
     op.shape.gemm = (struct gemm_shape){.m = 128, .n = 128, .k = 8192};
-    expect_seconds(price(&op), 2 * 128 * 128 * 8704 / (1e13 * 0.92));
+    expect_seconds(price(&op), 2 * 128 * 128 * (2048 + 512) / (1e13 * 0.92) + 4 * 8 * 128 * 128 / 1e12);
+    // 48 tiles of 128 x 192 in two parts, since three would be more than the processors.
+    op.shape.gemm = (struct gemm_shape){.m = 512, .n = 2304, .k = 65536};
+    expect_seconds(price(&op), 2 * 128 * 192 * (32768 + 512) / 1e13 + 2 * 8 * 512 * 2304 / 1e12);
+    // Of a short k it does not pay.
+    op.shape.gemm = (struct gemm_shape){.m = 512, .n = 2304, .k = 128};
+    expect_seconds(price(&op), 2 * 128 * 128 * (128 + 512) / (1e13 * 0.92));
 }
 
 Test(predict, prices_a_product_of_fp8_operands_by_their_rate)

@@ -4,6 +4,8 @@
 
 #include "gswbench/predict.h"
 
+enum { MOST_PARTS = 4 };    // of k
+
 static double operand_bytes(const struct plan *plan, const struct op *op, int slot)
 {
     if (op->operand[slot] < 0) {
@@ -37,9 +39,17 @@ static bool is_fp8_product(const struct plan *plan, const struct op *op)
            dtype_is_fp8(plan->tensors[op->operand[GEMM_B]].dtype);
 }
 
-// The tile that is fastest for the shape. The last wave of tiles leaves processors idle, the more of it the less the
-// kernel can smooth; a tile's beginning and end cost like more steps along k, in FP8 like twice as many, since these
-// take half the time.
+// To bring together what parts of k gave.
+static double sum_seconds(const struct hardware_config *hardware, const struct gemm_shape *shape, double parts)
+{
+    double bytes = parts > 1.0 ? parts * 8.0 * (double)shape->m * (double)shape->n : 0.0;
+    return bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
+}
+
+// The tile that is fastest for the shape, and the parts that k is split into where tiles are few: their sums are
+// written and read in fp32. The last wave of tiles leaves processors idle, the more of it the less the kernel can
+// smooth; a tile's beginning and end cost like more steps along k, in FP8 like twice as many, since these take half the
+// time.
 static double product_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
 {
     static const struct {
@@ -55,12 +65,14 @@ static double product_seconds(const struct hardware_config *hardware, const stru
                     (op->accumulates ? hardware->gemm_accumulate.value : 0.0);
     double fastest = INFINITY;
     for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
-        double count = ceil((double)shape->m / tiles[i].m) * ceil((double)shape->n / tiles[i].n);
-        double waves = (1.0 - hardware->gemm_smoothing.value) * ceil(count / units) +
-                       hardware->gemm_smoothing.value * fmax(count / units, 1.0);
-        double tile =
-            2.0 * tiles[i].m * tiles[i].n * ((double)shape->k + around) * units / (rate * tiles[i].efficiency);
-        fastest = fmin(fastest, waves * tile);
+        for (double parts = 1.0; parts <= MOST_PARTS; parts++) {
+            double count = parts * ceil((double)shape->m / tiles[i].m) * ceil((double)shape->n / tiles[i].n);
+            double waves = (1.0 - hardware->gemm_smoothing.value) * ceil(count / units) +
+                           hardware->gemm_smoothing.value * fmax(count / units, 1.0);
+            double tile = 2.0 * tiles[i].m * tiles[i].n * ((double)shape->k / parts + around) * units /
+                          (rate * tiles[i].efficiency);
+            fastest = fmin(fastest, waves * tile + sum_seconds(hardware, shape, parts));
+        }
     }
     return fastest;
 }
