@@ -134,12 +134,8 @@ Test(predict, prices_transfers_as_the_program_makes_them)
     struct machine machine = {.hardware = &hardware, .software = &software};
     const double   moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 7 * 3.4e-6;
 
-    struct op op = {.kind = OP_ALL_GATHER, .lane = LANE_TENSOR, .shape.transfer = {.elements = ELEMENTS}};
-    software.tensor_transfers.value = 0.5;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, (moved + latency) / 2);
-
     // In seven parts there are seven beginnings, for which FP8 products wait.
-    op = (struct op){.kind = OP_REDUCE_SCATTER, .lane = LANE_GRADIENT_REDUCE, .shape.transfer = {.elements = ELEMENTS}};
+    struct op op = {.kind = OP_REDUCE_SCATTER, .lane = LANE_GRADIENT_REDUCE, .shape.transfer = {.elements = ELEMENTS}};
     software.reduction_parts.value     = 7;
     software.fp8_reduction_stall.value = 0.5;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved + 7 * latency);

@@ -13,7 +13,6 @@ struct software_config {
     // Shares of what the plan's ops take by their prices.
     struct quantity memory_bytes, cast_bytes;                 // other kernels fuse more
     struct quantity attention_forward, attention_backward;    // other kernels take longer: more than 1
-    struct quantity tensor_transfers;                         // other rings hide more
     struct quantity reduction_parts;                          // transfers in place of one that reduces gradients
     struct quantity fp8_reduction_stall;    // share of their latency for which compute stands still with FP8
     // Seconds that the plan has not.

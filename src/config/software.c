@@ -7,7 +7,6 @@ const struct option software_options[] = {
     TEXT_OPTION    (software_config, profile, "gswbench", "program that is predicted, read first, from configs/software/NAME.ini, or a file whose name has a /; gswbench: this one"),
     QUANTITY_OPTION(software_config, memory_bytes, "1", 0.1, 4, "bytes that ops bound by memory move, as a share of this program's"),
     QUANTITY_OPTION(software_config, cast_bytes, "1", 0, 4, "the same of casts to FP8"),
-    QUANTITY_OPTION(software_config, tensor_transfers, "1", 0, 4, "seconds of transfers between the ranks of tp, as a share of this program's"),
     QUANTITY_OPTION(software_config, attention_forward, "0", 0, 1e18, "FLOP/s that attention reaches at most on any device; 0: what the device allows"),
     QUANTITY_OPTION(software_config, attention_backward, "0", 0, 1e18, "the same of its backward pass"),
     QUANTITY_OPTION(software_config, reduction_parts, "1", 1, 64, "transfers in which the gradients of a layer are summed"),

@@ -112,9 +112,6 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
 
     struct price price = {.seconds = transfer_seconds(hardware, &span, op, bytes, is_network),
                           .links   = (uint8_t)(out | in)};
-    if (software != NULL && op->lane == LANE_TENSOR) {
-        price.seconds *= software->tensor_transfers.value;
-    }
     if (software != NULL && is_reduction(op)) {    // each part has a beginning of its own
         double latency = transfer_seconds(hardware, &span, op, 0.0, is_network),
                parts   = software->reduction_parts.value;
