@@ -11,17 +11,21 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-// Settings that say which step was run. Everything else may differ: that is what comparisons are made for.
+// Settings that say which step was run: the model, the layout, the batch. Everything else may differ: that is what
+// comparisons are made for. A name that ends in a dot stands for a section.
 static const char *const obstacles[] = {
-    "model.", "parallel.", "train.sequence", "train.micro_batch", "train.global_batch", NULL};
+    "model.",      "parallel.dp", "parallel.fsdp", "parallel.tp",    "parallel.cp",       "parallel.ep",
+    "parallel.pp", "parallel.vp", "parallel.zero", "train.sequence", "train.micro_batch", "train.global_batch",
+    NULL};
 
 // Settings that say nothing about the step. A preset is only a name for the settings that it stands for.
 static const char *const ignored[] = {"model.preset", "hardware.", "software.", "published.", "run.output", NULL};
 
-static bool begins_with_one(const char *name, const char *const *prefixes)
+static bool is_one_of(const char *setting, const char *const *names)
 {
-    for (; *prefixes != NULL; prefixes++) {
-        if (strncmp(name, *prefixes, strlen(*prefixes)) == 0) {
+    for (; *names != NULL; names++) {
+        size_t length = strlen(*names);
+        if ((*names)[length - 1] == '.' ? strncmp(setting, *names, length) == 0 : strcmp(setting, *names) == 0) {
             return true;
         }
     }
@@ -80,8 +84,8 @@ static void add_entries(struct comparison *comparison, struct entries first, str
         const char *name    = order <= 0 ? left[i]->name : right[j]->name;
         const char *earlier = order <= 0 ? left[i++]->value : "";
         const char *later   = order >= 0 ? right[j++]->value : "";
-        if (strcmp(earlier, later) != 0 && !begins_with_one(name, ignored)) {
-            add_setting(comparison, name, earlier, later, begins_with_one(name, obstacles));
+        if (strcmp(earlier, later) != 0 && !is_one_of(name, ignored)) {
+            add_setting(comparison, name, earlier, later, is_one_of(name, obstacles));
         }
     }
     free(left);
