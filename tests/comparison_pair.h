@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// Two made-up results, of which the second takes a share of the first's step times, and their comparison as text.
+#ifndef GSWBENCH_COMPARISON_PAIR_H
+#define GSWBENCH_COMPARISON_PAIR_H
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gswbench/comparison.h"
+#include "result_fixture.h"
+
+static struct result     first, second;
+static struct comparison comparison;
+
+static inline void open_pair(double share)
+{
+    fixture_open(&first);
+    fixture_open(&second);
+    for (int64_t i = 0; i < second.step_count; i++) {
+        second.steps[i].seconds *= share;
+    }
+    result_derive(&second);
+}
+
+static inline void close_pair(void)
+{
+    comparison_free(&comparison);
+    result_free(&first);
+    result_free(&second);
+}
+
+static inline char *text_of(void)
+{
+    static char  *text;    // static, or gcc 12 takes what it points to for something on the stack
+    static size_t bytes;
+    FILE         *file = open_memstream(&text, &bytes);
+    comparison_write_text(&comparison, file);
+    fclose(file);
+    return text;
+}
+
+static inline void expect_line(const char *text, const char *line)
+{
+    cr_expect_not_null(strstr(text, line), "%s is missing in:\n%s", line, text);
+}
+
+#endif

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+// Where the difference of two made-up steps is, worked out by hand.
+#include <math.h>
+#include <stdlib.h>
+
+#include "comparison_pair.h"
+
+TestSuite(comparison_parts, .fini = close_pair);
+
+// The second in FP8: 4.8993 s in the median, 5.06 s traced.
+static void open_fp8(void)
+{
+    static const struct waterfall waterfall = {{[WATERFALL_IDEAL]        = 1.84,
+                                                [WATERFALL_GEMM]         = 0.92,
+                                                [WATERFALL_ATTENTION]    = 0.25,
+                                                [WATERFALL_MEMORY]       = 0.8,
+                                                [WATERFALL_CAST]         = 0.3,
+                                                [WATERFALL_RECOMPUTE]    = 0.6,
+                                                [WATERFALL_OPTIMIZER]    = 0.05,
+                                                [WATERFALL_EXPOSED_FSDP] = 0.25,
+                                                [WATERFALL_STRAGGLERS]   = 0.02,
+                                                [WATERFALL_UNEXPLAINED]  = 0.03}};
+    static struct op_totals       totals    = {.count   = {[OP_GEMM][PHASE_FORWARD]           = 561,
+                                                           [OP_QUANTIZE][PHASE_FORWARD]       = 5,
+                                                           [OP_NORM_FORWARD][PHASE_FORWARD]   = 2,
+                                                           [OP_NORM_BACKWARD][PHASE_BACKWARD] = 2,
+                                                           [OP_ALL_GATHER][PHASE_FORWARD]     = 9},
+                                               .seconds = {[OP_GEMM][PHASE_FORWARD]           = 2.0,
+                                                           [OP_QUANTIZE][PHASE_FORWARD]       = 0.3,
+                                                           [OP_NORM_FORWARD][PHASE_FORWARD]   = 0.125,
+                                                           [OP_NORM_BACKWARD][PHASE_BACKWARD] = 0.25,
+                                                           [OP_ALL_GATHER][PHASE_FORWARD]     = 9}};
+    open_pair(0.7);
+    strcpy(second.precision, "fp8");
+    second.peak               = 1978e12;
+    second.trace.waterfall    = waterfall;
+    second.trace.step_seconds = 5.06;
+    result_set_op_times(&second, &totals);
+    result_derive(&second);
+}
+
+Test(comparison_parts, explains_the_whole_difference)
+{
+    open_fp8();
+
+    comparison_init(&comparison, &first, &second, 0.01);
+
+    char  *text       = text_of();
+    double difference = 0;
+    for (int64_t i = 0; i < comparison.part_count; i++) {
+        difference += comparison.parts[i].second - comparison.parts[i].first;
+    }
+    cr_expect(fabs(difference - (4.8993 - 6.999)) < 1e-12, "%.15g", difference);
+    cr_expect(comparison.pace == 2);
+    expect_line(text, "  ideal                                     3.680          1.840  -1.840000        +0.000000\n");
+    expect_line(text, "  attention                             -0.250000       0.250000  +0.500000        +0.375000\n");
+    expect_line(text, "  tracing                               -0.021000      -0.160700  -0.139700        -0.150200\n");
+    expect_line(text, "  the median step                           6.999          4.899  -2.099700        +1.399800\n");
+    cr_expect_null(strstr(text, "bubble"));
+    free(text);
+}
+
+Test(comparison_parts, compares_families_of_ops_that_compute)
+{
+    open_fp8();
+
+    comparison_init(&comparison, &first, &second, 0.01);
+
+    char *text = text_of();
+    cr_expect_eq(comparison.family_count, 3);
+    expect_line(text, "  gemm                                      5.000          2.000      2.500\n");
+    expect_line(text, "  norm                                   0.000000       0.375000          -\n");
+    expect_line(text, "  quantize                               0.000000       0.300000          -\n");
+    free(text);
+}
+
+Test(comparison_parts, says_why_fp8_is_not_twice_as_fast)
+{
+    open_fp8();
+
+    comparison_init(&comparison, &first, &second, 0.01);
+
+    char *text = text_of();
+    expect_line(text, "why fp8 is not 2.00 times as fast as bf16: it takes 1.399800 s more than 1/2.00 of the step\n"
+                      "   30.4%  memory        ops that memory bounds, which move as many bytes\n"
+                      "   26.8%  attention     attention, which stays in the wider type\n"
+                      "   21.4%  cast          casts\n"
+                      "   14.3%  gemm          products that do not reach the narrower type's peak, or are not in it\n"
+                      "    8.9%  exposed-fsdp  transfers that nothing hides\n"
+                      "    7.1%  recompute     what is computed again\n");
+    cr_expect_null(strstr(text, "%  optimizer"));
+    free(text);
+}
+
+static int count_lines(const char *text)
+{
+    int lines = 0;
+    for (; *text != '\0'; text++) {
+        lines += *text == '\n';
+    }
+    return lines;
+}
+
+// Each of them is an eighteenth of what is missing, more than the twentieth that is worth a line.
+Test(comparison_parts, names_every_part_where_all_fall_short_alike)
+{
+    open_pair(0.7);
+    strcpy(second.precision, "fp8");
+    second.peak               = 1978e12;
+    first.trace.step_seconds  = 6.999 / (WATERFALL_PARTS + 1) * WATERFALL_PARTS;
+    second.trace.step_seconds = first.trace.step_seconds * 0.7;
+    for (int part = 0; part < WATERFALL_PARTS; part++) {
+        first.trace.waterfall.seconds[part]  = 6.999 / (WATERFALL_PARTS + 1);
+        second.trace.waterfall.seconds[part] = first.trace.waterfall.seconds[part] * 0.7;
+    }
+
+    comparison_init(&comparison, &first, &second, 0.01);
+
+    char *text = text_of();
+    cr_expect_eq(count_lines(strstr(text, "why fp8")), 1 + 18, "%s", text);
+    free(text);
+}
+
+Test(comparison_parts, explains_nothing_without_traced_steps)
+{
+    open_pair(0.7);
+    second.trace = (struct result_trace){.step_seconds = NAN};
+
+    comparison_init(&comparison, &first, &second, 0.01);
+
+    char *text = text_of();
+    cr_expect_eq(comparison.part_count, 0);
+    expect_line(text, "where the difference is: not known, a run has no traced step (profile.trace_steps)\n");
+    free(text);
+}
+
+Test(comparison_parts, asks_for_no_pace_within_one_precision)
+{
+    open_pair(1.2);
+    strcpy(first.precision, "fp8");
+    strcpy(second.precision, "fp8");
+    first.peak = second.peak = NAN;
+
+    comparison_init(&comparison, &first, &second, 0.01);
+
+    char *text = text_of();
+    cr_expect(comparison.pace == 1);
+    cr_expect_null(strstr(text, "why"));
+    cr_expect_null(strstr(text, "beyond"));
+    free(text);
+}
+
+Test(comparison_parts, asks_nothing_of_more_than_twice_as_fast)
+{
+    open_pair(0.4);
+    strcpy(second.precision, "fp8");
+    first.peak = second.peak = NAN;
+
+    comparison_init(&comparison, &first, &second, 0.01);
+
+    char *text = text_of();
+    cr_expect(comparison.pace == 2);
+    cr_expect_null(strstr(text, "why"));
+    free(text);
+}
