@@ -8,11 +8,12 @@
 #include "gswbench/arena.h"
 #include "gswbench/sweep.h"
 
-// A stage's compute lane, which runs ops in order. Time is counted within segments, the ops of one microbatch and chunk
-// that follow each other: what a segment needs of those before it has come when it begins.
+// A stage's compute lane, which runs ops in order, from when the first microbatch has come to it. Time is counted
+// within segments, the ops of one microbatch and chunk that follow each other, and anew from the op that waits for
+// another stage: what a segment needs of those before it has come when it begins.
 struct stage {
     double *seconds;              // [microbatches + 1]: of the segments by microbatch; first, of those of none
-    double  forward, backward;    // of the first chunk: of its first and its last turn
+    double  forward, backward;    // of the first chunk: of its first and its last turn, once its input has come
     double  turns;                // until its last send
     double  all;
     int64_t bytes;
@@ -36,12 +37,23 @@ static void begin_segment(struct walk *walk, int32_t index, const struct op *op)
     walk->tag   = &op->tag;
 }
 
+static bool waits_for_stage(const struct plan *plan, const struct op *op)
+{
+    for (int w = 0; w < op->wait_count; w++) {
+        const struct op *cause = &plan->ops[op->wait[w]];
+        if (cause->kind == OP_RECEIVE && (plan->groups[cause->shape.transfer.group].axes & 1u << AXIS_PP) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 // How much later the op's lane is done with it.
 static double pass(struct walk *walk, int32_t index)
 {
     const struct op *op = &walk->plan->ops[index];
-    if (op->lane == LANE_COMPUTE &&
-        (walk->tag == NULL || op->tag.microbatch != walk->tag->microbatch || op->tag.chunk != walk->tag->chunk)) {
+    if (op->lane == LANE_COMPUTE && (walk->tag == NULL || op->tag.microbatch != walk->tag->microbatch ||
+                                     op->tag.chunk != walk->tag->chunk || waits_for_stage(walk->plan, op))) {
         begin_segment(walk, index, op);
     }
     double *lane_end = &walk->lane_ends[op->lane], before = *lane_end, begin = before;
@@ -77,15 +89,19 @@ static void time_stage(struct stage *stage, const struct plan *plan, const struc
         if (plan->ops[i].lane != LANE_COMPUTE) {
             continue;
         }
+        // What comes before the op that waits for another stage can be done until then.
+        bool is_first = tag->chunk <= 0 && tag->phase == PHASE_FORWARD && tag->microbatch == 0;
+        bool is_last  = tag->chunk <= 0 && tag->phase != PHASE_FORWARD && tag->microbatch == last;
+        if (waits_for_stage(plan, &plan->ops[i]) && is_first) {
+            stage->forward = stage->turns = stage->all = 0.0;
+        } else if (waits_for_stage(plan, &plan->ops[i]) && is_last) {
+            stage->backward = 0.0;
+        }
         stage->seconds[tag->microbatch + 1] += seconds;
         stage->all += seconds;
         stage->turns += i <= last_turn ? seconds : 0.0;
-        if (tag->chunk <= 0 && tag->phase == PHASE_FORWARD && tag->microbatch == 0) {
-            stage->forward += seconds;
-        }
-        if (tag->chunk <= 0 && tag->phase != PHASE_FORWARD && tag->microbatch == last) {
-            stage->backward += seconds;
-        }
+        stage->forward += is_first ? seconds : 0.0;
+        stage->backward += is_last ? seconds : 0.0;
     }
     free(walk.ends);
 }
@@ -176,5 +192,6 @@ status sweep_find_bound(struct sweep_bound *bound, const struct plan_request *re
         forward += stage.forward;
         backward += stage.backward;
     }
+    bound->seconds += machine->hardware->step_overhead.value;
     return OK;
 }
