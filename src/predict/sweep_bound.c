@@ -126,8 +126,9 @@ static status look_at_stage(struct stage *stage, const struct plan_request *requ
     status result      = plan_build_stage(&plan, &shorter, number);
     if (!failed(&result)) {
         time_stage(stage, &plan, machine);
-        stage->bytes =
-            plan_total_bytes(&plan) + more * (input_bytes(&plan, plan.tokens[0]) + input_bytes(&plan, plan.targets[0]));
+        // Live activations: what their places leave free between them differs with the number of microbatches.
+        stage->bytes = plan_total_bytes(&plan) - plan.storage_bytes[STORAGE_ACTIVATION] + plan.activation_live_bytes +
+                       more * (input_bytes(&plan, plan.tokens[0]) + input_bytes(&plan, plan.targets[0]));
     }
     double least = microbatches > 2 ? INFINITY : 0.0;    // of one that is neither the first nor the last
     for (int64_t m = 1; m < microbatches - 1; m++) {
