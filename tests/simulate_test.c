@@ -96,7 +96,7 @@ Test(simulate, shares_cores_among_ranks_that_compute)
                                        .compute = {2}});
 }
 
-Test(simulate, delays_transfers_while_all_cores_compute)
+Test(simulate, delays_transfers_by_what_computes_on_their_cores)
 {
     // A second's transfer takes four, in which compute does three seconds' work.
     const struct simulated_cores cores = {.count = 2, .threads = 1, .transfer_delay = 3};
@@ -107,14 +107,15 @@ Test(simulate, delays_transfers_while_all_cores_compute)
                                        .ranks      = 2,
                                        .end        = {5},
                                        .compute    = {5}});
-    // With a core for itself it takes its time. So does what is left of it when compute has ended.
+    // When one of two cores computes, half of that: 2.5 seconds, in which compute does 2.1875 seconds' work.
     expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), TRANSFER(1, LANE_TENSOR, NODE)}},
                                        .counts     = {2},
                                        .contention = 0.25,
                                        .cores      = cores,
                                        .ranks      = 1,
-                                       .end        = {4},
-                                       .compute    = {4}});
+                                       .end        = {4.3125},
+                                       .compute    = {4.3125}});
+    // What is left of it when compute has ended takes its time.
     expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2), TRANSFER(1, LANE_TENSOR, NODE)}},
                                        .counts  = {2},
                                        .cores   = cores,

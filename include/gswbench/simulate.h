@@ -34,21 +34,20 @@ struct actor {
     double       ranks;    // that it stands for on the node
 };
 
-// Ranks without a device compute on cores that they share. Their transfers are carried by threads, which the cores have
-// no room for while all of them compute.
+// Ranks without a device compute on cores that they share. Their transfers are carried by threads, which get a core
+// late while it computes.
 struct simulated_cores {
     double count;             // of a node; 0: nothing shares cores
     double threads;           // of a rank that computes
-    double transfer_delay;    // seconds that a transfer takes longer without room
+    double transfer_delay;    // seconds that a transfer takes longer while all cores compute
 };
 
 struct simulation {
-    struct actor *actors;
-    int32_t       actor_count;
-    int32_t      *parties;    // [meeting_count]: how many actors come to it
-    int32_t       meeting_count;
-    double contention;    // seconds that compute loses for each second of transfers beside it (on cores: without room),
-                          // below 1
+    struct actor          *actors;
+    int32_t                actor_count;
+    int32_t               *parties;    // [meeting_count]: how many actors come to it
+    int32_t                meeting_count;
+    double                 contention;    // seconds that compute loses for each second of transfers beside it, below 1
     struct simulated_cores cores;
 };
 

@@ -11,7 +11,7 @@
 #include "gswbench/version.h"
 #include "run.h"
 
-enum { STEPS = 15, PASSES = 5 };
+enum { STEPS = 15, PASSES = 3 };
 static const double round_seconds = 5e-3;
 
 struct calibrate_arguments {

@@ -3,6 +3,8 @@
 // that the simulation goes from one end to the next.
 #include "gswbench/simulate.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -42,46 +44,41 @@ static const struct task *task_of(const struct machine *machine, int32_t front)
     return &machine->simulation->actors[front / LANE_COUNT].tasks[machine->fronts[front].task];
 }
 
-static double threads_on(const struct machine *machine, int32_t node)
+// Threads that compute on the node's cores, a core.
+static double load_of(const struct machine *machine, int32_t node)
 {
-    return machine->computing[node] * machine->simulation->cores.threads;
+    const struct simulated_cores *cores = &machine->simulation->cores;
+    return cores->count > 0.0 ? machine->computing[node] * cores->threads / cores->count : 0.0;
 }
 
-// Whether the cores of the node have no room for transfers.
-static bool is_crowded(const struct machine *machine, int32_t node)
-{
-    return threads_on(machine, node) >= machine->simulation->cores.count;
-}
-
-static bool is_disturbed(const struct machine *machine, int32_t actor)
+// How much of what transfers and computing cost each other they do: on cores as likely as they are to meet on one.
+static double disturbance_of(const struct machine *machine, int32_t actor)
 {
     int32_t node = machine->simulation->actors[actor].node, busy = 0;
     if (machine->simulation->cores.count > 0.0) {
-        return machine->transferring[node] > 0.0 && is_crowded(machine, node);
+        return machine->transferring[node] > 0.0 ? fmin(load_of(machine, node), 1.0) : 0.0;
     }
     for (int link = 0; link < LINK_BITS; link++) {
         busy += machine->busy[actor][link];
     }
-    return busy > 0;
+    return busy > 0 ? 1.0 : 0.0;
 }
 
 static double compute_rate(const struct machine *machine, int32_t front)
 {
-    int32_t actor  = front / LANE_COUNT;
-    double  cores  = machine->simulation->cores.count,
-           threads = threads_on(machine, machine->simulation->actors[actor].node);
-    double share   = cores == 0.0 || threads <= cores ? 1.0 : cores / threads;
-    return is_disturbed(machine, actor) ? share * (1.0 - machine->simulation->contention) : share;
+    int32_t actor = front / LANE_COUNT;
+    double  load  = load_of(machine, machine->simulation->actors[actor].node);
+    return (1.0 - machine->simulation->contention * disturbance_of(machine, actor)) / fmax(load, 1.0);
 }
 
 static double transfer_rate(const struct machine *machine, int32_t first)
 {
     const struct simulated_cores *cores   = &machine->simulation->cores;
-    double                        seconds = machine->fronts[first].seconds;
-    bool                          crowded = false;
+    double                        seconds = fmax(machine->fronts[first].seconds, DBL_MIN);    // a rate, in any case
+    double                        meets   = 0.0;
     int32_t                       most    = 1;
     for (int32_t front = first; front != NONE; front = machine->fronts[front].party) {
-        crowded |= cores->count > 0.0 && is_crowded(machine, machine->simulation->actors[front / LANE_COUNT].node);
+        meets = cores->count > 0.0 ? fmax(meets, disturbance_of(machine, front / LANE_COUNT)) : 0.0;
         for (int link = 0; link < LINK_BITS; link++) {
             int32_t sharing = machine->busy[front / LANE_COUNT][link];
             if (task_of(machine, front)->links >> link & 1 && sharing > most) {
@@ -89,7 +86,7 @@ static double transfer_rate(const struct machine *machine, int32_t first)
             }
         }
     }
-    return (crowded ? seconds / (seconds + cores->transfer_delay) : 1.0) / most;
+    return seconds / (seconds + meets * cores->transfer_delay) / most;
 }
 
 static void update_rates(struct machine *machine)
