@@ -59,10 +59,15 @@ void measured_free(struct measured_ops *measured)
     free(measured->ops);
 }
 
+static bool is_empty(const struct measured_ops *measured)
+{
+    return measured == NULL || measured->count == 0;
+}
+
 const struct quantity *measured_find_key(const struct measured_ops *measured, const struct op_key *key)
 {
     const struct measured_op wanted = {.key = *key};
-    if (measured == NULL || measured->count == 0) {
+    if (is_empty(measured)) {
         return NULL;
     }
     const struct measured_op *found =
@@ -73,6 +78,9 @@ const struct quantity *measured_find_key(const struct measured_ops *measured, co
 const struct quantity *measured_find(const struct measured_ops *measured, const struct plan *plan, const struct op *op)
 {
     struct op_key key;
+    if (is_empty(measured)) {
+        return NULL;
+    }
     op_key_init(&key, plan, op);
     return measured_find_key(measured, &key);
 }

@@ -39,17 +39,22 @@ static bool is_fp8_product(const struct plan *plan, const struct op *op)
            dtype_is_fp8(plan->tensors[op->operand[GEMM_B]].dtype);
 }
 
-// To bring together what parts of k gave.
+// To bring together what parts of k gave, in fp32.
 static double sum_seconds(const struct hardware_config *hardware, const struct gemm_shape *shape, double parts)
 {
     double bytes = parts > 1.0 ? parts * 8.0 * (double)shape->m * (double)shape->n : 0.0;
     return bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
-// The tile that is fastest for the shape, and the parts that k is split into where tiles are few: their sums are
-// written and read in fp32. The last wave of tiles leaves processors idle, the more of it the less the kernel can
-// smooth; a tile's beginning and end cost like more steps along k, in FP8 like twice as many, since these take half the
-// time.
+// The last one leaves processors idle, the more of it the less the kernel can smooth.
+static double count_waves(const struct hardware_config *hardware, double tiles)
+{
+    double waves = tiles / (double)hardware->multiprocessors;
+    return (1.0 - hardware->gemm_smoothing.value) * ceil(waves) + hardware->gemm_smoothing.value * fmax(waves, 1.0);
+}
+
+// The tile that is fastest for the shape, and the parts that k is split into where tiles are fewer than processors. A
+// tile's beginning and end cost like more steps along k, in FP8 like twice as many, since these take half the time.
 static double product_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
 {
     static const struct {
@@ -65,13 +70,11 @@ static double product_seconds(const struct hardware_config *hardware, const stru
                     (op->accumulates ? hardware->gemm_accumulate.value : 0.0);
     double fastest = INFINITY;
     for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
-        for (double parts = 1.0; parts <= MOST_PARTS; parts++) {
-            double count = parts * ceil((double)shape->m / tiles[i].m) * ceil((double)shape->n / tiles[i].n);
-            double waves = (1.0 - hardware->gemm_smoothing.value) * ceil(count / units) +
-                           hardware->gemm_smoothing.value * fmax(count / units, 1.0);
+        double count = ceil((double)shape->m / tiles[i].m) * ceil((double)shape->n / tiles[i].n);
+        for (double parts = 1.0; parts <= (count < units ? MOST_PARTS : 1.0); parts++) {
             double tile = 2.0 * tiles[i].m * tiles[i].n * ((double)shape->k / parts + around) * units /
                           (rate * tiles[i].efficiency);
-            fastest = fmin(fastest, waves * tile + sum_seconds(hardware, shape, parts));
+            fastest = fmin(fastest, count_waves(hardware, parts * count) * tile + sum_seconds(hardware, shape, parts));
         }
     }
     return fastest;
