@@ -50,6 +50,7 @@ struct table {
     FILE                           *timeline;    // NULL: none
     bool                            is_alone;
     int                             rows, predicted, published;
+    int                             config_rows;              // of the configuration at hand
     double                          error_sum, error_most;    // of the published rows, without their signs
 };
 
@@ -165,26 +166,32 @@ static void print_line(const struct row *row)
 {
     const struct config *config = &row->job.config;
     char                 layout[256], published[32] = "-", error[32] = "-", memory[32], range[32];
-    printf("%-33s %6" PRId64 "  %-5s %-38s ", config->name, row->job.mesh.world,
-           precision_compute_names[config->precision.compute], job_layout(&row->job, layout, sizeof(layout)));
+    job_layout(&row->job, layout, sizeof(layout));
+    printf("%7" PRId64 "  %-4s  ", row->job.mesh.world, precision_compute_names[config->precision.compute]);
     if (failed(&row->support)) {
-        printf("%s\n", row->support.text);
+        printf("%s: %s\n", layout, row->support.text);
         return;
     }
     if (!isnan(row->published_seconds)) {
-        snprintf(published, sizeof(published), "%.3f s", row->published_seconds);
+        snprintf(published, sizeof(published), "%.3f", row->published_seconds);
         snprintf(error, sizeof(error), "%+.1f %%", row->error_percent);
     }
-    printf("%9.3f s %7s %11.0f %6.2f %% %10s%c %9s %8s\n", row->prediction.step_seconds,
+    printf("%-38s%9.3f  %6s  %8.0f  %5.2f %%  %10s%c %9s  %6s\n", layout, row->prediction.step_seconds,
            percent_text(row->range.percent, "%.1f %%", range, sizeof(range)), row->tokens_per_second, row->mfu_percent,
            units_bytes(memory, sizeof(memory), (double)row->prediction.largest_bytes), fits(row) ? ' ' : '!', published,
            error);
 }
 
-static void print_header(void)
+// On top of all lines, and of those of each configuration.
+static void print_header(const struct table *table, const struct row *row)
 {
-    printf("%-33s %6s  %-5s %-38s %11s %7s %11s %8s %10s  %9s %8s\n", "config", "ranks", "type", "layout", "predicted",
-           "+-", "tokens/s", "MFU", "memory", "published", "error");
+    if (table->rows == 1) {
+        printf("%7s  %-4s  %-38s%9s  %6s  %8s  %7s  %10s  %9s  %6s\n", "ranks", "type", "layout", "seconds", "+-",
+               "tokens/s", "MFU", "memory", "published", "error");
+    }
+    if (table->config_rows == 1) {
+        printf("%s\n", row->job.config.name);
+    }
 }
 
 static json_t *list_lines(const char *text)
@@ -224,6 +231,7 @@ static json_t *describe(const struct row *row)
 static void count(struct table *table, const struct row *row)
 {
     table->rows++;
+    table->config_rows++;
     table->predicted += !failed(&row->support);
     if (!failed(&row->support) && !isnan(row->error_percent)) {
         table->published++;
@@ -237,9 +245,7 @@ static void print_row(const struct table *table, const struct row *row)
     if (table->list != NULL) {
         json_array_append_new(table->list, describe(row));
     } else if (!table->is_alone) {
-        if (table->rows == 1) {
-            print_header();
-        }
+        print_header(table, row);
         print_line(row);
     } else {
         print_details(row);
@@ -254,7 +260,8 @@ static status add_rows(struct table *table, const struct config_arguments *argum
     struct config_row rows[CONFIG_ROWS_MAX];
     int               row_count;
     TRY(job_rows(arguments, rows, &row_count, errors));
-    table->is_alone = table->is_alone && row_count == 1;
+    table->is_alone    = table->is_alone && row_count == 1;
+    table->config_rows = 0;
     for (int i = 0; i < row_count; i++) {
         struct row row = {.explanation = {.timeline = table->timeline}};
         TRY(job_read_row(&row.job, arguments, &rows[i], errors));
