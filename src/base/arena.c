@@ -53,14 +53,19 @@ void *arena_allocate(struct arena *arena, size_t bytes)
 
 char *arena_format(struct arena *arena, const char *format, ...)
 {
-    va_list arguments;
+    // Most texts fit what is left of the newest block, where they are allocated then.
+    struct arena_block *block = arena->blocks;
+    size_t              room  = block == NULL ? 0 : block->bytes - block->used;
+    va_list             arguments;
     va_start(arguments, format);
-    int length = vsnprintf(NULL, 0, format, arguments);
+    size_t length = (size_t)vsnprintf(room == 0 ? NULL : (char *)block->data + block->used, room, format, arguments);
     va_end(arguments);
-    char *text = arena_allocate(arena, (size_t)length + 1);
-    va_start(arguments, format);
-    vsnprintf(text, (size_t)length + 1, format, arguments);
-    va_end(arguments);
+    char *text = arena_allocate(arena, length + 1);
+    if (length >= room) {
+        va_start(arguments, format);
+        vsnprintf(text, length + 1, format, arguments);
+        va_end(arguments);
+    }
     return text;
 }
 

@@ -4,12 +4,20 @@
 // Lifetimes are counted in ops of the compute lane. An op of another lane may run beside several compute ops: a tensor
 // that it touches lives from the first compute op that it may overlap to the first one that surely comes after it.
 #include <stdlib.h>
+#include <string.h>
 
 #include "internal.h"
 
 struct lifetime {
-    int32_t tensor, begin, end;    // inclusive
+    int32_t tensor, begin, end;            // inclusive
+    int32_t next_to_begin, next_to_end;    // at the same op; -1: none
     int64_t bytes;
+};
+
+struct lifetimes {
+    struct lifetime *list;
+    int32_t          count, ends;                      // of compute ops, and after them
+    int32_t         *first_to_begin, *first_to_end;    // [ends]; -1: none
 };
 
 struct gap {
@@ -32,8 +40,9 @@ static int32_t larger(int32_t a, int32_t b)
     return a > b ? a : b;
 }
 
-// end[i]: the first compute op that surely starts after op i has ended; compute_ops when there is none.
-static void find_ends(const struct plan *plan, const int32_t *clocks, const int32_t *position, int32_t *end)
+// end[i]: the first compute op that surely starts after op i has ended; compute_ops when there is none. Returns
+// compute_ops.
+static int32_t find_ends(const struct plan *plan, const int32_t *clocks, const int32_t *position, int32_t *end)
 {
     int32_t next[LANE_COUNT] = {0};    // per lane, the first list position whose end is not known yet
     int32_t compute_ops      = 0;
@@ -54,25 +63,25 @@ static void find_ends(const struct plan *plan, const int32_t *clocks, const int3
             }
         }
     }
+    return compute_ops;
 }
 
-static int32_t find_lifetimes(const struct plan *plan, struct lifetime *lifetimes)
+static void find_lifetimes(const struct plan *plan, struct lifetimes *lifetimes)
 {
     int32_t *position = memory_allocate((size_t)plan->op_count * sizeof(*position));
     int32_t *end      = memory_allocate((size_t)plan->op_count * sizeof(*end));
     int32_t *clocks   = order_clocks(plan, position);
     int32_t *slot     = memory_allocate((size_t)plan->tensor_count * sizeof(*slot));
-    int32_t  count    = 0;
-    find_ends(plan, clocks, position, end);
+    lifetimes->list   = memory_allocate((size_t)plan->tensor_count * sizeof(*lifetimes->list));
+    lifetimes->ends   = find_ends(plan, clocks, position, end) + 1;
 
     for (int32_t t = 0; t < plan->tensor_count; t++) {
         const struct tensor *tensor = &plan->tensors[t];
         slot[t]                     = -1;
         if (tensor->storage == STORAGE_ACTIVATION && tensor->whole == t) {
-            int64_t bytes    = (tensor->bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
-            slot[t]          = count;
-            lifetimes[count] = (struct lifetime){.tensor = t, .begin = INT32_MAX, .end = -1, .bytes = bytes};
-            count++;
+            int64_t bytes            = (tensor->bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
+            slot[t]                  = lifetimes->count++;
+            lifetimes->list[slot[t]] = (struct lifetime){.tensor = t, .begin = INT32_MAX, .bytes = bytes};
         }
     }
     for (int32_t i = 0; i < plan->op_count; i++) {
@@ -81,7 +90,7 @@ static int32_t find_lifetimes(const struct plan *plan, struct lifetime *lifetime
         for (int o = 0; o < op->operand_count; o++) {
             int32_t whole = op->operand[o] >= 0 ? plan->tensors[op->operand[o]].whole : -1;
             if (whole >= 0 && slot[whole] >= 0) {
-                struct lifetime *lifetime = &lifetimes[slot[whole]];
+                struct lifetime *lifetime = &lifetimes->list[slot[whole]];
                 lifetime->begin           = smaller(lifetime->begin, begin);
                 lifetime->end             = larger(lifetime->end, end[i]);
             }
@@ -91,7 +100,28 @@ static int32_t find_lifetimes(const struct plan *plan, struct lifetime *lifetime
     free(clocks);
     free(end);
     free(position);
-    return count;
+}
+
+// At an op the largest come to life first; among equals, in the order of their tensors.
+static void list_lifetimes(struct lifetimes *lifetimes)
+{
+    size_t bytes              = (size_t)lifetimes->ends * sizeof(int32_t);
+    lifetimes->first_to_begin = memset(memory_allocate(bytes), 0xff, bytes);
+    lifetimes->first_to_end   = memset(memory_allocate(bytes), 0xff, bytes);
+    for (int32_t i = lifetimes->count - 1; i >= 0; i--) {
+        struct lifetime *lifetime = &lifetimes->list[i];
+        if (lifetime->begin == INT32_MAX) {
+            continue;
+        }
+        int32_t *place = &lifetimes->first_to_begin[lifetime->begin];
+        while (*place >= 0 && lifetimes->list[*place].bytes > lifetime->bytes) {
+            place = &lifetimes->list[*place].next_to_begin;
+        }
+        lifetime->next_to_begin                = *place;
+        *place                                 = i;
+        lifetime->next_to_end                  = lifetimes->first_to_end[lifetime->end];
+        lifetimes->first_to_end[lifetime->end] = i;
+    }
 }
 
 static void remove_gap(struct gaps *gaps, int32_t index)
@@ -159,48 +189,23 @@ static void give_back(struct gaps *gaps, int64_t offset, int64_t bytes)
     }
 }
 
-static int by_begin(const void *left, const void *right)
-{
-    const struct lifetime *a = left, *b = right;
-    if (a->begin != b->begin) {
-        return a->begin < b->begin ? -1 : 1;
-    }
-    if (a->bytes != b->bytes) {
-        return a->bytes > b->bytes ? -1 : 1;
-    }
-    return a->tensor < b->tensor ? -1 : 1;
-}
-
-static int by_end(const void *left, const void *right)
-{
-    const struct lifetime *a = left, *b = right;
-    if (a->end != b->end) {
-        return a->end < b->end ? -1 : 1;
-    }
-    return a->tensor < b->tensor ? -1 : 1;
-}
-
 void memory_place(struct plan *plan)
 {
-    size_t           bytes  = (size_t)plan->tensor_count * sizeof(struct lifetime);
-    struct lifetime *births = memory_allocate(bytes), *deaths = memory_allocate(bytes);
-    int32_t          count = find_lifetimes(plan, births);
-    struct gaps      gaps  = {.list = NULL};
-    int64_t          live  = 0;
-
-    for (int32_t i = 0; i < count; i++) {
-        deaths[i] = births[i];
-    }
-    qsort(births, (size_t)count, sizeof(*births), by_begin);
-    qsort(deaths, (size_t)count, sizeof(*deaths), by_end);
-    for (int32_t born = 0, dead = 0; born < count; born++) {
-        for (; dead < count && deaths[dead].end < births[born].begin; dead++) {
-            give_back(&gaps, plan->tensors[deaths[dead].tensor].offset, deaths[dead].bytes);
-            live -= deaths[dead].bytes;
+    struct lifetimes lifetimes = {.count = 0};
+    struct gaps      gaps      = {.list = NULL};
+    int64_t          live      = 0;
+    find_lifetimes(plan, &lifetimes);
+    list_lifetimes(&lifetimes);
+    for (int32_t op = 0; op < lifetimes.ends; op++) {
+        for (int32_t i = lifetimes.first_to_begin[op]; i >= 0; i = lifetimes.list[i].next_to_begin) {
+            plan->tensors[lifetimes.list[i].tensor].offset = take(&gaps, lifetimes.list[i].bytes);
+            live += lifetimes.list[i].bytes;
         }
-        plan->tensors[births[born].tensor].offset = take(&gaps, births[born].bytes);
-        live += births[born].bytes;
         plan->activation_live_bytes = live > plan->activation_live_bytes ? live : plan->activation_live_bytes;
+        for (int32_t i = lifetimes.first_to_end[op]; i >= 0; i = lifetimes.list[i].next_to_end) {
+            give_back(&gaps, plan->tensors[lifetimes.list[i].tensor].offset, lifetimes.list[i].bytes);
+            live -= lifetimes.list[i].bytes;
+        }
     }
     for (int32_t t = 0; t < plan->tensor_count; t++) {
         struct tensor *tensor = &plan->tensors[t];
@@ -208,6 +213,7 @@ void memory_place(struct plan *plan)
     }
     plan->storage_bytes[STORAGE_ACTIVATION] = gaps.top;
     free(gaps.list);
-    free(deaths);
-    free(births);
+    free(lifetimes.first_to_begin);
+    free(lifetimes.first_to_end);
+    free(lifetimes.list);
 }

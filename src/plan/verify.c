@@ -39,18 +39,31 @@ static int32_t find_edge(const struct verifier *verifier, enum storage storage, 
     return (int32_t)(found - verifier->edges[storage]);
 }
 
+// Most tensors begin and end where others do. Edges that were met lately are left out: what remains is soon sorted.
+static int32_t collect_edges(const struct plan *plan, enum storage storage, int64_t *edges)
+{
+    enum { RECENT_BITS = 12 };
+    int64_t recent[1 << RECENT_BITS] = {0};    // 0: none, so that edge 0 is always taken
+    int32_t count                    = 0;
+    for (int32_t t = 0; t < plan->tensor_count; t++) {
+        const struct tensor *tensor = &plan->tensors[t];
+        for (int end = 0; end < 2 && tensor->storage == storage && tensor->first_op >= 0; end++) {
+            int64_t  edge  = tensor->offset + (end == 0 ? 0 : tensor->bytes);
+            int64_t *known = &recent[(uint64_t)edge * 0x9e3779b97f4a7c15u >> (64 - RECENT_BITS)];
+            if (edge == 0 || *known != edge) {
+                edges[count++] = *known = edge;
+            }
+        }
+    }
+    return count;
+}
+
 static void cut_segments(struct verifier *verifier)
 {
     const struct plan *plan = verifier->plan;
     for (int s = 0; s < STORAGE_COUNT; s++) {
         int64_t *edges = memory_allocate((size_t)plan->tensor_count * 2 * sizeof(*edges));
-        int32_t  count = 0;
-        for (int32_t t = 0; t < plan->tensor_count; t++) {
-            if (plan->tensors[t].storage == (enum storage)s && plan->tensors[t].first_op >= 0) {
-                edges[count++] = plan->tensors[t].offset;
-                edges[count++] = plan->tensors[t].offset + plan->tensors[t].bytes;
-            }
-        }
+        int32_t  count = collect_edges(plan, (enum storage)s, edges);
         qsort(edges, (size_t)count, sizeof(*edges), compare_offsets);
         int32_t kept = 0;
         for (int32_t i = 0; i < count; i++) {
