@@ -14,6 +14,26 @@ static bool has_slot(const struct plan *plan, enum fp8_role role)
     return is_delayed(plan) || (plan->precision.has_fp8_weights && role == FP8_WEIGHT);
 }
 
+// A tensor with a slot for each linear and role; the slots, each a part of it, follow it among the tensors.
+static int32_t declare_slots(struct builder *builder, const char *name, const char *slot_name)
+{
+    struct plan *plan  = builder->plan;
+    int64_t      slots = FP8_ROLES * plan->scaling.linears;
+    int32_t      all   = builder_tensor(builder, name, STORAGE_OPTIMIZER, DTYPE_F32, DIMS(slots));
+    for (int64_t slot = 0; slot < slots; slot++) {
+        builder->tag.layer = (int16_t)(slot % plan->scaling.linears / weights_linears(&plan->model));
+        builder_part(builder, slot_name, all, slot, DIMS(1));
+    }
+    builder->tag.layer = -1;
+    return all;
+}
+
+static int32_t slot_of(const struct builder *builder, int32_t all, int32_t weight, enum fp8_role role)
+{
+    const struct plan *plan = builder->plan;
+    return all + 1 + (int32_t)(role * plan->scaling.linears + plan->weights[weight].linear);
+}
+
 void quantize_declare(struct builder *builder)
 {
     struct plan *plan = builder->plan;
@@ -23,21 +43,13 @@ void quantize_declare(struct builder *builder)
     }
     struct plan_scaling *scaling = &plan->scaling;
     scaling->linears             = plan->model.layers * weights_linears(&plan->model);
-    const int64_t *slots         = DIMS(FP8_ROLES * scaling->linears);
-    scaling->scales              = builder_tensor(builder, "scales", STORAGE_OPTIMIZER, DTYPE_F32, slots);
-    scaling->factors             = builder_tensor(builder, "factors", STORAGE_OPTIMIZER, DTYPE_F32, slots);
-    scaling->amaxes              = builder_tensor(builder, "magnitudes", STORAGE_OPTIMIZER, DTYPE_F32, slots);
+    scaling->scales              = declare_slots(builder, "scales", "scale");
+    scaling->factors             = declare_slots(builder, "factors", "factor");
+    scaling->amaxes              = declare_slots(builder, "magnitudes", "magnitude");
     if (is_delayed(plan)) {
         scaling->history = builder_tensor(builder, "magnitude history", STORAGE_OPTIMIZER, DTYPE_F32,
                                           DIMS(FP8_ROLES * scaling->linears, plan->precision.fp8_history));
     }
-}
-
-// What a slot of all linears' scales or the like holds.
-static int32_t slot_of(struct builder *builder, const char *name, int32_t all, int32_t weight, enum fp8_role role)
-{
-    int64_t slot = role * builder->plan->scaling.linears + builder->plan->weights[weight].linear;
-    return builder_part(builder, name, all, slot, DIMS(1));
 }
 
 enum fp8_scaling quantize_scaling(const struct plan *plan, enum fp8_role role)
@@ -51,9 +63,9 @@ enum fp8_scaling quantize_scaling(const struct plan *plan, enum fp8_role role)
 static void add_slot(struct builder *builder, struct op *op, int32_t weight, enum fp8_role role)
 {
     const struct plan_scaling *scaling = &builder->plan->scaling;
-    builder_operand(op, QUANTIZE_SCALE, ACCESS_READ, slot_of(builder, "scale", scaling->scales, weight, role));
+    builder_operand(op, QUANTIZE_SCALE, ACCESS_READ, slot_of(builder, scaling->scales, weight, role));
     if (is_delayed(builder->plan)) {
-        builder_operand(op, QUANTIZE_AMAX, ACCESS_UPDATE, slot_of(builder, "magnitude", scaling->amaxes, weight, role));
+        builder_operand(op, QUANTIZE_AMAX, ACCESS_UPDATE, slot_of(builder, scaling->amaxes, weight, role));
     }
 }
 
@@ -80,7 +92,7 @@ static int32_t factor_of(struct builder *builder, int32_t op, int slot, int32_t 
 {
     struct plan *plan = builder->plan;
     if (has_slot(plan, role)) {
-        return slot_of(builder, "factor", plan->scaling.factors, weight, role);
+        return slot_of(builder, plan->scaling.factors, weight, role);
     }
     if (plan->ops[op].shape.quantize.scaling == FP8_SCALING_WHOLE) {
         return plan->ops[op].operand[QUANTIZE_FACTOR];
@@ -104,7 +116,7 @@ static void add_copy(struct builder *builder, int32_t op, int slot, int32_t weig
                                     is_transposed ? ", transposed" : "");
     int32_t               copy = builder_tensor(builder, name, STORAGE_ACTIVATION, format, dim);
     builder_add_output(builder, op, slot, copy);
-    // Looking for it may append tensors, and move what is known of them.
+    // Making them may append tensors, and move what is known of them.
     int32_t factor              = factor_of(builder, op, slot, weight, role);
     builder->usage[copy].factor = factor;
 }
@@ -200,7 +212,7 @@ void quantize_rescale(struct builder *builder)
 
 int32_t quantize_weight_factor(struct builder *builder, int32_t weight)
 {
-    return slot_of(builder, "factor", builder->plan->scaling.factors, weight, FP8_WEIGHT);
+    return slot_of(builder, builder->plan->scaling.factors, weight, FP8_WEIGHT);
 }
 
 // What this rank's optimizer keeps of a weight, in elements of the unit.
@@ -213,7 +225,7 @@ static struct plan_slice updated_run(const struct plan_unit *unit, const struct 
 
 static void append_magnitude(struct builder *builder, int32_t index, int32_t masters)
 {
-    int32_t   amax = slot_of(builder, "magnitude", builder->plan->scaling.amaxes, index, FP8_WEIGHT);
+    int32_t   amax = slot_of(builder, builder->plan->scaling.amaxes, index, FP8_WEIGHT);
     struct op op   = builder_op(builder, OP_MAGNITUDE, builder->plan->weights[index].name);
     builder_operand(&op, MAGNITUDE_IN, ACCESS_READ, masters);
     builder_operand(&op, MAGNITUDE_AMAX, ACCESS_UPDATE, amax);
