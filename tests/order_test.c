@@ -33,7 +33,10 @@ Test(order, drops_waits_that_lanes_and_other_waits_imply)
     append(&plan, LANE_TENSOR, 4, -1);      // 6
     append(&plan, LANE_CONTEXT, 3, -1);     // 7: nobody has told this lane of op 3
 
-    order_prune(&plan);
+    int32_t  position[8];
+    int32_t *clocks = order_clocks(&plan, position);
+    order_prune(&plan, clocks, position);
+    free(clocks);
 
     const uint8_t counts[] = {0, 1, 1, 1, 0, 0, 1, 1};
     for (int i = 0; i < 8; i++) {

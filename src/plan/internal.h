@@ -318,9 +318,9 @@ void optimizer_append(struct builder *builder);
 // frees it. position: [op], the op's place in its own lane.
 int32_t *order_clocks(const struct plan *plan, int32_t *position);
 // Drops the waits that other waits and the order of lanes imply.
-void order_prune(struct plan *plan);
+void order_prune(struct plan *plan, const int32_t *clocks, const int32_t *position);
 
 // memory.c: gives every activation its place in the arena.
-void memory_place(struct plan *plan);
+void memory_place(struct plan *plan, const int32_t *clocks, const int32_t *position);
 
 #endif

@@ -66,18 +66,17 @@ static int32_t find_ends(const struct plan *plan, const int32_t *clocks, const i
     return compute_ops;
 }
 
-static void find_lifetimes(const struct plan *plan, struct lifetimes *lifetimes)
+static void find_lifetimes(const struct plan *plan, const int32_t *clocks, const int32_t *position,
+                           struct lifetimes *lifetimes)
 {
-    int32_t *position = memory_allocate((size_t)plan->op_count * sizeof(*position));
-    int32_t *end      = memory_allocate((size_t)plan->op_count * sizeof(*end));
-    int32_t *clocks   = order_clocks(plan, position);
-    int32_t *slot     = memory_allocate((size_t)plan->tensor_count * sizeof(*slot));
-    lifetimes->list   = memory_allocate((size_t)plan->tensor_count * sizeof(*lifetimes->list));
-    lifetimes->ends   = find_ends(plan, clocks, position, end) + 1;
+    int32_t *end    = memory_allocate((size_t)plan->op_count * sizeof(*end));
+    int32_t *slot   = memory_allocate((size_t)plan->tensor_count * sizeof(*slot));
+    lifetimes->list = memory_allocate((size_t)plan->tensor_count * sizeof(*lifetimes->list));
+    lifetimes->ends = find_ends(plan, clocks, position, end) + 1;
 
     for (int32_t t = 0; t < plan->tensor_count; t++) {
         const struct tensor *tensor = &plan->tensors[t];
-        slot[t]                     = -1;
+        slot[t]                     = tensor->whole == t ? -1 : slot[tensor->whole];
         if (tensor->storage == STORAGE_ACTIVATION && tensor->whole == t) {
             int64_t bytes            = (tensor->bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
             slot[t]                  = lifetimes->count++;
@@ -88,18 +87,15 @@ static void find_lifetimes(const struct plan *plan, struct lifetimes *lifetimes)
         const struct op *op = &plan->ops[i];
         int32_t begin       = op->lane == LANE_COMPUTE ? position[i] : clocks[(int64_t)i * LANE_COUNT + LANE_COMPUTE];
         for (int o = 0; o < op->operand_count; o++) {
-            int32_t whole = op->operand[o] >= 0 ? plan->tensors[op->operand[o]].whole : -1;
-            if (whole >= 0 && slot[whole] >= 0) {
-                struct lifetime *lifetime = &lifetimes->list[slot[whole]];
+            if (op->operand[o] >= 0 && slot[op->operand[o]] >= 0) {
+                struct lifetime *lifetime = &lifetimes->list[slot[op->operand[o]]];
                 lifetime->begin           = smaller(lifetime->begin, begin);
                 lifetime->end             = larger(lifetime->end, end[i]);
             }
         }
     }
     free(slot);
-    free(clocks);
     free(end);
-    free(position);
 }
 
 // At an op the largest come to life first; among equals, in the order of their tensors.
@@ -135,7 +131,7 @@ static void remove_gap(struct gaps *gaps, int32_t index)
 static int64_t take(struct gaps *gaps, int64_t bytes)
 {
     int32_t best = -1;
-    for (int32_t i = 0; i < gaps->count; i++) {
+    for (int32_t i = 0; i < gaps->count && (best < 0 || gaps->list[best].bytes > bytes); i++) {
         if (gaps->list[i].bytes >= bytes && (best < 0 || gaps->list[i].bytes < gaps->list[best].bytes)) {
             best = i;
         }
@@ -189,12 +185,12 @@ static void give_back(struct gaps *gaps, int64_t offset, int64_t bytes)
     }
 }
 
-void memory_place(struct plan *plan)
+void memory_place(struct plan *plan, const int32_t *clocks, const int32_t *position)
 {
     struct lifetimes lifetimes = {.count = 0};
     struct gaps      gaps      = {.list = NULL};
     int64_t          live      = 0;
-    find_lifetimes(plan, &lifetimes);
+    find_lifetimes(plan, clocks, position, &lifetimes);
     list_lifetimes(&lifetimes);
     for (int32_t op = 0; op < lifetimes.ends; op++) {
         for (int32_t i = lifetimes.first_to_begin[op]; i >= 0; i = lifetimes.list[i].next_to_begin) {

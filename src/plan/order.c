@@ -56,11 +56,9 @@ static bool is_implied(const struct plan *plan, const int32_t *clocks, const int
     return false;
 }
 
-void order_prune(struct plan *plan)
+void order_prune(struct plan *plan, const int32_t *clocks, const int32_t *position)
 {
-    int32_t *position = memory_allocate((size_t)plan->op_count * sizeof(*position));
-    int32_t *clocks   = order_clocks(plan, position);
-    int32_t  latest[LANE_COUNT];
+    int32_t latest[LANE_COUNT];
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         latest[lane] = -1;
     }
@@ -75,6 +73,4 @@ void order_prune(struct plan *plan)
         }
         latest[full.lane] = i;
     }
-    free(clocks);
-    free(position);
 }

@@ -138,10 +138,14 @@ status plan_build(struct plan *plan, const struct plan_request *request)
     declare_inputs(&builder);
     pipeline_append(&builder);
     optimizer_append(&builder);
-    memory_place(plan);
-    order_prune(plan);
-
     free(builder.usage);
+
+    int32_t *position = memory_allocate((size_t)plan->op_count * sizeof(*position));
+    int32_t *clocks   = order_clocks(plan, position);
+    memory_place(plan, clocks, position);
+    order_prune(plan, clocks, position);
+    free(clocks);
+    free(position);
     return OK;
 }
 

@@ -151,7 +151,7 @@ static struct event create_event(const struct plan *plan, int32_t index)
     return event;
 }
 
-static void create_events(struct skeleton *skeleton, const struct plan *plan)
+static void create_events(struct job *job, struct skeleton *skeleton, const struct plan *plan)
 {
     int32_t *numbers = number_events(plan, &skeleton->event_count), *end[LANE_COUNT];
     skeleton->events = memory_allocate((size_t)skeleton->event_count * sizeof(*skeleton->events));
@@ -161,6 +161,7 @@ static void create_events(struct skeleton *skeleton, const struct plan *plan)
     }
     for (int32_t i = 0, created = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
+        skeleton->flops += op_flops(op);
         if (numbers[i] < 0) {
             continue;
         }
@@ -169,6 +170,10 @@ static void create_events(struct skeleton *skeleton, const struct plan *plan)
             *event         = create_event(plan, i);
             *end[op->lane] = created++;
             end[op->lane]  = &event->next;
+        }
+        if (op_is_transfer((enum op_kind)op->kind) && check_transfer(job, plan, i)) {
+            int32_t *first_op = &skeleton->groups[event->group].first_op;
+            *first_op         = *first_op < 0 ? i : *first_op;
         }
         for (int w = 0; w < op->wait_count; w++) {
             add_wait(event, numbers[op->wait[w]], skeleton->events);
@@ -199,13 +204,7 @@ struct skeleton *skeleton_create(struct job *job, const struct plan *plan)
     skeleton->op_count        = plan->op_count;
     create_groups(skeleton, plan);
 
-    create_events(skeleton, plan);
-    for (int32_t i = plan->op_count - 1; i >= 0; i--) {
-        skeleton->flops += op_flops(&plan->ops[i]);
-        if (op_is_transfer((enum op_kind)plan->ops[i].kind) && check_transfer(job, plan, i)) {
-            skeleton->groups[plan->ops[i].shape.transfer.group].first_op = i;
-        }
-    }
+    create_events(job, skeleton, plan);
     return skeleton;
 }
 

@@ -40,38 +40,40 @@ static int32_t find_edge(const struct verifier *verifier, enum storage storage, 
 }
 
 // Most tensors begin and end where others do. Edges that were met lately are left out: what remains is soon sorted.
-static int32_t collect_edges(const struct plan *plan, enum storage storage, int64_t *edges)
+static void collect_edges(struct verifier *verifier)
 {
     enum { RECENT_BITS = 12 };
-    int64_t recent[1 << RECENT_BITS] = {0};    // 0: none, so that edge 0 is always taken
-    int32_t count                    = 0;
+    const struct plan *plan                                    = verifier->plan;
+    int64_t            recent[STORAGE_COUNT][1 << RECENT_BITS] = {0};    // 0: none, so that edge 0 is always taken
     for (int32_t t = 0; t < plan->tensor_count; t++) {
-        const struct tensor *tensor = &plan->tensors[t];
-        for (int end = 0; end < 2 && tensor->storage == storage && tensor->first_op >= 0; end++) {
+        const struct tensor *tensor  = &plan->tensors[t];
+        enum storage         storage = tensor->storage;
+        for (int end = 0; end < 2 && tensor->first_op >= 0; end++) {
             int64_t  edge  = tensor->offset + (end == 0 ? 0 : tensor->bytes);
-            int64_t *known = &recent[(uint64_t)edge * 0x9e3779b97f4a7c15u >> (64 - RECENT_BITS)];
+            int64_t *known = &recent[storage][(uint64_t)edge * 0x9e3779b97f4a7c15u >> (64 - RECENT_BITS)];
             if (edge == 0 || *known != edge) {
-                edges[count++] = *known = edge;
+                verifier->edges[storage][verifier->edge_count[storage]++] = *known = edge;
             }
         }
     }
-    return count;
 }
 
 static void cut_segments(struct verifier *verifier)
 {
     const struct plan *plan = verifier->plan;
     for (int s = 0; s < STORAGE_COUNT; s++) {
-        int64_t *edges = memory_allocate((size_t)plan->tensor_count * 2 * sizeof(*edges));
-        int32_t  count = collect_edges(plan, (enum storage)s, edges);
+        verifier->edges[s] = memory_allocate((size_t)plan->tensor_count * 2 * sizeof(int64_t));
+    }
+    collect_edges(verifier);
+    for (int s = 0; s < STORAGE_COUNT; s++) {
+        int64_t *edges = verifier->edges[s];
+        int32_t  count = verifier->edge_count[s], kept = 0;
         qsort(edges, (size_t)count, sizeof(*edges), compare_offsets);
-        int32_t kept = 0;
         for (int32_t i = 0; i < count; i++) {
             if (kept == 0 || edges[kept - 1] != edges[i]) {
                 edges[kept++] = edges[i];
             }
         }
-        verifier->edges[s]      = edges;
         verifier->edge_count[s] = kept;
         verifier->segments[s]   = memory_allocate((size_t)kept * sizeof(struct segment));
         // All bytes set: every index is -1.
