@@ -53,7 +53,7 @@ static void print_help(void)
            "usage: gswbench [COMMAND] [FLAG]...\n\n",
            version_text);
     for (int i = 0; i < COMMANDS; i++) {
-        printf("  %-8s  %s\n", commands[i]->name, commands[i]->help);
+        printf("  %-9s  %s\n", commands[i]->name, commands[i]->help);
     }
     printf("\nWithout a COMMAND, run. gswbench COMMAND --help lists its flags.\n");
 }

@@ -60,8 +60,8 @@ static status cannot_divide(enum axis axis, int64_t size, int64_t ranks, int64_t
     list_divisors(&allowed, ranks);
     status error;
     if (ranks == world) {
-        error = fail("[parallel] %s = %" PRId64 " does not divide %" PRId64 " ranks (allowed: %s)",
-                     mesh_axis_names[axis], size, world, allowed.text);
+        error = fail("[parallel] %s = %" PRId64 " does not divide %" PRId64 " rank%s (allowed: %s)",
+                     mesh_axis_names[axis], size, world, world == 1 ? "" : "s", allowed.text);
     } else {
         error = fail("[parallel] %s = %" PRId64 " does not divide the %" PRId64 " of %" PRId64
                      " ranks that the other axes leave (allowed: %s)",

@@ -72,6 +72,12 @@ static void write_head(const struct result *result, FILE *file)
             result_verdict_names[result->verdict]);
 }
 
+// One step that no job has done: it has neither a course nor a loss.
+static bool is_simulated(const struct result *result)
+{
+    return result->emulation.stages > 0;
+}
+
 static void write_reasons(const struct result *result, FILE *file)
 {
     if (result->is_proxy) {
@@ -133,8 +139,11 @@ static void write_figures(const struct result *result, FILE *file)
     report_seconds(low, sizeof(low), figures->step.low);
     report_seconds(high, sizeof(high), figures->step.high);
     report_seconds(value, sizeof(value), figures->step.median);
-    if (isnan(figures->step.low)) {
-        write_figure(file, value, "s", "Step time, median", "%" PRId64 " measured steps", figures->measured_steps);
+    if (is_simulated(result)) {
+        write_figure(file, value, "s", "Step time", "simulated");
+    } else if (isnan(figures->step.low)) {
+        write_figure(file, value, "s", "Step time, median", "%" PRId64 " measured step%s", figures->measured_steps,
+                     figures->measured_steps == 1 ? "" : "s");
     } else {
         write_figure(file, value, "s", "Step time, median", "95 %% interval %s to %s", low, high);
     }
@@ -253,11 +262,14 @@ void report_write_html(const struct result *result, FILE *file)
     if (result_is_shown(result)) {
         write_figures(result, file);
     }
-    if (result->step_count > 0) {
+    bool has_course = result->step_count > 0 && !is_simulated(result);
+    if (has_course) {
         write_step_times(result, file);
-        if (result->trace.source[0] != '\0' && result_is_shown(result)) {
-            html_write_waterfall(result, file);
-        }
+    }
+    if (result->step_count > 0 && result->trace.source[0] != '\0' && result_is_shown(result)) {
+        html_write_waterfall(result, file);
+    }
+    if (has_course) {
         write_learning(result, file);
     }
     html_write_tables(result, file);

@@ -155,9 +155,9 @@ static void write_layout(const struct result *result, FILE *file)
 // clang-format off
 static const char how_to_read[] =
     "<section class=card><h2>How to read this page</h2><dl>"
-    "<dt>Verdict</dt><dd>Valid: every check passed. Degraded: the numbers are right, the conditions were not. Unverified: "
-    "nothing could be checked. Partial: the run was stopped. Invalid: a check failed. Only valid and degraded runs show "
-    "figures above the charts.</dd>"
+    "<dt>Verdict</dt><dd>Valid: every check passed. Degraded: the numbers are right, the conditions were not. Emulated: one "
+    "device executed what each kind of rank computes, and the job was simulated with that. Unverified: nothing could be "
+    "checked. Partial: the run was stopped. Invalid: a check failed. Only the first three show figures at the top.</dd>"
     "<dt>Step time</dt><dd>Of the slowest rank, whole step: forward, backward, reduction, optimizer. The median is the figure "
     "to compare; two runs differ when their intervals do not overlap. Outliers are flagged and never dropped.</dd>"
     "<dt>TFLOP/s, MFU</dt><dd>Model FLOPs over time. Conventions differ in how attention is counted: full counts the whole "
@@ -184,7 +184,9 @@ void html_write_tables(const struct result *result, FILE *file)
     fprintf(file, "<section class=card><h2>Environment</h2>");
     write_entries(result->environment, result->environment_count, file);
     fprintf(file, "</section></div>\n");
-    write_ranks(result, file);
+    if (result->rank_count > 0) {
+        write_ranks(result, file);
+    }
     fprintf(file, "<section class=card><details><summary>Configuration, every option</summary>");
     write_entries(result->config, result->config_count, file);
     fprintf(file, "</details></section>\n%s", how_to_read);
