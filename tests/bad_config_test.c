@@ -27,7 +27,7 @@ static const struct bad syntax[] = {
     {"\n\n[run\nsteps = 7\n", "E-CONFIG bad.ini:3: [run: expected [section]\n"},
     {"[run] steps = 7\n", "E-CONFIG bad.ini:1: [run] steps = 7: expected [section]\n"},
     {"[run;]\n", "E-CONFIG bad.ini:1: [run;]: expected [section]\n"},
-    {"[]\n", "E-CONFIG bad.ini:1: []: unknown section\n"},
+    {"[]\n", "E-CONFIG bad.ini:1: []: unknown section (gswbench options lists all)\n"},
     {"# comment\nsteps = 7\nseed = 1\n", "E-CONFIG bad.ini:2: steps = 7: key before any [section]\n"},
     {"\xff\xfe[\0r\0u\0n\0]\0", "E-CONFIG bad.ini: is UTF-16: save it as UTF-8\n"},
     {"\xfe\xff[run]", "E-CONFIG bad.ini: is UTF-16: save it as UTF-8\n"},
@@ -39,12 +39,12 @@ static const struct bad names[] = {
     {"[rum]\nsteps = 7\n", "E-CONFIG bad.ini:1: [rum]: unknown section (did you mean [run]?)\n"},
     {"[Train]\n", "E-CONFIG bad.ini:1: [Train]: unknown section (did you mean [train]?)\n"},
     {"[run ]\n", "E-CONFIG bad.ini:1: [run ]: unknown section (did you mean [run]?)\n"},
-    {"[optimizer]\nlr = 1\n", "E-CONFIG bad.ini:1: [optimizer]: unknown section\n"},
+    {"[optimizer]\nlr = 1\n", "E-CONFIG bad.ini:1: [optimizer]: unknown section (gswbench options lists all)\n"},
     {"[run]\nstep = 7\n", "E-CONFIG bad.ini:2: [run] step = 7: unknown key (did you mean \"steps\"?)\n"},
     {"[run]\nSeed = 7\n", "E-CONFIG bad.ini:2: [run] Seed = 7: unknown key (did you mean \"seed\"?)\n"},
     {"[train]\nlerning_rate = 1\n",
      "E-CONFIG bad.ini:2: [train] lerning_rate = 1: unknown key (did you mean \"learning_rate\"?)\n"},
-    {"[train]\nsteps = 7\n", "E-CONFIG bad.ini:2: [train] steps = 7: unknown key\n"},
+    {"[train]\nsteps = 7\n", "E-CONFIG bad.ini:2: [train] steps = 7: unknown key (gswbench options lists all)\n"},
     {"[hardware]\ngpus_per_nod = 8\n",
      "E-CONFIG bad.ini:2: [hardware] gpus_per_nod = 8: unknown key (did you mean \"gpus_per_node\"?)\n"},
     {"[run]\nseed = 1\n[train]\n[run]\nseed = 1\n", "E-CONFIG bad.ini:5: [run] seed = 1: already set in line 2\n"},
@@ -113,7 +113,7 @@ static const struct bad conditions[] = {
      "E-CONFIG bad.ini:1: [when precision=fp8 precision=bf16]: " EXPECTED_WHEN},
     {"[when precision=fp4]\n", "E-CONFIG bad.ini:1: [when precision=fp4]: " EXPECTED_WHEN},
     {"[when ranks=8, precision=fp8]\n", "E-CONFIG bad.ini:1: [when ranks=8, precision=fp8]: " EXPECTED_WHEN},
-    {"[whenever ranks=8]\n", "E-CONFIG bad.ini:1: [whenever ranks=8]: unknown section\n"},
+    {"[whenever ranks=8]\n", "E-CONFIG bad.ini:1: [whenever ranks=8]: unknown section (gswbench options lists all)\n"},
     {"[when ranks=8]\nsteps = 7\n", "E-CONFIG bad.ini:2: [when ranks=8] steps = 7: expected section.key\n"},
     {"[when ranks=8]\nrum.steps = 7\n",
      "E-CONFIG bad.ini:2: [when ranks=8] rum.steps = 7: unknown section (did you mean \"run\"?)\n"},
@@ -209,8 +209,9 @@ Test(bad_config, shows_a_hundred_errors_and_counts_the_rest)
     struct config_request request = {0};
     status                result  = config_read_text(&config, &request, "bad.ini", text, 4000, &errors);
     cr_assert_str_eq(result.text, "1000 configuration errors");
-    cr_assert_str_eq(strstr(errors.text, "E-CONFIG bad.ini:100:"),
-                     "E-CONFIG bad.ini:100: [a]: unknown section\nE-CONFIG 900 more errors\n");
+    cr_assert_str_eq(
+        strstr(errors.text, "E-CONFIG bad.ini:100:"),
+        "E-CONFIG bad.ini:100: [a]: unknown section (gswbench options lists all)\nE-CONFIG 900 more errors\n");
     text_free(&errors);
     free(text);
 }
@@ -226,7 +227,8 @@ Test(bad_config, refuses_overlong_lines_and_section_names)
 {
     static const struct bad overlong[] = {
         {"[run_and_a_name_that_is_longer_than_fifty_characters_]\nsteps = x\n",
-         "E-CONFIG bad.ini:1: [run_and_a_name_that_is_longer_than_fifty_characters_]: unknown section\n"},
+         "E-CONFIG bad.ini:1: [run_and_a_name_that_is_longer_than_fifty_characters_]: unknown section (gswbench "
+         "options lists all)\n"},
         {"[when ranks=8" SPACES_40 "precisions=fp8]\n",
          "E-CONFIG bad.ini:1: [when ranks=8" SPACES_40 "precisions=]: " EXPECTED_WHEN},
     };
@@ -410,7 +412,8 @@ Test(bad_config, suggests_installed_names, .init = make_folder, .fini = remove_f
     text_append(&all, "%s", expected);
     text_append(&all, "E-CONFIG %s/models/small.ini:3: [model] preset = small: cannot be set in such a file\n", folder);
     text_append(&all, "E-CONFIG %s/models/small.ini:4: [train]: this file may hold [model] only\n", folder);
-    text_append(&all, "E-CONFIG %s/models/small.ini:6: [when ranks=8]: unknown section\n", folder);
+    text_append(&all, "E-CONFIG %s/models/small.ini:6: [when ranks=8]: unknown section (gswbench options lists all)\n",
+                folder);
     check_file("broken.ini", all.text);
     text_free(&all);
 }

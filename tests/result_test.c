@@ -382,11 +382,11 @@ Test(result, refuses_files_that_are_no_result)
     static const struct {
         const char *text, *expected;
     } cases[] = {
-        {"", ":1:0: '[' or '{' expected near end of file"},
+        {"", ":1:0: not a result: '[' or '{' expected near end of file"},
         {"[1, 2]", ": not a result: \"schema\" must be \"gswbench.result/1\""},
         {"{\"schema\": 1}", ": not a result: \"schema\" must be \"gswbench.result/1\""},
         {"{\"schema\": \"gswbench.result/2\"}", ": not a result: \"schema\" must be \"gswbench.result/1\""},
-        {"{\"a\": 1, \"a\": 2}", ":1:12: duplicate object key near '\"a\"'"},
+        {"{\"a\": 1, \"a\": 2}", ":1:12: not a result: duplicate object key near '\"a\"'"},
         {"{\"schema\": \"gswbench.result/1\"}", ": run_id is missing"},
         {"{\"schema\": \"gswbench.result/1\", \"run_id\": 7}", ": run_id must be a text of at most 31 bytes"},
         {"{\"schema\": \"gswbench.result/1\", \"run_id\": \"0123456789012345678901234567890123456789\"}",

@@ -40,6 +40,12 @@ const char *document_hint(struct document *document, const char *before, const c
                               : arena_format(&document->arena, " (did you mean %s%s%s?)", before, suggestion, after);
 }
 
+// The same of a section or a key.
+static const char *hint_known(struct document *document, const char *before, const char *suggestion, const char *after)
+{
+    return suggestion == NULL ? " (gswbench options lists all)" : document_hint(document, before, suggestion, after);
+}
+
 const char *document_show(struct document *document, const char *text)
 {
     size_t bytes = strlen(text) + 1;
@@ -108,7 +114,7 @@ static void resolve(struct document *document, struct assignment assignment, con
     if (assignment.option == NULL) {
         const char *suggestion = option_suggest(assignment.section->options, key);
         document_error(document, "%s%s: unknown key%s", assignment.place, document_show(document, value),
-                       document_hint(document, "\"", suggestion, "\""));
+                       hint_known(document, "\"", suggestion, "\""));
     } else {
         add(document, assignment, value);
     }
@@ -126,7 +132,7 @@ static void resolve_dotted(struct document *document, struct assignment assignme
     assignment.section  = section_find(section);
     if (assignment.section == NULL) {
         document_error(document, "%s%s: unknown section%s", assignment.place, document_show(document, value),
-                       document_hint(document, "\"", section_suggest(section), "\""));
+                       hint_known(document, "\"", section_suggest(section), "\""));
         return;
     }
     resolve(document, assignment, dot + 1, value);
@@ -262,7 +268,7 @@ static void enter_section(struct document *document, char *line)
     }
     if (document->section == NULL) {
         document_error(document, "%s:%d: [%s]: unknown section%s", document->path, document->line, document->header,
-                       document_hint(document, "[", section_suggest(line + 1), "]"));
+                       hint_known(document, "[", section_suggest(line + 1), "]"));
     } else if (document->only != NULL && strcmp(document->only, document->section->name) != 0) {
         document_error(document, "%s:%d: [%s]: this file may hold [%s] only", document->path, document->line,
                        document->header, document->only);

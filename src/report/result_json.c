@@ -365,7 +365,7 @@ status result_read_json(struct result *result, const char *path)
     if (document == NULL) {
         char reason[JSON_ERROR_TEXT_LENGTH];
         text_printable(reason, sizeof(reason), error.text);
-        return fail("%s:%d:%d: %s", path, error.line, error.column, reason);
+        return fail("%s:%d:%d: not a result: %s", path, error.line, error.column, reason);
     }
     status read = read_document(result, document);
     json_decref(document);
