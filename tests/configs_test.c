@@ -178,8 +178,7 @@ static void expect_optional(const struct row *row, const char *what, const json_
     }
 }
 
-// What a published row allocates fits the device that it was published for: 80 GB, in every one of them. One of FP8
-// needs 2 % more: its transposed weights are kept beside the others while a step uses both.
+// What a published row allocates fits the device that it was published for: 80 GB, in every one of them.
 static void expect_fit(const struct row *row, const json_t *plan)
 {
     json_int_t  sum = 0, total = json_integer_value(json_object_get(plan, "total_bytes"));
@@ -190,8 +189,8 @@ static void expect_fit(const struct row *row, const json_t *plan)
         sum += json_integer_value(bytes);
     }
     cr_expect_eq(sum, total);
-    cr_expect(row->flops[0] == '\0' || (double)total < (strcmp(row->precision, "fp8") == 0 ? 82e9 : 80e9),
-              "%s at %d ranks, %s takes %.2f GB", row->config, (int)row->ranks, row->precision, (double)total / 1e9);
+    cr_expect(row->flops[0] == '\0' || (double)total < 80e9, "%s at %d ranks, %s takes %.2f GB", row->config,
+              (int)row->ranks, row->precision, (double)total / 1e9);
 }
 
 static void expect_row(const struct row *row, const json_t *found)
@@ -222,19 +221,10 @@ static const struct row *find(const char *config, int64_t ranks, const char *pre
     return NULL;
 }
 
-// In FP8 the plans of large systems take long to prove: the first row of a configuration stands for those that differ
-// in the number of replicas only, and of which no time was published.
-static bool is_proven(const struct row *row)
-{
-    bool is_first = row == rows || strcmp(row[-1].config, row->config) != 0 ||
-                    (row - rows > 1 && strcmp(row[-2].config, row->config) != 0);
-    return strcmp(row->precision, "fp8") != 0 || row->mfu_percent[0] != '\0' || is_first;
-}
-
 static void check_config(const char *config)
 {
     for (const struct row *row = rows; row < rows + ROWS; row++) {
-        if (strcmp(row->config, config) == 0 && is_proven(row)) {
+        if (strcmp(row->config, config) == 0) {
             json_t *found = check(config, row->precision, row->ranks);
             cr_expect_eq((int)json_array_size(found), 1, "%s", config);
             expect_row(row, json_array_get(found, 0));
