@@ -2,6 +2,7 @@
 // Sums over a plan against closed forms.
 #include <criterion/criterion.h>
 
+#include "gswbench/account.h"
 #include "tiny.h"
 
 Test(account, counts_the_parameters_of_the_model)

@@ -2,6 +2,7 @@
 // Plans of pipeline stages: what each stage holds, that whole pipelines are sound and their memory bounded.
 #include <criterion/criterion.h>
 
+#include "gswbench/account.h"
 #include "faulty.h"
 
 static void init(struct tiny *tiny, int64_t stages, int64_t chunks, int64_t layers, int64_t microbatches)

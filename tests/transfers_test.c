@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "gswbench/account.h"
 #include "gswbench/config.h"
 #include "gswbench/text.h"
 #include "tiny.h"

@@ -13,6 +13,7 @@
 #include "gswbench/precision.h"
 #include "gswbench/status.h"
 #include "gswbench/train.h"
+#include "gswbench/unit.h"
 
 // Where a tensor lives. All but STORAGE_ACTIVATION keep their content between steps and have fixed places; activations
 // share one arena by lifetime.
@@ -39,55 +40,6 @@ struct tensor {
     int32_t      whole;                // the tensor that this one is a part of; itself when it is none
     int64_t      part_offset;          // bytes from the start of the whole
     int32_t      first_op, last_op;    // list positions of its first and last use; -1: unused
-};
-
-// One named matrix or vector inside a weight: what Hugging Face and the generator know (q, k and v are parts of "qkv").
-struct weight_part {
-    char    name[64];                       // exported name, "model.layers.3.self_attn.q_proj.weight"
-    int64_t stream;                         // number of its random stream, the same in every layout
-    int64_t rows, columns;                  // the whole tensor; a vector has rows 1 and is exported with one dimension
-    int64_t first_row, local_rows;          // this rank's rows of it
-    int64_t first_column, local_columns;    // ... and columns
-    int64_t offset;                         // elements from the start of the weight
-    bool    is_vector;
-    float   deviation;    // of the initial values; 0: constant
-    float   constant;     // initial value when deviation is 0
-};
-
-struct weight {
-    const char        *name;    // static text: "qkv weight"
-    int32_t            unit;
-    int64_t            first;            // its place in the unit's range
-    int64_t            rows, columns;    // of this rank, padding included
-    int32_t            tensor;           // -1 when this rank keeps only a slice of the unit
-    int32_t            gradient;         // likewise
-    int32_t            linear;           // its number among the model's linears in FP8; -1: its products are in BF16
-    int32_t            part_count;
-    struct weight_part part[3];
-};
-
-struct plan_slice {
-    int64_t first, elements;
-};
-
-// A unit is the weights that are gathered, reduced and updated together: the embedding, one block, its experts, or the
-// head with the final norm. They lie in one range of elements, the same in every storage; a rank keeps a slice of it.
-struct plan_unit {
-    int64_t place;                   // among all units of the model: embedding 0, block layer + 1, head layers + 1, and
-                                     // after them a layer's experts: layers + 2 + layer; then linears that are apart
-    bool              is_experts;    // that the ranks of ep share out
-    bool              is_fp8;        // its weights are kept in FP8; only the masters have all digits
-    bool              is_copy;       // the embedding's, of the stage that has the head tied to it
-    uint32_t          shard_axes, replica_axes;    // ranks that share its weights out; that hold the same
-    uint32_t          update_axes;                 // ranks that share its optimizer out
-    int64_t           elements;
-    int32_t           first_weight, weight_count;
-    int64_t           replicated;          // leading elements that all ranks of tp hold alike
-    struct plan_slice kept;                // by the weight and gradient tensors: a share of it under FSDP, else all
-    struct plan_slice updated;             // by this rank's optimizer: a share of it under FSDP and ZeRO-1, else all
-    int32_t           weight, gradient;    // tensors of the kept slice
-    int32_t           master;              // of the updated slice; -1: the weights are their own master
-    int32_t           first_moment, second_moment;
 };
 
 struct plan_group {
@@ -172,36 +124,11 @@ const char *plan_tensor_name(const struct plan *plan, int32_t tensor, char *text
 const char *plan_op_name(const struct plan *plan, int32_t op, char *text, size_t bytes);
 const char *plan_storage_name(enum storage storage);
 
+// Of all storages.
+int64_t plan_total_bytes(const struct plan *plan);
+
 // verify.c: reads before writes, unordered accesses to the same bytes, values overwritten while still needed, ops that
 // wait for later ones. The error names rank, op and tensor of the first finding; findings counts them all.
 status plan_verify(const struct plan *plan, int32_t *findings);
-
-// account.c: what the step does, summed.
-struct plan_transfer {
-    enum op_kind kind;
-    uint32_t     axes;
-    enum dtype   dtype;
-    int64_t      elements;    // of one transfer
-    int64_t      group_size;
-    int64_t      count;    // in one step
-};
-enum { PLAN_TRANSFERS_MAX = 256 };
-struct account {
-    int64_t              parameters;            // weights on this rank
-    double               flops[PHASE_COUNT];    // executed
-    double               hardware_flops;    // by the whole mesh for a sequence of the batch, if all stages are alike
-    int64_t              ops[OP_COUNT];
-    int64_t              quantized_bytes;    // read and written to make copies in FP8
-    struct plan_transfer transfers[PLAN_TRANSFERS_MAX];
-    int32_t              transfer_count;
-    int64_t              total_bytes;    // all storages
-};
-void    plan_account(const struct plan *plan, struct account *account);
-int64_t plan_total_bytes(const struct plan *plan);
-int64_t plan_quantized_bytes(const struct plan *plan);
-
-// What the whole mesh executes per sequence of the global batch; plan is one of the request's. Builds a plan of every
-// other stage.
-status plan_hardware_flops(const struct plan *plan, const struct plan_request *request, double *flops);
 
 #endif

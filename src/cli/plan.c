@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/account.h"
 #include "gswbench/units.h"
 #include "internal.h"
 

@@ -10,6 +10,7 @@
 
 #include <xxhash.h>
 
+#include "gswbench/account.h"
 #include "gswbench/checkpoint.h"
 #include "gswbench/data.h"
 #include "gswbench/fatal.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Sums what a plan does: FLOPs by phase, transfers by kind and size, parameters, bytes.
-#include "gswbench/plan.h"
+#include "gswbench/account.h"
 
 #include "gswbench/fatal.h"
 
@@ -36,15 +36,6 @@ int64_t plan_quantized_bytes(const struct plan *plan)
         for (int slot = 0; makes_copies && slot < op->operand_count; slot++) {
             bytes += op->operand[slot] >= 0 ? plan->tensors[op->operand[slot]].bytes : 0;
         }
-    }
-    return bytes;
-}
-
-int64_t plan_total_bytes(const struct plan *plan)
-{
-    int64_t bytes = 0;
-    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
-        bytes += plan->storage_bytes[storage];
     }
     return bytes;
 }

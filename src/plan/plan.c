@@ -159,6 +159,15 @@ status plan_build_stage(struct plan *plan, const struct plan_request *request, i
     return plan_build(plan, &first);
 }
 
+int64_t plan_total_bytes(const struct plan *plan)
+{
+    int64_t bytes = 0;
+    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
+        bytes += plan->storage_bytes[storage];
+    }
+    return bytes;
+}
+
 void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank)
 {
     struct builder builder = {.plan = declared, .tag = {.layer = -1, .chunk = -1, .microbatch = -1}};

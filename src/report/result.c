@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/account.h"
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
 

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// What a plan's step does, summed: parameters, FLOPs, transfers, bytes.
+#ifndef GSWBENCH_ACCOUNT_H
+#define GSWBENCH_ACCOUNT_H
+
+#include <stdint.h>
+
+#include "gswbench/plan.h"
+
+// Transfers that are alike.
+struct plan_transfer {
+    enum op_kind kind;
+    uint32_t     axes;
+    enum dtype   dtype;
+    int64_t      elements;    // of one transfer
+    int64_t      group_size;
+    int64_t      count;    // in one step
+};
+enum { PLAN_TRANSFERS_MAX = 256 };
+
+struct account {
+    int64_t              parameters;            // weights on this rank
+    double               flops[PHASE_COUNT];    // executed
+    double               hardware_flops;    // by the whole mesh for a sequence of the batch, if all stages are alike
+    int64_t              ops[OP_COUNT];
+    int64_t              quantized_bytes;    // read and written to make copies in FP8
+    struct plan_transfer transfers[PLAN_TRANSFERS_MAX];
+    int32_t              transfer_count;
+    int64_t              total_bytes;    // all storages
+};
+
+void    plan_account(const struct plan *plan, struct account *account);
+int64_t plan_quantized_bytes(const struct plan *plan);
+
+// What the whole mesh executes per sequence of the global batch; plan is one of the request's. Builds a plan of every
+// other stage.
+status plan_hardware_flops(const struct plan *plan, const struct plan_request *request, double *flops);
+
+#endif
