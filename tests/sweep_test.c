@@ -39,6 +39,7 @@ static void add_layouts(struct space *space, int64_t tp, int64_t cp, int64_t pp)
             struct parallel_config parallel = space->tiny.parallel;
             parallel.tp                     = tp;
             parallel.cp                     = cp;
+            parallel.tp_overlap             = cp > 1;    // or not, so that there are layouts of either kind
             parallel.pp                     = pp;
             parallel.vp                     = vp;
             parallel.fsdp                   = fsdp;
@@ -128,9 +129,9 @@ static int64_t count_possible(const struct space *space, double seconds)
     return count;
 }
 
-Test(sweep, finds_what_pricing_every_layout_finds)
+// least_possible: how many layouts at least may be among the best, by their bounds.
+static void expect_best(struct space *space, int64_t least_possible)
 {
-    struct space        *space = open_space();
     struct sweep        *sweep = &space->sweep;
     struct sweep_choice *all   = memory_allocate((size_t)sweep->layout_count * sizeof(*all));
     int64_t              fit   = 0;
@@ -152,7 +153,9 @@ Test(sweep, finds_what_pricing_every_layout_finds)
     cr_expect(sweep->fit >= fit && sweep->fit <= fit + fit / 20, "%d fit, not %d", (int)sweep->fit, (int)fit);
     cr_expect_eq(sweep->too_large, sweep->layout_count - sweep->fit);
     cr_expect_lt(sweep->priced, fit, "no bound excludes a layout");
-    cr_expect_geq(sweep->priced, count_possible(space, all[SWEEP_BEST - 1].prediction.step_seconds));
+    int64_t possible = count_possible(space, all[SWEEP_BEST - 1].prediction.step_seconds);
+    cr_expect(possible >= least_possible && sweep->priced >= possible, "%d priced of %d", (int)sweep->priced,
+              (int)possible);
     cr_assert_eq(sweep->best_count, SWEEP_BEST);
     for (int i = 0; i < SWEEP_BEST; i++) {
         cr_expect_eq(sweep->best[i].layout, all[i].layout, "place %d has layout %d, not %d", i,
@@ -161,6 +164,19 @@ Test(sweep, finds_what_pricing_every_layout_finds)
     }
     free(all);
     free(space);
+}
+
+Test(sweep, finds_what_pricing_every_layout_finds)
+{
+    expect_best(open_space(), SWEEP_BEST);
+}
+
+Test(sweep, finds_it_where_bounds_are_far_from_the_step)
+{
+    struct space *space                  = open_space();
+    space->hardware.contention.value     = 0.8;
+    space->hardware.node_bandwidth.value = space->hardware.network_bandwidth.value = 2e8;
+    expect_best(space, 24);
 }
 
 static void expect_bounds(int64_t compute, double least_share)
@@ -194,6 +210,46 @@ Test(sweep, bounds_time_and_memory_closely_from_below)
 Test(sweep, bounds_what_casts_before_its_input_comes)
 {
     expect_bounds(COMPUTE_FP8, 0.95);
+}
+
+// Nothing is left of the step then that a bound does not count, but the waits of stages for each other within it.
+Test(sweep, bounds_pipelines_whose_transfers_take_no_time_almost_exactly)
+{
+    static const struct {
+        int64_t pp, vp, layers, accumulation, compute;
+        double  least_share;
+    } pipelines[]                    = {{2, 1, 8, 1, COMPUTE_BF16, 0.99},  {2, 1, 8, 8, COMPUTE_BF16, 0.995},
+                                        {4, 1, 9, 1, COMPUTE_BF16, 0.99},  {4, 1, 9, 16, COMPUTE_BF16, 0.95},
+                                        {4, 2, 8, 8, COMPUTE_BF16, 0.995}, {2, 1, 8, 1, COMPUTE_FP8, 0.985},
+                                        {2, 1, 8, 4, COMPUTE_FP8, 0.995}};
+    struct space           *space    = open_space();
+    struct hardware_config *hardware = &space->hardware;
+    hardware->node_bandwidth.value = hardware->network_bandwidth.value = 1e18;
+    hardware->node_latency.value = hardware->network_latency.value = hardware->collective_latency.value = 0;
+    hardware->contention.value                                                                          = 0;
+    for (size_t i = 0; i < sizeof(pipelines) / sizeof(pipelines[0]); i++) {
+        struct sweep_layout *layout   = &space->layouts[0];
+        layout->parallel              = space->tiny.parallel;
+        layout->parallel.pp           = pipelines[i].pp;
+        layout->parallel.vp           = pipelines[i].vp;
+        layout->train                 = space->tiny.train;
+        layout->train.micro_batch     = 1;
+        layout->train.accumulation    = pipelines[i].accumulation;
+        layout->train.global_batch    = pipelines[i].accumulation;
+        space->tiny.model.layers      = pipelines[i].layers;
+        space->tiny.precision.compute = pipelines[i].compute;
+        struct plan_request request   = request_of(space, 0);
+        struct prediction   exact;
+        struct sweep_bound  bound;
+        request.world  = pipelines[i].pp;
+        status priced  = predict(&exact, &request, &space->machine),
+               bounded = sweep_find_bound(&bound, &request, &space->machine);
+        cr_assert(!failed(&priced) && !failed(&bounded), "%s%s", priced.text, bounded.text);
+        double share = bound.seconds / exact.step_seconds;
+        cr_expect(share > pipelines[i].least_share && share < 1 + 1e-9, "pipeline %d: bound is %g of the step", (int)i,
+                  share);
+    }
+    free(space);
 }
 
 Test(sweep, does_not_depend_on_threads)
