@@ -42,15 +42,10 @@ status calibrate_collect(struct sample_list *list, const struct plan_request *re
     *bytes             = 0;
     TRY(mesh_init(&mesh, request->parallel, request->world));
     for (int64_t stage = 0; stage < mesh.size[AXIS_PP] && !failed(&result); stage++) {
-        struct plan         plan;
-        struct plan_request own = *request;
-        own.rank                = mesh_rank(&mesh, (const int64_t[AXIS_COUNT]){[AXIS_PP] = stage});
-        result                  = plan_build(&plan, &own);
-        int64_t total           = 0;
-        for (int storage = 0; storage < STORAGE_COUNT; storage++) {
-            total += plan.storage_bytes[storage];
-        }
-        *bytes = total > *bytes ? total : *bytes;
+        struct plan plan;
+        result        = plan_build_stage(&plan, request, stage);
+        int64_t total = plan_total_bytes(&plan);
+        *bytes        = total > *bytes ? total : *bytes;
         for (int32_t i = 0; i < plan.op_count && !failed(&result); i++) {
             samples_add(list, &plan, &plan.ops[i]);
         }

@@ -86,15 +86,13 @@ static status simulate_job(struct emulated *emulated, const struct machine *mach
     double                     ideal = result_ideal_seconds(result, (enum flop_convention)result->figures.convention);
     struct predict_explanation explanation = {.ideal_seconds   = isnan(ideal) ? 0.0 : ideal,
                                               .attention_share = job_attention_share(job)};
-    struct plan_request        busiest     = job->request;
     struct plan                plan;
     TRY(predict_explain(&explanation, prediction, &job->request, machine));
-    busiest.rank  = mesh_rank(&job->mesh, (const int64_t[AXIS_COUNT]){[AXIS_PP] = prediction->busiest_stage});
+    status built  = plan_build_stage(&plan, &job->request, prediction->busiest_stage);
     result->trace = (struct result_trace){.source       = "emulated",
-                                          .rank         = busiest.rank,
+                                          .rank         = plan.rank,
                                           .step_seconds = prediction->step_seconds,
                                           .waterfall    = explanation.waterfall};
-    status built  = plan_build(&plan, &busiest);
     if (!failed(&built)) {
         add_op_times(emulated, &plan);
     }
@@ -118,8 +116,8 @@ static void add_step(struct result *result, double seconds)
 
 static void mark(struct result *result, const struct config *config, bool has_failed)
 {
-    const struct result_emulation *shown  = &result->emulation;
-    struct result_reason           reason = {.verdict = VERDICT_EMULATED, .id = "emulated", .rank = -1, .step = -1};
+    const struct result_emulation *shown = &result->emulation;
+    struct result_reason reason = {.verdict = VERDICT_EMULATED, .id = "part-simulated", .rank = -1, .step = -1};
     snprintf(reason.message, sizeof(reason.message),
              "%" PRId64 " of %" PRId64 " ops of the busiest stage are measured; transfers, and what is left, have the "
              "times of [hardware] %s",

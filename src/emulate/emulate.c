@@ -134,13 +134,12 @@ static bool is_wanted(const struct emulation *emulation, const struct plan *plan
     return !known;
 }
 
-static status emulate_stage(struct emulation *emulation, const struct mesh *mesh, int64_t stage)
+static status emulate_stage(struct emulation *emulation, int64_t stage)
 {
-    struct plan_request own = *emulation->request;
-    struct plan         plan;
-    int32_t             findings;
-    own.rank      = mesh_rank(mesh, (const int64_t[AXIS_COUNT]){[AXIS_PP] = stage});
-    status result = plan_build(&plan, &own);
+    struct plan plan;
+    int32_t     findings;
+    status      result = plan_build_stage(&plan, emulation->request, stage);
+    int64_t     rank   = plan.rank;
     if (!failed(&result) && is_wanted(emulation, &plan, stage)) {
         result = plan_verify(&plan, &findings);
         if (!emulation->backend->ops->is_device) {
@@ -150,9 +149,9 @@ static status emulate_stage(struct emulation *emulation, const struct mesh *mesh
         emulation->executed++;
     }
     plan_free(&plan);
-    return !failed(&result) ? OK
-                            : fail_as(result.exit_code, "stage %" PRId64 " (rank %" PRId64 "): %.900s", stage, own.rank,
-                                      result.text);
+    return !failed(&result)
+               ? OK
+               : fail_as(result.exit_code, "stage %" PRId64 " (rank %" PRId64 "): %.900s", stage, rank, result.text);
 }
 
 status emulate(struct emulation *emulation)
@@ -161,7 +160,7 @@ status emulate(struct emulation *emulation)
     TRY(mesh_init(&mesh, emulation->request->parallel, emulation->request->world));
     emulation->stage_count = mesh.size[AXIS_PP];
     for (int64_t stage = 0; stage < emulation->stage_count; stage++) {
-        TRY(emulate_stage(emulation, &mesh, stage));
+        TRY(emulate_stage(emulation, stage));
     }
     return OK;
 }
