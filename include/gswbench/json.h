@@ -33,6 +33,14 @@ struct json_field {
     size_t                   value_offset;    // map: where the second text begins; its room ends with the element
 };
 
+// A row of a plain field, and the end of a table.
+// clang-format off
+#define JSON_FIELD(owner, kind, key, field) \
+    { key, kind, offsetof(struct owner, field), sizeof(((struct owner *)0)->field), NULL, NULL, 0, 0 }
+#define JSON_OBJECT(key, fields) { key, JSON_FIELD_OBJECT, 0, 0, NULL, fields, 0, 0 }
+#define JSON_END                 { NULL, JSON_FIELD_TEXT, 0, 0, NULL, NULL, 0, 0 }
+// clang-format on
+
 // An object of the rows. The caller owns the reference.
 json_t *json_from_struct(const struct json_field *fields, const void *from);
 

@@ -7,16 +7,14 @@
 #include "internal.h"
 
 // clang-format off
-#define FIELD(kind, key, field) \
-    { key, kind, offsetof(struct comparison, field), sizeof(((struct comparison *)0)->field), NULL, NULL, 0, 0 }
-#define OF_SETTING(kind, key, field) \
-    { key, kind, offsetof(struct comparison_setting, field), sizeof(((struct comparison_setting *)0)->field), NULL, NULL, 0, 0 }
+#define FIELD(kind, key, field)      JSON_FIELD(comparison, kind, key, field)
+#define OF_SETTING(kind, key, field) JSON_FIELD(comparison_setting, kind, key, field)
+#define OF_ROW(kind, key, field)     JSON_FIELD(comparison_row, kind, key, field)
 #define CURVE(field)                                          \
     FIELD(JSON_FIELD_REAL, "largest", field.largest),           \
     FIELD(JSON_FIELD_INTEGER, "largest_step", field.largest_step), \
     FIELD(JSON_FIELD_REAL, "last", field.last),                 \
     FIELD(JSON_FIELD_INTEGER, "last_step", field.last_step)
-#define END { NULL, JSON_FIELD_TEXT, 0, 0, NULL, NULL, 0, 0 }
 
 static const struct json_field step[] = {
     { "verdict", JSON_FIELD_CHOICE, offsetof(struct comparison, step.verdict), 0, statistics_change_names, NULL, 0, 0 },
@@ -24,29 +22,27 @@ static const struct json_field step[] = {
     FIELD(JSON_FIELD_INTERVAL, "speedup_ci", step.low),
     FIELD(JSON_FIELD_REAL, "relative_change", step.relative),
     FIELD(JSON_FIELD_REAL, "margin", step.margin),
-    END
+    JSON_END
 };
-static const struct json_field loss[]          = { CURVE(loss), END };
-static const struct json_field gradient_norm[] = { CURVE(gradient_norm), END };
+static const struct json_field loss[]          = { CURVE(loss), JSON_END };
+static const struct json_field gradient_norm[] = { CURVE(gradient_norm), JSON_END };
 static const struct json_field settings[] = {
     OF_SETTING(JSON_FIELD_TEXT, "name", name),
     OF_SETTING(JSON_FIELD_TEXT, "first", first),
     OF_SETTING(JSON_FIELD_TEXT, "second", second),
     OF_SETTING(JSON_FIELD_BOOLEAN, "is_obstacle", is_obstacle),
-    END
+    JSON_END
 };
-#define OF_ROW(kind, key, field) \
-    { key, kind, offsetof(struct comparison_row, field), sizeof(((struct comparison_row *)0)->field), NULL, NULL, 0, 0 }
 static const struct json_field rows[] = {
     OF_ROW(JSON_FIELD_TEXT, "name", name),
     OF_ROW(JSON_FIELD_REAL, "first_s", first),
     OF_ROW(JSON_FIELD_REAL, "second_s", second),
-    END
+    JSON_END
 };
 static const struct json_field fields[] = {
-    { "step_time", JSON_FIELD_OBJECT, 0, 0, NULL, step, 0, 0 },
-    { "loss_difference", JSON_FIELD_OBJECT, 0, 0, NULL, loss, 0, 0 },
-    { "grad_norm_difference", JSON_FIELD_OBJECT, 0, 0, NULL, gradient_norm, 0, 0 },
+    JSON_OBJECT("step_time", step),
+    JSON_OBJECT("loss_difference", loss),
+    JSON_OBJECT("grad_norm_difference", gradient_norm),
     { "settings", JSON_FIELD_LIST, offsetof(struct comparison, settings), sizeof(struct comparison_setting), NULL,
       settings, offsetof(struct comparison, setting_count), 0 },
     { "parts", JSON_FIELD_LIST, offsetof(struct comparison, parts), sizeof(struct comparison_row), NULL, rows,
@@ -54,7 +50,7 @@ static const struct json_field fields[] = {
     { "families", JSON_FIELD_LIST, offsetof(struct comparison, families), sizeof(struct comparison_row), NULL, rows,
       offsetof(struct comparison, family_count), 0 },
     FIELD(JSON_FIELD_REAL, "pace", pace),
-    END
+    JSON_END
 };
 // clang-format on
 

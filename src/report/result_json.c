@@ -15,28 +15,24 @@
 enum { FILE_BYTES_MAX = 256 << 20 };
 
 // clang-format off
-#define FIELD(owner, kind, key, field) \
-    { key, kind, offsetof(struct owner, field), sizeof(((struct owner *)0)->field), NULL, NULL, 0, 0 }
-#define TEXT(owner, key, field)     FIELD(owner, JSON_FIELD_TEXT, key, field)
-#define INTEGER(owner, key, field)  FIELD(owner, JSON_FIELD_INTEGER, key, field)
-#define REAL(owner, key, field)     FIELD(owner, JSON_FIELD_REAL, key, field)
-#define BOOLEAN(owner, key, field)  FIELD(owner, JSON_FIELD_BOOLEAN, key, field)
-#define INTERVAL(owner, key, field) FIELD(owner, JSON_FIELD_INTERVAL, key, field)
+#define TEXT(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_TEXT, key, field)
+#define INTEGER(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_INTEGER, key, field)
+#define REAL(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_REAL, key, field)
+#define BOOLEAN(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_BOOLEAN, key, field)
+#define INTERVAL(owner, key, field) JSON_FIELD(owner, JSON_FIELD_INTERVAL, key, field)
 #define CHOICE(owner, key, field, names) { key, JSON_FIELD_CHOICE, offsetof(struct owner, field), 0, names, NULL, 0, 0 }
-#define OBJECT(key, fields)              { key, JSON_FIELD_OBJECT, 0, 0, NULL, fields, 0, 0 }
 #define LIST(key, element, list, fields) \
     { key, JSON_FIELD_LIST, offsetof(struct result, list##s), sizeof(struct element), NULL, fields, \
       offsetof(struct result, list##_count), 0 }
 #define MAP(key, list) \
     { key, JSON_FIELD_MAP, offsetof(struct result, list), sizeof(struct result_entry), NULL, NULL, \
       offsetof(struct result, list##_count), offsetof(struct result_entry, value) }
-#define END { NULL, JSON_FIELD_TEXT, 0, 0, NULL, NULL, 0, 0 }
 
 static const struct json_field tool[] = {
     TEXT(result, "version", version),
     TEXT(result, "compiler", compiler),
     INTEGER(result, "method", method),
-    END
+    JSON_END
 };
 static const struct json_field layout[] = {
     INTEGER(result, "ranks", mesh.world),
@@ -51,7 +47,7 @@ static const struct json_field layout[] = {
     INTEGER(result, "micro_batch", micro_batch),
     INTEGER(result, "global_batch", global_batch),
     INTEGER(result, "accumulation", accumulation),
-    END
+    JSON_END
 };
 static const struct json_field flops_per_sequence[] = {
     REAL(result, "published", flops_per_sequence[FLOPS_PUBLISHED]),
@@ -59,22 +55,22 @@ static const struct json_field flops_per_sequence[] = {
     REAL(result, "causal", flops_per_sequence[FLOPS_CAUSAL]),
     REAL(result, "6n", flops_per_sequence[FLOPS_6N]),
     REAL(result, "hardware", flops_per_sequence[FLOPS_HARDWARE]),
-    END
+    JSON_END
 };
 static const struct json_field model[] = {
     INTEGER(result, "layers", layers),
     BOOLEAN(result, "is_proxy", is_proxy),
     INTEGER(result, "parameters", parameters),
     INTEGER(result, "active_parameters", active_parameters),
-    OBJECT("flops_per_sequence", flops_per_sequence),
-    END
+    JSON_OBJECT("flops_per_sequence", flops_per_sequence),
+    JSON_END
 };
 static const struct json_field published[] = {
     TEXT(result, "source", published_source),
     REAL(result, "step_s", published_seconds),
     REAL(result, "mfu_percent", published_percent),
     REAL(result, "peak_flops", published_peak),
-    END
+    JSON_END
 };
 static const struct json_field config[] = {
     TEXT(result, "name", config_name),
@@ -83,11 +79,11 @@ static const struct json_field config[] = {
     TEXT(result, "precision", precision),
     INTEGER(result, "steps", planned_steps),
     INTEGER(result, "warmup", planned_warmup),
-    OBJECT("layout", layout),
-    OBJECT("model", model),
-    OBJECT("published", published),
+    JSON_OBJECT("layout", layout),
+    JSON_OBJECT("model", model),
+    JSON_OBJECT("published", published),
     MAP("merged", config),
-    END
+    JSON_END
 };
 static const struct json_field device[] = {
     TEXT(result, "communicator", communicator),
@@ -96,7 +92,7 @@ static const struct json_field device[] = {
     BOOLEAN(result, "computes", computes),
     REAL(result, "peak_flops", peak),
     TEXT(result, "peak_source", peak_source),
-    END
+    JSON_END
 };
 static const struct json_field storage_bytes[] = {
     INTEGER(result, "weights", storage_bytes[STORAGE_WEIGHT]),
@@ -105,13 +101,13 @@ static const struct json_field storage_bytes[] = {
     INTEGER(result, "inputs", storage_bytes[STORAGE_INPUT]),
     INTEGER(result, "results", storage_bytes[STORAGE_RESULT]),
     INTEGER(result, "activations", storage_bytes[STORAGE_ACTIVATION]),
-    END
+    JSON_END
 };
 static const struct json_field memory[] = {
-    OBJECT("storage_bytes", storage_bytes),
+    JSON_OBJECT("storage_bytes", storage_bytes),
     INTEGER(result, "activation_live_bytes", live_bytes),
     INTEGER(result, "allocated_bytes", allocated_bytes),
-    END
+    JSON_END
 };
 static const struct json_field phase_flops[] = {
     REAL(result, "forward", flops[PHASE_FORWARD]),
@@ -119,7 +115,7 @@ static const struct json_field phase_flops[] = {
     REAL(result, "backward", flops[PHASE_BACKWARD]),
     REAL(result, "reduce", flops[PHASE_REDUCE]),
     REAL(result, "optimizer", flops[PHASE_OPTIMIZER]),
-    END
+    JSON_END
 };
 static const struct json_field transfers[] = {
     TEXT(result_transfer, "kind", kind),
@@ -129,20 +125,20 @@ static const struct json_field transfers[] = {
     INTEGER(result_transfer, "group_size", group_size),
     INTEGER(result_transfer, "count", count),
     REAL(result_transfer, "bytes", bytes),
-    END
+    JSON_END
 };
 static const struct json_field ops[] = {
     TEXT(result_kind, "kind", kind),
     INTEGER(result_kind, "count", count),
-    END
+    JSON_END
 };
 static const struct json_field plan[] = {
     INTEGER(result, "tensors", tensor_count),
     INTEGER(result, "ops", op_count),
-    OBJECT("flops", phase_flops),
+    JSON_OBJECT("flops", phase_flops),
     LIST("kinds", result_kind, kind, ops),
     LIST("transfers", result_transfer, transfer, transfers),
-    END
+    JSON_END
 };
 #define PART(key, part) REAL(result, key, trace.waterfall.seconds[WATERFALL_##part])
 static const struct json_field parts[] = {
@@ -163,22 +159,22 @@ static const struct json_field parts[] = {
     PART("contention", CONTENTION),
     PART("stragglers", STRAGGLERS),
     PART("unexplained", UNEXPLAINED),
-    END
+    JSON_END
 };
 static const struct json_field op_times[] = {
     TEXT(result_op_time, "kind", kind),
     TEXT(result_op_time, "phase", phase),
     INTEGER(result_op_time, "count", count),
     REAL(result_op_time, "seconds", seconds),
-    END
+    JSON_END
 };
 static const struct json_field waterfall[] = {
     TEXT(result, "source", trace.source),
     INTEGER(result, "rank", trace.rank),
     REAL(result, "step_s", trace.step_seconds),
-    OBJECT("parts_s", parts),
+    JSON_OBJECT("parts_s", parts),
     LIST("op_times", result_op_time, op_time, op_times),
-    END
+    JSON_END
 };
 static const struct json_field emulation[] = {
     INTEGER(result, "stages", emulation.stages),
@@ -186,7 +182,7 @@ static const struct json_field emulation[] = {
     INTEGER(result, "ops", emulation.ops),
     INTEGER(result, "measured_ops", emulation.measured_ops),
     REAL(result, "measured_share", emulation.measured_share),
-    END
+    JSON_END
 };
 static const struct json_field reasons[] = {
     TEXT(result_reason, "id", id),
@@ -194,7 +190,7 @@ static const struct json_field reasons[] = {
     INTEGER(result_reason, "rank", rank),
     INTEGER(result_reason, "step", step),
     TEXT(result_reason, "message", message),
-    END
+    JSON_END
 };
 static const struct json_field steps[] = {
     INTEGER(result_step, "i", index),
@@ -207,27 +203,27 @@ static const struct json_field steps[] = {
     REAL(result_step, "grad_norm", gradient_norm),
     REAL(result_step, "dropped", dropped),
     BOOLEAN(result_step, "outlier", is_outlier),
-    END
+    JSON_END
 };
 static const struct json_field last_load[] = {
     REAL(result_layer, "busiest", last[LOAD_BUSIEST]),
     REAL(result_layer, "idlest", last[LOAD_IDLEST]),
     REAL(result_layer, "dropped", last[LOAD_DROPPED]),
     REAL(result_layer, "auxiliary_loss", last[LOAD_AUXILIARY]),
-    END
+    JSON_END
 };
 static const struct json_field mean_load[] = {
     REAL(result_layer, "busiest", mean[LOAD_BUSIEST]),
     REAL(result_layer, "idlest", mean[LOAD_IDLEST]),
     REAL(result_layer, "dropped", mean[LOAD_DROPPED]),
     REAL(result_layer, "auxiliary_loss", mean[LOAD_AUXILIARY]),
-    END
+    JSON_END
 };
 static const struct json_field layer_loads[] = {
     INTEGER(result_layer, "layer", layer),
-    OBJECT("last", last_load),
-    OBJECT("mean", mean_load),
-    END
+    JSON_OBJECT("last", last_load),
+    JSON_OBJECT("mean", mean_load),
+    JSON_END
 };
 static const struct json_field ranks[] = {
     INTEGER(result_rank, "rank", rank),
@@ -238,14 +234,14 @@ static const struct json_field ranks[] = {
     REAL(result_rank, "step_time_s_median", median_seconds),
     REAL(result_rank, "clock_drift_s", clock_drift_seconds),
     INTEGER(result_rank, "allocated_bytes", allocated_bytes),
-    END
+    JSON_END
 };
 static const struct json_field validation[] = {
     REAL(result, "wall_s", wall_seconds),
     INTEGER(result, "step_allocations", step_allocations),
     INTEGER(result, "replica_groups", replica_groups),
     INTEGER(result, "replica_groups_equal", replica_groups_equal),
-    END
+    JSON_END
 };
 static const struct json_field fields[] = {
     TEXT(result, "run_id", run_id),
@@ -254,19 +250,19 @@ static const struct json_field fields[] = {
     INTEGER(result, "exit_code", exit_code),
     TEXT(result, "started_utc", started),
     TEXT(result, "ended_utc", ended),
-    OBJECT("tool", tool),
-    OBJECT("config", config),
-    OBJECT("device", device),
+    JSON_OBJECT("tool", tool),
+    JSON_OBJECT("config", config),
+    JSON_OBJECT("device", device),
     MAP("environment", environment),
-    OBJECT("memory", memory),
-    OBJECT("plan", plan),
-    OBJECT("waterfall", waterfall),
-    OBJECT("emulation", emulation),
-    OBJECT("validation", validation),
+    JSON_OBJECT("memory", memory),
+    JSON_OBJECT("plan", plan),
+    JSON_OBJECT("waterfall", waterfall),
+    JSON_OBJECT("emulation", emulation),
+    JSON_OBJECT("validation", validation),
     LIST("steps", result_step, step, steps),
     LIST("ranks", result_rank, rank, ranks),
     LIST("expert_load", result_layer, layer_load, layer_loads),
-    END
+    JSON_END
 };
 
 // Written, never read: they follow from the rest.
@@ -283,7 +279,7 @@ static const struct json_field step_time[] = {
     REAL(result_figures, "cv", step.variation),
     REAL(result_figures, "drift_per_step", step.drift),
     INTEGER(result_figures, "outliers", step.outliers),
-    END
+    JSON_END
 };
 static const struct json_field utilization[] = {
     REAL(result_figures, "published", utilization[FLOPS_PUBLISHED]),
@@ -291,10 +287,10 @@ static const struct json_field utilization[] = {
     REAL(result_figures, "causal", utilization[FLOPS_CAUSAL]),
     REAL(result_figures, "6n", utilization[FLOPS_6N]),
     REAL(result_figures, "hardware", utilization[FLOPS_HARDWARE]),
-    END
+    JSON_END
 };
 static const struct json_field figures[] = {
-    OBJECT("step_time_s", step_time),
+    JSON_OBJECT("step_time_s", step_time),
     REAL(result_figures, "last_step_s", last_step_seconds),
     REAL(result_figures, "mean_35_44_s", mean_35_44_seconds),
     REAL(result_figures, "tokens_per_step", tokens_per_step),
@@ -302,10 +298,10 @@ static const struct json_field figures[] = {
     REAL(result_figures, "tokens_per_s_per_device", tokens_per_second_per_rank),
     CHOICE(result_figures, "flop_convention", convention, model_flop_names),
     REAL(result_figures, "tflops_per_device", teraflops_per_rank),
-    OBJECT("mfu", utilization),
+    JSON_OBJECT("mfu", utilization),
     REAL(result_figures, "days_1t", days_per_trillion_tokens),
     REAL(result_figures, "published_ratio", published_ratio),
-    END
+    JSON_END
 };
 // clang-format on
 
