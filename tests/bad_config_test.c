@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What is wrong with a config is said exactly: every message in full, its line, and exit code 3.
 #include <criterion/criterion.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "gswbench/config.h"
 
@@ -313,107 +310,4 @@ Test(bad_config, explains_contradictions)
         cr_expect_eq(result.exit_code, EXIT_CONFIG);
         expect(result.text, together[i].expected);
     }
-}
-
-static char folder[] = "/tmp/gswbench-bad-XXXXXX";
-
-static void make_folder(void)
-{
-    cr_assert_not_null(mkdtemp(folder));
-    cr_assert_eq(chdir(folder), 0);
-    setenv("GSWBENCH_CONFIGS", folder, 1);
-}
-
-static void remove_folder(void)
-{
-    char command[64];
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    cr_assert_eq(system(command), 0);
-}
-
-static void make_file(const char *path, const char *text, off_t bytes)
-{
-    int file = open(path, O_CREAT | O_WRONLY, 0600);
-    cr_assert_eq(write(file, text, strlen(text)), (ssize_t)strlen(text));
-    cr_assert(bytes == 0 || ftruncate(file, bytes) == 0);
-    close(file);
-}
-
-// Names in messages are relative to the folder that each test has for itself.
-static void check_file(const char *name, const char *expected)
-{
-    struct config         config;
-    struct text_buffer    errors  = {0};
-    struct config_request request = {.name = name};
-    status                result  = config_read(&config, &request, &errors);
-    cr_expect_eq(result.exit_code, EXIT_CONFIG);
-    expect(errors.length > 0 ? errors.text : "", expected);
-    text_free(&errors);
-}
-
-Test(bad_config, refuses_what_is_no_file, .init = make_folder, .fini = remove_folder, .timeout = 10)
-{
-    cr_assert_eq(mkdir("folder.d", 0700), 0);
-    cr_assert_eq(mkfifo("pipe", 0600), 0);
-    cr_assert_eq(symlink("loop", "loop"), 0);
-    check_file("./missing.ini", "E-CONFIG ./missing.ini: cannot be opened: No such file or directory\n");
-    check_file("./folder.d", "E-CONFIG ./folder.d: is a directory, not a file\n");
-    check_file("./pipe", "E-CONFIG ./pipe: is a pipe, not a file\n");
-    check_file("pipe", "E-CONFIG pipe: is a pipe, not a file\n");
-    check_file("./loop", "E-CONFIG ./loop: cannot be opened: Too many levels of symbolic links\n");
-    check_file("/dev/zero", "E-CONFIG /dev/zero: is a device, not a file\n");
-}
-
-Test(bad_config, refuses_huge_files_at_once, .init = make_folder, .fini = remove_folder, .timeout = 10)
-{
-    make_file("huge.ini", "[run]\n", 1 << 30);
-    make_file("large.ini", "[run]\n", (1 << 20) + 1);
-    make_file("full.ini", "[run]\n", 1 << 20);
-    check_file("huge.ini", "E-CONFIG huge.ini: has 1073741824 bytes: a config has at most 1048576\n");
-    check_file("large.ini", "E-CONFIG large.ini: has 1048577 bytes: a config has at most 1048576\n");
-    check_file("full.ini", "E-CONFIG full.ini:2: a NUL byte: no text file\n");
-}
-
-Test(bad_config, refuses_an_unreadable_file, .init = make_folder, .fini = remove_folder)
-{
-    if (geteuid() == 0) {
-        cr_skip_test("root reads everything");
-    }
-    make_file("secret.ini", "[run]\n", 0);
-    chmod("secret.ini", 0);
-    check_file("secret.ini", "E-CONFIG secret.ini: cannot be opened: Permission denied\n");
-}
-
-Test(bad_config, suggests_installed_names, .init = make_folder, .fini = remove_folder)
-{
-    char expected[256];
-    make_file("llama-8b.ini", "[run]\n", 0);
-    mkdir("models", 0700);
-    mkdir("hardware", 0700);
-    make_file("models/small.ini", "[model]\nlayers = x\npreset = small\n[train]\nsequence = 1\n[when ranks=8]\n", 0);
-    make_file("preset.ini", "[model]\npreset = smal\n[hardware]\nprofile = ../preset\n", 0);
-    make_file("broken.ini", "[run]\nsteps = x\n[model]\npreset = small\n", 0);
-
-    snprintf(expected, sizeof(expected),
-             "E-CONFIG lama-8b: no such config, here or in %s (did you mean \"llama-8b\"?)\n", folder);
-    check_file("lama-8b", expected);
-    snprintf(expected, sizeof(expected), "E-CONFIG other: no such config, here or in %s\n", folder);
-    check_file("other", expected);
-    snprintf(expected, sizeof(expected),
-             "E-CONFIG preset.ini:2: [model] preset = smal: no such file in %s/models (did you mean \"small\"?)\n"
-             "E-CONFIG ../preset: cannot be opened: No such file or directory\n",
-             folder);
-    check_file("preset.ini", expected);
-    snprintf(expected, sizeof(expected),
-             "E-CONFIG broken.ini:2: [run] steps = x: expected an integer in 1..1000000\n"
-             "E-CONFIG %s/models/small.ini:2: [model] layers = x: expected an integer in 0..4096\n",
-             folder);
-    struct text_buffer all = {0};
-    text_append(&all, "%s", expected);
-    text_append(&all, "E-CONFIG %s/models/small.ini:3: [model] preset = small: cannot be set in such a file\n", folder);
-    text_append(&all, "E-CONFIG %s/models/small.ini:4: [train]: this file may hold [model] only\n", folder);
-    text_append(&all, "E-CONFIG %s/models/small.ini:6: [when ranks=8]: unknown section (gswbench options lists all)\n",
-                folder);
-    check_file("broken.ini", all.text);
-    text_free(&all);
 }

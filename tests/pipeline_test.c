@@ -14,16 +14,6 @@ static void init(struct tiny *tiny, int64_t stages, int64_t chunks, int64_t laye
     tiny->parallel.vp        = chunks;
 }
 
-static struct plan_request request_of(const struct tiny *tiny, int64_t world, int64_t rank)
-{
-    return (struct plan_request){.model     = &tiny->model,
-                                 .parallel  = &tiny->parallel,
-                                 .train     = &tiny->train,
-                                 .precision = &tiny->precision,
-                                 .world     = world,
-                                 .rank      = rank};
-}
-
 static int64_t count_ops(const struct plan *plan, enum op_kind kind)
 {
     int64_t count = 0;
@@ -174,7 +164,7 @@ Test(pipeline, executes_what_one_rank_does)
 
     init(&tiny, 2, 2, 5, 4);
     for (int64_t rank = 0; rank < 2; rank++) {
-        struct plan_request request = request_of(&tiny, 2, rank);
+        struct plan_request request = tiny_request(&tiny, 2, rank);
         tiny_plan_rank(&tiny, 2, rank);
         status result = plan_hardware_flops(&tiny.plan, &request, &flops);
         cr_assert(!failed(&result), "%s", result.text);
@@ -213,7 +203,7 @@ Test(pipeline, refuses_what_it_cannot_cut)
     struct tiny tiny;
     init(&tiny, 2, 2, 4, 1);
     tiny.model.layers           = 3;
-    struct plan_request request = request_of(&tiny, 2, 0);
+    struct plan_request request = tiny_request(&tiny, 2, 0);
     status              error   = plan_build(&tiny.plan, &request);
     cr_expect_str_eq(error.text, "[parallel] pp x vp = 4 chunks, but there are 3 layers: every chunk needs one");
     cr_expect_eq(error.exit_code, EXIT_CONFIG);

@@ -45,14 +45,19 @@ static inline void tiny_set_experts(struct tiny *tiny, int64_t experts, int64_t 
     tiny->model.auxiliary_loss = 0.05;
 }
 
+static inline struct plan_request tiny_request(const struct tiny *tiny, int64_t world, int64_t rank)
+{
+    return (struct plan_request){.model     = &tiny->model,
+                                 .parallel  = &tiny->parallel,
+                                 .train     = &tiny->train,
+                                 .precision = &tiny->precision,
+                                 .world     = world,
+                                 .rank      = rank};
+}
+
 static inline void tiny_plan_rank(struct tiny *tiny, int64_t world, int64_t rank)
 {
-    struct plan_request request = {.model     = &tiny->model,
-                                   .parallel  = &tiny->parallel,
-                                   .train     = &tiny->train,
-                                   .precision = &tiny->precision,
-                                   .world     = world,
-                                   .rank      = rank};
+    struct plan_request request = tiny_request(tiny, world, rank);
     status              result  = plan_build(&tiny->plan, &request);
     if (failed(&result)) {
         FATAL(EXIT_INTERNAL, "%s", result.text);
