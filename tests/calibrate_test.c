@@ -6,6 +6,7 @@
 #include <math.h>
 #include <pthread.h>
 
+#include "../src/calibrate/internal.h"
 #include "command.h"
 #include "gswbench/config.h"
 #include "tiny.h"
@@ -21,6 +22,7 @@ struct calibration {
     struct local_hub      *hub;
     struct hardware_config hardware;
     bool                   of_machine;    // not only of the job's ops
+    bool                   is_slow;       // its transfers take as long as slow_run lets them
     char                   path[64];
 };
 
@@ -37,6 +39,25 @@ static void require(status result)
     }
 }
 
+enum { SLOW_NS = 4000000 };
+static struct comm_ops local_ops, slow_ops;
+
+static void slow_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum dtype dtype)
+{
+    const struct timespec pause = {.tv_nsec = SLOW_NS};
+    nanosleep(&pause, NULL);
+    local_ops.run(group, op, in, out, dtype);
+}
+
+static void prepare_slow_ops(struct local_hub *hub)
+{
+    struct comm comm;
+    comm_open_local(&comm, hub, 0);
+    local_ops = slow_ops = *comm.ops;
+    slow_ops.run         = slow_run;
+    comm_close(&comm);
+}
+
 static void *calibrate(void *argument)
 {
     struct calibrating_rank *self        = argument;
@@ -46,6 +67,9 @@ static void *calibrate(void *argument)
     struct backend           backend;
     struct comm              comm;
     comm_open_local(&comm, calibration->hub, self->rank);
+    if (calibration->is_slow) {
+        comm.ops = &slow_ops;
+    }
     require(backend_open(&backend, "host", &(struct backend_setup){.threads = 1}));
     struct calibrate_setup setup = {.request    = &calibration->request,
                                     .run        = &calibration->run,
@@ -84,6 +108,7 @@ static void calibrate_job(struct calibration *calibration, int64_t world)
                                                          .precision = &tiny->precision,
                                                          .world     = world};
     calibration->hub             = local_hub_open((int)world);
+    prepare_slow_ops(calibration->hub);
     option_set_defaults(hardware_options, &calibration->hardware);
     option_set_defaults(run_options, &calibration->run);
     snprintf(calibration->path, sizeof(calibration->path), "/tmp/gswbench-profile-%d.ini", getpid());
@@ -172,6 +197,27 @@ Test(calibrate, measures_experts)
     expect_job(&calibration, 2);
 }
 
+Test(calibrate, takes_no_time_of_transfers_for_that_of_ops_that_compute)
+{
+    struct calibration  calibration = {.is_slow = true};
+    struct measured_ops measured;
+    tiny_init(&calibration.tiny);
+    calibration.tiny.parallel.fsdp      = 2;
+    calibration.tiny.train.global_batch = 4;
+    calibrate_job(&calibration, 2);
+
+    require(measured_read(&measured, calibration.path));
+    for (int32_t i = 0; i < measured.count; i++) {
+        char   key[OP_KEY_BYTES];
+        double seconds     = measured.ops[i].seconds.value;
+        bool   is_transfer = op_is_transfer((enum op_kind)measured.ops[i].key.kind);
+        cr_expect_eq(seconds > 0.5e-9 * SLOW_NS, is_transfer, "%s takes %g s", op_key_print(&measured.ops[i].key, key),
+                     seconds);
+    }
+    measured_free(&measured);
+    unlink(calibration.path);
+}
+
 Test(calibrate, leaves_a_profile_that_a_prediction_reads)
 {
     struct calibration calibration = {.of_machine = true};
@@ -203,6 +249,25 @@ Test(calibrate, leaves_a_profile_that_a_prediction_reads)
     cr_expect(!failed(&result), "%s", result.text);
     expect_output("predicted ");
     unlink(calibration.path);
+}
+
+// An op computes from 0 to 2 and one from 2 to 8; three transfers wait for the first, two of them on one lane.
+Test(calibrate, counts_how_much_longer_transfers_take_beside_computing)
+{
+    struct op            ops[]   = {{.lane = LANE_COMPUTE},
+                                    {.lane = LANE_PIPELINE_SEND, .wait = {0}, .wait_count = 1},
+                                    {.lane = LANE_PIPELINE_SEND, .wait = {0}, .wait_count = 1},
+                                    {.lane = LANE_PIPELINE_RECEIVE, .wait = {0}, .wait_count = 1},
+                                    {.lane = LANE_COMPUTE}};
+    const struct op_time times[] = {{0, 2}, {2.5, 4}, {5, 7}, {2, 9}, {2, 8}};
+    struct disturbance   sum     = {.transfers = 1, .delay_seconds = 1, .lost_seconds = 1, .busy_seconds = 1};
+
+    disturbance_add(&sum, &(struct plan){.ops = ops, .op_count = 5}, times, 0.5);
+
+    cr_expect_eq(sum.transfers, 3, "the one that ends when all is computed tells nothing");
+    cr_expect_eq(sum.delay_seconds, 1 + (4 - 2 - 0.5) + (7 - 4 - 0.5));
+    cr_expect_eq(sum.busy_seconds, 1 + 8 - 2, "two at once count once");
+    cr_expect_eq(sum.lost_seconds, 1 + 8);
 }
 
 static void expect_error(const char *line, int exit_code, const char *text)

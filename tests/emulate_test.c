@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include <string.h>
+#include <time.h>
 
 #include "gswbench/comm.h"
 #include "gswbench/emulate.h"
@@ -103,6 +104,40 @@ Test(emulate, computes_with_numbers_in_every_layout)
     subject.tiny.parallel.fsdp = 4;
     subject.tiny.parallel.ep   = 2;
     expect_numbers(&subject, 4, "fsdp 4 ep 2");
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+Test(emulate, counts_no_time_twice)
+{
+    struct subject subject;
+    open_subject(&subject);
+    subject.tiny.parallel.fsdp = 2;
+    double begin = now(), sum = 0.0;
+    status result = emulate_job(&subject, 2, EMULATE_DISTINCT);
+    double end    = now();
+    cr_assert(!failed(&result), "%s", result.text);
+    for (int64_t i = 0; i < subject.emulation.sample_count; i++) {
+        sum += subject.emulation.samples[i].seconds.value;
+    }
+    cr_expect(sum > 0.0 && sum < (end - begin) / (double)subject.emulation.repeats, "%g s of %g s", sum, end - begin);
+    emulate_free(&subject.emulation);
+}
+
+Test(emulate, notices_what_is_no_number)
+{
+    struct subject subject;
+    open_subject(&subject);
+    subject.tiny.train.learning_rate = 1e30;
+    status result                    = emulate_job(&subject, 1, EMULATE_DISTINCT);
+    cr_assert(!failed(&result), "%s", result.text);
+    cr_expect(subject.emulation.has_failed);
+    emulate_free(&subject.emulation);
 }
 
 // Eight layers on four stages, two microbatches.

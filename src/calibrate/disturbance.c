@@ -8,13 +8,8 @@
 
 enum { ROUNDS = 5, REPEATS_MIN = 4, REPEATS_MAX = 64, COMPUTES_MAX = 64 };
 
-struct disturbance {
-    double delay_seconds, transfers;      // by which so many transfers took longer
-    double lost_seconds, busy_seconds;    // of computing, while transfers ran
-};
-
 // Only what ended while the rank computed. A transfer begins when what it waits for, and the one before it, have ended.
-static void add_transfers(struct disturbance *sum, const struct plan *plan, const struct op_time *times, double seconds)
+void disturbance_add(struct disturbance *sum, const struct plan *plan, const struct op_time *times, double seconds)
 {
     double ended[LANE_COUNT] = {0.0}, covered = 0.0, computed = 0.0;
     for (int32_t i = 0; i < plan->op_count; i++) {
@@ -62,7 +57,7 @@ static void run_rounds(struct disturbance *sum, const struct drill *drill, const
         comm->ops->barrier(comm);
         step_run(drill->step);
         if (i > 0) {
-            add_transfers(sum, &drill->plan, times, seconds);
+            disturbance_add(sum, &drill->plan, times, seconds);
             sum->lost_seconds -= alone_seconds;
         }
     }

@@ -149,7 +149,7 @@ static void draw(void *values, enum dtype dtype, int64_t count)
 // Large tensors repeat what is drawn.
 static void fill(struct drill *drill)
 {
-    enum { DRAWN = 1 << 14 };
+    enum { DRAWN = 1 << 10 };
     for (int32_t i = 0; i < drill->plan.tensor_count; i++) {
         const struct tensor *tensor = &drill->plan.tensors[i];
         int64_t              count  = tensor->elements < DRAWN ? tensor->elements : DRAWN;

@@ -26,7 +26,15 @@ void   drill_close(struct drill *drill);
 // measure.c: fills the times of those samples that are transfers, with between before each; without it, of the others.
 status drills_measure(struct sample_list *list, const struct sample *between, const struct calibrate_setup *setup);
 
-// disturbance.c: fills what transfers and computing cost each other on cores. Collective.
+struct disturbance {
+    double delay_seconds, transfers;      // by which so many transfers took longer
+    double lost_seconds, busy_seconds;    // of computing, and while transfers ran
+};
+
+// disturbance.c: adds a step whose transfers take so many seconds each when nothing computes; as lost, all computing.
+void disturbance_add(struct disturbance *sum, const struct plan *plan, const struct op_time *times, double seconds);
+
+// Fills what transfers and computing cost each other on cores. Collective.
 status disturbance_measure(struct sample_list *list, const struct sample *between, const struct calibrate_setup *setup);
 
 // samples.c: adds an op of the plan, if there is none of its key.

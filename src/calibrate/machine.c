@@ -29,7 +29,7 @@ static void add_probes(struct sample_list *list, bool is_device)
     const enum dtype backward[] = {DTYPE_BF16, DTYPE_BF16, DTYPE_BF16, DTYPE_BF16, DTYPE_F32, DTYPE_BF16, DTYPE_BF16};
     int64_t          size       = is_device ? 8192 : 1024;
     struct attention_shape attention = {.batch    = 1,
-                                        .sequence = size,
+                                        .sequence = is_device ? size : 512,
                                         .heads    = is_device ? 32 : 4,
                                         .kv_heads = is_device ? 8 : 4,
                                         .head_dim = 128,
