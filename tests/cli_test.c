@@ -229,18 +229,49 @@ Test(cli, shows_the_values_that_a_prediction_rests_on)
         "--values shows one prediction with its range: give --ranks, and leave --no-range, --json and --all out");
 }
 
+static double member(json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+// The best layouts of 4 ranks and 8 sequences that stdout has: whole, one after the other, each explained by its parts.
+static void expect_choices(size_t count)
+{
+    json_t *document = json_loads(output, 0, NULL), *best = json_object_get(document, "best"), *choice, *part;
+    size_t  index;
+    double  before = 0.0;
+    cr_assert_eq(json_array_size(best), count);
+    json_array_foreach(best, index, choice)
+    {
+        const char *key;
+        double      replicas = member(choice, "dp") * member(choice, "fsdp"), parts = 0.0;
+        json_object_foreach(json_object_get(choice, "parts_s"), key, part)
+        {
+            parts += json_number_value(part);
+        }
+        cr_expect(replicas * member(choice, "tp") * member(choice, "cp") * member(choice, "pp") == 4.0);
+        cr_expect(replicas * member(choice, "micro_batch") * member(choice, "accumulation") == 8.0);
+        cr_expect(member(choice, "step_seconds") >= before);
+        cr_expect_float_eq(parts, member(choice, "step_seconds"), 1e-9, "place %zu", index + 1);
+        before = member(choice, "step_seconds");
+    }
+    json_decref(document);
+}
+
 Test(cli, sweeps_the_layouts_of_a_model)
 {
     expect_success("predict --config llama3.1-8b --ranks 4 --layers 2 --set train.accumulation=4 --sweep");
     expect_output(
         "config         llama3.1-8b, a proxy, at 4 ranks, bf16: 8 sequences of 8192 tokens a step, on h100-sxm\n");
-    expect_output(" legal: 0 refused, ");
+    // Axes of 4 ranks, on two layers; ZeRO where there are replicas and no shards; 1, 2, 4 or 8 sequences at a time
+    // that divide a replica's 8, 4 or 2; none, attention or all of it recomputed.
+    expect_output("\nlayouts        201 legal: 0 refused, 0 too large for 80 GB, 201 fit, ");
     expect_output("\n10   ");
     expect_output("\nown  dp 2 cp 2 zero 1 ");
     expect_success("predict --config llama3.1-8b --ranks 4 --layers 2 --set train.accumulation=4 --sweep --json");
     expect_output("\"ranks\": 4,");
-    expect_output("\"exposed-tp\": ");
     expect_output("\"own\": {\n    \"dp\": 2,");
+    expect_choices(10);
     expect_error("predict --config llama3.1-8b --sweep", EXIT_USAGE,
                  "--sweep needs --ranks: layouts are those of that many ranks");
     expect_error("predict --all --sweep", EXIT_USAGE, "--all and --sweep: one of them");
