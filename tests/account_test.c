@@ -247,3 +247,31 @@ Test(account, counts_the_experts_that_are_here)
     cr_expect_eq(model_parameters(&tiny.model), account.parameters + 2 * 2 * (768 + 384));
     plan_free(&tiny.plan);
 }
+
+static int64_t quantized_bytes(int64_t keeps_weights)
+{
+    struct tiny    tiny;
+    struct account account;
+    tiny_init(&tiny);
+    tiny.precision.compute        = COMPUTE_FP8;
+    tiny.precision.fp8_recipe     = FP8_CURRENT;
+    tiny.precision.fp8_parameters = keeps_weights;
+    tiny_plan(&tiny);
+    plan_account(&tiny.plan, &account);
+    cr_expect_eq(account.quantized_bytes, plan_quantized_bytes(&tiny.plan));
+    plan_free(&tiny.plan);
+    return account.quantized_bytes;
+}
+
+Test(account, counts_what_making_fp8_copies_reads_and_writes)
+{
+    // Of a layer, by the products of its linears: weights, inputs and gradients of outputs of 16 tokens.
+    int64_t weights = 32 * 16 + 16 * 16 + 48 * 16 + 16 * 24, inputs = 16 * (16 + 16 + 16 + 24);
+    int64_t gradients = 16 * (32 + 16 + 48 + 16);
+    // BF16 is read, a copy and a transposed one written; and the factor of both.
+    int64_t copies = (2 + 1 + 1) * (inputs + gradients) + 2 * 4 * 4;
+    cr_assert_eq(quantized_bytes(0), 2 * (copies + (2 + 1 + 1) * weights + 4 * 4));
+
+    // Weights come from the fp32 masters, by a scale that is there, and are transposed in FP8.
+    cr_assert_eq(quantized_bytes(1), 2 * (copies + (4 + 1) * weights + 4 * 4 + (1 + 1) * weights));
+}

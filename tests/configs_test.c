@@ -189,6 +189,7 @@ static void expect_fit(const struct row *row, const json_t *plan)
         sum += json_integer_value(bytes);
     }
     cr_expect_eq(sum, total);
+    cr_expect_eq(json_integer_value(json_object_get(plan, "quantized_bytes")) > 0, strcmp(row->precision, "fp8") == 0);
     cr_expect(row->flops[0] == '\0' || (double)total < 80e9, "%s at %d ranks, %s takes %.2f GB", row->config,
               (int)row->ranks, row->precision, (double)total / 1e9);
 }
