@@ -87,6 +87,29 @@ Test(fp8_training, quantizes_an_input_again_only_where_it_is_recomputed)
     cr_expect_eq(count_quantized(&tiny, "activation"), 2 * 2);
 }
 
+// Scales of 1 would do for a model as small as those that tests train: nothing but this sees one that stays.
+Test(fp8_training, brings_every_delayed_scale_up_to_date_once_a_step)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    choose_fp8(&tiny);
+    tiny.precision.fp8_recipe = FP8_DELAYED;
+    tiny_plan(&tiny);
+    enum { LINEARS = 2 * 4 };
+    float target[FP8_ROLES * LINEARS] = {0};
+    for (int32_t i = 0; i < tiny.plan.op_count; i++) {
+        const struct op *op = &tiny.plan.ops[i];
+        for (int64_t slot = 0; op->kind == OP_RESCALE && slot < op->shape.rescale.slots; slot++) {
+            int64_t first = tensor_of(&tiny.plan, op, RESCALE_SCALE)->part_offset / (int64_t)sizeof(float);
+            target[first + slot] += op->shape.rescale.target;
+        }
+    }
+    for (int slot = 0; slot < FP8_ROLES * LINEARS; slot++) {
+        cr_expect_eq(target[slot], slot / LINEARS == FP8_GRADIENT ? 57344.0f : 448.0f, "slot %d", slot);
+    }
+    plan_free(&tiny.plan);
+}
+
 // Larger than tiny, so that it learns.
 static struct training llama(int64_t ranks)
 {
