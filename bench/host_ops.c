@@ -121,9 +121,9 @@ static void bench_attention(struct bench *bench, struct attention_shape shape, e
     int64_t pairs = tokens * 2 * shape.kv_heads * shape.head_dim;
     double  rates[2];
     for (int backward = 0; backward < 2; backward++) {
-        const int64_t forward_sizes[8]  = {queries, pairs, queries};
-        const int64_t backward_sizes[8] = {queries, queries, pairs, queries, 0, queries, pairs};
-        int           statistics        = backward ? ATTENTION_GRADIENT_STATISTICS : ATTENTION_STATISTICS;
+        const int64_t forward_sizes[OP_OPERANDS]  = {queries, pairs, queries};
+        const int64_t backward_sizes[OP_OPERANDS] = {queries, queries, pairs, queries, 0, queries, pairs};
+        int           statistics                  = backward ? ATTENTION_GRADIENT_STATISTICS : ATTENTION_STATISTICS;
         bench->op =
             (struct op){.kind = backward ? OP_ATTENTION_BACKWARD : OP_ATTENTION_FORWARD, .shape.attention = shape};
         for (int i = 0; i < OP_OPERANDS; i++) {

@@ -51,8 +51,8 @@ Test(arithmetic, activations_let_nan_through)
 static void expect_adamw(enum dtype weight_type, enum dtype moment_type, bool has_master)
 {
     enum { COUNT = 2500, STEPS = 5 };
-    struct op     op         = {.kind = OP_ADAMW, .shape.elements.elements = COUNT};
-    struct buffer buffers[8] = {
+    struct op     op                   = {.kind = OP_ADAMW, .shape.elements.elements = COUNT};
+    struct buffer buffers[OP_OPERANDS] = {
         [ADAMW_HYPER]  = make_buffer(DTYPE_F32, HYPER_COUNT),
         [ADAMW_SCALE]  = make_buffer(DTYPE_F32, 1),
         [ADAMW_FIRST]  = make_buffer(moment_type, COUNT),

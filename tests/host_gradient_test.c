@@ -70,21 +70,21 @@ static void norm_of_bias(const void *context, const double *in, double *out)
 // The forward pass with a branch: the gradient is with respect to the sum, which is what it saves.
 static void expect_norm_gradient(const struct rows_shape *shape, enum dtype dtype, bool has_residual, bool accumulates)
 {
-    int64_t       elements = shape->rows * shape->columns;
-    bool          has_bias = shape->variant != NORM_RMS;
-    struct op     forward  = {.kind = OP_NORM_FORWARD, .shape.rows = *shape};
-    struct op     backward = {.kind = OP_NORM_BACKWARD, .accumulates = accumulates, .shape.rows = *shape};
-    struct buffer bias     = has_bias ? make_random(dtype, shape->columns, 2, 1) : (struct buffer){0};
-    struct buffer in[8]    = {
-           [NORM_IN]         = make_random(dtype, elements, 3, 1),
-           [NORM_BRANCH]     = make_random(dtype, elements, 4, 1),
-           [NORM_WEIGHT]     = make_random(dtype, shape->columns, 5, 1),
-           [NORM_BIAS]       = bias,
-           [NORM_SUM]        = make_output(dtype, elements),
-           [NORM_OUT]        = make_output(dtype, elements),
-           [NORM_STATISTICS] = make_output(DTYPE_F32, 2 * shape->rows),
+    int64_t       elements        = shape->rows * shape->columns;
+    bool          has_bias        = shape->variant != NORM_RMS;
+    struct op     forward         = {.kind = OP_NORM_FORWARD, .shape.rows = *shape};
+    struct op     backward        = {.kind = OP_NORM_BACKWARD, .accumulates = accumulates, .shape.rows = *shape};
+    struct buffer bias            = has_bias ? make_random(dtype, shape->columns, 2, 1) : (struct buffer){0};
+    struct buffer in[OP_OPERANDS] = {
+        [NORM_IN]         = make_random(dtype, elements, 3, 1),
+        [NORM_BRANCH]     = make_random(dtype, elements, 4, 1),
+        [NORM_WEIGHT]     = make_random(dtype, shape->columns, 5, 1),
+        [NORM_BIAS]       = bias,
+        [NORM_SUM]        = make_output(dtype, elements),
+        [NORM_OUT]        = make_output(dtype, elements),
+        [NORM_STATISTICS] = make_output(DTYPE_F32, 2 * shape->rows),
     };
-    struct buffer gradient[8] = {
+    struct buffer gradient[OP_OPERANDS] = {
         [NORM_GRADIENT_OUT]        = make_random(dtype, elements, 6, 1),
         [NORM_GRADIENT_X]          = in[NORM_SUM],
         [NORM_GRADIENT_WEIGHT_IN]  = in[NORM_WEIGHT],
@@ -147,12 +147,12 @@ static void activation_of(const void *context, const double *in, double *out)
 Test(host_gradient, of_activations)
 {
     for (int i = 0; i < 8; i++) {
-        enum dtype        dtype      = types[i & 1];
-        struct rows_shape shape      = {.rows = 3, .columns = 37, .variant = i / 2};
-        int64_t           outputs    = shape.rows * shape.columns;
-        int64_t           inputs     = reference_is_gated(shape.variant) ? 2 * outputs : outputs;
-        struct op         backward   = {.kind = OP_ACTIVATION_BACKWARD, .shape.rows = shape};
-        struct buffer     buffers[8] = {
+        enum dtype        dtype                = types[i & 1];
+        struct rows_shape shape                = {.rows = 3, .columns = 37, .variant = i / 2};
+        int64_t           outputs              = shape.rows * shape.columns;
+        int64_t           inputs               = reference_is_gated(shape.variant) ? 2 * outputs : outputs;
+        struct op         backward             = {.kind = OP_ACTIVATION_BACKWARD, .shape.rows = shape};
+        struct buffer     buffers[OP_OPERANDS] = {
                 [ACTIVATION_GRADIENT_OUT]   = make_random(dtype, outputs, 1, 1),
                 [ACTIVATION_GRADIENT_IN_IN] = make_random(dtype, inputs, 2, 2),
                 [ACTIVATION_GRADIENT_IN]    = make_output(dtype, inputs),
@@ -189,15 +189,15 @@ static void expect_attention_gradient(const struct attention_shape *shape, enum 
 {
     int64_t   tokens  = shape->batch * shape->sequence;
     int64_t   queries = tokens * shape->heads * shape->head_dim, pairs = tokens * 2 * shape->kv_heads * shape->head_dim;
-    struct op forward   = {.kind = OP_ATTENTION_FORWARD, .shape.attention = *shape};
-    struct op backward  = {.kind = OP_ATTENTION_BACKWARD, .shape.attention = *shape};
-    struct buffer in[8] = {
+    struct op forward             = {.kind = OP_ATTENTION_FORWARD, .shape.attention = *shape};
+    struct op backward            = {.kind = OP_ATTENTION_BACKWARD, .shape.attention = *shape};
+    struct buffer in[OP_OPERANDS] = {
         [ATTENTION_QUERY]      = make_random(dtype, queries, 1, 1),
         [ATTENTION_KEY_VALUE]  = make_random(dtype, pairs, 2, 1),
         [ATTENTION_OUT]        = make_output(dtype, queries),
         [ATTENTION_STATISTICS] = make_output(DTYPE_F32, tokens * shape->heads),
     };
-    struct buffer gradient[8] = {
+    struct buffer gradient[OP_OPERANDS] = {
         [ATTENTION_GRADIENT_OUT]          = make_random(dtype, queries, 3, 1),
         [ATTENTION_GRADIENT_QUERY_IN]     = in[ATTENTION_QUERY],
         [ATTENTION_GRADIENT_KEY_VALUE_IN] = in[ATTENTION_KEY_VALUE],
@@ -262,8 +262,8 @@ Test(host_gradient, of_rope)
         enum dtype             dtype   = types[i & 1];
         struct attention_shape shape   = {2, 3, 4, 2, sizes[i / 2][0], sizes[i / 2][1], 0, false, false, 0};
         int64_t                queries = 6 * 4 * shape.head_dim, pairs = 6 * 4 * shape.head_dim;
-        struct op              backward   = {.kind = OP_ROPE_BACKWARD, .shape.attention = shape};
-        struct buffer          buffers[8] = {
+        struct op              backward             = {.kind = OP_ROPE_BACKWARD, .shape.attention = shape};
+        struct buffer          buffers[OP_OPERANDS] = {
                      [ROPE_TABLE]     = make_random(DTYPE_F32, shape.sequence * shape.rotary, 1, 1),
                      [ROPE_PACKED]    = make_output(dtype, queries + pairs),
                      [ROPE_QUERY]     = make_random(dtype, queries, 2, 1),
@@ -300,11 +300,11 @@ static void losses_of(const void *context, const double *in, double *out)
 Test(host_gradient, of_cross_entropy_with_padding)
 {
     for (int i = 0; i < TYPES; i++) {
-        struct rows_shape shape      = {.rows = 5, .columns = 40, .valid_columns = 33, .total = 33, .scale = 0.125f};
-        struct op         op         = {.kind = OP_CROSS_ENTROPY, .shape.rows = shape};
-        struct buffer     buffers[8] = {[CROSS_ENTROPY_LOGITS]  = make_random(types[i], 5 * 40, 1, 2),
-                                        [CROSS_ENTROPY_TARGETS] = make_tokens(5, 2, 33),
-                                        [CROSS_ENTROPY_LOSS]    = make_output(DTYPE_F32, 5)};
+        struct rows_shape shape = {.rows = 5, .columns = 40, .valid_columns = 33, .total = 33, .scale = 0.125f};
+        struct op         op    = {.kind = OP_CROSS_ENTROPY, .shape.rows = shape};
+        struct buffer     buffers[OP_OPERANDS] = {[CROSS_ENTROPY_LOGITS]  = make_random(types[i], 5 * 40, 1, 2),
+                                                  [CROSS_ENTROPY_TARGETS] = make_tokens(5, 2, 33),
+                                                  [CROSS_ENTROPY_LOSS]    = make_output(DTYPE_F32, 5)};
         double *logits = values_of(&buffers[CROSS_ENTROPY_LOGITS]), slopes[] = {0.125, 0.125, 0.125, 0.125, 0.125};
         struct loss_context context  = {shape, values_of(&buffers[CROSS_ENTROPY_TARGETS])};
         struct function     function = {losses_of, &context, 5 * 40, 5, slopes, 0};
@@ -322,15 +322,15 @@ Test(host_gradient, of_embeddings_sums_repeated_tokens)
 {
     for (int bits = 0; bits < 8; bits++) {
         enum { ROWS = 50, COLUMNS = 3, TABLE = 7 };
-        bool          accumulates = (bits & 4) != 0;
-        enum dtype    dtype       = types[(bits & 2) != 0];
-        struct op     op          = {.kind        = OP_EMBEDDING_BACKWARD,
-                                     .accumulates = accumulates,
-                                     .shape.rows  = {.rows = ROWS, .columns = COLUMNS, .valid_columns = TABLE, .total = TABLE}};
-        struct buffer buffers[8]  = {
-             [EMBEDDING_GRADIENT_TOKENS] = make_tokens(ROWS, 1, 5),
-             [EMBEDDING_GRADIENT_OUT]    = make_random(types[bits & 1], ROWS * COLUMNS, 2, 1),
-             [EMBEDDING_GRADIENT_TABLE] =
+        bool          accumulates          = (bits & 4) != 0;
+        enum dtype    dtype                = types[(bits & 2) != 0];
+        struct op     op                   = {.kind        = OP_EMBEDDING_BACKWARD,
+                                              .accumulates = accumulates,
+                                              .shape.rows  = {.rows = ROWS, .columns = COLUMNS, .valid_columns = TABLE, .total = TABLE}};
+        struct buffer buffers[OP_OPERANDS] = {
+            [EMBEDDING_GRADIENT_TOKENS] = make_tokens(ROWS, 1, 5),
+            [EMBEDDING_GRADIENT_OUT]    = make_random(types[bits & 1], ROWS * COLUMNS, 2, 1),
+            [EMBEDDING_GRADIENT_TABLE] =
                 accumulates ? make_random(dtype, TABLE * COLUMNS, 3, 1) : make_output(dtype, TABLE * COLUMNS),
         };
         double *table = values_of(&buffers[EMBEDDING_GRADIENT_TABLE]);

@@ -8,8 +8,8 @@ enum { TYPES = 2, THREADS = 3 };
 
 static void expect_gemm(struct gemm_shape shape, enum dtype in, enum dtype out, bool accumulates)
 {
-    struct op     op         = {.kind = OP_GEMM, .accumulates = accumulates, .shape.gemm = shape};
-    struct buffer buffers[8] = {
+    struct op     op                   = {.kind = OP_GEMM, .accumulates = accumulates, .shape.gemm = shape};
+    struct buffer buffers[OP_OPERANDS] = {
         [GEMM_A] = make_random(in, shape.m * shape.k, 1, 1),
         [GEMM_B] = make_random(in, shape.k * shape.n, 2, 1),
         [GEMM_C] = accumulates ? make_random(out, shape.m * shape.n, 3, 1) : make_output(out, shape.m * shape.n),
@@ -46,10 +46,10 @@ Test(host_op, multiplies_matrices_of_any_shape_and_type)
 
 static void expect_norm(const struct rows_shape *shape, enum dtype dtype, bool has_branch)
 {
-    int64_t       elements   = shape->rows * shape->columns;
-    bool          has_bias   = shape->variant != NORM_RMS;
-    struct op     op         = {.kind = OP_NORM_FORWARD, .shape.rows = *shape};
-    struct buffer buffers[8] = {
+    int64_t       elements             = shape->rows * shape->columns;
+    bool          has_bias             = shape->variant != NORM_RMS;
+    struct op     op                   = {.kind = OP_NORM_FORWARD, .shape.rows = *shape};
+    struct buffer buffers[OP_OPERANDS] = {
         [NORM_IN]         = make_random(dtype, elements, 1, 2),
         [NORM_WEIGHT]     = make_random(dtype, shape->columns, 2, 1),
         [NORM_OUT]        = make_output(dtype, elements),
@@ -110,7 +110,7 @@ Test(host_op, normalises_rows_in_every_variant)
 Test(host_op, normalises_rows_far_from_zero)
 {
     struct op     op = {.kind = OP_NORM_FORWARD, .shape.rows = {.rows = 1, .columns = 4, .variant = NORM_LAYER}};
-    struct buffer buffers[8] = {
+    struct buffer buffers[OP_OPERANDS] = {
         [NORM_IN] = make_buffer(DTYPE_F32, 4),         [NORM_WEIGHT] = make_buffer(DTYPE_F32, 4),
         [NORM_BIAS] = make_buffer(DTYPE_F32, 4),       [NORM_OUT] = make_output(DTYPE_F32, 4),
         [NORM_STATISTICS] = make_output(DTYPE_F32, 2),
@@ -135,8 +135,8 @@ Test(host_op, splits_and_rotates_heads)
         const int64_t         *size   = sizes[i / 2];
         struct attention_shape shape  = {size[0], size[1], size[2], size[3], size[4], size[5], 0, false, false, 0};
         int64_t                tokens = shape.batch * shape.sequence, heads = shape.heads + 2 * shape.kv_heads;
-        struct op              op         = {.kind = OP_ROPE_FORWARD, .shape.attention = shape};
-        struct buffer          buffers[8] = {
+        struct op              op                   = {.kind = OP_ROPE_FORWARD, .shape.attention = shape};
+        struct buffer          buffers[OP_OPERANDS] = {
                      [ROPE_TABLE]     = make_random(DTYPE_F32, shape.sequence * shape.rotary, 1, 1),
                      [ROPE_PACKED]    = make_random(dtype, tokens * heads * shape.head_dim, 2, 1),
                      [ROPE_QUERY]     = make_output(dtype, tokens * shape.heads * shape.head_dim),
@@ -157,9 +157,9 @@ Test(host_op, splits_and_rotates_heads)
 
 static void expect_attention(const struct attention_shape *shape, enum dtype dtype)
 {
-    int64_t       tokens     = shape->batch * shape->sequence;
-    struct op     op         = {.kind = OP_ATTENTION_FORWARD, .shape.attention = *shape};
-    struct buffer buffers[8] = {
+    int64_t       tokens               = shape->batch * shape->sequence;
+    struct op     op                   = {.kind = OP_ATTENTION_FORWARD, .shape.attention = *shape};
+    struct buffer buffers[OP_OPERANDS] = {
         [ATTENTION_QUERY]      = make_random(dtype, tokens * shape->heads * shape->head_dim, 1, 1),
         [ATTENTION_KEY_VALUE]  = make_random(dtype, tokens * 2 * shape->kv_heads * shape->head_dim, 2, 1),
         [ATTENTION_OUT]        = make_output(dtype, tokens * shape->heads * shape->head_dim),
@@ -192,9 +192,9 @@ Test(host_op, attends_to_the_keys_that_a_query_sees)
 // Scores beyond the range of exp() in fp32.
 Test(host_op, attends_to_keys_with_large_scores)
 {
-    struct attention_shape shape      = {1, 2, 1, 1, 1, 0, 1.0f, false, false, 0};
-    struct op              op         = {.kind = OP_ATTENTION_FORWARD, .shape.attention = shape};
-    struct buffer          buffers[8] = {
+    struct attention_shape shape                = {1, 2, 1, 1, 1, 0, 1.0f, false, false, 0};
+    struct op              op                   = {.kind = OP_ATTENTION_FORWARD, .shape.attention = shape};
+    struct buffer          buffers[OP_OPERANDS] = {
                  [ATTENTION_QUERY]      = make_buffer(DTYPE_F32, 2),
                  [ATTENTION_KEY_VALUE]  = make_buffer(DTYPE_F32, 4),
                  [ATTENTION_OUT]        = make_output(DTYPE_F32, 2),
@@ -219,11 +219,11 @@ Test(host_op, activates_with_and_without_a_gate)
 {
     static const int64_t sizes[][2] = {{1, 1}, {3, 7}, {5, 64}, {2, 1030}};
     for (int i = 0; i < 32; i++) {
-        enum dtype        dtype      = types[i & 1];
-        struct rows_shape shape      = {.rows = sizes[i / 8][0], .columns = sizes[i / 8][1], .variant = i / 2 % 4};
-        int64_t           width      = reference_is_gated(shape.variant) ? 2 : 1;
-        struct op         op         = {.kind = OP_ACTIVATION_FORWARD, .shape.rows = shape};
-        struct buffer     buffers[8] = {
+        enum dtype        dtype = types[i & 1];
+        struct rows_shape shape = {.rows = sizes[i / 8][0], .columns = sizes[i / 8][1], .variant = i / 2 % 4};
+        int64_t           width = reference_is_gated(shape.variant) ? 2 : 1;
+        struct op         op    = {.kind = OP_ACTIVATION_FORWARD, .shape.rows = shape};
+        struct buffer     buffers[OP_OPERANDS] = {
                 [ACTIVATION_IN]  = make_random(dtype, shape.rows * shape.columns * width, 1, 3),
                 [ACTIVATION_OUT] = make_output(dtype, shape.rows * shape.columns),
         };
@@ -241,9 +241,9 @@ Test(host_op, activates_with_and_without_a_gate)
 Test(host_op, gathers_embeddings)
 {
     for (int i = 0; i < 4; i++) {
-        struct op     op         = {.kind       = OP_EMBEDDING_FORWARD,
-                                    .shape.rows = {.rows = 9, .columns = 5, .valid_columns = 13, .total = 13}};
-        struct buffer buffers[8] = {
+        struct op     op                   = {.kind       = OP_EMBEDDING_FORWARD,
+                                              .shape.rows = {.rows = 9, .columns = 5, .valid_columns = 13, .total = 13}};
+        struct buffer buffers[OP_OPERANDS] = {
             [EMBEDDING_TOKENS] = make_tokens(9, 1, 13),
             [EMBEDDING_TABLE]  = make_random(types[i & 1], 13 * 5, 2, 1),
             [EMBEDDING_OUT]    = make_output(types[i / 2], 9 * 5),
@@ -268,8 +268,8 @@ Test(host_op, sums_and_differentiates_the_loss_of_each_token)
         const int64_t    *size  = sizes[i / 2];
         struct rows_shape shape = {
             .rows = size[0], .columns = size[1], .valid_columns = size[2], .total = size[2], .scale = 0.25f};
-        struct op     op         = {.kind = OP_CROSS_ENTROPY, .shape.rows = shape};
-        struct buffer buffers[8] = {
+        struct op     op                   = {.kind = OP_CROSS_ENTROPY, .shape.rows = shape};
+        struct buffer buffers[OP_OPERANDS] = {
             [CROSS_ENTROPY_LOGITS]  = make_random(dtype, shape.rows * shape.columns, 1, 3),
             [CROSS_ENTROPY_TARGETS] = make_tokens(shape.rows, 2, (uint32_t)shape.valid_columns),
             [CROSS_ENTROPY_LOSS]    = make_output(DTYPE_F32, shape.rows),
@@ -297,9 +297,10 @@ Test(host_op, sums_and_differentiates_the_loss_of_each_token)
 
 Test(host_op, adds_the_scaled_losses)
 {
-    struct op     op         = {.kind = OP_LOSS_SUM, .shape.rows = {.rows = 3, .scale = 0.5f}};
-    struct op     adding     = {.kind = OP_LOSS_SUM, .accumulates = true, .shape.rows = {.rows = 3, .scale = 0.5f}};
-    struct buffer buffers[8] = {[LOSS_SUM_IN] = make_buffer(DTYPE_F32, 3), [LOSS_SUM_OUT] = make_output(DTYPE_F32, 1)};
+    struct op     op     = {.kind = OP_LOSS_SUM, .shape.rows = {.rows = 3, .scale = 0.5f}};
+    struct op     adding = {.kind = OP_LOSS_SUM, .accumulates = true, .shape.rows = {.rows = 3, .scale = 0.5f}};
+    struct buffer buffers[OP_OPERANDS] = {
+        [LOSS_SUM_IN] = make_buffer(DTYPE_F32, 3), [LOSS_SUM_OUT] = make_output(DTYPE_F32, 1)};
     for (int i = 0; i < 3; i++) {
         set(&buffers[LOSS_SUM_IN], i, 1 << i);
     }
@@ -319,8 +320,9 @@ Test(host_op, rounds_to_the_nearest_even_bf16)
     static const bf16     to[]   = {0x3f80, 0x3f80, 0x3f81, 0x3f82, 0x3f81, 0x7f80, 0x7f80,
                                     0xff80, 0x7fc0, 0xffff, 0x8000, 0x0000, 0x0002};
     enum { COUNT = sizeof(to) / sizeof(to[0]) };
-    struct op     op         = {.kind = OP_CAST, .shape.elements.elements = COUNT};
-    struct buffer buffers[8] = {[CAST_IN] = make_buffer(DTYPE_F32, COUNT), [CAST_OUT] = make_output(DTYPE_BF16, COUNT)};
+    struct op     op                   = {.kind = OP_CAST, .shape.elements.elements = COUNT};
+    struct buffer buffers[OP_OPERANDS] = {
+        [CAST_IN] = make_buffer(DTYPE_F32, COUNT), [CAST_OUT] = make_output(DTYPE_BF16, COUNT)};
     memcpy(buffers[CAST_IN].data, from, sizeof(from));
 
     run_op(&op, buffers, 1);
@@ -336,8 +338,8 @@ Test(host_op, casts_between_types)
 {
     for (int i = 0; i < 4; i++) {
         enum { COUNT = 5003 };
-        struct op     op         = {.kind = OP_CAST, .shape.elements.elements = COUNT};
-        struct buffer buffers[8] = {
+        struct op     op                   = {.kind = OP_CAST, .shape.elements.elements = COUNT};
+        struct buffer buffers[OP_OPERANDS] = {
             [CAST_IN] = make_random(types[i & 1], COUNT, 1, 1), [CAST_OUT] = make_output(types[i / 2], COUNT)};
 
         run_op(&op, buffers, THREADS);
@@ -358,8 +360,8 @@ Test(host_op, sums_squares_without_losing_small_terms)
 {
     for (int i = 0; i < TYPES; i++) {
         enum { COUNT = 100001 };
-        struct op     op         = {.kind = OP_SQUARE_SUM, .shape.elements.elements = COUNT};
-        struct buffer buffers[8] = {
+        struct op     op                   = {.kind = OP_SQUARE_SUM, .shape.elements.elements = COUNT};
+        struct buffer buffers[OP_OPERANDS] = {
             [SQUARE_SUM_IN] = make_buffer(types[i], COUNT), [SQUARE_SUM_OUT] = make_output(DTYPE_F32, 1)};
         for (int64_t j = 0; j < COUNT; j++) {
             set(&buffers[SQUARE_SUM_IN], j, j == 0 ? 4096 : 1);
@@ -378,10 +380,10 @@ Test(host_op, clips_only_a_norm_above_the_limit)
         float limit, scale;
     } rows[] = {{0, 1}, {5, 1}, {6, 1}, {1, 0.2f}};
     for (int i = 0; i < 4; i++) {
-        struct op     op         = {.kind = OP_CLIP, .shape.elements = {.elements = 2, .limit = rows[i].limit}};
-        struct buffer buffers[8] = {[CLIP_PARTIALS] = make_buffer(DTYPE_F32, 2),
-                                    [CLIP_NORM]     = make_output(DTYPE_F32, 1),
-                                    [CLIP_SCALE]    = make_output(DTYPE_F32, 1)};
+        struct op     op = {.kind = OP_CLIP, .shape.elements = {.elements = 2, .limit = rows[i].limit}};
+        struct buffer buffers[OP_OPERANDS] = {[CLIP_PARTIALS] = make_buffer(DTYPE_F32, 2),
+                                              [CLIP_NORM]     = make_output(DTYPE_F32, 1),
+                                              [CLIP_SCALE]    = make_output(DTYPE_F32, 1)};
         set(&buffers[CLIP_PARTIALS], 0, 9);
         set(&buffers[CLIP_PARTIALS], 1, 16);
 

@@ -134,6 +134,9 @@ enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_FACTOR, QUANTIZE
 // then FACTOR may be absent; or absent: scale = largest number of the format / largest magnitude of IN. AMAX rw f32 [1]:
 // raised to the largest magnitude of IN, or absent. Scaled by runs or squares, each of which has a scale as its own
 // magnitude demands: FACTOR w f32 those of OUT, TRANSPOSED_FACTOR w f32 those of TRANSPOSED; SCALE and AMAX absent.
+// Fused: NORM_FORWARD, ACTIVATION_FORWARD and ACTIVATION_BACKWARD may make the FP8 copies of their output themselves, if
+// its scales are known before it is, or are of parts. The slots behind OP_FUSED are then those of OP_QUANTIZE, the same
+// number further on, and the copies are made of the output as it is stored; itself it may be absent.
 enum { TRANSPOSE_IN, TRANSPOSE_OUT };                            // FP8 [rows, columns] r, [columns, rows] w
 enum { MAGNITUDE_IN, MAGNITUDE_AMAX };                           // [elements] r; f32 [1] rw: raised to the largest magnitude
 enum { RESCALE_AMAX, RESCALE_HISTORY, RESCALE_SCALE, RESCALE_FACTOR };
@@ -154,7 +157,7 @@ enum { TRANSFER_IN, TRANSFER_OUT };
 // peer places before. SEND: IN r. RECEIVE: OUT w. BROADCAST: OUT rw, from the group's root.
 // clang-format on
 
-enum { OP_OPERANDS = 8, OP_WAITS = LANE_COUNT - 1 };
+enum { OP_FUSED = NORM_STATISTICS + 1, OP_OPERANDS = OP_FUSED + QUANTIZE_AMAX + 1, OP_WAITS = LANE_COUNT - 1 };
 
 struct gemm_shape {
     int64_t m, n, k;
@@ -213,9 +216,10 @@ struct transfer_shape {
 
 struct op {
     uint8_t       kind, lane, operand_count, wait_count;
-    bool          accumulates;    // the gradient output is added to, not overwritten
-    bool          is_initial;     // makes weights of what the optimizer keeps: runs before the first step, too
-    bool          sums_fast;      // FP8 products: partial sums may have fewer digits, where that is faster
+    bool          accumulates;      // the gradient output is added to, not overwritten
+    bool          is_initial;       // makes weights of what the optimizer keeps: runs before the first step, too
+    bool          sums_fast;        // FP8 products: partial sums may have fewer digits, where that is faster
+    uint8_t       fused_scaling;    // enum fp8_scaling of copies that are fused
     uint8_t       access[OP_OPERANDS];
     int32_t       operand[OP_OPERANDS];    // tensor index, -1: absent
     int32_t       wait[OP_WAITS];          // ops on other lanes that end first; at most one a lane
@@ -249,6 +253,11 @@ int64_t op_operand_elements(const struct op *op, int slot);
 // How the op uses the operand in that slot, by what stands above; 0: its kind has no such operand.
 enum access op_operand_access(const struct op *op, int slot);
 bool        op_operand_is_optional(const struct op *op, int slot);
+
+int  op_fused_output(enum op_kind kind);    // the slot of what FP8 copies may be fused to; -1: none
+bool op_is_fused(const struct op *op);
+// The OP_QUANTIZE that an op is, or that is fused into it.
+struct op op_quantize_of(const struct op *op);
 
 // Floating-point operations that the op executes: two a multiply-add of a GEMM or of attention (causal skipping
 // counted, backward 2.5 times forward); zero for the rest.

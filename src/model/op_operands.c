@@ -8,11 +8,11 @@
 
 // A letter a slot: r reads, w writes, u updates; a, q: updates when the op accumulates or adds_query, else writes; m:
 // writes what a master copy became, if at all, or updates where there is none; f: writes, unless the scale is given or
-// there is one for each part. -: always empty; a capital: may be.
+// there is one for each part; o: writes, unless what is fused to it does. -: always empty; a capital: may be.
 static const char *const accesses[OP_COUNT] = {
     [OP_EMBEDDING_FORWARD]   = "rrw",
     [OP_EMBEDDING_BACKWARD]  = "rra",
-    [OP_NORM_FORWARD]        = "rRrRWww",
+    [OP_NORM_FORWARD]        = "rRrRWow",
     [OP_NORM_BACKWARD]       = "rrrrRwaA",
     [OP_GEMM]                = "rraRR",
     [OP_ROPE_FORWARD]        = "rrww",
@@ -20,8 +20,8 @@ static const char *const accesses[OP_COUNT] = {
     [OP_ATTENTION_FORWARD]   = "rrww",
     [OP_ATTENTION_BACKWARD]  = "rrrrrqa",
     [OP_ATTENTION_MERGE]     = "uurr",
-    [OP_ACTIVATION_FORWARD]  = "rw",
-    [OP_ACTIVATION_BACKWARD] = "rrw",
+    [OP_ACTIVATION_FORWARD]  = "ro",
+    [OP_ACTIVATION_BACKWARD] = "rro",
     [OP_ROUTE_FORWARD]       = "rwwwwwA",
     [OP_ROUTE_BACKWARD]      = "rrrrrw",
     [OP_DISPATCH]            = "rrw",
@@ -56,13 +56,54 @@ static char access_letter(const struct op *op, int slot)
     return (size_t)slot < strlen(letters) ? letters[slot] : '-';
 }
 
+int op_fused_output(enum op_kind kind)
+{
+    const char *letters = accesses[kind], *output = strchr(letters, 'o');
+    return output == NULL ? -1 : (int)(output - letters);
+}
+
+bool op_is_fused(const struct op *op)
+{
+    return op->operand_count > OP_FUSED + QUANTIZE_OUT && op_fused_output((enum op_kind)op->kind) >= 0;
+}
+
+struct op op_quantize_of(const struct op *op)
+{
+    struct op quantize = *op;
+    if (op->kind == OP_QUANTIZE) {
+        return quantize;
+    }
+    int     output          = op_fused_output((enum op_kind)op->kind);
+    int64_t rows            = op->shape.rows.rows;
+    int64_t columns         = rows > 0 ? op_operand_elements(op, output) / rows : 0;
+    quantize.kind           = OP_QUANTIZE;
+    quantize.operand_count  = (uint8_t)(op->operand_count - OP_FUSED);
+    quantize.shape.quantize = (struct quantize_shape){rows, columns, (int32_t)op->fused_scaling};
+    for (int slot = QUANTIZE_IN; slot <= QUANTIZE_AMAX; slot++) {
+        quantize.operand[slot] = op->operand[slot == QUANTIZE_IN ? output : OP_FUSED + slot];
+        quantize.access[slot]  = slot == QUANTIZE_IN ? ACCESS_READ : op->access[OP_FUSED + slot];
+    }
+    return quantize;
+}
+
+// Whether the slot is one of a fused OP_QUANTIZE.
+static bool is_behind(const struct op *op, int slot)
+{
+    return slot > OP_FUSED && op_fused_output((enum op_kind)op->kind) >= 0;
+}
+
 enum access op_operand_access(const struct op *op, int slot)
 {
+    if (is_behind(op, slot)) {
+        struct op quantize = op_quantize_of(op);
+        return op_operand_access(&quantize, slot - OP_FUSED);
+    }
     switch (tolower(access_letter(op, slot))) {
     case 'r':
         return ACCESS_READ;
     case 'w':
     case 'f':
+    case 'o':
         return ACCESS_WRITE;
     case 'u':
         return ACCESS_UPDATE;
@@ -79,10 +120,16 @@ enum access op_operand_access(const struct op *op, int slot)
 
 bool op_operand_is_optional(const struct op *op, int slot)
 {
+    if (is_behind(op, slot) && op_is_fused(op)) {
+        struct op quantize = op_quantize_of(op);
+        return op_operand_is_optional(&quantize, slot - OP_FUSED);
+    }
     char letter = access_letter(op, slot);
     switch (letter) {
     case '-':
         return true;
+    case 'o':
+        return op_is_fused(op);
     case 'f':
         return op->operand[QUANTIZE_SCALE] >= 0 || op->shape.quantize.scaling != FP8_SCALING_WHOLE;
     case 'm':
@@ -233,6 +280,10 @@ static int64_t array_elements(const struct op *op, int slot)
 
 int64_t op_operand_elements(const struct op *op, int slot)
 {
+    if (is_behind(op, slot)) {
+        struct op quantize = op_quantize_of(op);
+        return quantize_elements(&quantize.shape.quantize, slot - OP_FUSED);
+    }
     switch ((enum op_kind)op->kind) {
     case OP_GEMM:
         return gemm_elements(&op->shape.gemm, slot);

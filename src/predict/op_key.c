@@ -9,9 +9,11 @@
 
 enum { UPDATED = 128 };
 
-static void number_rows(const struct rows_shape *shape, int64_t *numbers)
+static void number_rows(const struct op *op, int64_t *numbers)
 {
-    const int64_t values[] = {shape->rows, shape->columns, shape->valid_columns, shape->parts, shape->variant};
+    const struct rows_shape *shape    = &op->shape.rows;
+    const int64_t            values[] = {shape->rows,  shape->columns, shape->valid_columns,
+                                         shape->parts, shape->variant, op->fused_scaling};
     memcpy(numbers, values, sizeof(values));
 }
 
@@ -78,7 +80,7 @@ static void number_shape(const struct op *op, int64_t *numbers)
         numbers[0] = op->shape.elements.elements;
         break;
     default:
-        number_rows(&op->shape.rows, numbers);
+        number_rows(op, numbers);
     }
 }
 
