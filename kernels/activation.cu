@@ -3,31 +3,22 @@
 #include "gswbench/arithmetic.h"
 
 #include "activation.h"
-#include "device.cuh"
+#include "quantize.cuh"
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH;
-
-// The function of each of x and, for the backward pass, its slope.
-__device__ inline void activate(float (&values)[width], const float (&x)[width], enum activation_function function)
+__device__ inline float activate(float x, enum activation_function function)
 {
-#pragma unroll
-    for (int i = 0; i < width; i++) {
-        values[i] = function == ACTIVATION_FUNCTION_SILU   ? arithmetic_silu(x[i])
-                    : function == ACTIVATION_FUNCTION_GELU ? arithmetic_gelu(x[i])
-                                                           : arithmetic_relu2(x[i]);
-    }
+    return function == ACTIVATION_FUNCTION_SILU   ? arithmetic_silu(x)
+           : function == ACTIVATION_FUNCTION_GELU ? arithmetic_gelu(x)
+                                                  : arithmetic_relu2(x);
 }
 
-__device__ inline void differentiate(float (&slopes)[width], const float (&x)[width], enum activation_function function)
+__device__ inline float differentiate(float x, enum activation_function function)
 {
-#pragma unroll
-    for (int i = 0; i < width; i++) {
-        slopes[i] = function == ACTIVATION_FUNCTION_SILU   ? arithmetic_silu_slope(x[i])
-                    : function == ACTIVATION_FUNCTION_GELU ? arithmetic_gelu_slope(x[i])
-                                                           : arithmetic_relu2_slope(x[i]);
-    }
+    return function == ACTIVATION_FUNCTION_SILU   ? arithmetic_silu_slope(x)
+           : function == ACTIVATION_FUNCTION_GELU ? arithmetic_gelu_slope(x)
+                                                  : arithmetic_relu2_slope(x);
 }
 
 template <typename T, bool is_wide, enum activation_function function>
@@ -46,10 +37,9 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) forward_kernel(const struct ac
             }
             unpack(x, gate);
             unpack(factors, up);
-            activate(values, x, function);
 #pragma unroll
             for (int i = 0; i < width; i++) {
-                values[i] *= args.is_gated ? factors[i] : 1.0f;
+                values[i] = activate(x[i], function) * (args.is_gated ? factors[i] : 1.0f);
             }
             store<is_wide>(out + at, values, count);
         }
@@ -74,12 +64,10 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct a
             unpack(gradients, from);
             unpack(x, gate);
             unpack(factors, up);
-            activate(values, x, function);
-            differentiate(slopes, x, function);
 #pragma unroll
             for (int i = 0; i < width; i++) {
-                slopes[i] *= gradients[i] * (args.is_gated ? factors[i] : 1.0f);
-                values[i] *= gradients[i];
+                slopes[i] = differentiate(x[i], function) * (gradients[i] * (args.is_gated ? factors[i] : 1.0f));
+                values[i] = activate(x[i], function) * gradients[i];
             }
             store<is_wide>(out + at, slopes, count);
             if (args.is_gated) {
@@ -88,6 +76,67 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct a
         }
     }
 }
+
+struct activated_source {
+    struct activation_forward_args args;
+
+    template <bool is_wide> __device__ packet<bf16> get(const patch &its, int i, int64_t columns, int count) const
+    {
+        int64_t     row = its.first_row + its.row + i;
+        const bf16 *in  = (const bf16 *)args.in + its.at + i * columns + (args.is_gated ? row * columns : 0);
+        float       x[width], factors[width];
+        load<is_wide>(x, in, count);
+        if (args.is_gated) {
+            load<is_wide>(factors, in + columns, count);
+        }
+#pragma unroll
+        for (int j = 0; j < width; j++) {
+            x[j] = activate(x[j], args.function) * (args.is_gated ? factors[j] : 1.0f);
+        }
+        return pack<bf16>(x);
+    }
+};
+
+// Of a gated activation, the gradient of up follows that of gate in a row. Where rows are not of whole packets, one may
+// hold the end of the one and the beginning of the other.
+struct differentiated_source {
+    struct activation_backward_args args;
+
+    __device__ float derive(float x, float gradient, float factor, bool is_up) const
+    {
+        return is_up ? activate(x, args.function) * gradient : differentiate(x, args.function) * (gradient * factor);
+    }
+
+    template <bool is_wide> __device__ packet<bf16> get(const patch &its, int i, int64_t columns, int count) const
+    {
+        int64_t     row = its.first_row + its.row + i, column = its.first_column + its.column;
+        const bf16 *in = (const bf16 *)args.in + row * columns, *gradient = (const bf16 *)args.gradient;
+        float       values[width] = {};
+        gradient += row * args.columns;
+        if constexpr (is_wide) {
+            bool    is_up = column >= args.columns;
+            int64_t at    = is_up ? column - args.columns : column;
+            float   x[width], gradients[width], factors[width];
+            load<true>(x, in + at);
+            load<true>(gradients, gradient + at);
+            if (args.is_gated && !is_up) {
+                load<true>(factors, in + args.columns + at);
+            }
+#pragma unroll
+            for (int j = 0; j < width; j++) {
+                values[j] = derive(x[j], gradients[j], args.is_gated ? factors[j] : 1.0f, is_up);
+            }
+        } else {
+            for (int j = 0; j < count; j++) {
+                bool    is_up  = column + j >= args.columns;
+                int64_t at     = column + j - (is_up ? args.columns : 0);
+                float   factor = args.is_gated ? widen(in[args.columns + at]) : 1.0f;
+                values[j]      = derive(widen(in[at]), widen(gradient[at]), factor, is_up);
+            }
+        }
+        return pack<bf16>(values);
+    }
+};
 
 template <enum activation_function chosen> struct function_constant {
     static constexpr enum activation_function value = chosen;
@@ -121,6 +170,12 @@ int kernel_activation_forward(const struct activation_forward_args *args, const 
     });
 }
 
+int kernel_activation_forward_quantize(const struct activation_forward_args *args, const struct quantize_args *copies,
+                                       const struct kernel_target *target)
+{
+    return enqueue_fused(activated_source{*args}, copies, launch_is_wide(args->columns, addresses(args->in)), target);
+}
+
 int kernel_activation_backward(const struct activation_backward_args *args, const struct kernel_target *target)
 {
     struct launch launch =
@@ -133,4 +188,11 @@ int kernel_activation_backward(const struct activation_backward_args *args, cons
             });
         });
     });
+}
+
+int kernel_activation_backward_quantize(const struct activation_backward_args *args, const struct quantize_args *copies,
+                                        const struct kernel_target *target)
+{
+    bool is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->in));
+    return enqueue_fused(differentiated_source{*args}, copies, is_wide, target);
 }

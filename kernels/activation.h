@@ -5,7 +5,7 @@
 #define GSWBENCH_KERNELS_ACTIVATION_H
 
 #include "gswbench/dtype.h"
-#include "launch.h"
+#include "quantize.h"
 
 enum activation_function { ACTIVATION_FUNCTION_SILU, ACTIVATION_FUNCTION_GELU, ACTIVATION_FUNCTION_RELU2 };
 
@@ -19,6 +19,10 @@ struct activation_forward_args {
 };
 KERNEL_FUNCTION int kernel_activation_forward(const struct activation_forward_args *args,
                                               const struct kernel_target           *target);
+// Copies of what would be in out.
+KERNEL_FUNCTION int kernel_activation_forward_quantize(const struct activation_forward_args *args,
+                                                       const struct quantize_args           *copies,
+                                                       const struct kernel_target           *target);
 
 struct activation_backward_args {
     const void              *gradient;    // [rows, columns]
@@ -31,5 +35,8 @@ struct activation_backward_args {
 };
 KERNEL_FUNCTION int kernel_activation_backward(const struct activation_backward_args *args,
                                                const struct kernel_target            *target);
+KERNEL_FUNCTION int kernel_activation_backward_quantize(const struct activation_backward_args *args,
+                                                        const struct quantize_args            *copies,
+                                                        const struct kernel_target            *target);
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // A block normalises a row that its threads hold in registers: one pass over memory in either direction. The gradients
 // of the weights are summed in two stages: each block over its rows, in shared memory, then the blocks' sums in order.
-#include "device.cuh"
 #include "norm.h"
+#include "quantize.cuh"
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH, held = NORM_HELD / width;    // packets that a thread holds
+constexpr int held = NORM_HELD / width;    // packets that a thread holds
 
 // The packets of a row that a thread holds begin at these elements; is_here is false beyond the row.
 struct place {
@@ -61,10 +61,26 @@ __device__ inline float row_moment(const packet<T> (&x)[held], float mean, int64
     return block_sum(sum);
 }
 
+// count values at a column, from x; mean and inverse are of their row.
+template <typename T, bool is_wide>
+__device__ inline void normalise(float (&values)[width], float mean, float inverse, int64_t column, int count,
+                                 const struct norm_forward_args &args)
+{
+    float factor[width], offset[width] = {};
+    load<is_wide>(factor, (const T *)args.weight + column, count);
+    if (args.bias != NULL) {
+        load<is_wide>(offset, (const T *)args.bias + column, count);
+    }
+#pragma unroll
+    for (int j = 0; j < width; j++) {
+        values[j] = (values[j] - mean) * inverse * (factor[j] + args.weight_offset) + offset[j];
+    }
+}
+
 template <typename T, bool is_wide>
 __global__ void __launch_bounds__(NORM_THREADS_MAX) forward_kernel(const struct norm_forward_args args)
 {
-    const T *branch = (const T *)args.branch, *weight = (const T *)args.weight, *bias = (const T *)args.bias;
+    const T *branch = (const T *)args.branch;
     for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
         int64_t   begin   = row * args.columns;
         packet<T> x[held] = {}, added[held] = {};
@@ -87,17 +103,10 @@ __global__ void __launch_bounds__(NORM_THREADS_MAX) forward_kernel(const struct 
 #pragma unroll
         for (int i = 0; i < held; i++) {
             place here = place_of<is_wide>(i, args.columns);
-            float values[width], factor[width], offset[width] = {};
-            if (here.is_here) {
+            float values[width];
+            if (here.is_here && args.out != NULL) {
                 unpack(values, x[i]);
-                load<is_wide>(factor, weight + here.at, here.count);
-                if (bias != NULL) {
-                    load<is_wide>(offset, bias + here.at, here.count);
-                }
-#pragma unroll
-                for (int j = 0; j < width; j++) {
-                    values[j] = (values[j] - mean) * inverse * (factor[j] + args.weight_offset) + offset[j];
-                }
+                normalise<T, is_wide>(values, mean, inverse, here.at, here.count, args);
                 store<is_wide>((T *)args.out + begin + here.at, values, here.count);
             }
         }
@@ -107,6 +116,22 @@ __global__ void __launch_bounds__(NORM_THREADS_MAX) forward_kernel(const struct 
         }
     }
 }
+
+// What the norm would have stored, from what it has left.
+struct normalised_source {
+    struct norm_forward_args args;
+
+    template <bool is_wide> __device__ packet<bf16> get(const patch &its, int i, int64_t columns, int count) const
+    {
+        const bf16 *x   = (const bf16 *)(args.branch != NULL ? args.sum : args.in);
+        int64_t     row = its.first_row + its.row + i;
+        float       values[width];
+        load<is_wide>(values, x + its.at + i * columns, count);
+        normalise<bf16, is_wide>(values, args.statistics[2 * row], args.statistics[2 * row + 1],
+                                 its.first_column + its.column, count, args);
+        return pack<bf16>(values);
+    }
+};
 
 // What a thread knows of its row in the backward pass.
 template <typename T> struct gradient_row {
@@ -269,6 +294,13 @@ int kernel_norm_forward(const struct norm_forward_args *args, const struct kerne
             return enqueue(forward_kernel<decltype(type), wide.value>, launch, 0, target, *args);
         });
     });
+}
+
+int kernel_norm_quantize(const struct norm_forward_args *args, const struct quantize_args *copies,
+                         const struct kernel_target *target)
+{
+    bool is_wide = launch_is_wide(args->columns, addresses(args->in, args->weight, args->bias, args->sum));
+    return enqueue_fused(normalised_source{*args}, copies, is_wide, target);
 }
 
 int kernel_norm_backward(const struct norm_backward_args *args, const struct kernel_target *target)

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "gswbench/dtype.h"
-#include "launch.h"
+#include "quantize.h"
 
 // A thread holds so many elements of its row in registers; so many threads at most share a row.
 enum { NORM_HELD = 32, NORM_THREADS_MAX = 640, NORM_COLUMNS_MAX = NORM_HELD * NORM_THREADS_MAX };
@@ -16,7 +16,7 @@ struct norm_forward_args {
     const void *in, *branch;      // [rows, columns]; branch may be absent
     const void *weight, *bias;    // [columns]; bias may be absent
     void       *sum;              // [rows, columns]: in + branch; not written without a branch
-    void       *out;              // [rows, columns]
+    void       *out;              // [rows, columns]; may be absent
     float      *statistics;       // [rows, 2]: mean (0 without centring), 1 / deviation
     int64_t     rows, columns;
     float       epsilon;
@@ -25,6 +25,10 @@ struct norm_forward_args {
     enum dtype  activation;       // of all but the statistics
 };
 KERNEL_FUNCTION int kernel_norm_forward(const struct norm_forward_args *args, const struct kernel_target *target);
+
+// The copies of an out that is absent, after kernel_norm_forward: sum, or in, is read a second time.
+KERNEL_FUNCTION int kernel_norm_quantize(const struct norm_forward_args *args, const struct quantize_args *copies,
+                                         const struct kernel_target *target);
 
 struct norm_backward_args {
     const void  *gradient, *x, *residual;    // [rows, columns]; residual may be absent

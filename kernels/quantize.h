@@ -2,7 +2,8 @@
 // Matrices in FP8, as they are, transposed, or both.
 // Bound by memory: from bf16 to both copies 4 bytes an element where the scale is given, whether the largest magnitude
 // is asked for or not, and where runs or squares have scales of their own; 6 where the scale follows from the values,
-// which are then read twice.
+// which are then read twice. Copies of a matrix that is computed where it is needed (norm.h, activation.h) need only
+// what that reads, and their own 2 bytes.
 #ifndef GSWBENCH_KERNELS_QUANTIZE_H
 #define GSWBENCH_KERNELS_QUANTIZE_H
 
@@ -10,7 +11,7 @@
 #include "launch.h"
 
 struct quantize_args {
-    const void      *in;            // [rows, columns]
+    const void      *in;            // [rows, columns]; absent where they are computed
     uint8_t         *out;           // [rows, columns], may be absent
     uint8_t         *transposed;    // [columns, rows], may be absent
     float           *factor;        // what the codes are to be multiplied by, as fp8.h lays it out; may be absent

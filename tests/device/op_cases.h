@@ -37,6 +37,7 @@ struct op_case {
 #define HISTORY(slots_, history_) .shape.rescale = {.slots = slots_, .history = history_, .target = 224.0f}
 #define ELEMENTS(count) .shape.elements = {.elements = count, .limit = 1.0f}
 #define ADDS .accumulates = true
+#define BY_RUNS .fused_scaling = FP8_SCALING_RUNS
 
 static const struct op_case op_cases[] = {
     {"embedding", "ibb", {.kind = OP_EMBEDDING_FORWARD, EMBEDDING(37, 64, 50, 0, 50)}},
@@ -160,6 +161,20 @@ static const struct op_case op_cases[] = {
     {"quantize by squares, odd", "f44ff", {.kind = OP_QUANTIZE, PARTS(133, 259, FP8_SCALING_SQUARES)}},
     {"quantize by squares, only the transpose", "b-5-f", {.kind = OP_QUANTIZE, PARTS(257, 300, FP8_SCALING_SQUARES)}},
     {"quantize by squares, no transpose", "b4-f-", {.kind = OP_QUANTIZE, PARTS(128, 128, FP8_SCALING_SQUARES)}},
+    {"rms norm in fp8", "bbb-b-f-44--ff", {.kind = OP_NORM_FORWARD, ROWS(272, 1040, NORM_RMS)}},
+    {"rms norm in fp8 and bf16", "bbb-bbf-4---ff", {.kind = OP_NORM_FORWARD, ROWS(20, 272, NORM_RMS)}},
+    {"layer norm 1p in fp8, odd", "b-bb--f-55f-f", {.kind = OP_NORM_FORWARD, ROWS(133, 131, NORM_LAYER_1P)}},
+    {"layer norm in fp8 by runs", "bbbbb-f-44ff", {.kind = OP_NORM_FORWARD, BY_RUNS, ROWS(144, 400, NORM_LAYER)}},
+    {"rms norm in fp8 by runs, odd", "b-b---f--4-f", {.kind = OP_NORM_FORWARD, BY_RUNS, ROWS(150, 77, NORM_RMS)}},
+    {"swiglu in fp8", "b-------44--ff", {.kind = OP_ACTIVATION_FORWARD, ROWS(144, 272, ACTIVATION_SWIGLU)}},
+    {"geglu in fp8 by runs", "b-------44ff", {.kind = OP_ACTIVATION_FORWARD, BY_RUNS, ROWS(272, 400, ACTIVATION_GEGLU)}},
+    {"gelu in fp8 by runs, odd", "b-------4-f", {.kind = OP_ACTIVATION_FORWARD, BY_RUNS, ROWS(133, 77, ACTIVATION_GELU)}},
+    {"squared relu in fp8, odd", "b--------5--f", {.kind = OP_ACTIVATION_FORWARD, ROWS(45, 13, ACTIVATION_RELU2)}},
+    {"swiglu gradient in fp8", "bb------55--ff", {.kind = OP_ACTIVATION_BACKWARD, ROWS(144, 200, ACTIVATION_SWIGLU)}},
+    {"swiglu gradient in fp8 by runs", "bb------44ff", {.kind = OP_ACTIVATION_BACKWARD, BY_RUNS, ROWS(272, 200, ACTIVATION_SWIGLU)}},
+    {"geglu gradient in fp8 by runs, odd", "bb------55ff", {.kind = OP_ACTIVATION_BACKWARD, BY_RUNS, ROWS(45, 77, ACTIVATION_GEGLU)}},
+    {"gelu gradient in fp8 and bf16", "bbb-----5---ff", {.kind = OP_ACTIVATION_BACKWARD, ROWS(48, 80, ACTIVATION_GELU)}},
+    {"squared relu gradient in fp8", "bb------55--ff", {.kind = OP_ACTIVATION_BACKWARD, ROWS(144, 272, ACTIVATION_RELU2)}},
     {"transpose", "44", {.kind = OP_TRANSPOSE, ROWS(784, 656, 0)}},
     {"transpose, odd", "55", {.kind = OP_TRANSPOSE, ROWS(33, 77, 0)}},
     {"magnitude", "bf", {.kind = OP_MAGNITUDE, ELEMENTS(70003)}},

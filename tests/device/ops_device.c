@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Every op on the host and on the device. Inputs are new in every run; outputs are poisoned before, and end with
-// guards. The device runs each case several times and must give the same bits. ops_device SEED repeats a run.
+// Every op on the host and on the device; fused ones on the device, whole and in parts. Inputs are new in every run;
+// outputs are poisoned before, and end with guards. The device runs each case several times and must give the same
+// bits. ops_device SEED repeats a run.
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -24,7 +25,7 @@ static double tolerance_of(const struct op *op, const struct buffer operands[OP_
     if ((op->kind == OP_ATTENTION_FORWARD && slot == ATTENTION_OUT) || op->kind == OP_ATTENTION_BACKWARD) {
         return 8e-3;
     }
-    if (op->kind >= OP_QUANTIZE && op->kind <= OP_RESCALE) {
+    if ((op->kind >= OP_QUANTIZE && op->kind <= OP_RESCALE) || op_is_fused(op)) {
         return 0;
     }
     return operands[slot].dtype == DTYPE_F32 ? 2e-5 : operands[slot].dtype == DTYPE_BF16 ? 8e-3 : 0;
@@ -92,6 +93,9 @@ static int64_t draw_index(const struct op *op, int slot, int64_t i, uint64_t key
 // Second moments, probabilities, sums of exponentials, losses and scales.
 static bool is_positive(const struct op *op, int slot)
 {
+    if (op_is_fused(op) && slot > OP_FUSED) {
+        return true;
+    }
     switch (AT(op->kind, slot)) {
     case AT(OP_ROUTE_BACKWARD, ROUTE_GRADIENT_COUNTS):
     case AT(OP_CROSS_ENTROPY, CROSS_ENTROPY_STATISTICS):
@@ -207,6 +211,29 @@ static void run_on_device(struct backend *device, const struct op *op, struct bu
     }
 }
 
+// Runs the two parts of a fused op one after the other.
+static void run_apart(struct backend *device, const struct op *op, struct buffer operands[OP_OPERANDS])
+{
+    int            slot  = op_fused_output((enum op_kind)op->kind);
+    struct op      maker = *op, quantize = op_quantize_of(op);
+    struct buffer  made[OP_OPERANDS] = {{.data = NULL}}, copies[OP_OPERANDS] = {{.data = NULL}};
+    struct buffer *output = &made[slot];
+    memcpy(made, operands, sizeof(*made) * OP_FUSED);
+    memcpy(copies, operands + OP_FUSED, sizeof(*copies) * (OP_OPERANDS - OP_FUSED));
+    bool is_absent = output->data == NULL;
+    if (is_absent) {
+        *output      = (struct buffer){.elements = op_operand_elements(op, slot), .dtype = operands[0].dtype};
+        output->data = memory_allocate((size_t)guarded_bytes(output));
+    }
+    maker.operand_count = OP_FUSED;
+    run_on_device(device, &maker, made);
+    copies[QUANTIZE_IN] = *output;
+    run_on_device(device, &quantize, copies);
+    if (is_absent) {
+        free(output->data);
+    }
+}
+
 // FP8 codes are the same bit for bit, but for the sign of a NaN.
 static bool is_same_element(const struct buffer *one, const struct buffer *other, int64_t i)
 {
@@ -241,7 +268,7 @@ static double compare(const struct buffer *device, const struct buffer *host)
     return is_intact ? difference / largest : INFINITY;
 }
 
-// Whether the operands are what the host made of them.
+// Whether the operands are what they are expected to be.
 static bool agrees(const struct op *op, const struct buffer found[OP_OPERANDS],
                    const struct buffer expected[OP_OPERANDS])
 {
@@ -283,8 +310,12 @@ static bool run_case(const struct op_case *test, struct backend *host, struct ba
     struct buffer expected[OP_OPERANDS], found[OP_OPERANDS];
     make_operands(host, test, &op, seed, expected);
     make_operands(host, test, &op, seed, found);
-    run_on_host(host, &op, expected);
     device_order(0);
+    if (op_is_fused(&op)) {
+        run_apart(device, &op, expected);
+    } else {
+        run_on_host(host, &op, expected);
+    }
     run_on_device(device, &op, found);
     bool passes = agrees(&op, found, expected);
     free_buffers(expected);

@@ -16,32 +16,44 @@ static const struct {
 
 void cuda_activation_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    const struct rows_shape *shape  = &op->shape.rows;
-    struct kernel_target     target = cuda_target(backend, op);
-    CUDA_CHECK(kernel_activation_forward(
-        &(struct activation_forward_args){.in       = buffers[ACTIVATION_IN].data,
-                                          .out      = buffers[ACTIVATION_OUT].data,
-                                          .rows     = shape->rows,
-                                          .columns  = shape->columns,
-                                          .function = variants[shape->variant].function,
-                                          .is_gated = variants[shape->variant].is_gated,
-                                          .type     = cuda_type(op, buffers, ACTIVATION_IN, ACTIVATION_OUT)},
-        &target));
+    const struct rows_shape       *shape  = &op->shape.rows;
+    struct kernel_target           target = cuda_target(backend, op);
+    struct activation_forward_args args   = {.in       = buffers[ACTIVATION_IN].data,
+                                             .out      = buffers[ACTIVATION_OUT].data,
+                                             .rows     = shape->rows,
+                                             .columns  = shape->columns,
+                                             .function = variants[shape->variant].function,
+                                             .is_gated = variants[shape->variant].is_gated,
+                                             .type     = buffers[ACTIVATION_IN].dtype};
+    if (args.out != NULL) {
+        CUDA_CHECK(kernel_activation_forward(&args, &target));
+    }
+    if (op_is_fused(op)) {
+        struct quantize_args copies = cuda_fused_copies(op, buffers);
+        CUDA_CHECK(args.out != NULL ? kernel_quantize(&copies, &target)
+                                    : kernel_activation_forward_quantize(&args, &copies, &target));
+    }
 }
 
 void cuda_activation_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    const struct rows_shape *shape  = &op->shape.rows;
-    struct kernel_target     target = cuda_target(backend, op);
-    CUDA_CHECK(kernel_activation_backward(
-        &(struct activation_backward_args){.gradient = buffers[ACTIVATION_GRADIENT_OUT].data,
-                                           .in       = buffers[ACTIVATION_GRADIENT_IN_IN].data,
-                                           .out      = buffers[ACTIVATION_GRADIENT_IN].data,
-                                           .rows     = shape->rows,
-                                           .columns  = shape->columns,
-                                           .function = variants[shape->variant].function,
-                                           .is_gated = variants[shape->variant].is_gated,
-                                           .type =
-                                               cuda_type(op, buffers, ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN)},
-        &target));
+    const struct rows_shape        *shape  = &op->shape.rows;
+    struct kernel_target            target = cuda_target(backend, op);
+    struct activation_backward_args args   = {
+          .gradient = buffers[ACTIVATION_GRADIENT_OUT].data,
+          .in       = buffers[ACTIVATION_GRADIENT_IN_IN].data,
+          .out      = buffers[ACTIVATION_GRADIENT_IN].data,
+          .rows     = shape->rows,
+          .columns  = shape->columns,
+          .function = variants[shape->variant].function,
+          .is_gated = variants[shape->variant].is_gated,
+          .type     = cuda_type(op, buffers, ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN)};
+    if (args.out != NULL) {
+        CUDA_CHECK(kernel_activation_backward(&args, &target));
+    }
+    if (op_is_fused(op)) {
+        struct quantize_args copies = cuda_fused_copies(op, buffers);
+        CUDA_CHECK(args.out != NULL ? kernel_quantize(&copies, &target)
+                                    : kernel_activation_backward_quantize(&args, &copies, &target));
+    }
 }

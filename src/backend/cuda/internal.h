@@ -6,7 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include "gswbench/backend.h"
-#include "kernels/launch.h"
+#include "kernels/quantize.h"
 
 struct cuda {
     int               device;
@@ -32,6 +32,9 @@ struct kernel_target cuda_target(const struct backend *backend, const struct op 
 
 // The element type that two of the op's operands share; kernels have no other combination.
 enum dtype cuda_type(const struct op *op, const struct buffer buffers[], int slot, int other);
+
+// What makes the copies that are fused to an op; in: its output, may be absent.
+struct quantize_args cuda_fused_copies(const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 
 // The ops. Each enqueues on the stream of its lane; nothing allocates, waits or decides.
 op_run cuda_gemm;

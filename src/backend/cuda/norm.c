@@ -23,21 +23,25 @@ void cuda_norm_forward(struct backend *backend, const struct op *op, const struc
     const struct rows_shape *shape  = &op->shape.rows;
     struct kernel_target     target = cuda_target(backend, op);
     check_columns(op);
-    CUDA_CHECK(
-        kernel_norm_forward(&(struct norm_forward_args){.in            = buffers[NORM_IN].data,
-                                                        .branch        = buffers[NORM_BRANCH].data,
-                                                        .weight        = buffers[NORM_WEIGHT].data,
-                                                        .bias          = buffers[NORM_BIAS].data,
-                                                        .sum           = buffers[NORM_SUM].data,
-                                                        .out           = buffers[NORM_OUT].data,
-                                                        .statistics    = buffers[NORM_STATISTICS].data,
-                                                        .rows          = shape->rows,
-                                                        .columns       = shape->columns,
-                                                        .epsilon       = shape->epsilon,
-                                                        .weight_offset = weight_offset(op),
-                                                        .is_centred    = shape->variant != NORM_RMS,
-                                                        .activation    = cuda_type(op, buffers, NORM_IN, NORM_WEIGHT)},
-                            &target));
+    struct norm_forward_args args = {.in            = buffers[NORM_IN].data,
+                                     .branch        = buffers[NORM_BRANCH].data,
+                                     .weight        = buffers[NORM_WEIGHT].data,
+                                     .bias          = buffers[NORM_BIAS].data,
+                                     .sum           = buffers[NORM_SUM].data,
+                                     .out           = buffers[NORM_OUT].data,
+                                     .statistics    = buffers[NORM_STATISTICS].data,
+                                     .rows          = shape->rows,
+                                     .columns       = shape->columns,
+                                     .epsilon       = shape->epsilon,
+                                     .weight_offset = weight_offset(op),
+                                     .is_centred    = shape->variant != NORM_RMS,
+                                     .activation    = cuda_type(op, buffers, NORM_IN, NORM_WEIGHT)};
+    CUDA_CHECK(kernel_norm_forward(&args, &target));
+    if (op_is_fused(op)) {
+        struct quantize_args copies = cuda_fused_copies(op, buffers);
+        CUDA_CHECK(copies.in != NULL ? kernel_quantize(&copies, &target)
+                                     : kernel_norm_quantize(&args, &copies, &target));
+    }
 }
 
 int64_t cuda_norm_backward_scratch(const struct op *op, const struct kernel_target *target)

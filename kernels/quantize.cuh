@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+// Matrices in FP8, a tile at a time: rows leave as they came, columns after they have been turned in shared memory.
+// Where a matrix comes from is a parameter: from memory, or computed where it is needed.
+#ifndef GSWBENCH_KERNELS_QUANTIZE_CUH
+#define GSWBENCH_KERNELS_QUANTIZE_CUH
+
+#include "codes.cuh"
+#include "quantize.h"
+
+// In each file that includes this.
+namespace
+{
+// Source of a matrix that lies in memory. Every source has get: count elements, and zeros, of the patch's row i, as
+// they are or would be stored.
+template <typename T> struct stored_source {
+    const T *in;
+
+    template <bool is_wide> __device__ packet<T> get(const patch &its, int i, int64_t columns, int count) const
+    {
+        return fetch<is_wide>(in + its.at + i * columns, count);
+    }
+};
+
+// Two codes, the first in the low byte. The instruction rounds and saturates as fp8_from_float does; a NaN may have
+// another sign.
+template <enum dtype format> __device__ inline uint32_t encode_pair(float first, float second)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+    uint16_t pair;
+    if constexpr (format == DTYPE_E4M3) {
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
+    } else {
+        asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
+    }
+    return pair;
+#else
+    return fp8_from_float(format, first) | (uint32_t)fp8_from_float(format, second) << 8;
+#endif
+}
+
+template <enum dtype format> __device__ inline uint2 encode(const float (&scaled)[width])
+{
+    uint32_t pairs[width / 2];
+#pragma unroll
+    for (int i = 0; i < width / 2; i++) {
+        pairs[i] = encode_pair<format>(scaled[2 * i], scaled[2 * i + 1]);
+    }
+    return make_uint2(pairs[0] | pairs[1] << 16, pairs[2] | pairs[3] << 16);
+}
+
+__device__ inline void fill(float (&values)[width], float value)
+{
+#pragma unroll
+    for (int i = 0; i < width; i++) {
+        values[i] = value;
+    }
+}
+
+// The largest magnitude of each of a thread's rows.
+template <typename T> __device__ inline void find_magnitudes(float (&magnitudes)[width], const packet<T> (&raw)[width])
+{
+#pragma unroll
+    for (int i = 0; i < width; i++) {
+        float values[width];
+        unpack(values, raw[i]);
+        magnitudes[i] = larger(0, values);
+    }
+}
+
+// The scale of a square, from its largest magnitude. Leaves the factor.
+template <enum dtype format, typename T>
+__device__ inline float scale_square(const packet<T> (&raw)[width], const struct quantize_args &args, const patch &its)
+{
+    float magnitudes[width];
+    find_magnitudes(magnitudes, raw);
+    float   scale     = fp8_scale(format, block_maximum(larger(0, magnitudes)));
+    int64_t at        = fp8_factor_at(FP8_SCALING_SQUARES, args.rows, args.columns, its.first_row, its.first_column);
+    int64_t turned_at = fp8_factor_at(FP8_SCALING_SQUARES, args.columns, args.rows, its.first_column, its.first_row);
+    if (threadIdx.x == 0 && args.factor != NULL) {
+        args.factor[at] = 1 / scale;
+    }
+    if (threadIdx.x == 0 && args.transposed_factor != NULL) {
+        args.transposed_factor[turned_at] = 1 / scale;
+    }
+    return scale;
+}
+
+// The scales of a thread's rows, each from the largest magnitude of the tile's row. Leaves the factors.
+template <enum dtype format, typename T>
+__device__ inline void scale_rows(float (&scales)[width], const packet<T> (&raw)[width],
+                                  const struct quantize_args &args, const patch &its)
+{
+    find_magnitudes(scales, raw);
+#pragma unroll
+    for (int i = 0; i < width; i++) {
+#pragma unroll
+        for (int distance = along / 2; distance > 0; distance /= 2) {
+            scales[i] = fmaxf(scales[i], __shfl_xor_sync(0xffffffffu, scales[i], distance));
+        }
+        scales[i] = fp8_scale(format, scales[i]);
+        if (its.column == 0 && i < its.rows && args.factor != NULL) {
+            args.factor[fp8_factor_at(FP8_SCALING_RUNS, args.rows, args.columns, its.first_row + its.row + i,
+                                      its.first_column)] = 1 / scales[i];
+        }
+    }
+}
+
+// The scales of a thread's columns, each from the largest magnitude of the tile's column. Leaves the factors.
+template <enum dtype format, typename T>
+__device__ inline void scale_columns(float (&scales)[width], const packet<T> (&raw)[width],
+                                     const struct quantize_args &args, const patch &its)
+{
+    __shared__ float maxima[along][side], shared_scales[side];
+    fill(scales, 0);
+#pragma unroll
+    for (int i = 0; i < width; i++) {
+        float values[width];
+        unpack(values, raw[i]);
+#pragma unroll
+        for (int j = 0; j < width; j++) {
+            scales[j] = fmaxf(scales[j], fabsf(values[j]));
+        }
+    }
+#pragma unroll
+    for (int j = 0; j < width; j++) {
+        maxima[its.row / width][its.column + j] = scales[j];
+    }
+    __syncthreads();
+    int column = (int)threadIdx.x;
+    if (column < side) {
+        float largest = 0;
+#pragma unroll
+        for (int i = 0; i < along; i++) {
+            largest = fmaxf(largest, maxima[i][column]);
+        }
+        shared_scales[column] = fp8_scale(format, largest);
+        if (its.first_column + column < args.columns) {
+            args.transposed_factor[fp8_factor_at(FP8_SCALING_RUNS, args.columns, args.rows, its.first_column + column,
+                                                 its.first_row)] = 1 / shared_scales[column];
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < width; j++) {
+        scales[j] = shared_scales[its.column + j];
+    }
+}
+
+// Blocks that a multiprocessor has registers for: 80, or 128 a thread.
+template <typename Source, enum fp8_scaling scaling> constexpr int resident                                         = 2;
+template <> constexpr int                                          resident<stored_source<bf16>, FP8_SCALING_WHOLE> = 3;
+template <> constexpr int resident<stored_source<bf16>, FP8_SCALING_SQUARES>                                        = 3;
+
+// Tiles in falling order: the pass before has left the end of the matrix in the cache.
+template <typename T, typename Source, enum dtype format, enum fp8_scaling scaling, bool is_wide>
+__global__ void __launch_bounds__(TILE_THREADS, resident<Source, scaling>)
+    quantize_kernel(const struct quantize_args args, const Source source)
+{
+    __shared__ turned_tile turned;
+
+    float largest = 0, scales[width];
+    if constexpr (scaling == FP8_SCALING_WHOLE) {
+        float scale = args.scale != NULL ? *args.scale : fp8_scale(format, *args.scratch);
+        if (blockIdx.x == 0 && threadIdx.x == 0 && args.factor != NULL) {
+            *args.factor = 1 / scale;
+        }
+        fill(scales, scale);
+    }
+    for (int64_t tile = tiles_of(args.rows, args.columns) - 1 - blockIdx.x; tile >= 0; tile -= gridDim.x) {
+        patch     its(tile, args.rows, args.columns);
+        packet<T> raw[width];
+        uint2     codes[width];
+        int       count = packet_elements<is_wide>(0, its.columns);
+#pragma unroll
+        for (int i = 0; i < width; i++) {
+            raw[i] = i < its.rows ? source.template get<is_wide>(its, i, args.columns, count) : packet<T>{};
+        }
+        if constexpr (scaling == FP8_SCALING_SQUARES) {
+            fill(scales, scale_square<format>(raw, args, its));
+        } else if constexpr (scaling == FP8_SCALING_RUNS) {
+            scale_rows<format>(scales, raw, args, its);
+        }
+#pragma unroll
+        for (int i = 0; i < width; i++) {
+            float values[width];
+            unpack(values, raw[i]);
+            if constexpr (scaling == FP8_SCALING_WHOLE) {
+                largest = larger(largest, values);
+            }
+            for (int j = 0; j < width; j++) {
+                values[j] *= scales[i];
+            }
+            codes[i] = encode<format>(values);
+            if (args.out != NULL && i < its.rows) {
+                put_codes<is_wide>(args.out + its.at + i * args.columns, codes[i], count);
+            }
+        }
+        if (args.transposed == NULL) {
+            continue;
+        }
+        if constexpr (scaling == FP8_SCALING_RUNS) {    // the runs of the transpose are of other elements
+            float of_columns[width];
+            scale_columns<format>(of_columns, raw, args, its);
+#pragma unroll
+            for (int i = 0; i < width; i++) {
+                float values[width];
+                unpack(values, raw[i]);
+                for (int j = 0; j < width; j++) {
+                    values[j] *= of_columns[j];
+                }
+                codes[i] = encode<format>(values);
+            }
+        }
+        __syncthreads();    // the tile before has been read
+        turned.put(its.row, its.column, codes);
+        __syncthreads();
+        turned.store<is_wide>(args.transposed, its.first_row, its.first_column, args.rows, args.columns);
+    }
+    if (scaling == FP8_SCALING_WHOLE && args.magnitude != NULL) {
+        raise(args.magnitude, largest);
+    }
+}
+
+template <enum dtype chosen> struct format_constant {
+    static constexpr enum dtype value = chosen;
+};
+
+template <typename Body> int with_format(enum dtype format, Body body)
+{
+    switch (format) {
+    case DTYPE_E4M3:
+        return body(format_constant<DTYPE_E4M3>());
+    case DTYPE_E5M2:
+        return body(format_constant<DTYPE_E5M2>());
+    default:
+        return cudaErrorInvalidValue;
+    }
+}
+
+// is_wide: whether the source reads whole packets.
+template <enum fp8_scaling scaling, typename T, typename Source>
+int enqueue_quantize(const Source &source, const struct quantize_args *args, bool is_wide,
+                     const struct kernel_target *target)
+{
+    is_wide = is_wide && launch_is_wide(args->columns, addresses(args->out, args->transposed)) &&
+              (args->transposed == NULL || args->rows % wide == 0);
+    return with_format(args->format, [&](auto format) {
+        return with_flag(is_wide, [&](auto is_wide) {
+            return enqueue(quantize_kernel<T, Source, format.value, scaling, is_wide.value>,
+                           launch_tiles(args->rows, args->columns, target), 0, target, *args, source);
+        });
+    });
+}
+
+// Copies of a matrix that is computed: bf16, like all that is read in FP8.
+template <typename Source>
+int enqueue_fused(const Source &source, const struct quantize_args *args, bool is_wide,
+                  const struct kernel_target *target)
+{
+    if (args->type != DTYPE_BF16 || args->scaling == FP8_SCALING_SQUARES) {
+        return cudaErrorInvalidValue;
+    }
+    return args->scaling == FP8_SCALING_RUNS ? enqueue_quantize<FP8_SCALING_RUNS, bf16>(source, args, is_wide, target)
+                                             : enqueue_quantize<FP8_SCALING_WHOLE, bf16>(source, args, is_wide, target);
+}
+}    // namespace
+
+#endif
