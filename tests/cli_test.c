@@ -138,7 +138,7 @@ Test(cli, verifies_the_ranks_of_every_row)
     expect_success("check --config llama2-70b-fsdp");
     expect_output("  verified: 6 plans built, 1 distinct\n");
     expect_output(
-        "\n12 of 12 rows verified: 8064 ranks, 679 plans built, 12 distinct with 42056 ops, 3450 of them transfers\n");
+        "\n12 of 12 rows verified: 8064 ranks, 932 plans built, 12 distinct with 38696 ops, 3450 of them transfers\n");
 }
 
 Test(cli, sums_up_what_is_proven_of_all_configurations)

@@ -300,14 +300,22 @@ static inline void read_along_columns(struct plan *plan, int32_t op)
     plan->ops[op].shape.gemm.transpose_a = true;
 }
 
+// Where the operands of OP_QUANTIZE begin.
+static inline int first_of_quantize(const struct plan *plan, int32_t op)
+{
+    return op_is_fused(&plan->ops[op]) ? OP_FUSED : 0;
+}
+
 static inline void copy_nothing(struct plan *plan, int32_t op)
 {
-    plan->ops[op].operand[QUANTIZE_OUT] = plan->ops[op].operand[QUANTIZE_TRANSPOSED] = -1;
+    int32_t *operand             = plan->ops[op].operand + first_of_quantize(plan, op);
+    operand[QUANTIZE_OUT]        = -1;
+    operand[QUANTIZE_TRANSPOSED] = -1;
 }
 
 static inline void lack_factors(struct plan *plan, int32_t op)
 {
-    plan->ops[op].operand[QUANTIZE_TRANSPOSED_FACTOR] = -1;
+    plan->ops[op].operand[first_of_quantize(plan, op) + QUANTIZE_TRANSPOSED_FACTOR] = -1;
 }
 
 static inline void scale_squares_by_squares(struct plan *plan, int32_t op)

@@ -26,7 +26,7 @@ struct precision_config {
     int64_t master;       // fp32 master weights beside bf16 ones
     int64_t moments;      // enum dtype: Adam's m and v
     int64_t fp8_recipe, fp8_history, fp8_margin, fp8_format, fp8_gemms, fp8_weight_gradients, fp8_fast_accumulation,
-        fp8_parameters;
+        fp8_parameters, fp8_fused;
 };
 extern const struct option precision_options[];
 extern const char *const   precision_compute_names[];
@@ -47,6 +47,7 @@ struct precision {
     int64_t         fp8_history;
     bool            has_fp8_weight_gradients;
     bool            has_fp8_weights;    // kept and gathered as FP8
+    bool            fuses_fp8;          // what makes a tensor makes its copies in FP8, where it can
     enum fp8_fast   fp8_fast;
 };
 status precision_init(struct precision *precision, const struct precision_config *config);

@@ -92,7 +92,7 @@ static void print_memory(const struct plan *plan, const struct account *account)
            units_bytes(text, sizeof(text), (double)account->total_bytes));
     printf("  the largest sum of live activations is %" PRId64 " bytes\n", plan->activation_live_bytes);
     if (account->quantized_bytes > 0) {
-        printf("casts to FP8       %16" PRId64 " bytes  %s, read and written by %" PRId64 " ops\n",
+        printf("casts to FP8       %16" PRId64 " bytes  %s, read and written; %" PRId64 " ops do nothing else\n",
                account->quantized_bytes, units_bytes(text, sizeof(text), (double)account->quantized_bytes),
                account->ops[OP_QUANTIZE] + account->ops[OP_TRANSPOSE]);
     }

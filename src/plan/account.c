@@ -33,7 +33,7 @@ int64_t plan_quantized_bytes(const struct plan *plan)
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op           = &plan->ops[i];
         bool             makes_copies = op->kind == OP_QUANTIZE || op->kind == OP_TRANSPOSE;
-        for (int slot = 0; makes_copies && slot < op->operand_count; slot++) {
+        for (int slot = makes_copies ? 0 : OP_FUSED + QUANTIZE_OUT; slot < op->operand_count; slot++) {
             bytes += op->operand[slot] >= 0 ? plan->tensors[op->operand[slot]].bytes : 0;
         }
     }

@@ -196,16 +196,41 @@ int32_t builder_append(struct builder *builder, struct op *op)
     return index;
 }
 
-void builder_add_output(struct builder *builder, int32_t op, int slot, int32_t tensor)
+static int32_t later(int32_t one, int32_t other)
 {
-    builder_operand(&builder->plan->ops[op], slot, ACCESS_WRITE, tensor);
-    builder->plan->tensors[tensor].first_op = builder->plan->tensors[tensor].last_op = op;
-    builder->usage[tensor].writer                                                    = op;
+    return one > other ? one : other;
+}
+
+void builder_add_operand(struct builder *builder, int32_t op, int slot, enum access access, int32_t tensor)
+{
+    struct op     *to    = &builder->plan->ops[op];
+    struct tensor *added = &builder->plan->tensors[tensor];
+    struct usage  *usage = usage_of(builder, tensor);
+    builder_operand(to, slot, access, tensor);
+    added->first_op = added->first_op < 0 || op < added->first_op ? op : added->first_op;
+    added->last_op  = later(added->last_op, op);
+    if (access & ACCESS_WRITE) {
+        usage->writer = later(usage->writer, op);
+    }
+    if (access & ACCESS_READ) {
+        usage->reader[to->lane] = later(usage->reader[to->lane], op);
+    }
+}
+
+bool builder_is_unread(const struct builder *builder, int32_t tensor)
+{
+    const struct usage *usage = usage_of(builder, tensor);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        if (usage->reader[lane] >= 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 bool builder_is_current(const struct builder *builder, int32_t op, int32_t tensor)
 {
-    return op > usage_of(builder, tensor)->writer;
+    return op >= usage_of(builder, tensor)->writer;
 }
 
 int32_t builder_transfer(struct builder *builder, const struct transfer *transfer)

@@ -135,18 +135,21 @@ struct transfer {
     int32_t      peer, channel;
 };
 int32_t builder_transfer(struct builder *builder, const struct transfer *transfer);
-// Gives an op that was appended a tensor of its own to write, which nobody has touched yet.
-void builder_add_output(struct builder *builder, int32_t op, int slot, int32_t tensor);
+// Gives an op that was appended another operand, which no other lane has touched.
+void builder_add_operand(struct builder *builder, int32_t op, int slot, enum access access, int32_t tensor);
 bool builder_is_current(const struct builder *builder, int32_t op, int32_t tensor);    // not written since that op
+bool builder_is_unread(const struct builder *builder, int32_t tensor);
 void builder_clear(struct builder *builder, const char *role, int32_t tensor);
 void builder_cast(struct builder *builder, const char *role, int32_t from, int32_t to, bool adds);
 
 // quantize.c: copies in FP8, and their scales.
 void quantize_declare(struct builder *builder);
 // A tensor [rows, columns] as the products of a weight read it: in FP8, transposed or not; itself if it is that. One op
-// makes both copies, and is appended unless one that was made still holds.
+// makes both copies: the one that made the tensor, if it can, or one that is appended unless an earlier one still
+// holds.
 int32_t quantize_copy(struct builder *builder, int32_t tensor, int32_t weight, enum fp8_role role, bool is_transposed);
 enum fp8_scaling quantize_scaling(const struct plan *plan, enum fp8_role role);
+void quantize_drop_unread(struct builder *builder);    // at the end: outputs of which only the fused copies are read
 // After a step's last copy: magnitudes of all ranks to scales for the next step.
 void quantize_reduce_magnitudes(struct builder *builder);
 void quantize_rescale(struct builder *builder);

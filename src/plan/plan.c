@@ -138,6 +138,7 @@ status plan_build(struct plan *plan, const struct plan_request *request)
     declare_inputs(&builder);
     pipeline_append(&builder);
     optimizer_append(&builder);
+    quantize_drop_unread(&builder);
     free(builder.usage);
 
     int32_t *position = memory_allocate((size_t)plan->op_count * sizeof(*position));

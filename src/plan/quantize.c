@@ -69,6 +69,33 @@ static void add_slot(struct builder *builder, struct op *op, int32_t weight, enu
     }
 }
 
+// The op that made the tensor, if it can make its copies, too, and products of the linear read nothing but these; else
+// -1.
+static int32_t find_maker(const struct builder *builder, const struct op *quantize)
+{
+    const struct plan *plan   = builder->plan;
+    int32_t            tensor = quantize->operand[QUANTIZE_IN];
+    int32_t            maker  = builder->usage[tensor].writer;
+    bool needs_pass = quantize->shape.quantize.scaling == FP8_SCALING_WHOLE && quantize->operand[QUANTIZE_SCALE] < 0;
+    if (!plan->precision.fuses_fp8 || !plan->precision.has_fp8_weight_gradients || needs_pass || maker < 0) {
+        return -1;
+    }
+    int output = op_fused_output((enum op_kind)plan->ops[maker].kind);
+    return output >= 0 && plan->ops[maker].operand[output] == tensor ? maker : -1;
+}
+
+static int32_t fuse(struct builder *builder, int32_t maker, const struct op *quantize)
+{
+    builder->plan->ops[maker].fused_scaling = (uint8_t)quantize->shape.quantize.scaling;
+    for (int slot = QUANTIZE_OUT; slot < quantize->operand_count; slot++) {
+        if (quantize->operand[slot] >= 0) {
+            enum access access = (enum access)quantize->access[slot];
+            builder_add_operand(builder, maker, OP_FUSED + slot, access, quantize->operand[slot]);
+        }
+    }
+    return maker;
+}
+
 static int32_t append_quantize(struct builder *builder, int32_t tensor, int32_t weight, enum fp8_role role)
 {
     struct plan     *plan    = builder->plan;
@@ -84,38 +111,47 @@ static int32_t append_quantize(struct builder *builder, int32_t tensor, int32_t 
                         builder_tensor(builder, factor, STORAGE_ACTIVATION, DTYPE_F32, DIMS(1)));
     }
     op.shape.quantize = (struct quantize_shape){from.dim[0], from.elements / from.dim[0], (int32_t)scaling};
-    return builder_append(builder, &op);
+    int32_t maker     = find_maker(builder, &op);
+    return maker >= 0 ? fuse(builder, maker, &op) : builder_append(builder, &op);
+}
+
+// Where an op that makes copies has what OP_QUANTIZE has in that slot.
+static int slot_in(const struct op *op, int slot)
+{
+    return op->kind == OP_QUANTIZE ? slot : OP_FUSED + slot;
 }
 
 // The factor of the copy in that slot; those of a copy that is scaled by parts are its own.
 static int32_t factor_of(struct builder *builder, int32_t op, int slot, int32_t weight, enum fp8_role role)
 {
-    struct plan *plan = builder->plan;
+    struct plan *plan     = builder->plan;
+    struct op    quantize = op_quantize_of(&plan->ops[op]);
     if (has_slot(plan, role)) {
         return slot_of(builder, plan->scaling.factors, weight, role);
     }
-    if (plan->ops[op].shape.quantize.scaling == FP8_SCALING_WHOLE) {
-        return plan->ops[op].operand[QUANTIZE_FACTOR];
+    if (quantize.shape.quantize.scaling == FP8_SCALING_WHOLE) {
+        return quantize.operand[QUANTIZE_FACTOR];
     }
     int         own     = slot == QUANTIZE_TRANSPOSED ? QUANTIZE_TRANSPOSED_FACTOR : QUANTIZE_FACTOR;
-    const char *name    = arena_format(&plan->arena, "factors of %s", plan->tensors[plan->ops[op].operand[slot]].name);
-    int64_t     count   = op_operand_elements(&plan->ops[op], own);
+    const char *name    = arena_format(&plan->arena, "factors of %s", plan->tensors[quantize.operand[slot]].name);
+    int64_t     count   = op_operand_elements(&quantize, own);
     int32_t     factors = builder_tensor(builder, name, STORAGE_ACTIVATION, DTYPE_F32, DIMS(count));
-    builder_add_output(builder, op, own, factors);
+    builder_add_operand(builder, op, slot_in(&plan->ops[op], own), ACCESS_WRITE, factors);
     return factors;
 }
 
 static void add_copy(struct builder *builder, int32_t op, int slot, int32_t weight, enum fp8_role role)
 {
-    struct plan          *plan          = builder->plan;
-    bool                  is_transposed = slot == QUANTIZE_TRANSPOSED;
-    struct quantize_shape shape         = plan->ops[op].shape.quantize;
-    enum dtype            format        = plan->precision.fp8_format[role];
-    const int64_t        *dim  = is_transposed ? DIMS(shape.columns, shape.rows) : DIMS(shape.rows, shape.columns);
-    const char           *name = arena_format(&plan->arena, "%s in %s%s", plan->ops[op].tag.role, dtype_name(format),
-                                    is_transposed ? ", transposed" : "");
-    int32_t               copy = builder_tensor(builder, name, STORAGE_ACTIVATION, format, dim);
-    builder_add_output(builder, op, slot, copy);
+    struct plan   *plan          = builder->plan;
+    bool           is_transposed = slot == QUANTIZE_TRANSPOSED;
+    struct op      quantize      = op_quantize_of(&plan->ops[op]);
+    int64_t        rows = quantize.shape.quantize.rows, columns = quantize.shape.quantize.columns;
+    enum dtype     format = plan->precision.fp8_format[role];
+    const int64_t *dim    = is_transposed ? DIMS(columns, rows) : DIMS(rows, columns);
+    const char    *name   = arena_format(&plan->arena, "%s in %s%s", plan->tensors[quantize.operand[QUANTIZE_IN]].name,
+                                         dtype_name(format), is_transposed ? ", transposed" : "");
+    int32_t        copy   = builder_tensor(builder, name, STORAGE_ACTIVATION, format, dim);
+    builder_add_operand(builder, op, slot_in(&plan->ops[op], slot), ACCESS_WRITE, copy);
     // Making them may append tensors, and move what is known of them.
     int32_t factor              = factor_of(builder, op, slot, weight, role);
     builder->usage[copy].factor = factor;
@@ -152,10 +188,24 @@ int32_t quantize_copy(struct builder *builder, int32_t tensor, int32_t weight, e
         op                               = append_quantize(builder, tensor, weight, role);
         builder->usage[tensor].quantizer = op;
     }
-    if (builder->plan->ops[op].operand[slot] < 0) {
+    if (op_quantize_of(&builder->plan->ops[op]).operand[slot] < 0) {
         add_copy(builder, op, slot, weight, role);
     }
-    return builder->plan->ops[op].operand[slot];
+    return op_quantize_of(&builder->plan->ops[op]).operand[slot];
+}
+
+void quantize_drop_unread(struct builder *builder)
+{
+    struct plan *plan = builder->plan;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        int     output = op_fused_output((enum op_kind)plan->ops[i].kind);
+        int32_t tensor = output >= 0 && op_is_fused(&plan->ops[i]) ? plan->ops[i].operand[output] : -1;
+        if (tensor >= 0 && builder_is_unread(builder, tensor)) {
+            plan->ops[i].operand[output]   = -1;
+            plan->ops[i].access[output]    = 0;
+            plan->tensors[tensor].first_op = plan->tensors[tensor].last_op = -1;
+        }
+    }
 }
 
 static void reduce_magnitudes(struct builder *builder)

@@ -278,15 +278,15 @@ static void check_product(struct verifier *verifier, int32_t op)
 static void check_quantize(struct verifier *verifier, int32_t op)
 {
     const struct tensor *tensors = verifier->plan->tensors;
-    int32_t              out     = verifier->plan->ops[op].operand[QUANTIZE_OUT];
-    int32_t              other   = verifier->plan->ops[op].operand[QUANTIZE_TRANSPOSED];
-    int32_t              copy    = out >= 0 ? out : other;
+    struct op            checked = op_quantize_of(&verifier->plan->ops[op]);
+    int32_t              out = checked.operand[QUANTIZE_OUT], other = checked.operand[QUANTIZE_TRANSPOSED];
+    int32_t              copy = out >= 0 ? out : other;
     if (copy < 0 || !dtype_is_fp8(tensors[copy].dtype) || (other >= 0 && tensors[other].dtype != tensors[copy].dtype)) {
         report(verifier, op, copy, "makes no FP8 copy", -1);
     }
-    const int32_t *operand = verifier->plan->ops[op].operand;
-    if (verifier->plan->ops[op].shape.quantize.scaling != FP8_SCALING_WHOLE &&
-        ((out >= 0) != (operand[QUANTIZE_FACTOR] >= 0) || (other >= 0) != (operand[QUANTIZE_TRANSPOSED_FACTOR] >= 0))) {
+    if (checked.shape.quantize.scaling != FP8_SCALING_WHOLE &&
+        ((out >= 0) != (checked.operand[QUANTIZE_FACTOR] >= 0) ||
+         (other >= 0) != (checked.operand[QUANTIZE_TRANSPOSED_FACTOR] >= 0))) {
         report(verifier, op, copy, "lacks the factors of", -1);
     }
 }
@@ -304,7 +304,7 @@ static void check_kind(struct verifier *verifier, int32_t op)
     }
     if (checked->kind == OP_GEMM) {
         check_product(verifier, op);
-    } else if (checked->kind == OP_QUANTIZE) {
+    } else if (checked->kind == OP_QUANTIZE || op_is_fused(checked)) {
         check_quantize(verifier, op);
     }
 }

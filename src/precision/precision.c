@@ -41,6 +41,7 @@ const struct option precision_options[] = {
     BOOLEAN_OPTION(precision_config, fp8_weight_gradients, "yes", "their weight gradients, too, are products of FP8"),
     CHOICE_OPTION (precision_config, fp8_fast_accumulation, "forward", fast_names, "FP8 products whose partial sums a device may round to fewer digits"),
     BOOLEAN_OPTION(precision_config, fp8_parameters, "no", "with compute = fp8, weights are stored and gathered in FP8"),
+    BOOLEAN_OPTION(precision_config, fp8_fused, "yes", "norms, activations and their gradients write FP8 themselves, where scales do not follow from a whole tensor"),
     END_OPTIONS
 };
 // clang-format on
@@ -55,6 +56,7 @@ static status init_fp8(struct precision *precision, const struct precision_confi
         config->fp8_recipe == FP8_BLOCK ? FP8_FAST_NONE : (enum fp8_fast)config->fp8_fast_accumulation;
     precision->has_fp8_weight_gradients = config->fp8_weight_gradients;
     precision->has_fp8_weights          = config->fp8_parameters;
+    precision->fuses_fp8                = config->fp8_fused;
     int margin                          = config->fp8_recipe == FP8_DELAYED ? (int)config->fp8_margin : 0;
     for (int role = 0; role < FP8_ROLES; role++) {
         bool is_wide                = role == FP8_GRADIENT && config->fp8_format == FP8_HYBRID;

@@ -30,6 +30,14 @@ static double memory_seconds(const struct hardware_config *hardware, const struc
     if (op->kind == OP_QUANTIZE && op->operand[QUANTIZE_SCALE] < 0) {
         bytes += operand_bytes(plan, op, QUANTIZE_IN);    // once to find the scale, once to use it
     }
+    if (op_is_fused(op)) {
+        int output = op_fused_output((enum op_kind)op->kind);
+        if (op->operand[output] >= 0) {
+            bytes += operand_bytes(plan, op, output);    // what is stored is read for the copies
+        } else if (op->kind == OP_NORM_FORWARD) {
+            bytes += operand_bytes(plan, op, NORM_IN);    // once for a row's statistics, once to normalise it
+        }
+    }
     return bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 

@@ -94,7 +94,7 @@ static void forward_rows(void *context, int64_t first, int64_t last, int thread)
 
 void host_activation_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    host_run_loop(backend, op, buffers, forward_rows, op->shape.rows.rows);
+    host_run_fused(backend, op, buffers, forward_rows);
 }
 
 static void backward_rows(void *context, int64_t first, int64_t last, int thread)
@@ -115,5 +115,5 @@ static void backward_rows(void *context, int64_t first, int64_t last, int thread
 
 void host_activation_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    host_run_loop(backend, op, buffers, backward_rows, op->shape.rows.rows);
+    host_run_fused(backend, op, buffers, backward_rows);
 }

@@ -96,14 +96,28 @@ float *host_scratch(const struct work *work, int thread, int64_t floats_per_thre
     return work->host->scratch + thread * whole_lines(floats_per_thread);
 }
 
+// For all threads.
+static int64_t scratch_floats(const struct host *host, const struct op *op)
+{
+    int threads = pool_threads(host->pool);
+    return floats[op->kind] == NULL ? 0 : whole_lines(floats[op->kind](op, threads)) * threads;
+}
+
+// Behind the scratch of both its parts a fused op has room for its output, as wide as fp32.
+static int64_t floats_before_output(const struct host *host, const struct op *op)
+{
+    struct op quantize = op_quantize_of(op);
+    int64_t   own = scratch_floats(host, op), others = scratch_floats(host, &quantize);
+    return own > others ? own : others;
+}
+
 static int64_t host_scratch_bytes(struct backend *backend, const struct op *op)
 {
-    const struct host *host = backend->state;
-    if (floats[op->kind] == NULL) {
-        return 0;
-    }
-    int threads = pool_threads(host->pool);
-    return whole_lines(floats[op->kind](op, threads)) * threads * (int64_t)sizeof(float);
+    const struct host *host  = backend->state;
+    int64_t            count = op_is_fused(op) ? floats_before_output(host, op) +
+                                          op_operand_elements(op, op_fused_output((enum op_kind)op->kind))
+                                               : scratch_floats(host, op);
+    return count * (int64_t)sizeof(float);
 }
 
 static void host_reserve_scratch(struct backend *backend, int64_t bytes)
@@ -119,6 +133,28 @@ void host_run_loop(struct backend *backend, const struct op *op, const struct bu
     const struct host *host = backend->state;
     struct work        work = {.op = op, .buffers = buffers, .host = host};
     pool_run(host->pool, body, &work, count);
+}
+
+void host_run_fused(struct backend *backend, const struct op *op, const struct buffer buffers[], pool_work *body)
+{
+    const struct host *host = backend->state;
+    if (!op_is_fused(op)) {
+        host_run_loop(backend, op, buffers, body, op->shape.rows.rows);
+        return;
+    }
+    struct buffer  bound[OP_OPERANDS], copies[OP_OPERANDS] = {{.data = NULL}};
+    struct op      quantize = op_quantize_of(op);
+    int            slot     = op_fused_output((enum op_kind)op->kind);
+    struct buffer *output   = &bound[slot];
+    memcpy(bound, buffers, sizeof(bound));
+    if (output->data == NULL) {    // of the type that the first operand has
+        void *space = host->scratch + floats_before_output(host, op);
+        *output     = (struct buffer){space, op_operand_elements(op, slot), buffers[0].dtype};
+    }
+    host_run_loop(backend, op, bound, body, op->shape.rows.rows);
+    memcpy(copies, bound + OP_FUSED, sizeof(*bound) * (OP_OPERANDS - OP_FUSED));
+    copies[QUANTIZE_IN] = *output;
+    host_quantize(backend, &quantize, copies);
 }
 
 // The processor's name as Linux knows it.

@@ -22,6 +22,9 @@ struct work {
 // Runs a loop of count indices over the rank's threads; body's context is a struct work.
 void host_run_loop(struct backend *backend, const struct op *op, const struct buffer buffers[], pool_work *body,
                    int64_t count);
+// The same over the rows of an op that FP8 copies of its output may be fused to: an output that is absent goes to
+// scratch, and the copies are made of it.
+void host_run_fused(struct backend *backend, const struct op *op, const struct buffer buffers[], pool_work *body);
 
 // Every op states its scratch as so many floats a thread; thread's share of it, on a cache line.
 float *host_scratch(const struct work *work, int thread, int64_t floats_per_thread);

@@ -73,7 +73,7 @@ static void forward_rows(void *context, int64_t first, int64_t last, int thread)
 
 void host_norm_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    host_run_loop(backend, op, buffers, forward_rows, op->shape.rows.rows);
+    host_run_fused(backend, op, buffers, forward_rows);
 }
 
 // Scratch of a thread: eight rows, as struct gradient_rows names them. Shared: the partial sums of the gradients of
