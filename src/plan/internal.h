@@ -294,8 +294,8 @@ int64_t unit_places(const struct plan *plan);
 int64_t unit_place_of_experts(const struct plan *plan, int64_t layer);
 // A block's linears are a unit of their own where they are kept in FP8 and the rest of the block is not.
 int64_t unit_place_of_linears(const struct plan *plan, int64_t layer);
-// Weights and slices of units start at multiples of so many elements: 16 bytes of the narrowest type.
-int64_t unit_alignment(const struct plan *plan);
+// Elements, rounded up so that each of so many slices of them starts at a multiple of 16 bytes of the narrowest type.
+int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices);
 // Where a unit's weights and gradients are while a microbatch passes, and their transfers.
 void unit_create(struct builder *builder, int64_t place, int64_t elements);
 // Makes the weights readable; gathers those of the next units in that direction (1 or -1) ahead of their use.

@@ -3,9 +3,10 @@
 // reduced after it, with a bounded number of units in flight.
 #include "internal.h"
 
-int64_t unit_alignment(const struct plan *plan)
+int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices)
 {
-    return plan->precision.has_fp8_weights ? 16 : 8;
+    int64_t grain = (plan->precision.has_fp8_weights ? 16 : 8) * slices;
+    return (elements + grain - 1) / grain * grain;
 }
 
 static bool is_sharded(const struct builder *builder, int32_t unit)
@@ -68,8 +69,7 @@ void unit_create(struct builder *builder, int64_t place, int64_t elements)
                                            .replica_axes = mesh_replica_axes(&plan->mesh, is_experts),
                                            .first_weight = plan->weight_count};
     unit->update_axes = plan->is_zero ? unit->replica_axes : unit->shard_axes;
-    int64_t grain     = unit_alignment(plan) * mesh_group_size(&plan->mesh, unit->shard_axes | unit->replica_axes);
-    unit->elements    = (elements + grain - 1) / grain * grain;
+    unit->elements    = unit_align(plan, elements, mesh_group_size(&plan->mesh, unit->shard_axes | unit->replica_axes));
     unit->kept        = slice_of(plan, unit->shard_axes, unit->elements);
     unit->updated     = slice_of(plan, unit->update_axes, unit->elements);
 

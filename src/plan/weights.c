@@ -79,12 +79,6 @@ struct declaration {
     float                deviation, constant;
 };
 
-static int64_t align(const struct plan *plan, int64_t elements)
-{
-    int64_t grain = unit_alignment(plan);
-    return (elements + grain - 1) / grain * grain;
-}
-
 static int64_t stream_of(const struct declaration *declaration, enum place place)
 {
     if (place < PLACE_EXPERT_GATE) {
@@ -150,7 +144,7 @@ static int32_t declare(struct plan *plan, const struct declaration *declaration,
                             .gradient = -1,
                             .linear   = linear_of(plan, declaration)};
     fill_parts(&weight, declaration);
-    *first += align(plan, declaration->rows * declaration->columns);
+    *first += unit_align(plan, declaration->rows * declaration->columns, 1);
     if (declaration->is_replicated) {
         plan->units[weight.unit].replicated = *first;
     }
@@ -257,7 +251,7 @@ static void declare_unit(struct builder *builder, int64_t place, struct declarat
 {
     int64_t elements = 0;
     for (int i = 0; i < count; i++) {
-        elements += align(builder->plan, declarations[i].rows * declarations[i].columns);
+        elements += unit_align(builder->plan, declarations[i].rows * declarations[i].columns, 1);
     }
     unit_create(builder, place, elements);
     int64_t first = 0;
