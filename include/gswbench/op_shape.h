@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// The sizes of an op, by kind.
+#ifndef GSWBENCH_OP_SHAPE_H
+#define GSWBENCH_OP_SHAPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gswbench/fp8.h"
+
+struct gemm_shape {
+    int64_t m, n, k;
+    bool    transpose_a, transpose_b;    // A is stored [k, m], B is stored [n, k]
+    int32_t scaling_a, scaling_b;        // enum fp8_scaling of A [m, k] and B [n, k]
+};
+struct rows_shape {
+    int64_t rows, columns;
+    int64_t valid_columns;     // cross entropy: columns beyond are padding; embedding: rows of the table
+    int64_t first, total;      // both: the vocabulary's entries first .. first + valid_columns - 1 of total are here
+    int64_t parts;             // cross entropy: over which the vocabulary is shared out
+    float   epsilon, scale;    // norm; cross entropy and loss sum
+    int32_t variant;           // enum norm, enum activation
+};
+struct attention_shape {
+    int64_t batch, sequence, heads, kv_heads, head_dim;
+    int64_t rotary;    // rope: leading elements of each head that rotate, even
+    float   scale;
+    bool    causal;
+    bool    adds_query;    // backward: d q is added to, not overwritten
+    int64_t earlier;       // keys beyond the queries' own number: all seen, and before them when causal
+};
+// Rows of all parts of the microbatch compete for an expert sequence by sequence: row r of all is of sequence
+// r / sequence_rows % sequences.
+struct routing_shape {
+    int64_t rows, columns;               // of this rank's part of the residual stream
+    int64_t first, total;                // the own rows are first .. first + rows - 1 of so many
+    int64_t sequences, sequence_rows;    // 1 and total: all rows compete
+    int64_t experts, top_k;
+    int64_t owners;       // ranks that share the experts out: expert e is number e % (experts / owners) of owner
+                          // e / (experts / owners), and its slots follow number * owners + owner runs of capacity
+    int64_t capacity;     // slots of an expert
+    int64_t taken;        // choices that an expert takes of a sequence at most: the most probable, then the first
+    bool    balanced;     // choice j of row r is expert (r * top_k + j) % experts, whatever the logits say
+    float   auxiliary;    // weight of a sequence's auxiliary loss: experts * sum over experts of (share of the choices
+                          // * mean probability); an own row brings its part of it
+};
+struct quantize_shape {
+    int64_t rows, columns;
+    int32_t scaling;    // enum fp8_scaling of both copies
+};
+struct rescale_shape {
+    int64_t slots, history;
+    float   target;    // what the largest magnitude becomes
+};
+struct elements_shape {
+    int64_t elements;
+    float   limit;    // clip: largest norm; 0: measured, never clipped
+};
+struct transfer_shape {
+    int64_t elements;    // of the whole buffer: size * n above
+    int32_t group;       // index in the plan's groups
+    int32_t peer;        // send, receive, broadcast: index in the group; rotate: places that it goes on, or back if < 0
+    int32_t channel;     // send and receive pair in order within (group, lane pair, channel)
+};
+
+#endif
