@@ -121,6 +121,24 @@ Test(comparison_parts, names_every_part_where_all_fall_short_alike)
     free(text);
 }
 
+Test(comparison_parts, has_nothing_to_explain_where_fp8_is_twice_as_fast)
+{
+    open_pair(0.4);
+    strcpy(second.precision, "fp8");
+    second.peak               = 1978e12;
+    second.trace.step_seconds = first.trace.step_seconds * 0.4;
+    for (int part = 0; part < WATERFALL_PARTS; part++) {
+        second.trace.waterfall.seconds[part] = first.trace.waterfall.seconds[part] * 0.4;
+    }
+
+    comparison_init(&comparison, &first, &second, 0.01);
+
+    char *text = text_of();
+    expect_line(text, "\nfp8 is at least 2.00 times as fast as bf16\n");
+    cr_expect_null(strstr(text, "why fp8"));
+    free(text);
+}
+
 Test(comparison_parts, explains_nothing_without_traced_steps)
 {
     open_pair(0.7);

@@ -5,5 +5,8 @@
 set -euo pipefail
 export OPENBLAS_NUM_THREADS=1    # its buffers count as memory, and there are as many as cores
 ulimit -v 2097152 -t 20
-"$GSWBENCH" check --config llama3.1-405b --ranks 2048 | grep "verified       2048 ranks"
-"$GSWBENCH" predict --config llama3.1-405b --ranks 2048 --no-range | grep "predicted "
+for precision in bf16 fp8; do
+    row=(--config llama3.1-405b --ranks 2048 --set "precision.compute=$precision")
+    "$GSWBENCH" check "${row[@]}" | grep "verified       2048 ranks"
+    "$GSWBENCH" predict "${row[@]}" --no-range | grep "predicted "
+done

@@ -107,7 +107,11 @@ static void write_why(const struct comparison *comparison, FILE *file)
     struct comparison_row whole = sum(comparison);
     double                total = shortfall(&whole, pace);
     struct cause          causes[WATERFALL_PARTS + 1];
-    if (!(pace > 1) || !(total > 0)) {
+    if (!(pace > 1)) {
+        return;
+    }
+    if (!(total > 0)) {
+        fprintf(file, "%s is at least %.2f times as fast as %s\n", second->precision, pace, first->precision);
         return;
     }
     for (int64_t i = 0; i < comparison->part_count; i++) {
