@@ -10,6 +10,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/backend.h"
+#include "gswbench/clock.h"
 #include "gswbench/fatal.h"
 #include "gswbench/fp8.h"
 #include "gswbench/random.h"
@@ -19,9 +20,9 @@ enum { DEVICE_SKIPPED = 77, DEVICE_RUNS = 25 };
 
 // What well-written code reaches on an H200, from published measurements: random data, sustained clocks. Bounds are
 // set against these.
-static const double device_product_flops = 790e12, device_memory_bytes = 3.8e12, device_peak_flops = 989e12;
+static const double device_product_flops = 790e12, device_memory_bytes = 3.8e12;
 // Of FP8, what few and different measurements say: with sums in the matrix units' own digits, and with sums in fp32.
-static const double device_fast_fp8_flops = 1350e12, device_fp8_flops = 1200e12, device_fp8_peak_flops = 1979e12;
+static const double device_fast_fp8_flops = 1350e12, device_fp8_flops = 1200e12;
 
 struct device {
     struct backend                backend;
@@ -68,34 +69,27 @@ static inline void device_close(struct device *device)
     }
 }
 
-static inline double device_now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 // Normal values: a chip that multiplies zeros is faster than one that works.
-static inline struct buffer device_operand(struct device *device, enum dtype dtype, int64_t elements)
+static inline struct buffer device_operand(struct device *device, enum format format, int64_t elements)
 {
     enum { PIECE = 1 << 20 };
     struct backend *backend = &device->backend;
-    int64_t         width   = dtype_bytes(dtype);
-    char           *piece   = memory_allocate((size_t)(PIECE * width));
-    struct buffer   buffer  = {backend_allocate(backend, elements * width), elements, dtype};
+    char           *piece   = memory_allocate((size_t)format_bytes(format, PIECE));
+    struct buffer   buffer  = {backend_allocate(backend, format_bytes(format, elements)), elements, format};
     for (uint64_t i = 0; i < PIECE; i++) {
         float value = random_normal(1, i);
-        if (dtype == DTYPE_F32) {
+        if (format == FORMAT_F32) {
             ((float *)(void *)piece)[i] = value;
-        } else if (dtype_is_fp8(dtype)) {    // the largest, 4.9, nearly fills the format, as a scale would have it
-            ((uint8_t *)piece)[i] = fp8_from_float(dtype, value * fp8_largest(dtype) / 5);
+        } else if (format_is_narrow(format)) {    // the largest, 4.9, nearly fills the format, as a scale would have it
+            ((uint8_t *)piece)[i] = fp8_from_float(format, value * fp8_largest(format) / 5);
         } else {
             ((bf16 *)(void *)piece)[i] = bf16_from_float(value);
         }
     }
     for (int64_t first = 0; first < elements; first += PIECE) {
         int64_t count = elements - first < PIECE ? elements - first : PIECE;
-        backend->ops->upload(backend, (char *)buffer.data + first * width, piece, count * width);
+        backend->ops->upload(backend, (char *)buffer.data + format_offset(format, first), piece,
+                             format_bytes(format, count));
     }
     free(piece);
     return buffer;
@@ -107,7 +101,7 @@ static inline double device_median_seconds(struct device *device, void (*work)(v
     struct backend *backend = &device->backend;
     void           *begin[DEVICE_RUNS], *end[DEVICE_RUNS];
     double          seconds[DEVICE_RUNS];
-    for (double start = device_now(); device_now() - start < warm_up;) {
+    for (double start = clock_seconds(); clock_seconds() - start < warm_up;) {
         work(argument);
         device->streams->synchronize(backend, LANE_COMPUTE);
     }
@@ -158,19 +152,20 @@ static inline void device_report(struct device *device, const struct device_reco
 // Whether the device multiplies FP8.
 static inline bool device_has_fp8(struct device *device)
 {
-    const struct op op       = {.kind = OP_GEMM, .shape.gemm = {.m = 16, .n = 16, .k = 16, .transpose_b = true}};
-    struct buffer   none[]   = {{(void *)256, 256, DTYPE_E4M3},
-                                {(void *)256, 256, DTYPE_E4M3},
-                                {(void *)256, 256, DTYPE_F32},
-                                [OP_OPERANDS - 1] = {.data = NULL}};
-    status          prepared = device->backend.ops->prepare(&device->backend, &op, none);
-    return !failed(&prepared);
+    const struct op        op     = {.kind = OP_GEMM, .shape.gemm = {.m = 16, .n = 16, .k = 16, .transpose_b = true}};
+    struct buffer          none[] = {{(void *)256, 256, FORMAT_E4M3},
+                                     {(void *)256, 256, FORMAT_E4M3},
+                                     {(void *)256, 256, FORMAT_F32},
+                                     [OP_OPERANDS - 1] = {.data = NULL}};
+    const struct prepared *prepared;
+    status                 outcome = backend_prepare(&device->backend, &op, none, &prepared);
+    return !failed(&outcome);
 }
 
 // FLOP/s of a matrix product that reads such an A.
-static inline double device_gemm_flops(const struct op *op, enum dtype a)
+static inline double device_gemm_flops(const struct op *op, enum format a)
 {
-    return !dtype_is_fp8(a) ? device_product_flops : op->sums_fast ? device_fast_fp8_flops : device_fp8_flops;
+    return !format_is_narrow(a) ? device_product_flops : op->sums_fast ? device_fast_fp8_flops : device_fp8_flops;
 }
 
 // Bytes of device memory that an op reads and writes, each operand once.
@@ -181,7 +176,7 @@ static inline double device_op_bytes(const struct op *op, const struct buffer bu
         int reads    = (op->access[slot] & ACCESS_READ) != 0;
         int writes   = (op->access[slot] & ACCESS_WRITE) != 0;
         int accesses = buffers[slot].data != NULL ? reads + writes : 0;
-        bytes += (double)(accesses * buffers[slot].elements * dtype_bytes(buffers[slot].dtype));
+        bytes += (double)(accesses * format_bytes(buffers[slot].format, buffers[slot].elements));
     }
     return bytes;
 }

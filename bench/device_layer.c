@@ -2,11 +2,14 @@
 // One block of published models on a device, forward and backward, inside whole training steps of a model that has a
 // single block and a small vocabulary: the block's time, each op's beside its bound, and what lies between them; in
 // BF16 and in FP8.
+#include <math.h>
 #include <string.h>
 
 #include "device.h"
 #include "gswbench/data.h"
+#include "gswbench/peak.h"
 #include "gswbench/plan.h"
+#include "gswbench/plan_build.h"
 #include "gswbench/step.h"
 
 static const double warm_up_seconds = 5;
@@ -22,7 +25,7 @@ struct layer {
 struct recipe {
     const char            *name;
     enum compute_precision compute;
-    enum fp8_recipe        fp8;
+    enum scaling_recipe    fp8;
 };
 
 struct bench {
@@ -62,7 +65,9 @@ static void build(struct bench *bench)
     parallel.dp          = 1;
     precision.compute    = bench->recipe->compute;
     precision.fp8_recipe = bench->recipe->fp8;
-    device_require(plan_build(&bench->plan, &(struct plan_request){&model, &parallel, &train, &precision, 1, 0}));
+    struct plan_request request;
+    device_require(plan_resolve(&request, &(struct plan_sections){&model, &parallel, &train, &precision, 1}));
+    device_require(plan_build(&bench->plan, &request));
 }
 
 static bool is_of_block(const struct op *op)
@@ -166,7 +171,7 @@ static double bound_of(const struct bench *bench, int32_t index)
     double           memory  = device_op_bytes(op, bench->buffers[index]) / device_memory_bytes;
     double           rate    = op->kind == OP_ATTENTION_FORWARD    ? bench->layer->forward
                                : op->kind == OP_ATTENTION_BACKWARD ? bench->layer->backward
-                                                                   : device_gemm_flops(op, bench->buffers[index][GEMM_A].dtype);
+                                                                   : device_gemm_flops(op, bench->buffers[index][GEMM_A].format);
     double           compute = op_flops(op) / rate;
     return compute > memory ? compute : memory;
 }
@@ -201,7 +206,7 @@ static struct sums report_ops(struct bench *bench, const double *seconds)
 
 static void warm_up(struct bench *bench)
 {
-    for (double start = device_now(); device_now() - start < warm_up_seconds;) {
+    for (double start = clock_seconds(); clock_seconds() - start < warm_up_seconds;) {
         step_run(bench->step);
     }
 }
@@ -216,6 +221,15 @@ static double step_median(struct bench *bench)
     struct statistics statistics;
     statistics_compute(&statistics, seconds, DEVICE_RUNS);
     return statistics.median;
+}
+
+// Dense FLOP/s of the device at hand; NaN where no profile of a machine has it.
+static struct peak device_peak(struct device *device, enum compute_precision compute)
+{
+    char                         name[1][DEVICE_NAME_BYTES];
+    const struct hardware_config none = {.profile = "none"};
+    device->backend.ops->device_name(&device->backend, name[0], sizeof(name[0]));
+    return peak_of_devices((const char(*)[DEVICE_NAME_BYTES])name, 1, &none, compute);
 }
 
 // Model FLOPs of a block: those of its forward pass three times.
@@ -233,11 +247,18 @@ static void report_block(struct bench *bench, const double *passes, const struct
                                                          .seconds       = seconds,
                                                          .bound_seconds = sums->bound_seconds,
                                                          .flops         = flops});
-    bool   is_fp8 = bench->recipe->compute == COMPUTE_FP8;
-    double peak   = is_fp8 ? device_fp8_peak_flops : device_peak_flops;
-    printf("its ops one by one %.3f ms; %.1f %% of the peak of %.0f TFLOP/s, causal FLOPs (expected: %.0f %%)\n",
-           1e3 * sums->seconds, 100 * flops / seconds / peak, peak / 1e12,
-           100 * (is_fp8 ? layer->fp8_utilization : layer->utilization));
+    bool        is_fp8 = bench->recipe->compute == COMPUTE_FP8;
+    struct peak peak   = device_peak(bench->device, is_fp8 ? COMPUTE_FP8 : COMPUTE_BF16);
+    double      share  = peak_share(flops / peak.flops, seconds);
+    printf("its ops one by one %.3f ms", 1e3 * sums->seconds);
+    if (isnan(peak.flops)) {
+        printf("; no share of a peak: %s\n", peak.source);
+    } else if (isnan(share)) {
+        printf("; INVALID: shorter than its causal FLOPs take at the peak of %.0f TFLOP/s\n", peak.flops / 1e12);
+    } else {
+        printf("; %.1f %% of the peak of %.0f TFLOP/s, causal FLOPs (expected: %.0f %%)\n", 100 * share,
+               peak.flops / 1e12, 100 * (is_fp8 ? layer->fp8_utilization : layer->utilization));
+    }
 }
 
 // Returns the block's seconds.
@@ -275,8 +296,8 @@ static double measure_layer(struct device *device, const struct layer *layer, co
 static void bench_layer(struct device *device, const struct layer *layer)
 {
     static const struct recipe plain   = {.name = "BF16", .compute = COMPUTE_BF16};
-    static const struct recipe fp8[]   = {{"FP8 by current values", COMPUTE_FP8, FP8_CURRENT},
-                                          {"FP8 by history", COMPUTE_FP8, FP8_DELAYED}};
+    static const struct recipe fp8[]   = {{"FP8 by current values", COMPUTE_FP8, RECIPE_CURRENT},
+                                          {"FP8 by history", COMPUTE_FP8, RECIPE_DELAYED}};
     double                     seconds = measure_layer(device, layer, &plain);
     for (size_t i = 0; i < sizeof(fp8) / sizeof(fp8[0]) && device_has_fp8(device); i++) {
         printf("%.2f times as fast as in BF16\n", seconds / measure_layer(device, layer, &fp8[i]));

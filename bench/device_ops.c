@@ -8,16 +8,17 @@
 enum { COPY_BYTES = 1 << 30 };
 
 struct bench {
-    struct device *device;
-    struct op      op;
-    const char    *operands;    // a letter a slot: f fp32, b bf16, 4 E4M3, 5 E5M2, - absent
-    struct buffer  buffers[OP_OPERANDS];
+    struct device         *device;
+    struct op              op;
+    const char            *operands;    // a letter a slot: f fp32, b bf16, 4 E4M3, 5 E5M2, - absent
+    struct buffer          buffers[OP_OPERANDS];
+    const struct prepared *prepared;
 };
 
 static void run_op(void *argument)
 {
     struct bench *bench = argument;
-    bench->device->backend.ops->run[bench->op.kind](&bench->device->backend, &bench->op, bench->buffers);
+    backend_run(&bench->device->backend, bench->prepared, &bench->op, bench->buffers);
 }
 
 static void run_copy(void *argument)
@@ -32,7 +33,7 @@ static void release(struct bench *bench)
     for (int slot = 0; slot < OP_OPERANDS; slot++) {
         struct buffer *buffer = &bench->buffers[slot];
         if (buffer->data != NULL) {
-            backend_release(&bench->device->backend, buffer->data, buffer->elements * dtype_bytes(buffer->dtype));
+            backend_release(&bench->device->backend, buffer->data, format_bytes(buffer->format, buffer->elements));
         }
         *buffer = (struct buffer){.data = NULL};
     }
@@ -42,7 +43,7 @@ static void bench_copy(struct device *device)
 {
     struct bench bench = {.device = device};
     for (int i = 0; i < 2; i++) {
-        bench.buffers[i] = device_operand(device, DTYPE_BF16, COPY_BYTES / 2);
+        bench.buffers[i] = device_operand(device, FORMAT_BF16, COPY_BYTES / 2);
     }
     double seconds = device_median_seconds(device, run_copy, &bench, 0.5);
     device_report(device, &(struct device_record){.bench         = "memory",
@@ -55,9 +56,10 @@ static void bench_copy(struct device *device)
 
 static void make_operands(struct device *device, struct bench *bench)
 {
-    static const enum dtype types[] = {['f'] = DTYPE_F32, ['b'] = DTYPE_BF16, ['4'] = DTYPE_E4M3, ['5'] = DTYPE_E5M2};
-    struct op              *op      = &bench->op;
-    op->operand_count               = (uint8_t)strlen(bench->operands);
+    static const enum format types[] = {
+        ['f'] = FORMAT_F32, ['b'] = FORMAT_BF16, ['4'] = FORMAT_E4M3, ['5'] = FORMAT_E5M2};
+    struct op *op     = &bench->op;
+    op->operand_count = (uint8_t)strlen(bench->operands);
     for (int slot = 0; slot < OP_OPERANDS; slot++) {
         bool is_there     = slot < op->operand_count && bench->operands[slot] != '-';
         op->operand[slot] = is_there ? slot : -1;
@@ -75,7 +77,7 @@ static void bench_op(struct device *device, struct bench *bench, const char *nam
     struct backend *backend = &device->backend;
     bench->device           = device;
     make_operands(device, bench);
-    device_require(backend->ops->prepare(backend, &bench->op, bench->buffers));
+    device_require(backend_prepare(backend, &bench->op, bench->buffers, &bench->prepared));
     backend_reserve_scratch(backend, backend->ops->scratch_bytes(backend, &bench->op));
     double bytes = device_op_bytes(&bench->op, bench->buffers);
     device_report(device, &(struct device_record){.bench         = group,
@@ -119,7 +121,7 @@ static void bench_linear(struct device *device, const struct linear *linear)
         bench.op.shape.gemm.transpose_b = true;
         char name[64];
         snprintf(name, sizeof(name), "%s, %s", linear->name, passes[i].name);
-        bench_op(device, &bench, name, "fp8 gemm", device_gemm_flops(&bench.op, DTYPE_E4M3));
+        bench_op(device, &bench, name, "fp8 gemm", device_gemm_flops(&bench.op, FORMAT_E4M3));
     }
 }
 
@@ -127,12 +129,12 @@ static void bench_linear(struct device *device, const struct linear *linear)
 static void bench_quantize(struct device *device, int64_t rows, int64_t columns)
 {
     const struct {
-        const char      *name, *operands;
-        enum fp8_scaling scaling;
-    } recipes[] = {{"by current values", "b44f", FP8_SCALING_WHOLE},
-                   {"by a given scale", "b44--ff", FP8_SCALING_WHOLE},
-                   {"by runs", "b44ff", FP8_SCALING_RUNS},
-                   {"by squares", "b44ff", FP8_SCALING_SQUARES}};
+        const char  *name, *operands;
+        enum scaling scaling;
+    } recipes[] = {{"by current values", "b44f", SCALING_WHOLE},
+                   {"by a given scale", "b44--ff", SCALING_WHOLE},
+                   {"by runs", "b44ff", SCALING_RUNS},
+                   {"by squares", "b44ff", SCALING_SQUARES}};
     for (size_t i = 0; i < sizeof(recipes) / sizeof(recipes[0]); i++) {
         struct bench bench = {
             .op       = {.kind           = OP_QUANTIZE,

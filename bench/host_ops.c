@@ -4,21 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "gswbench/backend.h"
+#include "gswbench/clock.h"
 #include "gswbench/model.h"
+#include "gswbench/op_table.h"
 #include "gswbench/random.h"
 
 enum { TRIALS_MIN = 3 };
 static const double trial_seconds = 0.4;
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 struct bench {
     struct backend backend;
@@ -26,14 +20,14 @@ struct bench {
     struct buffer  buffers[OP_OPERANDS];
 };
 
-static struct buffer make_operand(struct backend *backend, enum dtype dtype, int64_t elements)
+static struct buffer make_operand(struct backend *backend, enum format format, int64_t elements)
 {
-    struct buffer buffer = {backend_allocate(backend, elements * dtype_bytes(dtype)), elements, dtype};
+    struct buffer buffer = {backend_allocate(backend, format_bytes(format, elements)), elements, format};
     for (int64_t i = 0; i < elements; i++) {
         float value = random_normal(1, (uint64_t)i % 65536);
-        if (dtype == DTYPE_F32) {
+        if (format == FORMAT_F32) {
             ((float *)buffer.data)[i] = value;
-        } else if (dtype == DTYPE_BF16) {
+        } else if (format == FORMAT_BF16) {
             ((bf16 *)buffer.data)[i] = bf16_from_float(value);
         } else {
             ((int32_t *)buffer.data)[i] = (int32_t)random_below(1, 0, (uint64_t)i, 1000);
@@ -47,11 +41,11 @@ static double measure(struct bench *bench)
 {
     struct backend *backend = &bench->backend;
     backend_reserve_scratch(backend, backend->ops->scratch_bytes(backend, &bench->op));
-    double best = 1e30, start = now();
-    for (int i = 0; i < TRIALS_MIN || now() - start < trial_seconds; i++) {
-        double before = now();
+    double best = 1e30, start = clock_seconds();
+    for (int i = 0; i < TRIALS_MIN || clock_seconds() - start < trial_seconds; i++) {
+        double before = clock_seconds();
         backend->ops->run[bench->op.kind](backend, &bench->op, bench->buffers);
-        double seconds = now() - before;
+        double seconds = clock_seconds() - before;
         best           = seconds < best ? seconds : best;
     }
     return best;
@@ -62,7 +56,7 @@ static void release_operands(struct bench *bench)
     for (int i = 0; i < OP_OPERANDS; i++) {
         if (bench->buffers[i].data != NULL) {
             struct buffer *buffer = &bench->buffers[i];
-            backend_release(&bench->backend, buffer->data, buffer->elements * dtype_bytes(buffer->dtype));
+            backend_release(&bench->backend, buffer->data, format_bytes(buffer->format, buffer->elements));
         }
     }
     memset(bench->buffers, 0, sizeof(bench->buffers));
@@ -80,14 +74,14 @@ static double measure_blas(const struct gemm_shape *shape, int threads)
         b[i] = random_normal(2, (uint64_t)i % 65536);
     }
     openblas_set_num_threads(threads);
-    double best = 1e30, start = now();
-    for (int i = 0; i < TRIALS_MIN || now() - start < trial_seconds; i++) {
-        double before = now();
+    double best = 1e30, start = clock_seconds();
+    for (int i = 0; i < TRIALS_MIN || clock_seconds() - start < trial_seconds; i++) {
+        double before = clock_seconds();
         cblas_sgemm(CblasRowMajor, shape->transpose_a ? CblasTrans : CblasNoTrans,
                     shape->transpose_b ? CblasTrans : CblasNoTrans, (int)shape->m, (int)shape->n, (int)shape->k, 1.0f,
                     a, (int)(shape->transpose_a ? shape->m : shape->k), b,
                     (int)(shape->transpose_b ? shape->k : shape->n), 0.0f, c, (int)shape->n);
-        double seconds = now() - before;
+        double seconds = clock_seconds() - before;
         best           = seconds < best ? seconds : best;
     }
     openblas_set_num_threads(1);
@@ -102,10 +96,10 @@ static void bench_gemm(struct bench *bench, struct gemm_shape shape, int threads
     double rates[3];
     bench->op = (struct op){.kind = OP_GEMM, .shape.gemm = shape};
     for (int i = 0; i < 2; i++) {
-        enum dtype dtype       = i == 0 ? DTYPE_F32 : DTYPE_BF16;
-        bench->buffers[GEMM_A] = make_operand(&bench->backend, dtype, shape.m * shape.k);
-        bench->buffers[GEMM_B] = make_operand(&bench->backend, dtype, shape.k * shape.n);
-        bench->buffers[GEMM_C] = make_operand(&bench->backend, dtype, shape.m * shape.n);
+        enum format format     = i == 0 ? FORMAT_F32 : FORMAT_BF16;
+        bench->buffers[GEMM_A] = make_operand(&bench->backend, format, shape.m * shape.k);
+        bench->buffers[GEMM_B] = make_operand(&bench->backend, format, shape.k * shape.n);
+        bench->buffers[GEMM_C] = make_operand(&bench->backend, format, shape.m * shape.n);
         rates[i]               = op_flops(&bench->op) / measure(bench) / 1e9;
         release_operands(bench);
     }
@@ -115,7 +109,7 @@ static void bench_gemm(struct bench *bench, struct gemm_shape shape, int threads
            rates[0], rates[1], rates[2]);
 }
 
-static void bench_attention(struct bench *bench, struct attention_shape shape, enum dtype dtype)
+static void bench_attention(struct bench *bench, struct attention_shape shape, enum format format)
 {
     int64_t tokens = shape.batch * shape.sequence, queries = tokens * shape.heads * shape.head_dim;
     int64_t pairs = tokens * 2 * shape.kv_heads * shape.head_dim;
@@ -129,15 +123,15 @@ static void bench_attention(struct bench *bench, struct attention_shape shape, e
         for (int i = 0; i < OP_OPERANDS; i++) {
             int64_t size = backward ? backward_sizes[i] : forward_sizes[i];
             if (size > 0) {
-                bench->buffers[i] = make_operand(&bench->backend, dtype, size);
+                bench->buffers[i] = make_operand(&bench->backend, format, size);
             }
         }
-        bench->buffers[statistics] = make_operand(&bench->backend, DTYPE_F32, tokens * shape.heads);
+        bench->buffers[statistics] = make_operand(&bench->backend, FORMAT_F32, tokens * shape.heads);
         rates[backward]            = op_flops(&bench->op) / measure(bench) / 1e9;
         release_operands(bench);
     }
     printf("attention %s  %lld x %5lld  %lld heads (%lld) of %lld  forward %7.1f  backward %7.1f GFLOP/s\n",
-           dtype_name(dtype), (long long)shape.batch, (long long)shape.sequence, (long long)shape.heads,
+           format_name(format), (long long)shape.batch, (long long)shape.sequence, (long long)shape.heads,
            (long long)shape.kv_heads, (long long)shape.head_dim, rates[0], rates[1]);
 }
 
@@ -148,12 +142,12 @@ struct row_bench {
     int64_t      sizes[OP_OPERANDS];
 };
 
-static void bench_rows(struct bench *bench, const struct row_bench *row, struct rows_shape shape, enum dtype dtype)
+static void bench_rows(struct bench *bench, const struct row_bench *row, struct rows_shape shape, enum format format)
 {
     int64_t bytes   = 0;
     shape.variant   = row->variant;
     bench->op       = (struct op){.kind = (uint8_t)row->kind, .shape.rows = shape};
-    bool is_flat    = row->kind >= OP_CAST;
+    bool is_flat    = op_table[row->kind].shape == elements_fields;
     bool has_tokens = row->kind == OP_EMBEDDING_FORWARD || row->kind == OP_EMBEDDING_BACKWARD;
     if (is_flat) {
         bench->op.shape.elements = (struct elements_shape){.elements = shape.rows * shape.columns};
@@ -162,9 +156,9 @@ static void bench_rows(struct bench *bench, const struct row_bench *row, struct 
         int64_t size      = row->sizes[i];
         bool    is_tokens = (has_tokens && i == 0) || (row->kind == OP_CROSS_ENTROPY && i == CROSS_ENTROPY_TARGETS);
         if (size != 0) {
-            enum dtype type   = is_tokens ? DTYPE_I32 : size < 0 ? DTYPE_F32 : dtype;
+            enum format type  = is_tokens ? FORMAT_I32 : size < 0 ? FORMAT_F32 : format;
             bench->buffers[i] = make_operand(&bench->backend, type, llabs(size));
-            bytes += llabs(size) * dtype_bytes(type);
+            bytes += format_bytes(type, llabs(size));
         }
     }
     if (row->kind == OP_ADAMW) {
@@ -176,12 +170,12 @@ static void bench_rows(struct bench *bench, const struct row_bench *row, struct 
         }
     }
     double seconds = measure(bench);
-    printf("%-20s %s  %6lld x %6lld  %7.2f ms  %6.1f GB/s\n", op_name(row->kind), dtype_name(dtype),
+    printf("%-20s %s  %6lld x %6lld  %7.2f ms  %6.1f GB/s\n", op_name(row->kind), format_name(format),
            (long long)shape.rows, (long long)shape.columns, 1e3 * seconds, (double)bytes / seconds / 1e9);
     release_operands(bench);
 }
 
-static void bench_all_rows(struct bench *bench, enum dtype dtype)
+static void bench_all_rows(struct bench *bench, enum format format)
 {
     enum { T = 2048, H = 2048, F = 5632, V = 32000 };
     struct rows_shape hidden = {.rows = T, .columns = H, .valid_columns = 1000, .total = 1000, .epsilon = 1e-5f};
@@ -207,12 +201,12 @@ static void bench_all_rows(struct bench *bench, enum dtype dtype)
     static const struct row_bench of_vocab = {OP_CROSS_ENTROPY, 0, {T * V, -T, -T}};
     // clang-format on
     for (size_t i = 0; i < sizeof(of_hidden) / sizeof(of_hidden[0]); i++) {
-        bench_rows(bench, &of_hidden[i], hidden, dtype);
+        bench_rows(bench, &of_hidden[i], hidden, format);
     }
     for (size_t i = 0; i < sizeof(of_ffn) / sizeof(of_ffn[0]); i++) {
-        bench_rows(bench, &of_ffn[i], ffn, dtype);
+        bench_rows(bench, &of_ffn[i], ffn, format);
     }
-    bench_rows(bench, &of_vocab, vocab, dtype);
+    bench_rows(bench, &of_vocab, vocab, format);
 }
 
 int main(int argc, char **argv)
@@ -245,10 +239,10 @@ int main(int argc, char **argv)
         bench_gemm(&bench, gemms[i], threads);
     }
     for (size_t i = 0; i < 2 * sizeof(attentions) / sizeof(attentions[0]); i++) {
-        bench_attention(&bench, attentions[i / 2], i % 2 == 0 ? DTYPE_F32 : DTYPE_BF16);
+        bench_attention(&bench, attentions[i / 2], i % 2 == 0 ? FORMAT_F32 : FORMAT_BF16);
     }
-    bench_all_rows(&bench, DTYPE_F32);
-    bench_all_rows(&bench, DTYPE_BF16);
+    bench_all_rows(&bench, FORMAT_F32);
+    bench_all_rows(&bench, FORMAT_BF16);
     backend_close(&bench.backend);
     return 0;
 }

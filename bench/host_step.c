@@ -4,11 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "gswbench/clock.h"
 #include "gswbench/data.h"
 #include "gswbench/fatal.h"
 #include "gswbench/plan.h"
+#include "gswbench/plan_build.h"
 #include "gswbench/step.h"
 
 enum { WARMUP = 2, STEPS = 10 };
@@ -17,18 +18,11 @@ static const struct backend_ops *measured;
 static double                    seconds[OP_COUNT];
 static int64_t                   calls[OP_COUNT];
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 static void run_timed(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    double begin = now();
+    double begin = clock_seconds();
     measured->run[op->kind](backend, op, buffers);
-    seconds[op->kind] += now() - begin;
+    seconds[op->kind] += clock_seconds() - begin;
     calls[op->kind]++;
 }
 
@@ -60,8 +54,10 @@ static void build(struct plan *plan, int64_t compute)
     train.micro_batch    = 2;
     parallel.dp          = 1;
     precision.compute    = compute;
-    precision.fp8_recipe = FP8_CURRENT;
-    require(plan_build(plan, &(struct plan_request){&model, &parallel, &train, &precision, 1, 0}));
+    precision.fp8_recipe = RECIPE_CURRENT;
+    struct plan_request request;
+    require(plan_resolve(&request, &(struct plan_sections){&model, &parallel, &train, &precision, 1}));
+    require(plan_build(plan, &request));
 }
 
 static void print_table(const char *name, double step_seconds)
@@ -107,11 +103,11 @@ static void measure(const char *name, int64_t compute)
     }
     memset(seconds, 0, sizeof(seconds));
     memset(calls, 0, sizeof(calls));
-    double begin = now();
+    double begin = clock_seconds();
     for (int i = 0; i < STEPS; i++) {
         step_run(step);
     }
-    print_table(name, (now() - begin) / STEPS);
+    print_table(name, (clock_seconds() - begin) / STEPS);
 
     step_close(step);
     backend_close(&backend);

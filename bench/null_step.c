@@ -3,8 +3,8 @@
 // median over steps of nanoseconds an op, for one lane and for two with waits between them.
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "gswbench/clock.h"
 #include "gswbench/statistics.h"
 #include "gswbench/step.h"
 
@@ -62,12 +62,11 @@ static double measure(const struct shape *shape, struct backend *backend, struct
 
     double nanoseconds[STEPS];
     for (int i = -WARMUP; i < STEPS; i++) {
-        struct timespec begin, end;
-        clock_gettime(CLOCK_MONOTONIC, &begin);
+        double begin = clock_seconds();
         step_run(step);
-        clock_gettime(CLOCK_MONOTONIC, &end);
+        double seconds = clock_seconds() - begin;
         if (i >= 0) {
-            nanoseconds[i] = (double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec);
+            nanoseconds[i] = 1e9 * seconds;
         }
     }
     step_close(step);

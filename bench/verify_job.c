@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 
+#include "gswbench/clock.h"
 #include "gswbench/verify.h"
+#include "gswbench/proof.h"
 
 struct job_shape {
     int64_t layers, accumulation, fsdp, dp;
@@ -14,9 +15,7 @@ struct job_shape {
 
 static double now_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+    return 1e3 * clock_seconds();
 }
 
 static void stop(status error)
@@ -57,15 +56,13 @@ static void measure(const struct job_shape *shape)
     parallel.fsdp      = shape->fsdp;
     parallel.dp        = shape->dp;
 
-    struct plan_request request = {.model     = &model,
-                                   .parallel  = &parallel,
-                                   .train     = &train,
-                                   .precision = &precision,
-                                   .world     = shape->fsdp * shape->dp};
-    struct plan         plan;
-    struct job_proof    proof;
-    struct rusage       usage;
-    double              start = now_ms();
+    struct plan_request request;
+    stop(plan_resolve(&request,
+                      &(struct plan_sections){&model, &parallel, &train, &precision, shape->fsdp * shape->dp}));
+    struct plan      plan;
+    struct job_proof proof;
+    struct rusage    usage;
+    double           start = now_ms();
     stop(plan_build(&plan, &request));
     double built = now_ms();
     stop(plan_verify(&plan, NULL));
@@ -76,7 +73,7 @@ static void measure(const struct job_shape *shape)
     stop(job_verify(&request, &proof));
     double end = now_ms();
     getrusage(RUSAGE_SELF, &usage);
-    printf("| %lld | %lld | %lld | %lld | %.1f | %.1f | %.1f | %lld | %.0f | %.0f |\n", (long long)request.world,
+    printf("| %lld | %lld | %lld | %lld | %.1f | %.1f | %.1f | %lld | %.0f | %.0f |\n", (long long)request.mesh.world,
            (long long)shape->layers, (long long)shape->accumulation, (long long)proof.ops, built - start,
            verified - built, (double)bytes / 1e6, (long long)proof.built, end - begin,
            (double)usage.ru_maxrss / 1024.0);

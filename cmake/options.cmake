@@ -25,7 +25,8 @@ function(gswbench_compile_options)
 endfunction()
 
 add_compile_definitions($<$<COMPILE_LANGUAGE:C>:_POSIX_C_SOURCE=200809L>)
-gswbench_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissing-prototypes -Wstrict-prototypes)
+gswbench_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissing-prototypes -Wstrict-prototypes
+                         -Wswitch-enum)
 if(GSWBENCH_WERROR)
     gswbench_compile_options(-Werror)
 endif()

@@ -4,7 +4,7 @@
 #ifndef GSWBENCH_KERNELS_ACTIVATION_H
 #define GSWBENCH_KERNELS_ACTIVATION_H
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 #include "quantize.h"
 
 enum activation_function { ACTIVATION_FUNCTION_SILU, ACTIVATION_FUNCTION_GELU, ACTIVATION_FUNCTION_RELU2 };
@@ -15,7 +15,7 @@ struct activation_forward_args {
     int64_t                  rows, columns;
     enum activation_function function;
     bool                     is_gated;
-    enum dtype               type;
+    enum format              type;
 };
 KERNEL_FUNCTION int kernel_activation_forward(const struct activation_forward_args *args,
                                               const struct kernel_target           *target);
@@ -31,7 +31,7 @@ struct activation_backward_args {
     int64_t                  rows, columns;
     enum activation_function function;
     bool                     is_gated;
-    enum dtype               type;
+    enum format              type;
 };
 KERNEL_FUNCTION int kernel_activation_backward(const struct activation_backward_args *args,
                                                const struct kernel_target            *target);

@@ -71,8 +71,8 @@ int launch_adamw(const struct adamw_args *args, const struct kernel_target *targ
 
 int kernel_adamw(const struct adamw_args *args, const struct kernel_target *target)
 {
-    if (args->weight != NULL && args->weight_type == DTYPE_F32) {    // the reference precision: fp32 everywhere
-        bool is_plain = args->gradient_type == DTYPE_F32 && args->moment == DTYPE_F32;
+    if (args->weight != NULL && args->weight_type == FORMAT_F32) {    // the reference precision: fp32 everywhere
+        bool is_plain = args->gradient_type == FORMAT_F32 && args->moment == FORMAT_F32;
         return is_plain ? launch_adamw<float, float, float>(args, target) : (int)cudaErrorInvalidValue;
     }
     return with_type(args->gradient_type, [&](auto gradient) {

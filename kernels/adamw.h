@@ -4,7 +4,7 @@
 #ifndef GSWBENCH_KERNELS_ADAMW_H
 #define GSWBENCH_KERNELS_ADAMW_H
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 #include "launch.h"
 
 // Of a step, in device memory.
@@ -21,7 +21,7 @@ struct adamw_args {
     void                     *first, *second;    // moments
     void                     *weight;            // may be absent beside a master
     int64_t                   elements;
-    enum dtype                gradient_type, moment, weight_type;
+    enum format               gradient_type, moment, weight_type;
 };
 KERNEL_FUNCTION int kernel_adamw(const struct adamw_args *args, const struct kernel_target *target);
 

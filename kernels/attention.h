@@ -5,7 +5,7 @@
 #ifndef GSWBENCH_KERNELS_ATTENTION_H
 #define GSWBENCH_KERNELS_ATTENTION_H
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 #include "launch.h"
 
 // Query rows of a block, and the widths of a head that there are kernels for: others are padded with zeros.
@@ -23,7 +23,7 @@ struct attention_forward_args {
     const void                   *query, *key_value;    // bf16
     void                         *out;
     float                        *statistics;
-    enum dtype                    out_type;    // bf16, or f32: a part that is joined with others
+    enum format                   out_type;    // bf16, or f32: a part that is joined with others
 };
 
 struct attention_backward_args {
@@ -33,7 +33,7 @@ struct attention_backward_args {
     void                         *query_gradient, *key_value_gradient;
     float                        *row_sums;    // [batch, heads, sequence]: scratch
     bool                          adds_query, adds_key_value;
-    enum dtype                    query_gradient_type, key_value_gradient_type;    // bf16, or f32: sums of several
+    enum format                   query_gradient_type, key_value_gradient_type;    // bf16, or f32: sums of several
 };
 
 KERNEL_FUNCTION int kernel_attention_forward(const struct attention_forward_args *args,

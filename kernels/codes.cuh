@@ -8,7 +8,7 @@
 
 #include "device.cuh"
 
-constexpr int width = LAUNCH_WIDTH, side = FP8_SIDE;
+constexpr int width = LAUNCH_WIDTH, side = SCALING_SIDE;
 constexpr int wide  = sizeof(uint4);    // codes that a thread stores at a time
 constexpr int along = side / width;     // threads along a side of the tile
 static_assert(width == 8, "a row of a thread's codes is two words");

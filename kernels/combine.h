@@ -4,7 +4,7 @@
 #ifndef GSWBENCH_KERNELS_COMBINE_H
 #define GSWBENCH_KERNELS_COMBINE_H
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 #include "launch.h"
 
 struct combine_args {
@@ -14,7 +14,7 @@ struct combine_args {
     void          *out;       // [rows, columns]
     int64_t        rows, columns, top_k;
     bool           accumulates;
-    enum dtype     type;
+    enum format    type;
 };
 KERNEL_FUNCTION int kernel_combine(const struct combine_args *args, const struct kernel_target *target);
 
@@ -26,7 +26,7 @@ struct combine_backward_args {
     void          *out;               // [slots, columns]: d in, zero where a slot is empty
     float         *gates_gradient;    // [rows, top_k]: zero where a choice has no slot
     int64_t        rows, slots, columns, top_k;
-    enum dtype     type;
+    enum format    type;
 };
 KERNEL_FUNCTION int kernel_combine_backward(const struct combine_backward_args *args,
                                             const struct kernel_target         *target);

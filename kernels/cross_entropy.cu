@@ -159,7 +159,7 @@ int kernel_cross_entropy(const struct cross_entropy_args *args, const struct ker
     bool          is_wide = launch_is_wide(args->columns, addresses(args->logits));
     int64_t       bytes =
         args->statistics != NULL ? 0 : cross_entropy_held_bytes(args->columns, args->type, target->shared_bytes);
-    int held = (int)(bytes / (width * dtype_bytes(args->type)));
+    int held = (int)(format_elements(args->type, bytes) / width);
     return with_type(args->type, [&](auto type) {
         return with_flag(is_wide, [&](auto wide) {
             return enqueue(entropy_kernel<decltype(type), wide.value>, launch, bytes, target, *args, held);

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 #include "launch.h"
 
 // LAUNCH_WIDTH elements as they lie in memory. Fetching several packets before the first is unpacked keeps their loads
@@ -221,12 +221,12 @@ template <typename Body> static int with_flag(bool flag, Body body)
     return flag ? body(constant<true>()) : body(constant<false>());
 }
 
-template <typename Body> static int with_type(enum dtype dtype, Body body)
+template <typename Body> static int with_type(enum format format, Body body)
 {
-    switch (dtype) {
-    case DTYPE_F32:
+    switch (format) {
+    case FORMAT_F32:
         return body(float());
-    case DTYPE_BF16:
+    case FORMAT_BF16:
         return body(bf16());
     default:
         return cudaErrorInvalidValue;
@@ -234,9 +234,9 @@ template <typename Body> static int with_type(enum dtype dtype, Body body)
 }
 
 // The types that weights and activations have, and the gradients of weights: fp32 gradients or both the same.
-template <typename Body> static int with_types(enum dtype activation, enum dtype gradient, Body body)
+template <typename Body> static int with_types(enum format activation, enum format gradient, Body body)
 {
-    if (gradient == DTYPE_F32) {
+    if (gradient == FORMAT_F32) {
         return with_type(activation, [&](auto type) { return body(type, float()); });
     }
     return activation == gradient ? with_type(activation, [&](auto type) { return body(type, type); })

@@ -4,7 +4,7 @@
 #ifndef GSWBENCH_KERNELS_ELEMENTS_H
 #define GSWBENCH_KERNELS_ELEMENTS_H
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 #include "launch.h"
 
 struct cast_args {
@@ -12,7 +12,7 @@ struct cast_args {
     void       *out;    // [elements]
     int64_t     elements;
     bool        accumulates;
-    enum dtype  from, to;
+    enum format from, to;
 };
 KERNEL_FUNCTION int kernel_cast(const struct cast_args *args, const struct kernel_target *target);
 
@@ -21,7 +21,7 @@ struct square_sum_args {
     float      *out;        // [1]
     double     *scratch;    // square_sum_scratch_bytes
     int64_t     elements;
-    enum dtype  type;
+    enum format type;
 };
 KERNEL_FUNCTION int kernel_square_sum(const struct square_sum_args *args, const struct kernel_target *target);
 

@@ -4,7 +4,7 @@
 #ifndef GSWBENCH_KERNELS_GATHER_H
 #define GSWBENCH_KERNELS_GATHER_H
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 #include "launch.h"
 
 // Row i of out is row (index[i] - first) / divisor of in, or zeros where index[i] - first is not within 0 .. count - 1.
@@ -14,7 +14,7 @@ struct gather_args {
     void          *out;      // [rows, columns]
     int64_t        rows, columns;
     int64_t        first, count, divisor;
-    enum dtype     type;
+    enum format    type;
 };
 KERNEL_FUNCTION int kernel_gather(const struct gather_args *args, const struct kernel_target *target);
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 
 #ifdef __cplusplus
 #define KERNEL_FUNCTION extern "C"

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 
 #ifdef KERNELS_EMULATED
 #include "emulated_matrix.h"

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 #include "quantize.h"
 
 // A thread holds so many elements of its row in registers; so many threads at most share a row.
@@ -22,7 +22,7 @@ struct norm_forward_args {
     float       epsilon;
     float       weight_offset;    // added to every weight
     bool        is_centred;       // layer norms
-    enum dtype  activation;       // of all but the statistics
+    enum format activation;       // of all but the statistics
 };
 KERNEL_FUNCTION int kernel_norm_forward(const struct norm_forward_args *args, const struct kernel_target *target);
 
@@ -41,7 +41,7 @@ struct norm_backward_args {
     int64_t      rows, columns;
     float        weight_offset;
     bool         is_centred, accumulates;
-    enum dtype   activation, weight_gradient_type;
+    enum format  activation, weight_gradient_type;
 };
 KERNEL_FUNCTION int kernel_norm_backward(const struct norm_backward_args *args, const struct kernel_target *target);
 

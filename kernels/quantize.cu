@@ -5,19 +5,19 @@
 
 namespace
 {
-template <enum fp8_scaling chosen> struct scaling_constant {
-    static constexpr enum fp8_scaling value = chosen;
+template <enum scaling chosen> struct scaling_constant {
+    static constexpr enum scaling value = chosen;
 };
 
-template <typename Body> int with_scaling(enum fp8_scaling scaling, Body body)
+template <typename Body> int with_scaling(enum scaling scaling, Body body)
 {
     switch (scaling) {
-    case FP8_SCALING_WHOLE:
-        return body(scaling_constant<FP8_SCALING_WHOLE>());
-    case FP8_SCALING_RUNS:
-        return body(scaling_constant<FP8_SCALING_RUNS>());
-    case FP8_SCALING_SQUARES:
-        return body(scaling_constant<FP8_SCALING_SQUARES>());
+    case SCALING_WHOLE:
+        return body(scaling_constant<SCALING_WHOLE>());
+    case SCALING_RUNS:
+        return body(scaling_constant<SCALING_RUNS>());
+    case SCALING_SQUARES:
+        return body(scaling_constant<SCALING_SQUARES>());
     }
     return cudaErrorInvalidValue;
 }
@@ -32,7 +32,7 @@ int find_magnitude(const struct quantize_args *args, const struct kernel_target 
 
 int kernel_quantize(const struct quantize_args *args, const struct kernel_target *target)
 {
-    bool needs_pass = args->scaling == FP8_SCALING_WHOLE && args->scale == NULL;
+    bool needs_pass = args->scaling == SCALING_WHOLE && args->scale == NULL;
     int  error      = needs_pass ? find_magnitude(args, target) : 0;
     return error != 0 ? error : with_type(args->type, [&](auto type) {
         return with_scaling(args->scaling, [&](auto scaling) {

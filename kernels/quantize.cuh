@@ -23,11 +23,11 @@ template <typename T> struct stored_source {
 
 // Two codes, the first in the low byte. The instruction rounds and saturates as fp8_from_float does; a NaN may have
 // another sign.
-template <enum dtype format> __device__ inline uint32_t encode_pair(float first, float second)
+template <enum format format> __device__ inline uint32_t encode_pair(float first, float second)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
     uint16_t pair;
-    if constexpr (format == DTYPE_E4M3) {
+    if constexpr (format == FORMAT_E4M3) {
         asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
     } else {
         asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
@@ -38,7 +38,7 @@ template <enum dtype format> __device__ inline uint32_t encode_pair(float first,
 #endif
 }
 
-template <enum dtype format> __device__ inline uint2 encode(const float (&scaled)[width])
+template <enum format format> __device__ inline uint2 encode(const float (&scaled)[width])
 {
     uint32_t pairs[width / 2];
 #pragma unroll
@@ -68,14 +68,14 @@ template <typename T> __device__ inline void find_magnitudes(float (&magnitudes)
 }
 
 // The scale of a square, from its largest magnitude. Leaves the factor.
-template <enum dtype format, typename T>
+template <enum format format, typename T>
 __device__ inline float scale_square(const packet<T> (&raw)[width], const struct quantize_args &args, const patch &its)
 {
     float magnitudes[width];
     find_magnitudes(magnitudes, raw);
     float   scale     = fp8_scale(format, block_maximum(larger(0, magnitudes)));
-    int64_t at        = fp8_factor_at(FP8_SCALING_SQUARES, args.rows, args.columns, its.first_row, its.first_column);
-    int64_t turned_at = fp8_factor_at(FP8_SCALING_SQUARES, args.columns, args.rows, its.first_column, its.first_row);
+    int64_t at        = scaling_factor_at(SCALING_SQUARES, args.rows, args.columns, its.first_row, its.first_column);
+    int64_t turned_at = scaling_factor_at(SCALING_SQUARES, args.columns, args.rows, its.first_column, its.first_row);
     if (threadIdx.x == 0 && args.factor != NULL) {
         args.factor[at] = 1 / scale;
     }
@@ -86,7 +86,7 @@ __device__ inline float scale_square(const packet<T> (&raw)[width], const struct
 }
 
 // The scales of a thread's rows, each from the largest magnitude of the tile's row. Leaves the factors.
-template <enum dtype format, typename T>
+template <enum format format, typename T>
 __device__ inline void scale_rows(float (&scales)[width], const packet<T> (&raw)[width],
                                   const struct quantize_args &args, const patch &its)
 {
@@ -99,14 +99,14 @@ __device__ inline void scale_rows(float (&scales)[width], const packet<T> (&raw)
         }
         scales[i] = fp8_scale(format, scales[i]);
         if (its.column == 0 && i < its.rows && args.factor != NULL) {
-            args.factor[fp8_factor_at(FP8_SCALING_RUNS, args.rows, args.columns, its.first_row + its.row + i,
-                                      its.first_column)] = 1 / scales[i];
+            args.factor[scaling_factor_at(SCALING_RUNS, args.rows, args.columns, its.first_row + its.row + i,
+                                          its.first_column)] = 1 / scales[i];
         }
     }
 }
 
 // The scales of a thread's columns, each from the largest magnitude of the tile's column. Leaves the factors.
-template <enum dtype format, typename T>
+template <enum format format, typename T>
 __device__ inline void scale_columns(float (&scales)[width], const packet<T> (&raw)[width],
                                      const struct quantize_args &args, const patch &its)
 {
@@ -135,8 +135,8 @@ __device__ inline void scale_columns(float (&scales)[width], const packet<T> (&r
         }
         shared_scales[column] = fp8_scale(format, largest);
         if (its.first_column + column < args.columns) {
-            args.transposed_factor[fp8_factor_at(FP8_SCALING_RUNS, args.columns, args.rows, its.first_column + column,
-                                                 its.first_row)] = 1 / shared_scales[column];
+            args.transposed_factor[scaling_factor_at(SCALING_RUNS, args.columns, args.rows, its.first_column + column,
+                                                     its.first_row)] = 1 / shared_scales[column];
         }
     }
     __syncthreads();
@@ -147,19 +147,19 @@ __device__ inline void scale_columns(float (&scales)[width], const packet<T> (&r
 }
 
 // Blocks that a multiprocessor has registers for: 80, or 128 a thread.
-template <typename Source, enum fp8_scaling scaling> constexpr int resident                                         = 2;
-template <> constexpr int                                          resident<stored_source<bf16>, FP8_SCALING_WHOLE> = 3;
-template <> constexpr int resident<stored_source<bf16>, FP8_SCALING_SQUARES>                                        = 3;
+template <typename Source, enum scaling scaling> constexpr int resident                                       = 2;
+template <> constexpr int                                      resident<stored_source<bf16>, SCALING_WHOLE>   = 3;
+template <> constexpr int                                      resident<stored_source<bf16>, SCALING_SQUARES> = 3;
 
 // Tiles in falling order: the pass before has left the end of the matrix in the cache.
-template <typename T, typename Source, enum dtype format, enum fp8_scaling scaling, bool is_wide>
+template <typename T, typename Source, enum format format, enum scaling scaling, bool is_wide>
 __global__ void __launch_bounds__(TILE_THREADS, resident<Source, scaling>)
     quantize_kernel(const struct quantize_args args, const Source source)
 {
     __shared__ turned_tile turned;
 
     float largest = 0, scales[width];
-    if constexpr (scaling == FP8_SCALING_WHOLE) {
+    if constexpr (scaling == SCALING_WHOLE) {
         float scale = args.scale != NULL ? *args.scale : fp8_scale(format, *args.scratch);
         if (blockIdx.x == 0 && threadIdx.x == 0 && args.factor != NULL) {
             *args.factor = 1 / scale;
@@ -175,16 +175,16 @@ __global__ void __launch_bounds__(TILE_THREADS, resident<Source, scaling>)
         for (int i = 0; i < width; i++) {
             raw[i] = i < its.rows ? source.template get<is_wide>(its, i, args.columns, count) : packet<T>{};
         }
-        if constexpr (scaling == FP8_SCALING_SQUARES) {
+        if constexpr (scaling == SCALING_SQUARES) {
             fill(scales, scale_square<format>(raw, args, its));
-        } else if constexpr (scaling == FP8_SCALING_RUNS) {
+        } else if constexpr (scaling == SCALING_RUNS) {
             scale_rows<format>(scales, raw, args, its);
         }
 #pragma unroll
         for (int i = 0; i < width; i++) {
             float values[width];
             unpack(values, raw[i]);
-            if constexpr (scaling == FP8_SCALING_WHOLE) {
+            if constexpr (scaling == SCALING_WHOLE) {
                 largest = larger(largest, values);
             }
             for (int j = 0; j < width; j++) {
@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(TILE_THREADS, resident<Source, scaling>)
         if (args.transposed == NULL) {
             continue;
         }
-        if constexpr (scaling == FP8_SCALING_RUNS) {    // the runs of the transpose are of other elements
+        if constexpr (scaling == SCALING_RUNS) {    // the runs of the transpose are of other elements
             float of_columns[width];
             scale_columns<format>(of_columns, raw, args, its);
 #pragma unroll
@@ -216,29 +216,29 @@ __global__ void __launch_bounds__(TILE_THREADS, resident<Source, scaling>)
         __syncthreads();
         turned.store<is_wide>(args.transposed, its.first_row, its.first_column, args.rows, args.columns);
     }
-    if (scaling == FP8_SCALING_WHOLE && args.magnitude != NULL) {
+    if (scaling == SCALING_WHOLE && args.magnitude != NULL) {
         raise(args.magnitude, largest);
     }
 }
 
-template <enum dtype chosen> struct format_constant {
-    static constexpr enum dtype value = chosen;
+template <enum format chosen> struct format_constant {
+    static constexpr enum format value = chosen;
 };
 
-template <typename Body> int with_format(enum dtype format, Body body)
+template <typename Body> int with_format(enum format format, Body body)
 {
     switch (format) {
-    case DTYPE_E4M3:
-        return body(format_constant<DTYPE_E4M3>());
-    case DTYPE_E5M2:
-        return body(format_constant<DTYPE_E5M2>());
+    case FORMAT_E4M3:
+        return body(format_constant<FORMAT_E4M3>());
+    case FORMAT_E5M2:
+        return body(format_constant<FORMAT_E5M2>());
     default:
         return cudaErrorInvalidValue;
     }
 }
 
 // is_wide: whether the source reads whole packets.
-template <enum fp8_scaling scaling, typename T, typename Source>
+template <enum scaling scaling, typename T, typename Source>
 int enqueue_quantize(const Source &source, const struct quantize_args *args, bool is_wide,
                      const struct kernel_target *target)
 {
@@ -257,11 +257,11 @@ template <typename Source>
 int enqueue_fused(const Source &source, const struct quantize_args *args, bool is_wide,
                   const struct kernel_target *target)
 {
-    if (args->type != DTYPE_BF16 || args->scaling == FP8_SCALING_SQUARES) {
+    if (args->type != FORMAT_BF16 || args->scaling == SCALING_SQUARES) {
         return cudaErrorInvalidValue;
     }
-    return args->scaling == FP8_SCALING_RUNS ? enqueue_quantize<FP8_SCALING_RUNS, bf16>(source, args, is_wide, target)
-                                             : enqueue_quantize<FP8_SCALING_WHOLE, bf16>(source, args, is_wide, target);
+    return args->scaling == SCALING_RUNS ? enqueue_quantize<SCALING_RUNS, bf16>(source, args, is_wide, target)
+                                         : enqueue_quantize<SCALING_WHOLE, bf16>(source, args, is_wide, target);
 }
 }    // namespace
 

@@ -11,17 +11,17 @@
 #include "launch.h"
 
 struct quantize_args {
-    const void      *in;            // [rows, columns]; absent where they are computed
-    uint8_t         *out;           // [rows, columns], may be absent
-    uint8_t         *transposed;    // [columns, rows], may be absent
-    float           *factor;        // what the codes are to be multiplied by, as fp8.h lays it out; may be absent
-    float           *transposed_factor;    // of the transposed copy, where its parts have their own
-    const float     *scale;                // [1], or absent: what brings the largest magnitude to the largest number
-    float           *magnitude;            // [1], may be absent: raised to the largest magnitude
-    float           *scratch;              // [1], without a scale of the whole
-    int64_t          rows, columns;
-    enum fp8_scaling scaling;
-    enum dtype       type, format;
+    const void  *in;                   // [rows, columns]; absent where they are computed
+    uint8_t     *out;                  // [rows, columns], may be absent
+    uint8_t     *transposed;           // [columns, rows], may be absent
+    float       *factor;               // what the codes are to be multiplied by, as fp8.h lays it out; may be absent
+    float       *transposed_factor;    // of the transposed copy, where its parts have their own
+    const float *scale;                // [1], or absent: what brings the largest magnitude to the largest number
+    float       *magnitude;            // [1], may be absent: raised to the largest magnitude
+    float       *scratch;              // [1], without a scale of the whole
+    int64_t      rows, columns;
+    enum scaling scaling;
+    enum format  type, format;
 };
 KERNEL_FUNCTION int kernel_quantize(const struct quantize_args *args, const struct kernel_target *target);
 

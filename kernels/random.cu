@@ -14,10 +14,10 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) fill_kernel(const struct rando
     for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < args.elements; at += step) {
         float value = random_normal(args.key, (uint64_t)at);
         switch (args.type) {
-        case DTYPE_F32:
+        case FORMAT_F32:
             narrow((float *)args.out + at, value);
             break;
-        case DTYPE_BF16:
+        case FORMAT_BF16:
             narrow((bf16 *)args.out + at, value);
             break;
         default:    // the largest, 4.9, nearly fills the format, as a scale would have it

@@ -4,14 +4,14 @@
 #ifndef GSWBENCH_KERNELS_RANDOM_H
 #define GSWBENCH_KERNELS_RANDOM_H
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 #include "launch.h"
 
 struct random_fill_args {
-    void      *out;    // [elements]
-    int64_t    elements;
-    enum dtype type;    // f32, bf16 or FP8
-    uint64_t   key;     // of random.h: element i is its normal value number i, in FP8 scaled to the format's range
+    void       *out;    // [elements]
+    int64_t     elements;
+    enum format type;    // f32, bf16 or FP8
+    uint64_t    key;     // of random.h: element i is its normal value number i, in FP8 scaled to the format's range
 };
 KERNEL_FUNCTION int kernel_random_fill(const struct random_fill_args *args, const struct kernel_target *target);
 

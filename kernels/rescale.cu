@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) rescale_kernel(const struct re
         }
         largest = block_maximum(largest);
         if (threadIdx.x == 0) {
-            float scale          = fp8_rescale(args.scale[slot], args.target, largest);
+            float scale          = scaling_renew(args.scale[slot], args.target, largest);
             args.scale[slot]     = scale;
             args.factor[slot]    = 1 / scale;
             args.magnitude[slot] = 0;

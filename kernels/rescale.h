@@ -4,14 +4,14 @@
 #ifndef GSWBENCH_KERNELS_RESCALE_H
 #define GSWBENCH_KERNELS_RESCALE_H
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 #include "launch.h"
 
 struct magnitude_args {
     const void *in;           // [elements]
     float      *magnitude;    // [1]: raised to the largest magnitude
     int64_t     elements;
-    enum dtype  type;
+    enum format type;
 };
 KERNEL_FUNCTION int kernel_magnitude(const struct magnitude_args *args, const struct kernel_target *target);
 

@@ -4,7 +4,7 @@
 #ifndef GSWBENCH_KERNELS_ROPE_H
 #define GSWBENCH_KERNELS_ROPE_H
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 #include "launch.h"
 
 struct rope_args {
@@ -15,7 +15,7 @@ struct rope_args {
     int64_t      tokens, sequence, heads, kv_heads, head_dim;
     int64_t      rotary;         // leading elements of a head that rotate, even
     bool         is_backward;    // from query and key_value into packed, rotated back
-    enum dtype   type;
+    enum format  type;
 };
 KERNEL_FUNCTION int kernel_rope(const struct rope_args *args, const struct kernel_target *target);
 

@@ -3,38 +3,13 @@
 // which choices it takes, and a block for each expert gives the own ones of them their slots, in the order of the rows.
 #include <assert.h>
 
-#include "gswbench/arithmetic.h"
-
-#include "device.cuh"
 #include "route.h"
+#include "route_softmax.cuh"
 
 namespace
 {
 constexpr int      expert_threads = 512;
 constexpr unsigned all_lanes      = 0xffffffffu;
-
-// The softmax of a row, of which each lane computes what it needs: exp(x - maximum) * factor.
-struct row_softmax {
-    float maximum, factor;
-};
-
-__device__ inline row_softmax softmax_of(const float *logits, int64_t count)
-{
-    float maximum = -INFINITY, sum = 0;
-    for (int64_t i = threadIdx.x % LAUNCH_WARP; i < count; i += LAUNCH_WARP) {
-        maximum = fmaxf(maximum, logits[i]);
-    }
-    maximum = warp_maximum(maximum);
-    for (int64_t i = threadIdx.x % LAUNCH_WARP; i < count; i += LAUNCH_WARP) {
-        sum += arithmetic_exp(logits[i] - maximum);
-    }
-    return {maximum, 1.0f / warp_sum(sum)};
-}
-
-__device__ inline float probability(const row_softmax &row, float logit)
-{
-    return arithmetic_exp(logit - row.maximum) * row.factor;
-}
 
 // The expert of the largest logit that is not yet chosen, of equal ones the lowest. chosen has a bit for each expert
 // that this lane looks at.
@@ -262,39 +237,6 @@ __global__ void __launch_bounds__(LAUNCH_THREADS)
         to[1]     = (float)(totals[1] + (args.accumulates ? (double)to[1] : 0));
     }
 }
-
-// The counts of the auxiliary loss are constants: with s its scale, p the probabilities and c the counts, its gradient
-// is s p_e (c_e - sum p c). That of the gates g is g_j (d g_j - sum g d g), at the chosen logits.
-template <typename T>
-__global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct route_backward_args args)
-{
-    const struct route_shape &shape = args.shape;
-    int64_t                   warps = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
-    int                       lane  = threadIdx.x % LAUNCH_WARP;
-    for (int64_t row = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP; row < shape.rows; row += warps) {
-        const float   *logits = args.logits + (shape.first + row) * shape.experts;
-        const float   *counts = args.counts + route_sequence(&shape, shape.first + row) * shape.experts;
-        const int32_t *chosen = args.choices + row * shape.top_k;
-        const float   *gates = args.gates + row * shape.top_k, *gradients = args.gates_gradient + row * shape.top_k;
-        row_softmax    softmax = softmax_of(logits, shape.experts);
-        float          mean = 0, gates_mean = 0;
-        for (int64_t expert = lane; expert < shape.experts; expert += LAUNCH_WARP) {
-            mean += counts[expert] * probability(softmax, logits[expert]);
-        }
-        for (int64_t j = lane; j < shape.top_k; j += LAUNCH_WARP) {
-            gates_mean += gates[j] * gradients[j];
-        }
-        mean       = warp_sum(mean);
-        gates_mean = warp_sum(gates_mean);
-        for (int64_t expert = lane; expert < shape.experts; expert += LAUNCH_WARP) {
-            float sum = probability(softmax, logits[expert]) * shape.auxiliary_scale * (counts[expert] - mean);
-            for (int64_t j = 0; j < shape.top_k; j++) {
-                sum += chosen[j] == expert ? gates[j] * (gradients[j] - gates_mean) : 0.0f;
-            }
-            narrow((T *)args.logits_gradient + row * shape.experts + expert, sum);
-        }
-    }
-}
 }    // namespace
 
 int kernel_route_forward(const struct route_forward_args *args, const struct kernel_target *target)
@@ -315,11 +257,4 @@ int kernel_route_forward(const struct route_forward_args *args, const struct ker
         }
     }
     return 0;
-}
-
-int kernel_route_backward(const struct route_backward_args *args, const struct kernel_target *target)
-{
-    struct launch launch = launch_warps(args->shape.rows, target->multiprocessors);
-    return with_type(args->type,
-                     [&](auto type) { return enqueue(backward_kernel<decltype(type)>, launch, 0, target, *args); });
 }

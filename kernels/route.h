@@ -4,7 +4,7 @@
 #ifndef GSWBENCH_KERNELS_ROUTE_H
 #define GSWBENCH_KERNELS_ROUTE_H
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 #include "launch.h"
 
 // A lane of a warp keeps a bit for each expert that it looks at.
@@ -40,7 +40,7 @@ struct route_backward_args {
     const float       *gates_gradient;     // [rows, top_k]
     void              *logits_gradient;    // [rows, experts]
     struct route_shape shape;
-    enum dtype         type;    // of the logits' gradient
+    enum format        type;    // of the logits' gradient
 };
 KERNEL_FUNCTION int kernel_route_backward(const struct route_backward_args *args, const struct kernel_target *target);
 

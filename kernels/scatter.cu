@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) sum_kernel(const struct scatte
 int kernel_scatter(const struct scatter_args *args, const struct kernel_target *target)
 {
     size_t place_bytes = (size_t)args->rows * sizeof(int32_t);
-    size_t table_bytes = (size_t)(args->table_rows * args->columns * dtype_bytes(args->table_type));
+    size_t table_bytes = (size_t)format_bytes(args->table_type, args->table_rows * args->columns);
     int    error       = cudaMemsetAsync(args->scratch + args->rows, 0xff, place_bytes, target->stream);
     if (error == 0 && !args->accumulates) {
         error = cudaMemsetAsync(args->table, 0, table_bytes, target->stream);

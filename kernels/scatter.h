@@ -5,7 +5,7 @@
 #ifndef GSWBENCH_KERNELS_SCATTER_H
 #define GSWBENCH_KERNELS_SCATTER_H
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 #include "launch.h"
 
 struct scatter_args {
@@ -15,7 +15,7 @@ struct scatter_args {
     int32_t       *scratch;     // scatter_scratch_bytes
     int64_t        rows, columns, table_rows, first;
     bool           accumulates;
-    enum dtype     activation, table_type;
+    enum format    activation, table_type;
 };
 KERNEL_FUNCTION int kernel_scatter(const struct scatter_args *args, const struct kernel_target *target);
 

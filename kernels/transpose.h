@@ -4,7 +4,7 @@
 #ifndef GSWBENCH_KERNELS_TRANSPOSE_H
 #define GSWBENCH_KERNELS_TRANSPOSE_H
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 #include "launch.h"
 
 struct transpose_args {

@@ -11,7 +11,7 @@
 struct plan_transfer {
     enum op_kind kind;
     uint32_t     axes;
-    enum dtype   dtype;
+    enum format  format;
     int64_t      elements;    // of one transfer
     int64_t      group_size;
     int64_t      count;    // in one step
@@ -31,9 +31,5 @@ struct account {
 
 void    plan_account(const struct plan *plan, struct account *account);
 int64_t plan_quantized_bytes(const struct plan *plan);
-
-// What the whole mesh executes per sequence of the global batch; plan is one of the request's. Builds a plan of every
-// other stage.
-status plan_hardware_flops(const struct plan *plan, const struct plan_request *request, double *flops);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 
 // e^x within 2e-7 relative for |x| <= 64; beyond, that of the nearest limit. Nothing then comes near the denormal
 // numbers, which cost a hundred cycles each, and 1e-28 beside 1 is nothing. NaN stays NaN.

@@ -7,15 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gswbench/dtype.h"
+#include "gswbench/backend_streams.h"
+#include "gswbench/format.h"
 #include "gswbench/op.h"
 #include "gswbench/status.h"
 
 // Memory of the backend's device that holds one tensor.
 struct buffer {
-    void      *data;    // NULL: absent operand
-    int64_t    elements;
-    enum dtype dtype;
+    void       *data;    // NULL: absent operand
+    int64_t     elements;
+    enum format format;
 };
 
 struct backend;
@@ -34,39 +35,23 @@ struct backend_setup {
     const char *cache;                // folder of what is kept from run to run; NULL or "": the user's
 };
 
-// What only a backend has whose run() enqueues on a stream and returns; each lane is a stream. Events order streams;
-// work that is captured is not executed but kept, as a graph.
-struct backend_streams {
-    void (*attach)(struct backend *backend);               // first, on every thread that calls any other function
-    void *(*handle)(struct backend *backend, int lane);    // the stream as the device's own libraries know it
-    void *(*event_open)(struct backend *backend, bool is_timed);
-    void (*event_close)(void *event);
-    void (*record)(struct backend *backend, int lane, void *event);    // what the lane holds so far
-    void (*wait)(struct backend *backend, int lane, void *event);      // holds the lane back until it is done
-    void (*synchronize)(struct backend *backend, int lane);            // blocks the caller until the lane is done
-    double (*seconds_between)(void *begin, void *end);                 // of two recorded and finished events
-
-    // Host memory that a lane reads and writes by itself, and a copy between any two memories.
-    void *(*allocate_host)(struct backend *backend, int64_t bytes);
-    void (*release_host)(struct backend *backend, void *data);
-    void (*copy)(struct backend *backend, int lane, void *to, const void *from, int64_t bytes);
-
-    // Everything enqueued between begin and end, on the lane and on lanes ordered after it by events and before the
-    // end, is captured. One graph a backend.
-    void (*capture_begin)(struct backend *backend, int lane);
-    void (*capture_end)(struct backend *backend, int lane);
-    void (*capture_launch)(struct backend *backend, int lane);
-    void (*capture_release)(struct backend *backend);    // before what was captured in it is closed
-};
-
 // Executes one op, or enqueues it on the stream of its lane; buffers are in the order of the op's operand slots.
 // Failure is fatal.
 typedef void op_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 
+// What prepare has decided for an op. Whoever runs the op keeps it, and runs it by this function in place of the
+// kind's.
+struct prepared;
+typedef void prepared_run(struct backend *backend, const struct prepared *prepared, const struct op *op,
+                          const struct buffer buffers[OP_OPERANDS]);
+struct prepared {
+    prepared_run *run;
+};
+
 struct backend_ops {
     const char *name;          // as written in [run] backend =
     bool        is_device;     // numbers are set against a device peak
-    bool        lacks_fp32;    // has attention in bf16 only
+    bool        computes;      // false: leaves the numbers out
     status (*detect)(void);    // why there is no device to open, in a few words; NULL: there always is one
     status (*open)(struct backend *backend, const struct backend_setup *setup);
     void (*close)(struct backend *backend);
@@ -85,10 +70,14 @@ struct backend_ops {
     void (*reserve_scratch)(struct backend *backend, int64_t bytes);
 
     // Decides, once for each op and before memory is allocated, all that a step must not decide: algorithms, kernels.
-    // buffers are aligned as the real ones will be, but their data is not to be followed. NULL: nothing to decide.
-    status (*prepare)(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
+    // buffers are aligned as the real ones will be, but their data is not to be followed. prepared stays
+    // as it is where nothing was to be decided; else it lives as long as the backend. NULL: nothing is, of any op.
+    status (*prepare)(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
+                      const struct prepared **prepared);
 
-    // Tells devices of one host apart. NULL: the backend's device is the host.
+    // Tells devices of one host apart; and names their kind, as the driver does: "NVIDIA H200". NULL: the backend's
+    // device is the host.
+    void (*device_id)(struct backend *backend, char *text, size_t bytes);
     void (*device_name)(struct backend *backend, char *text, size_t bytes);
 
     // One line for the result: "Intel(R) Xeon(R) Processor, 2 threads, OpenBLAS 0.3.21".
@@ -113,9 +102,38 @@ void *backend_allocate(struct backend *backend, int64_t bytes);
 void  backend_release(struct backend *backend, void *data, int64_t bytes);
 void  backend_reserve_scratch(struct backend *backend, int64_t bytes);
 
-// The list, for help and tests; ends with NULL.
-extern const struct backend_ops *const backend_list[];
-extern const struct backend_ops        backend_cuda, backend_host, backend_null;
+// Prepares an op, where there is something to decide, and runs it: whoever runs an op more than once keeps prepared.
+status backend_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
+                       const struct prepared **prepared);
+static inline void backend_run(struct backend *backend, const struct prepared *prepared, const struct op *op,
+                               const struct buffer buffers[OP_OPERANDS])
+{
+    if (prepared != NULL) {
+        prepared->run(backend, prepared, op, buffers);
+    } else {
+        backend->ops->run[op->kind](backend, op, buffers);
+    }
+}
+
+// What a backend of that name refuses, in whichever build and without a device: fp32 activations; an op, of whose
+// buffers only the types count.
+bool   backend_lacks_fp32(const char *name);
+status backend_check_op(const char *name, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
+
+// Every backend, in the order in which "auto" tries them, and whether this build has it: backend_NAME is its struct
+// backend_ops. null comes last and is never chosen for the user.
+#ifdef GSWBENCH_CUDA
+#define BACKEND_BUILT_CUDA 1
+#else
+#define BACKEND_BUILT_CUDA 0
+#endif
+#define BACKENDS(ROW) ROW(cuda, BACKEND_BUILT_CUDA) ROW(host, 1) ROW(null, 1)
+
+#define BACKEND_DECLARE(name, is_built) extern const struct backend_ops backend_##name;
+BACKENDS(BACKEND_DECLARE)
+
+extern const struct backend_ops *const backend_list[];     // those of this build; ends with NULL
+extern const char *const               backend_names[];    // "auto" and all of them; ends with NULL
 
 // Device memory of backends without a device: the process's own.
 void   *backend_memory_allocate(struct backend *backend, int64_t bytes);

@@ -9,17 +9,19 @@
 #include <stdio.h>
 
 #include "gswbench/backend.h"
+#include "gswbench/benchmark.h"
 #include "gswbench/comm.h"
 #include "gswbench/hardware.h"
 #include "gswbench/measured.h"
 #include "gswbench/plan.h"
+#include "gswbench/plan_build.h"
 #include "gswbench/run.h"
 
 // An op that stands for all that have its key.
 struct sample {
     struct op_key key;
     struct op     op;
-    enum dtype    dtype[OP_OPERANDS];
+    enum format   format[OP_OPERANDS];
     int64_t       elements[OP_OPERANDS];    // 0: absent
     uint32_t      axes;                     // of a transfer's group
     int64_t       count;                    // of them in the plans of all stages
@@ -42,7 +44,6 @@ struct calibrate_setup {
     const struct run_config   *run;        // seed and data
     struct backend            *backend;
     struct comm               *comm;
-    const struct mesh         *mesh;
     int64_t                    cores, core_ranks;    // that rank 0 computes on, and that compute on them
     bool                       has_cores;            // for all of this rank's threads, when no more ranks compute
     int64_t                    working_bytes;        // operands take turns in so many, as a step's do
@@ -63,5 +64,12 @@ status calibrate_machine(struct hardware_config *hardware, const struct sample_l
 // profile.c: a hardware profile that predictions read; origin is a comment, line by line.
 void calibrate_write(FILE *file, const char *origin, const struct hardware_config *hardware,
                      const struct sample_list *list);
+
+// One rank of a calibration, of a struct calibration: from its place to the profile, which rank 0 writes.
+struct calibration {
+    struct benchmark benchmark;
+    const char      *output;    // the profile's path
+};
+launch_rank calibrate_rank;
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 #include "gswbench/op.h"
 #include "gswbench/status.h"
 
@@ -37,7 +37,7 @@ struct comm_ops {
     // Executes a transfer op; blocks until this rank's part is complete, if it is not enqueued. Called from the lane's
     // own thread, or from the one that enqueues all lanes in list order. in and out are the operand buffers (in may be
     // NULL for in-place kinds): device memory when it is enqueued, else the host's.
-    void (*run)(struct comm_group *group, const struct op *op, const void *in, void *out, enum dtype dtype);
+    void (*run)(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);
 
     // Control plane, host memory, outside timed regions, called from the main thread only.
     void (*barrier)(struct comm *comm);

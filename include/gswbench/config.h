@@ -51,9 +51,9 @@ struct config_request {
 };
 
 // Order, later wins: defaults, presets of model, hardware and software, file, matching [when ...] sections, overrides;
-// run.layers then replaces model.layers. Where overrides change the step, its published time and MFU become 0: not
-// published. All errors of all of these are reported together in errors, one a line, each with its place; the status
-// then holds only the count.
+// run.layers then replaces model.layers, and a warm-up that is not set follows from the steps. A published time and MFU
+// that are not of the step, the ranks, the precision and the machine in force become 0: not published. All errors of
+// all of these are reported together in errors, one a line, each with its place; the status then holds only the count.
 status config_read(struct config *config, const struct config_request *request, struct text_buffer *errors);
 
 // The same from memory (path is for messages): the fuzz target and tests.
@@ -82,10 +82,9 @@ const char *config_folder(void);
 bool        config_find(const char *name, char *path, size_t bytes);
 // The file of the machine that [hardware] profile names. False when it names none.
 bool config_find_profile(const struct config *config, char *path, size_t bytes);
+// The installed profile of the machine whose device has that name for its driver. False when there is none.
+bool config_find_machine(struct hardware_config *machine, const char *device);
 int  config_is_file(const struct dirent *entry);    // for scandir: NAME.ini
-
-// Checks each section by itself and all across: divisibility, combinations.
-status config_check(const struct config *config);
 
 // Every option as a table (text for the terminal, Markdown for docs/options.md).
 void config_print_options(FILE *file, bool markdown);

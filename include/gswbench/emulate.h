@@ -8,8 +8,10 @@
 #include <stdint.h>
 
 #include "gswbench/backend.h"
+#include "gswbench/benchmark.h"
 #include "gswbench/measured.h"
 #include "gswbench/plan.h"
+#include "gswbench/plan_build.h"
 #include "gswbench/run.h"
 #include "gswbench/status.h"
 
@@ -45,5 +47,8 @@ void emulate_add(struct emulation *emulation, const struct measured_op *op);
 
 // The median of each op that was executed, once for all that are alike; the caller frees it.
 void emulate_list(const struct emulation *emulation, struct measured_ops *list);
+
+// Executes the stages, each so many times, simulates the job with what they took, and writes its result.
+status emulate_job(const struct benchmark *benchmark, enum emulate_stages stages, int64_t repeats);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 #include "gswbench/op.h"
 #include "gswbench/status.h"
 
@@ -29,7 +29,7 @@ struct gemm_layout gemm_layout_of(const struct gemm_shape *shape);
 // All that makes one product another problem for the library.
 struct gemm_key {
     struct gemm_shape shape;
-    enum dtype        a, b, c;
+    enum format       a, b, c;
     bool              accumulates, sums_fast;
     int               alignment[3];    // of A, B and C in bytes: powers of two, 256 at most
     int               processors;      // that the library may use; 0: all

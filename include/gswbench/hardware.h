@@ -10,6 +10,7 @@
 // [hardware]
 struct hardware_config {
     char    profile[112];    // configs/hardware/NAME.ini, or a path, or "none"
+    char    device[64];      // as its driver names it; "": that of no device
     int64_t gpus_per_node;
     // What a data sheet says of one device, 0 where unknown: memory in GB, dense FLOP/s, bytes/s in one direction.
     struct quantity memory_gb, peak_bf16, peak_fp8;

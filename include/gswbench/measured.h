@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Times of single ops that were measured on a machine: of an op that is there to the letter no curve is asked.
+// Times of single ops that were measured on a machine: an op with an exact entry takes it instead of the cost model.
 #ifndef GSWBENCH_MEASURED_H
 #define GSWBENCH_MEASURED_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gswbench/config.h"
 #include "gswbench/plan.h"
 #include "gswbench/quantity.h"
 #include "gswbench/status.h"
@@ -15,7 +16,7 @@ enum { OP_KEY_NUMBERS = 9, OP_KEY_BYTES = 192 };
 // All of an op that its time depends on, but for the machine: kind, operand types, shape.
 struct op_key {
     int64_t kind;                       // enum op_kind
-    uint8_t operands[OP_OPERANDS];      // 0: absent; else 1 + enum dtype, and 128 when it is updated
+    uint8_t operands[OP_OPERANDS];      // 0: absent; else 1 + enum format, and 128 when it is updated
     int64_t numbers[OP_KEY_NUMBERS];    // of the shape, in the order of docs/method.md; the rest is zero
 };
 
@@ -38,6 +39,9 @@ struct measured_ops {
 // Reads the lines KEY = SECONDS of section [measured] of a hardware profile; a file without it has none. Errors name
 // the file and the line.
 status measured_read(struct measured_ops *measured, const char *path);
+// The same of the profile that [hardware] of a configuration names; without one there is nothing. The caller frees it,
+// after an error too.
+status measured_read_profile(struct measured_ops *measured, const struct config *config);
 void   measured_free(struct measured_ops *measured);
 
 // The time of an op, of a plan or by its key; NULL: it was not measured.

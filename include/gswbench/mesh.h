@@ -6,13 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gswbench/axis.h"
 #include "gswbench/option.h"
 #include "gswbench/status.h"
-
-// Rank order, fastest first. dp counts replicas of the shards: with fsdp > 1 and dp > 1 this is HSDP.
-// The ranks of ep are some of those that [parallel] counts as fsdp or, where that is 1, as dp.
-enum axis { AXIS_TP, AXIS_CP, AXIS_EP, AXIS_FSDP, AXIS_DP, AXIS_PP, AXIS_COUNT };
-extern const char *const mesh_axis_names[];
 
 // When fsdp frees gathered weights after their forward pass, to gather them again for the backward pass.
 enum reshard { RESHARD_ALWAYS, RESHARD_EXCEPT_LAST, RESHARD_NEVER };
@@ -27,16 +23,20 @@ enum zero_gather { ZERO_GATHER_OPTIMIZER, ZERO_GATHER_FORWARD };
 
 // [parallel]
 struct parallel_config {
-    int64_t dp, fsdp, tp, cp, ep, pp, vp;    // 0: auto (what is left of the world; one axis at most)
-    int64_t sequence_parallel;               // norms and residual sharded over tp
-    int64_t zero;                            // 0, or 1: optimizer sharded over dp x cp
-    int64_t zero_gather;                     // enum zero_gather
-    int64_t prefetch;                        // units gathered ahead of their use
-    int64_t reshard;                         // enum reshard
-    int64_t context;                         // enum context
-    int64_t tp_overlap;                      // GEMMs split so that tensor-parallel transfers hide behind them
-    int64_t layers_per_chunk_embedding;      // embedding and loss each count as one layer of the pipeline
-    int64_t deferred_head_gradients;         // microbatches whose weight gradient of the head waits for the drain
+// clang-format off
+#define AXIS_FIELD(NAME, key, ...) int64_t key;    // 0: auto (what is left of the world; one axis at most)
+    AXES(AXIS_FIELD)
+    // clang-format on
+    int64_t vp;
+    int64_t sequence_parallel;             // norms and residual sharded over tp
+    int64_t zero;                          // 0, or 1: optimizer sharded over dp x cp
+    int64_t zero_gather;                   // enum zero_gather
+    int64_t prefetch;                      // units gathered ahead of their use
+    int64_t reshard;                       // enum reshard
+    int64_t context;                       // enum context
+    int64_t tp_overlap;                    // GEMMs split so that tensor-parallel transfers hide behind them
+    int64_t layers_per_chunk_embedding;    // embedding and loss each count as one layer of the pipeline
+    int64_t deferred_head_gradients;       // microbatches whose weight gradient of the head waits for the drain
 };
 extern const struct option parallel_options[];
 
@@ -47,8 +47,19 @@ struct mesh {
     int64_t vp;
 };
 
-// Fills the sizes; auto takes what is left of the world. world 0: the smallest that the axes allow, where auto is 1.
+// The size that [parallel] asks for on an axis, and asking for another one.
+int64_t mesh_asked(const struct parallel_config *config, enum axis axis);
+void    mesh_ask(struct parallel_config *config, enum axis axis, int64_t size);
+
+// Whether an axis is auto, and the fewest ranks that the axes allow, where auto is 1.
+bool    mesh_has_auto(const struct parallel_config *config);
+int64_t mesh_smallest(const struct parallel_config *config);
+
+// Fills the sizes; auto takes what is left of the world. world 0: the smallest.
 status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_t world);
+
+// Asks for the sizes that the mesh has, so that no axis is auto.
+void mesh_resolve(struct parallel_config *config, const struct mesh *mesh);
 
 // The rank's place on every axis, and back.
 void    mesh_coordinates(const struct mesh *mesh, int64_t rank, int64_t coordinates[AXIS_COUNT]);
@@ -61,6 +72,9 @@ enum { MESH_BATCH_AXES = 1 << AXIS_EP | 1 << AXIS_FSDP | 1 << AXIS_DP, MESH_ALL_
 // tokens. Experts are shared out over ep besides.
 uint32_t mesh_shard_axes(const struct mesh *mesh, bool of_experts);
 uint32_t mesh_replica_axes(const struct mesh *mesh, bool of_experts);
+
+// How far apart neighbours along an axis are: the ranks of all faster axes.
+int64_t mesh_stride(const struct mesh *mesh, enum axis axis);
 
 // A group: the ranks that differ from a given rank only on the axes of the mask (1 << AXIS_DP | ...), in rank order.
 int64_t mesh_group_size(const struct mesh *mesh, uint32_t axes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kinds of work a step is made of. Every reader of the plan speaks this; op_operand.h and op_shape.h say what each
+// The kinds of work a step is made of. Every reader of the plan speaks this; op_kind.h and op_shape.h say what each
 // kind takes.
 #ifndef GSWBENCH_OP_H
 #define GSWBENCH_OP_H
@@ -7,50 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gswbench/op_operand.h"
+#include "gswbench/op_kind.h"
 #include "gswbench/op_shape.h"
-
-enum op_kind {
-    OP_EMBEDDING_FORWARD,
-    OP_EMBEDDING_BACKWARD,
-    OP_NORM_FORWARD,
-    OP_NORM_BACKWARD,
-    OP_GEMM,
-    OP_ROPE_FORWARD,
-    OP_ROPE_BACKWARD,
-    OP_ATTENTION_FORWARD,
-    OP_ATTENTION_BACKWARD,
-    OP_ATTENTION_MERGE,
-    OP_ACTIVATION_FORWARD,
-    OP_ACTIVATION_BACKWARD,
-    OP_ROUTE_FORWARD,
-    OP_ROUTE_BACKWARD,
-    OP_DISPATCH,
-    OP_COMBINE,
-    OP_COMBINE_BACKWARD,
-    OP_LOGIT_STATISTICS,
-    OP_CROSS_ENTROPY,
-    OP_LOSS_SUM,
-    OP_CAST,
-    OP_QUANTIZE,
-    OP_TRANSPOSE,
-    OP_MAGNITUDE,
-    OP_RESCALE,
-    OP_CLEAR,
-    OP_SQUARE_SUM,
-    OP_CLIP,
-    OP_ADAMW,
-    OP_ALL_REDUCE,
-    OP_ALL_REDUCE_MAXIMUM,
-    OP_ALL_GATHER,
-    OP_REDUCE_SCATTER,
-    OP_ALL_TO_ALL,
-    OP_ROTATE,
-    OP_SEND,
-    OP_RECEIVE,
-    OP_BROADCAST,
-    OP_COUNT
-};
 
 // Ordered queues of ops. Ops of one lane run in list order; lanes run beside each other, held only by waits.
 enum lane {
@@ -81,7 +39,7 @@ struct op {
     bool          accumulates;      // the gradient output is added to, not overwritten
     bool          is_initial;       // makes weights of what the optimizer keeps: runs before the first step, too
     bool          sums_fast;        // FP8 products: partial sums may have fewer digits, where that is faster
-    uint8_t       fused_scaling;    // enum fp8_scaling of copies that are fused
+    uint8_t       fused_scaling;    // enum scaling of copies that are fused
     uint8_t       access[OP_OPERANDS];
     int32_t       operand[OP_OPERANDS];    // tensor index, -1: absent
     int32_t       wait[OP_WAITS];          // ops on other lanes that end first; at most one a lane
@@ -102,6 +60,7 @@ const char *op_name(enum op_kind kind);         // "gemm", "norm_forward"
 const char *op_lane_name(enum lane lane);       // "compute", "gradient-reduce"
 const char *op_phase_name(enum phase phase);    // "forward", "recompute"
 bool        op_is_transfer(enum op_kind kind);
+bool        op_is_link(enum op_kind kind);    // between two ranks: send and receive
 
 // When an op ran, in seconds from the step's begin. Of a transfer, begin is in a run when its lane comes to it, in a
 // simulation when all members have.

@@ -6,12 +6,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gswbench/fp8.h"
+#include "gswbench/scaling.h"
+
+// Variants of an op.
+enum activation { ACTIVATION_SWIGLU, ACTIVATION_GEGLU, ACTIVATION_GELU, ACTIVATION_RELU2, ACTIVATION_COUNT };
+enum norm { NORM_RMS, NORM_LAYER, NORM_LAYER_1P, NORM_COUNT };
 
 struct gemm_shape {
     int64_t m, n, k;
     bool    transpose_a, transpose_b;    // A is stored [k, m], B is stored [n, k]
-    int32_t scaling_a, scaling_b;        // enum fp8_scaling of A [m, k] and B [n, k]
+    int32_t scaling_a, scaling_b;        // enum scaling of A [m, k] and B [n, k]
 };
 struct rows_shape {
     int64_t rows, columns;
@@ -46,7 +50,7 @@ struct routing_shape {
 };
 struct quantize_shape {
     int64_t rows, columns;
-    int32_t scaling;    // enum fp8_scaling of both copies
+    int32_t scaling;    // enum scaling of both copies
 };
 struct rescale_shape {
     int64_t slots, history;

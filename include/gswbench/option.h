@@ -21,7 +21,7 @@ enum option_type {
     OPTION_TEXT,        // char[]; with names: one of them
 };
 
-// OPTION_INTEGER with names = option_auto also takes the word "auto", stored as 0.
+// OPTION_INTEGER with names = option_auto also takes the word "auto", stored as one less than the minimum.
 extern const char *const option_auto[];
 
 struct option {

@@ -31,7 +31,7 @@ struct tensor {
     const char  *name;          // static text, unique with layer and microbatch
     int16_t      layer;         // -1: none
     int32_t      microbatch;    // -1: none
-    enum dtype   dtype;
+    enum format  format;
     enum storage storage;
     int32_t      dims;
     int64_t      dim[4];
@@ -93,30 +93,11 @@ struct plan {
     struct arena arena;
 };
 
-struct plan_request {
-    const struct model_config     *model;
-    const struct parallel_config  *parallel;
-    const struct train_config     *train;
-    const struct precision_config *precision;
-    int64_t                        world, rank;
-};
-
-// Why this version cannot run the request, or success. Cheap; says what is missing and which option asks for it.
-status plan_supports(const struct plan_request *request);
-
 // The position in its sequence of row index of this rank's share of a sequence: under cp, the rank of index r holds
 // chunks r and 2 cp - 1 - r of 2 cp.
 int64_t plan_position(const struct plan *plan, int64_t index);
 
-// Builds the rank's plan: blocks, schedule, optimizer, waits, placement. Frees nothing on failure: plan_free does.
-status plan_build(struct plan *plan, const struct plan_request *request);
-void   plan_free(struct plan *plan);
-
-// Builds the plan of a pipeline stage's first rank, whichever the request names.
-status plan_build_stage(struct plan *plan, const struct plan_request *request, int64_t stage);
-
-// The weights and units of another rank of the same job, without ops; plan_free frees it.
-void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank);
+void plan_free(struct plan *plan);
 
 // "layer 3 microbatch 0 qkv" into text; returns text.
 const char *plan_tensor_name(const struct plan *plan, int32_t tensor, char *text, size_t bytes);
@@ -126,9 +107,5 @@ const char *plan_storage_name(enum storage storage);
 
 // Of all storages.
 int64_t plan_total_bytes(const struct plan *plan);
-
-// verify.c: reads before writes, unordered accesses to the same bytes, values overwritten while still needed, ops that
-// wait for later ones. The error names rank, op and tensor of the first finding; findings counts them all.
-status plan_verify(const struct plan *plan, int32_t *findings);
 
 #endif

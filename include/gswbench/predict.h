@@ -9,7 +9,9 @@
 
 #include "gswbench/hardware.h"
 #include "gswbench/measured.h"
+#include "gswbench/job.h"
 #include "gswbench/plan.h"
+#include "gswbench/plan_build.h"
 #include "gswbench/simulate.h"
 #include "gswbench/software.h"
 #include "gswbench/status.h"
@@ -44,6 +46,10 @@ struct predict_explanation {
 };
 status predict_explain(struct predict_explanation *explanation, struct prediction *prediction,
                        const struct plan_request *request, const struct machine *machine);
+
+// The same of a job, whose FLOPs and peak give the ideal. The explanation's timeline is the caller's.
+status predict_explain_job(struct predict_explanation *explanation, struct prediction *prediction,
+                           const struct job *job, const struct machine *machine);
 
 // range.c: what moving each value of the machine by its spread makes of the step, and the root of the sum of squares.
 struct predict_effect {

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 
 struct random_block {
     uint32_t word[4];

@@ -14,10 +14,29 @@ typedef void report_writer(const struct result *result, FILE *file);
 
 report_writer report_write_header;    // what runs, one fact a line, each after "# "
 report_writer report_write_result;    // the verdict; the figures where they are comparable
-report_writer report_write_json;
-report_writer report_write_steps;    // steps.csv
-report_writer report_write_ranks;    // ranks.csv
-report_writer report_write_html;     // self-contained: no scripts, nothing from a network
+
+// The formats of a whole result: the name, which report_write_NAME renders, and the file that a run writes, if it does.
+#define REPORT_FORMATS(ROW)                                                                                            \
+    ROW(text, NULL)                                                                                                    \
+    ROW(csv, "steps.csv")                                                                                              \
+    ROW(csv_ranks, "ranks.csv")                                                                                        \
+    ROW(json, "result.json")                                                                                           \
+    ROW(html, "report.html") /* self-contained: no scripts, nothing from a network */
+
+#define REPORT_DECLARE_WRITER(name, file) report_writer report_write_##name;
+REPORT_FORMATS(REPORT_DECLARE_WRITER)
+
+struct report_format {
+    const char    *name, *file;
+    report_writer *write;
+};
+extern const struct report_format report_formats[];    // ends with a name of NULL
+
+#define REPORT_BAR_AND_NAME(name, file) "|" #name
+#define REPORT_FORMAT_NAMES             (&(REPORT_FORMATS(REPORT_BAR_AND_NAME))[1])
+
+// NULL: there is none of that name.
+const struct report_format *report_find_format(const char *name);
 
 // "completed step: 0, seconds: 1.234, ..."
 void report_write_step(const struct result *result, const struct result_step *step, FILE *file);
@@ -33,7 +52,7 @@ status report_write_file(const char *folder, const char *name, report_writer *wr
 // Prints to stdout, at once.
 status report_print(report_writer *write, const struct result *result);
 
-// result.json, steps.csv, ranks.csv, report.html
+// Every format that has a file.
 status report_write_files(const char *folder, const struct result *result);
 
 #endif

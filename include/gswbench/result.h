@@ -12,112 +12,10 @@
 #include "gswbench/model.h"
 #include "gswbench/op.h"
 #include "gswbench/plan.h"
-#include "gswbench/statistics.h"
-#include "gswbench/waterfall.h"
+#include "gswbench/result_parts.h"
 
 // Numbers of different methods are not comparable: docs/method.md has the history.
 enum { RESULT_METHOD = 1 };
-
-// In order of weight: a run has the verdict of its gravest reason.
-enum verdict {
-    VERDICT_VALID,
-    VERDICT_DEGRADED,
-    VERDICT_EMULATED,
-    VERDICT_UNVERIFIED,
-    VERDICT_PARTIAL,
-    VERDICT_INVALID,
-    VERDICT_COUNT
-};
-extern const char *const result_verdict_names[];    // "valid", ...; ends with NULL
-
-enum step_phase { STEP_WARMUP, STEP_MEASURE };
-extern const char *const result_phase_names[];    // "warmup", "measure"
-
-// A setting of the merged config ("section.key"), or a fact about the environment.
-struct result_entry {
-    char name[96], value[1024];
-};
-
-#define RESULT_PROFILED "profiled"    // the id of a note: a profiler watched a rank
-struct result_reason {
-    char    id[32];        // for programs: "loss-not-finite"
-    int64_t verdict;       // enum verdict
-    int64_t rank, step;    // -1: not one
-    char    message[256];
-};
-
-struct result_step {
-    int64_t index;
-    int64_t phase;      // enum step_phase
-    double  seconds;    // of the slowest rank
-    double  rank0_seconds;
-    double  device_seconds;    // of rank 0 by its device's clock; NaN without one
-    int64_t slowest_rank;
-    double  loss, gradient_norm;
-    double  dropped;       // share of all choices of experts; NaN without experts
-    bool    is_outlier;    // set by result_derive
-};
-
-// How evenly the experts of a layer are used, over all ranks.
-enum load { LOAD_BUSIEST, LOAD_IDLEST, LOAD_DROPPED, LOAD_AUXILIARY, LOAD_COUNT };
-struct result_layer {
-    int64_t layer;
-    double  last[LOAD_COUNT];    // of the last step
-    double  mean[LOAD_COUNT];    // over the measured steps; NaN before the first
-};
-
-struct result_rank {
-    int64_t rank, node, local_rank, threads;
-    char    host[64];
-    double  median_seconds;         // of its own measured steps
-    double  clock_drift_seconds;    // of the wall clock against the clock that times steps, over the run
-    int64_t allocated_bytes;
-};
-
-struct result_transfer {
-    char    kind[24], axes[24], dtype[8];
-    int64_t elements, group_size, count;    // elements of one transfer; count in one step
-    double  bytes;                          // of one step
-};
-
-struct result_kind {
-    char    kind[24];
-    int64_t count;    // in one step of rank 0
-};
-
-// Ops of one kind and phase in the traced step.
-struct result_op_time {
-    char    kind[24], phase[16];
-    int64_t count;
-    double  seconds;    // from begin to end, one op after the other
-};
-
-// A step that is not among the measured ones, on the rank that computes longest.
-struct result_trace {
-    char             source[16];    // "measured", "emulated"; "": no step was traced, and the rest is NaN or 0
-    int64_t          rank;
-    double           step_seconds;    // of the slowest rank: what the parts add up to
-    struct waterfall waterfall;
-};
-
-// One device in place of a job's; stages 0: it is none. Ops are those of the stage that computes longest.
-struct result_emulation {
-    int64_t stages, executed;    // of the job; on the device
-    int64_t ops, measured_ops;
-    double  measured_share;    // of the step's time
-};
-
-struct result_figures {
-    struct statistics step;    // of the measured steps
-    int64_t           warmup_steps, measured_steps;
-    double            last_step_seconds, mean_35_44_seconds;
-    double            tokens_per_step, tokens_per_second, tokens_per_second_per_rank;
-    int64_t           convention;                  // of the headline: published where there is one, else full
-    double            teraflops_per_rank;          // headline convention
-    double            utilization[FLOPS_COUNT];    // share of the peak
-    double            days_per_trillion_tokens;
-    double            published_ratio;    // median over the published step time: below 1 is faster
-};
 
 struct result {
     int64_t method;
@@ -177,13 +75,13 @@ struct result {
 // Frees the lists; a zeroed result has none.
 void result_free(struct result *result);
 
-// Copies what the plan knows: layout, model, FLOPs by convention, memory, ops, transfers. A proxy (is_proxy is set
-// before) has no published figure.
+// A proxy (is_proxy is set before) and a run on another machine than the table's have no published figures.
+void result_set_published(struct result *result, const struct published_config *published, bool is_its_machine);
+// Copies what the plan knows: layout, model, FLOPs by convention, memory, ops, transfers.
 void result_set_plan(struct result *result, const struct plan *plan, const struct published_config *published);
 
 // Room for that many steps and ranks, whose counts stay 0, and layers with experts, whose loads are not known.
 void result_reserve(struct result *result, int64_t steps, int64_t ranks, int64_t expert_layers);
-
 void result_add_entry(struct result_entry **list, int64_t *count, const char *name, const char *value);
 
 // Takes in how the last step of the list used the experts, as the plan has it: f32 [layers, experts + 2].
@@ -194,11 +92,12 @@ void result_set_op_times(struct result *result, const struct op_totals *totals);
 
 // Seconds of a rank's share of the model's FLOPs at the peak; NaN without a peak.
 double result_ideal_seconds(const struct result *result, enum flop_convention convention);
-
 // Adds a reason and raises the verdict to the reason's.
 void result_add_reason(struct result *result, const struct result_reason *reason);
 
-// Judges steps, replicas, allocations and clocks; then exit_code follows from the verdict.
+// No device executes more than its peak: a step that is shorter than what it executes takes there is INVALID.
+void result_check_peak(struct result *result);
+// Derives the figures and judges steps, replicas, allocations and clocks; exit_code follows from the verdict.
 void result_check(struct result *result);
 
 // Computes the figures and flags outliers.
@@ -206,12 +105,7 @@ void result_derive(struct result *result);
 
 // Figures of a run that was not shown to be right are kept apart, and no text shows them as its result.
 bool result_is_comparable(const struct result *result);
-
 // Figures that may be shown: those, and those of an emulation, which says that it is one.
 bool result_is_shown(const struct result *result);
-
-// result.json, schema "gswbench.result/1". Reading trusts nothing in the file and derives the figures anew.
-bool   result_write_json(const struct result *result, FILE *file);
-status result_read_json(struct result *result, const char *path);
 
 #endif

@@ -30,4 +30,7 @@ struct run_config {
 };
 extern const struct option run_options[];
 
+// The warm-up of so many steps where none is set.
+int64_t run_warmup(int64_t steps);
+
 #endif

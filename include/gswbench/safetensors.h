@@ -6,15 +6,15 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "gswbench/dtype.h"
+#include "gswbench/format.h"
 #include "gswbench/status.h"
 
 struct safetensor {
-    char       name[128];
-    enum dtype dtype;
-    int32_t    dims;
-    int64_t    dim[4];
-    int64_t    begin, bytes;    // in the data section
+    char        name[128];
+    enum format format;
+    int32_t     dims;
+    int64_t     dim[4];
+    int64_t     begin, bytes;    // in the data section
 };
 
 // Writes PATH.tmp in the same folder, renamed to PATH by finish: a file under its final name is whole. The tensors'

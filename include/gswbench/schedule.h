@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "gswbench/status.h"
 
@@ -48,5 +49,8 @@ struct schedule_layers {
 };
 status                 schedule_check(const struct schedule_deal *deal);
 struct schedule_layers schedule_layers(const struct schedule_deal *deal, int64_t chunk);
+
+// The pipeline as text: what each chunk holds, then a row for each stage with a column for each slot of time.
+status schedule_draw(const struct schedule_deal *deal, const struct schedule_shape *shape, FILE *file);
 
 #endif

@@ -7,12 +7,6 @@
 
 #include "gswbench/predict.h"
 
-// What a layout chooses for a job whose model, precision, sequence and global batch are given; resolved.
-struct sweep_layout {
-    struct parallel_config parallel;
-    struct train_config    train;
-};
-
 // Layouts that cannot be priced, by the first one's reason.
 struct sweep_refusal {
     char    text[256];
@@ -28,12 +22,10 @@ enum { SWEEP_BEST = 10, SWEEP_REFUSALS = 8 };
 
 struct sweep {
     // Set by the caller.
-    const struct model_config     *model;
-    const struct precision_config *precision;
-    const struct machine          *machine;
-    const struct sweep_layout     *layouts;
-    int64_t                        layout_count, world;
-    int                            threads;
+    const struct machine      *machine;
+    const struct plan_request *layouts;    // of one model, precision, sequence and global batch
+    int64_t                    layout_count;
+    int                        threads;
 
     // Filled. Layouts = refused + too large + those that fit; of these, the priced ones could be among the best.
     int64_t              refused, too_large, fit, priced;

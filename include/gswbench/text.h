@@ -15,6 +15,14 @@ int text_distance(const char *a, const char *b);
 // The entry of a NULL-terminated list nearest to word, or NULL when none is near enough to be a misspelling.
 const char *text_closest(const char *word, const char *const *names);
 
+enum { TEXT_LIST_MAX = 256 };
+
+// Texts that somebody else keeps.
+struct text_list {
+    const char *items[TEXT_LIST_MAX];
+    int         count;
+};
+
 // A growing string; a zeroed struct is an empty one. text is NULL until the first append.
 struct text_buffer {
     char  *text;

@@ -38,8 +38,9 @@ enum capacity_scope {
 
 // [train]
 struct train_config {
-    int64_t sequence, micro_batch, global_batch;    // global_batch 0: micro_batch * replicas * accumulation
-    int64_t accumulation;                           // microbatches a step; 0: what global_batch implies
+    int64_t sequence;
+    // Sequences of a microbatch and of a step, and microbatches of a step; 0: what the other two imply.
+    int64_t micro_batch, global_batch, accumulation;
     int64_t recompute, recompute_every, recompute_save;
     int64_t routing, capacity_scope;    // enum routing, enum capacity_scope
     double  learning_rate, beta1, beta2, epsilon, weight_decay, clip;

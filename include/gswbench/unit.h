@@ -41,7 +41,7 @@ struct plan_unit {
     int64_t place;                   // among all units of the model: embedding 0, block layer + 1, head layers + 1, and
                                      // after them a layer's experts: layers + 2 + layer; then linears that are apart
     bool              is_experts;    // that the ranks of ep share out
-    bool              is_fp8;        // its weights are kept in FP8; only the masters have all digits
+    bool              is_narrow;     // its weights are kept in FP8; only the masters have all digits
     bool              is_copy;       // the embedding's, of the stage that has the head tied to it
     uint32_t          shard_axes, replica_axes;    // ranks that share its weights out; that hold the same
     uint32_t          update_axes;                 // ranks that share its optimizer out

@@ -9,6 +9,10 @@
 #include "gswbench/plan.h"
 #include "gswbench/status.h"
 
+// Reads before writes, unordered accesses to the same bytes, values overwritten while still needed, ops that wait for
+// later ones: of one rank's plan. The error names rank, op and tensor of the first finding; findings counts them all.
+status plan_verify(const struct plan *plan, int32_t *findings);
+
 // Where the plans of a job's ranks come from. The same rank's plan is asked for again to name its ops in a finding.
 struct job_plans {
     status (*build)(const void *state, int64_t rank, struct plan *plan);    // as plan_build; plan_free follows
@@ -33,16 +37,14 @@ struct job_proof {
 
 // A failure names rank, op and tag of each finding, as many as fit. What is proven:
 // - plan_verify passes on each built rank, groups have the same members on all of theirs, operands fit transfers;
-// - in each group, on each lane, all members issue the same collectives in the same order: kind, elements, dtype, root;
-// - sends pair with receives, in order within (group, sender, receiver, lane pair, channel), elements and dtype alike;
+// - in each group, on each lane, all members issue the same collectives in the same order: kind, elements, format,
+// root;
+// - sends pair with receives, in order within (group, sender, receiver, lane pair, channel), elements and format alike;
 // - lanes as queues, all ranks reach the end, even if a send ends only when its receive has begun. So what a rank sends
 //   another on a lane is received in that order, whatever the channels: a communicator may leave channels out.
 // All plans are compared up to 8 ranks or 2^20 ops of all ranks; of a larger job every stage's, and on the first and
 // last stage along each other axis the first, second and last rank's: where these agree, the ranks between are taken to
 // agree too.
 status job_verify_plans(const struct job_plans *plans, struct job_proof *proof);
-
-// The same for the plans that plan_build makes; the request's rank does not matter.
-status job_verify(const struct plan_request *request, struct job_proof *proof);
 
 #endif

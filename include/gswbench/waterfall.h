@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Where the time of a step goes: from the model's FLOPs at the device's peak to the whole step, in parts that add up to
-// it. The same for predicted and for measured op times; docs/method.md defines the parts.
+// it, none of them below zero. The same for predicted and for measured op times; docs/method.md defines the parts.
 #ifndef GSWBENCH_WATERFALL_H
 #define GSWBENCH_WATERFALL_H
 
@@ -9,26 +9,24 @@
 
 #include "gswbench/plan.h"
 
+// clang-format off
+#define AXIS_EXPOSED(NAME, ...) WATERFALL_EXPOSED_##NAME,
 enum waterfall_part {
-    WATERFALL_IDEAL,        // the model's FLOPs at the peak
+    WATERFALL_IDEAL,        // the model's FLOPs at the peak, of products and of attention at most what they took
     WATERFALL_GEMM,         // matrix products, beyond their share of ideal
-    WATERFALL_ATTENTION,    // likewise; below zero where a convention counts more than causal attention executes
+    WATERFALL_ATTENTION,    // likewise
     WATERFALL_MEMORY,       // ops that memory bounds
     WATERFALL_CAST,         // casts, quantizing
     WATERFALL_RECOMPUTE,
-    WATERFALL_OPTIMIZER,     // what follows the backward pass: gradient norm, clipping, update
-    WATERFALL_BUBBLE,        // compute idle because other stages have nothing for it yet
-    WATERFALL_EXPOSED_DP,    // compute idle because of transfers along an axis
-    WATERFALL_EXPOSED_FSDP,
-    WATERFALL_EXPOSED_TP,
-    WATERFALL_EXPOSED_CP,
-    WATERFALL_EXPOSED_EP,
-    WATERFALL_EXPOSED_PP,
+    WATERFALL_OPTIMIZER,    // what follows the backward pass: gradient norm, clipping, update
+    WATERFALL_BUBBLE,       // compute idle because other stages have nothing for it yet
+    AXES(AXIS_EXPOSED)      // compute idle because of transfers along an axis
     WATERFALL_CONTENTION,     // what ops that compute lose to transfers beside them
     WATERFALL_STRAGGLERS,     // waiting for slower ranks
     WATERFALL_UNEXPLAINED,    // between ops, and the rest
     WATERFALL_PARTS
 };
+// clang-format on
 extern const char *const waterfall_part_names[];    // "ideal", "exposed-dp"
 
 struct waterfall {
@@ -46,7 +44,7 @@ struct waterfall_step {
 };
 void waterfall_compute(struct waterfall *waterfall, const struct waterfall_step *step);
 
-// The part of transfers in a group along these axes: of the first of fsdp, dp, ep, cp, tp and pp that it has.
+// The part of transfers in a group along these axes: of the axis that claims them (axis.h).
 enum waterfall_part waterfall_exposed(uint32_t axes);
 
 // Of a rank's ops that compute: the rank with the most is the one to explain.

@@ -7,12 +7,14 @@
 
 #include "gswbench/text.h"
 
-// In the order in which "auto" tries them; null comes last and is never chosen for the user.
-const struct backend_ops *const backend_list[] = {
-#ifdef GSWBENCH_CUDA
-    &backend_cuda,
-#endif
-    &backend_host, &backend_null, NULL};
+#define NAME(name, is_built)      #name,
+#define LISTED(name, is_built)    LISTED_IF(name, is_built)
+#define LISTED_IF(name, is_built) LISTED_##is_built(name)
+#define LISTED_0(name)
+#define LISTED_1(name) &backend_##name,
+
+const struct backend_ops *const backend_list[]  = {BACKENDS(LISTED) NULL};
+const char *const               backend_names[] = {"auto", BACKENDS(NAME) NULL};
 
 static status unknown_name(const char *name)
 {
@@ -37,7 +39,7 @@ static status unknown_name(const char *name)
 // Why the backend cannot be taken, in a few words.
 static status check_use(const struct backend_ops *ops, const struct backend_setup *setup)
 {
-    if (ops->lacks_fp32 && setup->is_fp32) {
+    if (backend_lacks_fp32(ops->name) && setup->is_fp32) {
         return fail("it has no attention in fp32");
     }
     return ops->detect != NULL ? ops->detect() : OK;
@@ -114,4 +116,11 @@ void backend_reserve_scratch(struct backend *backend, int64_t bytes)
     backend->allocated_bytes += bytes - backend->scratch_bytes;
     backend->scratch_bytes = bytes;
     backend->ops->reserve_scratch(backend, bytes);
+}
+
+status backend_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
+                       const struct prepared **prepared)
+{
+    *prepared = NULL;
+    return backend->ops->prepare != NULL ? backend->ops->prepare(backend, op, buffers, prepared) : OK;
 }

@@ -36,19 +36,18 @@ bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other)
 static bool has_scaling(const struct gemm_key *key)
 {
     int32_t a = key->shape.scaling_a, b = key->shape.scaling_b;
-    return a == FP8_SCALING_WHOLE || b == FP8_SCALING_WHOLE
-               ? a == b
-               : (a == FP8_SCALING_RUNS || b == FP8_SCALING_RUNS) && !key->sums_fast;
+    return a == SCALING_WHOLE || b == SCALING_WHOLE ? a == b
+                                                    : (a == SCALING_RUNS || b == SCALING_RUNS) && !key->sums_fast;
 }
 
 static bool has_types(const struct gemm_key *key)
 {
-    if (key->c != DTYPE_F32 && key->c != DTYPE_BF16) {
+    if (key->c != FORMAT_F32 && key->c != FORMAT_BF16) {
         return false;
     }
-    return dtype_is_fp8(key->a)  ? dtype_is_fp8(key->b) && (key->a == DTYPE_E4M3 || key->b == DTYPE_E4M3)
-           : key->a == DTYPE_F32 ? key->b == DTYPE_F32 && key->c == DTYPE_F32
-                                 : key->a == DTYPE_BF16 && key->b == DTYPE_BF16;
+    return format_is_narrow(key->a) ? format_is_narrow(key->b) && (key->a == FORMAT_E4M3 || key->b == FORMAT_E4M3)
+           : key->a == FORMAT_F32   ? key->b == FORMAT_F32 && key->c == FORMAT_F32
+                                    : key->a == FORMAT_BF16 && key->b == FORMAT_BF16;
 }
 
 status gemm_check(const struct gemm_key *key)
@@ -56,10 +55,10 @@ status gemm_check(const struct gemm_key *key)
     enum { FP8_MULTIPLE = 16 };
     const struct gemm_shape *shape = &key->shape;
     if (!has_types(key)) {
-        return fail("cuBLASLt has no product of %s and %s into %s", dtype_name(key->a), dtype_name(key->b),
-                    dtype_name(key->c));
+        return fail("cuBLASLt has no product of %s and %s into %s", format_name(key->a), format_name(key->b),
+                    format_name(key->c));
     }
-    if (!dtype_is_fp8(key->a)) {
+    if (!format_is_narrow(key->a)) {
         return OK;
     }
     if (shape->transpose_a || !shape->transpose_b) {

@@ -42,37 +42,8 @@ static void null_describe(struct backend *backend, char *text, size_t bytes)
     snprintf(text, bytes, "null: computes nothing");
 }
 
-static op_run *const run[OP_COUNT] = {
-    [OP_EMBEDDING_FORWARD]   = null_run,
-    [OP_EMBEDDING_BACKWARD]  = null_run,
-    [OP_NORM_FORWARD]        = null_run,
-    [OP_NORM_BACKWARD]       = null_run,
-    [OP_GEMM]                = null_run,
-    [OP_ROPE_FORWARD]        = null_run,
-    [OP_ROPE_BACKWARD]       = null_run,
-    [OP_ATTENTION_FORWARD]   = null_run,
-    [OP_ATTENTION_BACKWARD]  = null_run,
-    [OP_ATTENTION_MERGE]     = null_run,
-    [OP_ACTIVATION_FORWARD]  = null_run,
-    [OP_ACTIVATION_BACKWARD] = null_run,
-    [OP_ROUTE_FORWARD]       = null_run,
-    [OP_ROUTE_BACKWARD]      = null_run,
-    [OP_DISPATCH]            = null_run,
-    [OP_COMBINE]             = null_run,
-    [OP_COMBINE_BACKWARD]    = null_run,
-    [OP_LOGIT_STATISTICS]    = null_run,
-    [OP_CROSS_ENTROPY]       = null_run,
-    [OP_LOSS_SUM]            = null_run,
-    [OP_CAST]                = null_run,
-    [OP_QUANTIZE]            = null_run,
-    [OP_TRANSPOSE]           = null_run,
-    [OP_MAGNITUDE]           = null_run,
-    [OP_RESCALE]             = null_run,
-    [OP_CLEAR]               = null_run,
-    [OP_SQUARE_SUM]          = null_run,
-    [OP_CLIP]                = null_run,
-    [OP_ADAMW]               = null_run,
-};
+#define ROW(kind, name) [kind] = null_run,
+static op_run *const run[OP_COUNT] = {OP_COMPUTE_KINDS(ROW)};
 
 const struct backend_ops backend_null = {
     .name            = "null",

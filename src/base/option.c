@@ -105,11 +105,16 @@ static int64_t find_name(const char *const *names, const char *word, size_t leng
     return -1;
 }
 
+static int64_t auto_value(const struct option *option)
+{
+    return (int64_t)option->minimum - 1;
+}
+
 static bool set_integer(const struct option *option, int64_t *field, const char *text)
 {
     int64_t value;
     if (option->names != NULL && strcmp(text, option->names[0]) == 0) {
-        value = 0;
+        value = auto_value(option);
     } else if (!units_parse_integer(text, &value) || (double)value < option->minimum ||
                (double)value > option->maximum) {
         return false;
@@ -264,7 +269,7 @@ void option_print(const struct option *option, const void *section, char *text, 
     const int64_t value = is_integer(option) ? *(const int64_t *)(const void *)field : 0;
     switch (option->type) {
     case OPTION_INTEGER:
-        if (value == 0 && option->names != NULL) {
+        if (option->names != NULL && value == auto_value(option)) {
             text_copy(text, bytes, option->names[0]);
         } else {
             snprintf(text, bytes, "%" PRId64, value);

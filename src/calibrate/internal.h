@@ -3,6 +3,7 @@
 #ifndef GSWBENCH_CALIBRATE_INTERNAL_H
 #define GSWBENCH_CALIBRATE_INTERNAL_H
 
+#include "gswbench/assembly.h"
 #include "gswbench/calibrate.h"
 #include "gswbench/step.h"
 
@@ -10,9 +11,10 @@ struct drill {
     int32_t repeats;     // of the op in a step; set by the caller
     int32_t computes;    // so many ops that compute go before each transfer, and none waits for one; 0: one, that waits
 
-    struct plan       plan;
-    struct plan_group group;
-    struct step      *step;    // NULL until it is open
+    struct plan     plan;
+    struct assembly assembly;    // of the plan
+    int32_t         group;       // of the transfer, in the plan
+    struct step    *step;        // NULL until it is open
 };
 
 // drill.c: opens an empty drill. Operands hold normal numbers. between is what computes from one transfer to the

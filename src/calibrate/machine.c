@@ -9,14 +9,14 @@
 // The ops that stand for the machine, in the order in which they are measured.
 enum probe { PROBE_GAP, PROBE_COPY, PROBE_PRODUCT, PROBE_ATTENTION, PROBE_ATTENTION_BACKWARD, PROBE_COUNT };
 
-static void add_probe(struct sample_list *list, struct op op, const enum dtype *dtypes, int operands)
+static void add_probe(struct sample_list *list, struct op op, const enum format *formats, int operands)
 {
     struct tensor tensors[OP_OPERANDS];
     op.operand_count = (uint8_t)operands;
     for (int slot = 0; slot < operands; slot++) {
         op.operand[slot] = slot;
         op.access[slot]  = (uint8_t)op_operand_access(&op, slot);
-        tensors[slot]    = (struct tensor){.dtype = dtypes[slot], .elements = op_operand_elements(&op, slot)};
+        tensors[slot]    = (struct tensor){.format = formats[slot], .elements = op_operand_elements(&op, slot)};
     }
     samples_add(list, &(struct plan){.tensors = tensors}, &op);
 }
@@ -24,17 +24,18 @@ static void add_probe(struct sample_list *list, struct op op, const enum dtype *
 // Large enough that the ends of an op do not count, and not so large that a processor takes minutes.
 static void add_probes(struct sample_list *list, bool is_device)
 {
-    const enum dtype f32 = DTYPE_F32, bf[] = {DTYPE_BF16, DTYPE_BF16, DTYPE_BF16};
-    const enum dtype forward[]  = {DTYPE_BF16, DTYPE_BF16, DTYPE_BF16, DTYPE_F32};
-    const enum dtype backward[] = {DTYPE_BF16, DTYPE_BF16, DTYPE_BF16, DTYPE_BF16, DTYPE_F32, DTYPE_BF16, DTYPE_BF16};
-    int64_t          size       = is_device ? 8192 : 1024;
-    struct attention_shape attention = {.batch    = 1,
-                                        .sequence = is_device ? size : 512,
-                                        .heads    = is_device ? 32 : 4,
-                                        .kv_heads = is_device ? 8 : 4,
-                                        .head_dim = 128,
-                                        .scale    = 0.088F,
-                                        .causal   = true};
+    const enum format      f32 = FORMAT_F32, bf[] = {FORMAT_BF16, FORMAT_BF16, FORMAT_BF16};
+    const enum format      forward[]  = {FORMAT_BF16, FORMAT_BF16, FORMAT_BF16, FORMAT_F32};
+    const enum format      backward[] = {FORMAT_BF16, FORMAT_BF16, FORMAT_BF16, FORMAT_BF16,
+                                         FORMAT_F32,  FORMAT_BF16, FORMAT_BF16};
+    int64_t                size       = is_device ? 8192 : 1024;
+    struct attention_shape attention  = {.batch    = 1,
+                                         .sequence = is_device ? size : 512,
+                                         .heads    = is_device ? 32 : 4,
+                                         .kv_heads = is_device ? 8 : 4,
+                                         .head_dim = 128,
+                                         .scale    = 0.088F,
+                                         .causal   = true};
     add_probe(list, (struct op){.kind = OP_CLEAR, .shape.elements = {.elements = 1}}, &f32, 1);
     add_probe(list, (struct op){.kind = OP_CAST, .shape.elements = {.elements = is_device ? 256 << 20 : 8 << 20}}, bf,
               2);
@@ -115,7 +116,7 @@ static struct sample gather_probe(const struct span *span, int64_t part)
                                         .operand_count  = 2,
                                         .access         = {ACCESS_READ, ACCESS_WRITE},
                                         .shape.transfer = {.elements = span->size * part}},
-                           .dtype    = {DTYPE_BF16, DTYPE_BF16},
+                           .format   = {FORMAT_BF16, FORMAT_BF16},
                            .elements = {part, span->size * part},
                            .axes     = span->axes};
 }
@@ -176,7 +177,7 @@ status calibrate_machine(struct hardware_config *hardware, const struct sample_l
         set_compute(hardware, probes.samples);
     }
     for (int across = 0; across < 2 && !failed(&result); across++) {
-        struct span span = find_widest(list, setup->mesh, setup->comm->place.local_ranks, across);
+        struct span span = find_widest(list, &setup->request->mesh, setup->comm->place.local_ranks, across);
         if (span.axes != 0) {
             result = measure_links(hardware, &span, &probes.samples[PROBE_GAP], setup);
         }

@@ -3,9 +3,9 @@
 // a while is slow for all alike.
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/clock.h"
 #include "gswbench/emulate.h"
 #include "internal.h"
 
@@ -19,13 +19,6 @@ struct timing {
     double              *seconds;    // of the op, [rounds]
     int                  rounds;     // so far
 };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static double largest(struct comm *comm, double own)
 {
@@ -56,9 +49,9 @@ static double run(const struct drill *drill, const struct sample *sample, const 
     if (!is_transfer(sample) && !takes_part(setup)) {
         return 0.0;
     }
-    double begin = now();
+    double begin = clock_seconds();
     step_run(drill->step);
-    double host = now() - begin, device = step_device_seconds(drill->step);
+    double host = clock_seconds() - begin, device = step_device_seconds(drill->step);
     return (isnan(device) ? host : device) / drill->repeats;
 }
 

@@ -18,16 +18,16 @@ void samples_add(struct sample_list *list, const struct plan *plan, const struct
     }
     for (int slot = 0; slot < op->operand_count; slot++) {
         if (op->operand[slot] >= 0) {
-            sample.dtype[slot]    = plan->tensors[op->operand[slot]].dtype;
+            sample.format[slot]   = plan->tensors[op->operand[slot]].format;
             sample.elements[slot] = plan->tensors[op->operand[slot]].elements;
         }
     }
     if (op_is_transfer((enum op_kind)op->kind)) {
         sample.axes = plan->groups[op->shape.transfer.group].axes;
     }
-    if (op->kind == OP_SEND || op->kind == OP_RECEIVE) {    // who does one does the other, too
+    if (op_is_link((enum op_kind)op->kind)) {    // who does one does the other, too
         int other              = op->kind == OP_SEND ? TRANSFER_OUT : TRANSFER_IN;
-        sample.dtype[other]    = sample.dtype[1 - other];
+        sample.format[other]   = sample.format[1 - other];
         sample.elements[other] = sample.elements[1 - other];
     }
     list->samples                = memory_resize(list->samples, (size_t)(list->count + 1) * sizeof(*list->samples));
@@ -36,12 +36,10 @@ void samples_add(struct sample_list *list, const struct plan *plan, const struct
 
 status calibrate_collect(struct sample_list *list, const struct plan_request *request, int64_t *bytes)
 {
-    struct mesh mesh;
-    status      result = OK;
-    *list              = (struct sample_list){.count = 0};
-    *bytes             = 0;
-    TRY(mesh_init(&mesh, request->parallel, request->world));
-    for (int64_t stage = 0; stage < mesh.size[AXIS_PP] && !failed(&result); stage++) {
+    status result = OK;
+    *list         = (struct sample_list){.count = 0};
+    *bytes        = 0;
+    for (int64_t stage = 0; stage < request->mesh.size[AXIS_PP] && !failed(&result); stage++) {
         struct plan plan;
         result        = plan_build_stage(&plan, request, stage);
         int64_t total = plan_total_bytes(&plan);

@@ -25,7 +25,7 @@ static float *read_updated(const struct weight_source *source, const struct plan
     const struct tensor *tensor     = &source->plan->tensors[has_master ? unit->master : unit->weight];
     float               *values     = memory_allocate((size_t)tensor->elements * sizeof(*values));
     step_read(source->step, has_master ? unit->master : unit->weight, values);
-    if (tensor->dtype == DTYPE_BF16) {
+    if (tensor->format == FORMAT_BF16) {
         for (int64_t i = tensor->elements - 1; i >= 0; i--) {    // backwards: a float covers two later bf16
             bf16 narrow;
             memcpy(&narrow, (const char *)values + i * (int64_t)sizeof(narrow), sizeof(narrow));
@@ -119,7 +119,7 @@ static status append_present(struct safetensors_writer *writer, const struct wei
         }
         gather_values(source, values, count);
         if (writer != NULL && !failed(&result)) {
-            result = safetensors_append(writer, values, count * dtype_bytes(DTYPE_F32));
+            result = safetensors_append(writer, values, format_bytes(FORMAT_F32, count));
         }
     }
     free(own);
@@ -139,7 +139,7 @@ static status append_initial(struct safetensors_writer *writer, const struct wei
     for (int64_t first = 0; first < elements && !failed(&result); first += CHUNK) {
         int64_t count = elements - first < CHUNK ? elements - first : CHUNK;
         data_weight_values(part, source->seed, first, count, values);
-        result = safetensors_append(writer, values, count * dtype_bytes(DTYPE_F32));
+        result = safetensors_append(writer, values, format_bytes(FORMAT_F32, count));
     }
     free(values);
     return result;
@@ -239,6 +239,12 @@ static void describe_family(json_t *json, const struct model_config *model)
         set_text(json, "activation", model_activation_names[model->activation]);
         set_text(json, "norm", model_norm_names[model->norm]);
         json_object_set_new(json, "rope_fraction", json_real(model->rope_fraction));
+        if (model->pattern[0] != '\0') {
+            set_text(json, "layer_pattern", model->pattern);
+            set_count(json, "num_local_experts", model->experts);
+            set_count(json, "num_experts_per_tok", model->top_k);
+            set_count(json, "expert_intermediate_size", model_expert_ffn(model));
+        }
     }
     set_text(json, "model_type", model->family);
 }
@@ -253,7 +259,7 @@ static status write_config(const struct plan *plan, const char *folder)
     describe_family(json, model);
     set_count(json, "vocab_size", model->vocab);
     set_count(json, "hidden_size", model->hidden);
-    set_count(json, "intermediate_size", model->ffn);
+    set_count(json, "intermediate_size", strcmp(model->family, "mixtral") == 0 ? model_expert_ffn(model) : model->ffn);
     set_count(json, "num_hidden_layers", model->layers);
     set_count(json, "num_attention_heads", model->heads);
     set_count(json, "num_key_value_heads", model->kv_heads);

@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/plan_build.h"
 #include "internal.h"
 
 static struct safetensor describe(const struct weight_part *part)
 {
     struct safetensor tensor = {
-        .dtype = DTYPE_F32, .dims = part->is_vector ? 1 : 2, .dim = {part->rows, part->columns}};
+        .format = FORMAT_F32, .dims = part->is_vector ? 1 : 2, .dim = {part->rows, part->columns}};
     if (part->is_vector) {
         tensor.dim[0] = part->columns;
     }
@@ -21,7 +22,7 @@ static struct safetensor describe(const struct weight_part *part)
 // Appends a part; bytes_used counts in its shard.
 static void append(struct export_list *list, const struct weight_part *part, int64_t shard_bytes, int64_t *bytes_used)
 {
-    int64_t bytes = part->rows * part->columns * dtype_bytes(DTYPE_F32);
+    int64_t bytes = format_bytes(FORMAT_F32, part->rows * part->columns);
     if (list->shards == 0 || *bytes_used + bytes > shard_bytes) {
         list->shards++;
         *bytes_used = 0;

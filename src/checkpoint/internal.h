@@ -42,6 +42,10 @@ struct export_list exports_list(const struct plan *plan, int64_t shard_bytes);
 void               exports_free(struct export_list *list);
 struct place       exports_find(const struct plan *plan, const struct export *export);
 
+// A safetensors file begins with the length of its header; an element type has a code there, by enum format.
+enum { SAFETENSORS_LENGTH_BYTES = 8 };
+extern const char *const safetensors_codes[];
+
 // Writes the folder with at most shard_bytes of tensor data a file; a larger tensor gets a file of its own.
 status checkpoint_write_folder(const struct weight_source *source, const char *folder, int64_t shard_bytes);
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Reads and writes safetensors files; everything that a header claims is checked before any of it is used.
+// Reads safetensors files: everything that a header claims is checked before any of it is used.
 #include "gswbench/safetensors.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -10,16 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
+#include "internal.h"
 
-enum { LENGTH_BYTES = 8, HEADER_BYTES_MAX = 100000000, DIMS_MAX = 4 };
+enum { HEADER_BYTES_MAX = 100000000, DIMS_MAX = 4 };
 
 // Nothing is kept in FP8.
-static const char *const dtype_codes[] = {[DTYPE_F32] = "F32", [DTYPE_BF16] = "BF16", [DTYPE_I32] = "I32"};
-enum { DTYPE_CODES = sizeof(dtype_codes) / sizeof(dtype_codes[0]) };
+const char *const safetensors_codes[] = {[FORMAT_F32] = "F32", [FORMAT_BF16] = "BF16", [FORMAT_I32] = "I32"};
+enum { FORMAT_CODES = sizeof(safetensors_codes) / sizeof(safetensors_codes[0]) };
 
 // "FILE: tensor 'NAME': PROBLEM", the name made safe to print.
 static status refuse(const char *path, const char *name, const char *problem)
@@ -29,11 +28,11 @@ static status refuse(const char *path, const char *name, const char *problem)
     return fail_as(EXIT_CHECKPOINT, "%s: tensor '%s': %s", path, printable, problem);
 }
 
-static bool parse_dtype(const json_t *json, enum dtype *dtype)
+static bool parse_dtype(const json_t *json, enum format *format)
 {
-    for (int i = 0; json_is_string(json) && i < DTYPE_CODES; i++) {
-        if (strcmp(json_string_value(json), dtype_codes[i]) == 0) {
-            *dtype = (enum dtype)i;
+    for (int i = 0; json_is_string(json) && i < FORMAT_CODES; i++) {
+        if (strcmp(json_string_value(json), safetensors_codes[i]) == 0) {
+            *format = (enum format)i;
             return true;
         }
     }
@@ -55,17 +54,18 @@ static const char *parse_shape(struct safetensor *tensor, const json_t *shape)
     if (json_array_size(shape) > DIMS_MAX) {
         return "more than 4 dimensions are not supported";
     }
-    tensor->dims  = (int32_t)json_array_size(shape);
-    tensor->bytes = dtype_bytes(tensor->dtype);
+    int64_t most = INT64_MAX / format_table[tensor->format].bits, elements = 1;
+    tensor->dims = (int32_t)json_array_size(shape);
     for (int32_t i = 0; i < tensor->dims; i++) {
         tensor->dim[i] = parse_size(json_array_get(shape, (size_t)i));
         if (tensor->dim[i] < 0) {
             return "each dimension must be a whole number, 0 or more";
         }
-        if (__builtin_mul_overflow(tensor->bytes, tensor->dim[i], &tensor->bytes)) {
+        if (__builtin_mul_overflow(elements, tensor->dim[i], &elements) || elements > most) {
             return "the shape's size overflows";
         }
     }
+    tensor->bytes = format_bytes(tensor->format, elements);
     return NULL;
 }
 
@@ -78,7 +78,7 @@ static const char *parse_entry(struct safetensor *tensor, const char *name, json
     if (json_object_size(entry) != 3) {    // 0 when it is no object
         return "an entry has exactly dtype, shape and data_offsets";
     }
-    if (!parse_dtype(json_object_get(entry, "dtype"), &tensor->dtype)) {
+    if (!parse_dtype(json_object_get(entry, "dtype"), &tensor->format)) {
         return "dtype is not one of F32, BF16, I32";
     }
     const char *problem = parse_shape(tensor, json_object_get(entry, "shape"));
@@ -189,12 +189,12 @@ static status load_header(struct safetensors_reader *reader, int64_t header_byte
 
 static status read_length(FILE *file, const char *path, int64_t file_bytes, int64_t *header_bytes)
 {
-    unsigned char raw[LENGTH_BYTES];
+    unsigned char raw[SAFETENSORS_LENGTH_BYTES];
     if (fread(raw, 1, sizeof(raw), file) != sizeof(raw)) {
         return fail_as(EXIT_CHECKPOINT, "%s: shorter than the 8 bytes that every safetensors file begins with", path);
     }
     uint64_t length = 0;
-    for (int i = 0; i < LENGTH_BYTES; i++) {
+    for (int i = 0; i < SAFETENSORS_LENGTH_BYTES; i++) {
         length |= (uint64_t)raw[i] << (8 * i);
     }
     if (length > HEADER_BYTES_MAX) {
@@ -202,7 +202,7 @@ static status read_length(FILE *file, const char *path, int64_t file_bytes, int6
                        length, HEADER_BYTES_MAX);
     }
     *header_bytes = (int64_t)length;
-    if (*header_bytes > file_bytes - LENGTH_BYTES) {
+    if (*header_bytes > file_bytes - SAFETENSORS_LENGTH_BYTES) {
         return fail_as(EXIT_CHECKPOINT,
                        "%s: header of %" PRIu64 " bytes in a file of %" PRId64 ": the file is cut short", path, length,
                        file_bytes);
@@ -237,7 +237,7 @@ static status read_header(struct safetensors_reader *reader, int64_t file_bytes)
     status result = parse_header(reader, header);
     json_decref(header);
     TRY(result);
-    reader->data_start = LENGTH_BYTES + header_bytes;
+    reader->data_start = SAFETENSORS_LENGTH_BYTES + header_bytes;
     return check_tiling(reader, file_bytes - reader->data_start);
 }
 
@@ -284,97 +284,4 @@ void safetensors_close(struct safetensors_reader *reader)
     }
     free(reader->tensors);
     *reader = (struct safetensors_reader){0};
-}
-
-static status cannot_write(const struct safetensors_writer *writer)
-{
-    return fail_as(EXIT_OUTPUT, "%s: cannot be written: %s", writer->path, strerror(errno));
-}
-
-static json_t *describe_tensor(const struct safetensor *tensor)
-{
-    json_t *shape = json_array();
-    for (int32_t i = 0; i < tensor->dims; i++) {
-        json_array_append_new(shape, json_integer(tensor->dim[i]));
-    }
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_codes[tensor->dtype], "shape", shape, "data_offsets",
-                     (json_int_t)tensor->begin, (json_int_t)(tensor->begin + tensor->bytes));
-}
-
-// The header's text, padded with spaces so that the data begin at a multiple of 8. Places the tensors. The caller
-// frees.
-static char *format_header(struct safetensor *tensors, int32_t count, int64_t *data_bytes, size_t *header_bytes)
-{
-    json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");    // which some readers insist on
-    *data_bytes    = 0;
-    for (int32_t i = 0; i < count; i++) {
-        tensors[i].begin = *data_bytes;
-        tensors[i].bytes = dtype_bytes(tensors[i].dtype);
-        for (int32_t j = 0; j < tensors[i].dims; j++) {
-            tensors[i].bytes *= tensors[i].dim[j];
-        }
-        *data_bytes += tensors[i].bytes;
-        json_object_set_new(header, tensors[i].name, describe_tensor(&tensors[i]));
-    }
-    size_t length = json_dumpb(header, NULL, 0, JSON_COMPACT);
-    *header_bytes = (length + LENGTH_BYTES - 1) / LENGTH_BYTES * LENGTH_BYTES;
-    char *text    = memory_allocate(*header_bytes);
-    memset(text, ' ', *header_bytes);
-    json_dumpb(header, text, length, JSON_COMPACT);
-    json_decref(header);
-    return text;
-}
-
-status safetensors_create(struct safetensors_writer *writer, const char *path, struct safetensor *tensors,
-                          int32_t count)
-{
-    *writer = (struct safetensors_writer){0};
-    if (!text_copy(writer->path, sizeof(writer->path), path)) {
-        return fail_as(EXIT_OUTPUT, "%s: the path is too long", writer->path);
-    }
-    snprintf(writer->temporary, sizeof(writer->temporary), "%s.tmp", path);
-    writer->file = fopen(writer->temporary, "wb");
-    if (writer->file == NULL) {
-        return cannot_write(writer);
-    }
-    size_t        header_bytes;
-    char         *text = format_header(tensors, count, &writer->expected_bytes, &header_bytes);
-    unsigned char length[LENGTH_BYTES];
-    for (int i = 0; i < LENGTH_BYTES; i++) {
-        length[i] = (unsigned char)(header_bytes >> (8 * i));
-    }
-    bool whole = fwrite(length, 1, sizeof(length), writer->file) == sizeof(length) &&
-                 fwrite(text, 1, header_bytes, writer->file) == header_bytes;
-    free(text);
-    status result = whole ? OK : cannot_write(writer);
-    if (!whole) {
-        safetensors_abandon(writer);
-    }
-    return result;
-}
-
-status safetensors_append(struct safetensors_writer *writer, const void *data, int64_t bytes)
-{
-    writer->written_bytes += bytes;
-    return fwrite(data, 1, (size_t)bytes, writer->file) == (size_t)bytes ? OK : cannot_write(writer);
-}
-
-status safetensors_finish(struct safetensors_writer *writer)
-{
-    assert(writer->written_bytes == writer->expected_bytes);
-    if (fflush(writer->file) != 0 || fsync(fileno(writer->file)) != 0 || rename(writer->temporary, writer->path) != 0) {
-        return cannot_write(writer);
-    }
-    fclose(writer->file);
-    *writer = (struct safetensors_writer){0};
-    return OK;
-}
-
-void safetensors_abandon(struct safetensors_writer *writer)
-{
-    if (writer->file != NULL) {
-        fclose(writer->file);
-        remove(writer->temporary);
-    }
-    *writer = (struct safetensors_writer){0};
 }

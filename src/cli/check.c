@@ -4,14 +4,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "gswbench/gemm.h"
+#include "gswbench/layers.h"
 #include "gswbench/units.h"
-#include "gswbench/verify.h"
+#include "gswbench/proof.h"
 #include "internal.h"
 
 struct check_arguments {
-    struct config_arguments config;
-    bool                    all, json;
+    struct job_selection config;
+    bool                 all, json;
 };
 
 static const struct flag flags[] = {
@@ -28,43 +28,17 @@ struct checked {
     struct job_proof proof;
 };
 
-// Finds what the library of the cuda backend multiplies on no device, where the job names that backend. The products of
-// one rank are like those of all.
-static status check_products(const struct job *job)
-{
-    struct plan plan;
-    status      result = OK;
-    if (strcmp(job->config.run.backend, "cuda") != 0) {
-        return OK;
-    }
-    TRY(plan_build(&plan, &job->request));
-    for (int32_t i = 0; i < plan.op_count && !failed(&result); i++) {
-        const struct op *op = &plan.ops[i];
-        if (op->kind == OP_GEMM) {
-            struct gemm_key key     = {.shape     = op->shape.gemm,
-                                       .a         = plan.tensors[op->operand[GEMM_A]].dtype,
-                                       .b         = plan.tensors[op->operand[GEMM_B]].dtype,
-                                       .c         = plan.tensors[op->operand[GEMM_C]].dtype,
-                                       .sums_fast = op->sums_fast};
-            status          product = gemm_check(&key);
-            result = failed(&product) ? fail("[run] backend = cuda: %s: %.900s", op->tag.role, product.text) : OK;
-        }
-    }
-    plan_free(&plan);
-    return result;
-}
-
 static status check(struct checked *checked)
 {
     const struct config *config = &checked->job.config;
     for (int convention = 0; convention < FLOPS_COUNT; convention++) {
         checked->flops[convention] =
-            model_flops(&config->model, &config->published, (enum flop_convention)convention, config->train.sequence);
+            layers_flops(&config->model, &config->published, (enum flop_convention)convention, config->train.sequence);
     }
     if (failed(&checked->job.support)) {
         return OK;
     }
-    TRY(check_products(&checked->job));
+    TRY(proof_check_backend(&checked->job.request, checked->job.config.run.backend));
     TRY(job_verify(&checked->job.request, &checked->proof));
     checked->flops[FLOPS_HARDWARE] = checked->proof.flops / (double)config->train.global_batch;
     return OK;
@@ -143,15 +117,15 @@ static void print_details(const struct checked *checked)
     char                       layout[256];
 
     printf("config         %s%s at %" PRId64 " rank%s, %s\n", config->name, config->run.layers > 0 ? ", a proxy," : "",
-           checked->job.mesh.world, checked->job.mesh.world == 1 ? "" : "s",
+           checked->job.request.mesh.world, checked->job.request.mesh.world == 1 ? "" : "s",
            precision_compute_names[config->precision.compute]);
     printf("model          %s: %" PRId64 " layers, hidden %" PRId64 ", heads %" PRId64 " (%" PRId64 " KV) of %" PRId64
            ", MLP %" PRId64 " %s, vocabulary %" PRId64 "\n",
            model->preset[0] == '\0' ? "own shape" : model->preset, model->layers, model->hidden, model->heads,
            model->kv_heads, model->head_dim, model->ffn, model_activation_names[model->activation], model->vocab);
-    printf("parameters     %" PRId64, model_parameters(model));
-    if (model->experts > 0) {
-        printf(", %" PRId64 " active (%" PRId64 " of %" PRId64 " experts a token)", model_active_parameters(model),
+    printf("parameters     %" PRId64, layers_parameters(model));
+    if (layers_with_experts(model) > 0) {
+        printf(", %" PRId64 " active (%" PRId64 " of %" PRId64 " experts a token)", layers_active_parameters(model),
                model->top_k, model->experts);
     }
     printf("\nlayout         %s\n", job_layout(&checked->job, layout, sizeof(layout)));
@@ -176,9 +150,9 @@ static void print_line(const struct checked *checked)
     if (!isnan(job_published_mfu_percent(&checked->job))) {
         snprintf(mfu, sizeof(mfu), "%.2f %%", job_published_mfu_percent(&checked->job));
     }
-    printf("%6" PRId64 "  %-5s %-10s %-38s %6" PRId64 "  %-12s %-12.6g %-8s %s\n", checked->job.mesh.world,
+    printf("%6" PRId64 "  %-5s %-10s %-38s %6" PRId64 "  %-12s %-12.6g %-8s %s\n", checked->job.request.mesh.world,
            precision_compute_names[config->precision.compute],
-           units_count(parameters, sizeof(parameters), (double)model_parameters(&config->model)),
+           units_count(parameters, sizeof(parameters), (double)layers_parameters(&config->model)),
            job_layout(&checked->job, layout, sizeof(layout)), config->train.global_batch, published,
            checked->flops[FLOPS_FULL], mfu, failed(&checked->job.support) ? checked->job.support.text : verified);
 }
@@ -256,9 +230,9 @@ static json_t *describe(const struct checked *checked)
         cli_json_real(job_published_tokens_per_second(&checked->job)));
     return json_pack(
         "{s:I, s:s, s:I, s:I, s:I, s:o, s:s, s:{s:I, s:I, s:I, s:I}, s:o, s:s?, s:b, s:s, s:o}", "ranks",
-        (json_int_t)checked->job.mesh.world, "precision", precision_compute_names[config->precision.compute], "layers",
-        (json_int_t)model->layers, "parameters", (json_int_t)model_parameters(model), "active_parameters",
-        (json_int_t)model_active_parameters(model), "flops_per_sequence", flops, "layout",
+        (json_int_t)checked->job.request.mesh.world, "precision", precision_compute_names[config->precision.compute],
+        "layers", (json_int_t)model->layers, "parameters", (json_int_t)layers_parameters(model), "active_parameters",
+        (json_int_t)layers_active_parameters(model), "flops_per_sequence", flops, "layout",
         job_layout(&checked->job, layout, sizeof(layout)), "batch", "sequence", (json_int_t)config->train.sequence,
         "micro_batch", (json_int_t)config->train.micro_batch, "accumulation", (json_int_t)config->train.accumulation,
         "global_batch", (json_int_t)config->train.global_batch, "published", published, "warning",

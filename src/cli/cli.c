@@ -30,6 +30,9 @@ static status unknown_command(const char *name)
     for (int i = 0; i < COMMANDS; i++) {
         names[i] = commands[i]->name;
     }
+    if (cli_is_config(name)) {
+        return fail_as(EXIT_USAGE, "unknown command %s: did you mean --config %s?", name, name);
+    }
     const char *closest = text_closest(name, names);
     if (closest != NULL) {
         return fail_as(EXIT_USAGE, "unknown command %s: did you mean %s?", name, closest);

@@ -17,19 +17,20 @@ static json_t *describe_row(const struct job *job)
 {
     char                           layout[256];
     const struct published_config *published = &job->config.published;
-    return json_pack(
-        "{s:o, s:s, s:I, s:s, s:o, s:b, s:s}", "ranks", job->is_open ? json_null() : json_integer(job->mesh.world),
-        "precision", precision_compute_names[job->config.precision.compute], "layers",
-        (json_int_t)job->config.model.layers, "layout", job_layout(job, layout, sizeof(layout)),
-        "published_step_seconds", published->step_seconds == 0.0 ? json_null() : json_real(published->step_seconds),
-        "supported", !failed(&job->support), "reason", job->support.text);
+    return json_pack("{s:o, s:s, s:I, s:s, s:o, s:b, s:s}", "ranks",
+                     job->is_open ? json_null() : json_integer(job->request.mesh.world), "precision",
+                     precision_compute_names[job->config.precision.compute], "layers",
+                     (json_int_t)job->config.model.layers, "layout", job_layout(job, layout, sizeof(layout)),
+                     "published_step_seconds",
+                     published->step_seconds == 0.0 ? json_null() : json_real(published->step_seconds), "supported",
+                     !failed(&job->support), "reason", job->support.text);
 }
 
 static void print_row(const struct job *job)
 {
     char layout[256], seconds[32] = "-", ranks[32] = "any";
     if (!job->is_open) {
-        snprintf(ranks, sizeof(ranks), "%" PRId64, job->mesh.world);
+        snprintf(ranks, sizeof(ranks), "%" PRId64, job->request.mesh.world);
     }
     if (job->config.published.step_seconds != 0.0) {
         snprintf(seconds, sizeof(seconds), "%.3f s", job->config.published.step_seconds);
@@ -42,10 +43,10 @@ static void print_row(const struct job *job)
 // Adds the configuration to the list, or prints it when there is no list.
 static status list_config(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
-    json_t                 *list      = state;
-    struct config_arguments arguments = {.name = path};
-    struct config_row       rows[CONFIG_ROWS_MAX];
-    int                     count;
+    json_t              *list      = state;
+    struct job_selection arguments = {.name = path};
+    struct config_row    rows[CONFIG_ROWS_MAX];
+    int                  count;
     TRY(job_rows(&arguments, rows, &count, errors));
     json_t *described = NULL;
     if (list == NULL) {

@@ -9,9 +9,9 @@
 #include "internal.h"
 
 struct data_arguments {
-    struct config_arguments config;
-    int64_t                 steps;
-    const char             *output;
+    struct job_selection config;
+    int64_t              steps;
+    const char          *output;
 };
 
 static const struct flag flags[] = {
@@ -24,7 +24,7 @@ static const struct flag flags[] = {
 static status append_samples(struct safetensors_writer *writer, const struct config *config, int64_t samples)
 {
     int64_t  sequence = config->train.sequence;
-    int64_t  bytes    = (sequence + 1) * dtype_bytes(DTYPE_I32);
+    int64_t  bytes    = format_bytes(FORMAT_I32, sequence + 1);
     int32_t *tokens   = memory_allocate((size_t)bytes);
     status   result   = OK;
     for (int64_t sample = 0; sample < samples && !failed(&result); sample++) {
@@ -48,7 +48,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     const struct train_config *train  = &job.config.train;
     int64_t                    steps  = data->steps > 0 ? data->steps : job.config.run.steps;
     struct safetensor          tensor = {
-                 .name = "tokens", .dtype = DTYPE_I32, .dims = 3, .dim = {steps, train->global_batch, train->sequence + 1}};
+                 .name = "tokens", .format = FORMAT_I32, .dims = 3, .dim = {steps, train->global_batch, train->sequence + 1}};
     TRY(safetensors_create(&writer, data->output, &tensor, 1));
     status result = append_samples(&writer, &job.config, steps * train->global_batch);
     if (!failed(&result)) {

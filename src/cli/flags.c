@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gswbench/units.h"
 #include "internal.h"
@@ -28,8 +29,57 @@ static const struct flag *find(const struct command *command, const char *name, 
     return NULL;
 }
 
-static status unknown_flag(const struct command *command, const char *word)
+// Whether a flag --some-key means the key some_key, or another word for it.
+static bool means_key(const char *flag, const char *key)
 {
+    static const struct {
+        const char *word, *key;
+    } synonyms[] = {{"dtype", "compute"}, {"precision", "compute"}};
+    char word[64];
+    text_copy(word, sizeof(word), flag);
+    for (char *dash = strchr(word, '-'); dash != NULL; dash = strchr(dash, '-')) {
+        *dash = '_';
+    }
+    for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
+        if (strcmp(word, synonyms[i].word) == 0) {
+            return strcmp(key, synonyms[i].key) == 0;
+        }
+    }
+    return strcmp(word, key) == 0;
+}
+
+// What the user wants the unknown flag to be: the text behind '=', or the next word.
+static const char *wanted_value(const struct parser *parser)
+{
+    const char *equals = strchr(parser->words[parser->place], '=');
+    const char *next   = parser->place + 1 < parser->count ? parser->words[parser->place + 1] : "-";
+    return equals != NULL ? equals + 1 : next[0] != '-' ? next : "VALUE";
+}
+
+// The option of a configuration that the flag would set, as --set takes it; NULL: none.
+static const char *find_setting(const struct parser *parser, const char *flag)
+{
+    const char *name   = flag + strspn(flag, "-");
+    bool        is_set = find(parser->command, "--set", strlen("--set")) != NULL;
+    for (const struct config_section *section = config_sections; is_set && section->name != NULL; section++) {
+        for (const struct option *option = section->options; option->key != NULL; option++) {
+            if (means_key(name, option->key)) {
+                return arena_format(parser->arena, "%s.%s=%s", section->name, option->key, wanted_value(parser));
+            }
+        }
+    }
+    return NULL;
+}
+
+static status unknown_flag(const struct parser *parser)
+{
+    const struct command *command = parser->command;
+    const char           *start   = parser->words[parser->place];
+    const char           *word    = arena_format(parser->arena, "%.*s", (int)strcspn(start, "="), start);
+    const char           *setting = find_setting(parser, word);
+    if (setting != NULL) {
+        return fail_as(EXIT_USAGE, "unknown flag %s: did you mean --set %s?", word, setting);
+    }
     const char *names[FLAGS_MAX + 1] = {NULL};
     int         count                = 0;
     for (const struct flag *flag = command->flags; flag->name != NULL && count < FLAGS_MAX; flag++) {
@@ -46,8 +96,8 @@ static status unknown_flag(const struct command *command, const char *word)
 
 static status append(struct text_list *list, const struct flag *flag, const char *text)
 {
-    if (list->count == LIST_ITEMS_MAX) {
-        return fail_as(EXIT_USAGE, "%s is given more than %d times", flag->name, LIST_ITEMS_MAX);
+    if (list->count == TEXT_LIST_MAX) {
+        return fail_as(EXIT_USAGE, "%s is given more than %d times", flag->name, TEXT_LIST_MAX);
     }
     list->items[list->count++] = text;
     return OK;
@@ -76,9 +126,17 @@ static status set(const struct parser *parser, const struct flag *flag, const ch
         return set_integer(flag, value, field);
     case FLAG_OVERRIDE:
         return append(field, flag, arena_format(parser->arena, "%s=%s", flag->target, value != NULL ? value : "yes"));
-    default:
-        return append(field, flag, value);
+    case FLAG_LIST:
+    case FLAG_OPERANDS:
+        break;
     }
+    return append(field, flag, value);
+}
+
+bool cli_is_config(const char *word)
+{
+    char path[1024];
+    return config_find(word, path, sizeof(path)) && access(path, R_OK) == 0;
 }
 
 static status take_operand(const struct parser *parser)
@@ -88,6 +146,9 @@ static status take_operand(const struct parser *parser)
         if (flag->type == FLAG_OPERANDS) {
             return set(parser, flag, word);
         }
+    }
+    if (find(parser->command, "--config", strlen("--config")) != NULL && cli_is_config(word)) {
+        return fail_as(EXIT_USAGE, "unexpected argument %s: did you mean --config %s?", word, word);
     }
     return fail_as(EXIT_USAGE, "unexpected argument %s: gswbench %s takes flags only", word, parser->command->name);
 }
@@ -100,7 +161,7 @@ static status take_flag(struct parser *parser)
     const struct flag *flag   = find(parser->command, word, length);
     const char        *value  = word[length] == '=' ? word + length + 1 : NULL;
     if (flag == NULL) {
-        return unknown_flag(parser->command, word);
+        return unknown_flag(parser);
     }
     if (flag->value == NULL) {
         return value == NULL ? set(parser, flag, NULL) : fail_as(EXIT_USAGE, "%s takes no value", flag->name);

@@ -5,13 +5,15 @@
 #include <string.h>
 
 #include "gswbench/account.h"
+#include "gswbench/proof.h"
+#include "gswbench/schedule.h"
 #include "gswbench/units.h"
 #include "internal.h"
 
 struct plan_arguments {
-    struct config_arguments config;
-    int64_t                 rank;
-    bool                    ops, json, schedule;
+    struct job_selection config;
+    int64_t              rank;
+    bool                 ops, json, schedule;
 };
 
 static const struct flag flags[] = {
@@ -105,7 +107,7 @@ static const char *axes_name(uint32_t axes, char *text, size_t bytes)
     for (int axis = 0; axis < AXIS_COUNT && length < bytes; axis++) {
         if (axes >> axis & 1u) {
             length +=
-                (size_t)snprintf(text + length, bytes - length, "%s%s", length == 0 ? "" : "+", mesh_axis_names[axis]);
+                (size_t)snprintf(text + length, bytes - length, "%s%s", length == 0 ? "" : "+", axis_rows[axis].name);
         }
     }
     return text;
@@ -122,9 +124,9 @@ static void print_transfers(const struct account *account)
     for (int32_t i = 0; i < account->transfer_count; i++) {
         const struct plan_transfer *transfer = &account->transfers[i];
         char                        axes[64], bytes[32];
-        double total = (double)transfer->elements * (double)dtype_bytes(transfer->dtype) * (double)transfer->count;
+        double total = (double)format_bytes(transfer->format, transfer->elements) * (double)transfer->count;
         printf("  %-16s %-12s %6" PRId64 " %6s %14" PRId64 " %8" PRId64 " %12s\n", op_name(transfer->kind),
-               axes_name(transfer->axes, axes, sizeof(axes)), transfer->group_size, dtype_name(transfer->dtype),
+               axes_name(transfer->axes, axes, sizeof(axes)), transfer->group_size, format_name(transfer->format),
                transfer->elements, transfer->count, units_bytes(bytes, sizeof(bytes), total));
     }
 }
@@ -164,17 +166,27 @@ static status print_summary(const struct job *job, const struct plan *plan)
     return OK;
 }
 
+static status print_schedule(const struct job *job)
+{
+    const struct schedule_deal  deal  = {.layers           = job->config.model.layers,
+                                         .chunks           = job->request.mesh.size[AXIS_PP] * job->request.mesh.vp,
+                                         .counts_embedding = job->config.parallel.layers_per_chunk_embedding != 0};
+    const struct schedule_shape shape = {job->request.mesh.size[AXIS_PP], job->request.mesh.vp,
+                                         job->config.train.accumulation};
+    return schedule_draw(&deal, &shape, stdout);
+}
+
 static status run(const void *arguments, struct text_buffer *errors)
 {
     const struct plan_arguments *options = arguments;
     struct job                   job;
     TRY(job_read(&job, &options->config, errors));
-    if (options->rank >= job.mesh.world) {
+    if (options->rank >= job.request.mesh.world) {
         return fail_as(EXIT_USAGE, "--rank %" PRId64 ": the job has the ranks 0 to %" PRId64, options->rank,
-                       job.mesh.world - 1);
+                       job.request.mesh.world - 1);
     }
     if (options->schedule) {
-        return plan_print_schedule(&job);
+        return print_schedule(&job);
     }
     if (failed(&job.support)) {
         return job.support;

@@ -4,72 +4,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "gswbench/op_table.h"
 #include "gswbench/units.h"
 #include "internal.h"
 
-// A shape as named numbers, the same for the table and for JSON.
-enum { SHAPE_PARTS_MAX = 6 };
-struct shape_part {
-    const char *name;
-    int64_t     value;
-};
-
-static int gemm_parts(const struct gemm_shape *gemm, struct shape_part *parts)
+static const struct op_field *fields_of(const struct op *op)
 {
-    parts[0] = (struct shape_part){"m", gemm->m};
-    parts[1] = (struct shape_part){"n", gemm->n};
-    parts[2] = (struct shape_part){"k", gemm->k};
-    return 3;
-}
-
-static int attention_parts(const struct attention_shape *attention, struct shape_part *parts)
-{
-    parts[0] = (struct shape_part){"batch", attention->batch};
-    parts[1] = (struct shape_part){"sequence", attention->sequence};
-    parts[2] = (struct shape_part){"heads", attention->heads};
-    parts[3] = (struct shape_part){"kv_heads", attention->kv_heads};
-    parts[4] = (struct shape_part){"head_dim", attention->head_dim};
-    return 5;
-}
-
-static int shape_parts(const struct op *op, struct shape_part parts[SHAPE_PARTS_MAX])
-{
-    switch ((enum op_kind)op->kind) {
-    case OP_GEMM:
-        return gemm_parts(&op->shape.gemm, parts);
-    case OP_ROPE_FORWARD:
-    case OP_ROPE_BACKWARD:
-    case OP_ATTENTION_FORWARD:
-    case OP_ATTENTION_BACKWARD:
-        return attention_parts(&op->shape.attention, parts);
-    case OP_QUANTIZE:
-        parts[0] = (struct shape_part){"rows", op->shape.quantize.rows};
-        parts[1] = (struct shape_part){"columns", op->shape.quantize.columns};
-        return 2;
-    case OP_RESCALE:
-        parts[0] = (struct shape_part){"slots", op->shape.rescale.slots};
-        parts[1] = (struct shape_part){"history", op->shape.rescale.history};
-        return 2;
-    case OP_CAST:
-    case OP_MAGNITUDE:
-    case OP_SQUARE_SUM:
-    case OP_CLIP:
-    case OP_ADAMW:
-        parts[0] = (struct shape_part){"elements", op->shape.elements.elements};
-        return 1;
-    default:
-        break;
-    }
-    if (op_is_transfer((enum op_kind)op->kind)) {
-        parts[0] = (struct shape_part){"elements", op->shape.transfer.elements};
-        parts[1] = (struct shape_part){"group", op->shape.transfer.group};
-        parts[2] = (struct shape_part){"peer", op->shape.transfer.peer};
-        parts[3] = (struct shape_part){"channel", op->shape.transfer.channel};
-        return op->kind == OP_SEND || op->kind == OP_RECEIVE ? 4 : 2;
-    }
-    parts[0] = (struct shape_part){"rows", op->shape.rows.rows};
-    parts[1] = (struct shape_part){"columns", op->shape.rows.columns};
-    return 2;
+    return op_table[op->kind].shape;
 }
 
 static const char *access_name(int access)
@@ -79,17 +20,18 @@ static const char *access_name(int access)
 
 static void print_op(const struct plan *plan, int32_t index)
 {
-    const struct op  *op = &plan->ops[index];
-    struct shape_part parts[SHAPE_PARTS_MAX];
-    int               count = shape_parts(op, parts);
-
+    const struct op *op        = &plan->ops[index];
+    const char      *separator = "";
     printf("%6" PRId32 " %-20s %-16s %-9s %5d %5" PRId32 "  %-32s", index, op_name((enum op_kind)op->kind),
            op_lane_name((enum lane)op->lane), op_phase_name((enum phase)op->tag.phase), op->tag.layer,
            op->tag.microbatch, op->tag.role);
-    for (int i = 0; i < count; i++) {
-        printf("%s%s %" PRId64, i == 0 ? "" : ", ", parts[i].name, parts[i].value);
+    for (const struct op_field *field = fields_of(op); field->name != NULL; field++) {
+        if (field->uses & OP_FIELD_SHOWN) {
+            printf("%s%s %" PRId64, separator, field->name, op_field_value(op, field));
+            separator = ", ";
+        }
     }
-    const char *separator = ";";
+    separator = ";";
     for (int slot = 0; slot < op->operand_count; slot++) {
         if (op->operand[slot] >= 0) {
             char name[128];
@@ -115,12 +57,11 @@ void plan_print_ops(const struct plan *plan)
 
 static json_t *describe_op(const struct op *op)
 {
-    struct shape_part parts[SHAPE_PARTS_MAX];
-    int               count = shape_parts(op, parts);
-
     json_t *shape = json_object(), *operands = json_array(), *waits = json_array();
-    for (int i = 0; i < count; i++) {
-        json_object_set_new(shape, parts[i].name, json_integer(parts[i].value));
+    for (const struct op_field *field = fields_of(op); field->name != NULL; field++) {
+        if (field->uses & OP_FIELD_SHOWN) {
+            json_object_set_new(shape, field->name, json_integer(op_field_value(op, field)));
+        }
     }
     for (int slot = 0; slot < op->operand_count; slot++) {
         json_array_append_new(operands, op->operand[slot] < 0
@@ -145,7 +86,7 @@ static json_t *describe_tensor(const struct tensor *tensor)
         json_array_append_new(dims, json_integer(tensor->dim[i]));
     }
     return json_pack("{s:s, s:i, s:i, s:s, s:s, s:o, s:I, s:I, s:i, s:i}", "name", tensor->name, "layer",
-                     (int)tensor->layer, "microbatch", (int)tensor->microbatch, "dtype", dtype_name(tensor->dtype),
+                     (int)tensor->layer, "microbatch", (int)tensor->microbatch, "dtype", format_name(tensor->format),
                      "storage", plan_storage_name(tensor->storage), "dims", dims, "offset", (json_int_t)tensor->offset,
                      "bytes", (json_int_t)tensor->bytes, "first_op", (int)tensor->first_op, "last_op",
                      (int)tensor->last_op);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // gswbench predict: how long a step will take on the machine of [hardware], without it.
-#include "gswbench/predict.h"
+#include "gswbench/predict_row.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,9 +13,9 @@
 #include "sweep.h"
 
 struct predict_arguments {
-    struct config_arguments config;
-    const char             *trace;
-    bool                    all, sweep, json, values, no_range;
+    struct job_selection config;
+    const char          *trace;
+    bool                 all, sweep, json, values, no_range;
 };
 
 static const struct flag flags[] = {
@@ -32,102 +32,24 @@ static const struct flag flags[] = {
     END_FLAGS,
 };
 
-struct row {
-    struct job           job;
-    status               support;    // why there is no prediction
-    struct prediction    prediction;
-    struct predict_range range;    // percent is NaN: not asked for
-    struct text_buffer   warnings;
-    double               tokens_per_second, mfu_percent;
-    double               published_seconds, error_percent;    // NaN: not published
-
-    struct predict_explanation explanation;
-};
-
 struct table {
     const struct predict_arguments *options;
     json_t                         *list;        // NULL: for people
     FILE                           *timeline;    // NULL: none
     bool                            is_alone;
-    int                             rows, predicted, published;
-    int                             config_rows;              // of the configuration at hand
-    double                          error_sum, error_most;    // of the published rows, without their signs
+    int                             rows, predicted;
+    int                             config_rows;    // of the configuration at hand
+    // How far predictions are off published step times, in percent without signs. The rows that values were fitted to
+    // say how good the fit is; only the others say how good predictions are.
+    struct errors {
+        int    rows;
+        double sum, most;
+    } fitted, others;
 };
 
-static status predict_on(struct row *row, const struct machine *machine, bool wants_range)
-{
-    TRY(job_explain(&row->explanation, &row->prediction, &row->job, machine));
-    predict_warn(&row->job, &row->prediction, machine->measured, &row->warnings);
-    return wants_range ? predict_range(&row->range, &row->job.request, machine) : OK;
-}
-
-static status predict_row(struct row *row, bool wants_range)
-{
-    const struct config *config   = &row->job.config;
-    struct measured_ops  measured = {.ops = NULL};
-    struct machine machine = {.hardware = &config->hardware, .software = &config->software, .measured = &measured};
-    TRY(predict_supports(&row->job.request, &config->hardware));
-    status result = job_read_measured(&row->job, &measured);
-    if (!failed(&result)) {
-        result = predict_on(row, &machine, wants_range);
-    }
-    measured_free(&measured);
-    return result;
-}
-
-static void compute(struct row *row, bool wants_range)
-{
-    const struct config *config = &row->job.config;
-    row->range.percent          = NAN;
-    row->support                = predict_row(row, wants_range);
-    row->published_seconds = isnan(job_published_tokens_per_second(&row->job)) ? NAN : config->published.step_seconds;
-    double seconds         = row->prediction.step_seconds;
-    row->tokens_per_second = job_tokens_per_second(&row->job, seconds);
-    row->mfu_percent       = job_mfu_percent(&row->job, seconds);
-    row->error_percent     = 100.0 * (seconds / row->published_seconds - 1.0);
-}
-
-static bool fits(const struct row *row)
+static bool fits(const struct predict_row *row)
 {
     return sweep_fits(&row->job.config.hardware, row->prediction.largest_bytes);
-}
-
-// "5.2 %", or "-".
-static const char *percent_text(double percent, const char *format, char *text, size_t bytes)
-{
-    if (isnan(percent)) {
-        text_copy(text, bytes, "-");
-    } else {
-        snprintf(text, bytes, format, percent);
-    }
-    return text;
-}
-
-static void print_values_of(const char *name, const struct option *options, const void *section,
-                            const struct predict_range *range)
-{
-    for (const struct option *option = options; option->key != NULL; option++) {
-        char value[64], effect[32] = "";
-        if (option->type == OPTION_TEXT) {
-            continue;
-        }
-        for (int i = 0; i < range->effect_count; i++) {
-            if (strcmp(range->effects[i].section, name) == 0 && strcmp(range->effects[i].key, option->key) == 0) {
-                snprintf(effect, sizeof(effect), "%+.2f %%", range->effects[i].percent);
-            }
-        }
-        option_print(option, section, value, sizeof(value));
-        printf("  %-33s %-30s %9s\n", option->key, value, effect);
-    }
-}
-
-static void print_values(const struct row *row)
-{
-    const struct config *config = &row->job.config;
-    printf("values of [hardware], and what one standard deviation more makes of the step\n");
-    print_values_of("hardware", hardware_options, &config->hardware, &row->range);
-    printf("values of [software]\n");
-    print_values_of("software", software_options, &config->software, &row->range);
 }
 
 static void print_warnings(const struct text_buffer *warnings)
@@ -137,19 +59,20 @@ static void print_warnings(const struct text_buffer *warnings)
     }
 }
 
-static void print_details(const struct row *row)
+static void print_details(const struct predict_row *row)
 {
     const struct config     *config     = &row->job.config;
     const struct prediction *prediction = &row->prediction;
-    char                     layout[256], text[32];
+    char                     layout[256], text[32], mfu[32];
     printf("config         %s%s at %" PRId64 " rank%s, %s: %s; %s on %s\n", config->name,
-           config->run.layers > 0 ? ", a proxy," : "", row->job.mesh.world, row->job.mesh.world == 1 ? "" : "s",
-           precision_compute_names[config->precision.compute], job_layout(&row->job, layout, sizeof(layout)),
-           config->software.profile, config->hardware.profile);
-    printf("predicted      %.3f s a step%s: %.0f tokens/s, MFU %.2f %%\n", prediction->step_seconds,
-           isnan(row->range.percent) ? ""
-                                     : percent_text(row->range.percent, ", give or take %.1f %%", text, sizeof(text)),
-           row->tokens_per_second, row->mfu_percent);
+           config->run.layers > 0 ? ", a proxy," : "", row->job.request.mesh.world,
+           row->job.request.mesh.world == 1 ? "" : "s", precision_compute_names[config->precision.compute],
+           job_layout(&row->job, layout, sizeof(layout)), config->software.profile, config->hardware.profile);
+    printf("predicted      %.3f s a step%s: %.0f tokens/s, MFU %s\n", prediction->step_seconds,
+           isnan(row->range.percent)
+               ? ""
+               : cli_print_percent(row->range.percent, ", give or take %.1f %%", text, sizeof(text)),
+           row->tokens_per_second, cli_print_percent(row->mfu_percent, "%.2f %%", mfu, sizeof(mfu)));
     if (!isnan(row->published_seconds)) {
         printf("published      %.3f s a step: the prediction is off by %+.1f %%\n", row->published_seconds,
                row->error_percent);
@@ -162,12 +85,12 @@ static void print_details(const struct row *row)
     waterfall_print(&row->explanation.waterfall, stdout);
 }
 
-static void print_line(const struct row *row)
+static void print_line(const struct predict_row *row)
 {
     const struct config *config = &row->job.config;
-    char                 layout[256], published[32] = "-", error[32] = "-", memory[32], range[32];
+    char                 layout[256], published[32] = "-", error[32] = "-", memory[32], range[32], mfu[32];
     job_layout(&row->job, layout, sizeof(layout));
-    printf("%7" PRId64 "  %-4s  ", row->job.mesh.world, precision_compute_names[config->precision.compute]);
+    printf("%7" PRId64 "  %-4s  ", row->job.request.mesh.world, precision_compute_names[config->precision.compute]);
     if (failed(&row->support)) {
         printf("%s: %s\n", layout, row->support.text);
         return;
@@ -176,14 +99,15 @@ static void print_line(const struct row *row)
         snprintf(published, sizeof(published), "%.3f", row->published_seconds);
         snprintf(error, sizeof(error), "%+.1f %%", row->error_percent);
     }
-    printf("%-38s%9.3f  %6s  %8.0f  %5.2f %%  %10s%c %9s  %6s\n", layout, row->prediction.step_seconds,
-           percent_text(row->range.percent, "%.1f %%", range, sizeof(range)), row->tokens_per_second, row->mfu_percent,
+    printf("%-38s%9.3f  %6s  %8.0f  %7s  %10s%c %9s  %6s\n", layout, row->prediction.step_seconds,
+           cli_print_percent(row->range.percent, "%.1f %%", range, sizeof(range)), row->tokens_per_second,
+           cli_print_percent(row->mfu_percent, "%.2f %%", mfu, sizeof(mfu)),
            units_bytes(memory, sizeof(memory), (double)row->prediction.largest_bytes), fits(row) ? ' ' : '!', published,
            error);
 }
 
 // On top of all lines, and of those of each configuration.
-static void print_header(const struct table *table, const struct row *row)
+static void print_header(const struct table *table, const struct predict_row *row)
 {
     if (table->rows == 1) {
         printf("%7s  %-4s  %-38s%9s  %6s  %8s  %7s  %10s  %9s  %6s\n", "ranks", "type", "layout", "seconds", "+-",
@@ -203,17 +127,17 @@ static json_t *list_lines(const char *text)
     return lines;
 }
 
-static json_t *describe(const struct row *row)
+static json_t *describe(const struct predict_row *row)
 {
     const struct config     *config     = &row->job.config;
     const struct prediction *prediction = &row->prediction;
     char                     layout[256];
-    json_t                  *described =
-        json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:s}", "config", config->name, "ranks",
-                  (json_int_t)row->job.mesh.world, "precision", precision_compute_names[config->precision.compute],
-                  "layout", job_layout(&row->job, layout, sizeof(layout)), "profile", config->hardware.profile,
-                  "software", config->software.profile, "published_step_seconds", cli_json_real(row->published_seconds),
-                  "reason", row->support.text);
+    json_t                  *described = json_pack(
+                         "{s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:b, s:s}", "config", config->name, "ranks",
+                         (json_int_t)row->job.request.mesh.world, "precision", precision_compute_names[config->precision.compute],
+                         "layout", job_layout(&row->job, layout, sizeof(layout)), "profile", config->hardware.profile, "software",
+                         config->software.profile, "published_step_seconds", cli_json_real(row->published_seconds), "fitted",
+                         (int)config->published.fitted, "reason", row->support.text);
     if (failed(&row->support)) {
         return described;
     }
@@ -228,19 +152,20 @@ static json_t *describe(const struct row *row)
     return described;
 }
 
-static void count(struct table *table, const struct row *row)
+static void count(struct table *table, const struct predict_row *row)
 {
     table->rows++;
     table->config_rows++;
     table->predicted += !failed(&row->support);
     if (!failed(&row->support) && !isnan(row->error_percent)) {
-        table->published++;
-        table->error_sum += fabs(row->error_percent);
-        table->error_most = fmax(table->error_most, fabs(row->error_percent));
+        struct errors *errors = row->job.config.published.fitted ? &table->fitted : &table->others;
+        errors->rows++;
+        errors->sum += fabs(row->error_percent);
+        errors->most = fmax(errors->most, fabs(row->error_percent));
     }
 }
 
-static void print_row(const struct table *table, const struct row *row)
+static void print_row(const struct table *table, const struct predict_row *row)
 {
     if (table->list != NULL) {
         json_array_append_new(table->list, describe(row));
@@ -250,12 +175,12 @@ static void print_row(const struct table *table, const struct row *row)
     } else {
         print_details(row);
         if (table->options->values) {
-            print_values(row);
+            predict_print_values(&row->job.config, &row->range);
         }
     }
 }
 
-static status add_rows(struct table *table, const struct config_arguments *arguments, struct text_buffer *errors)
+static status add_rows(struct table *table, const struct job_selection *arguments, struct text_buffer *errors)
 {
     struct config_row rows[CONFIG_ROWS_MAX];
     int               row_count;
@@ -263,9 +188,9 @@ static status add_rows(struct table *table, const struct config_arguments *argum
     table->is_alone    = table->is_alone && row_count == 1;
     table->config_rows = 0;
     for (int i = 0; i < row_count; i++) {
-        struct row row = {.explanation = {.timeline = table->timeline}};
+        struct predict_row row = {.explanation = {.timeline = table->timeline}};
         TRY(job_read_row(&row.job, arguments, &rows[i], errors));
-        compute(&row, !table->options->no_range);
+        predict_row_compute(&row, !table->options->no_range);
         count(table, &row);
         if (table->is_alone && table->list == NULL && failed(&row.support)) {
             return row.support;
@@ -278,25 +203,31 @@ static status add_rows(struct table *table, const struct config_arguments *argum
 
 static status add_config(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
-    struct table           *table     = state;
-    struct config_arguments arguments = {.name = path, .skips_fits = table->options->config.skips_fits};
+    struct table        *table     = state;
+    struct job_selection arguments = {.name = path, .skips_fits = table->options->config.skips_fits};
     (void)name;
     return add_rows(table, &arguments, errors);
+}
+
+static void print_errors(const struct errors *errors, const char *which)
+{
+    if (errors->rows > 0) {
+        printf("; %d of them published and %s: off by %.1f %% in the mean, by %.1f %% at most", errors->rows, which,
+               errors->sum / errors->rows, errors->most);
+    }
 }
 
 static void print_sum(const struct table *table)
 {
     printf("%d of %d rows predicted", table->predicted, table->rows);
-    if (table->published > 0) {
-        printf("; %d of them published: off by %.1f %% in the mean, by %.1f %% at most", table->published,
-               table->error_sum / table->published, table->error_most);
-    }
+    print_errors(&table->fitted, "fitted to");
+    print_errors(&table->others, "not fitted to");
     printf("\n");
 }
 
 static status check_arguments(const struct predict_arguments *arguments)
 {
-    const struct config_arguments *config = &arguments->config;
+    const struct job_selection *config = &arguments->config;
     if (arguments->all && (config->name != NULL || config->ranks > 0 || config->overrides.count > 0)) {
         return fail_as(EXIT_USAGE, "--all takes every configuration as it is: leave --config, --ranks, --set and "
                                    "--layers out");

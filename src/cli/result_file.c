@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "gswbench/result.h"
+#include "gswbench/result_json.h"
 #include "internal.h"
 
 status cli_read_result(struct result *result, const char *path)

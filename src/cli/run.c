@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: MIT
 // gswbench run: reads the configuration and runs every rank of this process.
-#include "run.h"
-
 #include <stdlib.h>
+#include <string.h>
 
-#include "gswbench/fatal.h"
+#include "gswbench/benchmark.h"
+#include "gswbench/emulate.h"
+#include "internal.h"
+
+struct run_arguments {
+    struct job_selection config;
+    const char          *weights_out;
+    int64_t              emulate, repeats;    // 0: not given
+    const char          *stages;
+    bool                 json, quiet;
+};
 
 static const struct flag flags[] = {
     CONFIG_FLAGS(run_arguments, config),
@@ -32,44 +41,58 @@ static const struct flag flags[] = {
     END_FLAGS,
 };
 
-static char *print_config(const struct config *config, size_t *bytes)
+static const char *const stage_names[] = {
+    [EMULATE_DISTINCT] = "distinct", [EMULATE_ALL] = "all", [EMULATE_FIRST] = "first", NULL};
+
+static status check_arguments(const struct run_arguments *arguments, enum emulate_stages *stages)
 {
-    char *text = NULL;
-    FILE *file = open_memstream(&text, bytes);
-    if (file != NULL) {
-        config_write(config, file);
+    *stages = EMULATE_DISTINCT;
+    if (arguments->config.ranks > 0 || arguments->weights_out != NULL) {
+        return fail_as(EXIT_USAGE, "--emulate has its own number of ranks, and trains nothing: leave --ranks and "
+                                   "--weights-out out");
     }
-    if (file == NULL || fclose(file) != 0) {
-        FATAL(EXIT_MEMORY, "out of host memory");
+    if (comm_launched_ranks() > 1) {
+        return fail_as(EXIT_LAUNCH, "--emulate takes one process: start it without a launcher");
     }
-    return text;
+    for (int i = 0; arguments->stages != NULL && stage_names[*stages] != NULL; i++) {
+        *stages = (enum emulate_stages)i;
+        if (stage_names[i] == NULL || strcmp(stage_names[i], arguments->stages) == 0) {
+            break;
+        }
+    }
+    return stage_names[*stages] != NULL
+               ? OK
+               : fail_as(EXIT_USAGE, "--stages %s: expected distinct, all or first", arguments->stages);
 }
 
-status run_read_job(struct run_shared *shared, struct job *job, struct run_arguments *arguments,
-                    struct text_buffer *errors)
+static status run_emulated(const struct run_arguments *arguments, struct benchmark *benchmark,
+                           struct text_buffer *errors)
 {
-    *shared = (struct run_shared){.arguments = arguments, .job = job};
-    TRY(launch_count_ranks(&arguments->config, errors));
-    TRY(job_read(job, &arguments->config, errors));
-    TRY(job->support);
-    shared->config_text = print_config(&job->config, &shared->config_bytes);
-    return OK;
+    enum { DEFAULT_REPEATS = 3 };
+    struct job_selection selection = arguments->config;
+    enum emulate_stages  stages;
+    TRY(check_arguments(arguments, &stages));
+    selection.ranks = arguments->emulate;
+    TRY(benchmark_read(benchmark, &selection, errors));
+    status result = emulate_job(benchmark, stages, arguments->repeats > 0 ? arguments->repeats : DEFAULT_REPEATS);
+    free(benchmark->config_text);
+    return result;
 }
 
 static status run(const void *arguments, struct text_buffer *errors)
 {
-    struct run_arguments chosen = *(const struct run_arguments *)arguments;
-    struct run_shared    shared;
-    struct job           job;
-    if (chosen.emulate > 0) {
-        return run_emulated(&chosen, errors);
+    const struct run_arguments *chosen = arguments;
+    struct benchmark benchmark = {.weights_out = chosen->weights_out, .json = chosen->json, .is_quiet = chosen->quiet};
+    if (chosen->emulate > 0) {
+        return run_emulated(chosen, &benchmark, errors);
     }
-    if (chosen.stages != NULL || chosen.repeats > 0) {
+    if (chosen->stages != NULL || chosen->repeats > 0) {
         return fail_as(EXIT_USAGE, "--stages and --repeats are of --emulate: give it the number of ranks");
     }
-    TRY(run_read_job(&shared, &job, &chosen, errors));
-    status result = launch_ranks(&job.config.run, (int)job.mesh.world, run_rank, &shared);
-    free(shared.config_text);
+    TRY(benchmark_read(&benchmark, &chosen->config, errors));
+    const struct job *job = &benchmark.job;
+    status result = launch_ranks(&job->config.run, (int)job->request.mesh.world, benchmark_run_rank, &benchmark);
+    free(benchmark.config_text);
     return result;
 }
 

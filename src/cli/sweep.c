@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "gswbench/sweep_space.h"
 #include "gswbench/units.h"
 
 enum { OWN = -1 };    // in place of a listed layout: the job's
@@ -14,6 +15,7 @@ struct table {
     struct job        job;
     struct sweep_list list;
     struct sweep      sweep;
+    char              advice[512];    // empty: something fits
 };
 
 static int count_cores(void)
@@ -26,11 +28,9 @@ static struct job job_of(const struct table *table, int64_t layout)
 {
     struct job job = table->job;
     if (layout != OWN) {
-        const struct sweep_layout *chosen = &table->list.layouts[layout];
-        job.config.parallel               = chosen->parallel;
-        job.config.train                  = chosen->train;
-        job.request.parallel              = &chosen->parallel;
-        job.request.train                 = &chosen->train;
+        job.request         = table->list.layouts[layout];
+        job.config.parallel = job.request.parallel;
+        job.config.train    = job.request.train;
     }
     return job;
 }
@@ -39,11 +39,12 @@ static void print_choice(const struct table *table, const char *name, const stru
 {
     const struct prediction *prediction = &choice->prediction;
     struct job               job        = job_of(table, choice->layout);
-    char                     layout[256], memory[32];
-    printf("%-4s %-42s %5" PRId64 " %6" PRId64 "  %-11s %9.3f s %11.0f %6.2f %% %10s\n", name,
+    char                     layout[256], memory[32], mfu[32];
+    printf("%-4s %-42s %5" PRId64 " %6" PRId64 "  %-11s %9.3f s %11.0f %8s %10s\n", name,
            job_layout(&job, layout, sizeof(layout)), job.config.train.micro_batch, job.config.train.accumulation,
            train_recompute_names[job.config.train.recompute], prediction->step_seconds,
-           job_tokens_per_second(&job, prediction->step_seconds), job_mfu_percent(&job, prediction->step_seconds),
+           job_tokens_per_second(&job, prediction->step_seconds),
+           cli_print_percent(job_mfu_percent(&job, prediction->step_seconds), "%.2f %%", mfu, sizeof(mfu)),
            units_bytes(memory, sizeof(memory), (double)prediction->largest_bytes));
 }
 
@@ -52,13 +53,16 @@ static void print_table(const struct table *table, const struct sweep_choice *ow
     const struct sweep  *sweep  = &table->sweep;
     const struct config *config = &table->job.config;
     printf("config         %s%s at %" PRId64 " ranks, %s: %" PRId64 " sequences of %" PRId64 " tokens a step, on %s\n",
-           config->name, config->run.layers > 0 ? ", a proxy," : "", sweep->world,
+           config->name, config->run.layers > 0 ? ", a proxy," : "", table->job.request.mesh.world,
            precision_compute_names[config->precision.compute], config->train.global_batch, config->train.sequence,
            config->hardware.profile);
     printf("layouts        %" PRId64 " legal: %" PRId64 " refused, %" PRId64 " too large for %.0f GB, %" PRId64
            " fit, %" PRId64 " of them priced: no other can be among the best\n",
            sweep->layout_count, sweep->refused, sweep->too_large, config->hardware.memory_gb.value, sweep->fit,
            sweep->priced);
+    if (table->advice[0] != '\0') {
+        printf("nothing fits   %s\n", table->advice);
+    }
     for (int i = 0; i < sweep->refusal_count; i++) {
         printf("  %7" PRId64 "      %s\n", sweep->refusals[i].layouts, sweep->refusals[i].text);
     }
@@ -79,7 +83,7 @@ static json_t *describe_parts(const struct job *job, const struct machine *machi
 {
     struct predict_explanation explanation = {.timeline = NULL};
     struct prediction          prediction;
-    status                     result = job_explain(&explanation, &prediction, job, machine);
+    status                     result = predict_explain_job(&explanation, &prediction, job, machine);
     return failed(&result) ? json_null() : cli_json_waterfall(&explanation.waterfall);
 }
 
@@ -88,14 +92,20 @@ static json_t *describe(const struct table *table, const struct sweep_choice *ch
     const struct prediction      *prediction = &choice->prediction;
     struct job                    job        = job_of(table, choice->layout);
     const struct parallel_config *axes       = &job.config.parallel;
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:o, s:I, s:o}", "dp", axes->dp,
-                     "fsdp", axes->fsdp, "tp", axes->tp, "cp", axes->cp, "ep", axes->ep, "pp", axes->pp, "vp", axes->vp,
-                     "zero", axes->zero, "micro_batch", job.config.train.micro_batch, "accumulation",
-                     job.config.train.accumulation, "recompute", train_recompute_names[job.config.train.recompute],
-                     "step_seconds", prediction->step_seconds, "tokens_per_second",
-                     job_tokens_per_second(&job, prediction->step_seconds), "mfu_percent",
-                     cli_json_real(job_mfu_percent(&job, prediction->step_seconds)), "largest_bytes",
-                     prediction->largest_bytes, "parts_s", describe_parts(&job, table->sweep.machine));
+    json_t                       *described  = json_object();
+    for (int i = 0; i < AXIS_COUNT; i++) {
+        enum axis axis = axis_listed[i];
+        json_object_set_new(described, axis_rows[axis].name, json_integer(mesh_asked(axes, axis)));
+    }
+    json_object_update_new(
+        described,
+        json_pack("{s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:o, s:I, s:o}", "vp", axes->vp, "zero", axes->zero,
+                  "micro_batch", job.config.train.micro_batch, "accumulation", job.config.train.accumulation,
+                  "recompute", train_recompute_names[job.config.train.recompute], "step_seconds",
+                  prediction->step_seconds, "tokens_per_second", job_tokens_per_second(&job, prediction->step_seconds),
+                  "mfu_percent", cli_json_real(job_mfu_percent(&job, prediction->step_seconds)), "largest_bytes",
+                  prediction->largest_bytes, "parts_s", describe_parts(&job, table->sweep.machine)));
+    return described;
 }
 
 static void print_json(const struct table *table, const struct sweep_choice *own)
@@ -109,45 +119,51 @@ static void print_json(const struct table *table, const struct sweep_choice *own
         json_array_append_new(refusals, json_pack("{s:s, s:I}", "reason", sweep->refusals[i].text, "layouts",
                                                   sweep->refusals[i].layouts));
     }
-    cli_print_json(json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "config", table->job.config.name,
-                             "ranks", sweep->world, "legal", sweep->layout_count, "refused", sweep->refused,
-                             "too_large", sweep->too_large, "fit", sweep->fit, "priced", sweep->priced, "refusals",
-                             refusals, "best", best, "own", own == NULL ? json_null() : describe(table, own)));
+    cli_print_json(json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:s*, s:o, s:o, s:o}", "config",
+                             table->job.config.name, "ranks", table->job.request.mesh.world, "legal",
+                             sweep->layout_count, "refused", sweep->refused, "too_large", sweep->too_large, "fit",
+                             sweep->fit, "priced", sweep->priced, "advice",
+                             table->advice[0] == '\0' ? NULL : table->advice, "refusals", refusals, "best", best, "own",
+                             own == NULL ? json_null() : describe(table, own)));
 }
 
 static status run(struct table *table, const struct machine *machine, bool json)
 {
     const struct job *job = &table->job;
     sweep_list(&table->list, job);
-    table->sweep  = (struct sweep){.model        = &job->config.model,
-                                   .precision    = &job->config.precision,
-                                   .machine      = machine,
+    table->sweep  = (struct sweep){.machine      = machine,
                                    .layouts      = table->list.layouts,
                                    .layout_count = table->list.count,
-                                   .world        = job->mesh.world,
                                    .threads      = count_cores()};
     status result = sweep_run(&table->sweep);
-    if (!failed(&result) && table->sweep.refused == table->sweep.layout_count) {
+    if (!failed(&result) && table->list.count == 0) {
+        result = fail("no layout of %" PRId64 " ranks is legal for %" PRId64 " sequences of %" PRId64 " tokens a step: "
+                      "take another number of ranks, or another train.global_batch",
+                      job->request.mesh.world, job->config.train.global_batch, job->config.train.sequence);
+    } else if (!failed(&result) && table->sweep.refused == table->sweep.layout_count) {
         result = fail("no layout can be predicted: %s", table->sweep.refusals[0].text);
+    }
+    if (!failed(&result) && table->sweep.fit == 0) {
+        sweep_advise(table->advice, sizeof(table->advice), job, machine);
     }
     if (!failed(&result)) {
         struct sweep_choice own     = {.layout = OWN};
-        status              support = predict(&own.prediction, &job->request, machine);
+        status              support = job->has_layout ? predict(&own.prediction, &job->request, machine) : job->support;
         (json ? print_json : print_table)(table, failed(&support) ? NULL : &own);
     }
     free(table->list.layouts);
     return result;
 }
 
-status sweep_print(const struct config_arguments *arguments, bool json, struct text_buffer *errors)
+status sweep_print(const struct job_selection *arguments, bool json, struct text_buffer *errors)
 {
     struct table        table    = {.list = {.count = 0}};
     struct measured_ops measured = {.ops = NULL};
     if (arguments->ranks == 0) {
         return fail_as(EXIT_USAGE, "--sweep needs --ranks: layouts are those of that many ranks");
     }
-    TRY(job_read(&table.job, arguments, errors));
-    status result = job_read_measured(&table.job, &measured);
+    TRY(job_read_open(&table.job, arguments, errors));
+    status result = measured_read_profile(&measured, &table.job.config);
     if (!failed(&result)) {
         result = run(&table,
                      &(struct machine){.hardware = &table.job.config.hardware,

@@ -6,8 +6,8 @@
 #include "internal.h"
 
 struct weights_arguments {
-    struct config_arguments config;
-    const char             *output;
+    struct job_selection config;
+    const char          *output;
 };
 
 static const struct flag flags[] = {
@@ -19,14 +19,16 @@ static const struct flag flags[] = {
 // The plan of one rank that holds every weight whole, whatever the layout of the configuration.
 static status build_plan(struct plan *plan, struct config *config)
 {
-    const struct plan_request request = {.model     = &config->model,
-                                         .parallel  = &config->parallel,
-                                         .train     = &config->train,
-                                         .precision = &config->precision,
-                                         .world     = 1};
-    config->parallel = (struct parallel_config){.dp = 1, .fsdp = 1, .tp = 1, .cp = 1, .ep = 1, .pp = 1, .vp = 1};
-    config->train.global_batch = 0;
-    config->train.accumulation = 1;
+    struct plan_request request;
+    config->ranks    = 1;
+    config->parallel = (struct parallel_config){.vp = 1};
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        mesh_ask(&config->parallel, (enum axis)axis, 1);
+    }
+    config->train.global_batch    = 0;
+    config->train.accumulation    = 1;
+    struct plan_sections sections = job_sections(config);
+    TRY(plan_resolve(&request, &sections));
     return plan_build(plan, &request);
 }
 
@@ -38,7 +40,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     if (weights->output == NULL) {
         return fail_as(EXIT_USAGE, "-o is missing: name the folder to write");
     }
-    TRY(cli_read_config(&config, &weights->config, errors));
+    TRY(job_read_config(&config, &weights->config, errors));
     status result = build_plan(&plan, &config);
     if (!failed(&result)) {
         result = checkpoint_write_initial(&plan, (uint64_t)config.run.seed, weights->output);

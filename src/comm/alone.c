@@ -4,15 +4,16 @@
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/fatal.h"
 #include "gswbench/random.h"
 #include "internal.h"
 
 enum { NOISE_ELEMENTS = 1 << 16 };
 
 struct comm_group {
-    int64_t    size;
-    void      *noise;    // [NOISE_ELEMENTS]; NULL: nothing was received yet
-    enum dtype dtype;    // of the noise
+    int64_t     size;
+    void       *noise;     // [NOISE_ELEMENTS]; NULL: nothing was received yet
+    enum format format;    // of the noise
 };
 
 static struct comm_group *group_open(struct comm *comm, const int64_t *members, int64_t size, int lane)
@@ -29,13 +30,13 @@ static void group_close(struct comm_group *group)
     free(group);
 }
 
-static void make_noise(struct comm_group *group, enum dtype dtype)
+static void make_noise(struct comm_group *group, enum format format)
 {
-    group->noise = memory_resize(group->noise, (size_t)(NOISE_ELEMENTS * dtype_bytes(dtype)));
-    group->dtype = dtype;
+    group->noise  = memory_resize(group->noise, (size_t)format_bytes(format, NOISE_ELEMENTS));
+    group->format = format;
     for (int64_t i = 0; i < NOISE_ELEMENTS; i++) {
         float value = random_normal(0, (uint64_t)i);
-        if (dtype == DTYPE_BF16) {
+        if (format == FORMAT_BF16) {
             ((bf16 *)group->noise)[i] = bf16_from_float(value);
         } else {
             ((float *)group->noise)[i] = value;
@@ -43,21 +44,21 @@ static void make_noise(struct comm_group *group, enum dtype dtype)
     }
 }
 
-static void receive(struct comm_group *group, char *out, int64_t elements, enum dtype dtype)
+static void receive(struct comm_group *group, char *out, int64_t elements, enum format format)
 {
-    if (group->noise == NULL || group->dtype != dtype) {
-        make_noise(group, dtype);
+    if (group->noise == NULL || group->format != format) {
+        make_noise(group, format);
     }
     for (int64_t done = 0; done < elements; done += NOISE_ELEMENTS) {
         int64_t count = elements - done < NOISE_ELEMENTS ? elements - done : NOISE_ELEMENTS;
-        comm_copy(out + done * dtype_bytes(dtype), group->noise, count * dtype_bytes(dtype));
+        comm_copy(out + format_offset(format, done), group->noise, format_bytes(format, count));
     }
 }
 
-static void run(struct comm_group *group, const struct op *op, const void *in, void *out, enum dtype dtype)
+static void run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
 {
-    int64_t bytes = op->shape.transfer.elements * dtype_bytes(dtype), part = bytes / group->size;
-    switch (op->kind) {
+    int64_t bytes = format_bytes(format, op->shape.transfer.elements), part = bytes / group->size;
+    switch ((enum op_kind)op->kind) {
     case OP_ALL_GATHER:
         for (int64_t i = 0; i < group->size; i++) {
             comm_copy((char *)out + i * part, in, part);
@@ -71,10 +72,15 @@ static void run(struct comm_group *group, const struct op *op, const void *in, v
         comm_copy(out, in, bytes);
         break;
     case OP_RECEIVE:
-        receive(group, out, op->shape.transfer.elements, dtype);
+        receive(group, out, op->shape.transfer.elements, format);
         break;
-    default:    // sums, sends and broadcasts: the rank has its own
+    case OP_ALL_REDUCE:    // of sums, sends and broadcasts the rank has its own
+    case OP_ALL_REDUCE_MAXIMUM:
+    case OP_SEND:
+    case OP_BROADCAST:
         break;
+    case OP_ANY_COMPUTE:
+        FATAL(EXIT_INTERNAL, "%s is not a transfer", op_name((enum op_kind)op->kind));
     }
 }
 

@@ -17,7 +17,7 @@ int64_t comm_ring_member(int64_t place, int64_t size);
 void comm_copy(void *to, const void *from, int64_t bytes);
 
 // What count members contribute becomes one. out may be one of in.
-typedef void    comm_reduction(void *out, const void *const *in, int64_t count, int64_t elements, enum dtype dtype);
+typedef void    comm_reduction(void *out, const void *const *in, int64_t count, int64_t elements, enum format format);
 comm_reduction  comm_sum;        // in[0] + in[1] + ..., added in this order in fp32 (i32: wrapping) and rounded once
 comm_reduction  comm_maximum;    // f32 only
 comm_reduction *comm_reduction_of(enum op_kind kind);

@@ -12,10 +12,10 @@
 
 enum { PIECE = 1 << 14, LANE_CONTROL = LANE_COUNT };
 
-// What one member brings to a transfer. All of a group must bring the same kind, elements, dtype and peer.
+// What one member brings to a transfer. All of a group must bring the same kind, elements, format and peer.
 struct post {
     enum op_kind kind;
-    enum dtype   dtype;
+    enum format  format;
     int32_t      peer;
     int64_t      elements;
     const void  *in;
@@ -160,7 +160,7 @@ static void post(struct comm_group *group, const struct post *own)
     meet(meeting);
     for (int64_t i = 0; i < meeting->size; i++) {
         const struct post *other = &meeting->posts[i];
-        if (other->kind != own->kind || other->elements != own->elements || other->dtype != own->dtype ||
+        if (other->kind != own->kind || other->elements != own->elements || other->format != own->format ||
             other->peer != own->peer) {
             FATAL(EXIT_INTERNAL,
                   "the members of a group disagree: rank %" PRId64 " brings %" PRId64 " elements to %s, rank %" PRId64
@@ -175,17 +175,17 @@ static void post(struct comm_group *group, const struct post *own)
 static void all_reduce(struct comm_group *group, const struct post *own)
 {
     const struct meeting *meeting = group->meeting;
-    int64_t               width   = dtype_bytes(own->dtype);
     int64_t               end     = comm_slice_begin(own->elements, meeting->size, group->index + 1);
     for (int64_t first = comm_slice_begin(own->elements, meeting->size, group->index); first < end; first += PIECE) {
         int64_t count = end - first < PIECE ? end - first : PIECE;
         for (int64_t i = 0; i < meeting->size; i++) {
-            group->sources[i] = (const char *)meeting->posts[i].out + first * width;
+            group->sources[i] = (const char *)meeting->posts[i].out + format_offset(own->format, first);
         }
-        char *reduced = (char *)own->out + first * width;
-        comm_reduction_of(own->kind)(reduced, group->sources, meeting->size, count, own->dtype);
+        char *reduced = (char *)own->out + format_offset(own->format, first);
+        comm_reduction_of(own->kind)(reduced, group->sources, meeting->size, count, own->format);
         for (int64_t i = 0; i < meeting->size; i++) {
-            comm_copy((char *)meeting->posts[i].out + first * width, reduced, count * width);
+            comm_copy((char *)meeting->posts[i].out + format_offset(own->format, first), reduced,
+                      format_bytes(own->format, count));
         }
     }
 }
@@ -195,9 +195,9 @@ static void reduce_scatter(struct comm_group *group, const struct post *own)
     const struct meeting *meeting = group->meeting;
     int64_t               count   = own->elements / meeting->size;
     for (int64_t i = 0; i < meeting->size; i++) {
-        group->sources[i] = (const char *)meeting->posts[i].in + group->index * count * dtype_bytes(own->dtype);
+        group->sources[i] = (const char *)meeting->posts[i].in + format_offset(own->format, group->index * count);
     }
-    comm_sum(own->out, group->sources, meeting->size, count, own->dtype);
+    comm_sum(own->out, group->sources, meeting->size, count, own->format);
 }
 
 // Member i's bytes, at offset in its input, go to place i of the own output.
@@ -245,8 +245,8 @@ static void letter_receive(struct comm_group *group, const struct transfer_shape
 
 static void collective(struct comm_group *group, const struct post *own)
 {
-    int64_t width = dtype_bytes(own->dtype);
-    int64_t part  = own->elements / group->meeting->size * width;
+    int64_t bytes = format_bytes(own->format, own->elements);
+    int64_t part  = bytes / group->meeting->size;
     post(group, own);
     switch (own->kind) {
     case OP_ALL_REDUCE:
@@ -264,28 +264,30 @@ static void collective(struct comm_group *group, const struct post *own)
         break;
     case OP_ROTATE:
         comm_copy(own->out, group->meeting->posts[comm_ring_member(group->index - own->peer, group->meeting->size)].in,
-                  own->elements * width);
+                  bytes);
         break;
     case OP_BROADCAST:
-        comm_copy(own->out, group->meeting->posts[own->peer].out, own->elements * width);
+        comm_copy(own->out, group->meeting->posts[own->peer].out, bytes);
         break;
-    default:
-        FATAL(EXIT_INTERNAL, "%s is not a transfer", op_name(own->kind));
+    case OP_SEND:
+    case OP_RECEIVE:
+    case OP_ANY_COMPUTE:
+        FATAL(EXIT_INTERNAL, "%s is not a transfer among all members of a group", op_name(own->kind));
     }
     meet(group->meeting);
 }
 
-static void run(struct comm_group *group, const struct op *op, const void *in, void *out, enum dtype dtype)
+static void run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
 {
     const struct transfer_shape *shape = &op->shape.transfer;
-    int64_t                      bytes = shape->elements * dtype_bytes(dtype);
+    int64_t                      bytes = format_bytes(format, shape->elements);
     if (op->kind == OP_SEND) {
         letter_send(group, shape, in, bytes);
     } else if (op->kind == OP_RECEIVE) {
         letter_receive(group, shape, out, bytes);
     } else {
         collective(group, &(struct post){.kind     = op->kind,
-                                         .dtype    = dtype,
+                                         .format   = format,
                                          .peer     = shape->peer,
                                          .elements = shape->elements,
                                          .in       = in,

@@ -130,9 +130,9 @@ status comm_open_mpi(struct comm *comm)
     MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
     fatal_set_hook(abort_job);
-    *comm = (struct comm){.ops   = &mpi_ops,
-                          .state = memory_allocate(sizeof(struct mpi_state)),
-                          .place = comm_place_on_one_host(rank, ranks)};
+    struct mpi_state *state = memory_allocate(sizeof(*state));
+    state->message_bytes    = MPI_MESSAGE_BYTES;
+    *comm = (struct comm){.ops = &mpi_ops, .state = state, .place = comm_place_on_one_host(rank, ranks)};
     find_node(&comm->place);
     return OK;
 }

@@ -10,10 +10,9 @@
 #include "gswbench/fatal.h"
 
 enum {
-    MESSAGE_BYTES = 1 << 28,    // longer messages are split: counts are int, and transports differ beyond 2 GiB
-    PIECE_BYTES   = 1 << 24,    // reductions proceed in pieces, so that what is received for summing stays bounded
-    TAG_TRANSFER  = 0,
-    TAG_CHANNEL   = 1,    // channel 0 of sends and receives
+    PIECE_BYTES  = 1 << 24,    // reductions proceed in pieces, so that what is received for summing stays bounded
+    TAG_TRANSFER = 0,
+    TAG_CHANNEL  = 1,    // channel 0 of sends and receives
 };
 
 // The communicator of these members on this lane. Shared by the lanes that meet there.
@@ -127,26 +126,26 @@ void mpi_group_close(struct comm_group *group)
     free(group);
 }
 
-// Bytes of a message that remain after done of them, at most one message's worth.
-static int message_bytes(int64_t bytes, int64_t done)
+// Bytes of a message that remain after done of them, at most so many.
+static int message_bytes(int64_t bytes, int64_t done, int most)
 {
     int64_t left = bytes - done;
-    return left <= 0 ? 0 : left < MESSAGE_BYTES ? (int)left : MESSAGE_BYTES;
+    return left <= 0 ? 0 : left < most ? (int)left : most;
 }
 
 // Moves all that group->exchanges names with other members; the own entry is not looked at.
 static void exchange_all(struct comm_group *group, int tag)
 {
     MPI_Comm communicator = group->link->communicator;
-    int      count        = 1;
-    for (int64_t done = 0; count > 0; done += MESSAGE_BYTES) {
+    int      count = 1, most = group->state->message_bytes;
+    for (int64_t done = 0; count > 0; done += most) {
         count = 0;
         // Each member begins with the one after it, so that not all send to the same one at once.
         for (int64_t i = 1; i < group->size; i++) {
             int                    peer     = (int)((group->index + i) % group->size);
             const struct exchange *exchange = &group->exchanges[peer];
-            int                    receives = message_bytes(exchange->to_bytes, done);
-            int                    sends    = message_bytes(exchange->from_bytes, done);
+            int                    receives = message_bytes(exchange->to_bytes, done, most);
+            int                    sends    = message_bytes(exchange->from_bytes, done, most);
             if (receives > 0) {
                 MPI_CHECK(MPI_Irecv(exchange->to + done, receives, MPI_BYTE, peer, tag, communicator,
                                     &group->requests[count++]));
@@ -161,9 +160,9 @@ static void exchange_all(struct comm_group *group, int tag)
 }
 
 // Sends every member the elements that exchanges[member].from holds for it and reduces what arrives for the own slice.
-static void reduce_own(struct comm_group *group, void *out, int64_t elements, enum dtype dtype)
+static void reduce_own(struct comm_group *group, void *out, int64_t elements, enum format format)
 {
-    int64_t bytes = elements * dtype_bytes(dtype);
+    int64_t bytes = format_bytes(format, elements);
     for (int64_t i = 0; i < group->size; i++) {
         struct exchange *exchange = &group->exchanges[i];
         exchange->to              = group->scratch + i * bytes;
@@ -171,54 +170,52 @@ static void reduce_own(struct comm_group *group, void *out, int64_t elements, en
         group->sources[i]         = i == group->index ? exchange->from : exchange->to;
     }
     exchange_all(group, TAG_TRANSFER);
-    group->reduction(out, group->sources, group->size, elements, dtype);
+    group->reduction(out, group->sources, group->size, elements, format);
 }
 
-static void all_reduce_piece(struct comm_group *group, char *data, int64_t elements, enum dtype dtype)
+static void all_reduce_piece(struct comm_group *group, char *data, int64_t elements, enum format format)
 {
-    int64_t width = dtype_bytes(dtype);
     int64_t begin = comm_slice_begin(elements, group->size, group->index);
     int64_t end   = comm_slice_begin(elements, group->size, group->index + 1);
     for (int64_t i = 0; i < group->size; i++) {
         int64_t first       = comm_slice_begin(elements, group->size, i);
         int64_t last        = comm_slice_begin(elements, group->size, i + 1);
-        group->exchanges[i] = (struct exchange){.from = data + first * width, .from_bytes = (last - first) * width};
+        group->exchanges[i] = (struct exchange){.from       = data + format_offset(format, first),
+                                                .from_bytes = format_bytes(format, last - first)};
     }
-    reduce_own(group, data + begin * width, end - begin, dtype);
+    reduce_own(group, data + format_offset(format, begin), end - begin, format);
 
     for (int64_t i = 0; i < group->size; i++) {
         int64_t first       = comm_slice_begin(elements, group->size, i);
         int64_t last        = comm_slice_begin(elements, group->size, i + 1);
-        group->exchanges[i] = (struct exchange){.from       = data + begin * width,
-                                                .from_bytes = (end - begin) * width,
-                                                .to         = data + first * width,
-                                                .to_bytes   = (last - first) * width};
+        group->exchanges[i] = (struct exchange){.from       = data + format_offset(format, begin),
+                                                .from_bytes = format_bytes(format, end - begin),
+                                                .to         = data + format_offset(format, first),
+                                                .to_bytes   = format_bytes(format, last - first)};
     }
     exchange_all(group, TAG_TRANSFER);
 }
 
-static void all_reduce(struct comm_group *group, char *data, int64_t elements, enum dtype dtype)
+static void all_reduce(struct comm_group *group, char *data, int64_t elements, enum format format)
 {
-    int64_t width = dtype_bytes(dtype);
-    int64_t piece = PIECE_BYTES / width;
+    int64_t piece = format_elements(format, PIECE_BYTES);
     for (int64_t first = 0; first < elements && group->size > 1; first += piece) {
         int64_t left = elements - first;
-        all_reduce_piece(group, data + first * width, left < piece ? left : piece, dtype);
+        all_reduce_piece(group, data + format_offset(format, first), left < piece ? left : piece, format);
     }
 }
 
-static void reduce_scatter(struct comm_group *group, const char *in, char *out, int64_t elements, enum dtype dtype)
+static void reduce_scatter(struct comm_group *group, const char *in, char *out, int64_t elements, enum format format)
 {
-    int64_t width = dtype_bytes(dtype);
     int64_t share = elements / group->size;
-    int64_t piece = PIECE_BYTES / width / group->size;
+    int64_t piece = format_elements(format, PIECE_BYTES) / group->size;
     for (int64_t first = 0; first < share; first += piece) {
         int64_t count = share - first < piece ? share - first : piece;
         for (int64_t i = 0; i < group->size; i++) {
-            group->exchanges[i] =
-                (struct exchange){.from = in + (i * share + first) * width, .from_bytes = count * width};
+            group->exchanges[i] = (struct exchange){.from       = in + format_offset(format, i * share + first),
+                                                    .from_bytes = format_bytes(format, count)};
         }
-        reduce_own(group, out + first * width, count, dtype);
+        reduce_own(group, out + format_offset(format, first), count, format);
     }
 }
 
@@ -268,19 +265,19 @@ static void pass(struct comm_group *group, const struct op *op, const char *in, 
     exchange_all(group, TAG_CHANNEL + shape->channel);
 }
 
-void mpi_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum dtype dtype)
+void mpi_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
 {
     int64_t elements = op->shape.transfer.elements;
-    int64_t bytes    = elements * dtype_bytes(dtype);
+    int64_t bytes    = format_bytes(format, elements);
     int64_t share    = bytes / group->size;
     group->reduction = comm_reduction_of((enum op_kind)op->kind);
-    switch (op->kind) {
+    switch ((enum op_kind)op->kind) {
     case OP_ALL_REDUCE:
     case OP_ALL_REDUCE_MAXIMUM:
-        all_reduce(group, out, elements, dtype);
+        all_reduce(group, out, elements, format);
         break;
     case OP_REDUCE_SCATTER:
-        reduce_scatter(group, in, out, elements, dtype);
+        reduce_scatter(group, in, out, elements, format);
         break;
     case OP_ALL_GATHER:
         scatter_and_gather(group, in, 0, out, share);
@@ -298,7 +295,7 @@ void mpi_run(struct comm_group *group, const struct op *op, const void *in, void
     case OP_RECEIVE:
         pass(group, op, in, out, bytes);
         break;
-    default:
-        FATAL(EXIT_INTERNAL, "%s is not a transfer", op_name(op->kind));
+    case OP_ANY_COMPUTE:
+        FATAL(EXIT_INTERNAL, "%s is not a transfer", op_name((enum op_kind)op->kind));
     }
 }

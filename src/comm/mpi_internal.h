@@ -18,13 +18,16 @@ void mpi_wait_all(MPI_Request *requests, int count);
 // The members of comm_ops that move operands.
 struct comm_group *mpi_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane);
 void               mpi_group_close(struct comm_group *group);
-void               mpi_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum dtype dtype);
+void mpi_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);
 
 struct mpi_link;
 
-// The state of a comm.
+// The state of a comm. Longer messages are split into some of message_bytes: counts are int, and transports differ
+// beyond 2 GiB.
+enum { MPI_MESSAGE_BYTES = 1 << 28 };
 struct mpi_state {
     struct mpi_link *links;
+    int              message_bytes;
 };
 
 #endif

@@ -60,7 +60,7 @@ static status check_ranks(const struct nccl_state *state)
     NCCL_CHECK(&state->library, ncclGetVersion(&own.version));
     text_copy(own.host, sizeof(own.host), control->place.host);
     text_copy(own.host_id, sizeof(own.host_id), host_id != NULL ? host_id : "");
-    state->backend->ops->device_name(state->backend, own.device, sizeof(own.device));
+    state->backend->ops->device_id(state->backend, own.device, sizeof(own.device));
     control->ops->gather_all(control, &own, seats, sizeof(own));
     status result = nccl_check_seats(seats, control->place.ranks);
     free(seats);

@@ -33,18 +33,12 @@ struct comm_group {
     struct nccl_links      *links;         // NULL on other lanes
 };
 
-static ncclDataType_t type_of(enum dtype dtype)
+static ncclDataType_t type_of(enum format format)
 {
-    switch (dtype) {
-    case DTYPE_F32:
-        return ncclFloat32;
-    case DTYPE_BF16:
-        return ncclBfloat16;
-    case DTYPE_I32:
-        return ncclInt32;
-    default:
-        return ncclUint8;    // FP8 is moved, never added up
-    }
+    return format == FORMAT_F32    ? ncclFloat32
+           : format == FORMAT_BF16 ? ncclBfloat16
+           : format == FORMAT_I32  ? ncclInt32
+                                   : ncclUint8;    // narrow formats are moved, never added up
 }
 
 static bool is_pipeline(int lane)
@@ -60,14 +54,14 @@ static ncclUniqueId create_id(const struct nccl_state *state)
 }
 
 // Between the members of a group, in host memory.
-static void exchange_ids(const struct nccl_state *state, const struct comm_group *group, const int64_t *members,
-                         enum op_kind kind, const ncclUniqueId *in, ncclUniqueId *out, int64_t count)
+static void exchange_ids(const struct comm_group *group, const int64_t *members, enum op_kind kind,
+                         const ncclUniqueId *in, ncclUniqueId *out, int64_t count)
 {
-    struct comm       *control = state->control;
+    struct comm       *control = group->state->control;
     struct comm_group *meeting = control->ops->group_open(control, members, group->size, LANE_COMPUTE);
     struct op          op      = {.kind = (uint8_t)kind};
-    op.shape.transfer.elements = count * (int64_t)sizeof(*out) / dtype_bytes(DTYPE_I32);
-    control->ops->run(meeting, &op, in, out, DTYPE_I32);
+    op.shape.transfer.elements = format_elements(FORMAT_I32, count * (int64_t)sizeof(*out));
+    control->ops->run(meeting, &op, in, out, FORMAT_I32);
     control->ops->group_close(meeting);
 }
 
@@ -100,7 +94,7 @@ static struct nccl_connection *open_collective(struct nccl_state *state, const s
     if (group->index == 0) {
         id = create_id(state);
     }
-    exchange_ids(state, group, members, OP_BROADCAST, NULL, &id, 1);
+    exchange_ids(group, members, OP_BROADCAST, NULL, &id, 1);
     join(state, connection, id, (int)group->size, (int)group->index);
     nccl_watch_end(state);
     nccl_watch_add(state, connection);
@@ -114,7 +108,7 @@ static void pass_first(const struct nccl_state *state, const struct nccl_connect
     struct backend *backend = state->backend;
     int             lane    = sends ? LANE_PIPELINE_SEND : LANE_PIPELINE_RECEIVE;
     cudaStream_t    stream  = backend->ops->streams->handle(backend, lane);
-    int64_t         bytes   = dtype_bytes(DTYPE_F32);
+    int64_t         bytes   = format_bytes(FORMAT_F32, 1);
     void           *data    = backend_allocate(backend, bytes);
     if (sends) {
         NCCL_CHECK(&state->library, ncclSend(data, 1, ncclFloat32, 1, connection->handle, stream));
@@ -174,7 +168,7 @@ static struct nccl_links *create_links(struct nccl_state *state, const struct co
     for (int direction = 0; direction < nccl_directions(group->size); direction++) {
         own[direction] = create_id(state);
     }
-    exchange_ids(state, group, members, OP_ALL_GATHER, own, ids, group->size * NCCL_DIRECTIONS);
+    exchange_ids(group, members, OP_ALL_GATHER, own, ids, group->size * NCCL_DIRECTIONS);
     open_links(state, links, group, ids);
     free(ids);
     return links;
@@ -237,60 +231,65 @@ void nccl_group_close(struct comm_group *group)
     free(group);
 }
 
-// Elements for one member and from one: from in to the member at target, and from the one at source to out.
-static void send_and_receive(const struct comm_group *group, const void *in, int64_t target, void *out, int64_t source,
-                             int64_t elements, enum dtype dtype)
+static void send_to(const struct comm_group *group, int64_t member, const void *in, int64_t elements,
+                    enum format format)
 {
-    const struct nccl_library *nccl       = &group->state->library;
-    ncclComm_t                 connection = group->connection->handle;
-    NCCL_CHECK(nccl, ncclSend(in, (size_t)elements, type_of(dtype), (int)target, connection, group->stream));
-    NCCL_CHECK(nccl, ncclRecv(out, (size_t)elements, type_of(dtype), (int)source, connection, group->stream));
+    NCCL_CHECK(&group->state->library,
+               ncclSend(in, (size_t)elements, type_of(format), (int)member, group->connection->handle, group->stream));
 }
 
-static void all_to_all(const struct comm_group *group, const char *in, char *out, int64_t share, enum dtype dtype)
+static void receive_from(const struct comm_group *group, int64_t member, void *out, int64_t elements,
+                         enum format format)
 {
-    int64_t bytes = share * dtype_bytes(dtype);
+    NCCL_CHECK(&group->state->library,
+               ncclRecv(out, (size_t)elements, type_of(format), (int)member, group->connection->handle, group->stream));
+}
+
+static void all_to_all(const struct comm_group *group, const char *in, char *out, int64_t share, enum format format)
+{
+    int64_t bytes = format_bytes(format, share);
     NCCL_CHECK(&group->state->library, ncclGroupStart());
     for (int64_t i = 0; i < group->size; i++) {
-        send_and_receive(group, in + i * bytes, i, out + i * bytes, i, share, dtype);
+        send_to(group, i, in + i * bytes, share, format);
+        receive_from(group, i, out + i * bytes, share, format);
     }
     NCCL_CHECK(&group->state->library, ncclGroupEnd());
 }
 
 static void rotate(const struct comm_group *group, const struct transfer_shape *shape, const void *in, void *out,
-                   enum dtype dtype)
+                   enum format format)
 {
     NCCL_CHECK(&group->state->library, ncclGroupStart());
-    send_and_receive(group, in, comm_ring_member(group->index + shape->peer, group->size), out,
-                     comm_ring_member(group->index - shape->peer, group->size), shape->elements, dtype);
+    send_to(group, comm_ring_member(group->index + shape->peer, group->size), in, shape->elements, format);
+    receive_from(group, comm_ring_member(group->index - shape->peer, group->size), out, shape->elements, format);
     NCCL_CHECK(&group->state->library, ncclGroupEnd());
 }
 
-static void pass(const struct comm_group *group, const struct op *op, const void *in, void *out, enum dtype dtype)
+static void pass(const struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
 {
     const struct nccl_library *nccl     = &group->state->library;
     size_t                     elements = (size_t)op->shape.transfer.elements;
     int64_t                    peer     = op->shape.transfer.peer;
     if (op->kind == OP_SEND) {
         const struct nccl_connection *link = group->links->send[nccl_direction(group->size, group->index, peer)];
-        NCCL_CHECK(nccl, ncclSend(in, elements, type_of(dtype), 1, link->handle, group->stream));
+        NCCL_CHECK(nccl, ncclSend(in, elements, type_of(format), 1, link->handle, group->stream));
     } else {
         const struct nccl_connection *link = group->links->receive[nccl_direction(group->size, peer, group->index)];
-        NCCL_CHECK(nccl, ncclRecv(out, elements, type_of(dtype), 0, link->handle, group->stream));
+        NCCL_CHECK(nccl, ncclRecv(out, elements, type_of(format), 0, link->handle, group->stream));
     }
 }
 
 static void run_collective(const struct comm_group *group, const struct op *op, const void *in, void *out,
-                           enum dtype dtype)
+                           enum format format)
 {
     const struct nccl_library *nccl       = &group->state->library;
     ncclComm_t                 connection = group->connection->handle;
     cudaStream_t               stream     = group->stream;
-    ncclDataType_t             type       = type_of(dtype);
+    ncclDataType_t             type       = type_of(format);
     int64_t                    elements   = op->shape.transfer.elements;
     int64_t                    share      = elements / group->size;
     ncclRedOp_t                reduction  = op->kind == OP_ALL_REDUCE_MAXIMUM ? ncclMax : ncclSum;
-    switch (op->kind) {
+    switch ((enum op_kind)op->kind) {
     case OP_ALL_REDUCE:
     case OP_ALL_REDUCE_MAXIMUM:
         NCCL_CHECK(nccl, ncclAllReduce(out, out, (size_t)elements, type, reduction, connection, stream));
@@ -302,26 +301,28 @@ static void run_collective(const struct comm_group *group, const struct op *op, 
         NCCL_CHECK(nccl, ncclAllGather(in, out, (size_t)share, type, connection, stream));
         break;
     case OP_ALL_TO_ALL:
-        all_to_all(group, in, out, share, dtype);
+        all_to_all(group, in, out, share, format);
         break;
     case OP_ROTATE:
-        rotate(group, &op->shape.transfer, in, out, dtype);
+        rotate(group, &op->shape.transfer, in, out, format);
         break;
     case OP_BROADCAST: {
         int root = op->shape.transfer.peer;
         NCCL_CHECK(nccl, ncclBroadcast(out, out, (size_t)elements, type, root, connection, stream));
         break;
     }
-    default:
+    case OP_SEND:
+    case OP_RECEIVE:
+    case OP_ANY_COMPUTE:
         FATAL(EXIT_INTERNAL, "%s is not a transfer among all members of a group", op_name((enum op_kind)op->kind));
     }
 }
 
-void nccl_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum dtype dtype)
+void nccl_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
 {
     if (group->links != NULL) {
-        pass(group, op, in, out, dtype);
+        pass(group, op, in, out, format);
     } else {
-        run_collective(group, op, in, out, dtype);
+        run_collective(group, op, in, out, format);
     }
 }

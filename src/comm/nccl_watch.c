@@ -6,21 +6,15 @@
 
 #include <time.h>
 
+#include "gswbench/clock.h"
 #include "gswbench/fatal.h"
 
 enum { PERIOD_NS = 100000000, SECOND_NS = 1000000000 };
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 static void check_opening(const struct nccl_state *state)
 {
     const struct nccl_watch *watch = &state->watch;
-    if (watch->opening != NULL && now() - watch->opened_seconds > state->setup.connect_seconds) {
+    if (watch->opening != NULL && clock_seconds() - watch->opened_seconds > state->setup.connect_seconds) {
         FATAL(EXIT_LOST,
               "NCCL did not connect %s in %d s: a rank has not come, or the network between them does not carry "
               "(NCCL_DEBUG=INFO, NCCL_SOCKET_IFNAME; run.connect_seconds allows more time)",
@@ -95,7 +89,7 @@ void nccl_watch_begin(struct nccl_state *state, const char *opening)
 {
     pthread_mutex_lock(&state->watch.mutex);
     state->watch.opening        = opening;
-    state->watch.opened_seconds = now();
+    state->watch.opened_seconds = clock_seconds();
     pthread_mutex_unlock(&state->watch.mutex);
 }
 

@@ -45,19 +45,19 @@ static void add_i32(union sums *sums, const uint32_t *in, int64_t count, bool is
 }
 
 static void reduce_block(void *out, const void *const *in, int64_t count, int64_t first, int64_t elements,
-                         enum dtype dtype)
+                         enum format format)
 {
     union sums sums;
     for (int64_t i = 0; i < count; i++) {
-        if (dtype == DTYPE_BF16) {
+        if (format == FORMAT_BF16) {
             add_bf16(&sums, (const bf16 *)in[i] + first, elements, i == 0);
-        } else if (dtype == DTYPE_I32) {
+        } else if (format == FORMAT_I32) {
             add_i32(&sums, (const uint32_t *)in[i] + first, elements, i == 0);
         } else {
             add_f32(&sums, (const float *)in[i] + first, elements, i == 0);
         }
     }
-    if (dtype == DTYPE_BF16) {
+    if (format == FORMAT_BF16) {
         for (int64_t i = 0; i < elements; i++) {
             ((bf16 *)out)[first + i] = bf16_from_float(sums.real[i]);
         }
@@ -66,18 +66,18 @@ static void reduce_block(void *out, const void *const *in, int64_t count, int64_
     }
 }
 
-void comm_sum(void *out, const void *const *in, int64_t count, int64_t elements, enum dtype dtype)
+void comm_sum(void *out, const void *const *in, int64_t count, int64_t elements, enum format format)
 {
     for (int64_t first = 0; first < elements; first += BLOCK) {
         int64_t left = elements - first;
-        reduce_block(out, in, count, first, left < BLOCK ? left : BLOCK, dtype);
+        reduce_block(out, in, count, first, left < BLOCK ? left : BLOCK, format);
     }
 }
 
-void comm_maximum(void *out, const void *const *in, int64_t count, int64_t elements, enum dtype dtype)
+void comm_maximum(void *out, const void *const *in, int64_t count, int64_t elements, enum format format)
 {
-    if (dtype != DTYPE_F32) {
-        FATAL(EXIT_INTERNAL, "a maximum of %s", dtype_name(dtype));
+    if (format != FORMAT_F32) {
+        FATAL(EXIT_INTERNAL, "a maximum of %s", format_name(format));
     }
     for (int64_t e = 0; e < elements; e++) {
         float largest = ((const float *)in[0])[e];

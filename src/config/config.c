@@ -119,8 +119,8 @@ struct selection document_select(const struct document *document, const struct c
         .ranks = request->ranks, .compute = config.precision.compute, .skips_fits = request->skips_fits};
 }
 
-// Where the value in force was set.
-static const char *place_of(const struct document *document, const struct option *option, struct selection selection)
+const struct assignment *document_find(const struct document *document, const struct option *option,
+                                       struct selection selection)
 {
     const struct assignment *last = NULL;
     for (size_t i = 0; i < document->count; i++) {
@@ -130,10 +130,10 @@ static const char *place_of(const struct document *document, const struct option
             last = assignment;
         }
     }
-    return last->place;
+    return last;
 }
 
-static void parse_file(struct document *document, const char *path)
+void document_parse_file(struct document *document, const char *path)
 {
     char  *text;
     size_t bytes;
@@ -176,55 +176,51 @@ static void apply_preset(struct config *config, struct document *document, struc
     char *folder = arena_format(&document->arena, "%s/%s", config_folder(), preset->folder);
     if (!preset_find(folder, preset->name, path, sizeof(path))) {
         const char *suggestion = file_suggest(&document->arena, folder, preset->name);
-        document_error(document, "%s%s: no such file in %s%s", place_of(document, option, selection), preset->name,
-                       folder, document_hint(document, "\"", suggestion, "\""));
+        document_error(document, "%s%s: no such file in %s%s", document_find(document, option, selection)->place,
+                       preset->name, folder, document_hint(document, "\"", suggestion, "\""));
         return;
     }
     struct document values = {.errors      = document->errors,
                               .error_count = document->error_count,
                               .only        = preset->section,
                               .ignored     = preset->ignored};
-    parse_file(&values, path);
+    document_parse_file(&values, path);
     document_apply(config, &values, selection);
     document->error_count = values.error_count;
     document_free(&values);
 }
 
-// Whether both describe the same step: model, layout, batch and precision.
-static bool is_same_step(const struct config *a, const struct config *b)
+static bool is_overridden(const struct document *document, const struct option *option)
 {
-    static const char *const names[] = {"model", "parallel", "train", "precision"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const struct config_section *section = section_find(names[i]);
-        for (const struct option *option = section->options; option->key != NULL; option++) {
-            char left[512], right[512];
-            option_print(option, (const char *)a + section->offset, left, sizeof(left));
-            option_print(option, (const char *)b + section->offset, right, sizeof(right));
-            if (strcmp(left, right) != 0) {
-                return false;
-            }
+    for (size_t i = 0; i < document->count; i++) {
+        if (document->assignments[i].option == option && document->assignments[i].origin == ORIGIN_OVERRIDE) {
+            return true;
         }
     }
-    return true;
+    return false;
 }
 
-// A step that overrides have changed is not the one whose time was published.
-static void apply(struct config *config, const struct document *document, struct selection selection)
+// The batch sizes are tied: where overrides change one, the first of these that none sets follows from the others.
+static void free_batch_size(struct train_config *train, const struct document *document, struct selection selection)
 {
-    struct config    plain         = *config;
-    struct selection of_file_alone = selection;
-    of_file_alone.skips_overrides  = true;
-    document_apply(&plain, document, of_file_alone);
-    plain.precision.compute = selection.compute;
-    document_apply(config, document, selection);
-    if (!is_same_step(config, &plain)) {
-        config->published.step_seconds = 0.0;
-        config->published.mfu_percent  = 0.0;
+    static const char *const keys[] = {"accumulation", "global_batch", "micro_batch"};
+    struct config            plain;
+    config_set_defaults(&plain);
+    selection.skips_overrides = true;
+    document_apply(&plain, document, selection);
+    bool is_changed = train->accumulation != plain.train.accumulation ||
+                      train->global_batch != plain.train.global_batch || train->micro_batch != plain.train.micro_batch;
+    bool is_tied = train->accumulation != 0 && train->global_batch != 0 && train->micro_batch != 0;
+    for (size_t i = 0; is_changed && is_tied && i < sizeof(keys) / sizeof(keys[0]); i++) {
+        const struct option *option = option_find(train_options, keys[i]);
+        if (!is_overridden(document, option)) {
+            option_set(option, train, option_auto[0]);
+            return;
+        }
     }
 }
 
-// The effective config of a selection.
-static void evaluate(struct config *config, struct document *document, struct selection selection)
+void config_evaluate(struct config *config, struct document *document, struct selection selection)
 {
     struct config names;
     config_set_defaults(&names);
@@ -239,20 +235,16 @@ static void evaluate(struct config *config, struct document *document, struct se
     for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
         apply_preset(config, document, selection, &presets[i]);
     }
-    apply(config, document, selection);
+    document_apply(config, document, selection);
+    free_batch_size(&config->train, document, selection);
     config->ranks = selection.ranks;
-    if (config->run.layers == config->model.layers) {
-        config->run.layers = 0;    // the whole model is no proxy
-    } else if (config->run.layers != 0) {
-        config->model.layers = config->run.layers;
-    }
 }
 
 // Overrides are read even when the file is not: all errors are reported at once.
 void document_read(struct document *document, const struct config_request *request, char *path, size_t bytes)
 {
     if (config_find(request->name, path, bytes)) {
-        parse_file(document, path);
+        document_parse_file(document, path);
     } else {
         const char *suggestion = file_suggest(&document->arena, config_folder(), request->name);
         document_error(document, "%s: no such config, here or in %s%s", document_show(document, request->name),
@@ -284,8 +276,18 @@ static void name_config(struct config *config)
 
 static status complete(struct config *config, struct document *document, const struct config_request *request)
 {
+    struct selection selection = document_select(document, request);
     name_config(config);
-    evaluate(config, document, document_select(document, request));
+    config_evaluate(config, document, selection);
+    config_keep_published(config, document, selection);
+    if (config->run.warmup < 0) {
+        config->run.warmup = run_warmup(config->run.steps);
+    }
+    if (config->run.layers == config->model.layers) {
+        config->run.layers = 0;    // the whole model is no proxy
+    } else if (config->run.layers != 0) {
+        config->model.layers = config->run.layers;
+    }
     return document_finish(document);
 }
 

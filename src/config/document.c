@@ -54,17 +54,34 @@ const char *document_show(struct document *document, const char *text)
     return shown;
 }
 
+bool option_names_file(const struct option *option)
+{
+    return option == option_find(model_options, "preset") || option == option_find(hardware_options, "profile") ||
+           option == option_find(software_options, "profile");
+}
+
+// A relative path that a file names starts from that file's folder, that of an override from the present one.
+static const char *resolve_path(struct document *document, const struct assignment *assignment, const char *value)
+{
+    const char *slash = document->file == NULL ? NULL : strrchr(document->file, '/');
+    if (assignment->origin == ORIGIN_OVERRIDE || !option_names_file(assignment->option) || value[0] == '/' ||
+        strchr(value, '/') == NULL || slash == NULL) {
+        return value;
+    }
+    value += strncmp(value, "./", 2) == 0 ? 2 : 0;
+    return arena_format(&document->arena, "%.*s%s", (int)(slash + 1 - document->file), document->file, value);
+}
+
 // Why an option cannot be set where it is, or NULL. These decide what else is read.
 static const char *forbidden(const struct document *document, const struct assignment *assignment)
 {
+    bool names_file = option_names_file(assignment->option);
     bool is_preset  = assignment->option == option_find(model_options, "preset");
-    bool is_profile = assignment->option == option_find(hardware_options, "profile") ||
-                      assignment->option == option_find(software_options, "profile");
     bool is_compute = assignment->option == option_find(precision_options, "compute");
     if (assignment->origin == ORIGIN_WHEN && (is_preset || is_compute)) {
         return "cannot depend on a condition";
     }
-    return document->only != NULL && (is_preset || is_profile) ? "cannot be set in such a file" : NULL;
+    return document->only != NULL && names_file ? "cannot be set in such a file" : NULL;
 }
 
 static int earlier_line(const struct document *document, const struct assignment *wanted)
@@ -93,6 +110,7 @@ static void add(struct document *document, struct assignment assignment, const c
                        earlier);
         return;
     }
+    value = resolve_path(document, &assignment, value);
     struct config scratch;
     status        result = option_set(assignment.option, (char *)&scratch + assignment.section->offset, value);
     if (failed(&result)) {
@@ -302,6 +320,7 @@ static void parse_line(struct document *document, const char *start, const char 
 void document_parse(struct document *document, const char *path, const char *text, size_t bytes)
 {
     const char *end = text + bytes;
+    document->file  = path;
     document->path  = document_show(document, path);
     document->lines = LINES_BEFORE_SECTIONS;
     document->line  = 0;

@@ -39,7 +39,8 @@ struct document {
     int64_t             error_count;
 
     // Where parsing stands.
-    const char                  *path;
+    const char                  *file;       // that is parsed; NULL: none yet
+    const char                  *path;       // the same, printable
     const char                  *only;       // the one section that is allowed here; NULL: all
     const char                  *ignored;    // a section that somebody else reads; NULL: none
     int                          line;
@@ -80,7 +81,22 @@ void document_read(struct document *document, const struct config_request *reque
 struct selection document_select(const struct document *document, const struct config_request *request);
 void             config_set_defaults(struct config *config);
 void             document_apply(struct config *config, const struct document *document, struct selection selection);
-status           document_finish(struct document *document);    // frees it; the status holds the count of errors
+// What set the value in force; NULL: nothing did.
+const struct assignment *document_find(const struct document *document, const struct option *option,
+                                       struct selection selection);
+status document_finish(struct document *document);    // frees it; the status holds the count of errors
+
+// The config of a selection, before run.layers replaces its layers. What is wrong with its presets becomes an error.
+void config_evaluate(struct config *config, struct document *document, struct selection selection);
+
+// Parses a file that has to be there.
+void document_parse_file(struct document *document, const char *path);
+
+// published.c: the published time and MFU become 0, not published, where they are not of the step in force.
+void config_keep_published(struct config *config, struct document *document, struct selection selection);
+
+// Whether the option names a file of presets, by its name or, with '/', by its path.
+bool option_names_file(const struct option *option);
 
 const struct config_section *section_find(const char *name);
 const char                  *section_suggest(const char *name);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Prints configs and options: the effective config as INI, the option table as text and Markdown.
-#include "gswbench/config.h"
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
 
 enum { VALUE_BYTES = 512 };
 
@@ -13,15 +16,34 @@ static const char introduction[] =
     "rest of one. Integers may be written 8192, 8_192, 8Ki (1024), 8k (1000) or 1e6. An unknown key, a value out of\n"
     "range or a key set twice is an error, and all errors of a file are reported at once.\n"
     "\n"
-    "Later values win: defaults; the files that `[model] preset`, `[hardware] profile` and `[software] profile` name;\n"
+    "Later values win: defaults; the files that `[model] preset`, `[hardware] profile` and `[software] profile` name\n"
+    "(a name with `/` is a path, from the folder of the file that it stands in, of `--set` from the present one);\n"
     "the config; its matching `[when ...]` sections, in file order; `--set section.key=value`.\n"
     "\n"
     "    [when ranks=512 precision=fp8]    ; either condition, or both\n"
     "    parallel.fsdp = 128\n"
     "    published.step_seconds = 5.043\n"
     "\n"
+    "`global_batch` = `micro_batch` x replicas x `accumulation`, so that two of them imply the third: where `--set`\n"
+    "changes one of them and a file sets all, the first of `accumulation`, `global_batch` and `micro_batch` that no\n"
+    "`--set` names follows from the others.\n"
+    "\n"
     "An override that changes `[model]`, `[parallel]`, `[train]` or `[precision]` makes another step of it: the\n"
     "published step time and MFU are then left out. `precision.compute` alone selects the row of that precision.\n";
+
+// A relative path would start from the folder of the file that is written: it becomes an absolute one.
+static void print_value(const struct option *option, const void *section, char *text, size_t bytes)
+{
+    char   folder[VALUE_BYTES];
+    size_t length;
+    option_print(option, section, text, bytes);
+    if (option_names_file(option) && text[0] != '/' && strchr(text, '/') != NULL &&
+        getcwd(folder, sizeof(folder)) != NULL && (length = strlen(folder)) + 1 + strlen(text) < option->size) {
+        memmove(text + length + 1, text, strlen(text) + 1);
+        memcpy(text, folder, length);
+        text[length] = '/';
+    }
+}
 
 void config_write(const struct config *config, FILE *file)
 {
@@ -29,7 +51,7 @@ void config_write(const struct config *config, FILE *file)
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {
         fprintf(file, "%s[%s]\n", section == config_sections ? "" : "\n", section->name);
         for (const struct option *option = section->options; option->key != NULL; option++) {
-            option_print(option, (const char *)config + section->offset, value, sizeof(value));
+            print_value(option, (const char *)config + section->offset, value, sizeof(value));
             fprintf(file, "%s = %s\n", option->key, value);
         }
     }

@@ -2,17 +2,17 @@
 // The [run] options.
 #include "gswbench/run.h"
 
+#include "gswbench/backend.h"
+
 // clang-format off
 static const char *const data_names[] = {[DATA_UNIFORM] = "uniform", [DATA_MARKOV] = "markov", NULL};
 static const char *const graphs_names[] = {[GRAPHS_AUTO] = "auto", [GRAPHS_ON] = "on", [GRAPHS_OFF] = "off", NULL};
-static const char *const backend_names[] = {"auto", "null", "host", "cuda", NULL};
 static const char *const communicator_names[] = {"auto", "local", "mpi", "nccl", NULL};
-
 static const char *const attention_names[] = {"auto", "cudnn", "own", NULL};
 
 const struct option run_options[] = {
     INTEGER_OPTION(run_config, steps, "50", 1, 1000000, "steps of a run, warm-up included"),
-    INTEGER_OPTION(run_config, warmup, "10", 0, 1000000, "first steps, run and reported but not measured"),
+    AUTO_OPTION   (run_config, warmup, "auto", 0, 1000000, "first steps, run and reported but not measured; auto: a fifth of the steps, 10 at most"),
     INTEGER_OPTION(run_config, seed, "1", 0, 9007199254740991, "seed of the weights and tokens"),
     CHOICE_OPTION (run_config, data, "uniform", data_names, "synthetic tokens: independent, or a chain that a model can learn"),
     NAME_OPTION   (run_config, backend, "auto", backend_names, "what computes; auto: the best that this build and machine have"),
@@ -23,10 +23,15 @@ const struct option run_options[] = {
     CHOICE_OPTION (run_config, graphs, "auto", graphs_names, "cuda backend: capture the step and replay it; auto: where no transfer needs the host"),
     BOOLEAN_OPTION(run_config, deterministic, "no", "cuda backend: take algorithms by rule, not by their time, so that every run has the same bits"),
     INTEGER_OPTION(run_config, ranks_per_device, "1", 1, 64, "ranks that may share a device; more than 1 is for tests, with transfers through the host"),
-    INTEGER_OPTION(run_config, spared_processors, "0", 0, 64, "cuda backend: multiprocessors that matrix products leave to transfers, and that NCCL takes for one at most; 0: no limit"),
+    INTEGER_OPTION(run_config, spared_processors, "0", 0, 64, "cuda backend: multiprocessors that GEMMs leave to transfers, and the most that NCCL takes for one; 0: no limit"),
     INTEGER_OPTION(run_config, connect_seconds, "120", 1, 86400, "nccl communicator: seconds in which the ranks of a group must have found each other"),
     TEXT_OPTION   (run_config, cache, "", "folder for what one run learns for the next, such as algorithms; empty: gswbench in the user's cache folder"),
     TEXT_OPTION   (run_config, output, "results", "folder in which each run makes its own"),
     END_OPTIONS
 };
 // clang-format on
+
+int64_t run_warmup(int64_t steps)
+{
+    return steps < 50 ? steps / 5 : 10;
+}

@@ -5,13 +5,13 @@
 // clang-format off
 const struct option software_options[] = {
     TEXT_OPTION    (software_config, profile, "gswbench", "program that is predicted, read first, from configs/software/NAME.ini, or a file whose name has a /; gswbench: this one"),
-    QUANTITY_OPTION(software_config, memory_bytes, "1", 0.1, 4, "bytes that ops bound by memory move, as a share of this program's"),
-    QUANTITY_OPTION(software_config, cast_bytes, "1", 0, 4, "the same of casts to FP8"),
+    QUANTITY_OPTION(software_config, memory_bytes, "1", 0.1, 4, "bytes that memory-bound ops move, as a share of this program's"),
+    QUANTITY_OPTION(software_config, cast_bytes, "1", 0, 4, "the same for casts to FP8"),
     QUANTITY_OPTION(software_config, attention_forward, "0", 0, 1e18, "FLOP/s that attention reaches at most on any device; 0: what the device allows"),
-    QUANTITY_OPTION(software_config, attention_backward, "0", 0, 1e18, "the same of its backward pass"),
+    QUANTITY_OPTION(software_config, attention_backward, "0", 0, 1e18, "the same for its backward pass"),
     QUANTITY_OPTION(software_config, reduction_parts, "1", 1, 64, "transfers in which the gradients of a layer are summed"),
     QUANTITY_OPTION(software_config, fp8_reduction_stall, "0", 0, 10, "share of the latency of these transfers for which compute stands still with FP8"),
-    QUANTITY_OPTION(software_config, expert_gap, "0", 0, 1, "seconds of the host in each pass of a layer with one expert on a rank, half as much more for each other"),
+    QUANTITY_OPTION(software_config, expert_gap, "0", 0, 1, "host seconds in each pass of a layer with one expert on a rank, and half as much for each further expert"),
     QUANTITY_OPTION(software_config, fp8_synchronization, "0", 0, 1, "seconds in which all ranks meet after each microbatch with FP8; 0: they do not"),
     END_OPTIONS
 };

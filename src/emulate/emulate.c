@@ -10,8 +10,10 @@
 #include "gswbench/arena.h"
 #include "gswbench/comm.h"
 #include "gswbench/data.h"
+#include "gswbench/order.h"
 #include "gswbench/statistics.h"
 #include "gswbench/step.h"
+#include "gswbench/verify.h"
 
 static int by_key(const void *left, const void *right)
 {
@@ -86,15 +88,6 @@ static void run_steps(struct emulation *emulation, const struct plan *plan, stru
     free(times);
 }
 
-// On a processor, what stands for transfers would take the time of cores that compute: it goes between.
-static void join_lanes(struct plan *plan)
-{
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        plan->ops[i].lane       = LANE_COMPUTE;
-        plan->ops[i].wait_count = 0;
-    }
-}
-
 static status execute(struct emulation *emulation, const struct plan *plan)
 {
     struct comm  comm;
@@ -141,10 +134,11 @@ static status emulate_stage(struct emulation *emulation, int64_t stage)
     status      result = plan_build_stage(&plan, emulation->request, stage);
     int64_t     rank   = plan.rank;
     if (!failed(&result) && is_wanted(emulation, &plan, stage)) {
-        result = plan_verify(&plan, &findings);
+        // On a processor, what stands for transfers would take the time of cores that compute: it goes between.
         if (!emulation->backend->ops->is_device) {
-            join_lanes(&plan);
+            order_join_lanes(&plan);
         }
+        result = plan_verify(&plan, &findings);
         result = failed(&result) ? result : execute(emulation, &plan);
         emulation->executed++;
     }
@@ -156,9 +150,7 @@ static status emulate_stage(struct emulation *emulation, int64_t stage)
 
 status emulate(struct emulation *emulation)
 {
-    struct mesh mesh;
-    TRY(mesh_init(&mesh, emulation->request->parallel, emulation->request->world));
-    emulation->stage_count = mesh.size[AXIS_PP];
+    emulation->stage_count = emulation->request->mesh.size[AXIS_PP];
     for (int64_t stage = 0; stage < emulation->stage_count; stage++) {
         TRY(emulate_stage(emulation, stage));
     }

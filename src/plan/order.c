@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What surely happens before what: lane order and waits, as vector clocks; and which waits say nothing new.
-#include <stdlib.h>
-
-#include "internal.h"
+#include "gswbench/order.h"
 
 int32_t *order_clocks(const struct plan *plan, int32_t *position)
 {
@@ -72,5 +70,13 @@ void order_prune(struct plan *plan, const int32_t *clocks, const int32_t *positi
             }
         }
         latest[full.lane] = i;
+    }
+}
+
+void order_join_lanes(struct plan *plan)
+{
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        plan->ops[i].lane       = LANE_COMPUTE;
+        plan->ops[i].wait_count = 0;
     }
 }

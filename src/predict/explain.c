@@ -4,6 +4,8 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/timeline.h"
+#include <math.h>
+
 #include "internal.h"
 
 // Compute stands still for a transfer beside what the simulation knows of it: it is exposed.
@@ -51,4 +53,13 @@ void explain_job(struct predict_explanation *explanation, const struct predictio
         timeline_write_rank(&explained->job->stages[stage].plan, explained->times[stage].tasks, stage == 0,
                             explanation->timeline);
     }
+}
+
+status predict_explain_job(struct predict_explanation *explanation, struct prediction *prediction,
+                           const struct job *job, const struct machine *machine)
+{
+    double ideal                 = job_ideal_seconds(job);
+    explanation->ideal_seconds   = isnan(ideal) ? 0.0 : ideal;
+    explanation->attention_share = job_attention_share(job);
+    return predict_explain(explanation, prediction, &job->request, machine);
 }

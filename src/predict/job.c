@@ -42,7 +42,7 @@ static struct line describe_line(const struct plan *plan, const struct op *op)
     const struct transfer_shape *shape = &op->shape.transfer;
     const struct plan_group     *group = &plan->groups[shape->group];
     struct line                  line  = {.from = -1, .to = -1, .lane = sending_lane(op), .axes = group->axes};
-    if (op->kind == OP_SEND || op->kind == OP_RECEIVE) {
+    if (op_is_link((enum op_kind)op->kind)) {
         int32_t own = stage_of(plan, plan->rank), peer = stage_of(plan, group->ranks[shape->peer]);
         line.from    = op->kind == OP_SEND ? own : peer;
         line.to      = op->kind == OP_SEND ? peer : own;
@@ -131,15 +131,14 @@ void predict_job_price(struct predict_job *job, const struct pricing *pricing)
 
 status predict_job_init(struct predict_job *job, const struct plan_request *request)
 {
-    struct assembly assembly = {.job = job};
-    struct mesh     mesh;
-    *job = (struct predict_job){.stages = NULL};
-    TRY(mesh_init(&mesh, request->parallel, request->world));
-    job->simulation.actor_count = (int32_t)mesh.size[AXIS_PP];
-    job->simulation.actors      = memory_allocate((size_t)mesh.size[AXIS_PP] * sizeof(*job->simulation.actors));
-    job->stages                 = memory_allocate((size_t)mesh.size[AXIS_PP] * sizeof(*job->stages));
+    struct assembly assembly    = {.job = job};
+    int64_t         stages      = request->mesh.size[AXIS_PP];
+    *job                        = (struct predict_job){.stages = NULL};
+    job->simulation.actor_count = (int32_t)stages;
+    job->simulation.actors      = memory_allocate((size_t)stages * sizeof(*job->simulation.actors));
+    job->stages                 = memory_allocate((size_t)stages * sizeof(*job->stages));
     status result               = OK;
-    for (int64_t stage = 0; stage < mesh.size[AXIS_PP] && !failed(&result); stage++) {
+    for (int64_t stage = 0; stage < stages && !failed(&result); stage++) {
         result = plan_build_stage(&job->stages[stage].plan, request, stage);
         if (!failed(&result)) {
             add_stage(&assembly, stage);

@@ -84,3 +84,10 @@ const struct quantity *measured_find(const struct measured_ops *measured, const 
     op_key_init(&key, plan, op);
     return measured_find_key(measured, &key);
 }
+
+status measured_read_profile(struct measured_ops *measured, const struct config *config)
+{
+    char profile[1400];
+    *measured = (struct measured_ops){.ops = NULL};
+    return config_find_profile(config, profile, sizeof(profile)) ? measured_read(measured, profile) : OK;
+}

@@ -14,14 +14,14 @@ status predict_supports(const struct plan_request *request, const struct hardwar
         bool        is_needed;
     } facts[] = {
         {"peak_bf16", hardware->peak_bf16.value, true},
-        {"peak_fp8", hardware->peak_fp8.value, request->precision->compute == COMPUTE_FP8},
+        {"peak_fp8", hardware->peak_fp8.value, request->precision.compute == COMPUTE_FP8},
         {"multiprocessors", (double)hardware->multiprocessors, true},
         {"memory_bandwidth", hardware->memory_bandwidth.value, true},
-        {"node_bandwidth", hardware->node_bandwidth.value, request->world > 1},
-        {"network_bandwidth", hardware->network_bandwidth.value, request->world > hardware->gpus_per_node},
+        {"node_bandwidth", hardware->node_bandwidth.value, request->mesh.world > 1},
+        {"network_bandwidth", hardware->network_bandwidth.value, request->mesh.world > hardware->gpus_per_node},
     };
     TRY(plan_supports(request));
-    if (request->precision->compute == COMPUTE_FP32 && hardware->cores == 0) {
+    if (request->precision.compute == COMPUTE_FP32 && hardware->cores == 0) {
         return fail("[precision] compute = fp32 is predicted on processors only: no profile of a device has its rates");
     }
     for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
@@ -51,11 +51,11 @@ static double expect_largest(double count)
 // after each microbatch, and then always the slowest counts.
 static double straggler_seconds(const struct plan_request *request, const struct machine *machine, double seconds)
 {
-    double microbatches = (double)request->train->accumulation;
-    double meeting      = machine->software != NULL && request->precision->compute == COMPUTE_FP8
+    double microbatches = (double)request->train.accumulation;
+    double meeting      = machine->software != NULL && request->precision.compute == COMPUTE_FP8
                               ? machine->software->fp8_synchronization.value
                               : 0.0;
-    return seconds * machine->hardware->jitter.value * expect_largest((double)request->parallel->dp) /
+    return seconds * machine->hardware->jitter.value * expect_largest((double)request->parallel.dp) /
                sqrt(meeting > 0.0 ? 1.0 : microbatches) +
            meeting * microbatches;
 }
@@ -108,13 +108,13 @@ static void times_close(const struct predict_job *job, struct actor_time *times)
     free(times);
 }
 
-// A rank computes with what is left when its cores are shared out.
+// Ranks that share cores slow each other down.
 static void place_actors(struct predict_job *job, const struct plan_request *request,
                          const struct hardware_config *hardware)
 {
     struct simulation *simulation = &job->simulation;
-    double             sharers    = fmin((double)hardware->core_ranks, (double)request->world);
-    double             per_stage  = (double)request->world / simulation->actor_count;
+    double             sharers    = fmin((double)hardware->core_ranks, (double)request->mesh.world);
+    double             per_stage  = (double)request->mesh.world / simulation->actor_count;
     simulation->cores             = (struct simulated_cores){.count          = (double)hardware->cores,
                                                              .threads        = fmax(floor((double)hardware->cores / sharers), 1.0),
                                                              .transfer_delay = hardware->transfer_delay.value};

@@ -2,6 +2,8 @@
 // Prices of what computes: products by tiles and waves, attention by its length, all else by the bytes it moves.
 #include <math.h>
 
+#include "gswbench/fatal.h"
+#include "gswbench/op_table.h"
 #include "gswbench/predict.h"
 
 enum { MOST_PARTS = 4 };    // of k
@@ -12,13 +14,11 @@ static double operand_bytes(const struct plan *plan, const struct op *op, int sl
         return 0.0;
     }
     double elements = (double)op_operand_elements(op, slot);
-    bool   is_table = (op->kind == OP_EMBEDDING_FORWARD && slot == EMBEDDING_TABLE) ||
-                    (op->kind == OP_EMBEDDING_BACKWARD && slot == EMBEDDING_GRADIENT_TABLE);
-    if (is_table) {    // the rows of the tokens, not all
+    if (slot < OP_SLOTS && op_table[op->kind].slots[slot].is_table) {    // the rows of the tokens, not all
         elements = fmin(elements, (double)op->shape.rows.rows * (double)op->shape.rows.columns);
     }
     double passes = op->access[slot] == ACCESS_UPDATE ? 2.0 : 1.0;
-    return passes * elements * (double)dtype_bytes(plan->tensors[op->operand[slot]].dtype);
+    return passes * (double)format_bytes(plan->tensors[op->operand[slot]].format, (int64_t)elements);
 }
 
 static double memory_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
@@ -43,8 +43,8 @@ static double memory_seconds(const struct hardware_config *hardware, const struc
 
 static bool is_fp8_product(const struct plan *plan, const struct op *op)
 {
-    return dtype_is_fp8(plan->tensors[op->operand[GEMM_A]].dtype) &&
-           dtype_is_fp8(plan->tensors[op->operand[GEMM_B]].dtype);
+    return format_is_narrow(plan->tensors[op->operand[GEMM_A]].format) &&
+           format_is_narrow(plan->tensors[op->operand[GEMM_B]].format);
 }
 
 // To bring together what parts of k gave, in fp32.
@@ -95,7 +95,7 @@ static double attention_seconds(const struct machine *machine, const struct op *
     const struct hardware_config *hardware    = machine->hardware;
     const struct software_config *software    = machine->software;
     const struct attention_shape *shape       = &op->shape.attention;
-    bool                          is_backward = op->kind == OP_ATTENTION_BACKWARD;
+    bool                          is_backward = op_table[op->kind].price == OP_PRICE_ATTENTION_BACKWARD;
     double                        length      = (double)(shape->sequence + shape->earlier);
     double share = is_backward ? hardware->attention_backward.value : hardware->attention_forward.value;
     double width = shape->head_dim > 128 ? 0.9 : 1.0;
@@ -112,15 +112,21 @@ static double attention_seconds(const struct machine *machine, const struct op *
 static double compute_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
-    switch (op->kind) {
-    case OP_GEMM:
+    switch ((enum op_price)op_table[op->kind].price) {
+    case OP_PRICE_PRODUCT:
         return fmax(product_seconds(hardware, plan, op), memory_seconds(hardware, plan, op));
-    case OP_ATTENTION_FORWARD:
-    case OP_ATTENTION_BACKWARD:
+    case OP_PRICE_ATTENTION_FORWARD:
+    case OP_PRICE_ATTENTION_BACKWARD:
         return attention_seconds(machine, op);
-    default:
+    case OP_PRICE_MEMORY:
+    case OP_PRICE_CAST:
+    case OP_PRICE_ROUTE:
         return memory_seconds(hardware, plan, op);
+    case OP_PRICE_NONE:
+    case OP_PRICE_TRANSFER:
+        break;
     }
+    FATAL(EXIT_INTERNAL, "%s computes nothing that has a price", op_name((enum op_kind)op->kind));
 }
 
 // How the program that is predicted differs in ops of that kind.
@@ -129,24 +135,26 @@ static double software_share(const struct software_config *software, const struc
     if (software == NULL) {
         return 1.0;
     }
-    switch (op->kind) {
-    case OP_GEMM:
-    case OP_ATTENTION_FORWARD:
-    case OP_ATTENTION_BACKWARD:
-        return 1.0;
-    case OP_QUANTIZE:
-    case OP_TRANSPOSE:
-    case OP_MAGNITUDE:
+    switch ((enum op_price)op_table[op->kind].price) {
+    case OP_PRICE_CAST:
         return software->cast_bytes.value;
-    default:
+    case OP_PRICE_MEMORY:
+    case OP_PRICE_ROUTE:
         return op->tag.phase == PHASE_OPTIMIZER ? 1.0 : software->memory_bytes.value;
+    case OP_PRICE_PRODUCT:
+    case OP_PRICE_ATTENTION_FORWARD:
+    case OP_PRICE_ATTENTION_BACKWARD:
+    case OP_PRICE_NONE:
+    case OP_PRICE_TRANSFER:
+        break;
     }
+    return 1.0;
 }
 
 // What the host does for the experts of a layer while the device waits: part of it for each of them.
 static double expert_seconds(const struct software_config *software, const struct op *op)
 {
-    if (software == NULL || (op->kind != OP_ROUTE_FORWARD && op->kind != OP_ROUTE_BACKWARD)) {
+    if (software == NULL || op_table[op->kind].price != OP_PRICE_ROUTE) {
         return 0.0;
     }
     double experts = (double)op->shape.routing.experts / (double)op->shape.routing.owners;

@@ -3,6 +3,8 @@
 // several nodes, each rank on a node brings its own link to the network.
 #include <math.h>
 
+#include "gswbench/fatal.h"
+#include "gswbench/op_table.h"
 #include "gswbench/predict.h"
 
 struct span {
@@ -38,7 +40,7 @@ static double ring_seconds(const struct hardware_config *hardware, const struct 
 }
 
 // The bytes of a reduction and a gather, at the latency of a tree up and down.
-static double all_reduce_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
+static double tree_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
 {
     double local     = span->members / span->nodes;
     double bandwidth = span->nodes > 1.0 ? fmin(span->node, span->network * local) : span->node;
@@ -74,19 +76,19 @@ static bool are_apart(const struct hardware_config *hardware, const struct plan_
 static double transfer_seconds(const struct hardware_config *hardware, const struct span *span, const struct op *op,
                                double bytes, bool is_network)
 {
-    switch (op->kind) {
-    case OP_ALL_REDUCE:
-    case OP_ALL_REDUCE_MAXIMUM:
-        return all_reduce_seconds(hardware, span, bytes);
-    case OP_ALL_TO_ALL:
-        return all_to_all_seconds(hardware, span, bytes);
-    case OP_ROTATE:
-    case OP_SEND:
-    case OP_RECEIVE:
-        return hop_seconds(hardware, span, bytes, is_network);
-    default:
+    switch ((enum op_route)op_table[op->kind].route) {
+    case OP_ROUTE_RING:
         return ring_seconds(hardware, span, bytes);
+    case OP_ROUTE_TREE:
+        return tree_seconds(hardware, span, bytes);
+    case OP_ROUTE_ALL_TO_ALL:
+        return all_to_all_seconds(hardware, span, bytes);
+    case OP_ROUTE_HOP:
+        return hop_seconds(hardware, span, bytes, is_network);
+    case OP_ROUTE_NONE:
+        break;
     }
+    FATAL(EXIT_INTERNAL, "%s is not a transfer", op_name((enum op_kind)op->kind));
 }
 
 // Sums the gradients of a layer.
@@ -103,9 +105,9 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
     const struct plan_group      *group    = &plan->groups[shape->group];
 
     int32_t     operand    = op->operand[TRANSFER_IN] >= 0 ? op->operand[TRANSFER_IN] : op->operand[TRANSFER_OUT];
-    double      bytes      = (double)shape->elements * (double)dtype_bytes(plan->tensors[operand].dtype);
+    double      bytes      = (double)format_bytes(plan->tensors[operand].format, shape->elements);
     struct span span       = find_span(hardware, group);
-    bool        is_link    = op->kind == OP_SEND || op->kind == OP_RECEIVE;
+    bool        is_link    = op_is_link((enum op_kind)op->kind);
     bool        is_network = is_link ? are_apart(hardware, group, shape->peer) : span.nodes > 1.0;
     int         out        = op->kind == OP_RECEIVE ? 0 : is_network ? LINK_NETWORK_OUT : LINK_NODE_OUT;
     int         in         = op->kind == OP_SEND ? 0 : is_network ? LINK_NETWORK_IN : LINK_NODE_IN;
@@ -117,7 +119,7 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
                parts   = software->reduction_parts.value;
         price.seconds += (parts - 1.0) * latency;
         price.stall_seconds =
-            plan->precision.fp8_gemms != 0 ? software->fp8_reduction_stall.value * parts * latency : 0.0;
+            plan->precision.narrow_linears != 0 ? software->fp8_reduction_stall.value * parts * latency : 0.0;
     }
     return price;
 }

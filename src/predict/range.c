@@ -13,7 +13,6 @@ enum { STEPS = 2 };
 
 struct probe {
     struct predict_range *range;
-    struct train_config   train[STEPS];
     struct plan_request   requests[STEPS];
     struct predict_job    jobs[STEPS];
     int                   step_count;
@@ -25,17 +24,15 @@ struct probe {
 
 static status probe_open(struct probe *probe, const struct plan_request *request)
 {
-    int64_t enough = request->parallel->pp, all = request->train->accumulation;
+    int64_t enough = request->mesh.size[AXIS_PP], all = request->train.accumulation;
     status  result      = OK;
     probe->microbatches = all;
     probe->step_count   = all > STEPS * enough ? STEPS : 1;
     for (int i = 0; i < probe->step_count && !failed(&result); i++) {
-        struct train_config *train = &probe->train[i];
-        *train                     = *request->train;
+        probe->requests[i]         = *request;
+        struct train_config *train = &probe->requests[i].train;
         train->accumulation        = probe->step_count > 1 ? (i + 1) * enough : all;
         train->global_batch        = train->global_batch / all * train->accumulation;
-        probe->requests[i]         = *request;
-        probe->requests[i].train   = train;
         result                     = predict_job_init(&probe->jobs[i], &probe->requests[i]);
     }
     return result;
@@ -56,7 +53,8 @@ static status predict_step(struct probe *probe, double *seconds)
     }
     *seconds = predictions[0].step_seconds;
     if (probe->step_count > 1) {
-        double first = (double)probe->train[0].accumulation, second = (double)probe->train[1].accumulation;
+        double first  = (double)probe->requests[0].train.accumulation,
+               second = (double)probe->requests[1].train.accumulation;
         *seconds += (predictions[1].step_seconds - predictions[0].step_seconds) *
                     ((double)probe->microbatches - first) / (second - first);
     }

@@ -55,28 +55,18 @@ static void for_each(struct work *work)
     free(threads);
 }
 
-static struct plan_request request_of(const struct sweep *sweep, int64_t layout)
-{
-    return (struct plan_request){.model     = sweep->model,
-                                 .parallel  = &sweep->layouts[layout].parallel,
-                                 .train     = &sweep->layouts[layout].train,
-                                 .precision = sweep->precision,
-                                 .world     = sweep->world};
-}
-
 static void find_bound(const struct sweep *sweep, struct candidate *candidate)
 {
-    struct plan_request request = request_of(sweep, candidate->layout);
-    candidate->support          = predict_supports(&request, sweep->machine->hardware);
+    const struct plan_request *layout = &sweep->layouts[candidate->layout];
+    candidate->support                = predict_supports(layout, sweep->machine->hardware);
     if (!failed(&candidate->support)) {
-        candidate->support = sweep_find_bound(&candidate->bound, &request, sweep->machine);
+        candidate->support = sweep_find_bound(&candidate->bound, layout, sweep->machine);
     }
 }
 
 static void price(const struct sweep *sweep, struct candidate *candidate)
 {
-    struct plan_request request = request_of(sweep, candidate->layout);
-    candidate->support          = predict(&candidate->prediction, &request, sweep->machine);
+    candidate->support = predict(&candidate->prediction, &sweep->layouts[candidate->layout], sweep->machine);
 }
 
 static void refuse(struct sweep *sweep, const char *reason)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/layers.h"
 #include "gswbench/sweep.h"
 
 // A stage's compute lane, which runs ops in order, from when the first microbatch has come to it. Time is counted
@@ -115,15 +116,14 @@ static int64_t input_bytes(const struct plan *plan, int32_t tensor)
 static status look_at_stage(struct stage *stage, const struct plan_request *request, const struct machine *machine,
                             int64_t number, int64_t microbatches)
 {
-    struct train_config train   = *request->train;
-    int64_t             more    = train.accumulation - microbatches;
-    struct plan_request shorter = *request;
-    struct plan         plan;
-    train.global_batch = train.global_batch / train.accumulation * microbatches;
-    train.accumulation = microbatches;
-    shorter.train      = &train;
-    *stage             = (struct stage){.seconds = memory_allocate((size_t)(microbatches + 1) * sizeof(double))};
-    status result      = plan_build_stage(&plan, &shorter, number);
+    struct plan_request  shorter = *request;
+    struct train_config *train   = &shorter.train;
+    int64_t              more    = train->accumulation - microbatches;
+    struct plan          plan;
+    train->global_batch = train->global_batch / train->accumulation * microbatches;
+    train->accumulation = microbatches;
+    *stage              = (struct stage){.seconds = memory_allocate((size_t)(microbatches + 1) * sizeof(double))};
+    status result       = plan_build_stage(&plan, &shorter, number);
     if (!failed(&result)) {
         time_stage(stage, &plan, machine);
         // Live activations: what their places leave free between them differs with the number of microbatches.
@@ -144,11 +144,12 @@ static status look_at_stage(struct stage *stage, const struct plan_request *requ
 // So many that the first, one at least between, and the last are there. On a stage are at most pp microbatches at once,
 // with several chunks two groups of pp, of which the last of all stays as full as it is; and on the last stage those
 // whose head gradients wait for the end.
-static int64_t enough_microbatches(const struct plan_request *request, const struct mesh *mesh, bool is_last)
+static int64_t enough_microbatches(const struct plan_request *request, bool is_last)
 {
-    int64_t stages = mesh->size[AXIS_PP], all = request->train->accumulation;
-    int64_t group = mesh->vp > 1 ? stages : 1, enough = stages * (mesh->vp > 1 ? 2 : 1) + 2;
-    enough += is_last && stages > 1 ? request->parallel->deferred_head_gradients : 0;
+    const struct mesh *mesh   = &request->mesh;
+    int64_t            stages = mesh->size[AXIS_PP], all = request->train.accumulation;
+    int64_t            group = mesh->vp > 1 ? stages : 1, enough = stages * (mesh->vp > 1 ? 2 : 1) + 2;
+    enough += is_last && stages > 1 ? request->parallel.deferred_head_gradients : 0;
     return all <= enough ? all : enough + (all - enough) % group;
 }
 
@@ -158,16 +159,16 @@ bool sweep_fits(const struct hardware_config *hardware, int64_t bytes)
 }
 
 // Gradients and optimizer of the parameters that the average rank has; the weights themselves come on top.
-static int64_t least_bytes(const struct plan_request *request, const struct mesh *mesh)
+static int64_t least_bytes(const struct plan_request *request)
 {
-    struct precision precision;
-    status           result = precision_init(&precision, request->precision);
-    const int64_t   *asked  = mesh->asked;
+    const struct precision *precision = &request->precision;
+    const int64_t          *asked     = request->mesh.asked;
     int64_t parts  = asked[AXIS_TP] * asked[AXIS_PP] * (asked[AXIS_FSDP] > 1 ? asked[AXIS_FSDP] : asked[AXIS_EP]);
-    int64_t shared = request->parallel->zero > 0 ? asked[AXIS_DP] * asked[AXIS_CP] : 1;
-    int64_t state  = 2 * dtype_bytes(precision.moment) + (precision.has_master ? dtype_bytes(DTYPE_F32) : 0);
-    double  each   = (double)dtype_bytes(precision.gradient) + (double)state / (double)shared;
-    return failed(&result) ? 0 : (int64_t)((double)model_parameters(request->model) / (double)parts * each);
+    int64_t shared = request->parallel.zero > 0 ? asked[AXIS_DP] * asked[AXIS_CP] : 1;
+    int64_t own    = layers_parameters(&request->model) / parts;
+    int64_t master = precision->has_master ? format_bytes(FORMAT_F32, own) : 0;
+    int64_t state  = 2 * format_bytes(precision->moment, own) + master;
+    return format_bytes(precision->gradient, own) + state / shared;
 }
 
 // A stage begins when those before it have done the first microbatch's first chunk, and has its last turn before
@@ -175,15 +176,12 @@ static int64_t least_bytes(const struct plan_request *request, const struct mesh
 // microbatches than the rest: of these, two microbatches say what their first and last turn take.
 status sweep_find_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine)
 {
-    struct mesh mesh;
-    *bound = (struct sweep_bound){.bytes = 0};
-    TRY(mesh_init(&mesh, request->parallel, request->world));
-    int64_t last = mesh.size[AXIS_PP] - 1, all = request->train->accumulation;
+    int64_t last = request->mesh.size[AXIS_PP] - 1, all = request->train.accumulation;
     double  forward = 0.0, backward = 0.0;
-    bound->bytes = least_bytes(request, &mesh);
+    *bound = (struct sweep_bound){.bytes = least_bytes(request)};
     for (int64_t s = 0; s <= last && sweep_fits(machine->hardware, bound->bytes); s++) {
         bool         is_typical = s > 1 && s < last;
-        int64_t      enough     = is_typical ? (all < 2 ? all : 2) : enough_microbatches(request, &mesh, s == last);
+        int64_t      enough     = is_typical ? (all < 2 ? all : 2) : enough_microbatches(request, s == last);
         struct stage stage;
         TRY(look_at_stage(&stage, request, machine, s, enough));
         if (!is_typical) {

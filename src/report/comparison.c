@@ -13,10 +13,10 @@
 
 // Settings that say which step was run: the model, the layout, the batch. Everything else may differ: that is what
 // comparisons are made for. A name that ends in a dot stands for a section.
+#define AXIS_KEY(NAME, key, ...) "parallel." #key,
 static const char *const obstacles[] = {
-    "model.",      "parallel.dp", "parallel.fsdp", "parallel.tp",    "parallel.cp",       "parallel.ep",
-    "parallel.pp", "parallel.vp", "parallel.zero", "train.sequence", "train.micro_batch", "train.global_batch",
-    NULL};
+    AXES(AXIS_KEY) "model.", "parallel.vp", "parallel.zero", "train.sequence", "train.micro_batch",
+    "train.global_batch",    NULL};
 
 // Settings that say nothing about the step. A preset is only a name for the settings that it stands for.
 static const char *const ignored[] = {"model.preset", "hardware.", "software.", "published.", "run.output", NULL};

@@ -4,6 +4,7 @@
 
 #include "gswbench/comparison.h"
 #include "gswbench/json.h"
+#include "gswbench/result_json.h"
 #include "internal.h"
 
 // clang-format off

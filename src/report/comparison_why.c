@@ -67,6 +67,8 @@ static void write_families(const struct comparison *comparison, FILE *file)
 }
 
 // Of the parts in the order of the waterfall; the last is tracing.
+// clang-format off
+#define AXIS_WORDS(NAME, ...) [WATERFALL_EXPOSED_##NAME] = "transfers that nothing hides",
 static const char *const reasons[WATERFALL_PARTS + 1] = {
     [WATERFALL_IDEAL]        = "the peaks",
     [WATERFALL_GEMM]         = "products that do not reach the narrower type's peak, or are not in it",
@@ -76,17 +78,13 @@ static const char *const reasons[WATERFALL_PARTS + 1] = {
     [WATERFALL_RECOMPUTE]    = "what is computed again",
     [WATERFALL_OPTIMIZER]    = "the optimizer, which moves as many bytes",
     [WATERFALL_BUBBLE]       = "idle pipeline stages",
-    [WATERFALL_EXPOSED_DP]   = "transfers that nothing hides",
-    [WATERFALL_EXPOSED_FSDP] = "transfers that nothing hides",
-    [WATERFALL_EXPOSED_TP]   = "transfers that nothing hides",
-    [WATERFALL_EXPOSED_CP]   = "transfers that nothing hides",
-    [WATERFALL_EXPOSED_EP]   = "transfers that nothing hides",
-    [WATERFALL_EXPOSED_PP]   = "transfers that nothing hides",
+    AXES(AXIS_WORDS)
     [WATERFALL_CONTENTION]   = "what transfers take from computing",
     [WATERFALL_STRAGGLERS]   = "slower ranks",
     [WATERFALL_UNEXPLAINED]  = "gaps between ops",
     [WATERFALL_PARTS]        = "steps that take other times than the traced one",
 };
+// clang-format on
 
 struct cause {
     double  seconds;

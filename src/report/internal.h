@@ -27,9 +27,6 @@ void report_write_layout(const struct result *result, FILE *file);
 // Bytes of all storages.
 double report_total_bytes(const struct result *result);
 
-// The figures of a result, as result.json has them.
-json_t *result_figures_to_json(const struct result *result);
-
 // comparison_parts.c: sets parts, families and pace.
 struct comparison;
 void comparison_explain(struct comparison *comparison);

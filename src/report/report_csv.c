@@ -30,7 +30,7 @@ static void write_real(double value, FILE *file)
     }
 }
 
-void report_write_steps(const struct result *result, FILE *file)
+void report_write_csv(const struct result *result, FILE *file)
 {
     fprintf(file, "step,phase,seconds,rank0_seconds,slowest_rank,loss,grad_norm,dropped,outlier,device_seconds\n");
     for (int64_t i = 0; i < result->step_count; i++) {
@@ -51,7 +51,7 @@ void report_write_steps(const struct result *result, FILE *file)
     }
 }
 
-void report_write_ranks(const struct result *result, FILE *file)
+void report_write_csv_ranks(const struct result *result, FILE *file)
 {
     fprintf(file, "rank,host,node,local_rank,threads,median_seconds,allocated_bytes\n");
     for (int64_t i = 0; i < result->rank_count; i++) {

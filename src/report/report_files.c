@@ -12,6 +12,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
 #include "gswbench/report.h"
+#include "gswbench/result_json.h"
 #include "internal.h"
 
 enum { PATH_BYTES = 2048 };
@@ -154,8 +155,10 @@ status report_create_folder(const struct result *result, const char *output, cha
 
 status report_write_files(const char *folder, const struct result *result)
 {
-    TRY(report_write_file(folder, "steps.csv", report_write_steps, result));
-    TRY(report_write_file(folder, "ranks.csv", report_write_ranks, result));
-    TRY(report_write_file(folder, "result.json", report_write_json, result));
-    return report_write_file(folder, "report.html", report_write_html, result);
+    for (const struct report_format *format = report_formats; format->name != NULL; format++) {
+        if (format->file != NULL) {
+            TRY(report_write_file(folder, format->file, format->write, result));
+        }
+    }
+    return OK;
 }

@@ -126,7 +126,13 @@ static void write_utilization(const struct result *result, FILE *file)
         write_figure(file, "&ndash;", "", "Model FLOPs utilization", "%s", result->peak_source);
         return;
     }
-    snprintf(value, sizeof(value), "%.2f", 100 * figures->utilization[figures->convention]);
+    double utilization = figures->utilization[figures->convention];
+    if (isnan(utilization)) {
+        write_figure(file, "&ndash;", "", "Model FLOPs utilization", "%s counts more than the peak allows",
+                     model_flop_names[figures->convention]);
+        return;
+    }
+    snprintf(value, sizeof(value), "%.2f", 100 * utilization);
     write_figure(file, value, "%", "Model FLOPs utilization", "%s; of %.6g TFLOP/s, %s",
                  model_flop_names[figures->convention], result->peak / 1e12, result->peak_source);
 }

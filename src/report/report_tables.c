@@ -77,7 +77,7 @@ static void write_transfers(const struct result *result, FILE *file)
         fprintf(file, "</td><td>");
         html_write_text(transfer->axes, file);
         fprintf(file, "</td><td>");
-        html_write_text(transfer->dtype, file);
+        html_write_text(transfer->format, file);
         fprintf(file, "</td><td class=n>%" PRId64 "</td><td class=n>%" PRId64 "</td><td class=n>%" PRId64,
                 transfer->group_size, transfer->count, transfer->elements);
         fprintf(file, "</td><td class=n>%s</td></tr>\n", units_bytes(size, sizeof(size), transfer->bytes));
@@ -142,7 +142,7 @@ static void write_layout(const struct result *result, FILE *file)
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (result->mesh.asked[axis] > 1) {
             snprintf(text, sizeof(text), "%" PRId64, result->mesh.asked[axis]);
-            html_write_row(mesh_axis_names[axis], text, file);
+            html_write_row(axis_rows[axis].name, text, file);
         }
     }
     html_write_row("communicator", result->communicator, file);

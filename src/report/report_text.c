@@ -45,7 +45,7 @@ void report_write_layout(const struct result *result, FILE *file)
     fprintf(file, "  accumulation %" PRId64 "  ranks %" PRId64, result->accumulation, result->mesh.world);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (result->mesh.asked[axis] > 1) {
-            fprintf(file, "  %s %" PRId64, mesh_axis_names[axis], result->mesh.asked[axis]);
+            fprintf(file, "  %s %" PRId64, axis_rows[axis].name, result->mesh.asked[axis]);
         }
     }
     fputc('\n', file);
@@ -119,7 +119,12 @@ static void write_utilization(const struct result *result, FILE *file)
         fprintf(file, "Model flops utilization: none (%s)\n", report_safe(reason, sizeof(reason), result->peak_source));
         return;
     }
-    fprintf(file, "Model flops utilization: %.2f%%", 100 * figures->utilization[figures->convention]);
+    if (isnan(figures->utilization[figures->convention])) {
+        fprintf(file, "Model flops utilization: none (%s counts more than the peak allows)",
+                model_flop_names[figures->convention]);
+    } else {
+        fprintf(file, "Model flops utilization: %.2f%%", 100 * figures->utilization[figures->convention]);
+    }
     for (int i = 0; i < FLOPS_COUNT; i++) {
         if (!isnan(figures->utilization[i])) {
             fprintf(file, "  %s %.2f%%", model_flop_names[i], 100 * figures->utilization[i]);
@@ -267,4 +272,13 @@ void report_write_result(const struct result *result, FILE *file)
     }
     fprintf(file, "memory: ");
     write_memory(result, file);
+}
+
+void report_write_text(const struct result *result, FILE *file)
+{
+    report_write_header(result, file);
+    for (int64_t i = 0; i < result->step_count; i++) {
+        report_write_step(result, &result->steps[i], file);
+    }
+    report_write_result(result, file);
 }

@@ -13,7 +13,7 @@ static enum bar bar_of(int part)
     if (part == WATERFALL_IDEAL) {
         return BAR_IDEAL;
     }
-    return part < WATERFALL_BUBBLE ? BAR_COMPUTE : part <= WATERFALL_EXPOSED_PP ? BAR_IDLE : BAR_REST;
+    return part < WATERFALL_BUBBLE ? BAR_COMPUTE : part < WATERFALL_CONTENTION ? BAR_IDLE : BAR_REST;
 }
 
 // The most that the parts add up to from the first on: the width of the drawing.

@@ -22,8 +22,8 @@ static struct budget own_budget(const struct plan *plan, struct backend *backend
     struct budget budget = {.needed    = plan_total_bytes(plan) + scratch_bytes,
                             .available = backend->ops->available_bytes(backend),
                             .node      = place->node};
-    if (backend->ops->device_name != NULL) {
-        backend->ops->device_name(backend, budget.device, sizeof(budget.device));
+    if (backend->ops->device_id != NULL) {
+        backend->ops->device_id(backend, budget.device, sizeof(budget.device));
     }
     return budget;
 }

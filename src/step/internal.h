@@ -19,14 +19,15 @@ struct wait {
 
 // An op with all that is looked up for it once, before the first step.
 struct work {
-    const struct op   *op;
-    op_run            *run;      // NULL: a transfer
-    struct comm_group *group;    // of a transfer
-    struct wait        waits[OP_WAITS];
-    int32_t            wait_count;
-    bool               is_awaited;    // some other lane waits for it, so its completion is published
-    void              *event;         // recorded after it on a device, when it is awaited
-    struct buffer      buffers[OP_OPERANDS];
+    const struct op       *op;
+    op_run                *run;         // NULL: it is prepared, or a transfer
+    const struct prepared *prepared;    // what the backend has decided for it; NULL: nothing
+    struct comm_group     *group;       // of a transfer; NULL: it computes
+    struct wait            waits[OP_WAITS];
+    int32_t                wait_count;
+    bool                   is_awaited;    // some other lane waits for it, so its completion is published
+    void                  *event;         // recorded after it on a device, when it is awaited
+    struct buffer          buffers[OP_OPERANDS];
 };
 
 // Host memory through which a lane's transfers go where the communicator does not read the device's.
@@ -112,5 +113,23 @@ struct issue {
 void issue_open(struct issue *issue, struct lanes *lanes, struct work *works, int32_t count);
 void issue_run(const struct issue *issue);
 void issue_close(struct issue *issue);
+
+// open.c opens and closes it, step.c runs it.
+struct step {
+    const struct plan  *plan;
+    struct backend     *backend;
+    struct comm        *comm;
+    void               *storage[STORAGE_COUNT];    // NULL: nothing in it
+    int64_t             storage_bytes[STORAGE_COUNT];
+    struct comm_group **groups;    // [LANE_COUNT][plan->group_count], NULL: the lane does not use the group
+    struct work        *works;     // [plan->op_count]
+    struct work       **queued;    // the same, lane by lane
+    struct lanes        lanes;
+
+    // Of a device only. One thread issues all ops, or each lane has its own; and events around the latest step.
+    bool         is_issued, is_captured;
+    struct issue issue;
+    void        *begin, *end;
+};
 
 #endif

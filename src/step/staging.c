@@ -6,14 +6,14 @@
 
 static int64_t buffer_bytes(const struct buffer *buffer)
 {
-    return buffer->data != NULL ? buffer->elements * dtype_bytes(buffer->dtype) : 0;
+    return buffer->data != NULL ? format_bytes(buffer->format, buffer->elements) : 0;
 }
 
 static void open_slot(struct lanes *lanes, struct queue *queue, int slot)
 {
     int64_t most = 0;
     for (int32_t i = 0; i < queue->count; i++) {
-        int64_t bytes = queue->works[i]->run == NULL ? buffer_bytes(&queue->works[i]->buffers[slot]) : 0;
+        int64_t bytes = queue->works[i]->group != NULL ? buffer_bytes(&queue->works[i]->buffers[slot]) : 0;
         most          = bytes > most ? bytes : most;
     }
     queue->staging.data[slot] = most > 0 ? lanes->streams->allocate_host(lanes->backend, most) : NULL;
@@ -53,7 +53,7 @@ void staging_run(struct lanes *lanes, const struct work *work)
     // Also the end of the copy back of the transfer before, whose host memory this one writes.
     streams->synchronize(lanes->backend, lane);
     lanes->comm_ops->run(work->group, work->op, in->data != NULL ? host[TRANSFER_IN] : NULL,
-                         out->data != NULL ? host[TRANSFER_OUT] : NULL, out->data != NULL ? out->dtype : in->dtype);
+                         out->data != NULL ? host[TRANSFER_OUT] : NULL, out->data != NULL ? out->format : in->format);
     if (work->op->access[TRANSFER_OUT] & ACCESS_WRITE) {
         streams->copy(lanes->backend, lane, out->data, host[TRANSFER_OUT], buffer_bytes(out));
     }

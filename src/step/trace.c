@@ -3,16 +3,9 @@
 #include "internal.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "gswbench/arena.h"
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
+#include "gswbench/clock.h"
 
 struct trace *trace_open(const struct lanes *lanes, const struct work *works, int32_t count, struct op_time *times)
 {
@@ -28,7 +21,7 @@ struct trace *trace_open(const struct lanes *lanes, const struct work *works, in
 
 void trace_start(struct trace *trace)
 {
-    trace->origin = now();
+    trace->origin = clock_seconds();
 }
 
 static void mark(const struct lanes *lanes, const struct work *work, void *event, double *time)
@@ -36,7 +29,7 @@ static void mark(const struct lanes *lanes, const struct work *work, void *event
     if (event != NULL) {
         lanes->streams->record(lanes->backend, work->op->lane, event);
     } else {
-        *time = now() - lanes->trace->origin;
+        *time = clock_seconds() - lanes->trace->origin;
     }
 }
 

@@ -133,9 +133,9 @@ static float *slice_values(const struct plan *plan, const struct plan_unit *unit
 static void initialise_unit(struct step *step, const struct plan *plan, const struct plan_unit *unit, uint64_t seed)
 {
     float *values = slice_values(plan, unit, unit->kept, seed);
-    if (unit->is_fp8) {
+    if (unit->is_narrow) {
         memset(values, 0, (size_t)unit->kept.elements);    // made of the masters
-    } else if (plan->tensors[unit->weight].dtype == DTYPE_BF16) {
+    } else if (plan->tensors[unit->weight].format == FORMAT_BF16) {
         narrow(values, unit->kept.elements);
     }
     step_write(step, unit->weight, values);

@@ -8,7 +8,7 @@ void work_transfer(struct lanes *lanes, const struct work *work)
     if (lanes->streams != NULL && !lanes->comm_ops->is_enqueued) {
         staging_run(lanes, work);
     } else {
-        lanes->comm_ops->run(work->group, work->op, in->data, out->data, out->data != NULL ? out->dtype : in->dtype);
+        lanes->comm_ops->run(work->group, work->op, in->data, out->data, out->data != NULL ? out->format : in->format);
     }
 }
 
@@ -22,6 +22,8 @@ void work_run(struct lanes *lanes, const struct work *work)
     }
     if (work->run != NULL) {
         work->run(lanes->backend, work->op, work->buffers);
+    } else if (work->prepared != NULL) {
+        work->prepared->run(lanes->backend, work->prepared, work->op, work->buffers);
     } else {
         work_transfer(lanes, work);
     }

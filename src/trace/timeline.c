@@ -3,6 +3,7 @@
 #include "gswbench/timeline.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 void timeline_begin(FILE *file)
 {
@@ -23,13 +24,16 @@ static void write_index(const char *name, int64_t value, FILE *file)
     }
 }
 
+// Viewers read whole nanoseconds. Both ends are rounded to them, and the duration is what lies between: rounded by
+// itself it could reach into the next slice.
 static void write_op(const struct plan *plan, int32_t index, const struct op_time *time, FILE *file)
 {
-    const struct op *op = &plan->ops[index];
+    const struct op *op    = &plan->ops[index];
+    double           begin = round(1e9 * time->begin), end = round(1e9 * time->end);
     fprintf(file, "\n{\"ph\": \"X\", \"name\": \"%s\", \"cat\": \"%s\", \"pid\": %" PRId64 ", \"tid\": %d, ",
             op->tag.role, op_phase_name((enum phase)op->tag.phase), plan->rank, op->lane);
-    fprintf(file, "\"ts\": %.3f, \"dur\": %.3f, \"args\": {\"op\": %" PRId32 ", \"kind\": \"%s\"", 1e6 * time->begin,
-            1e6 * (time->end - time->begin), index, op_name((enum op_kind)op->kind));
+    fprintf(file, "\"ts\": %.3f, \"dur\": %.3f, \"args\": {\"op\": %" PRId32 ", \"kind\": \"%s\"", 1e-3 * begin,
+            1e-3 * (end - begin), index, op_name((enum op_kind)op->kind));
     write_index("layer", op->tag.layer, file);
     write_index("chunk", op->tag.chunk, file);
     write_index("microbatch", op->tag.microbatch, file);

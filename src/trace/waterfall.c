@@ -5,6 +5,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "gswbench/op_table.h"
+
+// clang-format off
+#define AXIS_NAME(NAME, key, ...) [WATERFALL_EXPOSED_##NAME] = "exposed-" #key,
 const char *const waterfall_part_names[] = {
     [WATERFALL_IDEAL]        = "ideal",
     [WATERFALL_GEMM]         = "gemm",
@@ -14,17 +18,13 @@ const char *const waterfall_part_names[] = {
     [WATERFALL_RECOMPUTE]    = "recompute",
     [WATERFALL_OPTIMIZER]    = "optimizer",
     [WATERFALL_BUBBLE]       = "bubble",
-    [WATERFALL_EXPOSED_DP]   = "exposed-dp",
-    [WATERFALL_EXPOSED_FSDP] = "exposed-fsdp",
-    [WATERFALL_EXPOSED_TP]   = "exposed-tp",
-    [WATERFALL_EXPOSED_CP]   = "exposed-cp",
-    [WATERFALL_EXPOSED_EP]   = "exposed-ep",
-    [WATERFALL_EXPOSED_PP]   = "exposed-pp",
+    AXES(AXIS_NAME)
     [WATERFALL_CONTENTION]   = "contention",
     [WATERFALL_STRAGGLERS]   = "stragglers",
     [WATERFALL_UNEXPLAINED]  = "unexplained",
     [WATERFALL_PARTS]        = NULL,
 };
+// clang-format on
 
 enum { NONE = -1 };
 
@@ -36,6 +36,7 @@ struct likeness {
 
 struct analysis {
     const struct waterfall_step *step;
+    struct op_time              *times;       // [op_count]
     double                      *seconds;     // of the waterfall
     int32_t                     *previous;    // [op_count]: the op before it on its lane; NONE
     struct likeness             *likenesses;
@@ -49,7 +50,7 @@ static const struct op *op_at(const struct analysis *analysis, int32_t op)
 
 static double duration(const struct analysis *analysis, int32_t op)
 {
-    return analysis->step->times[op].end - analysis->step->times[op].begin;
+    return analysis->times[op].end - analysis->times[op].begin;
 }
 
 static uint32_t axes_of(const struct analysis *analysis, const struct op *op)
@@ -66,7 +67,7 @@ static bool crosses_stages(const struct analysis *analysis, int32_t op)
 static bool is_cast(const struct plan *plan, const struct op *op)
 {
     const struct tensor *tensors = plan->tensors;
-    return !op->accumulates && tensors[op->operand[CAST_IN]].dtype != tensors[op->operand[CAST_OUT]].dtype;
+    return !op->accumulates && tensors[op->operand[CAST_IN]].format != tensors[op->operand[CAST_OUT]].format;
 }
 
 static enum waterfall_part part_of_compute(const struct plan *plan, const struct op *op)
@@ -77,35 +78,31 @@ static enum waterfall_part part_of_compute(const struct plan *plan, const struct
     if (op->tag.phase == PHASE_REDUCE || op->tag.phase == PHASE_OPTIMIZER) {
         return WATERFALL_OPTIMIZER;
     }
-    switch (op->kind) {
-    case OP_GEMM:
+    switch ((enum op_part)op_table[op->kind].part) {
+    case OP_PART_GEMM:
         return WATERFALL_GEMM;
-    case OP_ATTENTION_FORWARD:
-    case OP_ATTENTION_BACKWARD:
+    case OP_PART_ATTENTION:
         return WATERFALL_ATTENTION;
-    case OP_CAST:
-        return is_cast(plan, op) ? WATERFALL_CAST : WATERFALL_MEMORY;
-    case OP_QUANTIZE:
-    case OP_TRANSPOSE:
-        return WATERFALL_CAST;
-    default:
+    case OP_PART_MEMORY:
         return WATERFALL_MEMORY;
+    case OP_PART_CAST:
+        return WATERFALL_CAST;
+    case OP_PART_CONVERSION:
+        return is_cast(plan, op) ? WATERFALL_CAST : WATERFALL_MEMORY;
+    case OP_PART_NONE:
+    case OP_PART_EXPOSED:
+        break;
     }
+    return WATERFALL_UNEXPLAINED;
 }
 
 enum waterfall_part waterfall_exposed(uint32_t axes)
 {
-    static const struct {
-        enum axis           axis;
-        enum waterfall_part part;
-    } order[] = {{AXIS_FSDP, WATERFALL_EXPOSED_FSDP}, {AXIS_DP, WATERFALL_EXPOSED_DP}, {AXIS_EP, WATERFALL_EXPOSED_EP},
-                 {AXIS_CP, WATERFALL_EXPOSED_CP},     {AXIS_TP, WATERFALL_EXPOSED_TP}, {AXIS_PP, WATERFALL_EXPOSED_PP}};
-    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-        if (axes & 1u << order[i].axis) {
-            return order[i].part;
-        }
-    }
-    return WATERFALL_UNEXPLAINED;    // a group of one
+    // clang-format off
+#define AXIS_PART(NAME, ...) [AXIS_##NAME] = WATERFALL_EXPOSED_##NAME,
+    static const enum waterfall_part parts[] = {AXES(AXIS_PART) [AXIS_COUNT] = WATERFALL_UNEXPLAINED};
+    // clang-format on
+    return parts[axis_claims(axes)];    // of a group of one there is none
 }
 
 static bool are_alike(const struct op *a, const struct op *b)
@@ -135,8 +132,13 @@ static void init(struct analysis *analysis)
         last[lane] = NONE;
     }
     analysis->previous = memory_allocate((size_t)plan->op_count * sizeof(*analysis->previous));
+    analysis->times    = memory_allocate((size_t)plan->op_count * sizeof(*analysis->times));
     for (int32_t i = 0; i < plan->op_count; i++) {
-        const struct op *op   = &plan->ops[i];
+        const struct op      *op   = &plan->ops[i];
+        const struct op_time *time = &analysis->step->times[i];
+        // The clock of the step and that of its ops may differ by their resolution: no op ends after the step.
+        analysis->times[i]    = (struct op_time){.begin = fmin(time->begin, analysis->step->step_seconds),
+                                                 .end   = fmin(time->end, analysis->step->step_seconds)};
         analysis->previous[i] = last[op->lane];
         last[op->lane]        = i;
         if (op_is_transfer((enum op_kind)op->kind)) {
@@ -150,7 +152,7 @@ static void init(struct analysis *analysis)
 // what is longer than the shortest one like it is taken for that.
 static double transfer_begin(struct analysis *analysis, int32_t op)
 {
-    const struct op_time *time = &analysis->step->times[op];
+    const struct op_time *time = &analysis->times[op];
     if (analysis->step->prices != NULL || !crosses_stages(analysis, op)) {
         return time->begin;
     }
@@ -161,7 +163,7 @@ static double transfer_begin(struct analysis *analysis, int32_t op)
 static int32_t cause_of(const struct analysis *analysis, int32_t index)
 {
     const struct op      *op    = op_at(analysis, index);
-    const struct op_time *times = analysis->step->times;
+    const struct op_time *times = analysis->times;
     int32_t               cause = analysis->previous[index];
     for (int i = 0; i < op->wait_count; i++) {
         cause = cause == NONE || times[op->wait[i]].end > times[cause].end ? op->wait[i] : cause;
@@ -178,12 +180,12 @@ static void add(struct analysis *analysis, enum waterfall_part part, double seco
 // and where that had ended and a transfer between stages had not begun, the other stage.
 static void explain_gap(struct analysis *analysis, double begin, double end, int32_t cause)
 {
-    while (cause != NONE && analysis->step->times[cause].end > begin) {
+    while (cause != NONE && analysis->times[cause].end > begin) {
         int32_t before = cause_of(analysis, cause);
-        double  ready  = before == NONE ? begin : fmax(begin, analysis->step->times[before].end);
+        double  ready  = before == NONE ? begin : fmax(begin, analysis->times[before].end);
         double  began  = fmax(ready, transfer_begin(analysis, cause));
         add(analysis, waterfall_exposed(axes_of(analysis, op_at(analysis, cause))),
-            fmin(end, analysis->step->times[cause].end) - began);
+            fmin(end, analysis->times[cause].end) - began);
         if (crosses_stages(analysis, cause)) {
             add(analysis, WATERFALL_BUBBLE, began - ready);
         }
@@ -204,7 +206,7 @@ static void explain_compute(struct analysis *analysis, int32_t op)
 static void explain_lanes(struct analysis *analysis)
 {
     const struct plan    *plan  = analysis->step->plan;
-    const struct op_time *times = analysis->step->times;
+    const struct op_time *times = analysis->times;
     double                idle  = 0.0;
     int32_t               last  = NONE;
     for (int32_t i = 0; i < plan->op_count; i++) {
@@ -221,24 +223,32 @@ static void explain_lanes(struct analysis *analysis)
         analysis->step->step_seconds - end);
 }
 
+// No more than the part took: a convention may count more than is executed.
+static void move_to_ideal(struct waterfall *waterfall, enum waterfall_part part, double seconds)
+{
+    double moved = fmin(seconds, waterfall->seconds[part]);
+    waterfall->seconds[WATERFALL_IDEAL] += moved;
+    waterfall->seconds[part] -= moved;
+}
+
 void waterfall_compute(struct waterfall *waterfall, const struct waterfall_step *step)
 {
     *waterfall               = (struct waterfall){.seconds = {0.0}};
     struct analysis analysis = {.step = step, .seconds = waterfall->seconds};
     init(&analysis);
     explain_lanes(&analysis);
+    free(analysis.times);
     free(analysis.previous);
     free(analysis.likenesses);
 
-    double attention                    = step->ideal_seconds * step->attention_share;
-    waterfall->seconds[WATERFALL_IDEAL] = step->ideal_seconds;
-    waterfall->seconds[WATERFALL_ATTENTION] -= attention;
-    waterfall->seconds[WATERFALL_GEMM] -= step->ideal_seconds - attention;
+    double attention = step->ideal_seconds * step->attention_share;
+    move_to_ideal(waterfall, WATERFALL_ATTENTION, attention);
+    move_to_ideal(waterfall, WATERFALL_GEMM, step->ideal_seconds - attention);
     double explained = 0.0;
     for (int part = 0; part < WATERFALL_UNEXPLAINED; part++) {
         explained += waterfall->seconds[part];
     }
-    waterfall->seconds[WATERFALL_UNEXPLAINED] = step->step_seconds - explained;
+    waterfall->seconds[WATERFALL_UNEXPLAINED] = fmax(step->step_seconds - explained, 0.0);
 }
 
 double waterfall_compute_seconds(const struct plan *plan, const struct op_time *times)

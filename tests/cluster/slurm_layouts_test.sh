@@ -4,6 +4,6 @@
 set -euo pipefail
 cd "$GSWBENCH_SOURCE_DIR/tests"
 for ranks in 1 2; do
-    cluster/slurm --hosts 8 --slots "$ranks" ./train_published_layouts $((8 * ranks)) "$ranks" \
+    cluster/slurm --hosts 8 --slots "$ranks" training/train_published_layouts $((8 * ranks)) "$ranks" \
         srun --quiet --mpi=pmix --kill-on-bad-exit=1 --nodes=8 --ntasks-per-node="$ranks"
 done

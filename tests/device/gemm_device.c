@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../buffers.h"
+#include "buffers.h"
 #include "device.h"
 
 // An emulated device takes minutes for what a real one does in a second.
@@ -40,11 +40,11 @@ static void require(status result)
     }
 }
 
-static struct buffer upload_random(struct backend *device, enum dtype dtype, int64_t elements, uint64_t seed)
+static struct buffer upload_random(struct backend *device, enum format format, int64_t elements, uint64_t seed)
 {
-    int64_t       bytes  = elements * dtype_bytes(dtype);
-    struct buffer random = make_random(dtype, elements, seed, 1);
-    struct buffer buffer = {backend_allocate(device, bytes), elements, dtype};
+    int64_t       bytes  = format_bytes(format, elements);
+    struct buffer random = make_random(format, elements, seed, 1);
+    struct buffer buffer = {backend_allocate(device, bytes), elements, format};
     device->ops->upload(device, buffer.data, random.data, bytes);
     free(random.data);
     return buffer;
@@ -58,19 +58,20 @@ static struct buffer multiply(struct backend *device, int number)
     struct op                op     = {
                            .kind = OP_GEMM, .tag.role = "test", .accumulates = number == 2, .sums_fast = is_fp8, .shape.gemm = *shape};
     struct buffer buffers[OP_OPERANDS] = {
-        [GEMM_A] = upload_random(device, is_fp8 ? DTYPE_E4M3 : DTYPE_BF16, shape->m * shape->k, 1),
-        [GEMM_B] = upload_random(device, is_fp8 ? DTYPE_E5M2 : DTYPE_BF16, shape->k * shape->n, 2),
-        [GEMM_C] = {backend_allocate(device, shape->m * shape->n * 4), shape->m * shape->n, DTYPE_F32}};
+        [GEMM_A] = upload_random(device, is_fp8 ? FORMAT_E4M3 : FORMAT_BF16, shape->m * shape->k, 1),
+        [GEMM_B] = upload_random(device, is_fp8 ? FORMAT_E5M2 : FORMAT_BF16, shape->k * shape->n, 2),
+        [GEMM_C] = {backend_allocate(device, shape->m * shape->n * 4), shape->m * shape->n, FORMAT_F32}};
     for (int slot = GEMM_FACTOR_A; slot <= GEMM_FACTOR_B && is_fp8; slot++) {
-        buffers[slot] = upload_random(device, DTYPE_F32, 1, (uint64_t)slot);
+        buffers[slot] = upload_random(device, FORMAT_F32, 1, (uint64_t)slot);
     }
-    require(device->ops->prepare(device, &op, buffers));
-    device->ops->run[OP_GEMM](device, &op, buffers);
+    const struct prepared *prepared;
+    require(backend_prepare(device, &op, buffers, &prepared));
+    backend_run(device, prepared, &op, buffers);
     device->ops->streams->synchronize(device, LANE_COMPUTE);
-    struct buffer product = make_buffer(DTYPE_F32, shape->m * shape->n);
+    struct buffer product = make_buffer(FORMAT_F32, shape->m * shape->n);
     device->ops->download(device, product.data, buffers[GEMM_C].data, product.elements * 4);
     for (int slot = GEMM_A; slot < OP_OPERANDS; slot++) {
-        backend_release(device, buffers[slot].data, buffers[slot].elements * dtype_bytes(buffers[slot].dtype));
+        backend_release(device, buffers[slot].data, format_bytes(buffers[slot].format, buffers[slot].elements));
     }
     return product;
 }

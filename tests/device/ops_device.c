@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../buffers.h"
+#include "buffers.h"
 #include "device.h"
 #include "gswbench/arena.h"
 #include "op_cases.h"
@@ -19,7 +19,7 @@ enum { GUARDS = 64, RUNS = 3 };
 // bf16.
 static double tolerance_of(const struct op *op, const struct buffer operands[OP_OPERANDS], int slot)
 {
-    if (op->kind == OP_GEMM && slot == GEMM_C && dtype_is_fp8(operands[GEMM_A].dtype)) {
+    if (op->kind == OP_GEMM && slot == GEMM_C && format_is_narrow(operands[GEMM_A].format)) {
         return 8e-3;
     }
     if ((op->kind == OP_ATTENTION_FORWARD && slot == ATTENTION_OUT) || op->kind == OP_ATTENTION_BACKWARD) {
@@ -28,7 +28,7 @@ static double tolerance_of(const struct op *op, const struct buffer operands[OP_
     if ((op->kind >= OP_QUANTIZE && op->kind <= OP_RESCALE) || op_is_fused(op)) {
         return 0;
     }
-    return operands[slot].dtype == DTYPE_F32 ? 2e-5 : operands[slot].dtype == DTYPE_BF16 ? 8e-3 : 0;
+    return operands[slot].format == FORMAT_F32 ? 2e-5 : operands[slot].format == FORMAT_BF16 ? 8e-3 : 0;
 }
 
 static struct op complete_op(const struct op_case *test)
@@ -45,13 +45,13 @@ static struct op complete_op(const struct op_case *test)
     return op;
 }
 
-static enum dtype dtype_of(char letter)
+static enum format format_of(char letter)
 {
-    return strchr("fFz", letter) != NULL   ? DTYPE_F32
-           : strchr("bBZ", letter) != NULL ? DTYPE_BF16
-           : letter == '4'                 ? DTYPE_E4M3
-           : letter == '5'                 ? DTYPE_E5M2
-                                           : DTYPE_I32;
+    return strchr("fFz", letter) != NULL   ? FORMAT_F32
+           : strchr("bBZ", letter) != NULL ? FORMAT_BF16
+           : letter == '4'                 ? FORMAT_E4M3
+           : letter == '5'                 ? FORMAT_E5M2
+                                           : FORMAT_I32;
 }
 
 // Values are normal times two to this power.
@@ -62,9 +62,9 @@ static int exponent_of(char letter)
 
 static void poison(const struct buffer *buffer, int64_t first, int64_t count)
 {
-    int64_t width = dtype_bytes(buffer->dtype);
     // All bits set is a NaN; an integer of that value is an absent slot, so another one is taken.
-    memset((char *)buffer->data + first * width, buffer->dtype == DTYPE_I32 ? 0x7f : 0xff, (size_t)(count * width));
+    memset((char *)buffer->data + format_offset(buffer->format, first), buffer->format == FORMAT_I32 ? 0x7f : 0xff,
+           (size_t)format_bytes(buffer->format, count));
 }
 
 // An operand of a kind of op.
@@ -133,7 +133,7 @@ static void fill_operand(const struct op_case *test, const struct op *op, int sl
     for (int64_t i = 0; i < buffer->elements; i++) {
         double normal = (double)random_normal(key, draw_of(op, slot, i));
         set(buffer, i,
-            buffer->dtype == DTYPE_I32                    ? (double)draw_index(op, slot, i, key)
+            buffer->format == FORMAT_I32                  ? (double)draw_index(op, slot, i, key)
             : op->kind == OP_ADAMW && slot == ADAMW_HYPER ? hyper[i]
             : is_positive(op, slot)                       ? ldexp(fabs(normal) + 0.1, exponent)
                                                           : ldexp(normal, exponent));
@@ -160,7 +160,7 @@ static void fill_attention_result(struct backend *host, const struct op *op, con
 
 static int64_t guarded_bytes(const struct buffer *buffer)
 {
-    return (buffer->elements + GUARDS) * dtype_bytes(buffer->dtype);
+    return format_bytes(buffer->format, buffer->elements + GUARDS);
 }
 
 static void make_operands(struct backend *host, const struct op_case *test, const struct op *op, uint64_t seed,
@@ -170,7 +170,7 @@ static void make_operands(struct backend *host, const struct op_case *test, cons
         struct buffer *buffer = &buffers[slot];
         *buffer               = (struct buffer){.data = NULL};
         if (op->operand[slot] >= 0) {
-            buffer->dtype    = dtype_of(test->operands[slot]);
+            buffer->format   = format_of(test->operands[slot]);
             buffer->elements = op_operand_elements(op, slot);
             buffer->data     = memory_allocate((size_t)guarded_bytes(buffer));
             poison(buffer, 0, buffer->elements + GUARDS);
@@ -195,13 +195,14 @@ static void run_on_device(struct backend *device, const struct op *op, struct bu
             device->ops->upload(device, buffers[slot].data, operands[slot].data, guarded_bytes(&operands[slot]));
         }
     }
-    status prepared = device->ops->prepare(device, op, buffers);
-    if (failed(&prepared)) {
-        printf("FAIL %s: %s\n", op->tag.role, prepared.text);
+    const struct prepared *prepared;
+    status                 outcome = backend_prepare(device, op, buffers, &prepared);
+    if (failed(&outcome)) {
+        printf("FAIL %s: %s\n", op->tag.role, outcome.text);
         exit(1);
     }
     backend_reserve_scratch(device, device->ops->scratch_bytes(device, op));
-    device->ops->run[op->kind](device, op, buffers);
+    backend_run(device, prepared, op, buffers);
     device->ops->streams->synchronize(device, op->lane);
     for (int slot = 0; slot < OP_OPERANDS; slot++) {
         if (operands[slot].data != NULL) {
@@ -222,7 +223,7 @@ static void run_apart(struct backend *device, const struct op *op, struct buffer
     memcpy(copies, operands + OP_FUSED, sizeof(*copies) * (OP_OPERANDS - OP_FUSED));
     bool is_absent = output->data == NULL;
     if (is_absent) {
-        *output      = (struct buffer){.elements = op_operand_elements(op, slot), .dtype = operands[0].dtype};
+        *output      = (struct buffer){.elements = op_operand_elements(op, slot), .format = operands[0].format};
         output->data = memory_allocate((size_t)guarded_bytes(output));
     }
     maker.operand_count = OP_FUSED;
@@ -241,7 +242,7 @@ static bool is_same_element(const struct buffer *one, const struct buffer *other
     if (isnan(first) && isnan(second)) {
         return true;
     }
-    return dtype_is_fp8(one->dtype) ? ((uint8_t *)one->data)[i] == ((uint8_t *)other->data)[i] : first == second;
+    return format_is_narrow(one->format) ? ((uint8_t *)one->data)[i] == ((uint8_t *)other->data)[i] : first == second;
 }
 
 // The error, or infinity: an element that is a number or infinite on one side only, another code of FP8, or a guard
@@ -251,7 +252,7 @@ static double compare(const struct buffer *device, const struct buffer *host)
     double largest = 1e-30, difference = 0;
     for (int64_t i = 0; i < host->elements; i++) {
         double expected = get(host, i), found = get(device, i);
-        bool   is_comparable = isfinite(found) && isfinite(expected) && !dtype_is_fp8(host->dtype);
+        bool   is_comparable = isfinite(found) && isfinite(expected) && !format_is_narrow(host->format);
         if (!is_comparable && !is_same_element(device, host, i)) {
             return INFINITY;
         }
@@ -260,10 +261,10 @@ static double compare(const struct buffer *device, const struct buffer *host)
             difference = fmax(difference, fabs(found - expected));
         }
     }
-    struct buffer guards = {.data = memory_allocate(GUARDS * 4), .elements = GUARDS, .dtype = host->dtype};
+    struct buffer guards = {.data = memory_allocate(GUARDS * 4), .elements = GUARDS, .format = host->format};
     poison(&guards, 0, GUARDS);
-    int64_t width  = dtype_bytes(host->dtype);
-    bool is_intact = memcmp(guards.data, (char *)device->data + host->elements * width, (size_t)(GUARDS * width)) == 0;
+    bool is_intact = memcmp(guards.data, (char *)device->data + format_offset(host->format, host->elements),
+                            (size_t)format_bytes(host->format, GUARDS)) == 0;
     free(guards.data);
     return is_intact ? difference / largest : INFINITY;
 }
@@ -279,7 +280,7 @@ static bool agrees(const struct op *op, const struct buffer found[OP_OPERANDS],
             bool   is_close = error <= bound;
             if (!is_close || (op->access[slot] & ACCESS_WRITE)) {
                 printf("%s %s: operand %d (%s) differs by %.2g, at most %.2g\n", is_close ? "ok  " : "FAIL",
-                       op->tag.role, slot, dtype_name(expected[slot].dtype), error, bound);
+                       op->tag.role, slot, format_name(expected[slot].format), error, bound);
             }
             passes = passes && is_close;
         }

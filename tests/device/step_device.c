@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../training.h"
+#include "training.h"
 #include "device.h"
 
 // An emulated device takes minutes for what a real one does in a second.
@@ -169,20 +169,20 @@ static void recompute_activations(struct tiny *tiny)
 static void scale_by_values(struct tiny *tiny)
 {
     tiny->precision.compute    = COMPUTE_FP8;
-    tiny->precision.fp8_recipe = FP8_CURRENT;
+    tiny->precision.fp8_recipe = RECIPE_CURRENT;
 }
 
 static void scale_by_history(struct tiny *tiny)
 {
     tiny->precision.compute     = COMPUTE_FP8;
-    tiny->precision.fp8_recipe  = FP8_DELAYED;
+    tiny->precision.fp8_recipe  = RECIPE_DELAYED;
     tiny->precision.fp8_history = 3;
 }
 
 static void scale_by_blocks(struct tiny *tiny)
 {
     tiny->precision.compute    = COMPUTE_FP8;
-    tiny->precision.fp8_recipe = FP8_BLOCK;
+    tiny->precision.fp8_recipe = RECIPE_BLOCK;
 }
 
 static void share_weights_in_fp8(struct tiny *tiny)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/config.h"
+#include "gswbench/job.h"
 
 int LLVMFuzzerInitialize(int *count, char ***arguments);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -38,7 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (bytes == 0 || !read_text(&config, ranks[data[0] % 4], (const char *)data + 1, bytes - 1)) {
         return 0;
     }
-    config_check(&config);
+    struct plan_request request;
+    job_check(&request, &config);
 
     char  *text = NULL;
     size_t written;

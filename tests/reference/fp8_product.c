@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Quantizes two matrices and multiplies them on the host backend, for a test that calculates the same by itself:
 //     fp8_product M N K  FORMAT SCALING SCALE  FORMAT SCALING SCALE  < values > results
-// Of A [M, K] and of B: e4m3 or e5m2, a number of enum fp8_scaling, and the scale, or 0: as the values demand. Values
+// Of A [M, K] and of B: e4m3 or e5m2, a number of enum scaling, and the scale, or 0: as the values demand. Values
 // are fp32: A, then B as it is before it is transposed, [K, N]. Results: codes and factors of A [M, K], codes and
 // factors of B [N, K], and the product [M, N] in fp32.
 #include <stdio.h>
@@ -15,14 +15,14 @@ enum { FORMAT, SCALING, SCALE, WORDS };
 
 static struct backend backend;
 
-static struct buffer make(enum dtype dtype, int64_t elements)
+static struct buffer make(enum format format, int64_t elements)
 {
-    return (struct buffer){backend_allocate(&backend, elements * dtype_bytes(dtype)), elements, dtype};
+    return (struct buffer){backend_allocate(&backend, format_bytes(format, elements)), elements, format};
 }
 
 static void release(const struct buffer *buffer)
 {
-    backend_release(&backend, buffer->data, buffer->elements * dtype_bytes(buffer->dtype));
+    backend_release(&backend, buffer->data, format_bytes(buffer->format, buffer->elements));
 }
 
 static void run(const struct op *op, const struct buffer buffers[OP_OPERANDS])
@@ -33,7 +33,7 @@ static void run(const struct op *op, const struct buffer buffers[OP_OPERANDS])
 
 static void write_buffer(const struct buffer *buffer)
 {
-    fwrite(buffer->data, (size_t)dtype_bytes(buffer->dtype), (size_t)buffer->elements, stdout);
+    fwrite(buffer->data, 1, (size_t)format_bytes(buffer->format, buffer->elements), stdout);
 }
 
 // Reads a matrix [rows, columns] and leaves its copy, transposed or not, in product[slot], its factors behind C.
@@ -41,19 +41,19 @@ static void quantize(const struct quantize_shape *shape, bool is_transposed, cha
                      struct buffer *product)
 {
     struct op     op                   = {.kind = OP_QUANTIZE, .shape.quantize = *shape};
-    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN] = make(DTYPE_F32, shape->rows * shape->columns)};
-    enum dtype    format               = strcmp(words[FORMAT], "e4m3") == 0 ? DTYPE_E4M3 : DTYPE_E5M2;
+    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN] = make(FORMAT_F32, shape->rows * shape->columns)};
+    enum format   format               = strcmp(words[FORMAT], "e4m3") == 0 ? FORMAT_E4M3 : FORMAT_E5M2;
     int           copy                 = is_transposed ? QUANTIZE_TRANSPOSED : QUANTIZE_OUT;
-    int    factor = is_transposed && shape->scaling != FP8_SCALING_WHOLE ? QUANTIZE_TRANSPOSED_FACTOR : QUANTIZE_FACTOR;
+    int    factor = is_transposed && shape->scaling != SCALING_WHOLE ? QUANTIZE_TRANSPOSED_FACTOR : QUANTIZE_FACTOR;
     float  scale  = strtof(words[SCALE], NULL);
     size_t count  = (size_t)(shape->rows * shape->columns);
     if (fread(buffers[QUANTIZE_IN].data, sizeof(float), count, stdin) != count) {
         FATAL(EXIT_INTERNAL, "too few values");
     }
     buffers[copy]   = make(format, shape->rows * shape->columns);
-    buffers[factor] = make(DTYPE_F32, op_operand_elements(&op, factor));
+    buffers[factor] = make(FORMAT_F32, op_operand_elements(&op, factor));
     if (scale != 0) {
-        buffers[QUANTIZE_SCALE] = (struct buffer){&scale, 1, DTYPE_F32};
+        buffers[QUANTIZE_SCALE] = (struct buffer){&scale, 1, FORMAT_F32};
     }
     run(&op, buffers);
     write_buffer(&buffers[copy]);
@@ -78,7 +78,7 @@ int main(int argc, char **argv)
     if (failed(&opened)) {
         FATAL(EXIT_INTERNAL, "%s", opened.text);
     }
-    struct buffer buffers[OP_OPERANDS] = {[GEMM_C] = make(DTYPE_F32, m * n)};
+    struct buffer buffers[OP_OPERANDS] = {[GEMM_C] = make(FORMAT_F32, m * n)};
     quantize(&(struct quantize_shape){m, k, op.shape.gemm.scaling_a}, false, a, buffers);
     quantize(&(struct quantize_shape){k, n, op.shape.gemm.scaling_b}, true, b, buffers);
     run(&op, buffers);

@@ -127,7 +127,7 @@ def mix_experts(x, weights, name, model):
 def mix(x, weights, name, config):
     """The MLP of a layer and its auxiliary loss. x: [batch, sequence, hidden]."""
     model = config.model
-    if model.experts == 0:
+    if name + "mlp.up_proj.weight" in weights:
         name += "mlp."
         return feed_forward(x, weights, model, name + "gate_proj", name + "up_proj", name + "down_proj"), 0
     groups = list(x) if config.train.capacity_scope == "sequence" else [x.flatten(0, 1)]

@@ -11,44 +11,16 @@
 // The runtime and the libraries load kernels when they are first used, and keep memory of their own.
 static const int64_t reserve_bytes = INT64_C(768) << 20;
 
+#define ROW(kind, name) [kind] = device_##name,
+static op_run *const run[OP_COUNT] = {OP_COMPUTE_KINDS(ROW)};
+
 // clang-format off
-static op_run *const run[OP_COUNT] = {
-    [OP_EMBEDDING_FORWARD]   = cuda_embedding_forward,
-    [OP_EMBEDDING_BACKWARD]  = cuda_embedding_backward,
-    [OP_NORM_FORWARD]        = cuda_norm_forward,
-    [OP_NORM_BACKWARD]       = cuda_norm_backward,
-    [OP_GEMM]                = cuda_gemm,
-    [OP_ROPE_FORWARD]        = cuda_rope_forward,
-    [OP_ROPE_BACKWARD]       = cuda_rope_backward,
-    [OP_ATTENTION_MERGE]     = cuda_attention_merge,
-    [OP_ATTENTION_FORWARD]   = cuda_attention,
-    [OP_ATTENTION_BACKWARD]  = cuda_attention,
-    [OP_ACTIVATION_FORWARD]  = cuda_activation_forward,
-    [OP_ACTIVATION_BACKWARD] = cuda_activation_backward,
-    [OP_ROUTE_FORWARD]       = cuda_route_forward,
-    [OP_ROUTE_BACKWARD]      = cuda_route_backward,
-    [OP_DISPATCH]            = cuda_dispatch,
-    [OP_COMBINE]             = cuda_combine,
-    [OP_COMBINE_BACKWARD]    = cuda_combine_backward,
-    [OP_LOGIT_STATISTICS]    = cuda_logit_statistics,
-    [OP_CROSS_ENTROPY]       = cuda_cross_entropy,
-    [OP_LOSS_SUM]            = cuda_loss_sum,
-    [OP_CAST]                = cuda_cast,
-    [OP_QUANTIZE]            = cuda_quantize,
-    [OP_TRANSPOSE]           = cuda_transpose,
-    [OP_MAGNITUDE]           = cuda_magnitude,
-    [OP_RESCALE]             = cuda_rescale,
-    [OP_CLEAR]               = cuda_clear,
-    [OP_SQUARE_SUM]          = cuda_square_sum,
-    [OP_CLIP]                = cuda_clip,
-    [OP_ADAMW]               = cuda_adamw,
-};
-static cuda_scratch *const scratch[OP_COUNT] = {    // NULL: none
-    [OP_EMBEDDING_BACKWARD]  = cuda_embedding_backward_scratch,
-    [OP_NORM_BACKWARD]       = cuda_norm_backward_scratch,
-    [OP_ROUTE_FORWARD]       = cuda_route_forward_scratch,
-    [OP_QUANTIZE]            = cuda_quantize_scratch,
-    [OP_SQUARE_SUM]          = cuda_square_sum_scratch,
+static device_scratch *const scratch[OP_COUNT] = {    // NULL: none
+    [OP_EMBEDDING_BACKWARD]  = device_embedding_backward_scratch,
+    [OP_NORM_BACKWARD]       = device_norm_backward_scratch,
+    [OP_ROUTE_FORWARD]       = device_route_forward_scratch,
+    [OP_QUANTIZE]            = device_quantize_scratch,
+    [OP_SQUARE_SUM]          = device_square_sum_scratch,
 };
 // clang-format on
 
@@ -115,9 +87,16 @@ static void open_streams(struct cuda *cuda)
     int lowest, highest;
     CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
     for (int lane = 0; lane < LANE_COUNT; lane++) {
-        CUDA_CHECK(cudaStreamCreateWithPriority(&cuda->streams[lane], cudaStreamNonBlocking,
-                                                lane == LANE_COMPUTE ? lowest : highest));
+        cudaStream_t stream;
+        CUDA_CHECK(
+            cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, lane == LANE_COMPUTE ? lowest : highest));
+        cuda->device.streams[lane] = stream;
     }
+}
+
+static const char *error_text(int error)
+{
+    return cudaGetErrorString((cudaError_t)error);
 }
 
 static status cuda_open(struct backend *backend, const struct backend_setup *setup)
@@ -126,11 +105,11 @@ static status cuda_open(struct backend *backend, const struct backend_setup *set
     TRY(choose_device(setup->local_rank, &device));
     struct cuda *cuda = memory_allocate(sizeof(*cuda));
     backend->state    = cuda;
-    cuda->device      = device;
+    cuda->number      = device;
     cuda->capability  = 10 * attribute_of(device, cudaDevAttrComputeCapabilityMajor) +
                        attribute_of(device, cudaDevAttrComputeCapabilityMinor);
-    cuda->processors   = attribute_of(device, cudaDevAttrMultiProcessorCount);
-    cuda->shared_bytes = attribute_of(device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    cuda->device.processors   = attribute_of(device, cudaDevAttrMultiProcessorCount);
+    cuda->device.shared_bytes = attribute_of(device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
     open_streams(cuda);
     cuda_attention_open(cuda, setup);
     return gemms_open(cuda, setup);
@@ -140,11 +119,11 @@ static void cuda_close(struct backend *backend)
 {
     struct cuda *cuda = backend->state;
     for (int lane = 0; lane < LANE_COUNT; lane++) {
-        CUDA_CHECK(cudaStreamDestroy(cuda->streams[lane]));
+        CUDA_CHECK(cudaStreamDestroy(cuda->device.streams[lane]));
     }
     gemms_close(cuda);
     cuda_attention_close(cuda);
-    CUDA_CHECK(cudaFree(cuda->scratch));
+    CUDA_CHECK(cudaFree(cuda->device.scratch));
     free(cuda);
 }
 
@@ -153,8 +132,8 @@ static void *cuda_allocate(struct backend *backend, int64_t bytes)
     struct cuda *cuda = backend->state;
     void        *data;
     CUDA_CHECK(cudaMalloc(&data, (size_t)bytes));
-    CUDA_CHECK(cudaMemsetAsync(data, 0, (size_t)bytes, cuda->streams[LANE_COMPUTE]));
-    CUDA_CHECK(cudaStreamSynchronize(cuda->streams[LANE_COMPUTE]));
+    CUDA_CHECK(cudaMemsetAsync(data, 0, (size_t)bytes, cuda->device.streams[LANE_COMPUTE]));
+    CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[LANE_COMPUTE]));
     return data;
 }
 
@@ -176,26 +155,26 @@ static int64_t cuda_available_bytes(struct backend *backend)
 static void copy_and_wait(struct backend *backend, void *to, const void *from, int64_t bytes)
 {
     const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, cuda->streams[LANE_COMPUTE]));
-    CUDA_CHECK(cudaStreamSynchronize(cuda->streams[LANE_COMPUTE]));
+    CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, cuda->device.streams[LANE_COMPUTE]));
+    CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[LANE_COMPUTE]));
 }
 
-static status cuda_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+// Ops that something is decided for once.
+static cuda_prepare *const prepare[OP_COUNT] = {
+    [OP_GEMM]               = cuda_gemm_prepare,
+    [OP_ATTENTION_FORWARD]  = cuda_attention_prepare,
+    [OP_ATTENTION_BACKWARD] = cuda_attention_prepare,
+};
+
+static status prepare_op(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
+                         const struct prepared **prepared)
 {
-    switch (op->kind) {
-    case OP_GEMM:
-        return cuda_gemm_prepare(backend, op, buffers);
-    case OP_ATTENTION_FORWARD:
-    case OP_ATTENTION_BACKWARD:
-        return cuda_attention_prepare(backend, op, buffers);
-    default:
-        return OK;
-    }
+    return prepare[op->kind] != NULL ? prepare[op->kind](backend, op, buffers, prepared) : OK;
 }
 
 static int64_t cuda_scratch_bytes(struct backend *backend, const struct op *op)
 {
-    struct kernel_target target = cuda_target(backend, op);
+    struct kernel_target target = device_target(backend, op);
     if (op->kind == OP_ATTENTION_FORWARD || op->kind == OP_ATTENTION_BACKWARD) {
         return cuda_attention_scratch(backend->state, op);
     }
@@ -205,21 +184,29 @@ static int64_t cuda_scratch_bytes(struct backend *backend, const struct op *op)
 static void cuda_reserve_scratch(struct backend *backend, int64_t bytes)
 {
     struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaFree(cuda->scratch));
-    CUDA_CHECK(cudaMalloc(&cuda->scratch, (size_t)bytes));
+    CUDA_CHECK(cudaFree(cuda->device.scratch));
+    CUDA_CHECK(cudaMalloc(&cuda->device.scratch, (size_t)bytes));
 }
 
 // A device is one, in whatever number each rank sees it.
-static void cuda_device_name(struct backend *backend, char *text, size_t bytes)
+static void cuda_device_id(struct backend *backend, char *text, size_t bytes)
 {
     const struct cuda    *cuda = backend->state;
     struct cudaDeviceProp properties;
     char                  uuid[2 * sizeof(properties.uuid.bytes) + 1];
-    CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->device));
+    CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->number));
     for (size_t i = 0; i < sizeof(properties.uuid.bytes); i++) {
         snprintf(uuid + 2 * i, 3, "%02x", (unsigned char)properties.uuid.bytes[i]);
     }
     snprintf(text, bytes, "GPU-%s", uuid);
+}
+
+static void cuda_device_name(struct backend *backend, char *text, size_t bytes)
+{
+    const struct cuda    *cuda = backend->state;
+    struct cudaDeviceProp properties;
+    CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->number));
+    snprintf(text, bytes, "%s", properties.name);
 }
 
 static void cuda_describe(struct backend *backend, char *text, size_t bytes)
@@ -230,12 +217,12 @@ static void cuda_describe(struct backend *backend, char *text, size_t bytes)
     char                  memory[32], blas[BLAS_VERSION_BYTES], attention[64];
     blas_version(&cuda->gemms->blas, blas);
     cuda_attention_describe(cuda, attention, sizeof(attention));
-    CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->device));
+    CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->number));
     CUDA_CHECK(cudaDriverGetVersion(&driver));
     snprintf(text, bytes,
              "%s, %d multiprocessors up to %d MHz, %s, CUDA %d.%d on a driver for %d.%d, %s: %d products timed, %d "
              "remembered%s",
-             properties.name, cuda->processors, attribute_of(cuda->device, cudaDevAttrClockRate) / 1000,
+             properties.name, cuda->device.processors, attribute_of(cuda->number, cudaDevAttrClockRate) / 1000,
              units_bytes(memory, sizeof(memory), (double)properties.totalGlobalMem), CUDART_VERSION / 1000,
              CUDART_VERSION % 1000 / 10, driver / 1000, driver % 1000 / 10, blas, cuda->gemms->timed,
              cuda->gemms->remembered, attention);
@@ -243,8 +230,8 @@ static void cuda_describe(struct backend *backend, char *text, size_t bytes)
 
 const struct backend_ops backend_cuda = {
     .name            = "cuda",
+    .computes        = true,
     .is_device       = true,
-    .lacks_fp32      = true,
     .detect          = cuda_detect,
     .open            = cuda_open,
     .close           = cuda_close,
@@ -257,7 +244,8 @@ const struct backend_ops backend_cuda = {
     .download        = copy_and_wait,
     .scratch_bytes   = cuda_scratch_bytes,
     .reserve_scratch = cuda_reserve_scratch,
-    .prepare         = cuda_prepare,
+    .prepare         = prepare_op,
+    .device_id       = cuda_device_id,
     .device_name     = cuda_device_name,
     .describe        = cuda_describe,
 };

@@ -14,19 +14,19 @@
 // to be cleared, too.
 enum { ALIGNMENT = 256, OLDEST_VERSION = 90800 };
 
-struct entry {
+struct cudnn_entry {
     uint8_t                kind;
     struct attention_shape shape;
     struct cudnn_graph     graph;
     struct cudnn_plan      plan;
     status                 refusal;    // why there is no plan
-    struct entry          *next;
+    struct cudnn_entry    *next;
 };
 
 struct cudnn_attention {
-    struct cudnn  cudnn;
-    cudnnHandle_t handle;
-    struct entry *entries;
+    struct cudnn        cudnn;
+    cudnnHandle_t       handle;
+    struct cudnn_entry *entries;
 };
 
 status cudnn_attention_open(struct cudnn_attention **attention)
@@ -53,7 +53,7 @@ status cudnn_attention_open(struct cudnn_attention **attention)
     return OK;
 }
 
-static void free_entry(struct entry *entry)
+static void free_entry(struct cudnn_entry *entry)
 {
     cudnn_graph_free(&entry->graph);
     free(entry);
@@ -62,8 +62,8 @@ static void free_entry(struct entry *entry)
 void cudnn_attention_close(struct cudnn_attention *attention)
 {
     while (attention->entries != NULL) {
-        struct entry *entry = attention->entries;
-        attention->entries  = entry->next;
+        struct cudnn_entry *entry = attention->entries;
+        attention->entries        = entry->next;
         free_entry(entry);
     }
     attention->cudnn.cudnnDestroy(attention->handle);
@@ -83,9 +83,9 @@ static bool is_alike(const struct attention_shape *a, const struct attention_sha
            a->head_dim == b->head_dim && a->causal == b->causal && a->earlier == b->earlier;
 }
 
-static struct entry *find(const struct cudnn_attention *attention, const struct op *op)
+static struct cudnn_entry *find(const struct cudnn_attention *attention, const struct op *op)
 {
-    for (struct entry *entry = attention->entries; entry != NULL; entry = entry->next) {
+    for (struct cudnn_entry *entry = attention->entries; entry != NULL; entry = entry->next) {
         if (entry->kind == op->kind && is_alike(&entry->shape, &op->shape.attention)) {
             return entry;
         }
@@ -99,18 +99,18 @@ static int64_t align(int64_t bytes)
 }
 
 // The scratch of an op: the plan's workspace, then (backward) the sums of rows and of query gradients.
-static int64_t row_sum_offset(const struct entry *entry)
+static int64_t row_sum_offset(const struct cudnn_entry *entry)
 {
     return align(entry->plan.workspace_bytes);
 }
 
-static int64_t query_sum_offset(const struct entry *entry)
+static int64_t query_sum_offset(const struct cudnn_entry *entry)
 {
     const struct attention_shape *shape = &entry->shape;
     return row_sum_offset(entry) + align(shape->batch * shape->heads * shape->sequence * (int64_t)sizeof(float));
 }
 
-static int64_t scratch_bytes(const struct entry *entry)
+static int64_t scratch_bytes(const struct cudnn_entry *entry)
 {
     const struct attention_shape *shape = &entry->shape;
     if (entry->kind == OP_ATTENTION_FORWARD) {
@@ -120,12 +120,13 @@ static int64_t scratch_bytes(const struct entry *entry)
            align(shape->batch * shape->heads * shape->sequence * shape->head_dim * (int64_t)sizeof(float));
 }
 
-status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op, int64_t *bytes)
+status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op,
+                               const struct cudnn_entry **planned, int64_t *scratch)
 {
-    struct entry *entry = find(attention, op);
+    struct cudnn_entry *entry = find(attention, op);
     if (entry == NULL) {
         entry  = memory_allocate(sizeof(*entry));
-        *entry = (struct entry){
+        *entry = (struct cudnn_entry){
             .kind = op->kind, .shape = op->shape.attention, .graph = {.cudnn = &attention->cudnn}, .next = NULL};
         cudnn_attention_describe(&entry->graph, op);
         entry->refusal     = cudnn_graph_plan(&entry->graph, attention->handle, &entry->plan);
@@ -133,7 +134,8 @@ status cudnn_attention_prepare(struct cudnn_attention *attention, const struct o
         attention->entries = entry;
     }
     TRY(entry->refusal);
-    *bytes = scratch_bytes(entry);
+    *scratch = scratch_bytes(entry);
+    *planned = entry;
     return OK;
 }
 
@@ -155,10 +157,10 @@ static void bind_pair(struct binding *binding, enum cudnn_attention_id key, enum
                       const struct buffer *pair, const struct attention_shape *shape)
 {
     bind(binding, key, pair->data);
-    bind(binding, value, (char *)pair->data + shape->kv_heads * shape->head_dim * (int64_t)dtype_bytes(pair->dtype));
+    bind(binding, value, (char *)pair->data + format_offset(pair->format, shape->kv_heads * shape->head_dim));
 }
 
-static status execute(const struct cudnn_attention *attention, const struct entry *entry, void *workspace,
+static status execute(const struct cudnn_attention *attention, const struct cudnn_entry *entry, void *workspace,
                       const struct binding *binding)
 {
     const struct cudnn      *cudnn = &attention->cudnn;
@@ -209,13 +211,12 @@ static void bind_backward(struct binding *binding, const struct buffer buffers[]
               &buffers[ATTENTION_GRADIENT_KEY_VALUE], shape);
 }
 
-status cudnn_attention_run(struct cudnn_attention *attention, const struct op *op, const struct buffer buffers[],
-                           void *scratch, void *stream)
+status cudnn_attention_run(struct cudnn_attention *attention, const struct cudnn_entry *entry, const struct op *op,
+                           const struct buffer buffers[], void *scratch, void *stream)
 {
-    const struct entry *entry   = find(attention, op);
-    struct binding      binding = {.count = 0};
-    float               scale = op->shape.attention.scale, infinity = -INFINITY, one = 1;
-    int32_t             earlier = (int32_t)op->shape.attention.earlier;
+    struct binding binding = {.count = 0};
+    float          scale = op->shape.attention.scale, infinity = -INFINITY, one = 1;
+    int32_t        earlier = (int32_t)op->shape.attention.earlier;
 
     cudnnStatus_t code = attention->cudnn.cudnnSetStream(attention->handle, stream);
     if (code != CUDNN_STATUS_SUCCESS) {

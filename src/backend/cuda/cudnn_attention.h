@@ -6,14 +6,17 @@
 #include "gswbench/backend.h"
 
 struct cudnn_attention;
+struct cudnn_entry;    // what one shape was planned as
 
 status cudnn_attention_open(struct cudnn_attention **attention);
 void   cudnn_attention_close(struct cudnn_attention *attention);
-// Plans the op; or why cuDNN cannot do it. Bytes of scratch that its execution needs.
-status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op, int64_t *scratch_bytes);
+// Plans the op; or why cuDNN cannot do it. Bytes of scratch that its execution needs. The plan lives as long as the
+// attention, and is the same for ops of one shape.
+status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op,
+                               const struct cudnn_entry **planned, int64_t *scratch);
 // Enqueues an op that was prepared. Gradients of queries, keys and values are written, never added to.
-status cudnn_attention_run(struct cudnn_attention *attention, const struct op *op, const struct buffer buffers[],
-                           void *scratch, void *stream);
+status cudnn_attention_run(struct cudnn_attention *attention, const struct cudnn_entry *entry, const struct op *op,
+                           const struct buffer buffers[], void *scratch, void *stream);
 // "cuDNN 9.19.0"
 void cudnn_attention_version(const struct cudnn_attention *attention, char *text, size_t bytes);
 

@@ -14,16 +14,17 @@ void cudnn_attention_close(struct cudnn_attention *attention)
     (void)attention;
 }
 
-status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op, int64_t *scratch_bytes)
+status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op,
+                               const struct cudnn_entry **planned, int64_t *scratch)
 {
-    (void)attention, (void)op, (void)scratch_bytes;
+    (void)attention, (void)op, (void)planned, (void)scratch;
     FATAL(EXIT_INTERNAL, "cuDNN is not here");
 }
 
-status cudnn_attention_run(struct cudnn_attention *attention, const struct op *op, const struct buffer buffers[],
-                           void *scratch, void *stream)
+status cudnn_attention_run(struct cudnn_attention *attention, const struct cudnn_entry *entry, const struct op *op,
+                           const struct buffer buffers[], void *scratch, void *stream)
 {
-    (void)attention, (void)op, (void)buffers, (void)scratch, (void)stream;
+    (void)attention, (void)entry, (void)op, (void)buffers, (void)scratch, (void)stream;
     FATAL(EXIT_INTERNAL, "cuDNN is not here");
 }
 

@@ -12,9 +12,9 @@
 static struct gemm_key key_of(const struct cuda *cuda, const struct op *op, const struct buffer buffers[])
 {
     return (struct gemm_key){.shape       = op->shape.gemm,
-                             .a           = buffers[GEMM_A].dtype,
-                             .b           = buffers[GEMM_B].dtype,
-                             .c           = buffers[GEMM_C].dtype,
+                             .a           = buffers[GEMM_A].format,
+                             .b           = buffers[GEMM_B].format,
+                             .c           = buffers[GEMM_C].format,
                              .accumulates = op->accumulates,
                              .sums_fast   = op->sums_fast,
                              .alignment   = {gemm_alignment(buffers[GEMM_A].data), gemm_alignment(buffers[GEMM_B].data),
@@ -31,13 +31,13 @@ static struct product *find(const struct cuda *cuda, const struct gemm_key *key)
     return product;
 }
 
-static cudaDataType_t type_of(enum dtype dtype)
+static cudaDataType_t type_of(enum format format)
 {
-    static const cudaDataType_t types[DTYPE_COUNT] = {[DTYPE_F32]  = CUDA_R_32F,
-                                                      [DTYPE_BF16] = CUDA_R_16BF,
-                                                      [DTYPE_E4M3] = CUDA_R_8F_E4M3,
-                                                      [DTYPE_E5M2] = CUDA_R_8F_E5M2};
-    return types[dtype];
+    static const cudaDataType_t types[FORMAT_COUNT] = {[FORMAT_F32]  = CUDA_R_32F,
+                                                       [FORMAT_BF16] = CUDA_R_16BF,
+                                                       [FORMAT_E4M3] = CUDA_R_8F_E4M3,
+                                                       [FORMAT_E5M2] = CUDA_R_8F_E5M2};
+    return types[format];
 }
 
 static void set_operation(const struct blas *blas, const struct product *product,
@@ -51,9 +51,9 @@ static const bool has_scaled_parts = true;
 
 static void set_scalings(const struct blas *blas, const struct product *product)
 {
-    static const int32_t modes[] = {[FP8_SCALING_WHOLE]   = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F,
-                                    [FP8_SCALING_RUNS]    = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
-                                    [FP8_SCALING_SQUARES] = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F};
+    static const int32_t modes[] = {[SCALING_WHOLE]   = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F,
+                                    [SCALING_RUNS]    = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
+                                    [SCALING_SQUARES] = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F};
     set_operation(blas, product, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, modes[product->key.shape.scaling_b]);
     set_operation(blas, product, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, modes[product->key.shape.scaling_a]);
 }
@@ -75,23 +75,23 @@ static status check_product(const struct cuda *cuda, const struct gemm_key *key)
     if (failed(&checked)) {
         return fail("[run] backend = cuda: %.900s", checked.text);
     }
-    if (dtype_is_fp8(key->a) && cuda->capability < FIRST_WITH_FP8) {
+    if (format_is_narrow(key->a) && cuda->capability < FIRST_WITH_FP8) {
         return fail(
             "[precision] compute = fp8: device %d has compute capability %d.%d, but FP8 needs 8.9 or newer (H100, "
             "H200 and their successors): take bf16",
-            cuda->device, cuda->capability / 10, cuda->capability % 10);
+            cuda->number, cuda->capability / 10, cuda->capability % 10);
     }
-    if (key->shape.scaling_a != FP8_SCALING_WHOLE && !has_scaled_parts) {
+    if (key->shape.scaling_a != SCALING_WHOLE && !has_scaled_parts) {
         return fail("[precision] fp8_recipe = block: needs CUDA 12.9 or newer, and this build is with an older one");
     }
     return OK;
 }
 
-static cublasLtMatrixLayout_t describe_matrix(const struct blas *blas, enum dtype dtype,
+static cublasLtMatrixLayout_t describe_matrix(const struct blas *blas, enum format format,
                                               const struct gemm_matrix *matrix)
 {
     cublasLtMatrixLayout_t layout;
-    BLAS_CHECK(blas, cublasLtMatrixLayoutCreate(&layout, type_of(dtype), (uint64_t)matrix->rows,
+    BLAS_CHECK(blas, cublasLtMatrixLayoutCreate(&layout, type_of(format), (uint64_t)matrix->rows,
                                                 (uint64_t)matrix->columns, matrix->leading));
     return layout;
 }
@@ -129,7 +129,7 @@ static struct product *product_create(struct cuda *cuda, const struct gemm_key *
     if (key->processors > 0) {
         set_operation(blas, product, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, key->processors);
     }
-    if (dtype_is_fp8(key->a)) {
+    if (format_is_narrow(key->a)) {
         describe_fp8(cuda->gemms, product);
     }
     return product;
@@ -149,14 +149,14 @@ cublasStatus_t product_run(const struct cuda *cuda, const struct product *produc
 {
     const struct gemms *gemms = cuda->gemms;
     const float         one = 1, keep = product->key.accumulates ? 1 : 0;
-    if (dtype_is_fp8(product->key.a)) {    // the library's A is our B; a call keeps the addresses
+    if (format_is_narrow(product->key.a)) {    // the library's A is our B; a call keeps the addresses
         set_factor(&gemms->blas, product, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands->factor_b);
         set_factor(&gemms->blas, product, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands->factor_a);
     }
     return gemms->blas.cublasLtMatmul(gemms->blas.handle, product->operation, &one, operands->b, product->first,
                                       operands->a, product->second, &keep, operands->c, product->out, operands->c,
                                       product->out, algorithm, gemms->workspace, GEMM_WORKSPACE_BYTES,
-                                      cuda->streams[LANE_COMPUTE]);
+                                      cuda->device.streams[LANE_COMPUTE]);
 }
 
 // An algorithm of the file is the library's own words; it still has to accept them for this problem.
@@ -204,28 +204,11 @@ static status choose_algorithm(struct cuda *cuda, struct product *product)
     return gemm_cache_add(&gemms->cache, &choice);
 }
 
-status cuda_gemm_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+static void run_prepared(struct backend *backend, const struct prepared *prepared, const struct op *op,
+                         const struct buffer buffers[OP_OPERANDS])
 {
-    struct cuda    *cuda = backend->state;
-    struct gemm_key key  = key_of(cuda, op, buffers);
-    if (find(cuda, &key) != NULL) {
-        return OK;
-    }
-    TRY(check_product(cuda, &key));
-    struct product *product = product_create(cuda, &key);
-    product->next           = cuda->gemms->products;
-    cuda->gemms->products   = product;
-    return choose_algorithm(cuda, product);
-}
-
-void cuda_gemm(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    const struct cuda    *cuda    = backend->state;
-    struct gemm_key       key     = key_of(cuda, op, buffers);
-    const struct product *product = find(cuda, &key);
-    if (product == NULL) {
-        FATAL(EXIT_INTERNAL, "the product of %s was not prepared", op->tag.role);
-    }
+    const struct cuda      *cuda     = backend->state;
+    const struct product   *product  = (const struct product *)prepared;    // its first member
     struct product_operands operands = {.a        = buffers[GEMM_A].data,
                                         .b        = buffers[GEMM_B].data,
                                         .factor_a = buffers[GEMM_FACTOR_A].data,
@@ -235,14 +218,38 @@ void cuda_gemm(struct backend *backend, const struct op *op, const struct buffer
                __LINE__);
 }
 
+status cuda_gemm_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
+                         const struct prepared **prepared)
+{
+    struct cuda    *cuda    = backend->state;
+    struct gemm_key key     = key_of(cuda, op, buffers);
+    struct product *product = find(cuda, &key);
+    if (product == NULL) {
+        TRY(check_product(cuda, &key));
+        product               = product_create(cuda, &key);
+        product->prepared.run = run_prepared;
+        product->next         = cuda->gemms->products;
+        cuda->gemms->products = product;
+        TRY(choose_algorithm(cuda, product));
+    }
+    *prepared = &product->prepared;
+    return OK;
+}
+
+void device_gemm(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    (void)backend, (void)buffers;
+    FATAL(EXIT_INTERNAL, "the product of %s was not prepared", op->tag.role);
+}
+
 status gemms_open(struct cuda *cuda, const struct backend_setup *setup)
 {
     struct cudaDeviceProp properties;
-    CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->device));
+    CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->number));
     struct gemms *gemms     = memory_allocate(sizeof(*gemms));
     cuda->gemms             = gemms;
     gemms->is_deterministic = setup->is_deterministic;
-    gemms->processors       = setup->spared_processors > 0 ? cuda->processors - setup->spared_processors : 0;
+    gemms->processors       = setup->spared_processors > 0 ? cuda->device.processors - setup->spared_processors : 0;
     memcpy(gemms->device, properties.name, sizeof(gemms->device));
     TRY(blas_open(&gemms->blas));
     if (!setup->is_deterministic) {

@@ -10,6 +10,7 @@
 enum { GEMM_WORKSPACE_BYTES = 32 << 20 };
 
 struct product {
+    struct prepared        prepared;
     struct product        *next;
     struct gemm_key        key;
     cublasLtMatmulDesc_t   operation;

@@ -83,13 +83,13 @@ static int64_t align(int64_t bytes)
 
 static int64_t factor_bytes(int32_t scaling, int64_t rows, int64_t depth)
 {
-    return fp8_factors((enum fp8_scaling)scaling, rows, depth) * (int64_t)sizeof(float);
+    return scaling_factors((enum scaling)scaling, rows, depth) * (int64_t)sizeof(float);
 }
 
 static int64_t cache_bytes(const struct cuda *cuda)
 {
     int bytes;
-    CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, cuda->device));
+    CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, cuda->number));
     return bytes;
 }
 
@@ -98,9 +98,9 @@ static status open_operands(struct timing *timing)
     const struct gemm_key   *key      = &timing->product->key;
     const struct gemm_shape *shape    = &key->shape;
     struct operands         *operands = &timing->operands;
-    operands->bytes[GEMM_A]           = shape->m * shape->k * dtype_bytes(key->a);
-    operands->bytes[GEMM_B]           = shape->k * shape->n * dtype_bytes(key->b);
-    operands->bytes[GEMM_C]           = shape->m * shape->n * dtype_bytes(key->c);
+    operands->bytes[GEMM_A]           = format_bytes(key->a, shape->m * shape->k);
+    operands->bytes[GEMM_B]           = format_bytes(key->b, shape->k * shape->n);
+    operands->bytes[GEMM_C]           = format_bytes(key->c, shape->m * shape->n);
     for (int i = 0; i < 3; i++) {
         // As aligned as the step's, and no better.
         operands->offset[i] = operands->set_bytes + key->alignment[i] % ALIGNMENT;
@@ -134,19 +134,20 @@ static void fill_operands(const struct timing *timing)
     const struct cuda         *cuda     = timing->cuda;
     const struct operands     *operands = &timing->operands;
     const struct gemm_key     *key      = &timing->product->key;
-    const enum dtype           types[]  = {[GEMM_A] = key->a, [GEMM_B] = key->b, [GEMM_C] = key->c};
-    const struct kernel_target target   = {cuda->streams[LANE_COMPUTE], cuda->processors, cuda->shared_bytes};
+    const enum format          types[]  = {[GEMM_A] = key->a, [GEMM_B] = key->b, [GEMM_C] = key->c};
+    const struct kernel_target target   = {cuda->device.streams[LANE_COMPUTE], cuda->device.processors,
+                                           cuda->device.shared_bytes};
     for (int set = 0; set < operands->sets; set++) {
         for (int i = 0; i < 3; i++) {
             struct random_fill_args args = {.out = operands->data + set * operands->set_bytes + operands->offset[i],
-                                            .elements = operands->bytes[i] / dtype_bytes(types[i]),
+                                            .elements = format_elements(types[i], operands->bytes[i]),
                                             .type     = types[i],
                                             .key      = random_key((uint64_t)set, (uint64_t)i)};
             CUDA_CHECK(kernel_random_fill(&args, &target));
         }
     }
     struct random_fill_args factors = {
-        .out = operands->factors[0], .elements = operands->factor_bytes / (int64_t)sizeof(float), .type = DTYPE_F32};
+        .out = operands->factors[0], .elements = operands->factor_bytes / (int64_t)sizeof(float), .type = FORMAT_F32};
     CUDA_CHECK(kernel_random_fill(&factors, &target));
 }
 
@@ -180,7 +181,7 @@ static int compare_times(const void *left, const void *right)
 // The median of runs back to back; negative when the algorithm does not run.
 static float time_algorithm(struct timing *timing, const cublasLtMatmulAlgo_t *algorithm)
 {
-    cudaStream_t stream = timing->cuda->streams[LANE_COMPUTE];
+    cudaStream_t stream = timing->cuda->device.streams[LANE_COMPUTE];
     for (int i = 0; i < WARM_UP_RUNS; i++) {
         if (!run_once(timing, algorithm)) {
             return -1;
@@ -238,7 +239,7 @@ status product_tune(struct cuda *cuda, struct product *product, cublasLtMatmulHe
     if (best < 0) {
         return fail(
             "[run] backend = cuda: cuBLASLt runs none of its algorithms for a product of %s, %lld x %lld x %lld",
-            dtype_name(product->key.a), (long long)product->key.shape.m, (long long)product->key.shape.n,
+            format_name(product->key.a), (long long)product->key.shape.m, (long long)product->key.shape.n,
             (long long)product->key.shape.k);
     }
     return OK;

@@ -5,13 +5,13 @@
 static void attach(struct backend *backend)
 {
     const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaSetDevice(cuda->device));
+    CUDA_CHECK(cudaSetDevice(cuda->number));
 }
 
 static void *handle(struct backend *backend, int lane)
 {
     const struct cuda *cuda = backend->state;
-    return cuda->streams[lane];
+    return cuda->device.streams[lane];
 }
 
 static void *event_open(struct backend *backend, bool is_timed)
@@ -30,19 +30,19 @@ static void event_close(void *event)
 static void record(struct backend *backend, int lane, void *event)
 {
     const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaEventRecord(event, cuda->streams[lane]));
+    CUDA_CHECK(cudaEventRecord(event, cuda->device.streams[lane]));
 }
 
 static void wait(struct backend *backend, int lane, void *event)
 {
     const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaStreamWaitEvent(cuda->streams[lane], event, 0));
+    CUDA_CHECK(cudaStreamWaitEvent(cuda->device.streams[lane], event, 0));
 }
 
 static void synchronize(struct backend *backend, int lane)
 {
     const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaStreamSynchronize(cuda->streams[lane]));
+    CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[lane]));
 }
 
 static double seconds_between(void *begin, void *end)
@@ -69,30 +69,30 @@ static void release_host(struct backend *backend, void *data)
 static void copy(struct backend *backend, int lane, void *to, const void *from, int64_t bytes)
 {
     const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, cuda->streams[lane]));
+    CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, cuda->device.streams[lane]));
 }
 
 static void capture_begin(struct backend *backend, int lane)
 {
     const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaStreamBeginCapture(cuda->streams[lane], cudaStreamCaptureModeThreadLocal));
+    CUDA_CHECK(cudaStreamBeginCapture(cuda->device.streams[lane], cudaStreamCaptureModeThreadLocal));
 }
 
 static void capture_end(struct backend *backend, int lane)
 {
     struct cuda *cuda = backend->state;
     cudaGraph_t  graph;
-    CUDA_CHECK(cudaStreamEndCapture(cuda->streams[lane], &graph));
+    CUDA_CHECK(cudaStreamEndCapture(cuda->device.streams[lane], &graph));
     CUDA_CHECK(cudaGraphInstantiate(&cuda->graph, graph, 0));
     CUDA_CHECK(cudaGraphDestroy(graph));
-    CUDA_CHECK(cudaGraphUpload(cuda->graph, cuda->streams[lane]));
-    CUDA_CHECK(cudaStreamSynchronize(cuda->streams[lane]));
+    CUDA_CHECK(cudaGraphUpload(cuda->graph, cuda->device.streams[lane]));
+    CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[lane]));
 }
 
 static void capture_launch(struct backend *backend, int lane)
 {
     const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaGraphLaunch(cuda->graph, cuda->streams[lane]));
+    CUDA_CHECK(cudaGraphLaunch(cuda->graph, cuda->device.streams[lane]));
 }
 
 static void capture_release(struct backend *backend)

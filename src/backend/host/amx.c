@@ -17,7 +17,7 @@
 enum { SIDE = 16, TILE_DEPTH = 2 * SIDE, TILE_BYTES = 1024, TILE_FLOATS = TILE_BYTES / 4 };
 // A thread's block of C, and the depth in tiles that it goes at a time: the packed parts of A stay in the second-level
 // cache and those of B in the first.
-enum { BLOCK_ROWS = 256, BLOCK_COLUMNS = 256, DEPTH_TILES = 8, PART_TILES = FP8_SIDE / TILE_DEPTH };
+enum { BLOCK_ROWS = 256, BLOCK_COLUMNS = 256, DEPTH_TILES = 8, PART_TILES = SCALING_SIDE / TILE_DEPTH };
 
 static int64_t ceiling(int64_t a, int64_t b)
 {
@@ -88,7 +88,7 @@ struct decoder {
     __m512i low[2], high[2];
 };
 
-static void decoder_fill(struct decoder *decoder, enum dtype format)
+static void decoder_fill(struct decoder *decoder, enum format format)
 {
     enum { CODES = 128 };
     uint8_t *low = (uint8_t *)decoder->low, *high = (uint8_t *)decoder->high;
@@ -116,7 +116,7 @@ static uint32_t mask_of(int64_t elements)
 // Elements at and behind it as bf16, zero where the mask has no bit.
 static __m512i load_elements(const struct source *source, int64_t at, uint32_t mask)
 {
-    if (source->buffer->dtype == DTYPE_BF16) {
+    if (source->buffer->format == FORMAT_BF16) {
         return _mm512_maskz_loadu_epi16(mask, (const bf16 *)source->buffer->data + at);
     }
     const struct decoder *decoder = &source->decoder;
@@ -166,8 +166,8 @@ static struct source source_of(const struct work *work, bool is_a)
                                            .size       = size,
                                            .depth      = shape->k,
                                            .is_strided = is_strided};
-    if (dtype_is_fp8(buffer->dtype)) {
-        decoder_fill(&source.decoder, buffer->dtype);
+    if (format_is_narrow(buffer->format)) {
+        decoder_fill(&source.decoder, buffer->format);
     }
     return source;
 }

@@ -18,7 +18,7 @@ static int64_t slots_of(const struct routing_shape *shape)
 
 static void clear_row(const struct buffer *buffer, int64_t row, int64_t columns)
 {
-    int64_t bytes = columns * dtype_bytes(buffer->dtype);
+    int64_t bytes = format_bytes(buffer->format, columns);
     memset((char *)buffer->data + row * bytes, 0, (size_t)bytes);
 }
 

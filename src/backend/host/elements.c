@@ -42,7 +42,7 @@ void host_clear(struct backend *backend, const struct op *op, const struct buffe
 {
     (void)backend;
     const struct buffer *out = &buffers[CLEAR_OUT];
-    memset(out->data, 0, (size_t)(op->shape.elements.elements * dtype_bytes(out->dtype)));
+    memset(out->data, 0, (size_t)format_bytes(out->format, op->shape.elements.elements));
 }
 
 // The partial sums of all threads lie in front, [HOST_PARTS] doubles.

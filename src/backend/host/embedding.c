@@ -28,7 +28,7 @@ static void forward_rows(void *context, int64_t first, int64_t last, int thread)
     const int32_t       *tokens  = work->buffers[EMBEDDING_TOKENS].data;
     const struct buffer *out     = &work->buffers[EMBEDDING_OUT];
     int64_t              columns = work->op->shape.rows.columns;
-    int64_t              bytes   = columns * dtype_bytes(out->dtype);
+    int64_t              bytes   = format_bytes(out->format, columns);
     for (int64_t row = first; row < last; row++) {
         int64_t token = local_token(work->op, tokens, row);
         if (token >= 0) {
@@ -92,7 +92,7 @@ static void backward_table_rows(void *context, int64_t first, int64_t last, int 
     const int32_t       *next    = places + work->op->shape.rows.valid_columns;
     double              *sums    = (double *)(void *)host_scratch(work, thread, row_floats(work->op));
     float               *row     = (float *)(sums + columns);
-    size_t               bytes   = (size_t)(columns * dtype_bytes(table->dtype));
+    size_t               bytes   = (size_t)format_bytes(table->format, columns);
     for (int64_t token = first; token < last; token++) {
         if (places[token] >= 0) {
             sum_places(work, places[token], next, sums, row);

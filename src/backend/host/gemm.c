@@ -58,7 +58,7 @@ static struct panel read_block(const struct buffer *buffer, const struct rectang
 
 bool host_gemm_scales_parts(const struct work *work)
 {
-    return work->op->shape.gemm.scaling_a != FP8_SCALING_WHOLE;
+    return work->op->shape.gemm.scaling_a != SCALING_WHOLE;
 }
 
 float host_gemm_factor(const struct work *work)
@@ -74,15 +74,15 @@ void host_gemm_scale_part(const struct work *work, const struct rectangle *place
                           const struct panel *c, bool keeps)
 {
     const struct gemm_shape *shape     = &work->op->shape.gemm;
-    enum fp8_scaling         scaling_a = (enum fp8_scaling)shape->scaling_a;
-    enum fp8_scaling         scaling_b = (enum fp8_scaling)shape->scaling_b;
+    enum scaling             scaling_a = (enum scaling)shape->scaling_a;
+    enum scaling             scaling_b = (enum scaling)shape->scaling_b;
     const float             *a = work->buffers[GEMM_FACTOR_A].data, *b = work->buffers[GEMM_FACTOR_B].data;
     float                    of_columns[BLOCK_COLUMNS];
     for (int64_t i = 0; i < place->columns; i++) {
-        of_columns[i] = b[fp8_factor_at(scaling_b, shape->n, shape->k, place->column + i, k)];
+        of_columns[i] = b[scaling_factor_at(scaling_b, shape->n, shape->k, place->column + i, k)];
     }
     for (int64_t row = 0; row < place->rows; row++) {
-        float        of_row = a[fp8_factor_at(scaling_a, shape->m, shape->k, place->row + row, k)];
+        float        of_row = a[scaling_factor_at(scaling_a, shape->m, shape->k, place->row + row, k)];
         const float *from   = part->data + row * part->leading;
         float       *to     = c->data + row * c->leading;
         for (int64_t i = 0; i < place->columns; i++) {
@@ -97,7 +97,7 @@ static void multiply_block(const struct work *work, const struct rectangle *bloc
     const struct buffer     *buffers = work->buffers, *c = &buffers[GEMM_C];
     float       *b_space = space + BLOCK_ROWS * BLOCK_DEPTH, *c_space = b_space + BLOCK_DEPTH * BLOCK_COLUMNS;
     struct view  place    = {block->row * shape->n + block->column, shape->n, block->rows, block->columns};
-    bool         in_place = c->dtype == DTYPE_F32;
+    bool         in_place = c->format == FORMAT_F32;
     struct panel part     = {c_space + BLOCK_ROWS * BLOCK_COLUMNS, BLOCK_COLUMNS, block->rows, block->columns, false};
     struct panel to       = in_place ? panel_read(c, &place, c_space)
                                      : (struct panel){c_space, BLOCK_COLUMNS, block->rows, block->columns, false};
@@ -128,12 +128,12 @@ static void multiply_rectangles(void *context, int64_t first, int64_t last, int 
     float             *space   = host_scratch(work, thread, host_gemm_floats(work->op, threads));
     bool               is_wide = true;
     for (int i = 0; i < 3; i++) {
-        is_wide = is_wide && work->buffers[i].dtype == DTYPE_F32;
+        is_wide = is_wide && work->buffers[i].format == FORMAT_F32;
     }
     for (int64_t index = first; index < last; index++) {
         struct rectangle whole  = host_gemm_rectangle(&work->op->shape.gemm, threads, index);
         int64_t          height = is_wide ? whole.rows : BLOCK_ROWS, width = is_wide ? whole.columns : BLOCK_COLUMNS;
-        int64_t depth = is_wide ? work->op->shape.gemm.k : host_gemm_scales_parts(work) ? FP8_SIDE : BLOCK_DEPTH;
+        int64_t depth = is_wide ? work->op->shape.gemm.k : host_gemm_scales_parts(work) ? SCALING_SIDE : BLOCK_DEPTH;
         for (int64_t row = 0; row < whole.rows; row += height) {
             for (int64_t column = 0; column < whole.columns; column += width) {
                 struct rectangle block = {whole.row + row, whole.column + column,
@@ -148,7 +148,7 @@ static void multiply_rectangles(void *context, int64_t first, int64_t last, int 
 void host_gemm(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct host *host = backend->state;
-    if (host->has_amx && buffers[GEMM_A].dtype != DTYPE_F32 && buffers[GEMM_B].dtype != DTYPE_F32) {
+    if (host->has_amx && buffers[GEMM_A].format != FORMAT_F32 && buffers[GEMM_B].format != FORMAT_F32) {
         host_amx_gemm(backend, op, buffers);
     } else {
         host_run_loop(backend, op, buffers, multiply_rectangles, pool_threads(host->pool));

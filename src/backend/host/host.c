@@ -10,38 +10,10 @@
 
 enum { FLOATS_PER_LINE = 16 };
 
+#define ROW(kind, name) [kind] = host_##name,
+static op_run *const run[OP_COUNT] = {OP_COMPUTE_KINDS(ROW)};
+
 // clang-format off
-static op_run *const run[OP_COUNT] = {
-    [OP_EMBEDDING_FORWARD]   = host_embedding_forward,
-    [OP_EMBEDDING_BACKWARD]  = host_embedding_backward,
-    [OP_NORM_FORWARD]        = host_norm_forward,
-    [OP_NORM_BACKWARD]       = host_norm_backward,
-    [OP_GEMM]                = host_gemm,
-    [OP_ROPE_FORWARD]        = host_rope_forward,
-    [OP_ROPE_BACKWARD]       = host_rope_backward,
-    [OP_ATTENTION_FORWARD]   = host_attention_forward,
-    [OP_ATTENTION_BACKWARD]  = host_attention_backward,
-    [OP_ATTENTION_MERGE]     = host_attention_merge,
-    [OP_ACTIVATION_FORWARD]  = host_activation_forward,
-    [OP_ACTIVATION_BACKWARD] = host_activation_backward,
-    [OP_ROUTE_FORWARD]       = host_route_forward,
-    [OP_ROUTE_BACKWARD]      = host_route_backward,
-    [OP_DISPATCH]            = host_dispatch,
-    [OP_COMBINE]             = host_combine,
-    [OP_COMBINE_BACKWARD]    = host_combine_backward,
-    [OP_LOGIT_STATISTICS]    = host_logit_statistics,
-    [OP_CROSS_ENTROPY]       = host_cross_entropy,
-    [OP_LOSS_SUM]            = host_loss_sum,
-    [OP_CAST]                = host_cast,
-    [OP_QUANTIZE]            = host_quantize,
-    [OP_TRANSPOSE]           = host_transpose,
-    [OP_MAGNITUDE]           = host_magnitude,
-    [OP_RESCALE]             = host_rescale,
-    [OP_CLEAR]               = host_clear,
-    [OP_SQUARE_SUM]          = host_square_sum,
-    [OP_CLIP]                = host_clip,
-    [OP_ADAMW]               = host_adamw,
-};
 static host_floats *const floats[OP_COUNT] = {    // of scratch, a thread; NULL: none
     [OP_EMBEDDING_BACKWARD]  = host_embedding_backward_floats,
     [OP_NORM_FORWARD]        = host_norm_floats,
@@ -149,7 +121,7 @@ void host_run_fused(struct backend *backend, const struct op *op, const struct b
     memcpy(bound, buffers, sizeof(bound));
     if (output->data == NULL) {    // of the type that the first operand has
         void *space = host->scratch + floats_before_output(host, op);
-        *output     = (struct buffer){space, op_operand_elements(op, slot), buffers[0].dtype};
+        *output     = (struct buffer){space, op_operand_elements(op, slot), buffers[0].format};
     }
     host_run_loop(backend, op, bound, body, op->shape.rows.rows);
     memcpy(copies, bound + OP_FUSED, sizeof(*bound) * (OP_OPERANDS - OP_FUSED));
@@ -189,6 +161,7 @@ static void host_describe(struct backend *backend, char *text, size_t bytes)
 
 const struct backend_ops backend_host = {
     .name            = "host",
+    .computes        = true,
     .open            = host_open,
     .close           = host_close,
     .run             = run,

@@ -87,12 +87,9 @@ bool    host_amx_enable(void);
 int64_t host_amx_floats(const struct op *op, int threads);
 op_run  host_amx_gemm;
 
-// The ops, and the floats of scratch a thread that each needs.
-op_run host_embedding_forward, host_embedding_backward, host_norm_forward, host_norm_backward, host_gemm,
-    host_rope_forward, host_rope_backward, host_attention_forward, host_attention_backward, host_attention_merge,
-    host_activation_forward, host_activation_backward, host_route_forward, host_route_backward, host_dispatch,
-    host_combine, host_combine_backward, host_logit_statistics, host_cross_entropy, host_loss_sum, host_cast,
-    host_quantize, host_transpose, host_magnitude, host_rescale, host_clear, host_square_sum, host_clip, host_adamw;
+// The ops, each a function by its kind's name, and the floats of scratch a thread that each needs.
+#define HOST_OP(kind, name) op_run host_##name;
+OP_COMPUTE_KINDS(HOST_OP)
 typedef int64_t host_floats(const struct op *op, int threads);
 host_floats     host_embedding_backward_floats, host_norm_floats, host_norm_backward_floats, host_gemm_floats,
     host_rope_floats, host_attention_floats, host_attention_backward_floats, host_activation_floats, host_route_floats,

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gswbench/model.h"
+#include "gswbench/op_shape.h"
 #include "internal.h"
 
 // The factor of each column: the weight, plus one for NORM_LAYER_1P. Written to factors, [columns].

@@ -7,7 +7,7 @@
 #include "internal.h"
 
 // Magnitudes are looked for in chunks. Copies are made in tiles, each of which is a square that may have a scale.
-enum { CHUNK = 1024, TILE = FP8_SIDE * FP8_SIDE };
+enum { CHUNK = 1024, TILE = SCALING_SIDE * SCALING_SIDE };
 // Bytes are transposed in tiles, of whose transpose every cache line is filled at once.
 enum { TILE_ROWS = 64, TILE_COLUMNS = 256 };
 
@@ -71,10 +71,10 @@ static struct panel transpose(const struct panel *tile, float *space)
 
 // One of the two copies.
 struct copy {
-    struct buffer    codes, factors;
-    int64_t          rows, columns;
-    enum fp8_scaling scaling;
-    float            scale;    // of the whole
+    struct buffer codes, factors;
+    int64_t       rows, columns;
+    enum scaling  scaling;
+    float         scale;    // of the whole
 };
 
 static struct copy copy_of(const struct work *work, bool is_transposed)
@@ -85,22 +85,22 @@ static struct copy copy_of(const struct work *work, bool is_transposed)
         .factors = work->buffers[is_transposed ? QUANTIZE_TRANSPOSED_FACTOR : QUANTIZE_FACTOR],
         .rows    = is_transposed ? shape->columns : shape->rows,
         .columns = is_transposed ? shape->rows : shape->columns,
-        .scaling = (enum fp8_scaling)shape->scaling,
+        .scaling = (enum scaling)shape->scaling,
         .scale   = work->host->scratch[0],
     };
 }
 
 static float scale_part(const struct copy *copy, int64_t row, int64_t column, float magnitude)
 {
-    float scale = fp8_scale(copy->codes.dtype, magnitude);
-    ((float *)copy->factors.data)[fp8_factor_at(copy->scaling, copy->rows, copy->columns, row, column)] = 1 / scale;
+    float scale = fp8_scale(copy->codes.format, magnitude);
+    ((float *)copy->factors.data)[scaling_factor_at(copy->scaling, copy->rows, copy->columns, row, column)] = 1 / scale;
     return scale;
 }
 
 static void store_codes(const struct buffer *codes, int64_t at, const float *values, int64_t count, float scale)
 {
-    uint8_t   *to     = (uint8_t *)codes->data + at;
-    enum dtype format = codes->dtype;
+    uint8_t    *to     = (uint8_t *)codes->data + at;
+    enum format format = codes->format;
     for (int64_t i = 0; i < count; i++) {
         to[i] = fp8_from_float(format, values[i] * scale);
     }
@@ -110,7 +110,7 @@ static void store_codes(const struct buffer *codes, int64_t at, const float *val
 static void store_tile(const struct copy *copy, const struct panel *tile, int64_t row, int64_t column)
 {
     float scale = copy->scale;
-    if (copy->scaling == FP8_SCALING_SQUARES) {
+    if (copy->scaling == SCALING_SQUARES) {
         float largest = 0;
         for (int64_t i = 0; i < tile->rows; i++) {
             largest = fmaxf(largest, row_magnitude(tile->data + i * tile->leading, tile->columns));
@@ -119,7 +119,7 @@ static void store_tile(const struct copy *copy, const struct panel *tile, int64_
     }
     for (int64_t i = 0; i < tile->rows; i++) {
         const float *values = tile->data + i * tile->leading;
-        if (copy->scaling == FP8_SCALING_RUNS) {
+        if (copy->scaling == SCALING_RUNS) {
             scale = scale_part(copy, row + i, column, row_magnitude(values, tile->columns));
         }
         store_codes(&copy->codes, (row + i) * copy->columns + column, values, tile->columns, scale);
@@ -134,9 +134,11 @@ static void quantize_tiles(void *context, int64_t first, int64_t last, int threa
     const struct copy            copy = copy_of(work, false), transposed = copy_of(work, true);
     float                       *space = space_of_thread(work, thread);
     for (int64_t i = first; i < last; i++) {
-        int64_t      row = i / fp8_sides(shape->columns) * FP8_SIDE, column = i % fp8_sides(shape->columns) * FP8_SIDE;
-        struct view  view = {row * shape->columns + column, shape->columns, host_minimum(FP8_SIDE, shape->rows - row),
-                             host_minimum(FP8_SIDE, shape->columns - column)};
+        int64_t row       = i / scaling_sides(shape->columns) * SCALING_SIDE,
+                column    = i % scaling_sides(shape->columns) * SCALING_SIDE;
+        struct view  view = {row * shape->columns + column, shape->columns,
+                             host_minimum(SCALING_SIDE, shape->rows - row),
+                             host_minimum(SCALING_SIDE, shape->columns - column)};
         struct panel tile = panel_read(&work->buffers[QUANTIZE_IN], &view, space);
         if (copy.codes.data != NULL) {
             store_tile(&copy, &tile, row, column);
@@ -154,7 +156,7 @@ static float choose_scale(struct backend *backend, const struct op *op, const st
     const float *given = buffers[QUANTIZE_SCALE].data;
     float       *amax = buffers[QUANTIZE_AMAX].data, *factor = buffers[QUANTIZE_FACTOR].data;
     float        largest = given == NULL || amax != NULL ? find_magnitude(backend, op, buffers) : 0;
-    enum dtype   format  = buffers[buffers[QUANTIZE_OUT].data != NULL ? QUANTIZE_OUT : QUANTIZE_TRANSPOSED].dtype;
+    enum format  format  = buffers[buffers[QUANTIZE_OUT].data != NULL ? QUANTIZE_OUT : QUANTIZE_TRANSPOSED].format;
     float        scale   = given != NULL ? *given : fp8_scale(format, largest);
     if (amax != NULL) {
         *amax = fmaxf(*amax, largest);
@@ -169,10 +171,10 @@ void host_quantize(struct backend *backend, const struct op *op, const struct bu
 {
     const struct host           *host  = backend->state;
     const struct quantize_shape *shape = &op->shape.quantize;
-    if (shape->scaling == FP8_SCALING_WHOLE) {
+    if (shape->scaling == SCALING_WHOLE) {
         host->scratch[0] = choose_scale(backend, op, buffers);
     }
-    host_run_loop(backend, op, buffers, quantize_tiles, fp8_sides(shape->rows) * fp8_sides(shape->columns));
+    host_run_loop(backend, op, buffers, quantize_tiles, scaling_sides(shape->rows) * scaling_sides(shape->columns));
 }
 
 static void transpose_tiles(void *context, int64_t first, int64_t last, int thread)
@@ -221,7 +223,7 @@ void host_rescale(struct backend *backend, const struct op *op, const struct buf
             row[0]  = amax[slot];
             largest = row_maximum(row, shape->history);
         }
-        scale[slot]  = fp8_rescale(scale[slot], shape->target, largest);
+        scale[slot]  = scaling_renew(scale[slot], shape->target, largest);
         factor[slot] = 1 / scale[slot];
         amax[slot]   = 0;
     }

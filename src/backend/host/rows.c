@@ -20,7 +20,7 @@ int64_t host_minimum(int64_t a, int64_t b)
 // Of any type but fp32.
 static void widen(float *to, const struct buffer *from, int64_t at, int64_t count)
 {
-    if (from->dtype == DTYPE_BF16) {
+    if (from->format == FORMAT_BF16) {
         const bf16 *values = (const bf16 *)from->data + at;
         for (int64_t i = 0; i < count; i++) {
             to[i] = bf16_to_float(values[i]);
@@ -28,7 +28,7 @@ static void widen(float *to, const struct buffer *from, int64_t at, int64_t coun
     } else {
         const uint8_t *codes = (const uint8_t *)from->data + at;
         for (int64_t i = 0; i < count; i++) {
-            to[i] = fp8_to_float(from->dtype, codes[i]);
+            to[i] = fp8_to_float(from->format, codes[i]);
         }
     }
 }
@@ -42,7 +42,7 @@ static void narrow(bf16 *to, const float *from, int64_t count)
 
 const float *row_read(const struct buffer *buffer, int64_t at, int64_t count, float *space)
 {
-    if (buffer->dtype == DTYPE_F32) {
+    if (buffer->format == FORMAT_F32) {
         return (const float *)buffer->data + at;
     }
     widen(space, buffer, at, count);
@@ -51,12 +51,12 @@ const float *row_read(const struct buffer *buffer, int64_t at, int64_t count, fl
 
 float *row_open(const struct buffer *buffer, int64_t at, float *space)
 {
-    return buffer->dtype == DTYPE_F32 ? (float *)buffer->data + at : space;
+    return buffer->format == FORMAT_F32 ? (float *)buffer->data + at : space;
 }
 
 void row_close(const struct buffer *buffer, int64_t at, int64_t count, const float *values)
 {
-    if (buffer->dtype == DTYPE_BF16) {
+    if (buffer->format == FORMAT_BF16) {
         narrow((bf16 *)buffer->data + at, values, count);
     } else if (values != (float *)buffer->data + at) {
         memcpy((float *)buffer->data + at, values, sizeof(*values) * (size_t)count);
@@ -67,7 +67,7 @@ void row_store(const struct buffer *buffer, int64_t at, int64_t count, const flo
 {
     if (!accumulates) {
         row_close(buffer, at, count, values);
-    } else if (buffer->dtype == DTYPE_F32) {
+    } else if (buffer->format == FORMAT_F32) {
         float *to = (float *)buffer->data + at;
         for (int64_t i = 0; i < count; i++) {
             to[i] += values[i];
@@ -82,11 +82,11 @@ void row_store(const struct buffer *buffer, int64_t at, int64_t count, const flo
 
 void row_copy(const struct buffer *to, int64_t to_at, const struct buffer *from, int64_t from_at, int64_t count)
 {
-    if (to->dtype == from->dtype) {
-        size_t bytes = (size_t)dtype_bytes(to->dtype);
-        memcpy((char *)to->data + (size_t)to_at * bytes, (const char *)from->data + (size_t)from_at * bytes,
-               (size_t)count * bytes);
-    } else if (to->dtype == DTYPE_F32) {
+    if (to->format == from->format) {
+        memcpy((char *)to->data + format_offset(to->format, to_at),
+               (const char *)from->data + format_offset(from->format, from_at),
+               (size_t)format_bytes(to->format, count));
+    } else if (to->format == FORMAT_F32) {
         widen((float *)to->data + to_at, from, from_at, count);
     } else {
         narrow((bf16 *)to->data + to_at, (const float *)from->data + from_at, count);
@@ -211,7 +211,7 @@ double row_exponential(float *x, float shift, int64_t count)
 
 struct panel panel_read(const struct buffer *buffer, const struct view *view, float *space)
 {
-    if (buffer->dtype == DTYPE_F32) {
+    if (buffer->format == FORMAT_F32) {
         return (struct panel){(float *)buffer->data + view->at, view->leading, view->rows, view->columns, false};
     }
     for (int64_t row = 0; row < view->rows; row++) {

@@ -37,7 +37,7 @@ float get(const void *data, const layout *matrix, int64_t row, int64_t column)
     case CUDA_R_16BF:
         return bf16_to_float(((const bf16 *)data)[at]);
     default:
-        return fp8_to_float(matrix->type == CUDA_R_8F_E4M3 ? DTYPE_E4M3 : DTYPE_E5M2, ((const uint8_t *)data)[at]);
+        return fp8_to_float(matrix->type == CUDA_R_8F_E4M3 ? FORMAT_E4M3 : FORMAT_E5M2, ((const uint8_t *)data)[at]);
     }
 }
 
@@ -70,9 +70,9 @@ struct product {
         for (int64_t column = 0; column < d.columns; column++) {
             for (int64_t row = 0; row < d.rows; row++) {
                 float sum = 0;
-                for (int64_t first = 0; first < depth; first += FP8_SIDE) {
+                for (int64_t first = 0; first < depth; first += SCALING_SIDE) {
                     float part = 0;
-                    for (int64_t k = first; k < std::min(first + FP8_SIDE, depth); k++) {
+                    for (int64_t k = first; k < std::min(first + SCALING_SIDE, depth); k++) {
                         part += get(a_data, &a, turns_a ? k : row, turns_a ? row : k) *
                                 get(b_data, &b, turns_b ? column : k, turns_b ? k : column);
                     }
@@ -96,10 +96,10 @@ struct product {
     // Of the part of a factor's column that begins there.
     float scale_of(int side, int64_t columns, int64_t column, int64_t first) const
     {
-        enum fp8_scaling scaling = how.modes[side] == VEC128   ? FP8_SCALING_RUNS
-                                   : how.modes[side] == BLK128 ? FP8_SCALING_SQUARES
-                                                               : FP8_SCALING_WHOLE;
-        return how.scales[side][fp8_factor_at(scaling, columns, a.rows, column, first)];
+        enum scaling scaling = how.modes[side] == VEC128   ? SCALING_RUNS
+                               : how.modes[side] == BLK128 ? SCALING_SQUARES
+                                                           : SCALING_WHOLE;
+        return how.scales[side][scaling_factor_at(scaling, columns, a.rows, column, first)];
     }
 
     bool has_modes() const

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// A plan under construction: how tensors and ops are appended to it. Whoever appends an op names what it reads and
+// writes; which ops of other lanes it has to wait for follows from that.
+#ifndef GSWBENCH_ASSEMBLY_H
+#define GSWBENCH_ASSEMBLY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gswbench/plan.h"
+
+// Who touched a tensor last, lane by lane: what a new op must be ordered after. -1: nobody.
+struct usage {
+    int32_t writer;
+    int32_t reader[LANE_COUNT];
+    // Of the tensor itself, not of its whole:
+    bool    is_apart;     // all of this is known for it alone
+    int32_t quantizer;    // the op that made its copies in FP8, or its transpose if it is FP8; -1: none
+    int32_t factor;       // what it is to be multiplied by if it is FP8
+};
+
+struct assembly {
+    struct plan  *plan;
+    int32_t       tensor_capacity, op_capacity;
+    struct usage *usage;                  // [tensor_capacity] of wholes: touching a part is touching the whole
+    struct op_tag tag;                    // of the ops being appended
+    bool          is_initial;             // of the ops being appended
+    int32_t       pending[LANE_COUNT];    // ops that the next compute op waits for, whatever it touches; -1
+    int32_t       last_compute;           // -1: none
+};
+
+// The plan is zeroed, or says what it is built from; it belongs to the caller.
+void assembly_begin(struct assembly *assembly, struct plan *plan);
+// Gives activations their places, drops waits that say nothing new, and frees all but the plan.
+void assembly_finish(struct assembly *assembly);
+void assembly_free(struct assembly *assembly);    // in place of assembly_finish, when there is nothing to place
+
+#define DIMS(...) ((const int64_t[4]){__VA_ARGS__})
+int32_t assembly_tensor(struct assembly *assembly, const char *name, enum storage storage, enum format format,
+                        const int64_t dim[4]);
+int32_t assembly_activation(struct assembly *assembly, const char *name, const int64_t dim[4]);
+// A part of another tensor, from its element first_element on; it has the whole's type and storage.
+int32_t assembly_part(struct assembly *assembly, const char *name, int32_t whole, int64_t first_element,
+                      const int64_t dim[4]);
+// From now on what touches the part does not wait for what touches the rest of its whole. Whoever touches its bytes by
+// another name comes after all of that anyway.
+void assembly_set_apart(struct assembly *assembly, int32_t part);
+
+struct op assembly_op(const struct assembly *assembly, enum op_kind kind, const char *role);
+void      assembly_operand(struct op *op, int slot, enum access access, int32_t tensor);
+int32_t   assembly_append(struct assembly *assembly, struct op *op);    // adds waits for what its operands depend on
+int32_t   assembly_group(struct assembly *assembly, uint32_t axes);
+// The op, which is not appended yet, waits for that one, whatever it touches.
+void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until);
+// The next compute op waits for that one. No operand asks for it: it bounds how far a lane lags, and so how much
+// memory it holds.
+void assembly_hold_compute(struct assembly *assembly, int32_t until);
+
+// A transfer of whole tensors. in -1: out is updated in place; a send has no out, a receive no in. hold: an op that
+// ends first, whatever is touched, or -1. peer: of a send, receive or rotation; channel: of a send or receive.
+struct transfer {
+    enum op_kind kind;
+    const char  *role;
+    uint32_t     axes;
+    enum lane    lane;
+    int32_t      in, out, hold;
+    int32_t      peer, channel;
+};
+int32_t assembly_transfer(struct assembly *assembly, const struct transfer *transfer);
+// Gives an op that was appended another operand, which no other lane has touched.
+void assembly_add_operand(struct assembly *assembly, int32_t op, int slot, enum access access, int32_t tensor);
+bool assembly_is_current(const struct assembly *assembly, int32_t op, int32_t tensor);    // not written since that op
+bool assembly_is_unread(const struct assembly *assembly, int32_t tensor);
+void assembly_clear(struct assembly *assembly, const char *role, int32_t tensor);
+void assembly_cast(struct assembly *assembly, const char *role, int32_t from, int32_t to, bool adds);
+
+#endif

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// A run of a job: how its ranks are started, and what one of them does from the plan to the result.
+#ifndef GSWBENCH_BENCHMARK_H
+#define GSWBENCH_BENCHMARK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gswbench/backend.h"
+#include "gswbench/comm.h"
+#include "gswbench/job.h"
+#include "gswbench/place.h"
+#include "gswbench/result.h"
+#include "gswbench/status.h"
+
+// Read by every rank, written by none.
+struct benchmark {
+    const char *weights_out;       // the folder of the trained weights, or NULL
+    bool        json, is_quiet;    // stdout is result.json; nothing of the run's progress is printed
+
+    // benchmark_read:
+    struct job job;
+    char      *config_text;    // the merged configuration as INI; the caller frees it
+    size_t     config_bytes;
+};
+
+// Reads the selected job, at as many ranks as were launched. The benchmark's other fields stay as they are.
+status benchmark_read(struct benchmark *benchmark, const struct job_selection *selection, struct text_buffer *errors);
+
+// Equal on ranks that run the same job.
+uint64_t benchmark_hash(const struct benchmark *benchmark);
+
+// Runs a rank for each that this process is, over the communicator that the configuration names. A rank's function is
+// collective; every rank returns the same.
+typedef status launch_rank(const void *shared, struct comm *comm);
+status         launch_ranks(const struct run_config *config, int ranks, launch_rank *run, const void *shared);
+
+// One rank from plan to result, of a struct benchmark.
+launch_rank benchmark_run_rank;
+
+// Fills what is known of the program, the machine and the configuration before the first step, apart from the plan.
+void benchmark_describe(struct result *result, const struct benchmark *benchmark, const struct comm *comm,
+                        const struct backend *backend, const struct place_devices *devices);
+
+// "2026-08-22T10:15:00Z"
+void benchmark_print_time(char *text, size_t bytes);
+
+#endif

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// The kinds of work that a step is made of, and what each reads and writes. A kind has a name, which its function in
+// each backend has, too (host_gemm, cuda_gemm), and a row in src/op/op_table.c with all else that is known of it.
+// Matrices are row-major and contiguous. T: tokens of a microbatch on this rank.
+#ifndef GSWBENCH_OP_KIND_H
+#define GSWBENCH_OP_KIND_H
+
+// clang-format off
+// What computes, which is a backend's.
+#define OP_COMPUTE_KINDS(KIND)                        \
+    KIND(OP_EMBEDDING_FORWARD, embedding_forward)     \
+    KIND(OP_EMBEDDING_BACKWARD, embedding_backward)   \
+    KIND(OP_NORM_FORWARD, norm_forward)               \
+    KIND(OP_NORM_BACKWARD, norm_backward)             \
+    KIND(OP_GEMM, gemm)                               \
+    KIND(OP_ROPE_FORWARD, rope_forward)               \
+    KIND(OP_ROPE_BACKWARD, rope_backward)             \
+    KIND(OP_ATTENTION_FORWARD, attention_forward)     \
+    KIND(OP_ATTENTION_BACKWARD, attention_backward)   \
+    KIND(OP_ATTENTION_MERGE, attention_merge)         \
+    KIND(OP_ACTIVATION_FORWARD, activation_forward)   \
+    KIND(OP_ACTIVATION_BACKWARD, activation_backward) \
+    KIND(OP_ROUTE_FORWARD, route_forward)             \
+    KIND(OP_ROUTE_BACKWARD, route_backward)           \
+    KIND(OP_DISPATCH, dispatch)                       \
+    KIND(OP_COMBINE, combine)                         \
+    KIND(OP_COMBINE_BACKWARD, combine_backward)       \
+    KIND(OP_LOGIT_STATISTICS, logit_statistics)       \
+    KIND(OP_CROSS_ENTROPY, cross_entropy)             \
+    KIND(OP_LOSS_SUM, loss_sum)                       \
+    KIND(OP_CAST, cast)                               \
+    KIND(OP_QUANTIZE, quantize)                       \
+    KIND(OP_TRANSPOSE, transpose)                     \
+    KIND(OP_MAGNITUDE, magnitude)                     \
+    KIND(OP_RESCALE, rescale)                         \
+    KIND(OP_CLEAR, clear)                             \
+    KIND(OP_SQUARE_SUM, square_sum)                   \
+    KIND(OP_CLIP, clip)                               \
+    KIND(OP_ADAMW, adamw)
+
+// What moves data between ranks, which is a communicator's.
+#define OP_TRANSFER_KINDS(KIND)                     \
+    KIND(OP_ALL_REDUCE, all_reduce)                 \
+    KIND(OP_ALL_REDUCE_MAXIMUM, all_reduce_maximum) \
+    KIND(OP_ALL_GATHER, all_gather)                 \
+    KIND(OP_REDUCE_SCATTER, reduce_scatter)         \
+    KIND(OP_ALL_TO_ALL, all_to_all)                 \
+    KIND(OP_ROTATE, rotate)                         \
+    KIND(OP_SEND, send)                             \
+    KIND(OP_RECEIVE, receive)                       \
+    KIND(OP_BROADCAST, broadcast)
+
+#define OP_ENUMERATOR(kind, name) kind,
+#define OP_AND_ONE(kind, name) + 1
+enum op_kind { OP_COMPUTE_KINDS(OP_ENUMERATOR) OP_TRANSFER_KINDS(OP_ENUMERATOR) OP_COUNT };
+enum { OP_COMPUTE_COUNT = OP_COMPUTE_KINDS(OP_AND_ONE) };    // the first transfer
+
+// "case OP_ANY_COMPUTE:", where a switch is over transfers.
+#define OP_AND_CASE(kind, name) kind: case
+#define OP_ANY_COMPUTE OP_COMPUTE_KINDS(OP_AND_CASE) OP_COUNT
+
+enum access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_UPDATE = 3 };
+
+// Operand slots by kind; an absent optional operand is tensor -1. [shape] and access stand beside each slot.
+enum { EMBEDDING_TOKENS, EMBEDDING_TABLE, EMBEDDING_OUT };       // forward: i32 [T] r, [vocab, columns] r, [T, columns] w
+enum { EMBEDDING_GRADIENT_TOKENS, EMBEDDING_GRADIENT_OUT,        // backward: i32 [T] r, d out [T, columns] r,
+       EMBEDDING_GRADIENT_TABLE };                               //           d table w, or rw when it accumulates
+enum { NORM_IN, NORM_BRANCH, NORM_WEIGHT, NORM_BIAS, NORM_SUM, NORM_OUT, NORM_STATISTICS };
+// forward: x = IN r [T, columns] (+ BRANCH r, then SUM w receives x); OUT w = normalised x; WEIGHT r [columns]; BIAS r
+// (layer norms); STATISTICS w f32 [T, 2]: mean (0 for RMS) and 1/deviation. All [T, columns] but those named.
+enum { NORM_GRADIENT_OUT, NORM_GRADIENT_X, NORM_GRADIENT_WEIGHT_IN, NORM_GRADIENT_STATISTICS, NORM_GRADIENT_RESIDUAL,
+       NORM_GRADIENT_IN, NORM_GRADIENT_WEIGHT, NORM_GRADIENT_BIAS };
+// backward: d OUT r, x r (SUM, or IN without a branch), weight r, STATISTICS r, RESIDUAL r (added to the result, may be
+// absent), d x w, d WEIGHT and d BIAS w or rw.
+enum { GEMM_A, GEMM_B, GEMM_C, GEMM_FACTOR_A, GEMM_FACTOR_B };   // C [m, n] = op(A) op(B), or += when it accumulates;
+// FACTOR_A, FACTOR_B r f32: what FP8 numbers of A and B are multiplied by, as many as the scaling says; absent where A and
+// B are not FP8. FP8 products are always of A as it is and B transposed: devices multiply rows of one by rows of the other.
+enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE };
+// forward: TABLE r f32 [sequence, rotary/2, 2] (cos, sin), PACKED r [T, heads + 2 kv_heads, head_dim] (q, k, v), QUERY w
+// [T, heads, head_dim], KEY_VALUE w [T, 2, kv_heads, head_dim]. backward: QUERY, KEY_VALUE r hold gradients, PACKED w.
+enum { ATTENTION_QUERY, ATTENTION_KEY_VALUE, ATTENTION_OUT, ATTENTION_STATISTICS };
+// forward: r, r, w [T, heads, head_dim], w f32 [batch, heads, sequence]: log-sum-exp of the scaled scores.
+enum { ATTENTION_GRADIENT_OUT, ATTENTION_GRADIENT_QUERY_IN, ATTENTION_GRADIENT_KEY_VALUE_IN, ATTENTION_GRADIENT_OUT_IN,
+       ATTENTION_GRADIENT_STATISTICS, ATTENTION_GRADIENT_QUERY, ATTENTION_GRADIENT_KEY_VALUE };
+// backward: d OUT r, q r, kv r, OUT r, STATISTICS r, d q w, d kv w.
+// backward adds to d kv when it accumulates, and to d q when the shape adds_query.
+enum { ATTENTION_MERGE_OUT, ATTENTION_MERGE_STATISTICS, ATTENTION_MERGE_PART, ATTENTION_MERGE_PART_STATISTICS };
+// OUT rw [T, heads, head_dim] and STATISTICS rw take in the PART r of the same queries over other keys, and its r.
+enum { ACTIVATION_IN, ACTIVATION_OUT };                          // [T, 2 columns] (gate, up) or [T, columns] r; w
+enum { ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN, ACTIVATION_GRADIENT_IN };    // d OUT r, IN r, d IN w
+// Experts: a token's choices are the top_k largest of its logits, its gates their softmax. Each expert has capacity places
+// in the dispatch buffer, slots = experts * capacity in all; a choice beyond what an expert takes is dropped: it has no
+// slot (-1). A slot's source is the choice that fills it (row * top_k + choice), or -1.
+enum { ROUTE_LOGITS, ROUTE_CHOICES, ROUTE_SLOTS, ROUTE_GATES, ROUTE_SOURCES, ROUTE_COUNTS, ROUTE_STATISTICS };
+// forward: LOGITS f32 [total, experts] r; of the own rows: CHOICES i32 [rows, top_k] w (experts), SLOTS i32 [rows, top_k] w,
+// GATES f32 [rows, top_k] w; SOURCES i32 [slots] w; COUNTS f32 [sequences, experts] w: choices of all rows before any is
+// dropped; STATISTICS f32 [experts + 2] w or rw, or absent: += own choices by expert, own dropped choices, own auxiliary
+// loss with its weight.
+enum { ROUTE_GRADIENT_LOGITS_IN, ROUTE_GRADIENT_CHOICES, ROUTE_GRADIENT_GATES_IN, ROUTE_GRADIENT_COUNTS,
+       ROUTE_GRADIENT_GATES, ROUTE_GRADIENT_LOGITS };
+// backward: LOGITS r, CHOICES r, GATES r, COUNTS r, d GATES f32 [rows, top_k] r, d LOGITS w [rows, experts].
+enum { DISPATCH_IN, DISPATCH_SOURCES, DISPATCH_OUT };            // [rows, columns] r, r, [slots, columns] w: empty slots zero
+enum { COMBINE_IN, COMBINE_SLOTS, COMBINE_GATES, COMBINE_OUT };  // [slots, columns] r, r, r or absent (all 1), [rows, columns]
+                                                                 // w, or rw when it accumulates: the sum over choices
+enum { COMBINE_GRADIENT_OUT, COMBINE_GRADIENT_IN_IN, COMBINE_GRADIENT_SLOTS, COMBINE_GRADIENT_SOURCES,
+       COMBINE_GRADIENT_GATES_IN, COMBINE_GRADIENT_IN, COMBINE_GRADIENT_GATES };
+// backward: d OUT r, IN r, SLOTS r, SOURCES r, GATES r, d IN w (empty slots zero), d GATES w (dropped choices zero).
+enum { LOGIT_STATISTICS_LOGITS, LOGIT_STATISTICS_TARGETS, LOGIT_STATISTICS_OUT };
+// LOGITS r, TARGETS r i32 [T]; OUT w f32 [T, 3]: largest logit, sum of exp(logit - largest), the target's logit or 0.
+enum { CROSS_ENTROPY_LOGITS, CROSS_ENTROPY_TARGETS, CROSS_ENTROPY_LOSS, CROSS_ENTROPY_STATISTICS };
+// LOGITS rw [T, columns]: replaced by scale * d loss / d logits; TARGETS r i32 [T]; LOSS w f32 [T]: unscaled, a token.
+// STATISTICS r f32 [parts, T, 3]: of every part of a vocabulary that is shared out; absent when all of it is here.
+enum { LOSS_SUM_IN, LOSS_SUM_OUT };                              // f32 [rows] r; f32 [1] w or rw: += scale * sum
+enum { CAST_IN, CAST_OUT };                                      // [elements] r, w; or rw: OUT += IN when it accumulates
+enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_FACTOR, QUANTIZE_TRANSPOSED_FACTOR, QUANTIZE_SCALE,
+       QUANTIZE_AMAX };
+// IN r [rows, columns]; FP8 copies of IN * scale: OUT w [rows, columns] and TRANSPOSED w [columns, rows], of which one may
+// be absent; FACTOR w f32 [1]: 1 / scale, by which both are to be multiplied; TRANSPOSED_FACTOR: absent. SCALE r f32 [1]:
+// then FACTOR may be absent; or absent: scale = largest number of the format / largest magnitude of IN. AMAX rw f32 [1]:
+// raised to the largest magnitude of IN, or absent. Scaled by runs or squares, each of which has a scale as its own
+// magnitude demands: FACTOR w f32 those of OUT, TRANSPOSED_FACTOR w f32 those of TRANSPOSED; SCALE and AMAX absent.
+// Fused: NORM_FORWARD, ACTIVATION_FORWARD and ACTIVATION_BACKWARD may make the FP8 copies of their output themselves, if
+// its scales are known before it is, or are of parts. The slots behind OP_FUSED are then those of OP_QUANTIZE, the same
+// number further on, and the copies are made of the output as it is stored; itself it may be absent.
+enum { TRANSPOSE_IN, TRANSPOSE_OUT };                            // FP8 [rows, columns] r, [columns, rows] w
+enum { MAGNITUDE_IN, MAGNITUDE_AMAX };                           // [elements] r; f32 [1] rw: raised to the largest magnitude
+enum { RESCALE_AMAX, RESCALE_HISTORY, RESCALE_SCALE, RESCALE_FACTOR };
+// AMAX rw f32 [slots]: of the step, becomes 0. HISTORY rw f32 [slots, history]: takes it in at the front of each row, whose
+// oldest falls out; or absent. SCALE rw f32 [slots]: target / the largest there (or AMAX), kept where that is 0 or not
+// finite; FACTOR w f32 [slots]: 1 / SCALE.
+enum { CLEAR_OUT };                                      // [elements] w: zeros
+enum { SQUARE_SUM_IN, SQUARE_SUM_OUT };                          // [elements] r; f32 [1] w
+enum { CLIP_PARTIALS, CLIP_NORM, CLIP_SCALE };                   // f32 [elements] r; f32 [1] w: norm; f32 [1] w: factor
+enum { ADAMW_HYPER, ADAMW_SCALE, ADAMW_GRADIENT, ADAMW_MASTER, ADAMW_FIRST, ADAMW_SECOND, ADAMW_WEIGHT };
+// HYPER r f32 [HYPER_COUNT], SCALE r f32 [1], GRADIENT r, MASTER rw f32 (absent: WEIGHT is rw), m rw, v rw, WEIGHT w, or
+// absent beside a MASTER.
+enum { HYPER_LEARNING_RATE, HYPER_BETA1, HYPER_BETA2, HYPER_EPSILON, HYPER_DECAY,
+       HYPER_CORRECTION1, HYPER_CORRECTION2, HYPER_COUNT };      // corrections: 1 - beta^step
+enum { TRANSFER_IN, TRANSFER_OUT };
+// ALL_REDUCE, ALL_REDUCE_MAXIMUM (f32): OUT rw. ALL_GATHER: IN r [n], OUT w [size * n]. REDUCE_SCATTER: IN r [size * n], OUT w [n].
+// ALL_TO_ALL: IN r, OUT w [size * n]. ROTATE: the group is a ring, in which OUT w receives the IN r of the member that is
+// peer places before. SEND: IN r. RECEIVE: OUT w. BROADCAST: OUT rw, from the group's root.
+// clang-format on
+
+enum { OP_FUSED = NORM_STATISTICS + 1, OP_OPERANDS = OP_FUSED + QUANTIZE_AMAX + 1 };
+
+#endif

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// Where a rank runs: its peers, the cores that it has, its backend, and the communicator over which it meets the
+// others.
+#ifndef GSWBENCH_PLACE_H
+#define GSWBENCH_PLACE_H
+
+#include <stdint.h>
+
+#include "gswbench/backend.h"
+#include "gswbench/comm.h"
+#include "gswbench/config.h"
+#include "gswbench/peak.h"
+#include "gswbench/status.h"
+
+// What every rank tells the others before anything else.
+struct place_peer {
+    struct comm_place place;
+    char              version[32], profiler[40];    // profiler: the variable that shows one; "": none
+    uint64_t          job_hash;                     // of what has to be the same on all ranks
+    uint64_t          cores_hash;
+    int64_t           cores;
+};
+
+// The cores of a rank. Ranks of a machine that may use the same cores share them.
+struct place_cores {
+    int64_t cores, sharers, threads;
+    int64_t index;    // of the rank among the sharers
+};
+
+// The devices of the job's ranks.
+struct place_devices {
+    int64_t sharers;                     // ranks that use this rank's device; 1 on the host
+    int     kinds;                       // 0: ranks compute on their hosts
+    char (*names)[DEVICE_NAME_BYTES];    // [kinds]
+};
+
+struct place {
+    struct comm         *comm;     // that the rank is started with, or nccl
+    struct comm          nccl;     // ops is NULL unless it is open
+    struct place_peer   *peers;    // [ranks]
+    struct place_cores   cores;
+    struct backend       backend;    // ops is NULL until it is open
+    struct place_devices devices;
+};
+
+// Fills a zeroed place. job_hash: equal on ranks that run the same job. own: what this rank has failed at before, which
+// then fails on all. Collective; every rank returns the same. place_close follows, after an error too.
+status place_open(struct place *place, const struct config *config, uint64_t job_hash, struct comm *comm, status own);
+void   place_close(struct place *place);
+
+// The first failing rank's status, on all ranks. Collective.
+status place_agree(struct comm *comm, status own);
+
+// The backend that the configuration asks for, with so many threads of the processor.
+status place_open_backend(struct backend *backend, const struct config *config, const struct comm_place *place,
+                          int64_t threads);
+
+// Fails (EXIT_LAUNCH) when more ranks than allowed use this rank's device, or ranks differ in their backends.
+// Collective; ranks may fail alone. The caller frees names, after an error too.
+status place_share_devices(struct place_devices *devices, struct comm *comm, struct backend *backend, int64_t allowed);
+
+// Opens nccl over the rank's communicator where the configuration wants it, or wants the best and can have it; else
+// leaves nccl->ops NULL. Collective; every rank returns the same.
+status place_connect(struct comm *nccl, struct comm *comm, struct backend *backend, const struct run_config *run,
+                     int64_t sharers);
+
+#endif

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// From a request to the plan of one rank: the layers of the model, the schedule and the optimizer, appended op by op.
+#ifndef GSWBENCH_PLAN_BUILD_H
+#define GSWBENCH_PLAN_BUILD_H
+
+#include <stdint.h>
+
+#include "gswbench/plan.h"
+
+// What a job is asked for by: sections of a configuration, and the number of ranks.
+struct plan_sections {
+    const struct model_config     *model;
+    const struct parallel_config  *parallel;
+    const struct train_config     *train;
+    const struct precision_config *precision;
+    int64_t                        world;    // 0: the smallest that the axes allow
+};
+
+// The same resolved, once and for all: nothing is auto, batch sizes are in full. And the rank whose plan is meant.
+struct plan_request {
+    struct model_config    model;
+    struct parallel_config parallel;
+    struct train_config    train;
+    struct precision       precision;
+    struct mesh            mesh;
+    int64_t                rank;
+};
+
+// Resolves for rank 0. A failure has a line for each error; no ranks form a mesh
+// then whose world is 0.
+status plan_resolve(struct plan_request *request, const struct plan_sections *sections);
+
+// What can be said of the sections alone, before the ranks are known.
+status plan_check(const struct plan_sections *sections);
+
+// Why this version cannot run the request, or success. Cheap; says what is missing and which option asks for it.
+status plan_supports(const struct plan_request *request);
+
+// Builds the rank's plan: blocks, schedule, optimizer, waits, placement. Frees nothing on failure: plan_free does.
+status plan_build(struct plan *plan, const struct plan_request *request);
+
+// Builds the plan of a pipeline stage's first rank, whichever the request names.
+status plan_build_stage(struct plan *plan, const struct plan_request *request, int64_t stage);
+
+// The weights and units of another rank of the same job, without ops; plan_free frees it.
+void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank);
+
+#endif

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+// Tiles of queries against tiles of keys: a warp owns 16 rows of one side and keeps what is summed over the other side
+// in registers, while the next tile of that side is copied in.
+#ifndef GSWBENCH_KERNELS_ATTENTION_TILE_CUH
+#define GSWBENCH_KERNELS_ATTENTION_TILE_CUH
+
+#include "attention.h"
+#include "device.cuh"
+#include "matrix.cuh"
+
+namespace
+{
+constexpr int   WARPS = ATTENTION_ROWS / MATRIX_SIDE, THREADS = WARPS * LAUNCH_WARP;
+constexpr float LOG2_E = 1.44269504088896340736f;
+
+// Sizes for a head of at most `padded` elements. Few enough rows to keep the sums in registers.
+template <int padded> struct tile {
+    static constexpr int pitch     = padded + MATRIX_GAP;
+    static constexpr int columns   = padded / 8;    // results of 8 columns side by side
+    static constexpr int steps     = padded / MATRIX_SIDE;
+    static constexpr int keys      = padded <= 128 ? 64 : 32;         // of the passes over keys
+    static constexpr int queries   = padded <= 64 ? 64 : 32;          // of the pass over queries
+    static constexpr int part      = padded <= 128 ? padded : 128;    // columns of a key's gradient at a time
+    static constexpr int row_bytes = pitch * (int)sizeof(bf16);
+    static constexpr int forward   = (ATTENTION_ROWS + 4 * keys) * row_bytes;    // bytes of shared memory
+    static constexpr int by_query  = (2 * ATTENTION_ROWS + 4 * keys) * row_bytes;
+    static constexpr int by_key    = (2 * ATTENTION_ROWS + 4 * queries) * row_bytes + 4 * queries * (int)sizeof(float);
+};
+
+// Starts the copy of rows of one head into a tile; rows and columns beyond the end become zeros.
+template <int padded, int rows>
+__device__ inline void copy_tile(bf16 *to, const bf16 *from, int64_t stride, int64_t rows_left, int head_dim)
+{
+    constexpr int packets = padded / 8;
+    bool          is_wide = head_dim % 8 == 0;
+    for (int i = threadIdx.x; i < rows * packets; i += THREADS) {
+        int   row = i / packets, column = i % packets * 8;
+        bf16 *place = to + row * tile<padded>::pitch + column;
+        if (is_wide && row < rows_left && column < head_dim) {
+            copy_start(place, from + row * stride + column);
+            continue;
+        }
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            place[j] = row < rows_left && column + j < head_dim ? from[row * stride + column + j] : (bf16)0;
+        }
+    }
+}
+
+// The numbers of rows before and the distance of rows, of queries and of keys, of one head.
+struct place {
+    int64_t query, query_stride, key, key_stride, value, statistics;
+    int     head_dim;
+};
+
+__device__ inline place place_of(const attention_kernel_shape &shape, int64_t batch, int64_t head)
+{
+    int64_t kv_head = head / (shape.heads / shape.kv_heads);
+    place   at;
+    at.head_dim     = (int)shape.head_dim;
+    at.query_stride = shape.heads * shape.head_dim;
+    at.key_stride   = 2 * shape.kv_heads * shape.head_dim;
+    at.query        = batch * shape.sequence * at.query_stride + head * shape.head_dim;
+    at.key          = batch * shape.keys * at.key_stride + kv_head * shape.head_dim;
+    at.value        = at.key + shape.kv_heads * shape.head_dim;
+    at.statistics   = (batch * shape.heads + head) * shape.sequence;
+    return at;
+}
+
+// Keys that query row sees: the leading ones.
+__device__ inline int64_t seen_by(const attention_kernel_shape &shape, int64_t row)
+{
+    return shape.is_causal ? launch_minimum(shape.keys, shape.keys - shape.sequence + row + 1) : shape.keys;
+}
+
+template <int columns> __device__ inline void round_results(uint32_t (&to)[columns][2], const float (&from)[columns][4])
+{
+#pragma unroll
+    for (int i = 0; i < columns; i++) {
+        to[i][0] = narrow_pair(from[i][0], from[i][1]);
+        to[i][1] = narrow_pair(from[i][2], from[i][3]);
+    }
+}
+
+__device__ inline void store_pair(bf16 *to, float first, float second, bool adds)
+{
+    uint32_t *word   = reinterpret_cast<uint32_t *>(to);
+    uint32_t  before = adds ? *word : 0;
+    *word = narrow_pair(first + __uint_as_float(before << 16), second + __uint_as_float(before & 0xffff0000u));
+}
+__device__ inline void store_pair(float *to, float first, float second, bool adds)
+{
+    float2 *pair = reinterpret_cast<float2 *>(to), before = adds ? *pair : float2{0, 0};
+    *pair = float2{first + before.x, second + before.y};
+}
+
+template <typename T, int columns>
+__device__ inline void store_row_as(T *row, const float (&values)[columns][4], int half, float factor, int width,
+                                    bool adds)
+{
+    bool has_pairs = (uintptr_t)row % (2 * sizeof(T)) == 0;
+#pragma unroll
+    for (int i = 0; i < columns; i++) {
+        int   column = i * 8 + matrix_column();
+        float first = values[i][2 * half] * factor, second = values[i][2 * half + 1] * factor;
+        if (has_pairs && column + 1 < width) {
+            store_pair(row + column, first, second, adds);
+            continue;
+        }
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            if (column + j < width) {
+                float value = j == 0 ? first : second;
+                narrow(row + column + j, adds ? widen(row[column + j]) + value : value);
+            }
+        }
+    }
+}
+
+// One of a thread's two rows of results, times factor, from an element of an array on; added to it on request.
+template <int columns>
+__device__ inline void store_row(void *array, enum format type, int64_t at, const float (&values)[columns][4], int half,
+                                 float factor, int width, bool adds)
+{
+    if (type == FORMAT_F32) {
+        store_row_as((float *)array + at, values, half, factor, width, adds);
+    } else {
+        store_row_as((bf16 *)array + at, values, half, factor, width, adds);
+    }
+}
+
+// Over the four threads that hold a row.
+__device__ inline float row_maximum(float value)
+{
+    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 1));
+    return fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 2));
+}
+__device__ inline float row_total(float value)
+{
+    value += __shfl_xor_sync(0xffffffffu, value, 1);
+    return value + __shfl_xor_sync(0xffffffffu, value, 2);
+}
+
+// Keys and values of a tile of the sequence of keys, into one of two stages.
+template <int padded>
+__device__ inline void copy_keys(bf16 *stage, const bf16 *key_value, const place &at, int64_t first, int64_t keys)
+{
+    constexpr int keys_each = tile<padded>::keys;
+    copy_tile<padded, keys_each>(stage, key_value + at.key + first * at.key_stride, at.key_stride, keys - first,
+                                 at.head_dim);
+    copy_tile<padded, keys_each>(stage + keys_each * tile<padded>::pitch, key_value + at.value + first * at.key_stride,
+                                 at.key_stride, keys - first, at.head_dim);
+}
+
+// Tiles of keys that some query of the block sees.
+template <int padded> __device__ inline int tiles_of(const attention_kernel_shape &shape, int64_t first)
+{
+    int64_t last = launch_minimum(first + ATTENTION_ROWS, shape.sequence) - 1;
+    return (int)launch_groups(seen_by(shape, last), tile<padded>::keys);
+}
+
+// The block with the most keys comes first, so that the last to end are short.
+__device__ inline int64_t first_query()
+{
+    return (int64_t)(gridDim.x - 1 - blockIdx.x) * ATTENTION_ROWS;
+}
+
+template <int padded> struct width {
+    static constexpr int value = padded;
+};
+
+template <typename Body> int with_width(int64_t head_dim, Body body)
+{
+    return head_dim <= 64 ? body(width<64>()) : head_dim <= 128 ? body(width<128>()) : body(width<256>());
+}
+
+bool is_possible(const attention_kernel_shape &shape)
+{
+    return shape.head_dim <= ATTENTION_HEAD_MAX && shape.heads % shape.kv_heads == 0 && shape.keys >= shape.sequence;
+}
+
+// A block for each run of so many rows, each head and each sequence.
+dim3 grid_of(int64_t rows, int64_t heads, int64_t batch)
+{
+    return dim3((unsigned)launch_groups(rows, ATTENTION_ROWS), (unsigned)heads, (unsigned)batch);
+}
+}    // namespace
+
+#endif

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// The packets of a row that a thread of a norm's block holds in registers.
+#ifndef GSWBENCH_KERNELS_NORM_ROW_CUH
+#define GSWBENCH_KERNELS_NORM_ROW_CUH
+
+#include "norm.h"
+#include "quantize.cuh"
+
+namespace
+{
+constexpr int held = NORM_HELD / width;    // packets that a thread holds
+
+// The packets of a row that a thread holds begin at these elements; is_here is false beyond the row.
+struct place {
+    int  at, count;
+    bool is_here;
+};
+
+template <bool is_wide> __device__ inline place place_of(int i, int64_t columns)
+{
+    int at = ((int)threadIdx.x + i * (int)blockDim.x) * width;
+    return {at, packet_elements<is_wide>(at, columns), at < columns};
+}
+}    // namespace
+
+#endif

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// What each backend refuses, known in every build and without a device.
+#include <string.h>
+
+#include "gswbench/backend.h"
+#include "gswbench/gemm.h"
+
+static status check_gemm(const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    struct gemm_key key    = {.shape     = op->shape.gemm,
+                              .a         = buffers[GEMM_A].format,
+                              .b         = buffers[GEMM_B].format,
+                              .c         = buffers[GEMM_C].format,
+                              .sums_fast = op->sums_fast};
+    status          result = gemm_check(&key);
+    return failed(&result) ? fail("[run] backend = cuda: %.300s: %.600s", op->tag.role, result.text) : OK;
+}
+
+static status check_device_op(const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    bool is_attention = op->kind == OP_ATTENTION_FORWARD || op->kind == OP_ATTENTION_BACKWARD;
+    if (is_attention && buffers[ATTENTION_QUERY].format != FORMAT_BF16) {
+        return fail("[run] backend = cuda has attention in bf16 only, not in %s",
+                    format_name(buffers[ATTENTION_QUERY].format));
+    }
+    return op->kind == OP_GEMM ? check_gemm(op, buffers) : OK;
+}
+
+// Every backend that a build may have: what is known of each without it.
+static const struct {
+    const char *name;
+    bool        lacks_fp32;                                                            // has attention in bf16 only
+    status (*check)(const struct op *op, const struct buffer buffers[OP_OPERANDS]);    // NULL: takes every op
+} known[] = {{"host", false, NULL}, {"null", false, NULL}, {"cuda", true, check_device_op}};
+
+bool backend_lacks_fp32(const char *name)
+{
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(name, known[i].name) == 0) {
+            return known[i].lacks_fp32;
+        }
+    }
+    return false;
+}
+
+status backend_check_op(const char *name, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(name, known[i].name) == 0 && known[i].check != NULL) {
+            return known[i].check(op, buffers);
+        }
+    }
+    return OK;
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// Attention by kernels of our own.
+#include "kernels/attention.h"
+
+#include "internal.h"
+
+static bool is_backward(const struct op *op)
+{
+    return op->kind == OP_ATTENTION_BACKWARD;
+}
+
+status device_attention_check(const struct device *device, const struct op *op)
+{
+    int64_t head_dim = op->shape.attention.head_dim;
+    if (head_dim > ATTENTION_HEAD_MAX) {
+        return fail("[model] head_dim = %lld: kernels of our own go to %d", (long long)head_dim,
+                    (int)ATTENTION_HEAD_MAX);
+    }
+    int needed = kernel_attention_shared_bytes(head_dim, is_backward(op));
+    if (needed > device->shared_bytes) {
+        return fail("[model] head_dim = %lld: kernels of our own need %d KiB of shared memory, of which a block of "
+                    "this device has %d",
+                    (long long)head_dim, (needed + 1023) / 1024, device->shared_bytes / 1024);
+    }
+    return OK;
+}
+
+int64_t device_attention_backward_scratch(const struct op *op, const struct kernel_target *target)
+{
+    (void)target;
+    const struct attention_shape *shape = &op->shape.attention;
+    return shape->batch * shape->heads * shape->sequence * (int64_t)sizeof(float);
+}
+
+static struct attention_kernel_shape kernel_shape(const struct attention_shape *shape)
+{
+    return (struct attention_kernel_shape){.batch     = shape->batch,
+                                           .sequence  = shape->sequence,
+                                           .keys      = shape->earlier + shape->sequence,
+                                           .heads     = shape->heads,
+                                           .kv_heads  = shape->kv_heads,
+                                           .head_dim  = shape->head_dim,
+                                           .scale     = shape->scale,
+                                           .is_causal = shape->causal};
+}
+
+void device_attention_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    struct kernel_target target = device_target(backend, op);
+    DEVICE_CHECK(
+        kernel_attention_forward(&(struct attention_forward_args){.shape      = kernel_shape(&op->shape.attention),
+                                                                  .query      = buffers[ATTENTION_QUERY].data,
+                                                                  .key_value  = buffers[ATTENTION_KEY_VALUE].data,
+                                                                  .out        = buffers[ATTENTION_OUT].data,
+                                                                  .statistics = buffers[ATTENTION_STATISTICS].data,
+                                                                  .out_type   = buffers[ATTENTION_OUT].format},
+                                 &target));
+}
+
+void device_attention_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct device *device = device_of(backend);
+    struct kernel_target target = device_target(backend, op);
+    DEVICE_CHECK(kernel_attention_backward(
+        &(struct attention_backward_args){.shape                   = kernel_shape(&op->shape.attention),
+                                          .out_gradient            = buffers[ATTENTION_GRADIENT_OUT].data,
+                                          .query                   = buffers[ATTENTION_GRADIENT_QUERY_IN].data,
+                                          .key_value               = buffers[ATTENTION_GRADIENT_KEY_VALUE_IN].data,
+                                          .out                     = buffers[ATTENTION_GRADIENT_OUT_IN].data,
+                                          .statistics              = buffers[ATTENTION_GRADIENT_STATISTICS].data,
+                                          .query_gradient          = buffers[ATTENTION_GRADIENT_QUERY].data,
+                                          .key_value_gradient      = buffers[ATTENTION_GRADIENT_KEY_VALUE].data,
+                                          .row_sums                = device->scratch,
+                                          .adds_query              = op->shape.attention.adds_query,
+                                          .adds_key_value          = op->accumulates,
+                                          .query_gradient_type     = buffers[ATTENTION_GRADIENT_QUERY].format,
+                                          .key_value_gradient_type = buffers[ATTENTION_GRADIENT_KEY_VALUE].format},
+        &target));
+}

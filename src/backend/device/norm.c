@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// Normalisation on the device.
+#include "gswbench/fatal.h"
+#include "gswbench/status.h"
+#include "gswbench/op_shape.h"
+#include "internal.h"
+#include "kernels/norm.h"
+
+static float weight_offset(const struct op *op)
+{
+    return op->shape.rows.variant == NORM_LAYER_1P ? 1.0f : 0.0f;
+}
+
+static void check_columns(const struct op *op)
+{
+    if (op->shape.rows.columns > NORM_COLUMNS_MAX) {
+        FATAL(EXIT_INTERNAL, "%s: rows of more than %d elements", op_name(op->kind), (int)NORM_COLUMNS_MAX);
+    }
+}
+
+void device_norm_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct rows_shape *shape  = &op->shape.rows;
+    struct kernel_target     target = device_target(backend, op);
+    check_columns(op);
+    struct norm_forward_args args = {.in            = buffers[NORM_IN].data,
+                                     .branch        = buffers[NORM_BRANCH].data,
+                                     .weight        = buffers[NORM_WEIGHT].data,
+                                     .bias          = buffers[NORM_BIAS].data,
+                                     .sum           = buffers[NORM_SUM].data,
+                                     .out           = buffers[NORM_OUT].data,
+                                     .statistics    = buffers[NORM_STATISTICS].data,
+                                     .rows          = shape->rows,
+                                     .columns       = shape->columns,
+                                     .epsilon       = shape->epsilon,
+                                     .weight_offset = weight_offset(op),
+                                     .is_centred    = shape->variant != NORM_RMS,
+                                     .activation    = device_type(op, buffers, NORM_IN, NORM_WEIGHT)};
+    DEVICE_CHECK(kernel_norm_forward(&args, &target));
+    if (op_is_fused(op)) {
+        struct quantize_args copies = device_fused_copies(op, buffers);
+        DEVICE_CHECK(copies.in != NULL ? kernel_quantize(&copies, &target)
+                                       : kernel_norm_quantize(&args, &copies, &target));
+    }
+}
+
+int64_t device_norm_backward_scratch(const struct op *op, const struct kernel_target *target)
+{
+    int sums = op->operand[NORM_GRADIENT_BIAS] >= 0 ? 2 : 1;
+    return norm_backward_scratch_bytes(op->shape.rows.rows, op->shape.rows.columns, sums, target);
+}
+
+void device_norm_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct rows_shape *shape  = &op->shape.rows;
+    const struct device     *device = device_of(backend);
+    struct kernel_target     target = device_target(backend, op);
+    check_columns(op);
+    DEVICE_CHECK(kernel_norm_backward(
+        &(struct norm_backward_args){.gradient        = buffers[NORM_GRADIENT_OUT].data,
+                                     .x               = buffers[NORM_GRADIENT_X].data,
+                                     .residual        = buffers[NORM_GRADIENT_RESIDUAL].data,
+                                     .weight          = buffers[NORM_GRADIENT_WEIGHT_IN].data,
+                                     .statistics      = buffers[NORM_GRADIENT_STATISTICS].data,
+                                     .out             = buffers[NORM_GRADIENT_IN].data,
+                                     .weight_gradient = buffers[NORM_GRADIENT_WEIGHT].data,
+                                     .bias_gradient   = buffers[NORM_GRADIENT_BIAS].data,
+                                     .scratch         = device->scratch,
+                                     .rows            = shape->rows,
+                                     .columns         = shape->columns,
+                                     .weight_offset   = weight_offset(op),
+                                     .is_centred      = shape->variant != NORM_RMS,
+                                     .accumulates     = op->accumulates,
+                                     .activation = device_type(op, buffers, NORM_GRADIENT_OUT, NORM_GRADIENT_WEIGHT_IN),
+                                     .weight_gradient_type = buffers[NORM_GRADIENT_WEIGHT].format},
+        &target));
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// What the ops of a device share.
+#include "gswbench/fatal.h"
+#include "internal.h"
+
+void device_check_launch(const struct backend *backend, int error, const char *call, const char *file, int line)
+{
+    if (error != 0) {
+        fatal_at(file, line, EXIT_LOST, "%s: %s", call, device_of(backend)->error_text(error));
+    }
+}
+
+struct kernel_target device_target(const struct backend *backend, const struct op *op)
+{
+    const struct device *device = device_of(backend);
+    return (struct kernel_target){device->streams[op->lane], device->processors, device->shared_bytes};
+}
+
+enum format device_type(const struct op *op, const struct buffer buffers[], int slot, int other)
+{
+    if (buffers[slot].format != buffers[other].format) {
+        FATAL(EXIT_INTERNAL, "%s: operand %d is %s, operand %d %s", op_name((enum op_kind)op->kind), slot,
+              format_name(buffers[slot].format), other, format_name(buffers[other].format));
+    }
+    return buffers[slot].format;
+}

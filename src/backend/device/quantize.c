@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// Matrices in FP8 on the device, and the scales for them.
+#include "internal.h"
+#include "kernels/rescale.h"
+#include "kernels/transpose.h"
+
+int64_t device_quantize_scratch(const struct op *op, const struct kernel_target *target)
+{
+    (void)target;
+    bool is_whole = op->shape.quantize.scaling == SCALING_WHOLE;
+    return is_whole && op->operand[QUANTIZE_SCALE] < 0 ? (int64_t)sizeof(float) : 0;
+}
+
+static struct quantize_args args_of(const struct op *op, const struct buffer buffers[], enum format type)
+{
+    const struct buffer *out = &buffers[QUANTIZE_OUT], *transposed = &buffers[QUANTIZE_TRANSPOSED];
+    return (struct quantize_args){.in                = buffers[QUANTIZE_IN].data,
+                                  .transposed_factor = buffers[QUANTIZE_TRANSPOSED_FACTOR].data,
+                                  .scaling           = (enum scaling)op->shape.quantize.scaling,
+                                  .out               = out->data,
+                                  .transposed        = transposed->data,
+                                  .factor            = buffers[QUANTIZE_FACTOR].data,
+                                  .scale             = buffers[QUANTIZE_SCALE].data,
+                                  .magnitude         = buffers[QUANTIZE_AMAX].data,
+                                  .rows              = op->shape.quantize.rows,
+                                  .columns           = op->shape.quantize.columns,
+                                  .type              = type,
+                                  .format            = (out->data != NULL ? out : transposed)->format};
+}
+
+struct quantize_args device_fused_copies(const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    struct op            quantize = op_quantize_of(op);
+    struct quantize_args args     = args_of(&quantize, buffers + OP_FUSED, buffers[0].format);
+    args.in                       = buffers[op_fused_output((enum op_kind)op->kind)].data;
+    return args;
+}
+
+void device_quantize(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct device *device = device_of(backend);
+    struct kernel_target target = device_target(backend, op);
+    struct quantize_args args   = args_of(op, buffers, buffers[QUANTIZE_IN].format);
+    args.scratch                = device->scratch;
+    DEVICE_CHECK(kernel_quantize(&args, &target));
+}
+
+void device_transpose(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    struct kernel_target target = device_target(backend, op);
+    DEVICE_CHECK(kernel_transpose(&(struct transpose_args){.in      = buffers[TRANSPOSE_IN].data,
+                                                           .out     = buffers[TRANSPOSE_OUT].data,
+                                                           .rows    = op->shape.rows.rows,
+                                                           .columns = op->shape.rows.columns},
+                                  &target));
+}
+
+void device_magnitude(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    struct kernel_target target = device_target(backend, op);
+    DEVICE_CHECK(kernel_magnitude(&(struct magnitude_args){.in        = buffers[MAGNITUDE_IN].data,
+                                                           .magnitude = buffers[MAGNITUDE_AMAX].data,
+                                                           .elements  = op->shape.elements.elements,
+                                                           .type      = buffers[MAGNITUDE_IN].format},
+                                  &target));
+}
+
+void device_rescale(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    struct kernel_target target = device_target(backend, op);
+    DEVICE_CHECK(kernel_rescale(&(struct rescale_args){.magnitude = buffers[RESCALE_AMAX].data,
+                                                       .history   = buffers[RESCALE_HISTORY].data,
+                                                       .scale     = buffers[RESCALE_SCALE].data,
+                                                       .factor    = buffers[RESCALE_FACTOR].data,
+                                                       .slots     = op->shape.rescale.slots,
+                                                       .length    = op->shape.rescale.history,
+                                                       .target    = op->shape.rescale.target},
+                                &target));
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// Experts on the device: routing, dispatch and combine.
+#include "gswbench/fatal.h"
+#include "gswbench/status.h"
+#include "internal.h"
+#include "kernels/combine.h"
+#include "kernels/gather.h"
+#include "kernels/route.h"
+
+static struct route_shape route_shape_of(const struct op *op)
+{
+    const struct routing_shape *shape = &op->shape.routing;
+    struct route_shape          route = {.rows          = shape->rows,
+                                         .first         = shape->first,
+                                         .total         = shape->total,
+                                         .sequences     = shape->sequences,
+                                         .sequence_rows = shape->sequence_rows,
+                                         .experts       = shape->experts,
+                                         .top_k         = shape->top_k,
+                                         .owners        = shape->owners,
+                                         .capacity      = shape->capacity,
+                                         .taken         = shape->taken,
+                                         .balanced      = shape->balanced};
+    route.auxiliary_scale             = route_auxiliary_scale(&route, shape->auxiliary);
+    if (shape->experts > ROUTE_EXPERTS_MAX) {
+        FATAL(EXIT_INTERNAL, "%s: more than %d experts", op_name(op->kind), (int)ROUTE_EXPERTS_MAX);
+    }
+    return route;
+}
+
+int64_t device_route_forward_scratch(const struct op *op, const struct kernel_target *target)
+{
+    (void)target;
+    struct route_shape shape = route_shape_of(op);
+    return route_scratch_bytes(&shape);
+}
+
+void device_route_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct device *device = device_of(backend);
+    struct kernel_target target = device_target(backend, op);
+    DEVICE_CHECK(kernel_route_forward(&(struct route_forward_args){.logits      = buffers[ROUTE_LOGITS].data,
+                                                                   .choices     = buffers[ROUTE_CHOICES].data,
+                                                                   .slots       = buffers[ROUTE_SLOTS].data,
+                                                                   .gates       = buffers[ROUTE_GATES].data,
+                                                                   .sources     = buffers[ROUTE_SOURCES].data,
+                                                                   .counts      = buffers[ROUTE_COUNTS].data,
+                                                                   .statistics  = buffers[ROUTE_STATISTICS].data,
+                                                                   .scratch     = device->scratch,
+                                                                   .shape       = route_shape_of(op),
+                                                                   .accumulates = op->accumulates},
+                                      &target));
+}
+
+void device_route_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    struct kernel_target target = device_target(backend, op);
+    DEVICE_CHECK(
+        kernel_route_backward(&(struct route_backward_args){.logits          = buffers[ROUTE_GRADIENT_LOGITS_IN].data,
+                                                            .choices         = buffers[ROUTE_GRADIENT_CHOICES].data,
+                                                            .gates           = buffers[ROUTE_GRADIENT_GATES_IN].data,
+                                                            .counts          = buffers[ROUTE_GRADIENT_COUNTS].data,
+                                                            .gates_gradient  = buffers[ROUTE_GRADIENT_GATES].data,
+                                                            .logits_gradient = buffers[ROUTE_GRADIENT_LOGITS].data,
+                                                            .shape           = route_shape_of(op),
+                                                            .type            = buffers[ROUTE_GRADIENT_LOGITS].format},
+                              &target));
+}
+
+void device_dispatch(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct routing_shape *shape  = &op->shape.routing;
+    struct kernel_target        target = device_target(backend, op);
+    DEVICE_CHECK(kernel_gather(&(struct gather_args){.index   = buffers[DISPATCH_SOURCES].data,
+                                                     .in      = buffers[DISPATCH_IN].data,
+                                                     .out     = buffers[DISPATCH_OUT].data,
+                                                     .rows    = shape->experts * shape->capacity,
+                                                     .columns = shape->columns,
+                                                     .first   = 0,
+                                                     .count   = shape->rows * shape->top_k,
+                                                     .divisor = shape->top_k,
+                                                     .type    = device_type(op, buffers, DISPATCH_IN, DISPATCH_OUT)},
+                               &target));
+}
+
+void device_combine(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct routing_shape *shape  = &op->shape.routing;
+    struct kernel_target        target = device_target(backend, op);
+    DEVICE_CHECK(kernel_combine(&(struct combine_args){.in          = buffers[COMBINE_IN].data,
+                                                       .places      = buffers[COMBINE_SLOTS].data,
+                                                       .gates       = buffers[COMBINE_GATES].data,
+                                                       .out         = buffers[COMBINE_OUT].data,
+                                                       .rows        = shape->rows,
+                                                       .columns     = shape->columns,
+                                                       .top_k       = shape->top_k,
+                                                       .accumulates = op->accumulates,
+                                                       .type = device_type(op, buffers, COMBINE_IN, COMBINE_OUT)},
+                                &target));
+}
+
+void device_combine_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct routing_shape *shape  = &op->shape.routing;
+    struct kernel_target        target = device_target(backend, op);
+    DEVICE_CHECK(kernel_combine_backward(
+        &(struct combine_backward_args){.gradient       = buffers[COMBINE_GRADIENT_OUT].data,
+                                        .in             = buffers[COMBINE_GRADIENT_IN_IN].data,
+                                        .sources        = buffers[COMBINE_GRADIENT_SOURCES].data,
+                                        .gates          = buffers[COMBINE_GRADIENT_GATES_IN].data,
+                                        .out            = buffers[COMBINE_GRADIENT_IN].data,
+                                        .gates_gradient = buffers[COMBINE_GRADIENT_GATES].data,
+                                        .rows           = shape->rows,
+                                        .slots          = shape->experts * shape->capacity,
+                                        .columns        = shape->columns,
+                                        .top_k          = shape->top_k,
+                                        .type = device_type(op, buffers, COMBINE_GRADIENT_OUT, COMBINE_GRADIENT_IN)},
+        &target));
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// One rank of a calibration: measures the ops of a job on this machine, and writes what predictions are made from.
+#include "gswbench/calibrate.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/fatal.h"
+#include "gswbench/version.h"
+#include "gswbench/place.h"
+
+enum { STEPS = 15, PASSES = 3 };
+static const double round_seconds = 5e-3;
+
+struct rank {
+    const struct calibration *calibration;
+    struct place              place;
+    struct sample_list        list;
+    struct hardware_config    hardware;
+    FILE                     *profile;    // of rank 0
+};
+
+static status open_place(struct rank *rank, struct comm *comm)
+{
+    const struct benchmark *benchmark = &rank->calibration->benchmark;
+    const struct config    *config    = &benchmark->job.config;
+    bool                    is_null   = strcmp(config->run.backend, backend_null.name) == 0;
+    status own = is_null ? fail("[run] backend = null: it computes nothing that could be measured") : OK;
+    return place_open(&rank->place, config, benchmark_hash(benchmark), comm, own);
+}
+
+// What a data sheet says of the machine: [hardware], unless that is of another device than the one at hand.
+static struct hardware_config describe_machine(const struct rank *rank)
+{
+    struct hardware_config      hardware = rank->calibration->benchmark.job.config.hardware;
+    const struct place_devices *devices  = &rank->place.devices;
+    const char                 *device   = devices->kinds == 1 ? devices->names[0] : "";
+    if (strcmp(hardware.device, device) != 0 && !config_find_machine(&hardware, device)) {
+        option_set_defaults(hardware_options, &hardware);
+        text_copy(hardware.device, sizeof(hardware.device), device);
+    }
+    return hardware;
+}
+
+static status measure(struct rank *rank)
+{
+    const struct job      *job   = &rank->calibration->benchmark.job;
+    struct calibrate_setup setup = {.request    = &job->request,
+                                    .run        = &job->config.run,
+                                    .backend    = &rank->place.backend,
+                                    .comm       = rank->place.comm,
+                                    .cores      = rank->place.cores.cores,
+                                    .core_ranks = rank->place.cores.sharers,
+                                    .has_cores  = (rank->place.cores.index + 1) * rank->place.cores.threads <=
+                                                 rank->place.cores.cores,
+                                    .steps         = STEPS,
+                                    .passes        = PASSES,
+                                    .round_seconds = round_seconds};
+    rank->hardware               = describe_machine(rank);
+    TRY(place_agree(rank->place.comm, calibrate_collect(&rank->list, &job->request, &setup.working_bytes)));
+    TRY(place_agree(rank->place.comm, calibrate_steps(&rank->list, &setup)));
+    TRY(place_agree(rank->place.comm, calibrate_transfers(&rank->list, &setup)));
+    return place_agree(rank->place.comm, calibrate_machine(&rank->hardware, &rank->list, &setup));
+}
+
+// Where the values are from.
+static void describe(struct rank *rank, struct text_buffer *text)
+{
+    const struct job        *job   = &rank->calibration->benchmark.job;
+    const struct comm_place *place = &rank->place.comm->place;
+    char                     time[32], layout[256], device[512];
+    benchmark_print_time(time, sizeof(time));
+    rank->place.backend.ops->describe(&rank->place.backend, device, sizeof(device));
+    text_append(text, "Measured by gswbench %s on %s, for %s in %s: %s.\n", version_text, time, job->config.name,
+                precision_compute_names[job->config.precision.compute], job_layout(job, layout, sizeof(layout)));
+    text_append(text, "%s: %s.\n", place->host, device);
+    text_append(text, "%d rank%s on %d node%s, %" PRId64 " core%s for %" PRId64 " of them, %s communicator%s%s.\n",
+                place->ranks, place->ranks == 1 ? "" : "s", place->nodes, place->nodes == 1 ? "" : "s",
+                rank->place.cores.cores, rank->place.cores.cores == 1 ? "" : "s", rank->place.cores.sharers,
+                rank->place.comm->ops->name, rank->place.comm->library[0] != '\0' ? ", " : "",
+                rank->place.comm->library);
+}
+
+// Before anything is measured: nobody likes to learn at the end that the folder is missing.
+static status open_profile(struct rank *rank)
+{
+    const char *path = rank->calibration->output;
+    if (rank->place.comm->place.rank != 0) {
+        return OK;
+    }
+    rank->profile = fopen(path, "w");
+    return rank->profile != NULL ? OK : fail_as(EXIT_OUTPUT, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+static status write_profile(struct rank *rank)
+{
+    const char *path = rank->calibration->output;
+    if (rank->place.comm->place.rank != 0) {
+        return OK;
+    }
+    struct text_buffer origin = {.text = NULL};
+    describe(rank, &origin);
+    calibrate_write(rank->profile, origin.text, &rank->hardware, &rank->list);
+    text_free(&origin);
+    if (fflush(rank->profile) != 0 || ferror(rank->profile) != 0) {
+        return fail_as(EXIT_OUTPUT, "%s: cannot be written: %s", path, strerror(errno));
+    }
+    printf("%s: %" PRId32 " ops measured; predictions use it with --set hardware.profile=%s%s\n", path,
+           rank->list.count, strchr(path, '/') == NULL ? "./" : "", path);
+    return OK;
+}
+
+static status calibrate(struct rank *rank, struct comm *comm)
+{
+    TRY(open_place(rank, comm));
+    TRY(place_agree(rank->place.comm, open_profile(rank)));
+    TRY(measure(rank));
+    return place_agree(rank->place.comm, write_profile(rank));
+}
+
+status calibrate_rank(const void *shared, struct comm *comm)
+{
+    struct rank rank = {.calibration = shared};
+    fatal_set_rank(comm->place.rank);
+    status result = calibrate(&rank, comm);
+    if (rank.profile != NULL) {
+        fclose(rank.profile);
+        if (failed(&result)) {
+            remove(rank.calibration->output);
+        }
+    }
+    calibrate_free(&rank.list);
+    place_close(&rank.place);
+    return result;
+}

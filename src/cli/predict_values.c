@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// The values that a prediction rests on, and what the spread of each makes of the step.
+#include <stdio.h>
+#include <string.h>
+
+#include "gswbench/predict.h"
+#include "internal.h"
+
+static void print_values_of(const char *name, const struct option *options, const void *section,
+                            const struct predict_range *range)
+{
+    for (const struct option *option = options; option->key != NULL; option++) {
+        char value[64], effect[32] = "";
+        if (option->type == OPTION_TEXT) {
+            continue;
+        }
+        for (int i = 0; i < range->effect_count; i++) {
+            if (strcmp(range->effects[i].section, name) == 0 && strcmp(range->effects[i].key, option->key) == 0) {
+                snprintf(effect, sizeof(effect), "%+.2f %%", range->effects[i].percent);
+            }
+        }
+        option_print(option, section, value, sizeof(value));
+        printf("  %-33s %-30s %9s\n", option->key, value, effect);
+    }
+}
+
+void predict_print_values(const struct config *config, const struct predict_range *range)
+{
+    printf("values of [hardware], and what one standard deviation more makes of the step\n");
+    print_values_of("hardware", hardware_options, &config->hardware, range);
+    printf("values of [software]\n");
+    print_values_of("software", software_options, &config->software, range);
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+// One device executes the ranks that stand for a job, and the job is simulated with what their ops took.
+#include "gswbench/emulate.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gswbench/place.h"
+#include "gswbench/predict.h"
+#include "gswbench/report.h"
+#include "gswbench/result_json.h"
+
+struct emulated {
+    const struct benchmark *benchmark;
+    struct comm             comm;
+    struct backend          backend;
+    struct place_devices    devices;
+    struct emulation        emulation;
+    struct measured_ops     list;
+    struct prediction       prediction;
+    struct result           result;
+    char                    folder[2048];
+};
+
+// A job's ranks would share the cores of their node.
+static int64_t count_threads(const struct job *job)
+{
+    int64_t cores = sysconf(_SC_NPROCESSORS_ONLN), node = job->config.hardware.gpus_per_node;
+    int64_t sharers = job->request.mesh.world < node ? job->request.mesh.world : node;
+    int64_t asked   = job->config.run.threads;
+    return asked > 0 ? asked : cores > sharers ? cores / sharers : 1;
+}
+
+// What the ops that were measured take of the busiest stage's step, by kind and phase.
+static void add_op_times(struct emulated *emulated, const struct plan *plan)
+{
+    struct result_emulation *shown    = &emulated->result.emulation;
+    struct op_totals         totals   = {.count = {{0}}};
+    double                   measured = 0.0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op       *op      = &plan->ops[i];
+        const struct quantity *seconds = op->lane == LANE_COMPUTE ? measured_find(&emulated->list, plan, op) : NULL;
+        shown->ops += op->lane == LANE_COMPUTE;
+        if (seconds != NULL) {
+            shown->measured_ops++;
+            measured += seconds->value;
+            totals.count[op->kind][op->tag.phase]++;
+            totals.seconds[op->kind][op->tag.phase] += seconds->value;
+        }
+    }
+    shown->measured_share = measured / emulated->prediction.step_seconds;
+    result_set_op_times(&emulated->result, &totals);
+}
+
+// What is known before the simulation; the plan that a result shows is that of rank 0.
+static status open_result(struct emulated *emulated)
+{
+    const struct job *job    = &emulated->benchmark->job;
+    struct result    *result = &emulated->result;
+    struct plan       plan;
+    benchmark_describe(result, emulated->benchmark, &emulated->comm, &emulated->backend, &emulated->devices);
+    emulated->backend.ops->describe(&emulated->backend, result->device, sizeof(result->device));
+    result->emulation.stages   = emulated->emulation.stage_count;
+    result->emulation.executed = emulated->emulation.executed;
+    result->allocated_bytes    = emulated->emulation.allocated_bytes;
+    status built               = plan_build(&plan, &job->request);
+    if (!failed(&built)) {
+        result_set_plan(result, &plan, &job->config.published);
+        result_derive(result);
+    }
+    plan_free(&plan);
+    return built;
+}
+
+static status simulate_job(struct emulated *emulated, const struct machine *machine)
+{
+    const struct job          *job        = &emulated->benchmark->job;
+    struct result             *result     = &emulated->result;
+    struct prediction         *prediction = &emulated->prediction;
+    double                     ideal = result_ideal_seconds(result, (enum flop_convention)result->figures.convention);
+    struct predict_explanation explanation = {.ideal_seconds   = isnan(ideal) ? 0.0 : ideal,
+                                              .attention_share = job_attention_share(job)};
+    struct plan                plan;
+    TRY(predict_explain(&explanation, prediction, &job->request, machine));
+    status built  = plan_build_stage(&plan, &job->request, prediction->busiest_stage);
+    result->trace = (struct result_trace){.source       = "emulated",
+                                          .rank         = plan.rank,
+                                          .step_seconds = prediction->step_seconds,
+                                          .waterfall    = explanation.waterfall};
+    if (!failed(&built)) {
+        add_op_times(emulated, &plan);
+    }
+    plan_free(&plan);
+    return built;
+}
+
+static void add_step(struct result *result, double seconds)
+{
+    result->planned_steps  = 1;
+    result->planned_warmup = 0;
+    result_reserve(result, 1, 0, 0);
+    result->steps[result->step_count++] = (struct result_step){.phase          = STEP_MEASURE,
+                                                               .seconds        = seconds,
+                                                               .rank0_seconds  = NAN,
+                                                               .device_seconds = NAN,
+                                                               .loss           = NAN,
+                                                               .gradient_norm  = NAN,
+                                                               .dropped        = NAN};
+}
+
+static void mark(struct result *result, const struct config *config, bool has_failed)
+{
+    const struct result_emulation *shown = &result->emulation;
+    struct result_reason reason = {.verdict = VERDICT_EMULATED, .id = "part-simulated", .rank = -1, .step = -1};
+    snprintf(reason.message, sizeof(reason.message),
+             "%" PRId64 " of %" PRId64 " ops of the busiest stage are measured; transfers, and what is left, have the "
+             "times of [hardware] %s",
+             shown->measured_ops, shown->ops, config->hardware.profile);
+    result_add_reason(result, &reason);
+    if (has_failed) {
+        reason = (struct result_reason){.verdict = VERDICT_INVALID, .id = "not-finite", .rank = -1, .step = -1};
+        text_copy(reason.message, sizeof(reason.message), "a loss or a gradient norm is no number");
+        result_add_reason(result, &reason);
+    }
+}
+
+static void close_result(struct emulated *emulated)
+{
+    struct result *result = &emulated->result;
+    add_step(result, emulated->prediction.step_seconds);
+    result_check_peak(result);
+    mark(result, &emulated->benchmark->job.config, emulated->emulation.has_failed);
+    result->exit_code = result->verdict == VERDICT_INVALID ? EXIT_INVALID : EXIT_VALID;
+    benchmark_print_time(result->ended, sizeof(result->ended));
+    result_derive(result);
+}
+
+static status write_result(struct emulated *emulated)
+{
+    const struct benchmark *benchmark = emulated->benchmark;
+    const struct result    *result    = &emulated->result;
+    bool                    json      = benchmark->json;
+    TRY(report_create_folder(result, benchmark->job.config.run.output, emulated->folder, sizeof(emulated->folder)));
+    TRY(report_write_bytes(emulated->folder, "config.merged.ini", benchmark->config_text, benchmark->config_bytes));
+    if (!json && !benchmark->is_quiet) {
+        TRY(report_print(report_write_header, result));
+    }
+    TRY(report_print(json ? report_write_json : report_write_result, result));
+    TRY(report_write_files(emulated->folder, result));
+    if (!json) {
+        printf("files: %s/\n", emulated->folder);
+    }
+    return (status){.exit_code = (int)result->exit_code};
+}
+
+// [hardware], where rates that nothing asks for need not be known: all that computes is measured.
+static struct hardware_config known_machine(const struct job *job, enum emulate_stages stages)
+{
+    struct hardware_config hardware = job->config.hardware;
+    struct quantity       *rates[]  = {&hardware.peak_bf16, &hardware.peak_fp8, &hardware.memory_bandwidth};
+    if (stages == EMULATE_FIRST) {
+        return hardware;
+    }
+    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+        rates[i]->value = rates[i]->value > 0.0 ? rates[i]->value : 1.0;
+    }
+    hardware.multiprocessors = hardware.multiprocessors > 0 ? hardware.multiprocessors : 1;
+    return hardware;
+}
+
+// What the profile has measured of transfers.
+static status add_transfers(struct emulation *emulation, const struct job *job)
+{
+    struct measured_ops profile;
+    status              result = measured_read_profile(&profile, &job->config);
+    for (int32_t i = 0; i < profile.count && !failed(&result); i++) {
+        if (op_is_transfer((enum op_kind)profile.ops[i].key.kind)) {
+            emulate_add(emulation, &profile.ops[i]);
+        }
+    }
+    measured_free(&profile);
+    return result;
+}
+
+static status run(struct emulated *emulated)
+{
+    const struct job      *job      = &emulated->benchmark->job;
+    struct hardware_config hardware = known_machine(job, emulated->emulation.stages);
+    TRY(predict_supports(&job->request, &hardware));
+    TRY(place_share_devices(&emulated->devices, &emulated->comm, &emulated->backend, 1));
+    TRY(emulate(&emulated->emulation));
+    TRY(add_transfers(&emulated->emulation, job));
+    emulate_list(&emulated->emulation, &emulated->list);
+    TRY(open_result(emulated));
+    TRY(simulate_job(emulated, &(struct machine){.hardware = &hardware, .measured = &emulated->list}));
+    close_result(emulated);
+    return write_result(emulated);
+}
+
+status emulate_job(const struct benchmark *benchmark, enum emulate_stages stages, int64_t repeats)
+{
+    const struct job *job      = &benchmark->job;
+    struct emulated  *emulated = memory_allocate(sizeof(*emulated));
+    emulated->benchmark        = benchmark;
+    comm_open_alone(&emulated->comm);
+    status result = place_open_backend(&emulated->backend, &job->config, &emulated->comm.place, count_threads(job));
+    if (!failed(&result)) {
+        emulated->emulation = (struct emulation){.request = &job->request,
+                                                 .backend = &emulated->backend,
+                                                 .run     = &job->config.run,
+                                                 .stages  = stages,
+                                                 .repeats = repeats};
+        result              = run(emulated);
+        backend_close(&emulated->backend);
+    }
+    free(emulated->devices.names);
+    measured_free(&emulated->list);
+    emulate_free(&emulated->emulation);
+    result_free(&emulated->result);
+    free(emulated);
+    return result;
+}

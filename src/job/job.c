@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+// From the selection of a command to a checked configuration and all that follows from it without a plan.
+#include "gswbench/job.h"
+#include "gswbench/layers.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "gswbench/peak.h"
+
+static struct config_request make_request(const struct job_selection *selection)
+{
+    return (struct config_request){
+        .name           = selection->name,
+        .overrides      = selection->overrides.items,
+        .override_count = selection->overrides.count,
+        .ranks          = selection->ranks,
+        .skips_fits     = selection->skips_fits,
+    };
+}
+
+static status require_config(const struct job_selection *selection)
+{
+    if (selection->name == NULL) {
+        return fail_as(EXIT_USAGE, "--config is missing: gswbench configs lists the installed ones");
+    }
+    return OK;
+}
+
+// Gives each line of the check's result its place, as the errors of reading have.
+static status report(const struct config *config, const char *lines, struct text_buffer *errors)
+{
+    int count = 0;
+    for (const char *line = lines; *line != '\0'; count++) {
+        size_t length = strcspn(line, "\n");
+        text_append(errors, "E-CONFIG %s: %.*s", config->path, (int)length, line);
+        if (config->ranks > 0) {
+            text_append(errors, " (at %" PRId64 " rank%s)", config->ranks, config->ranks == 1 ? "" : "s");
+        }
+        text_append(errors, "\n");
+        line += length + (line[length] == '\n');
+    }
+    return fail("%d configuration error%s", count, count == 1 ? "" : "s");
+}
+
+static status read_config(struct config *config, struct plan_request *request, const struct job_selection *selection,
+                          struct text_buffer *errors)
+{
+    TRY(require_config(selection));
+    struct config_request chosen = make_request(selection);
+    TRY(config_read(config, &chosen, errors));
+    status check = job_check(request, config);
+    return failed(&check) ? report(config, check.text, errors) : OK;
+}
+
+// What follows from a configuration that was checked; the layout that it leaves open is the smallest.
+static status resolve(struct job *job)
+{
+    struct config *config = &job->config;
+    job->is_open          = job_is_open(config);
+    if (job->is_open) {
+        struct plan_sections sections = job_sections(config);
+        TRY(plan_resolve(&job->request, &sections));
+    }
+    config->parallel = job->request.parallel;
+    config->train    = job->request.train;
+    job->has_layout  = true;
+    job->support     = plan_supports(&job->request);
+    return OK;
+}
+
+status job_read_config(struct config *config, const struct job_selection *selection, struct text_buffer *errors)
+{
+    struct plan_request request;
+    return read_config(config, &request, selection, errors);
+}
+
+status job_read(struct job *job, const struct job_selection *selection, struct text_buffer *errors)
+{
+    TRY(read_config(&job->config, &job->request, selection, errors));
+    return resolve(job);
+}
+
+// Without a legal layout, the job has the plainest: replicas alone, whatever becomes of the batch.
+status job_read_open(struct job *job, const struct job_selection *selection, struct text_buffer *errors)
+{
+    struct config        *config = &job->config;
+    struct config_request chosen = make_request(selection);
+    TRY(require_config(selection));
+    TRY(config_read(config, &chosen, errors));
+    status sections = job_check_sections(config), whole = job_check(&job->request, config);
+    if (failed(&sections) || (failed(&whole) && config->train.global_batch == 0)) {
+        return report(config, whole.text, errors);
+    }
+    if (!failed(&whole)) {
+        return resolve(job);
+    }
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        mesh_ask(&config->parallel, (enum axis)axis, axis_rows[axis].values == AXIS_REST ? config->ranks : 1);
+    }
+    config->parallel.vp           = 1;
+    job->has_layout               = false;
+    job->support                  = fail("its own layout is not legal");
+    struct plan_sections plainest = job_sections(config);
+    status               resolved = plan_resolve(&job->request, &plainest);
+    return job->request.mesh.world > 0 ? OK : resolved;
+}
+
+// The row's precision comes before the user's overrides, which win.
+status job_read_row(struct job *job, const struct job_selection *selection, const struct config_row *row,
+                    struct text_buffer *errors)
+{
+    struct job_selection selected = {.name = selection->name, .ranks = row->ranks, .skips_fits = selection->skips_fits};
+    char                 precision[64];
+    if (row->precision[0] != '\0') {
+        snprintf(precision, sizeof(precision), "precision.compute=%s", row->precision);
+        selected.overrides.items[selected.overrides.count++] = precision;
+    }
+    if (selected.overrides.count + selection->overrides.count > TEXT_LIST_MAX) {
+        return fail_as(EXIT_USAGE, "more than %d overrides", TEXT_LIST_MAX - 1);
+    }
+    for (int i = 0; i < selection->overrides.count; i++) {
+        selected.overrides.items[selected.overrides.count++] = selection->overrides.items[i];
+    }
+    return job_read(job, &selected, errors);
+}
+
+status job_rows(const struct job_selection *selection, struct config_row rows[CONFIG_ROWS_MAX], int *count,
+                struct text_buffer *errors)
+{
+    TRY(require_config(selection));
+    if (selection->ranks > 0) {
+        rows[0] = (struct config_row){.ranks = selection->ranks};
+        *count  = 1;
+        return OK;
+    }
+    struct config_request request = make_request(selection);
+    return config_rows(&request, rows, count, errors);
+}
+
+// " tp 8", or nothing where the size is the plain one; returns the length.
+static int show_size(char *text, size_t bytes, const char *name, int64_t size, int64_t plain)
+{
+    return size == plain ? 0 : snprintf(text, bytes, " %s %" PRId64, name, size);
+}
+
+const char *job_layout(const struct job *job, char *text, size_t bytes)
+{
+    const struct parallel_config *parallel    = &job->config.parallel;
+    char                          sizes[1024] = " one rank", *end = sizes;    // larger than every axis with any number
+    for (int place = 0; place < AXIS_COUNT; place++) {
+        enum axis axis = axis_shown(place);
+        end += show_size(end, 64, axis_rows[axis].name, mesh_asked(parallel, axis), 1);
+    }
+    end += show_size(end, 64, "vp", parallel->vp, 1);
+    show_size(end, 64, "zero", parallel->zero, 0);
+    snprintf(text, bytes, "%s", sizes + 1);
+    return text;
+}
+
+// Ranks of an axis fill nodes in order, together with those of the axes that are faster.
+const char *job_warning(const struct job *job, char *text, size_t bytes)
+{
+    int64_t devices = job->config.hardware.gpus_per_node;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        bool is_whole = devices % mesh_stride(&job->request.mesh, (enum axis)(axis + 1)) == 0;
+        if (axis_rows[axis].stays_in_node && job->request.mesh.size[axis] > 1 && job->request.mesh.world > devices &&
+            !is_whole) {
+            snprintf(text, bytes,
+                     "[parallel] %s = %" PRId64 " crosses nodes of [hardware] gpus_per_node = %" PRId64
+                     ": every layer waits for the links between them",
+                     axis_rows[axis].name, job->request.mesh.size[axis], devices);
+            return text;
+        }
+    }
+    return NULL;
+}
+
+// A proxy is not what was published.
+static bool has_published_step(const struct config *config)
+{
+    return config->published.step_seconds > 0.0 && config->run.layers == 0;
+}
+
+double job_tokens_per_second(const struct job *job, double seconds)
+{
+    return (double)job->config.train.sequence * (double)job->config.train.global_batch / seconds;
+}
+
+double job_published_tokens_per_second(const struct job *job)
+{
+    bool is_published = has_published_step(&job->config);
+    return is_published ? job_tokens_per_second(job, job->config.published.step_seconds) : NAN;
+}
+
+static enum flop_convention convention_of(const struct config *config)
+{
+    return config->published.convention != FLOPS_PUBLISHED ? FLOPS_PUBLISHED : FLOPS_FULL;
+}
+
+double job_ideal_seconds(const struct job *job)
+{
+    const struct config *config     = &job->config;
+    enum flop_convention convention = convention_of(config);
+    int64_t              compute    = config->precision.compute;
+    double               peak       = peak_for_convention(convention, peak_of_machine(&config->hardware, compute).flops,
+                                                          peak_of_table(&config->published, compute));
+    double               flops = layers_flops(&config->model, &config->published, convention, config->train.sequence);
+    return flops * (double)config->train.global_batch / (double)job->request.mesh.world / peak;
+}
+
+double job_attention_share(const struct job *job)
+{
+    const struct config *config = &job->config;
+    return layers_attention_share(&config->model, &config->published, convention_of(config), config->train.sequence);
+}
+
+double job_mfu_percent(const struct job *job, double seconds)
+{
+    return 100.0 * peak_share(job_ideal_seconds(job), seconds);
+}
+
+double job_published_mfu_percent(const struct job *job)
+{
+    bool is_published = has_published_step(&job->config) && job->config.published.convention != FLOPS_PUBLISHED;
+    return is_published ? job_mfu_percent(job, job->config.published.step_seconds) : NAN;
+}

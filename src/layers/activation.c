@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// The activation of an MLP: gated ones read gate and up side by side.
+#include "activation.h"
+
+// in: what the activation works on.
+static struct op activation_op(const struct builder *builder, enum op_kind kind, const char *role, int32_t in)
+{
+    const struct model_config *model   = &builder->plan->model;
+    int64_t                    columns = builder->plan->tensors[in].dim[1];
+    struct op                  op      = assembly_op(&builder->assembly, kind, role);
+    op.shape.rows                      = (struct rows_shape){.rows    = builder->plan->tensors[in].dim[0],
+                                                             .columns = model_is_gated(model) ? columns / 2 : columns,
+                                                             .variant = (int32_t)model->activation};
+    return op;
+}
+
+int32_t activation_forward(struct builder *builder, int32_t in)
+{
+    struct op op = activation_op(builder, OP_ACTIVATION_FORWARD, "activation", in);
+    int32_t   out =
+        assembly_activation(&builder->assembly, "activation", DIMS(op.shape.rows.rows, op.shape.rows.columns));
+
+    assembly_operand(&op, ACTIVATION_IN, ACCESS_READ, in);
+    assembly_operand(&op, ACTIVATION_OUT, ACCESS_WRITE, out);
+    assembly_append(&builder->assembly, &op);
+    return out;
+}
+
+int32_t activation_backward(struct builder *builder, int32_t gradient, int32_t in)
+{
+    struct op op   = activation_op(builder, OP_ACTIVATION_BACKWARD, "activation gradient", in);
+    int32_t   d_in = assembly_activation(&builder->assembly, "fc1 gradient",
+                                         DIMS(op.shape.rows.rows, builder->plan->tensors[in].dim[1]));
+
+    assembly_operand(&op, ACTIVATION_GRADIENT_OUT, ACCESS_READ, gradient);
+    assembly_operand(&op, ACTIVATION_GRADIENT_IN_IN, ACCESS_READ, in);
+    assembly_operand(&op, ACTIVATION_GRADIENT_IN, ACCESS_WRITE, d_in);
+    assembly_append(&builder->assembly, &op);
+    return d_in;
+}

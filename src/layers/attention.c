@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+// Attention: q k v, rope, attention, output projection.
+#include "attention.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "context.h"
+#include "tensor.h"
+
+enum { WEIGHT_QKV = WEIGHT_OWN, WEIGHT_PROJECTION };
+enum { LINEAR_QKV, LINEAR_PROJECTION, LINEARS };
+
+static const struct exported exported_q          = {"model.layers.%d.self_attn.q_proj.weight", 6};
+static const struct exported exported_k          = {"model.layers.%d.self_attn.k_proj.weight", 7};
+static const struct exported exported_v          = {"model.layers.%d.self_attn.v_proj.weight", 8};
+static const struct exported exported_projection = {"model.layers.%d.self_attn.o_proj.weight", 9};
+
+static struct layer_count count(const struct model_config *model)
+{
+    int64_t all = model->hidden * 2 * (model_query_width(model) + model_kv_width(model));
+    return (struct layer_count){
+        .parameters = all, .active = all, .multiplied = all, .attended = model_query_width(model), .linears = LINEARS};
+}
+
+static void check(const struct model_config *model, status *errors)
+{
+    if (model->heads % model->kv_heads != 0) {
+        status_add(errors, fail("[model] kv_heads = %" PRId64 " does not divide heads = %" PRId64, model->kv_heads,
+                                model->heads));
+    }
+    double rotary = (double)model->head_dim * model->rope_fraction;
+    if (rotary != (double)model_rotary_width(model) || model_rotary_width(model) % 2 != 0) {
+        status_add(errors,
+                   fail("[model] rope_fraction = %g of head_dim = %" PRId64 " is %g elements, not an even number",
+                        model->rope_fraction, model->head_dim, rotary));
+    }
+}
+
+static void declare(struct declarations *declarations, int32_t *weights)
+{
+    const struct model_config *model = &declarations->builder->plan->model;
+    int64_t                    h = model->hidden, q = model_query_width(model), kv = model_kv_width(model);
+
+    struct declaration *qkv =
+        declare_linear(declarations, &weights[WEIGHT_QKV], "qkv weight", LINEAR_KIND_QKV, LINEAR_QKV);
+    declare_rows(declarations, qkv, &exported_q, q, h);
+    declare_rows(declarations, qkv, &exported_k, kv, h);
+    declare_rows(declarations, qkv, &exported_v, kv, h);
+    struct declaration *projection = declare_linear(declarations, &weights[WEIGHT_PROJECTION], "projection weight",
+                                                    LINEAR_KIND_PROJECTION, LINEAR_PROJECTION);
+    declare_columns(declarations, projection, &exported_projection, h, q);
+}
+
+struct op attention_op(const struct builder *builder, enum op_kind kind, const char *role)
+{
+    const struct plan         *plan  = builder->plan;
+    const struct model_config *model = &plan->model;
+    struct op                  op    = assembly_op(&builder->assembly, kind, role);
+
+    op.shape.attention = (struct attention_shape){.batch    = plan->train.micro_batch,
+                                                  .sequence = builder->sequence,
+                                                  .heads    = builder->heads,
+                                                  .kv_heads = builder->kv_heads,
+                                                  .head_dim = model->head_dim,
+                                                  .rotary   = model_rotary_width(model),
+                                                  .scale    = (float)(1.0 / sqrt((double)model->head_dim)),
+                                                  .causal   = true};
+    return op;
+}
+
+static int32_t new_query(struct builder *builder, const char *name)
+{
+    const struct model_config *model = &builder->plan->model;
+    return assembly_activation(&builder->assembly, name, DIMS(builder->tokens, builder->heads, model->head_dim));
+}
+
+static int32_t new_key_value(struct builder *builder, const char *name)
+{
+    const struct model_config *model = &builder->plan->model;
+    return assembly_activation(&builder->assembly, name, DIMS(builder->tokens, 2, builder->kv_heads, model->head_dim));
+}
+
+static void append_qkv(struct sublayer *sublayer)
+{
+    sublayer->values->tensor[VALUE_QKV] =
+        tensor_gather_linear(sublayer->builder, &(struct linear){"qkv", sublayer->weights[WEIGHT_QKV], false},
+                             "qkv input", sublayer->values->tensor[VALUE_N], NULL);
+}
+
+static void append_rope(struct sublayer *sublayer)
+{
+    struct builder *builder = sublayer->builder;
+    struct op       op      = attention_op(builder, OP_ROPE_FORWARD, "rope");
+    int32_t         q       = new_query(builder, "q");
+    int32_t         kv      = new_key_value(builder, "kv");
+
+    assembly_operand(&op, ROPE_TABLE, ACCESS_READ, builder->plan->rope_table);
+    assembly_operand(&op, ROPE_PACKED, ACCESS_READ, sublayer->values->tensor[VALUE_QKV]);
+    assembly_operand(&op, ROPE_QUERY, ACCESS_WRITE, q);
+    assembly_operand(&op, ROPE_KEY_VALUE, ACCESS_WRITE, kv);
+    assembly_append(&builder->assembly, &op);
+    sublayer->values->tensor[VALUE_Q]  = q;
+    sublayer->values->tensor[VALUE_KV] = kv;
+}
+
+static void append_core(struct sublayer *sublayer)
+{
+    struct builder            *builder = sublayer->builder;
+    const struct train_config *train   = &builder->plan->train;
+    if (builder->plan->mesh.size[AXIS_CP] > 1) {
+        context_attention(sublayer);
+        return;
+    }
+    struct op op  = attention_op(builder, OP_ATTENTION_FORWARD, "attention");
+    int32_t   out = new_query(builder, "attention");
+    int32_t   lse = assembly_tensor(&builder->assembly, "attention statistics", STORAGE_ACTIVATION, FORMAT_F32,
+                                    DIMS(train->micro_batch, builder->heads, builder->sequence));
+
+    assembly_operand(&op, ATTENTION_QUERY, ACCESS_READ, sublayer->values->tensor[VALUE_Q]);
+    assembly_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, sublayer->values->tensor[VALUE_KV]);
+    assembly_operand(&op, ATTENTION_OUT, ACCESS_WRITE, out);
+    assembly_operand(&op, ATTENTION_STATISTICS, ACCESS_WRITE, lse);
+    assembly_append(&builder->assembly, &op);
+    sublayer->values->tensor[VALUE_O]   = out;
+    sublayer->values->tensor[VALUE_LSE] = lse;
+}
+
+static void append_projection(struct sublayer *sublayer)
+{
+    sublayer->values->tensor[VALUE_OUT] = tensor_linear_reduce(
+        sublayer->builder, &(struct linear){"projection", sublayer->weights[WEIGHT_PROJECTION], false},
+        "projection output", sublayer->values->tensor[VALUE_O], -1);
+}
+
+static void core_backward(struct sublayer *sublayer, int32_t gradient, int32_t dq, int32_t dkv)
+{
+    const struct sublayer_values *values = sublayer->values;
+    struct op                     core   = attention_op(sublayer->builder, OP_ATTENTION_BACKWARD, "attention gradient");
+    if (sublayer->builder->plan->mesh.size[AXIS_CP] > 1) {
+        context_attention_backward(sublayer, gradient, dq, dkv);
+        return;
+    }
+    assembly_operand(&core, ATTENTION_GRADIENT_OUT, ACCESS_READ, gradient);
+    assembly_operand(&core, ATTENTION_GRADIENT_QUERY_IN, ACCESS_READ, values->tensor[VALUE_Q]);
+    assembly_operand(&core, ATTENTION_GRADIENT_KEY_VALUE_IN, ACCESS_READ, values->tensor[VALUE_KV]);
+    assembly_operand(&core, ATTENTION_GRADIENT_OUT_IN, ACCESS_READ, values->tensor[VALUE_O]);
+    assembly_operand(&core, ATTENTION_GRADIENT_STATISTICS, ACCESS_READ, values->tensor[VALUE_LSE]);
+    assembly_operand(&core, ATTENTION_GRADIENT_QUERY, ACCESS_WRITE, dq);
+    assembly_operand(&core, ATTENTION_GRADIENT_KEY_VALUE, ACCESS_WRITE, dkv);
+    assembly_append(&sublayer->builder->assembly, &core);
+}
+
+// The gradients of q, k and v before rope, packed as the qkv product made them.
+static int32_t rope_backward(struct sublayer *sublayer, int32_t gradient)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t         dq      = new_query(builder, "q gradient");
+    int32_t         dkv     = new_key_value(builder, "kv gradient");
+    core_backward(sublayer, gradient, dq, dkv);
+
+    struct op rope = attention_op(builder, OP_ROPE_BACKWARD, "rope gradient");
+    int32_t   dqkv = assembly_activation(
+          &builder->assembly, "qkv gradient",
+          DIMS(builder->tokens, (builder->heads + 2 * builder->kv_heads) * builder->plan->model.head_dim));
+    assembly_operand(&rope, ROPE_TABLE, ACCESS_READ, builder->plan->rope_table);
+    assembly_operand(&rope, ROPE_PACKED, ACCESS_WRITE, dqkv);
+    assembly_operand(&rope, ROPE_QUERY, ACCESS_READ, dq);
+    assembly_operand(&rope, ROPE_KEY_VALUE, ACCESS_READ, dkv);
+    assembly_append(&builder->assembly, &rope);
+    return dqkv;
+}
+
+static int32_t backward(struct sublayer *sublayer, int32_t gradient)
+{
+    struct builder *builder = sublayer->builder;
+    const int32_t  *values  = sublayer->values->tensor;
+    int32_t         qkv = sublayer->weights[WEIGHT_QKV], projection = sublayer->weights[WEIGHT_PROJECTION];
+
+    int32_t whole;
+    int32_t d_out = tensor_gather_linear(builder, &(struct linear){"projection data gradient", projection, true},
+                                         "projection output gradient", gradient, &whole);
+    linear_weight_gradient(builder, "projection weight gradient", whole, values[VALUE_O], projection);
+    int32_t dqkv = rope_backward(sublayer, d_out);
+    // The input is gathered beside the data gradient, whose sum is made beside the weight gradient.
+    int32_t in = tensor_gather(builder, "qkv input again", values[VALUE_N]);
+    int32_t dn = linear_data_gradient(builder, "qkv data gradient", dqkv, qkv);
+    dn         = tensor_reduce(builder, "qkv input gradient", dn);
+    linear_weight_gradient(builder, "qkv weight gradient", dqkv, in, qkv);
+    return dn;
+}
+
+static const struct norm_names norm = {.forward         = "attention norm",
+                                       .backward        = "attention norm gradient",
+                                       .weight          = "norm1",
+                                       .bias            = "norm1 bias",
+                                       .exported_weight = {"model.layers.%d.input_layernorm.weight", 4},
+                                       .exported_bias   = {"model.layers.%d.input_layernorm.bias", 5}};
+
+// clang-format off
+static const struct forward_step steps[] = {
+    { append_qkv,        BIT(VALUE_N),                  BIT(VALUE_QKV),                0 },
+    { append_rope,       BIT(VALUE_QKV),                BIT(VALUE_Q) | BIT(VALUE_KV),  1u << OUTPUT_QKV },
+    { append_core,       BIT(VALUE_Q) | BIT(VALUE_KV),  BIT(VALUE_O) | BIT(VALUE_LSE), 1u << OUTPUT_ATTENTION },
+    { append_projection, BIT(VALUE_O),                  BIT(VALUE_OUT),                1u << OUTPUT_PROJECTION },
+    { .append = NULL },
+};
+// clang-format on
+
+const struct layer_kind attention_kind = {
+    .name    = "attention",
+    .norm    = &norm,
+    .declare = declare,
+    .steps   = steps,
+    .needed  = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_Q) | BIT(VALUE_KV) | BIT(VALUE_O) |
+              BIT(VALUE_LSE),
+    .backward = backward,
+    .count    = count,
+    .check    = check,
+};

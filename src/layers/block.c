@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+// A block's forward ops in order, which of their outputs the recompute policy keeps, and what is computed again.
+#include "block.h"
+
+#include <string.h>
+
+#include "gswbench/fatal.h"
+#include "norm.h"
+#include "pattern.h"
+#include "units.h"
+
+enum { NORM_MAKES = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) };
+
+static void describe(struct builder *builder, int64_t place, const struct layer_run *run)
+{
+    struct block *block  = &builder->blocks[place];
+    bool          is_end = place == 0 || place == builder->plan->model.layers + 1;
+    bool          sparse = false;
+    *block = (struct block){.layer = is_end ? -1 : place - 1, .count = run->count, .first_linear = builder->linears};
+    memcpy(block->kinds, run->kinds, sizeof(run->kinds));
+    for (int32_t i = 0; i < block->count; i++) {
+        block->linears += block->kinds[i]->count(&builder->plan->model).linears;
+        sparse |= block->kinds[i]->has_experts;
+    }
+    block->expert_layer = sparse ? builder->expert_layers++ : -1;
+    builder->linears += block->linears;
+}
+
+void block_describe_all(struct builder *builder)
+{
+    const struct model_config *model = &builder->plan->model;
+    struct layer_pattern       pattern;
+    status                     result = pattern_read(&pattern, model);
+    if (failed(&result)) {
+        FATAL(EXIT_INTERNAL, "a pattern that was not checked: %s", result.text);
+    }
+    builder->blocks = arena_allocate(&builder->scratch, (size_t)(model->layers + 2) * sizeof(*builder->blocks));
+    int64_t place   = 0;
+    describe(builder, place++, &(struct layer_run){.count = 1, .kinds = {&embedding_kind}});
+    for (int run = 0; run < pattern.count; run++) {
+        for (int64_t i = 0; i < pattern.runs[run].layers; i++) {
+            describe(builder, place++, &pattern.runs[run]);
+        }
+    }
+    describe(builder, place, &(struct layer_run){.count = 1, .kinds = {&head_kind}});
+}
+
+// What the policy keeps of a sublayer from the forward to the backward pass, of what that needs; of others the names
+// say it. The block's entry always stays.
+static uint32_t kept_values(const struct train_config *train, const struct block *block, int32_t index)
+{
+    const struct layer_kind *kind = block->kinds[index];
+    uint32_t                 kept = index == 0 ? BIT(VALUE_X) : 0, saved = 0, attention = 0;
+    if (train->recompute_save >> OUTPUT_NORM & 1) {
+        saved = NORM_MAKES;
+    }
+    for (const struct forward_step *step = kind->steps; step->append != NULL; step++) {
+        saved |= (step->saved_as & (uint32_t)train->recompute_save) != 0 ? step->makes : 0;
+        attention |= (step->saved_as & 1u << OUTPUT_ATTENTION) != 0 ? step->makes : 0;
+    }
+    switch ((enum recompute)train->recompute) {
+    case RECOMPUTE_NONE:
+        return kind->needed;
+    case RECOMPUTE_ATTENTION:
+        return kind->needed & ~attention;
+    case RECOMPUTE_FULL:
+        return kept;
+    case RECOMPUTE_BLOCK_EVERY:
+        return block->layer % train->recompute_every == 0 ? kept : kind->needed;
+    case RECOMPUTE_SELECTIVE:
+        break;
+    }
+    return kept | saved;
+}
+
+// A sublayer for the microbatch of the tag.
+static struct sublayer sublayer_of(struct builder *builder, int64_t place, int32_t index)
+{
+    int64_t       places = builder->plan->model.layers + 2;
+    struct block *block  = &builder->blocks[place];
+    int64_t       slot   = builder->assembly.tag.microbatch % builder->in_flight * places + place;
+    return (struct sublayer){.builder = builder,
+                             .kind    = block->kinds[index],
+                             .weights = block->weights[index],
+                             .values  = &builder->values[slot].sublayer[index],
+                             .in      = {-1, -1}};
+}
+
+static struct stream out_of(const struct sublayer *sublayer)
+{
+    const int32_t *values = sublayer->values->tensor;
+    return values[VALUE_X] < 0 ? (struct stream){values[VALUE_OUT], -1}
+                               : (struct stream){values[VALUE_X], values[VALUE_OUT]};
+}
+
+static struct norm_values norm_of(const struct sublayer *sublayer)
+{
+    return (struct norm_values){.x          = sublayer->in.x,
+                                .branch     = sublayer->in.branch,
+                                .weight     = sublayer->weights[WEIGHT_NORM],
+                                .bias       = sublayer->weights[WEIGHT_NORM_BIAS],
+                                .sum        = sublayer->values->tensor[VALUE_X],
+                                .out        = sublayer->values->tensor[VALUE_N],
+                                .statistics = sublayer->values->tensor[VALUE_STATISTICS]};
+}
+
+static void append_norm(struct sublayer *sublayer)
+{
+    struct norm_values norm = norm_of(sublayer);
+    norm_forward(sublayer->builder, sublayer->kind->norm->forward, &norm);
+    sublayer->values->tensor[VALUE_X]          = norm.sum;
+    sublayer->values->tensor[VALUE_N]          = norm.out;
+    sublayer->values->tensor[VALUE_STATISTICS] = norm.statistics;
+}
+
+struct stream block_forward(struct builder *builder, int64_t place, struct stream in)
+{
+    const struct block *block   = &builder->blocks[place];
+    builder->assembly.tag.layer = (int16_t)block->layer;
+    for (int32_t i = 0; i < block->count; i++) {
+        struct sublayer sublayer = sublayer_of(builder, place, i);
+        sublayer.in              = in;
+        for (int value = 0; value < VALUES_MAX; value++) {
+            sublayer.values->tensor[value] = -1;
+        }
+        if (sublayer.kind->norm != NULL) {
+            append_norm(&sublayer);
+        }
+        for (const struct forward_step *step = sublayer.kind->steps; step->append != NULL; step++) {
+            step->append(&sublayer);
+        }
+        in = out_of(&sublayer);
+    }
+    builder->assembly.tag.layer = -1;
+    return in;
+}
+
+// Which of a sublayer's forward ops are appended again.
+struct again {
+    bool     norm;
+    uint32_t steps;
+};
+
+// So that it has these values, of which the kept ones are there. Adds to wanted what the sublayer before it has to
+// have.
+static struct again find_again(const struct layer_kind *kind, uint32_t *wanted, uint32_t kept)
+{
+    struct again again = {false, 0};
+    int          count = 0;
+    while (kind->steps[count].append != NULL) {
+        count++;
+    }
+    uint32_t missing = *wanted & ~kept;
+    for (int step = count - 1; step >= 0; step--) {
+        if ((kind->steps[step].makes & missing) != 0) {
+            again.steps |= 1u << step;
+            missing |= kind->steps[step].reads & ~kept;
+        }
+    }
+    again.norm = kind->norm != NULL && (missing & NORM_MAKES) != 0;
+    *wanted    = again.norm ? BIT(VALUE_X) | BIT(VALUE_OUT) : 0;
+    return again;
+}
+
+// Forgets what the policy does not keep, and appends again the forward ops that lead to what backward needs.
+static void recompute(struct builder *builder, int64_t place)
+{
+    const struct block *block  = &builder->blocks[place];
+    uint32_t            before = 0;
+    struct again        again[BLOCK_SUBLAYERS];
+    for (int32_t i = block->count - 1; i >= 0; i--) {
+        uint32_t wanted = before | block->kinds[i]->needed;
+        again[i]        = find_again(block->kinds[i], &wanted, kept_values(&builder->plan->train, block, i));
+        before          = wanted;
+    }
+    int16_t       phase         = builder->assembly.tag.phase;
+    struct stream in            = {-1, -1};
+    builder->assembly.tag.phase = PHASE_RECOMPUTE;
+    for (int32_t i = 0; i < block->count; i++) {
+        struct sublayer sublayer = sublayer_of(builder, place, i);
+        sublayer.in              = i == 0 ? (struct stream){sublayer.values->tensor[VALUE_X], -1} : in;
+        if (again[i].norm) {
+            append_norm(&sublayer);
+        }
+        for (int step = 0; sublayer.kind->steps[step].append != NULL; step++) {
+            if ((again[i].steps >> step & 1u) != 0) {
+                sublayer.kind->steps[step].append(&sublayer);
+            }
+        }
+        in = out_of(&sublayer);
+    }
+    builder->assembly.tag.phase = phase;
+}
+
+int32_t block_backward(struct builder *builder, int64_t place, int32_t gradient)
+{
+    const struct block *block   = &builder->blocks[place];
+    builder->assembly.tag.layer = (int16_t)block->layer;
+    if (block->layer >= 0) {
+        recompute(builder, place);
+    }
+    for (int32_t i = block->count - 1; i >= 0; i--) {
+        struct sublayer    sublayer = sublayer_of(builder, place, i);
+        struct norm_values norm     = norm_of(&sublayer);
+        int32_t            residual = gradient;
+        gradient                    = sublayer.kind->backward(&sublayer, gradient);
+        if (sublayer.kind->has_experts) {
+            // Their reduction starts beside the rest of the block.
+            unit_end_gradients(builder, block->first_unit + block->unit_count - 1);
+        }
+        if (sublayer.kind->norm != NULL) {
+            gradient = norm_backward(builder, sublayer.kind->norm->backward, &norm, gradient, residual);
+        }
+    }
+    builder->assembly.tag.layer = -1;
+    return gradient;
+}
+
+void block_begin_gradients(struct builder *builder, int64_t place)
+{
+    const struct block *block = &builder->blocks[place];
+    for (int32_t unit = block->first_unit; unit < block->first_unit + block->unit_count; unit++) {
+        unit_begin_gradients(builder, unit);
+    }
+}
+
+void block_end_gradients(struct builder *builder, int64_t place)
+{
+    const struct block *block = &builder->blocks[place];
+    int32_t             count = block->unit_count - (block->expert_layer >= 0);
+    for (int32_t unit = block->first_unit; unit < block->first_unit + count; unit++) {
+        unit_end_gradients(builder, unit);
+    }
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// A block of the model: its sublayers in order, and what is computed again before its backward pass.
+#ifndef GSWBENCH_LAYERS_BLOCK_H
+#define GSWBENCH_LAYERS_BLOCK_H
+
+#include "kind.h"
+
+// Says what each block of the model is made of.
+void block_describe_all(struct builder *builder);
+// Adds a block's part to the stream.
+struct stream block_forward(struct builder *builder, int64_t place, struct stream in);
+// Returns the gradient of the residual stream at the block's entry. The gradients of a unit's weights are complete as
+// soon as its ops are: the reduction of those of experts starts then, beside the rest.
+int32_t block_backward(struct builder *builder, int64_t place, int32_t gradient);
+// Around the backward pass; the end reduces all but what block_backward has.
+void block_begin_gradients(struct builder *builder, int64_t place);
+void block_end_gradients(struct builder *builder, int64_t place);
+
+#endif

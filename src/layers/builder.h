@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// What the files of this folder share while they append the ops of a step to a plan.
+#ifndef GSWBENCH_LAYERS_BUILDER_H
+#define GSWBENCH_LAYERS_BUILDER_H
+
+#include "gswbench/assembly.h"
+#include "gswbench/schedule.h"
+
+enum { BLOCK_SUBLAYERS = 4, SUBLAYER_WEIGHTS = 8 };
+
+// A layer of the model, or one of its ends: the embedding is the block at place 0, layer l that at place l + 1, the
+// head the last one.
+struct block {
+    int64_t                  layer;    // -1: an end of the model
+    int32_t                  count;    // of its sublayers, each of a kind
+    const struct layer_kind *kinds[BLOCK_SUBLAYERS];
+    int32_t                  weights[BLOCK_SUBLAYERS][SUBLAYER_WEIGHTS];    // places in plan->weights; -1: it has none
+    int64_t                  linears, first_linear;     // that FP8 may compute, and the first of them in the model
+    int64_t                  expert_layer;              // its number among the layers with experts; -1: it has none
+    int32_t                  first_unit, unit_count;    // one after another; those of experts come last
+};
+
+// How a unit stands while ops are appended.
+struct unit_state {
+    bool    is_whole;          // its weights can be read now
+    int32_t whole_gradient;    // where this microbatch's gradients go under FSDP; -1: not open
+    int32_t reduced;           // gradients as a transfer left them, still to be brought into the kept ones; -1: none
+    bool    reduced_adds;      // ... added, not copied
+};
+
+// What the weight gradient of the head is computed from.
+struct head_inputs {
+    int32_t x, gradient;    // [S, hidden] before the head, and of the logits [T, vocabulary]
+};
+
+struct builder {
+    struct assembly      assembly;
+    struct plan         *plan;                      // the assembly's
+    struct arena         scratch;                   // what is needed no longer than this
+    struct block        *blocks;                    // [layers + 2], by place
+    int64_t              linears, expert_layers;    // of the model
+    struct unit_state   *states;                    // of the plan's units
+    struct block_values *values;                    // [in_flight][layers + 2]
+    int64_t              in_flight;                 // microbatches of a chunk between forward and backward, at most
+    int32_t              first_unit, end_unit;      // of the chunk at hand
+    int64_t              tokens;                    // T
+    int64_t              shard_tokens;    // rows of the residual stream here: T / tp, or T without sequence parallelism
+    int64_t              sequence;        // positions of a sequence that this rank holds
+    bool                 is_ring;         // cp passes keys and values round
+    bool                 overlaps;        // tp splits products so that transfers hide
+    int64_t              heads, kv_heads;      // of this rank
+    struct routing_shape routing;              // of every layer with experts
+    int64_t              prefetch, reshard;    // [parallel]
+    bool                 gathers_forward;      // updated weights, in the next forward pass
+    int64_t              deferral;             // microbatches whose weight gradient of the head is deferred
+    struct head_inputs  *deferred;             // those of the microbatches from 0 on
+    int64_t              deferred_count;
+    int32_t              reduces[2];    // the latest two reductions of whole gradients; -1: none
+};
+
+#endif

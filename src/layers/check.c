@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// The rules of [model]: what every model has, and what the kinds of its layers ask for.
+#include <inttypes.h>
+#include <string.h>
+
+#include "gswbench/layers.h"
+#include "pattern.h"
+
+static bool run_has_experts(const struct layer_run *run)
+{
+    bool has_experts = false;
+    for (int32_t i = 0; i < run->count; i++) {
+        has_experts |= run->kinds[i]->has_experts;
+    }
+    return has_experts;
+}
+
+// How many layers before the end have experts, and through stop where the index-th of them is.
+static int64_t count_experts(const struct model_config *model, int64_t index, int64_t *layer)
+{
+    struct layer_pattern pattern;
+    status               result = pattern_read(&pattern, model);
+    int64_t              sparse = 0, first = 0;
+    for (int i = 0; i < pattern.count && !failed(&result); i++) {
+        const struct layer_run *run = &pattern.runs[i];
+        if (run_has_experts(run)) {
+            if (index >= sparse && index < sparse + run->layers) {
+                *layer = first + index - sparse;
+            }
+            sparse += run->layers;
+        }
+        first += run->layers;
+    }
+    return sparse;
+}
+
+int64_t layers_with_experts(const struct model_config *model)
+{
+    int64_t layer;
+    return count_experts(model, -1, &layer);
+}
+
+int64_t layers_expert_layer(const struct model_config *model, int64_t index)
+{
+    int64_t layer = -1;
+    count_experts(model, index, &layer);
+    return layer;
+}
+
+static status check_sizes(const struct model_config *model)
+{
+    const struct {
+        const char *key;
+        int64_t     value;
+    } sizes[] = {
+        {"layers", model->layers},     {"hidden", model->hidden},     {"heads", model->heads},
+        {"kv_heads", model->kv_heads}, {"head_dim", model->head_dim}, {"ffn", model->ffn},
+        {"vocab", model->vocab},
+    };
+    status errors = OK;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        if (sizes[i].value < 1) {
+            status_add(&errors, fail("[model] %s is not given: name a preset or set it", sizes[i].key));
+        }
+    }
+    return errors;
+}
+
+// Each kind once, in the order of the table.
+static void check_kinds(const struct model_config *model, const struct layer_pattern *pattern, status *errors)
+{
+    for (const struct layer_kind *const *kind = layer_kinds; *kind != NULL; kind++) {
+        bool is_used = false;
+        for (int run = 0; run < pattern->count; run++) {
+            for (int32_t i = 0; i < pattern->runs[run].count; i++) {
+                is_used |= pattern->runs[run].kinds[i] == *kind;
+            }
+        }
+        if (is_used && (*kind)->check != NULL) {
+            (*kind)->check(model, errors);
+        }
+    }
+}
+
+static void check_experts(const struct model_config *model, int64_t sparse, status *errors)
+{
+    bool is_described = model->top_k != 0 || model->capacity_factor != 0.0 || model->auxiliary_loss != 0.0;
+    if (model->experts == 0 && sparse == 0 && (is_described || model->expert_ffn != 0)) {
+        status_add(errors, fail("[model] %s need experts: set experts, or leave them out",
+                                is_described ? "top_k, capacity_factor and auxiliary_loss" : "expert_ffn"));
+    }
+    if (model->experts > 0 && sparse == 0) {
+        status_add(errors,
+                   fail("[model] experts = %" PRId64 ", but no layer of pattern = %s has any: write experts for "
+                        "those that have, or leave experts out",
+                        model->experts, model->pattern));
+    }
+}
+
+// Readers of these families expect the same block in each layer, and no other.
+static void check_family(const struct model_config *model, int64_t sparse, status *errors)
+{
+    bool is_llama   = strcmp(model->family, "llama") == 0;
+    bool is_mixtral = strcmp(model->family, "mixtral") == 0;
+    if (!is_llama && !is_mixtral) {
+        if (strcmp(model->family, "gswbench") != 0) {
+            status_add(errors, fail("[model] family = %s: allowed are llama, mixtral, gswbench", model->family));
+        }
+        return;
+    }
+    if (model->norm != NORM_RMS || model->activation != ACTIVATION_SWIGLU || model->rope_fraction != 1.0) {
+        status_add(errors, fail("[model] family = %s needs norm = rmsnorm, activation = swiglu and rope_fraction = 1; "
+                                "family = gswbench takes every shape",
+                                model->family));
+    }
+    if (sparse > 0 && sparse < model->layers) {
+        status_add(errors, fail("[model] family = %s has layers of one make: use family = gswbench", model->family));
+    } else if (is_llama != (sparse == 0)) {
+        status_add(errors, fail("[model] family = %s %s: use family = %s", model->family,
+                                is_llama ? "has no experts" : "needs experts", is_llama ? "mixtral" : "llama"));
+    }
+}
+
+status layers_check(const struct model_config *model)
+{
+    status               errors = OK;
+    struct layer_pattern pattern;
+    TRY(check_sizes(model));
+    TRY(pattern_read(&pattern, model));
+    int64_t sparse = layers_with_experts(model);
+    check_kinds(model, &pattern, &errors);
+    check_experts(model, sparse, &errors);
+    check_family(model, sparse, &errors);
+    return errors;
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+// Context parallelism with gathered keys and values. Of 2 cp chunks of a sequence, rank r holds the queries of chunks r
+// and 2 cp - 1 - r, which balances the causal work. Gathered keys and values come in the order of ranks and are brought
+// into the order of the sequence: each run of queries then sees the leading part of them.
+//
+// Each half of each sequence is a run of its own, since halves of several sequences do not lie together.
+#include "attention.h"
+#include "context.h"
+
+static int64_t ranks_of(const struct builder *builder)
+{
+    return builder->plan->mesh.size[AXIS_CP];
+}
+
+// The chunk of the sequence that is the given half of a rank's queries.
+static int64_t chunk_of(const struct builder *builder, int64_t rank, int half)
+{
+    return half == 0 ? rank : 2 * ranks_of(builder) - 1 - rank;
+}
+
+static int64_t own_chunk(const struct builder *builder, int half)
+{
+    return chunk_of(builder, mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_CP), half);
+}
+
+int32_t context_rows(struct builder *builder, const char *name, int32_t whole, int64_t first, int64_t rows)
+{
+    const struct tensor *tensor = &builder->plan->tensors[whole];
+    int64_t              width  = tensor->elements / tensor->dim[0];
+    return assembly_part(&builder->assembly, name, whole, first * width, DIMS(rows, width));
+}
+
+// A tensor like the keys and values of one rank, but of all.
+static int32_t new_whole(struct builder *builder, const char *name)
+{
+    return assembly_activation(
+        &builder->assembly, name,
+        DIMS(builder->tokens * ranks_of(builder), 2, builder->kv_heads, builder->plan->model.head_dim));
+}
+
+// Copies chunk by chunk between the order of the ranks and that of the sequence.
+static void reorder(struct builder *builder, const char *role, int32_t by_rank, int32_t by_position, bool to_position)
+{
+    int64_t runs = context_runs(builder), length = builder->tokens / runs;
+    for (int64_t from = 0; from < ranks_of(builder) * runs; from++) {
+        int64_t sequence = from % runs / HALVES;
+        int64_t chunk    = chunk_of(builder, from / runs, (int)(from % HALVES));
+        int64_t to       = sequence * HALVES * ranks_of(builder) + chunk;
+        int32_t ranked   = context_rows(builder, "chunk", by_rank, from * length, length);
+        int32_t placed   = context_rows(builder, "chunk", by_position, to * length, length);
+        assembly_cast(&builder->assembly, role, to_position ? ranked : placed, to_position ? placed : ranked, false);
+    }
+}
+
+static int32_t transfer(struct builder *builder, enum op_kind kind, const char *role, int32_t in, int32_t out)
+{
+    return assembly_transfer(
+        &builder->assembly,
+        &(struct transfer){
+            .kind = kind, .role = role, .axes = 1u << AXIS_CP, .lane = LANE_CONTEXT, .in = in, .out = out, .hold = -1});
+}
+
+static int32_t gather_keys(struct sublayer *sublayer)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t         by_rank = new_whole(builder, "gathered kv");
+    int32_t         ordered = new_whole(builder, "ordered kv");
+    transfer(builder, OP_ALL_GATHER, "kv gather", sublayer->values->tensor[VALUE_KV], by_rank);
+    reorder(builder, "kv order", by_rank, ordered, true);
+    return ordered;
+}
+
+int64_t context_runs(const struct builder *builder)
+{
+    return HALVES * builder->plan->train.micro_batch;
+}
+
+int32_t context_run(struct builder *builder, int32_t whole, int64_t run)
+{
+    int64_t rows = builder->plan->tensors[whole].dim[0] / context_runs(builder);
+    return context_rows(builder, "run", whole, run * rows, rows);
+}
+
+int32_t context_statistics(struct builder *builder, int64_t runs)
+{
+    return assembly_tensor(&builder->assembly, "attention statistics", STORAGE_ACTIVATION, FORMAT_F32,
+                           DIMS(runs, builder->heads, builder->sequence / HALVES));
+}
+
+struct op context_op(const struct builder *builder, enum op_kind kind, const char *role, int64_t keys)
+{
+    struct op op                = attention_op(builder, kind, role);
+    op.shape.attention.batch    = 1;
+    op.shape.attention.sequence = builder->sequence / HALVES;
+    op.shape.attention.earlier  = keys - op.shape.attention.sequence;
+    return op;
+}
+
+// Keys up to the end of a run.
+static int64_t keys_of(const struct builder *builder, int64_t run)
+{
+    return (own_chunk(builder, (int)(run % HALVES)) + 1) * (builder->sequence / HALVES);
+}
+
+static int32_t leading(struct builder *builder, int32_t whole, int64_t run)
+{
+    int64_t first = run / HALVES * builder->plan->train.sequence;
+    return context_rows(builder, "leading kv", whole, first, keys_of(builder, run));
+}
+
+void context_attention(struct sublayer *sublayer)
+{
+    struct builder *builder = sublayer->builder;
+    if (builder->is_ring) {
+        ring_attention(sublayer);
+        return;
+    }
+    int32_t keys       = gather_keys(sublayer);
+    int32_t out        = assembly_activation(&builder->assembly, "attention",
+                                             DIMS(builder->tokens, builder->heads, builder->plan->model.head_dim));
+    int32_t statistics = context_statistics(builder, context_runs(builder));
+    for (int64_t run = 0; run < context_runs(builder); run++) {
+        struct op op = context_op(builder, OP_ATTENTION_FORWARD, "attention", keys_of(builder, run));
+        assembly_operand(&op, ATTENTION_QUERY, ACCESS_READ,
+                         context_run(builder, sublayer->values->tensor[VALUE_Q], run));
+        assembly_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, leading(builder, keys, run));
+        assembly_operand(&op, ATTENTION_OUT, ACCESS_WRITE, context_run(builder, out, run));
+        assembly_operand(&op, ATTENTION_STATISTICS, ACCESS_WRITE, context_run(builder, statistics, run));
+        assembly_append(&builder->assembly, &op);
+    }
+    sublayer->values->tensor[VALUE_O]   = out;
+    sublayer->values->tensor[VALUE_LSE] = statistics;
+}
+
+// What no query of this rank sees of the gradient of a sequence's keys and values.
+static void clear_trailing(struct builder *builder, int32_t whole, int64_t run)
+{
+    int64_t sequence = builder->plan->train.sequence, seen = keys_of(builder, run);
+    if (seen == sequence) {
+        return;
+    }
+    int32_t   rest = context_rows(builder, "unseen kv", whole, run / HALVES * sequence + seen, sequence - seen);
+    struct op op   = assembly_op(&builder->assembly, OP_CLEAR, "unseen kv gradient");
+    assembly_operand(&op, CLEAR_OUT, ACCESS_WRITE, rest);
+    op.shape.elements.elements = builder->plan->tensors[rest].elements;
+    assembly_append(&builder->assembly, &op);
+}
+
+void context_gradient_inputs(struct sublayer *sublayer, struct op *op, int32_t gradient, int64_t run)
+{
+    struct builder               *builder = sublayer->builder;
+    const struct sublayer_values *values  = sublayer->values;
+    assembly_operand(op, ATTENTION_GRADIENT_OUT, ACCESS_READ, context_run(builder, gradient, run));
+    assembly_operand(op, ATTENTION_GRADIENT_QUERY_IN, ACCESS_READ, context_run(builder, values->tensor[VALUE_Q], run));
+    assembly_operand(op, ATTENTION_GRADIENT_OUT_IN, ACCESS_READ, context_run(builder, values->tensor[VALUE_O], run));
+    assembly_operand(op, ATTENTION_GRADIENT_STATISTICS, ACCESS_READ,
+                     context_run(builder, values->tensor[VALUE_LSE], run));
+}
+
+void context_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t dq, int32_t dkv)
+{
+    struct builder *builder = sublayer->builder;
+    if (builder->is_ring) {
+        ring_attention_backward(sublayer, gradient, dq, dkv);
+        return;
+    }
+    int32_t keys    = gather_keys(sublayer);
+    int32_t ordered = new_whole(builder, "ordered kv gradient");
+    int32_t by_rank = new_whole(builder, "kv gradient of all");
+    // The second half sees more keys: it writes, the first adds.
+    for (int64_t run = context_runs(builder) - 1; run >= 0; run--) {
+        bool      is_first = run % HALVES == 0;
+        struct op op       = context_op(builder, OP_ATTENTION_BACKWARD, "attention gradient", keys_of(builder, run));
+        op.accumulates     = is_first;
+        context_gradient_inputs(sublayer, &op, gradient, run);
+        assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE_IN, ACCESS_READ, leading(builder, keys, run));
+        assembly_operand(&op, ATTENTION_GRADIENT_QUERY, ACCESS_WRITE, context_run(builder, dq, run));
+        assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE, is_first ? ACCESS_UPDATE : ACCESS_WRITE,
+                         leading(builder, ordered, run));
+        if (!is_first) {
+            clear_trailing(builder, ordered, run);
+        }
+        assembly_append(&builder->assembly, &op);
+    }
+    reorder(builder, "kv gradient order", by_rank, ordered, false);
+    transfer(builder, OP_REDUCE_SCATTER, "kv gradient reduce", by_rank, dkv);
+}

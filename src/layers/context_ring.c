@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+// Context parallelism by a ring: each rank's keys and values visit all ranks of cp, and their gradients with them,
+// while attention works on the block at hand. Parts of the result over different keys are joined by their log-sum-exp,
+// in fp32.
+//
+// Rank r holds queries of chunks r and 2 cp - 1 - r (its first and second half). Its own block is causal. Of a block
+// from a lower rank both halves see the first half; of one from a higher rank the second half sees both.
+#include "attention.h"
+#include "context.h"
+
+struct visit {
+    int64_t run;     // of queries
+    int64_t keys;    // leading rows of their sequence's part of the block that they see
+    bool    causal;
+};
+
+// What a run of queries sees of the block of the rank that is distance places before in the ring.
+static struct visit visit_of(const struct builder *builder, int64_t distance, int64_t run)
+{
+    int64_t length   = builder->sequence / HALVES;
+    int64_t rank     = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_CP);
+    bool    is_first = run % HALVES == 0, is_own = distance == 0, is_lower = !is_own && distance <= rank;
+    int64_t chunks = is_lower ? 1 : is_first ? is_own : HALVES;
+    return (struct visit){run, chunks * length, is_own};
+}
+
+static struct op visit_op(const struct builder *builder, enum op_kind kind, const char *role, const struct visit *visit)
+{
+    struct op op              = context_op(builder, kind, role, visit->keys);
+    op.shape.attention.causal = visit->causal;
+    return op;
+}
+
+// The rows of the block at hand, or of their gradient, that the run sees.
+static int32_t seen(struct builder *builder, int32_t keys, const struct visit *visit)
+{
+    return context_rows(builder, "seen kv", keys, visit->run / HALVES * builder->sequence, visit->keys);
+}
+
+static int32_t rotate(struct builder *builder, const char *role, int32_t in)
+{
+    struct tensor from = builder->plan->tensors[in];    // a copy: the table moves as it grows
+    int32_t       out  = assembly_tensor(&builder->assembly, role, STORAGE_ACTIVATION, from.format, from.dim);
+    assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ROTATE,
+                                                             .role = role,
+                                                             .axes = 1u << AXIS_CP,
+                                                             .lane = LANE_CONTEXT,
+                                                             .in   = in,
+                                                             .out  = out,
+                                                             .hold = -1,
+                                                             .peer = 1});
+    return out;
+}
+
+static int32_t new_queries(struct builder *builder, const char *name, int64_t rows)
+{
+    return assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, FORMAT_F32,
+                           DIMS(rows, builder->heads, builder->plan->model.head_dim));
+}
+
+static void forward(struct sublayer *sublayer, const struct visit *visit, int32_t keys, int32_t out, int32_t statistics)
+{
+    struct builder *builder = sublayer->builder;
+    struct op       op      = visit_op(builder, OP_ATTENTION_FORWARD, "attention", visit);
+    assembly_operand(&op, ATTENTION_QUERY, ACCESS_READ,
+                     context_run(builder, sublayer->values->tensor[VALUE_Q], visit->run));
+    assembly_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, seen(builder, keys, visit));
+    assembly_operand(&op, ATTENTION_OUT, ACCESS_WRITE, out);
+    assembly_operand(&op, ATTENTION_STATISTICS, ACCESS_WRITE, statistics);
+    assembly_append(&builder->assembly, &op);
+}
+
+static void merge(struct sublayer *sublayer, const struct visit *visit, int32_t keys, int32_t out, int32_t statistics)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t         part    = new_queries(builder, "attention part", builder->sequence / HALVES);
+    int32_t         own     = context_statistics(builder, 1);
+    forward(sublayer, visit, keys, part, own);
+
+    struct op op = visit_op(builder, OP_ATTENTION_MERGE, "attention merge", visit);
+    assembly_operand(&op, ATTENTION_MERGE_OUT, ACCESS_UPDATE, out);
+    assembly_operand(&op, ATTENTION_MERGE_STATISTICS, ACCESS_UPDATE, statistics);
+    assembly_operand(&op, ATTENTION_MERGE_PART, ACCESS_READ, part);
+    assembly_operand(&op, ATTENTION_MERGE_PART_STATISTICS, ACCESS_READ, own);
+    assembly_append(&builder->assembly, &op);
+}
+
+void ring_attention(struct sublayer *sublayer)
+{
+    struct builder *builder    = sublayer->builder;
+    int64_t         ranks      = builder->plan->mesh.size[AXIS_CP];
+    int32_t         keys       = sublayer->values->tensor[VALUE_KV];
+    int32_t         sum        = new_queries(builder, "attention sum", builder->tokens);
+    int32_t         statistics = context_statistics(builder, context_runs(builder));
+    for (int64_t distance = 0; distance < ranks; distance++) {
+        // The next block is on its way while this one is worked on.
+        int32_t next = distance + 1 < ranks ? rotate(builder, "kv ring", keys) : -1;
+        for (int64_t run = 0; run < context_runs(builder); run++) {
+            struct visit visit = visit_of(builder, distance, run);
+            if (visit.keys > 0) {
+                (distance == 0 ? forward : merge)(sublayer, &visit, keys, context_run(builder, sum, run),
+                                                  context_run(builder, statistics, run));
+            }
+        }
+        keys = next;
+    }
+    int32_t out = assembly_activation(&builder->assembly, "attention",
+                                      DIMS(builder->tokens, builder->heads, builder->plan->model.head_dim));
+    assembly_cast(&builder->assembly, "attention cast", sum, out, false);
+    sublayer->values->tensor[VALUE_O]   = out;
+    sublayer->values->tensor[VALUE_LSE] = statistics;
+}
+
+static void clear(struct builder *builder, const char *role, int32_t tensor)
+{
+    struct op op = assembly_op(&builder->assembly, OP_CLEAR, role);
+    assembly_operand(&op, CLEAR_OUT, ACCESS_WRITE, tensor);
+    op.shape.elements.elements = builder->plan->tensors[tensor].elements;
+    assembly_append(&builder->assembly, &op);
+}
+
+// The global statistics make the blocks independent: their gradients only add up.
+static void backward(struct sublayer *sublayer, const struct visit *visit, int32_t gradient, int32_t keys, int32_t dq,
+                     int32_t dkv)
+{
+    struct builder *builder       = sublayer->builder;
+    struct op       op            = visit_op(builder, OP_ATTENTION_BACKWARD, "attention gradient", visit);
+    op.accumulates                = true;
+    op.shape.attention.adds_query = true;
+    context_gradient_inputs(sublayer, &op, gradient, visit->run);
+    assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE_IN, ACCESS_READ, seen(builder, keys, visit));
+    assembly_operand(&op, ATTENTION_GRADIENT_QUERY, ACCESS_UPDATE, context_run(builder, dq, visit->run));
+    assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE, ACCESS_UPDATE, seen(builder, dkv, visit));
+    assembly_append(&builder->assembly, &op);
+}
+
+void ring_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t dq, int32_t dkv)
+{
+    struct builder *builder   = sublayer->builder;
+    int64_t         ranks     = builder->plan->mesh.size[AXIS_CP];
+    int32_t         keys      = sublayer->values->tensor[VALUE_KV];
+    int32_t         query_sum = new_queries(builder, "q gradient sum", builder->tokens);
+    int32_t         sum       = assembly_tensor(&builder->assembly, "kv gradient sum", STORAGE_ACTIVATION, FORMAT_F32,
+                                                DIMS(builder->tokens, 2, builder->kv_heads, builder->plan->model.head_dim));
+    clear(builder, "q gradient clear", query_sum);
+    clear(builder, "kv gradient clear", sum);
+    for (int64_t distance = 0; distance < ranks; distance++) {
+        int32_t next = distance + 1 < ranks ? rotate(builder, "kv ring", keys) : -1;
+        for (int64_t run = 0; run < context_runs(builder); run++) {
+            struct visit visit = visit_of(builder, distance, run);
+            if (visit.keys > 0) {
+                backward(sublayer, &visit, gradient, keys, query_sum, sum);
+            }
+        }
+        // The gradients follow their keys; after the last block they are home.
+        sum  = rotate(builder, "kv gradient ring", sum);
+        keys = next;
+    }
+    assembly_cast(&builder->assembly, "q gradient cast", query_sum, dq, false);
+    assembly_cast(&builder->assembly, "kv gradient cast", sum, dkv, false);
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// What the layers of a model add up to: parameters, and FLOPs by convention.
+#include <math.h>
+
+#include "gswbench/layers.h"
+#include "pattern.h"
+
+static void add(struct layer_count *sum, const struct model_config *model, const struct layer_kind *kind, int64_t times)
+{
+    struct layer_count count = kind->count(model);
+    int64_t            norm  = kind->norm == NULL ? 0 : (model_norm_has_bias(model) ? 2 : 1) * model->hidden;
+    sum->parameters += times * (count.parameters + norm);
+    sum->active += times * (count.active + norm);
+    sum->multiplied += times * count.multiplied;
+    sum->attended += times * count.attended;
+}
+
+// Zeros for a pattern that cannot be read: layers_check says why.
+static struct layer_count sum_of(const struct model_config *model)
+{
+    struct layer_count   sum = {.parameters = 0};
+    struct layer_pattern pattern;
+    status               result = pattern_read(&pattern, model);
+    if (failed(&result)) {
+        return sum;
+    }
+    add(&sum, model, &embedding_kind, 1);
+    for (int run = 0; run < pattern.count; run++) {
+        for (int32_t i = 0; i < pattern.runs[run].count; i++) {
+            add(&sum, model, pattern.runs[run].kinds[i], pattern.runs[run].layers);
+        }
+    }
+    add(&sum, model, &head_kind, 1);
+    return sum;
+}
+
+int64_t layers_parameters(const struct model_config *model)
+{
+    return sum_of(model).parameters;
+}
+
+int64_t layers_active_parameters(const struct model_config *model)
+{
+    return sum_of(model).active;
+}
+
+// Two operations a multiply-add, three times forward for forward and backward, of the given share of the square.
+static double attention_flops(const struct model_config *model, double square, int64_t sequence)
+{
+    double keys = square * (double)sequence;
+    return 12.0 * (double)sum_of(model).attended * keys * (double)sequence;
+}
+
+// GEMMs of every layer and of the output projection, and attention, counted alike. Embedding, norms and activations are
+// not counted.
+static double matrix_flops(const struct model_config *model, double square, int64_t sequence)
+{
+    return (double)sequence * 6.0 * (double)sum_of(model).multiplied + attention_flops(model, square, sequence);
+}
+
+// A tied table is a projection too and always counts.
+static double six_n_flops(const struct model_config *model, bool count_embedding, int64_t sequence)
+{
+    int64_t parameters = layers_active_parameters(model);
+    if (!count_embedding && !model->tied) {
+        parameters -= model->vocab * model->hidden;
+    }
+    return 6.0 * (double)parameters * (double)sequence + attention_flops(model, 1.0, sequence);
+}
+
+static double round_digits(double value, int64_t digits)
+{
+    double unit = pow(10.0, floor(log10(value)) + 1.0 - (double)digits);
+    return round(value / unit) * unit;
+}
+
+static double published_flops(const struct model_config *model, const struct published_config *published,
+                              int64_t sequence)
+{
+    if (published->convention == FLOPS_PUBLISHED) {
+        return NAN;
+    }
+    struct model_config counted = *model;
+    if (published->flop_kv_heads > 0) {
+        counted.kv_heads = published->flop_kv_heads;
+    }
+    double flops = layers_flops(&counted, published, (enum flop_convention)published->convention, sequence);
+    return published->flop_digits == 0 ? flops : round_digits(flops, published->flop_digits);
+}
+
+double layers_flops(const struct model_config *model, const struct published_config *published,
+                    enum flop_convention convention, int64_t sequence)
+{
+    switch (convention) {
+    case FLOPS_PUBLISHED:
+        return published_flops(model, published, sequence);
+    case FLOPS_FULL:
+        return matrix_flops(model, 1.0, sequence);
+    case FLOPS_CAUSAL:
+        return matrix_flops(model, 0.5, sequence);
+    case FLOPS_6N:
+        return six_n_flops(model, published->count_embedding, sequence);
+    case FLOPS_HARDWARE:
+    case FLOPS_COUNT:
+        break;
+    }
+    return NAN;
+}
+
+double layers_attention_share(const struct model_config *model, const struct published_config *published,
+                              enum flop_convention convention, int64_t sequence)
+{
+    int64_t counted = convention == FLOPS_PUBLISHED ? published->convention : convention;
+    return attention_flops(model, counted == FLOPS_CAUSAL ? 0.5 : 1.0, sequence) /
+           layers_flops(model, published, convention, sequence);
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// What kinds say of their weights: the parts of each that are here, and how they are drawn.
+#include "declaration.h"
+
+#include <math.h>
+
+struct declaration *declare_matrix(struct declarations *declarations, int32_t *index, const char *name)
+{
+    size_t bytes       = (size_t)(declarations->count + 1) * sizeof(*declarations->list);
+    declarations->list = memory_resize(declarations->list, bytes);
+
+    struct declaration *added = &declarations->list[declarations->count++];
+    *added                    = (struct declaration){.name      = name,
+                                                     .index     = index,
+                                                     .expert    = -1,
+                                                     .linear    = -1,
+                                                     .deviation = (float)declarations->builder->plan->model.init_deviation};
+    return added;
+}
+
+struct declaration *declare_linear(struct declarations *declarations, int32_t *index, const char *name,
+                                   enum linear_kind gemm, int64_t linear)
+{
+    struct declaration *added = declare_matrix(declarations, index, name);
+    added->gemm               = gemm;
+    added->linear             = declarations->first_linear + linear;
+    return added;
+}
+
+void declare_vector(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as,
+                    float constant)
+{
+    struct declaration *vector = declare_matrix(declarations, index, name);
+    vector->is_vector          = true;
+    vector->is_replicated      = true;
+    vector->deviation          = 0;
+    vector->constant           = constant;
+    declare_rows(declarations, vector, as, 1, declarations->builder->plan->model.hidden);
+}
+
+void declare_rows(const struct declarations *declarations, struct declaration *declaration, const struct exported *as,
+                  int64_t rows, int64_t columns)
+{
+    struct share share = declaration->is_replicated ? (struct share){1, 0} : declarations->share;
+    int64_t      local = rows / share.size;
+
+    declaration->part[declaration->parts++] = (struct declared_part){.as            = as,
+                                                                     .rows          = rows,
+                                                                     .columns       = columns,
+                                                                     .first_row     = share.index * local,
+                                                                     .local_rows    = local,
+                                                                     .local_columns = columns};
+    declaration->rows += local;
+    declaration->columns = columns;
+}
+
+void declare_columns(const struct declarations *declarations, struct declaration *declaration,
+                     const struct exported *as, int64_t rows, int64_t columns)
+{
+    const struct model_config *model = &declarations->builder->plan->model;
+    int64_t                    local = columns / declarations->share.size;
+
+    declaration->part[declaration->parts++] = (struct declared_part){.as            = as,
+                                                                     .rows          = rows,
+                                                                     .columns       = columns,
+                                                                     .local_rows    = rows,
+                                                                     .first_column  = declarations->share.index * local,
+                                                                     .local_columns = local};
+    declaration->rows += rows;
+    declaration->columns   = local;
+    declaration->deviation = (float)(model->init_deviation / sqrt(2.0 * (double)model->layers));
+}
+
+void declare_table(const struct declarations *declarations, struct declaration *declaration, const struct exported *as)
+{
+    const struct model_config *model = &declarations->builder->plan->model;
+    declare_rows(declarations, declaration, as, model_padded_vocab(model, declarations->share.size), model->hidden);
+    struct declared_part *part = &declaration->part[0];
+    int64_t               left = model->vocab - part->first_row;
+    part->rows                 = model->vocab;
+    part->local_rows           = left < 0 ? 0 : left < part->local_rows ? left : part->local_rows;
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// The weights of a block as its kinds declare them: their parts, which of these this rank has, and how they are drawn.
+#ifndef GSWBENCH_LAYERS_DECLARATION_H
+#define GSWBENCH_LAYERS_DECLARATION_H
+
+#include "builder.h"
+
+// A matrix or vector as others know it: its name, with %d for the layer and then for the expert, and its place among
+// the random streams of a layer, or of an expert. A layer has 64 places, an expert 4.
+struct exported {
+    const char *name;
+    int         stream;
+};
+
+// A part of a weight: a whole matrix or vector, and which of it is here.
+struct declared_part {
+    const struct exported *as;
+    int64_t                rows, columns;
+    int64_t                first_row, local_rows;
+    int64_t                first_column, local_columns;
+};
+
+// A weight: up to three parts stacked by rows.
+struct declaration {
+    const char          *name;
+    int32_t             *index;            // receives its place in plan->weights; NULL: nobody asks
+    int64_t              expert;           // -1: of all tokens
+    int64_t              rows, columns;    // here, padding included
+    struct declared_part part[3];
+    int                  parts;
+    bool                 is_vector;        // not a matrix of one row
+    bool                 is_replicated;    // all ranks of tp hold it
+    int64_t              linear;           // which of the sublayer's linears that FP8 may compute; -1: none
+    enum linear_kind     gemm;
+    float                deviation, constant;
+};
+
+// The ranks of tp share out a matrix by rows (its outputs) or by columns (its inputs), in equal parts.
+struct share {
+    int64_t size, index;
+};
+
+struct declarations {
+    const struct builder *builder;
+    const struct block   *block;
+    struct share          share;
+    int64_t               first_linear;    // in the model, of the sublayer at hand
+    struct declaration   *list;
+    int32_t               count;
+};
+
+// Each adds a weight without parts; what it returns stays until the next one.
+struct declaration *declare_matrix(struct declarations *declarations, int32_t *index, const char *name);
+struct declaration *declare_linear(struct declarations *declarations, int32_t *index, const char *name,
+                                   enum linear_kind gemm, int64_t linear);
+// A norm's vector, alike on all ranks.
+void declare_vector(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as,
+                    float constant);
+
+// A part of rows x columns of which this rank has an equal share of the rows, or all if the weight is replicated.
+void declare_rows(const struct declarations *declarations, struct declaration *declaration, const struct exported *as,
+                  int64_t rows, int64_t columns);
+// ... of the columns. Its product adds to the residual stream: it is drawn narrower, so that the variance of that does
+// not grow with depth.
+void declare_columns(const struct declarations *declarations, struct declaration *declaration,
+                     const struct exported *as, int64_t rows, int64_t columns);
+// A table of the vocabulary: its padding lies behind the last row.
+void declare_table(const struct declarations *declarations, struct declaration *declaration, const struct exported *as);
+
+// weights.c: the weights of the chunks on this rank, in units.
+void weights_declare(struct builder *builder);
+
+#endif

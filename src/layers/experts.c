@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+// Experts: a router chooses each token's experts, the tokens travel to them and back, and the same backward.
+//
+// Every rank fills a buffer of slots, an equal number for each expert, and ep shares the experts out. The slots of the
+// first expert of each rank come first, then those of the second: one all-to-all a local expert brings it its tokens of
+// all ranks, while the ones before it work.
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "activation.h"
+#include "context.h"
+#include "experts.h"
+#include "mlp.h"
+#include "tensor.h"
+
+// Of an expert on this rank; S: its slots on all ranks of ep, R: those on all ranks of tp, too.
+struct expert_values {
+    int32_t in;     // [S, hidden]
+    int32_t fc1;    // [R, ffn] or [R, 2 ffn]
+    int32_t s;      // [R, ffn]
+};
+
+static const struct exported  exported_router = {"model.layers.%d.block_sparse_moe.gate.weight", 15};
+static const struct mlp_names exported_expert = {
+    .gate = {"model.layers.%d.block_sparse_moe.experts.%d.w1.weight", 0},
+    .up   = {"model.layers.%d.block_sparse_moe.experts.%d.w3.weight", 1},
+    .down = {"model.layers.%d.block_sparse_moe.experts.%d.w2.weight", 2},
+};
+
+static int64_t experts_here(const struct plan *plan)
+{
+    return plan->model.experts / plan->mesh.size[AXIS_EP];
+}
+
+// The router is multiplied by, too, but no convention counts it. Linears: of all experts, whichever are here.
+static struct layer_count count(const struct model_config *model)
+{
+    int64_t expert = mlp_elements(model, model_expert_ffn(model));
+    int64_t router = model->hidden * model->experts;
+    return (struct layer_count){.parameters = model->experts * expert + router,
+                                .active     = model->top_k * expert + router,
+                                .multiplied = model->top_k * expert,
+                                .linears    = MLP_LINEARS * model->experts};
+}
+
+static void check(const struct model_config *model, status *errors)
+{
+    if (model->experts == 0) {
+        status_add(errors, fail("[model] pattern = %s has experts: say how many by experts, and how many a token uses "
+                                "by top_k",
+                                model->pattern));
+    } else if (model->top_k < 1 || model->top_k > model->experts) {
+        status_add(errors, fail("[model] top_k = %" PRId64 " with experts = %" PRId64 ": allowed are 1 to %" PRId64,
+                                model->top_k, model->experts, model->experts));
+    }
+}
+
+static void declare(struct declarations *declarations, int32_t *weights)
+{
+    const struct plan         *plan  = declarations->builder->plan;
+    const struct model_config *model = &plan->model;
+    int64_t count = experts_here(plan), first = mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_EP) * count;
+
+    struct declaration *router = declare_matrix(declarations, &weights[WEIGHT_ROUTER], "router weight");
+    router->is_replicated      = true;
+    declare_rows(declarations, router, &exported_router, model->experts, model->hidden);
+    for (int64_t expert = first; expert < first + count; expert++) {
+        mlp_declare(declarations, expert == first ? &weights[WEIGHT_EXPERTS] : NULL, NULL, &exported_expert, expert);
+    }
+}
+
+static int32_t new_slots(struct builder *builder, const char *name)
+{
+    const struct routing_shape *shape = &builder->routing;
+    return assembly_activation(&builder->assembly, name, DIMS(shape->experts * shape->capacity, shape->columns));
+}
+
+// The slots of a local expert and its like on the other ranks of ep.
+static int32_t slots_of(struct builder *builder, int32_t slots, int64_t expert)
+{
+    int64_t rows = builder->routing.owners * builder->routing.capacity;
+    return context_rows(builder, "expert slots", slots, expert * rows, rows);
+}
+
+static bool is_shared(const struct builder *builder)
+{
+    return builder->routing.owners > 1;
+}
+
+// Rows of slots to the ranks that they are for. out -1: a new tensor. Without ep they are there already.
+static int32_t exchange(struct builder *builder, const char *role, int32_t in, int32_t out)
+{
+    if (!is_shared(builder)) {
+        return in;
+    }
+    const int64_t *dim = builder->plan->tensors[in].dim;
+    int32_t        to  = out >= 0 ? out : assembly_activation(&builder->assembly, role, DIMS(dim[0], dim[1]));
+    assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ALL_TO_ALL,
+                                                             .role = role,
+                                                             .axes = 1u << AXIS_EP,
+                                                             .lane = LANE_EXPERT,
+                                                             .in   = in,
+                                                             .out  = to,
+                                                             .hold = -1});
+    return to;
+}
+
+// Where what an expert made is written, when it ends in these slots: there at once, or in a new tensor (-1) if it has
+// to travel.
+static int32_t made_in(const struct builder *builder, int32_t slots)
+{
+    return is_shared(builder) ? -1 : slots;
+}
+
+static struct expert_values *experts_of(const struct sublayer *sublayer)
+{
+    return sublayer->values->own;
+}
+
+static int32_t fc1_of(const struct sublayer *sublayer, int64_t expert)
+{
+    return sublayer->weights[WEIGHT_EXPERTS] + 2 * (int32_t)expert;
+}
+
+static int32_t fc2_of(const struct sublayer *sublayer, int64_t expert)
+{
+    return fc1_of(sublayer, expert) + 1;
+}
+
+static void append_dispatch(struct sublayer *sublayer)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t         slots   = new_slots(builder, "dispatched");
+    struct op       op      = experts_routing_op(builder, OP_DISPATCH, "dispatch");
+    assembly_operand(&op, DISPATCH_IN, ACCESS_READ, sublayer->values->tensor[VALUE_N]);
+    assembly_operand(&op, DISPATCH_SOURCES, ACCESS_READ, sublayer->values->tensor[VALUE_SOURCES]);
+    assembly_operand(&op, DISPATCH_OUT, ACCESS_WRITE, slots);
+    assembly_append(&builder->assembly, &op);
+    int64_t count = experts_here(builder->plan);
+    if (sublayer->values->own == NULL) {
+        sublayer->values->own = arena_allocate(&builder->scratch, (size_t)count * sizeof(struct expert_values));
+    }
+    for (int64_t i = 0; i < count; i++) {
+        experts_of(sublayer)[i].in = exchange(builder, "dispatch exchange", slots_of(builder, slots, i), -1);
+    }
+}
+
+static void append_fc1(struct sublayer *sublayer)
+{
+    for (int64_t i = 0; i < experts_here(sublayer->builder->plan); i++) {
+        struct expert_values *expert = &experts_of(sublayer)[i];
+        expert->fc1 = tensor_gather_linear(sublayer->builder, &(struct linear){"fc1", fc1_of(sublayer, i), false},
+                                           "fc1 input", expert->in, NULL);
+    }
+}
+
+static void append_activation(struct sublayer *sublayer)
+{
+    for (int64_t i = 0; i < experts_here(sublayer->builder->plan); i++) {
+        struct expert_values *expert = &experts_of(sublayer)[i];
+        expert->s                    = activation_forward(sublayer->builder, expert->fc1);
+    }
+}
+
+static void append_fc2(struct sublayer *sublayer)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t         outputs = new_slots(builder, "expert outputs");
+    for (int64_t i = 0; i < experts_here(builder->plan); i++) {
+        int32_t slots = slots_of(builder, outputs, i);
+        int32_t out   = tensor_linear_reduce(builder, &(struct linear){"fc2", fc2_of(sublayer, i), false}, "fc2 output",
+                                             experts_of(sublayer)[i].s, made_in(builder, slots));
+        exchange(builder, "output exchange", out, slots);
+    }
+    sublayer->values->tensor[VALUE_EXPERT_OUT] = outputs;
+}
+
+// Adds up what a row's choices have in slots, weighed by their gates or (-1) not.
+static void sum_choices(struct sublayer *sublayer, const char *role, int32_t slots, int32_t gates, int32_t out)
+{
+    struct op op   = experts_routing_op(sublayer->builder, OP_COMBINE, role);
+    op.accumulates = gates < 0;
+    assembly_operand(&op, COMBINE_IN, ACCESS_READ, slots);
+    assembly_operand(&op, COMBINE_SLOTS, ACCESS_READ, sublayer->values->tensor[VALUE_SLOTS]);
+    if (gates >= 0) {
+        assembly_operand(&op, COMBINE_GATES, ACCESS_READ, gates);
+    }
+    assembly_operand(&op, COMBINE_OUT, op.accumulates ? ACCESS_UPDATE : ACCESS_WRITE, out);
+    assembly_append(&sublayer->builder->assembly, &op);
+}
+
+static void append_combine(struct sublayer *sublayer)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t         out =
+        assembly_activation(&builder->assembly, "combined", DIMS(builder->routing.rows, builder->routing.columns));
+    sum_choices(sublayer, "combine", sublayer->values->tensor[VALUE_EXPERT_OUT], sublayer->values->tensor[VALUE_GATES],
+                out);
+    sublayer->values->tensor[VALUE_OUT] = out;
+}
+
+// Returns the gradient of the expert outputs in their slots; gates receives that of the gates.
+static int32_t combine_backward(struct sublayer *sublayer, int32_t gradient, int32_t *gates)
+{
+    struct builder               *builder = sublayer->builder;
+    const struct sublayer_values *values  = sublayer->values;
+    struct op                     op      = experts_routing_op(builder, OP_COMBINE_BACKWARD, "combine gradient");
+    int32_t                       slots   = new_slots(builder, "expert output gradients");
+    *gates = assembly_tensor(&builder->assembly, "gate gradients", STORAGE_ACTIVATION, FORMAT_F32,
+                             DIMS(builder->routing.rows, builder->routing.top_k));
+    assembly_operand(&op, COMBINE_GRADIENT_OUT, ACCESS_READ, gradient);
+    assembly_operand(&op, COMBINE_GRADIENT_IN_IN, ACCESS_READ, values->tensor[VALUE_EXPERT_OUT]);
+    assembly_operand(&op, COMBINE_GRADIENT_SLOTS, ACCESS_READ, values->tensor[VALUE_SLOTS]);
+    assembly_operand(&op, COMBINE_GRADIENT_SOURCES, ACCESS_READ, values->tensor[VALUE_SOURCES]);
+    assembly_operand(&op, COMBINE_GRADIENT_GATES_IN, ACCESS_READ, values->tensor[VALUE_GATES]);
+    assembly_operand(&op, COMBINE_GRADIENT_IN, ACCESS_WRITE, slots);
+    assembly_operand(&op, COMBINE_GRADIENT_GATES, ACCESS_WRITE, *gates);
+    assembly_append(&builder->assembly, &op);
+    return slots;
+}
+
+// From the gradient of an expert's outputs to that of its inputs, which slots receive.
+static void expert_backward(struct sublayer *sublayer, int64_t index, int32_t gradient, int32_t slots)
+{
+    struct builder             *builder = sublayer->builder;
+    const struct expert_values *expert  = &experts_of(sublayer)[index];
+    int32_t                     fc1 = fc1_of(sublayer, index), fc2 = fc2_of(sublayer, index), whole;
+
+    int32_t ds = tensor_gather_linear(builder, &(struct linear){"fc2 data gradient", fc2, true}, "fc2 output gradient",
+                                      gradient, &whole);
+    linear_weight_gradient(builder, "fc2 weight gradient", whole, expert->s, fc2);
+    int32_t dfc1 = activation_backward(builder, ds, expert->fc1);
+    // The input is gathered beside the data gradient, whose sum travels beside the weight gradient.
+    int32_t in   = tensor_gather(builder, "fc1 input again", expert->in);
+    int32_t d_in = tensor_linear_then_reduce(builder, &(struct linear){"fc1 data gradient", fc1, true},
+                                             "fc1 input gradient", dfc1, made_in(builder, slots));
+    exchange(builder, "input gradient exchange", d_in, slots);
+    linear_weight_gradient(builder, "fc1 weight gradient", dfc1, in, fc1);
+}
+
+static int32_t backward(struct sublayer *sublayer, int32_t gradient)
+{
+    struct builder *builder = sublayer->builder;
+    int64_t         count   = experts_here(builder->plan);
+    int32_t         gates, slots = combine_backward(sublayer, gradient, &gates);
+    int32_t         d_slots   = new_slots(builder, "dispatched gradients");
+    int32_t        *travelled = memory_allocate((size_t)count * sizeof(*travelled));
+    for (int64_t i = 0; i < count; i++) {
+        travelled[i] = exchange(builder, "output gradient exchange", slots_of(builder, slots, i), -1);
+    }
+    int32_t d_in = experts_router_backward(sublayer, gates);    // beside the first exchange
+    for (int64_t i = 0; i < count; i++) {
+        expert_backward(sublayer, i, travelled[i], slots_of(builder, d_slots, i));
+    }
+    sum_choices(sublayer, "dispatch gradient", d_slots, -1, d_in);
+    free(travelled);
+    return d_in;
+}
+
+enum { ROUTED = BIT(VALUE_CHOICES) | BIT(VALUE_SLOTS) | BIT(VALUE_GATES) | BIT(VALUE_SOURCES) | BIT(VALUE_COUNTS) };
+
+// clang-format off
+static const struct forward_step steps[] = {
+    { experts_append_logits,     BIT(VALUE_N),                   BIT(VALUE_LOGITS),     1u << OUTPUT_DISPATCH },
+    { experts_append_route,      BIT(VALUE_LOGITS),              ROUTED,                1u << OUTPUT_DISPATCH },
+    { append_dispatch,   BIT(VALUE_N) | ROUTED,          BIT(VALUE_EXPERT_IN),  1u << OUTPUT_DISPATCH },
+    { append_fc1,        BIT(VALUE_EXPERT_IN),           BIT(VALUE_FC1),        1u << OUTPUT_FC1 },
+    { append_activation, BIT(VALUE_FC1),                 BIT(VALUE_S),          1u << OUTPUT_ACTIVATION },
+    { append_fc2,        BIT(VALUE_S),                   BIT(VALUE_EXPERT_OUT), 1u << OUTPUT_FC2 },
+    { append_combine,    BIT(VALUE_EXPERT_OUT) | ROUTED, BIT(VALUE_OUT),        0 },
+    { .append = NULL },
+};
+// clang-format on
+
+const struct layer_kind experts_kind = {
+    .name    = "experts",
+    .norm    = &mlp_norm,
+    .declare = declare,
+    .steps   = steps,
+    .needed  = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_LOGITS) | ROUTED | BIT(VALUE_EXPERT_IN) |
+              BIT(VALUE_FC1) | BIT(VALUE_S) | BIT(VALUE_EXPERT_OUT),
+    .backward    = backward,
+    .count       = count,
+    .check       = check,
+    .has_experts = true,
+};

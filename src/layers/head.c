@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+// The head: logits, loss, and their gradients. The loss kernel turns the logits into their gradient in place, so that
+// only one [T, vocabulary] tensor exists.
+#include "head.h"
+
+#include "kind.h"
+#include "tensor.h"
+
+enum { WEIGHT_TABLE = WEIGHT_OWN };
+enum {
+    VALUE_IN = VALUE_OWN,    // [T, hidden], normalised
+    VALUE_LOGITS,            // [T, vocabulary]; after the loss, their gradient
+};
+
+static const struct exported exported = {"lm_head.weight", 3};
+
+// A tied table is the embedding's, but it is multiplied by here.
+static struct layer_count count(const struct model_config *model)
+{
+    int64_t table = model->vocab * model->hidden, own = model->tied ? 0 : table;
+    return (struct layer_count){.parameters = own, .active = own, .multiplied = table};
+}
+
+static void declare(struct declarations *declarations, int32_t *weights)
+{
+    const struct builder *builder = declarations->builder;
+    if (builder->plan->model.tied) {
+        weights[WEIGHT_TABLE] = builder->blocks[0].weights[0][WEIGHT_TABLE];
+    } else {
+        declare_table(declarations, declare_matrix(declarations, &weights[WEIGHT_TABLE], "head weight"), &exported);
+    }
+}
+
+int32_t head_table(const struct builder *builder)
+{
+    return builder->blocks[builder->plan->model.layers + 1].weights[0][WEIGHT_TABLE];
+}
+
+// The part of the vocabulary that is here.
+static struct rows_shape logit_shape(const struct builder *builder)
+{
+    const struct plan        *plan = builder->plan;
+    const struct weight      *head = &plan->weights[head_table(builder)];
+    const struct weight_part *part = &head->part[0];
+    return (struct rows_shape){.rows          = builder->tokens,
+                               .columns       = head->rows,
+                               .valid_columns = part->local_rows,
+                               .first         = part->first_row,
+                               .total         = part->rows,
+                               .parts         = plan->mesh.size[AXIS_TP]};
+}
+
+static int32_t gather_over_tensor(struct builder *builder, const char *role, int32_t own, int32_t all, int32_t hold)
+{
+    assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ALL_GATHER,
+                                                             .role = role,
+                                                             .axes = 1u << AXIS_TP,
+                                                             .lane = LANE_TENSOR,
+                                                             .in   = own,
+                                                             .out  = all,
+                                                             .hold = hold});
+    return all;
+}
+
+// What every rank of tp has to know of the others' logits: [tp, T, 3].
+static int32_t gather_statistics(struct builder *builder, int64_t microbatch, int32_t logits)
+{
+    struct plan *plan  = builder->plan;
+    int64_t      parts = plan->mesh.size[AXIS_TP];
+    if (parts == 1) {
+        return -1;
+    }
+    int32_t   own = assembly_tensor(&builder->assembly, "logit statistics", STORAGE_ACTIVATION, FORMAT_F32,
+                                    DIMS(builder->tokens, 3));
+    int32_t   all = assembly_tensor(&builder->assembly, "all logit statistics", STORAGE_ACTIVATION, FORMAT_F32,
+                                    DIMS(parts, builder->tokens, 3));
+    struct op op  = assembly_op(&builder->assembly, OP_LOGIT_STATISTICS, "logit statistics");
+    assembly_operand(&op, LOGIT_STATISTICS_LOGITS, ACCESS_READ, logits);
+    assembly_operand(&op, LOGIT_STATISTICS_TARGETS, ACCESS_READ, plan->targets[microbatch]);
+    assembly_operand(&op, LOGIT_STATISTICS_OUT, ACCESS_WRITE, own);
+    op.shape.rows = logit_shape(builder);
+    assembly_append(&builder->assembly, &op);
+    return gather_over_tensor(builder, "logit statistics gather", own, all, -1);
+}
+
+static void append_loss(struct builder *builder, int64_t microbatch, int32_t logits)
+{
+    struct plan               *plan       = builder->plan;
+    const struct train_config *train      = &plan->train;
+    double                     tokens     = (double)train->global_batch * (double)train->sequence;
+    int32_t                    statistics = gather_statistics(builder, microbatch, logits);
+    int32_t                    losses =
+        assembly_tensor(&builder->assembly, "token losses", STORAGE_ACTIVATION, FORMAT_F32, DIMS(builder->tokens));
+
+    struct op entropy = assembly_op(&builder->assembly, OP_CROSS_ENTROPY, "cross entropy");
+    assembly_operand(&entropy, CROSS_ENTROPY_LOGITS, ACCESS_UPDATE, logits);
+    assembly_operand(&entropy, CROSS_ENTROPY_TARGETS, ACCESS_READ, plan->targets[microbatch]);
+    assembly_operand(&entropy, CROSS_ENTROPY_LOSS, ACCESS_WRITE, losses);
+    if (statistics >= 0) {
+        assembly_operand(&entropy, CROSS_ENTROPY_STATISTICS, ACCESS_READ, statistics);
+    }
+    entropy.shape.rows       = logit_shape(builder);
+    entropy.shape.rows.scale = (float)(1.0 / tokens);
+    assembly_append(&builder->assembly, &entropy);
+
+    struct op sum   = assembly_op(&builder->assembly, OP_LOSS_SUM, "loss");
+    sum.accumulates = plan->tensors[plan->loss].first_op >= 0;
+    assembly_operand(&sum, LOSS_SUM_IN, ACCESS_READ, losses);
+    assembly_operand(&sum, LOSS_SUM_OUT, sum.accumulates ? ACCESS_UPDATE : ACCESS_WRITE, plan->loss);
+    sum.shape.rows = (struct rows_shape){.rows = builder->tokens, .columns = 1, .scale = (float)(1.0 / tokens)};
+    assembly_append(&builder->assembly, &sum);
+}
+
+static void append_loss_of_rows(struct sublayer *sublayer)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t        *values  = sublayer->values->tensor;
+    values[VALUE_IN]        = tensor_gather(builder, "head input", values[VALUE_N]);
+    values[VALUE_LOGITS]    = linear_forward(builder, "head", values[VALUE_IN], sublayer->weights[WEIGHT_TABLE]);
+    append_loss(builder, builder->assembly.tag.microbatch, values[VALUE_LOGITS]);
+}
+
+static int32_t backward(struct sublayer *sublayer, int32_t gradient)
+{
+    (void)gradient;    // it begins here
+    struct builder *builder = sublayer->builder;
+    const int32_t  *values  = sublayer->values->tensor;
+    int32_t         table   = sublayer->weights[WEIGHT_TABLE];
+    int32_t         dn      = linear_data_gradient(builder, "head data gradient", values[VALUE_LOGITS], table);
+    dn                      = tensor_reduce(builder, "head input gradient", dn);
+    if (builder->deferred_count < builder->deferral) {
+        builder->deferred[builder->deferred_count++] = (struct head_inputs){values[VALUE_N], values[VALUE_LOGITS]};
+    } else {
+        linear_weight_gradient(builder, "head weight gradient", values[VALUE_LOGITS], values[VALUE_IN], table);
+    }
+    return dn;
+}
+
+// A deferred microbatch's rows of all ranks, gathered a second time, but not before what precedes it: so one product
+// ahead of their use.
+static int32_t gather_again(struct builder *builder, int64_t microbatch)
+{
+    int32_t rows                     = builder->deferred[microbatch].x;
+    builder->assembly.tag.microbatch = (int32_t)microbatch;
+    if (builder->shard_tokens == builder->tokens) {
+        return rows;
+    }
+    int32_t all =
+        assembly_activation(&builder->assembly, "head input", DIMS(builder->tokens, builder->plan->model.hidden));
+    return gather_over_tensor(builder, "head input", rows, all, builder->assembly.last_compute);
+}
+
+void head_append_deferred(struct builder *builder)
+{
+    int32_t in = gather_again(builder, 0);
+    for (int64_t i = 0; i < builder->deferred_count; i++) {
+        int32_t next                     = i + 1 < builder->deferred_count ? gather_again(builder, i + 1) : -1;
+        builder->assembly.tag.microbatch = (int32_t)i;
+        linear_weight_gradient(builder, "head weight gradient", builder->deferred[i].gradient, in, head_table(builder));
+        in = next;
+    }
+}
+
+static const struct norm_names norm = {.forward         = "final norm",
+                                       .backward        = "final norm gradient",
+                                       .weight          = "final norm",
+                                       .bias            = "final norm bias",
+                                       .exported_weight = {"model.norm.weight", 1},
+                                       .exported_bias   = {"model.norm.bias", 2}};
+
+static const struct forward_step steps[] = {
+    {append_loss_of_rows, BIT(VALUE_N), BIT(VALUE_IN) | BIT(VALUE_LOGITS), 0},
+    {.append = NULL},
+};
+
+const struct layer_kind head_kind = {
+    .name     = "head",
+    .norm     = &norm,
+    .declare  = declare,
+    .steps    = steps,
+    .needed   = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_IN) | BIT(VALUE_LOGITS),
+    .backward = backward,
+    .count    = count,
+};

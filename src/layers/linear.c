@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// A linear layer: y [T, n] = x [T, k] W^T with W [n, k], and its two gradients.
+#include "linear.h"
+#include "quantize.h"
+
+// One of the two factors of a product, and what it is to the weight's linear.
+struct factor {
+    int32_t          tensor;
+    enum linear_role role;
+};
+struct product {
+    const char       *role;
+    int32_t           weight;
+    struct factor     a, b;
+    int32_t           c;
+    struct gemm_shape shape;
+    bool              accumulates;
+};
+
+static bool is_narrow(const struct builder *builder, const struct product *product)
+{
+    bool makes_weight_gradient = product->a.role == ROLE_GRADIENT && product->b.role == ROLE_INPUT;
+    return builder->plan->weights[product->weight].linear >= 0 &&
+           (!makes_weight_gradient || builder->plan->precision.has_narrow_weight_gradients);
+}
+
+// Takes a factor in FP8: of B, and not of A, the transpose is what is read.
+static void read_copy(struct builder *builder, struct op *op, int slot, int32_t weight, struct factor factor)
+{
+    bool     is_a       = slot == GEMM_A;
+    int32_t *scaling    = is_a ? &op->shape.gemm.scaling_a : &op->shape.gemm.scaling_b;
+    bool    *transposes = is_a ? &op->shape.gemm.transpose_a : &op->shape.gemm.transpose_b;
+    int32_t  copy       = quantize_copy(builder, factor.tensor, weight, factor.role, *transposes == is_a);
+    assembly_operand(op, slot, ACCESS_READ, copy);
+    assembly_operand(op, is_a ? GEMM_FACTOR_A : GEMM_FACTOR_B, ACCESS_READ, builder->assembly.usage[copy].factor);
+    *transposes = !is_a;
+    *scaling    = (int32_t)quantize_scaling(builder->plan, factor.role);
+}
+
+static void append_product(struct builder *builder, const struct product *product)
+{
+    struct op op   = assembly_op(&builder->assembly, OP_GEMM, product->role);
+    op.shape.gemm  = product->shape;
+    op.accumulates = product->accumulates;
+    if (is_narrow(builder, product)) {
+        enum fast_sums fast = builder->plan->precision.fast_sums;
+        op.sums_fast        = fast == FAST_SUMS_ALL || (fast == FAST_SUMS_FORWARD && product->a.role == ROLE_INPUT);
+        read_copy(builder, &op, GEMM_A, product->weight, product->a);
+        read_copy(builder, &op, GEMM_B, product->weight, product->b);
+    } else {
+        assembly_operand(&op, GEMM_A, ACCESS_READ, product->a.tensor);
+        assembly_operand(&op, GEMM_B, ACCESS_READ, product->b.tensor);
+    }
+    assembly_operand(&op, GEMM_C, product->accumulates ? ACCESS_UPDATE : ACCESS_WRITE, product->c);
+    assembly_append(&builder->assembly, &op);
+}
+
+static int32_t weight_of(const struct builder *builder, const struct linear *linear)
+{
+    return builder->plan->weights[linear->weight].tensor;
+}
+
+int32_t linear_out(struct builder *builder, const struct linear *linear, int64_t rows)
+{
+    int32_t w = weight_of(builder, linear);
+    return assembly_activation(&builder->assembly, linear->role,
+                               DIMS(rows, builder->plan->tensors[w].dim[linear->is_gradient]));
+}
+
+void linear_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out, bool accumulates)
+{
+    int32_t        w   = weight_of(builder, linear);
+    const int64_t *dim = builder->plan->tensors[w].dim;
+    append_product(builder, &(struct product){.role        = linear->role,
+                                              .weight      = linear->weight,
+                                              .a           = {x, linear->is_gradient ? ROLE_GRADIENT : ROLE_INPUT},
+                                              .b           = {w, ROLE_WEIGHT},
+                                              .c           = out,
+                                              .shape       = {.m           = builder->plan->tensors[x].dim[0],
+                                                              .n           = dim[linear->is_gradient],
+                                                              .k           = dim[!linear->is_gradient],
+                                                              .transpose_b = !linear->is_gradient},
+                                              .accumulates = accumulates});
+}
+
+int32_t linear_factor(struct builder *builder, const struct linear *linear, int32_t x)
+{
+    const struct plan *plan = builder->plan;
+    enum linear_role   role = linear->is_gradient ? ROLE_GRADIENT : ROLE_INPUT;
+    // The factors of some rows do not lie together, so that rows with factors of their own are copied when they are
+    // used.
+    bool is_copied = plan->weights[linear->weight].linear >= 0 && quantize_scaling(plan, role) == SCALING_WHOLE;
+    return is_copied ? quantize_copy(builder, x, linear->weight, role, false) : x;
+}
+
+int32_t linear_product(struct builder *builder, const struct linear *linear, int32_t x)
+{
+    int32_t out = linear_out(builder, linear, builder->plan->tensors[x].dim[0]);
+    linear_append(builder, linear, x, out, false);
+    return out;
+}
+
+int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight)
+{
+    return linear_product(builder, &(struct linear){role, weight, false}, x);
+}
+
+int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight)
+{
+    return linear_product(builder, &(struct linear){role, weight, true}, dy);
+}
+
+void linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight)
+{
+    int32_t        dw  = builder->plan->weights[weight].gradient;
+    const int64_t *dim = builder->plan->tensors[dw].dim;
+    append_product(builder,
+                   &(struct product){
+                       .role   = role,
+                       .weight = weight,
+                       .a      = {dy, ROLE_GRADIENT},
+                       .b      = {x, ROLE_INPUT},
+                       .c      = dw,
+                       .shape = {.m = dim[0], .n = dim[1], .k = builder->plan->tensors[dy].dim[0], .transpose_a = true},
+                       .accumulates = gradient_accumulates(builder, weight)});
+}
+
+bool gradient_accumulates(const struct builder *builder, int32_t weight)
+{
+    return builder->plan->tensors[builder->plan->weights[weight].gradient].first_op >= 0;
+}

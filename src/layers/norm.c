@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// The residual sum with the norm that reads it, and the gradient of both.
+#include "linear.h"
+#include "norm.h"
+
+static struct op norm_op(const struct builder *builder, enum op_kind kind, const char *role)
+{
+    const struct model_config *model = &builder->plan->model;
+    struct op                  op    = assembly_op(&builder->assembly, kind, role);
+
+    op.shape.rows = (struct rows_shape){.rows    = builder->shard_tokens,
+                                        .columns = model->hidden,
+                                        .epsilon = (float)model->norm_epsilon,
+                                        .variant = (int32_t)model->norm};
+    return op;
+}
+
+void norm_forward(struct builder *builder, const char *role, struct norm_values *norm)
+{
+    struct plan   *plan  = builder->plan;
+    const int64_t *shape = DIMS(builder->shard_tokens, plan->model.hidden);
+    struct op      op    = norm_op(builder, OP_NORM_FORWARD, role);
+
+    norm->sum        = norm->branch >= 0 ? assembly_activation(&builder->assembly, "residual", shape) : norm->x;
+    norm->out        = assembly_activation(&builder->assembly, role, shape);
+    norm->statistics = assembly_tensor(&builder->assembly, "norm statistics", STORAGE_ACTIVATION, FORMAT_F32,
+                                       DIMS(builder->shard_tokens, 2));
+    assembly_operand(&op, NORM_IN, ACCESS_READ, norm->x);
+    assembly_operand(&op, NORM_WEIGHT, ACCESS_READ, plan->weights[norm->weight].tensor);
+    if (norm->bias >= 0) {
+        assembly_operand(&op, NORM_BIAS, ACCESS_READ, plan->weights[norm->bias].tensor);
+    }
+    if (norm->branch >= 0) {
+        assembly_operand(&op, NORM_BRANCH, ACCESS_READ, norm->branch);
+        assembly_operand(&op, NORM_SUM, ACCESS_WRITE, norm->sum);
+    }
+    assembly_operand(&op, NORM_OUT, ACCESS_WRITE, norm->out);
+    assembly_operand(&op, NORM_STATISTICS, ACCESS_WRITE, norm->statistics);
+    assembly_append(&builder->assembly, &op);
+}
+
+int32_t norm_backward(struct builder *builder, const char *role, const struct norm_values *norm, int32_t gradient,
+                      int32_t residual)
+{
+    struct plan *plan = builder->plan;
+    struct op    op   = norm_op(builder, OP_NORM_BACKWARD, role);
+    int32_t      dx =
+        assembly_activation(&builder->assembly, "residual gradient", DIMS(builder->shard_tokens, plan->model.hidden));
+    op.accumulates = gradient_accumulates(builder, norm->weight);
+
+    enum access access = op.accumulates ? ACCESS_UPDATE : ACCESS_WRITE;
+    assembly_operand(&op, NORM_GRADIENT_OUT, ACCESS_READ, gradient);
+    assembly_operand(&op, NORM_GRADIENT_X, ACCESS_READ, norm->sum);
+    assembly_operand(&op, NORM_GRADIENT_WEIGHT_IN, ACCESS_READ, plan->weights[norm->weight].tensor);
+    assembly_operand(&op, NORM_GRADIENT_STATISTICS, ACCESS_READ, norm->statistics);
+    if (residual >= 0) {
+        assembly_operand(&op, NORM_GRADIENT_RESIDUAL, ACCESS_READ, residual);
+    }
+    assembly_operand(&op, NORM_GRADIENT_IN, ACCESS_WRITE, dx);
+    assembly_operand(&op, NORM_GRADIENT_WEIGHT, access, plan->weights[norm->weight].gradient);
+    if (norm->bias >= 0) {
+        assembly_operand(&op, NORM_GRADIENT_BIAS, access, plan->weights[norm->bias].gradient);
+    }
+    assembly_append(&builder->assembly, &op);
+    return dx;
+}

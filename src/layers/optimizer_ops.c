@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+// After the backward pass: the gradients' norm, clipping, AdamW unit by unit, and the weights back to where they lack.
+#include "experts.h"
+#include "optimizer.h"
+#include "pipeline.h"
+#include "quantize.h"
+#include "units.h"
+
+static int32_t append_clip(struct builder *builder, int32_t partials)
+{
+    struct plan *plan  = builder->plan;
+    int32_t      scale = assembly_tensor(&builder->assembly, "clip scale", STORAGE_RESULT, FORMAT_F32, DIMS(1));
+    struct op    op    = assembly_op(&builder->assembly, OP_CLIP, "clip");
+    assembly_operand(&op, CLIP_PARTIALS, ACCESS_READ, partials);
+    assembly_operand(&op, CLIP_NORM, ACCESS_WRITE, plan->gradient_norm);
+    assembly_operand(&op, CLIP_SCALE, ACCESS_WRITE, scale);
+    op.shape.elements =
+        (struct elements_shape){.elements = plan->tensors[partials].elements, .limit = (float)plan->train.clip};
+    assembly_append(&builder->assembly, &op);
+    return scale;
+}
+
+// The ranks that bring their squares together: all that update other elements than this one.
+static uint32_t norm_axes(const struct plan *plan)
+{
+    return plan->units[0].update_axes | 1u << AXIS_TP | 1u << AXIS_EP | 1u << AXIS_PP;
+}
+
+// What several of them hold alike counts once: on the first of those of ep, and of those of tp, where that is only the
+// leading part.
+static void append_square_sum(struct builder *builder, int32_t index, int32_t partial)
+{
+    const struct plan_unit *unit       = &builder->plan->units[index];
+    int32_t                 gradient   = unit_updated_gradient(builder, index);
+    int64_t                 replicated = unit->replicated - unit->updated.first;
+    bool                    is_first = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP) == 0;
+    int64_t                 skipped  = is_first || replicated < 0 ? 0 : replicated;
+    uint32_t alike = norm_axes(builder->plan) & ~unit->update_axes & (unit->is_experts ? 0 : 1u << AXIS_EP);
+    if (skipped >= unit->updated.elements || mesh_group_index(&builder->plan->mesh, builder->plan->rank, alike) > 0) {
+        assembly_clear(&builder->assembly, "gradient norm", partial);
+        return;
+    }
+    if (skipped > 0) {
+        gradient = assembly_part(&builder->assembly, "own gradients", gradient, skipped,
+                                 DIMS(unit->updated.elements - skipped));
+    }
+    struct op op = assembly_op(&builder->assembly, OP_SQUARE_SUM, "gradient norm");
+    assembly_operand(&op, SQUARE_SUM_IN, ACCESS_READ, gradient);
+    assembly_operand(&op, SQUARE_SUM_OUT, ACCESS_WRITE, partial);
+    op.shape.elements.elements = unit->updated.elements - skipped;
+    assembly_append(&builder->assembly, &op);
+}
+
+// One sum of squares for each unit of the model, side by side in one tensor, so that the norm adds them in that order.
+static int32_t append_square_sums(struct builder *builder)
+{
+    struct plan *plan = builder->plan;
+    int32_t      partials =
+        assembly_tensor(&builder->assembly, "squares", STORAGE_RESULT, FORMAT_F32, DIMS(unit_places(builder)));
+    if (plan->mesh.size[AXIS_PP] > 1) {
+        assembly_clear(&builder->assembly, "gradient norm", partials);    // of the units of other stages
+    }
+    for (int32_t unit = 0; unit < plan->unit_count; unit++) {
+        if (plan->units[unit].is_copy) {
+            continue;
+        }
+        builder->assembly.tag.layer = plan->tensors[plan->units[unit].gradient].layer;
+        int32_t partial = assembly_part(&builder->assembly, "square sum", partials, plan->units[unit].place, DIMS(1));
+
+        append_square_sum(builder, unit, partial);
+    }
+    builder->assembly.tag.layer = -1;
+    return partials;
+}
+
+static void append_adamw(struct builder *builder, int32_t index, int32_t scale)
+{
+    struct plan            *plan = builder->plan;
+    const struct plan_unit *unit = &plan->units[index];
+    struct op               op   = assembly_op(&builder->assembly, OP_ADAMW, "adamw");
+    assembly_operand(&op, ADAMW_HYPER, ACCESS_READ, plan->hyper);
+    assembly_operand(&op, ADAMW_SCALE, ACCESS_READ, scale);
+    assembly_operand(&op, ADAMW_GRADIENT, ACCESS_READ, unit_updated_gradient(builder, index));
+    if (unit->master >= 0) {
+        assembly_operand(&op, ADAMW_MASTER, ACCESS_UPDATE, unit->master);
+    }
+    assembly_operand(&op, ADAMW_FIRST, ACCESS_UPDATE, unit->first_moment);
+    assembly_operand(&op, ADAMW_SECOND, ACCESS_UPDATE, unit->second_moment);
+    if (!unit->is_narrow) {
+        assembly_operand(&op, ADAMW_WEIGHT, unit->master >= 0 ? ACCESS_WRITE : ACCESS_UPDATE,
+                         unit_updated_weight(builder, index));
+    }
+    op.shape.elements.elements = unit->updated.elements;
+    assembly_append(&builder->assembly, &op);
+}
+
+// From updated masters or weights to the weights that the next step reads.
+static void append_weights(struct builder *builder, int32_t index)
+{
+    const struct plan_unit *unit = &builder->plan->units[index];
+    builder->assembly.is_initial = unit->is_narrow;
+    if (unit->is_narrow) {
+        quantize_update_weights(builder, index);
+    }
+    if (unit->updated.elements < unit->kept.elements && !builder->gathers_forward) {
+        unit_gather_updated(builder, index, -1);
+    }
+    builder->assembly.is_initial = false;
+}
+
+// Scales that depend on all updated values hold their units' weights back until these are there.
+static void append_updates(struct builder *builder, int32_t scale)
+{
+    const struct plan *plan  = builder->plan;
+    bool               waits = plan->precision.has_narrow_weights && plan->precision.recipe == RECIPE_CURRENT;
+    for (int32_t unit = 0; unit < plan->unit_count; unit++) {
+        builder->assembly.tag.layer = plan->tensors[plan->units[unit].gradient].layer;
+        append_adamw(builder, unit, scale);
+        if (!waits || !plan->units[unit].is_narrow) {
+            append_weights(builder, unit);
+        }
+    }
+    if (waits) {
+        quantize_measure_weights(builder);
+    }
+    for (int32_t unit = 0; unit < plan->unit_count && waits; unit++) {
+        builder->assembly.tag.layer = plan->tensors[plan->units[unit].gradient].layer;
+        if (plan->units[unit].is_narrow) {
+            append_weights(builder, unit);
+        }
+    }
+    builder->assembly.tag.layer = -1;
+}
+
+static void reduce_scalars(struct builder *builder, const char *role, uint32_t axes, int32_t tensor)
+{
+    if (mesh_group_size(&builder->plan->mesh, axes) > 1) {
+        assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ALL_REDUCE,
+                                                                 .role = role,
+                                                                 .axes = axes,
+                                                                 .lane = LANE_GRADIENT_REDUCE,
+                                                                 .in   = -1,
+                                                                 .out  = tensor,
+                                                                 .hold = -1});
+    }
+}
+
+// The stages of the embedding and of the head that is tied to it send each other their gradients of the table, and both
+// add them. The channel is one that no boundary between chunks has.
+static void add_tied_gradient(struct builder *builder, int32_t unit)
+{
+    struct plan         *plan     = builder->plan;
+    struct schedule_deal deal     = pipeline_deal(plan);
+    int32_t              gradient = unit_updated_gradient(builder, unit);
+    int32_t other = assembly_tensor(&builder->assembly, "tied gradient", STORAGE_ACTIVATION, plan->precision.gradient,
+                                    DIMS(plan->units[unit].updated.elements));
+    struct transfer send    = {.kind    = OP_SEND,
+                               .role    = "tied gradient send",
+                               .axes    = 1u << AXIS_PP,
+                               .lane    = LANE_PIPELINE_SEND,
+                               .in      = gradient,
+                               .out     = -1,
+                               .hold    = -1,
+                               .peer    = (int32_t)(plan->units[unit].is_copy ? 0 : plan->mesh.size[AXIS_PP] - 1),
+                               .channel = (int32_t)(deal.chunks * SCHEDULE_ACTIONS)};
+    struct transfer receive = send;
+    receive.kind            = OP_RECEIVE;
+    receive.role            = "tied gradient receive";
+    receive.lane            = LANE_PIPELINE_RECEIVE;
+    receive.in              = -1;
+    receive.out             = other;
+    assembly_transfer(&builder->assembly, &send);
+    assembly_transfer(&builder->assembly, &receive);
+    assembly_cast(&builder->assembly, "tied gradient sum", other, gradient, true);
+}
+
+void optimizer_append(struct builder *builder)
+{
+    struct plan *plan     = builder->plan;
+    builder->assembly.tag = (struct op_tag){.phase = PHASE_REDUCE, .layer = -1, .chunk = -1, .microbatch = -1};
+    if (plan->tensors[plan->loss].first_op < 0) {
+        assembly_clear(&builder->assembly, "loss", plan->loss);    // the last stage has it
+    }
+    reduce_scalars(builder, "loss reduce", MESH_BATCH_AXES | 1u << AXIS_CP | 1u << AXIS_PP, plan->loss);
+    if (plan->routing >= 0) {
+        reduce_scalars(builder, "routing reduce", MESH_BATCH_AXES | experts_row_axes(builder) | 1u << AXIS_PP,
+                       plan->routing);
+    }
+
+    quantize_reduce_magnitudes(builder);
+    for (int32_t unit = 0; unit < plan->unit_count; unit++) {
+        if (plan->model.tied && plan->mesh.size[AXIS_PP] > 1 && plan->units[unit].place == 0) {
+            add_tied_gradient(builder, unit);
+        }
+    }
+    builder->assembly.tag.phase = PHASE_OPTIMIZER;
+    int32_t partials            = append_square_sums(builder);
+    reduce_scalars(builder, "gradient norm reduce", norm_axes(plan), partials);
+    int32_t scale = append_clip(builder, partials);
+    quantize_rescale(builder);
+    append_updates(builder, scale);
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+// [model] pattern: runs of layers, "3 x dense, experts". The last run may leave its number out: it is what remains.
+#include "pattern.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/text.h"
+
+#define LAYER_KIND_ADDRESS(name) &name##_kind,
+const struct layer_kind *const layer_kinds[] = {LAYER_KINDS(LAYER_KIND_ADDRESS) NULL};
+
+// Words for layers that many models have.
+static const struct {
+    const char              *name;
+    const struct layer_kind *kinds[2];
+} layers_by_name[] = {
+    {"dense", {&attention_kind, &mlp_kind}},
+    {"experts", {&attention_kind, &experts_kind}},
+};
+enum { NAMED_LAYERS = sizeof(layers_by_name) / sizeof(layers_by_name[0]), WORD_BYTES = 64, LAYERS_MAX = 4096 };
+
+// The kind of a sublayer of that name; NULL: there is none.
+static const struct layer_kind *find_kind(const char *name)
+{
+    for (const struct layer_kind *const *kind = layer_kinds; *kind != NULL; kind++) {
+        if (strcmp((*kind)->name, name) == 0 && *kind != &embedding_kind && *kind != &head_kind) {
+            return *kind;
+        }
+    }
+    return NULL;
+}
+
+static bool name_layer(struct layer_run *run, const char *name)
+{
+    for (int i = 0; i < NAMED_LAYERS; i++) {
+        if (strcmp(layers_by_name[i].name, name) == 0) {
+            run->count = 2;
+            memcpy(run->kinds, layers_by_name[i].kinds, sizeof(layers_by_name[i].kinds));
+            return true;
+        }
+    }
+    return false;
+}
+
+// The next word of letters, digits and underscores, or one other character; empty at the end.
+static const char *read_word(const char *text, char word[WORD_BYTES])
+{
+    size_t length = 0;
+    while (isspace((unsigned char)*text)) {
+        text++;
+    }
+    while ((isalnum((unsigned char)*text) || *text == '_') && length + 1 < WORD_BYTES) {
+        word[length++] = *text++;
+    }
+    if (length == 0 && *text != '\0') {
+        word[length++] = *text++;
+    }
+    word[length] = '\0';
+    return text;
+}
+
+// Names every kind that a layer can have.
+static status unknown(const struct model_config *model, const char *word)
+{
+    struct text_buffer names = {.text = NULL};
+    for (const struct layer_kind *const *kind = layer_kinds; *kind != NULL; kind++) {
+        if (find_kind((*kind)->name) != NULL) {
+            text_append(&names, "%s%s", names.length > 0 ? ", " : "", (*kind)->name);
+        }
+    }
+    status result =
+        fail("[model] pattern = %s: \"%s\" is no layer: write dense, experts, or kinds joined by + (%s), each "
+             "after a number and x, as in 3 x dense, 58 x experts",
+             model->pattern, word, names.text);
+    text_free(&names);
+    return result;
+}
+
+static status add_kind(struct layer_run *run, const struct layer_kind *kind, const struct model_config *model)
+{
+    for (int32_t i = 0; i < run->count; i++) {
+        if (run->kinds[i]->norm == kind->norm) {
+            return fail("[model] pattern = %s: a layer has %s or %s, not both", model->pattern, run->kinds[i]->name,
+                        kind->name);
+        }
+    }
+    if (run->count == BLOCK_SUBLAYERS) {
+        return fail("[model] pattern = %s: a layer has %d kinds at most", model->pattern, (int)BLOCK_SUBLAYERS);
+    }
+    run->kinds[run->count++] = kind;
+    return OK;
+}
+
+// From the word of the first kind to the one after the last.
+static status read_kinds(struct layer_run *run, const struct model_config *model, const char **text, char *word)
+{
+    if (name_layer(run, word)) {
+        *text = read_word(*text, word);
+        return OK;
+    }
+    for (;;) {
+        const struct layer_kind *kind = find_kind(word);
+        if (kind == NULL) {
+            return unknown(model, word);
+        }
+        TRY(add_kind(run, kind, model));
+        *text = read_word(*text, word);
+        if (strcmp(word, "+") != 0) {
+            return OK;
+        }
+        *text = read_word(*text, word);
+    }
+}
+
+// Up to a comma or the end. Without a number it is one layer, or, at the end, -1: what remains.
+static status read_run(struct layer_run *run, const struct model_config *model, const char **text)
+{
+    char word[WORD_BYTES];
+    *run  = (struct layer_run){.layers = -1};
+    *text = read_word(*text, word);
+    if (isdigit((unsigned char)word[0])) {
+        char *end;
+        run->layers = strtoll(word, &end, 10);
+        if (*end != '\0' || run->layers < 1 || run->layers > LAYERS_MAX) {
+            return unknown(model, word);
+        }
+        *text = read_word(*text, word);
+        if (strcmp(word, "x") != 0) {
+            return unknown(model, word);
+        }
+        *text = read_word(*text, word);
+    }
+    TRY(read_kinds(run, model, text, word));
+    if (strcmp(word, ",") != 0 && word[0] != '\0') {
+        return unknown(model, word);
+    }
+    bool is_last = word[0] == '\0';
+    run->layers  = run->layers < 0 && !is_last ? 1 : run->layers;
+    *text        = is_last ? NULL : *text;
+    return OK;
+}
+
+status pattern_read(struct layer_pattern *pattern, const struct model_config *model)
+{
+    const char *text  = model->pattern[0] != '\0' ? model->pattern : model->experts > 0 ? "experts" : "dense";
+    int64_t     total = 0;
+    *pattern          = (struct layer_pattern){.count = 0};
+    while (text != NULL) {
+        if (pattern->count == PATTERN_RUNS_MAX) {
+            return fail("[model] pattern = %s: has more than %d runs of layers", model->pattern, (int)PATTERN_RUNS_MAX);
+        }
+        struct layer_run *run = &pattern->runs[pattern->count++];
+        TRY(read_run(run, model, &text));
+        run->layers = run->layers < 0 ? model->layers - total : run->layers;
+        total += run->layers;
+    }
+    if (total != model->layers || pattern->runs[pattern->count - 1].layers < 1) {
+        return fail("[model] pattern = %s does not fit layers = %" PRId64 ": its numbers add up to %" PRId64
+                    "; the last run may leave its number out and is what remains",
+                    model->pattern, model->layers, total);
+    }
+    return OK;
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// The table of kinds, and which layers of a model are made of which.
+#ifndef GSWBENCH_LAYERS_PATTERN_H
+#define GSWBENCH_LAYERS_PATTERN_H
+
+#include "kind.h"
+
+extern const struct layer_kind *const layer_kinds[];    // ends with NULL
+
+// Layers of one make that follow one another.
+struct layer_run {
+    int64_t                  layers;
+    int32_t                  count;
+    const struct layer_kind *kinds[BLOCK_SUBLAYERS];
+};
+
+enum { PATTERN_RUNS_MAX = 32 };
+struct layer_pattern {
+    struct layer_run runs[PATTERN_RUNS_MAX];
+    int              count;
+};
+
+// [model] pattern, or without one all layers dense, or all with experts. What it reads when it fails is not to be used.
+status pattern_read(struct layer_pattern *pattern, const struct model_config *model);
+
+#endif

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// Builds a rank's plan: declares weights and inputs, walks the microbatches, appends the optimizer, places memory.
+#include "gswbench/plan_build.h"
+#include "gswbench/layers.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "block.h"
+#include "experts.h"
+#include "optimizer.h"
+#include "pipeline.h"
+#include "quantize.h"
+
+static void note(status *errors, status result)
+{
+    if (failed(&result)) {
+        status_add(errors, result);
+    }
+}
+
+status plan_check(const struct plan_sections *sections)
+{
+    struct precision precision;
+    status           errors = layers_check(sections->model);
+    note(&errors, precision_init(&precision, sections->precision));
+    return errors;
+}
+
+status plan_resolve(struct plan_request *request, const struct plan_sections *sections)
+{
+    *request =
+        (struct plan_request){.model = *sections->model, .parallel = *sections->parallel, .train = *sections->train};
+    status errors = layers_check(&request->model);
+    note(&errors, precision_init(&request->precision, sections->precision));
+    status meshed = mesh_init(&request->mesh, sections->parallel, sections->world);
+    note(&errors, meshed);
+    if (failed(&meshed)) {
+        request->mesh.world = 0;
+        return errors;
+    }
+    mesh_resolve(&request->parallel, &request->mesh);
+    note(&errors, train_resolve(&request->train, mesh_group_size(&request->mesh, MESH_BATCH_AXES)));
+    return errors;
+}
+
+status plan_supports(const struct plan_request *request)
+{
+    const struct parallel_config *axes       = &request->parallel;
+    const int64_t                *size       = request->mesh.asked;
+    bool                          is_sharded = size[AXIS_FSDP] > 1;
+    if (is_sharded && size[AXIS_PP] > 1 && axes->deferred_head_gradients > 0) {
+        return fail("this version has no deferred weight gradients of a sharded head ([parallel] "
+                    "deferred_head_gradients = %" PRId64 " with fsdp)",
+                    axes->deferred_head_gradients);
+    }
+    if (is_sharded && size[AXIS_DP] * size[AXIS_CP] > 1 && axes->zero > 0) {
+        return fail("this version has no optimizer shared over the replicas of sharded weights ([parallel] "
+                    "zero = %" PRId64 " with fsdp)",
+                    axes->zero);
+    }
+    return OK;
+}
+
+static status init(struct plan *plan, const struct plan_request *request)
+{
+    *plan = (struct plan){.model            = request->model,
+                          .mesh             = request->mesh,
+                          .train            = request->train,
+                          .precision        = request->precision,
+                          .rank             = request->rank,
+                          .counts_embedding = request->parallel.layers_per_chunk_embedding != 0,
+                          .is_zero          = request->parallel.zero > 0 && request->mesh.asked[AXIS_FSDP] == 1};
+    TRY(plan_supports(request));
+    struct schedule_deal deal = pipeline_deal(plan);
+    TRY(schedule_check(&deal));
+    int64_t tokens = plan->train.micro_batch * plan->train.sequence / plan->mesh.size[AXIS_CP];
+    if (request->parallel.sequence_parallel && tokens % plan->mesh.size[AXIS_TP] != 0) {
+        return fail("[parallel] tp = %lld does not divide the %lld tokens that it shares out (micro_batch * sequence / "
+                    "cp): choose other sizes, or sequence_parallel = no",
+                    (long long)plan->mesh.size[AXIS_TP], (long long)tokens);
+    }
+    if (request->rank < 0 || request->rank >= plan->mesh.world) {
+        return fail("rank %lld is outside 0..%lld", (long long)request->rank, (long long)plan->mesh.world - 1);
+    }
+    return OK;
+}
+
+static int32_t declare_ids(struct builder *builder, const char *name)
+{
+    return assembly_tensor(&builder->assembly, name, STORAGE_INPUT, FORMAT_I32, DIMS(builder->tokens));
+}
+
+static void declare_inputs(struct builder *builder)
+{
+    struct plan *plan         = builder->plan;
+    int64_t      microbatches = plan->train.accumulation;
+    int64_t      pairs        = model_rotary_width(&plan->model) / 2;
+    int64_t      stage        = pipeline_stage(plan);
+    bool         is_last      = stage == plan->mesh.size[AXIS_PP] - 1;
+
+    plan->tokens  = arena_allocate(&plan->arena, (size_t)microbatches * sizeof(*plan->tokens));
+    plan->targets = arena_allocate(&plan->arena, (size_t)microbatches * sizeof(*plan->targets));
+    for (int64_t m = 0; m < microbatches; m++) {
+        builder->assembly.tag.microbatch = (int32_t)m;
+        plan->tokens[m]                  = stage == 0 ? declare_ids(builder, "tokens") : -1;
+        plan->targets[m]                 = is_last ? declare_ids(builder, "targets") : -1;
+    }
+    builder->assembly.tag.microbatch = -1;
+    plan->rope_table                 = assembly_tensor(&builder->assembly, "rope table", STORAGE_INPUT, FORMAT_F32,
+                                                       DIMS(builder->sequence, pairs > 0 ? pairs : 1, 2));
+    plan->hyper = assembly_tensor(&builder->assembly, "hyperparameters", STORAGE_INPUT, FORMAT_F32, DIMS(HYPER_COUNT));
+    plan->loss  = assembly_tensor(&builder->assembly, "loss", STORAGE_RESULT, FORMAT_F32, DIMS(1));
+    plan->gradient_norm = assembly_tensor(&builder->assembly, "gradient norm", STORAGE_RESULT, FORMAT_F32, DIMS(1));
+    plan->routing       = -1;
+    if (builder->expert_layers > 0) {
+        plan->routing = assembly_tensor(&builder->assembly, "routing", STORAGE_RESULT, FORMAT_F32,
+                                        DIMS(builder->expert_layers, plan->model.experts + 2));
+        assembly_clear(&builder->assembly, "routing", plan->routing);    // every microbatch adds to it
+    }
+}
+
+status plan_build(struct plan *plan, const struct plan_request *request)
+{
+    TRY(init(plan, request));
+    int64_t        sequence = plan->train.sequence / plan->mesh.size[AXIS_CP];
+    int64_t        tp       = plan->mesh.size[AXIS_TP];
+    struct builder builder  = {.plan            = plan,
+                               .tokens          = plan->train.micro_batch * sequence,
+                               .sequence        = sequence,
+                               .overlaps        = request->parallel.tp_overlap != 0 && tp > 1,
+                               .is_ring         = request->parallel.context == CONTEXT_RING,
+                               .heads           = plan->model.heads / tp,
+                               .kv_heads        = plan->model.kv_heads / tp,
+                               .prefetch        = request->parallel.prefetch,
+                               .reshard         = request->parallel.reshard,
+                               .gathers_forward = request->parallel.zero_gather == ZERO_GATHER_FORWARD,
+                               .deferral = plan->mesh.size[AXIS_PP] > 1 ? request->parallel.deferred_head_gradients : 0,
+                               .reduces  = {-1, -1}};
+    builder.shard_tokens    = request->parallel.sequence_parallel ? builder.tokens / tp : builder.tokens;
+    assembly_begin(&builder.assembly, plan);
+    block_describe_all(&builder);
+    if (builder.expert_layers > 0) {
+        builder.routing = experts_routing(&builder);
+    }
+
+    quantize_declare(&builder);
+    weights_declare(&builder);
+    declare_inputs(&builder);
+    pipeline_append(&builder);
+    optimizer_append(&builder);
+    quantize_drop_unread(&builder);
+    assembly_finish(&builder.assembly);
+    arena_free(&builder.scratch);
+    return OK;
+}
+
+status plan_build_stage(struct plan *plan, const struct plan_request *request, int64_t stage)
+{
+    struct plan_request first = *request;
+    first.rank                = mesh_rank(&request->mesh, (const int64_t[AXIS_COUNT]){[AXIS_PP] = stage});
+    return plan_build(plan, &first);
+}
+
+void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank)
+{
+    struct builder builder = {.plan = declared};
+    assembly_begin(&builder.assembly, declared);
+    *declared = (struct plan){.model            = plan->model,
+                              .mesh             = plan->mesh,
+                              .train            = plan->train,
+                              .precision        = plan->precision,
+                              .rank             = rank,
+                              .is_zero          = plan->is_zero,
+                              .counts_embedding = plan->counts_embedding};
+    block_describe_all(&builder);
+    quantize_declare(&builder);
+    weights_declare(&builder);
+    assembly_free(&builder.assembly);
+    arena_free(&builder.scratch);
+}

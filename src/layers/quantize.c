@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: MIT
+// Copies of tensors in FP8 for the products of linears, as they are and transposed, and the scales for them: each
+// tensor's own, those that the magnitudes of steps before this one gave, or one for each part of a copy.
+#include "quantize.h"
+
+static bool is_delayed(const struct plan *plan)
+{
+    return plan->precision.narrow_linears != 0 && plan->precision.recipe == RECIPE_DELAYED;
+}
+
+// Whether a tensor's scale is kept in a slot: it is known before the tensor is, or ranks have to agree on it.
+static bool has_slot(const struct plan *plan, enum linear_role role)
+{
+    return is_delayed(plan) || (plan->precision.has_narrow_weights && role == ROLE_WEIGHT);
+}
+
+// A tensor with a slot for each linear and role; the slots, each a part of it, follow it among the tensors.
+static int32_t declare_slots(struct builder *builder, const char *name, const char *slot_name)
+{
+    struct plan *plan  = builder->plan;
+    int64_t      slots = LINEAR_ROLES * plan->scaling.linears;
+    int32_t      all   = assembly_tensor(&builder->assembly, name, STORAGE_OPTIMIZER, FORMAT_F32, DIMS(slots));
+    for (int64_t slot = 0, place = 0; slot < slots; slot++) {
+        int64_t linear = slot % plan->scaling.linears;
+        place          = linear == 0 ? 0 : place;
+        while (linear >= builder->blocks[place].first_linear + builder->blocks[place].linears) {
+            place++;
+        }
+        builder->assembly.tag.layer = (int16_t)builder->blocks[place].layer;
+        assembly_part(&builder->assembly, slot_name, all, slot, DIMS(1));
+    }
+    builder->assembly.tag.layer = -1;
+    return all;
+}
+
+static int32_t slot_of(const struct builder *builder, int32_t all, int32_t weight, enum linear_role role)
+{
+    const struct plan *plan = builder->plan;
+    return all + 1 + (int32_t)(role * plan->scaling.linears + plan->weights[weight].linear);
+}
+
+void quantize_declare(struct builder *builder)
+{
+    struct plan *plan = builder->plan;
+    plan->scaling     = (struct plan_scaling){.scales = -1, .factors = -1, .amaxes = -1, .history = -1};
+    if (!has_slot(plan, ROLE_WEIGHT)) {
+        return;
+    }
+    struct plan_scaling *scaling = &plan->scaling;
+    scaling->linears             = builder->linears;
+    scaling->scales              = declare_slots(builder, "scales", "scale");
+    scaling->factors             = declare_slots(builder, "factors", "factor");
+    scaling->amaxes              = declare_slots(builder, "magnitudes", "magnitude");
+    if (is_delayed(plan)) {
+        scaling->history = assembly_tensor(&builder->assembly, "magnitude history", STORAGE_OPTIMIZER, FORMAT_F32,
+                                           DIMS(LINEAR_ROLES * scaling->linears, plan->precision.magnitude_history));
+    }
+}
+
+enum scaling quantize_scaling(const struct plan *plan, enum linear_role role)
+{
+    return plan->precision.recipe != RECIPE_BLOCK ? SCALING_WHOLE
+           : role == ROLE_WEIGHT                  ? SCALING_SQUARES
+                                                  : SCALING_RUNS;
+}
+
+// Scale and magnitude of a slot.
+static void add_slot(struct builder *builder, struct op *op, int32_t weight, enum linear_role role)
+{
+    const struct plan_scaling *scaling = &builder->plan->scaling;
+    assembly_operand(op, QUANTIZE_SCALE, ACCESS_READ, slot_of(builder, scaling->scales, weight, role));
+    if (is_delayed(builder->plan)) {
+        assembly_operand(op, QUANTIZE_AMAX, ACCESS_UPDATE, slot_of(builder, scaling->amaxes, weight, role));
+    }
+}
+
+// The op that made the tensor, if it can make its copies, too, and products of the linear read nothing but these; else
+// -1.
+static int32_t find_maker(const struct builder *builder, const struct op *quantize)
+{
+    const struct plan *plan   = builder->plan;
+    int32_t            tensor = quantize->operand[QUANTIZE_IN];
+    int32_t            maker  = builder->assembly.usage[tensor].writer;
+    bool needs_pass = quantize->shape.quantize.scaling == SCALING_WHOLE && quantize->operand[QUANTIZE_SCALE] < 0;
+    if (!plan->precision.fuses_copies || !plan->precision.has_narrow_weight_gradients || needs_pass || maker < 0) {
+        return -1;
+    }
+    int output = op_fused_output((enum op_kind)plan->ops[maker].kind);
+    return output >= 0 && plan->ops[maker].operand[output] == tensor ? maker : -1;
+}
+
+static int32_t fuse(struct builder *builder, int32_t maker, const struct op *quantize)
+{
+    builder->plan->ops[maker].fused_scaling = (uint8_t)quantize->shape.quantize.scaling;
+    for (int slot = QUANTIZE_OUT; slot < quantize->operand_count; slot++) {
+        if (quantize->operand[slot] >= 0) {
+            enum access access = (enum access)quantize->access[slot];
+            assembly_add_operand(&builder->assembly, maker, OP_FUSED + slot, access, quantize->operand[slot]);
+        }
+    }
+    return maker;
+}
+
+static int32_t append_quantize(struct builder *builder, int32_t tensor, int32_t weight, enum linear_role role)
+{
+    struct plan  *plan    = builder->plan;
+    enum scaling  scaling = quantize_scaling(plan, role);
+    struct tensor from    = plan->tensors[tensor];
+    struct op     op      = assembly_op(&builder->assembly, OP_QUANTIZE, from.name);
+    assembly_operand(&op, QUANTIZE_IN, ACCESS_READ, tensor);
+    if (has_slot(plan, role)) {
+        add_slot(builder, &op, weight, role);
+    } else if (scaling == SCALING_WHOLE) {
+        const char *factor = arena_format(&plan->arena, "factor of %s", from.name);
+        assembly_operand(&op, QUANTIZE_FACTOR, ACCESS_WRITE,
+                         assembly_tensor(&builder->assembly, factor, STORAGE_ACTIVATION, FORMAT_F32, DIMS(1)));
+    }
+    op.shape.quantize = (struct quantize_shape){from.dim[0], from.elements / from.dim[0], (int32_t)scaling};
+    int32_t maker     = find_maker(builder, &op);
+    return maker >= 0 ? fuse(builder, maker, &op) : assembly_append(&builder->assembly, &op);
+}
+
+// Where an op that makes copies has what OP_QUANTIZE has in that slot.
+static int slot_in(const struct op *op, int slot)
+{
+    return op->kind == OP_QUANTIZE ? slot : OP_FUSED + slot;
+}
+
+// The factor of the copy in that slot; those of a copy that is scaled by parts are its own.
+static int32_t factor_of(struct builder *builder, int32_t op, int slot, int32_t weight, enum linear_role role)
+{
+    struct plan *plan     = builder->plan;
+    struct op    quantize = op_quantize_of(&plan->ops[op]);
+    if (has_slot(plan, role)) {
+        return slot_of(builder, plan->scaling.factors, weight, role);
+    }
+    if (quantize.shape.quantize.scaling == SCALING_WHOLE) {
+        return quantize.operand[QUANTIZE_FACTOR];
+    }
+    int         own     = slot == QUANTIZE_TRANSPOSED ? QUANTIZE_TRANSPOSED_FACTOR : QUANTIZE_FACTOR;
+    const char *name    = arena_format(&plan->arena, "factors of %s", plan->tensors[quantize.operand[slot]].name);
+    int64_t     count   = op_operand_elements(&quantize, own);
+    int32_t     factors = assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, FORMAT_F32, DIMS(count));
+    assembly_add_operand(&builder->assembly, op, slot_in(&plan->ops[op], own), ACCESS_WRITE, factors);
+    return factors;
+}
+
+static void add_copy(struct builder *builder, int32_t op, int slot, int32_t weight, enum linear_role role)
+{
+    struct plan   *plan          = builder->plan;
+    bool           is_transposed = slot == QUANTIZE_TRANSPOSED;
+    struct op      quantize      = op_quantize_of(&plan->ops[op]);
+    int64_t        rows = quantize.shape.quantize.rows, columns = quantize.shape.quantize.columns;
+    enum format    format = plan->precision.narrow_format[role];
+    const int64_t *dim    = is_transposed ? DIMS(columns, rows) : DIMS(rows, columns);
+    const char    *name   = arena_format(&plan->arena, "%s in %s%s", plan->tensors[quantize.operand[QUANTIZE_IN]].name,
+                                         format_name(format), is_transposed ? ", transposed" : "");
+    int32_t        copy   = assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, format, dim);
+    assembly_add_operand(&builder->assembly, op, slot_in(&plan->ops[op], slot), ACCESS_WRITE, copy);
+    // Making them may append tensors, and move what is known of them.
+    int32_t factor                       = factor_of(builder, op, slot, weight, role);
+    builder->assembly.usage[copy].factor = factor;
+}
+
+// The transpose of what is in FP8 already.
+static int32_t transpose(struct builder *builder, int32_t tensor)
+{
+    struct tensor from = builder->plan->tensors[tensor];
+    int32_t       made = builder->assembly.usage[tensor].quantizer;
+    if (made >= 0 && assembly_is_current(&builder->assembly, made, tensor)) {
+        return builder->plan->ops[made].operand[TRANSPOSE_OUT];
+    }
+    const char *name = arena_format(&builder->plan->arena, "%s, transposed", from.name);
+    int32_t     out =
+        assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, from.format, DIMS(from.dim[1], from.dim[0]));
+    struct op op = assembly_op(&builder->assembly, OP_TRANSPOSE, from.name);
+    assembly_operand(&op, TRANSPOSE_IN, ACCESS_READ, tensor);
+    assembly_operand(&op, TRANSPOSE_OUT, ACCESS_WRITE, out);
+    op.shape.rows                             = (struct rows_shape){.rows = from.dim[0], .columns = from.dim[1]};
+    made                                      = assembly_append(&builder->assembly, &op);
+    builder->assembly.usage[tensor].quantizer = made;
+    builder->assembly.usage[out].factor       = builder->assembly.usage[tensor].factor;
+    return out;
+}
+
+int32_t quantize_copy(struct builder *builder, int32_t tensor, int32_t weight, enum linear_role role,
+                      bool is_transposed)
+{
+    int     slot = is_transposed ? QUANTIZE_TRANSPOSED : QUANTIZE_OUT;
+    int32_t op   = builder->assembly.usage[tensor].quantizer;
+    if (format_is_narrow(builder->plan->tensors[tensor].format)) {
+        return is_transposed ? transpose(builder, tensor) : tensor;
+    }
+    if (op < 0 || !assembly_is_current(&builder->assembly, op, tensor)) {
+        op                                        = append_quantize(builder, tensor, weight, role);
+        builder->assembly.usage[tensor].quantizer = op;
+    }
+    if (op_quantize_of(&builder->plan->ops[op]).operand[slot] < 0) {
+        add_copy(builder, op, slot, weight, role);
+    }
+    return op_quantize_of(&builder->plan->ops[op]).operand[slot];
+}
+
+void quantize_drop_unread(struct builder *builder)
+{
+    struct plan *plan = builder->plan;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        int     output = op_fused_output((enum op_kind)plan->ops[i].kind);
+        int32_t tensor = output >= 0 && op_is_fused(&plan->ops[i]) ? plan->ops[i].operand[output] : -1;
+        if (tensor >= 0 && assembly_is_unread(&builder->assembly, tensor)) {
+            plan->ops[i].operand[output]   = -1;
+            plan->ops[i].access[output]    = 0;
+            plan->tensors[tensor].first_op = plan->tensors[tensor].last_op = -1;
+        }
+    }
+}
+
+static void reduce_magnitudes(struct builder *builder)
+{
+    if (builder->plan->mesh.world == 1) {
+        return;
+    }
+    assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ALL_REDUCE_MAXIMUM,
+                                                             .role = "magnitude reduce",
+                                                             .axes = MESH_ALL_AXES,
+                                                             .lane = LANE_GRADIENT_REDUCE,
+                                                             .in   = -1,
+                                                             .out  = builder->plan->scaling.amaxes,
+                                                             .hold = -1});
+}
+
+// The slots of first_role .. end_role - 1, which have one format.
+static void append_rescale(struct builder *builder, enum linear_role first_role, enum linear_role end_role)
+{
+    const struct plan   *plan    = builder->plan;
+    struct plan_scaling  scaling = plan->scaling;
+    int64_t              first = first_role * scaling.linears, slots = (end_role - first_role) * scaling.linears;
+    struct op            op    = assembly_op(&builder->assembly, OP_RESCALE, "rescale");
+    struct rescale_shape shape = {slots, plan->precision.magnitude_history, plan->precision.narrow_target[first_role]};
+    assembly_operand(&op, RESCALE_AMAX, ACCESS_UPDATE,
+                     assembly_part(&builder->assembly, "magnitudes", scaling.amaxes, first, DIMS(slots)));
+    if (scaling.history >= 0) {
+        assembly_operand(&op, RESCALE_HISTORY, ACCESS_UPDATE,
+                         assembly_part(&builder->assembly, "magnitude history", scaling.history, first * shape.history,
+                                       DIMS(slots, shape.history)));
+    }
+    assembly_operand(&op, RESCALE_SCALE, ACCESS_UPDATE,
+                     assembly_part(&builder->assembly, "scales", scaling.scales, first, DIMS(slots)));
+    assembly_operand(&op, RESCALE_FACTOR, ACCESS_WRITE,
+                     assembly_part(&builder->assembly, "factors", scaling.factors, first, DIMS(slots)));
+    op.shape.rescale = shape;
+    assembly_append(&builder->assembly, &op);
+}
+
+void quantize_reduce_magnitudes(struct builder *builder)
+{
+    if (is_delayed(builder->plan)) {
+        reduce_magnitudes(builder);
+    }
+}
+
+void quantize_rescale(struct builder *builder)
+{
+    if (is_delayed(builder->plan)) {
+        append_rescale(builder, ROLE_INPUT, ROLE_GRADIENT);
+        append_rescale(builder, ROLE_GRADIENT, LINEAR_ROLES);
+    }
+}
+
+int32_t quantize_weight_factor(struct builder *builder, int32_t weight)
+{
+    return slot_of(builder, builder->plan->scaling.factors, weight, ROLE_WEIGHT);
+}
+
+// What this rank's optimizer keeps of a weight, in elements of the unit.
+static struct plan_slice updated_run(const struct plan_unit *unit, const struct weight *weight)
+{
+    int64_t begin = weight->first > unit->updated.first ? weight->first : unit->updated.first;
+    int64_t end = weight->first + weight->rows * weight->columns, last = unit->updated.first + unit->updated.elements;
+    return (struct plan_slice){begin, (end < last ? end : last) - begin};
+}
+
+static void append_magnitude(struct builder *builder, int32_t index, int32_t masters)
+{
+    int32_t   amax = slot_of(builder, builder->plan->scaling.amaxes, index, ROLE_WEIGHT);
+    struct op op   = assembly_op(&builder->assembly, OP_MAGNITUDE, builder->plan->weights[index].name);
+    assembly_operand(&op, MAGNITUDE_IN, ACCESS_READ, masters);
+    assembly_operand(&op, MAGNITUDE_AMAX, ACCESS_UPDATE, amax);
+    op.shape.elements.elements = builder->plan->tensors[masters].elements;
+    assembly_append(&builder->assembly, &op);
+}
+
+static void append_update(struct builder *builder, int32_t index, int32_t masters, int32_t out)
+{
+    struct op op = assembly_op(&builder->assembly, OP_QUANTIZE, builder->plan->weights[index].name);
+    assembly_operand(&op, QUANTIZE_IN, ACCESS_READ, masters);
+    assembly_operand(&op, QUANTIZE_OUT, ACCESS_WRITE, out);
+    add_slot(builder, &op, index, ROLE_WEIGHT);
+    op.shape.quantize = (struct quantize_shape){.rows = 1, .columns = builder->plan->tensors[masters].elements};
+    assembly_append(&builder->assembly, &op);
+}
+
+// Goes through the runs of weights in this rank's slice of a unit.
+static void update_runs(struct builder *builder, int32_t index, bool measures)
+{
+    const struct plan_unit *unit = &builder->plan->units[index];
+    for (int32_t w = unit->first_weight; w < unit->first_weight + unit->weight_count; w++) {
+        const struct weight *weight = &builder->plan->weights[w];
+        struct plan_slice    run    = updated_run(unit, weight);
+        if (run.elements <= 0) {
+            continue;
+        }
+        int32_t masters = assembly_part(&builder->assembly, weight->name, unit->master, run.first - unit->updated.first,
+                                        DIMS(run.elements));
+        if (measures) {
+            append_magnitude(builder, w, masters);
+        } else {
+            int32_t out = assembly_part(&builder->assembly, weight->name, unit->weight, run.first - unit->kept.first,
+                                        DIMS(run.elements));
+            append_update(builder, w, masters, out);
+        }
+    }
+}
+
+void quantize_measure_weights(struct builder *builder)
+{
+    builder->assembly.is_initial = true;
+    for (int32_t unit = 0; unit < builder->plan->unit_count; unit++) {
+        if (builder->plan->units[unit].is_narrow) {
+            builder->assembly.tag.layer = builder->plan->tensors[builder->plan->units[unit].weight].layer;
+            update_runs(builder, unit, true);
+        }
+    }
+    builder->assembly.tag.layer = -1;
+    reduce_magnitudes(builder);
+    append_rescale(builder, ROLE_WEIGHT, ROLE_GRADIENT);
+    builder->assembly.is_initial = false;
+}
+
+void quantize_update_weights(struct builder *builder, int32_t unit)
+{
+    update_runs(builder, unit, false);
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// The router of a layer with experts: its logits, who gets a token, and the gradient of both.
+#include <math.h>
+
+#include "experts.h"
+#include "tensor.h"
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+// An expert's equal share of the choices of so many rows, times the factor.
+static int64_t share_of_choices(const struct model_config *model, int64_t rows, double factor)
+{
+    return (int64_t)ceil((double)(rows * model->top_k) * factor / (double)model->experts);
+}
+
+uint32_t experts_row_axes(const struct builder *builder)
+{
+    return 1u << AXIS_CP | (tensor_shares_rows(builder) ? 1u << AXIS_TP : 0);
+}
+
+struct routing_shape experts_routing(const struct builder *builder)
+{
+    const struct plan         *plan        = builder->plan;
+    const uint32_t             axes        = experts_row_axes(builder);
+    const struct model_config *model       = &plan->model;
+    const struct train_config *train       = &plan->train;
+    bool                       by_sequence = train->capacity_scope == CAPACITY_SEQUENCE;
+    bool                       is_balanced = train->routing == ROUTING_BALANCED;
+    int64_t                    rows        = builder->shard_tokens;
+
+    struct routing_shape shape = {.rows      = rows,
+                                  .columns   = model->hidden,
+                                  .first     = by_sequence ? mesh_group_index(&plan->mesh, plan->rank, axes) * rows : 0,
+                                  .total     = by_sequence ? mesh_group_size(&plan->mesh, axes) * rows : rows,
+                                  .sequences = by_sequence ? train->micro_batch : 1,
+                                  .sequence_rows = by_sequence ? builder->sequence : rows,
+                                  .experts       = model->experts,
+                                  .top_k         = model->top_k,
+                                  .owners        = plan->mesh.size[AXIS_EP],
+                                  .balanced      = is_balanced};
+    // A row chooses an expert once at most: an expert that takes as many choices as there are rows drops none.
+    int64_t competing = shape.total / shape.sequences;
+    int64_t needed    = is_balanced ? share_of_choices(model, rows, 1) : rows;
+    double  factor    = model->capacity_factor;
+    shape.taken       = factor > 0 ? smaller(competing, share_of_choices(model, competing, factor)) : competing;
+    shape.capacity    = smaller(needed, shape.sequences * shape.taken);
+    shape.auxiliary =
+        (float)(model->auxiliary_loss * (double)competing / (double)(train->global_batch * train->sequence));
+    return shape;
+}
+
+struct op experts_routing_op(const struct builder *builder, enum op_kind kind, const char *role)
+{
+    struct op op     = assembly_op(&builder->assembly, kind, role);
+    op.shape.routing = builder->routing;
+    return op;
+}
+
+void experts_append_logits(struct sublayer *sublayer)
+{
+    struct builder *builder = sublayer->builder;
+    const int64_t   experts = builder->routing.experts;
+    struct linear   router  = {"router", sublayer->weights[WEIGHT_ROUTER], false};
+    int32_t         own     = assembly_tensor(&builder->assembly, "logits", STORAGE_ACTIVATION, FORMAT_F32,
+                                              DIMS(builder->routing.rows, experts));
+    linear_append(builder, &router, sublayer->values->tensor[VALUE_N], own, false);
+    sublayer->values->tensor[VALUE_LOGITS] = own;
+    if (builder->routing.total > builder->routing.rows) {
+        int32_t all = assembly_tensor(&builder->assembly, "all logits", STORAGE_ACTIVATION, FORMAT_F32,
+                                      DIMS(builder->routing.total, experts));
+        assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ALL_GATHER,
+                                                                 .role = "logits gather",
+                                                                 .axes = experts_row_axes(builder),
+                                                                 .lane = LANE_TENSOR,
+                                                                 .in   = own,
+                                                                 .out  = all,
+                                                                 .hold = -1});
+        sublayer->values->tensor[VALUE_LOGITS] = all;
+    }
+}
+
+// What is recomputed was counted before: it has no statistics.
+void experts_append_route(struct sublayer *sublayer)
+{
+    struct builder             *builder = sublayer->builder;
+    const struct routing_shape *shape   = &builder->routing;
+    const struct {
+        int         value;
+        int         slot;
+        const char *name;
+        enum format format;
+        int64_t     rows, columns;
+    } made[] = {
+        {VALUE_CHOICES, ROUTE_CHOICES, "choices", FORMAT_I32, shape->rows, shape->top_k},
+        {VALUE_SLOTS, ROUTE_SLOTS, "slots", FORMAT_I32, shape->rows, shape->top_k},
+        {VALUE_GATES, ROUTE_GATES, "gates", FORMAT_F32, shape->rows, shape->top_k},
+        {VALUE_SOURCES, ROUTE_SOURCES, "sources", FORMAT_I32, shape->experts, shape->capacity},
+        {VALUE_COUNTS, ROUTE_COUNTS, "counts", FORMAT_F32, shape->sequences, shape->experts},
+    };
+    struct op op = experts_routing_op(builder, OP_ROUTE_FORWARD, "route");
+    assembly_operand(&op, ROUTE_LOGITS, ACCESS_READ, sublayer->values->tensor[VALUE_LOGITS]);
+    for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
+        int32_t tensor = assembly_tensor(&builder->assembly, made[i].name, STORAGE_ACTIVATION, made[i].format,
+                                         DIMS(made[i].rows, made[i].columns));
+        assembly_operand(&op, made[i].slot, ACCESS_WRITE, tensor);
+        sublayer->values->tensor[made[i].value] = tensor;
+    }
+    if (builder->assembly.tag.phase != PHASE_RECOMPUTE) {
+        int64_t width  = shape->experts + 2;
+        op.accumulates = true;
+        assembly_operand(&op, ROUTE_STATISTICS, ACCESS_UPDATE,
+                         assembly_part(&builder->assembly, "routing statistics", builder->plan->routing,
+                                       builder->blocks[builder->assembly.tag.layer + 1].expert_layer * width,
+                                       DIMS(width)));
+    }
+    assembly_append(&builder->assembly, &op);
+}
+
+int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates)
+{
+    struct builder               *builder = sublayer->builder;
+    const struct sublayer_values *values  = sublayer->values;
+    struct op                     op      = experts_routing_op(builder, OP_ROUTE_BACKWARD, "route gradient");
+    struct linear                 router  = {"router data gradient", sublayer->weights[WEIGHT_ROUTER], true};
+    int32_t                       logits  = assembly_activation(&builder->assembly, "logit gradients",
+                                                                DIMS(builder->routing.rows, builder->routing.experts));
+    assembly_operand(&op, ROUTE_GRADIENT_LOGITS_IN, ACCESS_READ, values->tensor[VALUE_LOGITS]);
+    assembly_operand(&op, ROUTE_GRADIENT_CHOICES, ACCESS_READ, values->tensor[VALUE_CHOICES]);
+    assembly_operand(&op, ROUTE_GRADIENT_GATES_IN, ACCESS_READ, values->tensor[VALUE_GATES]);
+    assembly_operand(&op, ROUTE_GRADIENT_COUNTS, ACCESS_READ, values->tensor[VALUE_COUNTS]);
+    assembly_operand(&op, ROUTE_GRADIENT_GATES, ACCESS_READ, gates);
+    assembly_operand(&op, ROUTE_GRADIENT_LOGITS, ACCESS_WRITE, logits);
+    assembly_append(&builder->assembly, &op);
+    linear_weight_gradient(builder, "router weight gradient", logits, values->tensor[VALUE_N], router.weight);
+    return linear_data_gradient(builder, router.role, logits, router.weight);
+}

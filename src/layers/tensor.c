@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// Tensor parallelism: the transfers around the matrix products that the ranks of tp share.
+#include "tensor.h"
+
+static struct transfer transfer_of(enum op_kind kind, const char *role, int32_t in, int32_t out)
+{
+    return (struct transfer){
+        .kind = kind, .role = role, .axes = 1u << AXIS_TP, .lane = LANE_TENSOR, .in = in, .out = out, .hold = -1};
+}
+
+static int64_t ranks_of(const struct builder *builder)
+{
+    return builder->plan->mesh.size[AXIS_TP];
+}
+
+// out -1: a new tensor, as wide as the other, of so many rows.
+static int32_t to_rows(struct builder *builder, struct transfer transfer, int64_t rows)
+{
+    const struct tensor *from = &builder->plan->tensors[transfer.in];
+    if (transfer.out < 0) {
+        transfer.out = assembly_tensor(&builder->assembly, transfer.role, STORAGE_ACTIVATION, from->format,
+                                       DIMS(rows, from->elements / from->dim[0]));
+    }
+    assembly_transfer(&builder->assembly, &transfer);
+    return transfer.out;
+}
+
+bool tensor_shares_rows(const struct builder *builder)
+{
+    return builder->shard_tokens < builder->tokens;
+}
+
+int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows)
+{
+    int64_t all = builder->plan->tensors[rows].dim[0] * ranks_of(builder);
+    return tensor_shares_rows(builder) ? to_rows(builder, transfer_of(OP_ALL_GATHER, role, rows, -1), all) : rows;
+}
+
+static int32_t reduce(struct builder *builder, const char *role, int32_t partial, int32_t out)
+{
+    if (tensor_shares_rows(builder)) {
+        int64_t own = builder->plan->tensors[partial].dim[0] / ranks_of(builder);
+        return to_rows(builder, transfer_of(OP_REDUCE_SCATTER, role, partial, out), own);
+    }
+    if (ranks_of(builder) > 1) {
+        struct transfer transfer = transfer_of(OP_ALL_REDUCE, role, -1, partial);
+        assembly_transfer(&builder->assembly, &transfer);
+    }
+    return partial;
+}
+
+int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial)
+{
+    return reduce(builder, role, partial, -1);
+}
+
+int32_t tensor_gather_linear(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
+                             int32_t *whole)
+{
+    if (builder->overlaps) {
+        return tensor_ring_gather(builder, linear, x, whole);
+    }
+    int32_t all = tensor_gather(builder, role, x);
+    if (whole != NULL) {
+        *whole = all;
+    }
+    return linear_product(builder, linear, all);
+}
+
+int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
+                             int32_t out)
+{
+    return builder->overlaps ? tensor_ring_reduce(builder, linear, x, out)
+                             : tensor_linear_then_reduce(builder, linear, role, x, out);
+}
+
+int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
+                                  int32_t out)
+{
+    bool    is_apart = out < 0 || tensor_shares_rows(builder);
+    int32_t product  = is_apart ? linear_out(builder, linear, builder->plan->tensors[x].dim[0]) : out;
+    linear_append(builder, linear, x, product, false);
+    return reduce(builder, role, product, out);
+}
+
+void tensor_reduce_replicated(struct builder *builder, int32_t unit)
+{
+    const struct plan_unit *reduced = &builder->plan->units[unit];
+    if (!tensor_shares_rows(builder) || reduced->replicated == 0) {
+        return;
+    }
+    int32_t whole = builder->states[unit].whole_gradient;
+    int32_t part  = assembly_part(&builder->assembly, "replicated gradients", whole >= 0 ? whole : reduced->gradient, 0,
+                                  DIMS(reduced->replicated));
+    struct transfer transfer = transfer_of(OP_ALL_REDUCE, "replicated gradient reduce", -1, part);
+    assembly_transfer(&builder->assembly, &transfer);
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// Overlapped tensor parallelism: a product is cut by rows into one block a rank, and the blocks go round the ranks of
+// tp while others are worked on. Gathering: a rank begins with its own rows and passes on what arrives. Reducing: the
+// sum of a block begins at two ranks, half the ring before its owner and half the ring behind it, and on the way there
+// every rank adds its product to it. Each rank alternates between sums of both directions, so that the ones travel
+// while it adds to the others, and the owner adds the two.
+#include "context.h"
+#include "tensor.h"
+
+static int64_t ranks_of(const struct builder *builder)
+{
+    return builder->plan->mesh.size[AXIS_TP];
+}
+
+// The block of the rank that is so many places ahead of the own one in the ring, or behind it if < 0.
+static int32_t block_ahead(struct builder *builder, const char *name, int32_t whole, int64_t places)
+{
+    int64_t own  = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP);
+    int64_t rank = (own + places + ranks_of(builder)) % ranks_of(builder);
+    int64_t rows = builder->plan->tensors[whole].dim[0] / ranks_of(builder);
+    return context_rows(builder, name, whole, rank * rows, rows);
+}
+
+static void rotate(struct builder *builder, const char *role, int32_t in, int32_t out, int32_t places)
+{
+    assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ROTATE,
+                                                             .role = role,
+                                                             .axes = 1u << AXIS_TP,
+                                                             .lane = LANE_TENSOR,
+                                                             .in   = in,
+                                                             .out  = out,
+                                                             .hold = -1,
+                                                             .peer = places});
+}
+
+int32_t tensor_ring_gather(struct builder *builder, const struct linear *linear, int32_t rows, int32_t *whole)
+{
+    const struct tensor *own   = &builder->plan->tensors[rows];
+    int64_t              count = own->dim[0] * ranks_of(builder), columns = own->elements / own->dim[0];
+    int32_t              all   = assembly_activation(&builder->assembly, "gathered rows", DIMS(count, columns));
+    int32_t              out   = linear_out(builder, linear, count);
+    int32_t              block = rows;
+    for (int64_t distance = 0; distance < ranks_of(builder); distance++) {
+        int32_t next = -1;
+        if (distance + 1 < ranks_of(builder)) {
+            next = block_ahead(builder, "row block", all, -distance - 1);
+            assembly_set_apart(&builder->assembly, next);
+            rotate(builder, "row ring", block, next, 1);
+        }
+        linear_append(builder, linear, block, block_ahead(builder, "out block", out, -distance), false);
+        block = next;
+    }
+    if (whole != NULL) {
+        assembly_cast(&builder->assembly, "own rows", rows, block_ahead(builder, "row block", all, 0), false);
+        *whole = all;
+    }
+    return out;
+}
+
+// Where a sum of the rows of a block goes: out, or if that is -1 a new tensor.
+static int32_t sum_block(struct builder *builder, const struct linear *linear, int64_t rows, int32_t out)
+{
+    return out >= 0 ? out : linear_out(builder, linear, rows);
+}
+
+int32_t tensor_ring_reduce(struct builder *builder, const struct linear *linear, int32_t x, int32_t out)
+{
+    int64_t ranks = ranks_of(builder), rows = builder->plan->tensors[x].dim[0] / ranks;
+    int32_t sum = -1, arrived[2] = {-1, -1};    // from behind and from ahead
+    x = linear_factor(builder, linear, x);
+    for (int64_t turn = 0; turn < ranks; turn++) {
+        int64_t way    = turn % 2;
+        int64_t ahead  = way == 0 ? ranks / 2 - turn / 2 : turn / 2 - (ranks - 1) / 2;
+        bool    begins = arrived[way] < 0;
+        sum            = begins ? sum_block(builder, linear, rows, ahead == 0 ? out : -1) : arrived[way];
+        linear_append(builder, linear, block_ahead(builder, "row block", x, ahead), sum, !begins);
+        if (ahead != 0) {
+            // The own block is worked on in the turn after the next one's.
+            arrived[way] = sum_block(builder, linear, rows, turn + 3 == ranks ? out : -1);
+            rotate(builder, "sum ring", sum, arrived[way], way == 0 ? 1 : -1);
+        }
+    }
+    assembly_cast(&builder->assembly, "sum of both ways", arrived[ranks % 2], sum, true);
+    return sum;
+}

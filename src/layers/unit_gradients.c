@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+// Where a unit's gradients are while microbatches pass: always here, or (FSDP) whole while they are written and reduced
+// after that, with a bounded number of units in flight.
+#include "tensor.h"
+#include "units.h"
+
+static bool has_replicas(const struct builder *builder, int32_t unit)
+{
+    return mesh_group_size(&builder->plan->mesh, builder->plan->units[unit].replica_axes) > 1;
+}
+
+// What separates the weights of a unit takes part in its transfers, and must not be garbage.
+static void clear_padding(struct builder *builder, int32_t unit, int32_t whole)
+{
+    const struct plan_unit *cleared = &builder->plan->units[unit];
+    for (int32_t i = 0; i < cleared->weight_count; i++) {
+        const struct weight *weight = &builder->plan->weights[cleared->first_weight + i];
+        int64_t              begin  = weight->first + weight->rows * weight->columns;
+        int64_t              end    = i + 1 < cleared->weight_count ? weight[1].first : cleared->elements;
+        if (begin < end) {
+            struct op op = assembly_op(&builder->assembly, OP_CLEAR, "gradient padding");
+            assembly_operand(&op, CLEAR_OUT, ACCESS_WRITE,
+                             assembly_part(&builder->assembly, "padding", whole, begin, DIMS(end - begin)));
+            op.shape.elements.elements = end - begin;
+            assembly_append(&builder->assembly, &op);
+        }
+    }
+}
+
+void unit_begin_gradients(struct builder *builder, int32_t unit)
+{
+    struct unit_state *state = &builder->states[unit];
+    if (!unit_is_sharded(builder, unit) || state->whole_gradient >= 0) {
+        return;
+    }
+    // Two units' whole gradients may exist: one being written, one being reduced.
+    if (builder->reduces[1] >= 0) {
+        assembly_hold_compute(&builder->assembly, builder->reduces[1]);
+        builder->reduces[1] = -1;
+    }
+    struct op_tag tag     = unit_enter(builder, unit, PHASE_BACKWARD);
+    state->whole_gradient = assembly_tensor(&builder->assembly, "whole gradients", STORAGE_ACTIVATION,
+                                            builder->plan->precision.reduce, DIMS(builder->plan->units[unit].elements));
+    unit_point_gradients(builder, unit, state->whole_gradient);
+    clear_padding(builder, unit, state->whole_gradient);
+    builder->assembly.tag = tag;
+}
+
+static int32_t reduce_over_replicas(struct builder *builder, int32_t unit, int32_t tensor)
+{
+    return assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ALL_REDUCE,
+                                                                    .role = "gradient reduce",
+                                                                    .axes = builder->plan->units[unit].replica_axes,
+                                                                    .lane = LANE_GRADIENT_REDUCE,
+                                                                    .in   = -1,
+                                                                    .out  = tensor,
+                                                                    .hold = -1});
+}
+
+static int32_t reduce_to_slices(struct builder *builder, uint32_t axes, int32_t whole, int32_t slice)
+{
+    return assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_REDUCE_SCATTER,
+                                                                    .role = "gradient reduce-scatter",
+                                                                    .axes = axes,
+                                                                    .lane = LANE_GRADIENT_REDUCE,
+                                                                    .in   = whole,
+                                                                    .out  = slice,
+                                                                    .hold = -1});
+}
+
+// What is left of a block without its linears is too little to be held back for.
+static bool leaves_linears(const struct builder *builder, int32_t unit)
+{
+    const struct plan *plan = builder->plan;
+    return plan->precision.has_narrow_weights && plan->tensors[plan->units[unit].weight].layer >= 0 &&
+           !plan->units[unit].is_narrow;
+}
+
+// This microbatch's whole gradients to this rank's slice of their sum.
+static void end_sharded(struct builder *builder, int32_t unit)
+{
+    const struct plan *plan      = builder->plan;
+    struct unit_state *state     = &builder->states[unit];
+    bool               is_single = plan->train.accumulation == 1;
+    int32_t            slice     = plan->units[unit].gradient;
+    if (!is_single || plan->precision.reduce != plan->precision.gradient) {
+        slice = assembly_tensor(&builder->assembly, "reduced gradients", STORAGE_ACTIVATION, plan->precision.reduce,
+                                DIMS(plan->units[unit].kept.elements));
+        state->reduced      = slice;
+        state->reduced_adds = builder->assembly.tag.microbatch > 0;
+    }
+    int32_t reduction = reduce_to_slices(builder, plan->units[unit].shard_axes, state->whole_gradient, slice);
+    if (!leaves_linears(builder, unit)) {
+        builder->reduces[1] = builder->reduces[0];
+        builder->reduces[0] = reduction;
+    }
+    if (is_single && has_replicas(builder, unit)) {
+        reduce_over_replicas(builder, unit, slice);
+    }
+    state->whole_gradient = -1;
+    unit_point_gradients(builder, unit, -1);
+}
+
+// The kept gradients, complete for this rank, to their sum over the replicas: everywhere, or (ZeRO-1) each its slice.
+static void reduce_kept(struct builder *builder, int32_t unit)
+{
+    struct plan *plan  = builder->plan;
+    int32_t      whole = plan->units[unit].gradient;
+    if (!has_replicas(builder, unit)) {
+        return;
+    }
+    bool is_narrow = plan->precision.reduce != plan->precision.gradient;
+    if (is_narrow) {
+        whole = assembly_tensor(&builder->assembly, "reduced gradients", STORAGE_ACTIVATION, plan->precision.reduce,
+                                DIMS(plan->units[unit].kept.elements));
+        assembly_cast(&builder->assembly, "gradient cast", plan->units[unit].gradient, whole, false);
+    }
+    int32_t reduced = whole;
+    if (plan->is_zero) {
+        reduced = assembly_part(&builder->assembly, "gradient slice", whole, plan->units[unit].updated.first,
+                                DIMS(plan->units[unit].updated.elements));
+        reduce_to_slices(builder, plan->units[unit].update_axes, whole, reduced);
+    } else {
+        reduce_over_replicas(builder, unit, whole);
+    }
+    if (is_narrow) {
+        builder->states[unit].reduced      = reduced;
+        builder->states[unit].reduced_adds = false;
+    }
+}
+
+void unit_end_gradients(struct builder *builder, int32_t unit)
+{
+    const struct plan *plan = builder->plan;
+    struct op_tag      tag  = unit_enter(builder, unit, PHASE_REDUCE);
+    if (unit_is_sharded(builder, unit)) {
+        tensor_reduce_replicated(builder, unit);
+        end_sharded(builder, unit);
+    } else if (tag.microbatch == plan->train.accumulation - 1) {
+        tensor_reduce_replicated(builder, unit);
+        reduce_kept(builder, unit);
+    }
+    builder->assembly.tag = tag;
+}
+
+static void settle(struct builder *builder)
+{
+    for (int32_t unit = builder->first_unit; unit < builder->end_unit; unit++) {
+        struct unit_state *state = &builder->states[unit];
+        if (state->reduced >= 0) {
+            struct op_tag tag = unit_enter(builder, unit, PHASE_REDUCE);
+            int32_t to = builder->plan->tensors[state->reduced].elements == builder->plan->units[unit].kept.elements
+                             ? builder->plan->units[unit].gradient
+                             : unit_updated_gradient(builder, unit);
+            assembly_cast(&builder->assembly, "gradient cast", state->reduced, to, state->reduced_adds);
+            state->reduced        = -1;
+            builder->assembly.tag = tag;
+        }
+    }
+}
+
+void unit_settle_gradients(struct builder *builder)
+{
+    int64_t microbatches = builder->plan->train.accumulation;
+    settle(builder);
+    if (microbatches == 1 || builder->assembly.tag.microbatch < microbatches - 1) {
+        return;
+    }
+    for (int32_t unit = builder->first_unit; unit < builder->end_unit; unit++) {
+        if (unit_is_sharded(builder, unit)) {
+            struct op_tag tag = unit_enter(builder, unit, PHASE_REDUCE);
+            reduce_kept(builder, unit);
+            builder->assembly.tag = tag;
+        }
+    }
+    settle(builder);
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// From what the kinds of a block declare to its weights: their units, names, random streams and places.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kind.h"
+#include "pipeline.h"
+#include "units.h"
+
+// Random streams: STREAM_FIRST + (layer + 1) * STREAM_LAYER + place; those of experts follow one another from
+// streams_of_experts on, as many to a layer as a model may have.
+enum { STREAM_FIRST = 1 << 20, STREAM_LAYER = 64, STREAM_EXPERT = 4, EXPERTS_MAX = 1024 };
+static const int64_t streams_of_experts = INT64_C(1) << 40;
+
+// Weights of a unit in this order: what all ranks of tp hold alike comes first, linears and experts may be apart.
+enum order { ORDER_REPLICATED, ORDER_SHARED, ORDER_LINEAR, ORDER_EXPERT, ORDER_COUNT };
+
+static int64_t stream_of(const struct declarations *declarations, const struct declaration *declaration, int64_t place)
+{
+    int64_t layer = declarations->block->layer;
+    return declaration->expert < 0
+               ? STREAM_FIRST + (layer + 1) * STREAM_LAYER + place
+               : streams_of_experts + (layer * EXPERTS_MAX + declaration->expert) * STREAM_EXPERT + place;
+}
+
+static void fill_parts(struct weight *weight, const struct declarations *declarations,
+                       const struct declaration *declaration)
+{
+    int64_t row = 0;
+    for (int i = 0; i < declaration->parts; i++) {
+        const struct declared_part *declared = &declaration->part[i];
+        struct weight_part         *part     = &weight->part[i];
+
+        *part = (struct weight_part){.stream        = stream_of(declarations, declaration, declared->as->stream),
+                                     .rows          = declared->rows,
+                                     .columns       = declared->columns,
+                                     .first_row     = declared->first_row,
+                                     .local_rows    = declared->local_rows,
+                                     .first_column  = declared->first_column,
+                                     .local_columns = declared->local_columns,
+                                     .offset        = row * declared->local_columns,
+                                     .is_vector     = declaration->is_vector,
+                                     .deviation     = declaration->deviation,
+                                     .constant      = declaration->constant};
+        // The format is a name that a kind exports.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        snprintf(part->name, sizeof(part->name), declared->as->name, (int)declarations->block->layer,
+                 (int)declaration->expert);
+#pragma GCC diagnostic pop
+        row += part->local_rows;
+    }
+    weight->part_count = declaration->parts;
+}
+
+static void add_weight(struct plan *plan, const struct declarations *declarations,
+                       const struct declaration *declaration, int64_t *first)
+{
+    bool is_narrow       = declaration->linear >= 0 && (plan->precision.narrow_linears >> declaration->gemm & 1u) != 0;
+    struct weight weight = {.name     = declaration->name,
+                            .unit     = plan->unit_count - 1,
+                            .first    = *first,
+                            .rows     = declaration->rows,
+                            .columns  = declaration->columns,
+                            .tensor   = -1,
+                            .gradient = -1,
+                            .linear   = is_narrow ? (int32_t)declaration->linear : -1};
+    fill_parts(&weight, declarations, declaration);
+    *first += unit_align(plan, declaration->rows * declaration->columns, 1);
+    if (declaration->is_replicated) {
+        plan->units[weight.unit].replicated = *first;
+    }
+    if (declaration->index != NULL) {
+        *declaration->index = plan->weight_count;
+    }
+    plan->weights = memory_resize(plan->weights, (size_t)(plan->weight_count + 1) * sizeof(weight));
+    plan->weights[plan->weight_count++] = weight;
+    plan->units[weight.unit].weight_count++;
+}
+
+static enum order order_of(const struct declaration *declaration)
+{
+    return declaration->expert >= 0     ? ORDER_EXPERT
+           : declaration->linear >= 0   ? ORDER_LINEAR
+           : declaration->is_replicated ? ORDER_REPLICATED
+                                        : ORDER_SHARED;
+}
+
+// Declares a unit of all weights of an order from first to last, if there are any.
+static void add_unit(struct builder *builder, const struct declarations *declarations, struct plan_unit described,
+                     enum order first, enum order last)
+{
+    struct plan *plan = builder->plan;
+    for (int32_t i = 0; i < declarations->count; i++) {
+        const struct declaration *declaration = &declarations->list[i];
+        bool                      is_here     = order_of(declaration) >= first && order_of(declaration) <= last;
+        described.elements += is_here ? unit_align(plan, declaration->rows * declaration->columns, 1) : 0;
+    }
+    if (described.elements == 0) {
+        return;
+    }
+    unit_create(builder, &described);
+    int64_t used = 0;
+    for (enum order order = first; order <= last; order++) {
+        for (int32_t i = 0; i < declarations->count; i++) {
+            if (order_of(&declarations->list[i]) == order) {
+                add_weight(plan, declarations, &declarations->list[i], &used);
+            }
+        }
+    }
+    int32_t index = plan->unit_count - 1;
+    if (plan->units[index].kept.elements == plan->units[index].elements) {
+        unit_point_weights(builder, index, plan->units[index].weight);
+        unit_point_gradients(builder, index, plan->units[index].gradient);
+    }
+}
+
+static void declare_norm(struct declarations *declarations, const struct norm_names *norm, int32_t *weights)
+{
+    const struct model_config *model = &declarations->builder->plan->model;
+    // layer-norm-1p stores weight - 1
+    float constant = model->norm == NORM_LAYER_1P ? 0.0f : 1.0f;
+    declare_vector(declarations, &weights[WEIGHT_NORM], norm->weight, &norm->exported_weight, constant);
+    if (model_norm_has_bias(model)) {
+        declare_vector(declarations, &weights[WEIGHT_NORM_BIAS], norm->bias, &norm->exported_bias, 0.0f);
+    }
+}
+
+static void declare_sublayers(struct declarations *declarations, struct block *block)
+{
+    const struct model_config *model = &declarations->builder->plan->model;
+    for (int32_t i = 0; i < block->count; i++) {
+        const struct layer_kind *kind = block->kinds[i];
+        for (int weight = 0; weight < SUBLAYER_WEIGHTS; weight++) {
+            block->weights[i][weight] = -1;
+        }
+        if (kind->norm != NULL) {
+            declare_norm(declarations, kind->norm, block->weights[i]);
+        }
+        kind->declare(declarations, block->weights[i]);
+        declarations->first_linear += kind->count(model).linears;
+    }
+}
+
+static void declare_block(struct builder *builder, int64_t place)
+{
+    struct plan        *plan         = builder->plan;
+    struct block       *block        = &builder->blocks[place];
+    bool                is_apart     = plan->precision.has_narrow_weights;
+    struct declarations declarations = {.builder      = builder,
+                                        .block        = block,
+                                        .share        = {mesh_group_size(&plan->mesh, 1u << AXIS_TP),
+                                                         mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_TP)},
+                                        .first_linear = block->first_linear};
+    declare_sublayers(&declarations, block);
+
+    block->first_unit           = plan->unit_count;
+    builder->assembly.tag.layer = (int16_t)block->layer;
+    add_unit(builder, &declarations, (struct plan_unit){.place = place}, ORDER_REPLICATED,
+             is_apart ? ORDER_SHARED : ORDER_LINEAR);
+    if (is_apart) {
+        add_unit(builder, &declarations,
+                 (struct plan_unit){.place = unit_place_of_linears(builder, block->layer), .is_narrow = true},
+                 ORDER_LINEAR, ORDER_LINEAR);
+    }
+    add_unit(builder, &declarations,
+             (struct plan_unit){.place      = unit_place_of_experts(builder, block->expert_layer),
+                                .is_experts = true,
+                                .is_narrow  = is_apart},
+             ORDER_EXPERT, ORDER_EXPERT);
+    builder->assembly.tag.layer = -1;
+    block->unit_count           = plan->unit_count - block->first_unit;
+    free(declarations.list);
+}
+
+void weights_declare(struct builder *builder)
+{
+    struct plan         *plan  = builder->plan;
+    struct schedule_deal deal  = pipeline_deal(plan);
+    size_t               units = (size_t)unit_places(builder);
+    int64_t              head  = plan->model.layers + 1;
+
+    plan->units     = arena_allocate(&plan->arena, units * sizeof(*plan->units));
+    builder->states = arena_allocate(&builder->scratch, units * sizeof(*builder->states));
+    for (int64_t chunk = pipeline_stage(plan); chunk < deal.chunks; chunk += plan->mesh.size[AXIS_PP]) {
+        struct schedule_layers held = schedule_layers(&deal, chunk);
+        if (chunk == 0) {
+            declare_block(builder, 0);
+        }
+        for (int64_t layer = held.first; layer < held.first + held.count; layer++) {
+            declare_block(builder, layer + 1);
+        }
+        if (chunk == deal.chunks - 1) {
+            if (plan->model.tied && plan->mesh.size[AXIS_PP] > 1) {
+                declare_block(builder, 0);
+                plan->units[plan->unit_count - 1].is_copy = true;
+            }
+            declare_block(builder, head);
+        }
+    }
+}

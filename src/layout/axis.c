@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// The rows of axis.h as a table.
+#include "gswbench/axis.h"
+
+#include "gswbench/mesh.h"
+
+// clang-format off
+#define ROW(NAME, key, option, most, help, ...) \
+    [AXIS_##NAME] = {.name = #key, .field = offsetof(struct parallel_config, key), __VA_ARGS__},
+const struct axis_row axis_rows[AXIS_COUNT] = {AXES(ROW)};
+
+#define LISTED(NAME, ...) AXIS_##NAME,
+const enum axis axis_listed[] = {AXES(LISTED)};
+// clang-format on
+
+enum axis axis_shown(int place)
+{
+    int axis = 0;
+    while (axis_rows[axis].shown != place) {
+        axis++;
+    }
+    return (enum axis)axis;
+}
+
+enum axis axis_claims(uint32_t axes)
+{
+    int first = AXIS_COUNT;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        bool is_asked = (axes >> axis & 1u) != 0;
+        if (is_asked && (first == AXIS_COUNT || axis_rows[axis].claim < axis_rows[first].claim)) {
+            first = axis;
+        }
+    }
+    return (enum axis)first;
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+// The [parallel] options, and the mesh of ranks that they describe.
+#include "gswbench/mesh.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "gswbench/text.h"
+
+// clang-format off
+static const char *const reshard_names[] = {
+    [RESHARD_ALWAYS] = "always", [RESHARD_EXCEPT_LAST] = "except-last", [RESHARD_NEVER] = "never", NULL,
+};
+
+static const char *const context_names[] = {[CONTEXT_RING] = "ring", [CONTEXT_GATHER] = "gather", NULL};
+
+static const char *const zero_gather_names[] = {
+    [ZERO_GATHER_OPTIMIZER] = "optimizer", [ZERO_GATHER_FORWARD] = "forward", NULL,
+};
+
+#define AXIS_OPTION(NAME, key, option, most, help, ...) option(parallel_config, key, "1", 1, most, help),
+const struct option parallel_options[] = {
+    AXES(AXIS_OPTION)
+    INTEGER_OPTION(parallel_config, vp, "1", 1, 1024, "chunks of layers that each pipeline stage holds, interleaved"),
+    BOOLEAN_OPTION(parallel_config, sequence_parallel, "yes", "with tp > 1, norms and the residual stream are shared over tp too"),
+    INTEGER_OPTION(parallel_config, zero, "0", 0, 1, "1: the optimizer is shared over dp x cp"),
+    CHOICE_OPTION (parallel_config, zero_gather, "optimizer", zero_gather_names, "with zero = 1, updated weights are gathered beside the optimizer, or in the next step beside its first forward pass"),
+    INTEGER_OPTION(parallel_config, prefetch, "1", 0, 64, "with fsdp > 1 or zero_gather = forward, blocks whose weights are gathered ahead of their use"),
+    CHOICE_OPTION (parallel_config, reshard, "always", reshard_names, "with fsdp > 1, blocks whose gathered weights are freed after the forward pass and gathered again"),
+    CHOICE_OPTION (parallel_config, context, "gather", context_names, "with cp > 1, keys and values are passed round in a ring, or gathered"),
+    BOOLEAN_OPTION(parallel_config, tp_overlap, "no", "with sequence_parallel, GEMMs are split so that the transfers of tp hide behind them"),
+    BOOLEAN_OPTION(parallel_config, layers_per_chunk_embedding, "no", "embedding and loss each count as one layer when layers are dealt to pipeline chunks"),
+    INTEGER_OPTION(parallel_config, deferred_head_gradients, "0", 0, 1048576, "with pp > 1, microbatches whose weight gradient of the head is left until the last stage has done its backward passes"),
+    END_OPTIONS
+};
+// clang-format on
+
+// "1, 2, 4, 8"
+static void list_divisors(struct text_buffer *text, int64_t number)
+{
+    for (int64_t divisor = 1; divisor <= number; divisor++) {
+        if (number % divisor == 0) {
+            text_append(text, "%s%" PRId64, divisor == 1 ? "" : ", ", divisor);
+        }
+    }
+}
+
+static status cannot_divide(enum axis axis, int64_t size, int64_t ranks, int64_t world)
+{
+    struct text_buffer allowed = {0};
+    list_divisors(&allowed, ranks);
+    status error;
+    if (ranks == world) {
+        error = fail("[parallel] %s = %" PRId64 " does not divide %" PRId64 " rank%s (allowed: %s)",
+                     axis_rows[axis].name, size, world, world == 1 ? "" : "s", allowed.text);
+    } else {
+        error = fail("[parallel] %s = %" PRId64 " does not divide the %" PRId64 " of %" PRId64
+                     " ranks that the other axes leave (allowed: %s)",
+                     axis_rows[axis].name, size, ranks, world, allowed.text);
+    }
+    text_free(&allowed);
+    return error;
+}
+
+// Takes the ranks of ep out of fsdp's or dp's.
+static status split_experts(struct mesh *mesh, int64_t ep)
+{
+    enum axis from = mesh->asked[AXIS_FSDP] > 1 ? AXIS_FSDP : AXIS_DP;
+    if (mesh->size[from] % ep != 0) {
+        return fail("[parallel] ep = %" PRId64 " does not divide %s = %" PRId64, ep, axis_rows[from].name,
+                    mesh->size[from]);
+    }
+    mesh->size[from] /= ep;
+    mesh->size[AXIS_EP] = mesh->asked[AXIS_EP] = ep;
+    return OK;
+}
+
+// The rules that hold for any number of ranks.
+static status check_rules(struct mesh *mesh, const struct parallel_config *config)
+{
+    status errors = split_experts(mesh, config->ep);
+    if (mesh->vp > 1 && mesh->size[AXIS_PP] == 1) {
+        status_add(&errors, fail("[parallel] vp = %" PRId64 " needs pp > 1", mesh->vp));
+    }
+    if (mesh->size[AXIS_TP] > 1 && config->tp_overlap && !config->sequence_parallel) {
+        status_add(&errors,
+                   fail("[parallel] tp_overlap = yes needs sequence_parallel = yes: it passes on the rows that "
+                        "tp shares out"));
+    }
+    return errors;
+}
+
+// Gives each axis its size; the axis that is auto takes what the others leave.
+static status tile(struct mesh *mesh, int64_t world)
+{
+    int64_t left   = world;
+    int     spread = -1;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        int64_t size = mesh->size[axis];
+        if (size == 0) {
+            spread = axis;
+        } else if (left % size != 0) {
+            return cannot_divide((enum axis)axis, size, left, world);
+        } else {
+            left /= size;
+        }
+    }
+    if (spread >= 0) {
+        mesh->size[spread] = left;
+    } else if (left != 1) {
+        return fail("[parallel] the axes take %" PRId64 " of %" PRId64 " ranks (dp = %" PRId64 ", or auto, takes all)",
+                    world / left, world, mesh->size[AXIS_DP] * left);
+    }
+    return OK;
+}
+
+int64_t mesh_asked(const struct parallel_config *config, enum axis axis)
+{
+    return *(const int64_t *)(const void *)((const char *)config + axis_rows[axis].field);
+}
+
+void mesh_ask(struct parallel_config *config, enum axis axis, int64_t size)
+{
+    *(int64_t *)(void *)((char *)config + axis_rows[axis].field) = size;
+}
+
+bool mesh_has_auto(const struct parallel_config *config)
+{
+    bool has_auto = false;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        has_auto |= mesh_asked(config, (enum axis)axis) == 0;
+    }
+    return has_auto;
+}
+
+int64_t mesh_smallest(const struct parallel_config *config)
+{
+    int64_t ranks = 1;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        int64_t size = mesh_asked(config, (enum axis)axis);
+        ranks *= axis_rows[axis].is_within || size == 0 ? 1 : size;
+    }
+    return ranks;
+}
+
+status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_t world)
+{
+    *mesh      = (struct mesh){.world = world == 0 ? mesh_smallest(config) : world, .vp = config->vp};
+    int spread = -1;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        mesh->size[axis] = axis_rows[axis].is_within ? 1 : mesh_asked(config, (enum axis)axis);
+        if (mesh->size[axis] == 0 && spread >= 0) {
+            return fail("[parallel] %s and %s are both auto: one axis at most", axis_rows[spread].name,
+                        axis_rows[axis].name);
+        }
+        spread = mesh->size[axis] == 0 ? axis : spread;
+    }
+    TRY(tile(mesh, mesh->world));
+    memcpy(mesh->asked, mesh->size, sizeof(mesh->asked));
+    return check_rules(mesh, config);
+}
+
+void mesh_resolve(struct parallel_config *config, const struct mesh *mesh)
+{
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        mesh_ask(config, (enum axis)axis, mesh->asked[axis]);
+    }
+}
+
+static bool splits_shards(const struct mesh *mesh)
+{
+    return mesh->asked[AXIS_FSDP] > 1;
+}
+
+uint32_t mesh_shard_axes(const struct mesh *mesh, bool of_experts)
+{
+    return 1u << AXIS_FSDP | (splits_shards(mesh) && !of_experts ? 1u << AXIS_EP : 0);
+}
+
+uint32_t mesh_replica_axes(const struct mesh *mesh, bool of_experts)
+{
+    return 1u << AXIS_DP | 1u << AXIS_CP | (splits_shards(mesh) || of_experts ? 0 : 1u << AXIS_EP);
+}
+
+void mesh_coordinates(const struct mesh *mesh, int64_t rank, int64_t coordinates[AXIS_COUNT])
+{
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        coordinates[axis] = rank % mesh->size[axis];
+        rank /= mesh->size[axis];
+    }
+}
+
+int64_t mesh_rank(const struct mesh *mesh, const int64_t coordinates[AXIS_COUNT])
+{
+    int64_t rank = 0;
+    for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
+        rank = rank * mesh->size[axis] + coordinates[axis];
+    }
+    return rank;
+}
+
+int64_t mesh_stride(const struct mesh *mesh, enum axis axis)
+{
+    return mesh_group_size(mesh, (1u << axis) - 1);
+}
+
+int64_t mesh_group_size(const struct mesh *mesh, uint32_t axes)
+{
+    int64_t size = 1;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        size *= axes >> axis & 1u ? mesh->size[axis] : 1;
+    }
+    return size;
+}
+
+// Counting with the axes of the mask as digits, fastest first, visits the ranks in rising order.
+void mesh_group_ranks(const struct mesh *mesh, int64_t rank, uint32_t axes, int64_t *ranks)
+{
+    int64_t size = mesh_group_size(mesh, axes);
+    int64_t coordinates[AXIS_COUNT];
+    mesh_coordinates(mesh, rank, coordinates);
+    for (int64_t member = 0; member < size; member++) {
+        int64_t digits = member;
+        for (int axis = 0; axis < AXIS_COUNT; axis++) {
+            if (axes >> axis & 1u) {
+                coordinates[axis] = digits % mesh->size[axis];
+                digits /= mesh->size[axis];
+            }
+        }
+        ranks[member] = mesh_rank(mesh, coordinates);
+    }
+}
+
+int64_t mesh_group_index(const struct mesh *mesh, int64_t rank, uint32_t axes)
+{
+    int64_t coordinates[AXIS_COUNT];
+    mesh_coordinates(mesh, rank, coordinates);
+    int64_t index = 0;
+    for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
+        if (axes >> axis & 1u) {
+            index = index * mesh->size[axis] + coordinates[axis];
+        }
+    }
+    return index;
+}

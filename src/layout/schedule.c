@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// Builds the turns of a stage, runs those of all stages in slots, and deals layers to chunks.
+#include "gswbench/schedule.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "schedule_order.h"
+
+int64_t schedule_turns(const struct schedule_shape *shape)
+{
+    return SCHEDULE_ACTIONS * shape->chunks * shape->microbatches;
+}
+
+void schedule_build(const struct schedule_shape *shape, int64_t stage, struct schedule_turn *turns)
+{
+    struct order order = shape->chunks > 1 ? interleaved(shape, stage) : one_forward_one_backward(shape, stage);
+    int64_t      count = 0;
+    for (int64_t i = 0; i < order.warmup + order.count; i++) {
+        for (int action = 0; action < SCHEDULE_ACTIONS; action++) {
+            int64_t index = action == SCHEDULE_FORWARD ? i : i - order.warmup;
+            if (index >= 0 && index < order.count) {
+                struct schedule_turn turn = order.turn(shape, (enum schedule_action)action, index);
+                if (turn.microbatch < shape->microbatches) {
+                    turns[count++] = turn;
+                }
+            }
+        }
+    }
+}
+
+int64_t schedule_in_flight(const struct schedule_shape *shape, const struct schedule_turn *turns)
+{
+    int64_t *now  = memory_allocate((size_t)shape->chunks * sizeof(*now));
+    int64_t  most = 0;
+    for (int64_t i = 0; i < schedule_turns(shape); i++) {
+        int64_t *of_chunk = &now[turns[i].chunk];
+        *of_chunk += turns[i].action == SCHEDULE_FORWARD ? 1 : -1;
+        most = *of_chunk > most ? *of_chunk : most;
+    }
+    free(now);
+    return most;
+}
+
+// Where the turns of a simulated pipeline stand.
+struct simulation {
+    const struct schedule_shape *shape;
+    const int64_t               *slots;
+    int64_t                     *ends;    // [action][microbatch][chunk of the model]; 0: not known
+};
+
+static int64_t *end_of(const struct simulation *simulation, enum schedule_action action, int64_t microbatch,
+                       int64_t chunk)
+{
+    const struct schedule_shape *shape = simulation->shape;
+    return &simulation->ends[(action * shape->microbatches + microbatch) * shape->stages * shape->chunks + chunk];
+}
+
+// When what a turn needs is there; -1: not known yet. Backward needs the chunk's own forward, too.
+static int64_t ready(const struct simulation *simulation, const struct schedule_turn *turn, int64_t chunk)
+{
+    int64_t last = simulation->shape->stages * simulation->shape->chunks - 1;
+    int64_t from = turn->action == SCHEDULE_FORWARD ? chunk - 1 : chunk + 1;
+    int64_t own = turn->action == SCHEDULE_FORWARD ? 0 : *end_of(simulation, SCHEDULE_FORWARD, turn->microbatch, chunk);
+    int64_t sent     = from < 0 || from > last ? 0 : *end_of(simulation, turn->action, turn->microbatch, from);
+    bool    is_known = (turn->action == SCHEDULE_FORWARD || own > 0) && (from < 0 || from > last || sent > 0);
+    return !is_known ? -1 : own > sent ? own : sent;
+}
+
+// Runs a stage's turns from next on as far as their needs are known.
+static int64_t advance(const struct simulation *simulation, int64_t stage, const struct schedule_turn *turns,
+                       int64_t next, int64_t *begins)
+{
+    for (; next < schedule_turns(simulation->shape); next++) {
+        int64_t chunk   = turns[next].chunk * simulation->shape->stages + stage;
+        int64_t begin   = ready(simulation, &turns[next], chunk);
+        int64_t free_at = next == 0 ? 0 : begins[next - 1] + simulation->slots[turns[next - 1].action];
+        if (begin < 0) {
+            break;
+        }
+        begins[next] = begin > free_at ? begin : free_at;
+        *end_of(simulation, turns[next].action, turns[next].microbatch, chunk) =
+            begins[next] + simulation->slots[turns[next].action];
+    }
+    return next;
+}
+
+int64_t schedule_simulate(const struct schedule_shape *shape, const struct schedule_turn *turns,
+                          const int64_t slots[SCHEDULE_ACTIONS], int64_t *begins)
+{
+    int64_t           count      = schedule_turns(shape);
+    struct simulation simulation = {shape, slots,
+                                    memory_allocate((size_t)(count * shape->stages) * sizeof(*simulation.ends))};
+    int64_t          *next       = memory_allocate((size_t)shape->stages * sizeof(*next));
+    int64_t           length = 0, done = 0;
+    for (bool is_moving = true; is_moving;) {
+        is_moving = false;
+        for (int64_t stage = 0; stage < shape->stages; stage++) {
+            int64_t from = next[stage];
+            next[stage]  = advance(&simulation, stage, turns + stage * count, from, begins + stage * count);
+            is_moving |= next[stage] > from;
+            done += next[stage] - from;
+        }
+    }
+    for (int64_t stage = 0; stage < shape->stages && done == count * shape->stages; stage++) {
+        int64_t last = stage * count + count - 1;
+        int64_t end  = begins[last] + slots[turns[last].action];
+        length       = end > length ? end : length;
+    }
+    free(next);
+    free(simulation.ends);
+    return length;
+}
+
+status schedule_check(const struct schedule_deal *deal)
+{
+    int64_t counted = deal->layers + (deal->counts_embedding ? 2 : 0);
+    if (deal->chunks > counted) {
+        return fail("[parallel] pp x vp = %" PRId64 " chunks, but there are %" PRId64
+                    " layers%s: every chunk needs one",
+                    deal->chunks, counted, deal->counts_embedding ? " with embedding and loss" : "");
+    }
+    return OK;
+}
+
+// Of the layers, and of embedding and head where they count, what the chunks before this one hold.
+static int64_t count_before(const struct schedule_deal *deal, int64_t chunk)
+{
+    int64_t counted         = deal->layers + (deal->counts_embedding ? 2 : 0);
+    int64_t left            = counted % deal->chunks;
+    bool    is_first_larger = left == deal->chunks - 1 && left > 0;
+    int64_t middle          = chunk > 0 ? chunk - 1 : 0;    // chunks before this one, without the first
+    int64_t larger =
+        (middle < left - is_first_larger ? middle : left - is_first_larger) + (chunk > 0 && is_first_larger);
+    return chunk * (counted / deal->chunks) + larger;
+}
+
+struct schedule_layers schedule_layers(const struct schedule_deal *deal, int64_t chunk)
+{
+    int64_t first = count_before(deal, chunk), end = count_before(deal, chunk + 1);
+    if (deal->counts_embedding) {
+        first = chunk == 0 ? 0 : first - 1;
+        end   = chunk == deal->chunks - 1 ? deal->layers : end - 1;
+    }
+    return (struct schedule_layers){.first = first, .count = end - first};
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Draws a pipeline as text: a row for each stage, a column for each slot of time.
+#include "gswbench/schedule.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+
+enum { CELL_BYTES = 48 };
+
+static const int64_t slots[SCHEDULE_ACTIONS] = {[SCHEDULE_FORWARD] = 1, [SCHEDULE_BACKWARD] = 2};
+
+struct drawing {
+    struct schedule_deal  deal;
+    struct schedule_shape shape;
+    struct schedule_turn *turns;     // [stages][turns]
+    int64_t              *begins;    // [stages][turns]
+    int64_t               length;
+    int                   width;    // of a cell
+    FILE                 *file;
+};
+
+// "F3", or "F3.1" where stages have several chunks.
+static int name_turn(const struct drawing *drawing, const struct schedule_turn *turn, char cell[CELL_BYTES])
+{
+    char action = turn->action == SCHEDULE_FORWARD ? 'F' : 'B';
+    return drawing->shape.chunks == 1
+               ? snprintf(cell, CELL_BYTES, "%c%" PRId64, action, turn->microbatch)
+               : snprintf(cell, CELL_BYTES, "%c%" PRId64 ".%" PRId64, action, turn->microbatch, turn->chunk);
+}
+
+static void print_layers(const struct drawing *drawing, int64_t chunk)
+{
+    struct schedule_layers layers = schedule_layers(&drawing->deal, chunk);
+    const char            *comma  = "";
+    if (chunk == 0) {
+        fprintf(drawing->file, "embedding");
+        comma = ", ";
+    }
+    if (layers.count == 1) {
+        fprintf(drawing->file, "%slayer %" PRId64, comma, layers.first);
+        comma = ", ";
+    } else if (layers.count > 1) {
+        fprintf(drawing->file, "%slayers %" PRId64 " to %" PRId64, comma, layers.first,
+                layers.first + layers.count - 1);
+        comma = ", ";
+    }
+    if (chunk == drawing->deal.chunks - 1) {
+        fprintf(drawing->file, "%shead", comma);
+    }
+}
+
+static void print_chunks(const struct drawing *drawing)
+{
+    for (int64_t stage = 0; stage < drawing->shape.stages; stage++) {
+        fprintf(drawing->file, "  stage %-4" PRId64, stage);
+        for (int64_t chunk = 0; chunk < drawing->shape.chunks; chunk++) {
+            fprintf(drawing->file, "%s", chunk == 0 ? "" : " | ");
+            print_layers(drawing, chunk * drawing->shape.stages + stage);
+        }
+        fprintf(drawing->file, "\n");
+    }
+}
+
+static void print_row(const struct drawing *drawing, int64_t stage)
+{
+    int64_t slot = 0, count = schedule_turns(&drawing->shape);
+    fprintf(drawing->file, "%4" PRId64 "  ", stage);
+    for (int64_t i = stage * count; i < (stage + 1) * count; i++) {
+        const struct schedule_turn *turn = &drawing->turns[i];
+        char                        cell[CELL_BYTES];
+        for (; slot < drawing->begins[i]; slot++) {
+            fprintf(drawing->file, "%-*s", drawing->width, ".");
+        }
+        name_turn(drawing, turn, cell);
+        fprintf(drawing->file, "%-*s", drawing->width, cell);
+        for (slot++; slot < drawing->begins[i] + slots[turn->action]; slot++) {
+            fprintf(drawing->file, "%-*s", drawing->width, "=");
+        }
+    }
+    for (; slot < drawing->length; slot++) {
+        fprintf(drawing->file, "%-*s", drawing->width, ".");
+    }
+    fprintf(drawing->file, "\n");
+}
+
+static void print_drawing(const struct drawing *drawing)
+{
+    const struct schedule_shape *shape = &drawing->shape;
+    int64_t busy = shape->chunks * shape->microbatches * (slots[SCHEDULE_FORWARD] + slots[SCHEDULE_BACKWARD]);
+    print_chunks(drawing);
+    fprintf(drawing->file, "\nF3%s: microbatch 3 forward%s, 1 slot; B: backward, %" PRId64 " slots; .: idle\n",
+            shape->chunks > 1 ? ".1" : "", shape->chunks > 1 ? " through the stage's chunk 1" : "",
+            slots[SCHEDULE_BACKWARD]);
+    for (int64_t stage = 0; stage < shape->stages; stage++) {
+        print_row(drawing, stage);
+    }
+    fprintf(drawing->file, "\n%" PRId64 " slots, each stage is busy for %" PRId64 ": a bubble of %.2f %% of that\n",
+            drawing->length, busy, 100.0 * (double)(drawing->length - busy) / (double)busy);
+}
+
+status schedule_draw(const struct schedule_deal *deal, const struct schedule_shape *shape, FILE *file)
+{
+    struct drawing drawing = {.deal = *deal, .shape = *shape, .file = file};
+    TRY(schedule_check(&drawing.deal));
+    int64_t count  = schedule_turns(&drawing.shape);
+    drawing.turns  = memory_allocate((size_t)(count * drawing.shape.stages) * sizeof(*drawing.turns));
+    drawing.begins = memory_allocate((size_t)(count * drawing.shape.stages) * sizeof(*drawing.begins));
+    for (int64_t stage = 0; stage < drawing.shape.stages; stage++) {
+        schedule_build(&drawing.shape, stage, drawing.turns + stage * count);
+    }
+    drawing.length = schedule_simulate(&drawing.shape, drawing.turns, slots, drawing.begins);
+
+    struct schedule_turn widest = {.microbatch = drawing.shape.microbatches - 1, .chunk = drawing.shape.chunks - 1};
+    char                 cell[CELL_BYTES];
+    drawing.width = name_turn(&drawing, &widest, cell) + 1;
+    print_drawing(&drawing);
+    free(drawing.begins);
+    free(drawing.turns);
+    return OK;
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// The [precision] options and the element type that each role of a step gets from them.
+#include "gswbench/precision.h"
+
+#include <math.h>
+
+#include "gswbench/fp8.h"
+
+// clang-format off
+const char *const precision_compute_names[] = {
+    [COMPUTE_FP32] = "fp32", [COMPUTE_BF16] = "bf16", [COMPUTE_FP8] = "fp8", NULL,
+};
+static const char *const storage_names[] = { [FORMAT_F32] = "fp32", [FORMAT_BF16] = "bf16", NULL };
+
+enum { REDUCE_AUTO = FORMAT_BF16 + 1 };
+static const char *const reduce_names[] = {
+    [FORMAT_F32] = "fp32", [FORMAT_BF16] = "bf16", [REDUCE_AUTO] = "auto", NULL,
+};
+static const char *const recipe_names[] = {
+    [RECIPE_DELAYED] = "delayed", [RECIPE_CURRENT] = "current", [RECIPE_BLOCK] = "block", NULL,
+};
+static const char *const format_names[] = { [FP8_HYBRID] = "hybrid", [FP8_E4M3] = "e4m3", NULL };
+static const char *const gemm_names[] = {
+    [LINEAR_KIND_QKV] = "qkv", [LINEAR_KIND_PROJECTION] = "projection", [LINEAR_KIND_FC1] = "fc1", [LINEAR_KIND_FC2] = "fc2", NULL,
+};
+static const char *const fast_names[] = {
+    [FAST_SUMS_FORWARD] = "forward", [FAST_SUMS_ALL] = "all", [FAST_SUMS_NONE] = "none", NULL,
+};
+
+const struct option precision_options[] = {
+    CHOICE_OPTION (precision_config, compute, "bf16", precision_compute_names, "type that GEMMs read; fp32 is a reference mode with fp32 everywhere"),
+    CHOICE_OPTION (precision_config, gradients, "fp32", storage_names, "type that weight gradients are accumulated in"),
+    CHOICE_OPTION (precision_config, reduce, "auto", reduce_names, "type that gradients are transferred in; auto: that of gradients"),
+    BOOLEAN_OPTION(precision_config, master, "yes", "fp32 master weights beside bf16 ones"),
+    CHOICE_OPTION (precision_config, moments, "fp32", storage_names, "type of the two moments of AdamW"),
+    CHOICE_OPTION (precision_config, fp8_recipe, "delayed", recipe_names, "scaling with compute = fp8: from the history of a tensor, from its current values, or by blocks of 128"),
+    INTEGER_OPTION(precision_config, fp8_history, "1024", 1, 1024, "steps of whose largest values delayed scaling takes the largest; 1: the most recent"),
+    INTEGER_OPTION(precision_config, fp8_margin, "0", 0, 8, "with delayed scaling, powers of two between the largest value and the end of the format"),
+    CHOICE_OPTION (precision_config, fp8_format, "hybrid", format_names, "hybrid: values and weights in E4M3, gradients in E5M2; e4m3: all"),
+    SET_OPTION    (precision_config, fp8_gemms, "qkv, projection, fc1, fc2", gemm_names, "linears of a block, or of an expert, whose GEMMs read FP8 with compute = fp8"),
+    BOOLEAN_OPTION(precision_config, fp8_weight_gradients, "yes", "the GEMMs of their weight gradients read FP8, too"),
+    CHOICE_OPTION (precision_config, fp8_fast_accumulation, "forward", fast_names, "FP8 GEMMs whose partial sums a device may round to fewer digits"),
+    BOOLEAN_OPTION(precision_config, fp8_parameters, "no", "with compute = fp8, weights are stored and gathered in FP8"),
+    BOOLEAN_OPTION(precision_config, fp8_fused, "yes", "norms, activations and their gradients write FP8 themselves, where scales do not follow from a whole tensor"),
+    END_OPTIONS
+};
+// clang-format on
+
+static status init_fp8(struct precision *precision, const struct precision_config *config)
+{
+    precision->narrow_linears    = (uint32_t)config->fp8_gemms;
+    precision->recipe            = (enum scaling_recipe)config->fp8_recipe;
+    precision->magnitude_history = config->fp8_history;
+    // Products of parts with factors of their own are added up in fp32.
+    precision->fast_sums =
+        config->fp8_recipe == RECIPE_BLOCK ? FAST_SUMS_NONE : (enum fast_sums)config->fp8_fast_accumulation;
+    precision->has_narrow_weight_gradients = config->fp8_weight_gradients;
+    precision->has_narrow_weights          = config->fp8_parameters;
+    precision->fuses_copies                = config->fp8_fused;
+    int margin                             = config->fp8_recipe == RECIPE_DELAYED ? (int)config->fp8_margin : 0;
+    for (int role = 0; role < LINEAR_ROLES; role++) {
+        bool is_wide                   = role == ROLE_GRADIENT && config->fp8_format == FP8_HYBRID;
+        precision->narrow_format[role] = is_wide ? FORMAT_E5M2 : FORMAT_E4M3;
+        precision->narrow_target[role] = ldexpf(fp8_largest(precision->narrow_format[role]), -margin);
+    }
+    if (config->fp8_gemms == 0) {
+        return fail(
+            "[precision] fp8_gemms = none leaves nothing to compute = fp8: name a linear, or set compute = bf16");
+    }
+    if (config->fp8_parameters && config->fp8_recipe == RECIPE_BLOCK) {
+        return fail(
+            "[precision] fp8_parameters = yes gathers a weight with one scale for all of it: it needs fp8_recipe "
+            "= delayed or current, not block");
+    }
+    if (config->fp8_parameters && (config->fp8_gemms != (1 << LINEAR_KINDS) - 1 || !config->master)) {
+        return fail("[precision] fp8_parameters = yes stores every linear in FP8: it needs all of fp8_gemms (qkv, "
+                    "projection, fc1, fc2), and master = yes for what FP8 cannot hold");
+    }
+    return OK;
+}
+
+status precision_init(struct precision *precision, const struct precision_config *config)
+{
+    enum format gradient = (enum format)config->gradients;
+    *precision           = (struct precision){
+                  .compute    = (enum compute_precision)config->compute,
+                  .weight     = FORMAT_BF16,
+                  .activation = FORMAT_BF16,
+                  .gradient   = gradient,
+                  .reduce     = config->reduce == REDUCE_AUTO ? gradient : (enum format)config->reduce,
+                  .moment     = (enum format)config->moments,
+                  .has_master = config->master,
+    };
+    if (config->compute == COMPUTE_FP8) {
+        return init_fp8(precision, config);
+    }
+    if (config->compute == COMPUTE_BF16) {
+        return OK;
+    }
+    if (gradient != FORMAT_F32 || precision->reduce != FORMAT_F32 || precision->moment != FORMAT_F32) {
+        return fail("[precision] compute = fp32 is fp32 everywhere: gradients, reduce and moments cannot be bf16");
+    }
+    if (config->fp8_parameters) {
+        return fail("[precision] compute = fp32 is fp32 everywhere: fp8_parameters = yes would store weights in FP8 "
+                    "(set fp8_parameters = no, or compute = fp8)");
+    }
+    precision->weight     = FORMAT_F32;
+    precision->activation = FORMAT_F32;
+    precision->has_master = false;
+    return OK;
+}

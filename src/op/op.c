@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// Names of the kinds of work, their lanes and phases, and the FLOPs that an op executes.
+#include "gswbench/op_table.h"
+
+const char *op_name(enum op_kind kind)
+{
+#define NAME(kind, name) [kind]              = #name,
+    static const char *const names[OP_COUNT] = {OP_COMPUTE_KINDS(NAME) OP_TRANSFER_KINDS(NAME)};
+    return names[kind];
+}
+
+const char *op_lane_name(enum lane lane)
+{
+    static const char *const names[LANE_COUNT] = {
+        [LANE_COMPUTE]          = "compute",
+        [LANE_PARAMETER_GATHER] = "parameter-gather",
+        [LANE_GRADIENT_REDUCE]  = "gradient-reduce",
+        [LANE_TENSOR]           = "tensor",
+        [LANE_CONTEXT]          = "context",
+        [LANE_EXPERT]           = "expert",
+        [LANE_PIPELINE_SEND]    = "pipeline-send",
+        [LANE_PIPELINE_RECEIVE] = "pipeline-receive",
+    };
+    return names[lane];
+}
+
+const char *op_phase_name(enum phase phase)
+{
+    static const char *const names[PHASE_COUNT] = {
+        [PHASE_FORWARD] = "forward", [PHASE_RECOMPUTE] = "recompute", [PHASE_BACKWARD] = "backward",
+        [PHASE_REDUCE] = "reduce",   [PHASE_OPTIMIZER] = "optimizer",
+    };
+    return names[phase];
+}
+
+bool op_is_transfer(enum op_kind kind)
+{
+    return (int)kind >= (int)OP_COMPUTE_COUNT && kind < OP_COUNT;
+}
+
+bool op_is_link(enum op_kind kind)
+{
+    return op_table[kind].shape == link_fields;
+}
+
+// Two products of head_dim multiply-adds for each pair of a query and a key that it sees.
+static double attention_flops(const struct attention_shape *shape)
+{
+    double sequence = (double)shape->sequence;
+    double pairs    = shape->causal ? sequence * (sequence + 1) / 2 : sequence * sequence;
+    pairs += sequence * (double)shape->earlier;
+    return 4.0 * (double)shape->batch * (double)shape->heads * (double)shape->head_dim * pairs;
+}
+
+double op_flops(const struct op *op)
+{
+    const struct gemm_shape *gemm = &op->shape.gemm;
+    switch ((enum op_price)op_table[op->kind].price) {
+    case OP_PRICE_PRODUCT:
+        return 2.0 * (double)gemm->m * (double)gemm->n * (double)gemm->k;
+    case OP_PRICE_ATTENTION_FORWARD:
+        return attention_flops(&op->shape.attention);
+    case OP_PRICE_ATTENTION_BACKWARD:
+        return 2.5 * attention_flops(&op->shape.attention);
+    case OP_PRICE_MEMORY:
+    case OP_PRICE_CAST:
+    case OP_PRICE_ROUTE:
+    case OP_PRICE_NONE:
+    case OP_PRICE_TRANSFER:
+        break;
+    }
+    return 0;
+}

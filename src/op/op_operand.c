@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// How an op uses each of its operands, and how large they are: what the table says slot by slot, for an op at hand.
+#include "gswbench/op_table.h"
+
+int op_fused_output(enum op_kind kind)
+{
+    return op_table[kind].fused_output > 0 ? op_table[kind].fused_output : -1;
+}
+
+bool op_is_fused(const struct op *op)
+{
+    return op->operand_count > OP_FUSED + QUANTIZE_OUT && op_table[op->kind].fused_output > 0;
+}
+
+struct op op_quantize_of(const struct op *op)
+{
+    struct op quantize = *op;
+    if (op->kind == OP_QUANTIZE) {
+        return quantize;
+    }
+    int     output          = op_fused_output((enum op_kind)op->kind);
+    int64_t rows            = op->shape.rows.rows;
+    int64_t columns         = rows > 0 ? op_operand_elements(op, output) / rows : 0;
+    quantize.kind           = OP_QUANTIZE;
+    quantize.operand_count  = (uint8_t)(op->operand_count - OP_FUSED);
+    quantize.shape.quantize = (struct quantize_shape){rows, columns, (int32_t)op->fused_scaling};
+    for (int slot = QUANTIZE_IN; slot <= QUANTIZE_AMAX; slot++) {
+        quantize.operand[slot] = op->operand[slot == QUANTIZE_IN ? output : OP_FUSED + slot];
+        quantize.access[slot]  = slot == QUANTIZE_IN ? ACCESS_READ : op->access[OP_FUSED + slot];
+    }
+    return quantize;
+}
+
+// Whether the slot is one of a fused OP_QUANTIZE.
+static bool is_behind(const struct op *op, int slot)
+{
+    return slot > OP_FUSED && op_table[op->kind].fused_output > 0;
+}
+
+// What the table says of the slot; a slot that the kind does not have has no use.
+static const struct op_slot *slot_of(const struct op *op, int slot)
+{
+    static const struct op_slot none = {.use = OP_USE_NONE, .need = OP_NEED_NEVER};
+    bool                        has  = slot < OP_SLOTS && op_table[op->kind].slots[slot].use != OP_USE_NONE;
+    return has ? &op_table[op->kind].slots[slot] : &none;
+}
+
+enum access op_operand_access(const struct op *op, int slot)
+{
+    if (is_behind(op, slot)) {
+        struct op quantize = op_quantize_of(op);
+        return op_operand_access(&quantize, slot - OP_FUSED);
+    }
+    switch ((enum op_use)slot_of(op, slot)->use) {
+    case OP_USE_NONE:
+        return 0;
+    case OP_USE_READ:
+        return ACCESS_READ;
+    case OP_USE_WRITE:
+        return ACCESS_WRITE;
+    case OP_USE_UPDATE:
+        return ACCESS_UPDATE;
+    case OP_USE_ADD:
+        return op->accumulates ? ACCESS_UPDATE : ACCESS_WRITE;
+    case OP_USE_ADD_QUERY:
+        return op->shape.attention.adds_query ? ACCESS_UPDATE : ACCESS_WRITE;
+    case OP_USE_UNLESS_MASTER:
+        return op->operand[ADAMW_MASTER] < 0 ? ACCESS_UPDATE : ACCESS_WRITE;
+    }
+    return 0;
+}
+
+bool op_operand_is_optional(const struct op *op, int slot)
+{
+    if (is_behind(op, slot) && op_is_fused(op)) {
+        struct op quantize = op_quantize_of(op);
+        return op_operand_is_optional(&quantize, slot - OP_FUSED);
+    }
+    if (op_is_fused(op) && slot == op_table[op->kind].fused_output) {
+        return true;
+    }
+    switch ((enum op_need)slot_of(op, slot)->need) {
+    case OP_NEED_ALWAYS:
+        return false;
+    case OP_NEED_NEVER:
+        return true;
+    case OP_NEED_OWN_SCALE:
+        return op->operand[QUANTIZE_SCALE] >= 0 || op->shape.quantize.scaling != SCALING_WHOLE;
+    case OP_NEED_NO_MASTER:
+        return op->operand[ADAMW_MASTER] >= 0;
+    }
+    return false;
+}
+
+int64_t op_operand_elements(const struct op *op, int slot)
+{
+    if (is_behind(op, slot)) {
+        struct op quantize = op_quantize_of(op);
+        return op_operand_elements(&quantize, slot - OP_FUSED);
+    }
+    const struct op_size *size = slot_of(op, slot)->size;
+    return size == NULL ? -1 : size->elements(op);
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+// The row of each kind: its shape, what prices it, its part of a waterfall, and its operands. op_kind.h says what they
+// hold.
+#include "gswbench/op_table.h"
+
+#define SIZE(of, name, expression)                                                                                     \
+    static int64_t count_##name(const struct op *op)                                                                   \
+    {                                                                                                                  \
+        const struct of##_shape *shape = &op->shape.of;                                                                \
+        return expression;                                                                                             \
+    }                                                                                                                  \
+    static const struct op_size name = {of##_fields, count_##name};
+
+// clang-format off
+SIZE(gemm, of_a, shape->m * shape->k)
+SIZE(gemm, of_b, shape->k * shape->n)
+SIZE(gemm, of_c, shape->m * shape->n)
+SIZE(gemm, factors_a, scaling_factors((enum scaling)shape->scaling_a, shape->m, shape->k))
+SIZE(gemm, factors_b, scaling_factors((enum scaling)shape->scaling_b, shape->n, shape->k))
+
+SIZE(rows, a_row, shape->rows)
+SIZE(rows, a_column, shape->columns)
+SIZE(rows, matrix, shape->rows * shape->columns)
+SIZE(rows, two_a_row, shape->rows * 2)
+SIZE(rows, three_a_row, shape->rows * 3)
+SIZE(rows, three_a_row_of_parts, shape->parts * shape->rows * 3)
+SIZE(rows, table, shape->valid_columns * shape->columns)
+SIZE(rows, before_activation, shape->rows * shape->columns *
+     (shape->variant == ACTIVATION_SWIGLU || shape->variant == ACTIVATION_GEGLU ? 2 : 1))
+
+#define TOKENS (shape->batch * shape->sequence)
+SIZE(attention, queries, TOKENS * shape->heads * shape->head_dim)
+SIZE(attention, key_values, shape->batch * (shape->earlier + shape->sequence) * 2 * shape->kv_heads * shape->head_dim)
+SIZE(attention, own_key_values, TOKENS * 2 * shape->kv_heads * shape->head_dim)
+SIZE(attention, packed, TOKENS * (shape->heads + 2 * shape->kv_heads) * shape->head_dim)
+SIZE(attention, one_a_query, TOKENS * shape->heads)
+SIZE(attention, rotations, shape->sequence * (shape->rotary > 1 ? shape->rotary / 2 : 1) * 2)
+
+SIZE(routing, all_logits, shape->total * shape->experts)
+SIZE(routing, own_logits, shape->rows * shape->experts)
+SIZE(routing, choices, shape->rows * shape->top_k)
+SIZE(routing, stream, shape->rows * shape->columns)
+SIZE(routing, slots, shape->experts * shape->capacity)
+SIZE(routing, in_slots, shape->experts * shape->capacity * shape->columns)
+SIZE(routing, counts, shape->sequences * shape->experts)
+SIZE(routing, load, shape->experts + 2)
+
+SIZE(quantize, copied, shape->rows * shape->columns)
+SIZE(quantize, factors, scaling_factors((enum scaling)shape->scaling, shape->rows, shape->columns))
+SIZE(quantize, transposed_factors, scaling_factors((enum scaling)shape->scaling, shape->columns, shape->rows))
+
+SIZE(rescale, scales, shape->slots)
+SIZE(rescale, history, shape->slots * shape->history)
+SIZE(elements, all, shape->elements)
+// clang-format on
+
+static int64_t count_one(const struct op *op)
+{
+    (void)op;
+    return 1;
+}
+
+static int64_t count_hyper(const struct op *op)
+{
+    (void)op;
+    return HYPER_COUNT;
+}
+
+static int64_t count_by_group(const struct op *op)
+{
+    (void)op;
+    return -1;
+}
+
+static const struct op_size one = {NULL, count_one}, hyper = {NULL, count_hyper}, by_group = {NULL, count_by_group};
+
+#define COMPUTES(shape, price, part)      shape##_fields, OP_PRICE_##price, OP_PART_##part, OP_ROUTE_NONE, 0
+#define FUSES(shape, price, part, output) shape##_fields, OP_PRICE_##price, OP_PART_##part, OP_ROUTE_NONE, output
+#define MOVES(shape, route)               shape##_fields, OP_PRICE_TRANSFER, OP_PART_EXPOSED, OP_ROUTE_##route, 0
+
+#define SLOT(name, use, need, size)                                                                                    \
+    {                                                                                                                  \
+        name, OP_USE_##use, OP_NEED_##need, false, &(size)                                                             \
+    }
+#define TABLE(name, use)                                                                                               \
+    {                                                                                                                  \
+        name, OP_USE_##use, OP_NEED_ALWAYS, true, &table                                                               \
+    }
+#define READ(name, size)       SLOT(name, READ, ALWAYS, size)
+#define WRITE(name, size)      SLOT(name, WRITE, ALWAYS, size)
+#define UPDATE(name, size)     SLOT(name, UPDATE, ALWAYS, size)
+#define ADD(name, size)        SLOT(name, ADD, ALWAYS, size)
+#define MAY_READ(name, size)   SLOT(name, READ, NEVER, size)
+#define MAY_WRITE(name, size)  SLOT(name, WRITE, NEVER, size)
+#define MAY_UPDATE(name, size) SLOT(name, UPDATE, NEVER, size)
+#define MAY_ADD(name, size)    SLOT(name, ADD, NEVER, size)
+
+// clang-format off
+const struct op_row op_table[OP_COUNT] = {
+    [OP_EMBEDDING_FORWARD] = {COMPUTES(rows, MEMORY, MEMORY), {
+        [EMBEDDING_TOKENS] = READ("tokens", a_row), [EMBEDDING_TABLE] = TABLE("table", READ),
+        [EMBEDDING_OUT] = WRITE("out", matrix)}},
+    [OP_EMBEDDING_BACKWARD] = {COMPUTES(rows, MEMORY, MEMORY), {
+        [EMBEDDING_GRADIENT_TOKENS] = READ("tokens", a_row), [EMBEDDING_GRADIENT_OUT] = READ("out_gradient", matrix),
+        [EMBEDDING_GRADIENT_TABLE] = TABLE("table_gradient", ADD)}},
+    [OP_NORM_FORWARD] = {FUSES(rows, MEMORY, MEMORY, NORM_OUT), {
+        [NORM_IN] = READ("in", matrix), [NORM_BRANCH] = MAY_READ("branch", matrix),
+        [NORM_WEIGHT] = READ("weight", a_column), [NORM_BIAS] = MAY_READ("bias", a_column),
+        [NORM_SUM] = MAY_WRITE("sum", matrix), [NORM_OUT] = WRITE("out", matrix),
+        [NORM_STATISTICS] = WRITE("statistics", two_a_row)}},
+    [OP_NORM_BACKWARD] = {COMPUTES(rows, MEMORY, MEMORY), {
+        [NORM_GRADIENT_OUT] = READ("out_gradient", matrix), [NORM_GRADIENT_X] = READ("x", matrix),
+        [NORM_GRADIENT_WEIGHT_IN] = READ("weight", a_column),
+        [NORM_GRADIENT_STATISTICS] = READ("statistics", two_a_row),
+        [NORM_GRADIENT_RESIDUAL] = MAY_READ("residual", matrix), [NORM_GRADIENT_IN] = WRITE("in_gradient", matrix),
+        [NORM_GRADIENT_WEIGHT] = ADD("weight_gradient", a_column),
+        [NORM_GRADIENT_BIAS] = MAY_ADD("bias_gradient", a_column)}},
+    [OP_GEMM] = {COMPUTES(gemm, PRODUCT, GEMM), {
+        [GEMM_A] = READ("a", of_a), [GEMM_B] = READ("b", of_b), [GEMM_C] = ADD("c", of_c),
+        [GEMM_FACTOR_A] = MAY_READ("factor_a", factors_a), [GEMM_FACTOR_B] = MAY_READ("factor_b", factors_b)}},
+    [OP_ROPE_FORWARD] = {COMPUTES(attention, MEMORY, MEMORY), {
+        [ROPE_TABLE] = READ("table", rotations), [ROPE_PACKED] = READ("packed", packed),
+        [ROPE_QUERY] = WRITE("query", queries), [ROPE_KEY_VALUE] = WRITE("key_value", own_key_values)}},
+    [OP_ROPE_BACKWARD] = {COMPUTES(attention, MEMORY, MEMORY), {
+        [ROPE_TABLE] = READ("table", rotations), [ROPE_PACKED] = WRITE("packed_gradient", packed),
+        [ROPE_QUERY] = READ("query_gradient", queries), [ROPE_KEY_VALUE] = READ("key_value_gradient", own_key_values)}},
+    [OP_ATTENTION_FORWARD] = {COMPUTES(attention, ATTENTION_FORWARD, ATTENTION), {
+        [ATTENTION_QUERY] = READ("query", queries), [ATTENTION_KEY_VALUE] = READ("key_value", key_values),
+        [ATTENTION_OUT] = WRITE("out", queries), [ATTENTION_STATISTICS] = WRITE("statistics", one_a_query)}},
+    [OP_ATTENTION_BACKWARD] = {COMPUTES(attention, ATTENTION_BACKWARD, ATTENTION), {
+        [ATTENTION_GRADIENT_OUT] = READ("out_gradient", queries),
+        [ATTENTION_GRADIENT_QUERY_IN] = READ("query", queries),
+        [ATTENTION_GRADIENT_KEY_VALUE_IN] = READ("key_value", key_values),
+        [ATTENTION_GRADIENT_OUT_IN] = READ("out", queries),
+        [ATTENTION_GRADIENT_STATISTICS] = READ("statistics", one_a_query),
+        [ATTENTION_GRADIENT_QUERY] = SLOT("query_gradient", ADD_QUERY, ALWAYS, queries),
+        [ATTENTION_GRADIENT_KEY_VALUE] = ADD("key_value_gradient", key_values)}},
+    [OP_ATTENTION_MERGE] = {COMPUTES(attention, MEMORY, MEMORY), {
+        [ATTENTION_MERGE_OUT] = UPDATE("out", queries),
+        [ATTENTION_MERGE_STATISTICS] = UPDATE("statistics", one_a_query),
+        [ATTENTION_MERGE_PART] = READ("part", queries),
+        [ATTENTION_MERGE_PART_STATISTICS] = READ("part_statistics", one_a_query)}},
+    [OP_ACTIVATION_FORWARD] = {FUSES(rows, MEMORY, MEMORY, ACTIVATION_OUT), {
+        [ACTIVATION_IN] = READ("in", before_activation), [ACTIVATION_OUT] = WRITE("out", matrix)}},
+    [OP_ACTIVATION_BACKWARD] = {FUSES(rows, MEMORY, MEMORY, ACTIVATION_GRADIENT_IN), {
+        [ACTIVATION_GRADIENT_OUT] = READ("out_gradient", matrix),
+        [ACTIVATION_GRADIENT_IN_IN] = READ("in", before_activation),
+        [ACTIVATION_GRADIENT_IN] = WRITE("in_gradient", before_activation)}},
+    [OP_ROUTE_FORWARD] = {COMPUTES(routing, ROUTE, MEMORY), {
+        [ROUTE_LOGITS] = READ("logits", all_logits), [ROUTE_CHOICES] = WRITE("choices", choices),
+        [ROUTE_SLOTS] = WRITE("slots", choices), [ROUTE_GATES] = WRITE("gates", choices),
+        [ROUTE_SOURCES] = WRITE("sources", slots), [ROUTE_COUNTS] = WRITE("counts", counts),
+        [ROUTE_STATISTICS] = MAY_ADD("statistics", load)}},
+    [OP_ROUTE_BACKWARD] = {COMPUTES(routing, ROUTE, MEMORY), {
+        [ROUTE_GRADIENT_LOGITS_IN] = READ("logits", all_logits), [ROUTE_GRADIENT_CHOICES] = READ("choices", choices),
+        [ROUTE_GRADIENT_GATES_IN] = READ("gates", choices), [ROUTE_GRADIENT_COUNTS] = READ("counts", counts),
+        [ROUTE_GRADIENT_GATES] = READ("gates_gradient", choices),
+        [ROUTE_GRADIENT_LOGITS] = WRITE("logits_gradient", own_logits)}},
+    [OP_DISPATCH] = {COMPUTES(routing, MEMORY, MEMORY), {
+        [DISPATCH_IN] = READ("in", stream), [DISPATCH_SOURCES] = READ("sources", slots),
+        [DISPATCH_OUT] = WRITE("out", in_slots)}},
+    [OP_COMBINE] = {COMPUTES(routing, MEMORY, MEMORY), {
+        [COMBINE_IN] = READ("in", in_slots), [COMBINE_SLOTS] = READ("slots", choices),
+        [COMBINE_GATES] = MAY_READ("gates", choices), [COMBINE_OUT] = ADD("out", stream)}},
+    [OP_COMBINE_BACKWARD] = {COMPUTES(routing, MEMORY, MEMORY), {
+        [COMBINE_GRADIENT_OUT] = READ("out_gradient", stream), [COMBINE_GRADIENT_IN_IN] = READ("in", in_slots),
+        [COMBINE_GRADIENT_SLOTS] = READ("slots", choices), [COMBINE_GRADIENT_SOURCES] = READ("sources", slots),
+        [COMBINE_GRADIENT_GATES_IN] = READ("gates", choices), [COMBINE_GRADIENT_IN] = WRITE("in_gradient", in_slots),
+        [COMBINE_GRADIENT_GATES] = WRITE("gates_gradient", choices)}},
+    [OP_LOGIT_STATISTICS] = {COMPUTES(rows, MEMORY, MEMORY), {
+        [LOGIT_STATISTICS_LOGITS] = READ("logits", matrix), [LOGIT_STATISTICS_TARGETS] = READ("targets", a_row),
+        [LOGIT_STATISTICS_OUT] = WRITE("out", three_a_row)}},
+    [OP_CROSS_ENTROPY] = {COMPUTES(rows, MEMORY, MEMORY), {
+        [CROSS_ENTROPY_LOGITS] = UPDATE("logits", matrix), [CROSS_ENTROPY_TARGETS] = READ("targets", a_row),
+        [CROSS_ENTROPY_LOSS] = WRITE("loss", a_row),
+        [CROSS_ENTROPY_STATISTICS] = MAY_READ("statistics", three_a_row_of_parts)}},
+    [OP_LOSS_SUM] = {COMPUTES(rows, MEMORY, MEMORY), {
+        [LOSS_SUM_IN] = READ("in", a_row), [LOSS_SUM_OUT] = ADD("out", one)}},
+    [OP_CAST] = {COMPUTES(elements, MEMORY, CONVERSION), {[CAST_IN] = READ("in", all), [CAST_OUT] = ADD("out", all)}},
+    [OP_QUANTIZE] = {COMPUTES(quantize, CAST, CAST), {
+        [QUANTIZE_IN] = READ("in", copied), [QUANTIZE_OUT] = MAY_WRITE("out", copied),
+        [QUANTIZE_TRANSPOSED] = MAY_WRITE("transposed", copied),
+        [QUANTIZE_FACTOR] = SLOT("factor", WRITE, OWN_SCALE, factors),
+        [QUANTIZE_TRANSPOSED_FACTOR] = MAY_WRITE("transposed_factor", transposed_factors),
+        [QUANTIZE_SCALE] = MAY_READ("scale", one), [QUANTIZE_AMAX] = MAY_UPDATE("amax", one)}},
+    [OP_TRANSPOSE] = {COMPUTES(rows, CAST, CAST), {
+        [TRANSPOSE_IN] = READ("in", matrix), [TRANSPOSE_OUT] = WRITE("out", matrix)}},
+    [OP_MAGNITUDE] = {COMPUTES(elements, CAST, MEMORY), {
+        [MAGNITUDE_IN] = READ("in", all), [MAGNITUDE_AMAX] = UPDATE("amax", one)}},
+    [OP_RESCALE] = {COMPUTES(rescale, MEMORY, MEMORY), {
+        [RESCALE_AMAX] = UPDATE("amax", scales), [RESCALE_HISTORY] = MAY_UPDATE("history", history),
+        [RESCALE_SCALE] = UPDATE("scale", scales), [RESCALE_FACTOR] = WRITE("factor", scales)}},
+    [OP_CLEAR] = {COMPUTES(elements, MEMORY, MEMORY), {[CLEAR_OUT] = WRITE("out", all)}},
+    [OP_SQUARE_SUM] = {COMPUTES(elements, MEMORY, MEMORY), {
+        [SQUARE_SUM_IN] = READ("in", all), [SQUARE_SUM_OUT] = WRITE("out", one)}},
+    [OP_CLIP] = {COMPUTES(elements, MEMORY, MEMORY), {
+        [CLIP_PARTIALS] = READ("partials", all), [CLIP_NORM] = WRITE("norm", one), [CLIP_SCALE] = WRITE("scale", one)}},
+    [OP_ADAMW] = {COMPUTES(elements, MEMORY, MEMORY), {
+        [ADAMW_HYPER] = READ("hyper", hyper), [ADAMW_SCALE] = READ("scale", one),
+        [ADAMW_GRADIENT] = READ("gradient", all), [ADAMW_MASTER] = MAY_UPDATE("master", all),
+        [ADAMW_FIRST] = UPDATE("first", all), [ADAMW_SECOND] = UPDATE("second", all),
+        [ADAMW_WEIGHT] = SLOT("weight", UNLESS_MASTER, NO_MASTER, all)}},
+    [OP_ALL_REDUCE] = {MOVES(transfer, TREE), {[TRANSFER_OUT] = UPDATE("out", by_group)}},
+    [OP_ALL_REDUCE_MAXIMUM] = {MOVES(transfer, TREE), {[TRANSFER_OUT] = UPDATE("out", by_group)}},
+    [OP_ALL_GATHER] = {MOVES(transfer, RING), {
+        [TRANSFER_IN] = READ("in", by_group), [TRANSFER_OUT] = WRITE("out", by_group)}},
+    [OP_REDUCE_SCATTER] = {MOVES(transfer, RING), {
+        [TRANSFER_IN] = READ("in", by_group), [TRANSFER_OUT] = WRITE("out", by_group)}},
+    [OP_ALL_TO_ALL] = {MOVES(transfer, ALL_TO_ALL), {
+        [TRANSFER_IN] = READ("in", by_group), [TRANSFER_OUT] = WRITE("out", by_group)}},
+    [OP_ROTATE] = {MOVES(transfer, HOP), {
+        [TRANSFER_IN] = READ("in", by_group), [TRANSFER_OUT] = WRITE("out", by_group)}},
+    [OP_SEND] = {MOVES(link, HOP), {[TRANSFER_IN] = READ("in", by_group)}},
+    [OP_RECEIVE] = {MOVES(link, HOP), {[TRANSFER_OUT] = WRITE("out", by_group)}},
+    [OP_BROADCAST] = {MOVES(transfer, RING), {[TRANSFER_OUT] = UPDATE("out", by_group)}},
+};
+// clang-format on

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT
+// Appends tensors and ops; finds what each op must wait for.
+#include "gswbench/assembly.h"
+
+#include <stdlib.h>
+
+#include "gswbench/order.h"
+#include "internal.h"
+
+void assembly_begin(struct assembly *assembly, struct plan *plan)
+{
+    *assembly = (struct assembly){
+        .plan = plan, .tag = {.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = -1}, .last_compute = -1};
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        assembly->pending[lane] = -1;
+    }
+}
+
+void assembly_free(struct assembly *assembly)
+{
+    free(assembly->usage);
+    assembly->usage = NULL;
+}
+
+void assembly_finish(struct assembly *assembly)
+{
+    struct plan *plan     = assembly->plan;
+    int32_t     *position = memory_allocate((size_t)plan->op_count * sizeof(*position));
+    int32_t     *clocks   = order_clocks(plan, position);
+    assembly_free(assembly);
+    memory_place(plan, clocks, position);
+    order_prune(plan, clocks, position);
+    free(clocks);
+    free(position);
+}
+
+static int64_t align(int64_t bytes)
+{
+    return (bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
+}
+
+static void grow_tensors(struct assembly *assembly)
+{
+    struct plan *plan = assembly->plan;
+    if (plan->tensor_count < assembly->tensor_capacity) {
+        return;
+    }
+    assembly->tensor_capacity = assembly->tensor_capacity * 2 + 1024;
+    size_t capacity           = (size_t)assembly->tensor_capacity;
+    plan->tensors             = memory_resize(plan->tensors, capacity * sizeof(*plan->tensors));
+    assembly->usage           = memory_resize(assembly->usage, capacity * sizeof(*assembly->usage));
+}
+
+// Appends a tensor that has no place yet.
+static int32_t append_tensor(struct assembly *assembly, struct tensor tensor, const int64_t dim[4])
+{
+    grow_tensors(assembly);
+    int32_t index     = assembly->plan->tensor_count++;
+    tensor.layer      = assembly->tag.layer;
+    tensor.microbatch = assembly->tag.microbatch;
+    tensor.elements   = 1;
+    tensor.first_op   = -1;
+    tensor.last_op    = -1;
+    for (int i = 0; i < 4 && dim[i] > 0; i++) {
+        tensor.dim[tensor.dims++] = dim[i];
+        tensor.elements *= dim[i];
+    }
+    tensor.bytes = format_bytes(tensor.format, tensor.elements);
+
+    assembly->plan->tensors[index] = tensor;
+    assembly->usage[index]         = (struct usage){.writer = -1, .quantizer = -1, .factor = -1};
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        assembly->usage[index].reader[lane] = -1;
+    }
+    return index;
+}
+
+int32_t assembly_tensor(struct assembly *assembly, const char *name, enum storage storage, enum format format,
+                        const int64_t dim[4])
+{
+    int32_t index = append_tensor(assembly, (struct tensor){.name = name, .format = format, .storage = storage}, dim);
+    struct plan   *plan   = assembly->plan;
+    struct tensor *tensor = &plan->tensors[index];
+    tensor->whole         = index;
+    if (storage != STORAGE_ACTIVATION) {
+        tensor->offset = plan->storage_bytes[storage];
+        plan->storage_bytes[storage] += align(tensor->bytes);
+    }
+    return index;
+}
+
+int32_t assembly_part(struct assembly *assembly, const char *name, int32_t whole, int64_t first_element,
+                      const int64_t dim[4])
+{
+    struct tensor of    = assembly->plan->tensors[whole];
+    struct tensor part  = {.name = name, .format = of.format, .storage = of.storage, .whole = of.whole};
+    int64_t       begin = format_offset(of.format, first_element);
+    part.part_offset    = of.part_offset + begin;
+    part.offset         = of.offset + begin;
+    int32_t index       = append_tensor(assembly, part, dim);
+
+    assembly->usage[index].factor = assembly->usage[whole].factor;
+    return index;
+}
+
+int32_t assembly_activation(struct assembly *assembly, const char *name, const int64_t dim[4])
+{
+    return assembly_tensor(assembly, name, STORAGE_ACTIVATION, assembly->plan->precision.activation, dim);
+}
+
+void assembly_set_apart(struct assembly *assembly, int32_t part)
+{
+    assembly->usage[part].is_apart = true;
+}
+
+struct op assembly_op(const struct assembly *assembly, enum op_kind kind, const char *role)
+{
+    struct op op = {
+        .kind = (uint8_t)kind, .lane = LANE_COMPUTE, .tag = assembly->tag, .is_initial = assembly->is_initial};
+    op.tag.role = role;
+    for (int slot = 0; slot < OP_OPERANDS; slot++) {
+        op.operand[slot] = -1;
+    }
+    return op;
+}
+
+void assembly_operand(struct op *op, int slot, enum access access, int32_t tensor)
+{
+    op->operand[slot] = tensor;
+    op->access[slot]  = (uint8_t)access;
+    if (slot >= op->operand_count) {
+        op->operand_count = (uint8_t)(slot + 1);
+    }
+}
+
+static struct usage *usage_of(const struct assembly *assembly, int32_t tensor)
+{
+    struct usage *own = &assembly->usage[tensor];
+    return own->is_apart ? own : &assembly->usage[assembly->plan->tensors[tensor].whole];
+}
+
+static void depend(const struct plan *plan, int32_t latest[LANE_COUNT], int32_t op)
+{
+    if (op >= 0 && op > latest[plan->ops[op].lane]) {
+        latest[plan->ops[op].lane] = op;
+    }
+}
+
+void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until)
+{
+    const struct op *ops = assembly->plan->ops;
+    for (int w = 0; w < op->wait_count; w++) {
+        if (ops[op->wait[w]].lane == ops[until].lane) {
+            op->wait[w] = op->wait[w] > until ? op->wait[w] : until;
+            return;
+        }
+    }
+    op->wait[op->wait_count++] = until;
+}
+
+// The latest op of each other lane that wrote what this op touches, or read what it writes.
+static void find_waits(const struct assembly *assembly, struct op *op)
+{
+    int32_t latest[LANE_COUNT];
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        latest[lane] = -1;
+    }
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        if (op->operand[slot] < 0) {
+            continue;
+        }
+        const struct usage *usage = usage_of(assembly, op->operand[slot]);
+        depend(assembly->plan, latest, usage->writer);
+        for (int lane = 0; lane < LANE_COUNT && (op->access[slot] & ACCESS_WRITE); lane++) {
+            depend(assembly->plan, latest, usage->reader[lane]);
+        }
+    }
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        if (lane != op->lane && latest[lane] >= 0) {
+            assembly_hold(assembly, op, latest[lane]);
+        }
+    }
+}
+
+static void record(struct assembly *assembly, const struct op *op, int32_t index)
+{
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        if (op->operand[slot] < 0) {
+            continue;
+        }
+        struct tensor *tensor = &assembly->plan->tensors[op->operand[slot]];
+        struct usage  *usage  = usage_of(assembly, op->operand[slot]);
+        tensor->first_op      = tensor->first_op < 0 ? index : tensor->first_op;
+        tensor->last_op       = index;
+        if (op->access[slot] & ACCESS_WRITE) {
+            usage->writer = index;
+        }
+        if (op->access[slot] & ACCESS_READ) {
+            usage->reader[op->lane] = index;
+        }
+    }
+}
+
+void assembly_hold_compute(struct assembly *assembly, int32_t until)
+{
+    int32_t *pending = &assembly->pending[assembly->plan->ops[until].lane];
+    *pending         = *pending > until ? *pending : until;
+}
+
+int32_t assembly_append(struct assembly *assembly, struct op *op)
+{
+    struct plan *plan = assembly->plan;
+    if (plan->op_count == assembly->op_capacity) {
+        assembly->op_capacity = assembly->op_capacity * 2 + 1024;
+        plan->ops             = memory_resize(plan->ops, (size_t)assembly->op_capacity * sizeof(*plan->ops));
+    }
+    find_waits(assembly, op);
+    for (int lane = 0; lane < LANE_COUNT && op->lane == LANE_COMPUTE; lane++) {
+        if (assembly->pending[lane] >= 0) {
+            assembly_hold(assembly, op, assembly->pending[lane]);
+            assembly->pending[lane] = -1;
+        }
+    }
+    int32_t index          = plan->op_count++;
+    plan->ops[index]       = *op;
+    assembly->last_compute = op->lane == LANE_COMPUTE ? index : assembly->last_compute;
+    record(assembly, op, index);
+    return index;
+}
+
+static int32_t later(int32_t one, int32_t other)
+{
+    return one > other ? one : other;
+}
+
+void assembly_add_operand(struct assembly *assembly, int32_t op, int slot, enum access access, int32_t tensor)
+{
+    struct op     *to    = &assembly->plan->ops[op];
+    struct tensor *added = &assembly->plan->tensors[tensor];
+    struct usage  *usage = usage_of(assembly, tensor);
+    assembly_operand(to, slot, access, tensor);
+    added->first_op = added->first_op < 0 || op < added->first_op ? op : added->first_op;
+    added->last_op  = later(added->last_op, op);
+    if (access & ACCESS_WRITE) {
+        usage->writer = later(usage->writer, op);
+    }
+    if (access & ACCESS_READ) {
+        usage->reader[to->lane] = later(usage->reader[to->lane], op);
+    }
+}
+
+bool assembly_is_unread(const struct assembly *assembly, int32_t tensor)
+{
+    const struct usage *usage = usage_of(assembly, tensor);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        if (usage->reader[lane] >= 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool assembly_is_current(const struct assembly *assembly, int32_t op, int32_t tensor)
+{
+    return op >= usage_of(assembly, tensor)->writer;
+}
+
+int32_t assembly_transfer(struct assembly *assembly, const struct transfer *transfer)
+{
+    const struct tensor *tensors  = assembly->plan->tensors;
+    struct op            op       = assembly_op(assembly, transfer->kind, transfer->role);
+    bool                 is_pair  = op_is_link(transfer->kind);
+    int64_t              elements = 0;
+    op.lane                       = (uint8_t)transfer->lane;
+    if (transfer->in >= 0) {
+        assembly_operand(&op, TRANSFER_IN, ACCESS_READ, transfer->in);
+        elements = tensors[transfer->in].elements;
+    }
+    if (transfer->out >= 0) {
+        bool is_update = transfer->in < 0 && !is_pair;
+        assembly_operand(&op, TRANSFER_OUT, is_update ? ACCESS_UPDATE : ACCESS_WRITE, transfer->out);
+        elements = tensors[transfer->out].elements > elements ? tensors[transfer->out].elements : elements;
+    }
+    op.shape.transfer = (struct transfer_shape){.elements = elements,
+                                                .group    = assembly_group(assembly, transfer->axes),
+                                                .peer     = transfer->peer,
+                                                .channel  = transfer->channel};
+    if (transfer->hold >= 0) {
+        assembly_hold(assembly, &op, transfer->hold);
+    }
+    return assembly_append(assembly, &op);
+}
+
+void assembly_clear(struct assembly *assembly, const char *role, int32_t tensor)
+{
+    struct op op = assembly_op(assembly, OP_CLEAR, role);
+    assembly_operand(&op, CLEAR_OUT, ACCESS_WRITE, tensor);
+    op.shape.elements.elements = assembly->plan->tensors[tensor].elements;
+    assembly_append(assembly, &op);
+}
+
+void assembly_cast(struct assembly *assembly, const char *role, int32_t from, int32_t to, bool adds)
+{
+    struct op op   = assembly_op(assembly, OP_CAST, role);
+    op.accumulates = adds;
+    assembly_operand(&op, CAST_IN, ACCESS_READ, from);
+    assembly_operand(&op, CAST_OUT, adds ? ACCESS_UPDATE : ACCESS_WRITE, to);
+    op.shape.elements.elements = assembly->plan->tensors[from].elements;
+    assembly_append(assembly, &op);
+}
+
+int32_t assembly_group(struct assembly *assembly, uint32_t axes)
+{
+    struct plan *plan = assembly->plan;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        axes &= plan->mesh.size[axis] > 1 ? ~0u : ~(1u << axis);    // equal groups have equal masks
+    }
+    for (int32_t i = 0; i < plan->group_count; i++) {
+        if (plan->groups[i].axes == axes) {
+            return i;
+        }
+    }
+    plan->groups             = memory_resize(plan->groups, (size_t)(plan->group_count + 1) * sizeof(*plan->groups));
+    struct plan_group *group = &plan->groups[plan->group_count];
+    group->axes              = axes;
+    group->size              = mesh_group_size(&plan->mesh, axes);
+    group->index             = mesh_group_index(&plan->mesh, plan->rank, axes);
+    group->ranks             = arena_allocate(&plan->arena, (size_t)group->size * sizeof(int64_t));
+    mesh_group_ranks(&plan->mesh, plan->rank, axes, group->ranks);
+    return plan->group_count++;
+}

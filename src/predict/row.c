@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// Predicts a job on the machine of [hardware], and sets the figure against the published one.
+#include "gswbench/predict_row.h"
+
+#include <math.h>
+
+#include "gswbench/measured.h"
+#include "internal.h"
+
+static status predict_on(struct predict_row *row, const struct machine *machine, bool wants_range)
+{
+    TRY(predict_explain_job(&row->explanation, &row->prediction, &row->job, machine));
+    predict_warn(&row->job, &row->prediction, machine->measured, &row->warnings);
+    return wants_range ? predict_range(&row->range, &row->job.request, machine) : OK;
+}
+
+static status predict_on_profile(struct predict_row *row, bool wants_range)
+{
+    const struct config *config   = &row->job.config;
+    struct measured_ops  measured = {.ops = NULL};
+    struct machine machine = {.hardware = &config->hardware, .software = &config->software, .measured = &measured};
+    TRY(predict_supports(&row->job.request, &config->hardware));
+    status result = measured_read_profile(&measured, &row->job.config);
+    if (!failed(&result)) {
+        result = predict_on(row, &machine, wants_range);
+    }
+    measured_free(&measured);
+    return result;
+}
+
+void predict_row_compute(struct predict_row *row, bool wants_range)
+{
+    const struct config *config = &row->job.config;
+    row->range.percent          = NAN;
+    row->support                = predict_on_profile(row, wants_range);
+    row->published_seconds = isnan(job_published_tokens_per_second(&row->job)) ? NAN : config->published.step_seconds;
+    double seconds         = row->prediction.step_seconds;
+    row->tokens_per_second = job_tokens_per_second(&row->job, seconds);
+    row->mfu_percent       = job_mfu_percent(&row->job, seconds);
+    row->error_percent     = 100.0 * (seconds / row->published_seconds - 1.0);
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// Where no layout fits: how much the smallest one needs, and the smallest changes of the job with which one fits.
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/sweep_space.h"
+#include "gswbench/units.h"
+
+enum { GROWTH_MAX = 1024 };    // times as many ranks
+
+// The layout that needs the fewest bytes, and these; bytes INT64_MAX: there is none.
+struct least {
+    struct job job;
+    int64_t    bytes;
+};
+
+static bool is_small(const struct plan_request *layout)
+{
+    return layout->train.recompute == RECOMPUTE_FULL && layout->train.micro_batch == 1;
+}
+
+// What the layout needs, as long as that is less than what is known already.
+static void look_at(struct least *least, const struct job *job, const struct plan_request *layout,
+                    const struct machine *machine)
+{
+    struct hardware_config hardware = *machine->hardware;
+    struct machine         bounded  = *machine;
+    struct job             tried    = *job;
+    struct sweep_bound     bound;
+    bounded.hardware         = &hardware;
+    hardware.memory_gb.value = least->bytes == INT64_MAX ? 0.0 : (double)least->bytes / 1e9;
+    tried.request            = *layout;
+    tried.config.parallel    = layout->parallel;
+    tried.config.train       = layout->train;
+    status result            = predict_supports(&tried.request, &hardware);
+    result                   = failed(&result) ? result : sweep_find_bound(&bound, &tried.request, &bounded);
+    if (!failed(&result) && bound.bytes < least->bytes) {
+        *least = (struct least){.job = tried, .bytes = bound.bytes};
+    }
+}
+
+// Until one needs no more than that is enough.
+static void find_least(struct least *least, const struct job *job, const struct machine *machine, double enough)
+{
+    struct sweep_list list;
+    least->bytes = INT64_MAX;
+    sweep_list(&list, job);
+    for (int64_t i = 0; i < list.count && (double)least->bytes > enough; i++) {
+        if (is_small(&list.layouts[i])) {
+            look_at(least, job, &list.layouts[i], machine);
+        }
+    }
+    free(list.layouts);
+}
+
+// 0: none.
+static int64_t enough_ranks(const struct job *job, const struct machine *machine)
+{
+    double room = machine->hardware->memory_gb.value * 1e9;
+    for (int64_t growth = 2; growth <= GROWTH_MAX; growth *= 2) {
+        struct job   larger = *job;
+        struct least least;
+        larger.request.mesh.world = job->request.mesh.world * growth;
+        larger.config.ranks       = larger.request.mesh.world;
+        find_least(&least, &larger, machine, room);
+        if ((double)least.bytes <= room) {
+            return larger.request.mesh.world;
+        }
+    }
+    return 0;
+}
+
+// The memory of the machine that the file NAME.ini of profiles describes; 0: not known.
+static double memory_of(const char *name)
+{
+    char                  text[512];
+    struct config         config;
+    struct text_buffer    errors  = {0};
+    struct config_request request = {.name = NULL};
+    snprintf(text, sizeof(text), "[hardware]\nprofile = %s\n", name);
+    status result = config_read_text(&config, &request, name, text, strlen(text), &errors);
+    text_free(&errors);
+    return failed(&result) ? 0.0 : config.hardware.memory_gb.value;
+}
+
+// The installed machine with the least memory that is enough; empty: none.
+static void enough_memory(double bytes, char *name, size_t size)
+{
+    char            folder[1100];
+    struct dirent **entries;
+    double          smallest = 0.0;
+    snprintf(folder, sizeof(folder), "%s/hardware", config_folder());
+    int count = scandir(folder, &entries, config_is_file, alphasort);
+    name[0]   = '\0';
+    for (int i = 0; i < count; i++) {
+        double memory                                                   = 0.0;
+        entries[i]->d_name[strlen(entries[i]->d_name) - strlen(".ini")] = '\0';
+        memory                                                          = memory_of(entries[i]->d_name);
+        if (memory * 1e9 >= bytes && (smallest == 0.0 || memory < smallest)) {
+            smallest = memory;
+            text_copy(name, size, entries[i]->d_name);
+        }
+        free(entries[i]);
+    }
+    if (count >= 0) {
+        free(entries);
+    }
+}
+
+void sweep_advise(char *text, size_t bytes, const struct job *job, const struct machine *machine)
+{
+    struct least least;
+    char         layout[256], memory[32], profile[256], ranks[64] = "", other[320] = "";
+    find_least(&least, job, machine, 0.0);
+    if (least.bytes == INT64_MAX) {
+        snprintf(text, bytes, "nothing can be predicted");
+        return;
+    }
+    int64_t enough = enough_ranks(job, machine);
+    enough_memory((double)least.bytes, profile, sizeof(profile));
+    if (enough > 0) {
+        snprintf(ranks, sizeof(ranks), "--ranks %" PRId64, enough);
+    }
+    if (profile[0] != '\0') {
+        snprintf(other, sizeof(other), "%s--set hardware.profile=%s", enough > 0 ? ", or " : "", profile);
+    }
+    snprintf(text, bytes, "%s with full recompute and one sequence a microbatch needs least, %s a rank; %s%s%s",
+             job_layout(&least.job, layout, sizeof(layout)), units_bytes(memory, sizeof(memory), (double)least.bytes),
+             ranks, other,
+             enough > 0 || profile[0] != '\0' ? " would do" : "neither more ranks nor another machine helps");
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+// The layouts of a job that a sweep goes through: every combination of the values below that job_check accepts.
+#include "gswbench/sweep_space.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+
+// What varies beside the axes.
+enum { VP = AXIS_COUNT, ZERO, MICRO_BATCH, RECOMPUTE, DIMENSIONS };
+enum { VALUES_MAX = 64 };
+
+// An option and the values that it takes, in rising order, with the configuration's own where it is none of them.
+struct dimension {
+    size_t  field;    // in struct config
+    int64_t values[VALUES_MAX];
+    int     count, chosen;
+};
+
+struct space {
+    struct config     config;    // of the combination that is looked at
+    const struct job *job;
+    struct dimension  dimensions[DIMENSIONS];
+};
+
+static int64_t *field_of(struct space *space, int dimension)
+{
+    return (int64_t *)(void *)((char *)&space->config + space->dimensions[dimension].field);
+}
+
+static int64_t own_value(const struct space *space, int dimension)
+{
+    return *(const int64_t *)(const void *)((const char *)&space->job->config + space->dimensions[dimension].field);
+}
+
+static void add_value(struct dimension *dimension, int64_t value)
+{
+    int place = dimension->count;
+    while (place > 0 && dimension->values[place - 1] > value) {
+        place--;
+    }
+    bool is_known = place > 0 && dimension->values[place - 1] == value;
+    if (is_known || dimension->count == VALUES_MAX) {
+        return;
+    }
+    for (int i = dimension->count++; i > place; i--) {
+        dimension->values[i] = dimension->values[i - 1];
+    }
+    dimension->values[place] = value;
+}
+
+static void add_divisors(struct dimension *dimension, int64_t number, int64_t most)
+{
+    for (int64_t divisor = 1; divisor <= number && divisor <= most; divisor++) {
+        if (number % divisor == 0) {
+            add_value(dimension, divisor);
+        }
+    }
+}
+
+// What the pipeline deals out to its chunks.
+static int64_t dealt_layers(const struct config *config)
+{
+    return config->model.layers + (config->parallel.layers_per_chunk_embedding ? 2 : 0);
+}
+
+// Nothing for the axis that takes what the others leave.
+static void add_axis(struct dimension *dimension, enum axis axis, const struct job *job)
+{
+    const struct config *config = &job->config;
+    int64_t              world = job->request.mesh.world, experts = config->model.experts;
+    dimension->field = offsetof(struct config, parallel) + axis_rows[axis].field;
+    switch (axis_rows[axis].values) {
+    case AXIS_OVER_RANKS:
+        add_divisors(dimension, world, world);
+        break;
+    case AXIS_OVER_NODE:
+        add_divisors(dimension, world, config->hardware.gpus_per_node);
+        break;
+    case AXIS_OVER_LAYERS:
+        add_divisors(dimension, world, dealt_layers(config));
+        break;
+    case AXIS_OVER_EXPERTS:
+        add_divisors(dimension, experts > 0 ? experts : 1, world);
+        break;
+    case AXIS_REST:
+        add_value(dimension, 1);
+        break;
+    }
+}
+
+static bool takes_rest(int dimension)
+{
+    return dimension < AXIS_COUNT && axis_rows[dimension].values == AXIS_REST;
+}
+
+static void init(struct space *space, const struct job *job)
+{
+    struct dimension *dimensions = space->dimensions;
+    int64_t           layers     = dealt_layers(&job->config);
+    space->job                   = job;
+    space->config                = job->config;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        add_axis(&dimensions[axis], (enum axis)axis, job);
+    }
+    dimensions[VP].field          = offsetof(struct config, parallel.vp);
+    dimensions[ZERO].field        = offsetof(struct config, parallel.zero);
+    dimensions[MICRO_BATCH].field = offsetof(struct config, train.micro_batch);
+    dimensions[RECOMPUTE].field   = offsetof(struct config, train.recompute);
+    add_divisors(&dimensions[VP], layers, layers);
+    add_divisors(&dimensions[ZERO], 1, 1);
+    add_value(&dimensions[ZERO], 0);
+    add_divisors(&dimensions[MICRO_BATCH], 8, 8);
+    add_value(&dimensions[RECOMPUTE], RECOMPUTE_NONE);
+    add_value(&dimensions[RECOMPUTE], RECOMPUTE_ATTENTION);
+    add_value(&dimensions[RECOMPUTE], RECOMPUTE_FULL);
+    for (int i = 0; i < DIMENSIONS; i++) {
+        if (!takes_rest(i) && own_value(space, i) > 0) {    // a micro batch may still be auto
+            add_value(&dimensions[i], own_value(space, i));
+        }
+        *field_of(space, i) = dimensions[i].values[0];
+    }
+}
+
+// The next combination, the last dimension fastest; false when there is no other.
+static bool advance(struct space *space)
+{
+    for (int i = DIMENSIONS - 1; i >= 0; i--) {
+        struct dimension *dimension = &space->dimensions[i];
+        dimension->chosen           = (dimension->chosen + 1) % dimension->count;
+        *field_of(space, i)         = dimension->values[dimension->chosen];
+        if (dimension->chosen > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_own(struct space *space)
+{
+    bool is_own = space->job->has_layout;
+    for (int i = 0; i < DIMENSIONS; i++) {
+        is_own &= takes_rest(i) || *field_of(space, i) == own_value(space, i);
+    }
+    return is_own;
+}
+
+// Gives the axis that takes the rest of the ranks its size; false when the others do not divide them.
+static bool spread(struct parallel_config *axes, int64_t world)
+{
+    int64_t taken = 1;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        taken *= takes_rest(axis) || axis_rows[axis].is_within ? 1 : mesh_asked(axes, (enum axis)axis);
+    }
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (takes_rest(axis)) {
+            mesh_ask(axes, (enum axis)axis, world / taken);
+        }
+    }
+    return world % taken == 0;
+}
+
+// Whether the combination is worth a look: chunks are even, and zero makes a difference. Cheaper than job_check, and
+// most combinations end here.
+static bool is_sensible(const struct config *config)
+{
+    const struct parallel_config *axes   = &config->parallel;
+    int64_t                       chunks = axes->pp * axes->vp;
+    if (axes->vp > 1 && (axes->pp == 1 || dealt_layers(config) % chunks != 0)) {
+        return false;
+    }
+    return axes->zero == 0 || (axes->fsdp == 1 && axes->cp * axes->dp > 1);
+}
+
+static bool is_legal(struct plan_request *layout, struct config *config)
+{
+    config->train.accumulation = 0;
+    status check               = job_check(layout, config);
+    return !failed(&check);
+}
+
+void sweep_list(struct sweep_list *list, const struct job *job)
+{
+    struct space space = {.dimensions = {{.count = 0}}};
+    int64_t      room  = 0;
+    *list              = (struct sweep_list){.layouts = NULL};
+    init(&space, job);
+    do {
+        struct parallel_config *axes = &space.config.parallel;
+        if (!spread(axes, job->request.mesh.world) || (!is_own(&space) && !is_sensible(&space.config))) {
+            continue;
+        }
+        // No shards of a head whose gradients wait; where there are shards, none waits.
+        axes->deferred_head_gradients = axes->fsdp > 1 ? 0 : job->config.parallel.deferred_head_gradients;
+        struct plan_request layout;
+        if (!is_legal(&layout, &space.config)) {
+            continue;
+        }
+        if (list->count == room) {
+            room          = room * 2 + 256;
+            list->layouts = memory_resize(list->layouts, (size_t)room * sizeof(*list->layouts));
+        }
+        list->layouts[list->count++] = layout;
+    } while (advance(&space));
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// What a person should know who relies on a prediction.
+#include <inttypes.h>
+
+#include "gswbench/units.h"
+#include "internal.h"
+
+// Beyond this share of a device, what else needs memory there no longer fits.
+static const double memory_limit_percent = 92.0, imbalance_limit_percent = 5.0;
+
+static void warn_of_memory(const struct job *job, const struct prediction *prediction, struct text_buffer *warnings)
+{
+    double device_bytes = job->config.hardware.memory_gb.value * 1e9;
+    double percent      = 100.0 * (double)prediction->largest_bytes / device_bytes;
+    char   text[32];
+    if (device_bytes > 0.0 && percent > memory_limit_percent) {
+        text_append(warnings, "rank %" PRId64 " needs %s, %.0f %% of a device of [hardware]%s\n",
+                    prediction->largest_rank, units_bytes(text, sizeof(text), (double)prediction->largest_bytes),
+                    percent, percent > 100.0 ? ": it does not fit" : "");
+    }
+}
+
+static void warn_of_stages(const struct job *job, const struct prediction *prediction, struct text_buffer *warnings)
+{
+    const struct config *config = &job->config;
+    int64_t              layers = config->model.layers + (config->parallel.layers_per_chunk_embedding != 0 ? 2 : 0);
+    int64_t              chunks = job->request.mesh.size[AXIS_PP] * job->request.mesh.vp;
+    if (layers % chunks != 0) {
+        text_append(warnings, "%" PRId64 " layers do not divide by %" PRId64 " chunks: some have one more\n", layers,
+                    chunks);
+    }
+    if (prediction->imbalance_percent > imbalance_limit_percent) {
+        text_append(warnings, "stage %" PRId64 " computes %.1f %% longer than the mean of all\n",
+                    prediction->busiest_stage, prediction->imbalance_percent);
+    }
+}
+
+// A convention may count what no program executes, such as both halves of the square of attention.
+static void warn_of_peak(const struct job *job, const struct prediction *prediction, struct text_buffer *warnings)
+{
+    if (job_ideal_seconds(job) > prediction->step_seconds) {
+        text_append(warnings, "the convention counts more FLOPs than the peak allows in the step: it has no MFU\n");
+    }
+}
+
+void predict_warn(const struct job *job, const struct prediction *prediction, const struct measured_ops *measured,
+                  struct text_buffer *warnings)
+{
+    char text[256];
+    warn_of_memory(job, prediction, warnings);
+    warn_of_stages(job, prediction, warnings);
+    warn_of_peak(job, prediction, warnings);
+    if (job_warning(job, text, sizeof(text)) != NULL) {
+        text_append(warnings, "%s\n", text);
+    }
+    if (measured->count > 0 && prediction->measured_percent < 99.5) {
+        text_append(warnings, "%.0f %% of the time of compute is of ops that were not measured\n",
+                    100.0 - prediction->measured_percent);
+    }
+}

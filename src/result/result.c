@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+// Gathers what a run knows and derives its figures.
+#include "gswbench/result.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/account.h"
+#include "gswbench/arena.h"
+#include "gswbench/layers.h"
+#include "gswbench/peak.h"
+#include "gswbench/text.h"
+
+const char *const result_verdict_names[] = {[VERDICT_VALID] = "valid",       [VERDICT_DEGRADED] = "degraded",
+                                            [VERDICT_EMULATED] = "emulated", [VERDICT_UNVERIFIED] = "unverified",
+                                            [VERDICT_PARTIAL] = "partial",   [VERDICT_INVALID] = "invalid",
+                                            [VERDICT_COUNT] = NULL};
+
+const char *const result_phase_names[] = {[STEP_WARMUP] = "warmup", [STEP_MEASURE] = "measure", NULL};
+
+void result_free(struct result *result)
+{
+    free(result->config);
+    free(result->environment);
+    free(result->reasons);
+    free(result->steps);
+    free(result->ranks);
+    free(result->transfers);
+    free(result->kinds);
+    free(result->op_times);
+    free(result->layer_loads);
+    *result = (struct result){0};
+}
+
+void result_reserve(struct result *result, int64_t steps, int64_t ranks, int64_t expert_layers)
+{
+    result->steps            = memory_allocate((size_t)steps * sizeof(*result->steps));
+    result->ranks            = memory_allocate((size_t)ranks * sizeof(*result->ranks));
+    result->layer_loads      = memory_allocate((size_t)expert_layers * sizeof(*result->layer_loads));
+    result->layer_load_count = expert_layers;
+    for (int64_t layer = 0; layer < expert_layers; layer++) {
+        struct result_layer *load = &result->layer_loads[layer];
+        load->layer               = layer;
+        for (int i = 0; i < LOAD_COUNT; i++) {
+            load->last[i] = load->mean[i] = NAN;
+        }
+    }
+}
+
+// Of one layer: choices by expert, dropped choices, auxiliary loss. Returns the number of choices.
+static double measure_load(double load[LOAD_COUNT], const float *routing, int64_t experts)
+{
+    double choices = 0, busiest = 0, idlest = INFINITY;
+    for (int64_t expert = 0; expert < experts; expert++) {
+        choices += (double)routing[expert];
+        busiest = fmax(busiest, (double)routing[expert]);
+        idlest  = fmin(idlest, (double)routing[expert]);
+    }
+    load[LOAD_BUSIEST]   = busiest * (double)experts / choices;
+    load[LOAD_IDLEST]    = idlest * (double)experts / choices;
+    load[LOAD_DROPPED]   = (double)routing[experts] / choices;
+    load[LOAD_AUXILIARY] = (double)routing[experts + 1];
+    return choices;
+}
+
+void result_add_routing(struct result *result, const float *routing, int64_t experts)
+{
+    struct result_step *step     = &result->steps[result->step_count - 1];
+    int64_t             measured = step->index + 1 - result->planned_warmup;
+    double              choices = 0, dropped = 0;
+    for (int64_t layer = 0; layer < result->layer_load_count; layer++, routing += experts + 2) {
+        struct result_layer *load = &result->layer_loads[layer];
+        choices += measure_load(load->last, routing, experts);
+        dropped += (double)routing[experts];
+        for (int i = 0; i < LOAD_COUNT && measured > 0; i++) {
+            double mean   = measured > 1 ? load->mean[i] : 0;
+            load->mean[i] = mean + (load->last[i] - mean) / (double)measured;
+        }
+    }
+    step->dropped = dropped / choices;
+}
+
+void result_set_op_times(struct result *result, const struct op_totals *totals)
+{
+    result->op_times      = memory_resize(result->op_times, OP_COUNT * PHASE_COUNT * sizeof(*result->op_times));
+    result->op_time_count = 0;
+    for (int kind = 0; kind < OP_COUNT; kind++) {
+        for (int phase = 0; phase < PHASE_COUNT; phase++) {
+            if (totals->count[kind][phase] > 0) {
+                struct result_op_time *ops = &result->op_times[result->op_time_count++];
+                *ops                       = (struct result_op_time){.count   = totals->count[kind][phase],
+                                                                     .seconds = totals->seconds[kind][phase]};
+                text_copy(ops->kind, sizeof(ops->kind), op_name((enum op_kind)kind));
+                text_copy(ops->phase, sizeof(ops->phase), op_phase_name((enum phase)phase));
+            }
+        }
+    }
+}
+
+void result_add_entry(struct result_entry **list, int64_t *count, const char *name, const char *value)
+{
+    *list = memory_resize(*list, (size_t)(*count + 1) * sizeof(**list));
+
+    struct result_entry *entry = &(*list)[(*count)++];
+    text_copy(entry->name, sizeof(entry->name), name);
+    text_copy(entry->value, sizeof(entry->value), value);
+}
+
+void result_add_reason(struct result *result, const struct result_reason *reason)
+{
+    result->reasons = memory_resize(result->reasons, (size_t)(result->reason_count + 1) * sizeof(*result->reasons));
+    result->reasons[result->reason_count++] = *reason;
+    if (reason->verdict > result->verdict) {
+        result->verdict = reason->verdict;
+    }
+}
+
+static void name_axes(uint32_t axes, char *text, size_t bytes)
+{
+    text[0] = '\0';
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (axes & (1u << axis)) {
+            size_t length = strlen(text);
+            snprintf(text + length, bytes - length, "%s%s", length > 0 ? " x " : "", axis_rows[axis].name);
+        }
+    }
+}
+
+static void set_account(struct result *result, const struct account *account)
+{
+    memcpy(result->flops, account->flops, sizeof(result->flops));
+    result->flops_per_sequence[FLOPS_HARDWARE] = account->hardware_flops;
+
+    result->kinds = memory_allocate(OP_COUNT * sizeof(*result->kinds));
+    for (int kind = 0; kind < OP_COUNT; kind++) {
+        if (account->ops[kind] > 0) {
+            struct result_kind *ops = &result->kinds[result->kind_count++];
+            text_copy(ops->kind, sizeof(ops->kind), op_name((enum op_kind)kind));
+            ops->count = account->ops[kind];
+        }
+    }
+    result->transfers = memory_allocate(PLAN_TRANSFERS_MAX * sizeof(*result->transfers));
+    for (int32_t i = 0; i < account->transfer_count; i++) {
+        const struct plan_transfer *from = &account->transfers[i];
+        struct result_transfer     *to   = &result->transfers[result->transfer_count++];
+        text_copy(to->kind, sizeof(to->kind), op_name(from->kind));
+        name_axes(from->axes, to->axes, sizeof(to->axes));
+        text_copy(to->format, sizeof(to->format), format_name(from->format));
+        to->elements   = from->elements;
+        to->group_size = from->group_size;
+        to->count      = from->count;
+        to->bytes      = (double)(from->count * format_bytes(from->format, from->elements));
+    }
+}
+
+void result_set_plan(struct result *result, const struct plan *plan, const struct published_config *published)
+{
+    const struct model_config *model = &plan->model;
+
+    result->mesh              = plan->mesh;
+    result->sequence          = plan->train.sequence;
+    result->micro_batch       = plan->train.micro_batch;
+    result->global_batch      = plan->train.global_batch;
+    result->accumulation      = plan->train.accumulation;
+    result->layers            = model->layers;
+    result->parameters        = layers_parameters(model);
+    result->active_parameters = layers_active_parameters(model);
+    result->tensor_count      = plan->tensor_count;
+    result->op_count          = plan->op_count;
+    result->live_bytes        = plan->activation_live_bytes;
+    memcpy(result->storage_bytes, plan->storage_bytes, sizeof(result->storage_bytes));
+    for (int i = 0; i < FLOPS_HARDWARE; i++) {
+        result->flops_per_sequence[i] = layers_flops(model, published, (enum flop_convention)i, result->sequence);
+    }
+    struct account *account = memory_allocate(sizeof(*account));
+    plan_account(plan, account);
+    set_account(result, account);
+    free(account);
+}
+
+void result_set_published(struct result *result, const struct published_config *published, bool is_its_machine)
+{
+    bool is_published = is_its_machine && published->step_seconds > 0 && !result->is_proxy;
+    text_copy(result->published_source, sizeof(result->published_source), published->source);
+    result->published_seconds = is_published ? published->step_seconds : NAN;
+    result->published_percent = is_published && published->mfu_percent > 0 ? published->mfu_percent : NAN;
+}
+
+// The mean of steps 35 to 44 of the run, as older tables report it.
+static double mean_35_44(const struct result *result)
+{
+    double sum = 0;
+    if (result->step_count < 45) {
+        return NAN;
+    }
+    for (int64_t i = 35; i <= 44; i++) {
+        sum += result->steps[i].seconds;
+    }
+    return sum / 10;
+}
+
+static void derive_steps(struct result *result)
+{
+    struct result_figures *figures = &result->figures;
+    size_t                 count   = (size_t)result->step_count;
+    double                *seconds = memory_allocate((count + 1) * sizeof(*seconds));
+    bool                  *flags   = memory_allocate((count + 1) * sizeof(*flags));
+    int64_t                first   = 0;
+    while (first < result->step_count && result->steps[first].phase == STEP_WARMUP) {
+        first++;
+    }
+    for (int64_t i = first; i < result->step_count; i++) {
+        seconds[i - first] = result->steps[i].seconds;
+    }
+    figures->warmup_steps   = first;
+    figures->measured_steps = result->step_count - first;
+    statistics_compute(&figures->step, seconds, figures->measured_steps);
+    statistics_flag_outliers(seconds, figures->measured_steps, flags);
+    for (int64_t i = 0; i < result->step_count; i++) {
+        result->steps[i].is_outlier = i >= first && flags[i - first];
+    }
+    figures->last_step_seconds  = result->step_count > 0 ? result->steps[result->step_count - 1].seconds : NAN;
+    figures->mean_35_44_seconds = mean_35_44(result);
+    free(seconds);
+    free(flags);
+}
+
+double result_ideal_seconds(const struct result *result, enum flop_convention convention)
+{
+    double peak = peak_for_convention(convention, result->peak, result->published_peak);
+    return result->flops_per_sequence[convention] * (double)result->global_batch / (double)result->mesh.world / peak;
+}
+
+void result_derive(struct result *result)
+{
+    struct result_figures *figures = &result->figures;
+    derive_steps(result);
+
+    double sequences    = (double)result->global_batch / (figures->step.median * (double)result->mesh.world);
+    figures->convention = isnan(result->flops_per_sequence[FLOPS_PUBLISHED]) ? FLOPS_FULL : FLOPS_PUBLISHED;
+    for (int i = 0; i < FLOPS_COUNT; i++) {
+        figures->utilization[i] =
+            peak_share(result_ideal_seconds(result, (enum flop_convention)i), figures->step.median);
+    }
+    figures->teraflops_per_rank         = result->flops_per_sequence[figures->convention] * sequences / 1e12;
+    figures->tokens_per_step            = (double)result->global_batch * (double)result->sequence;
+    figures->tokens_per_second_per_rank = (double)result->sequence * sequences;
+    figures->tokens_per_second          = figures->tokens_per_step / figures->step.median;
+    figures->days_per_trillion_tokens   = 1e12 / figures->tokens_per_second / 86400;
+    figures->published_ratio            = figures->step.median / result->published_seconds;
+}
+
+bool result_is_comparable(const struct result *result)
+{
+    return result->verdict == VERDICT_VALID || result->verdict == VERDICT_DEGRADED;
+}
+
+bool result_is_shown(const struct result *result)
+{
+    return result_is_comparable(result) || result->verdict == VERDICT_EMULATED;
+}

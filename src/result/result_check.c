@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// Judges a run by its own numbers: a figure is printed as a result only when nothing here speaks against it.
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "gswbench/result.h"
+#include "gswbench/status.h"
+#include "gswbench/text.h"
+
+__attribute__((format(printf, 5, 6))) static void add(struct result *result, enum verdict verdict, const char *id,
+                                                      int64_t step, const char *format, ...)
+{
+    struct result_reason reason = {.verdict = verdict, .rank = -1, .step = step};
+    text_copy(reason.id, sizeof(reason.id), id);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason.message, sizeof(reason.message), format, arguments);
+    va_end(arguments);
+    result_add_reason(result, &reason);
+}
+
+// A finite loss and gradient norm above zero in every step; only the first offence is reported.
+static void check_values(struct result *result)
+{
+    for (int64_t i = 0; i < result->step_count; i++) {
+        const struct result_step *step = &result->steps[i];
+        if (!isfinite(step->loss) || !isfinite(step->gradient_norm)) {
+            add(result, VERDICT_INVALID, "not-finite", i, "step %" PRId64 ": loss %g, gradient norm %g", i, step->loss,
+                step->gradient_norm);
+            return;
+        }
+        if (step->loss <= 0 || step->gradient_norm <= 0) {
+            add(result, VERDICT_INVALID, "zero", i, "step %" PRId64 ": loss %g, gradient norm %g", i, step->loss,
+                step->gradient_norm);
+            return;
+        }
+    }
+}
+
+// Every step sees other tokens, so bits that never change mean that the step did not compute them.
+static void check_change(struct result *result)
+{
+    bool loss_changes = false, norm_changes = false;
+    for (int64_t i = 1; i < result->step_count; i++) {
+        loss_changes |= result->steps[i].loss != result->steps[0].loss;
+        norm_changes |= result->steps[i].gradient_norm != result->steps[0].gradient_norm;
+    }
+    if (result->step_count > 1 && !(loss_changes && norm_changes)) {
+        add(result, VERDICT_INVALID, "constant", -1, "the %s is the same in all %" PRId64 " steps",
+            loss_changes ? "gradient norm" : "loss", result->step_count);
+    }
+}
+
+// Two clocks that disagree on how long the run took leave no step time to trust. Clocks are set in small steps: 10 ms
+// are always allowed.
+static void check_clocks(struct result *result)
+{
+    for (int64_t i = 0; i < result->step_count; i++) {
+        if (!(result->steps[i].seconds > 0)) {
+            add(result, VERDICT_INVALID, "clock", i, "step %" PRId64 " took %g s", i, result->steps[i].seconds);
+            return;
+        }
+    }
+    for (int64_t rank = 0; rank < result->rank_count; rank++) {
+        double drift = result->ranks[rank].clock_drift_seconds;
+        if (!(fabs(drift) <= fmax(0.01 * result->wall_seconds, 0.01))) {
+            add(result, VERDICT_INVALID, "clock", -1,
+                "the clocks of rank %" PRId64 " disagree by %.6g s over a run of %.6g s", rank, drift,
+                result->wall_seconds);
+            return;
+        }
+    }
+}
+
+void result_check_peak(struct result *result)
+{
+    // What is executed is not less than the model's FLOPs with half of the attention square, known of every result.
+    double least = fmax(result_ideal_seconds(result, FLOPS_HARDWARE), result_ideal_seconds(result, FLOPS_CAUSAL));
+    for (int64_t i = 0; i < result->step_count; i++) {
+        if (result->steps[i].seconds > 0 && result->steps[i].seconds < least) {
+            add(result, VERDICT_INVALID, "above-peak", i,
+                "step %" PRId64 " took %.6g s, but what it executes takes %.6g s at the peak of %.6g TFLOP/s (%.120s)",
+                i, result->steps[i].seconds, least, result->peak / 1e12, result->peak_source);
+            return;
+        }
+    }
+}
+
+void result_check(struct result *result)
+{
+    result_derive(result);
+    result_check_peak(result);
+    if (result->computes) {
+        check_values(result);
+        check_change(result);
+        if (result->replica_groups_equal < result->replica_groups) {
+            add(result, VERDICT_INVALID, "replicas-differ", -1,
+                "the weights of %" PRId64 " of %" PRId64 " groups of replicas are not equal after the last step",
+                result->replica_groups - result->replica_groups_equal, result->replica_groups);
+        }
+    } else {
+        add(result, VERDICT_UNVERIFIED, "not-computed", -1, "backend %s computes no numbers that could be checked",
+            result->backend);
+    }
+    check_clocks(result);
+    if (result->step_allocations > 0) {
+        add(result, VERDICT_INVALID, "allocation", -1, "%" PRId64 " allocations of device memory inside steps",
+            result->step_allocations);
+    }
+    static const int codes[VERDICT_COUNT] = {
+        [VERDICT_VALID] = EXIT_VALID,        [VERDICT_DEGRADED] = EXIT_VALID,  [VERDICT_EMULATED] = EXIT_VALID,
+        [VERDICT_UNVERIFIED] = EXIT_INVALID, [VERDICT_PARTIAL] = EXIT_STOPPED, [VERDICT_INVALID] = EXIT_INVALID};
+    result->exit_code = codes[result->verdict];
+}

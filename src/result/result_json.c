@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: MIT
+// result.json: a row for every field of the result, and the checks of a file that is read back.
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "gswbench/json.h"
+#include "gswbench/result_json.h"
+#include "gswbench/text.h"
+
+#define SCHEMA "gswbench.result/1"
+enum { FILE_BYTES_MAX = 256 << 20 };
+
+// clang-format off
+#define TEXT(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_TEXT, key, field)
+#define INTEGER(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_INTEGER, key, field)
+#define REAL(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_REAL, key, field)
+#define BOOLEAN(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_BOOLEAN, key, field)
+#define CHOICE(owner, key, field, names) { key, JSON_FIELD_CHOICE, offsetof(struct owner, field), 0, names, NULL, 0, 0 }
+#define LIST(key, element, list, fields) \
+    { key, JSON_FIELD_LIST, offsetof(struct result, list##s), sizeof(struct element), NULL, fields, \
+      offsetof(struct result, list##_count), 0 }
+#define MAP(key, list) \
+    { key, JSON_FIELD_MAP, offsetof(struct result, list), sizeof(struct result_entry), NULL, NULL, \
+      offsetof(struct result, list##_count), offsetof(struct result_entry, value) }
+
+static const struct json_field tool[] = {
+    TEXT(result, "version", version),
+    TEXT(result, "compiler", compiler),
+    INTEGER(result, "method", method),
+    JSON_END
+};
+#define AXIS_SIZE(NAME, key, ...) INTEGER(result, #key, mesh.asked[AXIS_##NAME]),
+static const struct json_field layout[] = {
+    INTEGER(result, "ranks", mesh.world),
+    AXES(AXIS_SIZE)
+    INTEGER(result, "vp", mesh.vp),
+    INTEGER(result, "sequence", sequence),
+    INTEGER(result, "micro_batch", micro_batch),
+    INTEGER(result, "global_batch", global_batch),
+    INTEGER(result, "accumulation", accumulation),
+    JSON_END
+};
+static const struct json_field flops_per_sequence[] = {
+    REAL(result, "published", flops_per_sequence[FLOPS_PUBLISHED]),
+    REAL(result, "full", flops_per_sequence[FLOPS_FULL]),
+    REAL(result, "causal", flops_per_sequence[FLOPS_CAUSAL]),
+    REAL(result, "6n", flops_per_sequence[FLOPS_6N]),
+    REAL(result, "hardware", flops_per_sequence[FLOPS_HARDWARE]),
+    JSON_END
+};
+static const struct json_field model[] = {
+    INTEGER(result, "layers", layers),
+    BOOLEAN(result, "is_proxy", is_proxy),
+    INTEGER(result, "parameters", parameters),
+    INTEGER(result, "active_parameters", active_parameters),
+    JSON_OBJECT("flops_per_sequence", flops_per_sequence),
+    JSON_END
+};
+static const struct json_field published[] = {
+    TEXT(result, "source", published_source),
+    REAL(result, "step_s", published_seconds),
+    REAL(result, "mfu_percent", published_percent),
+    REAL(result, "peak_flops", published_peak),
+    JSON_END
+};
+static const struct json_field config[] = {
+    TEXT(result, "name", config_name),
+    TEXT(result, "path", config_path),
+    TEXT(result, "xxh3", config_hash),
+    TEXT(result, "precision", precision),
+    INTEGER(result, "steps", planned_steps),
+    INTEGER(result, "warmup", planned_warmup),
+    JSON_OBJECT("layout", layout),
+    JSON_OBJECT("model", model),
+    JSON_OBJECT("published", published),
+    MAP("merged", config),
+    JSON_END
+};
+static const struct json_field device[] = {
+    TEXT(result, "communicator", communicator),
+    TEXT(result, "backend", backend),
+    TEXT(result, "device", device),
+    BOOLEAN(result, "computes", computes),
+    REAL(result, "peak_flops", peak),
+    TEXT(result, "peak_source", peak_source),
+    JSON_END
+};
+static const struct json_field storage_bytes[] = {
+    INTEGER(result, "weights", storage_bytes[STORAGE_WEIGHT]),
+    INTEGER(result, "gradients", storage_bytes[STORAGE_GRADIENT]),
+    INTEGER(result, "optimizer", storage_bytes[STORAGE_OPTIMIZER]),
+    INTEGER(result, "inputs", storage_bytes[STORAGE_INPUT]),
+    INTEGER(result, "results", storage_bytes[STORAGE_RESULT]),
+    INTEGER(result, "activations", storage_bytes[STORAGE_ACTIVATION]),
+    JSON_END
+};
+static const struct json_field memory[] = {
+    JSON_OBJECT("storage_bytes", storage_bytes),
+    INTEGER(result, "activation_live_bytes", live_bytes),
+    INTEGER(result, "allocated_bytes", allocated_bytes),
+    JSON_END
+};
+static const struct json_field phase_flops[] = {
+    REAL(result, "forward", flops[PHASE_FORWARD]),
+    REAL(result, "recompute", flops[PHASE_RECOMPUTE]),
+    REAL(result, "backward", flops[PHASE_BACKWARD]),
+    REAL(result, "reduce", flops[PHASE_REDUCE]),
+    REAL(result, "optimizer", flops[PHASE_OPTIMIZER]),
+    JSON_END
+};
+static const struct json_field transfers[] = {
+    TEXT(result_transfer, "kind", kind),
+    TEXT(result_transfer, "axes", axes),
+    TEXT(result_transfer, "dtype", format),
+    INTEGER(result_transfer, "elements", elements),
+    INTEGER(result_transfer, "group_size", group_size),
+    INTEGER(result_transfer, "count", count),
+    REAL(result_transfer, "bytes", bytes),
+    JSON_END
+};
+static const struct json_field ops[] = {
+    TEXT(result_kind, "kind", kind),
+    INTEGER(result_kind, "count", count),
+    JSON_END
+};
+static const struct json_field plan[] = {
+    INTEGER(result, "tensors", tensor_count),
+    INTEGER(result, "ops", op_count),
+    JSON_OBJECT("flops", phase_flops),
+    LIST("kinds", result_kind, kind, ops),
+    LIST("transfers", result_transfer, transfer, transfers),
+    JSON_END
+};
+#define PART(key, part) REAL(result, key, trace.waterfall.seconds[WATERFALL_##part])
+static const struct json_field parts[] = {
+    PART("ideal", IDEAL),
+    PART("gemm", GEMM),
+    PART("attention", ATTENTION),
+    PART("memory", MEMORY),
+    PART("cast", CAST),
+    PART("recompute", RECOMPUTE),
+    PART("optimizer", OPTIMIZER),
+    PART("bubble", BUBBLE),
+    PART("exposed-dp", EXPOSED_DP),
+    PART("exposed-fsdp", EXPOSED_FSDP),
+    PART("exposed-tp", EXPOSED_TP),
+    PART("exposed-cp", EXPOSED_CP),
+    PART("exposed-ep", EXPOSED_EP),
+    PART("exposed-pp", EXPOSED_PP),
+    PART("contention", CONTENTION),
+    PART("stragglers", STRAGGLERS),
+    PART("unexplained", UNEXPLAINED),
+    JSON_END
+};
+static const struct json_field op_times[] = {
+    TEXT(result_op_time, "kind", kind),
+    TEXT(result_op_time, "phase", phase),
+    INTEGER(result_op_time, "count", count),
+    REAL(result_op_time, "seconds", seconds),
+    JSON_END
+};
+static const struct json_field waterfall[] = {
+    TEXT(result, "source", trace.source),
+    INTEGER(result, "rank", trace.rank),
+    REAL(result, "step_s", trace.step_seconds),
+    JSON_OBJECT("parts_s", parts),
+    LIST("op_times", result_op_time, op_time, op_times),
+    JSON_END
+};
+static const struct json_field emulation[] = {
+    INTEGER(result, "stages", emulation.stages),
+    INTEGER(result, "executed", emulation.executed),
+    INTEGER(result, "ops", emulation.ops),
+    INTEGER(result, "measured_ops", emulation.measured_ops),
+    REAL(result, "measured_share", emulation.measured_share),
+    JSON_END
+};
+static const struct json_field reasons[] = {
+    TEXT(result_reason, "id", id),
+    CHOICE(result_reason, "verdict", verdict, result_verdict_names),
+    INTEGER(result_reason, "rank", rank),
+    INTEGER(result_reason, "step", step),
+    TEXT(result_reason, "message", message),
+    JSON_END
+};
+static const struct json_field steps[] = {
+    INTEGER(result_step, "i", index),
+    CHOICE(result_step, "phase", phase, result_phase_names),
+    REAL(result_step, "time_s", seconds),
+    REAL(result_step, "rank0_time_s", rank0_seconds),
+    REAL(result_step, "device_time_s", device_seconds),
+    INTEGER(result_step, "slowest_rank", slowest_rank),
+    REAL(result_step, "loss", loss),
+    REAL(result_step, "grad_norm", gradient_norm),
+    REAL(result_step, "dropped", dropped),
+    BOOLEAN(result_step, "outlier", is_outlier),
+    JSON_END
+};
+static const struct json_field last_load[] = {
+    REAL(result_layer, "busiest", last[LOAD_BUSIEST]),
+    REAL(result_layer, "idlest", last[LOAD_IDLEST]),
+    REAL(result_layer, "dropped", last[LOAD_DROPPED]),
+    REAL(result_layer, "auxiliary_loss", last[LOAD_AUXILIARY]),
+    JSON_END
+};
+static const struct json_field mean_load[] = {
+    REAL(result_layer, "busiest", mean[LOAD_BUSIEST]),
+    REAL(result_layer, "idlest", mean[LOAD_IDLEST]),
+    REAL(result_layer, "dropped", mean[LOAD_DROPPED]),
+    REAL(result_layer, "auxiliary_loss", mean[LOAD_AUXILIARY]),
+    JSON_END
+};
+static const struct json_field layer_loads[] = {
+    INTEGER(result_layer, "layer", layer),
+    JSON_OBJECT("last", last_load),
+    JSON_OBJECT("mean", mean_load),
+    JSON_END
+};
+static const struct json_field ranks[] = {
+    INTEGER(result_rank, "rank", rank),
+    TEXT(result_rank, "host", host),
+    INTEGER(result_rank, "node", node),
+    INTEGER(result_rank, "local_rank", local_rank),
+    INTEGER(result_rank, "threads", threads),
+    REAL(result_rank, "step_time_s_median", median_seconds),
+    REAL(result_rank, "clock_drift_s", clock_drift_seconds),
+    INTEGER(result_rank, "allocated_bytes", allocated_bytes),
+    JSON_END
+};
+static const struct json_field validation[] = {
+    REAL(result, "wall_s", wall_seconds),
+    INTEGER(result, "step_allocations", step_allocations),
+    INTEGER(result, "replica_groups", replica_groups),
+    INTEGER(result, "replica_groups_equal", replica_groups_equal),
+    JSON_END
+};
+static const struct json_field fields[] = {
+    TEXT(result, "run_id", run_id),
+    CHOICE(result, "status", verdict, result_verdict_names),
+    LIST("reasons", result_reason, reason, reasons),
+    INTEGER(result, "exit_code", exit_code),
+    TEXT(result, "started_utc", started),
+    TEXT(result, "ended_utc", ended),
+    JSON_OBJECT("tool", tool),
+    JSON_OBJECT("config", config),
+    JSON_OBJECT("device", device),
+    MAP("environment", environment),
+    JSON_OBJECT("memory", memory),
+    JSON_OBJECT("plan", plan),
+    JSON_OBJECT("waterfall", waterfall),
+    JSON_OBJECT("emulation", emulation),
+    JSON_OBJECT("validation", validation),
+    LIST("steps", result_step, step, steps),
+    LIST("ranks", result_rank, rank, ranks),
+    LIST("expert_load", result_layer, layer_load, layer_loads),
+    JSON_END
+};
+// clang-format on
+
+// Programs that look for a result find none where there is none.
+static const char *figures_key(const struct result *result)
+{
+    return result_is_comparable(result) ? "result" : result_is_shown(result) ? "emulated" : "unverified";
+}
+
+bool result_write_json(const struct result *result, FILE *file)
+{
+    json_t *document = json_object();
+    json_object_set_new(document, "schema", json_string(SCHEMA));
+    json_object_update_missing_new(document, json_from_struct(fields, result));
+    json_object_set_new(document, figures_key(result), result_figures_to_json(result));
+    bool written = json_print(document, file);
+    json_decref(document);
+    return written;
+}
+
+static status read_document(struct result *result, const json_t *document)
+{
+    const char *schema = json_string_value(json_object_get(document, "schema"));
+    if (schema == NULL || strcmp(schema, SCHEMA) != 0) {
+        return fail("not a result: \"schema\" must be \"" SCHEMA "\"");
+    }
+    TRY(json_to_struct(fields, result, document));
+    if (result->method != RESULT_METHOD) {
+        return fail_as(EXIT_COMPARE, "tool: method %lld is not the method %d of this version: take a new run",
+                       (long long)result->method, RESULT_METHOD);
+    }
+    result_derive(result);
+    return OK;
+}
+
+status result_read_json(struct result *result, const char *path)
+{
+    struct stat state;
+    if (stat(path, &state) != 0) {
+        return fail("%s: %s", path, strerror(errno));
+    }
+    if (!S_ISREG(state.st_mode) || state.st_size > FILE_BYTES_MAX) {
+        return fail("%s: not a regular file of at most %d MiB", path, FILE_BYTES_MAX >> 20);
+    }
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        return fail("%s: %s", path, strerror(errno));
+    }
+    json_error_t error;
+    json_t      *document = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    fclose(file);
+    if (document == NULL) {
+        char reason[JSON_ERROR_TEXT_LENGTH];
+        text_printable(reason, sizeof(reason), error.text);
+        return fail("%s:%d:%d: not a result: %s", path, error.line, error.column, reason);
+    }
+    status read = read_document(result, document);
+    json_decref(document);
+    return failed(&read) ? fail_as(read.exit_code, "%s: %s", path, read.text) : OK;
+}

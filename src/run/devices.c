@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// The device of a rank, and who has which: all ranks the same kind of backend, and none a device of another's without
+// being told so.
+#include "internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/text.h"
+
+status place_open_backend(struct backend *backend, const struct config *config, const struct comm_place *place,
+                          int64_t threads)
+{
+    const struct run_config   *run   = &config->run;
+    const struct backend_setup setup = {.local_rank        = place->local_rank,
+                                        .threads           = (int)threads,
+                                        .attention         = run->attention,
+                                        .is_deterministic  = run->deterministic != 0,
+                                        .is_fp32           = config->precision.compute == COMPUTE_FP32,
+                                        .spared_processors = (int)run->spared_processors,
+                                        .cache             = run->cache};
+    return backend_open(backend, run->backend, &setup);
+}
+
+// What ranks tell each other.
+struct seat {
+    int64_t node;
+    char    backend[16], device[64];    // device "": the host itself
+    char    name[DEVICE_NAME_BYTES];
+};
+
+static struct seat own_seat(const struct comm *comm, struct backend *backend)
+{
+    struct seat seat = {.node = comm->place.node};
+    text_copy(seat.backend, sizeof(seat.backend), backend->ops->name);
+    if (backend->ops->device_id != NULL) {
+        backend->ops->device_id(backend, seat.device, sizeof(seat.device));
+        backend->ops->device_name(backend, seat.name, sizeof(seat.name));
+    }
+    return seat;
+}
+
+static void add_kind(struct place_devices *devices, const char *name)
+{
+    for (int kind = 0; kind < devices->kinds; kind++) {
+        if (strcmp(devices->names[kind], name) == 0) {
+            return;
+        }
+    }
+    size_t bytes   = (size_t)(devices->kinds + 1) * sizeof(*devices->names);
+    devices->names = memory_resize(devices->names, bytes);
+    text_copy(devices->names[devices->kinds++], sizeof(*devices->names), name);
+}
+
+status place_share_devices(struct place_devices *devices, struct comm *comm, struct backend *backend, int64_t allowed)
+{
+    struct seat  own     = own_seat(comm, backend);
+    struct seat *all     = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    status       result  = OK;
+    bool         is_host = own.device[0] == '\0';
+    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    *devices = (struct place_devices){.sharers = is_host};
+    for (int rank = 0; rank < comm->place.ranks; rank++) {
+        if (strcmp(all[rank].backend, own.backend) != 0) {
+            result = fail_as(EXIT_LAUNCH, "backend %s here, but %s on rank %d: name one in run.backend", own.backend,
+                             all[rank].backend, rank);
+        }
+        if (!is_host) {
+            devices->sharers += all[rank].node == own.node && strcmp(all[rank].device, own.device) == 0;
+            add_kind(devices, all[rank].name);
+        }
+    }
+    free(all);
+    if (devices->sharers > allowed) {
+        result = fail_as(EXIT_LAUNCH,
+                         "%" PRId64 " ranks of host %s share the device %s: launch one rank for each device (or, for a "
+                         "test, let them with run.ranks_per_device = %" PRId64 ")",
+                         devices->sharers, comm->place.host, own.device, devices->sharers);
+    }
+    return result;
+}
+
+void devices_check_kinds(struct result *result, const struct place_devices *devices)
+{
+    if (devices->kinds > 1) {
+        struct result_reason reason = {.verdict = VERDICT_VALID, .id = "devices-differ", .rank = -1, .step = -1};
+        snprintf(reason.message, sizeof(reason.message), "ranks have devices of %d kinds, such as %.63s and %.63s",
+                 devices->kinds, devices->names[0], devices->names[1]);
+        result_add_reason(result, &reason);
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+// What a result says about the program, the machine and the configuration.
+#include "internal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "gswbench/version.h"
+
+// Nothing but these leaves the environment: variables may hold secrets.
+static const char *const recorded_variables[] = {
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "OPENBLAS_CORETYPE",
+    "CUDA_VISIBLE_DEVICES",
+    "NCCL_ALGO",
+    "NCCL_PROTO",
+    "NCCL_IB_HCA",
+    "NCCL_SOCKET_IFNAME",
+    "NCCL_MAX_CTAS",
+    "NCCL_NET",
+    "NCCL_HOSTID",
+    "NCCL_NVLS_ENABLE",
+    "UCX_TLS",
+    "UCX_NET_DEVICES",
+    "OMPI_COMM_WORLD_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "SLURM_JOB_ID",
+    "SLURM_JOB_NUM_NODES",
+    "SLURM_NTASKS",
+    "SLURM_JOB_PARTITION",
+};
+
+static void add(struct result *result, const char *name, const char *value)
+{
+    result_add_entry(&result->environment, &result->environment_count, name, value);
+}
+
+// The distribution's own name for itself.
+static void add_system(struct result *result)
+{
+    FILE *file = fopen("/etc/os-release", "r");
+    char  line[256];
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        char name[sizeof(line)];
+        if (sscanf(line, "PRETTY_NAME=\"%255[^\"]\"", name) == 1) {
+            add(result, "system", name);
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+}
+
+static void add_environment(struct result *result, const struct comm *comm)
+{
+    struct utsname kernel;
+    char           text[256];
+    add(result, "host", comm->place.host);
+    if (uname(&kernel) == 0) {
+        snprintf(text, sizeof(text), "%s %s %s", kernel.sysname, kernel.release, kernel.machine);
+        add(result, "kernel", text);
+    }
+    add_system(result);
+    if (comm->library[0] != '\0') {
+        add(result, "communicator", comm->library);
+    }
+    snprintf(text, sizeof(text), "%d", comm->place.nodes);
+    add(result, "nodes", text);
+    snprintf(text, sizeof(text), "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+    add(result, "processors online", text);
+    for (size_t i = 0; i < sizeof(recorded_variables) / sizeof(recorded_variables[0]); i++) {
+        const char *value = getenv(recorded_variables[i]);
+        if (value != NULL) {
+            add(result, recorded_variables[i], value);
+        }
+    }
+}
+
+static void add_config(struct result *result, const struct config *config)
+{
+    for (const struct config_section *section = config_sections; section->name != NULL; section++) {
+        for (const struct option *option = section->options; option->key != NULL; option++) {
+            char name[96], value[1024];
+            snprintf(name, sizeof(name), "%s.%s", section->name, option->key);
+            option_print(option, (const char *)config + section->offset, value, sizeof(value));
+            result_add_entry(&result->config, &result->config_count, name, value);
+        }
+    }
+}
+
+// A processor has no peak here. What was published is set against a run on the table's machine: config_read leaves only
+// figures of the device that [hardware] names.
+static void set_against(struct result *result, const struct config *config, const struct backend *backend,
+                        const struct place_devices *devices)
+{
+    struct peak peak = {.flops = NAN};
+    if (devices->kinds > 0) {
+        peak = peak_of_devices((const char(*)[DEVICE_NAME_BYTES])devices->names, devices->kinds, &config->hardware,
+                               config->precision.compute);
+    } else {
+        snprintf(peak.source, sizeof(peak.source), "backend %s has no known peak", backend->ops->name);
+    }
+    result->peak           = peak.flops;
+    result->published_peak = peak_of_table(&config->published, config->precision.compute);
+    text_copy(result->peak_source, sizeof(result->peak_source), peak.source);
+
+    bool is_its_machine = devices->kinds == 1 && strcmp(devices->names[0], config->hardware.device) == 0;
+    result_set_published(result, &config->published, is_its_machine);
+}
+
+void benchmark_print_time(char *text, size_t bytes)
+{
+    time_t    now = time(NULL);
+    struct tm utc;
+    strftime(text, bytes, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+}
+
+// Sorts by time, and differs between runs that start in the same second.
+static void make_run_id(char *text, size_t bytes)
+{
+    struct timespec now;
+    struct tm       utc;
+    char            second[24];
+    clock_gettime(CLOCK_REALTIME, &now);
+    strftime(second, sizeof(second), "%Y%m%dT%H%M%SZ", gmtime_r(&now.tv_sec, &utc));
+    int64_t key[] = {now.tv_nsec, getpid()};
+    snprintf(text, bytes, "%s-%04x", second, (unsigned)(XXH3_64bits(key, sizeof(key)) & 0xffff));
+}
+
+void benchmark_describe(struct result *result, const struct benchmark *benchmark, const struct comm *comm,
+                        const struct backend *backend, const struct place_devices *devices)
+{
+    const struct config *config = &benchmark->job.config;
+
+    result->method = RESULT_METHOD;
+    text_copy(result->version, sizeof(result->version), version_text);
+#ifdef __clang__
+    text_copy(result->compiler, sizeof(result->compiler), __VERSION__);
+#else
+    text_copy(result->compiler, sizeof(result->compiler), "GCC " __VERSION__);
+#endif
+    make_run_id(result->run_id, sizeof(result->run_id));
+    benchmark_print_time(result->started, sizeof(result->started));
+    text_copy(result->config_name, sizeof(result->config_name), config->name);
+    text_copy(result->config_path, sizeof(result->config_path), config->path);
+    snprintf(result->config_hash, sizeof(result->config_hash), "%016" PRIx64,
+             (uint64_t)XXH3_64bits(benchmark->config_text, benchmark->config_bytes));
+    text_copy(result->precision, sizeof(result->precision), precision_compute_names[config->precision.compute]);
+    text_copy(result->communicator, sizeof(result->communicator), comm->ops->name);
+    text_copy(result->backend, sizeof(result->backend), backend->ops->name);
+    result->computes       = backend->ops->computes;
+    result->planned_steps  = config->run.steps;
+    result->planned_warmup = config->run.warmup;
+    result->is_proxy       = config->run.layers > 0;
+    set_against(result, config, backend, devices);
+    add_environment(result, comm);
+    add_config(result, config);
+}

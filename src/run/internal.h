@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// The parts of one rank's run.
+#ifndef GSWBENCH_RUN_INTERNAL_H
+#define GSWBENCH_RUN_INTERNAL_H
+
+#include "gswbench/benchmark.h"
+#include "gswbench/place.h"
+#include "gswbench/plan.h"
+#include "gswbench/step.h"
+
+// launch.c: sets the number of ranks to what the launcher started, or to what is asked for.
+status launch_count_ranks(struct job_selection *selection, struct text_buffer *errors);
+
+// peers.c: gathers all ranks, in a list that the caller frees even after an error: one of them runs another job.
+// Collective; every rank returns the same.
+status peers_meet(struct place_peer **peers, uint64_t job_hash, struct comm *comm);
+
+// How many cores this rank has for itself.
+struct place_cores peers_share_cores(const struct place_peer *peers, const struct comm_place *place,
+                                     int64_t requested_threads);
+
+// Adds a note to the result when a tensor-parallel group is not on one node.
+void peers_check_places(struct result *result, const struct place_peer *peers);
+
+// Adds a note when a profiler watches a rank.
+void peers_check_profilers(struct result *result, const struct place_peer *peers, int ranks);
+
+// devices.c: adds a note when the ranks do not all have the same kind of device.
+void devices_check_kinds(struct result *result, const struct place_devices *devices);
+
+// steps.c: the first signal ends the run after the step that it falls in; a second one ends the process. Called by
+// every rank.
+void steps_catch_signals(void);
+int  steps_caught_signal(void);    // 0: none came
+
+// Everything that a rank measures, step by step. Rank 0 keeps all of it in the result and prints it.
+struct steps {
+    const struct benchmark *benchmark;
+    struct comm            *comm;
+    const struct plan      *plan;
+    struct backend         *backend;
+    struct step            *step;
+    struct result          *result;
+    double                 *own_seconds;    // [steps], of this rank
+    double                  clock_drift;    // of this rank, set at the end
+};
+status steps_measure(struct steps *steps);
+
+// Runs one step, from the same start on all ranks. Returns this rank's seconds.
+double steps_run_one(const struct steps *steps, int64_t index);
+
+// trace.c: runs the steps of [profile] and puts into the result what the last of them shows; on rank 0 also into
+// timeline, if one is asked for: trace.json, which the caller frees. Collective.
+struct run_text {
+    char  *data;
+    size_t bytes;
+};
+void steps_trace(struct steps *steps, struct run_text *timeline);
+
+// replicas.c: whether ranks that hold the same weights hold the same bits. Collective.
+void replicas_compare(struct result *result, const struct steps *steps);
+
+#endif

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// How many ranks a job has, how this process was launched, and the ranks that it is: itself, or its threads.
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/fatal.h"
+#include "internal.h"
+
+// The ranks of the job: what the launcher started, or what is asked for, or what the axes multiply to (auto: 1).
+status launch_count_ranks(struct job_selection *selection, struct text_buffer *errors)
+{
+    int launched = comm_launched_ranks();
+    if (launched > 0 && selection->ranks > 0 && launched != selection->ranks) {
+        return fail_as(EXIT_LAUNCH, "--ranks %" PRId64 " of a job that was launched with %d: leave --ranks out",
+                       selection->ranks, launched);
+    }
+    if (launched > 1) {
+        selection->ranks = launched;
+    }
+    if (selection->ranks == 0) {
+        struct config config;
+        TRY(job_read_config(&config, selection, errors));
+        selection->ranks = mesh_smallest(&config.parallel);
+    }
+    return OK;
+}
+
+// One rank of the local communicator, on its own thread.
+struct local_rank {
+    launch_rank      *run;
+    const void       *shared;
+    struct local_hub *hub;
+    int               rank;
+    status            result;
+};
+
+static void *run_local_rank(void *argument)
+{
+    struct local_rank *local = argument;
+    struct comm        comm;
+    comm_open_local(&comm, local->hub, local->rank);
+    local->result = local->run(local->shared, &comm);
+    comm_close(&comm);
+    return NULL;
+}
+
+static status run_local(launch_rank *run, const void *shared, int ranks)
+{
+    struct local_hub  *hub     = local_hub_open(ranks);
+    struct local_rank *locals  = memory_allocate((size_t)ranks * sizeof(*locals));
+    pthread_t         *threads = memory_allocate((size_t)ranks * sizeof(*threads));
+    for (int rank = 0; rank < ranks; rank++) {
+        locals[rank] = (struct local_rank){.run = run, .shared = shared, .hub = hub, .rank = rank};
+    }
+    for (int rank = 1; rank < ranks; rank++) {
+        int error = pthread_create(&threads[rank], NULL, run_local_rank, &locals[rank]);
+        if (error != 0) {
+            FATAL(EXIT_LAUNCH, "cannot start rank %d of %d as a thread: %s", rank, ranks, strerror(error));
+        }
+    }
+    run_local_rank(&locals[0]);
+    for (int rank = 1; rank < ranks; rank++) {
+        pthread_join(threads[rank], NULL);
+    }
+    status result = locals[0].result;
+    local_hub_close(hub);
+    free(locals);
+    free(threads);
+    return result;
+}
+
+static status run_mpi(launch_rank *run, const void *shared, int ranks)
+{
+    status launch = comm_check_launch();
+    if (failed(&launch)) {
+        return comm_launched_rank() == 0 ? launch : (status){.exit_code = launch.exit_code};
+    }
+    struct comm comm;
+    TRY(comm_open_mpi(&comm));
+    status result =
+        comm.place.ranks == ranks
+            ? run(shared, &comm)
+            : fail_as(EXIT_LAUNCH,
+                      "MPI has %d ranks, the job %d: launch all of them with one mpirun or srun of this MPI",
+                      comm.place.ranks, ranks);
+    if (comm.place.rank != 0) {
+        result.text[0] = '\0';    // all ranks have agreed on the error, and the first prints it
+    }
+    comm_close(&comm);
+    return result;
+}
+
+// local: ranks are threads of the one process. auto and nccl: mpi where a launcher started several; nccl itself is
+// opened over it when the ranks have their devices.
+status launch_ranks(const struct run_config *config, int ranks, launch_rank *run, const void *shared)
+{
+    const char *name     = config->communicator;
+    int         launched = comm_launched_ranks();
+    if (strcmp(name, "mpi") == 0 || (strcmp(name, "local") != 0 && launched > 1)) {
+        return run_mpi(run, shared, ranks);
+    }
+    if (strcmp(name, "nccl") == 0 && ranks > 1) {
+        return fail_as(EXIT_LAUNCH,
+                       "[run] communicator = nccl: %d ranks are as many processes: start them with mpirun "
+                       "or srun",
+                       ranks);
+    }
+    if (launched > 1) {
+        return fail_as(EXIT_LAUNCH,
+                       "%d processes were launched, but communicator local runs all ranks in one: start it without a "
+                       "launcher, or use --comm mpi",
+                       launched);
+    }
+    return run_local(run, shared, ranks);
+}

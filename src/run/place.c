@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// Opens what a rank runs on, step by step on all ranks together: a stage that can fail on one rank alone ends in an
+// agreement, so that no rank waits for one that has left.
+#include "gswbench/place.h"
+
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "internal.h"
+
+status place_agree(struct comm *comm, status own)
+{
+    status *all    = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    status  result = OK;
+    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    for (int rank = comm->place.ranks - 1; rank >= 0; rank--) {
+        if (failed(&all[rank])) {
+            result = rank == 0 ? all[rank] : fail_as(all[rank].exit_code, "rank %d: %.900s", rank, all[rank].text);
+        }
+    }
+    free(all);
+    return result;
+}
+
+status place_open(struct place *place, const struct config *config, uint64_t job_hash, struct comm *comm, status own)
+{
+    const struct run_config *run = &config->run;
+    place->comm                  = comm;
+    TRY(peers_meet(&place->peers, job_hash, comm));
+    place->cores = peers_share_cores(place->peers, &comm->place, run->threads);
+    if (!failed(&own)) {
+        own = place_open_backend(&place->backend, config, &comm->place, place->cores.threads);
+    }
+    TRY(place_agree(comm, own));
+    TRY(place_agree(comm, place_share_devices(&place->devices, comm, &place->backend, run->ranks_per_device)));
+    TRY(place_connect(&place->nccl, comm, &place->backend, run, place->devices.sharers));
+    place->comm = place->nccl.ops != NULL ? &place->nccl : comm;
+    return OK;
+}
+
+void place_close(struct place *place)
+{
+    free(place->peers);
+    free(place->devices.names);
+    if (place->nccl.ops != NULL) {
+        comm_close(&place->nccl);
+    }
+    if (place->backend.ops != NULL) {
+        backend_close(&place->backend);
+    }
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+// One rank of a run: configuration, plan, backend, step; the timed loop; the result. Stages that can fail on one rank
+// alone end in place_agree, so that no rank waits for one that has left.
+#include "internal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/account.h"
+#include "gswbench/proof.h"
+#include "gswbench/checkpoint.h"
+#include "gswbench/data.h"
+#include "gswbench/fatal.h"
+#include "gswbench/layers.h"
+#include "gswbench/plan.h"
+#include "gswbench/plan_build.h"
+#include "gswbench/report.h"
+#include "gswbench/step.h"
+
+struct rank {
+    const struct benchmark *benchmark;
+    struct place            place;
+    struct comm            *comm;    // the place's
+    struct plan             plan;
+    struct step            *step;
+    struct result           result;    // the job's on rank 0; elsewhere the steps alone are of use
+    struct steps            steps;
+    struct run_text         timeline;    // data is NULL: there is none
+    char                    folder[2048];
+};
+
+static bool is_first(const struct rank *rank)
+{
+    return rank->comm->place.rank == 0;
+}
+
+static status open_plan(struct rank *rank, int number)
+{
+    struct plan_request request = rank->benchmark->job.request;
+    int32_t             findings;
+    request.rank = number;
+    TRY(plan_build(&rank->plan, &request));
+    return plan_verify(&rank->plan, &findings);
+}
+
+static void add_warning(struct rank *rank)
+{
+    struct result_reason reason = {.verdict = VERDICT_VALID, .id = "tp-across-nodes", .rank = -1, .step = -1};
+    if (job_warning(&rank->benchmark->job, reason.message, sizeof(reason.message)) != NULL) {
+        result_add_reason(&rank->result, &reason);
+    }
+}
+
+static void add_oversubscription(struct rank *rank)
+{
+    const struct place_cores *cores = &rank->place.cores;
+    if (cores->threads * cores->sharers > cores->cores) {
+        struct result_reason reason = {.verdict = VERDICT_VALID, .id = "oversubscribed", .rank = -1, .step = -1};
+        snprintf(reason.message, sizeof(reason.message),
+                 "%" PRId64 " threads of %" PRId64 " rank%s share %" PRId64
+                 " core%s of one machine: the times are no measure of them",
+                 cores->threads * cores->sharers, cores->sharers, cores->sharers == 1 ? "" : "s", cores->cores,
+                 cores->cores == 1 ? "" : "s");
+        result_add_reason(&rank->result, &reason);
+    }
+}
+
+// Figures of ranks that take turns on one device say nothing about it.
+static void add_sharing(struct rank *rank)
+{
+    if (rank->place.devices.sharers > 1) {
+        struct result_reason reason = {.verdict = VERDICT_VALID, .id = "shared-device", .rank = -1, .step = -1};
+        snprintf(reason.message, sizeof(reason.message),
+                 "%" PRId64 " ranks share a device: the times are no measure of it", rank->place.devices.sharers);
+        result_add_reason(&rank->result, &reason);
+        rank->result.peak = NAN;
+        text_copy(rank->result.peak_source, sizeof(rank->result.peak_source), "ranks share a device");
+    }
+}
+
+static void append_choice(struct rank *rank, const char *choice)
+{
+    char  *text = rank->result.device;
+    size_t used = strlen(text);
+    if (choice[0] != '\0') {
+        snprintf(text + used, sizeof(rank->result.device) - used, " (%s)", choice);
+    }
+}
+
+// "NVIDIA H200, ...", and why a better backend or communicator was not taken.
+static void describe_backend(struct rank *rank)
+{
+    rank->place.backend.ops->describe(&rank->place.backend, rank->result.device, sizeof(rank->result.device));
+    append_choice(rank, rank->place.backend.choice);
+    append_choice(rank, rank->comm->choice);
+}
+
+// What is known before the first step; the output folders prove that they can be written.
+static status open_result(struct rank *rank)
+{
+    struct result       *result  = &rank->result;
+    const struct config *config  = &rank->benchmark->job.config;
+    const char          *weights = rank->benchmark->weights_out;
+    benchmark_describe(result, rank->benchmark, rank->comm, &rank->place.backend, &rank->place.devices);
+    result_set_plan(result, &rank->plan, &config->published);
+    if (is_first(rank)) {
+        TRY(plan_hardware_flops(&rank->plan, &rank->benchmark->job.request,
+                                &result->flops_per_sequence[FLOPS_HARDWARE]));
+    }
+    result_reserve(result, config->run.steps, rank->comm->place.ranks, layers_with_experts(&rank->plan.model));
+    for (int64_t i = 0; i < result->layer_load_count; i++) {
+        result->layer_loads[i].layer = layers_expert_layer(&rank->plan.model, i);
+    }
+    result->allocated_bytes = rank->place.backend.allocated_bytes;
+    describe_backend(rank);
+    add_warning(rank);
+    add_oversubscription(rank);
+    peers_check_places(result, rank->place.peers);
+    peers_check_profilers(result, rank->place.peers, rank->comm->place.ranks);
+    devices_check_kinds(result, &rank->place.devices);
+    add_sharing(rank);
+    result_derive(result);
+    if (!is_first(rank)) {
+        return OK;
+    }
+    TRY(report_create_folder(result, config->run.output, rank->folder, sizeof(rank->folder)));
+    if (weights != NULL) {
+        TRY(checkpoint_create_folder(weights));
+    }
+    return report_write_bytes(rank->folder, "config.merged.ini", rank->benchmark->config_text,
+                              rank->benchmark->config_bytes);
+}
+
+static status check_graphs(const struct rank *rank)
+{
+    if (rank->benchmark->job.config.run.graphs != GRAPHS_ON || step_can_capture(rank->step)) {
+        return OK;
+    }
+    return fail("[run] graphs = on: backend %s with communicator %s cannot capture a step; use auto or off",
+                rank->place.backend.ops->name, rank->comm->ops->name);
+}
+
+static status prepare(struct rank *rank, struct comm *comm)
+{
+    struct place           *place     = &rank->place;
+    const struct benchmark *benchmark = rank->benchmark;
+    status                  planned   = open_plan(rank, comm->place.rank);
+    TRY(place_open(place, &benchmark->job.config, benchmark_hash(benchmark), comm, planned));
+    rank->comm = comm = place->comm;
+    TRY(place_agree(comm, step_prepare(&rank->plan, &place->backend)));
+    TRY(place_agree(comm, step_open(&rank->step, &rank->plan, &place->backend, comm)));
+    TRY(place_agree(comm, check_graphs(rank)));
+    return place_agree(comm, open_result(rank));
+}
+
+static status measure(struct rank *rank)
+{
+    const struct benchmark  *benchmark = rank->benchmark;
+    const struct run_config *run       = &rank->benchmark->job.config.run;
+    bool                     prints    = is_first(rank) && !benchmark->json && !benchmark->is_quiet;
+    TRY(place_agree(rank->comm, prints ? report_print(report_write_header, &rank->result) : OK));
+    data_initialise(rank->step, &rank->plan, (uint64_t)run->seed);
+    rank->steps = (struct steps){.benchmark   = rank->benchmark,
+                                 .comm        = rank->comm,
+                                 .plan        = &rank->plan,
+                                 .backend     = &rank->place.backend,
+                                 .step        = rank->step,
+                                 .result      = &rank->result,
+                                 .own_seconds = memory_allocate((size_t)run->steps * sizeof(double))};
+    return place_agree(rank->comm, steps_measure(&rank->steps));
+}
+
+static void gather_ranks(struct rank *rank)
+{
+    const struct comm_place *place    = &rank->comm->place;
+    struct result           *result   = &rank->result;
+    struct result_rank       own      = {.rank                = place->rank,
+                                         .node                = place->node,
+                                         .local_rank          = place->local_rank,
+                                         .threads             = rank->place.cores.threads,
+                                         .allocated_bytes     = rank->place.backend.allocated_bytes,
+                                         .clock_drift_seconds = rank->steps.clock_drift};
+    int64_t                  measured = result->step_count - result->planned_warmup;
+    struct statistics        statistics;
+    text_copy(own.host, sizeof(own.host), place->host);
+    statistics_compute(&statistics, rank->steps.own_seconds + result->planned_warmup, measured > 0 ? measured : 0);
+    own.median_seconds = statistics.median;
+    rank->comm->ops->gather_all(rank->comm, &own, result->ranks, sizeof(own));
+    result->rank_count = place->ranks;
+}
+
+// Lines first: they are the result even where the files cannot be written.
+static status write_result(const struct rank *rank)
+{
+    const struct benchmark *benchmark = rank->benchmark;
+    const struct result    *result    = &rank->result;
+    status                  printed   = report_print(benchmark->json ? report_write_json : report_write_result, result);
+    TRY(report_write_files(rank->folder, result));
+    if (rank->timeline.data != NULL) {
+        TRY(report_write_bytes(rank->folder, "trace.json", rank->timeline.data, rank->timeline.bytes));
+    }
+    if (!failed(&printed) && !benchmark->json) {
+        printf("files: %s/\n", rank->folder);
+    }
+    return printed;
+}
+
+static status finish(struct rank *rank)
+{
+    struct comm   *comm    = rank->comm;
+    struct result *result  = &rank->result;
+    const char    *weights = rank->benchmark->weights_out;
+    status         written = OK, kept = OK;
+    gather_ranks(rank);
+    replicas_compare(result, &rank->steps);
+    if (weights != NULL) {    // before other steps change them
+        kept = place_agree(comm, checkpoint_write(&rank->plan, rank->step, comm, weights));
+    }
+    if (result->step_count == result->planned_steps && rank->benchmark->job.config.profile.trace_steps > 0) {
+        steps_trace(&rank->steps, &rank->timeline);
+    }
+    if (is_first(rank)) {
+        benchmark_print_time(result->ended, sizeof(result->ended));
+        result_check(result);
+        written = write_result(rank);
+    }
+    comm->ops->share(comm, &result->exit_code, sizeof(result->exit_code));
+    TRY(place_agree(comm, written));
+    TRY(kept);
+    return (status){.exit_code = (int)result->exit_code};
+}
+
+static void release(struct rank *rank)
+{
+    free(rank->steps.own_seconds);
+    free(rank->timeline.data);
+    result_free(&rank->result);
+    if (rank->step != NULL) {
+        step_close(rank->step);
+    }
+    place_close(&rank->place);
+    plan_free(&rank->plan);
+}
+
+static status run(struct rank *rank, struct comm *comm)
+{
+    TRY(prepare(rank, comm));
+    TRY(measure(rank));
+    return finish(rank);
+}
+
+status benchmark_run_rank(const void *shared, struct comm *comm)
+{
+    struct rank *rank = memory_allocate(sizeof(*rank));
+    rank->benchmark   = shared;
+    fatal_set_rank(comm->place.rank);
+    steps_catch_signals();
+    status result = run(rank, comm);
+    release(rank);
+    free(rank);
+    return result;
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// The timed loop. Ranks start a step together and time it from before its first op to after its last; filling inputs
+// and what ranks tell each other lie between steps, so that the timed region holds the step and nothing else.
+#include "internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gswbench/clock.h"
+#include "gswbench/data.h"
+#include "gswbench/report.h"
+#include "gswbench/step.h"
+
+// What a rank tells the others after each step.
+struct sample {
+    double  seconds, device_seconds;
+    float   loss, gradient_norm;
+    int32_t signal;        // 0: none came
+    int32_t has_failed;    // rank 0 cannot print
+};
+
+static atomic_int caught_signal;    // any thread may run the handler
+
+static void catch_signal(int number)
+{
+    caught_signal = number;
+}
+
+static void set_handlers(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGUSR1};
+    struct sigaction action    = {.sa_handler = catch_signal, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        sigaction(numbers[i], &action, NULL);
+    }
+    // A reader that went away is found by the failing write.
+    signal(SIGPIPE, SIG_IGN);
+}
+
+// Ranks may be threads of one process.
+void steps_catch_signals(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, set_handlers);
+}
+
+static float read_scalar(const struct step *step, int32_t tensor)
+{
+    float value;
+    step_read(step, tensor, &value);
+    return value;
+}
+
+int steps_caught_signal(void)
+{
+    return caught_signal;
+}
+
+double steps_run_one(const struct steps *steps, int64_t index)
+{
+    const struct run_config *run = &steps->benchmark->job.config.run;
+    data_fill(steps->step, steps->plan, (enum data_kind)run->data, (uint64_t)run->seed, index);
+
+    steps->comm->ops->barrier(steps->comm);
+    double begin = clock_seconds();
+    step_run(steps->step);
+    return clock_seconds() - begin;
+}
+
+static struct sample run_step(const struct steps *steps, int64_t index)
+{
+    double seconds = steps_run_one(steps, index);
+    return (struct sample){.seconds        = seconds,
+                           .device_seconds = step_device_seconds(steps->step),
+                           .loss           = read_scalar(steps->step, steps->plan->loss),
+                           .gradient_norm  = read_scalar(steps->step, steps->plan->gradient_norm)};
+}
+
+static void add_reason(struct result *result, enum verdict verdict, const char *id, int64_t step, const char *message)
+{
+    struct result_reason reason = {.verdict = verdict, .rank = -1, .step = step};
+    text_copy(reason.id, sizeof(reason.id), id);
+    text_copy(reason.message, sizeof(reason.message), message);
+    result_add_reason(result, &reason);
+}
+
+// The step as the slowest rank saw it. Loss and gradient norm are those of the whole job, so all ranks must agree.
+static void record(struct steps *steps, int64_t index, const struct sample *samples)
+{
+    struct result      *result = steps->result;
+    struct result_step *step   = &result->steps[result->step_count++];
+    *step                      = (struct result_step){.index          = index,
+                                                      .phase          = index < result->planned_warmup ? STEP_WARMUP : STEP_MEASURE,
+                                                      .seconds        = samples[0].seconds,
+                                                      .rank0_seconds  = samples[0].seconds,
+                                                      .device_seconds = samples[0].device_seconds,
+                                                      .loss           = samples[0].loss,
+                                                      .gradient_norm  = samples[0].gradient_norm,
+                                                      .dropped        = NAN};
+    bool agree                 = true;
+    for (int rank = 1; rank < steps->comm->place.ranks; rank++) {
+        if (samples[rank].seconds > step->seconds) {
+            step->seconds      = samples[rank].seconds;
+            step->slowest_rank = rank;
+        }
+        agree &= memcmp(&samples[rank].loss, &samples[0].loss, sizeof(float)) == 0 &&
+                 memcmp(&samples[rank].gradient_norm, &samples[0].gradient_norm, sizeof(float)) == 0;
+    }
+    if (!agree && result->verdict < VERDICT_INVALID) {
+        char message[128];
+        snprintf(message, sizeof(message), "step %" PRId64 ": loss or gradient norm is not the same on all ranks",
+                 index);
+        add_reason(result, VERDICT_INVALID, "ranks-differ", index, message);
+    }
+}
+
+// What the plan summed over all ranks of how the step used its experts.
+static void record_routing(struct steps *steps)
+{
+    int32_t tensor = steps->plan->routing;
+    if (tensor >= 0) {
+        float *routing = memory_allocate((size_t)steps->plan->tensors[tensor].bytes);
+        step_read(steps->step, tensor, routing);
+        result_add_routing(steps->result, routing, steps->plan->model.experts);
+        free(routing);
+    }
+}
+
+static bool print_step(const struct steps *steps, int64_t index)
+{
+    const struct benchmark   *benchmark = steps->benchmark;
+    const struct result_step *step      = &steps->result->steps[index];
+    bool                      prints    = !benchmark->json && !benchmark->is_quiet;
+    if (prints) {
+        report_write_step(steps->result, step, stdout);
+    }
+    if (!benchmark->is_quiet && isatty(STDERR_FILENO) && !(prints && isatty(STDOUT_FILENO))) {
+        bool is_last = index + 1 == steps->result->planned_steps;
+        fprintf(stderr, "\rstep %" PRId64 " of %" PRId64 ", %.3f s%s", index + 1, steps->result->planned_steps,
+                step->seconds, is_last ? "\n" : "");
+    }
+    return !prints || fflush(stdout) == 0;
+}
+
+// The signal that any rank caught; all ranks see the same.
+static int signal_of(const struct sample *samples, int ranks)
+{
+    for (int rank = 0; rank < ranks; rank++) {
+        if (samples[rank].signal != 0) {
+            return samples[rank].signal;
+        }
+    }
+    return 0;
+}
+
+static void stop(struct steps *steps, int64_t index, int number)
+{
+    char message[128];
+    snprintf(message, sizeof(message), "stopped after step %" PRId64 " by signal %d (%s)", index, number,
+             number == SIGUSR1  ? "SIGUSR1"
+             : number == SIGINT ? "SIGINT"
+                                : "SIGTERM");
+    add_reason(steps->result, VERDICT_PARTIAL, "stopped", index, message);
+}
+
+status steps_measure(struct steps *steps)
+{
+    struct comm   *comm        = steps->comm;
+    struct result *result      = steps->result;
+    struct sample *samples     = memory_allocate((size_t)comm->place.ranks * sizeof(*samples));
+    int64_t        allocations = steps->backend->allocations;
+    double         wall = clock_wall_seconds(), monotonic = clock_seconds();
+    int            print_error = 0;
+    bool           captures    = steps->benchmark->job.config.run.graphs != GRAPHS_OFF && step_can_capture(steps->step);
+
+    for (int64_t index = 0; index < result->planned_steps; index++) {
+        struct sample own         = run_step(steps, index);
+        own.signal                = caught_signal;
+        own.has_failed            = print_error != 0;
+        steps->own_seconds[index] = own.seconds;
+        if (index == 0 && captures) {
+            step_capture(steps->step);
+        }
+        comm->ops->gather_all(comm, &own, samples, sizeof(own));
+        record(steps, index, samples);
+        record_routing(steps);
+        if (comm->place.rank == 0 && print_error == 0 && !print_step(steps, index)) {
+            print_error = errno;
+        }
+        int  number     = signal_of(samples, comm->place.ranks);
+        bool is_stopped = number != 0 && index + 1 < result->planned_steps;
+        if (is_stopped) {
+            stop(steps, index, number);
+        }
+        if (is_stopped || samples[0].has_failed) {
+            break;
+        }
+    }
+    result->wall_seconds     = clock_seconds() - monotonic;
+    steps->clock_drift       = clock_wall_seconds() - wall - result->wall_seconds;
+    result->step_allocations = steps->backend->allocations - allocations;
+    free(samples);
+    return print_error == 0 ? OK : fail_as(EXIT_OUTPUT, "cannot write to standard output: %s", strerror(print_error));
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+// Traced steps, after the measured ones: when each op of the last of them ran, on every rank, and what that says about
+// the rank that computes longest.
+#include "internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/fatal.h"
+#include "gswbench/layers.h"
+#include "gswbench/step.h"
+#include "gswbench/timeline.h"
+
+// What a rank tells the others about the traced step.
+struct traced {
+    double           compute_seconds;
+    struct waterfall waterfall;
+    struct op_totals totals;
+};
+
+// Runs the steps, or as many as come before a signal. Returns the last one's seconds on the slowest rank.
+static double run_steps_traced(struct steps *steps)
+{
+    int64_t count = steps->benchmark->job.config.profile.trace_steps;
+    int     ranks = steps->comm->place.ranks;
+    struct pace {
+        double seconds, signal;
+    } *paces       = memory_allocate((size_t)ranks * sizeof(*paces));
+    double slowest = 0.0, is_stopped = 0.0;
+    for (int64_t i = 0; i < count && is_stopped == 0.0; i++) {
+        struct pace own = {.seconds = steps_run_one(steps, steps->result->planned_steps + i),
+                           .signal  = steps_caught_signal() != 0};
+        steps->comm->ops->gather_all(steps->comm, &own, paces, sizeof(own));
+        slowest = 0.0;
+        for (int rank = 0; rank < ranks; rank++) {
+            slowest    = fmax(slowest, paces[rank].seconds);
+            is_stopped = fmax(is_stopped, paces[rank].signal);
+        }
+    }
+    free(paces);
+    return slowest;
+}
+
+static struct traced explain(const struct steps *steps, const struct op_time *times, double step_seconds)
+{
+    const struct config  *config     = &steps->benchmark->job.config;
+    const struct plan    *plan       = steps->plan;
+    enum flop_convention  convention = (enum flop_convention)steps->result->figures.convention;
+    double                ideal      = result_ideal_seconds(steps->result, convention);
+    struct waterfall_step step       = {
+              .plan            = plan,
+              .times           = times,
+              .step_seconds    = step_seconds,
+              .ideal_seconds   = isnan(ideal) ? 0.0 : ideal,
+              .attention_share = layers_attention_share(&plan->model, &config->published, convention, plan->train.sequence)};
+    struct traced traced = {.compute_seconds = waterfall_compute_seconds(plan, times)};
+    waterfall_compute(&traced.waterfall, &step);
+    waterfall_sum_ops(&traced.totals, plan, times);
+    return traced;
+}
+
+static FILE *open_text(struct run_text *text)
+{
+    FILE *file = open_memstream(&text->data, &text->bytes);
+    if (file == NULL) {
+        FATAL(EXIT_MEMORY, "out of host memory");
+    }
+    return file;
+}
+
+static void close_text(FILE *file)
+{
+    if (fclose(file) != 0) {
+        FATAL(EXIT_MEMORY, "out of host memory");
+    }
+}
+
+// Appends one rank's text to rank 0's file, piece by piece; elsewhere there is no file, and no text but that rank's.
+static void collect(struct comm *comm, int rank, const struct run_text *own, FILE *file)
+{
+    enum { PIECE = 8192 };
+    struct piece {
+        size_t bytes, left;    // left: behind it
+        char   text[PIECE];
+    } piece           = {.left = own->bytes};
+    struct piece *all = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    do {
+        const char *next = own->data + own->bytes - piece.left;
+        piece.bytes      = piece.left < PIECE ? piece.left : PIECE;
+        piece.left -= piece.bytes;
+        if (piece.bytes > 0) {
+            memcpy(piece.text, next, piece.bytes);
+        }
+        comm->ops->gather_all(comm, &piece, all, sizeof(piece));
+        if (file != NULL) {
+            fwrite(all[rank].text, 1, all[rank].bytes, file);
+        }
+    } while (all[rank].left > 0);
+    free(all);
+}
+
+static void draw(const struct steps *steps, const struct op_time *times, struct run_text *timeline)
+{
+    const struct profile_config *profile  = &steps->benchmark->job.config.profile;
+    const struct comm_place     *place    = &steps->comm->place;
+    FILE                        *file     = place->rank == 0 ? open_text(timeline) : NULL;
+    bool                         is_first = true;
+    if (file != NULL) {
+        timeline_begin(file);
+    }
+    for (int rank = 0; rank < place->ranks; rank++) {
+        struct run_text own = {.data = NULL};
+        if (!profile_draws(profile, rank)) {
+            continue;
+        }
+        if (rank == place->rank) {
+            FILE *text = open_text(&own);
+            timeline_write_rank(steps->plan, times, is_first, text);
+            close_text(text);
+        }
+        collect(steps->comm, rank, &own, file);
+        free(own.data);
+        is_first = false;
+    }
+    if (file != NULL) {
+        timeline_end(file);
+        close_text(file);
+    }
+}
+
+void steps_trace(struct steps *steps, struct run_text *timeline)
+{
+    struct comm    *comm  = steps->comm;
+    struct op_time *times = memory_allocate((size_t)steps->plan->op_count * sizeof(*times));
+    struct traced  *all   = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    step_trace(steps->step, times);
+    double step_seconds = run_steps_traced(steps);
+    step_trace(steps->step, NULL);
+
+    struct traced own     = explain(steps, times, step_seconds);
+    int           busiest = 0;
+    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    for (int rank = 1; rank < comm->place.ranks; rank++) {
+        busiest = all[rank].compute_seconds > all[busiest].compute_seconds ? rank : busiest;
+    }
+    steps->result->trace = (struct result_trace){
+        .source = "measured", .rank = busiest, .step_seconds = step_seconds, .waterfall = all[busiest].waterfall};
+    result_set_op_times(steps->result, &all[busiest].totals);
+    if (steps->benchmark->job.config.profile.timeline[0] != '\0') {
+        draw(steps, times, timeline);
+    }
+    free(all);
+    free(times);
+}

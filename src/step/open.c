@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+// Makes a plan ready to run: memory for its storages, operands, communicators and waits, all looked up once.
+#include <stdlib.h>
+
+#include "gswbench/fatal.h"
+#include "gswbench/step.h"
+#include "internal.h"
+
+static bool is_transfer(const struct op *op)
+{
+    return op_is_transfer((enum op_kind)op->kind);
+}
+
+// A compute op on another lane would share the backend's scratch with the compute lane.
+static status check_ops(const struct plan *plan, const struct backend *backend)
+{
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        char             name[160];
+        if (is_transfer(op)) {
+            continue;
+        }
+        if (backend->ops->run[op->kind] == NULL) {
+            return fail("[run] backend = %s: does not execute %s", backend->ops->name,
+                        plan_op_name(plan, i, name, sizeof(name)));
+        }
+        if (op->lane != LANE_COMPUTE) {
+            FATAL(EXIT_INTERNAL, "%s computes on the %s lane", plan_op_name(plan, i, name, sizeof(name)),
+                  op_lane_name((enum lane)op->lane));
+        }
+    }
+    return OK;
+}
+
+static int64_t find_scratch_bytes(const struct plan *plan, struct backend *backend)
+{
+    int64_t most = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        if (!is_transfer(&plan->ops[i])) {
+            int64_t bytes = backend->ops->scratch_bytes(backend, &plan->ops[i]);
+            most          = bytes > most ? bytes : most;
+        }
+    }
+    return most;
+}
+
+static int32_t find_group(const struct plan *plan, uint32_t axes)
+{
+    for (int32_t i = 0; i < plan->group_count; i++) {
+        if (plan->groups[i].axes == axes) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+// Opened lane by lane and axes by axes: the same order on every rank, whatever its plan uses first.
+static void open_groups(struct step *step)
+{
+    const struct plan *plan  = step->plan;
+    size_t             count = (size_t)(LANE_COUNT * plan->group_count);
+    bool              *used  = memory_allocate(count * sizeof(*used));
+    step->groups             = memory_allocate(count * sizeof(struct comm_group *));
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        if (is_transfer(&plan->ops[i])) {
+            used[plan->ops[i].lane * plan->group_count + plan->ops[i].shape.transfer.group] = true;
+        }
+    }
+    for (uint32_t i = 0; i < (uint32_t)LANE_COUNT << AXIS_COUNT; i++) {
+        int     lane  = (int)(i >> AXIS_COUNT);
+        int32_t group = find_group(plan, i & ((1u << AXIS_COUNT) - 1));
+        if (group >= 0 && used[lane * plan->group_count + group]) {
+            step->groups[lane * plan->group_count + group] =
+                step->comm->ops->group_open(step->comm, plan->groups[group].ranks, plan->groups[group].size, lane);
+        }
+    }
+    free(used);
+}
+
+// An absent operand's stays zero.
+static void find_buffers(const struct step *step, const struct op *op, struct buffer buffers[OP_OPERANDS])
+{
+    for (int slot = 0; slot < OP_OPERANDS; slot++) {
+        bool is_present = slot < op->operand_count && op->operand[slot] >= 0;
+        buffers[slot]   = is_present ? step_buffer(step, op->operand[slot]) : (struct buffer){.data = NULL};
+    }
+}
+
+// Decided by step_prepare, for buffers that are aligned as these.
+static void take_prepared(const struct step *step, struct work *work)
+{
+    status prepared = backend_prepare(step->backend, work->op, work->buffers, &work->prepared);
+    if (failed(&prepared)) {
+        FATAL(EXIT_INTERNAL, "%s: %s", work->op->tag.role, prepared.text);
+    }
+    work->run = work->prepared == NULL ? step->backend->ops->run[work->op->kind] : NULL;
+}
+
+static void fill_work(const struct step *step, struct work *work, const struct op *op, const int32_t *positions)
+{
+    work->op = op;
+    find_buffers(step, op, work->buffers);
+    if (is_transfer(op)) {
+        work->group = step->groups[op->lane * step->plan->group_count + op->shape.transfer.group];
+    } else {
+        take_prepared(step, work);
+    }
+    work->wait_count = op->wait_count;
+    for (int i = 0; i < op->wait_count; i++) {
+        struct work *awaited = &step->works[op->wait[i]];
+        if (!awaited->is_awaited && step->lanes.streams != NULL) {
+            awaited->event = step->lanes.streams->event_open(step->backend, false);
+        }
+        awaited->is_awaited = true;
+        work->waits[i] =
+            (struct wait){.lane = awaited->op->lane, .count = positions[op->wait[i]] + 1, .event = awaited->event};
+    }
+}
+
+static void fill_queues(struct step *step)
+{
+    const struct plan *plan      = step->plan;
+    struct queue      *queues    = step->lanes.queues;
+    int32_t           *positions = memory_allocate((size_t)plan->op_count * sizeof(*positions));    // in its lane
+    step->works                  = memory_allocate((size_t)plan->op_count * sizeof(*step->works));
+    step->queued                 = memory_allocate((size_t)plan->op_count * sizeof(struct work *));
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        positions[i] = queues[plan->ops[i].lane].count++;
+    }
+    struct work **next = step->queued;
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        queues[lane].works = next;
+        next += queues[lane].count;
+    }
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        queues[plan->ops[i].lane].works[positions[i]] = &step->works[i];
+        fill_work(step, &step->works[i], &plan->ops[i], positions);
+    }
+    free(positions);
+}
+
+static bool has_transfers(const struct plan *plan)
+{
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        if (is_transfer(&plan->ops[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void open_device(struct step *step)
+{
+    const struct backend_streams *streams = step->lanes.streams;
+    step->begin                           = streams->event_open(step->backend, true);
+    step->end                             = streams->event_open(step->backend, true);
+    step->is_issued                       = step->comm->ops->is_enqueued || !has_transfers(step->plan);
+    if (step->is_issued) {
+        issue_open(&step->issue, &step->lanes, step->works, step->plan->op_count);
+    } else {
+        staging_open(&step->lanes);
+    }
+}
+
+status step_prepare(const struct plan *plan, struct backend *backend)
+{
+    struct step unplaced = {.plan = plan};    // storages as aligned as they will be, and nowhere
+    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
+        unplaced.storage[storage] = (void *)(uintptr_t)PLAN_ALIGNMENT;
+    }
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        struct buffer          buffers[OP_OPERANDS];
+        const struct prepared *prepared;
+        find_buffers(&unplaced, &plan->ops[i], buffers);
+        if (!is_transfer(&plan->ops[i])) {
+            TRY(backend_prepare(backend, &plan->ops[i], buffers, &prepared));
+        }
+    }
+    return OK;
+}
+
+status step_open(struct step **opened, const struct plan *plan, struct backend *backend, struct comm *comm)
+{
+    TRY(check_ops(plan, backend));
+    int64_t scratch_bytes = find_scratch_bytes(plan, backend);
+    TRY(budget_check(plan, backend, comm, scratch_bytes));
+
+    struct step *step = memory_allocate(sizeof(*step));
+    *opened           = step;
+    *step             = (struct step){
+                    .plan    = plan,
+                    .backend = backend,
+                    .comm    = comm,
+                    .lanes   = {
+                          .backend = backend, .streams = backend->ops->streams, .comm_ops = comm->ops, .rank = comm->place.rank}};
+    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
+        step->storage_bytes[storage] = plan->storage_bytes[storage];
+        if (plan->storage_bytes[storage] > 0) {
+            step->storage[storage] = backend_allocate(backend, plan->storage_bytes[storage]);
+        }
+    }
+    backend_reserve_scratch(backend, scratch_bytes);
+    open_groups(step);
+    fill_queues(step);
+    if (step->lanes.streams != NULL) {
+        open_device(step);
+    }
+    if (!step->is_issued) {
+        lanes_open(&step->lanes);
+    }
+    return OK;
+}
+
+static void close_device(struct step *step)
+{
+    const struct backend_streams *streams = step->lanes.streams;
+    if (step->is_captured) {
+        streams->capture_release(step->backend);
+    }
+    if (step->is_issued) {
+        issue_close(&step->issue);
+    } else {
+        staging_close(&step->lanes);
+    }
+    for (int32_t i = 0; i < step->plan->op_count; i++) {
+        if (step->works[i].event != NULL) {
+            streams->event_close(step->works[i].event);
+        }
+    }
+    streams->event_close(step->begin);
+    streams->event_close(step->end);
+}
+
+void step_close(struct step *step)
+{
+    step_trace(step, NULL);
+    if (!step->is_issued) {
+        lanes_close(&step->lanes);
+    }
+    if (step->lanes.streams != NULL) {
+        close_device(step);
+    }
+    for (int32_t i = 0; i < LANE_COUNT * step->plan->group_count; i++) {
+        if (step->groups[i] != NULL) {
+            step->comm->ops->group_close(step->groups[i]);
+        }
+    }
+    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
+        if (step->storage[storage] != NULL) {
+            backend_release(step->backend, step->storage[storage], step->storage_bytes[storage]);
+        }
+    }
+    free(step->groups);
+    free(step->works);
+    free(step->queued);
+    free(step);
+}

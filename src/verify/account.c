@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// Sums what a plan does: FLOPs by phase, transfers by kind and size, parameters, bytes.
+#include "gswbench/account.h"
+
+#include "gswbench/fatal.h"
+
+static void count_transfer(const struct plan *plan, const struct op *op, struct account *account)
+{
+    int32_t              tensor = op->operand[TRANSFER_OUT] >= 0 ? op->operand[TRANSFER_OUT] : op->operand[TRANSFER_IN];
+    struct plan_transfer transfer = {.kind       = (enum op_kind)op->kind,
+                                     .axes       = plan->groups[op->shape.transfer.group].axes,
+                                     .format     = plan->tensors[tensor].format,
+                                     .elements   = op->shape.transfer.elements,
+                                     .group_size = plan->groups[op->shape.transfer.group].size,
+                                     .count      = 1};
+    for (int32_t i = 0; i < account->transfer_count; i++) {
+        struct plan_transfer *known = &account->transfers[i];
+        if (known->kind == transfer.kind && known->axes == transfer.axes && known->format == transfer.format &&
+            known->elements == transfer.elements) {
+            known->count++;
+            return;
+        }
+    }
+    if (account->transfer_count == PLAN_TRANSFERS_MAX) {
+        FATAL(EXIT_INTERNAL, "more than %d distinct transfers in a plan", PLAN_TRANSFERS_MAX);
+    }
+    account->transfers[account->transfer_count++] = transfer;
+}
+
+int64_t plan_quantized_bytes(const struct plan *plan)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op           = &plan->ops[i];
+        bool             makes_copies = op->kind == OP_QUANTIZE || op->kind == OP_TRANSPOSE;
+        for (int slot = makes_copies ? 0 : OP_FUSED + QUANTIZE_OUT; slot < op->operand_count; slot++) {
+            bytes += op->operand[slot] >= 0 ? plan->tensors[op->operand[slot]].bytes : 0;
+        }
+    }
+    return bytes;
+}
+
+void plan_account(const struct plan *plan, struct account *account)
+{
+    *account = (struct account){.parameters = 0};
+    for (int32_t w = 0; w < plan->weight_count; w++) {
+        for (int32_t p = 0; p < plan->weights[w].part_count; p++) {
+            account->parameters += plan->weights[w].part[p].local_rows * plan->weights[w].part[p].local_columns;
+        }
+    }
+    double flops = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        account->ops[op->kind]++;
+        account->flops[op->tag.phase] += op_flops(op);
+        flops += op_flops(op);
+        if (op_is_transfer((enum op_kind)op->kind)) {
+            count_transfer(plan, op, account);
+        }
+    }
+    account->quantized_bytes = plan_quantized_bytes(plan);
+    account->hardware_flops  = flops * (double)plan->mesh.world / (double)plan->train.global_batch;
+    account->total_bytes     = plan_total_bytes(plan);
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT
+// Takes from a rank's plan what other ranks can notice, and checks each transfer against its group and operands.
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "gswbench/arena.h"
+#include "internal.h"
+
+// The kinds that shrink or grow by the group's size; the rest keep their elements.
+static int64_t operand_elements(const struct op *op, int slot, int64_t group_size)
+{
+    bool is_share =
+        (op->kind == OP_ALL_GATHER && slot == TRANSFER_IN) || (op->kind == OP_REDUCE_SCATTER && slot == TRANSFER_OUT);
+    return op->shape.transfer.elements / (is_share ? group_size : 1);
+}
+
+static void check_operands(struct verification *job, const struct plan *plan, int32_t index)
+{
+    const struct op         *op    = &plan->ops[index];
+    const struct plan_group *group = &plan->groups[op->shape.transfer.group];
+    char                     text[JOB_NAME_BYTES];
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        if (op->operand[slot] < 0) {
+            continue;
+        }
+        const struct tensor *tensor = &plan->tensors[op->operand[slot]];
+        if (tensor->elements != operand_elements(op, slot, group->size)) {
+            job_report(job, "%s: %lld elements over %lld ranks do not fit its operand of %lld",
+                       job_name(job, plan->rank, index, text), (long long)op->shape.transfer.elements,
+                       (long long)group->size, (long long)tensor->elements);
+        }
+        int32_t first = op->operand[op->operand[TRANSFER_IN] >= 0 ? TRANSFER_IN : TRANSFER_OUT];
+        if (tensor->format != plan->tensors[first].format) {
+            job_report(job, "%s: its operands are %s and %s", job_name(job, plan->rank, index, text),
+                       format_name(plan->tensors[first].format), format_name(tensor->format));
+        }
+    }
+}
+
+static bool is_sound(const struct plan *plan, const struct plan_group *group)
+{
+    for (int64_t i = 0; i < group->size; i++) {
+        if (group->ranks[i] < (i == 0 ? 0 : group->ranks[i - 1] + 1) || group->ranks[i] >= plan->mesh.world) {
+            return false;
+        }
+    }
+    return group->index >= 0 && group->index < group->size && group->ranks[group->index] == plan->rank;
+}
+
+// Returns false when the op cannot be looked at further.
+static bool check_transfer(struct verification *job, const struct plan *plan, int32_t index)
+{
+    const struct op             *op    = &plan->ops[index];
+    const struct transfer_shape *shape = &op->shape.transfer;
+    char                         text[JOB_NAME_BYTES];
+    if (shape->group < 0 || shape->group >= plan->group_count) {
+        job_report(job, "%s: has no group", job_name(job, plan->rank, index, text));
+        return false;
+    }
+    const struct plan_group *group = &plan->groups[shape->group];
+    if (!is_sound(plan, group)) {
+        job_report(job, "%s: its group does not list this rank once, among rising ranks of the job",
+                   job_name(job, plan->rank, index, text));
+        return false;
+    }
+    bool is_link = op_is_link((enum op_kind)op->kind);
+    if ((is_link || op->kind == OP_BROADCAST) && (shape->peer < 0 || shape->peer >= group->size)) {
+        job_report(job, "%s: its peer %d is not in the group of %lld", job_name(job, plan->rank, index, text),
+                   shape->peer, (long long)group->size);
+        return false;
+    }
+    if (is_link && shape->peer == group->index) {
+        job_report(job, "%s: its peer is the rank itself", job_name(job, plan->rank, index, text));
+        return false;
+    }
+    check_operands(job, plan, index);
+    return true;
+}
+
+enum { HOLDS_OTHERS = 1 << 0, IS_LOCAL = 1 << 1, IS_HELD = 1 << 2 };
+
+// What makes an op an event: others wait for it, it waits for others, or it is a transfer.
+static uint8_t *find_roles(const struct plan *plan)
+{
+    uint8_t *roles = memory_allocate((size_t)plan->op_count);
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        roles[i] |= (op->wait_count > 0 ? IS_HELD : 0) | (op_is_transfer((enum op_kind)op->kind) ? 0 : IS_LOCAL);
+        for (int w = 0; w < op->wait_count; w++) {
+            roles[op->wait[w]] |= HOLDS_OTHERS;
+        }
+    }
+    return roles;
+}
+
+// The numbers of the ops' events, rising; -1: none. Ops of a lane that need no other rank and follow each other are one
+// event as long as none waits after one that holds others. Those that wait come first then: nobody notices that the
+// first waits for what the last of them waits for, too. Those that hold others come last, and once the waits are over
+// nothing can keep one of them from ending when another does. So plans are alike that split the same work into more or
+// fewer ops.
+static int32_t *number_events(const struct plan *plan, int32_t *count)
+{
+    uint8_t *roles = find_roles(plan), joined[LANE_COUNT] = {0};    // roles of the ops in the lane's last event
+    int32_t *numbers = memory_allocate((size_t)plan->op_count * sizeof(*numbers)), last[LANE_COUNT];
+    *count           = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        int lane = plan->ops[i].lane;
+        if (roles[i] == IS_LOCAL) {
+            numbers[i] = -1;
+            continue;
+        }
+        bool joins = (joined[lane] & roles[i] & IS_LOCAL) && !(joined[lane] & HOLDS_OTHERS && roles[i] & IS_HELD);
+        last[lane] = numbers[i] = joins ? last[lane] : (*count)++;
+        joined[lane]            = roles[i] | (joins ? joined[lane] : 0);
+    }
+    free(roles);
+    return numbers;
+}
+
+// Of two waits for one lane the later event's is enough.
+static void add_wait(struct event *event, int32_t wait, const struct event *events)
+{
+    for (int w = 0; w < event->wait_count; w++) {
+        if (events[event->wait[w]].lane == events[wait].lane) {
+            event->wait[w] = wait > event->wait[w] ? wait : event->wait[w];
+            return;
+        }
+    }
+    event->wait[event->wait_count++] = wait;
+}
+
+static struct event create_event(const struct plan *plan, int32_t index)
+{
+    const struct op *op = &plan->ops[index];
+    struct event     event;
+    memset(&event, 0, sizeof(event));
+    event.op    = index;
+    event.next  = EVENT_END;
+    event.group = -1;
+    event.lane  = op->lane;
+    if (op_is_transfer((enum op_kind)op->kind)) {
+        int32_t operand = op->operand[op->operand[TRANSFER_OUT] >= 0 ? TRANSFER_OUT : TRANSFER_IN];
+        event.kind      = op->kind;
+        event.elements  = op->shape.transfer.elements;
+        event.group     = op->shape.transfer.group;
+        event.peer      = op->shape.transfer.peer;
+        event.channel   = op->shape.transfer.channel;
+        event.format    = (uint8_t)plan->tensors[operand].format;
+    }
+    return event;
+}
+
+static void create_events(struct verification *job, struct skeleton *skeleton, const struct plan *plan)
+{
+    int32_t *numbers = number_events(plan, &skeleton->event_count), *end[LANE_COUNT];
+    skeleton->events = memory_allocate((size_t)skeleton->event_count * sizeof(*skeleton->events));
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        skeleton->first[lane] = EVENT_END;
+        end[lane]             = &skeleton->first[lane];
+    }
+    for (int32_t i = 0, created = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        skeleton->flops += op_flops(op);
+        if (numbers[i] < 0) {
+            continue;
+        }
+        struct event *event = &skeleton->events[numbers[i]];
+        if (numbers[i] == created) {
+            *event         = create_event(plan, i);
+            *end[op->lane] = created++;
+            end[op->lane]  = &event->next;
+        }
+        if (op_is_transfer((enum op_kind)op->kind) && check_transfer(job, plan, i)) {
+            int32_t *first_op = &skeleton->groups[event->group].first_op;
+            *first_op         = *first_op < 0 ? i : *first_op;
+        }
+        for (int w = 0; w < op->wait_count; w++) {
+            add_wait(event, numbers[op->wait[w]], skeleton->events);
+        }
+    }
+    free(numbers);
+}
+
+static void create_groups(struct skeleton *skeleton, const struct plan *plan)
+{
+    skeleton->group_count = plan->group_count;
+    skeleton->groups      = memory_allocate((size_t)plan->group_count * sizeof(*skeleton->groups));
+    for (int32_t g = 0; g < plan->group_count; g++) {
+        const struct plan_group *from  = &plan->groups[g];
+        struct skeleton_group   *group = &skeleton->groups[g];
+        size_t                   bytes = (size_t)from->size * sizeof(*from->ranks);
+        *group       = (struct skeleton_group){.axes = from->axes, .size = from->size, .first_op = -1};
+        group->ranks = memory_allocate(bytes);
+        memcpy(group->ranks, from->ranks, bytes);
+        group->members = XXH3_64bits(group->ranks, bytes);
+    }
+}
+
+struct skeleton *skeleton_create(struct verification *job, const struct plan *plan)
+{
+    struct skeleton *skeleton = memory_allocate(sizeof(*skeleton));
+    skeleton->rank            = plan->rank;
+    skeleton->op_count        = plan->op_count;
+    create_groups(skeleton, plan);
+
+    create_events(job, skeleton, plan);
+    return skeleton;
+}
+
+void skeleton_free(struct skeleton *skeleton)
+{
+    if (skeleton == NULL) {
+        return;
+    }
+    for (int32_t g = 0; g < skeleton->group_count; g++) {
+        free(skeleton->groups[g].ranks);
+        free(skeleton->groups[g].classes);
+    }
+    free(skeleton->groups);
+    free(skeleton->events);
+    free(skeleton);
+}
+
+static int compare_ranks(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+static void label_group(const struct verification *job, struct skeleton_group *group)
+{
+    free(group->classes);
+    group->classes     = memory_allocate((size_t)group->size * sizeof(*group->classes));
+    group->class_count = 0;
+    for (int64_t i = 0; i < group->size; i++) {
+        group->classes[i] = job_class(job, group->ranks[i]);
+    }
+    qsort(group->classes, (size_t)group->size, sizeof(*group->classes), compare_ranks);
+    for (int64_t i = 0; i < group->size; i++) {
+        if (group->class_count == 0 || group->classes[group->class_count - 1] != group->classes[i]) {
+            group->classes[group->class_count++] = group->classes[i];
+        }
+    }
+    int64_t head[] = {group->axes, group->size};
+    group->label   = XXH3_64bits_withSeed(group->classes, (size_t)group->class_count * sizeof(*group->classes),
+                                          XXH3_64bits(head, sizeof(head)));
+}
+
+uint64_t skeleton_signature(const struct verification *job, struct skeleton *skeleton)
+{
+    uint32_t made_for = job->distinct | 1u << AXIS_COUNT;
+    if (skeleton->signature_axes == made_for) {
+        return skeleton->signature;
+    }
+    XXH64_hash_t hash = (XXH64_hash_t)skeleton->event_count;
+    for (int32_t g = 0; g < skeleton->group_count; g++) {
+        label_group(job, &skeleton->groups[g]);
+        hash = XXH3_64bits_withSeed(&skeleton->groups[g].label, sizeof(uint64_t), hash);
+    }
+    for (int32_t i = 0; i < skeleton->event_count; i++) {
+        struct event event = skeleton->events[i];
+        if (event_is_link(&event)) {
+            int64_t peer = skeleton->groups[event.group].ranks[event.peer];
+            event.peer   = (int32_t)job_relation(job, skeleton->rank, peer);
+        }
+        event.op      = 0;
+        event.meeting = 0;
+        hash          = XXH3_64bits_withSeed(&event, sizeof(event), hash);
+    }
+    skeleton->signature_axes = made_for;
+    skeleton->signature      = hash;
+    return hash;
+}

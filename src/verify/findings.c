@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+// Looks at each op of a plan by itself, before order and bytes are looked at.
+#include "findings.h"
+
+void findings_add(struct findings *findings, int32_t op, int32_t tensor, const char *what, int32_t other)
+{
+    const struct plan *plan = findings->plan;
+    char               op_text[192], tensor_text[128] = "", other_text[192] = "";
+    if (findings->count++ > 0) {
+        return;
+    }
+    if (tensor >= 0) {
+        plan_tensor_name(plan, tensor, tensor_text, sizeof(tensor_text));
+    }
+    if (other >= 0) {
+        plan_op_name(plan, other, other_text, sizeof(other_text));
+    }
+    const char *quote = tensor >= 0 ? "\"" : "";
+    findings->first   = fail_as(EXIT_INTERNAL, "plan of rank %lld: %s: %s%s%s%s%s%s%s", (long long)plan->rank,
+                                plan_op_name(plan, op, op_text, sizeof(op_text)), what, tensor >= 0 ? " " : "", quote,
+                                tensor_text, quote, other >= 0 ? ", used by " : "", other_text);
+}
+
+static void check_waits(struct findings *findings, int32_t op)
+{
+    const struct op *checked = &findings->plan->ops[op];
+    for (int w = 0; w < checked->wait_count; w++) {
+        if (checked->wait[w] < 0 || checked->wait[w] >= op) {
+            findings_add(findings, op, -1, "waits for an op that does not come before it", -1);
+        }
+    }
+}
+
+static void check_operand(struct findings *findings, int32_t op, int slot)
+{
+    const struct op     *checked  = &findings->plan->ops[op];
+    int32_t              tensor   = checked->operand[slot];
+    const struct tensor *operand  = &findings->plan->tensors[tensor];
+    int64_t              expected = op_operand_elements(checked, slot);
+    if (checked->access[slot] != op_operand_access(checked, slot)) {
+        findings_add(findings, op, tensor, "does not read and write as its kind does:", -1);
+    } else if (expected >= 0 && expected != operand->elements) {
+        findings_add(findings, op, tensor, "has a shape that does not fit", -1);
+    } else if (operand->offset < 0 ||
+               operand->offset + operand->bytes > findings->plan->storage_bytes[operand->storage]) {
+        findings_add(findings, op, tensor, "leaves the storage of", -1);
+    }
+}
+
+// FP8 numbers mean nothing without their factors, and are multiplied row by row. Parts of both are scaled or of none,
+// and not squares of both.
+static void check_product(struct findings *findings, int32_t op)
+{
+    const struct op *checked = &findings->plan->ops[op];
+    const struct {
+        int  slot, factor;
+        bool is_lengthwise;
+    } sides[] = {{GEMM_A, GEMM_FACTOR_A, !checked->shape.gemm.transpose_a},
+                 {GEMM_B, GEMM_FACTOR_B, checked->shape.gemm.transpose_b}};
+    for (int i = 0; i < 2; i++) {
+        int32_t tensor = checked->operand[sides[i].slot];
+        bool    is_fp8 = tensor >= 0 && format_is_narrow(findings->plan->tensors[tensor].format);
+        if (is_fp8 != (checked->operand[sides[i].factor] >= 0)) {
+            findings_add(findings, op, tensor, is_fp8 ? "lacks the factor of" : "has a factor for", -1);
+        } else if (is_fp8 && !sides[i].is_lengthwise) {
+            findings_add(findings, op, tensor, "needs the transpose of", -1);
+        }
+    }
+    int32_t a = checked->shape.gemm.scaling_a, b = checked->shape.gemm.scaling_b;
+    if ((a == SCALING_WHOLE) != (b == SCALING_WHOLE) || (a == SCALING_SQUARES && b == SCALING_SQUARES)) {
+        findings_add(findings, op, checked->operand[GEMM_B], "cannot multiply by the scaling of", -1);
+    }
+}
+
+// It makes one copy at least, of one format, and the factors of each where parts are scaled.
+static void check_quantize(struct findings *findings, int32_t op)
+{
+    const struct tensor *tensors = findings->plan->tensors;
+    struct op            checked = op_quantize_of(&findings->plan->ops[op]);
+    int32_t              out = checked.operand[QUANTIZE_OUT], other = checked.operand[QUANTIZE_TRANSPOSED];
+    int32_t              copy = out >= 0 ? out : other;
+    if (copy < 0 || !format_is_narrow(tensors[copy].format) ||
+        (other >= 0 && tensors[other].format != tensors[copy].format)) {
+        findings_add(findings, op, copy, "makes no FP8 copy", -1);
+    }
+    if (checked.shape.quantize.scaling != SCALING_WHOLE &&
+        ((out >= 0) != (checked.operand[QUANTIZE_FACTOR] >= 0) ||
+         (other >= 0) != (checked.operand[QUANTIZE_TRANSPOSED_FACTOR] >= 0))) {
+        findings_add(findings, op, copy, "lacks the factors of", -1);
+    }
+}
+
+static void check_kind(struct findings *findings, int32_t op)
+{
+    const struct op *checked = &findings->plan->ops[op];
+    for (int slot = 0; slot < OP_OPERANDS; slot++) {
+        if (slot < checked->operand_count && checked->operand[slot] >= 0) {
+            check_operand(findings, op, slot);
+        } else if (!op_operand_is_optional(checked, slot)) {
+            findings_add(findings, op, -1, "lacks an operand", -1);
+        }
+    }
+    if (checked->kind == OP_GEMM) {
+        check_product(findings, op);
+    } else if (checked->kind == OP_QUANTIZE || op_is_fused(checked)) {
+        check_quantize(findings, op);
+    }
+}
+
+void findings_check_op(struct findings *findings, int32_t op)
+{
+    check_waits(findings, op);
+    check_kind(findings, op);
+}

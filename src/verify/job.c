@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+// Proves a job: builds plans until the ranks that stand for all others are known, then matches what these exchange and
+// runs their lanes. In a group of ranks with one class all members do the same at the same time, so that one of them
+// shows what all do: the job of the distinct ranks ends when the whole job does.
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/account.h"
+#include "gswbench/arena.h"
+#include "internal.h"
+
+// The plans of all ranks are compared in jobs of no more ranks, or no more ops of all ranks together.
+enum { COMPARED_RANKS = 8, COMPARED_OPS = 1 << 20 };
+
+void job_report(struct verification *job, const char *format, ...)
+{
+    status  error = {.exit_code = EXIT_INTERNAL};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error.text, sizeof(error.text), format, arguments);
+    va_end(arguments);
+    job->proof->findings++;
+    status_add(&job->errors, error);
+}
+
+// Plans are not kept: the one that is named is built again.
+const char *job_name(const struct verification *job, int64_t rank, int32_t op, char text[JOB_NAME_BYTES])
+{
+    struct plan plan;
+    status      built = job->plans->build(job->plans->state, rank, &plan);
+    int         used  = snprintf(text, JOB_NAME_BYTES, "rank %lld: ", (long long)rank);
+    if (failed(&built)) {
+        snprintf(text + used, JOB_NAME_BYTES - (size_t)used, "op %d", op);
+    } else {
+        plan_op_name(&plan, op, text + used, JOB_NAME_BYTES - (size_t)used);
+    }
+    plan_free(&plan);
+    return text;
+}
+
+static bool is_distinct(const struct verification *job, int axis)
+{
+    return job->distinct >> axis & 1u;
+}
+
+// The place of to on the distinct axes; on the others its coordinates plus sign times those of from.
+static int64_t combine(const struct verification *job, int64_t from, int64_t to, int64_t sign)
+{
+    int64_t start[AXIS_COUNT], end[AXIS_COUNT];
+    mesh_coordinates(&job->mesh, from, start);
+    mesh_coordinates(&job->mesh, to, end);
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        int64_t size = job->mesh.size[axis];
+        end[axis]    = is_distinct(job, axis) ? end[axis] : (end[axis] + sign * start[axis] + size) % size;
+    }
+    return mesh_rank(&job->mesh, end);
+}
+
+int64_t job_relation(const struct verification *job, int64_t from, int64_t to)
+{
+    return combine(job, from, to, -1);
+}
+
+int64_t job_related(const struct verification *job, int64_t from, int64_t relation)
+{
+    return combine(job, from, relation, 1);
+}
+
+int64_t job_class(const struct verification *job, int64_t rank)
+{
+    return combine(job, rank, rank, -1);
+}
+
+static void measure(struct job_proof *proof, const struct plan *plan)
+{
+    int64_t bytes = plan_total_bytes(plan);
+    if (bytes > proof->largest_bytes || (bytes == proof->largest_bytes && plan->rank < proof->largest_rank)) {
+        proof->largest_bytes           = bytes;
+        proof->largest_rank            = plan->rank;
+        proof->largest_ops             = plan->op_count;
+        proof->largest_quantized_bytes = plan_quantized_bytes(plan);
+        memcpy(proof->largest_storage_bytes, plan->storage_bytes, sizeof(plan->storage_bytes));
+    }
+}
+
+// Verifies a plan and keeps what the job needs of it; findings stand in the job.
+static void inspect(struct verification *job, const struct plan *plan)
+{
+    int32_t findings = 0;
+    status  verified = plan_verify(plan, &findings);
+    job->proof->built++;
+    measure(job->proof, plan);
+    job->proof->findings += findings;
+    if (findings > 0) {
+        status_add(&job->errors, verified);
+    } else {
+        job->skeletons[plan->rank] = skeleton_create(job, plan);
+    }
+}
+
+// Builds the rank's plan once.
+static status visit(struct verification *job, int64_t rank)
+{
+    if (job->skeletons[rank] != NULL) {
+        return OK;
+    }
+    struct plan plan;
+    status      built = job->plans->build(job->plans->state, rank, &plan);
+    if (!failed(&built)) {
+        inspect(job, &plan);
+    }
+    plan_free(&plan);
+    return failed(&built) ? built : job->errors;
+}
+
+// Whether a large job's rank is compared with the rank of its class: it is the second or last along one axis, or the
+// last along all; in a pipeline, on its first and last stage.
+static bool is_sampled(const struct verification *job, int64_t rank)
+{
+    int64_t place[AXIS_COUNT];
+    int     axes = 0, away = 0, last = 0, second = 0;
+    mesh_coordinates(&job->mesh, rank, place);
+    bool is_end = place[AXIS_PP] == 0 || place[AXIS_PP] == job->mesh.size[AXIS_PP] - 1;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        int64_t size = job->mesh.size[axis];
+        if (!is_distinct(job, axis) && size > 1) {
+            axes++;
+            away += place[axis] > 0;
+            last += place[axis] == size - 1;
+            second += place[axis] == 1;
+        }
+    }
+    return job->compares_all || away == 0 || (is_end && (last == axes || (away == 1 && last + second > 0)));
+}
+
+// Compares the rank with that of its class. Where they differ, goes from one to the other axis by axis: the axis of the
+// first step that makes a difference is distinct.
+static status compare(struct verification *job, int64_t rank, bool *has_changed)
+{
+    int64_t here = job_class(job, rank), place[AXIS_COUNT], target[AXIS_COUNT];
+    TRY(visit(job, here));
+    TRY(visit(job, rank));
+    if (skeleton_signature(job, job->skeletons[here]) == skeleton_signature(job, job->skeletons[rank])) {
+        return OK;
+    }
+    mesh_coordinates(&job->mesh, here, place);
+    mesh_coordinates(&job->mesh, rank, target);
+    for (int axis = 0; !*has_changed; axis++) {
+        place[axis]  = target[axis];
+        int64_t next = mesh_rank(&job->mesh, place);
+        TRY(visit(job, next));
+        if (skeleton_signature(job, job->skeletons[here]) != skeleton_signature(job, job->skeletons[next])) {
+            job->distinct |= 1u << axis;
+            *has_changed = true;
+        }
+        here = next;
+    }
+    return OK;
+}
+
+static status find_distinct(struct verification *job)
+{
+    bool has_changed = true;
+    job->distinct    = job->mesh.size[AXIS_PP] > 1 ? 1u << AXIS_PP : 0;
+    while (has_changed) {
+        has_changed = false;
+        for (int64_t rank = 0; rank < job->mesh.world && !has_changed; rank++) {
+            if (is_sampled(job, rank)) {
+                TRY(compare(job, rank, &has_changed));
+            }
+        }
+    }
+    return OK;
+}
+
+// Every class has as many ranks as every other.
+static void number_classes(struct verification *job)
+{
+    double flops = 0;
+    job->classes = memory_allocate((size_t)job->proof->built * sizeof(*job->classes));
+    for (int64_t rank = 0; rank < job->mesh.world; rank++) {
+        struct skeleton *skeleton = job->skeletons[rank];
+        if (skeleton != NULL && job_class(job, rank) == rank) {
+            skeleton->place                  = job->class_count;
+            job->classes[job->class_count++] = skeleton;
+            job->proof->ops += skeleton->op_count;
+            flops += skeleton->flops;
+        }
+    }
+    int64_t alike        = job->mesh.world / job->class_count;
+    job->proof->distinct = job->class_count;
+    job->proof->flops    = flops * (double)alike;
+}
+
+static bool has_members(const struct skeleton *skeleton, const struct skeleton_group *group)
+{
+    for (int32_t g = 0; g < skeleton->group_count; g++) {
+        if (skeleton->groups[g].members == group->members) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// All members of a group list the same ranks, as far as their plans were built.
+static void check_groups(struct verification *job, const struct skeleton *skeleton)
+{
+    char text[JOB_NAME_BYTES];
+    for (int32_t g = 0; g < skeleton->group_count; g++) {
+        const struct skeleton_group *group = &skeleton->groups[g];
+        for (int64_t i = 0; i < group->size && group->first_op >= 0; i++) {
+            const struct skeleton *member = job->skeletons[group->ranks[i]];
+            if (member != NULL && !has_members(member, group)) {
+                job_report(job, "%s: its group of %lld ranks from %lld to %lld is no group of rank %lld",
+                           job_name(job, skeleton->rank, group->first_op, text), (long long)group->size,
+                           (long long)group->ranks[0], (long long)group->ranks[group->size - 1],
+                           (long long)member->rank);
+                break;
+            }
+        }
+    }
+}
+
+static status prove(struct verification *job)
+{
+    TRY(job->errors);
+    TRY(find_distinct(job));
+    number_classes(job);
+    for (int64_t rank = 0; rank < job->mesh.world; rank++) {
+        if (job->skeletons[rank] != NULL) {
+            check_groups(job, job->skeletons[rank]);
+        }
+    }
+    TRY(job->errors);
+    struct match match;
+    match_create(&match, job);
+    if (!failed(&job->errors)) {
+        job_drain(job, &match);
+    }
+    match_free(&match);
+    return job->errors;
+}
+
+status job_verify_plans(const struct job_plans *plans, struct job_proof *proof)
+{
+    struct verification job = {.plans = plans, .proof = proof, .errors = OK};
+    struct plan         first;
+    *proof        = (struct job_proof){.world = 0};
+    status result = plans->build(plans->state, 0, &first);
+    if (failed(&result)) {
+        plan_free(&first);
+        return result;
+    }
+    job.mesh         = first.mesh;
+    job.compares_all = job.mesh.world <= COMPARED_RANKS || job.mesh.world * first.op_count <= COMPARED_OPS;
+    job.skeletons    = memory_allocate((size_t)job.mesh.world * sizeof(*job.skeletons));
+    proof->world     = job.mesh.world;
+    inspect(&job, &first);
+    plan_free(&first);
+
+    result = prove(&job);
+    for (int64_t rank = 0; rank < job.mesh.world; rank++) {
+        skeleton_free(job.skeletons[rank]);
+    }
+    free(job.skeletons);
+    free(job.classes);
+    return result;
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+// Brings the calls of all classes together by communicator and link, and compares what the parties call there, in
+// order.
+#include <stdio.h>
+#include <stdlib.h>
+#include <xxhash.h>
+
+#include "gswbench/arena.h"
+#include "internal.h"
+
+static const struct event *event_of(const struct verification *job, const struct call *call)
+{
+    return &job->classes[call->class]->events[call->event];
+}
+
+// What is sent on one pipeline lane arrives on the other; what is sent on any other lane, on the same.
+static int64_t sending_lane(int receiving_lane)
+{
+    switch (receiving_lane) {
+    case LANE_PIPELINE_RECEIVE:
+        return LANE_PIPELINE_SEND;
+    case LANE_PIPELINE_SEND:
+        return LANE_PIPELINE_RECEIVE;
+    default:
+        return receiving_lane;
+    }
+}
+
+// Ranks of one class share links too: the link then leads from each of them to the one at a certain relation to it.
+static struct call create_call(const struct verification *job, int32_t class, int32_t index)
+{
+    const struct skeleton       *skeleton = job->classes[class];
+    const struct event          *event    = &skeleton->events[index];
+    const struct skeleton_group *group    = &skeleton->groups[event->group];
+    struct call                  call     = {.class = class, .event = index};
+    if (!event_is_link(event)) {
+        int64_t communicator[] = {(int64_t)group->label, event->lane};
+        call.key               = XXH3_64bits(communicator, sizeof(communicator));
+        return call;
+    }
+    call.side      = event->kind == OP_RECEIVE;
+    int64_t peer   = group->ranks[event->peer];
+    int64_t from   = call.side == 0 ? skeleton->rank : peer;
+    int64_t to     = call.side == 0 ? peer : skeleton->rank;
+    int64_t lane   = call.side == 0 ? event->lane : sending_lane(event->lane);
+    int64_t link[] = {(int64_t)group->label, lane, event->channel, job_class(job, from), job_relation(job, from, to)};
+    call.key       = XXH3_64bits(link, sizeof(link));
+    return call;
+}
+
+static int compare_calls(const void *left, const void *right)
+{
+    const struct call *a = left, *b = right;
+    if (a->key != b->key) {
+        return a->key < b->key ? -1 : 1;
+    }
+    if (a->side != b->side) {
+        return a->side - b->side;
+    }
+    return a->class != b->class ? a->class - b->class : a->event - b->event;
+}
+
+static void collect_calls(struct match *match, const struct verification *job)
+{
+    for (int32_t class = 0; class < job->class_count; class ++) {
+        match->call_count += job->classes[class]->event_count;
+    }
+    match->calls      = memory_allocate((size_t)match->call_count * sizeof(*match->calls));
+    match->call_count = 0;
+    for (int32_t class = 0; class < job->class_count; class ++) {
+        const struct skeleton *skeleton = job->classes[class];
+        for (int32_t i = 0; i < skeleton->event_count; i++) {
+            if (skeleton->events[i].group >= 0) {
+                match->calls[match->call_count++] = create_call(job, class, i);
+            }
+        }
+    }
+    qsort(match->calls, (size_t)match->call_count, sizeof(*match->calls), compare_calls);
+}
+
+// Adds a meeting with a party for each class and side among the calls [first, end).
+static struct meeting *add_meeting(struct match *match, struct verification *job, int32_t first, int32_t end)
+{
+    struct meeting *meeting = &match->meetings[match->meeting_count];
+    *meeting                = (struct meeting){.first_party = match->party_count};
+    for (int32_t i = first; i < end; i++) {
+        const struct call *call = &match->calls[i];
+        if (i == first || call->class != call[-1].class || call->side != call[-1].side) {
+            match->parties[match->party_count++] = (struct party){.class = call->class, .first_call = i};
+            meeting->parties++;
+        }
+        match->parties[match->party_count - 1].calls++;
+        job->classes[call->class]->events[call->event].meeting = match->meeting_count;
+    }
+    match->meeting_count++;
+    return meeting;
+}
+
+static bool are_alike(const struct event *a, const struct event *b)
+{
+    return a->elements == b->elements && a->format == b->format &&
+           (event_is_link(a) || (a->kind == b->kind && a->peer == b->peer));
+}
+
+enum { DATA_BYTES = 64 };
+
+// "64 elements of f32"
+static const char *describe_data(const struct event *event, char text[DATA_BYTES])
+{
+    int used = snprintf(text, DATA_BYTES, "%lld elements of %s", (long long)event->elements,
+                        format_name((enum format)event->format));
+    if (event->kind == OP_BROADCAST) {
+        snprintf(text + used, DATA_BYTES - (size_t)used, " from member %d", event->peer);
+    } else if (event->kind == OP_ROTATE) {
+        snprintf(text + used, DATA_BYTES - (size_t)used, " %d places on", event->peer);
+    }
+    return text;
+}
+
+static void report_unmet(struct verification *job, const struct call *call, int64_t other)
+{
+    char                name[JOB_NAME_BYTES], data[DATA_BYTES];
+    const struct event *event = event_of(job, call);
+    job_report(job, "%s: %s on lane %s meet nothing on rank %lld",
+               job_name(job, job->classes[call->class]->rank, event->op, name), describe_data(event, data),
+               op_lane_name((enum lane)event->lane), (long long)other);
+}
+
+static void report_unlike(struct verification *job, const struct call *call, const struct call *other)
+{
+    char                name[JOB_NAME_BYTES], other_name[JOB_NAME_BYTES], data[DATA_BYTES], other_data[DATA_BYTES];
+    const struct event *event = event_of(job, call), *met = event_of(job, other);
+    job_report(job, "%s: %s meet those of %s: %s", job_name(job, job->classes[call->class]->rank, event->op, name),
+               describe_data(event, data), job_name(job, job->classes[other->class]->rank, met->op, other_name),
+               describe_data(met, other_data));
+}
+
+// The first difference between what two parties call.
+static void compare_parties(struct match *match, struct verification *job, const struct party *a, const struct party *b)
+{
+    const struct call *ours = &match->calls[a->first_call], *theirs = &match->calls[b->first_call];
+    int32_t            both = a->calls < b->calls ? a->calls : b->calls;
+    for (int32_t i = 0; i < both; i++) {
+        if (!are_alike(event_of(job, &ours[i]), event_of(job, &theirs[i]))) {
+            report_unlike(job, &ours[i], &theirs[i]);
+            return;
+        }
+    }
+    if (a->calls > both) {
+        report_unmet(job, &ours[both], job->classes[b->class]->rank);
+    } else if (b->calls > both) {
+        report_unmet(job, &theirs[both], job->classes[a->class]->rank);
+    }
+}
+
+static void check_link(struct match *match, struct verification *job, const struct meeting *meeting)
+{
+    const struct party *parties = &match->parties[meeting->first_party];
+    const struct call  *call    = &match->calls[parties[0].first_call];
+    if (meeting->parties == 2) {
+        compare_parties(match, job, &parties[0], &parties[1]);
+        return;
+    }
+    const struct skeleton *skeleton = job->classes[call->class];
+    const struct event    *event    = event_of(job, call);
+    report_unmet(job, call, skeleton->groups[event->group].ranks[event->peer]);
+}
+
+static void check_communicator(struct match *match, struct verification *job, const struct meeting *meeting)
+{
+    const struct party          *parties = &match->parties[meeting->first_party];
+    const struct call           *call    = &match->calls[parties[0].first_call];
+    const struct skeleton_group *group   = &job->classes[call->class]->groups[event_of(job, call)->group];
+    int32_t                      present = 0;
+    for (int32_t i = 0; i < group->class_count; i++) {
+        if (present == meeting->parties || job->classes[parties[present].class]->rank != group->classes[i]) {
+            report_unmet(job, call, group->classes[i]);
+            return;
+        }
+        compare_parties(match, job, &parties[0], &parties[present]);
+        present++;
+    }
+}
+
+void match_create(struct match *match, struct verification *job)
+{
+    *match = (struct match){.calls = NULL};
+    collect_calls(match, job);
+    match->parties  = memory_allocate((size_t)match->call_count * sizeof(*match->parties));
+    match->meetings = memory_allocate((size_t)match->call_count * sizeof(*match->meetings));
+    for (int32_t first = 0, end; first < match->call_count; first = end) {
+        for (end = first + 1; end < match->call_count && match->calls[end].key == match->calls[first].key;) {
+            end++;
+        }
+        const struct meeting *meeting = add_meeting(match, job, first, end);
+        if (event_is_link(event_of(job, &match->calls[first]))) {
+            check_link(match, job, meeting);
+        } else {
+            check_communicator(match, job, meeting);
+        }
+    }
+    job->proof->transfers = match->call_count;
+}
+
+void match_free(struct match *match)
+{
+    free(match->calls);
+    free(match->parties);
+    free(match->meetings);
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT
+// Proves a rank's plan before it runs. The bytes of each storage are cut into segments at every tensor's edges; for
+// each segment the walk knows the last write and the reads since, and asks of every access: is it ordered after them,
+// was the segment written, and does it still hold the tensor that the op means?
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/order.h"
+#include "gswbench/verify.h"
+#include "findings.h"
+
+struct segment {
+    int32_t owner;                 // whole tensor whose value the bytes hold; -1: none yet
+    int32_t writer;                // op; -1: none in this step
+    int32_t reader[LANE_COUNT];    // latest read since the write; -1: none
+};
+
+struct verifier {
+    const struct plan *plan;
+    int32_t           *position, *clocks;
+    int64_t           *edges[STORAGE_COUNT];    // ascending offsets; segment i: edges[i] .. edges[i + 1]
+    int32_t            edge_count[STORAGE_COUNT];
+    struct segment    *segments[STORAGE_COUNT];
+    int32_t           *first_segment, *end_segment;    // [tensor]
+    struct findings    findings;
+};
+
+static int compare_offsets(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+static int32_t find_edge(const struct verifier *verifier, enum storage storage, int64_t offset)
+{
+    const int64_t *found = bsearch(&offset, verifier->edges[storage], (size_t)verifier->edge_count[storage],
+                                   sizeof(offset), compare_offsets);
+    return (int32_t)(found - verifier->edges[storage]);
+}
+
+// Most tensors begin and end where others do. Edges that were met lately are left out: what remains is soon sorted.
+static void collect_edges(struct verifier *verifier)
+{
+    enum { RECENT_BITS = 12 };
+    const struct plan *plan                                    = verifier->plan;
+    int64_t            recent[STORAGE_COUNT][1 << RECENT_BITS] = {0};    // 0: none, so that edge 0 is always taken
+    for (int32_t t = 0; t < plan->tensor_count; t++) {
+        const struct tensor *tensor  = &plan->tensors[t];
+        enum storage         storage = tensor->storage;
+        for (int end = 0; end < 2 && tensor->first_op >= 0; end++) {
+            int64_t  edge  = tensor->offset + (end == 0 ? 0 : tensor->bytes);
+            int64_t *known = &recent[storage][(uint64_t)edge * 0x9e3779b97f4a7c15u >> (64 - RECENT_BITS)];
+            if (edge == 0 || *known != edge) {
+                verifier->edges[storage][verifier->edge_count[storage]++] = *known = edge;
+            }
+        }
+    }
+}
+
+static void cut_segments(struct verifier *verifier)
+{
+    const struct plan *plan = verifier->plan;
+    for (int s = 0; s < STORAGE_COUNT; s++) {
+        verifier->edges[s] = memory_allocate((size_t)plan->tensor_count * 2 * sizeof(int64_t));
+    }
+    collect_edges(verifier);
+    for (int s = 0; s < STORAGE_COUNT; s++) {
+        int64_t *edges = verifier->edges[s];
+        int32_t  count = verifier->edge_count[s], kept = 0;
+        qsort(edges, (size_t)count, sizeof(*edges), compare_offsets);
+        for (int32_t i = 0; i < count; i++) {
+            if (kept == 0 || edges[kept - 1] != edges[i]) {
+                edges[kept++] = edges[i];
+            }
+        }
+        verifier->edge_count[s] = kept;
+        verifier->segments[s]   = memory_allocate((size_t)kept * sizeof(struct segment));
+        // All bytes set: every index is -1.
+        memset(verifier->segments[s], 0xff, (size_t)kept * sizeof(struct segment));
+    }
+    verifier->first_segment = memory_allocate((size_t)plan->tensor_count * sizeof(int32_t));
+    verifier->end_segment   = memory_allocate((size_t)plan->tensor_count * sizeof(int32_t));
+    for (int32_t t = 0; t < plan->tensor_count; t++) {
+        const struct tensor *tensor = &plan->tensors[t];
+        if (tensor->first_op >= 0) {
+            verifier->first_segment[t] = find_edge(verifier, tensor->storage, tensor->offset);
+            verifier->end_segment[t]   = find_edge(verifier, tensor->storage, tensor->offset + tensor->bytes);
+        }
+    }
+}
+
+// Kept gradients are only written where a weight lies: what separates two weights stays zero. A slice is written whole.
+static void mark_gradient_padding(struct verifier *verifier)
+{
+    const struct plan *plan     = verifier->plan;
+    struct segment    *segments = verifier->segments[STORAGE_GRADIENT];
+    for (int32_t i = 0; i < verifier->edge_count[STORAGE_GRADIENT]; i++) {
+        segments[i].owner = plan->tensor_count;
+    }
+    for (int32_t w = 0; w < plan->weight_count; w++) {
+        const struct weight *weight = &plan->weights[w];
+        int32_t              tensor = weight->gradient >= 0 ? weight->gradient : plan->units[weight->unit].gradient;
+        for (int32_t i = verifier->first_segment[tensor];
+             plan->tensors[tensor].first_op >= 0 && i < verifier->end_segment[tensor]; i++) {
+            segments[i].owner = -1;
+        }
+    }
+}
+
+static bool is_after(const struct verifier *verifier, int32_t op, int32_t earlier)
+{
+    const struct op *other = &verifier->plan->ops[earlier];
+    if (other->lane == verifier->plan->ops[op].lane) {
+        return earlier < op;
+    }
+    return verifier->position[earlier] < verifier->clocks[(int64_t)op * LANE_COUNT + other->lane];
+}
+
+static bool keeps_content(enum storage storage)
+{
+    return storage == STORAGE_WEIGHT || storage == STORAGE_OPTIMIZER || storage == STORAGE_INPUT;
+}
+
+// Returns true when it reported: one finding an access is enough.
+static bool check_read(struct verifier *verifier, int32_t op, int32_t tensor, const struct segment *segment)
+{
+    enum storage storage = verifier->plan->tensors[tensor].storage;
+    if (segment->owner < 0 && !keeps_content(storage)) {
+        findings_add(&verifier->findings, op, tensor, "reads what nothing has written:", -1);
+        return true;
+    }
+    if (storage == STORAGE_ACTIVATION && segment->owner != verifier->plan->tensors[tensor].whole) {
+        findings_add(&verifier->findings, op, tensor, "reads what was overwritten since:", segment->writer);
+        return true;
+    }
+    return false;
+}
+
+static bool check_order(struct verifier *verifier, int32_t op, int32_t tensor, const struct segment *segment,
+                        bool writes)
+{
+    if (segment->writer >= 0 && segment->writer != op && !is_after(verifier, op, segment->writer)) {
+        findings_add(&verifier->findings, op, tensor, "is not ordered after the write of", segment->writer);
+        return true;
+    }
+    for (int lane = 0; lane < LANE_COUNT && writes; lane++) {
+        int32_t reader = segment->reader[lane];
+        if (reader >= 0 && reader != op && !is_after(verifier, op, reader)) {
+            findings_add(&verifier->findings, op, tensor, "overwrites bytes that may still be read: writes", reader);
+            return true;
+        }
+    }
+    return false;
+}
+
+// Zeros, and gathered weights with what separates them, need no reader.
+static bool may_stay_unread(const struct op *writer, const struct tensor *written)
+{
+    return writer->kind == OP_CLEAR || (writer->kind == OP_ALL_GATHER && written->storage == STORAGE_WEIGHT);
+}
+
+// A value is set once: to set its bytes again loses what was there, unless nobody needs it or this op has read it. Kept
+// gradients may also be replaced by what a transfer made of them.
+static bool check_loss(struct verifier *verifier, int32_t op, int32_t tensor, const struct segment *segment)
+{
+    const struct plan   *plan    = verifier->plan;
+    const struct tensor *written = &plan->tensors[tensor];
+    bool                 is_lost = segment->writer >= 0 && segment->owner == written->whole &&
+                   !may_stay_unread(&plan->ops[segment->writer], written);
+    for (int lane = 0; lane < LANE_COUNT && is_lost; lane++) {
+        int32_t reader = segment->reader[lane];
+        is_lost        = reader != op && (reader < 0 || written->storage == STORAGE_ACTIVATION);
+    }
+    if (is_lost) {
+        findings_add(&verifier->findings, op, tensor, "sets a second time", segment->writer);
+    }
+    return is_lost;
+}
+
+static void check_access(struct verifier *verifier, int32_t op, int slot)
+{
+    const struct op *checked  = &verifier->plan->ops[op];
+    int32_t          tensor   = checked->operand[slot];
+    struct segment  *segments = verifier->segments[verifier->plan->tensors[tensor].storage];
+    bool             writes   = (checked->access[slot] & ACCESS_WRITE) != 0;
+    bool             reads    = (checked->access[slot] & ACCESS_READ) != 0;
+    bool             reported = false;
+
+    for (int32_t i = verifier->first_segment[tensor]; i < verifier->end_segment[tensor]; i++) {
+        struct segment *segment = &segments[i];
+        reported                = reported || (reads && check_read(verifier, op, tensor, segment)) ||
+                   (!reads && check_loss(verifier, op, tensor, segment)) ||
+                   check_order(verifier, op, tensor, segment, writes);
+        if (writes) {
+            memset(segment->reader, 0xff, sizeof(segment->reader));
+            segment->writer = op;
+            segment->owner  = verifier->plan->tensors[tensor].whole;
+        } else {
+            segment->reader[checked->lane] = op;
+        }
+    }
+}
+
+// A scale is the same on all ranks that have the tensor, or a part of it, only if it comes from the largest magnitude
+// of all of them.
+static void check_magnitudes(struct verifier *verifier, int32_t op)
+{
+    const struct plan    *plan     = verifier->plan;
+    int32_t               tensor   = plan->ops[op].operand[RESCALE_AMAX];
+    const struct segment *segments = verifier->segments[plan->tensors[tensor].storage];
+    for (int32_t i = verifier->first_segment[tensor]; i < verifier->end_segment[tensor]; i++) {
+        const struct op *writer = segments[i].writer >= 0 ? &plan->ops[segments[i].writer] : NULL;
+        if (writer == NULL || writer->kind != OP_ALL_REDUCE_MAXIMUM ||
+            plan->groups[writer->shape.transfer.group].size < plan->mesh.world) {
+            findings_add(&verifier->findings, op, tensor,
+                         "scales by what is not the largest of all ranks:", segments[i].writer);
+            return;
+        }
+    }
+}
+
+static void check_operands(struct verifier *verifier, int32_t op)
+{
+    const struct op *checked = &verifier->plan->ops[op];
+    if (checked->kind == OP_RESCALE && verifier->plan->mesh.world > 1) {
+        check_magnitudes(verifier, op);
+    }
+    // Reads first: an op reads all of its operands before it writes any.
+    for (int writes = 0; writes <= 1; writes++) {
+        for (int slot = 0; slot < checked->operand_count; slot++) {
+            bool is_write = (checked->access[slot] & ACCESS_WRITE) != 0;
+            if (checked->operand[slot] >= 0 && is_write == (writes == 1)) {
+                check_access(verifier, op, slot);
+            }
+        }
+    }
+}
+
+status plan_verify(const struct plan *plan, int32_t *findings)
+{
+    struct verifier verifier = {.plan = plan, .findings = {.plan = plan, .first = OK}};
+    for (int32_t op = 0; op < plan->op_count; op++) {
+        findings_check_op(&verifier.findings, op);
+    }
+    if (verifier.findings.count == 0) {
+        verifier.position = memory_allocate((size_t)plan->op_count * sizeof(int32_t));
+        verifier.clocks   = order_clocks(plan, verifier.position);
+        cut_segments(&verifier);
+        mark_gradient_padding(&verifier);
+        for (int32_t op = 0; op < plan->op_count; op++) {
+            check_operands(&verifier, op);
+        }
+    }
+    for (int s = 0; s < STORAGE_COUNT; s++) {
+        free(verifier.edges[s]);
+        free(verifier.segments[s]);
+    }
+    free(verifier.first_segment);
+    free(verifier.end_segment);
+    free(verifier.clocks);
+    free(verifier.position);
+    if (findings != NULL) {
+        *findings = verifier.findings.count;
+    }
+    return verifier.findings.first;
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+// Profiles that ranks measure together: whole, readable, and looked up by every op of the job. No time is looked at.
+#include "gswbench/calibrate.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <pthread.h>
+
+#include "calibrate/internal.h"
+#include "command.h"
+#include "gswbench/config.h"
+#include "tiny.h"
+
+enum { RANKS_MAX = 8 };
+
+// A job whose ranks are threads. Rank 0 leaves the profile.
+struct subject {
+    struct tiny            tiny;
+    struct plan_request    request;
+    struct run_config      run;
+    struct local_hub      *hub;
+    struct hardware_config hardware;
+    bool                   of_machine;    // not only of the job's ops
+    bool                   is_slow;       // its transfers take as long as slow_run lets them
+    char                   path[64];
+};
+
+struct calibrating_rank {
+    struct subject *calibration;
+    int             rank;
+    pthread_t       thread;
+};
+
+static void require(status result)
+{
+    if (failed(&result)) {
+        FATAL(EXIT_INTERNAL, "%s", result.text);
+    }
+}
+
+enum { SLOW_NS = 4000000 };
+static struct comm_ops local_ops, slow_ops;
+
+static void slow_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
+{
+    const struct timespec pause = {.tv_nsec = SLOW_NS};
+    nanosleep(&pause, NULL);
+    local_ops.run(group, op, in, out, format);
+}
+
+static void prepare_slow_ops(struct local_hub *hub)
+{
+    struct comm comm;
+    comm_open_local(&comm, hub, 0);
+    local_ops = slow_ops = *comm.ops;
+    slow_ops.run         = slow_run;
+    comm_close(&comm);
+}
+
+static void *calibrate(void *argument)
+{
+    struct calibrating_rank *self        = argument;
+    struct subject          *calibration = self->calibration;
+    struct hardware_config   hardware    = calibration->hardware;
+    struct sample_list       list;
+    struct backend           backend;
+    struct comm              comm;
+    comm_open_local(&comm, calibration->hub, self->rank);
+    if (calibration->is_slow) {
+        comm.ops = &slow_ops;
+    }
+    require(backend_open(&backend, "host", &(struct backend_setup){.threads = 1}));
+    struct calibrate_setup setup = {.request    = &calibration->request,
+                                    .run        = &calibration->run,
+                                    .backend    = &backend,
+                                    .comm       = &comm,
+                                    .cores      = 2,
+                                    .core_ranks = calibration->request.mesh.world,
+                                    .has_cores  = self->rank < 2,
+                                    .steps      = 1,
+                                    .passes     = 1};
+    require(calibrate_collect(&list, &calibration->request, &setup.working_bytes));
+    require(calibrate_steps(&list, &setup));
+    require(calibrate_transfers(&list, &setup));
+    if (calibration->of_machine) {
+        require(calibrate_machine(&hardware, &list, &setup));
+    }
+    if (self->rank == 0) {
+        FILE *file = fopen(calibration->path, "w");
+        calibrate_write(file, "a test\nof two lines", &hardware, &list);
+        fclose(file);
+    }
+    calibrate_free(&list);
+    backend_close(&backend);
+    comm_close(&comm);
+    return NULL;
+}
+
+static void calibrate_job(struct subject *calibration, int64_t world)
+{
+    struct calibrating_rank ranks[RANKS_MAX];
+    struct tiny            *tiny = &calibration->tiny;
+    calibration->request         = tiny_request(tiny, world, 0);
+    calibration->hub             = local_hub_open((int)world);
+    prepare_slow_ops(calibration->hub);
+    option_set_defaults(hardware_options, &calibration->hardware);
+    option_set_defaults(run_options, &calibration->run);
+    snprintf(calibration->path, sizeof(calibration->path), "/tmp/gswbench-profile-%d.ini", getpid());
+    for (int rank = 0; rank < world; rank++) {
+        ranks[rank] = (struct calibrating_rank){.calibration = calibration, .rank = rank};
+        pthread_create(&ranks[rank].thread, NULL, calibrate, &ranks[rank]);
+    }
+    for (int rank = 0; rank < world; rank++) {
+        pthread_join(ranks[rank].thread, NULL);
+    }
+    local_hub_close(calibration->hub);
+}
+
+// Every op of each stage's first rank, which stands for the stage, has a time of its own.
+static void expect_complete(struct subject *calibration, int64_t world)
+{
+    struct measured_ops measured;
+    require(measured_read(&measured, calibration->path));
+    for (int64_t stage = 0; stage < calibration->request.mesh.size[AXIS_PP]; stage++) {
+        int64_t rank = mesh_rank(&calibration->request.mesh, (const int64_t[AXIS_COUNT]){[AXIS_PP] = stage});
+        tiny_plan_rank(&calibration->tiny, world, rank);
+        const struct plan *plan = &calibration->tiny.plan;
+        for (int32_t i = 0; i < plan->op_count; i++) {
+            char                   name[160];
+            const struct quantity *seconds = measured_find(&measured, plan, &plan->ops[i]);
+            plan_op_name(plan, i, name, sizeof(name));
+            cr_assert(seconds != NULL, "rank %d: %s was not measured", (int)rank, name);
+            cr_expect(seconds->value > 0.0 && isfinite(seconds->value), "rank %d: %s takes %g", (int)rank, name,
+                      seconds->value);
+            cr_expect_eq(seconds->origin, QUANTITY_MEASURED);
+        }
+        plan_free(&calibration->tiny.plan);
+    }
+    measured_free(&measured);
+}
+
+static void expect_job(struct subject *calibration, int64_t world)
+{
+    calibrate_job(calibration, world);
+    expect_complete(calibration, world);
+    unlink(calibration->path);
+}
+
+TestSuite(calibrate, .timeout = 100);
+
+Test(calibrate, measures_every_op_of_a_rank)
+{
+    struct subject calibration = {.of_machine = false};
+    tiny_init(&calibration.tiny);
+    expect_job(&calibration, 1);
+}
+
+Test(calibrate, measures_the_transfers_of_all_axes)
+{
+    struct subject calibration = {.of_machine = false};
+    tiny_init(&calibration.tiny);
+    calibration.tiny.parallel.fsdp      = 2;
+    calibration.tiny.parallel.tp        = 2;
+    calibration.tiny.parallel.cp        = 2;
+    calibration.tiny.precision.compute  = COMPUTE_BF16;
+    calibration.tiny.train.global_batch = 4;
+    expect_job(&calibration, 8);
+}
+
+Test(calibrate, measures_every_stage_of_a_pipeline)
+{
+    struct subject calibration = {.of_machine = false};
+    tiny_init(&calibration.tiny);
+    calibration.tiny.model.layers       = 3;
+    calibration.tiny.parallel.pp        = 3;
+    calibration.tiny.parallel.dp        = 2;
+    calibration.tiny.parallel.zero      = 1;
+    calibration.tiny.train.accumulation = 3;
+    expect_job(&calibration, 6);
+}
+
+Test(calibrate, measures_experts)
+{
+    struct subject calibration = {.of_machine = false};
+    tiny_init(&calibration.tiny);
+    tiny_set_experts(&calibration.tiny, 4, 2);
+    calibration.tiny.parallel.dp        = 2;
+    calibration.tiny.parallel.ep        = 2;
+    calibration.tiny.train.global_batch = 4;
+    expect_job(&calibration, 2);
+}
+
+Test(calibrate, takes_no_time_of_transfers_for_that_of_ops_that_compute)
+{
+    struct subject      calibration = {.is_slow = true};
+    struct measured_ops measured;
+    tiny_init(&calibration.tiny);
+    calibration.tiny.parallel.fsdp      = 2;
+    calibration.tiny.train.global_batch = 4;
+    calibrate_job(&calibration, 2);
+
+    require(measured_read(&measured, calibration.path));
+    for (int32_t i = 0; i < measured.count; i++) {
+        char   key[OP_KEY_BYTES];
+        double seconds     = measured.ops[i].seconds.value;
+        bool   is_transfer = op_is_transfer((enum op_kind)measured.ops[i].key.kind);
+        cr_expect_eq(seconds > 0.5e-9 * SLOW_NS, is_transfer, "%s takes %g s", op_key_print(&measured.ops[i].key, key),
+                     seconds);
+    }
+    measured_free(&measured);
+    unlink(calibration.path);
+}
+
+Test(calibrate, leaves_a_profile_that_a_prediction_reads)
+{
+    struct subject calibration = {.of_machine = true};
+    char           line[512];
+    tiny_init(&calibration.tiny);
+    calibration.tiny.parallel.dp        = 4;
+    calibration.tiny.train.global_batch = 8;
+    calibrate_job(&calibration, 4);
+
+    struct config      config;
+    struct text_buffer found = {.text = NULL};
+    snprintf(line, sizeof(line), "hardware.profile=%s", calibration.path);
+    setenv("GSWBENCH_CONFIGS", configs, 1);
+    require(config_read(&config,
+                        &(struct config_request){
+                            .name = "tiny-llama", .overrides = (const char *[]){line}, .override_count = 1, .ranks = 4},
+                        &found));
+    cr_expect_eq(config.hardware.gpus_per_node, 4);
+    cr_expect_eq(config.hardware.cores, 2);
+    cr_expect_eq(config.hardware.peak_bf16.origin, QUANTITY_MEASURED);
+    cr_expect_eq(config.hardware.node_bandwidth.origin, QUANTITY_MEASURED);
+    cr_expect_eq(config.hardware.network_bandwidth.value, 0.0);
+    cr_expect_eq(config.hardware.core_ranks, 4);
+    cr_expect_eq(config.hardware.transfer_delay.origin, QUANTITY_MEASURED);
+    cr_expect_eq(config.hardware.contention.origin, QUANTITY_MEASURED);
+
+    snprintf(line, sizeof(line), "predict --config tiny-llama --ranks 4 --set hardware.profile=%s", calibration.path);
+    status result = run(line);
+    cr_expect(!failed(&result), "%s", result.text);
+    expect_output("predicted ");
+    unlink(calibration.path);
+}
+
+// An op computes from 0 to 2 and one from 2 to 8; three transfers wait for the first, two of them on one lane.
+Test(calibrate, counts_how_much_longer_transfers_take_beside_computing)
+{
+    struct op            ops[]   = {{.lane = LANE_COMPUTE},
+                                    {.lane = LANE_PIPELINE_SEND, .wait = {0}, .wait_count = 1},
+                                    {.lane = LANE_PIPELINE_SEND, .wait = {0}, .wait_count = 1},
+                                    {.lane = LANE_PIPELINE_RECEIVE, .wait = {0}, .wait_count = 1},
+                                    {.lane = LANE_COMPUTE}};
+    const struct op_time times[] = {{0, 2}, {2.5, 4}, {5, 7}, {2, 9}, {2, 8}};
+    struct disturbance   sum     = {.transfers = 1, .delay_seconds = 1, .lost_seconds = 1, .busy_seconds = 1};
+
+    disturbance_add(&sum, &(struct plan){.ops = ops, .op_count = 5}, times, 0.5);
+
+    cr_expect_eq(sum.transfers, 3, "the one that ends when all is computed tells nothing");
+    cr_expect_eq(sum.delay_seconds, 1 + (4 - 2 - 0.5) + (7 - 4 - 0.5));
+    cr_expect_eq(sum.busy_seconds, 1 + 8 - 2, "two at once count once");
+    cr_expect_eq(sum.lost_seconds, 1 + 8);
+}
+
+Test(calibrate, answers_bad_launches_with_a_remedy)
+{
+    expect_error("calibrate --config tiny-llama", EXIT_USAGE, "-o is missing: name the file to write");
+    expect_error("calibrate -o x.ini", EXIT_USAGE, "--config is missing: gswbench configs lists the installed ones");
+    expect_error("calibrate --config tiny-llama --layers 1 --backend null -o x.ini", EXIT_CONFIG,
+                 "[run] backend = null: it computes nothing that could be measured");
+    expect_error("calibrate --config tiny-llama --ranks 3 --comm nccl -o x.ini", EXIT_CONFIG, "1 configuration error");
+    expect_error("calibrate --config tiny-llama --layers 1 --backend host -o /no/such/folder/x.ini", EXIT_OUTPUT,
+                 "/no/such/folder/x.ini: cannot be written: No such file or directory");
+}

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: MIT
+// Weights as a Hugging Face folder: names, shapes, shards, index, config, and what the folder may not be.
+#include "gswbench/checkpoint.h"
+
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "checkpoint/internal.h"
+#include "gswbench/data.h"
+#include "gswbench/safetensors.h"
+
+// A step that only holds its tensors; the program under test never looks inside.
+struct step {
+    const void *data[2];
+    size_t      bytes[2];
+};
+
+void step_make_weights(struct step *step)
+{
+    (void)step;
+}
+
+void step_read(const struct step *step, int32_t tensor, void *to)
+{
+    memcpy(to, step->data[tensor], step->bytes[tensor]);
+}
+
+void step_write(const struct step *step, int32_t tensor, const void *from)
+{
+    cr_assert_fail("a checkpoint writes tensor %d from %p of step %p", tensor, from, (const void *)step);
+}
+
+static char base[] = "/tmp/gswbench-checkpoint-XXXXXX";
+static char folder[64], path[128];
+
+static const char *in_folder(const char *name)
+{
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return path;
+}
+
+static void make_base(void)
+{
+    cr_assert_not_null(mkdtemp(base));
+    snprintf(folder, sizeof(folder), "%s/weights", base);
+}
+
+static void remove_base(void)
+{
+    char command[64];
+    snprintf(command, sizeof(command), "rm -r %s", base);
+    cr_expect_eq(system(command), 0);
+}
+
+TestSuite(checkpoint, .init = make_base, .fini = remove_base);
+
+// One unit of 32 elements: a norm of 4, then from element 8 on a matrix whose first rows are q [3, 4] and whose next
+// are k [2, 4], with a row of padding.
+static struct tensor tensors[] = {{.format = FORMAT_F32, .elements = 32}, {.format = FORMAT_F32, .elements = 32}};
+static struct weight weights[] = {
+    {.rows       = 1,
+     .columns    = 4,
+     .part_count = 1,
+     .part       = {{.name          = "model.norm.weight",
+                     .rows          = 1,
+                     .columns       = 4,
+                     .local_rows    = 1,
+                     .local_columns = 4,
+                     .is_vector     = true,
+                     .constant      = 1}}},
+    {.first      = 8,
+     .rows       = 6,
+     .columns    = 4,
+     .part_count = 2,
+     .part       = {{.name          = "q_proj.weight",
+                     .stream        = 5,
+                     .rows          = 3,
+                     .columns       = 4,
+                     .local_rows    = 3,
+                     .local_columns = 4,
+                     .deviation     = 0.02f},
+                    {.name          = "k_proj.weight",
+                     .stream        = 6,
+                     .rows          = 2,
+                     .columns       = 4,
+                     .local_rows    = 2,
+                     .local_columns = 4,
+                     .offset        = 12,
+                     .deviation     = 0.02f}}},
+};
+static struct plan_unit unit = {
+    .elements = 32, .weight_count = 2, .kept = {0, 32}, .updated = {0, 32}, .weight = 0, .master = -1};
+static const struct plan plan = {
+    .tensors      = tensors,
+    .weights      = weights,
+    .weight_count = 2,
+    .units        = &unit,
+    .unit_count   = 1,
+    .is_zero      = false,
+    .mesh         = {.world = 1, .size = {1, 1, 1, 1, 1, 1}},
+    .train        = {.sequence = 64},
+    .model        = {.family       = "llama",
+                     .layers       = 2,
+                     .hidden       = 4,
+                     .heads        = 3,
+                     .kv_heads     = 1,
+                     .head_dim     = 2,
+                     .ffn          = 8,
+                     .vocab        = 10,
+                     .norm_epsilon = 1e-5,
+                     .rope_theta   = 500000,
+                     .rope_scaling = 8,
+                     .tied         = 1},
+};
+
+static void expect_tensor(const char *file, const char *name, int32_t dims, const int64_t *dim, const float *values)
+{
+    struct safetensors_reader reader;
+    status                    opened = safetensors_open(&reader, in_folder(file));
+    cr_assert(!failed(&opened), "%s", opened.text);
+    for (int32_t i = 0; i < reader.count; i++) {
+        const struct safetensor *tensor = &reader.tensors[i];
+        if (strcmp(tensor->name, name) == 0) {
+            float read[16];
+            cr_expect_eq(tensor->format, FORMAT_F32);
+            cr_expect_eq(tensor->dims, dims, "%s", name);
+            cr_expect_arr_eq(tensor->dim, dim, (size_t)dims * sizeof(*dim), "%s", name);
+            cr_assert_leq(tensor->bytes, (int64_t)sizeof(read));
+            status result = safetensors_read(&reader, name, read, tensor->bytes);
+            cr_expect(!failed(&result), "%s", result.text);
+            cr_expect_arr_eq(read, values, (size_t)tensor->bytes, "%s", name);
+            safetensors_close(&reader);
+            return;
+        }
+    }
+    cr_assert_fail("%s is not in %s", name, file);
+}
+
+Test(checkpoint, writes_the_initial_weights_under_their_exported_names)
+{
+    float q[12], k[8];
+    data_weight_values(&weights[1].part[0], 7, 0, 12, q);
+    data_weight_values(&weights[1].part[1], 7, 0, 8, k);
+
+    status result = checkpoint_write_initial(&plan, 7, folder);
+
+    cr_assert(!failed(&result), "%s", result.text);
+    expect_tensor("model.safetensors", "model.norm.weight", 1, (int64_t[]){4}, (float[]){1, 1, 1, 1});
+    expect_tensor("model.safetensors", "q_proj.weight", 2, (int64_t[]){3, 4}, q);
+    expect_tensor("model.safetensors", "k_proj.weight", 2, (int64_t[]){2, 4}, k);
+    cr_expect_neq(access(in_folder("model.safetensors.index.json"), F_OK), 0);
+}
+
+// One rank's part of a write that all ranks of a job take part in.
+struct writer {
+    struct plan       plan;
+    struct step       step;
+    struct local_hub *hub;
+    status            result;
+};
+
+static void *write_rank(void *argument)
+{
+    struct writer *writer = argument;
+    struct comm    comm;
+    comm_open_local(&comm, writer->hub, (int)writer->plan.rank);
+    writer->result = checkpoint_write(&writer->plan, &writer->step, &comm, folder);
+    comm_close(&comm);
+    return NULL;
+}
+
+static status write_present(const void *weight, const void *master)
+{
+    struct writer writer = {.plan = plan, .step = {{weight, master}, {128, 128}}, .hub = local_hub_open(1)};
+    write_rank(&writer);
+    local_hub_close(writer.hub);
+    return writer.result;
+}
+
+Test(checkpoint, writes_the_present_weights_of_a_step_without_padding)
+{
+    float values[32];
+    for (int i = 0; i < 32; i++) {
+        values[i] = (float)i - 7;
+    }
+
+    status result = write_present(values, NULL);
+
+    cr_assert(!failed(&result), "%s", result.text);
+    expect_tensor("model.safetensors", "model.norm.weight", 1, (int64_t[]){4}, values);
+    expect_tensor("model.safetensors", "q_proj.weight", 2, (int64_t[]){3, 4}, values + 8);
+    expect_tensor("model.safetensors", "k_proj.weight", 2, (int64_t[]){2, 4}, values + 20);
+}
+
+Test(checkpoint, widens_weights_that_are_their_own_masters)
+{
+    float values[32];
+    bf16  rounded[64] = {0};
+    for (int i = 0; i < 32; i++) {
+        values[i]  = (float)i - 7;
+        rounded[i] = bf16_from_float(values[i]);
+    }
+    tensors[0].format = FORMAT_BF16;
+
+    status result = write_present(rounded, NULL);
+
+    cr_assert(!failed(&result), "%s", result.text);
+    expect_tensor("model.safetensors", "q_proj.weight", 2, (int64_t[]){3, 4}, values + 8);
+}
+
+Test(checkpoint, takes_the_master_where_there_is_one)
+{
+    float masters[32] = {1, 2, 3, 1.0000001f};
+    bf16  wrong[64]   = {0};
+    unit.master       = 1;
+
+    status result = write_present(wrong, masters);
+
+    cr_assert(!failed(&result), "%s", result.text);
+    expect_tensor("model.safetensors", "model.norm.weight", 1, (int64_t[]){4}, masters);
+}
+
+// Two slices of the unit, each kept by two replicas: rank = slice + 2 * replica.
+static void write_slices(struct writer writers[4], struct plan_unit units[4], float values[4][16])
+{
+    pthread_t         threads[4];
+    struct local_hub *hub = local_hub_open(4);
+    for (int rank = 0; rank < 4; rank++) {
+        int slice        = rank % 2;
+        units[rank]      = unit;
+        units[rank].kept = units[rank].updated = (struct plan_slice){slice * 16, 16};
+        units[rank].update_axes                = 1u << AXIS_FSDP;
+        units[rank].replica_axes               = 1u << AXIS_DP;
+        for (int i = 0; i < 16; i++) {
+            values[rank][i] = (float)(slice * 16 + i);
+        }
+        writers[rank]            = (struct writer){.plan = plan, .step = {{values[rank]}, {64}}, .hub = hub};
+        writers[rank].plan.rank  = rank;
+        writers[rank].plan.units = &units[rank];
+        writers[rank].plan.mesh  = (struct mesh){.world = 4, .size = {1, 1, 1, 2, 2, 1}};
+        pthread_create(&threads[rank], NULL, write_rank, &writers[rank]);
+    }
+    for (int rank = 0; rank < 4; rank++) {
+        pthread_join(threads[rank], NULL);
+    }
+    local_hub_close(hub);
+}
+
+Test(checkpoint, gathers_slices_from_the_ranks_that_keep_them_once)
+{
+    struct writer    writers[4];
+    struct plan_unit units[4];
+    float            values[4][16], expected[32];
+    tensors[0].elements = 16;
+    for (int i = 0; i < 32; i++) {
+        expected[i] = (float)i;
+    }
+
+    write_slices(writers, units, values);
+
+    cr_assert(!failed(&writers[0].result), "%s", writers[0].result.text);
+    expect_tensor("model.safetensors", "q_proj.weight", 2, (int64_t[]){3, 4}, expected + 8);
+    expect_tensor("model.safetensors", "k_proj.weight", 2, (int64_t[]){2, 4}, expected + 20);
+}
+
+Test(checkpoint, lets_no_rank_wait_when_the_folder_cannot_be_written, .timeout = 20)
+{
+    struct writer    writers[4];
+    struct plan_unit units[4];
+    float            values[4][16];
+    tensors[0].elements = 16;
+    snprintf(folder, sizeof(folder), "/dev/null");
+
+    write_slices(writers, units, values);
+
+    cr_expect_eq(writers[0].result.exit_code, EXIT_OUTPUT);
+    cr_expect(!failed(&writers[3].result));
+}
+
+Test(checkpoint, splits_into_shards_with_an_index)
+{
+    // 16 + 48 bytes fill the first shard exactly; the next part opens a second.
+    struct weight_source source = {.plan = &plan, .seed = 7};
+    float                k[8];
+    data_weight_values(&weights[1].part[1], 7, 0, 8, k);
+
+    status result = checkpoint_write_folder(&source, folder, 64);
+
+    cr_assert(!failed(&result), "%s", result.text);
+    expect_tensor("model-00001-of-00002.safetensors", "model.norm.weight", 1, (int64_t[]){4}, (float[]){1, 1, 1, 1});
+    expect_tensor("model-00002-of-00002.safetensors", "k_proj.weight", 2, (int64_t[]){2, 4}, k);
+    json_t *index = json_load_file(in_folder("model.safetensors.index.json"), 0, NULL);
+    char   *text  = json_dumps(index, JSON_COMPACT);
+    cr_expect_str_eq(text, "{\"metadata\":{\"total_size\":96},\"weight_map\":{"
+                           "\"model.norm.weight\":\"model-00001-of-00002.safetensors\","
+                           "\"q_proj.weight\":\"model-00001-of-00002.safetensors\","
+                           "\"k_proj.weight\":\"model-00002-of-00002.safetensors\"}}");
+    free(text);
+    json_decref(index);
+}
+
+Test(checkpoint, gives_a_part_above_the_limit_a_shard_of_its_own)
+{
+    struct weight_source source = {.plan = &plan, .seed = 7};
+
+    status result = checkpoint_write_folder(&source, folder, 20);
+
+    cr_assert(!failed(&result), "%s", result.text);
+    cr_expect_eq(access(in_folder("model-00003-of-00003.safetensors"), F_OK), 0);
+}
+
+Test(checkpoint, describes_a_llama_to_hugging_face)
+{
+    checkpoint_write_initial(&plan, 7, folder);
+
+    json_t *json = json_load_file(in_folder("config.json"), 0, NULL);
+    char   *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(6));
+    cr_expect_str_eq(text,
+                     "{\"architectures\":[\"LlamaForCausalLM\"],\"hidden_act\":\"silu\",\"model_type\":\"llama\","
+                     "\"vocab_size\":10,\"hidden_size\":4,\"intermediate_size\":8,\"num_hidden_layers\":2,"
+                     "\"num_attention_heads\":3,\"num_key_value_heads\":1,\"head_dim\":2,\"rms_norm_eps\":1e-5,"
+                     "\"rope_theta\":500000.0,\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0,"
+                     "\"low_freq_factor\":1.0,\"high_freq_factor\":4.0,"
+                     "\"original_max_position_embeddings\":8192},\"max_position_embeddings\":65536,"
+                     "\"attention_bias\":false,\"mlp_bias\":false,\"tie_word_embeddings\":true,"
+                     "\"torch_dtype\":\"float32\"}",
+                     "%s", text);
+    free(text);
+    json_decref(json);
+}
+
+Test(checkpoint, describes_a_mixtral_to_hugging_face)
+{
+    struct plan mixtral = plan;
+    strcpy(mixtral.model.family, "mixtral");
+    mixtral.model.experts        = 4;
+    mixtral.model.top_k          = 2;
+    mixtral.model.auxiliary_loss = 0.02;
+
+    checkpoint_write_initial(&mixtral, 7, folder);
+
+    json_t *json = json_load_file(in_folder("config.json"), 0, NULL);
+    cr_expect_str_eq(json_string_value(json_array_get(json_object_get(json, "architectures"), 0)),
+                     "MixtralForCausalLM");
+    cr_expect_str_eq(json_string_value(json_object_get(json, "model_type")), "mixtral");
+    cr_expect_str_eq(json_string_value(json_object_get(json, "hidden_act")), "silu");
+    cr_expect_eq(json_integer_value(json_object_get(json, "num_local_experts")), 4);
+    cr_expect_eq(json_integer_value(json_object_get(json, "num_experts_per_tok")), 2);
+    cr_expect_eq(json_real_value(json_object_get(json, "router_aux_loss_coef")), 0.02);
+    json_decref(json);
+}
+
+Test(checkpoint, describes_other_families_under_names_of_its_own)
+{
+    struct plan other = plan;
+    strcpy(other.model.family, "gswbench");
+    other.model.activation    = ACTIVATION_RELU2;
+    other.model.norm          = NORM_LAYER_1P;
+    other.model.rope_fraction = 0.5;
+
+    checkpoint_write_initial(&other, 7, folder);
+
+    json_t *json = json_load_file(in_folder("config.json"), 0, NULL);
+    cr_expect_str_eq(json_string_value(json_array_get(json_object_get(json, "architectures"), 0)),
+                     "GswbenchForCausalLM");
+    cr_expect_str_eq(json_string_value(json_object_get(json, "activation")), "relu2");
+    cr_expect_str_eq(json_string_value(json_object_get(json, "norm")), "layernorm1p");
+    cr_expect_eq(json_real_value(json_object_get(json, "rope_fraction")), 0.5);
+    json_decref(json);
+}
+
+Test(checkpoint, accepts_an_empty_folder_and_refuses_a_full_one)
+{
+    char expected[160];
+    mkdir(folder, 0700);
+    snprintf(expected, sizeof(expected), "%s: is not empty: name a new folder", folder);
+
+    status first  = checkpoint_write_initial(&plan, 7, folder);
+    status second = checkpoint_write_initial(&plan, 7, folder);
+
+    cr_expect(!failed(&first), "%s", first.text);
+    cr_expect_eq(second.exit_code, EXIT_OUTPUT);
+    cr_expect_str_eq(second.text, expected);
+}
+
+Test(checkpoint, refuses_a_folder_that_cannot_be_made)
+{
+    status missing = checkpoint_write_initial(&plan, 7, "/no/such/folder");
+    status file    = checkpoint_write_initial(&plan, 7, "/dev/null");
+
+    cr_expect_eq(missing.exit_code, EXIT_OUTPUT);
+    cr_expect_str_eq(missing.text, "/no/such/folder: cannot be created: No such file or directory");
+    cr_expect_eq(file.exit_code, EXIT_OUTPUT);
+    cr_expect_str_eq(file.text, "/dev/null: cannot be created: Not a directory");
+}

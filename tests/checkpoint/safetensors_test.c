@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+// The safetensors format: bytes that are written, and every malformed file refused with its reason.
+#include "gswbench/safetensors.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char path[] = "/tmp/gswbench-safetensors-XXXXXX";
+
+static void make_path(void)
+{
+    close(mkstemp(path));
+}
+
+static void remove_path(void)
+{
+    remove(path);
+}
+
+TestSuite(safetensors, .init = make_path, .fini = remove_path);
+
+static void write_bytes(const void *bytes, size_t count)
+{
+    FILE *file = fopen(path, "wb");
+    fwrite(bytes, 1, count, file);
+    fclose(file);
+}
+
+// A file of a header and so many zero bytes of data.
+static void write_header(const char *header, size_t data_bytes)
+{
+    char   bytes[4096] = {0};
+    size_t length      = strlen(header);
+    bytes[0]           = (char)(length & 0xff);
+    bytes[1]           = (char)(length >> 8);
+    memcpy(bytes + 8, header, length);
+    write_bytes(bytes, 8 + length + data_bytes);
+}
+
+static void expect_refused(const char *reason, size_t row)
+{
+    struct safetensors_reader reader;
+    char                      text[1200];
+
+    status result = safetensors_open(&reader, path);
+
+    snprintf(text, sizeof(text), "%s: %s", path, reason);
+    cr_expect_eq(result.exit_code, EXIT_CHECKPOINT, "row %zu: exit code %d", row, result.exit_code);
+    bool is_reason = strncmp(result.text, text, strlen(text)) == 0;    // the JSON library's own words may follow
+    cr_expect(is_reason, "row %zu: %s", row, result.text);
+    cr_expect_null(reader.file);
+}
+
+Test(safetensors, writes_the_bytes_of_the_format)
+{
+    struct safetensor         tensors[] = {{.name = "b", .format = FORMAT_I32, .dims = 2, .dim = {1, 2}},
+                                           {.name = "a", .format = FORMAT_BF16, .dims = 0}};
+    int32_t                   b[]       = {1, -2};
+    bf16                      a         = 0x3f80;
+    struct safetensors_writer writer;
+    static const char         expected[] =
+        "\x90\0\0\0\0\0\0\0"
+        "{\"__metadata__\":{\"format\":\"pt\"},\"b\":{\"dtype\":\"I32\",\"shape\":[1,2],\"data_offsets\":[0,8]},"
+        "\"a\":{\"dtype\":\"BF16\",\"shape\":[],\"data_offsets\":[8,10]}}"
+        "   \x01\0\0\0\xfe\xff\xff\xff\x80\x3f";
+
+    status created  = safetensors_create(&writer, path, tensors, 2);
+    status first    = safetensors_append(&writer, b, sizeof(b));
+    status second   = safetensors_append(&writer, &a, sizeof(a));
+    status finished = safetensors_finish(&writer);
+
+    char   bytes[512];
+    FILE  *file  = fopen(path, "rb");
+    size_t count = fread(bytes, 1, sizeof(bytes), file);
+    fclose(file);
+    cr_assert(!failed(&created) && !failed(&first) && !failed(&second) && !failed(&finished));
+    cr_expect_eq(count, sizeof(expected) - 1, "%zu bytes", count);
+    cr_expect_arr_eq(bytes, expected, sizeof(expected) - 1, "%.*s", (int)count - 8, bytes + 8);
+    cr_expect_eq(tensors[1].begin, 8);
+}
+
+Test(safetensors, reads_what_it_wrote)
+{
+    struct safetensor         tensors[] = {{.name = "tokens", .format = FORMAT_I32, .dims = 3, .dim = {1, 2, 2}},
+                                           {.name = "empty", .format = FORMAT_F32, .dims = 1, .dim = {0}},
+                                           {.name = "weight", .format = FORMAT_F32, .dims = 1, .dim = {2}}};
+    int32_t                   tokens[]  = {5, 6, 7, 8}, tokens_back[4];
+    float                     weight[]  = {0.5f, -3}, weight_back[2];
+    struct safetensors_writer writer;
+    struct safetensors_reader reader;
+    safetensors_create(&writer, path, tensors, 3);
+    safetensors_append(&writer, tokens, sizeof(tokens));
+    safetensors_append(&writer, weight, sizeof(weight));
+    safetensors_finish(&writer);
+
+    status opened = safetensors_open(&reader, path);
+    status second = safetensors_read(&reader, "weight", weight_back, sizeof(weight_back));
+    status first  = safetensors_read(&reader, "tokens", tokens_back, sizeof(tokens_back));
+    status third  = safetensors_read(&reader, "empty", NULL, 0);
+    status wrong  = safetensors_read(&reader, "weight", weight_back, 4);
+    status absent = safetensors_read(&reader, "bias", weight_back, 4);
+
+    cr_assert(!failed(&opened), "%s", opened.text);
+    cr_expect(!failed(&first) && !failed(&second) && !failed(&third));
+    cr_expect_arr_eq(tokens_back, tokens, sizeof(tokens));
+    cr_expect_arr_eq(weight_back, weight, sizeof(weight));
+    cr_expect_eq(reader.count, 3);
+    cr_expect_not_null(strstr(wrong.text, "tensor 'weight': 8 bytes, expected 4"), "%s", wrong.text);
+    cr_expect_not_null(strstr(absent.text, "tensor 'bias': not in the file"), "%s", absent.text);
+    cr_expect_eq(absent.exit_code, EXIT_CHECKPOINT);
+    safetensors_close(&reader);
+}
+
+Test(safetensors, leaves_no_file_behind_when_writing_is_abandoned)
+{
+    struct safetensor         tensor = {.name = "a", .format = FORMAT_F32, .dims = 1, .dim = {2}};
+    struct safetensors_writer writer;
+    char                      temporary[64];
+    remove(path);
+    snprintf(temporary, sizeof(temporary), "%s.tmp", path);
+
+    safetensors_create(&writer, path, &tensor, 1);
+    int present = access(temporary, F_OK);
+    safetensors_abandon(&writer);
+
+    cr_expect_eq(present, 0);
+    cr_expect_neq(access(temporary, F_OK), 0);
+    cr_expect_neq(access(path, F_OK), 0);
+}
+
+Test(safetensors, reports_a_file_that_cannot_be_written)
+{
+    struct safetensor         tensor = {.name = "a", .format = FORMAT_F32, .dims = 1, .dim = {1 << 20}};
+    struct safetensors_writer writer;
+
+    status no_folder = safetensors_create(&writer, "/no/such/folder/file", &tensor, 1);
+
+    cr_expect_eq(no_folder.exit_code, EXIT_OUTPUT);
+    cr_expect_str_eq(no_folder.text, "/no/such/folder/file: cannot be written: No such file or directory");
+}
+
+Test(safetensors, accepts_any_order_of_entries_and_trailing_spaces)
+{
+    struct safetensors_reader reader;
+    write_header("{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]},"
+                 "\"a\":{\"data_offsets\":[0,4],\"shape\":[2],\"dtype\":\"BF16\"}}   ",
+                 8);
+
+    status result = safetensors_open(&reader, path);
+
+    cr_assert(!failed(&result), "%s", result.text);
+    cr_expect_str_eq(reader.tensors[0].name, "a");
+    cr_expect_eq(reader.tensors[0].format, FORMAT_BF16);
+    cr_expect_eq(reader.tensors[1].begin, 4);
+    safetensors_close(&reader);
+}
+
+Test(safetensors, accepts_a_file_without_tensors)
+{
+    struct safetensors_reader reader;
+    write_header("{}", 0);
+
+    status result = safetensors_open(&reader, path);
+
+    cr_assert(!failed(&result), "%s", result.text);
+    cr_expect_eq(reader.count, 0);
+    safetensors_close(&reader);
+}
+
+#define ENTRY(name, format, shape, begin, end)                                                                         \
+    "\"" name "\":{\"dtype\":" format ",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]}"
+#define ONE(format, shape, begin, end) "{" ENTRY("a", format, shape, begin, end) "}"
+#define LONG_NAME                                                                                                      \
+    "0123456789012345678901234567890123456789012345678901234567890123"                                                 \
+    "0123456789012345678901234567890123456789012345678901234567890123"
+
+Test(safetensors, refuses_every_header_that_lies)
+{
+    // clang-format off
+    static const struct {
+        const char *header;
+        size_t      data_bytes;
+        const char *reason;
+    } rows[] = {
+        {"", 0, "the header does not begin with '{'"},
+        {" {}", 0, "the header does not begin with '{'"},
+        {"[]", 0, "the header does not begin with '{'"},
+        {"{\"a\":", 0, "the header is not valid JSON: "},
+        {"{} x", 0, "the header is not valid JSON: "},
+        {"{\"a\":1e999}", 0, "the header is not valid JSON: "},
+        {"{\"\\u0000\":1}", 0, "the header is not valid JSON: "},
+        {"{\"\xff\":1}", 0, "the header is not valid JSON: "},
+        {"{" ENTRY("a", "\"F32\"", "[1]", "0", "4") "," ENTRY("a", "\"F32\"", "[1]", "4", "8") "}", 8,
+         "the header is not valid JSON: "},
+        {"{\"__metadata__\":[]}", 0, "tensor '__metadata__': must be an object"},
+        {"{\"__metadata__\":{\"a\":1}}", 0, "tensor '__metadata__': every value must be a string"},
+        {"{\"a\":7}", 0, "tensor 'a': an entry has exactly dtype, shape and data_offsets"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[]}}", 0, "tensor 'a': an entry has exactly dtype, shape and data_offsets"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4],\"x\":1}}", 4,
+         "tensor 'a': an entry has exactly dtype, shape and data_offsets"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[],\"offsets\":[0,4]}}", 4,
+         "tensor 'a': data_offsets must be [begin, end] with 0 <= begin <= end"},
+        {ONE("\"F64\"", "[1]", "0", "8"), 8, "tensor 'a': dtype is not one of F32, BF16, I32"},
+        {ONE("\"f32\"", "[1]", "0", "4"), 4, "tensor 'a': dtype is not one of F32, BF16, I32"},
+        {ONE("null", "[1]", "0", "4"), 4, "tensor 'a': dtype is not one of F32, BF16, I32"},
+        {ONE("\"F32\"", "{}", "0", "4"), 4, "tensor 'a': shape must be a list"},
+        {ONE("\"F32\"", "[1.0]", "0", "4"), 4, "tensor 'a': each dimension must be a whole number, 0 or more"},
+        {ONE("\"F32\"", "[\"1\"]", "0", "4"), 4, "tensor 'a': each dimension must be a whole number, 0 or more"},
+        {ONE("\"F32\"", "[-1]", "0", "4"), 4, "tensor 'a': each dimension must be a whole number, 0 or more"},
+        {ONE("\"F32\"", "[-1,-1]", "0", "4"), 4, "tensor 'a': each dimension must be a whole number, 0 or more"},
+        {ONE("\"F32\"", "[1,1,1,1,1]", "0", "4"), 4, "tensor 'a': more than 4 dimensions are not supported"},
+        {ONE("\"F32\"", "[4294967296,4294967296]", "0", "0"), 0, "tensor 'a': the shape's size overflows"},
+        {ONE("\"F32\"", "[4611686018427387904]", "0", "0"), 0, "tensor 'a': the shape's size overflows"},
+        {ONE("\"F32\"", "[99999999999999999999]", "0", "4"), 4,
+         "the header is not valid JSON: "},
+        {ONE("\"F32\"", "[1]", "-4", "0"), 4, "tensor 'a': data_offsets must be [begin, end] with 0 <= begin <= end"},
+        {ONE("\"F32\"", "[1]", "4", "0"), 4, "tensor 'a': data_offsets must be [begin, end] with 0 <= begin <= end"},
+        {ONE("\"F32\"", "[1]", "0", "4,8"), 4, "tensor 'a': data_offsets must be [begin, end] with 0 <= begin <= end"},
+        {ONE("\"F32\"", "[1]", "0", "4.0"), 4, "tensor 'a': data_offsets must be [begin, end] with 0 <= begin <= end"},
+        {ONE("\"F32\"", "[2]", "0", "4"), 4, "tensor 'a': data_offsets differ from the size that dtype and shape give"},
+        {ONE("\"BF16\"", "[2]", "0", "8"), 8, "tensor 'a': data_offsets differ from the size that dtype and shape give"},
+        {ONE("\"F32\"", "[1]", "4", "8"), 8, "tensor 'a': a hole lies before its data"},
+        {"{" ENTRY("a", "\"F32\"", "[1]", "0", "4") "," ENTRY("b", "\"F32\"", "[1]", "8", "12") "}", 12,
+         "tensor 'b': a hole lies before its data"},
+        {"{" ENTRY("a", "\"F32\"", "[2]", "0", "8") "," ENTRY("b", "\"F32\"", "[2]", "4", "12") "}", 12,
+         "tensor 'b': its data overlap another tensor's"},
+        {"{" ENTRY("a", "\"F32\"", "[1]", "0", "4") "," ENTRY("b", "\"F32\"", "[1]", "0", "4") "}", 4,
+         "tensor 'b': its data overlap another tensor's"},
+        {ONE("\"F32\"", "[2]", "0", "8"), 7, "tensor 'a': its data lie beyond the end of the file: the file is cut short"},
+        {ONE("\"F32\"", "[2]", "0", "8"), 0, "tensor 'a': its data lie beyond the end of the file: the file is cut short"},
+        {ONE("\"F32\"", "[2]", "0", "8"), 9, "1 bytes after the last tensor"},
+        {"{}", 3, "3 bytes after the last tensor"},
+        {"{" ENTRY("\\u001b[31m", "\"F64\"", "[1]", "0", "8") "}", 8, "tensor '?[31m': dtype is not one of F32, BF16, I32"},
+        {"{" ENTRY(LONG_NAME, "\"F32\"", "[1]", "0", "4") "}", 4,
+         "tensor '012345678901234567890123456789012345678901234567890123456789012301234567890123456789012345678901234567890"
+         "1234567890123456789012': names longer than 127 bytes are not supported"},
+    };
+    // clang-format on
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        write_header(rows[i].header, rows[i].data_bytes);
+        expect_refused(rows[i].reason, i);
+    }
+}
+
+Test(safetensors, refuses_files_that_end_before_the_header_does)
+{
+    static const struct {
+        const char *bytes;
+        size_t      count;
+        const char *reason;
+    } rows[] = {
+        {"", 0, "shorter than the 8 bytes that every safetensors file begins with"},
+        {"\2\0\0\0\0\0\0", 7, "shorter than the 8 bytes that every safetensors file begins with"},
+        {"\2\0\0\0\0\0\0\0", 8, "header of 2 bytes in a file of 8: the file is cut short"},
+        {"\3\0\0\0\0\0\0\0{}", 10, "header of 3 bytes in a file of 10: the file is cut short"},
+        {"\0\0\0\0\0\0\0\0", 8, "the header does not begin with '{'"},
+        {"\1\xe1\xf5\5\0\0\0\0{}", 10, "header of 100000001 bytes: no safetensors file (the limit is 100000000)"},
+        {"\xff\xff\xff\xff\xff\xff\xff\xff{}", 10,
+         "header of 18446744073709551615 bytes: no safetensors file (the limit is 100000000)"},
+        {"\3\0\0\0\0\0\0\0{}\0", 11, "the header is not valid JSON: "},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        write_bytes(rows[i].bytes, rows[i].count);
+        expect_refused(rows[i].reason, i);
+    }
+}
+
+Test(safetensors, refuses_what_is_no_regular_file)
+{
+    remove(path);
+    expect_refused("No such file or directory", 0);
+    mkfifo(path, 0600);
+    expect_refused("not a regular file", 1);
+    remove(path);
+    mkdir(path, 0700);
+    expect_refused("not a regular file", 2);
+    rmdir(path);
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+// The command line: help, flags and their errors, and what check and plan print.
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+
+Test(cli, lists_its_commands)
+{
+    expect_success("--help");
+    expect_output("usage: gswbench [COMMAND] [FLAG]...");
+    expect_output("\n  check ");
+    expect_output("\n  plan ");
+    expect_output("\n  configs ");
+    expect_output("\n  options ");
+    static char help[sizeof(output)];
+    memcpy(help, output, sizeof(output));
+    expect_success("");
+    cr_expect_str_eq(output, help);
+}
+
+Test(cli, prints_its_version)
+{
+    expect_success("--version");
+    expect_output("gswbench 0.1.0");
+}
+
+Test(cli, generates_help_from_the_flags)
+{
+    expect_success("options --help");
+    cr_expect_str_eq(output, "usage: gswbench options [FLAG]...\n\n"
+                             "print every option of a configuration file: default, range, meaning\n\n"
+                             "  --markdown  as docs/options.md has it\n");
+    expect_success("check --ranks 4 -h");
+    expect_output("  --set SECTION.KEY=VALUE  overrides an option of the configuration; repeatable\n");
+}
+
+Test(cli, reports_every_error_of_a_configuration)
+{
+    expect_error("check --config llama3.1-70b --ranks 48 --set model.kv_heads=7", 3, "2 configuration errors");
+    cr_expect_not_null(strstr(errors.text, "llama3.1-70b.ini: [model] kv_heads = 7 does not divide heads = 64 (at 48 "
+                                           "ranks)\n"));
+    cr_expect_not_null(strstr(errors.text, "llama3.1-70b.ini: [parallel] pp = 4 does not divide the 6 of 48 ranks that "
+                                           "the other axes leave (allowed: 1, 2, 3, 6) (at 48 ranks)\n"));
+}
+
+Test(cli, checks_what_the_device_cannot_do_where_it_is_named)
+{
+    expect_error("check --config tiny-llama --ranks 1 --set run.backend=cuda --set precision.compute=fp32", 3,
+                 "1 configuration error");
+    expect_error(
+        "check --config tiny-llama --ranks 1 --set run.backend=cuda --set precision.compute=fp8 --set "
+        "train.sequence=100 --set train.micro_batch=1",
+        3,
+        "[run] backend = cuda: qkv: a product of 100 x 256 x 128 in FP8, whose sizes have to be multiples of 16: "
+        "change train.sequence, the model or its layout, or take precision.compute = bf16");
+    expect_success("check --config tiny-llama --ranks 1 --set run.backend=cuda --set precision.compute=fp8");
+    expect_success("check --config tiny-llama --ranks 1 --set precision.compute=fp8 --set train.sequence=100");
+}
+
+Test(cli, checks_every_row_when_no_ranks_are_given)
+{
+    expect_success("check --config llama2-70b-fsdp");
+    expect_output("\n    64  bf16  68.98 B    fsdp 64 ");
+    expect_output("\n  2048  fp8   68.98 B    fsdp 128 dp 16 ");
+    expect_output(" 37.31 % ");
+}
+
+Test(cli, checks_a_row_it_cannot_run)
+{
+    expect_success("check --config llama2-70b-fsdp --ranks 64");
+    expect_output("parameters     68976648192\n");
+    expect_output("  published    1.82e+15 ");
+    expect_output(
+        "published      6.999 s a step: 74909 tokens/s, 154.51 days to 1T tokens, MFU 52.59 % (printed: 52.59 "
+        "%)\n");
+}
+
+Test(cli, keeps_published_figures_away_from_proxies)
+{
+    expect_success("check --config llama2-70b-fsdp --ranks 64 --layers 2");
+    expect_output("llama2-70b-fsdp, a proxy, at 64 ranks");
+    cr_expect_null(strstr(output, "6.999"));
+}
+
+Test(cli, keeps_published_figures_away_from_changed_steps)
+{
+    expect_success("check --config llama2-70b-fsdp --ranks 64 --set model.hidden=4096");
+    cr_expect_null(strstr(output, "6.999"));
+    expect_success("check --config llama2-70b-fsdp --ranks 64 --set run.seed=2");
+    expect_output("MFU 52.59 % (printed: 52.59 %)");
+}
+
+Test(cli, says_when_a_plan_is_larger_than_the_device)
+{
+    expect_success("check --config tiny-llama --set hardware.memory_gb=0.001");
+    expect_output(" on rank 0, the most: more than the device of [hardware] has\n");
+    expect_success("check --config tiny-llama --set hardware.profile=h100-sxm");
+    expect_output(" on rank 0, the most\n");
+}
+
+Test(cli, verifies_the_ranks_of_every_row)
+{
+    expect_success("check --config llama2-70b-fsdp");
+    expect_output("  verified: 6 plans built, 1 distinct\n");
+    expect_output(
+        "\n12 of 12 rows verified: 8064 ranks, 932 plans built, 12 distinct with 38696 ops, 3450 of them transfers\n");
+}
+
+Test(cli, sums_up_what_is_proven_of_all_configurations)
+{
+    char folder[] = "/tmp/gswbench-cli-XXXXXX", command[1024];
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(command, sizeof(command), "cd " GSWBENCH_SOURCE_DIR "/configs && cp -r models hardware tiny-*.ini %s",
+             folder);
+    cr_assert_eq(system(command), 0);
+    configs = folder;
+    expect_success("check --all");
+    expect_output("tiny-geglu\n");
+    expect_output("\n3 of 3 rows verified: 3 ranks, 3 plans built, 3 distinct with ");
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_expect_eq(system(command), 0);
+}
+
+Test(cli, warns_of_tensor_parallelism_across_nodes)
+{
+    expect_success("check --config tiny-llama --ranks 4 --set parallel.tp=2 --set hardware.gpus_per_node=3");
+    expect_output("warning: [parallel] tp = 2 crosses nodes of [hardware] gpus_per_node = 3: every layer waits for the "
+                  "links between them\n");
+    // One node, and nodes that hold whole groups.
+    expect_success("check --config tiny-llama --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=3");
+    cr_expect_null(strstr(output, "warning"));
+    expect_success("check --config tiny-llama --ranks 8 --set parallel.tp=2 --set hardware.gpus_per_node=4");
+    cr_expect_null(strstr(output, "warning"));
+    expect_success("check --json --config tiny-llama --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1");
+    expect_output("\"warning\": \"[parallel] tp = 2 crosses nodes of [hardware] gpus_per_node = 1:");
+}
+
+Test(cli, lets_the_command_line_win_over_rows)
+{
+    expect_success("check --config=tiny-llama --set train.sequence=64 --set train.sequence=32 --ranks=2");
+    expect_output("8 sequences of 32 tokens a step; a replica computes 2 at a time, 2 times\n");
+}
+
+Test(cli, prints_a_plan_with_all_its_ops)
+{
+    expect_success("plan --config tiny-geglu --ranks 2 --rank 1");
+    expect_output("tiny-geglu, rank 1 of 2 (dp 2), bf16");
+    expect_output("  all_reduce       dp ");
+    int64_t shown_ops;
+    cr_assert_eq(sscanf(strstr(output, "bf16: "), "bf16: %" SCNd64, &shown_ops), 1);
+
+    expect_success("plan --config tiny-geglu --ranks 2 --rank 1 --ops");
+    int64_t lines = 0;
+    for (const char *end = output; (end = strchr(end, '\n')) != NULL; end++) {
+        lines++;
+    }
+    cr_expect_eq(lines, shown_ops + 1);
+}
+
+Test(cli, prints_the_shapes_of_merged_attention_and_of_cleared_arrays)
+{
+    expect_success("plan --config tiny-llama --ranks 2 --set parallel.cp=2 --set parallel.context=ring --ops");
+    expect_output(
+        "attention merge                 batch 1, sequence 32, heads 4, kv_heads 2, head_dim 32; update run,");
+    expect_output("q gradient clear                elements 16384; write q gradient sum,");
+}
+
+Test(cli, prints_a_plan_that_programs_can_read)
+{
+    expect_success("plan --config tiny-geglu --json --layers 1 --set train.global_batch=2");
+    json_t *plan = json_loads(output, 0, NULL);
+    cr_assert_not_null(plan);
+    cr_expect_str_eq(json_string_value(json_object_get(plan, "schema")), "gswbench.plan/1");
+    json_t *ops = json_object_get(plan, "ops"), *tensors = json_object_get(plan, "tensors");
+    json_t *gemm = json_array_get(ops, 2);
+    cr_expect_str_eq(json_string_value(json_object_get(gemm, "role")), "qkv");
+    cr_expect_eq(json_integer_value(json_object_get(json_object_get(gemm, "shape"), "n")), 384);
+    json_t *read   = json_array_get(json_object_get(gemm, "operands"), 1);
+    json_t *weight = json_array_get(tensors, (size_t)json_integer_value(json_object_get(read, "tensor")));
+    cr_expect_str_eq(json_string_value(json_object_get(weight, "name")), "qkv weight");
+    cr_expect_eq(json_integer_value(json_object_get(weight, "bytes")), 384 * 128 * 2);
+    json_decref(plan);
+}
+
+Test(cli, refuses_to_plan_what_this_version_cannot_run)
+{
+    expect_error(
+        "plan --config tiny-llama --ranks 4 --set parallel.dp=2 --set parallel.fsdp=2 --set parallel.zero=1", 3,
+        "this version has no optimizer shared over the replicas of sharded weights ([parallel] zero = 1 with fsdp)");
+    expect_error("plan --config tiny-llama --rank 4 --ranks 2", 2, "--rank 4: the job has the ranks 0 to 1");
+}
+
+Test(cli, marks_the_rows_that_this_version_cannot_run)
+{
+    expect_success("configs");
+    expect_output("\ntiny-llama\n     any  bf16         4  one rank");
+    expect_output("fsdp 64                                  6.999 s  runs\n");
+    expect_output("  4.324 s  runs\n");
+    expect_success("configs --json");
+    json_t *list = json_loads(output, 0, NULL);
+    cr_expect_str_eq(json_string_value(json_object_get(json_array_get(list, 0), "name")), "grok1-314b");
+    json_decref(list);
+}
+
+Test(cli, draws_a_pipeline)
+{
+    expect_success("plan --config tiny-llama --ranks 2 --set parallel.pp=2 --set parallel.dp=1 "
+                   "--set train.accumulation=3 --set train.global_batch=auto --schedule");
+    expect_output("  stage 0   embedding, layers 0 to 1\n  stage 1   layers 2 to 3, head\n");
+    expect_output("   0  F0 F1 .  .  B0 =  F2 B1 =  .  B2 =  \n   1  .  F0 B0 =  F1 B1 =  F2 B2 =  .  .  \n");
+    expect_output("12 slots, each stage is busy for 9: a bubble of 33.33 % of that\n");
+}
+
+Test(cli, draws_pipelines_of_published_rows)
+{
+    expect_success("plan --config llama3.1-405b --ranks 64 --schedule");
+    expect_output("  stage 0   embedding | layer 3 | layer 7 | layer 11 |");
+    expect_output("  stage 3   layer 2 | layer 6 | layer 10 | layer 14 | layer 18 | layer 22 | layer 26 | head\n");
+    expect_output("a bubble of 0.59 % of that\n");
+    expect_success("plan --config llama3.1-405b --ranks 1024 --schedule");
+    expect_output("a bubble of 1.37 % of that\n");
+    expect_success("plan --config llama3.1-70b --ranks 64 --schedule");
+    expect_output("a bubble of 0.94 % of that\n");
+    expect_success("plan --config llama3.1-70b --ranks 64 --set precision.compute=fp8 --schedule");
+    expect_output("a bubble of 2.19 % of that\n");
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// Command lines that are not right, and what they are answered with.
+#include <jansson.h>
+
+#include "command.h"
+
+Test(command_line, answers_bad_command_lines_with_a_remedy)
+{
+    expect_error("chek", 2, "unknown command chek: did you mean check?");
+    expect_error("frobnicate", 2, "unknown command frobnicate: gswbench --help lists the commands");
+    expect_error("check --conifg x", 2, "unknown flag --conifg: did you mean --config?");
+    expect_error("options --zzzzzzz", 2, "unknown flag --zzzzzzz: gswbench options --help lists the flags");
+    expect_error("check --config", 2, "--config needs a value: NAME|FILE");
+    expect_error("check --config x --ranks many", 2, "--ranks many: a whole number from 1 to 1048576 is needed");
+    expect_error("check --ranks 1048577", 2, "--ranks 1048577: a whole number from 1 to 1048576 is needed");
+    expect_error("check --ranks=0", 2, "--ranks 0: a whole number from 1 to 1048576 is needed");
+    expect_error("check --json=yes", 2, "--json takes no value");
+    expect_error("run --deterministic=yes", 2, "--deterministic takes no value");
+    expect_error("check frobnicate", 2, "unexpected argument frobnicate: gswbench check takes flags only");
+    expect_error("check tiny-llama", 2, "unexpected argument tiny-llama: did you mean --config tiny-llama?");
+    expect_error("run tiny-llama.ini", 2, "unexpected argument tiny-llama.ini: did you mean --config tiny-llama.ini?");
+    expect_error("tiny-llama", 2, "unknown command tiny-llama: did you mean --config tiny-llama?");
+    expect_error("run --config tiny-llama --dtype fp8", 2,
+                 "unknown flag --dtype: did you mean --set precision.compute=fp8?");
+    expect_error("check --precision=bf16", 2, "unknown flag --precision: did you mean --set precision.compute=bf16?");
+    expect_error("check --micro-batch 2", 2, "unknown flag --micro-batch: did you mean --set train.micro_batch=2?");
+    expect_error("check --seed", 2, "unknown flag --seed: did you mean --set run.seed=VALUE?");
+    expect_error("options --seed 3", 2, "unknown flag --seed: gswbench options --help lists the flags");
+    expect_error("check", 2, "--config is missing: gswbench configs lists the installed ones");
+}
+
+Test(command_line, frees_the_batch_size_that_an_override_contradicts)
+{
+    expect_success("check --config llama3.1-8b --ranks 8 --set train.global_batch=256");
+    expect_output("256 sequences of 8192 tokens a step; a replica computes 1 at a time, 64 times\n");
+    expect_error("check --config llama3.1-8b --ranks 8 --set train.global_batch=256 --set train.accumulation=3", 3,
+                 "1 configuration error");
+    cr_expect_not_null(strstr(errors.text, "[train] accumulation = 3 contradicts global_batch = 256: "), "%s",
+                       errors.text);
+}
+
+Test(command_line, takes_fewer_steps_than_the_usual_warmup)
+{
+    expect_success("run --config tiny-llama --ranks 1 --steps 5 --layers 1 --backend null --out /tmp/gswbench-cli-run");
+    expect_output("1 warm-up");
+    expect_error("run --config tiny-llama --ranks 1 --steps 5 --warmup 5", 3, "1 configuration error");
+}
+
+Test(command_line, sweeps_whatever_layout_the_configuration_has)
+{
+    expect_error("check --config llama3.1-70b --ranks 8 --layers 2 --set train.global_batch=8", EXIT_CONFIG,
+                 "1 configuration error");
+    expect_success("predict --config llama3.1-70b --ranks 8 --layers 2 --set train.global_batch=8 --sweep --json");
+    json_t *swept = json_loads(output, 0, NULL);
+    cr_expect_eq(json_array_size(json_object_get(swept, "best")), 10);
+    cr_expect(json_is_null(json_object_get(swept, "own")));
+    json_decref(swept);
+    expect_error(
+        "predict --config llama3.1-70b --ranks 7 --layers 2 --set train.global_batch=8 --sweep", EXIT_CONFIG,
+        "no layout of 7 ranks is legal for 8 sequences of 8192 tokens a step: take another number of ranks, or "
+        "another train.global_batch");
+}
+
+Test(command_line, advises_where_no_layout_fits)
+{
+    expect_success("predict --config llama3.1-70b --ranks 8 --set train.global_batch=8 --sweep");
+    expect_output(", 0 fit, ");
+    expect_output("tp 8 with full recompute and one sequence a microbatch needs least, 133.29 GiB a rank; ");
+    expect_output("--ranks 16, or --set hardware.profile=b200 would do\n");
+    expect_success("predict --config llama3.1-70b --ranks 16 --set train.global_batch=8 --sweep --json");
+    cr_expect_null(strstr(output, "\"fit\": 0,"), "the advice is right: %s", output);
+}

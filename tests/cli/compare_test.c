@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+// gswbench compare on real runs of a small model, and on what is no pair of results.
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/result_json.h"
+#include "command.h"
+#include "result_fixture.h"
+
+#define TINY "run --config tiny-llama --layers 1 --steps 10 --warmup 2 --backend host --quiet --set run.threads=1"
+
+static char folder[64];
+
+static void make_folder(void)
+{
+    snprintf(folder, sizeof(folder), "/tmp/gswbench-compare-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+}
+
+static void remove_folder(void)
+{
+    char command[128];
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    cr_expect_eq(system(command), 0);
+    text_free(&errors);
+}
+
+TestSuite(compare, .init = make_folder, .fini = remove_folder, .timeout = 100);
+
+// Runs the small model with these flags; its folder becomes path.
+static void run_model(const char *flags, char path[512])
+{
+    char line[512];
+    snprintf(line, sizeof(line), TINY " --out %s %s", folder, flags);
+    status result = run(line);
+    cr_assert(!failed(&result), "%s: %s", line, result.text);
+    const char *files = strstr(output, "\nfiles: ");
+    cr_assert(files != NULL && sscanf(files, "\nfiles: %511s", path) == 1, "%s", output);
+}
+
+static status compare(const char *first, const char *second, const char *flags)
+{
+    char line[1200];
+    snprintf(line, sizeof(line), "compare %s %s %s", first, second, flags);
+    return run(line);
+}
+
+static double real_at(json_t *document, const char *side, const char *key)
+{
+    json_t *result = json_object_get(json_object_get(document, side), "result");
+    return json_real_value(json_object_get(json_object_get(result, "step_time_s"), key));
+}
+
+// That the parts add up to the difference of the medians, and each side's to its median.
+static void expect_whole_difference(json_t *document)
+{
+    double  first = 0, second = 0;
+    size_t  index;
+    json_t *part;
+    json_array_foreach(json_object_get(document, "parts"), index, part)
+    {
+        first += json_real_value(json_object_get(part, "first_s"));
+        second += json_real_value(json_object_get(part, "second_s"));
+    }
+    double medians[] = {real_at(document, "first", "median"), real_at(document, "second", "median")};
+    cr_expect(medians[0] > 0 && medians[1] > 0);
+    cr_expect(fabs(first / medians[0] - 1) < 1e-9, "%g", first);
+    cr_expect(fabs((second - first) / (medians[1] - medians[0]) - 1) < 0.02, "%g", second - first);
+}
+
+Test(compare, sets_fp8_against_bf16)
+{
+    char wide[512], narrow[512];
+    run_model("", wide);
+    run_model("--set precision.compute=fp8 --set precision.fp8_recipe=current", narrow);
+
+    status result = compare(wide, narrow, "--json");
+
+    cr_assert(!failed(&result), "%s", result.text);
+    json_t *document = json_loads(output, 0, NULL);
+    cr_assert_not_null(document, "%s", output);
+    double loss = json_real_value(json_object_get(json_object_get(document, "loss_difference"), "largest"));
+    cr_expect(loss > 0 && loss < 0.05, "%g", loss);
+    expect_whole_difference(document);
+    json_decref(document);
+
+    result = compare(wide, narrow, "");
+    cr_expect(!failed(&result), "%s", result.text);
+    expect_output("# differs precision.compute: bf16 -> fp8\n");
+    expect_output("\n  quantize ");
+    expect_output(" 2.00 times as fast as bf16");    // not, or at least: it was measured
+}
+
+// Writes a made-up result whose steps take that much longer, and its path.
+static void write_result(const char *name, double slowdown, int64_t ranks, char path[128])
+{
+    struct result result;
+    fixture_open(&result);
+    result.mesh.world = ranks;
+    for (int64_t i = 0; i < result.step_count; i++) {
+        result.steps[i].seconds *= 1 + slowdown;
+    }
+    result_derive(&result);
+    snprintf(path, 128, "%s/%s.json", folder, name);
+    FILE *file = fopen(path, "w");
+    cr_assert(file != NULL && result_write_json(&result, file));
+    fclose(file);
+    result_free(&result);
+}
+
+Test(compare, fails_where_the_second_is_slower_than_allowed)
+{
+    char base[128], slow[128];
+    write_result("base", 0, 64, base);
+    write_result("slow", 0.03, 64, slow);
+
+    status above = compare(base, slow, "--fail-on slower:2%");
+    expect_output("SLOWER  speed-up 0.971 ");
+    status below    = compare(base, slow, "--fail-on slower:4%");
+    status opposite = compare(slow, base, "--fail-on slower:2%");
+    status without  = compare(base, slow, "");
+
+    cr_expect_str_eq(above.text, "the second is slower by 3.00%, which --fail-on slower:2% does not allow");
+    cr_expect_eq(above.exit_code, EXIT_GATE);
+    cr_expect_eq(below.exit_code, EXIT_VALID, "%s", below.text);
+    cr_expect_eq(opposite.exit_code, EXIT_VALID, "%s", opposite.text);
+    cr_expect_eq(without.exit_code, EXIT_VALID, "%s", without.text);
+}
+
+Test(compare, refuses_what_is_not_comparable_unless_forced)
+{
+    char base[128], wide[128];
+    write_result("base", 0, 64, base);
+    write_result("wide", 0, 128, wide);
+
+    status refused = compare(base, wide, "");
+    cr_expect_eq(refused.exit_code, EXIT_COMPARE);
+    cr_expect_str_eq(refused.text, "these results cannot be compared: ranks 64 and 128; "
+                                   "--force compares them nevertheless");
+    cr_expect_str_empty(output);
+
+    status forced = compare(base, wide, "--force");
+    cr_expect(!failed(&forced), "%s", forced.text);
+    expect_output("# NOT COMPARABLE ranks: 64 -> 128\n");
+}
+
+Test(compare, names_files_that_are_no_results)
+{
+    static const struct {
+        const char *line, *text;
+        int         exit_code;
+    } cases[] = {
+        {"compare", "compare takes two folders or result.json, not 0", EXIT_USAGE},
+        {"compare a b c", "compare takes two folders or result.json, not 3", EXIT_USAGE},
+        {"compare /absent /absent", "/absent: No such file or directory", EXIT_CONFIG},
+        {"compare /tmp /tmp", "/tmp/result.json: No such file or directory", EXIT_CONFIG},
+        {"compare /dev/null /dev/null", "/dev/null: not a regular file of at most 256 MiB", EXIT_CONFIG},
+        {"compare a b --fail-on faster:2%", "--fail-on faster:2%: slower:2% is the form", EXIT_USAGE},
+        {"compare a b --fail-on slower:2", "--fail-on slower:2: slower:2% is the form", EXIT_USAGE},
+        {"compare a b --fail-on slower:%", "--fail-on slower:%: slower:2% is the form", EXIT_USAGE},
+        {"compare a b --fail-on slower:-1%", "--fail-on slower:-1%: slower:2% is the form", EXIT_USAGE},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        status result = run(cases[i].line);
+
+        cr_expect_str_eq(result.text, cases[i].text);
+        cr_expect_eq(result.exit_code, cases[i].exit_code, "%s: %d", cases[i].line, result.exit_code);
+    }
+}
+
+Test(compare, refuses_a_result_of_another_method)
+{
+    char base[128], other[128], command[512], expected[256];
+    write_result("base", 0, 64, base);
+    snprintf(other, sizeof(other), "%s/other.json", folder);
+    snprintf(command, sizeof(command), "sed 's/\"method\": [0-9]*/\"method\": 99/' %s >%s", base, other);
+    cr_assert_eq(system(command), 0);
+
+    status result = compare(base, other, "--force");
+
+    snprintf(expected, sizeof(expected), "%s: tool: method 99 is not the method %d of this version: take a new run",
+             other, RESULT_METHOD);
+    cr_expect_str_eq(result.text, expected);
+    cr_expect_eq(result.exit_code, EXIT_COMPARE);
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// gswbench predict: what it prints of a row, of all rows and of a sweep, and what it refuses.
+#include <jansson.h>
+
+#include "command.h"
+
+Test(predict_command, predicts_a_row_beside_its_published_time)
+{
+    expect_success("predict --config llama3.1-8b --ranks 8");
+    expect_output("llama3.1-8b at 8 ranks, bf16: dp 4 cp 2 zero 1; nemo-25.02 on h100-sxm\n");
+    expect_output("published      12.270 s a step: the prediction is off by +");
+    expect_output("memory         59.27 GiB on rank 0, the most\n");
+    expect_success("predict --config llama3.1-8b --ranks 8 --layers 2 --json");
+    expect_output("\"published_step_seconds\": null");
+    expect_output("\"memory\": 0.");
+    expect_output("\"bubble\": 0.0,");
+}
+
+Test(predict_command, predicts_what_it_can_and_says_what_it_cannot)
+{
+    expect_success("predict --config llama2-70b-fsdp");
+    expect_output("\n12 of 12 rows predicted; 12 of them published and fitted to: off by ");
+    expect_success("predict --no-range --config torchtitan-llama3-8b");
+    expect_output("\n1 of 1 rows predicted; 1 of them published and not fitted to: off by ");
+    expect_success("predict --no-range --config torchtitan-llama3-8b --ranks 64");
+    expect_output("published      2.821 s a step: the prediction is off by ");
+    expect_error("predict --config tiny-llama --ranks 1", EXIT_CONFIG,
+                 "[hardware] peak_bf16 is not known: set it, or a profile that has it");
+    expect_error("predict --config llama3.1-8b --trace t.json", EXIT_USAGE,
+                 "--trace draws one prediction: give --ranks, and leave --all and --sweep out");
+    expect_error("predict --config llama3.1-8b --ranks 8 --trace /nowhere/t.json", EXIT_OUTPUT,
+                 "/nowhere/t.json: cannot be written: No such file or directory");
+    expect_error("predict --all --ranks 8", EXIT_USAGE,
+                 "--all takes every configuration as it is: leave --config, --ranks, --set and --layers out");
+}
+
+Test(predict_command, warns_of_what_makes_a_prediction_doubtful_or_a_job_slow)
+{
+    const char *job = "predict --no-range --config tiny-llama --set hardware.profile=h100-sxm";
+    char        command[512];
+    snprintf(command, sizeof(command), "%s --ranks 2", job);
+    expect_success(command);
+    cr_expect_null(strstr(output, "warning"));
+    snprintf(command, sizeof(command), "%s --ranks 2 --set hardware.memory_gb=0.01", job);
+    expect_success(command);
+    expect_output("warning        rank 0 needs ");
+    expect_output(" % of a device of [hardware]: it does not fit\n");
+    snprintf(command, sizeof(command), "%s --ranks 3 --set train.global_batch=12 --set parallel.pp=3", job);
+    expect_success(command);
+    expect_output("warning        4 layers do not divide by 3 chunks: some have one more\n");
+    expect_output("warning        stage 1 computes ");
+    snprintf(command, sizeof(command), "%s --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1", job);
+    expect_success(command);
+    expect_output("warning        [parallel] tp = 2 crosses nodes of [hardware] gpus_per_node = 1: every layer waits");
+}
+
+Test(predict_command, shows_the_values_that_a_prediction_rests_on)
+{
+    expect_success("predict --config llama2-70b-fsdp --ranks 64 --values --priors --set hardware.jitter=0.03");
+    expect_output(" s a step, give or take ");
+    expect_output("  peak_bf16                         989000000000000 spec");
+    expect_output("  gemm_efficiency                   0.72 prior 5%                    -4.");
+    expect_output("  jitter                            0.03");
+    expect_output("  reduction_parts                   7 prior 20%");
+    expect_error(
+        "predict --config llama2-70b-fsdp --values", EXIT_USAGE,
+        "--values shows one prediction with its range: give --ranks, and leave --no-range, --json and --all out");
+}
+
+static double member(json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+// The best layouts of 4 ranks and 8 sequences that stdout has: whole, one after the other, each explained by its parts.
+static void expect_choices(size_t count)
+{
+    json_t *document = json_loads(output, 0, NULL), *best = json_object_get(document, "best"), *choice, *part;
+    size_t  index;
+    double  before = 0.0;
+    cr_assert_eq(json_array_size(best), count);
+    json_array_foreach(best, index, choice)
+    {
+        const char *key;
+        double      replicas = member(choice, "dp") * member(choice, "fsdp"), parts = 0.0;
+        json_object_foreach(json_object_get(choice, "parts_s"), key, part)
+        {
+            parts += json_number_value(part);
+        }
+        cr_expect(replicas * member(choice, "tp") * member(choice, "cp") * member(choice, "pp") == 4.0);
+        cr_expect(replicas * member(choice, "micro_batch") * member(choice, "accumulation") == 8.0);
+        cr_expect(member(choice, "step_seconds") >= before);
+        cr_expect_float_eq(parts, member(choice, "step_seconds"), 1e-9, "place %zu", index + 1);
+        before = member(choice, "step_seconds");
+    }
+    json_decref(document);
+}
+
+Test(predict_command, sweeps_the_layouts_of_a_model)
+{
+    expect_success("predict --config llama3.1-8b --ranks 4 --layers 2 --set train.accumulation=4 --sweep");
+    expect_output(
+        "config         llama3.1-8b, a proxy, at 4 ranks, bf16: 8 sequences of 8192 tokens a step, on h100-sxm\n");
+    // Axes of 4 ranks, on two layers; ZeRO where there are replicas and no shards; 1, 2, 4 or 8 sequences at a time
+    // that divide a replica's 8, 4 or 2; none, attention or all of it recomputed.
+    expect_output("\nlayouts        201 legal: 0 refused, 0 too large for 80 GB, 201 fit, ");
+    expect_output("\n10   ");
+    expect_output("\nown  dp 2 cp 2 zero 1 ");
+    expect_success("predict --config llama3.1-8b --ranks 4 --layers 2 --set train.accumulation=4 --sweep --json");
+    expect_output("\"ranks\": 4,");
+    expect_output("\"own\": {\n    \"dp\": 2,");
+    expect_choices(10);
+    expect_error("predict --config llama3.1-8b --sweep", EXIT_USAGE,
+                 "--sweep needs --ranks: layouts are those of that many ranks");
+    expect_error("predict --all --sweep", EXIT_USAGE, "--all and --sweep: one of them");
+    expect_error("predict --config tiny-llama --ranks 2 --sweep", EXIT_CONFIG,
+                 "no layout can be predicted: [hardware] peak_bf16 is not known: set it, or a profile that has it");
+}
+
+// Parameters that hold for every row: nothing published is off by more than the priors are unsure of.
+Test(predict_command, predicts_every_published_row_from_priors_alone)
+{
+    static const char *const lines[] = {"predict --priors --no-range --config llama2-70b-fsdp",
+                                        "predict --priors --no-range --config llama3.1-8b"};
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        double mean, most;
+        expect_success(lines[i]);
+        const char *sum = strstr(output, "off by ");
+        cr_assert_not_null(sum);
+        cr_assert_eq(sscanf(sum, "off by %lf %% in the mean, by %lf %% at most", &mean, &most), 2);
+        cr_expect_leq(mean, 5.0, "%s: %g %% in the mean", lines[i], mean);
+        cr_expect_leq(most, 14.0, "%s: %g %% at most", lines[i], most);
+    }
+}

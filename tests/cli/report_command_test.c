@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// gswbench report: each format shows what the file of a run has.
+#include "command.h"
+#include "gswbench/report.h"
+#include "gswbench/text.h"
+#include "result_fixture.h"
+
+// The folder of a run; the caller removes it.
+static void write_run(char folder[32])
+{
+    struct result result;
+    snprintf(folder, 32, "/tmp/gswbench-report-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    fixture_open(&result);
+    status written = report_write_files(folder, &result);
+    cr_assert(!failed(&written), "%s", written.text);
+    result_free(&result);
+}
+
+static void show(const char *folder, const char *format)
+{
+    char line[96];
+    snprintf(line, sizeof(line), "report %s --format %s", folder, format);
+    status shown = run(line);
+    cr_expect(!failed(&shown), "%s: %s", format, shown.text);
+}
+
+static void remove_run(const char *folder)
+{
+    char line[64];
+    snprintf(line, sizeof(line), "rm -r %s", folder);
+    cr_expect_eq(system(line), 0);
+}
+
+Test(report_command, prints_each_format_that_a_run_keeps)
+{
+    static const struct {
+        const char *format, *file;
+    } kept[] = {{"csv", "steps.csv"}, {"csv_ranks", "ranks.csv"}, {"json", "result.json"}, {"html", "report.html"}};
+    static char expected[1 << 20];
+    char        folder[32], path[64];
+    write_run(folder);
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, kept[i].file);
+        FILE *file = fopen(path, "r");
+        cr_assert_not_null(file, "%s", path);
+        expected[fread(expected, 1, sizeof(expected) - 1, file)] = '\0';
+        fclose(file);
+        show(folder, kept[i].format);
+        cr_expect_gt(strlen(output), 100);
+        cr_expect_str_eq(output, expected, "%s differs from %s", kept[i].format, kept[i].file);
+    }
+    show(folder, "text");
+    expect_output("completed step: 0, seconds: ");
+    expect_output("\nRESULT VALID");
+    remove_run(folder);
+}
+
+Test(report_command, names_the_formats_when_asked_for_another)
+{
+    status result = run("report /tmp --format pdf");
+    cr_expect_eq(result.exit_code, EXIT_USAGE);
+    const char *names = "--format pdf: text|csv|csv_ranks|json|html";    // and those that are added
+    cr_expect_eq(strncmp(result.text, names, strlen(names)), 0, "%s", result.text);
+}

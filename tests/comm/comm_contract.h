@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT
+// What every communicator must do, checked on one that is given: the same checks for threads and for processes.
+// Expected values come from plain loops over ranks, so that two communicators that pass give the same bits.
+#ifndef GSWBENCH_TESTS_COMM_CONTRACT_H
+#define GSWBENCH_TESTS_COMM_CONTRACT_H
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/comm.h"
+
+enum { CONTRACT_RANKS_MAX = 16, CONTRACT_REPEATS = 20 };
+
+// The caller's group when the world is cut into consecutive groups of size members (the last may be smaller).
+struct contract_group {
+    struct comm       *comm;
+    struct comm_group *handle;
+    int64_t            members[CONTRACT_RANKS_MAX];
+    int64_t            size, index;
+};
+
+static inline struct contract_group contract_open(struct comm *comm, int64_t size, int lane)
+{
+    struct contract_group group = {.comm = comm, .index = comm->place.rank % size};
+    int64_t               first = comm->place.rank - group.index;
+    while (group.size < size && first + group.size < comm->place.ranks) {
+        group.members[group.size] = first + group.size;
+        group.size++;
+    }
+    group.handle = comm->ops->group_open(comm, group.members, group.size, lane);
+    return group;
+}
+
+static inline void contract_close(struct contract_group *group)
+{
+    group->comm->ops->group_close(group->handle);
+}
+
+static inline void contract_transfer(const struct contract_group *group, struct op op, const void *in, void *out,
+                                     enum format format)
+{
+    group->comm->ops->run(group->handle, &op, in, out, format);
+}
+
+static inline struct op contract_op(enum op_kind kind, int64_t elements, int64_t peer, int32_t channel)
+{
+    struct op op      = {.kind = (uint8_t)kind};
+    op.shape.transfer = (struct transfer_shape){.elements = elements, .peer = (int32_t)peer, .channel = channel};
+    return op;
+}
+
+// Element i of what a rank contributes: signs and magnitudes mixed, so that another order of adding gives other bits.
+static inline float contract_value(int64_t rank, int64_t i)
+{
+    uint32_t bits = (uint32_t)(rank + 1) * 2654435761u ^ (uint32_t)(i + 7) * 2246822519u;
+    bits          = (bits ^ bits >> 15) * 739982445u;
+    bits ^= bits >> 13;
+    return ((float)(bits >> 8) / 16777216.0f - 0.5f) * (float)(1u << bits % 12);
+}
+
+// Stores the sum, in this order, of element i of ranks[0 .. count - 1], as the format keeps inputs and sums.
+static inline void contract_store(void *out, int64_t at, enum format format, const int64_t *ranks, int64_t count,
+                                  int64_t i)
+{
+    float   real  = 0.0f;
+    int32_t whole = 0;
+    for (int64_t member = 0; member < count; member++) {
+        float value = contract_value(ranks[member], i);
+        float kept  = format == FORMAT_BF16 ? bf16_to_float(bf16_from_float(value)) : value;
+        real        = member == 0 ? kept : real + kept;
+        whole += (int32_t)(value * 1000.0f);
+    }
+    if (format == FORMAT_F32) {
+        ((float *)out)[at] = real;
+    } else if (format == FORMAT_BF16) {
+        ((bf16 *)out)[at] = bf16_from_float(real);
+    } else {
+        ((int32_t *)out)[at] = whole;
+    }
+}
+
+// Values of any order, so that the largest of a place is another member's than that of the next one.
+static inline float contract_magnitude(int64_t member, int64_t j)
+{
+    return (float)((member * 7 + j * 5) % 11) * 0.25f;
+}
+
+static inline int64_t contract_check_maximum(struct comm *comm)
+{
+    enum { COUNT = 1027 };
+    struct contract_group group = contract_open(comm, comm->place.ranks, LANE_TENSOR);
+    float                 values[COUNT];
+    int64_t               wrong = 0;
+    for (int64_t j = 0; j < COUNT; j++) {
+        values[j] = contract_magnitude(group.members[group.index], j);
+    }
+    contract_transfer(&group, contract_op(OP_ALL_REDUCE_MAXIMUM, COUNT, 0, 0), NULL, values, FORMAT_F32);
+    for (int64_t j = 0; j < COUNT; j++) {
+        float largest = 0;
+        for (int64_t i = 0; i < group.size; i++) {
+            float other = contract_magnitude(group.members[i], j);
+            largest     = other > largest ? other : largest;
+        }
+        wrong += values[j] != largest;
+    }
+    contract_close(&group);
+    return wrong;
+}
+
+// What element j of the caller's output must be: the sum of all members or one member's value, and at which input.
+static inline void contract_expect(const struct contract_group *group, const struct op *op, int64_t n, int64_t j,
+                                   enum format format, void *expected)
+{
+    int64_t      peer    = op->shape.transfer.peer;
+    enum op_kind kind    = (enum op_kind)op->kind;
+    bool         reduces = kind == OP_ALL_REDUCE || kind == OP_REDUCE_SCATTER;
+    bool         shifts  = kind == OP_REDUCE_SCATTER || kind == OP_ALL_TO_ALL;
+    int64_t      source  = (group->index + group->size - peer) % group->size;    // of a rotation by so many places
+    int64_t      from    = kind == OP_BROADCAST ? peer : kind == OP_ROTATE ? source : reduces ? 0 : j / n;
+    int64_t      i = (kind == OP_ALL_REDUCE || kind == OP_BROADCAST ? j : j % n) + (shifts ? group->index * n : 0);
+    contract_store(expected, j, format, group->members + from, reduces ? group->size : 1, i);
+}
+
+// Runs a collective of n elements a member and compares every bit; 1 when one is wrong. peer: of a broadcast or a
+// rotation.
+static inline int64_t contract_check_collective(const struct contract_group *group, enum op_kind kind, int64_t peer,
+                                                int64_t n, enum format format)
+{
+    bool      in_place = kind == OP_ALL_REDUCE || kind == OP_BROADCAST;
+    int64_t   elements = in_place || kind == OP_ROTATE ? n : n * group->size;
+    int64_t   results  = kind == OP_REDUCE_SCATTER ? n : elements;
+    size_t    bytes    = (size_t)format_bytes(format, elements);
+    struct op op       = contract_op(kind, elements, peer, 0);
+    char     *in = memory_allocate(bytes), *out = memory_allocate(bytes), *expected = memory_allocate(bytes);
+    for (int64_t i = 0; i < elements; i++) {
+        contract_store(in_place ? out : in, i, format, &group->members[group->index], 1, i);
+    }
+    for (int64_t j = 0; j < results; j++) {
+        contract_expect(group, &op, n, j, format, expected);
+    }
+
+    contract_transfer(group, op, in_place ? NULL : in, out, format);
+
+    int64_t wrong = memcmp(out, expected, (size_t)format_bytes(format, results)) != 0;
+    free(in);
+    free(out);
+    free(expected);
+    return wrong;
+}
+
+// Every collective, format and a few sizes, on groups of each size up to the world's.
+static inline int64_t contract_check_collectives(struct comm *comm)
+{
+    static const struct {
+        enum op_kind kind;
+        int64_t      peer;    // 0: the last member
+    } collectives[]               = {{OP_ALL_REDUCE, 0}, {OP_ALL_GATHER, 0}, {OP_REDUCE_SCATTER, 0}, {OP_ALL_TO_ALL, 0},
+                                     {OP_ROTATE, 1},     {OP_ROTATE, -1},    {OP_BROADCAST, 0}};
+    static const int64_t counts[] = {1, 7, 1025, 20011};
+    int64_t              wrong    = 0;
+    for (int64_t size = 1; size <= comm->place.ranks; size++) {
+        struct contract_group group = contract_open(comm, size, LANE_TENSOR);
+        for (size_t i = 0; i < sizeof(collectives) / sizeof(collectives[0]); i++) {
+            int64_t peer = collectives[i].peer != 0 ? collectives[i].peer : group.size - 1;
+            for (size_t count = 0; count < sizeof(counts) / sizeof(counts[0]); count++) {
+                for (int format = 0; format <= FORMAT_I32; format++) {    // nothing travels in FP8
+                    wrong += contract_check_collective(&group, collectives[i].kind, peer, counts[count],
+                                                       (enum format)format);
+                }
+            }
+        }
+        contract_close(&group);
+    }
+    return wrong;
+}
+
+// Larger than the pieces in which a communicator may work.
+static inline int64_t contract_check_large(struct comm *comm)
+{
+    struct contract_group group = contract_open(comm, comm->place.ranks, LANE_TENSOR);
+    int64_t               wrong = contract_check_collective(&group, OP_ALL_REDUCE, 0, 4300003, FORMAT_F32) +
+                    contract_check_collective(&group, OP_REDUCE_SCATTER, 0, 4300003 / group.size, FORMAT_F32);
+    contract_close(&group);
+    return wrong;
+}
+
+// Sums whose value shows the order and the rounding: 1e8 swallows the 1 that is added to it, and a bf16 running sum
+// would stay at 256.
+static inline int64_t contract_check_rank_order(struct comm *comm)
+{
+    static const float swallowed[] = {1e8f, 1.0f, -1e8f}, kept[] = {1e8f, -1e8f, 1.0f},
+                       rounded[] = {256.0f, 1.0f, 1.0f};
+    if (comm->place.ranks < 3) {
+        return 0;
+    }
+    struct contract_group group = contract_open(comm, 3, LANE_TENSOR);
+    int64_t               wrong = 0;
+    if (group.size == 3) {
+        float first = swallowed[group.index], second = kept[group.index];
+        bf16  third = bf16_from_float(rounded[group.index]);
+        contract_transfer(&group, contract_op(OP_ALL_REDUCE, 1, 0, 0), NULL, &first, FORMAT_F32);
+        contract_transfer(&group, contract_op(OP_ALL_REDUCE, 1, 0, 0), NULL, &second, FORMAT_F32);
+        contract_transfer(&group, contract_op(OP_ALL_REDUCE, 1, 0, 0), NULL, &third, FORMAT_BF16);
+        wrong = (first != 0.0f) + (second != 1.0f) + (bf16_to_float(third) != 258.0f);
+    }
+    contract_close(&group);
+    return wrong;
+}
+
+// One lane of a rank: repeats a transfer on its own group and compares.
+struct contract_lane {
+    struct contract_group group;
+    enum op_kind          kind;
+    int64_t               n;
+    int64_t               wrong;
+};
+
+static inline void *contract_run_lane(void *argument)
+{
+    struct contract_lane *lane = argument;
+    for (int repeat = 0; repeat < CONTRACT_REPEATS; repeat++) {
+        lane->wrong += contract_check_collective(&lane->group, lane->kind, 0, lane->n, FORMAT_F32);
+    }
+    return NULL;
+}
+
+// Groups of different sizes at the same time, each lane in its own thread: none waits for another, none mixes.
+static inline int64_t contract_check_lanes(struct comm *comm)
+{
+    int64_t              ranks   = comm->place.ranks;
+    struct contract_lane lanes[] = {
+        {contract_open(comm, ranks, LANE_GRADIENT_REDUCE), OP_ALL_REDUCE, 30001, 0},
+        {contract_open(comm, ranks, LANE_PARAMETER_GATHER), OP_ALL_GATHER, 5003, 0},
+        {contract_open(comm, ranks < 2 ? ranks : 2, LANE_TENSOR), OP_REDUCE_SCATTER, 7001, 0},
+    };
+    enum { COUNT = sizeof(lanes) / sizeof(lanes[0]) };
+    pthread_t threads[COUNT];
+    int64_t   wrong = 0;
+    // Ranks start their lanes in different orders.
+    for (int i = 0; i < COUNT; i++) {
+        int lane = (i + comm->place.rank) % COUNT;
+        pthread_create(&threads[lane], NULL, contract_run_lane, &lanes[lane]);
+    }
+    for (int lane = 0; lane < COUNT; lane++) {
+        pthread_join(threads[lane], NULL);
+        wrong += lanes[lane].wrong;
+        contract_close(&lanes[lane].group);
+    }
+    return wrong;
+}
+
+struct contract_sender {
+    struct contract_group group;
+    float                 values[2];
+};
+
+static inline void *contract_send(void *argument)
+{
+    struct contract_sender *sender = argument;
+    int64_t                 next   = (sender->group.index + 1) % sender->group.size;
+    for (int32_t channel = 0; channel < 2; channel++) {
+        contract_transfer(&sender->group, contract_op(OP_SEND, 1, next, channel), &sender->values[channel], NULL,
+                          FORMAT_F32);
+    }
+    return NULL;
+}
+
+// A ring: each rank sends to the next on one lane while it receives from the one before on the other lane.
+static inline int64_t contract_check_ring(struct comm *comm)
+{
+    int64_t ranks = comm->place.ranks, rank = comm->place.rank;
+    if (ranks == 1) {
+        return 0;
+    }
+    struct contract_sender sender = {.group  = contract_open(comm, ranks, LANE_PIPELINE_SEND),
+                                     .values = {(float)rank + 0.25f, (float)rank + 0.5f}};
+    struct contract_group  group  = contract_open(comm, ranks, LANE_PIPELINE_RECEIVE);
+    pthread_t              thread;
+    pthread_create(&thread, NULL, contract_send, &sender);
+    int64_t before = (rank + ranks - 1) % ranks, wrong = 0;
+    for (int32_t channel = 0; channel < 2; channel++) {
+        float value = 0.0f;
+        contract_transfer(&group, contract_op(OP_RECEIVE, 1, before, channel), NULL, &value, FORMAT_F32);
+        wrong += value != (float)before + (channel == 0 ? 0.25f : 0.5f);
+    }
+    pthread_join(thread, NULL);
+    contract_close(&group);
+    contract_close(&sender.group);
+    return wrong;
+}
+
+// Barrier, gather and share among all ranks.
+static inline int64_t contract_check_control(struct comm *comm)
+{
+    int64_t own = 100 + comm->place.rank, all[CONTRACT_RANKS_MAX] = {0}, shared = own, wrong = 0;
+    comm->ops->barrier(comm);
+    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    comm->ops->share(comm, &shared, sizeof(shared));
+    for (int rank = 0; rank < comm->place.ranks; rank++) {
+        wrong += all[rank] != 100 + rank;
+    }
+    return wrong + (shared != 100);
+}
+
+#endif

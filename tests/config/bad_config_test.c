@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT
+// What is wrong with a config is said exactly: every message in full, its line, and exit code 3.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/job.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define MODEL         "[model]\nlayers = 2\nhidden = 64\nheads = 4\nkv_heads = 2\nhead_dim = 16\nffn = 128\nvocab = 256\n"
+#define SPACES_40     "                                        "
+
+struct bad {
+    const char *text, *expected;
+};
+
+static const struct bad syntax[] = {
+    {"[run]\nsteps\n", "E-CONFIG bad.ini:2: steps: expected key = value\n"},
+    {"[run]\nsteps 7\n", "E-CONFIG bad.ini:2: steps 7: expected key = value\n"},
+    {"[run]\n= 7\n", "E-CONFIG bad.ini:2: = 7: expected key = value\n"},
+    {"[run]\nsteps ; = 7\n", "E-CONFIG bad.ini:2: steps ; = 7: expected key = value\n"},
+    {"[run]\noutput = a\n  b\n", "E-CONFIG bad.ini:3: b: expected key = value\n"},
+    {"\n\n[run\nsteps = 7\n", "E-CONFIG bad.ini:3: [run: expected [section]\n"},
+    {"[run] steps = 7\n", "E-CONFIG bad.ini:1: [run] steps = 7: expected [section]\n"},
+    {"[run;]\n", "E-CONFIG bad.ini:1: [run;]: expected [section]\n"},
+    {"[]\n", "E-CONFIG bad.ini:1: []: unknown section (gswbench options lists all)\n"},
+    {"# comment\nsteps = 7\nseed = 1\n", "E-CONFIG bad.ini:2: steps = 7: key before any [section]\n"},
+    {"\xff\xfe[\0r\0u\0n\0]\0", "E-CONFIG bad.ini: is UTF-16: save it as UTF-8\n"},
+    {"\xfe\xff[run]", "E-CONFIG bad.ini: is UTF-16: save it as UTF-8\n"},
+    {"[run]\nsteps = 7\x1b[31m\n", "E-CONFIG bad.ini:2: [run] steps = 7?[31m: expected an integer in 1..1000000\n"},
+    {"[run]\rsteps = 7\r", "E-CONFIG bad.ini:1: [run]?steps = 7: expected [section]\n"},
+};
+
+static const struct bad names[] = {
+    {"[rum]\nsteps = 7\n", "E-CONFIG bad.ini:1: [rum]: unknown section (did you mean [run]?)\n"},
+    {"[Train]\n", "E-CONFIG bad.ini:1: [Train]: unknown section (did you mean [train]?)\n"},
+    {"[run ]\n", "E-CONFIG bad.ini:1: [run ]: unknown section (did you mean [run]?)\n"},
+    {"[optimizer]\nlr = 1\n", "E-CONFIG bad.ini:1: [optimizer]: unknown section (gswbench options lists all)\n"},
+    {"[run]\nstep = 7\n", "E-CONFIG bad.ini:2: [run] step = 7: unknown key (did you mean \"steps\"?)\n"},
+    {"[run]\nSeed = 7\n", "E-CONFIG bad.ini:2: [run] Seed = 7: unknown key (did you mean \"seed\"?)\n"},
+    {"[train]\nlerning_rate = 1\n",
+     "E-CONFIG bad.ini:2: [train] lerning_rate = 1: unknown key (did you mean \"learning_rate\"?)\n"},
+    {"[train]\nsteps = 7\n", "E-CONFIG bad.ini:2: [train] steps = 7: unknown key (gswbench options lists all)\n"},
+    {"[hardware]\ngpus_per_nod = 8\n",
+     "E-CONFIG bad.ini:2: [hardware] gpus_per_nod = 8: unknown key (did you mean \"gpus_per_node\"?)\n"},
+    {"[run]\nseed = 1\n[train]\n[run]\nseed = 1\n", "E-CONFIG bad.ini:5: [run] seed = 1: already set in line 2\n"},
+    {"[run]\nseed = 1\nseed = 2\nseed = 3\n", "E-CONFIG bad.ini:3: [run] seed = 2: already set in line 2\n"
+                                              "E-CONFIG bad.ini:4: [run] seed = 3: already set in line 2\n"},
+};
+
+static const struct bad values[] = {
+    {"[run]\nsteps =\n", "E-CONFIG bad.ini:2: [run] steps = : expected an integer in 1..1000000\n"},
+    {"[run]\nsteps = 0\n", "E-CONFIG bad.ini:2: [run] steps = 0: expected an integer in 1..1000000\n"},
+    {"[run]\nsteps = -3\n", "E-CONFIG bad.ini:2: [run] steps = -3: expected an integer in 1..1000000\n"},
+    {"[run]\nsteps = ten\n", "E-CONFIG bad.ini:2: [run] steps = ten: expected an integer in 1..1000000\n"},
+    {"[run]\nsteps = 7.5\n", "E-CONFIG bad.ini:2: [run] steps = 7.5: expected an integer in 1..1000000\n"},
+    {"[run]\nsteps = 7 steps\n", "E-CONFIG bad.ini:2: [run] steps = 7 steps: expected an integer in 1..1000000\n"},
+    {"[run]\nsteps = 1e99\n", "E-CONFIG bad.ini:2: [run] steps = 1e99: expected an integer in 1..1000000\n"},
+    {"[run]\nsteps = 7;few\n", "E-CONFIG bad.ini:2: [run] steps = 7;few: expected an integer in 1..1000000\n"},
+    {"[run]\nsteps = 7 # few\n", "E-CONFIG bad.ini:2: [run] steps = 7 # few: expected an integer in 1..1000000\n"},
+    {"[run]\nsteps = \"7\"\n", "E-CONFIG bad.ini:2: [run] steps = \"7\": expected an integer in 1..1000000\n"},
+    {"[run]\nseed = 99999999999999999999\n",
+     "E-CONFIG bad.ini:2: [run] seed = 99999999999999999999: expected an integer in 0..9007199254740991\n"},
+    {"[train]\nsequence = 8K\n", "E-CONFIG bad.ini:2: [train] sequence = 8K: expected an integer in 1..4194304\n"},
+    {"[train]\nsequence = 8 Ki\n", "E-CONFIG bad.ini:2: [train] sequence = 8 Ki: expected an integer in 1..4194304\n"},
+    {"[train]\nsequence = 8__192\n",
+     "E-CONFIG bad.ini:2: [train] sequence = 8__192: expected an integer in 1..4194304\n"},
+    {"[train]\nsequence = 5Mi\n", "E-CONFIG bad.ini:2: [train] sequence = 5Mi: expected an integer in 1..4194304\n"},
+    {"[train]\nglobal_batch = 0\n",
+     "E-CONFIG bad.ini:2: [train] global_batch = 0: expected an integer in 1..1048576, or auto\n"},
+    {"[train]\nbeta1 = nan\n", "E-CONFIG bad.ini:2: [train] beta1 = nan: expected a number in 0..0.999999\n"},
+    {"[train]\nbeta1 = 1\n", "E-CONFIG bad.ini:2: [train] beta1 = 1: expected a number in 0..0.999999\n"},
+    {"[train]\nlearning_rate = 1e-4x\n",
+     "E-CONFIG bad.ini:2: [train] learning_rate = 1e-4x: expected a number in 0..1\n"},
+    {"[train]\nlearning_rate = 3,5\n", "E-CONFIG bad.ini:2: [train] learning_rate = 3,5: expected a number in 0..1\n"},
+    {"[train]\nclip = inf\n", "E-CONFIG bad.ini:2: [train] clip = inf: expected a number in 0..1e+09\n"},
+    {"[train]\nrecompute = some\n",
+     "E-CONFIG bad.ini:2: [train] recompute = some: expected none, attention, full, block_every or selective\n"},
+    {"[train]\nrecompute_save = qkv, atention\n",
+     "E-CONFIG bad.ini:2: [train] recompute_save = qkv, atention: expected none, or some of norm, qkv, attention, "
+     "projection, fc1, activation, fc2, dispatch\n"},
+    {"[train]\nrecompute_save = qkv,,fc1\n",
+     "E-CONFIG bad.ini:2: [train] recompute_save = qkv,,fc1: expected none, or some of norm, qkv, attention, "
+     "projection, fc1, activation, fc2, dispatch\n"},
+    {"[run]\ndata = random\n", "E-CONFIG bad.ini:2: [run] data = random: expected uniform or markov\n"},
+    {"[run]\nbackend = hots\n", "E-CONFIG bad.ini:2: [run] backend = hots: expected auto, cuda, host or null\n"},
+    {"[run]\ncommunicator =\n", "E-CONFIG bad.ini:2: [run] communicator = : expected auto, local, mpi or nccl\n"},
+    {"[run]\noutput = a;b\n",
+     "E-CONFIG bad.ini:2: [run] output = a;b: expected printable text of up to 175 bytes, without ;\n"},
+    {"[run]\noutput = \xe9t\xe9\n",
+     "E-CONFIG bad.ini:2: [run] output = ?t?: expected printable text of up to 175 bytes, without ;\n"},
+    {"[model]\ntied = maybe\n", "E-CONFIG bad.ini:2: [model] tied = maybe: expected yes or no\n"},
+    {"[parallel]\nfsdp = 0x10\n",
+     "E-CONFIG bad.ini:2: [parallel] fsdp = 0x10: expected an integer in 1..65536, or auto\n"},
+    {"[hardware]\npeak_bf16 = 989T\n",
+     "E-CONFIG bad.ini:2: [hardware] peak_bf16 = 989T: expected a number in 0..1e+18, its origin, its spread in %\n"},
+};
+
+#define EXPECTED_WHEN "expected [when ranks=N], [when precision=NAME] or both in one section\n"
+static const struct bad conditions[] = {
+    {"[when]\n", "E-CONFIG bad.ini:1: [when]: " EXPECTED_WHEN},
+    {"[when 512]\n", "E-CONFIG bad.ini:1: [when 512]: " EXPECTED_WHEN},
+    {"[when rank=512]\n", "E-CONFIG bad.ini:1: [when rank=512]: " EXPECTED_WHEN},
+    {"[when ranks=0]\n", "E-CONFIG bad.ini:1: [when ranks=0]: " EXPECTED_WHEN},
+    {"[when ranks=]\n", "E-CONFIG bad.ini:1: [when ranks=]: " EXPECTED_WHEN},
+    {"[when ranks = 8]\n", "E-CONFIG bad.ini:1: [when ranks = 8]: " EXPECTED_WHEN},
+    {"[when ranks=8 ranks=16]\n", "E-CONFIG bad.ini:1: [when ranks=8 ranks=16]: " EXPECTED_WHEN},
+    {"[when precision=fp8 precision=bf16]\n",
+     "E-CONFIG bad.ini:1: [when precision=fp8 precision=bf16]: " EXPECTED_WHEN},
+    {"[when precision=fp4]\n", "E-CONFIG bad.ini:1: [when precision=fp4]: " EXPECTED_WHEN},
+    {"[when ranks=8, precision=fp8]\n", "E-CONFIG bad.ini:1: [when ranks=8, precision=fp8]: " EXPECTED_WHEN},
+    {"[whenever ranks=8]\n", "E-CONFIG bad.ini:1: [whenever ranks=8]: unknown section (gswbench options lists all)\n"},
+    {"[when ranks=8]\nsteps = 7\n", "E-CONFIG bad.ini:2: [when ranks=8] steps = 7: expected section.key\n"},
+    {"[when ranks=8]\nrum.steps = 7\n",
+     "E-CONFIG bad.ini:2: [when ranks=8] rum.steps = 7: unknown section (did you mean \"run\"?)\n"},
+    {"[when ranks=8]\nrun.stesp = 7\n",
+     "E-CONFIG bad.ini:2: [when ranks=8] run.stesp = 7: unknown key (did you mean \"steps\"?)\n"},
+    {"[when ranks=8]\nrun.steps = 0\n",
+     "E-CONFIG bad.ini:2: [when ranks=8] run.steps = 0: expected an integer in 1..1000000\n"},
+    {"[when ranks=8]\nrun.steps = 1\nrun.steps = 2\n",
+     "E-CONFIG bad.ini:3: [when ranks=8] run.steps = 2: already set in line 2\n"},
+    {"[when ranks=8]\nmodel.preset = a\n",
+     "E-CONFIG bad.ini:2: [when ranks=8] model.preset = a: cannot depend on a condition\n"},
+    {"[when ranks=8]\nprecision.compute = fp8\n",
+     "E-CONFIG bad.ini:2: [when ranks=8] precision.compute = fp8: cannot depend on a condition\n"},
+};
+
+static const struct bad several[] = {
+    {"steps = 1\n[run]\nsteps = x\nseed\n[modle]\nlayers = y\n[when ranks=4]\ntrain.clip = z\n",
+     "E-CONFIG bad.ini:1: steps = 1: key before any [section]\n"
+     "E-CONFIG bad.ini:3: [run] steps = x: expected an integer in 1..1000000\n"
+     "E-CONFIG bad.ini:4: seed: expected key = value\n"
+     "E-CONFIG bad.ini:5: [modle]: unknown section (did you mean [model]?)\n"
+     "E-CONFIG bad.ini:8: [when ranks=4] train.clip = z: expected a number in 0..1e+09\n"},
+};
+
+static void expect(const char *got, const char *expected)
+{
+    cr_expect_str_eq(got, expected, "\nexpected %s     got %s", expected, got);
+}
+
+static void check_text(const char *text, size_t bytes, const char *expected)
+{
+    struct config         config;
+    struct text_buffer    errors  = {0};
+    struct config_request request = {.ranks = 16};
+    status                result  = config_read_text(&config, &request, "bad.ini", text, bytes, &errors);
+    cr_expect_eq(result.exit_code, EXIT_CONFIG, "accepted: %s", text);
+    expect(errors.length > 0 ? errors.text : "", expected);
+    text_free(&errors);
+}
+
+static void check_table(const struct bad *table, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        check_text(table[i].text, strlen(table[i].text), table[i].expected);
+    }
+}
+
+Test(bad_config, explains_syntax)
+{
+    check_table(syntax, LENGTH(syntax));
+}
+
+Test(bad_config, explains_names)
+{
+    check_table(names, LENGTH(names));
+}
+
+Test(bad_config, explains_values)
+{
+    check_table(values, LENGTH(values));
+}
+
+Test(bad_config, explains_conditions)
+{
+    check_table(conditions, LENGTH(conditions));
+}
+
+Test(bad_config, reports_all_errors_at_once)
+{
+    check_table(several, LENGTH(several));
+}
+
+Test(bad_config, counts_its_errors)
+{
+    struct config         config;
+    struct text_buffer    errors  = {0};
+    struct config_request request = {0};
+    status                one     = config_read_text(&config, &request, "bad.ini", "[a]", 3, &errors);
+    cr_assert_str_eq(one.text, "1 configuration error");
+    status two = config_read_text(&config, &request, "bad.ini", "[a]\n[b]", 7, &errors);
+    cr_assert_str_eq(two.text, "2 configuration errors");
+    text_free(&errors);
+}
+
+Test(bad_config, shows_a_hundred_errors_and_counts_the_rest)
+{
+    char *text = calloc(1, 4001);
+    for (int i = 0; i < 1000; i++) {
+        strcat(text + 4 * i, "[a]\n");
+    }
+    struct config         config;
+    struct text_buffer    errors  = {0};
+    struct config_request request = {0};
+    status                result  = config_read_text(&config, &request, "bad.ini", text, 4000, &errors);
+    cr_assert_str_eq(result.text, "1000 configuration errors");
+    cr_assert_str_eq(
+        strstr(errors.text, "E-CONFIG bad.ini:100:"),
+        "E-CONFIG bad.ini:100: [a]: unknown section (gswbench options lists all)\nE-CONFIG 900 more errors\n");
+    text_free(&errors);
+    free(text);
+}
+
+Test(bad_config, refuses_a_nul_byte)
+{
+    check_text("[run]\nsteps = 7\0\n", 17, "E-CONFIG bad.ini:2: a NUL byte: no text file\n");
+    check_text("[\0r\0u\0n\0]\0", 10, "E-CONFIG bad.ini:1: a NUL byte: no text file\n");
+}
+
+// inih would cut both silently.
+Test(bad_config, refuses_overlong_lines_and_section_names)
+{
+    static const struct bad overlong[] = {
+        {"[run_and_a_name_that_is_longer_than_fifty_characters_]\nsteps = x\n",
+         "E-CONFIG bad.ini:1: [run_and_a_name_that_is_longer_than_fifty_characters_]: unknown section (gswbench "
+         "options lists all)\n"},
+        {"[when ranks=8" SPACES_40 "precisions=fp8]\n",
+         "E-CONFIG bad.ini:1: [when ranks=8" SPACES_40 "precisions=]: " EXPECTED_WHEN},
+    };
+    char line[256] = "[run]\noutput = ";
+    memset(line + strlen(line), 'x', 189);
+    check_text(line, strlen(line), "E-CONFIG bad.ini:2: line of 198 bytes: at most 197\n");
+    check_table(overlong, LENGTH(overlong));
+}
+
+Test(bad_config, limits_the_number_of_conditions)
+{
+    struct text_buffer text = {0};
+    for (int i = 0; i < 257; i++) {
+        text_append(&text, "[when ranks=8]\n");
+    }
+    check_text(text.text, text.length, "E-CONFIG bad.ini:257: [when ranks=8]: more than 256 [when ...] sections\n");
+    text_free(&text);
+}
+
+Test(bad_config, explains_overrides)
+{
+    static const struct bad overrides[] = {
+        {"steps", "E-CONFIG --set steps: expected section.key=value\n"},
+        {"steps=7", "E-CONFIG --set steps=7: expected section.key\n"},
+        {"rum.steps=7", "E-CONFIG --set rum.steps=7: unknown section (did you mean \"run\"?)\n"},
+        {"run.stpes=7", "E-CONFIG --set run.stpes=7: unknown key (did you mean \"steps\"?)\n"},
+        {"run.steps=", "E-CONFIG --set run.steps=: expected an integer in 1..1000000\n"},
+        {"run.output=a\nb", "E-CONFIG --set run.output=a?b: expected printable text of up to 175 bytes, without ;\n"},
+        {"model.preset=nosuch", "E-CONFIG --set model.preset=nosuch: no such file in /nonexistent/models\n"},
+    };
+    const char *good = "[model]\npreset =\n";
+    setenv("GSWBENCH_CONFIGS", "/nonexistent", 1);
+    for (size_t i = 0; i < LENGTH(overrides); i++) {
+        struct config         config;
+        struct text_buffer    errors  = {0};
+        struct config_request request = {.overrides = &overrides[i].text, .override_count = 1};
+        status                result  = config_read_text(&config, &request, "good.ini", good, strlen(good), &errors);
+        cr_expect_eq(result.exit_code, EXIT_CONFIG);
+        expect(errors.length > 0 ? errors.text : "", overrides[i].expected);
+        text_free(&errors);
+    }
+}
+
+// Correct in every line, but not together: on 16 ranks.
+Test(bad_config, explains_contradictions)
+{
+    static const struct bad together[] = {
+        {"[parallel]\nfsdp = 16\n[train]\nmicro_batch = 2\nglobal_batch = 100\n",
+         "[train] global_batch = 100 is no multiple of micro_batch x replicas = 2 x 16 = 32 (try 96 or 128)"},
+        {"[parallel]\ndp = auto\n[train]\nglobal_batch = 8\n",
+         "[train] global_batch = 8 is no multiple of micro_batch x replicas = 1 x 16 = 16 (try 16)"},
+        {"[parallel]\ndp = 4\nfsdp = 4\n[train]\nglobal_batch = 32\naccumulation = 4\n",
+         "[train] accumulation = 4 contradicts global_batch = 32: micro_batch x replicas = 1 x 16 = 16 makes it 2"},
+        {"[parallel]\nfsdp = 6\n", "[parallel] fsdp = 6 does not divide 16 ranks (allowed: 1, 2, 4, 8, 16)"},
+        {"[parallel]\nfsdp = 4\n", "[parallel] the axes take 4 of 16 ranks (dp = 4, or auto, takes all)"},
+        {"[parallel]\nfsdp = auto\ndp = auto\n", "[parallel] fsdp and dp are both auto: one axis at most"},
+        {"[parallel]\nfsdp = 4\ndp = 4\nep = 8\n", "[parallel] ep = 8 does not divide fsdp = 4"},
+        {"[parallel]\ndp = 16\nep = 8\n", "[parallel] ep = 8 needs experts: set [model] experts, or leave ep out"},
+        {"[parallel]\ntp = 8\ndp = 2\n",
+         "[parallel] tp = 8 does not divide [model] heads = 4\n[parallel] tp = 8 does not divide [model] kv_heads = 2"},
+        {"[parallel]\ncp = 16\n[train]\nsequence = 48\n",
+         "[parallel] 2 x cp = 32 does not divide [train] sequence = 48"},
+        {"[run]\nsteps = 10\nwarmup = 10\n[parallel]\ndp = auto\n",
+         "[run] warmup = 10 leaves nothing to measure of steps = 10: at most 9 (--set run.warmup=2)"},
+        {"[parallel]\ndp = 16\n[profile]\ntimeline = 0,16\n",
+         "[profile] timeline = 0,16: allowed are all, or numbers of 0 to 15 with commas between"},
+        {"[parallel]\ndp = 16\n[profile]\ntimeline = 1 2\n",
+         "[profile] timeline = 1 2: allowed are all, or numbers of 0 to 15 with commas between"},
+        {"[parallel]\ndp = 16\n[profile]\ntimeline = all\ntrace_steps = 0\n",
+         "[profile] timeline = all shows a traced step, of which there is none: set trace_steps"},
+        {"[run]\noutput =\n[parallel]\ndp = auto\n", "[run] output is empty: name a folder, or . for the present one"},
+    };
+    for (size_t i = 0; i < LENGTH(together); i++) {
+        char text[512];
+        snprintf(text, sizeof(text), MODEL "%s", together[i].text);
+        struct config         config;
+        struct text_buffer    errors  = {0};
+        struct config_request request = {.ranks = 16};
+        status                result  = config_read_text(&config, &request, "bad.ini", text, strlen(text), &errors);
+        cr_assert_str_empty(result.text, "%s", errors.text);
+        struct plan_request resolved;
+        result = job_check(&resolved, &config);
+        cr_expect_eq(result.exit_code, EXIT_CONFIG);
+        expect(result.text, together[i].expected);
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// A folder of installed configs for each test, and configs read from texts.
+#ifndef GSWBENCH_TESTS_CONFIG_FOLDER_H
+#define GSWBENCH_TESTS_CONFIG_FOLDER_H
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gswbench/config.h"
+
+#define LENGTH(array) (int)(sizeof(array) / sizeof((array)[0]))
+
+static inline void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file, "%s", path);
+    fputs(text, file);
+    fclose(file);
+}
+
+static char folder[] = "/tmp/gswbench-config-XXXXXX";
+
+// A folder of installed configs for one test alone: each runs in its own process.
+static inline void install(void)
+{
+    cr_assert_not_null(mkdtemp(folder));
+    cr_assert_eq(chdir(folder), 0);
+    mkdir("models", 0700);
+    mkdir("hardware", 0700);
+    write_text("models/small.ini", "[model]\nfamily = llama\nlayers = 4\nhidden = 64\nheads = 4\n");
+    write_text("models/bad.ini", "[model]\nlayers = x\npreset = small\n[train]\nsequence = 1\n");
+    write_text("hardware/box.ini", "[hardware]\ngpus_per_node = 2\npeak_bf16 = 989e12\n");
+    write_text("job.ini", "[model]\npreset = small\nhidden = 128\n[hardware]\nprofile = box\npeak_bf16 = 5\n");
+    write_text("here", "[run]\nsteps = 11\n");
+    setenv("GSWBENCH_CONFIGS", folder, 1);
+}
+
+static inline void uninstall(void)
+{
+    char command[64];
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_assert_eq(system(command), 0);
+}
+
+static inline struct config read_text(const char *text, int64_t ranks, int count, const char *const *overrides)
+{
+    struct config         config;
+    struct text_buffer    errors  = {0};
+    struct config_request request = {.overrides = overrides, .override_count = count, .ranks = ranks};
+    status                result  = config_read_text(&config, &request, "text.ini", text, strlen(text), &errors);
+    cr_assert_str_empty(result.text, "%s", errors.text);
+    text_free(&errors);
+    return config;
+}
+
+#endif

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT
+// Reading configs: order of sources, presets, conditions, rows, and what every option must have.
+#include "config_folder.h"
+
+TestSuite(config, .init = install, .fini = uninstall);
+
+Test(config, starts_from_the_defaults)
+{
+    struct config config = read_text("", 0, 0, NULL);
+    cr_assert_eq(config.run.steps, 50);
+    cr_assert_eq(config.run.warmup, 10);
+    cr_assert_eq(config.run.seed, 1);
+    cr_assert_str_eq(config.run.backend, "auto");
+    cr_assert_str_eq(config.run.output, "results");
+    cr_assert_eq(config.train.sequence, 2048);
+    cr_assert_eq(config.hardware.gpus_per_node, 8);
+    cr_assert_str_eq(config.path, "text.ini");
+    cr_assert_str_eq(config.name, "text");
+}
+
+Test(config, accepts_bom_crlf_comments_indentation_and_no_last_newline)
+{
+    struct config config = read_text("\xef\xbb\xbf; first\r\n"
+                                     "[run]   ; the run\r\n"
+                                     "  steps = 7 ; few\r\n"
+                                     "\twarmup: 2\r\n"
+                                     "# note = 1\r\n"
+                                     "\r\n"
+                                     "output = a#b = c\r\n"
+                                     "  [train]\r\n"
+                                     "sequence=4Ki",
+                                     0, 0, NULL);
+    cr_assert_eq(config.run.steps, 7);
+    cr_assert_eq(config.run.warmup, 2);
+    cr_assert_str_eq(config.run.output, "a#b = c");
+    cr_assert_eq(config.train.sequence, 4096);
+}
+
+Test(config, reads_a_line_of_the_greatest_length_whole)
+{
+    char text[256] = "[run]\noutput = ", comment[400];
+    memset(text + strlen(text), 'x', 174);
+    strcat(text, "y            ;\n");
+    cr_assert_eq(strlen(strchr(text, '\n') + 1), 198);
+    struct config config = read_text(text, 0, 0, NULL);
+    cr_assert_eq(strlen(config.run.output), 175);
+    cr_assert_eq(config.run.output[174], 'y');
+
+    memset(comment, '#', sizeof(comment));
+    comment[399] = '\0';
+    read_text(comment, 0, 0, NULL);
+}
+
+Test(config, lets_later_sources_win)
+{
+    const char *const overrides[] = {"train.sequence=1", " run.seed = 5 ", "train.sequence = 16"};
+    const char       *text        = "[when ranks=8]\ntrain.sequence = 8\nrun.seed = 2\nrun.steps = 20\n"
+                                    "[model]\npreset = small\nheads = 8\n"
+                                    "[train]\nsequence = 4\n"
+                                    "[run]\nseed = 3\nsteps = 30\n"
+                                    "[when precision=bf16]\nrun.steps = 40\n"
+                                    "[model]\nhead_dim = 16\n";
+    struct config     config      = read_text(text, 8, 0, NULL);
+    cr_assert_eq(config.model.layers, 4);
+    cr_assert_eq(config.model.heads, 8);
+    cr_assert_eq(config.model.head_dim, 16);
+    cr_assert_str_eq(config.model.preset, "small");
+    cr_assert_eq(config.train.sequence, 8);
+    cr_assert_eq(config.run.seed, 2);
+    cr_assert_eq(config.run.steps, 40);
+    cr_assert_eq(config.ranks, 8);
+    cr_assert_eq(read_text(text, 4, 0, NULL).train.sequence, 4);
+    cr_assert_eq(read_text(text, 0, 0, NULL).train.sequence, 4);
+
+    config = read_text(text, 8, LENGTH(overrides), overrides);
+    cr_assert_eq(config.train.sequence, 16);
+    cr_assert_eq(config.run.seed, 5);
+}
+
+Test(config, matches_conditions_against_ranks_and_the_effective_precision)
+{
+    const char *const fp8[]  = {"precision.compute=fp8"};
+    const char       *text   = "[precision]\ncompute = bf16\n"
+                               "[when ranks=512 precision=fp8]\npublished.step_seconds = 7.091\n"
+                               "[when precision=bf16 ranks=512]\npublished.step_seconds = 9\n"
+                               "[when precision=fp8]\ntrain.micro_batch = 2\n"
+                               "[when ranks=1Ki]\nparallel.fsdp = 128\n";
+    struct config     config = read_text(text, 512, 0, NULL);
+    cr_assert_eq(config.published.step_seconds, 9.0);
+    cr_assert_eq(config.train.micro_batch, 1);
+    config = read_text(text, 512, 1, fp8);
+    cr_assert_eq(config.published.step_seconds, 7.091);
+    cr_assert_eq(config.train.micro_batch, 2);
+    config = read_text(text, 1024, 1, fp8);
+    cr_assert_eq(config.published.step_seconds, 0.0);
+    cr_assert_eq(config.train.micro_batch, 2);
+    cr_assert_eq(config.parallel.fsdp, 128);
+}
+
+Test(config, has_no_published_time_for_a_step_that_overrides_change)
+{
+    const char *const harmless[] = {"run.steps=20", "train.sequence=4096", "hardware.gpus_per_node=4"};
+    const char *const sequence[] = {"train.sequence=2048"};
+    const char *const preset[]   = {"model.preset="};
+    const char *const layout[]   = {"parallel.fsdp=8"};
+    const char       *text       = "[model]\npreset = small\n[train]\nsequence = 4096\n"
+                                   "[when ranks=64]\npublished.step_seconds = 7\npublished.mfu_percent = 52\n";
+    struct config     config     = read_text(text, 64, LENGTH(harmless), harmless);
+    cr_expect_eq(config.published.step_seconds, 7.0);
+    cr_expect_eq(config.published.mfu_percent, 52.0);
+
+    config = read_text(text, 64, 1, sequence);
+    cr_expect_eq(config.published.step_seconds, 0.0);
+    cr_expect_eq(config.published.mfu_percent, 0.0);
+    cr_expect_eq(read_text(text, 64, 1, preset).published.step_seconds, 0.0);
+    cr_expect_eq(read_text(text, 64, 1, layout).published.step_seconds, 0.0);
+}
+
+Test(config, takes_presets_from_overrides_and_conditions)
+{
+    const char *const overrides[] = {"model.preset=small", "hardware.profile=none"};
+    const char       *text        = "[when ranks=2]\nhardware.profile = box\n";
+    cr_assert_eq(read_text(text, 2, 1, overrides).model.layers, 4);
+    cr_assert_eq(read_text(text, 2, 0, NULL).hardware.gpus_per_node, 2);
+    cr_assert_eq(read_text(text, 1, 0, NULL).hardware.gpus_per_node, 8);
+    cr_assert_eq(read_text(text, 2, 2, overrides).hardware.gpus_per_node, 8);
+}
+
+Test(config, takes_a_profile_from_a_file_and_leaves_what_was_measured_to_others)
+{
+    const char *const overrides[] = {"hardware.profile=./mine.ini"};
+    char              path[256];
+    write_text("mine.ini", "[hardware]\npeak_bf16 = 3e12 measured 2%\n[measured]\ngemm bf16,bf16,bf16 8x8x8 = 1e-6\n");
+    struct config config = read_text("[model]\npreset = small\n", 0, 1, overrides);
+    cr_expect_eq(config.hardware.peak_bf16.value, 3e12);
+    cr_expect_eq(config.hardware.peak_bf16.spread_percent, 2.0);
+    cr_expect(config_find_profile(&config, path, sizeof(path)));
+    cr_expect_str_eq(path, "./mine.ini");
+    config = read_text("[model]\npreset = small\n", 0, 0, NULL);
+    cr_expect_not(config_find_profile(&config, path, sizeof(path)));
+}
+
+Test(config, leaves_out_on_request_what_was_fitted)
+{
+    struct config         config;
+    struct text_buffer    errors  = {0};
+    struct config_request request = {.skips_fits = true};
+    const char           *text    = "[hardware]\nprofile = fitted\n[when ranks=2]\nhardware.jitter = 0.04\n";
+    write_text("hardware/fitted.ini", "[fit]\njitter = 0.03 fit 10%\n[hardware]\njitter = 0.02 prior 40%\n");
+    cr_expect_eq(read_text(text, 1, 0, NULL).hardware.jitter.value, 0.03);
+    cr_expect_eq(read_text(text, 1, 0, NULL).hardware.jitter.origin, QUANTITY_FIT);
+    cr_expect_eq(read_text(text, 2, 0, NULL).hardware.jitter.value, 0.04);
+    status result = config_read_text(&config, &request, "a.ini", text, strlen(text), &errors);
+    cr_assert(!failed(&result), "%s", errors.text);
+    cr_expect_eq(config.hardware.jitter.value, 0.02);
+    write_text("hardware/fitted.ini", "[fit]\njiter = 0.03\n");
+    result = config_read_text(&config, &request, "a.ini", text, strlen(text), &errors);
+    cr_expect(strstr(errors.text,
+                     "hardware/fitted.ini:2: [fit] jiter = 0.03: unknown key (did you mean \"jitter\"?)") != NULL,
+              "%s", errors.text);
+    text_free(&errors);
+}
+
+Test(config, finds_a_config_by_path_or_by_name)
+{
+    static const struct {
+        const char *name, *config;
+        int64_t     steps, hidden;
+    } cases[] = {
+        {"job", "job", 50, 128}, {"job.ini", "job", 50, 128}, {"./job.ini", "job", 50, 128}, {"here", "here", 11, 0}};
+    for (int i = 0; i < LENGTH(cases); i++) {
+        struct config         config;
+        struct text_buffer    errors  = {0};
+        struct config_request request = {.name = cases[i].name};
+        status                result  = config_read(&config, &request, &errors);
+        cr_assert_str_empty(result.text, "%s", errors.text);
+        cr_assert_str_eq(config.name, cases[i].config);
+        cr_assert_eq(config.run.steps, cases[i].steps);
+        cr_assert_eq(config.model.hidden, cases[i].hidden);
+        text_free(&errors);
+    }
+    char path[64];
+    cr_assert_not(config_find("models", path, sizeof(path)), "a folder is no config");
+    cr_assert_not(config_find("", path, sizeof(path)));
+    cr_assert_not(config_find("none", path, sizeof(path)));
+}
+
+Test(config, lists_installed_configs_beside_the_program)
+{
+    unsetenv("GSWBENCH_CONFIGS");
+    char expected[1024];
+    snprintf(expected, sizeof(expected), "%s/share/gswbench/configs", GSWBENCH_BINARY_DIR);
+    cr_assert_str_eq(config_folder(), expected);
+    setenv("GSWBENCH_CONFIGS", "elsewhere", 1);
+    cr_assert_str_eq(config_folder(), "elsewhere");
+}
+
+static void check_rows(const char *text, int count, const struct config_row *expected)
+{
+    write_text("rows.ini", text);
+    struct config_row     rows[CONFIG_ROWS_MAX];
+    struct text_buffer    errors  = {0};
+    struct config_request request = {.name = "./rows.ini"};
+    int                   listed;
+    status                result = config_rows(&request, rows, &listed, &errors);
+    cr_assert_str_empty(result.text, "%s", errors.text);
+    cr_assert_eq(listed, count, "%d rows", listed);
+    for (int i = 0; i < count; i++) {
+        cr_assert_eq(rows[i].ranks, expected[i].ranks, "row %d", i);
+        cr_assert_str_eq(rows[i].precision, expected[i].precision, "row %d", i);
+        cr_assert_eq(rows[i].step_seconds, expected[i].step_seconds, "row %d", i);
+        cr_assert_eq(rows[i].mfu_percent, expected[i].mfu_percent, "row %d", i);
+    }
+}
+
+Test(config, lists_rows_with_the_precisions_that_are_published)
+{
+    const struct config_row one[]   = {{0, "bf16", 3.5, 0}};
+    const struct config_row pairs[] = {{64, "bf16", 6.999, 52.59}, {64, "fp8", 4.324, 0}, {512, "fp8", 5.043, 0}};
+    const struct config_row both[]  = {{8, "bf16", 0, 1}, {8, "fp8", 0, 2}, {16, "bf16", 7, 1}, {16, "fp8", 7, 2}};
+    const struct config_row any[]   = {{0, "bf16", 0, 0}, {0, "fp8", 2, 0}};
+    check_rows("[published]\nstep_seconds = 3.5\n", LENGTH(one), one);
+    check_rows("[when ranks=512]\nparallel.fsdp = 128\n"
+               "[when precision=fp8]\ntrain.micro_batch = 2\n"
+               "[when ranks=64 precision=bf16]\npublished.step_seconds = 6.999\npublished.mfu_percent = 52.59\n"
+               "[when ranks=64 precision=fp8]\npublished.step_seconds = 4.324\n"
+               "[when ranks=512 precision=fp8]\npublished.step_seconds = 5.043\n",
+               LENGTH(pairs), pairs);
+    check_rows("[published]\nmfu_percent = 1\n"
+               "[when ranks=16]\ntrain.micro_batch = 2\n[when ranks=8]\n[when ranks=16]\npublished.step_seconds = 7\n"
+               "[when precision=fp8]\npublished.mfu_percent = 2\n",
+               LENGTH(both), both);
+    check_rows("[when precision=fp8]\npublished.step_seconds = 2\n", LENGTH(any), any);
+}
+
+Test(config, writes_what_it_reads_back)
+{
+    const char *const overrides[] = {"run.output=a b#c", "train.recompute_save=none",
+                                     "train.learning_rate=0.1234567890123456789", "parallel.dp=auto",
+                                     "run.seed=9007199254740991"};
+    struct config     config =
+        read_text("[model]\npreset = small\ntied = yes\n[train]\nrecompute = selective\nglobal_batch = 24\n", 0,
+                  LENGTH(overrides), overrides);
+    char  *text = NULL;
+    size_t bytes;
+    FILE  *file = open_memstream(&text, &bytes);
+    config_write(&config, file);
+    fclose(file);
+
+    struct config again = read_text(text, 0, 0, NULL);
+    for (const struct config_section *section = config_sections; section->name != NULL; section++) {
+        cr_assert_arr_eq((const char *)&again + section->offset, (const char *)&config + section->offset,
+                         section->bytes, "[%s]", section->name);
+    }
+    free(text);
+}
+
+Test(config, covers_every_byte_of_every_section_with_one_option)
+{
+    for (const struct config_section *section = config_sections; section->name != NULL; section++) {
+        char owned[sizeof(struct config)] = {0};
+        for (const struct option *option = section->options; option->key != NULL; option++) {
+            for (size_t i = option->offset; i < option->offset + option->size; i++) {
+                cr_assert_lt(i, section->bytes);
+                cr_assert_eq(owned[i]++, 0, "[%s] %s overlaps another option", section->name, option->key);
+            }
+            size_t expected = option->type == OPTION_TEXT       ? option->size
+                              : option->type == OPTION_QUANTITY ? sizeof(struct quantity)
+                                                                : 8;
+            cr_assert_eq(option->size, expected, "[%s] %s", section->name, option->key);
+            cr_assert(option->type != OPTION_TEXT || option->size + strlen(option->key) + 2 <= 197,
+                      "[%s] %s does not fit a line", section->name, option->key);
+        }
+        for (size_t i = 0; i < section->bytes; i++) {
+            cr_assert_eq(owned[i], 1, "[%s] byte %zu has no option", section->name, i);
+        }
+    }
+}
+
+Test(config, parses_every_default_and_documents_every_option)
+{
+    for (const struct config_section *section = config_sections; section->name != NULL; section++) {
+        for (const struct option *option = section->options; option->key != NULL; option++) {
+            struct config scratch;
+            status        result = option_set(option, (char *)&scratch + section->offset, option->fallback);
+            cr_assert_str_empty(result.text, "[%s] %s = %s", section->name, option->key, result.text);
+            cr_assert_eq(option_find(section->options, option->key), option, "[%s] %s twice", section->name,
+                         option->key);
+            cr_assert_gt(strlen(option->help), 5);
+            cr_assert_neq(option->help[strlen(option->help) - 1], '.', "[%s] %s", section->name, option->key);
+            cr_assert_null(strchr(option->help, '|'), "[%s] %s", section->name, option->key);
+        }
+    }
+}
+
+Test(config, has_fresh_documentation_of_its_options)
+{
+    FILE *printed = tmpfile(), *stored = fopen(GSWBENCH_SOURCE_DIR "/docs/options.md", "r");
+    cr_assert_not_null(stored, "docs/options.md is missing");
+    config_print_options(printed, true);
+    rewind(printed);
+    int want, have;
+    do {
+        want = fgetc(printed);
+        have = fgetc(stored);
+        cr_assert_eq(want, have, "docs/options.md is stale: gswbench options --markdown > docs/options.md");
+    } while (want != EOF);
+    fclose(printed);
+    fclose(stored);
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT
+// Every shipped configuration and every row of it passes check and says what was published.
+#include "gswbench/cli.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <dirent.h>
+#include <jansson.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "published_rows.h"
+
+// Figures are texts with as many digits as they were published with; an empty one was not published.
+struct row {
+    const char *config;
+    int64_t     ranks;
+    const char *precision;
+    int64_t     layers;
+    const char *billions;    // parameters
+    const char *layout;
+    int64_t     global_batch;
+    const char *flops;    // a sequence, by the published convention
+};
+
+// clang-format off
+static const struct row rows[] = {
+    {"llama2-70b-fsdp", 64, "bf16", 80, "68.977", "fsdp 64", 128, "1.82e+15"},
+    {"llama2-70b-fsdp", 64, "fp8", 80, "68.977", "fsdp 64", 128, "1.82e+15"},
+    {"llama2-70b-fsdp", 128, "bf16", 80, "68.977", "fsdp 128", 256, "1.82e+15"},
+    {"llama2-70b-fsdp", 128, "fp8", 80, "68.977", "fsdp 128", 256, "1.82e+15"},
+    {"llama2-70b-fsdp", 256, "bf16", 80, "68.977", "fsdp 256", 512, "1.82e+15"},
+    {"llama2-70b-fsdp", 256, "fp8", 80, "68.977", "fsdp 256", 512, "1.82e+15"},
+    {"llama2-70b-fsdp", 512, "bf16", 80, "68.977", "fsdp 128 dp 4", 1024, "1.82e+15"},
+    {"llama2-70b-fsdp", 512, "fp8", 80, "68.977", "fsdp 128 dp 4", 1024, "1.82e+15"},
+    {"llama2-70b-fsdp", 1024, "bf16", 80, "68.977", "fsdp 128 dp 8", 2048, "1.82e+15"},
+    {"llama2-70b-fsdp", 1024, "fp8", 80, "68.977", "fsdp 128 dp 8", 2048, "1.82e+15"},
+    {"llama2-70b-fsdp", 2048, "bf16", 80, "68.977", "fsdp 128 dp 16", 4096, "1.82e+15"},
+    {"llama2-70b-fsdp", 2048, "fp8", 80, "68.977", "fsdp 128 dp 16", 4096, "1.82e+15"},
+    {"grok1-314b", 8, "bf16", 2, "11.4", "dp 2 tp 4 ep 2 zero 1", 1024, "8.4306e+13"},
+    {"grok1-314b", 8, "fp8", 2, "11.4", "dp 2 tp 4 ep 2 zero 1", 1024, "8.4306e+13"},
+    {"grok1-314b", 16, "bf16", 4, "21.3", "dp 4 tp 4 ep 4 zero 1", 1024, "1.4925e+14"},
+    {"grok1-314b", 16, "fp8", 4, "21.3", "dp 4 tp 4 ep 4 zero 1", 1024, "1.4925e+14"},
+    {"grok1-314b", 32, "bf16", 4, "21.3", "dp 8 tp 4 ep 8 zero 1", 1024, "1.4925e+14"},
+    {"grok1-314b", 32, "fp8", 4, "21.3", "dp 8 tp 4 ep 8 zero 1", 1024, "1.4925e+14"},
+    {"grok1-314b", 64, "bf16", 8, "40.9", "dp 8 tp 4 cp 2 ep 8 zero 1", 1024, "5.6815e+14"},
+    {"grok1-314b", 64, "fp8", 8, "40.9", "dp 8 tp 4 cp 2 ep 8 zero 1", 1024, "5.6815e+14"},
+    {"grok1-314b", 128, "bf16", 16, "80.3", "dp 8 tp 4 cp 2 ep 8 pp 2 vp 8 zero 1", 1024, "1.0976e+15"},
+    {"grok1-314b", 128, "fp8", 16, "80.3", "dp 8 tp 4 cp 2 ep 8 pp 2 vp 8 zero 1", 1024, "1.0976e+15"},
+    {"grok1-314b", 256, "bf16", 32, "159.0", "dp 8 tp 4 cp 2 ep 8 pp 4 vp 8 zero 1", 1024, "2.1564e+15"},
+    {"grok1-314b", 256, "fp8", 32, "159.0", "dp 8 tp 4 cp 2 ep 8 pp 4 vp 8 zero 1", 1024, "2.1564e+15"},
+    {"grok1-314b", 512, "bf16", 64, "316.5", "dp 8 tp 4 cp 2 ep 8 pp 8 vp 8 zero 1", 1024, "4.27405e+15"},
+    {"grok1-314b", 512, "fp8", 64, "316.5", "dp 8 tp 4 cp 2 ep 8 pp 8 vp 8 zero 1", 1024, "4.27405e+15"},
+    {"grok1-314b", 1024, "bf16", 64, "316.5", "dp 16 tp 4 cp 2 ep 8 pp 8 vp 8 zero 1", 2048, "4.27405e+15"},
+    {"grok1-314b", 1024, "fp8", 64, "316.5", "dp 16 tp 4 cp 2 ep 8 pp 8 vp 8 zero 1", 2048, "4.27405e+15"},
+    {"grok1-314b", 2048, "bf16", 64, "316.5", "dp 32 tp 4 cp 2 ep 8 pp 8 vp 8 zero 1", 4096, "4.27405e+15"},
+    {"grok1-314b", 2048, "fp8", 64, "316.5", "dp 32 tp 4 cp 2 ep 8 pp 8 vp 8 zero 1", 4096, "4.27405e+15"},
+    {"nemotron4-340b", 128, "bf16", 96, "341.03", "dp 2 tp 8 pp 8 vp 12 zero 1", 32, "1.01e+16"},
+    {"nemotron4-340b", 128, "fp8", 96, "341.03", "dp 2 tp 8 pp 8 vp 12 zero 1", 32, "1.01e+16"},
+    {"nemotron4-340b", 256, "bf16", 96, "341.03", "dp 4 tp 8 pp 8 vp 12 zero 1", 64, "1.01e+16"},
+    {"nemotron4-340b", 256, "fp8", 96, "341.03", "dp 4 tp 8 pp 8 vp 12 zero 1", 64, "1.01e+16"},
+    {"nemotron4-340b", 512, "bf16", 96, "341.03", "dp 8 tp 8 pp 8 vp 12 zero 1", 128, "1.01e+16"},
+    {"nemotron4-340b", 512, "fp8", 96, "341.03", "dp 8 tp 8 pp 8 vp 12 zero 1", 128, "1.01e+16"},
+    {"nemotron4-340b", 1024, "bf16", 96, "341.03", "dp 16 tp 8 pp 8 vp 12 zero 1", 256, "1.01e+16"},
+    {"nemotron4-340b", 1024, "fp8", 96, "341.03", "dp 16 tp 8 pp 8 vp 12 zero 1", 256, "1.01e+16"},
+    {"nemotron4-340b", 2048, "bf16", 96, "341.03", "dp 32 tp 8 pp 8 vp 12 zero 1", 512, "1.01e+16"},
+    {"nemotron4-340b", 2048, "fp8", 96, "341.03", "dp 32 tp 8 pp 8 vp 12 zero 1", 512, "1.01e+16"},
+    {"llama3.1-8b", 8, "bf16", 32, "8.030", "dp 4 cp 2 zero 1", 128, "4.74e+14"},
+    {"llama3.1-8b", 8, "fp8", 32, "8.030", "dp 4 cp 2 zero 1", 128, "4.74e+14"},
+    {"llama3.1-8b", 16, "bf16", 32, "8.030", "dp 8 cp 2 zero 1", 256, "4.74e+14"},
+    {"llama3.1-8b", 16, "fp8", 32, "8.030", "dp 8 cp 2 zero 1", 256, "4.74e+14"},
+    {"llama3.1-8b", 32, "bf16", 32, "8.030", "dp 16 cp 2 zero 1", 512, "4.74e+14"},
+    {"llama3.1-8b", 32, "fp8", 32, "8.030", "dp 16 cp 2 zero 1", 512, "4.74e+14"},
+    {"llama3.1-8b", 64, "bf16", 32, "8.030", "dp 32 cp 2 zero 1", 1024, "4.74e+14"},
+    {"llama3.1-8b", 64, "fp8", 32, "8.030", "dp 32 cp 2 zero 1", 1024, "4.74e+14"},
+    {"llama3.1-8b", 128, "bf16", 32, "8.030", "dp 64 cp 2 zero 1", 2048, "4.74e+14"},
+    {"llama3.1-8b", 128, "fp8", 32, "8.030", "dp 64 cp 2 zero 1", 2048, "4.74e+14"},
+    {"llama3.1-70b", 64, "bf16", 80, "70.554", "dp 2 tp 4 cp 2 pp 4 vp 5 zero 1", 128, "3.94e+15"},
+    {"llama3.1-70b", 64, "fp8", 80, "70.554", "dp 2 tp 4 pp 8 vp 5 zero 1", 128, "3.94e+15"},
+    {"llama3.1-70b", 128, "bf16", 80, "70.554", "dp 4 tp 4 cp 2 pp 4 vp 5 zero 1", 256, "3.94e+15"},
+    {"llama3.1-70b", 128, "fp8", 80, "70.554", "dp 4 tp 4 pp 8 vp 5 zero 1", 256, "3.94e+15"},
+    {"llama3.1-70b", 256, "bf16", 80, "70.554", "dp 8 tp 4 cp 2 pp 4 vp 5 zero 1", 512, "3.94e+15"},
+    {"llama3.1-70b", 256, "fp8", 80, "70.554", "dp 8 tp 4 pp 8 vp 5 zero 1", 512, "3.94e+15"},
+    {"llama3.1-70b", 512, "bf16", 80, "70.554", "dp 16 tp 4 cp 2 pp 4 vp 5 zero 1", 1024, "3.94e+15"},
+    {"llama3.1-70b", 512, "fp8", 80, "70.554", "dp 16 tp 4 pp 8 vp 5 zero 1", 1024, "3.94e+15"},
+    {"llama3.1-70b", 1024, "bf16", 80, "70.554", "dp 32 tp 4 cp 2 pp 4 vp 5 zero 1", 2048, "3.94e+15"},
+    {"llama3.1-70b", 1024, "fp8", 80, "70.554", "dp 32 tp 4 pp 8 vp 5 zero 1", 2048, "3.94e+15"},
+    {"llama3.1-70b", 2048, "bf16", 80, "70.554", "dp 64 tp 4 cp 2 pp 4 vp 5 zero 1", 4096, "3.94e+15"},
+    {"llama3.1-70b", 2048, "fp8", 80, "70.554", "dp 64 tp 4 pp 8 vp 5 zero 1", 4096, "3.94e+15"},
+    {"llama3.1-405b", 32, "bf16", 8, "29.7", "dp 2 tp 8 cp 2 zero 1", 64, "1.4755e+15"},
+    {"llama3.1-405b", 32, "fp8", 8, "29.7", "dp 2 tp 8 cp 2 zero 1", 64, "1.4755e+15"},
+    {"llama3.1-405b", 64, "bf16", 30, "99.8", "tp 8 cp 2 pp 4 vp 8 zero 1", 64, "5.2490e+15"},
+    {"llama3.1-405b", 64, "fp8", 30, "99.8", "tp 8 cp 2 pp 4 vp 8 zero 1", 64, "5.2490e+15"},
+    {"llama3.1-405b", 128, "bf16", 62, "201.8", "dp 2 tp 8 cp 2 pp 4 vp 8 zero 1", 128, "1.0738e+16"},
+    {"llama3.1-405b", 128, "fp8", 62, "201.8", "dp 2 tp 8 cp 2 pp 4 vp 8 zero 1", 128, "1.0738e+16"},
+    {"llama3.1-405b", 512, "bf16", 126, "405.853", "dp 4 tp 8 cp 2 pp 8 vp 8 zero 1", 256, "2.1715e+16"},
+    {"llama3.1-405b", 512, "fp8", 126, "405.853", "dp 4 tp 8 cp 2 pp 8 vp 8 zero 1", 256, "2.1715e+16"},
+    {"llama3.1-405b", 1024, "bf16", 126, "405.853", "dp 8 tp 8 cp 2 pp 8 vp 8 zero 1", 512, "2.1715e+16"},
+    {"llama3.1-405b", 1024, "fp8", 126, "405.853", "dp 8 tp 8 cp 2 pp 8 vp 8 zero 1", 512, "2.1715e+16"},
+    {"llama3.1-405b", 2048, "bf16", 126, "405.853", "dp 16 tp 8 cp 2 pp 8 vp 8 zero 1", 1024, "2.1715e+16"},
+    {"llama3.1-405b", 2048, "fp8", 126, "405.853", "dp 16 tp 8 cp 2 pp 8 vp 8 zero 1", 1024, "2.1715e+16"},
+    {"mixtral-8x7b", 1, "bf16", 32, "46.703", "one rank", 1, ""},
+    {"tiny-geglu", 1, "bf16", 3, "0.000558", "one rank", 8, ""},
+    {"tiny-llama", 1, "bf16", 4, "0.000870", "one rank", 8, ""},
+    {"tiny-nemotron", 1, "bf16", 3, "0.000404", "one rank", 8, ""},
+    {"torchtitan-llama3-70b", 64, "bf16", 80, "70.553706496", "fsdp 64", 64, "3.995621e+15"},
+    {"torchtitan-llama3-8b", 64, "bf16", 32, "8.030261248", "fsdp 64", 64, "5.002565e+14"},
+    {"torchtitan-llama3-8b-selective-op", 64, "bf16", 32, "8.030261248", "fsdp 64", 64, "5.002565e+14"},
+    {"torchtitan-llama3.1-405b", 128, "bf16", 126, "405.853", "fsdp 16 tp 8", 32, "2.1507682e+16"},
+    {"torchtitan-llama3.1-405b", 128, "fp8", 126, "405.853", "fsdp 16 tp 8", 32, "2.1507682e+16"},
+    {"torchtitan-llama3.1-405b-async-tp", 128, "fp8", 126, "405.853", "fsdp 16 tp 8", 32, "2.1507682e+16"},
+};
+// clang-format on
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+// What gswbench says as JSON.
+static json_t *run(const char *const words[], int count)
+{
+    char path[] = "/tmp/gswbench-configs-XXXXXX";
+    cr_assert(mkstemp(path) >= 0);
+    cr_assert_not_null(freopen(path, "w", stdout));
+
+    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
+    char              *arguments[16];
+    struct text_buffer errors = {0};
+    for (int i = 0; i < count; i++) {
+        arguments[i] = strdup(words[i]);
+    }
+    status result = cli_run(count, arguments, &errors);
+    cr_assert_str_empty(result.text, "%s: %s%s", words[count - 1], errors.text == NULL ? "" : errors.text, result.text);
+    fflush(stdout);
+    for (int i = 0; i < count; i++) {
+        free(arguments[i]);
+    }
+
+    json_t *document = json_load_file(path, 0, NULL);
+    cr_assert_not_null(document, "%s: output is no JSON", words[count - 1]);
+    unlink(path);
+    return document;
+}
+
+// The row of gswbench check --json.
+static json_t *check(const char *config, const char *precision, int64_t ranks)
+{
+    char setting[64], number[16];
+    snprintf(setting, sizeof(setting), "precision.compute=%s", precision);
+    snprintf(number, sizeof(number), "%d", (int)ranks);
+    const char *words[]  = {"gswbench", "check", "--config", config, "--json", "--ranks", number, "--set", setting};
+    json_t     *document = run(words, 9);
+    json_t     *found    = json_incref(json_object_get(document, "rows"));
+    json_decref(document);
+    return found;
+}
+
+// Prints number with the decimals (or, for "1.82e+15", the digits) of pattern and compares the texts.
+static void expect_figure(const struct row *row, const char *what, double number, const char *pattern)
+{
+    const char *point    = strchr(pattern, '.');
+    const char *exponent = strchr(pattern, 'e');
+    char        text[64];
+    if (exponent != NULL) {
+        snprintf(text, sizeof(text), "%.*e", (int)(exponent - point) - 1, number);
+    } else {
+        snprintf(text, sizeof(text), "%.*f", (int)strlen(point) - 1, number);
+    }
+    cr_expect_str_eq(text, pattern, "%s at %d ranks, %s: %s is %s, not %s", row->config, (int)row->ranks,
+                     row->precision, what, text, pattern);
+}
+
+// pattern: NULL or empty when it was not published.
+static void expect_optional(const struct row *row, const char *what, const json_t *found, const char *pattern)
+{
+    if (pattern == NULL || pattern[0] == '\0') {
+        cr_expect(json_is_null(found), "%s: %s was not published", row->config, what);
+    } else {
+        expect_figure(row, what, json_number_value(found), pattern);
+    }
+}
+
+// What a published row allocates fits the device that it was published for: 80 GB, in every one of them.
+static void expect_fit(const struct row *row, const json_t *plan)
+{
+    json_int_t  sum = 0, total = json_integer_value(json_object_get(plan, "total_bytes"));
+    const char *storage;
+    json_t     *bytes;
+    json_object_foreach(json_object_get(plan, "storage_bytes"), storage, bytes)
+    {
+        sum += json_integer_value(bytes);
+    }
+    cr_expect_eq(sum, total);
+    cr_expect_eq(json_integer_value(json_object_get(plan, "quantized_bytes")) > 0, strcmp(row->precision, "fp8") == 0);
+    cr_expect(row->flops[0] == '\0' || (double)total < 80e9, "%s at %d ranks, %s takes %.2f GB", row->config,
+              (int)row->ranks, row->precision, (double)total / 1e9);
+}
+
+// The step time is the published one to the last bit, and means the published MFU.
+static void expect_published(const struct row *row, const json_t *found)
+{
+    const struct published_row *published = published_row_find(row->config, row->ranks, row->precision);
+    const json_t               *seconds   = json_object_get(found, "step_seconds");
+    const char                 *mfu       = published == NULL ? NULL : published->mfu_percent;
+    if (published == NULL) {
+        cr_expect(json_is_null(seconds), "%s at %d ranks was not published", row->config, (int)row->ranks);
+    } else {
+        cr_expect(json_number_value(seconds) == strtod(published->step_seconds, NULL), "%s at %d ranks, %s: not %s s",
+                  row->config, (int)row->ranks, row->precision, published->step_seconds);
+    }
+    expect_optional(row, "printed MFU", json_object_get(found, "mfu_percent"), mfu);
+    expect_optional(row, "derived MFU", json_object_get(found, "derived_mfu_percent"),
+                    published != NULL && published->derived_percent != NULL ? published->derived_percent : mfu);
+}
+
+static void expect_row(const struct row *row, const json_t *found)
+{
+    cr_expect_eq(json_integer_value(json_object_get(found, "ranks")), row->ranks);
+    cr_expect_str_eq(json_string_value(json_object_get(found, "precision")), row->precision);
+    cr_expect_eq(json_integer_value(json_object_get(found, "layers")), row->layers);
+    cr_expect_str_eq(json_string_value(json_object_get(found, "layout")), row->layout);
+    cr_expect_eq(json_integer_value(json_object_get(json_object_get(found, "batch"), "global_batch")),
+                 row->global_batch, "%s at %d ranks", row->config, (int)row->ranks);
+    expect_figure(row, "parameters", json_number_value(json_object_get(found, "parameters")) / 1e9, row->billions);
+    expect_optional(row, "FLOPs", json_object_get(json_object_get(found, "flops_per_sequence"), "published"),
+                    row->flops);
+    expect_published(row, json_object_get(found, "published"));
+    expect_fit(row, json_object_get(found, "plan"));
+}
+
+static const struct row *find(const char *config, int64_t ranks, const char *precision)
+{
+    for (int i = 0; i < ROWS; i++) {
+        if (strcmp(rows[i].config, config) == 0 && rows[i].ranks == ranks &&
+            strcmp(rows[i].precision, precision) == 0) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+static void check_config(const char *config)
+{
+    for (const struct row *row = rows; row < rows + ROWS; row++) {
+        if (strcmp(row->config, config) == 0) {
+            json_t *found = check(config, row->precision, row->ranks);
+            cr_expect_eq((int)json_array_size(found), 1, "%s", config);
+            expect_row(row, json_array_get(found, 0));
+            json_decref(found);
+        }
+    }
+}
+
+// The rows of the table are those of the configurations, in their order.
+Test(configs, are_in_the_table_row_by_row)
+{
+    int         count   = 0;
+    const char *words[] = {"gswbench", "configs", "--json"};
+    json_t     *list    = run(words, 3);
+    size_t      i, j;
+    json_t     *config, *row;
+    json_array_foreach(list, i, config)
+    {
+        json_array_foreach(json_object_get(config, "rows"), j, row)
+        {
+            const char *name  = json_string_value(json_object_get(config, "name"));
+            int64_t     any   = json_integer_value(json_object_get(row, "ranks"));
+            int64_t     ranks = any == 0 ? 1 : any;
+            const char *type  = json_string_value(json_object_get(row, "precision"));
+            cr_expect_not_null(find(name, ranks, type), "%s at %d ranks, %s is not in this table", name, (int)ranks,
+                               type);
+            count++;
+        }
+    }
+    cr_expect_eq(count, ROWS);
+    json_decref(list);
+}
+
+// A name that a test's process is given.
+struct name {
+    char text[64];
+};
+enum { CONFIGS = 15 };
+
+// Every configuration is a test of its own: they run beside each other.
+ParameterizedTestParameters(configs, are_what_was_published)
+{
+    static struct name names[CONFIGS + 1];
+    DIR               *folder = opendir(GSWBENCH_SOURCE_DIR "/configs");
+    size_t             count  = 0;
+    for (struct dirent *entry; folder != NULL && count <= CONFIGS && (entry = readdir(folder)) != NULL;) {
+        const char *ending = strstr(entry->d_name, ".ini");
+        if (ending != NULL) {
+            snprintf(names[count++].text, sizeof(names[0].text), "%.*s", (int)(ending - entry->d_name), entry->d_name);
+        }
+    }
+    closedir(folder);
+    return cr_make_param_array(struct name, names, count);
+}
+
+ParameterizedTest(struct name *name, configs, are_what_was_published)
+{
+    check_config(name->text);
+}
+
+Test(configs, are_all_in_the_table)
+{
+    int listed = 0;
+    for (int i = 0; i < ROWS; i++) {
+        listed += i == 0 || strcmp(rows[i].config, rows[i - 1].config) != 0;
+    }
+    cr_expect_eq(listed, CONFIGS);
+}
+
+// Every published figure belongs to a row that a configuration has; what that row says is compared above.
+Test(configs, are_there_for_every_published_row)
+{
+    cr_expect_eq((int)PUBLISHED_ROWS, 80);
+    for (const struct published_row *row = published_rows; row < published_rows + PUBLISHED_ROWS; row++) {
+        cr_expect_not_null(find(row->config, row->ranks, row->precision), "%s at %d ranks, %s", row->config,
+                           (int)row->ranks, row->precision);
+    }
+}
+
+Test(configs, say_what_a_published_step_means)
+{
+    json_t *found     = check("llama2-70b-fsdp", "bf16", 64);
+    json_t *published = json_object_get(json_array_get(found, 0), "published");
+    double  tokens    = json_number_value(json_object_get(published, "derived_tokens_per_second"));
+    cr_expect_float_eq(tokens, 74908.99, 0.005);
+    cr_expect_float_eq(1e12 / tokens / 86400.0, 154.51, 0.005);
+    json_decref(found);
+}
+
+// Published: 44.27 GB of weights, gradients and optimizer for the 8B model on 8 devices in BF16.
+Test(configs, hold_what_was_published)
+{
+    json_t *found = check("llama3.1-8b", "bf16", 8);
+    json_t *plan  = json_object_get(json_array_get(found, 0), "plan");
+    json_t *bytes = json_object_get(plan, "storage_bytes");
+    double  held  = json_number_value(json_object_get(bytes, "weights")) +
+                  json_number_value(json_object_get(bytes, "gradients")) +
+                  json_number_value(json_object_get(bytes, "optimizer"));
+    cr_expect_float_eq(held, 44.27e9, 0.01 * 44.27e9, "%.2f GB", held / 1e9);
+    json_decref(found);
+}

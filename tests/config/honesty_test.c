@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+// Values that predictions rest on are global: none belongs to a row, a model or a size of job, and few are fitted.
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/config.h"
+
+enum { PARAMETERS_MAX = 30, FITTED_MAX = 10 };
+
+typedef void line_visitor(const char *path, const char *section, const char *key, int *count);
+
+// Every line "key = ..." of the INI files, or every line of the others, with that ending in a folder of the
+// source tree.
+static int visit(const char *folder, const char *ending, line_visitor *on_line)
+{
+    char path[1024], line[1024], section[1024] = "";
+    int  count = 0, files = 0;
+    snprintf(path, sizeof(path), "%s/%s", GSWBENCH_SOURCE_DIR, folder);
+    DIR *directory = opendir(path);
+    cr_assert_not_null(directory, "%s", path);
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+        size_t length = strlen(entry->d_name), tail = strlen(ending);
+        if (length < tail || strcmp(entry->d_name + length - tail, ending) != 0) {
+            continue;
+        }
+        snprintf(path, sizeof(path), "%s/%s/%s", GSWBENCH_SOURCE_DIR, folder, entry->d_name);
+        FILE *file = fopen(path, "r");
+        cr_assert_not_null(file, "%s", path);
+        for (files++; fgets(line, sizeof(line), file) != NULL;) {
+            line[strcspn(line, "\n")] = '\0';
+            if (line[0] == '[') {
+                snprintf(section, sizeof(section), "%s", line);
+            } else if (line[0] != '#' && line[0] != '\0') {
+                line[ending[1] == 'i' ? strcspn(line, " =") : strlen(line)] = '\0';
+                on_line(entry->d_name, section, line, &count);
+            }
+        }
+        fclose(file);
+    }
+    closedir(directory);
+    cr_assert_gt(files, 2, "%s", folder);
+    return count;
+}
+
+static void expect_global(const char *path, const char *section, const char *key, int *count)
+{
+    static const char *const facts[]  = {"profile", "memory_gb", "gpus_per_node"};
+    bool                     is_value = false;
+    (*count)++;
+    if (strncmp(section, "[when", 5) == 0) {
+        is_value = strncmp(key, "hardware.", 9) == 0 || strncmp(key, "software.", 9) == 0;
+    } else if (strcmp(section, "[hardware]") == 0 || strcmp(section, "[software]") == 0) {
+        is_value = true;
+        for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
+            is_value = is_value && strcmp(key, facts[i]) != 0;
+        }
+    }
+    cr_expect_not(is_value, "%s: %s %s: a value of predictions belongs to a profile", path, section, key);
+}
+
+Test(honesty, no_config_has_a_value_of_its_own_for_predictions)
+{
+    cr_expect_gt(visit("configs", ".ini", expect_global), 200);
+}
+
+static void expect_fitted(const char *path, const char *section, const char *key, int *count)
+{
+    bool is_fitted = strcmp(key, "fitted") == 0;
+    *count += is_fitted;
+    cr_expect(!is_fitted || strcmp(section, "[published]") == 0, "%s: %s", path, section);
+    cr_expect(!is_fitted || strcmp(path, "llama2-70b-fsdp.ini") == 0 || strcmp(path, "llama3.1-8b.ini") == 0, "%s",
+              path);
+}
+
+// The other published rows stay apart, so that their errors are those of predictions and not of a fit.
+Test(honesty, values_are_fitted_to_two_configs_alone)
+{
+    cr_expect_eq(visit("configs", ".ini", expect_fitted), 2);
+}
+
+static void expect_unconditional(const char *path, const char *section, const char *key, int *count)
+{
+    bool is_fit = strcmp(section, "[fit]") == 0;
+    *count += is_fit;
+    cr_expect(is_fit || strcmp(section, "[hardware]") == 0 || strcmp(section, "[software]") == 0, "%s: %s %s", path,
+              section, key);
+}
+
+Test(honesty, profiles_depend_on_nothing_and_few_values_are_fitted)
+{
+    int fitted = visit("configs/hardware", ".ini", expect_unconditional) +
+                 visit("configs/software", ".ini", expect_unconditional);
+    cr_expect_leq(fitted, FITTED_MAX);
+}
+
+static int count_parameters(const struct option *options, const void *section)
+{
+    int count = 0;
+    for (; options->key != NULL; options++) {
+        struct quantity quantity;
+        if (options->type == OPTION_QUANTITY) {
+            memcpy(&quantity, (const char *)section + options->offset, sizeof(quantity));
+            count += quantity.origin != QUANTITY_SPEC;
+        }
+    }
+    return count;
+}
+
+Test(honesty, has_few_parameters_beside_data_sheets)
+{
+    struct config         config;
+    struct text_buffer    errors  = {0};
+    struct config_request request = {.name = GSWBENCH_SOURCE_DIR "/configs/llama2-70b-fsdp.ini", .ranks = 64};
+    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
+    status result = config_read(&config, &request, &errors);
+    cr_assert(!failed(&result), "%s", errors.text);
+    int count =
+        count_parameters(hardware_options, &config.hardware) + count_parameters(software_options, &config.software);
+    cr_expect_leq(count, PARAMETERS_MAX, "%d", count);
+}
+
+static void expect_no_model(const char *path, const char *section, const char *key, int *count)
+{
+    static const char *const names[] = {"llama", "grok", "nemotron", "mixtral", "torchtitan", "maxtext", "nemo"};
+    (void)section;
+    (*count)++;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        cr_expect_null(strstr(key, names[i]), "%s knows %s", path, names[i]);
+    }
+}
+
+Test(honesty, no_price_knows_a_model_or_a_program_by_name)
+{
+    cr_expect_gt(visit("src/predict", ".c", expect_no_model), 300);
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// With which steps a published time is compared, and which installed machine a device is of.
+#include "gswbench/config.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config_folder.h"
+
+// Installed machines for one test alone: each runs in its own process.
+static void install_machines(void)
+{
+    install();
+    write_text("hardware/broken.ini", "[hardware]\ndevice = Broken\npeak = 989e12\n");
+    write_text("hardware/hopper.ini", "[hardware]\ndevice = Hopper\npeak_bf16 = 989e12 spec\n[measured]\nx = 1\n");
+    write_text("hardware/blackwell.ini", "[hardware]\ndevice = Blackwell\npeak_bf16 = 2250e12 spec\n");
+    write_text("mine.ini", "[hardware]\ndevice = Hopper\npeak_bf16 = 900e12 measured 1%\n");
+}
+
+TestSuite(published, .init = install_machines, .fini = uninstall);
+
+// What is left of a published time when the file is read at so many ranks with the overrides.
+static double published_seconds(const char *text, int64_t ranks, const char *first, const char *second)
+{
+    const char *const overrides[] = {first, second};
+    return read_text(text, ranks, first == NULL ? 0 : second == NULL ? 1 : 2, overrides).published.step_seconds;
+}
+
+Test(published, is_compared_on_its_own_machine_only)
+{
+    const char *own = "[hardware]\nprofile = hopper\n[when ranks=64]\npublished.step_seconds = 7\n";
+    const char *row = "[hardware]\nprofile = hopper\n[when ranks=64]\npublished.step_seconds = 7\n"
+                      "published.device = Blackwell\n";
+    cr_expect_eq(published_seconds(own, 64, NULL, NULL), 7.0);
+    cr_expect_eq(published_seconds(own, 64, "hardware.profile=blackwell", NULL), 0.0);
+    cr_expect_eq(published_seconds(own, 64, "hardware.profile=none", NULL), 0.0);
+    cr_expect_eq(published_seconds(own, 64, "hardware.profile=./mine.ini", NULL), 7.0);
+    cr_expect_eq(published_seconds(own, 64, "hardware.peak_bf16=2250e12", NULL), 0.0);
+    cr_expect_eq(published_seconds(own, 64, "hardware.jitter=0.5", NULL), 7.0);
+    cr_expect_eq(published_seconds(row, 64, NULL, NULL), 0.0);
+    cr_expect_eq(published_seconds(row, 64, "hardware.profile=blackwell", NULL), 7.0);
+}
+
+Test(published, is_compared_at_its_own_ranks_and_precision_only)
+{
+    const char *ranks = "[parallel]\nfsdp = auto\n[when ranks=64]\npublished.step_seconds = 7\n";
+    const char *open  = "[parallel]\nfsdp = auto\n[published]\nstep_seconds = 7\n";
+    const char *fixed = "[parallel]\nfsdp = 8\n[published]\nstep_seconds = 7\n";
+    const char *both  = "[when ranks=64 precision=fp8]\npublished.step_seconds = 7\n";
+    cr_expect_eq(published_seconds(ranks, 64, NULL, NULL), 7.0);
+    cr_expect_eq(published_seconds(ranks, 32, NULL, NULL), 0.0);
+    cr_expect_eq(published_seconds(ranks, 64, "precision.compute=fp8", NULL), 0.0);
+    cr_expect_eq(published_seconds(open, 64, NULL, NULL), 0.0);
+    cr_expect_eq(published_seconds(fixed, 8, NULL, NULL), 7.0);
+    cr_expect_eq(published_seconds(both, 64, NULL, NULL), 0.0);
+    cr_expect_eq(published_seconds(both, 64, "precision.compute=fp8", NULL), 7.0);
+    cr_expect_eq(published_seconds(both, 64, "precision.compute=fp8", "published.step_seconds=5"), 5.0);
+}
+
+Test(published, finds_the_installed_machine_of_a_device)
+{
+    struct hardware_config machine = {.gpus_per_node = 3};
+    cr_expect(config_find_machine(&machine, "Hopper"));
+    cr_expect_str_eq(machine.profile, "hopper");
+    cr_expect_eq(machine.peak_bf16.value, 989e12);
+    machine.gpus_per_node = 3;
+    cr_expect_not(config_find_machine(&machine, "Hopp"));
+    cr_expect_not(config_find_machine(&machine, "Broken"));
+    cr_expect_not(config_find_machine(&machine, ""));
+    cr_expect_eq(machine.gpus_per_node, 3);
+}

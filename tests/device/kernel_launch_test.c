@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// Tests of how kernels are laid out over a device.
+#include <criterion/criterion.h>
+
+#include "kernels/cross_entropy.h"
+#include "kernels/norm.h"
+#include "kernels/scatter.h"
+
+// An H200: 132 multiprocessors, 227 KiB of shared memory for a block.
+static const struct kernel_target target = {.multiprocessors = 132, .shared_bytes = 232448};
+
+Test(kernel_launch, takes_whole_words_only_where_every_row_starts_on_one)
+{
+    cr_assert(launch_is_wide(128256, 0x7f0000001000));
+    cr_assert(launch_is_wide(8, 0));
+    cr_assert_not(launch_is_wide(8, 0x7f0000001008));
+    cr_assert_not(launch_is_wide(12, 0x1000));
+    cr_assert_not(launch_is_wide(50257, 0x1000));
+}
+
+Test(kernel_launch, counts_groups_without_overflow)
+{
+    cr_assert_eq(launch_groups(0, 8), 0);
+    cr_assert_eq(launch_groups(1, 8), 1);
+    cr_assert_eq(launch_groups(16, 8), 2);
+    cr_assert_eq(launch_groups(17, 8), 3);
+    cr_assert_eq(launch_groups(INT64_MAX, 8), INT64_MAX / 8 + 1);
+}
+
+Test(kernel_launch, fills_the_device_and_no_more)
+{
+    struct launch many  = launch_items((INT64_C(1) << 31) + 7, target.multiprocessors);
+    struct launch few   = launch_items(257, target.multiprocessors);
+    struct launch none  = launch_items(0, target.multiprocessors);
+    struct launch warps = launch_warps(17, target.multiprocessors);
+
+    cr_assert_eq(many.blocks, 132 * 8);
+    cr_assert_eq(many.threads, 256);
+    cr_assert_eq(few.blocks, 2);
+    cr_assert_eq(none.blocks, 1);
+    cr_assert_eq(warps.blocks, 3);
+}
+
+Test(kernel_launch, gives_a_row_as_many_whole_warps_as_it_has_items)
+{
+    struct launch narrow = launch_rows(10, 33, 256, target.multiprocessors);
+    struct launch wide   = launch_rows(INT64_C(1) << 33, 16032, 1024, target.multiprocessors);
+    struct launch empty  = launch_rows(0, 0, 256, target.multiprocessors);
+
+    cr_assert_eq(narrow.threads, 64);
+    cr_assert_eq(narrow.blocks, 10);
+    cr_assert_eq(wide.threads, 1024);
+    cr_assert_eq(wide.blocks, 264);
+    cr_assert_eq(empty.threads, 32);
+    cr_assert_eq(empty.blocks, 1);
+}
+
+Test(kernel_launch, holds_every_element_of_a_norm_in_some_thread)
+{
+    for (int64_t columns = 1; columns <= NORM_COLUMNS_MAX; columns += 61) {
+        struct launch launch = norm_launch(8192, columns, target.multiprocessors);
+        cr_assert_geq(launch.threads * (int64_t)NORM_HELD, columns);
+        cr_assert_leq(launch.threads, NORM_THREADS_MAX);
+    }
+    cr_assert_eq(norm_launch(8192, NORM_COLUMNS_MAX, target.multiprocessors).threads, NORM_THREADS_MAX);
+}
+
+Test(kernel_launch, sums_gradients_of_norms_in_what_shared_memory_holds)
+{
+    struct launch launch = norm_backward_launch(8192, 8192, 1, &target);
+    struct launch wide   = norm_backward_launch(8192, 18432, 2, &target);
+
+    cr_assert_eq(norm_backward_shared_bytes(8192, 1), 32768);
+    cr_assert_eq(norm_backward_shared_bytes(77, 2), 640);    // whole packets of 8
+    cr_assert_eq(launch.blocks, 4 * 132);
+    cr_assert_eq(wide.blocks, 132);
+    cr_assert_eq(wide.threads, 576);
+    cr_assert_eq(norm_backward_scratch_bytes(8192, 8192, 1, &target), 4 * 132 * 8192 * 4);
+    cr_assert_eq(norm_backward_scratch_bytes(3, 77, 2, &target), 3 * 2 * 77 * 4);
+    cr_assert_leq(norm_backward_shared_bytes(NORM_COLUMNS_MAX, 2), 163 << 10);    // of the smallest device
+}
+
+Test(kernel_launch, holds_of_a_row_of_logits_what_fits)
+{
+    cr_assert_eq(cross_entropy_held_bytes(32000, FORMAT_BF16, 232448), 64000);
+    cr_assert_eq(cross_entropy_held_bytes(128256, FORMAT_BF16, 232448), 230400);
+    cr_assert_eq(cross_entropy_held_bytes(517, FORMAT_F32, 232448), 65 * 32);
+}
+
+Test(kernel_launch, links_every_token)
+{
+    cr_assert_eq(scatter_scratch_bytes(8192), 65536);
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+// Emulated jobs on the host: which ops are executed, that they compute with numbers, and what becomes of their times.
+#include <criterion/criterion.h>
+
+#include <string.h>
+#include <time.h>
+
+#include "gswbench/comm.h"
+#include "gswbench/emulate.h"
+#include "tiny.h"
+
+struct subject {
+    struct tiny         tiny;
+    struct plan_request request;
+    struct run_config   run;
+    struct backend      backend;
+    struct emulation    emulation;
+};
+
+static void open_subject(struct subject *subject)
+{
+    *subject = (struct subject){.request = {.rank = 0}};
+    tiny_init(&subject->tiny);
+    option_set_defaults(run_options, &subject->run);
+    subject->tiny.precision.compute = COMPUTE_BF16;
+    subject->tiny.train.sequence    = 16;
+}
+
+// The job of so many ranks; two measured steps of each stage.
+static status emulate_subject(struct subject *subject, int64_t world, enum emulate_stages stages)
+{
+    struct backend_setup setup = {.threads = 1};
+    subject->request           = tiny_request(&subject->tiny, world, 0);
+    subject->emulation         = (struct emulation){.request = &subject->request,
+                                                    .backend = &subject->backend,
+                                                    .run     = &subject->run,
+                                                    .stages  = stages,
+                                                    .repeats = 2};
+    status opened              = backend_open(&subject->backend, "host", &setup);
+    cr_assert(!failed(&opened), "%s", opened.text);
+    status result = emulate(&subject->emulation);
+    backend_close(&subject->backend);
+    return result;
+}
+
+static int64_t compute_ops(const struct subject *subject, int64_t rank, const struct measured_ops *found_in)
+{
+    struct plan_request request = subject->request;
+    struct plan         plan;
+    int64_t             count = 0;
+    request.rank              = rank;
+    status result             = plan_build(&plan, &request);
+    cr_assert(!failed(&result), "%s", result.text);
+    for (int32_t i = 0; i < plan.op_count; i++) {
+        count += plan.ops[i].lane == LANE_COMPUTE &&
+                 (found_in == NULL || measured_find(found_in, &plan, &plan.ops[i]) != NULL);
+    }
+    plan_free(&plan);
+    return count;
+}
+
+static void expect_numbers(struct subject *subject, int64_t world, const char *layout)
+{
+    struct measured_ops list;
+    status              result = emulate_subject(subject, world, EMULATE_DISTINCT);
+    cr_assert(!failed(&result), "%s: %s", layout, result.text);
+    cr_expect_not(subject->emulation.has_failed, "%s: a loss or gradient norm is no number", layout);
+    emulate_list(&subject->emulation, &list);
+    cr_expect_eq(compute_ops(subject, 0, &list), compute_ops(subject, 0, NULL), "%s", layout);
+    for (int32_t i = 0; i < list.count; i++) {
+        cr_expect_gt(list.ops[i].seconds.value, 0.0, "%s", layout);
+    }
+    measured_free(&list);
+    emulate_free(&subject->emulation);
+}
+
+Test(emulate, computes_with_numbers_in_every_layout)
+{
+    struct subject subject;
+    open_subject(&subject);
+    subject.tiny.parallel.fsdp = 4;
+    expect_numbers(&subject, 4, "fsdp 4");
+
+    open_subject(&subject);
+    subject.tiny.parallel.tp = 2;
+    subject.tiny.parallel.cp = 2;
+    expect_numbers(&subject, 4, "tp 2 cp 2");
+
+    open_subject(&subject);
+    subject.tiny.parallel.tp         = 2;
+    subject.tiny.parallel.tp_overlap = 1;
+    subject.tiny.parallel.cp         = 2;
+    subject.tiny.parallel.context    = CONTEXT_RING;
+    subject.tiny.parallel.dp         = 2;
+    subject.tiny.parallel.zero       = 1;
+    expect_numbers(&subject, 8, "tp 2 overlapped, cp 2 as a ring, zero");
+
+    open_subject(&subject);
+    tiny_set_experts(&subject.tiny, 4, 2);
+    subject.tiny.parallel.fsdp = 4;
+    subject.tiny.parallel.ep   = 2;
+    expect_numbers(&subject, 4, "fsdp 4 ep 2");
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+Test(emulate, counts_no_time_twice)
+{
+    struct subject subject;
+    open_subject(&subject);
+    subject.tiny.parallel.fsdp = 2;
+    double begin = now(), sum = 0.0;
+    status result = emulate_subject(&subject, 2, EMULATE_DISTINCT);
+    double end    = now();
+    cr_assert(!failed(&result), "%s", result.text);
+    for (int64_t i = 0; i < subject.emulation.sample_count; i++) {
+        sum += subject.emulation.samples[i].seconds.value;
+    }
+    cr_expect(sum > 0.0 && sum < (end - begin) / (double)subject.emulation.repeats, "%g s of %g s", sum, end - begin);
+    emulate_free(&subject.emulation);
+}
+
+Test(emulate, notices_what_is_no_number)
+{
+    struct subject subject;
+    open_subject(&subject);
+    subject.tiny.train.learning_rate = 1e30;
+    status result                    = emulate_subject(&subject, 1, EMULATE_DISTINCT);
+    cr_assert(!failed(&result), "%s", result.text);
+    cr_expect(subject.emulation.has_failed);
+    emulate_free(&subject.emulation);
+}
+
+// Eight layers on four stages, two microbatches.
+static void make_pipeline(struct subject *subject)
+{
+    open_subject(subject);
+    subject->tiny.model.layers       = 8;
+    subject->tiny.parallel.pp        = 4;
+    subject->tiny.train.accumulation = 2;
+}
+
+Test(emulate, executes_each_stage_that_has_something_new)
+{
+    struct subject      subject;
+    struct measured_ops list;
+    make_pipeline(&subject);
+
+    status result = emulate_subject(&subject, 4, EMULATE_DISTINCT);
+
+    cr_assert(!failed(&result), "%s", result.text);
+    cr_expect_not(subject.emulation.has_failed);
+    cr_expect_eq(subject.emulation.stage_count, 4);
+    cr_expect_eq(subject.emulation.executed, 2, "%d stages: the two in the middle do what the first one does",
+                 (int)subject.emulation.executed);
+    cr_expect_eq(subject.emulation.sample_count, compute_ops(&subject, 0, NULL) + compute_ops(&subject, 3, NULL));
+    emulate_list(&subject.emulation, &list);
+    for (int64_t rank = 0; rank < 4; rank++) {
+        cr_expect_eq(compute_ops(&subject, rank, &list), compute_ops(&subject, rank, NULL), "rank %d", (int)rank);
+    }
+    measured_free(&list);
+    emulate_free(&subject.emulation);
+}
+
+Test(emulate, executes_all_stages_or_the_first_as_asked)
+{
+    struct subject      subject;
+    struct measured_ops list;
+    make_pipeline(&subject);
+    status result = emulate_subject(&subject, 4, EMULATE_ALL);
+    cr_assert(!failed(&result), "%s", result.text);
+    cr_expect_eq(subject.emulation.executed, 4);
+    emulate_free(&subject.emulation);
+
+    result = emulate_subject(&subject, 4, EMULATE_FIRST);
+    cr_assert(!failed(&result), "%s", result.text);
+    cr_expect_eq(subject.emulation.executed, 1);
+    emulate_list(&subject.emulation, &list);
+    int64_t known = compute_ops(&subject, 3, &list), all = compute_ops(&subject, 3, NULL);
+    cr_expect(known > all / 2 && known < all, "the head is not measured: %d of %d", (int)known, (int)all);
+    measured_free(&list);
+    emulate_free(&subject.emulation);
+}
+
+static int64_t two_megabytes(struct backend *backend)
+{
+    (void)backend;
+    return 2000000;
+}
+
+Test(emulate, names_the_stage_that_does_not_fit)
+{
+    struct subject     subject;
+    struct backend_ops small = backend_null;
+    small.available_bytes    = two_megabytes;
+    make_pipeline(&subject);
+    subject.tiny.model.vocab_multiple = 100000;    // of embedding and head
+    subject.tiny.model.hidden         = 8;
+    subject.request                   = tiny_request(&subject.tiny, 4, 0);
+    subject.emulation =
+        (struct emulation){.request = &subject.request, .backend = &subject.backend, .run = &subject.run, .repeats = 1};
+    status opened = backend_open(&subject.backend, "null", &(struct backend_setup){.threads = 1});
+    cr_assert(!failed(&opened));
+    subject.backend.ops = &small;
+
+    status result = emulate(&subject.emulation);
+
+    cr_expect_eq(result.exit_code, EXIT_MEMORY);
+    cr_expect_eq(strncmp(result.text, "stage 0 (rank 0): the plan does not fit: ", 41), 0, "%s", result.text);
+    backend_close(&subject.backend);
+    emulate_free(&subject.emulation);
+}
+
+Test(emulate, takes_the_median_of_ops_that_are_alike)
+{
+    static const double seconds[] = {5.0, 1.0, 2.0, 9.0, 3.0, 4.0};
+    struct measured_op  samples[6];
+    struct measured_ops list;
+    memset(samples, 0, sizeof(samples));
+    for (int i = 0; i < 6; i++) {
+        samples[i].key.kind      = i == 3 ? 7 : 4;
+        samples[i].seconds.value = seconds[i];
+    }
+    emulate_list(&(struct emulation){.samples = samples, .sample_count = 6}, &list);
+    cr_assert_eq(list.count, 2);
+    cr_expect_eq(list.ops[0].seconds.value, 3.0);
+    cr_expect_float_eq(list.ops[0].seconds.spread_percent, 200.0 / 3 / 1.349, 1e-9, "4 - 2 over 3");
+    cr_expect_eq(list.ops[1].seconds.value, 9.0);
+    cr_expect_eq(list.ops[1].seconds.spread_percent, 0.0);
+    measured_free(&list);
+}
+
+// A transfer of float elements by one rank of four that has only itself.
+static void transfer(enum op_kind kind, int64_t elements, const float *in, float *out)
+{
+    static const int64_t members[] = {0, 1, 2, 3};
+    struct op            op        = {.kind = (uint8_t)kind, .shape.transfer = {.elements = elements}};
+    struct comm          comm;
+    comm_open_alone(&comm);
+    struct comm_group *group = comm.ops->group_open(&comm, members, 4, LANE_TENSOR);
+    comm.ops->run(group, &op, in, out, FORMAT_F32);
+    comm.ops->group_close(group);
+    comm_close(&comm);
+}
+
+Test(emulate, leaves_data_as_other_ranks_would)
+{
+    static const float in[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    float              out[8];
+
+    transfer(OP_ALL_GATHER, 8, in, out);
+    for (int i = 0; i < 8; i++) {
+        cr_expect_eq(out[i], in[i % 2], "gathered %d: %g", i, (double)out[i]);
+    }
+    memset(out, 0, sizeof(out));
+    transfer(OP_REDUCE_SCATTER, 8, in, out);
+    cr_expect(out[0] == 1 && out[1] == 2 && out[2] == 0, "a quarter only");
+    transfer(OP_ROTATE, 8, in, out);
+    cr_expect_eq(memcmp(in, out, sizeof(in)), 0);
+    transfer(OP_ALL_REDUCE, 8, NULL, out);
+    cr_expect_eq(memcmp(in, out, sizeof(in)), 0);
+}
+
+Test(emulate, receives_normal_numbers)
+{
+    enum { ELEMENTS = 200000 };
+    static float out[ELEMENTS];
+    double       sum = 0.0, squares = 0.0;
+    transfer(OP_RECEIVE, ELEMENTS, NULL, out);
+    for (int i = 0; i < ELEMENTS; i++) {
+        sum += (double)out[i];
+        squares += (double)out[i] * (double)out[i];
+    }
+    cr_expect_float_eq(sum / ELEMENTS, 0.0, 0.02);
+    cr_expect_float_eq(squares / ELEMENTS, 1.0, 0.02);
+    cr_expect_neq(out[ELEMENTS - 1], 0.0f);
+}

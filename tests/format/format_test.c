@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// Facts of every number format, as their specifications state them.
+#include "gswbench/format.h"
+
+#include <math.h>
+
+#include <criterion/criterion.h>
+
+#include "gswbench/fp8.h"
+
+enum { COUNTS = 5 };
+static const int64_t counts[COUNTS] = {0, 1, 2, 3, 33};
+
+struct facts {
+    const char *name;
+    int         bits, exponent_bits, mantissa_bits;
+    double      smallest, largest;
+    int         block;
+    enum format scale;    // of a block
+    int         levels;
+    enum rate   rate;
+    int64_t     bytes[COUNTS], scale_bytes[COUNTS];    // of the counts above
+};
+
+// clang-format off
+static const struct facts facts[] = {
+    [FORMAT_F32]   = {"f32", 32, 8, 23, 1.401298464324817e-45, 3.4028234663852886e38, 0, 0, 0, RATE_FP32,
+                      {0, 4, 8, 12, 132}, {0}},
+    [FORMAT_BF16]  = {"bf16", 16, 8, 7, 9.183549615799121e-41, 3.3895313892515355e38, 0, 0, 0, RATE_BF16,
+                      {0, 2, 4, 6, 66}, {0}},
+    [FORMAT_I32]   = {"i32", 32, 0, 31, 1, 2147483647, 0, 0, 0, RATE_NONE, {0, 4, 8, 12, 132}, {0}},
+    [FORMAT_E4M3]  = {"e4m3", 8, 4, 3, 0.001953125, 448, 0, 0, 0, RATE_FP8, {0, 1, 2, 3, 33}, {0}},
+    [FORMAT_E5M2]  = {"e5m2", 8, 5, 2, 0.0000152587890625, 57344, 0, 0, 0, RATE_FP8, {0, 1, 2, 3, 33}, {0}},
+    [FORMAT_E2M1]  = {"e2m1", 4, 2, 1, 0.5, 6, 0, 0, 0, RATE_FP4, {0, 1, 1, 2, 17}, {0}},
+    [FORMAT_E8M0]  = {"e8m0", 8, 8, 0, 5.877471754111438e-39, 1.7014118346046923e38, 0, 0, 0, RATE_NONE,
+                      {0, 1, 2, 3, 33}, {0}},
+    [FORMAT_MXFP8] = {"mxfp8", 8, 4, 3, 0.001953125, 448, 32, FORMAT_E8M0, 1, RATE_FP8,
+                      {0, 1, 2, 3, 33}, {0, 1, 1, 1, 2}},
+    [FORMAT_NVFP4] = {"nvfp4", 4, 2, 1, 0.5, 6, 16, FORMAT_E4M3, 2, RATE_FP4,
+                      {0, 1, 1, 2, 17}, {0, 5, 5, 5, 7}},
+};
+// clang-format on
+_Static_assert(sizeof(facts) / sizeof(facts[0]) == FORMAT_COUNT, "a format without its facts");
+
+Test(format, has_the_numbers_that_its_specification_states)
+{
+    for (int i = 0; i < FORMAT_COUNT; i++) {
+        const struct format_row *row = &format_table[i];
+        const struct facts      *its = &facts[i];
+        cr_assert_not_null(row->name, "format %d has no row", i);
+        cr_expect_str_eq(format_name((enum format)i), its->name);
+        cr_expect_eq(row->bits, its->bits, "%s has %d bits", its->name, row->bits);
+        cr_expect_eq(row->exponent_bits, its->exponent_bits, "%s", its->name);
+        cr_expect_eq(row->mantissa_bits, its->mantissa_bits, "%s", its->name);
+        cr_expect_eq(row->smallest, its->smallest, "%s begins at %.17g", its->name, row->smallest);
+        cr_expect_eq(row->largest, its->largest, "%s ends at %.17g", its->name, row->largest);
+        cr_expect_eq(row->rate, its->rate, "%s", its->name);
+    }
+}
+
+Test(format, has_the_scales_that_its_specification_states)
+{
+    for (int i = 0; i < FORMAT_COUNT; i++) {
+        const struct format_row *row = &format_table[i];
+        cr_expect_eq(row->block, facts[i].block, "%s scales %d together", row->name, row->block);
+        cr_expect_eq(row->levels, facts[i].levels, "%s", row->name);
+        if (row->block > 0) {
+            cr_expect_eq(row->scale, facts[i].scale, "%s", row->name);
+        }
+    }
+}
+
+Test(format, packs_elements_and_rounds_half_a_byte_up)
+{
+    for (int i = 0; i < FORMAT_COUNT; i++) {
+        for (int c = 0; c < COUNTS; c++) {
+            int64_t bytes = format_bytes((enum format)i, counts[c]);
+            int64_t scale = format_scale_bytes((enum format)i, counts[c]);
+            cr_expect_eq(bytes, facts[i].bytes[c], "%d in %s take %d bytes", (int)counts[c], facts[i].name, (int)bytes);
+            cr_expect_eq(scale, facts[i].scale_bytes[c], "scales of %d in %s take %d bytes", (int)counts[c],
+                         facts[i].name, (int)scale);
+        }
+    }
+}
+
+Test(format, counts_the_elements_that_fit)
+{
+    cr_expect_eq(format_elements(FORMAT_F32, 131), 32);
+    cr_expect_eq(format_elements(FORMAT_BF16, 132), 66);
+    cr_expect_eq(format_elements(FORMAT_E5M2, 3), 3);
+    cr_expect_eq(format_elements(FORMAT_NVFP4, 3), 6);
+}
+
+Test(format, finds_elements_that_begin_with_a_byte)
+{
+    cr_expect_eq(format_offset(FORMAT_F32, 3), 12);
+    cr_expect_eq(format_offset(FORMAT_BF16, 5), 10);
+    cr_expect_eq(format_offset(FORMAT_E4M3, 7), 7);
+    cr_expect_eq(format_offset(FORMAT_E2M1, 6), 3);
+}
+
+Test(format, does_not_find_an_element_that_begins_within_a_byte, .exit_code = 1)
+{
+    format_offset(FORMAT_E2M1, 7);
+}
+
+Test(format, is_narrow_below_sixteen_bits)
+{
+    for (int i = 0; i < FORMAT_COUNT; i++) {
+        cr_expect_eq(format_is_narrow((enum format)i), i >= FORMAT_E4M3, "%s", format_name((enum format)i));
+    }
+}
+
+// fp8.h has both as code, because devices read no table.
+Test(format, says_of_e4m3_and_e5m2_what_their_codes_do)
+{
+    const enum format pair[] = {FORMAT_E4M3, FORMAT_E5M2};
+    for (int i = 0; i < 2; i++) {
+        const struct format_row *row = &format_table[pair[i]];
+        cr_expect_eq((double)fp8_largest(pair[i]), row->largest);
+        cr_expect_eq((double)fp8_to_float(pair[i], 1), row->smallest);
+        cr_expect_eq((double)fp8_to_float(pair[i], fp8_from_float(pair[i], INFINITY)), row->largest);
+    }
+}

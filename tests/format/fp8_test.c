@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// The FP8 encodings against tables made from their definition, and the scale of a tensor.
+#include "gswbench/fp8.h"
+
+#include <criterion/criterion.h>
+
+enum { CODES = 128 };    // of one sign
+
+struct encoding {
+    enum format format;
+    int         mantissa_bits, bias;
+    int         numbers;    // codes of one sign that are finite numbers, from 0 on
+};
+static const struct encoding encodings[] = {{FORMAT_E4M3, 3, 7, 0x7f}, {FORMAT_E5M2, 2, 15, 0x7c}};
+enum { FORMATS = sizeof(encodings) / sizeof(encodings[0]) };
+
+// The value of a code that is a finite number. Those that follow the last one by the same rule are the formats'
+// special codes.
+static double value_of(const struct encoding *encoding, int code)
+{
+    int exponent = code >> encoding->mantissa_bits, mantissa = code & ((1 << encoding->mantissa_bits) - 1);
+    int implied = exponent == 0 ? 0 : 1 << encoding->mantissa_bits;
+    return ldexp(implied + mantissa, (exponent == 0 ? 1 : exponent) - encoding->bias - encoding->mantissa_bits);
+}
+
+Test(fp8, gives_every_code_the_value_of_its_definition)
+{
+    cr_expect_eq(value_of(&encodings[0], 0x7e), 448.0);
+    cr_expect_eq(value_of(&encodings[0], 1), 1.0 / 512);
+    cr_expect_eq(value_of(&encodings[1], 0x7b), 57344.0);
+    cr_expect_eq(value_of(&encodings[1], 1), 1.0 / 65536);
+    for (int f = 0; f < FORMATS; f++) {
+        const struct encoding *encoding = &encodings[f];
+        for (int code = 0; code < encoding->numbers; code++) {
+            float plus = fp8_to_float(encoding->format, (uint8_t)code);
+            float less = fp8_to_float(encoding->format, (uint8_t)(code + CODES));
+            cr_assert_eq((double)plus, value_of(encoding, code), "%s %02x", format_name(encoding->format),
+                         (unsigned)code);
+            cr_assert(less == -plus && signbit(less) && !signbit(plus), "%s %02x", format_name(encoding->format),
+                      (unsigned)code);
+        }
+    }
+}
+
+Test(fp8, has_infinity_in_e5m2_only_and_nan_in_both)
+{
+    cr_expect(isnan(fp8_to_float(FORMAT_E4M3, 0x7f)) && isnan(fp8_to_float(FORMAT_E4M3, 0xff)));
+    cr_expect_eq(fp8_to_float(FORMAT_E5M2, 0x7c), INFINITY);
+    cr_expect_eq(fp8_to_float(FORMAT_E5M2, 0xfc), -INFINITY);
+    for (int code = 0x7d; code < CODES; code++) {
+        cr_expect(isnan(fp8_to_float(FORMAT_E5M2, (uint8_t)code)) &&
+                  isnan(fp8_to_float(FORMAT_E5M2, (uint8_t)(code + CODES))));
+    }
+}
+
+static void expect_code(const struct encoding *encoding, float value, int code)
+{
+    cr_assert_eq(fp8_from_float(encoding->format, value), code, "%s of %.9g is %02x, not %02x",
+                 format_name(encoding->format), (double)value, fp8_from_float(encoding->format, value), (unsigned)code);
+    cr_assert_eq(fp8_from_float(encoding->format, -value), code + CODES, "%s of %.9g", format_name(encoding->format),
+                 (double)-value);
+}
+
+Test(fp8, rounds_to_nearest_and_ties_to_even_at_every_boundary)
+{
+    for (int f = 0; f < FORMATS; f++) {
+        const struct encoding *encoding = &encodings[f];
+        for (int code = 0; code + 1 < encoding->numbers; code++) {
+            float middle = (float)((value_of(encoding, code) + value_of(encoding, code + 1)) / 2);
+            expect_code(encoding, (float)value_of(encoding, code), code);
+            expect_code(encoding, nextafterf(middle, 0), code);
+            expect_code(encoding, middle, code + (code & 1));
+            expect_code(encoding, nextafterf(middle, INFINITY), code + 1);
+        }
+    }
+}
+
+// Between two boundaries every value has one code, since those at the boundaries are right.
+Test(fp8, rounds_no_value_below_a_smaller_one)
+{
+    for (int f = 0; f < FORMATS; f++) {
+        int before = 0;
+        for (uint32_t bits = 0; bits <= 0x7f800000u; bits += 997) {
+            float value;
+            memcpy(&value, &bits, sizeof(value));
+            int code = fp8_from_float(encodings[f].format, value);
+            cr_assert_geq(code, before, "%s of %.9g is %02x", format_name(encodings[f].format), (double)value,
+                          (unsigned)code);
+            before = code;
+        }
+        cr_expect_eq(before, encodings[f].numbers - 1);
+    }
+}
+
+Test(fp8, saturates_what_is_too_large_and_keeps_nan)
+{
+    for (int f = 0; f < FORMATS; f++) {
+        const struct encoding *encoding = &encodings[f];
+        int                    largest  = encoding->numbers - 1;
+        expect_code(encoding, (float)value_of(encoding, largest), largest);
+        expect_code(encoding, nextafterf((float)value_of(encoding, largest), INFINITY), largest);
+        expect_code(encoding, (float)value_of(encoding, largest + 1), largest);
+        expect_code(encoding, FLT_MAX, largest);
+        expect_code(encoding, INFINITY, largest);
+        expect_code(encoding, FLT_TRUE_MIN, 0);
+        expect_code(encoding, NAN, 0x7f);
+        uint32_t least_nan = 0x7f800001u;
+        float    value;
+        memcpy(&value, &least_nan, sizeof(value));
+        expect_code(encoding, value, 0x7f);
+    }
+}
+
+Test(fp8, scales_the_largest_magnitude_to_the_largest_number)
+{
+    cr_expect_eq(fp8_scale(FORMAT_E4M3, 448), 1.0f);
+    cr_expect_eq(fp8_scale(FORMAT_E4M3, 3.5f), 128.0f);
+    cr_expect_eq(fp8_scale(FORMAT_E4M3, 3), 448.0f / 3);
+    cr_expect_eq(fp8_scale(FORMAT_E5M2, 7), 8192.0f);
+    cr_expect_eq(fp8_scale(FORMAT_E5M2, 114688), 0.5f);
+}
+
+Test(fp8, does_not_scale_what_has_no_scale)
+{
+    cr_expect_eq(fp8_scale(FORMAT_E4M3, 0), 1.0f);
+    cr_expect_eq(fp8_scale(FORMAT_E5M2, INFINITY), 1.0f);
+    cr_expect_eq(fp8_scale(FORMAT_E4M3, 1e-40f), FLT_MAX);
+}

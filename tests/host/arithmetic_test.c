@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// Tests of the arithmetic of one element, and of AdamW over several steps.
+#include "gswbench/arithmetic.h"
+
+#include "host.h"
+#include "reference.h"
+
+enum { THREADS = 3 };
+
+Test(arithmetic, exponential_is_exact_to_two_parts_in_ten_million)
+{
+    double worst = 0;
+    for (double x = -63.9; x < 63.9; x += 0.000317) {
+        double exact = exp((double)(float)x);
+        worst        = fmax(worst, fabs((double)arithmetic_exp((float)x) - exact) / exact);
+    }
+
+    cr_assert_lt(worst, 2e-7, "%g", worst);
+    cr_assert_eq(arithmetic_exp(0.0f), 1.0f);
+}
+
+Test(arithmetic, exponential_is_a_number_for_all_but_nan)
+{
+    cr_assert(arithmetic_exp(-INFINITY) > 1e-28f && arithmetic_exp(-INFINITY) < 2e-28f);
+    cr_assert(arithmetic_exp(INFINITY) > 6e27f && arithmetic_exp(INFINITY) < 7e27f);
+    cr_assert(isnan(arithmetic_exp(NAN)));
+}
+
+Test(arithmetic, activations_are_exact_to_a_few_units)
+{
+    double worst = 0;
+    for (float x = -20.0f; x < 20.0f; x += 0.0137f) {
+        double size = fmax(1e-3, fabs((double)x));
+        worst = fmax(worst, fabs((double)arithmetic_silu(x) - reference_gate((double)x, ACTIVATION_SWIGLU)) / size);
+        worst = fmax(worst, fabs((double)arithmetic_gelu(x) - reference_gate((double)x, ACTIVATION_GELU)) / size);
+    }
+
+    cr_assert_lt(worst, 5e-7, "%g", worst);
+    cr_assert_eq(arithmetic_relu2(-3.0f), 0.0f);
+    cr_assert_eq(arithmetic_relu2(3.0f), 9.0f);
+}
+
+Test(arithmetic, activations_let_nan_through)
+{
+    cr_assert(isnan(arithmetic_silu(NAN)) && isnan(arithmetic_gelu(NAN)) && isnan(arithmetic_relu2(NAN)));
+    cr_assert(isnan(arithmetic_silu_slope(NAN)) && isnan(arithmetic_gelu_slope(NAN)) &&
+              isnan(arithmetic_relu2_slope(NAN)));
+}
+
+// Decoupled decay, bias corrections, and the factor of clipping, over several steps.
+static void expect_adamw(enum format weight_type, enum format moment_type, bool has_master)
+{
+    enum { COUNT = 2500, STEPS = 5 };
+    struct op     op                   = {.kind = OP_ADAMW, .shape.elements.elements = COUNT};
+    struct buffer buffers[OP_OPERANDS] = {
+        [ADAMW_HYPER]  = make_buffer(FORMAT_F32, HYPER_COUNT),
+        [ADAMW_SCALE]  = make_buffer(FORMAT_F32, 1),
+        [ADAMW_FIRST]  = make_buffer(moment_type, COUNT),
+        [ADAMW_SECOND] = make_buffer(moment_type, COUNT),
+        [ADAMW_MASTER] = has_master ? make_random(FORMAT_F32, COUNT, 1, 1) : (struct buffer){0},
+        [ADAMW_WEIGHT] = has_master ? make_output(weight_type, COUNT) : make_random(weight_type, COUNT, 1, 1),
+    };
+    const struct buffer *kept   = &buffers[has_master ? ADAMW_MASTER : ADAMW_WEIGHT];
+    double              *weight = values_of(kept);
+    double              *first = values_of(&buffers[ADAMW_FIRST]), *second = values_of(&buffers[ADAMW_SECOND]);
+    const double         rate = 0.01, beta1 = 0.875, beta2 = 0.9375, epsilon = 1e-5, decay = 0.1, scale = 0.5;
+    const double         hyper[] = {rate, beta1, beta2, epsilon, decay};
+    for (int i = 0; i < 5; i++) {
+        set(&buffers[ADAMW_HYPER], i, hyper[i]);
+    }
+    set(&buffers[ADAMW_SCALE], 0, scale);
+    for (int step = 1; step <= STEPS; step++) {
+        set(&buffers[ADAMW_HYPER], HYPER_CORRECTION1, 1 - pow(beta1, step));
+        set(&buffers[ADAMW_HYPER], HYPER_CORRECTION2, 1 - pow(beta2, step));
+        buffers[ADAMW_GRADIENT] = make_random(moment_type, COUNT, (uint64_t)(10 + step), 1);
+        for (int64_t i = 0; i < COUNT; i++) {
+            double gradient = scale * get(&buffers[ADAMW_GRADIENT], i);
+            weight[i] *= 1 - rate * decay;
+            first[i]  = beta1 * first[i] + (1 - beta1) * gradient;
+            second[i] = beta2 * second[i] + (1 - beta2) * gradient * gradient;
+            weight[i] -=
+                rate / (1 - pow(beta1, step)) * first[i] / (sqrt(second[i] / (1 - pow(beta2, step))) + epsilon);
+        }
+        run_op(&op, buffers, THREADS);
+        free(buffers[ADAMW_GRADIENT].data);
+        buffers[ADAMW_GRADIENT].data = NULL;
+    }
+    double bound = moment_type == FORMAT_BF16 ? 0.02 : tolerance(weight_type);
+    expect_close(kept, weight, has_master ? bound : 2 * bound, "weight");
+    expect_close(&buffers[ADAMW_FIRST], first, moment_type == FORMAT_BF16 ? 0.02 : 1e-6, "first moment");
+    expect_close(&buffers[ADAMW_SECOND], second, moment_type == FORMAT_BF16 ? 0.02 : 1e-6, "second moment");
+    struct buffer stored = make_buffer(weight_type, COUNT);
+    for (int64_t i = 0; i < COUNT && has_master; i++) {
+        set(&stored, i, get(kept, i));
+        cr_assert_eq(get(&buffers[ADAMW_WEIGHT], i), get(&stored, i), "the weight is not the rounded master");
+    }
+    free(stored.data);
+    free(weight), free(first), free(second);
+    free_buffers(buffers);
+}
+
+Test(arithmetic, adamw_follows_its_formula_in_every_type)
+{
+    expect_adamw(FORMAT_F32, FORMAT_F32, false);
+    expect_adamw(FORMAT_F32, FORMAT_F32, true);
+    expect_adamw(FORMAT_BF16, FORMAT_F32, true);
+    expect_adamw(FORMAT_BF16, FORMAT_BF16, true);
+    expect_adamw(FORMAT_BF16, FORMAT_BF16, false);
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: MIT
+// Every backward op alone against central differences of the forward pass in double.
+#include "host.h"
+#include "reference.h"
+
+static const enum format types[] = {FORMAT_F32, FORMAT_BF16};
+enum { TYPES = 2, THREADS = 3 };
+
+// A forward pass as a function of one of its inputs, [inputs] -> [outputs]; the loss is its product with slopes.
+struct function {
+    void (*run)(const void *context, const double *in, double *out);
+    const void   *context;
+    int64_t       inputs, outputs;
+    const double *slopes;
+    double        bound;    // largest relative error; 0: that of the result's type
+};
+
+static double loss_of(const struct function *function, const double *in)
+{
+    double *out = malloc(sizeof(*out) * (size_t)function->outputs), loss = 0;
+    function->run(function->context, in, out);
+    for (int64_t i = 0; i < function->outputs; i++) {
+        loss += out[i] * function->slopes[i];
+    }
+    free(out);
+    return loss;
+}
+
+// added, when not NULL, is what the result holds on top of the gradient.
+static void expect_gradient(const struct function *function, double *in, const struct buffer *result,
+                            const double *added, const char *what)
+{
+    const double step     = 1e-5;
+    double      *expected = malloc(sizeof(*expected) * (size_t)function->inputs);
+    cr_assert_eq(result->elements, function->inputs);
+    for (int64_t i = 0; i < function->inputs; i++) {
+        double value = in[i];
+        in[i]        = value + step;
+        double above = loss_of(function, in);
+        in[i]        = value - step;
+        double below = loss_of(function, in);
+        in[i]        = value;
+        expected[i]  = (above - below) / (2 * step) + (added != NULL ? added[i] : 0);
+    }
+    expect_close(result, expected, function->bound > 0 ? function->bound : tolerance(result->format), what);
+    free(expected);
+}
+
+struct norm_context {
+    struct rows_shape shape;
+    double           *x, *weight, *bias;
+};
+
+static void norm_of_x(const void *context, const double *in, double *out)
+{
+    const struct norm_context *norm = context;
+    reference_norm(&norm->shape, in, norm->weight, norm->bias, out);
+}
+static void norm_of_weight(const void *context, const double *in, double *out)
+{
+    const struct norm_context *norm = context;
+    reference_norm(&norm->shape, norm->x, in, norm->bias, out);
+}
+static void norm_of_bias(const void *context, const double *in, double *out)
+{
+    const struct norm_context *norm = context;
+    reference_norm(&norm->shape, norm->x, norm->weight, in, out);
+}
+
+// The forward pass with a branch: the gradient is with respect to the sum, which is what it saves.
+static void expect_norm_gradient(const struct rows_shape *shape, enum format format, bool has_residual,
+                                 bool accumulates)
+{
+    int64_t       elements        = shape->rows * shape->columns;
+    bool          has_bias        = shape->variant != NORM_RMS;
+    struct op     forward         = {.kind = OP_NORM_FORWARD, .shape.rows = *shape};
+    struct op     backward        = {.kind = OP_NORM_BACKWARD, .accumulates = accumulates, .shape.rows = *shape};
+    struct buffer bias            = has_bias ? make_random(format, shape->columns, 2, 1) : (struct buffer){0};
+    struct buffer in[OP_OPERANDS] = {
+        [NORM_IN]         = make_random(format, elements, 3, 1),
+        [NORM_BRANCH]     = make_random(format, elements, 4, 1),
+        [NORM_WEIGHT]     = make_random(format, shape->columns, 5, 1),
+        [NORM_BIAS]       = bias,
+        [NORM_SUM]        = make_output(format, elements),
+        [NORM_OUT]        = make_output(format, elements),
+        [NORM_STATISTICS] = make_output(FORMAT_F32, 2 * shape->rows),
+    };
+    struct buffer gradient[OP_OPERANDS] = {
+        [NORM_GRADIENT_OUT]        = make_random(format, elements, 6, 1),
+        [NORM_GRADIENT_X]          = in[NORM_SUM],
+        [NORM_GRADIENT_WEIGHT_IN]  = in[NORM_WEIGHT],
+        [NORM_GRADIENT_STATISTICS] = in[NORM_STATISTICS],
+        [NORM_GRADIENT_RESIDUAL]   = has_residual ? make_random(format, elements, 7, 1) : (struct buffer){0},
+        [NORM_GRADIENT_IN]         = make_output(format, elements),
+        [NORM_GRADIENT_WEIGHT]     = make_output(FORMAT_F32, shape->columns),
+        [NORM_GRADIENT_BIAS]       = has_bias ? make_output(FORMAT_F32, shape->columns) : (struct buffer){0},
+    };
+    for (int64_t i = 0; i < shape->columns && accumulates; i++) {
+        set(&gradient[NORM_GRADIENT_WEIGHT], i, (double)(i % 5));
+        if (has_bias) {
+            set(&gradient[NORM_GRADIENT_BIAS], i, (double)(i % 3));
+        }
+    }
+    double *weight_before = accumulates ? values_of(&gradient[NORM_GRADIENT_WEIGHT]) : NULL;
+    double *bias_before   = accumulates && has_bias ? values_of(&gradient[NORM_GRADIENT_BIAS]) : NULL;
+
+    run_op(&forward, in, THREADS);
+    run_op(&backward, gradient, THREADS);
+
+    struct norm_context context  = {*shape, values_of(&in[NORM_SUM]), values_of(&in[NORM_WEIGHT]),
+                                   has_bias ? values_of(&bias) : NULL};
+    double             *slopes   = values_of(&gradient[NORM_GRADIENT_OUT]);
+    double             *residual = has_residual ? values_of(&gradient[NORM_GRADIENT_RESIDUAL]) : NULL;
+    struct function     function = {norm_of_x, &context, elements, elements, slopes, 0};
+    expect_gradient(&function, context.x, &gradient[NORM_GRADIENT_IN], residual, "norm input gradient");
+    function.run    = norm_of_weight;
+    function.inputs = shape->columns;
+    expect_gradient(&function, context.weight, &gradient[NORM_GRADIENT_WEIGHT], weight_before, "norm weight gradient");
+    if (has_bias) {
+        function.run = norm_of_bias;
+        expect_gradient(&function, context.bias, &gradient[NORM_GRADIENT_BIAS], bias_before, "norm bias gradient");
+    }
+    free(context.x), free(context.weight), free(context.bias), free(slopes), free(residual);
+    free(weight_before), free(bias_before);
+    free_buffers(in);
+    free(gradient[NORM_GRADIENT_OUT].data), free(gradient[NORM_GRADIENT_RESIDUAL].data);
+    free(gradient[NORM_GRADIENT_IN].data), free(gradient[NORM_GRADIENT_WEIGHT].data);
+    free(gradient[NORM_GRADIENT_BIAS].data);
+}
+
+Test(host_gradient, of_norms)
+{
+    static const int64_t sizes[][2] = {{1, 3}, {5, 17}, {70, 6}};
+    for (int i = 0; i < 3; i++) {
+        for (int bits = 0; bits < 24; bits++) {
+            struct rows_shape shape = {
+                .rows = sizes[i][0], .columns = sizes[i][1], .epsilon = 1e-3f, .variant = bits / 8};
+            expect_norm_gradient(&shape, types[bits & 1], (bits & 2) != 0, (bits & 4) != 0);
+        }
+    }
+}
+
+static void activation_of(const void *context, const double *in, double *out)
+{
+    reference_activation(context, in, out);
+}
+
+Test(host_gradient, of_activations)
+{
+    for (int i = 0; i < 8; i++) {
+        enum format       format               = types[i & 1];
+        struct rows_shape shape                = {.rows = 3, .columns = 37, .variant = i / 2};
+        int64_t           outputs              = shape.rows * shape.columns;
+        int64_t           inputs               = reference_is_gated(shape.variant) ? 2 * outputs : outputs;
+        struct op         backward             = {.kind = OP_ACTIVATION_BACKWARD, .shape.rows = shape};
+        struct buffer     buffers[OP_OPERANDS] = {
+                [ACTIVATION_GRADIENT_OUT]   = make_random(format, outputs, 1, 1),
+                [ACTIVATION_GRADIENT_IN_IN] = make_random(format, inputs, 2, 2),
+                [ACTIVATION_GRADIENT_IN]    = make_output(format, inputs),
+        };
+
+        run_op(&backward, buffers, THREADS);
+
+        double         *in       = values_of(&buffers[ACTIVATION_GRADIENT_IN_IN]);
+        double         *slopes   = values_of(&buffers[ACTIVATION_GRADIENT_OUT]);
+        struct function function = {activation_of, &shape, inputs, outputs, slopes, 0};
+        expect_gradient(&function, in, &buffers[ACTIVATION_GRADIENT_IN], NULL, "activation gradient");
+        free(in), free(slopes);
+        free_buffers(buffers);
+    }
+}
+
+struct attention_context {
+    struct attention_shape shape;
+    double                *query, *pairs;
+};
+
+static void attention_of_query(const void *context, const double *in, double *out)
+{
+    const struct attention_context *attention = context;
+    reference_attention(&attention->shape, in, attention->pairs, out, NULL);
+}
+static void attention_of_pairs(const void *context, const double *in, double *out)
+{
+    const struct attention_context *attention = context;
+    reference_attention(&attention->shape, attention->query, in, out, NULL);
+}
+
+static void expect_attention_gradient(const struct attention_shape *shape, enum format format)
+{
+    int64_t   tokens  = shape->batch * shape->sequence;
+    int64_t   queries = tokens * shape->heads * shape->head_dim, pairs = tokens * 2 * shape->kv_heads * shape->head_dim;
+    struct op forward             = {.kind = OP_ATTENTION_FORWARD, .shape.attention = *shape};
+    struct op backward            = {.kind = OP_ATTENTION_BACKWARD, .shape.attention = *shape};
+    struct buffer in[OP_OPERANDS] = {
+        [ATTENTION_QUERY]      = make_random(format, queries, 1, 1),
+        [ATTENTION_KEY_VALUE]  = make_random(format, pairs, 2, 1),
+        [ATTENTION_OUT]        = make_output(format, queries),
+        [ATTENTION_STATISTICS] = make_output(FORMAT_F32, tokens * shape->heads),
+    };
+    struct buffer gradient[OP_OPERANDS] = {
+        [ATTENTION_GRADIENT_OUT]          = make_random(format, queries, 3, 1),
+        [ATTENTION_GRADIENT_QUERY_IN]     = in[ATTENTION_QUERY],
+        [ATTENTION_GRADIENT_KEY_VALUE_IN] = in[ATTENTION_KEY_VALUE],
+        [ATTENTION_GRADIENT_OUT_IN]       = in[ATTENTION_OUT],
+        [ATTENTION_GRADIENT_STATISTICS]   = in[ATTENTION_STATISTICS],
+        [ATTENTION_GRADIENT_QUERY]        = make_output(format, queries),
+        [ATTENTION_GRADIENT_KEY_VALUE]    = make_output(format, pairs),
+    };
+
+    run_op(&forward, in, THREADS);
+    run_op(&backward, gradient, THREADS);
+
+    struct attention_context context = {*shape, values_of(&in[ATTENTION_QUERY]), values_of(&in[ATTENTION_KEY_VALUE])};
+    double                  *slopes  = values_of(&gradient[ATTENTION_GRADIENT_OUT]);
+    // The backward pass reads the output as it was stored, rounded.
+    double          bound    = format == FORMAT_F32 ? 0 : 0.04;
+    struct function function = {attention_of_query, &context, queries, queries, slopes, bound};
+    expect_gradient(&function, context.query, &gradient[ATTENTION_GRADIENT_QUERY], NULL, "query gradient");
+    function = (struct function){attention_of_pairs, &context, pairs, queries, slopes, bound};
+    expect_gradient(&function, context.pairs, &gradient[ATTENTION_GRADIENT_KEY_VALUE], NULL, "key and value gradient");
+    free(context.query), free(context.pairs), free(slopes);
+    free_buffers(in);
+    free(gradient[ATTENTION_GRADIENT_OUT].data), free(gradient[ATTENTION_GRADIENT_QUERY].data);
+    free(gradient[ATTENTION_GRADIENT_KEY_VALUE].data);
+}
+
+Test(host_gradient, of_attention)
+{
+    static const struct attention_shape shapes[] = {
+        {1, 3, 1, 1, 2, 0, 0.7f, true, false, 0},
+        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0},
+        {1, 6, 3, 3, 4, 0, 0.5f, false, false, 0},
+        {1, 5, 4, 1, 5, 0, 0.3f, true, false, 0},
+    };
+    for (int i = 0; i < 8; i++) {
+        expect_attention_gradient(&shapes[i / 2], types[i & 1]);
+    }
+}
+
+Test(host_gradient, of_attention_over_several_blocks)
+{
+    struct attention_shape shape = {1, 150, 1, 1, 2, 0, 0.7f, true, false, 0};
+    expect_attention_gradient(&shape, FORMAT_F32);
+}
+
+struct rope_context {
+    struct attention_shape shape;
+    double                *table;
+};
+
+static void rope_of(const void *context, const double *in, double *out)
+{
+    const struct rope_context *rope = context;
+    int64_t queries = rope->shape.batch * rope->shape.sequence * rope->shape.heads * rope->shape.head_dim;
+    reference_rope(&rope->shape, rope->table, in, out, out + queries);
+}
+
+Test(host_gradient, of_rope)
+{
+    static const int64_t sizes[][2] = {{8, 8}, {8, 4}, {6, 0}};
+    for (int i = 0; i < 6; i++) {
+        enum format            format  = types[i & 1];
+        struct attention_shape shape   = {2, 3, 4, 2, sizes[i / 2][0], sizes[i / 2][1], 0, false, false, 0};
+        int64_t                queries = 6 * 4 * shape.head_dim, pairs = 6 * 4 * shape.head_dim;
+        struct op              backward             = {.kind = OP_ROPE_BACKWARD, .shape.attention = shape};
+        struct buffer          buffers[OP_OPERANDS] = {
+                     [ROPE_TABLE]     = make_random(FORMAT_F32, shape.sequence * shape.rotary, 1, 1),
+                     [ROPE_PACKED]    = make_output(format, queries + pairs),
+                     [ROPE_QUERY]     = make_random(format, queries, 2, 1),
+                     [ROPE_KEY_VALUE] = make_random(format, pairs, 3, 1),
+        };
+        double *slopes = malloc(sizeof(*slopes) * (size_t)(queries + pairs));
+        for (int64_t j = 0; j < queries + pairs; j++) {
+            slopes[j] = j < queries ? get(&buffers[ROPE_QUERY], j) : get(&buffers[ROPE_KEY_VALUE], j - queries);
+        }
+
+        run_op(&backward, buffers, THREADS);
+
+        struct rope_context context  = {shape, values_of(&buffers[ROPE_TABLE])};
+        struct function     function = {rope_of, &context, queries + pairs, queries + pairs, slopes, 0};
+        struct buffer       at       = make_random(FORMAT_F32, queries + pairs, 4, 1);
+        double             *in       = values_of(&at);
+        expect_gradient(&function, in, &buffers[ROPE_PACKED], NULL, "rope gradient");
+        free(in), free(at.data), free(slopes), free(context.table);
+        free_buffers(buffers);
+    }
+}
+
+struct loss_context {
+    struct rows_shape shape;
+    double           *targets;
+};
+
+static void losses_of(const void *context, const double *in, double *out)
+{
+    const struct loss_context *loss = context;
+    reference_cross_entropy(&loss->shape, in, loss->targets, out);
+}
+
+Test(host_gradient, of_cross_entropy_with_padding)
+{
+    for (int i = 0; i < TYPES; i++) {
+        struct rows_shape shape = {.rows = 5, .columns = 40, .valid_columns = 33, .total = 33, .scale = 0.125f};
+        struct op         op    = {.kind = OP_CROSS_ENTROPY, .shape.rows = shape};
+        struct buffer     buffers[OP_OPERANDS] = {[CROSS_ENTROPY_LOGITS]  = make_random(types[i], 5 * 40, 1, 2),
+                                                  [CROSS_ENTROPY_TARGETS] = make_tokens(5, 2, 33),
+                                                  [CROSS_ENTROPY_LOSS]    = make_output(FORMAT_F32, 5)};
+        double *logits = values_of(&buffers[CROSS_ENTROPY_LOGITS]), slopes[] = {0.125, 0.125, 0.125, 0.125, 0.125};
+        struct loss_context context  = {shape, values_of(&buffers[CROSS_ENTROPY_TARGETS])};
+        struct function     function = {losses_of, &context, 5 * 40, 5, slopes, 0};
+
+        run_op(&op, buffers, THREADS);
+
+        expect_gradient(&function, logits, &buffers[CROSS_ENTROPY_LOGITS], NULL, "logit gradient");
+        free(logits), free(context.targets);
+        free_buffers(buffers);
+    }
+}
+
+// Exact: a table row's gradient is the sum of what its tokens received, in double, rounded once.
+Test(host_gradient, of_embeddings_sums_repeated_tokens)
+{
+    for (int bits = 0; bits < 8; bits++) {
+        enum { ROWS = 50, COLUMNS = 3, TABLE = 7 };
+        bool          accumulates          = (bits & 4) != 0;
+        enum format   format               = types[(bits & 2) != 0];
+        struct op     op                   = {.kind        = OP_EMBEDDING_BACKWARD,
+                                              .accumulates = accumulates,
+                                              .shape.rows  = {.rows = ROWS, .columns = COLUMNS, .valid_columns = TABLE, .total = TABLE}};
+        struct buffer buffers[OP_OPERANDS] = {
+            [EMBEDDING_GRADIENT_TOKENS] = make_tokens(ROWS, 1, 5),
+            [EMBEDDING_GRADIENT_OUT]    = make_random(types[bits & 1], ROWS * COLUMNS, 2, 1),
+            [EMBEDDING_GRADIENT_TABLE] =
+                accumulates ? make_random(format, TABLE * COLUMNS, 3, 1) : make_output(format, TABLE * COLUMNS),
+        };
+        double *table = values_of(&buffers[EMBEDDING_GRADIENT_TABLE]);
+        for (int64_t i = 0; i < TABLE * COLUMNS && !accumulates; i++) {
+            table[i] = 0;
+        }
+        for (int64_t i = 0; i < ROWS * COLUMNS; i++) {
+            int64_t token = (int64_t)get(&buffers[EMBEDDING_GRADIENT_TOKENS], i / COLUMNS);
+            table[token * COLUMNS + i % COLUMNS] += get(&buffers[EMBEDDING_GRADIENT_OUT], i);
+        }
+
+        run_op(&op, buffers, THREADS);
+
+        expect_close(&buffers[EMBEDDING_GRADIENT_TABLE], table, format == FORMAT_F32 ? 1e-7 : 0.004, "table gradient");
+        free(table);
+        free_buffers(buffers);
+    }
+}

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: MIT
+// Every op of the host backend against plain loops in double, over odd shapes, in fp32 and bf16.
+#include "host.h"
+#include "reference.h"
+
+static const enum format types[] = {FORMAT_F32, FORMAT_BF16};
+enum { TYPES = 2, THREADS = 3 };
+
+static void expect_gemm(struct gemm_shape shape, enum format in, enum format out, bool accumulates)
+{
+    struct op     op                   = {.kind = OP_GEMM, .accumulates = accumulates, .shape.gemm = shape};
+    struct buffer buffers[OP_OPERANDS] = {
+        [GEMM_A] = make_random(in, shape.m * shape.k, 1, 1),
+        [GEMM_B] = make_random(in, shape.k * shape.n, 2, 1),
+        [GEMM_C] = accumulates ? make_random(out, shape.m * shape.n, 3, 1) : make_output(out, shape.m * shape.n),
+    };
+    double *a = values_of(&buffers[GEMM_A]), *b = values_of(&buffers[GEMM_B]), *before = values_of(&buffers[GEMM_C]);
+    double *c = values_of(&buffers[GEMM_C]);
+    reference_gemm(&shape, a, b, c);
+    for (int64_t i = 0; i < shape.m * shape.n && accumulates; i++) {
+        c[i] += before[i];
+    }
+
+    run_op(&op, buffers, THREADS);
+
+    expect_close(&buffers[GEMM_C], c, tolerance(out), "gemm");
+    free(a), free(b), free(c), free(before);
+    free_buffers(buffers);
+}
+
+Test(host_op, multiplies_matrices_of_any_shape_and_type)
+{
+    static const int64_t sizes[][3] = {{1, 1, 1},     {5, 3, 7},      {16, 16, 32},   {33, 31, 65},
+                                       {17, 600, 40}, {600, 19, 530}, {40, 50, 1030}, {130, 70, 129}};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        for (int bits = 0; bits < 32; bits++) {
+            struct gemm_shape shape = {.m           = sizes[i][0],
+                                       .n           = sizes[i][1],
+                                       .k           = sizes[i][2],
+                                       .transpose_a = (bits & 1) != 0,
+                                       .transpose_b = (bits & 2) != 0};
+            expect_gemm(shape, types[(bits & 4) != 0], types[(bits & 8) != 0], (bits & 16) != 0);
+        }
+    }
+}
+
+static void expect_norm(const struct rows_shape *shape, enum format format, bool has_branch)
+{
+    int64_t       elements             = shape->rows * shape->columns;
+    bool          has_bias             = shape->variant != NORM_RMS;
+    struct op     op                   = {.kind = OP_NORM_FORWARD, .shape.rows = *shape};
+    struct buffer buffers[OP_OPERANDS] = {
+        [NORM_IN]         = make_random(format, elements, 1, 2),
+        [NORM_WEIGHT]     = make_random(format, shape->columns, 2, 1),
+        [NORM_OUT]        = make_output(format, elements),
+        [NORM_STATISTICS] = make_output(FORMAT_F32, 2 * shape->rows),
+    };
+    if (has_bias) {
+        buffers[NORM_BIAS] = make_random(format, shape->columns, 3, 1);
+    }
+    if (has_branch) {
+        buffers[NORM_BRANCH] = make_random(format, elements, 4, 2);
+        buffers[NORM_SUM]    = make_output(format, elements);
+    }
+
+    run_op(&op, buffers, THREADS);
+
+    // The norm reads the sum as it is stored.
+    struct buffer rounded = make_buffer(format, elements);
+    for (int64_t i = 0; i < elements; i++) {
+        set(&rounded, i, get(&buffers[NORM_IN], i) + (has_branch ? get(&buffers[NORM_BRANCH], i) : 0));
+    }
+    double *x = values_of(&rounded), *weight = values_of(&buffers[NORM_WEIGHT]);
+    double *bias = has_bias ? values_of(&buffers[NORM_BIAS]) : NULL, *out = values_of(&rounded);
+    reference_norm(shape, x, weight, bias, out);
+    expect_close(&buffers[NORM_OUT], out, tolerance(format), "norm");
+    if (has_branch) {
+        expect_close(&buffers[NORM_SUM], x, 0, "norm sum");
+    }
+    for (int64_t row = 0; row < shape->rows; row++) {
+        double mean = 0, square = 0;
+        for (int64_t i = 0; i < shape->columns; i++) {
+            mean += x[row * shape->columns + i] / (double)shape->columns;
+            square += x[row * shape->columns + i] * x[row * shape->columns + i] / (double)shape->columns;
+        }
+        mean             = has_bias ? mean : 0;
+        double deviation = sqrt(square - mean * mean + (double)shape->epsilon);
+        cr_assert_float_eq(get(&buffers[NORM_STATISTICS], 2 * row), mean, 1e-6);
+        cr_assert_float_eq(get(&buffers[NORM_STATISTICS], 2 * row + 1) * deviation, 1, 1e-6);
+    }
+    free(x), free(weight), free(bias), free(out), free(rounded.data);
+    free_buffers(buffers);
+}
+
+Test(host_op, normalises_rows_in_every_variant)
+{
+    static const int64_t sizes[][2] = {{1, 1}, {3, 5}, {7, 64}, {2, 1031}};
+    for (int i = 0; i < 4; i++) {
+        for (int32_t variant = 0; variant < NORM_COUNT; variant++) {
+            for (int bits = 0; bits < 4; bits++) {
+                struct rows_shape shape = {
+                    .rows = sizes[i][0], .columns = sizes[i][1], .epsilon = 1e-2f, .variant = variant};
+                expect_norm(&shape, types[bits & 1], (bits & 2) != 0);
+            }
+        }
+    }
+}
+
+// A mean far from zero loses digits when the variance is taken as a difference of squares.
+Test(host_op, normalises_rows_far_from_zero)
+{
+    struct op     op = {.kind = OP_NORM_FORWARD, .shape.rows = {.rows = 1, .columns = 4, .variant = NORM_LAYER}};
+    struct buffer buffers[OP_OPERANDS] = {
+        [NORM_IN] = make_buffer(FORMAT_F32, 4),         [NORM_WEIGHT] = make_buffer(FORMAT_F32, 4),
+        [NORM_BIAS] = make_buffer(FORMAT_F32, 4),       [NORM_OUT] = make_output(FORMAT_F32, 4),
+        [NORM_STATISTICS] = make_output(FORMAT_F32, 2),
+    };
+    for (int i = 0; i < 4; i++) {
+        set(&buffers[NORM_IN], i, 10000 + (i % 2 == 0 ? 1 : -1));
+        set(&buffers[NORM_WEIGHT], i, 1);
+    }
+
+    run_op(&op, buffers, 1);
+
+    cr_assert_eq(get(&buffers[NORM_OUT], 0), 1.0);
+    cr_assert_eq(get(&buffers[NORM_OUT], 3), -1.0);
+    free_buffers(buffers);
+}
+
+Test(host_op, splits_and_rotates_heads)
+{
+    static const int64_t sizes[][6] = {{1, 1, 1, 1, 2, 2}, {2, 5, 4, 2, 8, 8}, {1, 7, 6, 1, 10, 4}, {2, 3, 2, 2, 6, 0}};
+    for (int i = 0; i < 8; i++) {
+        enum format            format = types[i & 1];
+        const int64_t         *size   = sizes[i / 2];
+        struct attention_shape shape  = {size[0], size[1], size[2], size[3], size[4], size[5], 0, false, false, 0};
+        int64_t                tokens = shape.batch * shape.sequence, heads = shape.heads + 2 * shape.kv_heads;
+        struct op              op                   = {.kind = OP_ROPE_FORWARD, .shape.attention = shape};
+        struct buffer          buffers[OP_OPERANDS] = {
+                     [ROPE_TABLE]     = make_random(FORMAT_F32, shape.sequence * shape.rotary, 1, 1),
+                     [ROPE_PACKED]    = make_random(format, tokens * heads * shape.head_dim, 2, 1),
+                     [ROPE_QUERY]     = make_output(format, tokens * shape.heads * shape.head_dim),
+                     [ROPE_KEY_VALUE] = make_output(format, tokens * 2 * shape.kv_heads * shape.head_dim),
+        };
+        double *table = values_of(&buffers[ROPE_TABLE]), *packed = values_of(&buffers[ROPE_PACKED]);
+        double *query = values_of(&buffers[ROPE_QUERY]), *pairs = values_of(&buffers[ROPE_KEY_VALUE]);
+        reference_rope(&shape, table, packed, query, pairs);
+
+        run_op(&op, buffers, THREADS);
+
+        expect_close(&buffers[ROPE_QUERY], query, tolerance(format), "query");
+        expect_close(&buffers[ROPE_KEY_VALUE], pairs, tolerance(format), "keys and values");
+        free(table), free(packed), free(query), free(pairs);
+        free_buffers(buffers);
+    }
+}
+
+static void expect_attention(const struct attention_shape *shape, enum format format)
+{
+    int64_t       tokens               = shape->batch * shape->sequence;
+    struct op     op                   = {.kind = OP_ATTENTION_FORWARD, .shape.attention = *shape};
+    struct buffer buffers[OP_OPERANDS] = {
+        [ATTENTION_QUERY]      = make_random(format, tokens * shape->heads * shape->head_dim, 1, 1),
+        [ATTENTION_KEY_VALUE]  = make_random(format, tokens * 2 * shape->kv_heads * shape->head_dim, 2, 1),
+        [ATTENTION_OUT]        = make_output(format, tokens * shape->heads * shape->head_dim),
+        [ATTENTION_STATISTICS] = make_output(FORMAT_F32, tokens * shape->heads),
+    };
+    double *query = values_of(&buffers[ATTENTION_QUERY]), *pairs = values_of(&buffers[ATTENTION_KEY_VALUE]);
+    double *out = values_of(&buffers[ATTENTION_OUT]), *statistics = values_of(&buffers[ATTENTION_STATISTICS]);
+    reference_attention(shape, query, pairs, out, statistics);
+
+    run_op(&op, buffers, THREADS);
+
+    expect_close(&buffers[ATTENTION_OUT], out, tolerance(format), "attention");
+    expect_close(&buffers[ATTENTION_STATISTICS], statistics, 2e-6, "log-sum-exp");
+    free(query), free(pairs), free(out), free(statistics);
+    free_buffers(buffers);
+}
+
+Test(host_op, attends_to_the_keys_that_a_query_sees)
+{
+    static const struct attention_shape shapes[] = {
+        {1, 1, 1, 1, 1, 0, 1.0f, true, false, 0},     {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0},
+        {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0}, {2, 300, 2, 1, 8, 0, 0.3f, false, false, 0},
+        {3, 257, 3, 3, 5, 0, 0.4f, true, false, 0},   {1, 64, 8, 1, 32, 0, 0.2f, false, false, 0},
+    };
+    for (int i = 0; i < 12; i++) {
+        expect_attention(&shapes[i / 2], types[i & 1]);
+    }
+}
+
+// Scores beyond the range of exp() in fp32.
+Test(host_op, attends_to_keys_with_large_scores)
+{
+    struct attention_shape shape                = {1, 2, 1, 1, 1, 0, 1.0f, false, false, 0};
+    struct op              op                   = {.kind = OP_ATTENTION_FORWARD, .shape.attention = shape};
+    struct buffer          buffers[OP_OPERANDS] = {
+                 [ATTENTION_QUERY]      = make_buffer(FORMAT_F32, 2),
+                 [ATTENTION_KEY_VALUE]  = make_buffer(FORMAT_F32, 4),
+                 [ATTENTION_OUT]        = make_output(FORMAT_F32, 2),
+                 [ATTENTION_STATISTICS] = make_output(FORMAT_F32, 2),
+    };
+    const double query[] = {1000, -1000}, pairs[] = {1, 3, 2, 5};
+    for (int i = 0; i < 4; i++) {
+        set(&buffers[ATTENTION_QUERY], i % 2, query[i % 2]);
+        set(&buffers[ATTENTION_KEY_VALUE], i, pairs[i]);
+    }
+
+    run_op(&op, buffers, 1);
+
+    cr_assert_float_eq(get(&buffers[ATTENTION_OUT], 0), 5.0, 1e-6);
+    cr_assert_float_eq(get(&buffers[ATTENTION_OUT], 1), 3.0, 1e-6);
+    cr_assert_eq(get(&buffers[ATTENTION_STATISTICS], 0), 2000.0);
+    cr_assert_eq(get(&buffers[ATTENTION_STATISTICS], 1), -1000.0);
+    free_buffers(buffers);
+}
+
+Test(host_op, activates_with_and_without_a_gate)
+{
+    static const int64_t sizes[][2] = {{1, 1}, {3, 7}, {5, 64}, {2, 1030}};
+    for (int i = 0; i < 32; i++) {
+        enum format       format = types[i & 1];
+        struct rows_shape shape  = {.rows = sizes[i / 8][0], .columns = sizes[i / 8][1], .variant = i / 2 % 4};
+        int64_t           width  = reference_is_gated(shape.variant) ? 2 : 1;
+        struct op         op     = {.kind = OP_ACTIVATION_FORWARD, .shape.rows = shape};
+        struct buffer     buffers[OP_OPERANDS] = {
+                [ACTIVATION_IN]  = make_random(format, shape.rows * shape.columns * width, 1, 3),
+                [ACTIVATION_OUT] = make_output(format, shape.rows * shape.columns),
+        };
+        double *in = values_of(&buffers[ACTIVATION_IN]), *out = values_of(&buffers[ACTIVATION_OUT]);
+        reference_activation(&shape, in, out);
+
+        run_op(&op, buffers, THREADS);
+
+        expect_close(&buffers[ACTIVATION_OUT], out, tolerance(format), "activation");
+        free(in), free(out);
+        free_buffers(buffers);
+    }
+}
+
+Test(host_op, gathers_embeddings)
+{
+    for (int i = 0; i < 4; i++) {
+        struct op     op                   = {.kind       = OP_EMBEDDING_FORWARD,
+                                              .shape.rows = {.rows = 9, .columns = 5, .valid_columns = 13, .total = 13}};
+        struct buffer buffers[OP_OPERANDS] = {
+            [EMBEDDING_TOKENS] = make_tokens(9, 1, 13),
+            [EMBEDDING_TABLE]  = make_random(types[i & 1], 13 * 5, 2, 1),
+            [EMBEDDING_OUT]    = make_output(types[i / 2], 9 * 5),
+        };
+
+        run_op(&op, buffers, THREADS);
+
+        for (int64_t j = 0; j < 9 * 5; j++) {
+            int64_t token    = (int64_t)get(&buffers[EMBEDDING_TOKENS], j / 5);
+            double  expected = get(&buffers[EMBEDDING_TABLE], token * 5 + j % 5);
+            cr_assert_float_eq(get(&buffers[EMBEDDING_OUT], j), expected, 0.004 * fabs(expected));
+        }
+        free_buffers(buffers);
+    }
+}
+
+Test(host_op, sums_and_differentiates_the_loss_of_each_token)
+{
+    static const int64_t sizes[][3] = {{1, 2, 1}, {5, 33, 33}, {7, 130, 101}, {3, 2048, 2000}};
+    for (int i = 0; i < 8; i++) {
+        enum format       format = types[i & 1];
+        const int64_t    *size   = sizes[i / 2];
+        struct rows_shape shape  = {
+             .rows = size[0], .columns = size[1], .valid_columns = size[2], .total = size[2], .scale = 0.25f};
+        struct op     op                   = {.kind = OP_CROSS_ENTROPY, .shape.rows = shape};
+        struct buffer buffers[OP_OPERANDS] = {
+            [CROSS_ENTROPY_LOGITS]  = make_random(format, shape.rows * shape.columns, 1, 3),
+            [CROSS_ENTROPY_TARGETS] = make_tokens(shape.rows, 2, (uint32_t)shape.valid_columns),
+            [CROSS_ENTROPY_LOSS]    = make_output(FORMAT_F32, shape.rows),
+        };
+        double *logits  = values_of(&buffers[CROSS_ENTROPY_LOGITS]);
+        double *targets = values_of(&buffers[CROSS_ENTROPY_TARGETS]), *losses = values_of(&buffers[CROSS_ENTROPY_LOSS]);
+        double *gradient = values_of(&buffers[CROSS_ENTROPY_LOGITS]);
+        reference_cross_entropy(&shape, logits, targets, losses);
+
+        run_op(&op, buffers, THREADS);
+
+        expect_close(&buffers[CROSS_ENTROPY_LOSS], losses, 1e-6, "loss");
+        for (int64_t j = 0; j < shape.rows * shape.columns; j++) {
+            int64_t row = j / shape.columns, column = j % shape.columns;
+            double  chosen  = logits[row * shape.columns + (int64_t)targets[row]];
+            double  softmax = exp(logits[j] - losses[row] - chosen);
+            gradient[j] =
+                column >= shape.valid_columns ? 0 : 0.25 * (softmax - (column == (int64_t)targets[row] ? 1 : 0));
+        }
+        expect_close(&buffers[CROSS_ENTROPY_LOGITS], gradient, tolerance(format), "logit gradient");
+        free(logits), free(targets), free(losses), free(gradient);
+        free_buffers(buffers);
+    }
+}
+
+Test(host_op, adds_the_scaled_losses)
+{
+    struct op     op     = {.kind = OP_LOSS_SUM, .shape.rows = {.rows = 3, .scale = 0.5f}};
+    struct op     adding = {.kind = OP_LOSS_SUM, .accumulates = true, .shape.rows = {.rows = 3, .scale = 0.5f}};
+    struct buffer buffers[OP_OPERANDS] = {
+        [LOSS_SUM_IN] = make_buffer(FORMAT_F32, 3), [LOSS_SUM_OUT] = make_output(FORMAT_F32, 1)};
+    for (int i = 0; i < 3; i++) {
+        set(&buffers[LOSS_SUM_IN], i, 1 << i);
+    }
+
+    run_op(&op, buffers, 1);
+    cr_assert_eq(get(&buffers[LOSS_SUM_OUT], 0), 3.5);
+
+    run_op(&adding, buffers, 1);
+    cr_assert_eq(get(&buffers[LOSS_SUM_OUT], 0), 7.0);
+    free_buffers(buffers);
+}
+
+Test(host_op, rounds_to_the_nearest_even_bf16)
+{
+    static const uint32_t from[] = {0x3f800000, 0x3f808000, 0x3f808001, 0x3f818000, 0x3f817fff, 0x7f7fffff, 0x7f800000,
+                                    0xff800000, 0x7f800001, 0xffffffff, 0x80000000, 0x00000001, 0x00018000};
+    static const bf16     to[]   = {0x3f80, 0x3f80, 0x3f81, 0x3f82, 0x3f81, 0x7f80, 0x7f80,
+                                    0xff80, 0x7fc0, 0xffff, 0x8000, 0x0000, 0x0002};
+    enum { COUNT = sizeof(to) / sizeof(to[0]) };
+    struct op     op                   = {.kind = OP_CAST, .shape.elements.elements = COUNT};
+    struct buffer buffers[OP_OPERANDS] = {
+        [CAST_IN] = make_buffer(FORMAT_F32, COUNT), [CAST_OUT] = make_output(FORMAT_BF16, COUNT)};
+    memcpy(buffers[CAST_IN].data, from, sizeof(from));
+
+    run_op(&op, buffers, 1);
+
+    for (int i = 0; i < COUNT; i++) {
+        cr_assert_eq(((bf16 *)buffers[CAST_OUT].data)[i], to[i], "%08x became %04x, not %04x", from[i],
+                     ((bf16 *)buffers[CAST_OUT].data)[i], to[i]);
+    }
+    free_buffers(buffers);
+}
+
+Test(host_op, casts_between_types)
+{
+    for (int i = 0; i < 4; i++) {
+        enum { COUNT = 5003 };
+        struct op     op                   = {.kind = OP_CAST, .shape.elements.elements = COUNT};
+        struct buffer buffers[OP_OPERANDS] = {
+            [CAST_IN] = make_random(types[i & 1], COUNT, 1, 1), [CAST_OUT] = make_output(types[i / 2], COUNT)};
+
+        run_op(&op, buffers, THREADS);
+
+        for (int64_t j = 0; j < COUNT; j++) {
+            struct buffer expected = make_buffer(types[i / 2], 1);
+            set(&expected, 0, get(&buffers[CAST_IN], j));
+            cr_assert_eq(get(&buffers[CAST_OUT], j), get(&expected, 0));
+            free(expected.data);
+        }
+        cr_assert(isnan(get(&buffers[CAST_OUT], COUNT)), "wrote behind the end");
+        free_buffers(buffers);
+    }
+}
+
+// In fp32, 4096 squared plus one stays 4096 squared; the many small terms must not be lost.
+Test(host_op, sums_squares_without_losing_small_terms)
+{
+    for (int i = 0; i < TYPES; i++) {
+        enum { COUNT = 100001 };
+        struct op     op                   = {.kind = OP_SQUARE_SUM, .shape.elements.elements = COUNT};
+        struct buffer buffers[OP_OPERANDS] = {
+            [SQUARE_SUM_IN] = make_buffer(types[i], COUNT), [SQUARE_SUM_OUT] = make_output(FORMAT_F32, 1)};
+        for (int64_t j = 0; j < COUNT; j++) {
+            set(&buffers[SQUARE_SUM_IN], j, j == 0 ? 4096 : 1);
+        }
+
+        run_op(&op, buffers, THREADS);
+
+        cr_assert_eq(get(&buffers[SQUARE_SUM_OUT], 0), 16877216.0);
+        free_buffers(buffers);
+    }
+}
+
+Test(host_op, clips_only_a_norm_above_the_limit)
+{
+    static const struct {
+        float limit, scale;
+    } rows[] = {{0, 1}, {5, 1}, {6, 1}, {1, 0.2f}};
+    for (int i = 0; i < 4; i++) {
+        struct op     op = {.kind = OP_CLIP, .shape.elements = {.elements = 2, .limit = rows[i].limit}};
+        struct buffer buffers[OP_OPERANDS] = {[CLIP_PARTIALS] = make_buffer(FORMAT_F32, 2),
+                                              [CLIP_NORM]     = make_output(FORMAT_F32, 1),
+                                              [CLIP_SCALE]    = make_output(FORMAT_F32, 1)};
+        set(&buffers[CLIP_PARTIALS], 0, 9);
+        set(&buffers[CLIP_PARTIALS], 1, 16);
+
+        run_op(&op, buffers, 1);
+
+        cr_assert_eq(get(&buffers[CLIP_NORM], 0), 5.0);
+        cr_assert_float_eq(get(&buffers[CLIP_SCALE], 0), (double)rows[i].scale, 1e-7);
+        free_buffers(buffers);
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// Tests of the host backend's thread pool.
+#define _GNU_SOURCE    // usleep
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "backend/host/pool.h"
+
+enum { COUNT = 1000 };
+
+struct marks {
+    atomic_int visits[COUNT], threads_seen[8];
+    int64_t    first[8];
+};
+
+static void mark(void *context, int64_t first, int64_t last, int thread)
+{
+    struct marks *marks = context;
+    atomic_fetch_add(&marks->threads_seen[thread], 1);
+    marks->first[thread] = first;
+    for (int64_t i = first; i < last; i++) {
+        atomic_fetch_add(&marks->visits[i], 1);
+    }
+}
+
+Test(pool, visits_every_index_once)
+{
+    static const int64_t counts[] = {0, 1, 2, 3, 7, COUNT};
+    for (int threads = 1; threads <= 5; threads++) {
+        struct pool *pool = pool_open(threads);
+        for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+            struct marks marks = {0};
+            pool_run(pool, mark, &marks, counts[i]);
+            for (int64_t j = 0; j < COUNT; j++) {
+                cr_assert_eq(marks.visits[j], j < counts[i] ? 1 : 0);
+            }
+        }
+        pool_close(pool);
+    }
+}
+
+Test(pool, splits_evenly_and_in_order)
+{
+    struct pool *pool  = pool_open(3);
+    struct marks marks = {0};
+
+    pool_run(pool, mark, &marks, 10);
+
+    cr_assert_eq(pool_threads(pool), 3);
+    cr_assert_eq(marks.first[0], 0);
+    cr_assert_eq(marks.first[1], 3);
+    cr_assert_eq(marks.first[2], 6);
+    cr_assert(marks.threads_seen[0] == 1 && marks.threads_seen[1] == 1 && marks.threads_seen[2] == 1);
+    pool_close(pool);
+}
+
+Test(pool, takes_every_core_when_not_told)
+{
+    struct pool *pool = pool_open(0);
+
+    cr_assert_geq(pool_threads(pool), 1);
+    cr_assert_leq(pool_threads(pool), sysconf(_SC_NPROCESSORS_CONF));
+    pool_close(pool);
+}
+
+// Thousands of loops, with threads that have and have not gone to sleep in between.
+Test(pool, survives_many_loops_and_pauses)
+{
+    struct pool *pool  = pool_open(4);
+    struct marks marks = {0};
+    for (int i = 0; i < 3000; i++) {
+        pool_run(pool, mark, &marks, 8);
+        if (i % 500 == 0) {
+            usleep(2000);
+        }
+    }
+
+    for (int i = 0; i < 8; i++) {
+        cr_assert_eq(marks.visits[i], 3000);
+    }
+    pool_close(pool);
+}
+
+static void *run_own_pool(void *argument)
+{
+    (void)argument;
+    struct pool *pool  = pool_open(2);
+    struct marks marks = {0};
+    for (int i = 0; i < 300; i++) {
+        pool_run(pool, mark, &marks, 4);
+    }
+    pool_close(pool);
+    return (void *)(uintptr_t)marks.visits[3];
+}
+
+Test(pool, works_beside_other_pools)
+{
+    pthread_t ranks[4];
+    for (int i = 0; i < 4; i++) {
+        cr_assert_eq(pthread_create(&ranks[i], NULL, run_own_pool, NULL), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        void *visits;
+        pthread_join(ranks[i], &visits);
+        cr_assert_eq((uintptr_t)visits, 300);
+    }
+}

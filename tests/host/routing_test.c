@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: MIT
+// Routing to experts on the host backend against cases worked out by hand, its gradient against differences.
+#include "host.h"
+
+enum { THREADS = 3 };
+
+// Logits whose softmax is the given probabilities.
+static struct buffer make_logits(const double *probabilities, int64_t elements)
+{
+    struct buffer logits = make_buffer(FORMAT_F32, elements);
+    for (int64_t i = 0; i < elements; i++) {
+        set(&logits, i, log(probabilities[i]) + 2);
+    }
+    return logits;
+}
+
+static struct op route_op(struct routing_shape shape)
+{
+    return (struct op){.kind = OP_ROUTE_FORWARD, .shape.routing = shape};
+}
+
+// Every output holds what no result is: NaN, and -7 where it is integers.
+static void make_route_outputs(struct buffer *buffers, const struct op *op)
+{
+    for (int slot = ROUTE_CHOICES; slot <= ROUTE_STATISTICS; slot++) {
+        bool is_integer = slot == ROUTE_CHOICES || slot == ROUTE_SLOTS || slot == ROUTE_SOURCES;
+        buffers[slot]   = make_output(is_integer ? FORMAT_I32 : FORMAT_F32, op_operand_elements(op, slot));
+        for (int64_t i = 0; is_integer && i <= buffers[slot].elements; i++) {
+            set(&buffers[slot], i, -7);
+        }
+    }
+}
+
+static void expect_values(const struct buffer *buffer, const double *expected, const char *what)
+{
+    for (int64_t i = 0; i < buffer->elements; i++) {
+        cr_assert(fabs(get(buffer, i) - expected[i]) <= 1e-6 * fmax(1, fabs(expected[i])),
+                  "%s: element %lld is %.9g, not %.9g", what, (long long)i, get(buffer, i), expected[i]);
+    }
+    double guard = get(buffer, buffer->elements);
+    cr_assert(isnan(guard) || guard == -7, "%s: written beyond its end", what);
+}
+
+// What a routing must be; NULL: not looked at.
+struct routing {
+    const double *choices, *slots, *gates, *sources, *counts, *statistics;
+};
+
+static void expect_routing(struct routing_shape shape, const double *probabilities, const struct routing *expected)
+{
+    struct op     op                   = route_op(shape);
+    struct buffer buffers[OP_OPERANDS] = {make_logits(probabilities, shape.total * shape.experts)};
+    make_route_outputs(buffers, &op);
+
+    run_op(&op, buffers, THREADS);
+
+    const double *const values[] = {expected->choices, expected->slots,  expected->gates,
+                                    expected->sources, expected->counts, expected->statistics};
+    const char *const   names[]  = {"choices", "slots", "gates", "sources", "counts", "statistics"};
+    for (int i = 0; i < 6; i++) {
+        if (values[i] != NULL) {
+            expect_values(&buffers[ROUTE_CHOICES + i], values[i], names[i]);
+        }
+    }
+    free_buffers(buffers);
+}
+
+// One sequence, all of whose rows are here, and experts that take and hold as many choices as said.
+static struct routing_shape whole(int64_t rows, int64_t experts, int64_t top_k, int64_t taken)
+{
+    return (struct routing_shape){.rows          = rows,
+                                  .columns       = 1,
+                                  .total         = rows,
+                                  .sequences     = 1,
+                                  .sequence_rows = rows,
+                                  .experts       = experts,
+                                  .top_k         = top_k,
+                                  .owners        = 1,
+                                  .capacity      = taken,
+                                  .taken         = taken};
+}
+
+Test(routing, chooses_the_largest_logits_and_the_lower_expert_of_equal_ones)
+{
+    const double probabilities[] = {
+        0.2, 0.4, 0.1, 0.3,    // experts 1 and 3
+        0.2, 0.4, 0.2, 0.2,    // 1, and the first of three
+        0.1, 0.2, 0.3, 0.4,    // the last two, found late
+    };
+    expect_routing(whole(3, 4, 2, 3), probabilities,
+                   &(struct routing){
+                       .choices    = (const double[]){1, 3, 1, 0, 3, 2},
+                       .slots      = (const double[]){3, 9, 4, 0, 10, 6},
+                       .gates      = (const double[]){4.0 / 7, 3.0 / 7, 2.0 / 3, 1.0 / 3, 4.0 / 7, 3.0 / 7},
+                       .sources    = (const double[]){3, -1, -1, 0, 2, -1, 5, -1, -1, 1, 4, -1},
+                       .counts     = (const double[]){1, 2, 1, 2},
+                       .statistics = (const double[]){1, 2, 1, 2, 0, 0},
+                   });
+}
+
+// Expert 0 takes two: rows 1 and 2 are the most probable, though by its gate row 3 stands before row 2.
+Test(routing, drops_the_least_probable_choices_and_leaves_the_gates)
+{
+    const double probabilities[] = {
+        0.40, 0.35, 0.25,    // gate of expert 0: 0.533
+        0.60, 0.30, 0.10,    // 0.667
+        0.50, 0.45, 0.05,    // 0.526
+        0.45, 0.30, 0.25,    // 0.6
+    };
+    expect_routing(whole(4, 3, 2, 2), probabilities,
+                   &(struct routing){
+                       .choices = (const double[]){0, 1, 0, 1, 0, 1, 0, 1},
+                       .slots   = (const double[]){-1, 2, 0, -1, 1, 3, -1, -1},
+                       .gates   = (const double[]){8.0 / 15, 7.0 / 15, 2.0 / 3, 1.0 / 3, 10.0 / 19, 9.0 / 19, 0.6, 0.4},
+                       .sources = (const double[]){2, 4, 1, 5, -1, -1},
+                       .counts  = (const double[]){4, 4, 0},
+                       .statistics = (const double[]){4, 4, 0, 4, 0},
+                   });
+}
+
+Test(routing, keeps_the_first_rows_of_equal_probability)
+{
+    const double probabilities[] = {0.75, 0.25, 0.8, 0.2, 0.75, 0.25, 0.75, 0.25, 0.9, 0.1};
+    expect_routing(whole(5, 2, 1, 3), probabilities,
+                   &(struct routing){
+                       .slots      = (const double[]){0, 1, -1, -1, 2},
+                       .gates      = (const double[]){1, 1, 1, 1, 1},
+                       .sources    = (const double[]){0, 1, 4, -1, -1, -1},
+                       .statistics = (const double[]){5, 0, 2, 0},
+                   });
+}
+
+// Two parts of two sequences with a row each are here as rows 2 and 3 of rows 0 to 3: 0 competes with 2, and 1 with 3.
+Test(routing, lets_rows_compete_within_their_sequence_over_all_parts)
+{
+    struct routing_shape shape = whole(2, 2, 1, 1);
+    shape.total = 4, shape.first = 2, shape.sequences = 2, shape.sequence_rows = 1, shape.capacity = 2;
+    const double probabilities[] = {0.6, 0.4, 0.9, 0.1, 0.7, 0.3, 0.8, 0.2};
+    expect_routing(shape, probabilities,
+                   &(struct routing){
+                       .choices    = (const double[]){0, 0},
+                       .slots      = (const double[]){0, -1},
+                       .sources    = (const double[]){0, -1, -1, -1},
+                       .counts     = (const double[]){2, 0, 2, 0},
+                       .statistics = (const double[]){2, 0, 1, 0},
+                   });
+    shape.first = 0;
+    expect_routing(shape, probabilities,
+                   &(struct routing){
+                       .slots      = (const double[]){-1, 0},
+                       .sources    = (const double[]){1, -1, -1, -1},
+                       .statistics = (const double[]){2, 0, 1, 0},
+                   });
+}
+
+// Six experts of three owners, of two slots each: expert 0, 2, 4, then 1, 3, 5.
+Test(routing, orders_slots_by_the_experts_of_each_owner)
+{
+    struct routing_shape shape  = whole(6, 6, 1, 2);
+    shape.owners                = 3;
+    double probabilities[6 * 6] = {0};
+    for (int row = 0; row < 6; row++) {
+        for (int expert = 0; expert < 6; expert++) {
+            probabilities[row * 6 + expert] = row == expert ? 0.5 : 0.1;
+        }
+    }
+    expect_routing(shape, probabilities,
+                   &(struct routing){
+                       .slots   = (const double[]){0, 6, 2, 8, 4, 10},
+                       .sources = (const double[]){0, -1, 2, -1, 4, -1, 1, -1, 3, -1, 5, -1},
+                   });
+}
+
+Test(routing, gives_experts_out_in_turn_when_balanced)
+{
+    struct routing_shape shape = whole(2, 4, 2, 4);
+    shape.total = shape.sequence_rows = 4, shape.first = 1, shape.balanced = true;
+    const double probabilities[] = {0.25, 0.25, 0.25, 0.25, 0.1, 0.2, 0.3, 0.4, 0.1, 0.2, 0.3, 0.4, 0.4, 0.3, 0.2, 0.1};
+    expect_routing(shape, probabilities,
+                   &(struct routing){
+                       .choices    = (const double[]){2, 3, 0, 1},
+                       .slots      = (const double[]){8, 12, 0, 4},
+                       .gates      = (const double[]){3.0 / 7, 4.0 / 7, 1.0 / 3, 2.0 / 3},
+                       .counts     = (const double[]){2, 2, 2, 2},
+                       .statistics = (const double[]){1, 1, 1, 1, 0, 0},
+                   });
+}
+
+// Shares of the choices 3/4 and 1/4, mean probabilities 0.625 and 0.375: 2 (3/4 0.625 + 1/4 0.375) = 1.125, of which
+// the first two rows bring 0.625.
+Test(routing, brings_the_own_rows_part_of_the_auxiliary_loss)
+{
+    struct routing_shape shape   = whole(4, 2, 1, 1);
+    shape.auxiliary              = 0.5f;
+    const double probabilities[] = {0.75, 0.25, 0.75, 0.25, 0.75, 0.25, 0.25, 0.75};
+    expect_routing(shape, probabilities, &(struct routing){.statistics = (const double[]){3, 1, 2, 0.5625}});
+    shape.rows = 2;
+    expect_routing(shape, probabilities, &(struct routing){.statistics = (const double[]){2, 0, 1, 0.3125}});
+}
+
+Test(routing, adds_to_its_statistics_when_it_accumulates)
+{
+    struct op op                       = route_op(whole(3, 2, 1, 2));
+    op.accumulates                     = true;
+    op.shape.routing.auxiliary         = 1;
+    struct buffer buffers[OP_OPERANDS] = {make_logits((const double[]){0.75, 0.25, 0.75, 0.25, 0.75, 0.25}, 6)};
+    make_route_outputs(buffers, &op);
+    for (int i = 0; i < 4; i++) {
+        set(&buffers[ROUTE_STATISTICS], i, 10);
+    }
+
+    run_op(&op, buffers, THREADS);
+
+    expect_values(&buffers[ROUTE_STATISTICS], (const double[]){13, 10, 11, 11.5}, "statistics");
+    free_buffers(buffers);
+}
+
+Test(routing, needs_no_statistics)
+{
+    struct op     op                   = route_op(whole(2, 2, 1, 2));
+    struct buffer buffers[OP_OPERANDS] = {make_logits((const double[]){0.75, 0.25, 0.25, 0.75}, 4)};
+    make_route_outputs(buffers, &op);
+    free(buffers[ROUTE_STATISTICS].data);
+    buffers[ROUTE_STATISTICS] = (struct buffer){0};
+
+    run_op(&op, buffers, THREADS);
+
+    expect_values(&buffers[ROUTE_SLOTS], (const double[]){0, 2}, "slots");
+    free_buffers(buffers);
+}
+
+// In double, with the choices and the counts as constants: gates times slopes, and the own rows' auxiliary loss.
+static double reference_loss(const struct routing_shape *shape, const double *logits, const struct buffer *route,
+                             const double *slopes)
+{
+    double loss = 0, sequence = (double)(shape->total / shape->sequences);
+    for (int64_t row = 0; row < shape->rows; row++) {
+        const double *x   = logits + (shape->first + row) * shape->experts;
+        int64_t       s   = (shape->first + row) / shape->sequence_rows % shape->sequences;
+        double        all = 0, chosen = 0;
+        for (int64_t e = 0; e < shape->experts; e++) {
+            all += exp(x[e]);
+        }
+        for (int64_t j = row * shape->top_k; j < (row + 1) * shape->top_k; j++) {
+            chosen += exp(x[(int64_t)get(&route[ROUTE_CHOICES], j)]);
+        }
+        for (int64_t j = row * shape->top_k; j < (row + 1) * shape->top_k; j++) {
+            loss += slopes[j] * exp(x[(int64_t)get(&route[ROUTE_CHOICES], j)]) / chosen;
+        }
+        for (int64_t e = 0; e < shape->experts; e++) {
+            double share = get(&route[ROUTE_COUNTS], s * shape->experts + e) / ((double)shape->top_k * sequence);
+            loss += (double)shape->auxiliary * (double)shape->experts * share * exp(x[e]) / all / sequence;
+        }
+    }
+    return loss;
+}
+
+static void expect_logit_gradient(const struct routing_shape *shape)
+{
+    struct op     forward = route_op(*shape), backward = {.kind = OP_ROUTE_BACKWARD, .shape.routing = *shape};
+    struct buffer route[OP_OPERANDS] = {make_random(FORMAT_F32, shape->total * shape->experts, 1, 1)};
+    make_route_outputs(route, &forward);
+    struct buffer gradient[OP_OPERANDS] = {
+        [ROUTE_GRADIENT_LOGITS_IN] = route[ROUTE_LOGITS],
+        [ROUTE_GRADIENT_CHOICES]   = route[ROUTE_CHOICES],
+        [ROUTE_GRADIENT_GATES_IN]  = route[ROUTE_GATES],
+        [ROUTE_GRADIENT_COUNTS]    = route[ROUTE_COUNTS],
+        [ROUTE_GRADIENT_GATES]     = make_random(FORMAT_F32, shape->rows * shape->top_k, 2, 1),
+        [ROUTE_GRADIENT_LOGITS]    = make_output(FORMAT_F32, shape->rows * shape->experts),
+    };
+
+    run_op(&forward, route, THREADS);
+    run_op(&backward, gradient, THREADS);
+
+    const double step   = 1e-5;
+    double      *logits = values_of(&route[ROUTE_LOGITS]), *slopes = values_of(&gradient[ROUTE_GRADIENT_GATES]);
+    double      *expected = values_of(&gradient[ROUTE_GRADIENT_LOGITS]);
+    double      *own      = logits + shape->first * shape->experts;
+    for (int64_t i = 0; i < shape->rows * shape->experts; i++) {
+        double value = own[i];
+        own[i]       = value + step;
+        double above = reference_loss(shape, logits, route, slopes);
+        own[i]       = value - step;
+        expected[i]  = (above - reference_loss(shape, logits, route, slopes)) / (2 * step);
+        own[i]       = value;
+    }
+    expect_close(&gradient[ROUTE_GRADIENT_LOGITS], expected, tolerance(FORMAT_F32), "gradient of the logits");
+    free(logits), free(slopes), free(expected);
+    free_buffers(route);
+    free(gradient[ROUTE_GRADIENT_GATES].data), free(gradient[ROUTE_GRADIENT_LOGITS].data);
+}
+
+Test(routing, has_the_gradient_of_its_gates_and_of_the_auxiliary_loss)
+{
+    struct routing_shape shape = {6, 1, 12, 24, 2, 3, 5, 2, 1, 20, 12, false, 0};
+    for (int i = 0; i < 4; i++) {
+        shape.auxiliary = i % 2 == 0 ? 0.0f : 30.0f;
+        shape.balanced  = i >= 2;
+        expect_logit_gradient(&shape);
+    }
+    shape.top_k     = 1;
+    shape.auxiliary = 30;
+    expect_logit_gradient(&shape);
+}
+
+// 3000 choices for 7 experts of 2 sequences, of which each expert takes 100 a sequence.
+Test(routing, of_any_shape_fills_slots_that_sources_name)
+{
+    struct op     op = route_op((struct routing_shape){500, 1, 500, 1500, 2, 250, 7, 2, 1, 200, 100, false, 0.1f});
+    struct buffer buffers[OP_OPERANDS] = {make_random(FORMAT_F32, 1500 * 7, 1, 1)};
+    make_route_outputs(buffers, &op);
+
+    run_op(&op, buffers, THREADS);
+
+    const int32_t *slot_of = buffers[ROUTE_SLOTS].data, *source_of = buffers[ROUTE_SOURCES].data;
+    const int32_t *expert_of = buffers[ROUTE_CHOICES].data;
+    int            filled = 0, dropped = 0;
+    for (int32_t slot = 0; slot < 1400; slot++) {
+        if (source_of[slot] >= 0) {
+            filled++;
+            cr_assert_eq(slot_of[source_of[slot]], slot);
+            cr_assert_eq(expert_of[source_of[slot]], slot / 200);
+        }
+    }
+    for (int choice = 0; choice < 1000; choice++) {
+        dropped += slot_of[choice] < 0;
+    }
+    cr_assert_eq(filled + dropped, 1000);
+    cr_assert(dropped > 300 && dropped < 800, "%d dropped", dropped);
+    cr_assert_eq(get(&buffers[ROUTE_STATISTICS], 7), dropped);
+    free_buffers(buffers);
+}

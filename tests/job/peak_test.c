@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// Peaks are those of the device that ran or of the machine that is predicted, and nobody else's.
+#include "gswbench/peak.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/precision.h"
+
+static const struct hardware_config machine = {
+    .profile = "mine", .device = "NVIDIA H100 80GB HBM3", .peak_bf16 = {.value = 900e12}};
+
+static void find_configs(void)
+{
+    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
+}
+
+static void expect_peak(struct peak peak, double flops, const char *source)
+{
+    cr_expect(isnan(flops) ? isnan(peak.flops) : peak.flops == flops, "%g instead of %g", peak.flops, flops);
+    cr_expect_str_eq(peak.source, source);
+}
+
+Test(peak, is_that_of_the_machine_by_precision)
+{
+    const struct hardware_config h100 = {
+        .profile = "h100", .peak_bf16 = {.value = 989e12}, .peak_fp8 = {.value = 1979e12}};
+    expect_peak(peak_of_machine(&h100, COMPUTE_BF16), 989e12, "hardware profile h100, bf16");
+    expect_peak(peak_of_machine(&h100, COMPUTE_FP8), 1979e12, "hardware profile h100, fp8");
+    expect_peak(peak_of_machine(&h100, COMPUTE_FP32), NAN, "hardware profile h100 has no peak for fp32");
+    expect_peak(peak_of_machine(&machine, COMPUTE_FP8), NAN, "hardware profile mine has no peak for fp8");
+}
+
+Test(peak, is_that_of_the_device_that_ran, .init = find_configs)
+{
+    static const struct {
+        const char *device;
+        int64_t     compute;
+        double      flops;
+        const char *source;
+    } cases[] = {
+        {"NVIDIA H100 80GB HBM3", COMPUTE_BF16, 900e12, "hardware profile mine, bf16"},
+        {"NVIDIA H200", COMPUTE_BF16, 989e12, "hardware profile h200, bf16"},
+        {"NVIDIA B200", COMPUTE_FP8, 4500e12, "hardware profile b200, fp8"},
+        {"NVIDIA A100-SXM4-80GB", COMPUTE_BF16, 312e12, "hardware profile a100-80gb, bf16"},
+        {"NVIDIA A100-SXM4-80GB", COMPUTE_FP8, NAN, "hardware profile a100-80gb has no peak for fp8"},
+        {"NVIDIA H100 PCIe", COMPUTE_BF16, NAN,
+         "no hardware profile has the device NVIDIA H100 PCIe: set [hardware] device and peaks"},
+        {"emulated GPU", COMPUTE_BF16, NAN,
+         "no hardware profile has the device emulated GPU: set [hardware] device and peaks"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char name[1][DEVICE_NAME_BYTES];
+        strcpy(name[0], cases[i].device);
+        expect_peak(peak_of_devices((const char(*)[DEVICE_NAME_BYTES])name, 1, &machine, cases[i].compute),
+                    cases[i].flops, cases[i].source);
+    }
+}
+
+Test(peak, is_one_of_several_devices_only_where_theirs_agree, .init = find_configs)
+{
+    const struct hardware_config none                         = {.profile = "none"};
+    const char                   alike[][DEVICE_NAME_BYTES]   = {"NVIDIA H200", "NVIDIA H100 80GB HBM3"};
+    const char                   other[][DEVICE_NAME_BYTES]   = {"NVIDIA H200", "NVIDIA H100 80GB HBM3", "NVIDIA B200"};
+    const char                   unknown[][DEVICE_NAME_BYTES] = {"NVIDIA H200", "emulated GPU"};
+    expect_peak(peak_of_devices(alike, 2, &none, COMPUTE_BF16), 989e12, "hardware profile h200, bf16");
+    expect_peak(peak_of_devices(other, 3, &none, COMPUTE_BF16), NAN,
+                "NVIDIA H200 and NVIDIA B200 have different peaks");
+    expect_peak(peak_of_devices(unknown, 2, &none, COMPUTE_BF16), NAN,
+                "no hardware profile has the device emulated GPU: set [hardware] device and peaks");
+}
+
+Test(peak, of_a_table_counts_for_its_own_convention_and_device)
+{
+    const struct published_config table = {.peak_bf16 = 989.5e12};
+    cr_expect_eq(peak_of_table(&table, COMPUTE_BF16), 989.5e12);
+    cr_expect(isnan(peak_of_table(&table, COMPUTE_FP8)));
+    cr_expect_eq(peak_for_convention(FLOPS_PUBLISHED, 989e12, 989.5e12), 989.5e12);
+    cr_expect_eq(peak_for_convention(FLOPS_FULL, 989e12, 989.5e12), 989e12);
+    cr_expect_eq(peak_for_convention(FLOPS_PUBLISHED, 2250e12, 989.5e12), 2250e12);
+    cr_expect_eq(peak_for_convention(FLOPS_PUBLISHED, 989e12, NAN), 989e12);
+    cr_expect(isnan(peak_for_convention(FLOPS_PUBLISHED, NAN, 989e12)));
+}
+
+Test(peak, has_no_share_above_it)
+{
+    cr_expect_eq(peak_share(1.0, 2.0), 0.5);
+    cr_expect_eq(peak_share(2.0, 2.0), 1.0);
+    cr_expect(isnan(peak_share(2.001, 2.0)));
+    cr_expect(isnan(peak_share(NAN, 2.0)));
+}

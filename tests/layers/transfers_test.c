@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+// What each axis moves in a step, against closed forms of the layout: over tiny models and published rows.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "gswbench/account.h"
+#include "gswbench/config.h"
+#include "gswbench/text.h"
+#include "tiny.h"
+
+// Elements that the ranks of one column of stages (coordinate 0 on every other axis) give away in a step.
+struct moved {
+    double rows;                 // over tp, in the type of activations
+    double statistics;           // over tp: of the vocabulary-parallel cross entropy
+    double keys, gradients;      // over cp: keys and values, and their gradients
+    double sends, receives;      // over pp
+    double scattered, shared;    // over the ranks that share the optimizer: gradients, weights
+};
+
+// A ring, which every communicator's schedule for these comes to: all but the own share.
+static double given_away(const struct plan_transfer *transfer)
+{
+    double elements = (double)transfer->elements * (double)transfer->count;
+    bool   is_share = transfer->kind == OP_ALL_GATHER || transfer->kind == OP_REDUCE_SCATTER;
+    return is_share ? elements * (double)(transfer->group_size - 1) / (double)transfer->group_size : elements;
+}
+
+// Sums that all ranks keep (of gradients over replicas, of norms) are account_test's.
+static void add_transfer(struct moved *moved, const struct plan_transfer *transfer, enum format activation)
+{
+    double elements  = transfer->kind == OP_ALL_REDUCE ? 0 : given_away(transfer);
+    bool   is_narrow = transfer->format == activation;
+    switch (transfer->axes) {
+    case 1 << AXIS_TP:
+        *(is_narrow ? &moved->rows : &moved->statistics) += elements;
+        break;
+    case 1 << AXIS_CP:
+        *(is_narrow && transfer->kind != OP_REDUCE_SCATTER ? &moved->keys : &moved->gradients) += elements;
+        break;
+    case 1 << AXIS_PP:
+        *(transfer->kind == OP_SEND ? &moved->sends : &moved->receives) += elements;
+        break;
+    default:
+        *(transfer->kind == OP_REDUCE_SCATTER ? &moved->scattered : &moved->shared) += elements;
+        break;
+    }
+}
+
+static struct moved add_up(const struct plan_request *request)
+{
+    struct moved moved = {0};
+    for (int64_t stage = 0; stage < request->mesh.size[AXIS_PP]; stage++) {
+        struct plan_request own = *request;
+        struct plan         plan;
+        struct account      account;
+        own.rank      = mesh_rank(&request->mesh, (const int64_t[AXIS_COUNT]){[AXIS_PP] = stage});
+        status result = plan_build(&plan, &own);
+        cr_assert(!failed(&result), "%s", result.text);
+        plan_account(&plan, &account);
+        for (int32_t i = 0; i < account.transfer_count; i++) {
+            add_transfer(&moved, &account.transfers[i], plan.precision.activation);
+        }
+        plan_free(&plan);
+    }
+    return moved;
+}
+
+static struct moved expected(const struct plan_request *request, int64_t microbatches)
+{
+    const struct parallel_config *axes  = &request->parallel;
+    const struct model_config    *model = &request->model;
+    double                        tp = (double)axes->tp, cp = (double)axes->cp,
+           tokens = (double)(request->train.micro_batch * request->train.sequence) / cp;
+    double layers = (double)model->layers * (double)microbatches, count = (double)microbatches;
+    bool   again = request->train.recompute == RECOMPUTE_FULL;
+    // A layer gathers rows for two products and sums those of two, forward and backward, and gathers the inputs of two
+    // weight gradients; computed again, it need not make its last sum. Embedding and head: one of each, both ways; and
+    // a head's weight gradient that is deferred gathers its input again.
+    double deferred = axes->pp > 1 ? fmin((double)axes->deferred_head_gradients, count) : 0;
+    double passes   = layers * (again ? 13 : 10) + 4 * count + deferred;
+    // Forward, backward and once more if computed again: every block of keys visits the others.
+    double visits = layers * (again ? 3 : 2) * (cp - 1);
+    double block  = tokens * 2 * (double)model->kv_heads / tp * (double)model->head_dim;
+    // A ring brings gradients home; a scattered sum leaves the own share out.
+    bool   is_ring    = axes->context == CONTEXT_RING;
+    double homecoming = cp == 1 ? 0 : layers * (is_ring ? cp : cp - 1);
+    double boundaries = (double)(axes->pp * axes->vp - 1) * 2 * count;
+    double residual   = tokens / tp * (double)model->hidden;
+    return (struct moved){.rows       = passes * tokens * (double)model->hidden * (tp - 1) / tp,
+                          .statistics = count * 3 * tokens * (tp - 1),
+                          .keys       = visits * block,
+                          .gradients  = homecoming * block,
+                          .sends      = boundaries * residual,
+                          .receives   = boundaries * residual};
+}
+
+static void expect_moved(const char *name, const char *what, double found, double right)
+{
+    cr_expect_float_eq(found, right, 1e-9 * right, "%s: %.17g %s, not %.17g", name, found, what, right);
+}
+
+static struct moved expect_closed_forms(const char *name, const struct plan_request *request, int64_t microbatches)
+{
+    struct moved found = add_up(request), right = expected(request, microbatches);
+    expect_moved(name, "rows over tp", found.rows, right.rows);
+    expect_moved(name, "statistics over tp", found.statistics, right.statistics);
+    expect_moved(name, "keys over cp", found.keys, right.keys);
+    expect_moved(name, "gradients over cp", found.gradients, right.gradients);
+    expect_moved(name, "sends over pp", found.sends, right.sends);
+    expect_moved(name, "receives over pp", found.receives, right.receives);
+    return found;
+}
+
+Test(transfers, are_those_of_the_layout)
+{
+    static const struct {
+        const char *name;
+        int64_t     tp, cp, pp, vp, overlap, context, accumulation, recompute;
+    } rows[] = {
+        {"tp", 2, 1, 1, 1, 0, CONTEXT_GATHER, 3, RECOMPUTE_NONE},
+        {"tp, recomputed", 2, 1, 1, 1, 0, CONTEXT_GATHER, 1, RECOMPUTE_FULL},
+        {"tp in rings", 4, 1, 1, 1, 1, CONTEXT_GATHER, 2, RECOMPUTE_NONE},
+        {"cp gather", 1, 2, 1, 1, 0, CONTEXT_GATHER, 2, RECOMPUTE_NONE},
+        {"cp ring", 1, 4, 1, 1, 0, CONTEXT_RING, 2, RECOMPUTE_NONE},
+        {"cp ring, recomputed", 1, 4, 1, 1, 0, CONTEXT_RING, 1, RECOMPUTE_FULL},
+        {"pp", 1, 1, 4, 1, 0, CONTEXT_GATHER, 6, RECOMPUTE_NONE},
+        {"pp interleaved", 1, 1, 2, 2, 0, CONTEXT_GATHER, 4, RECOMPUTE_NONE},
+        {"all", 2, 2, 2, 2, 1, CONTEXT_RING, 3, RECOMPUTE_FULL},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tiny tiny;
+        tiny_init(&tiny);
+        tiny.model.layers           = 4;
+        tiny.model.kv_heads         = 4;
+        tiny.precision.compute      = COMPUTE_BF16;
+        tiny.parallel.tp            = rows[i].tp;
+        tiny.parallel.cp            = rows[i].cp;
+        tiny.parallel.pp            = rows[i].pp;
+        tiny.parallel.vp            = rows[i].vp;
+        tiny.parallel.tp_overlap    = rows[i].overlap;
+        tiny.parallel.context       = rows[i].context;
+        tiny.train.accumulation     = rows[i].accumulation;
+        tiny.train.recompute        = rows[i].recompute;
+        struct plan_request request = tiny_request(&tiny, rows[i].tp * rows[i].cp * rows[i].pp, 0);
+        expect_closed_forms(rows[i].name, &request, rows[i].accumulation);
+    }
+}
+
+// Of published rows, also: every rank of a column brings its share of all parameters to the sum over dp x cp, and takes
+// them from there, once a step. Figures by hand, in units of 2^20 elements: the rows of a transfer x (tp - 1) / tp x
+// ((10 layers + 4) x microbatches + deferred ones), and so on.
+Test(transfers, of_published_rows_are_those_of_their_layout, .timeout = 60)
+{
+    static const struct {
+        const char *config;
+        int64_t     ranks, microbatches;
+        double      rows, keys, sends, parameters;
+    } published[] = {
+        {"llama3.1-70b", 64, 64, 32.0 * 3 / 4 * (804 * 64 + 22), 2.0 * 160 * 64, 8.0 * 38 * 64, 70.55e9},
+        {"llama3.1-405b", 512, 64, 64.0 * 7 / 8 * (1264 * 64 + 50), 1.0 * 252 * 64, 8.0 * 126 * 64, 405.85e9},
+        {"nemotron4-340b", 128, 16, 72.0 * 7 / 8 * (964 * 16 + 16), 0, 9.0 * 190 * 16, 341.03e9},
+    };
+    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
+    for (size_t i = 0; i < sizeof(published) / sizeof(published[0]); i++) {
+        static const char *const overrides[] = {"precision.compute=bf16"};
+        struct config            config;
+        struct text_buffer       errors = {0};
+        status                   read   = config_read(
+                                &config,
+                                &(struct config_request){
+                                    .name = published[i].config, .overrides = overrides, .override_count = 1, .ranks = published[i].ranks},
+                                &errors);
+        cr_assert(!failed(&read), "%s", errors.text);
+        struct plan_request request = resolved(&(struct plan_sections){&config.model, &config.parallel, &config.train,
+                                                                       &config.precision, published[i].ranks});
+        struct moved        moved   = expect_closed_forms(published[i].config, &request, published[i].microbatches);
+        double mebi = 1 << 20, sharers = (double)published[i].ranks / (double)(config.parallel.tp * config.parallel.pp);
+        double share = published[i].parameters / (double)config.parallel.tp * (sharers - 1) / sharers;
+        cr_expect_float_eq(moved.rows, published[i].rows * mebi, 1);
+        cr_expect_float_eq(moved.keys, published[i].keys * mebi, 1);
+        cr_expect_float_eq(moved.sends, published[i].sends * mebi, 1);
+        cr_expect_float_eq(moved.scattered, share, 1e-3 * share, "%.6g %.6g", moved.scattered, share);
+        cr_expect_float_eq(moved.shared, moved.scattered, 1);
+    }
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: MIT
+// Shapes, rules, parameter counts and FLOP conventions of models, against the figures of the published systems.
+#include "gswbench/layers.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+// clang-format off
+static const struct model_config llama2_70b = {
+    .family = "llama", .layers = 80, .hidden = 8192, .heads = 64, .kv_heads = 8, .head_dim = 128, .ffn = 28672,
+    .vocab = 32000, .vocab_multiple = 1, .rope_fraction = 1,
+};
+static const struct model_config grok1 = {
+    .family = "gswbench", .layers = 64, .hidden = 6144, .heads = 48, .kv_heads = 8, .head_dim = 128, .ffn = 32768,
+    .vocab = 128256, .vocab_multiple = 128, .activation = ACTIVATION_GEGLU, .rope_fraction = 1, .experts = 8, .top_k = 2,
+};
+static const struct model_config nemotron4 = {
+    .family = "gswbench", .layers = 96, .hidden = 18432, .heads = 96, .kv_heads = 8, .head_dim = 192, .ffn = 73728,
+    .vocab = 256000, .vocab_multiple = 128, .activation = ACTIVATION_RELU2, .norm = NORM_LAYER_1P, .rope_fraction = 0.5,
+};
+static const struct model_config llama3_8b = {
+    .family = "llama", .layers = 32, .hidden = 4096, .heads = 32, .kv_heads = 8, .head_dim = 128, .ffn = 14336,
+    .vocab = 128256, .vocab_multiple = 128, .rope_fraction = 1,
+};
+static const struct model_config llama3_70b = {
+    .family = "llama", .layers = 80, .hidden = 8192, .heads = 64, .kv_heads = 8, .head_dim = 128, .ffn = 28672,
+    .vocab = 128256, .vocab_multiple = 128, .rope_fraction = 1,
+};
+static const struct model_config llama3_405b = {
+    .family = "llama", .layers = 126, .hidden = 16384, .heads = 128, .kv_heads = 8, .head_dim = 128, .ffn = 53248,
+    .vocab = 128256, .vocab_multiple = 128, .rope_fraction = 1,
+};
+// clang-format on
+
+static struct model_config with_layers(const struct model_config *model, int64_t layers)
+{
+    struct model_config proxy = *model;
+    proxy.layers              = layers;
+    return proxy;
+}
+
+Test(model, counts_the_parameters_that_were_published)
+{
+    const struct {
+        const struct model_config *model;
+        int64_t                    layers;
+        int                        decimals;
+        const char                *billions;
+    } cases[] = {
+        {&llama2_70b, 80, 3, "68.977"},
+        {&grok1, 64, 1, "316.5"},
+        {&grok1, 2, 1, "11.4"},
+        {&grok1, 4, 1, "21.3"},
+        {&grok1, 8, 1, "40.9"},
+        {&grok1, 16, 1, "80.3"},
+        {&grok1, 32, 1, "159.0"},
+        {&nemotron4, 96, 2, "341.03"},
+        {&llama3_8b, 32, 3, "8.030"},
+        {&llama3_70b, 80, 3, "70.554"},
+        {&llama3_405b, 126, 3, "405.853"},
+        {&llama3_405b, 8, 1, "29.7"},
+        {&llama3_405b, 30, 1, "99.8"},
+        {&llama3_405b, 62, 1, "201.8"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct model_config model = with_layers(cases[i].model, cases[i].layers);
+        char                billions[32];
+        snprintf(billions, sizeof(billions), "%.*f", cases[i].decimals, (double)layers_parameters(&model) / 1e9);
+        cr_expect_str_eq(billions, cases[i].billions, "case %zu: %s, not %s", i, billions, cases[i].billions);
+    }
+}
+
+Test(model, counts_the_parameters_that_torchtitan_prints)
+{
+    cr_expect_eq(layers_parameters(&llama3_8b), 8030261248);
+    cr_expect_eq(layers_parameters(&llama3_70b), 70553706496);
+}
+
+Test(model, counts_the_experts_that_a_token_uses)
+{
+    cr_expect_eq(layers_active_parameters(&grok1), 84526503936);
+    cr_expect_eq(layers_active_parameters(&llama3_8b), 8030261248);
+}
+
+// One dense layer and two with experts that are narrower than its MLP.
+static const struct model_config mixed = {.pattern       = "dense, 2 x experts",
+                                          .family        = "gswbench",
+                                          .layers        = 3,
+                                          .hidden        = 4,
+                                          .heads         = 2,
+                                          .kv_heads      = 1,
+                                          .head_dim      = 2,
+                                          .ffn           = 6,
+                                          .vocab         = 10,
+                                          .experts       = 3,
+                                          .expert_ffn    = 5,
+                                          .top_k         = 2,
+                                          .rope_fraction = 1};
+
+Test(model, counts_each_layer_of_a_mixed_model_by_what_it_is)
+{
+    // Embedding and head 40 each, final norm 4; a layer's attention 48 and norms 8; MLP 72; experts 60 each, router 12.
+    cr_expect_eq(layers_parameters(&mixed), 40 + 40 + 4 + 3 * (48 + 8) + 72 + 2 * (3 * 60 + 12));
+    cr_expect_eq(layers_active_parameters(&mixed), 40 + 40 + 4 + 3 * (48 + 8) + 72 + 2 * (2 * 60 + 12));
+    // A shape with the sizes of DeepSeek-V3 but for its attention, whose heads are all there.
+    struct model_config wide = {.pattern    = "3 x dense, 58 x experts",
+                                .layers     = 61,
+                                .hidden     = 7168,
+                                .heads      = 128,
+                                .kv_heads   = 128,
+                                .head_dim   = 128,
+                                .ffn        = 18432,
+                                .expert_ffn = 2048,
+                                .experts    = 256,
+                                .top_k      = 8,
+                                .vocab      = 129280};
+    cr_expect_eq(layers_parameters(&wide), 685714011136);
+    cr_expect_eq(layers_active_parameters(&wide), 52239889408);
+}
+
+Test(model, counts_the_flops_of_each_layer_of_a_mixed_model)
+{
+    const struct published_config none = {.convention = FLOPS_PUBLISHED};
+    // 8 tokens times 6 times (3 x 48 of attention, MLP 72, 2 x 2 experts of 60, head 40), and 3 x 12 x 4 x 8 x 8.
+    cr_expect_float_eq(layers_flops(&mixed, &none, FLOPS_FULL, 8), 8.0 * 6 * (144 + 72 + 240 + 40) + 9216, 1e-6);
+    cr_expect_float_eq(layers_flops(&mixed, &none, FLOPS_CAUSAL, 8), 8.0 * 6 * (144 + 72 + 240 + 40) + 4608, 1e-6);
+}
+
+Test(model, says_which_layers_have_experts)
+{
+    struct model_config model = mixed;
+    cr_expect_eq(layers_with_experts(&model), 2);
+    cr_expect_eq(layers_expert_layer(&model, 0), 1);
+    cr_expect_eq(layers_expert_layer(&model, 1), 2);
+    snprintf(model.pattern, sizeof(model.pattern), "experts, attention + mlp, attention+experts");
+    cr_expect_eq(layers_expert_layer(&model, 1), 2);
+    snprintf(model.pattern, sizeof(model.pattern), "2 x dense, experts");
+    cr_expect_eq(layers_with_experts(&model), 1);
+    model.layers = 9;
+    cr_expect_eq(layers_with_experts(&model), 7, "the last run is what remains");
+    model.pattern[0] = '\0';
+    cr_expect_eq(layers_with_experts(&model), 9);
+    model.experts = 0;
+    cr_expect_eq(layers_with_experts(&model), 0);
+}
+
+Test(model, counts_a_tied_table_once_and_the_biases_of_layer_norms)
+{
+    struct model_config tiny = {
+        .layers = 1, .hidden = 4, .heads = 2, .kv_heads = 1, .head_dim = 2, .ffn = 6, .vocab = 10};
+    // Embedding 40, q 16, k 8, v 8, o 16, gate and up 48, down 24, three norms 12; head 40.
+    cr_expect_eq(layers_parameters(&tiny), 212);
+    tiny.tied = 1;
+    cr_expect_eq(layers_parameters(&tiny), 172);
+    tiny.norm = NORM_LAYER;
+    cr_expect_eq(layers_parameters(&tiny), 184);
+    tiny.activation = ACTIVATION_GELU;
+    cr_expect_eq(layers_parameters(&tiny), 160);
+}
+
+Test(model, counts_the_flops_of_every_convention)
+{
+    const struct {
+        const struct model_config *model;
+        int64_t                    layers, sequence;
+        enum flop_convention       convention;
+        int                        digits;
+        const char                *flops;
+    } cases[] = {
+        {&llama2_70b, 80, 4096, FLOPS_FULL, 7, "1.820637e+15"},
+        {&llama2_70b, 80, 4096, FLOPS_CAUSAL, 5, "1.7547e+15"},
+        {&grok1, 64, 8192, FLOPS_CAUSAL, 6, "4.27405e+15"},
+        {&grok1, 64, 8192, FLOPS_FULL, 5, "4.4324e+15"},
+        {&grok1, 2, 4096, FLOPS_CAUSAL, 5, "8.4306e+13"},
+        {&grok1, 4, 4096, FLOPS_CAUSAL, 5, "1.4925e+14"},
+        {&grok1, 8, 8192, FLOPS_CAUSAL, 5, "5.6815e+14"},
+        {&grok1, 16, 8192, FLOPS_CAUSAL, 5, "1.0976e+15"},
+        {&grok1, 32, 8192, FLOPS_CAUSAL, 5, "2.1564e+15"},
+        {&nemotron4, 96, 4096, FLOPS_FULL, 5, "8.6212e+15"},
+        {&nemotron4, 96, 4096, FLOPS_CAUSAL, 5, "8.4431e+15"},
+        {&llama3_8b, 32, 8192, FLOPS_FULL, 6, "4.74422e+14"},
+        {&llama3_8b, 32, 8192, FLOPS_CAUSAL, 4, "4.216e+14"},
+        {&llama3_70b, 80, 8192, FLOPS_FULL, 6, "3.94391e+15"},
+        {&llama3_70b, 80, 8192, FLOPS_CAUSAL, 4, "3.680e+15"},
+        {&llama3_405b, 126, 8192, FLOPS_FULL, 6, "2.15075e+16"},
+        {&llama3_405b, 126, 8192, FLOPS_CAUSAL, 5, "2.0676e+16"},
+        {&llama3_405b, 8, 8192, FLOPS_FULL, 5, "1.4623e+15"},
+        {&llama3_405b, 30, 8192, FLOPS_FULL, 5, "5.1995e+15"},
+        {&llama3_405b, 62, 8192, FLOPS_FULL, 5, "1.0636e+16"},
+    };
+    struct published_config none = {0};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct model_config model = with_layers(cases[i].model, cases[i].layers);
+        char                flops[32];
+        snprintf(flops, sizeof(flops), "%.*e", cases[i].digits - 1,
+                 layers_flops(&model, &none, cases[i].convention, cases[i].sequence));
+        cr_expect_str_eq(flops, cases[i].flops, "case %zu: %s, not %s", i, flops, cases[i].flops);
+    }
+}
+
+Test(model, counts_as_the_published_tables_did)
+{
+    struct published_config llama = {.convention = FLOPS_FULL, .flop_digits = 3};
+    cr_expect_float_eq(layers_flops(&llama2_70b, &llama, FLOPS_PUBLISHED, 4096), 1.82e15, 1.0);
+    cr_expect_float_eq(layers_flops(&llama3_8b, &llama, FLOPS_PUBLISHED, 8192), 4.74e14, 1.0);
+    cr_expect_float_eq(layers_flops(&llama3_70b, &llama, FLOPS_PUBLISHED, 8192), 3.94e15, 1.0);
+
+    struct published_config nemotron = {.convention = FLOPS_FULL, .flop_kv_heads = 96};
+    cr_expect_float_eq(layers_flops(&nemotron4, &nemotron, FLOPS_PUBLISHED, 4096), 1.00907e16, 0.5e11);
+    nemotron.flop_digits = 3;
+    cr_expect_float_eq(layers_flops(&nemotron4, &nemotron, FLOPS_PUBLISHED, 4096), 1.01e16, 1.0);
+
+    struct published_config wide = {.convention = FLOPS_FULL, .flop_kv_heads = 16};
+    cr_expect_float_eq(layers_flops(&llama3_405b, &wide, FLOPS_PUBLISHED, 8192), 2.1715e16, 0.5e12);
+}
+
+// 6 N + 12 L h s a token, by hand: N 8 030 261 248; 405 853 388 800 - 128 256 * 16 384.
+Test(model, counts_six_n_with_and_without_the_embedding)
+{
+    struct published_config with = {.convention = FLOPS_6N, .count_embedding = 1};
+    cr_expect_float_eq(layers_flops(&llama3_8b, &with, FLOPS_6N, 8192) / 8192, 61066469376.0, 0.5);
+
+    struct published_config without = {.convention = FLOPS_6N, .count_embedding = 0};
+    cr_expect_float_eq(layers_flops(&llama3_405b, &without, FLOPS_PUBLISHED, 8192) / 8192, 2625449459712.0, 0.5);
+}
+
+Test(model, has_no_published_flops_without_a_published_table)
+{
+    struct published_config none = {0};
+    cr_expect(isnan(layers_flops(&llama3_8b, &none, FLOPS_PUBLISHED, 8192)));
+    cr_expect(isnan(layers_flops(&llama3_8b, &none, FLOPS_HARDWARE, 8192)));
+}
+
+Test(model, pads_the_vocabulary_to_the_multiple_times_tp)
+{
+    cr_expect_eq(model_padded_vocab(&llama3_8b, 1), 128256);
+    cr_expect_eq(model_padded_vocab(&llama3_70b, 4), 128512);
+    cr_expect_eq(model_padded_vocab(&llama3_405b, 8), 129024);
+    cr_expect_eq(model_padded_vocab(&grok1, 4), 128512);
+    cr_expect_eq(model_padded_vocab(&nemotron4, 8), 256000);
+    cr_expect_eq(model_padded_vocab(&llama2_70b, 1), 32000);
+}
+
+Test(model, rotates_half_of_the_heads_of_nemotron)
+{
+    cr_expect_eq(model_rotary_width(&nemotron4), 96);
+    cr_expect_eq(model_rotary_width(&llama3_8b), 128);
+}
+
+Test(model, accepts_the_published_shapes)
+{
+    const struct model_config *models[] = {&llama2_70b, &grok1, &nemotron4, &llama3_8b, &llama3_70b, &llama3_405b};
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        status result = layers_check(models[i]);
+        cr_expect_str_empty(result.text, "model %zu: %s", i, result.text);
+    }
+}
+
+static void expect_error(const struct model_config *model, const char *text)
+{
+    status result = layers_check(model);
+    cr_expect_str_eq(result.text, text);
+    cr_expect_eq(result.exit_code, EXIT_CONFIG);
+}
+
+Test(model, names_every_size_that_is_missing)
+{
+    struct model_config model = llama3_8b;
+    model.hidden = model.vocab = 0;
+    expect_error(&model, "[model] hidden is not given: name a preset or set it\n"
+                         "[model] vocab is not given: name a preset or set it");
+}
+
+static void expect_pattern_error(const char *pattern, const char *text)
+{
+    struct model_config model = mixed;
+    snprintf(model.pattern, sizeof(model.pattern), "%s", pattern);
+    expect_error(&model, text);
+}
+
+Test(model, says_what_is_wrong_with_a_pattern)
+{
+    status result = layers_check(&mixed);
+    cr_expect_str_empty(result.text);
+    expect_pattern_error("dense, 3 x experts",
+                         "[model] pattern = dense, 3 x experts does not fit layers = 3: its numbers "
+                         "add up to 4; the last run may leave its number out and is what remains");
+    expect_pattern_error("3 x dense, experts",
+                         "[model] pattern = 3 x dense, experts does not fit layers = 3: its numbers "
+                         "add up to 3; the last run may leave its number out and is what remains");
+    expect_pattern_error(
+        "dense, 2 x expert",
+        "[model] pattern = dense, 2 x expert: \"expert\" is no layer: write dense, experts, or kinds "
+        "joined by + (attention, mlp, experts), each after a number and x, as in 3 x dense, 58 x experts");
+    expect_pattern_error(
+        "dense; experts",
+        "[model] pattern = dense; experts: \";\" is no layer: write dense, experts, or kinds "
+        "joined by + (attention, mlp, experts), each after a number and x, as in 3 x dense, 58 x experts");
+    expect_pattern_error("attention + mlp + experts",
+                         "[model] pattern = attention + mlp + experts: a layer has mlp or experts, not both");
+    expect_pattern_error("3 x dense",
+                         "[model] experts = 3, but no layer of pattern = 3 x dense has any: write experts for "
+                         "those that have, or leave experts out");
+    struct model_config model = mixed;
+    model.experts = model.top_k = 0;
+    expect_error(&model,
+                 "[model] pattern = dense, 2 x experts has experts: say how many by experts, and how many a token "
+                 "uses by top_k");
+    model = mixed;
+    memcpy(model.family, "mixtral", sizeof("mixtral"));
+    expect_error(&model, "[model] family = mixtral has layers of one make: use family = gswbench");
+}
+
+Test(model, reports_all_broken_rules_together)
+{
+    struct model_config model = llama3_8b;
+    model.kv_heads            = 5;
+    model.rope_fraction       = 0.2578125;
+    model.top_k               = 2;
+    expect_error(&model, "[model] kv_heads = 5 does not divide heads = 32\n"
+                         "[model] rope_fraction = 0.257812 of head_dim = 128 is 33 elements, not an even number\n"
+                         "[model] top_k, capacity_factor and auxiliary_loss need experts: set experts, or leave them "
+                         "out\n"
+                         "[model] family = llama needs norm = rmsnorm, activation = swiglu and rope_fraction = 1; "
+                         "family = gswbench takes every shape");
+}
+
+Test(model, rejects_more_used_experts_than_there_are)
+{
+    struct model_config model = grok1;
+    model.top_k               = 9;
+    expect_error(&model, "[model] top_k = 9 with experts = 8: allowed are 1 to 8");
+}
+
+Test(model, rejects_families_that_do_not_fit_the_block)
+{
+    struct model_config model = llama3_8b;
+    strcpy(model.family, "gpt");
+    expect_error(&model, "[model] family = gpt: allowed are llama, mixtral, gswbench");
+
+    strcpy(model.family, "mixtral");
+    expect_error(&model, "[model] family = mixtral needs experts: use family = llama");
+
+    model.experts = model.top_k = 2;
+    strcpy(model.family, "llama");
+    expect_error(&model, "[model] family = llama has no experts: use family = mixtral");
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// Which element type each role of a step gets.
+#include "gswbench/precision.h"
+
+#include <criterion/criterion.h>
+
+static struct precision init(const struct precision_config *config)
+{
+    struct precision precision;
+    status           result = precision_init(&precision, config);
+    cr_assert_str_empty(result.text);
+    return precision;
+}
+
+static struct precision_config defaults(void)
+{
+    struct precision_config config;
+    option_set_defaults(precision_options, &config);
+    return config;
+}
+
+Test(precision, defaults_to_bf16_with_fp32_gradients_and_masters)
+{
+    struct precision_config config    = defaults();
+    struct precision        precision = init(&config);
+    cr_expect_eq(precision.weight, FORMAT_BF16);
+    cr_expect_eq(precision.activation, FORMAT_BF16);
+    cr_expect_eq(precision.gradient, FORMAT_F32);
+    cr_expect_eq(precision.reduce, FORMAT_F32);
+    cr_expect_eq(precision.moment, FORMAT_F32);
+    cr_expect(precision.has_master);
+}
+
+Test(precision, transfers_gradients_as_they_are_unless_told)
+{
+    struct precision_config config = defaults();
+    config.gradients               = FORMAT_BF16;
+    cr_expect_eq(init(&config).reduce, FORMAT_BF16);
+
+    config.gradients = FORMAT_F32;
+    config.reduce    = FORMAT_BF16;
+    cr_expect_eq(init(&config).gradient, FORMAT_F32);
+    cr_expect_eq(init(&config).reduce, FORMAT_BF16);
+}
+
+Test(precision, keeps_bf16_roles_beside_products_in_fp8)
+{
+    struct precision_config config = defaults();
+    cr_expect_eq(init(&config).narrow_linears, 0);
+    config.compute             = COMPUTE_FP8;
+    struct precision precision = init(&config);
+    cr_expect_eq(precision.narrow_linears, 0xf);
+    cr_expect_eq(precision.weight, FORMAT_BF16);
+    cr_expect_eq(precision.activation, FORMAT_BF16);
+}
+
+Test(precision, takes_formats_and_targets_of_fp8_by_role)
+{
+    struct precision_config config = defaults();
+    config.compute                 = COMPUTE_FP8;
+    config.fp8_margin              = 2;
+    struct precision precision     = init(&config);
+    cr_expect_eq(precision.narrow_format[ROLE_WEIGHT], FORMAT_E4M3);
+    cr_expect_eq(precision.narrow_format[ROLE_GRADIENT], FORMAT_E5M2);
+    cr_expect_eq(precision.narrow_target[ROLE_INPUT], 112);
+    cr_expect_eq(precision.narrow_target[ROLE_GRADIENT], 14336);
+
+    config.fp8_format = FP8_E4M3;
+    precision         = init(&config);
+    cr_expect_eq(precision.narrow_format[ROLE_GRADIENT], FORMAT_E4M3);
+    cr_expect_eq(precision.narrow_target[ROLE_GRADIENT], 112);
+}
+
+Test(precision, refuses_fp8_without_a_linear_and_half_of_the_weights_in_it)
+{
+    struct precision_config config = defaults();
+    struct precision        precision;
+    config.compute   = COMPUTE_FP8;
+    config.fp8_gemms = 0;
+    status result    = precision_init(&precision, &config);
+    cr_expect_str_eq(result.text, "[precision] fp8_gemms = none leaves nothing to compute = fp8: name a linear, or set "
+                                  "compute = bf16");
+    config.fp8_gemms      = 1 << LINEAR_KIND_FC1;
+    config.fp8_parameters = 1;
+    result                = precision_init(&precision, &config);
+    cr_expect_str_eq(result.text,
+                     "[precision] fp8_parameters = yes stores every linear in FP8: it needs all of fp8_gemms "
+                     "(qkv, projection, fc1, fc2), and master = yes for what FP8 cannot hold");
+    config.fp8_gemms  = (1 << LINEAR_KINDS) - 1;
+    config.fp8_recipe = RECIPE_BLOCK;
+    result            = precision_init(&precision, &config);
+    cr_expect_str_eq(result.text, "[precision] fp8_parameters = yes gathers a weight with one scale for all of it: it "
+                                  "needs fp8_recipe = delayed or current, not block");
+}
+
+Test(precision, sums_fp8_products_fast_only_where_one_factor_is_for_all)
+{
+    struct precision_config config = defaults();
+    config.compute                 = COMPUTE_FP8;
+    config.fp8_fast_accumulation   = FAST_SUMS_ALL;
+    cr_expect_eq(init(&config).fast_sums, FAST_SUMS_ALL);
+    config.fp8_recipe = RECIPE_BLOCK;
+    cr_expect_eq(init(&config).fast_sums, FAST_SUMS_NONE);
+}
+
+Test(precision, is_fp32_everywhere_in_the_reference_mode)
+{
+    struct precision_config config = defaults();
+    config.compute                 = COMPUTE_FP32;
+    struct precision precision     = init(&config);
+    cr_expect_eq(precision.weight, FORMAT_F32);
+    cr_expect_eq(precision.activation, FORMAT_F32);
+    cr_expect_eq(precision.gradient, FORMAT_F32);
+    cr_expect_not(precision.has_master);
+}
+
+Test(precision, refuses_bf16_roles_in_the_reference_mode)
+{
+    struct precision_config config = defaults();
+    struct precision        precision;
+    config.compute = COMPUTE_FP32;
+    config.moments = FORMAT_BF16;
+    status result  = precision_init(&precision, &config);
+    cr_expect_str_eq(result.text,
+                     "[precision] compute = fp32 is fp32 everywhere: gradients, reduce and moments cannot be bf16");
+    cr_expect_eq(result.exit_code, EXIT_CONFIG);
+    config.moments        = FORMAT_F32;
+    config.fp8_parameters = 1;
+    result                = precision_init(&precision, &config);
+    cr_expect_str_eq(result.text, "[precision] compute = fp32 is fp32 everywhere: fp8_parameters = yes would store "
+                                  "weights in FP8 (set fp8_parameters = no, or compute = fp8)");
+    config.compute = COMPUTE_BF16;    // so have files whose rows are of both precisions
+    cr_expect_not(init(&config).has_narrow_weights);
+}

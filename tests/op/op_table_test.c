@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+// Tests of the table of ops: that every kind has all that makes it an op, and that rows fit together.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "op_cases.h"
+#include "gswbench/backend.h"
+#include "gswbench/measured.h"
+#include "gswbench/op_table.h"
+
+static bool has_case(enum op_kind kind)
+{
+    for (int i = 0; i < OP_CASES; i++) {
+        if (op_cases[i].op.kind == kind) {
+            return true;
+        }
+    }
+    return false;
+}
+
+Test(op_table, has_a_row_of_every_kind)
+{
+    for (enum op_kind kind = 0; kind < OP_COUNT; kind++) {
+        const struct op_row *row = &op_table[kind];
+        cr_assert_not_null(row->shape, "%s has no row in src/op/op_table.c", op_name(kind));
+        cr_expect_neq(row->price, OP_PRICE_NONE, "nothing prices %s", op_name(kind));
+        cr_expect_neq(row->part, OP_PART_NONE, "%s is in no part of a waterfall", op_name(kind));
+        cr_expect_eq(row->price == OP_PRICE_TRANSFER, op_is_transfer(kind), "%s", op_name(kind));
+        cr_expect_eq(row->part == OP_PART_EXPOSED, op_is_transfer(kind), "%s", op_name(kind));
+        cr_expect_eq(row->route != OP_ROUTE_NONE, op_is_transfer(kind), "%s", op_name(kind));
+    }
+}
+
+Test(op_table, knows_what_computes_every_kind_on_a_host_and_compares_it_on_devices)
+{
+    for (enum op_kind kind = 0; kind < OP_COUNT; kind++) {
+        cr_expect_eq(backend_host.run[kind] != NULL, !op_is_transfer(kind), "host: %s", op_name(kind));
+        cr_expect_eq(backend_null.run[kind] != NULL, !op_is_transfer(kind), "null: %s", op_name(kind));
+        cr_expect_eq(has_case(kind), !op_is_transfer(kind), "%s is not in tests/support/op_cases.h", op_name(kind));
+    }
+}
+
+// Else a function would read another member of the shape's union.
+Test(op_table, counts_and_prices_with_the_fields_of_the_kinds_own_shape)
+{
+    for (enum op_kind kind = 0; kind < OP_COUNT; kind++) {
+        const struct op_row *row = &op_table[kind];
+        for (int slot = 0; slot < OP_SLOTS; slot++) {
+            const struct op_slot *operand = &row->slots[slot];
+            if (operand->use == OP_USE_NONE) {
+                continue;
+            }
+            cr_assert_not_null(operand->size, "%s, slot %d", op_name(kind), slot);
+            cr_expect(operand->size->shape == NULL || operand->size->shape == row->shape,
+                      "%s: %s is sized by another shape", op_name(kind), operand->name);
+            cr_expect(!operand->is_table || row->shape == rows_fields, "%s: %s", op_name(kind), operand->name);
+            cr_expect(operand->use != OP_USE_ADD_QUERY || row->shape == attention_fields, "%s", op_name(kind));
+            cr_expect(operand->use != OP_USE_UNLESS_MASTER || kind == OP_ADAMW, "%s", op_name(kind));
+            cr_expect(operand->need != OP_NEED_OWN_SCALE || kind == OP_QUANTIZE, "%s", op_name(kind));
+            cr_expect(operand->need != OP_NEED_NO_MASTER || kind == OP_ADAMW, "%s", op_name(kind));
+        }
+        cr_expect_eq(row->price == OP_PRICE_PRODUCT, row->shape == gemm_fields, "%s", op_name(kind));
+        cr_expect((row->price != OP_PRICE_ATTENTION_FORWARD && row->price != OP_PRICE_ATTENTION_BACKWARD) ||
+                      row->shape == attention_fields,
+                  "%s", op_name(kind));
+        cr_expect_eq(row->price == OP_PRICE_ROUTE, kind == OP_ROUTE_FORWARD || kind == OP_ROUTE_BACKWARD);
+        cr_expect(row->fused_output == 0 || row->shape == rows_fields, "%s", op_name(kind));
+        cr_expect_eq(op_is_transfer(kind), row->shape == transfer_fields || row->shape == link_fields);
+    }
+}
+
+// What the table names for an op at hand, as one line.
+static const char *shape_of(const struct op *op, int use)
+{
+    static char text[256];
+    int         length = 0;
+    text[0]            = '\0';
+    for (const struct op_field *field = op_table[op->kind].shape; field->name != NULL; field++) {
+        if (field->uses & use) {
+            length += snprintf(text + length, sizeof(text) - (size_t)length, "%s%s %lld", length == 0 ? "" : ", ",
+                               field->name, (long long)op_field_value(op, field));
+        }
+    }
+    return text;
+}
+
+Test(op_table, names_the_numbers_of_each_shape)
+{
+    struct op merge = {.kind            = OP_ATTENTION_MERGE,
+                       .shape.attention = {.batch    = 2,
+                                           .sequence = 3,
+                                           .heads    = 4,
+                                           .kv_heads = 1,
+                                           .head_dim = 5,
+                                           .rotary   = 6,
+                                           .causal   = true,
+                                           .earlier  = 7}};
+    cr_expect_str_eq(shape_of(&merge, OP_FIELD_SHOWN), "batch 2, sequence 3, heads 4, kv_heads 1, head_dim 5");
+    cr_expect_str_eq(shape_of(&merge, OP_FIELD_KEY), "batch 2, sequence 3, heads 4, kv_heads 1, head_dim 5, rotary 6, "
+                                                     "causal 1, adds_query 0, earlier 7");
+    struct op gemm = {.kind       = OP_GEMM,
+                      .sums_fast  = true,
+                      .shape.gemm = {.m = 1, .n = 2, .k = 3, .transpose_b = true, .scaling_b = SCALING_SQUARES}};
+    cr_expect_str_eq(shape_of(&gemm, OP_FIELD_KEY),
+                     "m 1, n 2, k 3, transpose_a 0, transpose_b 1, sums_fast 1, scaling_a 0, scaling_b 2");
+    struct op clear = {.kind = OP_CLEAR, .shape.elements = {.elements = 20}};
+    cr_expect_str_eq(shape_of(&clear, OP_FIELD_SHOWN), "elements 20");
+    struct op norm = {.kind          = OP_NORM_FORWARD,
+                      .fused_scaling = SCALING_RUNS,
+                      .shape.rows    = {.rows = 2, .columns = 3, .parts = 4, .variant = NORM_LAYER}};
+    cr_expect_str_eq(shape_of(&norm, OP_FIELD_KEY),
+                     "rows 2, columns 3, valid_columns 0, parts 4, variant 1, fused_scaling 1");
+    struct op send = {.kind = OP_SEND, .shape.transfer = {.elements = 9, .group = 2, .peer = 1, .channel = 3}};
+    cr_expect_str_eq(shape_of(&send, OP_FIELD_SHOWN), "elements 9, group 2, peer 1, channel 3");
+    cr_expect_str_eq(shape_of(&send, OP_FIELD_KEY), "elements 9");
+    send.kind = OP_BROADCAST;
+    cr_expect_str_eq(shape_of(&send, OP_FIELD_SHOWN), "elements 9, group 2");
+}
+
+Test(op_table, has_room_for_every_shape_in_the_key_of_a_measured_time)
+{
+    for (enum op_kind kind = 0; kind < OP_COUNT; kind++) {
+        int count = op_is_transfer(kind) ? 2 : 0;    // where the members of the group lie
+        for (const struct op_field *field = op_table[kind].shape; field->name != NULL; field++) {
+            count += (field->uses & OP_FIELD_KEY) != 0;
+        }
+        cr_expect_leq(count, OP_KEY_NUMBERS, "%s", op_name(kind));
+    }
+}
+
+Test(op_table, says_how_operands_are_used_and_how_large_they_are)
+{
+    struct op norm = {.kind = OP_NORM_BACKWARD, .operand_count = 8, .shape.rows = {.rows = 7, .columns = 11}};
+    cr_expect_eq(op_operand_access(&norm, NORM_GRADIENT_WEIGHT), ACCESS_WRITE);
+    cr_expect_eq(op_operand_elements(&norm, NORM_GRADIENT_STATISTICS), 14);
+    cr_expect_eq(op_operand_elements(&norm, NORM_GRADIENT_BIAS), 11);
+    cr_expect(op_operand_is_optional(&norm, NORM_GRADIENT_RESIDUAL));
+    cr_expect_not(op_operand_is_optional(&norm, NORM_GRADIENT_X));
+    norm.accumulates = true;
+    cr_expect_eq(op_operand_access(&norm, NORM_GRADIENT_WEIGHT), ACCESS_UPDATE);
+
+    struct op adamw             = {.kind = OP_ADAMW, .operand_count = 7, .shape.elements = {.elements = 5}};
+    adamw.operand[ADAMW_MASTER] = -1;
+    cr_expect_eq(op_operand_access(&adamw, ADAMW_WEIGHT), ACCESS_UPDATE);
+    cr_expect_not(op_operand_is_optional(&adamw, ADAMW_WEIGHT));
+    adamw.operand[ADAMW_MASTER] = 3;
+    cr_expect_eq(op_operand_access(&adamw, ADAMW_WEIGHT), ACCESS_WRITE);
+    cr_expect(op_operand_is_optional(&adamw, ADAMW_WEIGHT));
+    cr_expect_eq(op_operand_elements(&adamw, ADAMW_HYPER), 7);
+
+    struct op send = {.kind = OP_SEND, .shape.transfer = {.elements = 9}};
+    cr_expect_eq(op_operand_access(&send, TRANSFER_IN), ACCESS_READ);
+    cr_expect_eq(op_operand_access(&send, TRANSFER_OUT), 0);
+    cr_expect(op_operand_is_optional(&send, TRANSFER_OUT));
+    cr_expect_eq(op_operand_elements(&send, TRANSFER_IN), -1);
+}
+
+Test(op_table, says_the_same_of_copies_that_are_fused_to_an_op)
+{
+    struct op norm = {.kind          = OP_NORM_FORWARD,
+                      .operand_count = OP_FUSED + QUANTIZE_AMAX + 1,
+                      .fused_scaling = SCALING_RUNS,
+                      .shape.rows    = {.rows = 3, .columns = 256}};
+    cr_expect(op_operand_is_optional(&norm, NORM_OUT));
+    cr_expect_eq(op_operand_access(&norm, OP_FUSED + QUANTIZE_AMAX), ACCESS_UPDATE);
+    cr_expect_eq(op_operand_elements(&norm, OP_FUSED + QUANTIZE_TRANSPOSED), 768);
+    cr_expect_eq(op_operand_elements(&norm, OP_FUSED + QUANTIZE_FACTOR), 6);
+    cr_expect(op_operand_is_optional(&norm, OP_FUSED + QUANTIZE_FACTOR));
+    norm.fused_scaling                      = SCALING_WHOLE;
+    norm.operand[OP_FUSED + QUANTIZE_SCALE] = -1;
+    cr_expect_not(op_operand_is_optional(&norm, OP_FUSED + QUANTIZE_FACTOR));
+    norm.operand_count = NORM_STATISTICS + 1;
+    cr_expect_not(op_operand_is_optional(&norm, NORM_OUT));
+}
+
+// A kind's row of the table in docs/method.md.
+static void describe(enum op_kind kind, FILE *file)
+{
+    const struct op_slot *slots     = op_table[kind].slots;
+    const char           *separator = "";
+    int                   count     = OP_SLOTS;
+    while (slots[count - 1].use == OP_USE_NONE) {
+        count--;
+    }
+    fprintf(file, "| `%s` | ", op_name(kind));
+    for (int slot = 0; slot < count; slot++) {
+        const char *name = slots[slot].use == OP_USE_NONE ? "-" : slots[slot].name;
+        fprintf(file, slots[slot].need == OP_NEED_ALWAYS ? "%s%s" : "%s[%s]", separator, name);
+        separator = ", ";
+    }
+    separator = " | ";
+    for (const struct op_field *field = op_table[kind].shape; field->name != NULL; field++) {
+        if (field->uses & OP_FIELD_KEY) {
+            fprintf(file, "%s%s", separator, field->name);
+            separator = ", ";
+        }
+    }
+    fprintf(file, "%s |\n", op_is_transfer(kind) ? ", members, distance" : "");
+}
+
+// To renew the table, take what this prints.
+Test(op_table, is_the_one_in_the_documentation)
+{
+    static char expected[1 << 14] = "| op | operands | numbers |\n|---|---|---|\n", page[1 << 17];
+    FILE *rows = fmemopen(expected, sizeof(expected), "a"), *file = fopen(GSWBENCH_SOURCE_DIR "/docs/method.md", "r");
+    cr_assert(rows != NULL && file != NULL);
+    for (enum op_kind kind = 0; kind < OP_COUNT; kind++) {
+        describe(kind, rows);
+    }
+    fputs("\n", rows);
+    fclose(rows);
+    page[fread(page, 1, sizeof(page) - 1, file)] = '\0';
+    fclose(file);
+    cr_expect_not_null(strstr(page, expected), "docs/method.md has another table of ops than:\n%s", expected);
+}

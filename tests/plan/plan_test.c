@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: MIT
+// What a plan does: which ops, in which order, with which memory.
+#include "gswbench/plan.h"
+#include "gswbench/plan_build.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tiny.h"
+
+static int count_ops(const struct plan *plan, int kind, int phase)
+{
+    int count = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        count += plan->ops[i].kind == kind && plan->ops[i].tag.phase == phase;
+    }
+    return count;
+}
+
+static int find_op(const struct plan *plan, const char *role, int layer, int microbatch)
+{
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op_tag *tag = &plan->ops[i].tag;
+        if (strcmp(tag->role, role) == 0 && tag->layer == layer && tag->microbatch == microbatch) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+// The roles of one phase on one layer, comma-separated.
+static void list_roles(const struct plan *plan, int phase, int layer, char text[1024])
+{
+    text[0] = '\0';
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        if (plan->ops[i].tag.phase == phase && plan->ops[i].tag.layer == layer) {
+            strcat(text, text[0] != '\0' ? "," : "");
+            strcat(text, plan->ops[i].tag.role);
+        }
+    }
+}
+
+Test(plan, runs_a_block_forward_and_backward_in_this_order)
+{
+    struct tiny tiny;
+    char        roles[1024];
+    tiny_init(&tiny);
+
+    tiny_plan(&tiny);
+
+    list_roles(&tiny.plan, PHASE_FORWARD, 1, roles);
+    cr_assert_str_eq(roles, "attention norm,qkv,rope,attention,projection,mlp norm,fc1,activation,fc2");
+    list_roles(&tiny.plan, PHASE_BACKWARD, 1, roles);
+    cr_assert_str_eq(roles, "fc2 data gradient,fc2 weight gradient,activation gradient,fc1 data gradient,"
+                            "fc1 weight gradient,mlp norm gradient,projection data gradient,"
+                            "projection weight gradient,attention gradient,rope gradient,qkv data gradient,"
+                            "qkv weight gradient,attention norm gradient");
+    list_roles(&tiny.plan, PHASE_OPTIMIZER, 1, roles);
+    cr_assert_str_eq(roles, "gradient norm,adamw");
+    plan_free(&tiny.plan);
+}
+
+Test(plan, overwrites_gradients_with_the_first_microbatch_and_adds_the_rest)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.train.accumulation = 3;
+
+    tiny_plan(&tiny);
+
+    for (int microbatch = 0; microbatch < 3; microbatch++) {
+        static const char *const roles[] = {"fc1 weight gradient", "attention norm gradient"};
+        for (int role = 0; role < 2; role++) {
+            const struct op *op = &tiny.plan.ops[find_op(&tiny.plan, roles[role], 0, microbatch)];
+            cr_assert_eq(op->accumulates, microbatch > 0);
+        }
+        cr_assert_eq(tiny.plan.ops[find_op(&tiny.plan, "loss", -1, microbatch)].accumulates, microbatch > 0);
+        cr_assert_eq(tiny.plan.ops[find_op(&tiny.plan, "embedding gradient", -1, microbatch)].accumulates,
+                     microbatch > 0);
+    }
+    plan_free(&tiny.plan);
+}
+
+Test(plan, adds_the_embedding_gradient_to_the_head_s_when_they_share_the_table)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.model.tied = 1;
+
+    tiny_plan(&tiny);
+
+    cr_assert(!tiny.plan.ops[find_op(&tiny.plan, "head weight gradient", -1, 0)].accumulates);
+    cr_assert(tiny.plan.ops[find_op(&tiny.plan, "embedding gradient", -1, 0)].accumulates);
+    cr_assert_eq(tiny.plan.weight_count, 2 * 6 + 2);
+    plan_free(&tiny.plan);
+}
+
+Test(plan, names_each_matrix_once_with_its_own_random_stream)
+{
+    struct tiny tiny;
+    int         parts = 0;
+    tiny_init(&tiny);
+    tiny.model.norm = NORM_LAYER_1P;
+
+    tiny_plan(&tiny);
+
+    for (int32_t w = 0; w < tiny.plan.weight_count; w++) {
+        for (int32_t p = 0; p < tiny.plan.weights[w].part_count; p++, parts++) {
+            const struct weight_part *part = &tiny.plan.weights[w].part[p];
+            for (int32_t other = 0; other < w; other++) {
+                for (int32_t q = 0; q < tiny.plan.weights[other].part_count; q++) {
+                    cr_assert_str_neq(part->name, tiny.plan.weights[other].part[q].name);
+                    cr_assert_neq(part->stream, tiny.plan.weights[other].part[q].stream);
+                }
+            }
+        }
+    }
+    // Embedding, head, final norm and bias; a layer: two norms with biases, q k v, projection, gate, up, down.
+    cr_assert_eq(parts, 4 + 2 * (4 + 3 + 1 + 3));
+    cr_assert_str_eq(tiny.plan.weights[1].part[0].name, "model.layers.0.input_layernorm.weight");
+    plan_free(&tiny.plan);
+}
+
+static void assert_recomputed(enum recompute policy, uint32_t save, const char *expected)
+{
+    struct tiny tiny;
+    char        roles[1024];
+    tiny_init(&tiny);
+    tiny.train.recompute       = policy;
+    tiny.train.recompute_save  = save;
+    tiny.train.recompute_every = 2;
+    tiny_plan(&tiny);
+    list_roles(&tiny.plan, PHASE_RECOMPUTE, 0, roles);
+    cr_expect_str_eq(roles, expected, "policy %d: \"%s\" is not \"%s\"", (int)policy, roles, expected);
+    plan_free(&tiny.plan);
+}
+
+Test(plan, recomputes_what_the_policy_does_not_keep_and_no_more)
+{
+    const char *all = "attention norm,qkv,rope,attention,projection,mlp norm,fc1,activation";
+    assert_recomputed(RECOMPUTE_NONE, 0, "");
+    assert_recomputed(RECOMPUTE_ATTENTION, 0, "attention");
+    assert_recomputed(RECOMPUTE_FULL, 0, all);
+    assert_recomputed(RECOMPUTE_BLOCK_EVERY, 0, all);
+    assert_recomputed(RECOMPUTE_SELECTIVE, 0, all);
+    // What the published Llama2-70B run keeps: q, k, v, the output projection and fc2.
+    assert_recomputed(RECOMPUTE_SELECTIVE, 1 << OUTPUT_QKV | 1 << OUTPUT_PROJECTION | 1 << OUTPUT_FC2,
+                      "attention norm,attention,mlp norm,fc1,activation");
+    assert_recomputed(RECOMPUTE_SELECTIVE, 1 << OUTPUT_NORM | 1 << OUTPUT_QKV | 1 << OUTPUT_ATTENTION | 1 << OUTPUT_FC1,
+                      "activation");
+}
+
+Test(plan, recomputes_only_every_second_block_when_asked)
+{
+    struct tiny tiny;
+    char        roles[1024];
+    tiny_init(&tiny);
+    tiny.train.recompute       = RECOMPUTE_BLOCK_EVERY;
+    tiny.train.recompute_every = 2;
+
+    tiny_plan(&tiny);
+
+    list_roles(&tiny.plan, PHASE_RECOMPUTE, 1, roles);
+    cr_assert_str_eq(roles, "");
+    plan_free(&tiny.plan);
+}
+
+Test(plan, keeps_less_memory_the_more_it_recomputes)
+{
+    int64_t bytes[3];
+    for (int i = 0; i < 3; i++) {
+        struct tiny tiny;
+        tiny_init(&tiny);
+        tiny.model.layers    = 6;
+        tiny.train.sequence  = 64;
+        tiny.train.recompute = (int64_t[]){RECOMPUTE_NONE, RECOMPUTE_ATTENTION, RECOMPUTE_FULL}[i];
+        tiny_plan(&tiny);
+        bytes[i] = tiny.plan.storage_bytes[STORAGE_ACTIVATION];
+        cr_assert_leq(tiny.plan.activation_live_bytes, bytes[i]);
+        plan_free(&tiny.plan);
+    }
+    cr_assert_lt(bytes[1], bytes[0]);
+    cr_assert_lt(bytes[2], bytes[1]);
+}
+
+Test(plan, reduces_each_unit_beside_the_rest_of_the_backward_pass)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.parallel.dp        = 4;
+    tiny.train.accumulation = 2;
+
+    tiny_plan(&tiny);
+
+    int reduce = find_op(&tiny.plan, "gradient reduce", 1, 1);
+    cr_assert_eq(tiny.plan.ops[reduce].lane, LANE_GRADIENT_REDUCE);
+    cr_assert_eq(tiny.plan.ops[reduce].wait_count, 1);
+    cr_assert_eq(tiny.plan.ops[reduce].wait[0], find_op(&tiny.plan, "attention norm gradient", 1, 1));
+    cr_assert_lt(reduce, find_op(&tiny.plan, "fc2 data gradient", 0, 1));
+    cr_assert_eq(count_ops(&tiny.plan, OP_ALL_REDUCE, PHASE_REDUCE), 4 + 1);
+    cr_assert_eq(tiny.plan.groups[0].size, 4);
+    plan_free(&tiny.plan);
+}
+
+Test(plan, reduces_in_a_narrower_type_through_casts)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.parallel.dp       = 2;
+    tiny.precision.compute = COMPUTE_BF16;
+    tiny.precision.reduce  = FORMAT_BF16;
+
+    tiny_plan(&tiny);
+
+    const struct op *reduce = &tiny.plan.ops[find_op(&tiny.plan, "gradient reduce", 0, 0)];
+    cr_assert_eq(tiny.plan.tensors[reduce->operand[TRANSFER_OUT]].format, FORMAT_BF16);
+    cr_assert_eq(count_ops(&tiny.plan, OP_CAST, PHASE_REDUCE), 2 * 4);
+    plan_free(&tiny.plan);
+}
+
+Test(plan, gives_every_unit_the_same_places_in_weights_gradients_and_moments)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.precision.compute = COMPUTE_BF16;
+    tiny.model.ffn         = 23;
+
+    tiny_plan(&tiny);
+
+    const struct tensor *tensors = tiny.plan.tensors;
+    for (int32_t w = 1; w < tiny.plan.weight_count; w++) {
+        const struct weight *a = &tiny.plan.weights[w - 1], *b = &tiny.plan.weights[w];
+        if (a->unit != b->unit) {
+            continue;
+        }
+        int64_t step = (tensors[b->tensor].offset - tensors[a->tensor].offset) / 2;
+        cr_assert_eq((tensors[b->gradient].offset - tensors[a->gradient].offset) / 4, step);
+        cr_assert_geq(step, tensors[a->tensor].elements);
+        cr_assert_eq(tensors[b->tensor].offset % 16, 0);
+    }
+    plan_free(&tiny.plan);
+}
+
+Test(plan, sends_each_expert_its_tokens_while_the_one_before_works)
+{
+    struct tiny tiny;
+    char        roles[1024];
+    tiny_init(&tiny);
+    tiny_set_experts(&tiny, 4, 2);
+    tiny.parallel.dp = tiny.parallel.ep = 2;
+
+    tiny_plan(&tiny);
+
+    list_roles(&tiny.plan, PHASE_FORWARD, 1, roles);
+    cr_assert_str_eq(roles, "attention norm,qkv,rope,attention,projection,mlp norm,router,route,dispatch,"
+                            "dispatch exchange,dispatch exchange,fc1,fc1,activation,activation,"
+                            "fc2,output exchange,fc2,output exchange,combine");
+    list_roles(&tiny.plan, PHASE_BACKWARD, 1, roles);
+    cr_assert_str_eq(roles, "combine gradient,output gradient exchange,output gradient exchange,route gradient,"
+                            "router weight gradient,router data gradient,"
+                            "fc2 data gradient,fc2 weight gradient,activation gradient,fc1 data gradient,"
+                            "input gradient exchange,fc1 weight gradient,"
+                            "fc2 data gradient,fc2 weight gradient,activation gradient,fc1 data gradient,"
+                            "input gradient exchange,fc1 weight gradient,"
+                            "dispatch gradient,mlp norm gradient,projection data gradient,"
+                            "projection weight gradient,attention gradient,rope gradient,qkv data gradient,"
+                            "qkv weight gradient,attention norm gradient");
+    int first = find_op(&tiny.plan, "dispatch exchange", 1, 0), product = find_op(&tiny.plan, "fc1", 1, 0);
+    cr_assert_eq(tiny.plan.ops[first].lane, LANE_EXPERT);
+    cr_assert_eq(tiny.plan.ops[product].wait_count, 1);
+    cr_assert_eq(tiny.plan.ops[product].wait[0], first);
+    cr_assert_eq(tiny.plan.ops[product + 1].wait[0], first + 1);
+    plan_free(&tiny.plan);
+}
+
+// 16 tokens: 2 sequences of 8. Four experts, of which a token uses 2.
+Test(plan, gives_an_expert_as_many_slots_as_it_may_need)
+{
+    static const struct {
+        double  factor;
+        int64_t scope, routing, capacity, taken;
+    } rows[] = {
+        {0, CAPACITY_RANK, ROUTING_TOP_K, 16, 16},    {1, CAPACITY_RANK, ROUTING_TOP_K, 8, 8},
+        {1.3, CAPACITY_RANK, ROUTING_TOP_K, 11, 11},  {9, CAPACITY_RANK, ROUTING_TOP_K, 16, 16},
+        {0, CAPACITY_SEQUENCE, ROUTING_TOP_K, 16, 8}, {1, CAPACITY_SEQUENCE, ROUTING_TOP_K, 8, 4},
+        {0, CAPACITY_RANK, ROUTING_BALANCED, 8, 16},  {1, CAPACITY_RANK, ROUTING_BALANCED, 8, 8},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tiny tiny;
+        tiny_init(&tiny);
+        tiny_set_experts(&tiny, 4, 2);
+        tiny.model.capacity_factor = rows[i].factor;
+        tiny.train.capacity_scope  = rows[i].scope;
+        tiny.train.routing         = rows[i].routing;
+
+        tiny_plan(&tiny);
+
+        const struct op *route = &tiny.plan.ops[find_op(&tiny.plan, "route", 0, 0)];
+        cr_expect_eq(route->shape.routing.capacity, rows[i].capacity, "row %d", (int)i);
+        cr_expect_eq(route->shape.routing.taken, rows[i].taken, "row %d", (int)i);
+        plan_free(&tiny.plan);
+    }
+}
+
+Test(plan, counts_a_microbatch_that_is_routed_again_once)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny_set_experts(&tiny, 4, 2);
+    tiny.train.recompute = RECOMPUTE_FULL;
+
+    tiny_plan(&tiny);
+
+    int counted = 0, routed = 0;
+    for (int32_t i = 0; i < tiny.plan.op_count; i++) {
+        const struct op *op = &tiny.plan.ops[i];
+        routed += op->kind == OP_ROUTE_FORWARD;
+        counted += op->kind == OP_ROUTE_FORWARD && op->operand[ROUTE_STATISTICS] >= 0;
+    }
+    cr_expect_eq(routed, 2 * 2);
+    cr_expect_eq(counted, 2);
+    plan_free(&tiny.plan);
+}
+
+Test(plan, says_which_option_asks_for_what_this_version_lacks)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+
+    tiny.parallel.dp            = 2;
+    tiny.parallel.fsdp          = 2;
+    tiny.parallel.zero          = 1;
+    struct plan_request request = tiny_request(&tiny, 4, 0);
+    status              result  = plan_supports(&request);
+    cr_expect_str_eq(result.text,
+                     "this version has no optimizer shared over the replicas of sharded weights ([parallel] "
+                     "zero = 1 with fsdp)");
+    cr_expect_eq(result.exit_code, EXIT_CONFIG);
+
+    tiny.parallel.dp                      = 1;
+    tiny.parallel.pp                      = 2;
+    tiny.parallel.zero                    = 0;
+    tiny.parallel.deferred_head_gradients = 3;
+    request                               = tiny_request(&tiny, 4, 0);
+    result                                = plan_supports(&request);
+    cr_expect_str_eq(result.text, "this version has no deferred weight gradients of a sharded head ([parallel] "
+                                  "deferred_head_gradients = 3 with fsdp)");
+}
+
+Test(plan, is_the_same_with_options_that_do_nothing_in_its_layout)
+{
+    struct tiny tiny, plain;
+    tiny_init(&tiny);
+    tiny_init(&plain);
+    tiny.parallel.fsdp = plain.parallel.fsdp = 2;
+    tiny.parallel.zero                       = 1;    // nobody else has this rank's slice
+    tiny.parallel.deferred_head_gradients    = 3;    // there is no last stage whose end they could wait for
+    struct plan_request request = tiny_request(&tiny, 2, 1), other = tiny_request(&plain, 2, 1);
+
+    status result = plan_build(&tiny.plan, &request), expected = plan_build(&plain.plan, &other);
+    cr_assert(!failed(&result) && !failed(&expected), "%s%s", result.text, expected.text);
+
+    cr_assert_eq(tiny.plan.op_count, plain.plan.op_count);
+    for (int32_t i = 0; i < plain.plan.op_count; i++) {
+        cr_expect_eq(tiny.plan.ops[i].kind, plain.plan.ops[i].kind, "op %d", i);
+    }
+    cr_expect_eq(plan_total_bytes(&tiny.plan), plan_total_bytes(&plain.plan));
+    plan_free(&tiny.plan);
+    plan_free(&plain.plan);
+}

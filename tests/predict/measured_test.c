@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+// Keys of ops as text, profiles with measured ops, and predictions from them.
+#include "gswbench/measured.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gswbench/predict.h"
+
+// An accumulating product of bf16 into f32.
+static struct tensor     tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_F32}};
+static const struct plan plan      = {.tensors = tensors};
+static struct op         product(void)
+{
+    return (struct op){.kind          = OP_GEMM,
+                       .operand_count = 3,
+                       .operand       = {0, 0, 1},
+                       .access        = {ACCESS_READ, ACCESS_READ, ACCESS_UPDATE},
+                       .accumulates   = true,
+                       .shape.gemm    = {.m = 64, .n = 32, .k = 128, .transpose_a = true}};
+}
+
+static char folder[] = "/tmp/gswbench-measured-XXXXXX";
+
+// A folder for one test alone: each runs in its own process.
+static void enter(void)
+{
+    cr_assert_not_null(mkdtemp(folder));
+    cr_assert_eq(chdir(folder), 0);
+}
+
+static void leave(void)
+{
+    char command[64];
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_assert_eq(system(command), 0);
+}
+
+TestSuite(measured, .init = enter, .fini = leave);
+
+static void write_profile(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void expect_key(const struct op *op, const char *expected)
+{
+    struct op_key key, again;
+    char          text[OP_KEY_BYTES];
+    op_key_init(&key, &plan, op);
+    cr_expect_str_eq(op_key_print(&key, text), expected);
+    cr_assert(op_key_parse(text, &again), "%s", text);
+    cr_expect_arr_eq((const char *)&again, (const char *)&key, sizeof(key), "%s", text);
+}
+
+Test(measured, writes_and_reads_keys_of_ops)
+{
+    struct op op = product();
+    expect_key(&op, "gemm bf16,bf16,f32+ 64x32x128x1");
+    op.shape.gemm.transpose_b = true;
+    op.access[GEMM_C]         = ACCESS_WRITE;
+    expect_key(&op, "gemm bf16,bf16,f32 64x32x128x1x1");
+    op.shape.gemm.scaling_b = SCALING_SQUARES;
+    expect_key(&op, "gemm bf16,bf16,f32 64x32x128x1x1x0x0x2");
+    op = (struct op){.kind          = OP_NORM_FORWARD,
+                     .operand_count = 7,
+                     .operand       = {0, -1, 0, -1, -1, 0, 1},
+                     .access        = {1, 0, 1, 0, 0, 2, 2},
+                     .shape.rows    = {.rows = 256, .columns = 512, .epsilon = 1e-5F}};
+    expect_key(&op, "norm_forward bf16,-,bf16,-,-,bf16,f32 256x512");
+    op = (struct op){
+        .kind            = OP_ATTENTION_FORWARD,
+        .operand_count   = 4,
+        .operand         = {0, 0, 0, 1},
+        .access          = {1, 1, 2, 2},
+        .shape.attention = {.batch = 2, .sequence = 128, .heads = 4, .kv_heads = 2, .head_dim = 64, .causal = true}};
+    expect_key(&op, "attention_forward bf16,bf16,bf16,f32 2x128x4x2x64x0x1");
+}
+
+Test(measured, tells_transfers_apart_by_their_group)
+{
+    struct plan_group group   = {.size = 4, .ranks = (int64_t[]){3, 5, 7, 9}};
+    struct plan       grouped = {.tensors = tensors, .groups = &group};
+    struct op         op      = {.kind           = OP_ALL_GATHER,
+                                 .operand_count  = 2,
+                                 .operand        = {0, 0},
+                                 .access         = {ACCESS_READ, ACCESS_WRITE},
+                                 .shape.transfer = {.elements = 4096}};
+    struct op_key     key;
+    char              text[OP_KEY_BYTES];
+    op_key_init(&key, &grouped, &op);
+    cr_expect_str_eq(op_key_print(&key, text), "all_gather bf16,bf16 4096x4x2");
+    op = (struct op){.kind           = OP_RECEIVE,
+                     .operand_count  = 2,
+                     .operand        = {-1, 0},
+                     .access         = {0, ACCESS_WRITE},
+                     .shape.transfer = {.elements = 4096, .peer = 2, .channel = 3}};
+    op_key_init(&key, &grouped, &op);
+    cr_expect_str_eq(op_key_print(&key, text), "receive -,bf16 4096x4x2");
+}
+
+Test(measured, refuses_what_is_no_key)
+{
+    static const char *const wrong[] = {"",
+                                        "gemm",
+                                        "gemm bf16",
+                                        "gems bf16,bf16,bf16 1x1x1",
+                                        "gemm bf17,bf16,bf16 1x1x1",
+                                        "gemm bf16,bf16,bf16 1xax1",
+                                        "gemm bf16,bf16,bf16 1x1x1 1",
+                                        "gemm bf16,bf16,bf16 1x1x1x1x1x1x1x1x1x1",
+                                        "gemm -,-,-,-,-,-,-,-,-,-,-,-,-,-,- 1x1x1",
+                                        "gemm bf16,bf16,bf16 1x-1x1"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct op_key key;
+        cr_expect_not(op_key_parse(wrong[i], &key), "%s", wrong[i]);
+    }
+}
+
+Test(measured, prices_an_op_that_was_measured_by_its_time)
+{
+    struct hardware_config hardware;
+    struct measured_ops    measured;
+    option_set_defaults(hardware_options, &hardware);
+    hardware.peak_bf16.value        = 1e15;
+    hardware.memory_bandwidth.value = 1e12;
+    hardware.multiprocessors        = 100;
+    write_profile("measured.ini", "[hardware]\nmultiprocessors = 100\n[measured]\n"
+                                  "gemm bf16,bf16,f32+ 64x32x128x1x1 = 2e-3 measured 4%\n"
+                                  "gemm bf16,bf16,f32+ 64x32x128x1 = 1e-3 measured 3%   ; the one that is asked for\n"
+                                  "gemm bf16,bf16,f32 64x32x128x1 = 4e-3 measured\n");
+    status result = measured_read(&measured, "measured.ini");
+    cr_assert(!failed(&result), "%s", result.text);
+    cr_expect_eq(measured.count, 3);
+
+    struct machine machine = {.hardware = &hardware, .measured = &measured};
+    struct op      op      = product();
+    cr_expect_eq(predict_price_op(&machine, &plan, &op).seconds, 1e-3);
+    cr_expect_eq(measured_find(&measured, &plan, &op)->spread_percent, 3.0);
+    op.shape.gemm.m = 65;
+    cr_expect_null(measured_find(&measured, &plan, &op));
+    cr_expect_lt(predict_price_op(&machine, &plan, &op).seconds, 1e-4);
+    measured_free(&measured);
+}
+
+Test(measured, says_where_a_profile_is_wrong)
+{
+    struct measured_ops measured;
+    write_profile("wrong.ini", "[hardware]\nmultiprocessors = 100\n[measured]\ngemm bf16,bf16 1x1x1 = soon\n");
+    status result = measured_read(&measured, "wrong.ini");
+    cr_expect_str_eq(result.text, "wrong.ini:4: expected an op and its seconds, such as gemm bf16,bf16,bf16 "
+                                  "512x512x512x0x1 = 2e-5 measured 3%");
+    measured_free(&measured);
+    write_profile("twice.ini", "[measured]\nclear f32 8 = 1e-3\nclip f32,f32,f32 8 = 1e-3\nclear f32 8 = 2e-3\n");
+    result = measured_read(&measured, "twice.ini");
+    cr_expect_str_eq(result.text, "twice.ini: [measured] has clear f32 8 twice");
+    measured_free(&measured);
+    result = measured_read(&measured, "absent.ini");
+    cr_expect_str_eq(result.text, "absent.ini: cannot be read");
+}

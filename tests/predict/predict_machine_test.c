@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// A prediction is set against the peak and the table of the machine that it is of.
+#include "command.h"
+
+// 12.27 seconds a step and 989.5e12 FLOP/s are of the table's H100, and of no other machine.
+Test(predict_machine, is_what_a_prediction_is_set_against)
+{
+    static const struct {
+        const char *machine;
+        double      from, to;
+    } cases[] = {{"h100-sxm", 61.0, 62.0}, {"h200", 61.5, 63.0}, {"b200", 58.5, 60.0}, {"a100-80gb", 65.0, 67.0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char   command[256];
+        double percent;
+        snprintf(command, sizeof(command),
+                 "predict --no-range --config llama3.1-8b --ranks 8 --set hardware.profile=%s", cases[i].machine);
+        expect_success(command);
+        const char *figure = strstr(output, ", MFU ");
+        cr_assert_not_null(figure);
+        cr_assert_eq(sscanf(figure, ", MFU %lf %%", &percent), 1);
+        cr_expect(percent > cases[i].from && percent < cases[i].to, "%s: %g %%", cases[i].machine, percent);
+        cr_expect_eq(strstr(output, "published") != NULL, i == 0, "%s", output);
+        cr_expect_null(strstr(output, " -"), "%s", output);
+    }
+    expect_success("check --config llama3.1-8b --ranks 8 --json --set hardware.profile=b200");
+    expect_output("\"derived_mfu_percent\": null");
+    expect_output("\"step_seconds\": null");
+}
+
+// The peak that a device reaches in full, and one that it exceeds.
+Test(predict_machine, has_no_mfu_above_its_peak)
+{
+    expect_success(
+        "predict --no-range --config llama3.1-8b --layers 1 --ranks 8 --set hardware.gemm_efficiency=1 --set "
+        "published.convention=6n --set hardware.attention_forward=1 --set hardware.attention_backward=1 --set "
+        "model.vocab=1048576 --set train.sequence=512 --set train.micro_batch=4");
+    expect_output(" tokens/s, MFU -\n");
+    expect_output("warning        the convention counts more FLOPs than the peak allows in the step: it has no MFU\n");
+}
+
+// Each of the ten fastest layouts, and the configuration's own.
+Test(predict_machine, bounds_what_a_sweep_finds)
+{
+    expect_success("predict --sweep --json --config llama3.1-8b --layers 1 --ranks 2 --set hardware.profile=b200 --set "
+                   "train.global_batch=8 --set train.accumulation=auto --set parallel.cp=1 --set parallel.dp=auto");
+    int found = 0;
+    for (const char *figure = output; (figure = strstr(figure, "\"mfu_percent\": ")) != NULL; figure++) {
+        double percent;
+        cr_assert_eq(sscanf(figure, "\"mfu_percent\": %lf", &percent), 1);
+        cr_expect(percent > 5.0 && percent < 75.0, "%g %%", percent);
+        found++;
+    }
+    cr_expect_eq(found, 11);
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+// Every published pipeline, simulated, against its closed form.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/config.h"
+#include "gswbench/predict.h"
+#include "tiny.h"
+
+// A layer takes 1 second forward and 2 backward.
+struct pipeline {
+    int64_t stages, chunks, microbatches, layers, counts_embedding;
+    double  hop_seconds;          // of a transfer between stages
+    double  head_seconds;         // that the last stage computes more for each microbatch
+    double  embedding_seconds;    // and the first, half of it backward
+};
+
+static struct price price_evenly(const void *state, const struct plan *plan, const struct op *op)
+{
+    const struct pipeline *pipeline = state;
+    (void)plan;
+    const double seconds[OP_COUNT] = {[OP_ATTENTION_FORWARD]  = 1.0,
+                                      [OP_ATTENTION_BACKWARD] = 2.0,
+                                      [OP_CROSS_ENTROPY]      = pipeline->head_seconds,
+                                      [OP_EMBEDDING_FORWARD]  = pipeline->embedding_seconds / 3,
+                                      [OP_EMBEDDING_BACKWARD] = pipeline->embedding_seconds * 2 / 3,
+                                      [OP_SEND]               = pipeline->hop_seconds,
+                                      [OP_RECEIVE]            = pipeline->hop_seconds};
+    uint8_t      links             = op->kind == OP_SEND ? LINK_NODE_OUT : op->kind == OP_RECEIVE ? LINK_NODE_IN : 0;
+    return (struct price){.seconds = seconds[op->kind], .links = links};
+}
+
+static double simulate_pipeline(const struct pipeline *pipeline)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.model.layers                        = pipeline->layers;
+    tiny.parallel.pp                         = pipeline->stages;
+    tiny.parallel.vp                         = pipeline->chunks;
+    tiny.parallel.layers_per_chunk_embedding = pipeline->counts_embedding;
+    tiny.train.accumulation                  = pipeline->microbatches;
+    struct plan_request request              = tiny_request(&tiny, pipeline->stages, 0);
+    struct predict_job  job;
+    struct actor_time   times[8] = {{.tasks = NULL}};
+    status              result   = predict_job_init(&job, &request);
+    cr_assert(!failed(&result), "%s", result.text);
+    predict_job_price(&job, &(struct pricing){.price = price_evenly, .state = pipeline});
+    result = simulate(&job.simulation, times);
+    cr_assert(!failed(&result), "%s", result.text);
+    double end = 0.0;
+    for (int64_t stage = 0; stage < pipeline->stages; stage++) {
+        end = times[stage].end_seconds > end ? times[stage].end_seconds : end;
+    }
+    predict_job_free(&job);
+    return end;
+}
+
+// The microbatches on the slowest stage, the bubble, and the hops until the first microbatch has come to the end and
+// back. Where embedding and head count as layers, the first and the last stage have one layer less each.
+static double closed_form(const struct pipeline *pipeline)
+{
+    double stages = (double)pipeline->stages, chunks = (double)pipeline->chunks;
+    double counted = pipeline->counts_embedding != 0 ? 1.0 : 0.0;
+    double even    = 3.0 * ((double)pipeline->layers + 2.0 * counted) / stages;
+    double first   = even + pipeline->embedding_seconds - 3.0 * counted,
+           last    = even + pipeline->head_seconds - 3.0 * counted;
+    double mean    = ((stages - 2.0) * even + first + last) / stages;
+    return (double)pipeline->microbatches * fmax(even, fmax(first, last)) + (stages - 1) / chunks * mean +
+           2 * (stages * chunks - 1) * pipeline->hop_seconds;
+}
+
+// To half a percent; exactly, where all stages do the same.
+static void expect_closed_form(const struct pipeline *pipeline)
+{
+    double expected = closed_form(pipeline), actual = simulate_pipeline(pipeline);
+    bool   is_even = pipeline->head_seconds == 0.0 && pipeline->embedding_seconds == 0.0;
+    cr_expect_float_eq(actual, expected, (is_even ? 1e-9 : 0.005) * expected, "pp %d vp %d: %.12g, not %.12g",
+                       (int)pipeline->stages, (int)pipeline->chunks, actual, expected);
+}
+
+// Even stages, and with transfers that take time and a head that makes the last stage slower.
+static void expect_closed_forms(struct pipeline pipeline)
+{
+    pipeline.head_seconds = pipeline.embedding_seconds = pipeline.counts_embedding != 0 ? 3.0 : 0.0;
+    expect_closed_form(&pipeline);
+    pipeline.hop_seconds = 0.01;
+    pipeline.head_seconds += 0.5;
+    expect_closed_form(&pipeline);
+}
+
+// The pipelines of a configuration's rows of one precision: those that differ in more than the number of replicas.
+static int expect_pipelines(const char *name, const char *precision)
+{
+    struct config_row     rows[CONFIG_ROWS_MAX];
+    struct text_buffer    errors = {0};
+    struct config         config;
+    char                  compute[64];
+    const char *const     overrides[] = {compute};
+    struct config_request request     = {.name = name, .overrides = overrides};
+    int                   count, pipelines = 0;
+    int64_t               layers = 0;
+    snprintf(compute, sizeof(compute), "precision.compute=%s", precision);
+    cr_assert(!failed(&(status[]){config_rows(&request, rows, &count, &errors)}[0]), "%s", errors.text);
+    for (int i = 0; i < count; i++) {
+        request.ranks          = rows[i].ranks;
+        request.override_count = 1;
+        cr_assert(!failed(&(status[]){config_read(&config, &request, &errors)}[0]), "%s", errors.text);
+        if (strcmp(rows[i].precision, precision) != 0 || config.parallel.pp == 1 || config.model.layers == layers) {
+            continue;
+        }
+        config.train = resolved(&(struct plan_sections){&config.model, &config.parallel, &config.train,
+                                                        &config.precision, rows[i].ranks})
+                           .train;
+        layers = config.model.layers;
+        pipelines++;
+        expect_closed_forms((struct pipeline){.stages           = config.parallel.pp,
+                                              .chunks           = config.parallel.vp,
+                                              .microbatches     = config.train.accumulation,
+                                              .layers           = layers,
+                                              .counts_embedding = config.parallel.layers_per_chunk_embedding});
+    }
+    return pipelines;
+}
+
+Test(predict_pipelines, take_as_long_as_their_closed_form)
+{
+    static const struct {
+        const char *name;
+        int         pipelines;
+    } configs[] = {{"grok1-314b", 3}, {"nemotron4-340b", 1}, {"llama3.1-70b", 1}, {"llama3.1-405b", 3}};
+    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
+    for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
+        cr_expect_eq(expect_pipelines(configs[i].name, "bf16"), configs[i].pipelines, "%s", configs[i].name);
+        cr_expect_eq(expect_pipelines(configs[i].name, "fp8"), configs[i].pipelines, "%s", configs[i].name);
+    }
+}

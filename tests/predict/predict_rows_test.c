@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// Every shipped row on every shipped machine: no prediction is faster than the machine's peak.
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/job.h"
+#include "gswbench/layers.h"
+#include "gswbench/peak.h"
+#include "gswbench/predict.h"
+
+static const char *const profiles[] = {"a100-80gb", "b200", "h100-sxm", "h200"};
+enum { PROFILES = sizeof(profiles) / sizeof(profiles[0]) };
+
+struct row {
+    struct config       config;
+    struct plan_request request;
+};
+
+static void open_row(struct row *row, const char *name, const struct config_row *chosen, const char *profile)
+{
+    char                  precision[64], machine[64];
+    const char *const     overrides[] = {precision, machine};
+    struct text_buffer    errors      = {.text = NULL};
+    struct config_request request = {.name = name, .overrides = overrides, .override_count = 2, .ranks = chosen->ranks};
+    snprintf(precision, sizeof(precision), "precision.compute=%s", chosen->precision);
+    snprintf(machine, sizeof(machine), "hardware.profile=%s", profile);
+    status read = config_read(&row->config, &request, &errors);
+    cr_assert_not(failed(&read), "%s", errors.text);
+    read = job_check(&row->request, &row->config);
+    cr_assert_not(failed(&read), "%s", read.text);
+}
+
+// Seconds of a rank's share of what a convention counts, at the machine's peak.
+static double ideal_seconds(const struct row *row, enum flop_convention convention)
+{
+    const struct config *config = &row->config;
+    double               flops  = layers_flops(&config->model, &config->published, convention, config->train.sequence);
+    return flops * (double)row->request.train.global_batch / (double)row->request.mesh.world /
+           peak_of_machine(&config->hardware, config->precision.compute).flops;
+}
+
+static void expect_below_peak(const struct row *row, double seconds)
+{
+    for (int i = FLOPS_PUBLISHED; i <= FLOPS_6N; i++) {
+        double ideal = ideal_seconds(row, (enum flop_convention)i);
+        cr_expect(isnan(ideal) || ideal < seconds, "%s at %d ranks on %s: %g s, but %g s at the peak (%s)",
+                  row->config.name, (int)row->request.mesh.world, row->config.hardware.profile, seconds, ideal,
+                  model_flop_names[i]);
+    }
+}
+
+static void expect_parts_from_zero(struct row *row, const struct machine *machine)
+{
+    struct predict_explanation explanation = {
+        .ideal_seconds = ideal_seconds(row, FLOPS_FULL),
+        .attention_share =
+            layers_attention_share(&row->config.model, &row->config.published, FLOPS_FULL, row->config.train.sequence)};
+    struct prediction prediction;
+    status            result = predict_explain(&explanation, &prediction, &row->request, machine);
+    double            sum    = 0.0;
+    cr_assert_not(failed(&result), "%s", result.text);
+    for (int part = 0; part < WATERFALL_PARTS; part++) {
+        sum += explanation.waterfall.seconds[part];
+        cr_expect_geq(explanation.waterfall.seconds[part], 0.0, "%s at %d ranks on %s: %s", row->config.name,
+                      (int)row->request.mesh.world, row->config.hardware.profile, waterfall_part_names[part]);
+    }
+    cr_expect_float_eq(sum, prediction.step_seconds, 1e-9 * sum);
+}
+
+// The job is built once. Returns on how many machines it is predicted.
+static int predict_row(const char *name, const struct config_row *chosen, bool is_first)
+{
+    struct row        *rows = calloc(PROFILES, sizeof(*rows));
+    struct predict_job job;
+    struct prediction  prediction;
+    int                predicted = 0;
+    for (int i = 0; i < PROFILES; i++) {
+        open_row(&rows[i], name, chosen, profiles[i]);
+    }
+    status result = predict_job_init(&job, &rows[0].request);
+    cr_assert_not(failed(&result), "%s", result.text);
+    for (int i = 0; i < PROFILES; i++) {
+        const struct config *config   = &rows[i].config;
+        struct machine       machine  = {.hardware = &config->hardware, .software = &config->software};
+        status               supports = predict_supports(&rows[i].request, &config->hardware);
+        if (failed(&supports)) {
+            cr_expect(config->precision.compute == COMPUTE_FP8 && i == 0, "%s: %s", name, supports.text);
+            continue;
+        }
+        result = predict_time_job(&prediction, &job, &rows[i].request, &machine);
+        cr_assert_not(failed(&result), "%s", result.text);
+        expect_below_peak(&rows[i], prediction.step_seconds);
+        if (is_first) {
+            expect_parts_from_zero(&rows[i], &machine);
+        }
+        predicted++;
+    }
+    predict_job_free(&job);
+    free(rows);
+    return predicted;
+}
+
+Test(predict_rows, are_below_the_peak_of_every_machine)
+{
+    struct dirent **entries;
+    char            folder[1024];
+    int             predicted = 0;
+    snprintf(folder, sizeof(folder), "%s/configs", GSWBENCH_SOURCE_DIR);
+    setenv("GSWBENCH_CONFIGS", folder, 1);
+    int count = scandir(folder, &entries, config_is_file, alphasort);
+    for (int i = 0; i < count; i++) {
+        struct config_row     rows[CONFIG_ROWS_MAX];
+        struct text_buffer    errors  = {.text = NULL};
+        struct config_request request = {.name = entries[i]->d_name};
+        int                   row_count;
+        status                listed = config_rows(&request, rows, &row_count, &errors);
+        cr_assert_not(failed(&listed), "%s", errors.text);
+        for (int row = 0; row < row_count && rows[row].ranks > 0; row++) {
+            predicted += predict_row(entries[i]->d_name, &rows[row], row == 0);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    cr_expect_gt(predicted, 250, "%d predictions", predicted);
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// A machine of round numbers, so that prices and predictions can be calculated by hand.
+#ifndef GSWBENCH_TESTS_ROUND_MACHINE_H
+#define GSWBENCH_TESTS_ROUND_MACHINE_H
+
+#include <criterion/criterion.h>
+
+#include "gswbench/predict.h"
+
+// Round numbers: tiles at full rate, 1e12 bytes/s of memory, 1e11 within a node of 8, 1e10 between nodes.
+static inline struct hardware_config round_machine(void)
+{
+    struct hardware_config hardware;
+    option_set_defaults(hardware_options, &hardware);
+    hardware.multiprocessors          = 100;
+    hardware.peak_bf16.value          = 1e15;
+    hardware.memory_bandwidth.value   = 1e12;
+    hardware.node_bandwidth.value     = 1e11;
+    hardware.network_bandwidth.value  = 1e10;
+    hardware.gemm_efficiency.value    = 1.0;
+    hardware.memory_efficiency.value  = 1.0;
+    hardware.node_efficiency.value    = 1.0;
+    hardware.network_efficiency.value = 1.0;
+    hardware.kernel_gap.value         = 0.0;
+    return hardware;
+}
+
+static inline void expect_seconds(double actual, double expected)
+{
+    cr_expect_float_eq(actual, expected, 1e-9 * expected, "%.12g, not %.12g", actual, expected);
+}
+
+#endif

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+// A sweep against the exhaustive pricing of all its layouts.
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/sweep.h"
+#include "tiny.h"
+
+enum { LAYOUTS_MAX = 1024, WORLD = 8 };
+
+// Eight layers on 8 devices whose links are slow enough to matter.
+struct space {
+    struct tiny            tiny;
+    struct hardware_config hardware;
+    struct machine         machine;
+    struct plan_request    layouts[LAYOUTS_MAX];
+    struct sweep           sweep;
+};
+
+static void add_layout(struct space *space, const struct parallel_config *parallel, int64_t micro_batch,
+                       int64_t recompute)
+{
+    struct tiny tiny        = space->tiny;
+    tiny.parallel           = *parallel;
+    tiny.train.micro_batch  = micro_batch;
+    tiny.train.recompute    = recompute;
+    tiny.train.accumulation = 0;
+    status result =
+        plan_resolve(&space->layouts[space->sweep.layout_count],
+                     &(struct plan_sections){&tiny.model, &tiny.parallel, &tiny.train, &tiny.precision, WORLD});
+    space->sweep.layout_count += !failed(&result);
+}
+
+// Of every divisor of the world on every axis, with one, two or four chunks.
+static void add_layouts(struct space *space, int64_t tp, int64_t cp, int64_t pp)
+{
+    for (int64_t vp = 1; vp <= (pp > 1 ? 8 / pp : 1); vp *= 2) {
+        for (int64_t fsdp = 1; tp * cp * pp * fsdp <= WORLD; fsdp *= 2) {
+            struct parallel_config parallel = space->tiny.parallel;
+            parallel.tp                     = tp;
+            parallel.cp                     = cp;
+            parallel.tp_overlap             = cp > 1;    // or not, so that there are layouts of either kind
+            parallel.pp                     = pp;
+            parallel.vp                     = vp;
+            parallel.fsdp                   = fsdp;
+            parallel.dp                     = WORLD / (tp * cp * pp * fsdp);
+            for (int64_t zero = 0; zero <= (fsdp == 1); zero++) {
+                parallel.zero = zero;
+                add_layout(space, &parallel, 1, RECOMPUTE_NONE);
+                add_layout(space, &parallel, 2, RECOMPUTE_NONE);
+                add_layout(space, &parallel, 1, RECOMPUTE_FULL);
+            }
+        }
+    }
+}
+
+static struct space *open_space(int64_t compute)
+{
+    struct space *space = memory_allocate(sizeof(*space));
+    tiny_init(&space->tiny);
+    space->tiny.model.layers       = 8;
+    space->tiny.precision.compute  = compute;
+    space->tiny.train.sequence     = 64;
+    space->tiny.train.global_batch = 32;
+    space->tiny.parallel.context   = CONTEXT_RING;
+    option_set_defaults(hardware_options, &space->hardware);
+    space->hardware.multiprocessors         = 4;
+    space->hardware.peak_bf16.value         = 1e12;
+    space->hardware.peak_fp8.value          = 2e12;
+    space->hardware.memory_bandwidth.value  = 1e11;
+    space->hardware.node_bandwidth.value    = 1e9;
+    space->hardware.network_bandwidth.value = 1e9;
+    space->hardware.step_overhead.value     = 1e-4;    // little, or it would hide all else
+    space->hardware.jitter.value            = 0;
+    space->machine                          = (struct machine){.hardware = &space->hardware};
+    for (int64_t tp = 1; tp <= 2; tp *= 2) {
+        for (int64_t cp = 1; cp <= 2; cp *= 2) {
+            for (int64_t pp = 1; tp * cp * pp <= WORLD; pp *= 2) {
+                add_layouts(space, tp, cp, pp);
+            }
+        }
+    }
+    space->sweep.machine = &space->machine;
+    space->sweep.layouts = space->layouts;
+    space->sweep.threads = 2;
+    return space;
+}
+
+static struct prediction price(const struct space *space, int64_t layout)
+{
+    struct prediction prediction;
+    status            result = predict(&prediction, &space->layouts[layout], &space->machine);
+    cr_assert(!failed(&result), "layout %d: %s", (int)layout, result.text);
+    return prediction;
+}
+
+static int by_time(const void *left, const void *right)
+{
+    const struct sweep_choice *a = left, *b = right;
+    if (a->prediction.step_seconds != b->prediction.step_seconds) {
+        return a->prediction.step_seconds < b->prediction.step_seconds ? -1 : 1;
+    }
+    return a->layout < b->layout ? -1 : 1;
+}
+
+// Layouts that may fit and be as fast as that.
+static int64_t count_possible(const struct space *space, double seconds)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < space->sweep.layout_count; i++) {
+        struct sweep_bound bound;
+        status             result = sweep_find_bound(&bound, &space->layouts[i], &space->machine);
+        count += !failed(&result) && sweep_fits(&space->hardware, bound.bytes) && bound.seconds <= seconds;
+    }
+    return count;
+}
+
+// least_possible: how many layouts at least may be among the best, by their bounds.
+static void expect_best(struct space *space, int64_t least_possible)
+{
+    struct sweep        *sweep = &space->sweep;
+    struct sweep_choice *all   = memory_allocate((size_t)sweep->layout_count * sizeof(*all));
+    int64_t              fit   = 0;
+    cr_assert_gt(sweep->layout_count, 150);
+    space->hardware.memory_gb.value = 0.4e-3;
+    for (int64_t i = 0; i < sweep->layout_count; i++) {
+        struct prediction prediction = price(space, i);
+        if ((double)prediction.largest_bytes <= 0.4e6) {
+            all[fit++] = (struct sweep_choice){.layout = i, .prediction = prediction};
+        }
+    }
+    qsort(all, (size_t)fit, sizeof(*all), by_time);
+
+    status result = sweep_run(sweep);
+
+    cr_assert(!failed(&result), "%s", result.text);
+    cr_expect(fit > sweep->layout_count / 4 && fit < sweep->layout_count, "%d of %d fit", (int)fit,
+              (int)sweep->layout_count);
+    cr_expect(sweep->fit >= fit && sweep->fit <= fit + fit / 20, "%d fit, not %d", (int)sweep->fit, (int)fit);
+    cr_expect_eq(sweep->too_large, sweep->layout_count - sweep->fit);
+    cr_expect_lt(sweep->priced, fit, "no bound excludes a layout");
+    int64_t possible = count_possible(space, all[SWEEP_BEST - 1].prediction.step_seconds);
+    cr_expect(possible >= least_possible && sweep->priced >= possible, "%d priced of %d", (int)sweep->priced,
+              (int)possible);
+    cr_assert_eq(sweep->best_count, SWEEP_BEST);
+    for (int i = 0; i < SWEEP_BEST; i++) {
+        cr_expect_eq(sweep->best[i].layout, all[i].layout, "place %d has layout %d, not %d", i,
+                     (int)sweep->best[i].layout, (int)all[i].layout);
+        cr_expect_eq(sweep->best[i].prediction.step_seconds, all[i].prediction.step_seconds);
+    }
+    free(all);
+    free(space);
+}
+
+Test(sweep, finds_what_pricing_every_layout_finds)
+{
+    expect_best(open_space(COMPUTE_BF16), SWEEP_BEST);
+}
+
+Test(sweep, finds_it_where_bounds_are_far_from_the_step)
+{
+    struct space *space                  = open_space(COMPUTE_BF16);
+    space->hardware.contention.value     = 0.8;
+    space->hardware.node_bandwidth.value = space->hardware.network_bandwidth.value = 2e8;
+    expect_best(space, 24);
+}
+
+static void expect_bounds(int64_t compute, double least_share)
+{
+    struct space *space = open_space(compute);
+    double        share = 0.0;
+    for (int64_t i = 0; i < space->sweep.layout_count; i++) {
+        struct prediction  exact = price(space, i);
+        struct sweep_bound bound;
+        status             result = sweep_find_bound(&bound, &space->layouts[i], &space->machine);
+        cr_assert(!failed(&result), "%s", result.text);
+        cr_expect_leq(bound.seconds, exact.step_seconds * (1 + 1e-9), "layout %d: bound %g of %g s", (int)i,
+                      bound.seconds, exact.step_seconds);
+        cr_expect(bound.bytes <= exact.largest_bytes && (double)bound.bytes > 0.9 * (double)exact.largest_bytes,
+                  "layout %d: bound %lld of %lld bytes", (int)i, (long long)bound.bytes,
+                  (long long)exact.largest_bytes);
+        share += bound.seconds / exact.step_seconds;
+    }
+    cr_expect_gt(share / (double)space->sweep.layout_count, least_share, "bounds are %g of the step in the mean",
+                 share / (double)space->sweep.layout_count);
+    free(space);
+}
+
+Test(sweep, bounds_time_and_memory_closely_from_below)
+{
+    expect_bounds(COMPUTE_BF16, 0.95);
+}
+
+Test(sweep, bounds_what_casts_before_its_input_comes)
+{
+    expect_bounds(COMPUTE_FP8, 0.95);
+}
+
+// Nothing is left of the step then that a bound does not count, but the waits of stages for each other within it.
+Test(sweep, bounds_pipelines_whose_transfers_take_no_time_almost_exactly)
+{
+    static const struct {
+        int64_t pp, vp, layers, accumulation, compute;
+        double  least_share;
+    } pipelines[]                    = {{2, 1, 8, 1, COMPUTE_BF16, 0.99},  {2, 1, 8, 8, COMPUTE_BF16, 0.995},
+                                        {4, 1, 9, 1, COMPUTE_BF16, 0.99},  {4, 1, 9, 16, COMPUTE_BF16, 0.95},
+                                        {4, 2, 8, 8, COMPUTE_BF16, 0.995}, {2, 1, 8, 1, COMPUTE_FP8, 0.985},
+                                        {2, 1, 8, 4, COMPUTE_FP8, 0.995}};
+    struct space           *space    = open_space(COMPUTE_BF16);
+    struct hardware_config *hardware = &space->hardware;
+    hardware->node_bandwidth.value = hardware->network_bandwidth.value = 1e18;
+    hardware->node_latency.value = hardware->network_latency.value = hardware->collective_latency.value = 0;
+    hardware->contention.value                                                                          = 0;
+    for (size_t i = 0; i < sizeof(pipelines) / sizeof(pipelines[0]); i++) {
+        struct tiny tiny            = space->tiny;
+        tiny.parallel.pp            = pipelines[i].pp;
+        tiny.parallel.vp            = pipelines[i].vp;
+        tiny.train.micro_batch      = 1;
+        tiny.train.accumulation     = pipelines[i].accumulation;
+        tiny.train.global_batch     = pipelines[i].accumulation;
+        tiny.model.layers           = pipelines[i].layers;
+        tiny.precision.compute      = pipelines[i].compute;
+        struct plan_request request = tiny_request(&tiny, pipelines[i].pp, 0);
+        struct prediction   exact;
+        struct sweep_bound  bound;
+        status              priced = predict(&exact, &request, &space->machine),
+               bounded             = sweep_find_bound(&bound, &request, &space->machine);
+        cr_assert(!failed(&priced) && !failed(&bounded), "%s%s", priced.text, bounded.text);
+        double share = bound.seconds / exact.step_seconds;
+        cr_expect(share > pipelines[i].least_share && share < 1 + 1e-9, "pipeline %d: bound is %g of the step", (int)i,
+                  share);
+    }
+    free(space);
+}
+
+Test(sweep, does_not_depend_on_threads)
+{
+    struct space *space = open_space(COMPUTE_BF16);
+    struct sweep  one = space->sweep, three = space->sweep;
+    one.threads   = 1;
+    three.threads = 3;
+    status first = sweep_run(&one), second = sweep_run(&three);
+    cr_assert(!failed(&first) && !failed(&second));
+    cr_expect_eq(one.priced, three.priced);
+    for (int i = 0; i < SWEEP_BEST; i++) {
+        cr_expect_eq(one.best[i].layout, three.best[i].layout);
+    }
+    free(space);
+}
+
+Test(sweep, counts_refused_layouts_by_their_reason)
+{
+    struct space *space                   = open_space(COMPUTE_BF16);
+    struct tiny   tiny                    = space->tiny;
+    tiny.parallel.pp                      = 2;
+    tiny.parallel.fsdp                    = 4;
+    tiny.parallel.dp                      = 1;
+    tiny.parallel.deferred_head_gradients = 1;
+    tiny.train.accumulation               = 0;    // what the global batch leaves
+    for (int64_t i = 0; i < 7; i++) {
+        space->layouts[i] = tiny_request(&tiny, WORLD, 0);
+    }
+    space->sweep.layout_count = 9;
+    status result             = sweep_run(&space->sweep);
+    cr_assert(!failed(&result));
+    cr_expect_eq(space->sweep.refused, 7);
+    cr_expect_eq(space->sweep.fit, 2);
+    cr_assert_eq(space->sweep.refusal_count, 1);
+    cr_expect_eq(space->sweep.refusals[0].layouts, 7);
+    cr_expect_neq(strstr(space->sweep.refusals[0].text, "deferred_head_gradients = 1 with fsdp"), NULL, "%s",
+                  space->sweep.refusals[0].text);
+    free(space);
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+// result.json against the struct that it is written from, read back, and files that are no result.
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gswbench/result.h"
+#include "gswbench/result_json.h"
+#include "gswbench/status.h"
+#include "result_fixture.h"
+
+static json_t *write_and_parse(const struct result *result)
+{
+    char  *text  = NULL;
+    size_t bytes = 0;
+    FILE  *file  = open_memstream(&text, &bytes);
+    cr_assert(result_write_json(result, file));
+    fclose(file);
+    json_error_t error;
+    json_t      *document = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    cr_assert(document != NULL, "%s at %d", error.text, error.position);
+    free(text);
+    return document;
+}
+
+static double real_at(json_t *document, const char *group, const char *key)
+{
+    return json_real_value(json_object_get(json_object_get(document, group), key));
+}
+
+Test(result_json, writes_json_equal_to_the_last_digit)
+{
+    struct result result;
+    fixture_open(&result);
+
+    json_t *document = write_and_parse(&result);
+    json_t *steps    = json_object_get(document, "steps");
+
+    cr_assert(json_array_size(steps) == 50);
+    for (size_t i = 0; i < 50; i++) {
+        json_t *step = json_array_get(steps, i);
+        cr_expect(json_real_value(json_object_get(step, "loss")) == result.steps[i].loss);
+        cr_expect(json_real_value(json_object_get(step, "grad_norm")) == result.steps[i].gradient_norm);
+        cr_expect(json_real_value(json_object_get(step, "time_s")) == result.steps[i].seconds);
+    }
+    cr_expect_str_eq(json_string_value(json_object_get(document, "schema")), "gswbench.result/1");
+    cr_expect_str_eq(json_string_value(json_object_get(document, "status")), "valid");
+    json_t *waterfall = json_object_get(document, "waterfall"), *ops = json_object_get(waterfall, "op_times");
+    cr_expect(real_at(waterfall, "parts_s", "exposed-fsdp") == 0.25);
+    cr_expect(json_array_size(ops) == 2);
+    cr_expect_str_eq(json_string_value(json_object_get(json_array_get(ops, 1), "phase")), "backward");
+    cr_expect(json_real_value(json_object_get(json_array_get(ops, 1), "seconds")) == 3.25);
+    cr_expect(real_at(document, "result", "tokens_per_s") == result.figures.tokens_per_second);
+    cr_expect(real_at(document, "result", "days_1t") == result.figures.days_per_trillion_tokens);
+    cr_expect(json_object_get(document, "unverified") == NULL);
+    json_decref(document);
+    result_free(&result);
+}
+
+// Every part under its own name, which predictions use, too.
+Test(result_json, names_parts_of_the_waterfall_as_everybody_does)
+{
+    struct result result;
+    fixture_open(&result);
+    for (int part = 0; part < WATERFALL_PARTS; part++) {
+        result.trace.waterfall.seconds[part] = part + 0.5;
+    }
+
+    json_t *document = write_and_parse(&result);
+    json_t *parts    = json_object_get(json_object_get(document, "waterfall"), "parts_s");
+
+    cr_expect_eq(json_object_size(parts), WATERFALL_PARTS);
+    for (int part = 0; part < WATERFALL_PARTS; part++) {
+        cr_expect_eq(json_real_value(json_object_get(parts, waterfall_part_names[part])), part + 0.5, "%s",
+                     waterfall_part_names[part]);
+    }
+    json_decref(document);
+    result_free(&result);
+}
+
+Test(result_json, keeps_figures_of_an_invalid_run_apart)
+{
+    struct result result;
+    fixture_open(&result);
+    result.steps[3].loss = NAN;
+    result_check(&result);
+
+    json_t *document = write_and_parse(&result);
+
+    cr_expect(json_object_get(document, "result") == NULL);
+    cr_expect(real_at(document, "unverified", "tokens_per_s") > 0);
+    cr_expect(json_is_null(json_object_get(json_array_get(json_object_get(document, "steps"), 3), "loss")));
+    json_decref(document);
+    result_free(&result);
+}
+
+Test(result_json, escapes_hostile_texts_in_json)
+{
+    struct result result;
+    fixture_open(&result);
+    fixture_poison(&result);
+
+    json_t     *document = write_and_parse(&result);
+    json_t     *config   = json_object_get(document, "config");
+    const char *value    = json_string_value(json_object_get(json_object_get(config, "merged"), "model.preset"));
+
+    cr_expect_str_eq(json_string_value(json_object_get(config, "name")), "</script><b>\"&'?[31m");
+    cr_expect_str_eq(value, "a?b?c?\\");
+    json_decref(document);
+    result_free(&result);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    cr_assert(file != NULL);
+    fputs(text, file);
+    fclose(file);
+}
+
+Test(result_json, reads_back_what_it_wrote)
+{
+    struct result result, again = {0};
+    char          path[] = "/tmp/gswbench_result_XXXXXX";
+    fixture_open(&result);
+    result.layer_loads    = memory_resize(result.layer_loads, sizeof(*result.layer_loads));
+    result.layer_loads[0] = (struct result_layer){.layer = 1, .last = {1.5, 0.5, 0.125, 0.01}, .mean = {3, 2, 1, NAN}};
+    result.layer_load_count = 1;
+    int handle              = mkstemp(path);
+    cr_assert(handle >= 0);
+    FILE *file = fdopen(handle, "w");
+    cr_assert(result_write_json(&result, file));
+    fclose(file);
+
+    status read = result_read_json(&again, path);
+
+    cr_assert(!failed(&read), "%s", read.text);
+    json_t *first = write_and_parse(&result), *second = write_and_parse(&again);
+    cr_expect(json_equal(first, second));
+    cr_expect(again.figures.step.low == 6.998);
+    json_decref(first);
+    json_decref(second);
+    result_free(&result);
+    result_free(&again);
+    unlink(path);
+}
+
+Test(result_json, refuses_files_that_are_no_result)
+{
+    static const struct {
+        const char *text, *expected;
+    } cases[] = {
+        {"", ":1:0: not a result: '[' or '{' expected near end of file"},
+        {"[1, 2]", ": not a result: \"schema\" must be \"gswbench.result/1\""},
+        {"{\"schema\": 1}", ": not a result: \"schema\" must be \"gswbench.result/1\""},
+        {"{\"schema\": \"gswbench.result/2\"}", ": not a result: \"schema\" must be \"gswbench.result/1\""},
+        {"{\"a\": 1, \"a\": 2}", ":1:12: not a result: duplicate object key near '\"a\"'"},
+        {"{\"schema\": \"gswbench.result/1\"}", ": run_id is missing"},
+        {"{\"schema\": \"gswbench.result/1\", \"run_id\": 7}", ": run_id must be a text of at most 31 bytes"},
+        {"{\"schema\": \"gswbench.result/1\", \"run_id\": \"0123456789012345678901234567890123456789\"}",
+         ": run_id must be a text of at most 31 bytes"},
+        {"{\"schema\": \"gswbench.result/1\", \"run_id\": \"\", \"status\": \"great\"}",
+         ": status must be one of its known words"},
+        {"{\"schema\": \"gswbench.result/1\", \"run_id\": \"\", \"status\": \"valid\", \"reasons\": {}}",
+         ": reasons must be a list of at most a million elements"},
+        {"{\"schema\": \"gswbench.result/1\", \"run_id\": \"\", \"status\": \"valid\", \"reasons\": [{\"id\": \"x\"}]}",
+         ": reasons[0]: verdict is missing"},
+    };
+    char path[] = "/tmp/gswbench_result_XXXXXX";
+    cr_assert(mkstemp(path) >= 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct result result = {0};
+        char          expected[256];
+        write_file(path, cases[i].text);
+        snprintf(expected, sizeof(expected), "%s%s", path, cases[i].expected);
+
+        status read = result_read_json(&result, path);
+
+        cr_expect_str_eq(read.text, expected);
+        cr_expect(read.exit_code == EXIT_CONFIG);
+        result_free(&result);
+    }
+    unlink(path);
+}
+
+Test(result_json, refuses_paths_that_are_no_files)
+{
+    struct result result = {0};
+
+    status folder = result_read_json(&result, "/tmp");
+    status absent = result_read_json(&result, "/tmp/gswbench/absent.json");
+    status device = result_read_json(&result, "/dev/zero");
+
+    cr_expect_str_eq(folder.text, "/tmp: not a regular file of at most 256 MiB");
+    cr_expect_str_eq(absent.text, "/tmp/gswbench/absent.json: No such file or directory");
+    cr_expect_str_eq(device.text, "/dev/zero: not a regular file of at most 256 MiB");
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT
+// Figures against the published table, verdicts against made-up runs.
+#include "gswbench/result.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/status.h"
+#include "result_fixture.h"
+
+Test(result, derives_the_published_figures)
+{
+    struct result result;
+    fixture_open(&result);
+
+    cr_expect(result.figures.step.median == 6.999);
+    cr_expect(result.figures.step.low == 6.998 && result.figures.step.high == 7.0);
+    cr_expect(result.figures.warmup_steps == 10 && result.figures.measured_steps == 40);
+    cr_expect(result.figures.convention == FLOPS_PUBLISHED);
+    cr_expect(fabs(result.figures.tokens_per_second - 74908.99) < 0.005);
+    cr_expect(fabs(result.figures.tokens_per_second_per_rank - 1170.453) < 0.0005);
+    cr_expect(fabs(result.figures.teraflops_per_rank - 520.0743) < 0.00005, "%.6f", result.figures.teraflops_per_rank);
+    cr_expect(fabs(100 * result.figures.utilization[FLOPS_PUBLISHED] - 52.586) < 0.0005);
+    cr_expect(fabs(100 * result.figures.utilization[FLOPS_FULL] - 52.604) < 0.0005);
+    cr_expect(fabs(result.figures.days_per_trillion_tokens - 154.51) < 0.005);
+    cr_expect(result.figures.published_ratio == 1);
+    cr_expect(fabs(result.figures.mean_35_44_seconds - 6.999) < 1e-12);
+    cr_expect(result.figures.last_step_seconds == 7.0);
+    result_free(&result);
+}
+
+Test(result, takes_the_published_peak_of_the_same_device_only)
+{
+    struct result result;
+    fixture_open(&result);
+
+    result.published_peak = 989.5e12;
+    result_derive(&result);
+    cr_expect(fabs(100 * result.figures.utilization[FLOPS_PUBLISHED] - 52.559) < 0.0005);
+
+    result.published_peak = 312e12;
+    result_derive(&result);
+    cr_expect(fabs(100 * result.figures.utilization[FLOPS_PUBLISHED] - 52.586) < 0.0005);
+
+    result_free(&result);
+}
+
+Test(result, has_no_utilization_without_a_peak)
+{
+    struct result result;
+    fixture_open(&result);
+    result.peak = NAN;
+
+    result_derive(&result);
+
+    for (int i = 0; i < FLOPS_COUNT; i++) {
+        cr_expect(isnan(result.figures.utilization[i]));
+    }
+    cr_expect(fabs(result.figures.tokens_per_second - 74908.99) < 0.005);
+    result_free(&result);
+}
+
+Test(result, counts_in_full_where_nothing_is_published)
+{
+    struct result result;
+    fixture_open(&result);
+    result.flops_per_sequence[FLOPS_PUBLISHED] = NAN;
+    result.published_seconds                   = NAN;
+
+    result_derive(&result);
+
+    cr_expect(result.figures.convention == FLOPS_FULL);
+    cr_expect(isnan(result.figures.utilization[FLOPS_PUBLISHED]));
+    cr_expect(isnan(result.figures.published_ratio));
+    result_free(&result);
+}
+
+Test(result, knows_steps_35_to_44_only_when_they_ran)
+{
+    struct result result;
+    fixture_open(&result);
+
+    result.step_count = 45;
+    result_derive(&result);
+    cr_expect(!isnan(result.figures.mean_35_44_seconds));
+
+    result.step_count = 44;
+    result_derive(&result);
+    cr_expect(isnan(result.figures.mean_35_44_seconds));
+    result_free(&result);
+}
+
+Test(result, survives_a_run_without_steps)
+{
+    struct result result;
+    fixture_open(&result);
+    result.step_count = 0;
+
+    result_derive(&result);
+
+    cr_expect(isnan(result.figures.step.median) && isnan(result.figures.last_step_seconds));
+    cr_expect(result.figures.measured_steps == 0);
+    result_free(&result);
+}
+
+// The verdict and the reason that one change to a good run leads to.
+enum change {
+    NOTHING,
+    LOSS_NAN,
+    NORM_INFINITE,
+    LOSS_ZERO,
+    NORM_CONSTANT,
+    LOSS_CONSTANT,
+    REPLICAS,
+    CLOCK_BACK,
+    CLOCK_DRIFT,
+    ALLOCATION,
+    NOT_COMPUTED,
+    ABOVE_PEAK
+};
+
+static void apply(struct result *result, enum change change)
+{
+    for (int64_t i = 0; i < result->step_count; i++) {
+        result->steps[i].gradient_norm = change == NORM_CONSTANT ? 1.5 : result->steps[i].gradient_norm;
+        result->steps[i].loss          = change == LOSS_CONSTANT ? 9.5 : result->steps[i].loss;
+    }
+    result->steps[7].loss          = change == LOSS_NAN ? NAN : change == LOSS_ZERO ? 0 : result->steps[7].loss;
+    result->steps[7].gradient_norm = change == NORM_INFINITE ? INFINITY : result->steps[7].gradient_norm;
+    result->steps[7].seconds = change == CLOCK_BACK ? -0.5 : change == ABOVE_PEAK ? 4.3 : result->steps[7].seconds;
+    result->ranks[1].clock_drift_seconds = change == CLOCK_DRIFT ? -7.3 : 0.01;    // of 364 s
+    result->replica_groups_equal -= change == REPLICAS;
+    result->step_allocations = change == ALLOCATION;
+    result->computes         = change != NOT_COMPUTED;
+}
+
+Test(result, judges_a_run)
+{
+    static const struct {
+        enum change  change;
+        enum verdict verdict;
+        int          exit_code;
+        const char  *id;
+    } cases[] = {
+        {NOTHING, VERDICT_VALID, 0, NULL},
+        {LOSS_NAN, VERDICT_INVALID, 5, "not-finite"},
+        {NORM_INFINITE, VERDICT_INVALID, 5, "not-finite"},
+        {LOSS_ZERO, VERDICT_INVALID, 5, "zero"},
+        {NORM_CONSTANT, VERDICT_INVALID, 5, "constant"},
+        {LOSS_CONSTANT, VERDICT_INVALID, 5, "constant"},
+        {REPLICAS, VERDICT_INVALID, 5, "replicas-differ"},
+        {CLOCK_BACK, VERDICT_INVALID, 5, "clock"},
+        {CLOCK_DRIFT, VERDICT_INVALID, 5, "clock"},
+        {ALLOCATION, VERDICT_INVALID, 5, "allocation"},
+        {NOT_COMPUTED, VERDICT_UNVERIFIED, 5, "not-computed"},
+        {ABOVE_PEAK, VERDICT_INVALID, 5, "above-peak"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct result result;
+        fixture_open(&result);
+        apply(&result, cases[i].change);
+
+        result_check(&result);
+
+        cr_expect(result.verdict == cases[i].verdict, "case %zu: %s", i, result_verdict_names[result.verdict]);
+        cr_expect(result.exit_code == cases[i].exit_code, "case %zu: %d", i, (int)result.exit_code);
+        cr_expect(cases[i].id == NULL ? result.reason_count == 0
+                                      : result.reason_count == 1 && strcmp(result.reasons[0].id, cases[i].id) == 0,
+                  "case %zu: %d reasons", i, (int)result.reason_count);
+        result_free(&result);
+    }
+}
+
+// 2.171e15 FLOPs a sequence, 2 sequences a rank, 989e12 FLOP/s: 4.3903 seconds.
+Test(result, says_why_a_step_is_too_short_for_the_peak)
+{
+    struct result result;
+    fixture_open(&result);
+    apply(&result, ABOVE_PEAK);
+
+    result_check(&result);
+
+    cr_assert_eq(result.reason_count, 1);
+    cr_expect_str_eq(
+        result.reasons[0].message,
+        "step 7 took 4.3 s, but what it executes takes 4.39029 s at the peak of 989 TFLOP/s (published dense "
+        "bf16)");
+    cr_expect_eq(result.reasons[0].step, 7);
+    result_free(&result);
+}
+
+// What the step executes is less than what the convention counts: 3.5 seconds at the peak, in steps of 4.
+Test(result, has_no_utilization_by_a_convention_that_counts_more_than_the_peak_allows)
+{
+    struct result result;
+    fixture_open(&result);
+    result.flops_per_sequence[FLOPS_PUBLISHED] = 2.1e15;
+    result.flops_per_sequence[FLOPS_HARDWARE]  = 1.73075e15;
+    result.flops_per_sequence[FLOPS_CAUSAL]    = 1.4e15;
+    for (int64_t i = 0; i < result.step_count; i++) {
+        result.steps[i].seconds = 4;
+    }
+
+    result_check(&result);
+
+    cr_expect_eq(result.verdict, VERDICT_VALID);
+    cr_expect(isnan(result.figures.utilization[FLOPS_PUBLISHED]));
+    cr_expect(fabs(result.figures.utilization[FLOPS_HARDWARE] - 0.875) < 1e-12);
+    cr_expect(fabs(result.figures.utilization[FLOPS_FULL] - 0.920444) < 1e-6);
+    result_free(&result);
+}
+
+Test(result, has_a_published_figure_on_its_machine_only)
+{
+    const struct published_config table = {.step_seconds = 7, .mfu_percent = 52};
+    struct result                 result;
+    fixture_open(&result);
+    result_set_published(&result, &table, true);
+    cr_expect_eq(result.published_seconds, 7.0);
+    cr_expect_eq(result.published_percent, 52.0);
+
+    result_set_published(&result, &table, false);
+    cr_expect(isnan(result.published_seconds) && isnan(result.published_percent));
+
+    result.is_proxy = true;
+    result_set_published(&result, &table, true);
+    cr_expect(isnan(result.published_seconds) && isnan(result.published_percent));
+    result_free(&result);
+}
+
+Test(result, keeps_the_gravest_verdict)
+{
+    struct result        result = {0};
+    struct result_reason reason = {.verdict = VERDICT_PARTIAL, .id = "stopped"};
+    result_add_reason(&result, &reason);
+    reason.verdict = VERDICT_DEGRADED;
+    result_add_reason(&result, &reason);
+
+    cr_expect(result.verdict == VERDICT_PARTIAL);
+    cr_expect(result.reason_count == 2);
+    result_free(&result);
+}
+
+// Four experts: of 40 choices of the first layer in each step, and 20 of the second.
+static void add_routings(struct result *result, int64_t steps)
+{
+    static const float routings[3][2 * 6] = {
+        {10, 10, 10, 10, 0, 0.5f, 5, 5, 5, 5, 0, 0.5f},
+        {20, 10, 6, 4, 4, 0.75f, 5, 5, 5, 5, 0, 0.5f},
+        {10, 16, 6, 8, 2, 0.25f, 5, 12, 3, 0, 7, 1.5f},
+    };
+    *result = (struct result){.method = RESULT_METHOD, .planned_steps = steps, .planned_warmup = 1};
+    result_reserve(result, steps, 1, 2);
+    for (int64_t i = 0; i < steps; i++) {
+        result->steps[result->step_count++] = (struct result_step){.index = i, .seconds = 1};
+        result_add_routing(result, routings[i], 4);
+    }
+}
+
+Test(result, measures_the_load_of_experts)
+{
+    struct result result;
+    add_routings(&result, 3);
+    const struct result_layer *first = &result.layer_loads[0], *second = &result.layer_loads[1];
+
+    cr_expect(fabs(first->last[LOAD_BUSIEST] - 1.6) < 1e-12 && fabs(first->last[LOAD_IDLEST] - 0.6) < 1e-12);
+    cr_expect(fabs(first->mean[LOAD_BUSIEST] - 1.8) < 1e-12 && fabs(first->mean[LOAD_IDLEST] - 0.5) < 1e-12);
+    cr_expect(fabs(first->last[LOAD_DROPPED] - 0.05) < 1e-12 && fabs(first->mean[LOAD_DROPPED] - 0.075) < 1e-12);
+    cr_expect(first->last[LOAD_AUXILIARY] == 0.25 && first->mean[LOAD_AUXILIARY] == 0.5);
+    cr_expect(second->layer == 1 && fabs(second->last[LOAD_BUSIEST] - 2.4) < 1e-12);
+    cr_expect(second->last[LOAD_IDLEST] == 0 && fabs(second->mean[LOAD_BUSIEST] - 1.7) < 1e-12);
+    cr_expect(result.steps[0].dropped == 0 && fabs(result.steps[1].dropped - 4.0 / 60) < 1e-12);
+    cr_expect(fabs(result.steps[2].dropped - 9.0 / 60) < 1e-12);
+    result_free(&result);
+}
+
+Test(result, has_no_mean_load_without_a_measured_step)
+{
+    struct result result;
+    add_routings(&result, 1);
+
+    cr_expect(result.layer_loads[0].last[LOAD_BUSIEST] == 1);
+    cr_expect(isnan(result.layer_loads[0].mean[LOAD_BUSIEST]));
+    result_free(&result);
+}
+
+Test(result, knows_what_the_ideal_step_takes)
+{
+    struct result result;
+    fixture_open(&result);
+
+    // 128 sequences on 64 devices.
+    cr_expect_float_eq(result_ideal_seconds(&result, FLOPS_PUBLISHED), 2 * 1.82e15 / 989e12, 1e-12);
+    result.peak = NAN;
+    cr_expect(isnan(result_ideal_seconds(&result, FLOPS_FULL)));
+    result_free(&result);
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// What a run notices of the devices that its ranks have, and what of a result they decide.
+#include "run/internal.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Of two ranks on one host, this one's device and the other's.
+static const char *own_name, *other_name;
+
+static void print_id(struct backend *backend, char *text, size_t bytes)
+{
+    (void)backend;
+    snprintf(text, bytes, "GPU-own");
+}
+
+static void print_name(struct backend *backend, char *text, size_t bytes)
+{
+    (void)backend;
+    snprintf(text, bytes, "%s", own_name);
+}
+
+static void replace(char *data, int64_t bytes, const char *from, const char *to)
+{
+    for (int64_t i = 0; i + (int64_t)strlen(from) < bytes; i++) {
+        if (memcmp(data + i, from, strlen(from) + 1) == 0) {
+            strcpy(data + i, to);
+        }
+    }
+}
+
+// The other rank says the same of another device.
+static void gather_two(struct comm *comm, const void *in, void *out, int64_t bytes)
+{
+    (void)comm;
+    memcpy(out, in, (size_t)bytes);
+    memcpy((char *)out + bytes, in, (size_t)bytes);
+    replace((char *)out + bytes, bytes, "GPU-own", "GPU-other");
+    replace((char *)out + bytes, bytes, own_name, other_name);
+}
+
+static const struct comm_ops    processes = {.name = "mpi", .gather_all = gather_two};
+static const struct backend_ops device    = {
+       .name = "cuda", .is_device = true, .device_id = print_id, .device_name = print_name};
+
+// What a run on the two devices is set against, whose configuration has an H100 and a published time of it.
+static struct result result_on(const char *own, const char *other, const struct backend_ops *ops)
+{
+    struct comm          comm      = {.ops = &processes, .place = {.ranks = 2, .host = "here"}};
+    struct backend       backend   = {.ops = ops};
+    struct result        result    = {.verdict = VERDICT_VALID};
+    struct benchmark     benchmark = {.config_text = ""};
+    struct place_devices devices;
+    own_name   = own;
+    other_name = other;
+    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
+    benchmark.job.config.precision.compute      = COMPUTE_BF16;
+    benchmark.job.config.published.step_seconds = 7;
+    benchmark.job.config.published.mfu_percent  = 52;
+    cr_assert(config_find_machine(&benchmark.job.config.hardware, "NVIDIA H100 80GB HBM3"));
+
+    status shared_out = place_share_devices(&devices, &comm, &backend, 1);
+    cr_assert_not(failed(&shared_out), "%s", shared_out.text);
+    cr_expect_eq(devices.sharers, 1);
+    benchmark_describe(&result, &benchmark, &comm, &backend, &devices);
+    devices_check_kinds(&result, &devices);
+    free(devices.names);
+    return result;
+}
+
+Test(run_devices, are_set_against_their_own_peak)
+{
+    struct result result = result_on("NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3", &device);
+    cr_expect_eq(result.peak, 989e12);
+    cr_expect_str_eq(result.peak_source, "hardware profile h100-sxm, bf16");
+    cr_expect_eq(result.published_seconds, 7.0);
+    cr_expect_eq(result.reason_count, 0);
+    result_free(&result);
+
+    result = result_on("NVIDIA B200", "NVIDIA B200", &device);
+    cr_expect_eq(result.peak, 2250e12);
+    cr_expect(isnan(result.published_seconds) && isnan(result.published_percent));
+    result_free(&result);
+}
+
+Test(run_devices, have_no_peak_where_nobody_knows_them)
+{
+    struct result result = result_on("emulated GPU", "emulated GPU", &device);
+    cr_expect(isnan(result.peak));
+    cr_expect_str_eq(result.peak_source,
+                     "no hardware profile has the device emulated GPU: set [hardware] device and peaks");
+    cr_expect(isnan(result.published_seconds));
+    result_free(&result);
+}
+
+Test(run_devices, of_two_kinds_have_one_peak_where_theirs_agree)
+{
+    struct result result = result_on("NVIDIA H100 80GB HBM3", "NVIDIA H200", &device);
+    cr_expect_eq(result.peak, 989e12);
+    cr_expect(isnan(result.published_seconds));
+    cr_assert_eq(result.reason_count, 1);
+    cr_expect_str_eq(result.reasons[0].id, "devices-differ");
+    cr_expect_str_eq(result.reasons[0].message,
+                     "ranks have devices of 2 kinds, such as NVIDIA H100 80GB HBM3 and NVIDIA H200");
+    result_free(&result);
+
+    result = result_on("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB", &device);
+    cr_expect(isnan(result.peak));
+    cr_expect_str_eq(result.peak_source, "NVIDIA H100 80GB HBM3 and NVIDIA A100-SXM4-80GB have different peaks");
+    cr_expect_eq(result.reason_count, 1);
+    result_free(&result);
+}
+
+Test(run_devices, that_are_processors_have_no_peak)
+{
+    struct result result = result_on("x", "x", &backend_host);
+    cr_expect(isnan(result.peak));
+    cr_expect_str_eq(result.peak_source, "backend host has no known peak");
+    cr_expect(isnan(result.published_seconds));
+    cr_expect_eq(result.reason_count, 0);
+    result_free(&result);
+}

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""Whether every page's links lead somewhere: files, headings, and paths that are named in passing."""
+import os
+import pathlib
+import re
+import tempfile
+import unittest
+import urllib.parse
+
+ROOT = pathlib.Path(os.environ["GSWBENCH_SOURCE_DIR"])
+FOLDERS = "bench|cmake|configs|docs|include|kernels|scripts|src|tests"
+
+
+def pages(root):
+    """All Markdown but that of builds and of trees with planted mistakes."""
+    found = [*root.glob("*.md"), *(path for top in FOLDERS.split("|") for path in root.glob(f"{top}/**/*.md"))]
+    return sorted(path for path in found if "planted" not in path.relative_to(root).parts)
+
+
+def prose(page):
+    """Its lines with their numbers, without blocks of code."""
+    is_code = False
+    for number, line in enumerate(page.read_text().split("\n"), 1):
+        if line.startswith("```"):
+            is_code = not is_code
+        elif not is_code and not line.startswith("    "):
+            yield number, line
+
+
+def anchors(page):
+    """What GitHub makes of headings: letters, digits and hyphens; the second of a name ends in -1."""
+    found = []
+    for _, line in prose(page):
+        if re.match(r"#{1,6} ", line):
+            text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", line.lstrip("#").strip()).lower()
+            slug = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+            found.append(slug if slug not in found else f"{slug}-{found.count(slug)}")
+    return found
+
+
+def broken_link(page, target):
+    """What is wrong with it; None: nothing, or it leads to the network."""
+    if re.match(r"[a-z]+:", target):
+        return None
+    name, _, anchor = urllib.parse.unquote(target).partition("#")
+    linked = (page.parent / name).resolve() if name else page
+    if not linked.exists():
+        return f"{target} does not exist"
+    if anchor and (linked.suffix != ".md" or anchor not in anchors(linked)):
+        return f"{target} is no heading"
+    return None
+
+
+def broken(root):
+    """Of all pages, "page:line: what is wrong"."""
+    found = []
+    for page in pages(root):
+        for number, line in prose(page):
+            links = re.findall(r"\[[^]]*\]\(([^)\s]+)\)", line)
+            wrong = [broken_link(page, target) for target in links]
+            # `src/plan/plan.c`; not `tests/NAME_test.c`, nor what stands for several.
+            paths = re.findall(rf"`((?:{FOLDERS})/[a-z0-9_./-]+)`", line)
+            wrong += [f"{path} does not exist" for path in paths if not (root / path).exists()]
+            found += [f"{page.relative_to(root)}:{number}: {text}" for text in wrong if text]
+    return found
+
+
+class Markdown(unittest.TestCase):
+    def test_links_of_all_pages_lead_somewhere(self):
+        self.assertGreater(len(pages(ROOT)), 5)
+        self.assertEqual(broken(ROOT), [])
+
+    def test_broken_links_are_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "docs").mkdir()
+            (root / "docs" / "page.md").write_text(
+                "# A page: of `code`\n## Twice\n## Twice\n[up](../README.md#the-start) [here](#twice-1)\n"
+                "[gone](gone.md) [network](https://example.org/gone.md)\n    [code](gone.md)\n"
+                "[no heading](#thrice) `docs/page.md` `docs/gone.c` `tests/NAME_test.c`\n")
+            (root / "README.md").write_text("# The start\n[page](docs/page.md#a-page-of-code)\n[page](docs/page.md#page)\n")
+
+            self.assertEqual(broken(root), ["README.md:3: docs/page.md#page is no heading",
+                                            "docs/page.md:5: gone.md does not exist",
+                                            "docs/page.md:7: #thrice is no heading",
+                                            "docs/page.md:7: docs/gone.c does not exist"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: MIT
+// Kernels must not know backends.
+#include "gswbench/backend.h"
+#include "gswbench/text.h"

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: MIT
+// Kernels' headers are for backends.
+#include "kernels/norm.h"

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: MIT
+// Plans made by hand, replayed on a backend whose ops are slow on purpose: a wait that is not kept gives a wrong value.
+#include "gswbench/step.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { OPS_MAX = 4096, TENSORS = 4 };
+
+static void sleep_ms(int64_t milliseconds)
+{
+    nanosleep(&(struct timespec){.tv_nsec = milliseconds * 1000000}, NULL);
+}
+
+static float *value_of(const struct buffer *buffer)
+{
+    return buffer->data;
+}
+
+// Slow: the value appears late.
+static void run_set(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    (void)backend;
+    sleep_ms(20);
+    *value_of(&buffers[GEMM_C]) = op->shape.gemm.m == 0 ? 5.0f : (float)op->shape.gemm.m;
+}
+
+static void run_increment(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    (void)backend;
+    (void)op;
+    *value_of(&buffers[CAST_OUT]) = *value_of(&buffers[CAST_IN]) + 1.0f;
+}
+
+static void *test_allocate(struct backend *backend, int64_t bytes)
+{
+    (void)backend;
+    return calloc(1, (size_t)bytes);
+}
+
+static void test_release(struct backend *backend, void *data)
+{
+    (void)backend;
+    free(data);
+}
+
+static int64_t available = INT64_MAX;
+
+static int64_t test_available(struct backend *backend)
+{
+    (void)backend;
+    return available;
+}
+
+static void test_copy(struct backend *backend, void *to, const void *from, int64_t bytes)
+{
+    (void)backend;
+    memcpy(to, from, (size_t)bytes);
+}
+
+static int64_t test_scratch(struct backend *backend, const struct op *op)
+{
+    (void)backend;
+    return op->kind == OP_GEMM ? 4096 : 0;
+}
+
+static _Atomic int64_t reserved;
+
+static void test_reserve(struct backend *backend, int64_t bytes)
+{
+    (void)backend;
+    reserved = bytes;
+}
+
+static op_run *const test_run[OP_COUNT] = {[OP_GEMM] = run_set, [OP_CAST] = run_increment};
+
+static const struct backend_ops test_backend = {
+    .name            = "test",
+    .run             = test_run,
+    .allocate        = test_allocate,
+    .release         = test_release,
+    .available_bytes = test_available,
+    .upload          = test_copy,
+    .download        = test_copy,
+    .scratch_bytes   = test_scratch,
+    .reserve_scratch = test_reserve,
+};
+
+// A plan of a few scalar tensors, the even ones activations and the odd ones results, and no ops yet.
+struct hand {
+    struct tensor     tensors[TENSORS];
+    struct op         ops[OPS_MAX];
+    struct plan_group group;
+    int64_t           ranks[2];
+    struct plan       plan;
+};
+
+static struct hand *hand_new(int64_t ranks, int64_t rank)
+{
+    struct hand *hand = calloc(1, sizeof(*hand));
+    for (int i = 0; i < TENSORS; i++) {
+        hand->tensors[i] = (struct tensor){.name     = "value",
+                                           .storage  = i % 2 == 0 ? STORAGE_ACTIVATION : STORAGE_RESULT,
+                                           .dims     = 1,
+                                           .dim      = {1},
+                                           .elements = 1,
+                                           .bytes    = 4,
+                                           .offset   = i / 2 * PLAN_ALIGNMENT};
+    }
+    hand->ranks[1] = 1;
+    hand->group    = (struct plan_group){.size = ranks, .ranks = hand->ranks, .index = rank};
+    hand->plan     = (struct plan){.rank         = rank,
+                                   .tensors      = hand->tensors,
+                                   .tensor_count = TENSORS,
+                                   .ops          = hand->ops,
+                                   .groups       = &hand->group,
+                                   .group_count  = 1};
+    hand->plan.storage_bytes[STORAGE_ACTIVATION] = 2 * PLAN_ALIGNMENT;
+    hand->plan.storage_bytes[STORAGE_RESULT]     = 2 * PLAN_ALIGNMENT;
+    return hand;
+}
+
+// Appends an op on up to three operands that waits for one op, or none (-1); returns its place.
+static int32_t hand_append(struct hand *hand, enum op_kind kind, enum lane lane, const int32_t operands[3],
+                           int32_t wait)
+{
+    struct op *op      = &hand->ops[hand->plan.op_count];
+    *op                = (struct op){.kind = (uint8_t)kind, .lane = (uint8_t)lane, .operand_count = 3};
+    op->tag.role       = "step";
+    op->tag.layer      = -1;
+    op->tag.microbatch = -1;
+    op->tag.chunk      = -1;
+    memcpy(op->operand, operands, 3 * sizeof(*operands));
+    if (wait >= 0) {
+        op->wait[op->wait_count++] = wait;
+    }
+    if (op_is_transfer(kind)) {
+        op->shape.transfer = (struct transfer_shape){.elements = 1};
+    }
+    return hand->plan.op_count++;
+}
+
+#define OPERANDS(...) ((const int32_t[3]){__VA_ARGS__})
+
+// One rank of a job.
+struct bench {
+    struct local_hub *hub;
+    struct backend    backend;
+    struct comm       comm;
+    struct comm_ops   comm_ops;
+    struct step      *step;
+};
+
+static void slow_double(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
+{
+    (void)group;
+    (void)op;
+    (void)format;
+    sleep_ms(20);
+    *(float *)out = *(const float *)in * 2.0f;
+}
+
+static void fast_increment(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
+{
+    (void)group;
+    (void)op;
+    (void)format;
+    *(float *)out = *(const float *)in + 1.0f;
+}
+
+typedef void transfer_fn(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);
+
+// transfer NULL: the communicator's own.
+static void bench_open(struct bench *bench, struct hand *hand, struct local_hub *hub, transfer_fn *transfer)
+{
+    *bench = (struct bench){.hub = hub, .backend = {.ops = &test_backend}};
+    comm_open_local(&bench->comm, hub, (int)hand->plan.rank);
+    bench->comm_ops = *bench->comm.ops;
+    if (transfer != NULL) {
+        bench->comm_ops.run = transfer;
+    }
+    bench->comm.ops = &bench->comm_ops;
+    status result   = step_open(&bench->step, &hand->plan, &bench->backend, &bench->comm);
+    cr_assert(!failed(&result), "%s", result.text);
+}
+
+static void bench_close(struct bench *bench)
+{
+    step_close(bench->step);
+    comm_close(&bench->comm);
+}
+
+static float bench_value(const struct bench *bench, int32_t tensor)
+{
+    float value;
+    step_read(bench->step, tensor, &value);
+    return value;
+}
+
+Test(step, leaves_the_time_of_each_op_while_it_is_traced, .timeout = 30)
+{
+    struct hand *hand     = hand_new(1, 0);
+    int32_t      set      = hand_append(hand, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
+    int32_t      transfer = hand_append(hand, OP_ALL_GATHER, LANE_TENSOR, OPERANDS(0, 1, -1), set);
+    hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(1, 2, -1), transfer);
+    struct local_hub *hub      = local_hub_open(1);
+    struct op_time    times[3] = {{.begin = -1}};
+    struct bench      bench;
+    bench_open(&bench, hand, hub, slow_double);
+
+    step_trace(bench.step, times);
+    step_run(bench.step);
+    step_trace(bench.step, NULL);
+
+    struct op_time traced[3];
+    memcpy(traced, times, sizeof(times));
+    step_run(bench.step);
+    cr_expect_arr_eq(times, traced, sizeof(times));    // no longer traced
+    cr_expect(times[0].begin >= 0 && times[0].begin < 1);
+    cr_expect_geq(times[0].end, times[0].begin + 0.020);
+    cr_expect_geq(times[1].begin, times[0].end);    // when what it waits for has ended
+    cr_expect_geq(times[1].end, times[1].begin + 0.020);
+    cr_expect_geq(times[2].begin, times[1].end);
+    cr_expect_geq(times[2].end, times[2].begin);
+    bench_close(&bench);
+    local_hub_close(hub);
+    free(hand);
+}
+
+Test(step, keeps_waits_in_both_directions_between_lanes, .timeout = 30)
+{
+    struct hand *hand     = hand_new(1, 0);
+    int32_t      set      = hand_append(hand, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
+    int32_t      transfer = hand_append(hand, OP_ALL_GATHER, LANE_TENSOR, OPERANDS(0, 1, -1), set);
+    hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(1, 2, -1), transfer);
+    struct local_hub *hub = local_hub_open(1);
+    struct bench      bench;
+    bench_open(&bench, hand, hub, slow_double);
+
+    step_run(bench.step);
+
+    cr_expect_eq(bench_value(&bench, 2), 11.0f);
+    bench_close(&bench);
+    local_hub_close(hub);
+    free(hand);
+}
+
+Test(step, passes_a_value_between_lanes_thousands_of_times, .timeout = 60)
+{
+    struct hand *hand = hand_new(1, 0);
+    int32_t      last = -1;
+    for (int i = 0; i < OPS_MAX / 2; i++) {
+        last = hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(1, 0, -1), last);
+        last =
+            hand_append(hand, OP_ALL_GATHER, i % 3 == 0 ? LANE_TENSOR : LANE_GRADIENT_REDUCE, OPERANDS(0, 1, -1), last);
+    }
+    struct local_hub *hub = local_hub_open(1);
+    struct bench      bench;
+    bench_open(&bench, hand, hub, fast_increment);
+
+    for (int step = 1; step <= 10; step++) {
+        step_run(bench.step);
+        cr_expect_eq(bench_value(&bench, 1), (float)(step * OPS_MAX));
+    }
+
+    bench_close(&bench);
+    local_hub_close(hub);
+    free(hand);
+}
+
+// Two lanes transfer without regard to each other; the ranks list them in opposite orders, and one waits for the first
+// before it starts the second. One thread that ran the lists in order would stand still.
+struct crossing {
+    struct local_hub *hub;
+    int64_t           rank;
+    float             first, second;
+};
+
+static void *run_crossing(void *argument)
+{
+    struct crossing *self        = argument;
+    struct hand     *hand        = hand_new(2, self->rank);
+    int32_t          make        = hand_append(hand, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
+    int32_t          more        = hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(0, 2, -1), -1);
+    hand->ops[make].shape.gemm.m = 10 * (self->rank + 1);
+    if (self->rank == 0) {
+        int32_t first  = hand_append(hand, OP_ALL_REDUCE, LANE_TENSOR, OPERANDS(-1, 0, -1), more);
+        int32_t second = hand_append(hand, OP_ALL_REDUCE, LANE_GRADIENT_REDUCE, OPERANDS(-1, 2, -1), more);
+        hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(0, 1, -1), first);
+        hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(2, 3, -1), second);
+    } else {
+        int32_t second = hand_append(hand, OP_ALL_REDUCE, LANE_GRADIENT_REDUCE, OPERANDS(-1, 2, -1), more);
+        hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(2, 3, -1), second);
+        int32_t first = hand_append(hand, OP_ALL_REDUCE, LANE_TENSOR, OPERANDS(-1, 0, -1), more);
+        hand_append(hand, OP_CAST, LANE_COMPUTE, OPERANDS(0, 1, -1), first);
+    }
+    struct bench bench;
+    bench_open(&bench, hand, self->hub, NULL);
+    for (int step = 0; step < 5; step++) {
+        step_run(bench.step);
+    }
+    self->first  = bench_value(&bench, 1);
+    self->second = bench_value(&bench, 3);
+    bench_close(&bench);
+    free(hand);
+    return NULL;
+}
+
+Test(step, does_not_deadlock_when_ranks_list_lanes_in_different_orders, .timeout = 30)
+{
+    struct local_hub *hub      = local_hub_open(2);
+    struct crossing   ranks[2] = {{.hub = hub, .rank = 0}, {.hub = hub, .rank = 1}};
+    pthread_t         threads[2];
+    for (int rank = 0; rank < 2; rank++) {
+        pthread_create(&threads[rank], NULL, run_crossing, &ranks[rank]);
+    }
+    for (int rank = 0; rank < 2; rank++) {
+        pthread_join(threads[rank], NULL);
+    }
+    for (int rank = 0; rank < 2; rank++) {
+        cr_expect_eq(ranks[rank].first, 31.0f);     // 10 + 20, plus 1
+        cr_expect_eq(ranks[rank].second, 33.0f);    // 11 + 21, plus 1
+    }
+    local_hub_close(hub);
+}
+
+Test(step, allocates_what_the_plan_says_and_nothing_in_steps, .timeout = 30)
+{
+    struct hand *hand = hand_new(1, 0);
+    hand_append(hand, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
+    struct local_hub *hub = local_hub_open(1);
+    struct bench      bench;
+    bench_open(&bench, hand, hub, NULL);
+
+    int64_t allocations = bench.backend.allocations;
+    cr_expect_eq(allocations, 3);    // two storages and the scratch
+    cr_expect_eq(reserved, 4096);
+    cr_expect_eq(step_storage_bytes(bench.step, STORAGE_ACTIVATION), 512);
+    cr_expect_eq(step_storage_bytes(bench.step, STORAGE_RESULT), 512);
+    cr_expect_eq(step_storage_bytes(bench.step, STORAGE_WEIGHT), 0);
+    step_run(bench.step);
+    step_run(bench.step);
+    cr_expect_eq(bench.backend.allocations, allocations);
+
+    bench_close(&bench);
+    cr_expect_eq(bench.backend.allocated_bytes, 4096);    // the backend keeps its scratch
+    local_hub_close(hub);
+    free(hand);
+}
+
+Test(step, places_tensors_at_their_offsets)
+{
+    struct hand      *hand = hand_new(1, 0);
+    struct local_hub *hub  = local_hub_open(1);
+    struct bench      bench;
+    bench_open(&bench, hand, hub, NULL);
+    for (int32_t tensor = 0; tensor < TENSORS; tensor++) {
+        step_write(bench.step, tensor, &(float){(float)tensor + 0.5f});
+    }
+
+    for (int32_t tensor = 0; tensor < TENSORS; tensor++) {
+        cr_expect_eq(bench_value(&bench, tensor), (float)tensor + 0.5f);
+    }
+    struct buffer first = step_buffer(bench.step, 0), third = step_buffer(bench.step, 2);
+    cr_expect_eq((char *)third.data - (char *)first.data, 256);
+    cr_expect_eq(third.elements, 1);
+    cr_expect_eq(third.format, FORMAT_F32);
+
+    bench_close(&bench);
+    local_hub_close(hub);
+    free(hand);
+}
+
+// Opens and expects an error.
+static status refused(struct hand *hand)
+{
+    struct local_hub *hub     = local_hub_open(1);
+    struct backend    backend = {.ops = &test_backend};
+    struct comm       comm;
+    struct step      *step;
+    comm_open_local(&comm, hub, 0);
+    status result = step_open(&step, &hand->plan, &backend, &comm);
+    cr_expect_eq(backend.allocations, 0);
+    comm_close(&comm);
+    local_hub_close(hub);
+    return result;
+}
+
+Test(step, names_the_op_that_the_backend_lacks)
+{
+    struct hand *hand = hand_new(1, 0);
+    hand_append(hand, OP_CLIP, LANE_COMPUTE, OPERANDS(0, 1, 2), -1);
+
+    status result = refused(hand);
+
+    cr_expect_eq(result.exit_code, EXIT_CONFIG);
+    cr_expect_str_eq(result.text, "[run] backend = test: does not execute op 0 clip \"step\", forward");
+    free(hand);
+}
+
+Test(step, says_what_needs_the_memory_that_is_not_there)
+{
+    struct hand *hand = hand_new(1, 0);
+    hand_append(hand, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
+    hand->plan.storage_bytes[STORAGE_ACTIVATION] = (int64_t)3 << 30;
+    available                                    = (int64_t)2 << 30;
+
+    status result = refused(hand);
+
+    cr_expect_eq(result.exit_code, EXIT_MEMORY);
+    cr_expect_not_null(strstr(result.text, "3.00 GiB needed by 1 rank in this memory, 2.00 GiB available"));
+    cr_expect_not_null(strstr(result.text, "activations      3.00 GiB"));
+    cr_expect_not_null(strstr(result.text, "results             512 B"));
+    free(hand);
+}

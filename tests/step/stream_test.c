@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+// Whole steps on a backend with streams: enqueued by one thread, replayed from a capture, transfers enqueued with them
+// or staged through the host by a thread for each lane. The bits are the host backend's, since the ops are.
+#include "gswbench/step.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "stream_backend.h"
+#include "training.h"
+
+static void start(struct training *training, const struct backend_ops *backend, bool captures)
+{
+    *training = (struct training){.steps = 6, .threads = 1, .seed = 7, .backend = backend, .captures = captures};
+    tiny_init(&training->tiny);
+    training->ranks = 1;
+}
+
+static void expect_equal(const struct training *streams, const struct training *host)
+{
+    cr_expect_arr_eq(streams->loss, host->loss, (size_t)host->steps * sizeof(float));
+    cr_expect_arr_eq(streams->norm, host->norm, (size_t)host->steps * sizeof(float));
+    cr_expect_eq(streams->allocations_in_steps, 0);
+    cr_expect_neq(host->loss[5], host->loss[0]);
+}
+
+Test(stream, enqueues_a_step_of_one_rank_in_list_order)
+{
+    struct training streams, host;
+    stream_fill_table();
+    start(&streams, &stream_backend, false);
+    start(&host, NULL, false);
+
+    training_run(&streams);
+    training_run(&host);
+
+    expect_equal(&streams, &host);
+    cr_expect_gt(streams.device_seconds, 0);
+    cr_expect(isnan(host.device_seconds));
+}
+
+Test(stream, replays_a_captured_step)
+{
+    struct training streams, host;
+    stream_fill_table();
+    start(&streams, &stream_backend, true);
+    start(&host, NULL, false);
+
+    training_run(&streams);
+    training_run(&host);
+
+    expect_equal(&streams, &host);
+    cr_expect_gt(streams.device_seconds, 0);
+}
+
+// Of an op, the device executes the event before it, itself and the event after it, each in a quarter of a second; the
+// first follows an event of all lanes.
+Test(stream, times_the_ops_of_a_traced_step_though_others_are_replayed)
+{
+    enum { OPS_MAX = 4096 };
+    static struct op_time times[OPS_MAX];
+    struct training       streams, host;
+    stream_fill_table();
+    start(&streams, &stream_backend, true);
+    start(&host, NULL, false);
+    streams.times = times;
+    times[0].end  = -1;
+
+    training_run(&streams);
+    training_run(&host);
+
+    expect_equal(&streams, &host);
+    tiny_plan(&streams.tiny);
+    for (int32_t i = 0; i < streams.tiny.plan.op_count; i++) {
+        cr_expect_eq(times[i].begin, 0.5 + 0.75 * i, "op %d begins at %g", i, times[i].begin);
+        cr_expect_eq(times[i].end, times[i].begin + 0.5);
+    }
+    plan_free(&streams.tiny.plan);
+}
+
+// Transfers of the host's communicators: every lane keeps its thread.
+static void expect_staged(const struct parallel_config *parallel, int ranks)
+{
+    struct training streams, host;
+    stream_fill_table();
+    start(&streams, &stream_backend, false);
+    streams.tiny.parallel = *parallel;
+    streams.ranks         = ranks;
+    host                  = streams;
+    host.backend          = NULL;
+
+    training_run(&streams);
+    training_run(&host);
+
+    expect_equal(&streams, &host);
+}
+
+Test(stream, stages_transfers_of_sharded_weights, .timeout = 60)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.parallel.dp   = 2;
+    tiny.parallel.fsdp = 2;
+    expect_staged(&tiny.parallel, 4);
+}
+
+Test(stream, stages_transfers_of_matrices_sequences_and_stages, .timeout = 60)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.parallel.tp = 2;
+    tiny.parallel.pp = 2;
+    expect_staged(&tiny.parallel, 4);
+}
+
+// A communicator whose other members always bring what the caller brings. It copies at once, or on the lane's stream.
+struct comm_group {
+    int64_t size;
+    int     lane;
+};
+
+static struct comm_group *mirror_open(struct comm *comm, const int64_t *members, int64_t size, int lane)
+{
+    struct comm_group *group = malloc(sizeof(*group));
+    (void)comm;
+    (void)members;
+    *group = (struct comm_group){size, lane};
+    return group;
+}
+
+static void mirror_close(struct comm_group *group)
+{
+    free(group);
+}
+
+static void mirror_barrier(struct comm *comm)
+{
+    (void)comm;
+}
+
+static void mirror_gather(struct comm *comm, const void *in, void *out, int64_t bytes)
+{
+    for (int i = 0; i < comm->place.ranks; i++) {
+        memcpy((char *)out + i * bytes, in, (size_t)bytes);
+    }
+}
+
+typedef void copy_part(struct comm_group *group, void *to, const void *from, int64_t bytes);
+
+static void copy_now(struct comm_group *group, void *to, const void *from, int64_t bytes)
+{
+    (void)group;
+    memcpy(to, from, (size_t)bytes);
+}
+
+static void copy_on_stream(struct comm_group *group, void *to, const void *from, int64_t bytes)
+{
+    stream_copy(stream_latest, group->lane, to, from, bytes);
+}
+
+static void mirror(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format,
+                   copy_part *copy)
+{
+    int64_t part = format_bytes(format, op->shape.transfer.elements / group->size);
+    for (int64_t i = 0; i < group->size && op->kind == OP_ALL_GATHER; i++) {
+        copy(group, (char *)out + i * part, in, part);
+    }
+    if (op->kind == OP_REDUCE_SCATTER) {
+        copy(group, out, in, part);
+    }
+}
+
+static void run_now(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
+{
+    mirror(group, op, in, out, format, copy_now);
+}
+
+static void run_on_stream(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
+{
+    mirror(group, op, in, out, format, copy_on_stream);
+}
+
+static const struct comm_ops mirror_now = {.name        = "mirror",
+                                           .group_open  = mirror_open,
+                                           .group_close = mirror_close,
+                                           .run         = run_now,
+                                           .barrier     = mirror_barrier,
+                                           .gather_all  = mirror_gather};
+
+// One rank of two, whose weights are gathered and gradients reduced on lanes beside the compute lane.
+static void run_mirrored(struct training *training, const struct backend_ops *backend, bool captures)
+{
+    struct comm_ops ops  = mirror_now;
+    struct comm     comm = {.ops = &ops, .place = {.ranks = 2, .local_ranks = 2, .nodes = 1}};
+    ops.is_enqueued      = backend != NULL;
+    ops.run              = backend != NULL ? run_on_stream : run_now;
+    start(training, backend, captures);
+    training->ranks                = 2;
+    training->tiny.parallel.fsdp   = 2;
+    training->allocations_in_steps = training_run_rank(training, &comm);
+}
+
+Test(stream, enqueues_and_captures_transfers_on_their_lanes)
+{
+    struct training eager, captured, host;
+    stream_fill_table();
+
+    run_mirrored(&eager, &stream_backend, false);
+    run_mirrored(&captured, &stream_backend, true);
+    run_mirrored(&host, NULL, false);
+
+    expect_equal(&eager, &host);
+    expect_equal(&captured, &host);
+}

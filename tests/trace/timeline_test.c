@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// What a viewer of traces reads.
+#include "gswbench/timeline.h"
+
+#include <jansson.h>
+#include <math.h>
+
+#include "command.h"
+
+Test(timeline, has_a_process_a_rank_a_thread_a_lane_and_an_event_an_op)
+{
+    struct op ops[] = {
+        {.kind = OP_GEMM,
+         .lane = LANE_COMPUTE,
+         .tag  = {.role = "qkv", .phase = PHASE_BACKWARD, .layer = 3, .chunk = 0, .microbatch = 7}},
+        {.kind = OP_ALL_REDUCE,
+         .lane = LANE_GRADIENT_REDUCE,
+         .tag  = {.role = "gradient norm", .phase = PHASE_REDUCE, .layer = -1, .chunk = -1, .microbatch = -1}}};
+    struct op_time times[] = {{0.001, 0.0035}, {1.25, 1.5}};
+    struct plan    first = {.rank = 4, .ops = ops, .op_count = 2}, second = {.rank = 16, .ops = ops, .op_count = 2};
+    char          *text  = NULL;
+    size_t         bytes = 0;
+    FILE          *file  = open_memstream(&text, &bytes);
+
+    timeline_begin(file);
+    timeline_write_rank(&first, times, true, file);
+    timeline_write_rank(&second, times, false, file);
+    timeline_end(file);
+    fclose(file);
+
+    json_error_t error;
+    json_t      *trace = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    cr_assert(trace != NULL, "%s at %d of %s", error.text, error.position, text);
+    json_t *events = json_object_get(trace, "traceEvents");
+    size_t  names  = 1 + LANE_COUNT;
+    cr_assert_eq(json_array_size(events), 2 * (names + 2));
+    const struct {
+        size_t      index;
+        const char *expected;
+    } cases[] = {
+        {0, "{'ph': 'M', 'name': 'process_name', 'pid': 4, 'tid': 0, 'args': {'name': 'rank 4'}}"},
+        {1, "{'ph': 'M', 'name': 'thread_name', 'pid': 4, 'tid': 0, 'args': {'name': 'compute'}}"},
+        {names, "{'ph': 'X', 'name': 'qkv', 'cat': 'backward', 'pid': 4, 'tid': 0, 'ts': 1000.0, 'dur': 2500.0, "
+                "'args': {'op': 0, 'kind': 'gemm', 'layer': 3, 'chunk': 0, 'microbatch': 7}}"},
+        {2 * names + 3, "{'ph': 'X', 'name': 'gradient norm', 'cat': 'reduce', 'pid': 16, 'tid': 2, 'ts': 1250000.0, "
+                        "'dur': 250000.0, 'args': {'op': 1, 'kind': 'all_reduce'}}"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char expected[512];
+        snprintf(expected, sizeof(expected), "%s", cases[i].expected);
+        for (char *quote = strchr(expected, '\''); quote != NULL; quote = strchr(quote, '\'')) {
+            *quote = '"';
+        }
+        json_t *parsed = json_loads(expected, 0, &error);
+        cr_expect(json_equal(parsed, json_array_get(events, cases[i].index)), "event %zu of %s", cases[i].index, text);
+        json_decref(parsed);
+    }
+    json_decref(trace);
+    free(text);
+}
+
+// Whether a slice begins before the one that the list has before it on its track has ended, in whole nanoseconds: a
+// viewer drops such a slice. ends holds where the tracks stand.
+static bool overlaps(json_t *event, int64_t ends[][LANE_COUNT])
+{
+    int64_t *end =
+        &ends[json_integer_value(json_object_get(event, "pid"))][json_integer_value(json_object_get(event, "tid"))];
+    int64_t begin = llround(1e3 * json_real_value(json_object_get(event, "ts")));
+    bool    early = begin < *end;
+    *end          = begin + llround(1e3 * json_real_value(json_object_get(event, "dur")));
+    return early;
+}
+
+Test(timeline, of_a_predicted_pipeline_has_no_slice_that_overlaps_its_neighbour)
+{
+    int64_t      ends[4][LANE_COUNT] = {{0}};
+    int          slices = 0, early = 0;
+    json_error_t error;
+
+    status result = run("predict --config tiny-llama --ranks 4 --set parallel.pp=2 --set train.global_batch=64 "
+                        "--set hardware.profile=h100-sxm --no-range --trace /tmp/gswbench-timeline-test.json");
+    cr_assert(!failed(&result), "%s%s", result.text, errors.text);
+
+    json_t *trace = json_load_file("/tmp/gswbench-timeline-test.json", 0, &error), *event;
+    size_t  index;
+    cr_assert_not_null(trace, "%s", error.text);
+    json_array_foreach(json_object_get(trace, "traceEvents"), index, event)
+    {
+        bool is_slice = strcmp(json_string_value(json_object_get(event, "ph")), "X") == 0;
+        slices += is_slice;
+        early += is_slice && overlaps(event, ends);
+    }
+    json_decref(trace);
+    remove("/tmp/gswbench-timeline-test.json");
+    cr_expect_gt(slices, 1000);
+    cr_expect_eq(early, 0, "%d of %d slices overlap", early, slices);
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+// Timelines that fit on a page, and what has to be said of them, to the exact second: times are sums of powers of two.
+#include "gswbench/waterfall.h"
+
+#include <criterion/criterion.h>
+
+enum { OPS_MAX = 11 };
+
+// Groups of the plan, by their axes.
+enum { SHARDS, REPLICAS, SHARDS_OF_EXPERTS, TENSOR, STAGES, ALL, GROUPS };
+static const uint32_t group_axes[GROUPS] = {
+    [SHARDS]            = 1u << AXIS_FSDP,
+    [REPLICAS]          = 1u << AXIS_DP | 1u << AXIS_CP,
+    [SHARDS_OF_EXPERTS] = 1u << AXIS_EP | 1u << AXIS_FSDP,
+    [TENSOR]            = 1u << AXIS_TP,
+    [STAGES]            = 1u << AXIS_PP,
+    [ALL]               = (1u << AXIS_COUNT) - 1,
+};
+
+struct sample {
+    struct op      ops[OPS_MAX];
+    struct op_time times[OPS_MAX];
+    double         prices[OPS_MAX];
+    int32_t        count;
+    int64_t        stages;
+    bool           is_simulated;    // has prices
+    double         step_seconds, ideal_seconds, attention_share;
+    double         expected[WATERFALL_PARTS];
+};
+
+#define COMPUTE(what, when)    .kind = what, .lane = LANE_COMPUTE, .tag = {.phase = when}
+#define TRANSFER(what, on, of) .kind = what, .lane = on, .shape.transfer = {.group = of, .elements = 64}
+#define AFTER(index)           .wait = {index}, .wait_count = 1
+
+static void expect_waterfall(const struct sample *sample)
+{
+    struct plan_group groups[GROUPS];
+    for (int i = 0; i < GROUPS; i++) {
+        groups[i] = (struct plan_group){.axes = group_axes[i], .size = 2};
+    }
+    struct tensor    tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_F32}};
+    struct sample    copy      = *sample;
+    struct plan      plan      = {.ops          = copy.ops,
+                                  .op_count     = copy.count,
+                                  .groups       = groups,
+                                  .group_count  = GROUPS,
+                                  .tensors      = tensors,
+                                  .tensor_count = 2};
+    struct waterfall waterfall;
+    plan.mesh.size[AXIS_PP] = copy.stages > 0 ? copy.stages : 1;
+    waterfall_compute(&waterfall, &(struct waterfall_step){.plan            = &plan,
+                                                           .times           = copy.times,
+                                                           .prices          = copy.is_simulated ? copy.prices : NULL,
+                                                           .step_seconds    = copy.step_seconds,
+                                                           .ideal_seconds   = copy.ideal_seconds,
+                                                           .attention_share = copy.attention_share});
+    double sum = 0.0;
+    for (int part = 0; part < WATERFALL_PARTS; part++) {
+        cr_expect_eq(waterfall.seconds[part], sample->expected[part], "%s is %g instead of %g",
+                     waterfall_part_names[part], waterfall.seconds[part], sample->expected[part]);
+        sum += waterfall.seconds[part];
+    }
+    cr_expect_eq(sum, sample->step_seconds);
+}
+
+Test(waterfall, tells_kinds_of_compute_apart)
+{
+    expect_waterfall(&(struct sample){
+        .ops = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
+                {COMPUTE(OP_ATTENTION_BACKWARD, PHASE_BACKWARD)},
+                {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD)},
+                {COMPUTE(OP_QUANTIZE, PHASE_FORWARD)},
+                {COMPUTE(OP_CAST, PHASE_BACKWARD), .operand = {0, 1}, .accumulates = true},
+                {COMPUTE(OP_GEMM, PHASE_RECOMPUTE)},
+                {COMPUTE(OP_SQUARE_SUM, PHASE_REDUCE)},
+                {COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)},
+                {COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {0, 1}},
+                {COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {1, 1}},
+                {COMPUTE(OP_TRANSPOSE, PHASE_BACKWARD)}},
+        .times =
+            {{0, 1}, {1, 3}, {3, 7}, {7, 7.5}, {8, 16}, {16, 32}, {32, 33}, {33, 35}, {35, 36}, {36, 68}, {68, 132}},
+        .count        = 11,
+        .step_seconds = 132,
+        .expected     = {[WATERFALL_GEMM]        = 1,
+                         [WATERFALL_ATTENTION]   = 2,
+                         [WATERFALL_MEMORY]      = 4 + 8 + 32,
+                         [WATERFALL_CAST]        = 0.5 + 1 + 64,
+                         [WATERFALL_RECOMPUTE]   = 16,
+                         [WATERFALL_OPTIMIZER]   = 1 + 2,
+                         [WATERFALL_UNEXPLAINED] = 0.5}});
+}
+
+// 4 seconds at the peak, of which attention has a quarter: 1 of the 3 that it takes, 3 of the products' 8.
+Test(waterfall, takes_the_ideal_out_of_products_and_attention)
+{
+    expect_waterfall(
+        &(struct sample){.ops   = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {COMPUTE(OP_ATTENTION_FORWARD, PHASE_FORWARD)}},
+                         .times = {{0, 8}, {8, 11}},
+                         .count = 2,
+                         .step_seconds    = 11,
+                         .ideal_seconds   = 4,
+                         .attention_share = 0.25,
+                         .expected        = {[WATERFALL_IDEAL] = 4, [WATERFALL_GEMM] = 5, [WATERFALL_ATTENTION] = 2}});
+}
+
+// A convention that counts the whole square of attention, half of which is executed: 1 second of the 0.5 that it takes.
+// Products that a peak of another machine would make faster than they were: 12 seconds of 8.
+Test(waterfall, takes_no_more_ideal_out_of_a_part_than_it_took)
+{
+    struct sample sample = {.ops = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {COMPUTE(OP_ATTENTION_FORWARD, PHASE_FORWARD)}},
+                            .times           = {{0, 8}, {8, 8.5}},
+                            .count           = 2,
+                            .step_seconds    = 9,
+                            .ideal_seconds   = 4,
+                            .attention_share = 0.25,
+                            .expected = {[WATERFALL_IDEAL] = 3.5, [WATERFALL_GEMM] = 5, [WATERFALL_STRAGGLERS] = 0.5}};
+    expect_waterfall(&sample);
+    sample.ideal_seconds             = 16;
+    sample.expected[WATERFALL_IDEAL] = 8.5;
+    sample.expected[WATERFALL_GEMM]  = 0;
+    expect_waterfall(&sample);
+}
+
+// The step's clock ends half a second before that of its ops.
+Test(waterfall, has_no_part_below_zero_where_clocks_differ)
+{
+    expect_waterfall(&(struct sample){.ops = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}},
+                                      .times        = {{0, 6}, {6, 8.5}},
+                                      .count        = 2,
+                                      .step_seconds = 8,
+                                      .expected     = {[WATERFALL_GEMM] = 6, [WATERFALL_OPTIMIZER] = 2}});
+}
+
+// A gather hidden behind the first product but for its last 2 seconds, and one that begins only when that one ends.
+Test(waterfall, counts_only_what_compute_waits_for)
+{
+    expect_waterfall(&(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
+                                                       {TRANSFER(OP_ALL_GATHER, LANE_PARAMETER_GATHER, SHARDS)},
+                                                       {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(1)},
+                                                       {TRANSFER(OP_REDUCE_SCATTER, LANE_TENSOR, TENSOR), AFTER(0)},
+                                                       {TRANSFER(OP_REDUCE_SCATTER, LANE_GRADIENT_REDUCE, REPLICAS), AFTER(3)},
+                                                       {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(4)}},
+                                      .times        = {{0, 4}, {0, 6}, {6, 7}, {4, 9}, {9, 13}, {13, 14}},
+                                      .count        = 6,
+                                      .step_seconds = 14,
+                                      .expected     = {[WATERFALL_GEMM]         = 4 + 1,
+                                                       [WATERFALL_EXPOSED_FSDP] = 2,
+                                                       [WATERFALL_EXPOSED_TP]   = 2,    // 7..9
+                                                       [WATERFALL_EXPOSED_DP]   = 4,
+                                                       [WATERFALL_MEMORY]       = 1}});
+}
+
+// The second gather of a lane waits for the first; time between a transfer and the op after it is nobody's.
+Test(waterfall, goes_back_along_a_lane)
+{
+    expect_waterfall(&(struct sample){.ops          = {{TRANSFER(OP_ALL_TO_ALL, LANE_EXPERT, SHARDS_OF_EXPERTS)},
+                                                       {TRANSFER(OP_ALL_GATHER, LANE_EXPERT, SHARDS)},
+                                                       {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(1)}},
+                                      .times        = {{1, 3}, {3, 7}, {8, 10}},
+                                      .count        = 3,
+                                      .step_seconds = 12,
+                                      .expected     = {[WATERFALL_EXPOSED_FSDP] = 2 + 4,
+                                                       [WATERFALL_GEMM]         = 2,
+                                                       [WATERFALL_STRAGGLERS]   = 2,
+                                                       [WATERFALL_UNEXPLAINED]  = 2}});
+}
+
+// A receive begins in a simulation when the sender has come: the stage before has kept this one waiting until then.
+Test(waterfall, tells_a_bubble_from_a_transfer_between_stages)
+{
+    expect_waterfall(&(struct sample){
+        .ops          = {{TRANSFER(OP_RECEIVE, LANE_PIPELINE_RECEIVE, STAGES)},
+                         {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)},
+                         {TRANSFER(OP_SEND, LANE_PIPELINE_SEND, STAGES), AFTER(1)}},
+        .times        = {{5, 6}, {6, 8}, {10, 11}},
+        .prices       = {1, 2, 1},
+        .count        = 3,
+        .stages       = 2,
+        .is_simulated = true,
+        .step_seconds = 16,
+        .expected     = {[WATERFALL_BUBBLE] = 5 + 2 + 5, [WATERFALL_EXPOSED_PP] = 1 + 1, [WATERFALL_GEMM] = 2}});
+}
+
+// In a run it begins when its lane comes to it; the shortest receive of its size, 1 second, says how long it takes. A
+// send and a smaller receive say nothing of it.
+Test(waterfall, estimates_the_bubble_of_a_run_by_the_shortest_transfer)
+{
+    expect_waterfall(&(struct sample){
+        .ops          = {{TRANSFER(OP_RECEIVE, LANE_PIPELINE_RECEIVE, STAGES)},
+                         {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)},
+                         {TRANSFER(OP_RECEIVE, LANE_PIPELINE_RECEIVE, STAGES), AFTER(0)},
+                         {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(2)},
+                         {TRANSFER(OP_SEND, LANE_PIPELINE_SEND, STAGES)},
+                         {.kind           = OP_RECEIVE,
+                          .lane           = LANE_PIPELINE_RECEIVE,
+                          .shape.transfer = {.group = STAGES, .elements = 32}}},
+        .times        = {{0, 6}, {6, 8}, {8, 9}, {9, 10}, {8, 8.5}, {9, 9.5}},
+        .count        = 6,
+        .stages       = 2,
+        .step_seconds = 10,
+        .expected     = {[WATERFALL_BUBBLE] = 5, [WATERFALL_EXPOSED_PP] = 1 + 1, [WATERFALL_GEMM] = 2 + 1}});
+}
+
+Test(waterfall, knows_contention_where_prices_are_known)
+{
+    struct sample sample = {.ops    = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {COMPUTE(OP_NORM_FORWARD, PHASE_RECOMPUTE)}},
+                            .times  = {{0, 5}, {5, 8}},
+                            .prices = {4, 1},
+                            .count  = 2,
+                            .is_simulated = true,
+                            .step_seconds = 8,
+                            .expected = {[WATERFALL_GEMM] = 4, [WATERFALL_RECOMPUTE] = 1, [WATERFALL_CONTENTION] = 3}};
+    expect_waterfall(&sample);
+    sample.is_simulated                   = false;
+    sample.expected[WATERFALL_GEMM]       = 5;
+    sample.expected[WATERFALL_RECOMPUTE]  = 3;
+    sample.expected[WATERFALL_CONTENTION] = 0;
+    expect_waterfall(&sample);
+}
+
+// What every axis is a part of counts for the shards; what follows the last op that computes is exposed, too.
+Test(waterfall, explains_the_time_after_the_last_product)
+{
+    expect_waterfall(&(struct sample){
+        .ops          = {{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, {TRANSFER(OP_ALL_REDUCE, LANE_TENSOR, ALL), AFTER(0)}},
+        .times        = {{0, 2}, {2, 6}},
+        .count        = 2,
+        .step_seconds = 6,
+        .expected     = {[WATERFALL_OPTIMIZER] = 2, [WATERFALL_EXPOSED_FSDP] = 4}});
+}
+
+Test(waterfall, finds_a_rank_busy_while_its_compute_lane_is)
+{
+    struct op      ops[]   = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {TRANSFER(OP_ALL_GATHER, LANE_TENSOR, TENSOR)}};
+    struct op_time times[] = {{1, 5}, {0, 9}};
+    cr_expect_eq(waterfall_compute_seconds(&(struct plan){.ops = ops, .op_count = 2}, times), 4);
+}

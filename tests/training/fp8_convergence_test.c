@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+// That 500 steps in FP8 end where they do in BF16, with every recipe, and that wrong scales and factors show.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "training.h"
+
+enum { STEPS = 500, LAST = 25 };
+
+// Means of the last steps.
+struct outcome {
+    double loss, norm;
+};
+
+// A small Llama whose head is the embedding's table: which token follows which is nothing that a table alone can say of
+// itself, so that the linears between have to learn it.
+static struct outcome train(int64_t compute, int64_t recipe, const struct backend_ops *backend)
+{
+    struct training training = {
+        .ranks = 1, .steps = STEPS, .threads = 1, .seed = 11, .data = DATA_MARKOV, .backend = backend};
+    struct tiny *tiny = &training.tiny;
+    tiny_init(tiny);
+    tiny->precision.compute     = compute;
+    tiny->precision.fp8_recipe  = recipe;
+    tiny->precision.fp8_history = 16;
+    tiny->model.tied            = true;
+    tiny->model.hidden          = 64;
+    tiny->model.head_dim        = 16;
+    tiny->model.ffn             = 160;
+    tiny->model.vocab           = 128;
+    tiny->model.init_deviation  = 0.05;
+    tiny->train.learning_rate   = 3e-3;
+    tiny->train.sequence        = 32;
+    tiny->train.micro_batch     = 8;
+    training_run(&training);
+    struct outcome outcome = {0, 0};
+    for (int step = STEPS - LAST; step < STEPS; step++) {
+        outcome.loss += (double)training.loss[step] / LAST;
+        outcome.norm += (double)training.norm[step] / LAST;
+    }
+    return outcome;
+}
+
+Test(fp8_convergence, ends_where_bf16_does_with_every_recipe, .timeout = 240)
+{
+    static const struct {
+        const char *name;
+        int64_t     recipe;
+    } recipes[]             = {{"current", RECIPE_CURRENT}, {"delayed", RECIPE_DELAYED}, {"block", RECIPE_BLOCK}};
+    struct outcome expected = train(COMPUTE_BF16, 0, NULL);
+    // The entropy of what follows a token is 1.75 bits; untrained it is ln 128.
+    cr_expect_float_eq(expected.loss, 1.75 * log(2), 0.13, "%.4f", expected.loss);
+    for (size_t i = 0; i < sizeof(recipes) / sizeof(recipes[0]); i++) {
+        struct outcome found = train(COMPUTE_FP8, recipes[i].recipe, NULL);
+        cr_expect_float_eq(found.loss, expected.loss, 0.01 * expected.loss, "%s: loss %.4f, not %.4f", recipes[i].name,
+                           found.loss, expected.loss);
+        cr_expect_float_eq(found.norm, expected.norm, 0.02 * expected.norm, "%s: gradient norm %.4f, not %.4f",
+                           recipes[i].name, found.norm, expected.norm);
+    }
+}
+
+// How much is wrong, and in the products of which role. All the rest is as the host does it.
+static float       wrong_by;
+static const char *wrong_role;
+
+// With the scale of current values times wrong_by. The factor is that scale's, so that only what is lost to saturation
+// or underflow differs.
+static void quantize_wrongly(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    backend_host.run[OP_QUANTIZE](backend, op, buffers);
+    float         scale = wrong_by / *(float *)buffers[QUANTIZE_FACTOR].data;
+    struct buffer given[OP_OPERANDS];
+    memcpy(given, buffers, sizeof(given));
+    given[QUANTIZE_SCALE] = (struct buffer){&scale, 1, FORMAT_F32};
+    backend_host.run[OP_QUANTIZE](backend, op, given);
+}
+
+// The same with scales that history gives.
+static void rescale_wrongly(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    backend_host.run[OP_RESCALE](backend, op, buffers);
+    for (int64_t slot = 0; slot < op->shape.rescale.slots; slot++) {
+        ((float *)buffers[RESCALE_SCALE].data)[slot] *= wrong_by;
+        ((float *)buffers[RESCALE_FACTOR].data)[slot] /= wrong_by;
+    }
+}
+
+// Factors that do not belong to their scales.
+static void rescale_apart(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    backend_host.run[OP_RESCALE](backend, op, buffers);
+    for (int64_t slot = 0; slot < op->shape.rescale.slots; slot++) {
+        ((float *)buffers[RESCALE_FACTOR].data)[slot] *= wrong_by;
+    }
+}
+
+static void multiply_wrongly(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    struct buffer given[OP_OPERANDS];
+    memcpy(given, buffers, sizeof(given));
+    float factor = 1;
+    if (strstr(op->tag.role, wrong_role) != NULL) {
+        factor               = wrong_by * *(float *)buffers[GEMM_FACTOR_A].data;
+        given[GEMM_FACTOR_A] = (struct buffer){&factor, 1, FORMAT_F32};
+    }
+    backend_host.run[OP_GEMM](backend, op, given);
+}
+
+Test(fp8_convergence, shows_a_wrong_scale_or_factor, .timeout = 240)
+{
+    static const struct {
+        const char  *name;
+        int64_t      recipe;
+        enum op_kind kind;
+        op_run      *run;
+        float        by;
+        const char  *role;
+    } mistakes[]            = {{"saturates", RECIPE_CURRENT, OP_QUANTIZE, quantize_wrongly, 8, NULL},
+                               {"underflows", RECIPE_CURRENT, OP_QUANTIZE, quantize_wrongly, 1e-5f, NULL},
+                               {"saturates", RECIPE_DELAYED, OP_RESCALE, rescale_wrongly, 8, NULL},
+                               {"underflows", RECIPE_DELAYED, OP_RESCALE, rescale_wrongly, 1e-5f, NULL},
+                               {"keeps old factors", RECIPE_DELAYED, OP_RESCALE, rescale_apart, 4, NULL},
+                               {"loses a weight gradient", RECIPE_CURRENT, OP_GEMM, multiply_wrongly, 0, "fc1 weight gradient"},
+                               {"loses a data gradient", RECIPE_DELAYED, OP_GEMM, multiply_wrongly, 0, "fc2 data gradient"},
+                               {"doubles data gradients", RECIPE_CURRENT, OP_GEMM, multiply_wrongly, 2, "fc1 data gradient"}};
+    struct outcome expected = train(COMPUTE_BF16, 0, NULL);
+    for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+        op_run            *run[OP_COUNT];
+        struct backend_ops broken = backend_host;
+        memcpy(run, backend_host.run, sizeof(run));
+        run[mistakes[i].kind] = mistakes[i].run;
+        broken.run            = run;
+        wrong_by              = mistakes[i].by;
+        wrong_role            = mistakes[i].role;
+        struct outcome found  = train(COMPUTE_FP8, mistakes[i].recipe, &broken);
+        cr_expect(found.loss > 1.05 * expected.loss || fabs(found.norm - expected.norm) > 0.05 * expected.norm,
+                  "%s: loss %.4f as %.4f, gradient norm %.4f as %.4f", mistakes[i].name, found.loss, expected.loss,
+                  found.norm, expected.norm);
+    }
+}

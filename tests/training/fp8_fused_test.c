@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// Copies in FP8 that the op makes which made the values: fewer ops and bytes, and not a bit of a training is another.
+#include "gswbench/account.h"
+#include "gswbench/verify.h"
+#include "same_training.h"
+
+enum { SEQUENCES = 8 };
+
+static const struct closeness equal = {0, 0, 0};
+
+// Sizes that are no multiples of what is scaled together.
+static struct training make_training(int64_t recipe)
+{
+    struct training training = {.ranks = 2, .steps = 3, .threads = 2, .seed = 5, .data = DATA_MARKOV};
+    struct tiny    *tiny     = &training.tiny;
+    tiny_init(tiny);
+    tiny->precision.compute    = COMPUTE_FP8;
+    tiny->precision.fp8_recipe = recipe;
+    tiny->model.hidden         = 144;
+    tiny->model.head_dim       = 16;
+    tiny->model.heads          = 8;
+    tiny->model.ffn            = 160;
+    tiny->model.vocab          = 64;
+    tiny->train.sequence       = 32;
+    tiny->train.micro_batch    = SEQUENCES / 2;
+    return training;
+}
+
+static void make_dp(struct training *training)
+{
+    training->tiny.parallel.dp = 2;
+}
+static void make_fsdp(struct training *training)
+{
+    training->tiny.parallel.fsdp            = 2;
+    training->tiny.precision.fp8_parameters = training->tiny.precision.fp8_recipe != RECIPE_BLOCK;
+    training->tiny.train.recompute          = RECOMPUTE_FULL;
+}
+static void make_tp(struct training *training)
+{
+    training->tiny.parallel.tp = 2;
+}
+static void make_overlapped_tp(struct training *training)
+{
+    training->tiny.parallel.tp         = 2;
+    training->tiny.parallel.tp_overlap = 1;
+}
+static void make_pp(struct training *training)
+{
+    training->tiny.parallel.pp        = 2;
+    training->tiny.train.micro_batch  = SEQUENCES / 4;
+    training->tiny.train.accumulation = 4;
+}
+static void make_experts(struct training *training)
+{
+    training->tiny.parallel.dp = training->tiny.parallel.ep = 2;
+    tiny_set_experts(&training->tiny, 4, 2);
+}
+static const struct {
+    const char *name;
+    void (*make)(struct training *training);
+} layouts[] = {{"dp", make_dp}, {"fsdp", make_fsdp}, {"tp", make_tp}, {"tp_overlap", make_overlapped_tp},
+               {"pp", make_pp}, {"ep", make_experts}};
+enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
+
+static void expect_same_bits(int64_t recipe)
+{
+    for (int i = 0; i < LAYOUTS; i++) {
+        struct training fused = make_training(recipe);
+        layouts[i].make(&fused);
+        struct training apart          = fused;
+        apart.tiny.precision.fp8_fused = 0;
+        expect_same_training(&fused, &apart, &equal, layouts[i].name);
+    }
+}
+
+Test(fp8_fused, trains_bit_by_bit_as_apart_with_delayed_scaling, .timeout = 240)
+{
+    expect_same_bits(RECIPE_DELAYED);
+}
+
+Test(fp8_fused, trains_bit_by_bit_as_apart_with_scaling_by_blocks, .timeout = 240)
+{
+    expect_same_bits(RECIPE_BLOCK);
+}
+
+static struct account account_of(struct tiny *tiny, int64_t *fused)
+{
+    struct account account;
+    tiny_plan(tiny);
+    status result = plan_verify(&tiny->plan, NULL);
+    cr_expect_str_empty(result.text);
+    plan_account(&tiny->plan, &account);
+    *fused = 0;
+    for (int32_t i = 0; i < tiny->plan.op_count; i++) {
+        *fused += op_is_fused(&tiny->plan.ops[i]);
+    }
+    plan_free(&tiny->plan);
+    return account;
+}
+
+// Of each layer two norms, the activation and its gradient: what they made is then neither written nor read.
+Test(fp8_fused, saves_what_was_written_to_be_cast)
+{
+    static const int64_t recipes[] = {RECIPE_DELAYED, RECIPE_BLOCK};
+    const int64_t        tokens = 32 * SEQUENCES / 2, layers = 2, elements = tokens * (144 + 144 + 160 + 2 * 160);
+    for (int i = 0; i < 2; i++) {
+        int64_t         fused, none;
+        struct training training          = make_training(recipes[i]);
+        struct account  whole             = account_of(&training.tiny, &fused);
+        training.tiny.precision.fp8_fused = 0;
+        struct account parts              = account_of(&training.tiny, &none);
+        cr_expect_eq(fused, layers * 4);
+        cr_expect_eq(none, 0);
+        cr_expect_eq(parts.ops[OP_QUANTIZE] - whole.ops[OP_QUANTIZE], layers * 4);
+        cr_expect_eq(parts.quantized_bytes - whole.quantized_bytes, layers * elements * 2);
+        cr_expect_lt(whole.total_bytes, parts.total_bytes);
+    }
+}
+
+Test(fp8_fused, leaves_apart_what_is_scaled_by_its_own_largest_value_or_read_in_bf16)
+{
+    int64_t         fused;
+    struct training current = make_training(RECIPE_CURRENT), delayed = make_training(RECIPE_DELAYED);
+    account_of(&current.tiny, &fused);
+    cr_expect_eq(fused, 0);
+
+    delayed.tiny.precision.fp8_weight_gradients = 0;
+    account_of(&delayed.tiny, &fused);
+    cr_expect_eq(fused, 0);
+}

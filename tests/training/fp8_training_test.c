@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+// What a step in FP8 consists of, and that it trains alike in every layout.
+#include <string.h>
+
+#include "gswbench/verify.h"
+#include "same_training.h"
+
+enum { STEPS = 30, SEQUENCES = 8 };
+
+static void choose_fp8(struct tiny *tiny)
+{
+    tiny->precision.compute    = COMPUTE_FP8;
+    tiny->precision.fp8_recipe = RECIPE_CURRENT;
+}
+
+static const struct tensor *tensor_of(const struct plan *plan, const struct op *op, int slot)
+{
+    return &plan->tensors[op->operand[slot]];
+}
+
+Test(fp8_training, reads_inputs_and_weights_in_e4m3_and_gradients_in_e5m2)
+{
+    struct tiny tiny;
+    int         gradients = 0, forward = 0, plain = 0;
+    tiny_init(&tiny);
+    choose_fp8(&tiny);
+    tiny_plan(&tiny);
+    for (int32_t i = 0; i < tiny.plan.op_count; i++) {
+        const struct op *op = &tiny.plan.ops[i];
+        if (op->kind != OP_GEMM) {
+            continue;
+        }
+        enum format a = tensor_of(&tiny.plan, op, GEMM_A)->format, b = tensor_of(&tiny.plan, op, GEMM_B)->format;
+        if (strstr(op->tag.role, "logit") != NULL || op->tag.layer < 0) {
+            plain += a == FORMAT_BF16 && b == FORMAT_BF16 && op->operand_count == GEMM_C + 1;
+            continue;
+        }
+        bool is_gradient = strstr(op->tag.role, "gradient") != NULL;
+        cr_expect_eq(a, is_gradient ? FORMAT_E5M2 : FORMAT_E4M3, "%s", op->tag.role);
+        cr_expect_eq(b, FORMAT_E4M3, "%s", op->tag.role);
+        cr_expect(!op->shape.gemm.transpose_a && op->shape.gemm.transpose_b, "%s", op->tag.role);
+        cr_expect_eq(tensor_of(&tiny.plan, op, GEMM_FACTOR_A)->elements, 1);
+        cr_expect_eq(tensor_of(&tiny.plan, op, GEMM_FACTOR_B)->elements, 1);
+        gradients += is_gradient;
+        forward += !is_gradient;
+    }
+    cr_expect_eq(forward, 2 * 4);
+    cr_expect_eq(gradients, 2 * 4 * 2);
+    cr_expect_eq(plain, 3);    // the head
+    plan_free(&tiny.plan);
+}
+
+// Which products of the linears are in FP8, and which of these may sum fast.
+struct products {
+    int outputs, data_gradients, weight_gradients;
+};
+struct counted {
+    struct products narrow, fast;
+};
+
+static struct counted count_products(struct tiny *tiny)
+{
+    struct counted counted = {0};
+    tiny_plan(tiny);
+    for (int32_t i = 0; i < tiny->plan.op_count; i++) {
+        const struct op *op = &tiny->plan.ops[i];
+        if (op->kind == OP_GEMM && format_is_narrow(tensor_of(&tiny->plan, op, GEMM_A)->format)) {
+            bool is_weight = strstr(op->tag.role, "weight gradient") != NULL;
+            bool is_data   = strstr(op->tag.role, "data gradient") != NULL;
+            counted.narrow.weight_gradients += is_weight;
+            counted.narrow.data_gradients += is_data;
+            counted.narrow.outputs += !is_weight && !is_data;
+            counted.fast.weight_gradients += is_weight && op->sums_fast;
+            counted.fast.data_gradients += is_data && op->sums_fast;
+            counted.fast.outputs += !is_weight && !is_data && op->sums_fast;
+        }
+    }
+    plan_free(&tiny->plan);
+    return counted;
+}
+
+static void expect_products(const char *what, struct products found, int outputs, int data, int weights)
+{
+    cr_expect(found.outputs == outputs && found.data_gradients == data && found.weight_gradients == weights,
+              "%s: %d outputs, %d data gradients and %d weight gradients, not %d, %d and %d", what, found.outputs,
+              found.data_gradients, found.weight_gradients, outputs, data, weights);
+}
+
+// Two layers of four linears.
+Test(fp8_training, leaves_only_weight_gradients_in_bf16_when_told)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    choose_fp8(&tiny);
+    expect_products("yes", count_products(&tiny).narrow, 8, 8, 8);
+    tiny.precision.fp8_weight_gradients = 0;
+    expect_products("no", count_products(&tiny).narrow, 8, 8, 0);
+}
+
+Test(fp8_training, sums_fast_in_the_products_that_are_named)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    choose_fp8(&tiny);
+    tiny.precision.fp8_fast_accumulation = FAST_SUMS_NONE;
+    expect_products("none", count_products(&tiny).fast, 0, 0, 0);
+    tiny.precision.fp8_fast_accumulation = FAST_SUMS_FORWARD;
+    expect_products("forward", count_products(&tiny).fast, 8, 0, 0);
+    tiny.precision.fp8_fast_accumulation = FAST_SUMS_ALL;
+    expect_products("all", count_products(&tiny).fast, 8, 8, 8);
+}
+
+static int64_t count_quantized(struct tiny *tiny, const char *role)
+{
+    int64_t found = 0;
+    tiny_plan_rank(tiny, tiny->parallel.dp * tiny->parallel.fsdp, 0);
+    status result = plan_verify(&tiny->plan, NULL);
+    cr_expect_str_empty(result.text);
+    for (int32_t i = 0; i < tiny->plan.op_count; i++) {
+        const struct op *op = &tiny->plan.ops[i];
+        found += op->kind == OP_QUANTIZE && strcmp(op->tag.role, role) == 0;
+    }
+    plan_free(&tiny->plan);
+    return found;
+}
+
+Test(fp8_training, quantizes_a_weight_once_a_step_and_once_where_it_is_gathered)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    choose_fp8(&tiny);
+    tiny.train.accumulation = 3;
+    cr_expect_eq(count_quantized(&tiny, "fc1 weight"), 2);
+
+    tiny.parallel.fsdp = 2;
+    cr_expect_eq(count_quantized(&tiny, "fc1 weight"), 2 * 3 * 2);    // forward and backward, each microbatch
+}
+
+Test(fp8_training, quantizes_an_input_again_only_where_it_is_recomputed)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    choose_fp8(&tiny);
+    cr_expect_eq(count_quantized(&tiny, "activation"), 2);
+    cr_expect_eq(count_quantized(&tiny, "fc1 gradient"), 2);    // for both products that read it
+
+    tiny.train.recompute = RECOMPUTE_FULL;
+    cr_expect_eq(count_quantized(&tiny, "activation"), 2 * 2);
+}
+
+// Scales of 1 would do for a model as small as those that tests train: nothing but this sees one that stays.
+Test(fp8_training, brings_every_delayed_scale_up_to_date_once_a_step)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    choose_fp8(&tiny);
+    tiny.precision.fp8_recipe = RECIPE_DELAYED;
+    tiny_plan(&tiny);
+    enum { LINEARS = 2 * 4 };
+    float target[LINEAR_ROLES * LINEARS] = {0};
+    for (int32_t i = 0; i < tiny.plan.op_count; i++) {
+        const struct op *op = &tiny.plan.ops[i];
+        for (int64_t slot = 0; op->kind == OP_RESCALE && slot < op->shape.rescale.slots; slot++) {
+            int64_t first = tensor_of(&tiny.plan, op, RESCALE_SCALE)->part_offset / (int64_t)sizeof(float);
+            target[first + slot] += op->shape.rescale.target;
+        }
+    }
+    for (int slot = 0; slot < LINEAR_ROLES * LINEARS; slot++) {
+        cr_expect_eq(target[slot], slot / LINEARS == ROLE_GRADIENT ? 57344.0f : 448.0f, "slot %d", slot);
+    }
+    plan_free(&tiny.plan);
+}
+
+// Larger than tiny, so that it learns.
+static struct training llama(int64_t ranks)
+{
+    struct training training = {.ranks = (int)ranks, .steps = STEPS, .threads = 1, .seed = 11, .data = DATA_MARKOV};
+    struct tiny    *tiny     = &training.tiny;
+    tiny_init(tiny);
+    tiny->precision.compute    = COMPUTE_BF16;
+    tiny->model.hidden         = 64;
+    tiny->model.head_dim       = 16;
+    tiny->model.ffn            = 96;
+    tiny->model.vocab          = 128;
+    tiny->model.init_deviation = 0.05;
+    tiny->train.learning_rate  = 3e-3;
+    tiny->train.sequence       = 32;
+    tiny->train.micro_batch    = SEQUENCES / ranks;
+    tiny->parallel.dp          = ranks;
+    return training;
+}
+
+// Layouts of the same global batches.
+static void make_dp(struct training *training)
+{
+    training->tiny.parallel.dp       = training->ranks;
+    training->tiny.train.micro_batch = SEQUENCES / training->ranks;
+}
+static void make_accumulated(struct training *training)
+{
+    make_dp(training);
+    training->tiny.train.micro_batch /= 2;
+    training->tiny.train.accumulation = 2;
+}
+static void make_zero(struct training *training)
+{
+    make_dp(training);
+    training->tiny.parallel.zero        = 1;
+    training->tiny.parallel.zero_gather = ZERO_GATHER_FORWARD;
+}
+static void make_fsdp(struct training *training)
+{
+    make_dp(training);
+    training->tiny.parallel.dp   = 1;
+    training->tiny.parallel.fsdp = training->ranks;
+}
+static void make_tp(struct training *training)
+{
+    training->tiny.parallel.tp = training->ranks;
+}
+static void make_cp(struct training *training)
+{
+    training->tiny.parallel.cp = training->ranks;
+}
+static void make_pp(struct training *training)
+{
+    training->tiny.parallel.pp        = training->ranks;
+    training->tiny.train.micro_batch  = SEQUENCES / 4;
+    training->tiny.train.accumulation = 4;
+}
+static void make_full_recompute(struct training *training)
+{
+    make_dp(training);
+    training->tiny.train.recompute = RECOMPUTE_FULL;
+}
+
+Test(fp8_training, has_the_loss_of_one_rank_in_every_layout, .timeout = 240)
+{
+    static const struct {
+        const char *name;
+        void (*make)(struct training *training);
+    } layouts[]         = {{"dp", make_dp},     {"accumulation", make_accumulated},
+                           {"zero", make_zero}, {"fsdp", make_fsdp},
+                           {"tp", make_tp},     {"cp", make_cp},
+                           {"pp", make_pp},     {"full recompute", make_full_recompute}};
+    struct training one = llama(1);
+    choose_fp8(&one.tiny);
+    training_run(&one);
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+        struct training many = llama(2);
+        choose_fp8(&many.tiny);
+        many.tiny.parallel.dp       = 1;
+        many.tiny.train.micro_batch = SEQUENCES;
+        layouts[i].make(&many);
+        training_run(&many);
+        for (int step = 0; step < STEPS; step++) {
+            expect_near(many.loss[step], one.loss[step], 0.01, layouts[i].name);
+        }
+        cr_expect_arr_eq(many.storage_bytes, many.planned_bytes, sizeof(many.planned_bytes), "%s", layouts[i].name);
+    }
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+// Layers of several makes in one model: they train as on one rank in every layout, and each has its own weights, units
+// and routing.
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "gswbench/proof.h"
+#include "same_training.h"
+
+enum { BATCH = 8, STEPS = 5 };
+
+struct layout {
+    int64_t     dp, fsdp, ep, tp, cp, pp, vp, zero, accumulation;
+    int64_t     layers;
+    const char *pattern;
+    int64_t     recompute;
+    bool        ring;
+};
+
+// clang-format off
+static const struct layout layouts[] = {
+    // dp fsdp ep tp cp pp vp zero ga layers pattern
+    {  2, 1, 2, 1, 1, 1, 1, 0, 1, 3, "dense, 2 x experts",          RECOMPUTE_NONE,        false },
+    {  4, 1, 2, 1, 1, 1, 1, 1, 2, 3, "experts, dense",              RECOMPUTE_FULL,        false },
+    {  1, 4, 2, 1, 1, 1, 1, 0, 2, 3, "experts, dense, experts",     RECOMPUTE_NONE,        false },
+    {  2, 1, 2, 2, 1, 1, 1, 0, 2, 3, "dense, experts, dense",       RECOMPUTE_SELECTIVE,   true  },
+    {  2, 1, 2, 1, 2, 1, 1, 1, 2, 3, "2 x dense, experts",          RECOMPUTE_ATTENTION,   false },
+    {  2, 1, 2, 1, 1, 2, 1, 0, 4, 4, "3 x dense, experts",          RECOMPUTE_NONE,        false },
+    {  2, 1, 2, 1, 1, 2, 2, 1, 4, 5, "dense, experts, dense, 2 x experts", RECOMPUTE_BLOCK_EVERY, false },
+    {  1, 2, 2, 2, 1, 2, 1, 0, 4, 4, "experts, 3 x attention + mlp", RECOMPUTE_NONE,       true  },
+};
+// clang-format on
+enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
+
+static void describe_model(struct tiny *tiny, int64_t layers, const char *pattern)
+{
+    tiny_init(tiny);
+    tiny_set_experts(tiny, 4, 2);
+    snprintf(tiny->model.pattern, sizeof(tiny->model.pattern), "%s", pattern);
+    tiny->model.layers         = layers;
+    tiny->model.ffn            = 20;
+    tiny->model.expert_ffn     = 12;
+    tiny->model.kv_heads       = 4;
+    tiny->train.capacity_scope = CAPACITY_SEQUENCE;
+    tiny->train.sequence       = 16;
+    tiny->train.learning_rate  = 5e-4;
+}
+
+static struct training describe(const struct layout *layout)
+{
+    struct training training = {.ranks   = (int)(layout->dp * layout->fsdp * layout->tp * layout->cp * layout->pp),
+                                .steps   = STEPS,
+                                .threads = 1,
+                                .seed    = 5};
+    struct tiny    *tiny     = &training.tiny;
+    describe_model(tiny, layout->layers, layout->pattern);
+    tiny->train.accumulation    = layout->accumulation;
+    tiny->train.micro_batch     = BATCH / layout->dp / layout->fsdp / layout->accumulation;
+    tiny->train.recompute       = layout->recompute;
+    tiny->train.recompute_every = 2;
+    tiny->train.recompute_save  = 1 << OUTPUT_QKV | 1 << OUTPUT_DISPATCH;
+    tiny->parallel.dp           = layout->dp;
+    tiny->parallel.fsdp         = layout->fsdp;
+    tiny->parallel.ep           = layout->ep;
+    tiny->parallel.tp           = layout->tp;
+    tiny->parallel.cp           = layout->cp;
+    tiny->parallel.pp           = layout->pp;
+    tiny->parallel.vp           = layout->vp;
+    tiny->parallel.zero         = layout->zero;
+    tiny->parallel.tp_overlap   = layout->ring;
+    return training;
+}
+
+static struct layout alone(const struct layout *layout)
+{
+    return (struct layout){.dp           = 1,
+                           .fsdp         = 1,
+                           .ep           = 1,
+                           .tp           = 1,
+                           .cp           = 1,
+                           .pp           = 1,
+                           .vp           = 1,
+                           .accumulation = layout->accumulation * layout->dp * layout->fsdp,
+                           .layers       = layout->layers,
+                           .pattern      = layout->pattern};
+}
+
+Test(mixed_layers, train_as_on_one_rank, .timeout = 300)
+{
+    static const struct closeness exact = {1e-5, 1e-5, 1e-5};
+    for (int i = 0; i < LAYOUTS; i++) {
+        struct layout   single = alone(&layouts[i]);
+        struct training many = describe(&layouts[i]), one = describe(&single);
+        char            name[32];
+        snprintf(name, sizeof(name), "layout %d", i);
+        expect_same_training(&many, &one, &exact, name);
+    }
+}
+
+// With weights in FP8 a block has a unit of linears beside its own and that of its experts.
+Test(mixed_layers, train_in_fp8_as_on_one_rank, .timeout = 300)
+{
+    for (int i = 0; i < LAYOUTS; i++) {
+        struct layout   single = alone(&layouts[i]);
+        struct training runs[] = {describe(&layouts[i]), describe(&single)};
+        for (int run = 0; run < 2; run++) {
+            runs[run].tiny.precision.compute        = COMPUTE_FP8;
+            runs[run].tiny.precision.fp8_parameters = i % 2;
+            training_run(&runs[run]);
+        }
+        for (int step = 0; step < STEPS; step++) {
+            char name[48];
+            snprintf(name, sizeof(name), "layout %d, step %d: loss", i, step);
+            expect_near(runs[0].loss[step], runs[1].loss[step], 1e-2, name);
+        }
+    }
+}
+
+Test(mixed_layers, pass_the_proof_of_the_job)
+{
+    for (int i = 0; i < LAYOUTS; i++) {
+        struct training     training = describe(&layouts[i]);
+        struct plan_request request  = tiny_request(&training.tiny, training.ranks, 0);
+        struct job_proof    proof;
+        status              result = job_verify(&request, &proof);
+        cr_expect(!failed(&result), "layout %d: %s", i, result.text);
+        cr_expect_eq(proof.findings, 0, "layout %d", i);
+    }
+}
+
+static const struct weight *find_weight(const struct plan *plan, const char *name)
+{
+    for (int32_t w = 0; w < plan->weight_count; w++) {
+        for (int32_t part = 0; part < plan->weights[w].part_count; part++) {
+            if (strcmp(plan->weights[w].part[part].name, name) == 0) {
+                return &plan->weights[w];
+            }
+        }
+    }
+    return NULL;
+}
+
+Test(mixed_layers, have_the_weights_of_what_they_are)
+{
+    struct tiny tiny;
+    describe_model(&tiny, 3, "dense, experts, dense");
+    tiny_plan(&tiny);
+    const struct {
+        const char *name;
+        int64_t     rows, columns;    // 0: there is no such weight
+    } cases[] = {
+        {"model.layers.0.mlp.up_proj.weight", 20, 16},
+        {"model.layers.0.mlp.down_proj.weight", 16, 20},
+        {"model.layers.0.block_sparse_moe.gate.weight", 0, 0},
+        {"model.layers.1.mlp.up_proj.weight", 0, 0},
+        {"model.layers.1.block_sparse_moe.gate.weight", 4, 16},
+        {"model.layers.1.block_sparse_moe.experts.3.w3.weight", 12, 16},
+        {"model.layers.1.block_sparse_moe.experts.3.w2.weight", 16, 12},
+        {"model.layers.2.mlp.gate_proj.weight", 20, 16},
+        {"model.layers.2.block_sparse_moe.experts.0.w1.weight", 0, 0},
+        {"model.layers.2.post_attention_layernorm.weight", 1, 16},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct weight *weight = find_weight(&tiny.plan, cases[i].name);
+        cr_expect_eq(weight != NULL, cases[i].rows > 0, "%s", cases[i].name);
+        for (int part = 0; weight != NULL && part < weight->part_count; part++) {
+            cr_expect_eq(weight->part[part].rows, cases[i].rows, "%s", cases[i].name);
+            cr_expect_eq(weight->part[part].columns, cases[i].columns, "%s", cases[i].name);
+        }
+    }
+    int64_t elements = 0;
+    for (int32_t w = 0; w < tiny.plan.weight_count; w++) {
+        for (int32_t part = 0; part < tiny.plan.weights[w].part_count; part++) {
+            elements += tiny.plan.weights[w].part[part].rows * tiny.plan.weights[w].part[part].columns;
+        }
+    }
+    cr_expect_eq(elements, layers_parameters(&tiny.model));
+    plan_free(&tiny.plan);
+}
+
+// Embedding, three blocks, the experts of one, and the head.
+Test(mixed_layers, have_units_and_routing_only_where_there_are_experts)
+{
+    struct tiny tiny;
+    describe_model(&tiny, 3, "dense, experts, dense");
+    tiny_plan(&tiny);
+    static const int64_t places[] = {0, 1, 2, 5, 3, 4};
+    cr_assert_eq(tiny.plan.unit_count, 6);
+    for (int32_t unit = 0; unit < 6; unit++) {
+        cr_expect_eq(tiny.plan.units[unit].place, places[unit], "unit %d", unit);
+        cr_expect_eq(tiny.plan.units[unit].is_experts, unit == 3, "unit %d", unit);
+    }
+    cr_expect_eq(tiny.plan.tensors[tiny.plan.routing].dim[0], 1);
+    cr_expect_eq(tiny.plan.tensors[tiny.plan.routing].dim[1], 4 + 2);
+    plan_free(&tiny.plan);
+}
+
+// No part of the model starts from the numbers of another.
+Test(mixed_layers, draw_each_weight_from_a_stream_of_its_own)
+{
+    struct tiny tiny;
+    describe_model(&tiny, 3, "dense, 2 x experts");
+    tiny_plan(&tiny);
+    int64_t streams[64];
+    int     count = 0;
+    for (int32_t w = 0; w < tiny.plan.weight_count; w++) {
+        for (int32_t part = 0; part < tiny.plan.weights[w].part_count; part++) {
+            for (int i = 0; i < count; i++) {
+                cr_expect_neq(streams[i], tiny.plan.weights[w].part[part].stream, "%s",
+                              tiny.plan.weights[w].part[part].name);
+            }
+            streams[count++] = tiny.plan.weights[w].part[part].stream;
+        }
+    }
+    cr_expect_eq(count, 3 + 3 * 6 + 3 + 2 * (1 + 4 * 3));
+    plan_free(&tiny.plan);
+}
+
+Test(mixed_layers, report_the_load_of_the_layers_that_have_experts, .timeout = 60)
+{
+    char folder[] = "/tmp/gswbench-mixed-XXXXXX", line[512];
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(line, sizeof(line),
+             "run --config tiny-llama --backend host --steps 2 --warmup 1 --json --out %s --set model.family=gswbench "
+             "--set model.pattern=dense,experts,dense,experts --set model.experts=4 --set model.top_k=2",
+             folder);
+    expect_success(line);
+    json_t *document = json_loads(output, 0, NULL), *load = json_object_get(document, "expert_load");
+    cr_assert_eq(json_array_size(load), 2);
+    cr_expect_eq(json_integer_value(json_object_get(json_array_get(load, 0), "layer")), 1);
+    cr_expect_eq(json_integer_value(json_object_get(json_array_get(load, 1), "layer")), 3);
+    json_decref(document);
+    snprintf(line, sizeof(line), "rm -r %s", folder);
+    cr_expect_eq(system(line), 0);
+}

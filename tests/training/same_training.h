@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// Whether a layout trains as one rank does: losses, gradient norms, and the weights afterwards.
+#ifndef GSWBENCH_TESTS_SAME_TRAINING_H
+#define GSWBENCH_TESTS_SAME_TRAINING_H
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "gswbench/layers.h"
+#include "gswbench/safetensors.h"
+#include "training.h"
+
+// Relative errors that are allowed; that of a tensor is by its norm.
+struct closeness {
+    double loss, norm, weights;
+};
+
+static inline void expect_near(float value, float expected, double tolerance, const char *what)
+{
+    cr_expect(fabs((double)value - (double)expected) <= tolerance * fabs((double)expected), "%s %.8f, not %.8f", what,
+              (double)value, (double)expected);
+}
+
+// How far a tensor of one folder is from that of another, by the latter's norm.
+static inline double distance(struct safetensors_reader *a, struct safetensors_reader *b,
+                              const struct safetensor *tensor)
+{
+    float *x = memory_allocate((size_t)tensor->bytes), *y = memory_allocate((size_t)tensor->bytes);
+    status read_x = safetensors_read(a, tensor->name, x, tensor->bytes);
+    status read_y = safetensors_read(b, tensor->name, y, tensor->bytes);
+    cr_assert(!failed(&read_x) && !failed(&read_y), "%s%s", read_x.text, read_y.text);
+    double square = 0, difference = 0;
+    for (int64_t i = 0; i < tensor->bytes / (int64_t)sizeof(float); i++) {
+        square += (double)y[i] * (double)y[i];
+        difference += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
+    }
+    free(x);
+    free(y);
+    return sqrt(difference / square);
+}
+
+static inline void expect_equal_weights(const char *many, const char *one, double tolerance, const char *layout)
+{
+    char                      path[2][128];
+    struct safetensors_reader readers[2];
+    for (int i = 0; i < 2; i++) {
+        snprintf(path[i], sizeof(path[i]), "%s/model.safetensors", i == 0 ? many : one);
+        status result = safetensors_open(&readers[i], path[i]);
+        cr_assert(!failed(&result), "%s", result.text);
+    }
+    cr_expect_eq(readers[0].count, readers[1].count);
+    for (int32_t i = 0; i < readers[1].count; i++) {
+        double error = distance(&readers[0], &readers[1], &readers[1].tensors[i]);
+        cr_expect(error <= tolerance, "%s: %s differs by %.2g", layout, readers[1].tensors[i].name, error);
+    }
+    safetensors_close(&readers[0]);
+    safetensors_close(&readers[1]);
+}
+
+// All tokens are counted, on whatever ranks they were routed: of each layer the counts of its experts, then the dropped
+// choices and the auxiliary loss.
+static inline void expect_same_routing(const struct training *many, const struct training *one, double tolerance,
+                                       const char *layout)
+{
+    int64_t experts = one->tiny.model.experts, width = experts + 2;
+    double  choices = (double)(one->tiny.parallel.dp * one->tiny.parallel.fsdp * one->tiny.train.micro_batch *
+                              one->tiny.train.accumulation * one->tiny.train.sequence * one->tiny.model.top_k);
+    for (int64_t layer = 0; layer < layers_with_experts(&one->tiny.model) && experts > 1; layer++) {
+        const float *row = many->routing + layer * width, *expected = one->routing + layer * width;
+        double       sum = 0;
+        for (int64_t i = 0; i <= experts; i++) {
+            cr_expect_eq(row[i], expected[i], "%s, layer %d: %g choices at %d, not %g", layout, (int)layer,
+                         (double)row[i], (int)i, (double)expected[i]);
+            sum += i < experts ? (double)row[i] : 0;
+        }
+        cr_expect_eq(sum, choices, "%s, layer %d: %g choices, not %g", layout, (int)layer, sum, choices);
+        expect_near(row[experts + 1], expected[experts + 1], tolerance, layout);
+    }
+}
+
+// Runs both.
+static inline void expect_same_training(struct training *many, struct training *one, const struct closeness *closeness,
+                                        const char *layout)
+{
+    char base[] = "/tmp/gswbench-training-XXXXXX", many_folder[96], one_folder[96], text[512];
+    cr_assert_not_null(mkdtemp(base));
+    snprintf(many_folder, sizeof(many_folder), "%s/many", base);
+    snprintf(one_folder, sizeof(one_folder), "%s/one", base);
+    many->weights = many_folder;
+    one->weights  = one_folder;
+    training_run(many);
+    training_run(one);
+
+    cr_expect_arr_eq(many->storage_bytes, many->planned_bytes, sizeof(many->planned_bytes), "%s", layout);
+    cr_expect_eq(many->allocations_in_steps, 0, "%s", layout);
+    expect_equal_weights(many_folder, one_folder, closeness->weights, layout);
+    expect_same_routing(many, one, closeness->loss, layout);
+    for (int step = 0; step < many->steps; step++) {
+        snprintf(text, sizeof(text), "%s, step %d: loss", layout, step);
+        expect_near(many->loss[step], one->loss[step], closeness->loss, text);
+        snprintf(text, sizeof(text), "%s, step %d: norm", layout, step);
+        expect_near(many->norm[step], one->norm[step], closeness->norm, text);
+    }
+    snprintf(text, sizeof(text), "rm -r %s", base);
+    cr_expect_eq(system(text), 0);
+}
+
+#endif

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+// What overlaps the transfers of a shared optimizer and the drain of a pipeline changes when things happen, not what is
+// computed.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "gswbench/verify.h"
+#include "gswbench/proof.h"
+#include "training.h"
+
+enum { STEPS = 5 };
+
+struct row {
+    int64_t dp, cp, tp, pp, vp, accumulation, prefetch;
+    bool    is_narrow, has_master;
+};
+
+static struct training training_of(const struct row *row)
+{
+    struct training training = {
+        .ranks = (int)(row->dp * row->cp * row->tp * row->pp), .steps = STEPS, .threads = 1, .seed = 5};
+    struct tiny *tiny = &training.tiny;
+    tiny_init(tiny);
+    tiny->model.layers       = 5;
+    tiny->model.kv_heads     = 4;
+    tiny->train.accumulation = row->accumulation;
+    tiny->train.micro_batch  = 1;
+    tiny->parallel.dp        = row->dp;
+    tiny->parallel.cp        = row->cp;
+    tiny->parallel.tp        = row->tp;
+    tiny->parallel.pp        = row->pp;
+    tiny->parallel.vp        = row->vp;
+    tiny->parallel.prefetch  = row->prefetch;
+    tiny->parallel.zero      = 1;
+    if (row->is_narrow) {
+        tiny->precision.compute = COMPUTE_BF16;
+        tiny->precision.reduce  = FORMAT_BF16;
+        tiny->precision.master  = row->has_master;
+    }
+    return training;
+}
+
+static void expect_sound(const struct training *training, int row)
+{
+    const struct tiny  *tiny    = &training->tiny;
+    struct plan_request request = tiny_request(tiny, training->ranks, 0);
+    struct job_proof    proof;
+    status              result = job_verify(&request, &proof);
+    cr_expect(!failed(&result), "row %d: %s", row, result.text);
+}
+
+static void expect_equal_bits(struct training *a, struct training *b, const char *what, int row)
+{
+    char base[] = "/tmp/gswbench-zero-XXXXXX", folder[2][64], command[256];
+    cr_assert_not_null(mkdtemp(base));
+    snprintf(folder[0], sizeof(folder[0]), "%s/a", base);
+    snprintf(folder[1], sizeof(folder[1]), "%s/b", base);
+    a->weights = folder[0];
+    b->weights = folder[1];
+    training_run(a);
+    training_run(b);
+    expect_sound(b, row);
+    cr_expect_arr_eq(a->loss, b->loss, STEPS * sizeof(float), "%s, row %d: losses", what, row);
+    cr_expect_arr_eq(a->norm, b->norm, STEPS * sizeof(float), "%s, row %d: gradient norms", what, row);
+    cr_expect_neq(a->loss[0], a->loss[STEPS - 1], "%s, row %d: trains nothing", what, row);
+    snprintf(command, sizeof(command), "cmp %s/model.safetensors %s/model.safetensors", folder[0], folder[1]);
+    cr_expect_eq(system(command), 0, "%s, row %d: weights", what, row);
+    snprintf(command, sizeof(command), "rm -r %s", base);
+    cr_expect_eq(system(command), 0);
+}
+
+Test(zero, trains_bit_for_bit_alike_wherever_weights_are_gathered, .timeout = 120)
+{
+    // clang-format off
+    static const struct row rows[] = {
+        // dp cp tp pp vp ga prefetch narrow master
+        {  4, 1, 1, 1, 1, 1, 1,       false, false },
+        {  4, 1, 1, 1, 1, 2, 0,       true,  true },
+        {  2, 2, 1, 1, 1, 2, 3,       true,  false },
+        {  2, 1, 2, 2, 2, 4, 1,       false, false },
+        {  2, 1, 1, 2, 2, 2, 9,       true,  false },
+        {  1, 2, 1, 4, 1, 4, 1,       false, false },
+        {  1, 1, 2, 2, 1, 2, 1,       false, false },    // nobody to share the optimizer with
+    };
+    // clang-format on
+    for (int i = 0; i < (int)(sizeof(rows) / sizeof(rows[0])); i++) {
+        struct training after = training_of(&rows[i]), ahead = training_of(&rows[i]);
+        ahead.tiny.parallel.zero_gather = ZERO_GATHER_FORWARD;
+        after.tiny.model.tied = ahead.tiny.model.tied = i % 2;
+        expect_equal_bits(&after, &ahead, "gathers", i);
+    }
+}
+
+// Of the embedding, five blocks and the head, in this order: the first at once, each other one as soon as the unit
+// before the one that precedes it has done its forward pass.
+Test(zero, gathers_updated_weights_one_unit_ahead_of_the_first_forward_pass)
+{
+    struct training training           = training_of(&(struct row){4, 1, 1, 1, 1, 3, 1, false, false});
+    training.tiny.parallel.zero_gather = ZERO_GATHER_FORWARD;
+    tiny_plan_rank(&training.tiny, 4, 1);
+    const struct plan *plan = &training.tiny.plan;
+
+    int32_t unit = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        if (op->kind != OP_ALL_GATHER) {
+            continue;
+        }
+        cr_assert_lt(unit, plan->unit_count);
+        cr_expect_eq(op->tag.phase, PHASE_FORWARD);
+        cr_expect_eq(op->tag.microbatch, 0);
+        cr_expect_eq(op->operand[TRANSFER_OUT], plan->units[unit].weight);
+        cr_expect_eq(op->shape.transfer.elements, plan->units[unit].elements);
+        if (unit < 2) {
+            cr_expect_eq(op->wait_count, 0);
+        } else {
+            cr_assert_eq(op->wait_count, 1);
+            // The last forward op of the unit two before: the embedding has no layer, the first block is layer 0.
+            cr_expect_eq(plan->ops[op->wait[0]].tag.layer, unit - 3, "unit %d", unit);
+            cr_expect_eq(plan->ops[op->wait[0] + 1].lane, LANE_PARAMETER_GATHER);
+        }
+        unit++;
+    }
+    cr_expect_eq(unit, 7);
+    plan_free(&training.tiny.plan);
+}
+
+// Ops of a role in the list from first on.
+static int64_t count_role(const struct plan *plan, const char *role, int32_t first)
+{
+    int64_t count = 0;
+    for (int32_t i = first; i < plan->op_count; i++) {
+        count += strcmp(plan->ops[i].tag.role, role) == 0;
+    }
+    return count;
+}
+
+static int32_t last_of_role(const struct plan *plan, const char *role)
+{
+    int32_t last = -1;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        last = strcmp(plan->ops[i].tag.role, role) == 0 ? i : last;
+    }
+    return last;
+}
+
+Test(zero, leaves_weight_gradients_of_the_head_until_the_backward_passes_are_done)
+{
+    for (int64_t deferred = 0; deferred <= 6; deferred += 2) {
+        int64_t         expected                       = deferred < 4 ? deferred : 4;
+        struct training training                       = training_of(&(struct row){1, 1, 2, 2, 2, 4, 1, false, false});
+        training.tiny.parallel.deferred_head_gradients = deferred;
+        tiny_plan_rank(&training.tiny, 4, 3);
+        const struct plan *plan     = &training.tiny.plan;
+        int32_t            backward = last_of_role(plan, "qkv weight gradient");
+        cr_assert_geq(backward, 0);
+        cr_expect_eq(count_role(plan, "head weight gradient", 0), 4);
+        cr_expect_eq(count_role(plan, "head weight gradient", backward), expected);
+        // Their inputs are gathered over tp again.
+        cr_expect_eq(count_role(plan, "head input", backward), expected);
+        plan_free(&training.tiny.plan);
+    }
+}
+
+Test(zero, trains_bit_for_bit_alike_with_all_gradients_of_the_head_deferred, .timeout = 120)
+{
+    // clang-format off
+    static const struct row rows[] = {
+        {1, 1, 1, 2, 1, 4, 1, false, false}, {2, 1, 2, 2, 2, 4, 1, true, true},
+        {1, 2, 1, 4, 1, 3, 1, true, false},  {1, 1, 2, 2, 2, 3, 1, false, false},
+    };
+    // clang-format on
+    for (int i = 0; i < (int)(sizeof(rows) / sizeof(rows[0])); i++) {
+        struct training at_once = training_of(&rows[i]), deferred = training_of(&rows[i]);
+        deferred.tiny.parallel.deferred_head_gradients = 100;
+        at_once.tiny.model.tied = deferred.tiny.model.tied = i % 2;
+        expect_equal_bits(&at_once, &deferred, "deferred", i);
+    }
+}
+
+// The gradients of the last two microbatches come first: only the order of the sum differs.
+Test(zero, trains_alike_with_some_gradients_of_the_head_deferred, .timeout = 60)
+{
+    struct row      row     = {2, 1, 2, 2, 2, 4, 1, false, false};
+    struct training at_once = training_of(&row), deferred = training_of(&row);
+    deferred.tiny.parallel.deferred_head_gradients = 2;
+    training_run(&at_once);
+    training_run(&deferred);
+    for (int step = 0; step < STEPS; step++) {
+        cr_expect_float_eq(deferred.loss[step], at_once.loss[step], 1e-5 * (double)at_once.loss[step]);
+        cr_expect_float_eq(deferred.norm[step], at_once.norm[step], 1e-5 * (double)at_once.norm[step]);
+    }
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT
+// Sums over a plan against closed forms.
+#include <criterion/criterion.h>
+
+#include "gswbench/account.h"
+#include "gswbench/layers.h"
+#include "tiny.h"
+
+Test(account, counts_the_parameters_of_the_model)
+{
+    struct tiny    tiny;
+    struct account account;
+    tiny_init(&tiny);
+    tiny_plan(&tiny);
+
+    plan_account(&tiny.plan, &account);
+
+    // Embedding and head 40 x 16; a layer: norms 2 x 16, qkv 32 x 16, projection 16 x 16, gate and up 48 x 16, down
+    // 16 x 24; final norm 16.
+    cr_assert_eq(account.parameters, 2 * 640 + 2 * (32 + 512 + 256 + 768 + 384) + 16);
+    cr_assert_eq(account.parameters, layers_parameters(&tiny.model));
+    plan_free(&tiny.plan);
+}
+
+Test(account, counts_two_flops_a_multiply_add_and_the_causal_half_of_attention)
+{
+    struct tiny    tiny;
+    struct account account;
+    tiny_init(&tiny);
+    tiny_plan(&tiny);
+
+    plan_account(&tiny.plan, &account);
+
+    // 16 tokens; the products of a layer have 512 + 256 + 768 + 384 weights, the head 640.
+    double products = 2.0 * 16 * (2 * 1920 + 640);
+    // Two sequences, four heads: 8 x 9 / 2 pairs of positions, two products of head_dim 4 each.
+    double attention = 2.0 * 2 * 4 * 36 * 2 * 2 * 4;
+    cr_assert_float_eq(account.flops[PHASE_FORWARD], products + attention, 1e-6 * products);
+    cr_assert_float_eq(account.flops[PHASE_BACKWARD], 2 * products + 2.5 * attention, 1e-6 * products);
+    cr_assert_eq(account.flops[PHASE_RECOMPUTE], 0);
+    cr_assert_float_eq(account.hardware_flops, (3 * products + 3.5 * attention) / 2, 1e-6 * products);
+    plan_free(&tiny.plan);
+}
+
+Test(account, sums_equal_transfers)
+{
+    struct tiny    tiny;
+    struct account account;
+    tiny_init(&tiny);
+    tiny.parallel.dp = 4;
+    tiny_plan(&tiny);
+
+    plan_account(&tiny.plan, &account);
+
+    // Embedding, head with the final norm, two equal blocks, and the loss.
+    int64_t count = 0;
+    for (int32_t i = 0; i < account.transfer_count; i++) {
+        count += account.transfers[i].count;
+        cr_assert_eq(account.transfers[i].kind, OP_ALL_REDUCE);
+        cr_assert_eq(account.transfers[i].axes, 1u << AXIS_DP);
+        cr_assert_eq(account.transfers[i].group_size, 4);
+    }
+    cr_assert_eq(count, 5);
+    cr_assert_eq(account.transfer_count, 4);
+    plan_free(&tiny.plan);
+}
+
+// Sums of a kind of transfer over a group, loss and gradient norm left out.
+struct volume {
+    int64_t count, elements, bytes;
+};
+
+static struct volume volume_of(const struct account *account, enum op_kind kind, uint32_t axes)
+{
+    struct volume sum = {0};
+    for (int32_t i = 0; i < account->transfer_count; i++) {
+        const struct plan_transfer *transfer = &account->transfers[i];
+        if (transfer->kind == kind && transfer->axes == axes && transfer->elements >= 8) {
+            sum.count += transfer->count;
+            sum.elements += transfer->count * transfer->elements;
+            sum.bytes += transfer->count * format_bytes(transfer->format, transfer->elements);
+        }
+    }
+    return sum;
+}
+
+static int64_t scalars_of(const struct account *account)
+{
+    int64_t count = 0;
+    for (int32_t i = 0; i < account->transfer_count; i++) {
+        count += account->transfers[i].elements < 8 ? account->transfers[i].count : 0;
+    }
+    return count;
+}
+
+static void expect_volume(int row, const char *what, struct volume found, int64_t count, int64_t elements,
+                          int64_t width)
+{
+    cr_expect_eq(found.count, count, "row %d: %d %s, not %d", row, (int)found.count, what, (int)count);
+    cr_expect_eq(found.elements, elements, "row %d: %s of %d elements, not %d", row, what, (int)found.elements,
+                 (int)elements);
+    cr_expect_eq(found.bytes, elements * width, "row %d: %s of %d bytes", row, what, (int)found.bytes);
+}
+
+static void account_layout(struct tiny *tiny, struct account *account)
+{
+    tiny->model.layers      = 3;
+    tiny->precision.compute = COMPUTE_BF16;
+    tiny->precision.reduce  = FORMAT_F32;
+    tiny_plan_rank(tiny, tiny->parallel.fsdp * tiny->parallel.dp * tiny->parallel.tp, 0);
+    plan_account(&tiny->plan, account);
+    plan_free(&tiny->plan);
+}
+
+// Three layers of 1952 weights, the embedding of 640, the head with the final norm of 656, filled up to 672 so that
+// four ranks have equal slices: 7168. BF16 weights, fp32 gradients.
+Test(account, moves_over_data_parallel_ranks_what_the_layout_says)
+{
+    // clang-format off
+    static const struct {
+        int64_t fsdp, dp, zero, accumulation, reshard, recompute;
+        int64_t gathers, gathered, scatters, scattered, reduces, reduced, scalars;
+    } rows[] = {
+        // FSDP: every microbatch gathers each block forward and backward, embedding and head once, and reduces all.
+        {4, 1, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          8, 2 * 5856 + 1312,       5,     7168, 0,    0, 2},
+        {4, 1, 0, 1, RESHARD_ALWAYS, RECOMPUTE_FULL,          8, 2 * 5856 + 1312,       5,     7168, 0,    0, 2},
+        {4, 1, 0, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,         24, 3 * (2 * 5856 + 1312), 15, 3 * 7168, 0,   0, 2},
+        // Weights that stay are gathered once; all but the last block's, again.
+        {4, 1, 0, 1, RESHARD_NEVER, RECOMPUTE_NONE,           5, 5856 + 1312,           5,     7168, 0,    0, 2},
+        {4, 1, 0, 1, RESHARD_EXCEPT_LAST, RECOMPUTE_NONE,     7, 2 * 5856 - 1952 + 1312, 5,    7168, 0,    0, 2},
+        // HSDP: the slices are also added up over the replicas, once a step.
+        {2, 2, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          8, 2 * 5856 + 1312,       5,     7168, 5, 3584, 2},
+        {2, 2, 0, 2, RESHARD_ALWAYS, RECOMPUTE_NONE,         16, 2 * (2 * 5856 + 1312), 10, 2 * 7168, 5, 3584, 2},
+        // Replicas: the gradients once a step.
+        {1, 4, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          0, 0,                     0,        0, 5, 7168, 1},
+        {1, 4, 0, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,          0, 0,                     0,        0, 5, 7168, 1},
+        // ZeRO-1: gradients scattered and weights gathered once a step.
+        {1, 4, 1, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          5, 7168,                  5,     7168, 0,    0, 2},
+        {1, 4, 1, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,          5, 7168,                  5,     7168, 0,    0, 2},
+    };
+    // clang-format on
+    for (int i = 0; i < (int)(sizeof(rows) / sizeof(rows[0])); i++) {
+        struct tiny    tiny;
+        struct account account;
+        uint32_t       shards = 1u << (rows[i].fsdp > 1 ? AXIS_FSDP : AXIS_DP);
+        tiny_init(&tiny);
+        tiny.parallel.fsdp      = rows[i].fsdp;
+        tiny.parallel.dp        = rows[i].dp;
+        tiny.parallel.zero      = rows[i].zero;
+        tiny.parallel.reshard   = rows[i].reshard;
+        tiny.train.accumulation = rows[i].accumulation;
+        tiny.train.recompute    = rows[i].recompute;
+        account_layout(&tiny, &account);
+        expect_volume(i, "gathers", volume_of(&account, OP_ALL_GATHER, shards), rows[i].gathers, rows[i].gathered, 2);
+        expect_volume(i, "scatters", volume_of(&account, OP_REDUCE_SCATTER, shards), rows[i].scatters,
+                      rows[i].scattered, 4);
+        expect_volume(i, "reduces", volume_of(&account, OP_ALL_REDUCE, 1u << AXIS_DP), rows[i].reduces, rows[i].reduced,
+                      4);
+        // The loss, and where the optimizer is shared out, the gradient norm.
+        cr_expect_eq(scalars_of(&account), rows[i].scalars, "row %d: %d scalars", i, (int)scalars_of(&account));
+    }
+}
+
+// A microbatch's residual stream, 16 tokens of 16: a layer gathers it 2 times forward, 2 backward and 2 for the weight
+// gradients, and scatters it 2 + 2 times; the embedding scatters it and the head gathers it, and both once backward.
+Test(account, moves_the_residual_stream_over_tensor_parallel_ranks)
+{
+    for (int64_t microbatches = 1; microbatches <= 3; microbatches++) {
+        struct tiny    tiny;
+        struct account account;
+        tiny_init(&tiny);
+        tiny.parallel.tp        = 2;
+        tiny.train.accumulation = microbatches;
+        account_layout(&tiny, &account);
+        int64_t gathers = 0, scatters = 0;
+        for (int32_t i = 0; i < account.transfer_count; i++) {
+            const struct plan_transfer *transfer = &account.transfers[i];
+            if (transfer->format == FORMAT_BF16) {
+                cr_expect_eq(transfer->elements, 256);
+                cr_expect_eq(transfer->axes, 1u << AXIS_TP);
+                gathers += transfer->kind == OP_ALL_GATHER ? transfer->count : 0;
+                scatters += transfer->kind == OP_REDUCE_SCATTER ? transfer->count : 0;
+            }
+        }
+        cr_expect_eq(gathers, microbatches * (6 * 3 + 2));
+        cr_expect_eq(scatters, microbatches * (4 * 3 + 2));
+    }
+}
+
+// Where every rank of tp has the whole stream, a layer adds it up 2 times forward and 2 backward, the embedding once
+// forward and the head once backward; norm weights see all tokens everywhere. What is left: three numbers a token of
+// each rank for the loss, and the squares of the gradients.
+Test(account, adds_up_a_residual_stream_that_is_not_shared_out)
+{
+    for (int64_t microbatches = 1; microbatches <= 3; microbatches++) {
+        struct tiny    tiny;
+        struct account account;
+        tiny_init(&tiny);
+        tiny.parallel.tp                = 2;
+        tiny.parallel.sequence_parallel = 0;
+        tiny.train.accumulation         = microbatches;
+        account_layout(&tiny, &account);
+        int64_t sums = microbatches * (4 * 3 + 2);
+        expect_volume(0, "sums", volume_of(&account, OP_ALL_REDUCE, 1u << AXIS_TP), sums, sums * 256, 2);
+        expect_volume(0, "statistics", volume_of(&account, OP_ALL_GATHER, 1u << AXIS_TP), microbatches,
+                      microbatches * 2 * 16 * 3, 4);
+        cr_expect_eq(scalars_of(&account), 1);
+        cr_expect_eq(account.transfer_count, 3);
+    }
+}
+
+// Two layers and microbatches, there and back, forward and backward: each time a microbatch's 16 tokens of 16 elements
+// for each of 2 choices, in BF16. Four experts on two ranks: two transfers each.
+Test(account, moves_each_choice_of_a_token_to_its_expert_and_back)
+{
+    struct tiny    tiny;
+    struct account account;
+    tiny_init(&tiny);
+    tiny_set_experts(&tiny, 4, 2);
+    tiny.parallel.dp = tiny.parallel.ep = 2;
+    tiny.train.accumulation             = 2;
+    tiny.train.routing                  = ROUTING_BALANCED;
+    tiny.precision.compute              = COMPUTE_BF16;
+    tiny_plan(&tiny);
+
+    plan_account(&tiny.plan, &account);
+
+    struct volume sum = volume_of(&account, OP_ALL_TO_ALL, 1u << AXIS_EP);
+    cr_expect_eq(sum.count, 2 * 2 * 4 * 2);
+    cr_expect_eq(sum.bytes, 2 * 2 * 4 * (16 * 2 * 16 * 2));
+    cr_expect_eq(account.ops[OP_ALL_TO_ALL], sum.count);
+    plan_free(&tiny.plan);
+}
+
+// A rank holds two of four experts, and everything else.
+Test(account, counts_the_experts_that_are_here)
+{
+    struct tiny    tiny;
+    struct account account;
+    tiny_init(&tiny);
+    tiny_set_experts(&tiny, 4, 2);
+    tiny.parallel.dp = tiny.parallel.ep = 2;
+    tiny_plan(&tiny);
+
+    plan_account(&tiny.plan, &account);
+
+    cr_expect_eq(account.parameters, 2 * 640 + 2 * (32 + 4 * 16 + 512 + 256 + 2 * (768 + 384)) + 16);
+    cr_expect_eq(layers_parameters(&tiny.model), account.parameters + 2 * 2 * (768 + 384));
+    plan_free(&tiny.plan);
+}
+
+static int64_t quantized_bytes(int64_t keeps_weights)
+{
+    struct tiny    tiny;
+    struct account account;
+    tiny_init(&tiny);
+    tiny.precision.compute        = COMPUTE_FP8;
+    tiny.precision.fp8_recipe     = RECIPE_CURRENT;
+    tiny.precision.fp8_parameters = keeps_weights;
+    tiny_plan(&tiny);
+    plan_account(&tiny.plan, &account);
+    cr_expect_eq(account.quantized_bytes, plan_quantized_bytes(&tiny.plan));
+    plan_free(&tiny.plan);
+    return account.quantized_bytes;
+}
+
+Test(account, counts_what_making_fp8_copies_reads_and_writes)
+{
+    // Of a layer, by the products of its linears: weights, inputs and gradients of outputs of 16 tokens.
+    int64_t weights = 32 * 16 + 16 * 16 + 48 * 16 + 16 * 24, inputs = 16 * (16 + 16 + 16 + 24);
+    int64_t gradients = 16 * (32 + 16 + 48 + 16);
+    // BF16 is read, a copy and a transposed one written; and the factor of both.
+    int64_t copies = (2 + 1 + 1) * (inputs + gradients) + 2 * 4 * 4;
+    cr_assert_eq(quantized_bytes(0), 2 * (copies + (2 + 1 + 1) * weights + 4 * 4));
+
+    // Weights come from the fp32 masters, by a scale that is there, and are transposed in FP8.
+    cr_assert_eq(quantized_bytes(1), 2 * (copies + (4 + 1) * weights + 4 * 4 + (1 + 1) * weights));
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// Jobs of sound plans pass, with few distinct ranks.
+#include <criterion/criterion.h>
+
+#include "faulty.h"
+
+static void init_shards(struct faulty *faulty, int64_t fsdp, int64_t dp)
+{
+    faulty_init(faulty);
+    faulty->tiny.parallel.fsdp = fsdp;
+    faulty->tiny.parallel.dp   = dp;
+    faulty->world              = fsdp * dp;
+}
+
+static void expect_sound(status result, const struct job_proof *proof, int64_t built, int64_t distinct)
+{
+    cr_expect(!failed(&result), "%s", result.text);
+    cr_expect_eq(proof->findings, 0);
+    cr_expect_eq(proof->built, built, "%d built", (int)proof->built);
+    cr_expect_eq(proof->distinct, distinct, "%d distinct", (int)proof->distinct);
+}
+
+Test(verify_job, finds_nothing_in_any_sound_job)
+{
+    for (int variant = 0; variant < 48; variant++) {
+        struct faulty    faulty;
+        struct job_proof proof;
+        init_shards(&faulty, variant % 3 == 0 ? 1 : variant % 3 * 2, 1 + variant / 3 % 3);
+        struct tiny *tiny = &faulty.tiny;
+        tiny->parallel.tp = variant % 7 < 3 ? 2 : 1;
+        faulty.world *= tiny->parallel.tp;
+        tiny->parallel.sequence_parallel = variant % 2;
+        tiny->parallel.zero              = variant % 3 == 0 && variant % 2 == 1;
+        tiny->parallel.prefetch          = variant % 5;
+        tiny->parallel.reshard           = variant / 6 % 3;
+        tiny->train.accumulation         = 1 + variant % 2;
+        tiny->train.recompute            = variant % 5;
+        tiny->model.tied                 = variant / 4 % 2;
+        tiny->precision.compute          = variant % 4 < 2 ? COMPUTE_BF16 : COMPUTE_FP32;
+        tiny->precision.reduce           = variant % 4 == 1 ? FORMAT_BF16 : FORMAT_F32;
+        status result                    = faulty_verify(&faulty, &proof);
+        // Ranks of tp add up different parts of their gradients, in more or fewer ops.
+        expect_sound(result, &proof, faulty.world > 8 ? proof.built : faulty.world,
+                     tiny->parallel.tp > 1 ? proof.distinct : 1);
+        cr_expect_eq(proof.world, faulty.world);
+    }
+}
+
+Test(verify_job, lets_few_ranks_of_a_large_job_stand_for_all)
+{
+    struct faulty    faulty;
+    struct job_proof proof;
+    init_shards(&faulty, 128, 16);
+    faulty.tiny.model.layers = 24;
+    // Rank 0; the second and last along fsdp, and along dp; the last of all.
+    expect_sound(faulty_verify(&faulty, &proof), &proof, 6, 1);
+}
+
+Test(verify_job, sees_no_difference_in_how_ranks_split_the_same_work)
+{
+    // Ranks bring other runs of the weights to FP8; those of tp add up other squares, those of cp see other keys.
+    for (int variant = 0; variant < 8; variant++) {
+        struct faulty    faulty;
+        struct job_proof proof;
+        init_shards(&faulty, 1, 2);
+        struct tiny *tiny              = &faulty.tiny;
+        tiny->parallel.tp              = variant < 4 ? 2 : 1;
+        tiny->parallel.cp              = variant < 4 ? 1 : 2;
+        tiny->parallel.context         = CONTEXT_RING;
+        tiny->parallel.zero            = 1;
+        tiny->parallel.zero_gather     = variant % 2 == 0 ? ZERO_GATHER_FORWARD : ZERO_GATHER_OPTIMIZER;
+        tiny->train.micro_batch        = 1;
+        tiny->precision.compute        = COMPUTE_FP8;
+        tiny->precision.fp8_recipe     = variant % 4 < 2 ? RECIPE_DELAYED : RECIPE_CURRENT;
+        tiny->precision.fp8_parameters = 1;
+        faulty.world                   = 4;
+        expect_sound(faulty_verify(&faulty, &proof), &proof, 4, 1);
+    }
+}
