@@ -6,8 +6,8 @@
 #include <sys/resource.h>
 
 #include "gswbench/clock.h"
-#include "gswbench/verify.h"
 #include "gswbench/proof.h"
+#include "gswbench/verify.h"
 
 struct job_shape {
     int64_t layers, accumulation, fsdp, dp;

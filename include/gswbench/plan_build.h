@@ -26,8 +26,8 @@ struct plan_request {
     int64_t                rank;
 };
 
-// Resolves for rank 0. A failure has a line for each error; no ranks form a mesh
-// then whose world is 0.
+// Resolves for rank 0. A failure has a line for each error; where the axes and the number of ranks form no mesh, the
+// mesh of the request has world 0.
 status plan_resolve(struct plan_request *request, const struct plan_sections *sections);
 
 // What can be said of the sections alone, before the ranks are known.

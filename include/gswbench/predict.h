@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 #include "gswbench/hardware.h"
-#include "gswbench/measured.h"
 #include "gswbench/job.h"
+#include "gswbench/measured.h"
 #include "gswbench/plan.h"
 #include "gswbench/plan_build.h"
 #include "gswbench/simulate.h"

@@ -26,29 +26,32 @@ static status check_device_op(const struct op *op, const struct buffer buffers[O
     return op->kind == OP_GEMM ? check_gemm(op, buffers) : OK;
 }
 
-// Every backend that a build may have: what is known of each without it.
-static const struct {
+// The backends that refuse something, a row each; one without a row takes everything.
+struct refusal {
     const char *name;
     bool        lacks_fp32;                                                            // has attention in bf16 only
     status (*check)(const struct op *op, const struct buffer buffers[OP_OPERANDS]);    // NULL: takes every op
-} known[] = {{"host", false, NULL}, {"null", false, NULL}, {"cuda", true, check_device_op}};
+};
+static const struct refusal refusals[] = {{"cuda", true, check_device_op}};
+
+static const struct refusal *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        if (strcmp(name, refusals[i].name) == 0) {
+            return &refusals[i];
+        }
+    }
+    return NULL;
+}
 
 bool backend_lacks_fp32(const char *name)
 {
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strcmp(name, known[i].name) == 0) {
-            return known[i].lacks_fp32;
-        }
-    }
-    return false;
+    const struct refusal *refusal = find(name);
+    return refusal != NULL && refusal->lacks_fp32;
 }
 
 status backend_check_op(const char *name, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strcmp(name, known[i].name) == 0 && known[i].check != NULL) {
-            return known[i].check(op, buffers);
-        }
-    }
-    return OK;
+    const struct refusal *refusal = find(name);
+    return refusal != NULL && refusal->check != NULL ? refusal->check(op, buffers) : OK;
 }

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "gswbench/fatal.h"
-#include "gswbench/version.h"
 #include "gswbench/place.h"
+#include "gswbench/version.h"
 
 enum { STEPS = 15, PASSES = 3 };
 static const double round_seconds = 5e-3;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "gswbench/layers.h"
-#include "gswbench/units.h"
 #include "gswbench/proof.h"
+#include "gswbench/units.h"
 #include "internal.h"
 
 struct check_arguments {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // From the selection of a command to a checked configuration and all that follows from it without a plan.
 #include "gswbench/job.h"
-#include "gswbench/layers.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
+#include "gswbench/layers.h"
 #include "gswbench/peak.h"
 
 static struct config_request make_request(const struct job_selection *selection)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Builds a rank's plan: declares weights and inputs, walks the microbatches, appends the optimizer, places memory.
 #include "gswbench/plan_build.h"
-#include "gswbench/layers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gswbench/layers.h"
 #include "block.h"
 #include "experts.h"
 #include "optimizer.h"

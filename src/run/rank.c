@@ -8,14 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/account.h"
-#include "gswbench/proof.h"
 #include "gswbench/checkpoint.h"
 #include "gswbench/data.h"
 #include "gswbench/fatal.h"
 #include "gswbench/layers.h"
 #include "gswbench/plan.h"
 #include "gswbench/plan_build.h"
+#include "gswbench/proof.h"
 #include "gswbench/report.h"
 #include "gswbench/step.h"
 
@@ -158,11 +157,11 @@ static status prepare(struct rank *rank, struct comm *comm)
 static status measure(struct rank *rank)
 {
     const struct benchmark  *benchmark = rank->benchmark;
-    const struct run_config *run       = &rank->benchmark->job.config.run;
+    const struct run_config *run       = &benchmark->job.config.run;
     bool                     prints    = is_first(rank) && !benchmark->json && !benchmark->is_quiet;
     TRY(place_agree(rank->comm, prints ? report_print(report_write_header, &rank->result) : OK));
     data_initialise(rank->step, &rank->plan, (uint64_t)run->seed);
-    rank->steps = (struct steps){.benchmark   = rank->benchmark,
+    rank->steps = (struct steps){.benchmark   = benchmark,
                                  .comm        = rank->comm,
                                  .plan        = &rank->plan,
                                  .backend     = &rank->place.backend,

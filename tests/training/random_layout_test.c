@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gswbench/proof.h"
 #include "gswbench/random.h"
 #include "gswbench/verify.h"
-#include "gswbench/proof.h"
 #include "same_training.h"
 
 enum { DRAWS = 16, STEPS = 5, RANKS_MAX = 16 };

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "gswbench/verify.h"
 #include "gswbench/proof.h"
+#include "gswbench/verify.h"
 #include "training.h"
 
 enum { STEPS = 5 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Normalisation on the device.
 #include "gswbench/fatal.h"
-#include "gswbench/status.h"
 #include "gswbench/op_shape.h"
+#include "gswbench/status.h"
 #include "internal.h"
 #include "kernels/norm.h"
 

@@ -2,8 +2,8 @@
 // Activations between the two halves of an MLP, with or without a gate.
 #include "gswbench/arithmetic.h"
 #include "gswbench/fatal.h"
-#include "gswbench/status.h"
 #include "gswbench/op_shape.h"
+#include "gswbench/status.h"
 #include "internal.h"
 
 static bool is_gated(const struct op *op)
