@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Bounds of all layouts first; then prices them in the order of their bounds, until no bound is below the slowest of
-// the best. Threads share the work; what comes out does not depend on their number.
+// the best. Threads share the layouts; what comes out does not depend on their number.
 #include "gswbench/sweep.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ struct candidate {
     struct prediction  prediction;
 };
 
-struct work {
+struct candidate_loop {
     struct sweep     *sweep;
     struct candidate *candidates;
     int64_t           count;
@@ -32,23 +32,23 @@ struct work {
 
 static void *serve(void *argument)
 {
-    struct work *work = argument;
-    for (int64_t i; (i = atomic_fetch_add(&work->next, 1)) < work->count;) {
-        work->do_one(work->sweep, &work->candidates[i]);
+    struct candidate_loop *loop = argument;
+    for (int64_t i; (i = atomic_fetch_add(&loop->next, 1)) < loop->count;) {
+        loop->do_one(loop->sweep, &loop->candidates[i]);
     }
     return NULL;
 }
 
-static void for_each(struct work *work)
+static void for_each(struct candidate_loop *loop)
 {
-    int64_t    helpers = (work->sweep->threads < work->count ? work->sweep->threads : work->count) - 1;
+    int64_t    helpers = (loop->sweep->threads < loop->count ? loop->sweep->threads : loop->count) - 1;
     pthread_t *threads = memory_allocate((size_t)(helpers > 0 ? helpers : 1) * sizeof(*threads));
     for (int64_t i = 0; i < helpers; i++) {
-        if (pthread_create(&threads[i], NULL, serve, work) != 0) {
+        if (pthread_create(&threads[i], NULL, serve, loop) != 0) {
             FATAL(EXIT_INTERNAL, "no thread for a sweep");
         }
     }
-    serve(work);
+    serve(loop);
     for (int64_t i = 0; i < helpers; i++) {
         pthread_join(threads[i], NULL);
     }
@@ -145,8 +145,9 @@ status sweep_run(struct sweep *sweep)
     for (int64_t i = 0; i < sweep->layout_count; i++) {
         candidates[i].layout = i;
     }
-    struct work work = {.sweep = sweep, .candidates = candidates, .count = sweep->layout_count, .do_one = find_bound};
-    for_each(&work);
+    struct candidate_loop loop = {
+        .sweep = sweep, .candidates = candidates, .count = sweep->layout_count, .do_one = find_bound};
+    for_each(&loop);
     sweep->fit = sort_out(sweep, candidates);
     qsort(candidates, (size_t)sweep->fit, sizeof(*candidates), by_bound);
 
@@ -155,8 +156,9 @@ status sweep_run(struct sweep *sweep)
     for (int64_t first = 0; first < end && candidates[first].bound.seconds <= limit(sweep) && !failed(&result);
          first += BATCH) {
         int64_t count = end - first < BATCH ? end - first : BATCH;
-        work = (struct work){.sweep = sweep, .candidates = candidates + first, .count = count, .do_one = price};
-        for_each(&work);
+        loop =
+            (struct candidate_loop){.sweep = sweep, .candidates = candidates + first, .count = count, .do_one = price};
+        for_each(&loop);
         sweep->priced += count;
         for (int64_t i = first; i < first + count; i++) {
             if (failed(&candidates[i].support)) {

@@ -18,7 +18,7 @@ struct wait {
 };
 
 // An op with all that is looked up for it once, before the first step.
-struct work {
+struct queue_entry {
     const struct op       *op;
     op_run                *run;         // NULL: it is prepared, or a transfer
     const struct prepared *prepared;    // what the backend has decided for it; NULL: nothing
@@ -37,10 +37,10 @@ struct staging {
 
 // Where the ops of a traced step leave their times.
 struct trace {
-    const struct work *works;    // [count], in list order
-    int32_t            count;
-    struct op_time    *times;     // [count]
-    double             origin;    // of the host's clock: the step's begin
+    const struct queue_entry *entries;    // [count], in list order
+    int32_t                   count;
+    struct op_time           *times;     // [count]
+    double                    origin;    // of the host's clock: the step's begin
     struct {
         void *begin, *end;
     } * events;    // [count]; NULL ones: the host's clock times ops
@@ -48,15 +48,15 @@ struct trace {
 
 // One lane: its ops in list order, and how far it is.
 struct queue {
-    struct lanes   *lanes;
-    struct work   **works;    // [count]
-    int32_t         count;
-    struct staging  staging;
-    pthread_t       thread;
-    pthread_mutex_t mutex;
-    pthread_cond_t  progressed;
-    atomic_int      sleepers;
-    atomic_int      completed;    // in this step, as far as it is published
+    struct lanes        *lanes;
+    struct queue_entry **entries;    // [count]
+    int32_t              count;
+    struct staging       staging;
+    pthread_t            thread;
+    pthread_mutex_t      mutex;
+    pthread_cond_t       progressed;
+    atomic_int           sleepers;
+    atomic_int           completed;    // in this step, as far as it is published
 };
 
 // All lanes of a rank.
@@ -75,7 +75,7 @@ struct lanes {
     bool                          is_closing;
 };
 
-// lane.c: the compute lane runs on the caller's thread, each other lane that has ops on its own. queues' works and
+// lane.c: the compute lane runs on the caller's thread, each other lane that has ops on its own. queues' entries and
 // counts, backend, streams, comm_ops and rank are filled in before; nothing moves until close.
 void lanes_open(struct lanes *lanes);
 void lanes_run(struct lanes *lanes);
@@ -84,47 +84,48 @@ void lanes_close(struct lanes *lanes);
 // budget.c: fails (EXIT_MEMORY) on every rank when a rank's plan does not fit. Collective.
 status budget_check(const struct plan *plan, struct backend *backend, struct comm *comm, int64_t scratch_bytes);
 
-// work.c: runs one op, or enqueues it between its events, when what it waits for has run or is enqueued.
-void work_run(struct lanes *lanes, const struct work *work);
-void work_transfer(struct lanes *lanes, const struct work *work);    // a transfer, whatever it waits for
+// entry.c: runs one op, or enqueues it between its events, when what it waits for has run or is enqueued.
+void entry_run(struct lanes *lanes, const struct queue_entry *entry);
+void entry_transfer(struct lanes *lanes, const struct queue_entry *entry);    // a transfer, whatever it waits for
 
 // trace.c: begin and end stand around each op, behind what it waits for. read takes the times of the latest step over,
 // which began with that event, and waits for nothing.
-struct trace *trace_open(const struct lanes *lanes, const struct work *works, int32_t count, struct op_time *times);
+struct trace *trace_open(const struct lanes *lanes, const struct queue_entry *entries, int32_t count,
+                         struct op_time *times);
 void          trace_start(struct trace *trace);
-void          trace_begin(const struct lanes *lanes, const struct work *work);
-void          trace_end(const struct lanes *lanes, const struct work *work);
+void          trace_begin(const struct lanes *lanes, const struct queue_entry *entry);
+void          trace_end(const struct lanes *lanes, const struct queue_entry *entry);
 void          trace_read(const struct lanes *lanes, void *begin);
 void          trace_close(const struct lanes *lanes, struct trace *trace);
 
 // staging.c: transfers of a device's buffers by a communicator that knows only host memory.
 void staging_open(struct lanes *lanes);
-void staging_run(struct lanes *lanes, const struct work *work);
+void staging_run(struct lanes *lanes, const struct queue_entry *entry);
 void staging_close(struct lanes *lanes);
 
 // issue.c: one thread enqueues every op of the list; only where a transfer, too, is no more than enqueued.
 struct issue {
-    struct lanes *lanes;
-    struct work  *works;    // [count], in list order
-    int32_t       count;
-    void         *begin;       // event before the first op
-    void *ends[LANE_COUNT];    // event after the lane's last op; NULL: the lane has none, or is the compute lane
+    struct lanes       *lanes;
+    struct queue_entry *entries;    // [count], in list order
+    int32_t             count;
+    void               *begin;    // event before the first op
+    void *ends[LANE_COUNT];       // event after the lane's last op; NULL: the lane has none, or is the compute lane
 };
-void issue_open(struct issue *issue, struct lanes *lanes, struct work *works, int32_t count);
+void issue_open(struct issue *issue, struct lanes *lanes, struct queue_entry *entries, int32_t count);
 void issue_run(const struct issue *issue);
 void issue_close(struct issue *issue);
 
 // open.c opens and closes it, step.c runs it.
 struct step {
-    const struct plan  *plan;
-    struct backend     *backend;
-    struct comm        *comm;
-    void               *storage[STORAGE_COUNT];    // NULL: nothing in it
-    int64_t             storage_bytes[STORAGE_COUNT];
-    struct comm_group **groups;    // [LANE_COUNT][plan->group_count], NULL: the lane does not use the group
-    struct work        *works;     // [plan->op_count]
-    struct work       **queued;    // the same, lane by lane
-    struct lanes        lanes;
+    const struct plan   *plan;
+    struct backend      *backend;
+    struct comm         *comm;
+    void                *storage[STORAGE_COUNT];    // NULL: nothing in it
+    int64_t              storage_bytes[STORAGE_COUNT];
+    struct comm_group  **groups;     // [LANE_COUNT][plan->group_count], NULL: the lane does not use the group
+    struct queue_entry  *entries;    // [plan->op_count]
+    struct queue_entry **queued;     // the same, lane by lane
+    struct lanes         lanes;
 
     // Of a device only. One thread issues all ops, or each lane has its own; and events around the latest step.
     bool         is_issued, is_captured;

@@ -2,9 +2,9 @@
 // One thread enqueues the list. An op stands behind all it waits for in the list, so its events are recorded by then.
 #include "internal.h"
 
-void issue_open(struct issue *issue, struct lanes *lanes, struct work *works, int32_t count)
+void issue_open(struct issue *issue, struct lanes *lanes, struct queue_entry *entries, int32_t count)
 {
-    *issue       = (struct issue){.lanes = lanes, .works = works, .count = count};
+    *issue       = (struct issue){.lanes = lanes, .entries = entries, .count = count};
     issue->begin = lanes->streams->event_open(lanes->backend, false);
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         if (lane != LANE_COMPUTE && lanes->queues[lane].count > 0) {
@@ -27,7 +27,7 @@ void issue_run(const struct issue *issue)
         }
     }
     for (int32_t i = 0; i < issue->count; i++) {
-        work_run(lanes, &issue->works[i]);
+        entry_run(lanes, &issue->entries[i]);
     }
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         if (issue->ends[lane] != NULL) {

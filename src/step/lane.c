@@ -44,12 +44,12 @@ static void run_queue(struct queue *queue)
 {
     struct lanes *lanes = queue->lanes;
     for (int32_t i = 0; i < queue->count; i++) {
-        const struct work *work = queue->works[i];
-        for (int32_t j = 0; j < work->wait_count; j++) {
-            await(&lanes->queues[work->waits[j].lane], work->waits[j].count);
+        const struct queue_entry *entry = queue->entries[i];
+        for (int32_t j = 0; j < entry->wait_count; j++) {
+            await(&lanes->queues[entry->waits[j].lane], entry->waits[j].count);
         }
-        work_run(lanes, work);
-        if (work->is_awaited) {
+        entry_run(lanes, entry);
+        if (entry->is_awaited) {
             publish(queue, i + 1);
         }
     }

@@ -87,32 +87,33 @@ static void find_buffers(const struct step *step, const struct op *op, struct bu
 }
 
 // Decided by step_prepare, for buffers that are aligned as these.
-static void take_prepared(const struct step *step, struct work *work)
+static void take_prepared(const struct step *step, struct queue_entry *entry)
 {
-    status prepared = backend_prepare(step->backend, work->op, work->buffers, &work->prepared);
+    status prepared = backend_prepare(step->backend, entry->op, entry->buffers, &entry->prepared);
     if (failed(&prepared)) {
-        FATAL(EXIT_INTERNAL, "%s: %s", work->op->tag.role, prepared.text);
+        FATAL(EXIT_INTERNAL, "%s: %s", entry->op->tag.role, prepared.text);
     }
-    work->run = work->prepared == NULL ? step->backend->ops->run[work->op->kind] : NULL;
+    entry->run = entry->prepared == NULL ? step->backend->ops->run[entry->op->kind] : NULL;
 }
 
-static void fill_work(const struct step *step, struct work *work, const struct op *op, const int32_t *positions)
+static void fill_entry(const struct step *step, struct queue_entry *entry, const struct op *op,
+                       const int32_t *positions)
 {
-    work->op = op;
-    find_buffers(step, op, work->buffers);
+    entry->op = op;
+    find_buffers(step, op, entry->buffers);
     if (is_transfer(op)) {
-        work->group = step->groups[op->lane * step->plan->group_count + op->shape.transfer.group];
+        entry->group = step->groups[op->lane * step->plan->group_count + op->shape.transfer.group];
     } else {
-        take_prepared(step, work);
+        take_prepared(step, entry);
     }
-    work->wait_count = op->wait_count;
+    entry->wait_count = op->wait_count;
     for (int i = 0; i < op->wait_count; i++) {
-        struct work *awaited = &step->works[op->wait[i]];
+        struct queue_entry *awaited = &step->entries[op->wait[i]];
         if (!awaited->is_awaited && step->lanes.streams != NULL) {
             awaited->event = step->lanes.streams->event_open(step->backend, false);
         }
         awaited->is_awaited = true;
-        work->waits[i] =
+        entry->waits[i] =
             (struct wait){.lane = awaited->op->lane, .count = positions[op->wait[i]] + 1, .event = awaited->event};
     }
 }
@@ -122,19 +123,19 @@ static void fill_queues(struct step *step)
     const struct plan *plan      = step->plan;
     struct queue      *queues    = step->lanes.queues;
     int32_t           *positions = memory_allocate((size_t)plan->op_count * sizeof(*positions));    // in its lane
-    step->works                  = memory_allocate((size_t)plan->op_count * sizeof(*step->works));
-    step->queued                 = memory_allocate((size_t)plan->op_count * sizeof(struct work *));
+    step->entries                = memory_allocate((size_t)plan->op_count * sizeof(*step->entries));
+    step->queued                 = memory_allocate((size_t)plan->op_count * sizeof(struct queue_entry *));
     for (int32_t i = 0; i < plan->op_count; i++) {
         positions[i] = queues[plan->ops[i].lane].count++;
     }
-    struct work **next = step->queued;
+    struct queue_entry **next = step->queued;
     for (int lane = 0; lane < LANE_COUNT; lane++) {
-        queues[lane].works = next;
+        queues[lane].entries = next;
         next += queues[lane].count;
     }
     for (int32_t i = 0; i < plan->op_count; i++) {
-        queues[plan->ops[i].lane].works[positions[i]] = &step->works[i];
-        fill_work(step, &step->works[i], &plan->ops[i], positions);
+        queues[plan->ops[i].lane].entries[positions[i]] = &step->entries[i];
+        fill_entry(step, &step->entries[i], &plan->ops[i], positions);
     }
     free(positions);
 }
@@ -156,7 +157,7 @@ static void open_device(struct step *step)
     step->end                             = streams->event_open(step->backend, true);
     step->is_issued                       = step->comm->ops->is_enqueued || !has_transfers(step->plan);
     if (step->is_issued) {
-        issue_open(&step->issue, &step->lanes, step->works, step->plan->op_count);
+        issue_open(&step->issue, &step->lanes, step->entries, step->plan->op_count);
     } else {
         staging_open(&step->lanes);
     }
@@ -223,8 +224,8 @@ static void close_device(struct step *step)
         staging_close(&step->lanes);
     }
     for (int32_t i = 0; i < step->plan->op_count; i++) {
-        if (step->works[i].event != NULL) {
-            streams->event_close(step->works[i].event);
+        if (step->entries[i].event != NULL) {
+            streams->event_close(step->entries[i].event);
         }
     }
     streams->event_close(step->begin);
@@ -251,7 +252,7 @@ void step_close(struct step *step)
         }
     }
     free(step->groups);
-    free(step->works);
+    free(step->entries);
     free(step->queued);
     free(step);
 }

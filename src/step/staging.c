@@ -13,7 +13,7 @@ static void open_slot(struct lanes *lanes, struct queue *queue, int slot)
 {
     int64_t most = 0;
     for (int32_t i = 0; i < queue->count; i++) {
-        int64_t bytes = queue->works[i]->group != NULL ? buffer_bytes(&queue->works[i]->buffers[slot]) : 0;
+        int64_t bytes = queue->entries[i]->group != NULL ? buffer_bytes(&queue->entries[i]->buffers[slot]) : 0;
         most          = bytes > most ? bytes : most;
     }
     queue->staging.data[slot] = most > 0 ? lanes->streams->allocate_host(lanes->backend, most) : NULL;
@@ -38,23 +38,23 @@ void staging_close(struct lanes *lanes)
     }
 }
 
-void staging_run(struct lanes *lanes, const struct work *work)
+void staging_run(struct lanes *lanes, const struct queue_entry *entry)
 {
     const struct backend_streams *streams = lanes->streams;
-    int                           lane    = work->op->lane;
+    int                           lane    = entry->op->lane;
     void *const                  *host    = lanes->queues[lane].staging.data;
-    const struct buffer          *in = &work->buffers[TRANSFER_IN], *out = &work->buffers[TRANSFER_OUT];
+    const struct buffer          *in = &entry->buffers[TRANSFER_IN], *out = &entry->buffers[TRANSFER_OUT];
     for (int slot = TRANSFER_IN; slot <= TRANSFER_OUT; slot++) {
-        if (work->op->access[slot] & ACCESS_READ) {
-            const struct buffer *from = &work->buffers[slot];
+        if (entry->op->access[slot] & ACCESS_READ) {
+            const struct buffer *from = &entry->buffers[slot];
             streams->copy(lanes->backend, lane, host[slot], from->data, buffer_bytes(from));
         }
     }
     // Also the end of the copy back of the transfer before, whose host memory this one writes.
     streams->synchronize(lanes->backend, lane);
-    lanes->comm_ops->run(work->group, work->op, in->data != NULL ? host[TRANSFER_IN] : NULL,
+    lanes->comm_ops->run(entry->group, entry->op, in->data != NULL ? host[TRANSFER_IN] : NULL,
                          out->data != NULL ? host[TRANSFER_OUT] : NULL, out->data != NULL ? out->format : in->format);
-    if (work->op->access[TRANSFER_OUT] & ACCESS_WRITE) {
+    if (entry->op->access[TRANSFER_OUT] & ACCESS_WRITE) {
         streams->copy(lanes->backend, lane, out->data, host[TRANSFER_OUT], buffer_bytes(out));
     }
 }

@@ -46,7 +46,7 @@ void step_trace(struct step *step, struct op_time *times)
     if (lanes->trace != NULL) {
         trace_close(lanes, lanes->trace);
     }
-    lanes->trace = times != NULL ? trace_open(lanes, step->works, step->plan->op_count, times) : NULL;
+    lanes->trace = times != NULL ? trace_open(lanes, step->entries, step->plan->op_count, times) : NULL;
 }
 
 bool step_can_capture(const struct step *step)
@@ -71,17 +71,17 @@ double step_device_seconds(const struct step *step)
 void step_make_weights(struct step *step)
 {
     for (int32_t i = 0; i < step->plan->op_count; i++) {
-        const struct work *work = &step->works[i];
-        if (!work->op->is_initial) {
+        const struct queue_entry *entry = &step->entries[i];
+        if (!entry->op->is_initial) {
             continue;
         }
-        if (work->group == NULL) {
-            backend_run(step->backend, work->prepared, work->op, work->buffers);
+        if (entry->group == NULL) {
+            backend_run(step->backend, entry->prepared, entry->op, entry->buffers);
         } else {
-            work_transfer(&step->lanes, work);
+            entry_transfer(&step->lanes, entry);
         }
         if (step->lanes.streams != NULL) {
-            step->lanes.streams->synchronize(step->backend, work->op->lane);
+            step->lanes.streams->synchronize(step->backend, entry->op->lane);
         }
     }
 }
@@ -91,7 +91,7 @@ void step_gather_weights(struct step *step)
     struct lanes       *lanes = &step->lanes;
     const struct queue *queue = &lanes->queues[LANE_PARAMETER_GATHER];
     for (int32_t i = 0; i < queue->count; i++) {
-        work_transfer(lanes, queue->works[i]);
+        entry_transfer(lanes, queue->entries[i]);
     }
     if (lanes->streams != NULL) {
         lanes->streams->synchronize(step->backend, LANE_PARAMETER_GATHER);

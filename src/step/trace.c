@@ -7,10 +7,11 @@
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
 
-struct trace *trace_open(const struct lanes *lanes, const struct work *works, int32_t count, struct op_time *times)
+struct trace *trace_open(const struct lanes *lanes, const struct queue_entry *entries, int32_t count,
+                         struct op_time *times)
 {
     struct trace *trace = memory_allocate(sizeof(*trace));
-    *trace              = (struct trace){.works = works, .count = count, .times = times};
+    *trace              = (struct trace){.entries = entries, .count = count, .times = times};
     trace->events       = memory_allocate((size_t)count * sizeof(*trace->events));
     for (int32_t i = 0; i < count && lanes->streams != NULL; i++) {
         trace->events[i].begin = lanes->streams->event_open(lanes->backend, true);
@@ -24,25 +25,25 @@ void trace_start(struct trace *trace)
     trace->origin = clock_seconds();
 }
 
-static void mark(const struct lanes *lanes, const struct work *work, void *event, double *time)
+static void mark(const struct lanes *lanes, const struct queue_entry *entry, void *event, double *time)
 {
     if (event != NULL) {
-        lanes->streams->record(lanes->backend, work->op->lane, event);
+        lanes->streams->record(lanes->backend, entry->op->lane, event);
     } else {
         *time = clock_seconds() - lanes->trace->origin;
     }
 }
 
-void trace_begin(const struct lanes *lanes, const struct work *work)
+void trace_begin(const struct lanes *lanes, const struct queue_entry *entry)
 {
-    int64_t index = work - lanes->trace->works;
-    mark(lanes, work, lanes->trace->events[index].begin, &lanes->trace->times[index].begin);
+    int64_t index = entry - lanes->trace->entries;
+    mark(lanes, entry, lanes->trace->events[index].begin, &lanes->trace->times[index].begin);
 }
 
-void trace_end(const struct lanes *lanes, const struct work *work)
+void trace_end(const struct lanes *lanes, const struct queue_entry *entry)
 {
-    int64_t index = work - lanes->trace->works;
-    mark(lanes, work, lanes->trace->events[index].end, &lanes->trace->times[index].end);
+    int64_t index = entry - lanes->trace->entries;
+    mark(lanes, entry, lanes->trace->events[index].end, &lanes->trace->times[index].end);
 }
 
 void trace_read(const struct lanes *lanes, void *begin)

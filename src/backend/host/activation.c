@@ -79,13 +79,13 @@ static void differentiate(float *restrict to, const float *gradient, const float
 
 static void forward_rows(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work   *work    = context;
-    const struct op     *op      = work->op;
-    const struct buffer *out     = &work->buffers[ACTIVATION_OUT];
+    const struct loop   *loop    = context;
+    const struct op     *op      = loop->op;
+    const struct buffer *out     = &loop->buffers[ACTIVATION_OUT];
     int64_t              columns = op->shape.rows.columns, width = is_gated(op) ? 2 * columns : columns;
-    float               *space = host_scratch(work, thread, host_activation_floats(op, 1));
+    float               *space = host_scratch(loop, thread, host_activation_floats(op, 1));
     for (int64_t row = first; row < last; row++) {
-        const float *in     = row_read(&work->buffers[ACTIVATION_IN], row * width, width, space);
+        const float *in     = row_read(&loop->buffers[ACTIVATION_IN], row * width, width, space);
         float       *values = row_open(out, row * columns, space + 2 * columns);
         activate(values, in, columns, op->shape.rows.variant);
         row_close(out, row * columns, columns, values);
@@ -99,14 +99,14 @@ void host_activation_forward(struct backend *backend, const struct op *op, const
 
 static void backward_rows(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work   *work    = context;
-    const struct op     *op      = work->op;
-    const struct buffer *to      = &work->buffers[ACTIVATION_GRADIENT_IN];
+    const struct loop   *loop    = context;
+    const struct op     *op      = loop->op;
+    const struct buffer *to      = &loop->buffers[ACTIVATION_GRADIENT_IN];
     int64_t              columns = op->shape.rows.columns, width = is_gated(op) ? 2 * columns : columns;
-    float               *space = host_scratch(work, thread, host_activation_floats(op, 1));
+    float               *space = host_scratch(loop, thread, host_activation_floats(op, 1));
     for (int64_t row = first; row < last; row++) {
-        const float *gradient = row_read(&work->buffers[ACTIVATION_GRADIENT_OUT], row * columns, columns, space);
-        const float *in     = row_read(&work->buffers[ACTIVATION_GRADIENT_IN_IN], row * width, width, space + columns);
+        const float *gradient = row_read(&loop->buffers[ACTIVATION_GRADIENT_OUT], row * columns, columns, space);
+        const float *in     = row_read(&loop->buffers[ACTIVATION_GRADIENT_IN_IN], row * width, width, space + columns);
         float       *values = row_open(to, row * width, space + 3 * columns);
         differentiate(values, gradient, in, columns, op->shape.rows.variant);
         row_close(to, row * width, width, values);

@@ -50,10 +50,10 @@ int64_t host_amx_floats(const struct op *op, int threads)
 }
 
 // Panel index of A's, or behind them of B's.
-static uint32_t *packed_panel(const struct work *work, int64_t panel)
+static uint32_t *packed_panel(const struct loop *loop, int64_t panel)
 {
-    float *shared = host_scratch(work, pool_threads(work->host->pool), BLOCK_ROWS * BLOCK_COLUMNS);
-    return (uint32_t *)(void *)shared + panel * depth_of(work->op) * TILE_FLOATS;
+    float *shared = host_scratch(loop, pool_threads(loop->host->pool), BLOCK_ROWS * BLOCK_COLUMNS);
+    return (uint32_t *)(void *)shared + panel * depth_of(loop->op) * TILE_FLOATS;
 }
 
 // Exchanges rows and columns of a 16 x 16 matrix of words: blocks of 8, then of 4, 2 and 1.
@@ -154,10 +154,10 @@ static void interleave_rows(uint32_t *tile, const struct source *source, int64_t
     }
 }
 
-static struct source source_of(const struct work *work, bool is_a)
+static struct source source_of(const struct loop *loop, bool is_a)
 {
-    const struct gemm_shape *shape      = &work->op->shape.gemm;
-    const struct buffer     *buffer     = &work->buffers[is_a ? GEMM_A : GEMM_B];
+    const struct gemm_shape *shape      = &loop->op->shape.gemm;
+    const struct buffer     *buffer     = &loop->buffers[is_a ? GEMM_A : GEMM_B];
     int64_t                  size       = is_a ? shape->m : shape->n;
     bool                     is_strided = is_a ? shape->transpose_a : !shape->transpose_b;
     struct source            source     = {.buffer     = buffer,
@@ -176,14 +176,14 @@ static struct source source_of(const struct work *work, bool is_a)
 static void pack_panel_pairs(void *context, int64_t first, int64_t last, int thread)
 {
     (void)thread;
-    const struct work  *work = context;
-    const struct source a = source_of(work, true), b = source_of(work, false);
-    int64_t             a_panels = panels_of(a.size), tiles = depth_of(work->op);
+    const struct loop  *loop = context;
+    const struct source a = source_of(loop, true), b = source_of(loop, false);
+    int64_t             a_panels = panels_of(a.size), tiles = depth_of(loop->op);
     for (int64_t pair = first; pair < last; pair++) {
         bool                 is_a   = 2 * pair < a_panels;
         const struct source *source = is_a ? &a : &b;
         int64_t              start  = (is_a ? 2 * pair : 2 * pair - a_panels) * SIDE;
-        uint32_t            *packed = packed_panel(work, 2 * pair);
+        uint32_t            *packed = packed_panel(loop, 2 * pair);
         for (int64_t i = 0; i < 2 * tiles; i++) {
             uint32_t *tile = packed + (i % 2 * tiles + i / 2) * TILE_FLOATS;
             (source->is_strided ? interleave_rows : copy_rows)(tile, source, start + i % 2 * SIDE, i / 2 * TILE_DEPTH);
@@ -248,23 +248,23 @@ static void multiply_panels(float *c, const struct panel_pairs *pairs, bool accu
 }
 
 // The same for a place in C, where parts of the depth have factors of their own: of a part that begins at k.
-static void multiply_part(const struct work *work, const struct rectangle *place, int64_t k,
+static void multiply_part(const struct loop *loop, const struct rectangle *place, int64_t k,
                           const struct panel_pairs *pairs, float *c)
 {
     float        part[2 * SIDE * BLOCK_COLUMNS];
     struct panel from = {part, BLOCK_COLUMNS, place->rows, place->columns, false};
     struct panel to   = {c, BLOCK_COLUMNS, place->rows, place->columns, false};
     multiply_panels(part, pairs, false);
-    host_gemm_scale_part(work, place, k, &from, &to, k > 0);
+    host_gemm_scale_part(loop, place, k, &from, &to, k > 0);
 }
 
-static void multiply_block(const struct work *work, const struct rectangle *block, float *c)
+static void multiply_block(const struct loop *loop, const struct rectangle *block, float *c)
 {
-    const struct gemm_shape *shape     = &work->op->shape.gemm;
-    bool                     has_parts = host_gemm_scales_parts(work);
-    int64_t depth = depth_of(work->op), stride = depth * TILE_FLOATS, step = has_parts ? PART_TILES : DEPTH_TILES;
-    const uint32_t *a = packed_panel(work, block->row / SIDE);
-    const uint32_t *b = packed_panel(work, panels_of(shape->m) + block->column / SIDE);
+    const struct gemm_shape *shape     = &loop->op->shape.gemm;
+    bool                     has_parts = host_gemm_scales_parts(loop);
+    int64_t depth = depth_of(loop->op), stride = depth * TILE_FLOATS, step = has_parts ? PART_TILES : DEPTH_TILES;
+    const uint32_t *a = packed_panel(loop, block->row / SIDE);
+    const uint32_t *b = packed_panel(loop, panels_of(shape->m) + block->column / SIDE);
     for (int64_t k = 0; k < depth; k += step) {
         int64_t tiles = host_minimum(step, depth - k);
         for (int64_t column = 0; column < block->columns; column += 2 * SIDE) {
@@ -276,35 +276,35 @@ static void multiply_block(const struct work *work, const struct rectangle *bloc
                                             host_minimum(2 * SIDE, block->columns - column)};
                 float             *to    = c + row * BLOCK_COLUMNS + column;
                 if (has_parts) {
-                    multiply_part(work, &place, k * TILE_DEPTH, &pairs, to);
+                    multiply_part(loop, &place, k * TILE_DEPTH, &pairs, to);
                 } else {
                     multiply_panels(to, &pairs, k > 0);
                 }
             }
         }
     }
-    float factor = host_gemm_factor(work);
+    float factor = host_gemm_factor(loop);
     for (int64_t row = 0; row < block->rows; row++) {
         float *values = c + row * BLOCK_COLUMNS;
         row_scale(values, block->columns, factor);
-        row_store(&work->buffers[GEMM_C], (block->row + row) * shape->n + block->column, block->columns, values,
-                  work->op->accumulates);
+        row_store(&loop->buffers[GEMM_C], (block->row + row) * shape->n + block->column, block->columns, values,
+                  loop->op->accumulates);
     }
 }
 
 static void multiply_rectangles(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work *work = context;
-    float             *c    = host_scratch(work, thread, BLOCK_ROWS * BLOCK_COLUMNS);
+    const struct loop *loop = context;
+    float             *c    = host_scratch(loop, thread, BLOCK_ROWS * BLOCK_COLUMNS);
     configure_tiles();
     for (int64_t index = first; index < last; index++) {
-        struct rectangle whole = host_gemm_rectangle(&work->op->shape.gemm, pool_threads(work->host->pool), index);
+        struct rectangle whole = host_gemm_rectangle(&loop->op->shape.gemm, pool_threads(loop->host->pool), index);
         for (int64_t row = 0; row < whole.rows; row += BLOCK_ROWS) {
             for (int64_t column = 0; column < whole.columns; column += BLOCK_COLUMNS) {
                 struct rectangle block = {whole.row + row, whole.column + column,
                                           host_minimum(BLOCK_ROWS, whole.rows - row),
                                           host_minimum(BLOCK_COLUMNS, whole.columns - column)};
-                multiply_block(work, &block, c);
+                multiply_block(loop, &block, c);
             }
         }
     }

@@ -11,7 +11,7 @@ enum { BLOCK = 96 };
 
 // One head of keys and values, and what a thread works with on one block of queries.
 struct head {
-    const struct work            *work;
+    const struct loop            *loop;
     const struct attention_shape *shape;
     int64_t                       batch, group;    // which head
     struct view                   key_view, value_view;
@@ -52,13 +52,13 @@ int64_t host_attention_backward_floats(const struct op *op, int threads)
 }
 
 // Reads the keys and values of one head, and lays out the thread's scratch.
-static struct head open_head(const struct work *work, int64_t index, int operand, float *space)
+static struct head open_head(const struct loop *loop, int64_t index, int operand, float *space)
 {
-    const struct attention_shape *shape = &work->op->shape.attention;
-    const struct buffer          *pairs = &work->buffers[operand];
+    const struct attention_shape *shape = &loop->op->shape.attention;
+    const struct buffer          *pairs = &loop->buffers[operand];
     int64_t     width = shape->head_dim, leading = 2 * shape->kv_heads * width, size = keys_of(shape) * width;
     struct head head = {
-        .work = work, .shape = shape, .batch = index / shape->kv_heads, .group = index % shape->kv_heads};
+        .loop = loop, .shape = shape, .batch = index / shape->kv_heads, .group = index % shape->kv_heads};
     int64_t at      = head.batch * keys_of(shape) * leading + head.group * width;
     head.key_view   = (struct view){at, leading, keys_of(shape), width};
     head.value_view = (struct view){at + leading / 2, leading, keys_of(shape), width};
@@ -109,7 +109,7 @@ static struct panel score_panel(const struct head *head, const struct block *blo
 
 static void forward_block(const struct head *head, const struct block *block)
 {
-    const struct buffer *buffers    = head->work->buffers;
+    const struct buffer *buffers    = head->loop->buffers;
     int64_t              width      = head->shape->head_dim;
     float               *statistics = (float *)buffers[ATTENTION_STATISTICS].data + block->statistics_at;
     struct panel         key = leading_keys(&head->key, block, true), value = leading_keys(&head->value, block, false);
@@ -150,10 +150,10 @@ static void run_blocks(const struct head *head, void (*run)(const struct head *h
 
 static void forward_heads(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work *work  = context;
-    float             *space = host_scratch(work, thread, host_attention_floats(work->op, 1));
+    const struct loop *loop  = context;
+    float             *space = host_scratch(loop, thread, host_attention_floats(loop->op, 1));
     for (int64_t index = first; index < last; index++) {
-        struct head head = open_head(work, index, ATTENTION_KEY_VALUE, space);
+        struct head head = open_head(loop, index, ATTENTION_KEY_VALUE, space);
         run_blocks(&head, forward_block);
     }
 }
@@ -168,7 +168,7 @@ static void differentiate_scores(const struct head *head, const struct block *bl
                                  const struct panel *out)
 {
     const float *statistics =
-        (const float *)head->work->buffers[ATTENTION_GRADIENT_STATISTICS].data + block->statistics_at;
+        (const float *)head->loop->buffers[ATTENTION_GRADIENT_STATISTICS].data + block->statistics_at;
     for (int64_t row = 0; row < block->view.rows; row++) {
         int64_t seen     = visible(head, block, row);
         size_t  rest     = sizeof(float) * (size_t)(block->keys - seen);
@@ -187,7 +187,7 @@ static void differentiate_scores(const struct head *head, const struct block *bl
 
 static void backward_block(const struct head *head, const struct block *block)
 {
-    const struct buffer *buffers      = head->work->buffers;
+    const struct buffer *buffers      = head->loop->buffers;
     int64_t              width        = head->shape->head_dim;
     struct panel         query        = panel_read(&buffers[ATTENTION_GRADIENT_QUERY_IN], &block->view, head->space[0]);
     struct panel         out_gradient = panel_read(&buffers[ATTENTION_GRADIENT_OUT], &block->view, head->space[1]);
@@ -214,16 +214,16 @@ static void backward_block(const struct head *head, const struct block *block)
 
 static void backward_heads(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work   *work  = context;
-    const struct buffer *to    = &work->buffers[ATTENTION_GRADIENT_KEY_VALUE];
-    float               *space = host_scratch(work, thread, host_attention_backward_floats(work->op, 1));
+    const struct loop   *loop  = context;
+    const struct buffer *to    = &loop->buffers[ATTENTION_GRADIENT_KEY_VALUE];
+    float               *space = host_scratch(loop, thread, host_attention_backward_floats(loop->op, 1));
     for (int64_t index = first; index < last; index++) {
-        struct head head = open_head(work, index, ATTENTION_GRADIENT_KEY_VALUE_IN, space);
+        struct head head = open_head(loop, index, ATTENTION_GRADIENT_KEY_VALUE_IN, space);
         memset(head.key_gradient.data, 0, sizeof(float) * (size_t)(head.key.rows * head.key.columns));
         memset(head.value_gradient.data, 0, sizeof(float) * (size_t)(head.key.rows * head.key.columns));
         run_blocks(&head, backward_block);
-        panel_write(to, &head.key_view, &head.key_gradient, work->op->accumulates);
-        panel_write(to, &head.value_view, &head.value_gradient, work->op->accumulates);
+        panel_write(to, &head.key_view, &head.key_gradient, loop->op->accumulates);
+        panel_write(to, &head.value_view, &head.value_gradient, loop->op->accumulates);
     }
 }
 
@@ -236,12 +236,12 @@ void host_attention_backward(struct backend *backend, const struct op *op, const
 static void merge_rows(void *context, int64_t first, int64_t last, int thread)
 {
     (void)thread;
-    const struct work            *work       = context;
-    const struct attention_shape *shape      = &work->op->shape.attention;
-    float                        *out        = work->buffers[ATTENTION_MERGE_OUT].data;
-    const float                  *part       = work->buffers[ATTENTION_MERGE_PART].data;
-    float                        *statistics = work->buffers[ATTENTION_MERGE_STATISTICS].data;
-    const float                  *other      = work->buffers[ATTENTION_MERGE_PART_STATISTICS].data;
+    const struct loop            *loop       = context;
+    const struct attention_shape *shape      = &loop->op->shape.attention;
+    float                        *out        = loop->buffers[ATTENTION_MERGE_OUT].data;
+    const float                  *part       = loop->buffers[ATTENTION_MERGE_PART].data;
+    float                        *statistics = loop->buffers[ATTENTION_MERGE_STATISTICS].data;
+    const float                  *other      = loop->buffers[ATTENTION_MERGE_PART_STATISTICS].data;
     for (int64_t row = first; row < last; row++) {
         for (int64_t head = 0; head < shape->heads; head++) {
             int64_t batch = row / shape->sequence;

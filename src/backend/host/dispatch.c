@@ -25,10 +25,10 @@ static void clear_row(const struct buffer *buffer, int64_t row, int64_t columns)
 static void dispatch_slots(void *context, int64_t first, int64_t last, int thread)
 {
     (void)thread;
-    const struct work          *work    = context;
-    const struct routing_shape *shape   = &work->op->shape.routing;
-    const int32_t              *sources = work->buffers[DISPATCH_SOURCES].data;
-    const struct buffer        *in = &work->buffers[DISPATCH_IN], *out = &work->buffers[DISPATCH_OUT];
+    const struct loop          *loop    = context;
+    const struct routing_shape *shape   = &loop->op->shape.routing;
+    const int32_t              *sources = loop->buffers[DISPATCH_SOURCES].data;
+    const struct buffer        *in = &loop->buffers[DISPATCH_IN], *out = &loop->buffers[DISPATCH_OUT];
     for (int64_t slot = first; slot < last; slot++) {
         if (sources[slot] < 0) {
             clear_row(out, slot, shape->columns);
@@ -46,25 +46,25 @@ void host_dispatch(struct backend *backend, const struct op *op, const struct bu
 
 static void combine_rows(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work          *work    = context;
-    const struct routing_shape *shape   = &work->op->shape.routing;
-    const int32_t              *slots   = work->buffers[COMBINE_SLOTS].data;
-    const float                *gates   = work->buffers[COMBINE_GATES].data;
+    const struct loop          *loop    = context;
+    const struct routing_shape *shape   = &loop->op->shape.routing;
+    const int32_t              *slots   = loop->buffers[COMBINE_SLOTS].data;
+    const float                *gates   = loop->buffers[COMBINE_GATES].data;
     int64_t                     columns = shape->columns;
-    float                      *space = host_scratch(work, thread, 2 * columns), *sum = space + columns;
+    float                      *space = host_scratch(loop, thread, 2 * columns), *sum = space + columns;
     for (int64_t row = first; row < last; row++) {
         memset(sum, 0, sizeof(*sum) * (size_t)columns);
         for (int64_t choice = row * shape->top_k; choice < (row + 1) * shape->top_k; choice++) {
             if (slots[choice] < 0) {
                 continue;
             }
-            const float *x    = row_read(&work->buffers[COMBINE_IN], slots[choice] * columns, columns, space);
+            const float *x    = row_read(&loop->buffers[COMBINE_IN], slots[choice] * columns, columns, space);
             float        gate = gates != NULL ? gates[choice] : 1.0f;
             for (int64_t i = 0; i < columns; i++) {
                 sum[i] += gate * x[i];
             }
         }
-        row_store(&work->buffers[COMBINE_OUT], row * columns, columns, sum, work->op->accumulates);
+        row_store(&loop->buffers[COMBINE_OUT], row * columns, columns, sum, loop->op->accumulates);
     }
 }
 
@@ -75,14 +75,14 @@ void host_combine(struct backend *backend, const struct op *op, const struct buf
 
 static void combine_backward_slots(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work          *work           = context;
-    const struct routing_shape *shape          = &work->op->shape.routing;
-    const struct buffer        *buffers        = work->buffers;
+    const struct loop          *loop           = context;
+    const struct routing_shape *shape          = &loop->op->shape.routing;
+    const struct buffer        *buffers        = loop->buffers;
     const int32_t              *sources        = buffers[COMBINE_GRADIENT_SOURCES].data;
     const float                *gates          = buffers[COMBINE_GRADIENT_GATES_IN].data;
     float                      *gates_gradient = buffers[COMBINE_GRADIENT_GATES].data;
     int64_t                     columns        = shape->columns;
-    float                      *space = host_scratch(work, thread, 2 * columns), *scaled = space + columns;
+    float                      *space = host_scratch(loop, thread, 2 * columns), *scaled = space + columns;
     for (int64_t slot = first; slot < last; slot++) {
         int64_t choice = sources[slot];
         if (choice < 0) {

@@ -23,13 +23,13 @@ int64_t host_elements_floats(const struct op *op, int threads)
 
 static void cast_chunks(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work   *work = context;
-    const struct buffer *in = &work->buffers[CAST_IN], *out = &work->buffers[CAST_OUT];
-    float               *space = host_scratch(work, thread, host_elements_floats(work->op, 1));
+    const struct loop   *loop = context;
+    const struct buffer *in = &loop->buffers[CAST_IN], *out = &loop->buffers[CAST_OUT];
+    float               *space = host_scratch(loop, thread, host_elements_floats(loop->op, 1));
     for (int64_t chunk = first; chunk < last; chunk++) {
         int64_t at    = chunk * CHUNK;
-        int64_t count = host_minimum(CHUNK, work->op->shape.elements.elements - at);
-        row_store(out, at, count, row_read(in, at, count, space), work->op->accumulates);
+        int64_t count = host_minimum(CHUNK, loop->op->shape.elements.elements - at);
+        row_store(out, at, count, row_read(in, at, count, space), loop->op->accumulates);
     }
 }
 
@@ -48,11 +48,11 @@ void host_clear(struct backend *backend, const struct op *op, const struct buffe
 // The partial sums of all threads lie in front, [HOST_PARTS] doubles.
 static void square_parts(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work   *work  = context;
-    const struct buffer *in    = &work->buffers[SQUARE_SUM_IN];
-    int64_t              total = work->op->shape.elements.elements, chunks = chunks_of(total);
-    double              *sums  = (double *)(void *)work->host->scratch;
-    float               *space = work->host->scratch + 2 * HOST_PARTS + (int64_t)thread * CHUNK;
+    const struct loop   *loop  = context;
+    const struct buffer *in    = &loop->buffers[SQUARE_SUM_IN];
+    int64_t              total = loop->op->shape.elements.elements, chunks = chunks_of(total);
+    double              *sums  = (double *)(void *)loop->host->scratch;
+    float               *space = loop->host->scratch + 2 * HOST_PARTS + (int64_t)thread * CHUNK;
     for (int64_t part = first; part < last; part++) {
         sums[part]  = 0;
         int64_t end = host_minimum(chunks * (part + 1) / HOST_PARTS * CHUNK, total);
@@ -109,17 +109,17 @@ static float *read_for_update(const struct buffer *buffer, int64_t at, int64_t c
 
 static void adamw_chunks(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work      *work         = context;
-    const struct buffer    *weight       = &work->buffers[ADAMW_WEIGHT];
-    bool                    has_master   = work->buffers[ADAMW_MASTER].data != NULL;
-    const struct buffer    *master       = has_master ? &work->buffers[ADAMW_MASTER] : weight;
-    const struct buffer    *first_moment = &work->buffers[ADAMW_FIRST], *second_moment = &work->buffers[ADAMW_SECOND];
-    struct arithmetic_adamw constants = adamw_constants(work->buffers);
-    float                  *space     = host_scratch(work, thread, host_elements_floats(work->op, 1));
+    const struct loop      *loop         = context;
+    const struct buffer    *weight       = &loop->buffers[ADAMW_WEIGHT];
+    bool                    has_master   = loop->buffers[ADAMW_MASTER].data != NULL;
+    const struct buffer    *master       = has_master ? &loop->buffers[ADAMW_MASTER] : weight;
+    const struct buffer    *first_moment = &loop->buffers[ADAMW_FIRST], *second_moment = &loop->buffers[ADAMW_SECOND];
+    struct arithmetic_adamw constants = adamw_constants(loop->buffers);
+    float                  *space     = host_scratch(loop, thread, host_elements_floats(loop->op, 1));
     for (int64_t chunk = first; chunk < last; chunk++) {
         int64_t      at       = chunk * CHUNK;
-        int64_t      count    = host_minimum(CHUNK, work->op->shape.elements.elements - at);
-        const float *gradient = row_read(&work->buffers[ADAMW_GRADIENT], at, count, space);
+        int64_t      count    = host_minimum(CHUNK, loop->op->shape.elements.elements - at);
+        const float *gradient = row_read(&loop->buffers[ADAMW_GRADIENT], at, count, space);
         float       *values   = read_for_update(master, at, count, space + CHUNK);
         float       *m        = read_for_update(first_moment, at, count, space + 2 * CHUNK);
         float       *v        = read_for_update(second_moment, at, count, space + 3 * CHUNK);

@@ -24,15 +24,15 @@ static int64_t local_token(const struct op *op, const int32_t *tokens, int64_t r
 static void forward_rows(void *context, int64_t first, int64_t last, int thread)
 {
     (void)thread;
-    const struct work   *work    = context;
-    const int32_t       *tokens  = work->buffers[EMBEDDING_TOKENS].data;
-    const struct buffer *out     = &work->buffers[EMBEDDING_OUT];
-    int64_t              columns = work->op->shape.rows.columns;
+    const struct loop   *loop    = context;
+    const int32_t       *tokens  = loop->buffers[EMBEDDING_TOKENS].data;
+    const struct buffer *out     = &loop->buffers[EMBEDDING_OUT];
+    int64_t              columns = loop->op->shape.rows.columns;
     int64_t              bytes   = format_bytes(out->format, columns);
     for (int64_t row = first; row < last; row++) {
-        int64_t token = local_token(work->op, tokens, row);
+        int64_t token = local_token(loop->op, tokens, row);
         if (token >= 0) {
-            row_copy(out, row * columns, &work->buffers[EMBEDDING_TABLE], token * columns, columns);
+            row_copy(out, row * columns, &loop->buffers[EMBEDDING_TABLE], token * columns, columns);
         } else {
             memset((char *)out->data + row * bytes, 0, (size_t)bytes);
         }
@@ -61,16 +61,16 @@ int64_t host_embedding_backward_floats(const struct op *op, int threads)
     return row_floats(op) + link_floats(op) / threads + 32;
 }
 
-static int32_t *first_places(const struct work *work)
+static int32_t *first_places(const struct loop *loop)
 {
-    int64_t threads = pool_threads(work->host->pool);
-    return (int32_t *)(void *)host_scratch(work, (int)threads, row_floats(work->op));
+    int64_t threads = pool_threads(loop->host->pool);
+    return (int32_t *)(void *)host_scratch(loop, (int)threads, row_floats(loop->op));
 }
 
-static void sum_places(const struct work *work, int32_t place, const int32_t *next, double *sums, float *row)
+static void sum_places(const struct loop *loop, int32_t place, const int32_t *next, double *sums, float *row)
 {
-    const struct buffer *gradient = &work->buffers[EMBEDDING_GRADIENT_OUT];
-    int64_t              columns  = work->op->shape.rows.columns;
+    const struct buffer *gradient = &loop->buffers[EMBEDDING_GRADIENT_OUT];
+    int64_t              columns  = loop->op->shape.rows.columns;
     memset(sums, 0, sizeof(*sums) * (size_t)columns);
     for (; place >= 0; place = next[place]) {
         const float *values = row_read(gradient, place * columns, columns, row);
@@ -85,19 +85,19 @@ static void sum_places(const struct work *work, int32_t place, const int32_t *ne
 
 static void backward_table_rows(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work   *work    = context;
-    const struct buffer *table   = &work->buffers[EMBEDDING_GRADIENT_TABLE];
-    int64_t              columns = work->op->shape.rows.columns;
-    const int32_t       *places  = first_places(work);
-    const int32_t       *next    = places + work->op->shape.rows.valid_columns;
-    double              *sums    = (double *)(void *)host_scratch(work, thread, row_floats(work->op));
+    const struct loop   *loop    = context;
+    const struct buffer *table   = &loop->buffers[EMBEDDING_GRADIENT_TABLE];
+    int64_t              columns = loop->op->shape.rows.columns;
+    const int32_t       *places  = first_places(loop);
+    const int32_t       *next    = places + loop->op->shape.rows.valid_columns;
+    double              *sums    = (double *)(void *)host_scratch(loop, thread, row_floats(loop->op));
     float               *row     = (float *)(sums + columns);
     size_t               bytes   = (size_t)format_bytes(table->format, columns);
     for (int64_t token = first; token < last; token++) {
         if (places[token] >= 0) {
-            sum_places(work, places[token], next, sums, row);
-            row_store(table, token * columns, columns, row, work->op->accumulates);
-        } else if (!work->op->accumulates) {
+            sum_places(loop, places[token], next, sums, row);
+            row_store(table, token * columns, columns, row, loop->op->accumulates);
+        } else if (!loop->op->accumulates) {
             memset((char *)table->data + (size_t)token * bytes, 0, bytes);
         }
     }
@@ -106,9 +106,9 @@ static void backward_table_rows(void *context, int64_t first, int64_t last, int 
 // Each table row is summed by one thread in the order of its tokens, so that the result does not depend on threads.
 void host_embedding_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    struct work    work   = {.op = op, .buffers = buffers, .host = backend->state};
+    struct loop    loop   = {.op = op, .buffers = buffers, .host = backend->state};
     const int32_t *tokens = buffers[EMBEDDING_GRADIENT_TOKENS].data;
-    int32_t       *places = first_places(&work);
+    int32_t       *places = first_places(&loop);
     int32_t       *next   = places + op->shape.rows.valid_columns;
     memset(places, -1, sizeof(*places) * (size_t)op->shape.rows.valid_columns);
     for (int64_t place = op->shape.rows.rows - 1; place >= 0; place--) {

@@ -56,27 +56,27 @@ static struct panel read_block(const struct buffer *buffer, const struct rectang
     return panel;
 }
 
-bool host_gemm_scales_parts(const struct work *work)
+bool host_gemm_scales_parts(const struct loop *loop)
 {
-    return work->op->shape.gemm.scaling_a != SCALING_WHOLE;
+    return loop->op->shape.gemm.scaling_a != SCALING_WHOLE;
 }
 
-float host_gemm_factor(const struct work *work)
+float host_gemm_factor(const struct loop *loop)
 {
     float factor = 1;
-    for (int slot = GEMM_FACTOR_A; slot <= GEMM_FACTOR_B && !host_gemm_scales_parts(work); slot++) {
-        factor *= work->buffers[slot].data != NULL ? *(const float *)work->buffers[slot].data : 1;
+    for (int slot = GEMM_FACTOR_A; slot <= GEMM_FACTOR_B && !host_gemm_scales_parts(loop); slot++) {
+        factor *= loop->buffers[slot].data != NULL ? *(const float *)loop->buffers[slot].data : 1;
     }
     return factor;
 }
 
-void host_gemm_scale_part(const struct work *work, const struct rectangle *place, int64_t k, const struct panel *part,
+void host_gemm_scale_part(const struct loop *loop, const struct rectangle *place, int64_t k, const struct panel *part,
                           const struct panel *c, bool keeps)
 {
-    const struct gemm_shape *shape     = &work->op->shape.gemm;
+    const struct gemm_shape *shape     = &loop->op->shape.gemm;
     enum scaling             scaling_a = (enum scaling)shape->scaling_a;
     enum scaling             scaling_b = (enum scaling)shape->scaling_b;
-    const float             *a = work->buffers[GEMM_FACTOR_A].data, *b = work->buffers[GEMM_FACTOR_B].data;
+    const float             *a = loop->buffers[GEMM_FACTOR_A].data, *b = loop->buffers[GEMM_FACTOR_B].data;
     float                    of_columns[BLOCK_COLUMNS];
     for (int64_t i = 0; i < place->columns; i++) {
         of_columns[i] = b[scaling_factor_at(scaling_b, shape->n, shape->k, place->column + i, k)];
@@ -91,10 +91,10 @@ void host_gemm_scale_part(const struct work *work, const struct rectangle *place
     }
 }
 
-static void multiply_block(const struct work *work, const struct rectangle *block, int64_t depth, float *space)
+static void multiply_block(const struct loop *loop, const struct rectangle *block, int64_t depth, float *space)
 {
-    const struct gemm_shape *shape   = &work->op->shape.gemm;
-    const struct buffer     *buffers = work->buffers, *c = &buffers[GEMM_C];
+    const struct gemm_shape *shape   = &loop->op->shape.gemm;
+    const struct buffer     *buffers = loop->buffers, *c = &buffers[GEMM_C];
     float       *b_space = space + BLOCK_ROWS * BLOCK_DEPTH, *c_space = b_space + BLOCK_DEPTH * BLOCK_COLUMNS;
     struct view  place    = {block->row * shape->n + block->column, shape->n, block->rows, block->columns};
     bool         in_place = c->format == FORMAT_F32;
@@ -103,43 +103,43 @@ static void multiply_block(const struct work *work, const struct rectangle *bloc
                                      : (struct panel){c_space, BLOCK_COLUMNS, block->rows, block->columns, false};
     for (int64_t k = 0; k < shape->k; k += depth) {
         int64_t          length = host_minimum(depth, shape->k - k);
-        float            keep   = k > 0 || (in_place && work->op->accumulates) ? 1.0f : 0.0f;
+        float            keep   = k > 0 || (in_place && loop->op->accumulates) ? 1.0f : 0.0f;
         struct rectangle of_a = {block->row, k, block->rows, length}, of_b = {k, block->column, length, block->columns};
         struct panel     a =
             read_block(&buffers[GEMM_A], &of_a, shape->transpose_a ? shape->m : shape->k, shape->transpose_a, space);
         struct panel b =
             read_block(&buffers[GEMM_B], &of_b, shape->transpose_b ? shape->k : shape->n, shape->transpose_b, b_space);
-        if (host_gemm_scales_parts(work)) {
+        if (host_gemm_scales_parts(loop)) {
             panel_multiply(&part, &a, &b, 1, 0);
-            host_gemm_scale_part(work, block, k, &part, &to, keep != 0);
+            host_gemm_scale_part(loop, block, k, &part, &to, keep != 0);
         } else {
-            panel_multiply(&to, &a, &b, host_gemm_factor(work), keep);
+            panel_multiply(&to, &a, &b, host_gemm_factor(loop), keep);
         }
     }
     if (!in_place) {
-        panel_write(c, &place, &to, work->op->accumulates);
+        panel_write(c, &place, &to, loop->op->accumulates);
     }
 }
 
 static void multiply_rectangles(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work *work    = context;
-    int                threads = pool_threads(work->host->pool);
-    float             *space   = host_scratch(work, thread, host_gemm_floats(work->op, threads));
+    const struct loop *loop    = context;
+    int                threads = pool_threads(loop->host->pool);
+    float             *space   = host_scratch(loop, thread, host_gemm_floats(loop->op, threads));
     bool               is_wide = true;
     for (int i = 0; i < 3; i++) {
-        is_wide = is_wide && work->buffers[i].format == FORMAT_F32;
+        is_wide = is_wide && loop->buffers[i].format == FORMAT_F32;
     }
     for (int64_t index = first; index < last; index++) {
-        struct rectangle whole  = host_gemm_rectangle(&work->op->shape.gemm, threads, index);
+        struct rectangle whole  = host_gemm_rectangle(&loop->op->shape.gemm, threads, index);
         int64_t          height = is_wide ? whole.rows : BLOCK_ROWS, width = is_wide ? whole.columns : BLOCK_COLUMNS;
-        int64_t depth = is_wide ? work->op->shape.gemm.k : host_gemm_scales_parts(work) ? SCALING_SIDE : BLOCK_DEPTH;
+        int64_t depth = is_wide ? loop->op->shape.gemm.k : host_gemm_scales_parts(loop) ? SCALING_SIDE : BLOCK_DEPTH;
         for (int64_t row = 0; row < whole.rows; row += height) {
             for (int64_t column = 0; column < whole.columns; column += width) {
                 struct rectangle block = {whole.row + row, whole.column + column,
                                           host_minimum(height, whole.rows - row),
                                           host_minimum(width, whole.columns - column)};
-                multiply_block(work, &block, depth, space);
+                multiply_block(loop, &block, depth, space);
             }
         }
     }

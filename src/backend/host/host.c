@@ -63,9 +63,9 @@ static int64_t whole_lines(int64_t count)
     return (count + FLOATS_PER_LINE - 1) / FLOATS_PER_LINE * FLOATS_PER_LINE;
 }
 
-float *host_scratch(const struct work *work, int thread, int64_t floats_per_thread)
+float *host_scratch(const struct loop *loop, int thread, int64_t floats_per_thread)
 {
-    return work->host->scratch + thread * whole_lines(floats_per_thread);
+    return loop->host->scratch + thread * whole_lines(floats_per_thread);
 }
 
 // For all threads.
@@ -99,15 +99,15 @@ static void host_reserve_scratch(struct backend *backend, int64_t bytes)
     host->scratch = backend_memory_allocate(backend, bytes);
 }
 
-void host_run_loop(struct backend *backend, const struct op *op, const struct buffer buffers[], pool_work *body,
+void host_run_loop(struct backend *backend, const struct op *op, const struct buffer buffers[], pool_body *body,
                    int64_t count)
 {
     const struct host *host = backend->state;
-    struct work        work = {.op = op, .buffers = buffers, .host = host};
-    pool_run(host->pool, body, &work, count);
+    struct loop        loop = {.op = op, .buffers = buffers, .host = host};
+    pool_run(host->pool, body, &loop, count);
 }
 
-void host_run_fused(struct backend *backend, const struct op *op, const struct buffer buffers[], pool_work *body)
+void host_run_fused(struct backend *backend, const struct op *op, const struct buffer buffers[], pool_body *body)
 {
     const struct host *host = backend->state;
     if (!op_is_fused(op)) {

@@ -13,21 +13,21 @@ struct host {
 };
 
 // What a loop over an op's rows works on.
-struct work {
+struct loop {
     const struct op     *op;
     const struct buffer *buffers;
     const struct host   *host;
 };
 
-// Runs a loop of count indices over the rank's threads; body's context is a struct work.
-void host_run_loop(struct backend *backend, const struct op *op, const struct buffer buffers[], pool_work *body,
+// Runs a loop of count indices over the rank's threads; body's context is a struct loop.
+void host_run_loop(struct backend *backend, const struct op *op, const struct buffer buffers[], pool_body *body,
                    int64_t count);
 // The same over the rows of an op that FP8 copies of its output may be fused to: an output that is absent goes to
 // scratch, and the copies are made of it.
-void host_run_fused(struct backend *backend, const struct op *op, const struct buffer buffers[], pool_work *body);
+void host_run_fused(struct backend *backend, const struct op *op, const struct buffer buffers[], pool_body *body);
 
 // Every op states its scratch as so many floats a thread; thread's share of it, on a cache line.
-float *host_scratch(const struct work *work, int thread, int64_t floats_per_thread);
+float *host_scratch(const struct loop *loop, int thread, int64_t floats_per_thread);
 
 // Sums whose value must not depend on the number of threads are made of this many partial sums, in this order.
 enum { HOST_PARTS = 64 };
@@ -76,10 +76,10 @@ struct rectangle {
 struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads, int64_t index);
 
 // Whether parts of FP8 operands have factors of their own, and what the whole product is multiplied by.
-bool  host_gemm_scales_parts(const struct work *work);
-float host_gemm_factor(const struct work *work);
+bool  host_gemm_scales_parts(const struct loop *loop);
+float host_gemm_factor(const struct loop *loop);
 // c = part times the factors that its rows and columns have from depth k on, or += when it keeps c. place is in C.
-void host_gemm_scale_part(const struct work *work, const struct rectangle *place, int64_t k, const struct panel *part,
+void host_gemm_scale_part(const struct loop *loop, const struct rectangle *place, int64_t k, const struct panel *part,
                           const struct panel *c, bool keeps);
 
 // Products of bf16 or FP8 by matrix instructions; enable is false where processor, kernel or compiler lack them.

@@ -23,9 +23,9 @@ struct row_statistics {
 enum { STATISTICS = 3 };
 
 // The target's place among the columns that are here, or -1.
-static int64_t local_target(const struct work *work, const int32_t *targets, int64_t row)
+static int64_t local_target(const struct loop *loop, const int32_t *targets, int64_t row)
 {
-    const struct rows_shape *shape  = &work->op->shape.rows;
+    const struct rows_shape *shape  = &loop->op->shape.rows;
     int64_t                  target = targets[row];
     if (target < 0 || target >= shape->total) {
         FATAL(EXIT_INTERNAL, "cross entropy: target %" PRId64 " at row %" PRId64 " is outside %" PRId64 " classes",
@@ -37,14 +37,14 @@ static int64_t local_target(const struct work *work, const int32_t *targets, int
 
 static void statistics_rows(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work       *work    = context;
-    const struct rows_shape *shape   = &work->op->shape.rows;
-    const struct buffer     *logits  = &work->buffers[LOGIT_STATISTICS_LOGITS];
-    const int32_t           *targets = work->buffers[LOGIT_STATISTICS_TARGETS].data;
-    float                   *out     = work->buffers[LOGIT_STATISTICS_OUT].data;
-    float                   *space   = host_scratch(work, thread, shape->columns);
+    const struct loop       *loop    = context;
+    const struct rows_shape *shape   = &loop->op->shape.rows;
+    const struct buffer     *logits  = &loop->buffers[LOGIT_STATISTICS_LOGITS];
+    const int32_t           *targets = loop->buffers[LOGIT_STATISTICS_TARGETS].data;
+    float                   *out     = loop->buffers[LOGIT_STATISTICS_OUT].data;
+    float                   *space   = host_scratch(loop, thread, shape->columns);
     for (int64_t row = first; row < last; row++) {
-        int64_t      target = local_target(work, targets, row);
+        int64_t      target = local_target(loop, targets, row);
         const float *x      = row_read(logits, row * shape->columns, shape->valid_columns, space);
         float       *own    = out + row * STATISTICS;
         own[0]              = shape->valid_columns > 0 ? row_maximum(x, shape->valid_columns) : -INFINITY;
@@ -78,16 +78,16 @@ static struct row_statistics join_parts(const float *statistics, const struct ro
 // loss = log(sum of exp(x)) - x[target]; its gradient is softmax(x), less one at the target.
 static void cross_entropy_rows(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work       *work       = context;
-    const struct rows_shape *shape      = &work->op->shape.rows;
-    const struct buffer     *logits     = &work->buffers[CROSS_ENTROPY_LOGITS];
-    const int32_t           *targets    = work->buffers[CROSS_ENTROPY_TARGETS].data;
-    const float             *statistics = work->buffers[CROSS_ENTROPY_STATISTICS].data;
-    float                   *losses     = work->buffers[CROSS_ENTROPY_LOSS].data;
+    const struct loop       *loop       = context;
+    const struct rows_shape *shape      = &loop->op->shape.rows;
+    const struct buffer     *logits     = &loop->buffers[CROSS_ENTROPY_LOGITS];
+    const int32_t           *targets    = loop->buffers[CROSS_ENTROPY_TARGETS].data;
+    const float             *statistics = loop->buffers[CROSS_ENTROPY_STATISTICS].data;
+    float                   *losses     = loop->buffers[CROSS_ENTROPY_LOSS].data;
     int64_t                  columns = shape->columns, valid = shape->valid_columns;
-    float                   *space = host_scratch(work, thread, columns);
+    float                   *space = host_scratch(loop, thread, columns);
     for (int64_t row = first; row < last; row++) {
-        int64_t target = local_target(work, targets, row);
+        int64_t target = local_target(loop, targets, row);
         row_read(logits, row * columns, valid, space);
         float                *x   = row_open(logits, row * columns, space);
         struct row_statistics all = {0};

@@ -18,15 +18,15 @@ static void read_factors(float *factors, const struct op *op, const struct buffe
 }
 
 // x = in + branch, rounded as it is stored, or in itself.
-static const float *read_sum(const struct work *work, int64_t at, float *space, float *branch_space)
+static const float *read_sum(const struct loop *loop, int64_t at, float *space, float *branch_space)
 {
-    const struct buffer *sum     = &work->buffers[NORM_SUM];
-    int64_t              columns = work->op->shape.rows.columns;
-    const float         *in      = row_read(&work->buffers[NORM_IN], at, columns, space);
-    if (work->buffers[NORM_BRANCH].data == NULL) {
+    const struct buffer *sum     = &loop->buffers[NORM_SUM];
+    int64_t              columns = loop->op->shape.rows.columns;
+    const float         *in      = row_read(&loop->buffers[NORM_IN], at, columns, space);
+    if (loop->buffers[NORM_BRANCH].data == NULL) {
         return in;
     }
-    const float *branch = row_read(&work->buffers[NORM_BRANCH], at, columns, branch_space);
+    const float *branch = row_read(&loop->buffers[NORM_BRANCH], at, columns, branch_space);
     float       *values = row_open(sum, at, space);
     for (int64_t i = 0; i < columns; i++) {
         values[i] = in[i] + branch[i];
@@ -44,19 +44,19 @@ int64_t host_norm_floats(const struct op *op, int threads)
 
 static void forward_rows(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work   *work       = context;
-    const struct op     *op         = work->op;
-    const struct buffer *out        = &work->buffers[NORM_OUT];
+    const struct loop   *loop       = context;
+    const struct op     *op         = loop->op;
+    const struct buffer *out        = &loop->buffers[NORM_OUT];
     int64_t              columns    = op->shape.rows.columns;
-    float               *statistics = work->buffers[NORM_STATISTICS].data;
-    float               *factors    = host_scratch(work, thread, host_norm_floats(op, 1));
+    float               *statistics = loop->buffers[NORM_STATISTICS].data;
+    float               *factors    = host_scratch(loop, thread, host_norm_floats(op, 1));
     float               *bias_space = factors + columns, *space = bias_space + columns, *other = space + columns;
-    bool                 has_bias = work->buffers[NORM_BIAS].data != NULL;
-    read_factors(factors, op, &work->buffers[NORM_WEIGHT]);
+    bool                 has_bias = loop->buffers[NORM_BIAS].data != NULL;
+    read_factors(factors, op, &loop->buffers[NORM_WEIGHT]);
     memset(bias_space, 0, sizeof(*bias_space) * (size_t)columns);
-    const float *bias = has_bias ? row_read(&work->buffers[NORM_BIAS], 0, columns, bias_space) : bias_space;
+    const float *bias = has_bias ? row_read(&loop->buffers[NORM_BIAS], 0, columns, bias_space) : bias_space;
     for (int64_t row = first; row < last; row++) {
-        const float *x        = read_sum(work, row * columns, space, other);
+        const float *x        = read_sum(loop, row * columns, space, other);
         double       mean     = op->shape.rows.variant == NORM_RMS ? 0 : row_sum(x, columns) / (double)columns;
         double       variance = row_deviation(x, mean, columns) / (double)columns;
         float        centre   = (float)mean;
@@ -92,11 +92,11 @@ int64_t host_norm_backward_floats(const struct op *op, int threads)
     return BACKWARD_ROWS * op->shape.rows.columns + part_floats(op) / threads + 32;
 }
 
-static double *part_sums(const struct work *work, int64_t part)
+static double *part_sums(const struct loop *loop, int64_t part)
 {
-    int64_t columns = work->op->shape.rows.columns;
-    int     threads = pool_threads(work->host->pool);
-    float  *shared  = host_scratch(work, threads, BACKWARD_ROWS * columns);
+    int64_t columns = loop->op->shape.rows.columns;
+    int     threads = pool_threads(loop->host->pool);
+    float  *shared  = host_scratch(loop, threads, BACKWARD_ROWS * columns);
     return (double *)(void *)shared + part * 2 * columns;
 }
 
@@ -106,15 +106,15 @@ struct gradient_rows {
     float *sums;    // [2, columns]: of the gradients of weight and bias
 };
 
-static void backward_row(const struct work *work, int64_t row, const struct gradient_rows *rows)
+static void backward_row(const struct loop *loop, int64_t row, const struct gradient_rows *rows)
 {
-    const struct buffer *residual = &work->buffers[NORM_GRADIENT_RESIDUAL];
-    int64_t              columns = work->op->shape.rows.columns, at = row * columns;
-    const float         *statistics = work->buffers[NORM_GRADIENT_STATISTICS].data;
-    bool                 is_rms     = work->op->shape.rows.variant == NORM_RMS;
+    const struct buffer *residual = &loop->buffers[NORM_GRADIENT_RESIDUAL];
+    int64_t              columns = loop->op->shape.rows.columns, at = row * columns;
+    const float         *statistics = loop->buffers[NORM_GRADIENT_STATISTICS].data;
+    bool                 is_rms     = loop->op->shape.rows.variant == NORM_RMS;
     float                mean = statistics[2 * row], inverse = statistics[2 * row + 1];
-    const float         *gradient = row_read(&work->buffers[NORM_GRADIENT_OUT], at, columns, rows->space[0]);
-    const float         *x        = row_read(&work->buffers[NORM_GRADIENT_X], at, columns, rows->space[1]);
+    const float         *gradient = row_read(&loop->buffers[NORM_GRADIENT_OUT], at, columns, rows->space[0]);
+    const float         *x        = row_read(&loop->buffers[NORM_GRADIENT_X], at, columns, rows->space[1]);
     const float         *factors  = rows->factors;
     float *restrict normalised = rows->normalised, *restrict product = rows->product, *restrict sums = rows->sums;
     for (int64_t i = 0; i < columns; i++) {
@@ -136,7 +136,7 @@ static void backward_row(const struct work *work, int64_t row, const struct grad
             product[i] += added[i];
         }
     }
-    row_close(&work->buffers[NORM_GRADIENT_IN], at, columns, product);
+    row_close(&loop->buffers[NORM_GRADIENT_IN], at, columns, product);
 }
 
 static void flush_sums(double *part, float *sums, int64_t count)
@@ -149,36 +149,36 @@ static void flush_sums(double *part, float *sums, int64_t count)
 
 static void backward_parts(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work   *work    = context;
-    int64_t              columns = work->op->shape.rows.columns, total = work->op->shape.rows.rows;
-    float               *space  = host_scratch(work, thread, BACKWARD_ROWS * columns);
+    const struct loop   *loop    = context;
+    int64_t              columns = loop->op->shape.rows.columns, total = loop->op->shape.rows.rows;
+    float               *space  = host_scratch(loop, thread, BACKWARD_ROWS * columns);
     struct gradient_rows rows   = {.factors    = space,
                                    .normalised = space + columns,
                                    .product    = space + 2 * columns,
                                    .space      = {space + 3 * columns, space + 4 * columns, space + 5 * columns},
                                    .sums       = space + 6 * columns};
-    bool                 is_rms = work->op->shape.rows.variant == NORM_RMS;
-    read_factors(rows.factors, work->op, &work->buffers[NORM_GRADIENT_WEIGHT_IN]);
+    bool                 is_rms = loop->op->shape.rows.variant == NORM_RMS;
+    read_factors(rows.factors, loop->op, &loop->buffers[NORM_GRADIENT_WEIGHT_IN]);
     memset(rows.sums, 0, sizeof(float) * 2 * (size_t)columns);
     for (int64_t part = first; part < last; part++) {
         int64_t start = total * part / HOST_PARTS, end = total * (part + 1) / HOST_PARTS;
-        memset(part_sums(work, part), 0, sizeof(double) * 2 * (size_t)columns);
+        memset(part_sums(loop, part), 0, sizeof(double) * 2 * (size_t)columns);
         for (int64_t row = start; row < end; row++) {
-            backward_row(work, row, &rows);
+            backward_row(loop, row, &rows);
             if ((row - start) % GROUP_ROWS == GROUP_ROWS - 1 || row == end - 1) {
-                flush_sums(part_sums(work, part), rows.sums, is_rms ? columns : 2 * columns);
+                flush_sums(part_sums(loop, part), rows.sums, is_rms ? columns : 2 * columns);
             }
         }
     }
 }
 
 // Adds the parts of one sum, in order, for a range of columns.
-static void add_parts(const struct work *work, int64_t first, int64_t last, int64_t offset, float *sums)
+static void add_parts(const struct loop *loop, int64_t first, int64_t last, int64_t offset, float *sums)
 {
-    const struct buffer *to    = &work->buffers[offset == 0 ? NORM_GRADIENT_WEIGHT : NORM_GRADIENT_BIAS];
-    double              *total = part_sums(work, 0) + offset;
+    const struct buffer *to    = &loop->buffers[offset == 0 ? NORM_GRADIENT_WEIGHT : NORM_GRADIENT_BIAS];
+    double              *total = part_sums(loop, 0) + offset;
     for (int64_t part = 1; part < HOST_PARTS; part++) {
-        const double *values = part_sums(work, part) + offset;
+        const double *values = part_sums(loop, part) + offset;
         for (int64_t i = first; i < last; i++) {
             total[i] += values[i];
         }
@@ -186,17 +186,17 @@ static void add_parts(const struct work *work, int64_t first, int64_t last, int6
     for (int64_t i = first; i < last; i++) {
         sums[i - first] = (float)total[i];
     }
-    row_store(to, first, last - first, sums, work->op->accumulates);
+    row_store(to, first, last - first, sums, loop->op->accumulates);
 }
 
 static void finish_columns(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work *work    = context;
-    int64_t            columns = work->op->shape.rows.columns;
-    float             *sums    = host_scratch(work, thread, BACKWARD_ROWS * columns);
-    add_parts(work, first, last, 0, sums);
-    if (work->buffers[NORM_GRADIENT_BIAS].data != NULL) {
-        add_parts(work, first, last, columns, sums);
+    const struct loop *loop    = context;
+    int64_t            columns = loop->op->shape.rows.columns;
+    float             *sums    = host_scratch(loop, thread, BACKWARD_ROWS * columns);
+    add_parts(loop, first, last, 0, sums);
+    if (loop->buffers[NORM_GRADIENT_BIAS].data != NULL) {
+        add_parts(loop, first, last, columns, sums);
     }
 }
 

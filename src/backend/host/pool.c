@@ -31,8 +31,8 @@ struct pool {
     atomic_uint     generation;    // of the present loop; grows under the mutex
     atomic_int      pending;       // workers that have not finished it
 
-    // The present loop; NULL work ends the workers. Written before the generation grows.
-    pool_work *work;
+    // The present loop; NULL body ends the workers. Written before the generation grows.
+    pool_body *body;
     void      *context;
     int64_t    count;
 };
@@ -49,7 +49,7 @@ static void run_share(const struct pool *pool, int thread)
     int64_t first = pool->count * thread / pool->threads;
     int64_t last  = pool->count * (thread + 1) / pool->threads;
     if (first < last) {
-        pool->work(pool->context, first, last, thread);
+        pool->body(pool->context, first, last, thread);
     }
 }
 
@@ -74,7 +74,7 @@ static void *worker_main(void *argument)
     struct pool   *pool   = worker->pool;
     for (unsigned seen = 0;; seen++) {
         wait_for_start(pool, seen);
-        if (pool->work == NULL) {
+        if (pool->body == NULL) {
             return NULL;
         }
         run_share(pool, worker->thread);
@@ -86,9 +86,9 @@ static void *worker_main(void *argument)
     }
 }
 
-static void start(struct pool *pool, pool_work *work, void *context, int64_t count)
+static void start(struct pool *pool, pool_body *body, void *context, int64_t count)
 {
-    pool->work    = work;
+    pool->body    = body;
     pool->context = context;
     pool->count   = count;
     atomic_store(&pool->pending, pool->threads - 1);
@@ -142,15 +142,15 @@ int pool_threads(const struct pool *pool)
     return pool->threads;
 }
 
-void pool_run(struct pool *pool, pool_work *work, void *context, int64_t count)
+void pool_run(struct pool *pool, pool_body *body, void *context, int64_t count)
 {
     if (pool->threads == 1 || count <= 1) {
         if (count > 0) {
-            work(context, 0, count, 0);
+            body(context, 0, count, 0);
         }
         return;
     }
-    start(pool, work, context, count);
+    start(pool, body, context, count);
     run_share(pool, 0);
     for (int i = 0; i < SPINS && atomic_load(&pool->pending) > 0; i++) {
         pause_briefly();

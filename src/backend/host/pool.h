@@ -8,7 +8,7 @@
 struct pool;
 
 // A thread's share of a loop: indices first .. last - 1. thread is 0 .. threads - 1.
-typedef void pool_work(void *context, int64_t first, int64_t last, int thread);
+typedef void pool_body(void *context, int64_t first, int64_t last, int thread);
 
 // threads counts the caller of pool_run, who works too; <= 0: every core that the process may use.
 struct pool *pool_open(int threads);
@@ -16,6 +16,6 @@ void         pool_close(struct pool *pool);
 int          pool_threads(const struct pool *pool);
 
 // Splits 0 .. count - 1 into one even run of indices a thread and returns when all are done. One caller at a time.
-void pool_run(struct pool *pool, pool_work *work, void *context, int64_t count);
+void pool_run(struct pool *pool, pool_body *body, void *context, int64_t count);
 
 #endif

@@ -24,25 +24,25 @@ int64_t host_quantize_floats(const struct op *op, int threads)
 }
 
 // Two tiles, behind what lies in front for all threads, [HOST_PARTS].
-static float *space_of_thread(const struct work *work, int thread)
+static float *space_of_thread(const struct loop *loop, int thread)
 {
-    return work->host->scratch + HOST_PARTS + (int64_t)thread * 2 * TILE;
+    return loop->host->scratch + HOST_PARTS + (int64_t)thread * 2 * TILE;
 }
 
 // The largest magnitude of each part of the first operand lies in front.
 static void magnitude_parts(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work   *work  = context;
-    const struct buffer *in    = &work->buffers[0];
+    const struct loop   *loop  = context;
+    const struct buffer *in    = &loop->buffers[0];
     int64_t              total = in->elements, chunks = tiles_of(total, CHUNK);
     for (int64_t part = first; part < last; part++) {
         float   largest = 0;
         int64_t end     = host_minimum(chunks * (part + 1) / HOST_PARTS * CHUNK, total);
         for (int64_t at = chunks * part / HOST_PARTS * CHUNK; at < end; at += CHUNK) {
             int64_t count = host_minimum(CHUNK, end - at);
-            largest = fmaxf(largest, row_magnitude(row_read(in, at, count, space_of_thread(work, thread)), count));
+            largest = fmaxf(largest, row_magnitude(row_read(in, at, count, space_of_thread(loop, thread)), count));
         }
-        work->host->scratch[part] = largest;
+        loop->host->scratch[part] = largest;
     }
 }
 
@@ -77,16 +77,16 @@ struct copy {
     float         scale;    // of the whole
 };
 
-static struct copy copy_of(const struct work *work, bool is_transposed)
+static struct copy copy_of(const struct loop *loop, bool is_transposed)
 {
-    const struct quantize_shape *shape = &work->op->shape.quantize;
+    const struct quantize_shape *shape = &loop->op->shape.quantize;
     return (struct copy){
-        .codes   = work->buffers[is_transposed ? QUANTIZE_TRANSPOSED : QUANTIZE_OUT],
-        .factors = work->buffers[is_transposed ? QUANTIZE_TRANSPOSED_FACTOR : QUANTIZE_FACTOR],
+        .codes   = loop->buffers[is_transposed ? QUANTIZE_TRANSPOSED : QUANTIZE_OUT],
+        .factors = loop->buffers[is_transposed ? QUANTIZE_TRANSPOSED_FACTOR : QUANTIZE_FACTOR],
         .rows    = is_transposed ? shape->columns : shape->rows,
         .columns = is_transposed ? shape->rows : shape->columns,
         .scaling = (enum scaling)shape->scaling,
-        .scale   = work->host->scratch[0],
+        .scale   = loop->host->scratch[0],
     };
 }
 
@@ -129,17 +129,17 @@ static void store_tile(const struct copy *copy, const struct panel *tile, int64_
 // The scale of the whole lies in front.
 static void quantize_tiles(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work           *work  = context;
-    const struct quantize_shape *shape = &work->op->shape.quantize;
-    const struct copy            copy = copy_of(work, false), transposed = copy_of(work, true);
-    float                       *space = space_of_thread(work, thread);
+    const struct loop           *loop  = context;
+    const struct quantize_shape *shape = &loop->op->shape.quantize;
+    const struct copy            copy = copy_of(loop, false), transposed = copy_of(loop, true);
+    float                       *space = space_of_thread(loop, thread);
     for (int64_t i = first; i < last; i++) {
         int64_t row       = i / scaling_sides(shape->columns) * SCALING_SIDE,
                 column    = i % scaling_sides(shape->columns) * SCALING_SIDE;
         struct view  view = {row * shape->columns + column, shape->columns,
                              host_minimum(SCALING_SIDE, shape->rows - row),
                              host_minimum(SCALING_SIDE, shape->columns - column)};
-        struct panel tile = panel_read(&work->buffers[QUANTIZE_IN], &view, space);
+        struct panel tile = panel_read(&loop->buffers[QUANTIZE_IN], &view, space);
         if (copy.codes.data != NULL) {
             store_tile(&copy, &tile, row, column);
         }
@@ -179,10 +179,10 @@ void host_quantize(struct backend *backend, const struct op *op, const struct bu
 
 static void transpose_tiles(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work       *work    = context;
-    const struct rows_shape *shape   = &work->op->shape.rows;
-    const uint8_t           *in      = work->buffers[TRANSPOSE_IN].data;
-    uint8_t                 *out     = work->buffers[TRANSPOSE_OUT].data;
+    const struct loop       *loop    = context;
+    const struct rows_shape *shape   = &loop->op->shape.rows;
+    const uint8_t           *in      = loop->buffers[TRANSPOSE_IN].data;
+    uint8_t                 *out     = loop->buffers[TRANSPOSE_OUT].data;
     int64_t                  columns = tiles_of(shape->columns, TILE_COLUMNS);
     (void)thread;
     for (int64_t tile = first; tile < last; tile++) {

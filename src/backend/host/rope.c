@@ -36,17 +36,17 @@ static int64_t split_place(const struct attention_shape *shape, int64_t token, i
 
 static void rotate_tokens(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work            *work    = context;
-    const struct attention_shape *shape   = &work->op->shape.attention;
-    bool                          forward = work->op->kind == OP_ROPE_FORWARD;
-    const struct buffer          *packed  = &work->buffers[ROPE_PACKED];
-    const float                  *table   = work->buffers[ROPE_TABLE].data;
-    float                        *space   = host_scratch(work, thread, host_rope_floats(work->op, 1));
+    const struct loop            *loop    = context;
+    const struct attention_shape *shape   = &loop->op->shape.attention;
+    bool                          forward = loop->op->kind == OP_ROPE_FORWARD;
+    const struct buffer          *packed  = &loop->buffers[ROPE_PACKED];
+    const float                  *table   = loop->buffers[ROPE_TABLE].data;
+    float                        *space   = host_scratch(loop, thread, host_rope_floats(loop->op, 1));
     int64_t                       heads   = shape->heads + 2 * shape->kv_heads;
     for (int64_t token = first; token < last; token++) {
         const float *angles = table + token % shape->sequence * shape->rotary;
         for (int64_t head = 0; head < heads; head++) {
-            const struct buffer *split     = &work->buffers[head < shape->heads ? ROPE_QUERY : ROPE_KEY_VALUE];
+            const struct buffer *split     = &loop->buffers[head < shape->heads ? ROPE_QUERY : ROPE_KEY_VALUE];
             int64_t              packed_at = (token * heads + head) * shape->head_dim;
             int64_t              split_at  = split_place(shape, token, head);
             const struct buffer *from = forward ? packed : split, *to = forward ? split : packed;

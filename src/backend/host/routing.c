@@ -38,10 +38,10 @@ int64_t host_route_floats(const struct op *op, int threads)
     return thread_floats(shape) + (2 * shape->total * shape->top_k + shape->rows) / threads + 32;
 }
 
-static struct choices all_choices(const struct work *work)
+static struct choices all_choices(const struct loop *loop)
 {
-    const struct routing_shape *shape  = &work->op->shape.routing;
-    float                      *shared = host_scratch(work, pool_threads(work->host->pool), thread_floats(shape));
+    const struct routing_shape *shape  = &loop->op->shape.routing;
+    float                      *shared = host_scratch(loop, pool_threads(loop->host->pool), thread_floats(shape));
     int64_t                     count  = shape->total * shape->top_k;
     return (struct choices){(int32_t *)(void *)shared, shared + count, shared + 2 * count};
 }
@@ -72,12 +72,12 @@ static void choose_largest(const float *logits, const struct routing_shape *shap
 
 static void choose_rows(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work          *work          = context;
-    const struct routing_shape *shape         = &work->op->shape.routing;
-    struct choices              choices       = all_choices(work);
-    float                      *probabilities = host_scratch(work, thread, thread_floats(shape));
+    const struct loop          *loop          = context;
+    const struct routing_shape *shape         = &loop->op->shape.routing;
+    struct choices              choices       = all_choices(loop);
+    float                      *probabilities = host_scratch(loop, thread, thread_floats(shape));
     for (int64_t row = first; row < last; row++) {
-        const float *logits  = (const float *)work->buffers[ROUTE_LOGITS].data + row * shape->experts;
+        const float *logits  = (const float *)loop->buffers[ROUTE_LOGITS].data + row * shape->experts;
         int32_t     *experts = choices.experts + row * shape->top_k;
         if (shape->balanced) {
             for (int64_t j = 0; j < shape->top_k; j++) {
@@ -141,11 +141,11 @@ static void drop_least_probable(struct choices *choices, const struct candidate 
 // An index of this loop is an expert of a sequence: they share no choice.
 static void drop_choices(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work          *work    = context;
-    const struct routing_shape *shape   = &work->op->shape.routing;
-    struct choices              choices = all_choices(work);
-    float                      *counts  = work->buffers[ROUTE_COUNTS].data;
-    struct candidate *candidates        = (struct candidate *)(void *)host_scratch(work, thread, thread_floats(shape));
+    const struct loop          *loop    = context;
+    const struct routing_shape *shape   = &loop->op->shape.routing;
+    struct choices              choices = all_choices(loop);
+    float                      *counts  = loop->buffers[ROUTE_COUNTS].data;
+    struct candidate *candidates        = (struct candidate *)(void *)host_scratch(loop, thread, thread_floats(shape));
     for (int64_t i = first; i < last; i++) {
         int64_t count = list_candidates(shape, &choices, i / shape->experts, i % shape->experts, candidates);
         counts[i]     = (float)count;
@@ -165,14 +165,14 @@ static int64_t first_slot(const struct routing_shape *shape, int64_t expert)
 static void place_experts(void *context, int64_t first, int64_t last, int thread)
 {
     (void)thread;
-    const struct work          *work    = context;
-    const struct routing_shape *shape   = &work->op->shape.routing;
-    struct choices              choices = all_choices(work);
-    int32_t                    *slots   = work->buffers[ROUTE_SLOTS].data;
+    const struct loop          *loop    = context;
+    const struct routing_shape *shape   = &loop->op->shape.routing;
+    struct choices              choices = all_choices(loop);
+    int32_t                    *slots   = loop->buffers[ROUTE_SLOTS].data;
     int64_t                     own     = shape->first * shape->top_k;
     for (int64_t expert = first; expert < last; expert++) {
         int64_t  begin = first_slot(shape, expert), place = 0;
-        int32_t *sources = (int32_t *)work->buffers[ROUTE_SOURCES].data + begin;
+        int32_t *sources = (int32_t *)loop->buffers[ROUTE_SOURCES].data + begin;
         for (int64_t choice = 0; choice < shape->rows * shape->top_k; choice++) {
             if (choices.experts[own + choice] != expert) {
                 continue;
@@ -210,15 +210,15 @@ static const float *counts_of_row(const struct routing_shape *shape, const struc
 
 static void gate_rows(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work          *work          = context;
-    const struct routing_shape *shape         = &work->op->shape.routing;
-    struct choices              choices       = all_choices(work);
-    float                      *probabilities = host_scratch(work, thread, thread_floats(shape));
+    const struct loop          *loop          = context;
+    const struct routing_shape *shape         = &loop->op->shape.routing;
+    struct choices              choices       = all_choices(loop);
+    float                      *probabilities = host_scratch(loop, thread, thread_floats(shape));
     for (int64_t row = first; row < last; row++) {
-        const float   *logits = (const float *)work->buffers[ROUTE_LOGITS].data + (shape->first + row) * shape->experts;
+        const float   *logits = (const float *)loop->buffers[ROUTE_LOGITS].data + (shape->first + row) * shape->experts;
         const int32_t *experts = choices.experts + (shape->first + row) * shape->top_k;
-        int32_t       *chosen  = (int32_t *)work->buffers[ROUTE_CHOICES].data + row * shape->top_k;
-        float         *gates   = (float *)work->buffers[ROUTE_GATES].data + row * shape->top_k;
+        int32_t       *chosen  = (int32_t *)loop->buffers[ROUTE_CHOICES].data + row * shape->top_k;
+        float         *gates   = (float *)loop->buffers[ROUTE_GATES].data + row * shape->top_k;
         for (int64_t j = 0; j < shape->top_k; j++) {
             chosen[j] = experts[j];
             gates[j]  = logits[experts[j]];
@@ -226,25 +226,25 @@ static void gate_rows(void *context, int64_t first, int64_t last, int thread)
         softmax(gates, shape->top_k);
         memcpy(probabilities, logits, sizeof(*logits) * (size_t)shape->experts);
         softmax(probabilities, shape->experts);
-        const float *counts    = counts_of_row(shape, &work->buffers[ROUTE_COUNTS], row);
+        const float *counts    = counts_of_row(shape, &loop->buffers[ROUTE_COUNTS], row);
         choices.auxiliary[row] = (float)(auxiliary_scale(shape) * row_dot(counts, probabilities, shape->experts));
     }
 }
 
-static void add_statistics(const struct work *work)
+static void add_statistics(const struct loop *loop)
 {
-    const struct routing_shape *shape      = &work->op->shape.routing;
-    const int32_t              *experts    = work->buffers[ROUTE_CHOICES].data;
-    const int32_t              *slots      = work->buffers[ROUTE_SLOTS].data;
-    float                      *statistics = work->buffers[ROUTE_STATISTICS].data;
-    if (!work->op->accumulates) {
+    const struct routing_shape *shape      = &loop->op->shape.routing;
+    const int32_t              *experts    = loop->buffers[ROUTE_CHOICES].data;
+    const int32_t              *slots      = loop->buffers[ROUTE_SLOTS].data;
+    float                      *statistics = loop->buffers[ROUTE_STATISTICS].data;
+    if (!loop->op->accumulates) {
         memset(statistics, 0, sizeof(*statistics) * (size_t)(shape->experts + 2));
     }
     for (int64_t choice = 0; choice < shape->rows * shape->top_k; choice++) {
         statistics[experts[choice]]++;
         statistics[shape->experts] += slots[choice] < 0 ? 1.0f : 0.0f;
     }
-    statistics[shape->experts + 1] += (float)row_sum(all_choices(work).auxiliary, shape->rows);
+    statistics[shape->experts + 1] += (float)row_sum(all_choices(loop).auxiliary, shape->rows);
 }
 
 void host_route_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
@@ -255,7 +255,7 @@ void host_route_forward(struct backend *backend, const struct op *op, const stru
     host_run_loop(backend, op, buffers, place_experts, shape->experts);
     host_run_loop(backend, op, buffers, gate_rows, shape->rows);
     if (buffers[ROUTE_STATISTICS].data != NULL) {
-        add_statistics(&(struct work){.op = op, .buffers = buffers, .host = backend->state});
+        add_statistics(&(struct loop){.op = op, .buffers = buffers, .host = backend->state});
     }
 }
 
@@ -269,12 +269,12 @@ int64_t host_route_backward_floats(const struct op *op, int threads)
 // is s p_e (c_e - sum p c). That of the gates g is g_j (d g_j - sum g d g), at the chosen logits.
 static void backward_rows(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct work          *work     = context;
-    const struct routing_shape *shape    = &work->op->shape.routing;
+    const struct loop          *loop     = context;
+    const struct routing_shape *shape    = &loop->op->shape.routing;
     double                      scale    = auxiliary_scale(shape);
-    float                      *gradient = host_scratch(work, thread, shape->experts);
+    float                      *gradient = host_scratch(loop, thread, shape->experts);
     for (int64_t row = first; row < last; row++) {
-        const struct buffer *buffers = work->buffers;
+        const struct buffer *buffers = loop->buffers;
         const float         *logits =
             (const float *)buffers[ROUTE_GRADIENT_LOGITS_IN].data + (shape->first + row) * shape->experts;
         const float *counts = counts_of_row(shape, &buffers[ROUTE_GRADIENT_COUNTS], row);

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// One op: at once where run() computes, between events where it enqueues.
+#include "internal.h"
+
+void entry_transfer(struct lanes *lanes, const struct queue_entry *entry)
+{
+    const struct buffer *in = &entry->buffers[TRANSFER_IN], *out = &entry->buffers[TRANSFER_OUT];
+    if (lanes->streams != NULL && !lanes->comm_ops->is_enqueued) {
+        staging_run(lanes, entry);
+    } else {
+        lanes->comm_ops->run(entry->group, entry->op, in->data, out->data,
+                             out->data != NULL ? out->format : in->format);
+    }
+}
+
+void entry_run(struct lanes *lanes, const struct queue_entry *entry)
+{
+    for (int32_t i = 0; i < entry->wait_count && lanes->streams != NULL; i++) {
+        lanes->streams->wait(lanes->backend, entry->op->lane, entry->waits[i].event);
+    }
+    if (lanes->trace != NULL) {
+        trace_begin(lanes, entry);
+    }
+    if (entry->run != NULL) {
+        entry->run(lanes->backend, entry->op, entry->buffers);
+    } else if (entry->prepared != NULL) {
+        entry->prepared->run(lanes->backend, entry->prepared, entry->op, entry->buffers);
+    } else {
+        entry_transfer(lanes, entry);
+    }
+    if (lanes->trace != NULL) {
+        trace_end(lanes, entry);
+    }
+    if (entry->event != NULL) {
+        lanes->streams->record(lanes->backend, entry->op->lane, entry->event);
+    }
+}
