@@ -74,7 +74,8 @@ struct price {
 struct price predict_price_op(const struct machine *machine, const struct plan *plan, const struct op *op);
 struct price predict_price_transfer(const struct machine *machine, const struct plan *plan, const struct op *op);
 
-// job.c: the job as tasks, an actor a stage: its first rank stands for all, and a group within a stage has no meeting.
+// pipeline.c: the stages of a job as the actors of a simulation. The first rank of a stage stands for all of its ranks,
+// so that a collective within the stage waits for nobody else.
 struct pricing {
     struct price (*price)(const void *state, const struct plan *plan, const struct op *op);
     const void *state;
@@ -85,17 +86,17 @@ struct predict_stage {
     double      compute_seconds, measured_seconds;    // prices of what computes, and of that what was measured
     double      stall_seconds;
 };
-struct predict_job {
+struct predict_pipeline {
     struct simulation     simulation;
     struct predict_stage *stages;    // [actor_count]
 };
-// A job is built once; pricing it makes its tasks take their time, and may be done again with other prices.
-status predict_job_init(struct predict_job *job, const struct plan_request *request);
-void   predict_job_price(struct predict_job *job, const struct pricing *pricing);
-void   predict_job_free(struct predict_job *job);
+// A pipeline is built once. Pricing gives its tasks their seconds, and can be repeated with other prices.
+status predict_pipeline_init(struct predict_pipeline *pipeline, const struct plan_request *request);
+void   predict_pipeline_price(struct predict_pipeline *pipeline, const struct pricing *pricing);
+void   predict_pipeline_free(struct predict_pipeline *pipeline);
 
-// The step of a job that was built for the request.
-status predict_time_job(struct prediction *prediction, struct predict_job *job, const struct plan_request *request,
-                        const struct machine *machine);
+// The step of a pipeline that was built for the request.
+status predict_time_pipeline(struct prediction *prediction, struct predict_pipeline *pipeline,
+                             const struct plan_request *request, const struct machine *machine);
 
 #endif

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What a simulated job did with its time.
+// Where the time of a simulated step goes.
+#include <math.h>
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/timeline.h"
-#include <math.h>
-
 #include "internal.h"
 
 // Compute stands still for a transfer beside what the simulation knows of it: it is exposed.
@@ -24,17 +23,17 @@ static void explain_stage(struct predict_explanation *explanation, const struct 
                           const struct explained *explained)
 {
     int64_t            stage    = prediction->busiest_stage;
-    const struct plan *plan     = &explained->job->stages[stage].plan;
+    const struct plan *plan     = &explained->pipeline->stages[stage].plan;
     double             overhead = explained->machine->hardware->step_overhead.value;
-    double             beside = prediction->straggler_seconds + overhead + explained->job->stages[stage].stall_seconds;
-    double            *prices = memory_allocate((size_t)plan->op_count * sizeof(*prices));
-    struct waterfall  *waterfall = &explanation->waterfall;
-    struct waterfall_step step   = {.plan            = plan,
-                                    .times           = explained->times[stage].tasks,
-                                    .prices          = prices,
-                                    .step_seconds    = prediction->step_seconds - beside,
-                                    .ideal_seconds   = explanation->ideal_seconds,
-                                    .attention_share = explanation->attention_share};
+    double  beside = prediction->straggler_seconds + overhead + explained->pipeline->stages[stage].stall_seconds;
+    double *prices = memory_allocate((size_t)plan->op_count * sizeof(*prices));
+    struct waterfall     *waterfall = &explanation->waterfall;
+    struct waterfall_step step      = {.plan            = plan,
+                                       .times           = explained->times[stage].tasks,
+                                       .prices          = prices,
+                                       .step_seconds    = prediction->step_seconds - beside,
+                                       .ideal_seconds   = explanation->ideal_seconds,
+                                       .attention_share = explanation->attention_share};
     for (int32_t i = 0; i < plan->op_count; i++) {
         prices[i] = predict_price_op(explained->machine, plan, &plan->ops[i]).seconds;
     }
@@ -45,12 +44,12 @@ static void explain_stage(struct predict_explanation *explanation, const struct 
     free(prices);
 }
 
-void explain_job(struct predict_explanation *explanation, const struct prediction *prediction,
-                 const struct explained *explained)
+void explain_pipeline(struct predict_explanation *explanation, const struct prediction *prediction,
+                      const struct explained *explained)
 {
     explain_stage(explanation, prediction, explained);
     for (int64_t stage = 0; stage < prediction->stages && explanation->timeline != NULL; stage++) {
-        timeline_write_rank(&explained->job->stages[stage].plan, explained->times[stage].tasks, stage == 0,
+        timeline_write_rank(&explained->pipeline->stages[stage].plan, explained->times[stage].tasks, stage == 0,
                             explanation->timeline);
     }
 }

@@ -10,12 +10,12 @@
 
 // explain.c: fills the explanation's waterfall, and writes its timeline of every stage's first rank.
 struct explained {
-    const struct machine     *machine;
-    const struct predict_job *job;
-    const struct actor_time  *times;    // with tasks
+    const struct machine          *machine;
+    const struct predict_pipeline *pipeline;
+    const struct actor_time       *times;    // with tasks
 };
-void explain_job(struct predict_explanation *explanation, const struct prediction *prediction,
-                 const struct explained *explained);
+void explain_pipeline(struct predict_explanation *explanation, const struct prediction *prediction,
+                      const struct explained *explained);
 
 // warnings.c: a line for each thing that makes the prediction doubtful or the job slow.
 void predict_warn(const struct job *job, const struct prediction *prediction, const struct measured_ops *measured,

@@ -66,12 +66,13 @@ static struct price price(const void *state, const struct plan *plan, const stru
 }
 
 // The slowest rank of the simulation ends the step; the stage that computes most shows where its time goes.
-static void sum_up(struct prediction *prediction, const struct predict_job *job, const struct actor_time *times)
+static void sum_up(struct prediction *prediction, const struct predict_pipeline *pipeline,
+                   const struct actor_time *times)
 {
     double simulated = 0.0, computed = 0.0;
-    prediction->stages = job->simulation.actor_count;
-    for (int32_t actor = 0; actor < job->simulation.actor_count; actor++) {
-        const struct predict_stage *stage = &job->stages[actor];
+    prediction->stages = pipeline->simulation.actor_count;
+    for (int32_t actor = 0; actor < pipeline->simulation.actor_count; actor++) {
+        const struct predict_stage *stage = &pipeline->stages[actor];
         simulated                         = fmax(simulated, times[actor].end_seconds + stage->stall_seconds);
         computed += times[actor].compute_seconds;
         if (times[actor].compute_seconds > times[prediction->busiest_stage].compute_seconds) {
@@ -82,37 +83,37 @@ static void sum_up(struct prediction *prediction, const struct predict_job *job,
             prediction->largest_rank  = stage->rank;
         }
     }
-    const struct predict_stage *busiest  = &job->stages[prediction->busiest_stage];
+    const struct predict_stage *busiest  = &pipeline->stages[prediction->busiest_stage];
     double                      computes = times[prediction->busiest_stage].compute_seconds;
-    prediction->imbalance_percent        = 100.0 * (computes * (double)job->simulation.actor_count / computed - 1.0);
-    prediction->measured_percent         = 100.0 * busiest->measured_seconds / busiest->compute_seconds;
-    prediction->step_seconds             = simulated;
+    prediction->imbalance_percent = 100.0 * (computes * (double)pipeline->simulation.actor_count / computed - 1.0);
+    prediction->measured_percent  = 100.0 * busiest->measured_seconds / busiest->compute_seconds;
+    prediction->step_seconds      = simulated;
 }
 
 // With room for the times of tasks, if these are wanted.
-static struct actor_time *times_open(const struct predict_job *job, bool has_tasks)
+static struct actor_time *times_open(const struct predict_pipeline *pipeline, bool has_tasks)
 {
-    struct actor_time *times = memory_allocate((size_t)job->simulation.actor_count * sizeof(*times));
-    for (int32_t actor = 0; actor < job->simulation.actor_count && has_tasks; actor++) {
-        size_t count       = (size_t)job->simulation.actors[actor].task_count;
+    struct actor_time *times = memory_allocate((size_t)pipeline->simulation.actor_count * sizeof(*times));
+    for (int32_t actor = 0; actor < pipeline->simulation.actor_count && has_tasks; actor++) {
+        size_t count       = (size_t)pipeline->simulation.actors[actor].task_count;
         times[actor].tasks = memory_allocate(count * sizeof(*times[actor].tasks));
     }
     return times;
 }
 
-static void times_close(const struct predict_job *job, struct actor_time *times)
+static void times_close(const struct predict_pipeline *pipeline, struct actor_time *times)
 {
-    for (int32_t actor = 0; actor < job->simulation.actor_count; actor++) {
+    for (int32_t actor = 0; actor < pipeline->simulation.actor_count; actor++) {
         free(times[actor].tasks);
     }
     free(times);
 }
 
 // Ranks that share cores slow each other down.
-static void place_actors(struct predict_job *job, const struct plan_request *request,
+static void place_actors(struct predict_pipeline *pipeline, const struct plan_request *request,
                          const struct hardware_config *hardware)
 {
-    struct simulation *simulation = &job->simulation;
+    struct simulation *simulation = &pipeline->simulation;
     double             sharers    = fmin((double)hardware->core_ranks, (double)request->mesh.world);
     double             per_stage  = (double)request->mesh.world / simulation->actor_count;
     simulation->cores             = (struct simulated_cores){.count          = (double)hardware->cores,
@@ -122,62 +123,62 @@ static void place_actors(struct predict_job *job, const struct plan_request *req
         simulation->actors[i].ranks = fmin(per_stage, sharers);
         simulation->actors[i].node =
             i == 0 ? 0
-                   : simulation->actors[i - 1].node +
-                         (job->stages[i].rank / hardware->core_ranks != job->stages[i - 1].rank / hardware->core_ranks);
+                   : simulation->actors[i - 1].node + (pipeline->stages[i].rank / hardware->core_ranks !=
+                                                       pipeline->stages[i - 1].rank / hardware->core_ranks);
     }
 }
 
 // Prices and simulates the job; times may have room for those of tasks.
-static status time_job(struct prediction *prediction, struct predict_job *job, struct actor_time *times,
-                       const struct plan_request *request, const struct machine *machine)
+static status time_pipeline(struct prediction *prediction, struct predict_pipeline *pipeline, struct actor_time *times,
+                            const struct plan_request *request, const struct machine *machine)
 {
     const struct hardware_config *hardware = machine->hardware;
     *prediction                            = (struct prediction){.stages = 0};
-    predict_job_price(job, &(struct pricing){.price = price, .state = machine});
-    place_actors(job, request, hardware);
-    job->simulation.contention = hardware->contention.value;
-    TRY(simulate(&job->simulation, times));
-    sum_up(prediction, job, times);
+    predict_pipeline_price(pipeline, &(struct pricing){.price = price, .state = machine});
+    place_actors(pipeline, request, hardware);
+    pipeline->simulation.contention = hardware->contention.value;
+    TRY(simulate(&pipeline->simulation, times));
+    sum_up(prediction, pipeline, times);
     prediction->straggler_seconds = straggler_seconds(request, machine, prediction->step_seconds);
     prediction->step_seconds += prediction->straggler_seconds + hardware->step_overhead.value;
     return OK;
 }
 
-status predict_time_job(struct prediction *prediction, struct predict_job *job, const struct plan_request *request,
-                        const struct machine *machine)
+status predict_time_pipeline(struct prediction *prediction, struct predict_pipeline *pipeline,
+                             const struct plan_request *request, const struct machine *machine)
 {
-    struct actor_time *times  = times_open(job, false);
-    status             result = time_job(prediction, job, times, request, machine);
-    times_close(job, times);
+    struct actor_time *times  = times_open(pipeline, false);
+    status             result = time_pipeline(prediction, pipeline, times, request, machine);
+    times_close(pipeline, times);
     return result;
 }
 
 status predict_explain(struct predict_explanation *explanation, struct prediction *prediction,
                        const struct plan_request *request, const struct machine *machine)
 {
-    struct predict_job job;
+    struct predict_pipeline pipeline;
     TRY(predict_supports(request, machine->hardware));
-    status result = predict_job_init(&job, request);
+    status result = predict_pipeline_init(&pipeline, request);
     if (!failed(&result)) {
-        struct actor_time *times = times_open(&job, true);
-        result                   = time_job(prediction, &job, times, request, machine);
+        struct actor_time *times = times_open(&pipeline, true);
+        result                   = time_pipeline(prediction, &pipeline, times, request, machine);
         if (!failed(&result)) {
-            explain_job(explanation, prediction, &(struct explained){machine, &job, times});
+            explain_pipeline(explanation, prediction, &(struct explained){machine, &pipeline, times});
         }
-        times_close(&job, times);
+        times_close(&pipeline, times);
     }
-    predict_job_free(&job);
+    predict_pipeline_free(&pipeline);
     return result;
 }
 
 status predict(struct prediction *prediction, const struct plan_request *request, const struct machine *machine)
 {
-    struct predict_job job;
+    struct predict_pipeline pipeline;
     TRY(predict_supports(request, machine->hardware));
-    status result = predict_job_init(&job, request);
+    status result = predict_pipeline_init(&pipeline, request);
     if (!failed(&result)) {
-        result = predict_time_job(prediction, &job, request, machine);
+        result = predict_time_pipeline(prediction, &pipeline, request, machine);
     }
-    predict_job_free(&job);
+    predict_pipeline_free(&pipeline);
     return result;
 }

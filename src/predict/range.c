@@ -12,14 +12,14 @@
 enum { STEPS = 2 };
 
 struct probe {
-    struct predict_range *range;
-    struct plan_request   requests[STEPS];
-    struct predict_job    jobs[STEPS];
-    int                   step_count;
-    struct machine        machine;
-    int64_t               microbatches;
-    double                step_seconds;    // with all values as they are
-    double                squares;
+    struct predict_range   *range;
+    struct plan_request     requests[STEPS];
+    struct predict_pipeline pipelines[STEPS];
+    int                     step_count;
+    struct machine          machine;
+    int64_t                 microbatches;
+    double                  step_seconds;    // with all values as they are
+    double                  squares;
 };
 
 static status probe_open(struct probe *probe, const struct plan_request *request)
@@ -33,7 +33,7 @@ static status probe_open(struct probe *probe, const struct plan_request *request
         struct train_config *train = &probe->requests[i].train;
         train->accumulation        = probe->step_count > 1 ? (i + 1) * enough : all;
         train->global_batch        = train->global_batch / all * train->accumulation;
-        result                     = predict_job_init(&probe->jobs[i], &probe->requests[i]);
+        result                     = predict_pipeline_init(&probe->pipelines[i], &probe->requests[i]);
     }
     return result;
 }
@@ -41,7 +41,7 @@ static status probe_open(struct probe *probe, const struct plan_request *request
 static void probe_close(struct probe *probe)
 {
     for (int i = 0; i < probe->step_count; i++) {
-        predict_job_free(&probe->jobs[i]);
+        predict_pipeline_free(&probe->pipelines[i]);
     }
 }
 
@@ -49,7 +49,7 @@ static status predict_step(struct probe *probe, double *seconds)
 {
     struct prediction predictions[STEPS] = {{.step_seconds = 0.0}};
     for (int i = 0; i < probe->step_count; i++) {
-        TRY(predict_time_job(&predictions[i], &probe->jobs[i], &probe->requests[i], &probe->machine));
+        TRY(predict_time_pipeline(&predictions[i], &probe->pipelines[i], &probe->requests[i], &probe->machine));
     }
     *seconds = predictions[0].step_seconds;
     if (probe->step_count > 1) {

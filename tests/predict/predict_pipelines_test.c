@@ -41,19 +41,19 @@ static double simulate_pipeline(const struct pipeline *pipeline)
     tiny.parallel.vp                         = pipeline->chunks;
     tiny.parallel.layers_per_chunk_embedding = pipeline->counts_embedding;
     tiny.train.accumulation                  = pipeline->microbatches;
-    struct plan_request request              = tiny_request(&tiny, pipeline->stages, 0);
-    struct predict_job  job;
-    struct actor_time   times[8] = {{.tasks = NULL}};
-    status              result   = predict_job_init(&job, &request);
+    struct plan_request     request          = tiny_request(&tiny, pipeline->stages, 0);
+    struct predict_pipeline predicted;
+    struct actor_time       times[8] = {{.tasks = NULL}};
+    status                  result   = predict_pipeline_init(&predicted, &request);
     cr_assert(!failed(&result), "%s", result.text);
-    predict_job_price(&job, &(struct pricing){.price = price_evenly, .state = pipeline});
-    result = simulate(&job.simulation, times);
+    predict_pipeline_price(&predicted, &(struct pricing){.price = price_evenly, .state = pipeline});
+    result = simulate(&predicted.simulation, times);
     cr_assert(!failed(&result), "%s", result.text);
     double end = 0.0;
     for (int64_t stage = 0; stage < pipeline->stages; stage++) {
         end = times[stage].end_seconds > end ? times[stage].end_seconds : end;
     }
-    predict_job_free(&job);
+    predict_pipeline_free(&predicted);
     return end;
 }
 

@@ -71,17 +71,17 @@ static void expect_parts_from_zero(struct row *row, const struct machine *machin
     cr_expect_float_eq(sum, prediction.step_seconds, 1e-9 * sum);
 }
 
-// The job is built once. Returns on how many machines it is predicted.
+// The pipeline is built once. Returns on how many machines it is predicted.
 static int predict_row(const char *name, const struct config_row *chosen, bool is_first)
 {
-    struct row        *rows = calloc(PROFILES, sizeof(*rows));
-    struct predict_job job;
-    struct prediction  prediction;
-    int                predicted = 0;
+    struct row             *rows = calloc(PROFILES, sizeof(*rows));
+    struct predict_pipeline pipeline;
+    struct prediction       prediction;
+    int                     predicted = 0;
     for (int i = 0; i < PROFILES; i++) {
         open_row(&rows[i], name, chosen, profiles[i]);
     }
-    status result = predict_job_init(&job, &rows[0].request);
+    status result = predict_pipeline_init(&pipeline, &rows[0].request);
     cr_assert_not(failed(&result), "%s", result.text);
     for (int i = 0; i < PROFILES; i++) {
         const struct config *config   = &rows[i].config;
@@ -91,7 +91,7 @@ static int predict_row(const char *name, const struct config_row *chosen, bool i
             cr_expect(config->precision.compute == COMPUTE_FP8 && i == 0, "%s: %s", name, supports.text);
             continue;
         }
-        result = predict_time_job(&prediction, &job, &rows[i].request, &machine);
+        result = predict_time_pipeline(&prediction, &pipeline, &rows[i].request, &machine);
         cr_assert_not(failed(&result), "%s", result.text);
         expect_below_peak(&rows[i], prediction.step_seconds);
         if (is_first) {
@@ -99,7 +99,7 @@ static int predict_row(const char *name, const struct config_row *chosen, bool i
         }
         predicted++;
     }
-    predict_job_free(&job);
+    predict_pipeline_free(&pipeline);
     free(rows);
     return predicted;
 }

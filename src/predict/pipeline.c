@@ -17,10 +17,10 @@ struct line {
     int32_t  calls;    // of the stage that is being added
 };
 
-struct assembly {
-    struct predict_job *job;
-    struct line        *lines;
-    int32_t             line_count;
+struct construction {
+    struct predict_pipeline *pipeline;
+    struct line             *lines;
+    int32_t                  line_count;
 };
 
 // What is sent on the one pipeline lane is received on the other.
@@ -51,18 +51,19 @@ static struct line describe_line(const struct plan *plan, const struct op *op)
     return line;
 }
 
-static struct line *find_line(struct assembly *assembly, const struct line *like)
+static struct line *find_line(struct construction *construction, const struct line *like)
 {
-    for (int32_t i = 0; i < assembly->line_count; i++) {
-        struct line *line = &assembly->lines[i];
+    for (int32_t i = 0; i < construction->line_count; i++) {
+        struct line *line = &construction->lines[i];
         if (line->from == like->from && line->to == like->to && line->lane == like->lane &&
             line->channel == like->channel && line->axes == like->axes) {
             return line;
         }
     }
-    assembly->lines = memory_resize(assembly->lines, (size_t)(assembly->line_count + 1) * sizeof(*assembly->lines));
-    assembly->lines[assembly->line_count] = *like;
-    return &assembly->lines[assembly->line_count++];
+    construction->lines =
+        memory_resize(construction->lines, (size_t)(construction->line_count + 1) * sizeof(*construction->lines));
+    construction->lines[construction->line_count] = *like;
+    return &construction->lines[construction->line_count++];
 }
 
 static int32_t next_meeting(struct simulation *simulation, struct line *line)
@@ -78,32 +79,32 @@ static int32_t next_meeting(struct simulation *simulation, struct line *line)
 }
 
 // Members of a group within one stage come to each of its collectives together: there is nothing to meet.
-static int32_t find_meeting(struct assembly *assembly, const struct plan *plan, const struct op *op)
+static int32_t find_meeting(struct construction *construction, const struct plan *plan, const struct op *op)
 {
     if (!op_is_transfer((enum op_kind)op->kind) || (plan->groups[op->shape.transfer.group].axes & 1u << AXIS_PP) == 0 ||
         plan->mesh.size[AXIS_PP] == 1) {
         return -1;
     }
     struct line like = describe_line(plan, op);
-    return next_meeting(&assembly->job->simulation, find_line(assembly, &like));
+    return next_meeting(&construction->pipeline->simulation, find_line(construction, &like));
 }
 
-static void add_stage(struct assembly *assembly, int64_t number)
+static void add_stage(struct construction *construction, int64_t number)
 {
-    struct actor         *actor = &assembly->job->simulation.actors[number];
-    struct predict_stage *stage = &assembly->job->stages[number];
+    struct actor         *actor = &construction->pipeline->simulation.actors[number];
+    struct predict_stage *stage = &construction->pipeline->stages[number];
     const struct plan    *plan  = &stage->plan;
     actor->tasks                = memory_allocate((size_t)plan->op_count * sizeof(*actor->tasks));
     actor->task_count           = plan->op_count;
     stage->rank                 = plan->rank;
     stage->bytes                = plan_total_bytes(plan);
-    for (int32_t i = 0; i < assembly->line_count; i++) {
-        assembly->lines[i].calls = 0;
+    for (int32_t i = 0; i < construction->line_count; i++) {
+        construction->lines[i].calls = 0;
     }
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
-        actor->tasks[i] =
-            (struct task){.meeting = find_meeting(assembly, plan, op), .lane = op->lane, .wait_count = op->wait_count};
+        actor->tasks[i]     = (struct task){
+                .meeting = find_meeting(construction, plan, op), .lane = op->lane, .wait_count = op->wait_count};
         memcpy(actor->tasks[i].wait, op->wait, sizeof(op->wait));
     }
 }
@@ -122,42 +123,42 @@ static void price_stage(struct actor *actor, struct predict_stage *stage, const 
     }
 }
 
-void predict_job_price(struct predict_job *job, const struct pricing *pricing)
+void predict_pipeline_price(struct predict_pipeline *pipeline, const struct pricing *pricing)
 {
-    for (int32_t actor = 0; actor < job->simulation.actor_count; actor++) {
-        price_stage(&job->simulation.actors[actor], &job->stages[actor], pricing);
+    for (int32_t actor = 0; actor < pipeline->simulation.actor_count; actor++) {
+        price_stage(&pipeline->simulation.actors[actor], &pipeline->stages[actor], pricing);
     }
 }
 
-status predict_job_init(struct predict_job *job, const struct plan_request *request)
+status predict_pipeline_init(struct predict_pipeline *pipeline, const struct plan_request *request)
 {
-    struct assembly assembly    = {.job = job};
-    int64_t         stages      = request->mesh.size[AXIS_PP];
-    *job                        = (struct predict_job){.stages = NULL};
-    job->simulation.actor_count = (int32_t)stages;
-    job->simulation.actors      = memory_allocate((size_t)stages * sizeof(*job->simulation.actors));
-    job->stages                 = memory_allocate((size_t)stages * sizeof(*job->stages));
-    status result               = OK;
+    struct construction construction = {.pipeline = pipeline};
+    int64_t             stages       = request->mesh.size[AXIS_PP];
+    *pipeline                        = (struct predict_pipeline){.stages = NULL};
+    pipeline->simulation.actor_count = (int32_t)stages;
+    pipeline->simulation.actors      = memory_allocate((size_t)stages * sizeof(*pipeline->simulation.actors));
+    pipeline->stages                 = memory_allocate((size_t)stages * sizeof(*pipeline->stages));
+    status result                    = OK;
     for (int64_t stage = 0; stage < stages && !failed(&result); stage++) {
-        result = plan_build_stage(&job->stages[stage].plan, request, stage);
+        result = plan_build_stage(&pipeline->stages[stage].plan, request, stage);
         if (!failed(&result)) {
-            add_stage(&assembly, stage);
+            add_stage(&construction, stage);
         }
     }
-    for (int32_t i = 0; i < assembly.line_count; i++) {
-        free(assembly.lines[i].meetings);
+    for (int32_t i = 0; i < construction.line_count; i++) {
+        free(construction.lines[i].meetings);
     }
-    free(assembly.lines);
+    free(construction.lines);
     return result;
 }
 
-void predict_job_free(struct predict_job *job)
+void predict_pipeline_free(struct predict_pipeline *pipeline)
 {
-    for (int32_t actor = 0; actor < job->simulation.actor_count; actor++) {
-        free(job->simulation.actors[actor].tasks);
-        plan_free(&job->stages[actor].plan);
+    for (int32_t actor = 0; actor < pipeline->simulation.actor_count; actor++) {
+        free(pipeline->simulation.actors[actor].tasks);
+        plan_free(&pipeline->stages[actor].plan);
     }
-    free(job->simulation.actors);
-    free(job->simulation.parties);
-    free(job->stages);
+    free(pipeline->simulation.actors);
+    free(pipeline->simulation.parties);
+    free(pipeline->stages);
 }
