@@ -18,7 +18,7 @@
 #include "gswbench/run.h"
 
 // An op that stands for all that have its key.
-struct sample {
+struct distinct_op {
     struct op_key key;
     struct op     op;
     enum format   format[OP_OPERANDS];
@@ -30,14 +30,14 @@ struct sample {
     double          delay_seconds, contention;    // of a transfer, while all ranks compute; on cores only
 };
 
-struct sample_list {
-    struct sample *samples;    // [count]
-    int32_t        count;
+struct distinct_ops {
+    struct distinct_op *ops;    // [count]
+    int32_t             count;
 };
 
-// samples.c: the distinct ops of all stages of a job, and how many bytes a rank's step works on at most.
-status calibrate_collect(struct sample_list *list, const struct plan_request *request, int64_t *bytes);
-void   calibrate_free(struct sample_list *list);
+// distinct.c: the distinct ops of all stages of a job, and how many bytes a rank's step works on at most.
+status calibrate_collect(struct distinct_ops *list, const struct plan_request *request, int64_t *bytes);
+void   calibrate_free(struct distinct_ops *list);
 
 struct calibrate_setup {
     const struct plan_request *request;    // of the job
@@ -52,18 +52,18 @@ struct calibrate_setup {
     double                     round_seconds;        // that an op is repeated for, three times a pass
 };
 
-// measure.c: fills the times of all samples, those that compute first. Collective; every rank has the same, unless one
+// measure.c: measures all of these ops, those that compute first. Collective; every rank has the same, unless one
 // fails. A rank's steps go without transfers, at the same time as those of the others.
-status calibrate_steps(struct sample_list *list, const struct calibrate_setup *setup);
-status calibrate_transfers(struct sample_list *list, const struct calibrate_setup *setup);
+status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *setup);
+status calibrate_transfers(struct distinct_ops *list, const struct calibrate_setup *setup);
 
 // machine.c: measures what [hardware] says of the machine, but for what a data sheet says better. Collective.
-status calibrate_machine(struct hardware_config *hardware, const struct sample_list *list,
+status calibrate_machine(struct hardware_config *hardware, const struct distinct_ops *list,
                          const struct calibrate_setup *setup);
 
 // profile.c: a hardware profile that predictions read; origin is a comment, line by line.
 void calibrate_write(FILE *file, const char *origin, const struct hardware_config *hardware,
-                     const struct sample_list *list);
+                     const struct distinct_ops *list);
 
 // One rank of a calibration, of a struct calibration: from its place to the profile, which rank 0 writes.
 struct calibration {

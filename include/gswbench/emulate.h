@@ -31,8 +31,8 @@ struct emulation {
     int64_t                    repeats;    // steps of each rank that are measured, after one that is not
 
     // Filled.
-    struct measured_op *samples;    // an op of an executed plan each, its median over the steps
-    int64_t             sample_count, sample_room;
+    struct measured_op *measured;    // an op of an executed plan each, its median over the steps
+    int64_t             measured_count, measured_room;
     int64_t             stage_count, executed;    // of the job; stages
     int64_t             allocated_bytes;          // by the stage that took most
     bool                has_failed;               // a gradient norm or a loss was no number

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What transfers and computing cost each other where threads share cores: a drill whose compute lane waits for nothing.
+// What transfers and computing cost each other where threads share cores: a microbenchmark whose compute lane waits for
+// nothing.
 #include <math.h>
 #include <stdlib.h>
 
@@ -43,21 +44,21 @@ static void sum_ranks(struct disturbance *sum, struct comm *comm)
     free(all);
 }
 
-// Each round beside one of the computing alone. The first run of a drill meets memory that nobody has touched.
-static void run_rounds(struct disturbance *sum, const struct drill *drill, const struct drill *alone, double seconds,
-                       struct comm *comm)
+// Each round beside one of the computing alone. The first run of a microbenchmark meets memory that nobody has touched.
+static void run_rounds(struct disturbance *sum, const struct microbenchmark *bench, const struct microbenchmark *alone,
+                       double seconds, struct comm *comm)
 {
-    struct op_time *times = memory_allocate((size_t)drill->plan.op_count * sizeof(*times));
-    step_trace(drill->step, times);
+    struct op_time *times = memory_allocate((size_t)bench->plan.op_count * sizeof(*times));
+    step_trace(bench->step, times);
     step_trace(alone->step, times);    // which has fewer ops
     for (int i = 0; i <= ROUNDS; i++) {
         comm->ops->barrier(comm);
         step_run(alone->step);
         double alone_seconds = times[alone->plan.op_count - 1].end - times[0].begin;
         comm->ops->barrier(comm);
-        step_run(drill->step);
+        step_run(bench->step);
         if (i > 0) {
-            disturbance_add(sum, &drill->plan, times, seconds);
+            disturbance_add(sum, &bench->plan, times, seconds);
             sum->lost_seconds -= alone_seconds;
         }
     }
@@ -65,35 +66,37 @@ static void run_rounds(struct disturbance *sum, const struct drill *drill, const
 }
 
 // So much computing that it lasts three rounds, and as long as the transfers do at least.
-static status measure(struct sample *sample, const struct sample *between, const struct calibrate_setup *setup)
+static status measure(struct distinct_op *distinct, const struct distinct_op *between,
+                      const struct calibrate_setup *setup)
 {
-    struct disturbance sum     = {.transfers = 0.0};
-    struct drill       drill   = {.computes =
-                                      (int32_t)fmin(ceil(sample->seconds.value / between->seconds.value), COMPUTES_MAX)};
-    double             seconds = drill.computes * between->seconds.value;
-    drill.repeats              = (int32_t)fmin(fmax(3.0 * setup->round_seconds / seconds, REPEATS_MIN), REPEATS_MAX);
-    struct drill alone         = {.repeats = drill.repeats * drill.computes};
-    status       result        = drill_open(&drill, sample, between, setup);
+    struct disturbance    sum   = {.transfers = 0.0};
+    struct microbenchmark bench = {
+        .computes = (int32_t)fmin(ceil(distinct->seconds.value / between->seconds.value), COMPUTES_MAX)};
+    double seconds               = bench.computes * between->seconds.value;
+    bench.repeats                = (int32_t)fmin(fmax(3.0 * setup->round_seconds / seconds, REPEATS_MIN), REPEATS_MAX);
+    struct microbenchmark alone  = {.repeats = bench.repeats * bench.computes};
+    status                result = microbenchmark_open(&bench, distinct, between, setup);
     if (!failed(&result)) {
-        result = drill_open_alone(&alone, between, setup);
+        result = microbenchmark_open_alone(&alone, between, setup);
     }
     if (!failed(&result)) {
-        run_rounds(&sum, &drill, &alone, sample->seconds.value, setup->comm);
+        run_rounds(&sum, &bench, &alone, distinct->seconds.value, setup->comm);
         sum_ranks(&sum, setup->comm);
-        sample->delay_seconds = sum.transfers > 0.0 ? fmax(sum.delay_seconds / sum.transfers, 0.0) : 0.0;
-        sample->contention    = sum.busy_seconds > 0.0 ? fmax(sum.lost_seconds / sum.busy_seconds, 0.0) : 0.0;
+        distinct->delay_seconds = sum.transfers > 0.0 ? fmax(sum.delay_seconds / sum.transfers, 0.0) : 0.0;
+        distinct->contention    = sum.busy_seconds > 0.0 ? fmax(sum.lost_seconds / sum.busy_seconds, 0.0) : 0.0;
     }
-    drill_close(&drill);
-    drill_close(&alone);
+    microbenchmark_close(&bench);
+    microbenchmark_close(&alone);
     return result;
 }
 
-status disturbance_measure(struct sample_list *list, const struct sample *between, const struct calibrate_setup *setup)
+status disturbance_measure(struct distinct_ops *list, const struct distinct_op *between,
+                           const struct calibrate_setup *setup)
 {
     status result = OK;
     for (int32_t i = 0; i < list->count && !failed(&result); i++) {
-        if (op_is_transfer((enum op_kind)list->samples[i].op.kind)) {
-            result = measure(&list->samples[i], between, setup);
+        if (op_is_transfer((enum op_kind)list->ops[i].op.kind)) {
+            result = measure(&list->ops[i], between, setup);
         }
     }
     return result;

@@ -9,7 +9,7 @@
 // The ops that stand for the machine, in the order in which they are measured.
 enum probe { PROBE_GAP, PROBE_COPY, PROBE_PRODUCT, PROBE_ATTENTION, PROBE_ATTENTION_BACKWARD, PROBE_COUNT };
 
-static void add_probe(struct sample_list *list, struct op op, const enum format *formats, int operands)
+static void add_probe(struct distinct_ops *list, struct op op, const enum format *formats, int operands)
 {
     struct tensor tensors[OP_OPERANDS];
     op.operand_count = (uint8_t)operands;
@@ -18,11 +18,11 @@ static void add_probe(struct sample_list *list, struct op op, const enum format 
         op.access[slot]  = (uint8_t)op_operand_access(&op, slot);
         tensors[slot]    = (struct tensor){.format = formats[slot], .elements = op_operand_elements(&op, slot)};
     }
-    samples_add(list, &(struct plan){.tensors = tensors}, &op);
+    distinct_add(list, &(struct plan){.tensors = tensors}, &op);
 }
 
 // Large enough that the ends of an op do not count, and not so large that a processor takes minutes.
-static void add_probes(struct sample_list *list, bool is_device)
+static void add_probes(struct distinct_ops *list, bool is_device)
 {
     const enum format      f32 = FORMAT_F32, bf[] = {FORMAT_BF16, FORMAT_BF16, FORMAT_BF16};
     const enum format      forward[]  = {FORMAT_BF16, FORMAT_BF16, FORMAT_BF16, FORMAT_F32};
@@ -58,9 +58,9 @@ static void set_rate(struct quantity *whole, struct quantity *share, double rate
     }
 }
 
-static void set_compute(struct hardware_config *hardware, const struct sample *probes)
+static void set_compute(struct hardware_config *hardware, const struct distinct_op *probes)
 {
-    const struct sample *product = &probes[PROBE_PRODUCT], *copy = &probes[PROBE_COPY];
+    const struct distinct_op *product = &probes[PROBE_PRODUCT], *copy = &probes[PROBE_COPY];
     hardware->kernel_gap = probes[PROBE_GAP].seconds;
     set_rate(&hardware->peak_bf16, &hardware->gemm_efficiency, op_flops(&product->op) / product->seconds.value,
              product->seconds.spread_percent);
@@ -68,9 +68,9 @@ static void set_compute(struct hardware_config *hardware, const struct sample *p
              4.0 * (double)copy->elements[0] / copy->seconds.value, copy->seconds.spread_percent);
     struct quantity *shares[] = {&hardware->attention_forward, &hardware->attention_backward};
     for (int pass = 0; pass < 2; pass++) {
-        const struct sample *attention = &probes[PROBE_ATTENTION + pass];
-        double               length    = (double)attention->op.shape.attention.sequence;
-        double               rate      = op_flops(&attention->op) / attention->seconds.value *
+        const struct distinct_op *attention = &probes[PROBE_ATTENTION + pass];
+        double                    length    = (double)attention->op.shape.attention.sequence;
+        double                    rate      = op_flops(&attention->op) / attention->seconds.value *
                       (length + hardware->attention_half_length.value) / length;
         *shares[pass] = (struct quantity){.value          = fmin(rate / hardware->peak_bf16.value, 1.0),
                                           .spread_percent = attention->seconds.spread_percent,
@@ -78,7 +78,7 @@ static void set_compute(struct hardware_config *hardware, const struct sample *p
     }
 }
 
-// Groups of the samples that lie on one node, and on several: the widest of each.
+// Groups of the transfers that lie on one node, and on several: the widest of each.
 struct span {
     uint32_t axes;    // 0: none
     int64_t  size, nodes;
@@ -96,40 +96,40 @@ static struct span describe_group(const struct mesh *mesh, uint32_t axes, int64_
     return span;
 }
 
-static struct span find_widest(const struct sample_list *list, const struct mesh *mesh, int64_t ranks_per_node,
+static struct span find_widest(const struct distinct_ops *list, const struct mesh *mesh, int64_t ranks_per_node,
                                bool across)
 {
     struct span widest = {.size = 1};
     for (int32_t i = 0; i < list->count; i++) {
-        if (list->samples[i].axes != 0) {
-            struct span span = describe_group(mesh, list->samples[i].axes, ranks_per_node);
+        if (list->ops[i].axes != 0) {
+            struct span span = describe_group(mesh, list->ops[i].axes, ranks_per_node);
             widest           = span.size > widest.size && (span.nodes > 1) == across ? span : widest;
         }
     }
     return widest;
 }
 
-static struct sample gather_probe(const struct span *span, int64_t part)
+static struct distinct_op gather_probe(const struct span *span, int64_t part)
 {
-    return (struct sample){.op       = {.kind           = OP_ALL_GATHER,
-                                        .lane           = LANE_PARAMETER_GATHER,
-                                        .operand_count  = 2,
-                                        .access         = {ACCESS_READ, ACCESS_WRITE},
-                                        .shape.transfer = {.elements = span->size * part}},
-                           .format   = {FORMAT_BF16, FORMAT_BF16},
-                           .elements = {part, span->size * part},
-                           .axes     = span->axes};
+    return (struct distinct_op){.op       = {.kind           = OP_ALL_GATHER,
+                                             .lane           = LANE_PARAMETER_GATHER,
+                                             .operand_count  = 2,
+                                             .access         = {ACCESS_READ, ACCESS_WRITE},
+                                             .shape.transfer = {.elements = span->size * part}},
+                                .format   = {FORMAT_BF16, FORMAT_BF16},
+                                .elements = {part, span->size * part},
+                                .axes     = span->axes};
 }
 
 // Latency by the shortest gather, bandwidth by how much longer a long one takes.
-static status measure_links(struct hardware_config *hardware, const struct span *span, const struct sample *gap,
+static status measure_links(struct hardware_config *hardware, const struct span *span, const struct distinct_op *gap,
                             const struct calibrate_setup *setup)
 {
     enum { PART = 1 << 20 };
-    struct sample      samples[] = {gather_probe(span, 1), gather_probe(span, PART)};
-    struct sample_list list      = {.samples = samples, .count = 2};
-    TRY(drills_measure(&list, gap, setup));
-    const struct quantity *brief = &samples[0].seconds, *lasting = &samples[1].seconds;
+    struct distinct_op  gathers[] = {gather_probe(span, 1), gather_probe(span, PART)};
+    struct distinct_ops list      = {.ops = gathers, .count = 2};
+    TRY(microbenchmarks_measure(&list, gap, setup));
+    const struct quantity *brief = &gathers[0].seconds, *lasting = &gathers[1].seconds;
     double                 local     = (double)span->size / (double)span->nodes;
     double                 longer    = fmax(lasting->value - brief->value, 0.1 * lasting->value);    // noise or not
     double                 bandwidth = 2.0 * (PART - 1.0) * (double)(span->size - 1) / longer;
@@ -148,17 +148,17 @@ static status measure_links(struct hardware_config *hardware, const struct span 
 }
 
 // What transfers and computing cost each other, in the mean of the job's transfers.
-static void set_disturbance(struct hardware_config *hardware, const struct sample_list *list)
+static void set_disturbance(struct hardware_config *hardware, const struct distinct_ops *list)
 {
     double count = 0.0, seconds = 0.0, delayed = 0.0, lost = 0.0;
     for (int32_t i = 0; i < list->count; i++) {
-        const struct sample *sample = &list->samples[i];
-        if (op_is_transfer((enum op_kind)sample->op.kind)) {
-            double times = (double)sample->count, lasts = sample->seconds.value + sample->delay_seconds;
+        const struct distinct_op *distinct = &list->ops[i];
+        if (op_is_transfer((enum op_kind)distinct->op.kind)) {
+            double times = (double)distinct->count, lasts = distinct->seconds.value + distinct->delay_seconds;
             count += times;
-            delayed += times * sample->delay_seconds;
+            delayed += times * distinct->delay_seconds;
             seconds += times * lasts;
-            lost += times * lasts * sample->contention;
+            lost += times * lasts * distinct->contention;
         }
     }
     hardware->transfer_delay =
@@ -167,19 +167,19 @@ static void set_disturbance(struct hardware_config *hardware, const struct sampl
         (struct quantity){.origin = QUANTITY_MEASURED, .value = count > 0.0 ? fmin(lost / seconds, 0.9) : 0.0};
 }
 
-status calibrate_machine(struct hardware_config *hardware, const struct sample_list *list,
+status calibrate_machine(struct hardware_config *hardware, const struct distinct_ops *list,
                          const struct calibrate_setup *setup)
 {
-    struct sample_list probes = {.count = 0};
+    struct distinct_ops probes = {.count = 0};
     add_probes(&probes, setup->backend->ops->is_device);
-    status result = drills_measure(&probes, NULL, setup);
+    status result = microbenchmarks_measure(&probes, NULL, setup);
     if (!failed(&result)) {
-        set_compute(hardware, probes.samples);
+        set_compute(hardware, probes.ops);
     }
     for (int across = 0; across < 2 && !failed(&result); across++) {
         struct span span = find_widest(list, &setup->request->mesh, setup->comm->place.local_ranks, across);
         if (span.axes != 0) {
-            result = measure_links(hardware, &span, &probes.samples[PROBE_GAP], setup);
+            result = measure_links(hardware, &span, &probes.ops[PROBE_GAP], setup);
         }
     }
     calibrate_free(&probes);

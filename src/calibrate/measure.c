@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Times of steps and drills. A drill is measured in several passes over all of them, so that a machine that is slow for
-// a while is slow for all alike.
+// Times of steps and microbenchmarks. A microbenchmark is measured in several passes over all of them, so that a
+// machine that is slow for a while is slow for all alike.
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,10 +14,10 @@ static const double seconds_least = 1e-8;    // what is left of a difference tha
 enum { ROUNDS = 3, REPEATS_MIN = 4, REPEATS_MAX = 4096 };
 
 struct timing {
-    const struct sample *between;    // two transfers; NULL: the op computes itself
-    int32_t              repeats;    // of the op in a round; 0: not known yet
-    double              *seconds;    // of the op, [rounds]
-    int                  rounds;     // so far
+    const struct distinct_op *between;    // two transfers; NULL: the op computes itself
+    int32_t                   repeats;    // of the op in a round; 0: not known yet
+    double                   *seconds;    // of the op, [rounds]
+    int                       rounds;     // so far
 };
 
 static double largest(struct comm *comm, double own)
@@ -31,9 +31,9 @@ static double largest(struct comm *comm, double own)
     return own;
 }
 
-static bool is_transfer(const struct sample *sample)
+static bool is_transfer(const struct distinct_op *distinct)
 {
-    return op_is_transfer((enum op_kind)sample->op.kind);
+    return op_is_transfer((enum op_kind)distinct->op.kind);
 }
 
 // Ranks that would take turns on a core leave what computes to others: a price is that of an op with a core for each of
@@ -44,63 +44,68 @@ static bool takes_part(const struct calibrate_setup *setup)
 }
 
 // Seconds of a repeat, 0 where this rank takes no part.
-static double run(const struct drill *drill, const struct sample *sample, const struct calibrate_setup *setup)
+static double run(const struct microbenchmark *bench, const struct distinct_op *distinct,
+                  const struct calibrate_setup *setup)
 {
-    if (!is_transfer(sample) && !takes_part(setup)) {
+    if (!is_transfer(distinct) && !takes_part(setup)) {
         return 0.0;
     }
     double begin = clock_seconds();
-    step_run(drill->step);
-    double host = clock_seconds() - begin, device = step_device_seconds(drill->step);
-    return (isnan(device) ? host : device) / drill->repeats;
+    step_run(bench->step);
+    double host = clock_seconds() - begin, device = step_device_seconds(bench->step);
+    return (isnan(device) ? host : device) / bench->repeats;
 }
 
-// So many repeats that a round lasts long enough. The first run of a drill meets memory that nobody has touched.
-static status choose_repeats(struct timing *timing, const struct sample *sample, const struct calibrate_setup *setup)
+// So many repeats that a round lasts long enough. The first run of a microbenchmark meets memory that nobody has
+// touched.
+static status choose_repeats(struct timing *timing, const struct distinct_op *distinct,
+                             const struct calibrate_setup *setup)
 {
-    struct drill drill  = {.repeats = REPEATS_MIN};
-    status       result = drill_open(&drill, sample, timing->between, setup);
+    struct microbenchmark bench  = {.repeats = REPEATS_MIN};
+    status                result = microbenchmark_open(&bench, distinct, timing->between, setup);
     if (!failed(&result)) {
-        run(&drill, sample, setup);
-        double seconds  = largest(setup->comm, run(&drill, sample, setup));
+        run(&bench, distinct, setup);
+        double seconds  = largest(setup->comm, run(&bench, distinct, setup));
         timing->repeats = (int32_t)fmin(fmax(setup->round_seconds / seconds, REPEATS_MIN), REPEATS_MAX);
     }
-    drill_close(&drill);
+    microbenchmark_close(&bench);
     return result;
 }
 
-static double run_round(const struct drill *drill, const struct sample *sample, const struct calibrate_setup *setup)
+static double run_round(const struct microbenchmark *bench, const struct distinct_op *distinct,
+                        const struct calibrate_setup *setup)
 {
     setup->comm->ops->barrier(setup->comm);
-    return run(drill, sample, setup);
+    return run(bench, distinct, setup);
 }
 
 // Each round beside one without the transfer, where there is one: the difference is the transfer's.
-static void run_rounds(struct timing *timing, const struct drill *drill, const struct drill *alone,
-                       const struct sample *sample, const struct calibrate_setup *setup)
+static void run_rounds(struct timing *timing, const struct microbenchmark *bench, const struct microbenchmark *alone,
+                       const struct distinct_op *distinct, const struct calibrate_setup *setup)
 {
     for (int i = 0; i < ROUNDS; i++) {
-        double whole                      = run_round(drill, sample, setup);
-        timing->seconds[timing->rounds++] = whole - (alone != NULL ? run_round(alone, sample, setup) : 0.0);
+        double whole                      = run_round(bench, distinct, setup);
+        timing->seconds[timing->rounds++] = whole - (alone != NULL ? run_round(alone, distinct, setup) : 0.0);
     }
 }
 
-static status measure_pass(struct timing *timing, const struct sample *sample, const struct calibrate_setup *setup)
+static status measure_pass(struct timing *timing, const struct distinct_op *distinct,
+                           const struct calibrate_setup *setup)
 {
     if (timing->repeats == 0) {
-        TRY(choose_repeats(timing, sample, setup));
+        TRY(choose_repeats(timing, distinct, setup));
     }
-    struct drill drill = {.repeats = timing->repeats}, alone = drill;
-    status       result = drill_open(&drill, sample, timing->between, setup);
+    struct microbenchmark bench = {.repeats = timing->repeats}, alone = bench;
+    status                result = microbenchmark_open(&bench, distinct, timing->between, setup);
     if (!failed(&result) && timing->between != NULL) {
-        result = drill_open_alone(&alone, timing->between, setup);
+        result = microbenchmark_open_alone(&alone, timing->between, setup);
     }
     if (!failed(&result)) {
-        run(&drill, sample, setup);
-        run_rounds(timing, &drill, timing->between != NULL ? &alone : NULL, sample, setup);
+        run(&bench, distinct, setup);
+        run_rounds(timing, &bench, timing->between != NULL ? &alone : NULL, distinct, setup);
     }
-    drill_close(&drill);
-    drill_close(&alone);
+    microbenchmark_close(&bench);
+    microbenchmark_close(&alone);
     return result;
 }
 
@@ -110,18 +115,19 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void sum_up(struct sample *sample, const struct timing *timing, const struct calibrate_setup *setup)
+static void sum_up(struct distinct_op *distinct, const struct timing *timing, const struct calibrate_setup *setup)
 {
     double *seconds = timing->seconds;
     int     count   = timing->rounds;
     qsort(seconds, (size_t)count, sizeof(*seconds), compare);
     double median = fmax(seconds[count / 2], seconds_least), range = seconds[count * 3 / 4] - seconds[count / 4];
-    sample->seconds = (struct quantity){.origin         = QUANTITY_MEASURED,
-                                        .value          = largest(setup->comm, median),
-                                        .spread_percent = largest(setup->comm, 100.0 * range / 1.349 / median)};
+    distinct->seconds = (struct quantity){.origin         = QUANTITY_MEASURED,
+                                          .value          = largest(setup->comm, median),
+                                          .spread_percent = largest(setup->comm, 100.0 * range / 1.349 / median)};
 }
 
-status drills_measure(struct sample_list *list, const struct sample *between, const struct calibrate_setup *setup)
+status microbenchmarks_measure(struct distinct_ops *list, const struct distinct_op *between,
+                               const struct calibrate_setup *setup)
 {
     bool           transfers = between != NULL;
     size_t         count     = (size_t)(setup->passes * ROUNDS);
@@ -132,14 +138,14 @@ status drills_measure(struct sample_list *list, const struct sample *between, co
         for (int32_t i = 0; i < list->count && !failed(&result); i++) {
             timings[i].seconds = &seconds[(size_t)i * count];
             timings[i].between = between;
-            if (is_transfer(&list->samples[i]) == transfers) {
-                result = measure_pass(&timings[i], &list->samples[i], setup);
+            if (is_transfer(&list->ops[i]) == transfers) {
+                result = measure_pass(&timings[i], &list->ops[i], setup);
             }
         }
     }
     for (int32_t i = 0; i < list->count && !failed(&result); i++) {
-        if (is_transfer(&list->samples[i]) == transfers) {
-            sum_up(&list->samples[i], &timings[i], setup);
+        if (is_transfer(&list->ops[i]) == transfers) {
+            sum_up(&list->ops[i], &timings[i], setup);
         }
     }
     free(seconds);
@@ -147,7 +153,7 @@ status drills_measure(struct sample_list *list, const struct sample *between, co
     return result;
 }
 
-status calibrate_steps(struct sample_list *list, const struct calibrate_setup *setup)
+status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *setup)
 {
     struct emulation    emulation = {.request = setup->request,
                                      .backend = setup->backend,
@@ -159,10 +165,10 @@ status calibrate_steps(struct sample_list *list, const struct calibrate_setup *s
     status result = takes_part(setup) ? emulate(&emulation) : OK;
     emulate_list(&emulation, &ops);
     for (int32_t i = 0; i < list->count; i++) {
-        struct sample         *sample = &list->samples[i];
-        const struct quantity *own    = measured_find_key(&ops, &sample->key);
-        if (!is_transfer(sample)) {
-            sample->seconds =
+        struct distinct_op    *distinct = &list->ops[i];
+        const struct quantity *own      = measured_find_key(&ops, &distinct->key);
+        if (!is_transfer(distinct)) {
+            distinct->seconds =
                 (struct quantity){.origin         = QUANTITY_MEASURED,
                                   .value          = largest(setup->comm, own != NULL ? own->value : 0.0),
                                   .spread_percent = largest(setup->comm, own != NULL ? own->spread_percent : 0.0)};
@@ -174,29 +180,29 @@ status calibrate_steps(struct sample_list *list, const struct calibrate_setup *s
 }
 
 // The product that takes about as long as a step computes from one transfer to the next, in the mean.
-static const struct sample *choose_between(const struct sample_list *list)
+static const struct distinct_op *choose_between(const struct distinct_ops *list)
 {
-    const struct sample *nearest   = NULL;
-    double               computing = 0.0, transfers = 0.0;
+    const struct distinct_op *nearest   = NULL;
+    double                    computing = 0.0, transfers = 0.0;
     for (int32_t i = 0; i < list->count; i++) {
-        const struct sample *sample = &list->samples[i];
-        computing += is_transfer(sample) ? 0.0 : sample->seconds.value * (double)sample->count;
-        transfers += is_transfer(sample) ? (double)sample->count : 0.0;
+        const struct distinct_op *distinct = &list->ops[i];
+        computing += is_transfer(distinct) ? 0.0 : distinct->seconds.value * (double)distinct->count;
+        transfers += is_transfer(distinct) ? (double)distinct->count : 0.0;
     }
     for (int32_t i = 0; i < list->count; i++) {
-        const struct sample *sample = &list->samples[i];
-        double               gap    = computing / transfers;
-        if (sample->op.kind == OP_GEMM &&
-            (nearest == NULL || fabs(sample->seconds.value - gap) < fabs(nearest->seconds.value - gap))) {
-            nearest = sample;
+        const struct distinct_op *distinct = &list->ops[i];
+        double                    gap      = computing / transfers;
+        if (distinct->op.kind == OP_GEMM &&
+            (nearest == NULL || fabs(distinct->seconds.value - gap) < fabs(nearest->seconds.value - gap))) {
+            nearest = distinct;
         }
     }
     return nearest;
 }
 
-status calibrate_transfers(struct sample_list *list, const struct calibrate_setup *setup)
+status calibrate_transfers(struct distinct_ops *list, const struct calibrate_setup *setup)
 {
-    const struct sample *between = choose_between(list);
-    TRY(drills_measure(list, between, setup));
+    const struct distinct_op *between = choose_between(list);
+    TRY(microbenchmarks_measure(list, between, setup));
     return setup->backend->ops->is_device ? OK : disturbance_measure(list, between, setup);
 }

@@ -15,7 +15,7 @@ static void write_comment(FILE *file, const char *text)
 }
 
 void calibrate_write(FILE *file, const char *origin, const struct hardware_config *hardware,
-                     const struct sample_list *list)
+                     const struct distinct_ops *list)
 {
     char value[256], key[OP_KEY_BYTES];
     write_comment(file, origin);
@@ -28,7 +28,7 @@ void calibrate_write(FILE *file, const char *origin, const struct hardware_confi
     }
     fputs("\n[measured]\n", file);
     for (int32_t i = 0; i < list->count; i++) {
-        quantity_print(&list->samples[i].seconds, value, sizeof(value));
-        fprintf(file, "%s = %s\n", op_key_print(&list->samples[i].key, key), value);
+        quantity_print(&list->ops[i].seconds, value, sizeof(value));
+        fprintf(file, "%s = %s\n", op_key_print(&list->ops[i].key, key), value);
     }
 }

@@ -17,7 +17,7 @@ static const double round_seconds = 5e-3;
 struct rank {
     const struct calibration *calibration;
     struct place              place;
-    struct sample_list        list;
+    struct distinct_ops       list;
     struct hardware_config    hardware;
     FILE                     *profile;    // of rank 0
 };

@@ -40,7 +40,7 @@ static float *read_updated(const struct weight_source *source, const struct plan
 }
 
 // Of ranks with the same values, one contributes them. part NULL: another stage has them.
-static bool contributes(const struct plan *plan, const struct place *place)
+static bool contributes(const struct plan *plan, const struct part_place *place)
 {
     const struct weight_part *part = place->part;
     if (part == NULL) {
@@ -54,7 +54,7 @@ static bool contributes(const struct plan *plan, const struct place *place)
 
 // Elements wanted of a whole part that lie on this rank; the others are left zero. own holds what this rank's optimizer
 // keeps of the unit.
-static void copy_own(const struct place *place, const struct plan_unit *unit, const float *own,
+static void copy_own(const struct part_place *place, const struct plan_unit *unit, const float *own,
                      struct plan_slice wanted, float *values)
 {
     const struct weight_part *part = place->part;
@@ -102,7 +102,7 @@ static status append_present(struct safetensors_writer *writer, const struct wei
 {
     enum { CHUNK = 1 << 20 };
 
-    struct place            place    = exports_find(source->plan, export);
+    struct part_place       place    = exports_find(source->plan, export);
     const struct plan_unit *unit     = place.part != NULL ? &source->plan->units[place.weight->unit] : NULL;
     int64_t                 elements = export->part->rows * export->part->columns;
     float                  *values   = memory_allocate(CHUNK * sizeof(*values));

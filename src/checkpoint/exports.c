@@ -88,14 +88,14 @@ void exports_free(struct export_list *list)
     free(list->tensors);
 }
 
-struct place exports_find(const struct plan *plan, const struct export *export)
+struct part_place exports_find(const struct plan *plan, const struct export *export)
 {
     for (int32_t i = 0; i < plan->weight_count; i++) {
         for (int32_t j = 0; j < plan->weights[i].part_count; j++) {
             if (strcmp(plan->weights[i].part[j].name, export->part->name) == 0) {
-                return (struct place){&plan->weights[i], &plan->weights[i].part[j]};
+                return (struct part_place){&plan->weights[i], &plan->weights[i].part[j]};
             }
         }
     }
-    return (struct place){NULL, NULL};
+    return (struct part_place){NULL, NULL};
 }

@@ -15,7 +15,7 @@ struct weight_source {
 };
 
 // Where a part of a weight is: its weight in a plan.
-struct place {
+struct part_place {
     const struct weight      *weight;
     const struct weight_part *part;    // NULL: not there
 };
@@ -40,7 +40,7 @@ struct export_list {
 // would exceed the limit. The same on every rank.
 struct export_list exports_list(const struct plan *plan, int64_t shard_bytes);
 void               exports_free(struct export_list *list);
-struct place       exports_find(const struct plan *plan, const struct export *export);
+struct part_place  exports_find(const struct plan *plan, const struct export *export);
 
 // A safetensors file begins with the length of its header; an element type has a code there, by enum format.
 enum { SAFETENSORS_LENGTH_BYTES = 8 };

@@ -31,16 +31,16 @@ static double seconds_of(const struct plan *plan, const struct op_time *times, i
 
 void emulate_add(struct emulation *emulation, const struct measured_op *op)
 {
-    if (emulation->sample_count == emulation->sample_room) {
-        emulation->sample_room = 2 * emulation->sample_room + 1024;
-        emulation->samples =
-            memory_resize(emulation->samples, (size_t)emulation->sample_room * sizeof(*emulation->samples));
+    if (emulation->measured_count == emulation->measured_room) {
+        emulation->measured_room = 2 * emulation->measured_room + 1024;
+        emulation->measured =
+            memory_resize(emulation->measured, (size_t)emulation->measured_room * sizeof(*emulation->measured));
     }
-    emulation->samples[emulation->sample_count++] = *op;
+    emulation->measured[emulation->measured_count++] = *op;
 }
 
 // times: [repeats][op_count]
-static void add_samples(struct emulation *emulation, const struct plan *plan, const struct op_time *times)
+static void add_measured(struct emulation *emulation, const struct plan *plan, const struct op_time *times)
 {
     double *seconds = memory_allocate((size_t)emulation->repeats * sizeof(*seconds));
     for (int32_t i = 0, before = -1; i < plan->op_count; i++) {
@@ -57,9 +57,9 @@ static void add_samples(struct emulation *emulation, const struct plan *plan, co
         }
         struct statistics statistics;
         statistics_compute(&statistics, seconds, emulation->repeats);
-        struct measured_op sample = {.seconds = {.value = statistics.median, .origin = QUANTITY_MEASURED}};
-        op_key_init(&sample.key, plan, &plan->ops[i]);
-        emulate_add(emulation, &sample);
+        struct measured_op op = {.seconds = {.value = statistics.median, .origin = QUANTITY_MEASURED}};
+        op_key_init(&op.key, plan, &plan->ops[i]);
+        emulate_add(emulation, &op);
     }
     free(seconds);
 }
@@ -84,7 +84,7 @@ static void run_steps(struct emulation *emulation, const struct plan *plan, stru
         step_run(step);
         emulation->has_failed |= !is_finite(step, plan);
     }
-    add_samples(emulation, plan, times);
+    add_measured(emulation, plan, times);
     free(times);
 }
 
@@ -159,7 +159,7 @@ status emulate(struct emulation *emulation)
 
 void emulate_free(struct emulation *emulation)
 {
-    free(emulation->samples);
+    free(emulation->measured);
 }
 
 // The median of ops that are alike, in rising order, and their standard deviation by the range of the middle half.
@@ -174,15 +174,15 @@ static struct measured_op summarise(const struct measured_op *ops, int64_t count
 
 void emulate_list(const struct emulation *emulation, struct measured_ops *list)
 {
-    size_t              bytes  = (size_t)emulation->sample_count * sizeof(*emulation->samples);
+    size_t              bytes  = (size_t)emulation->measured_count * sizeof(*emulation->measured);
     struct measured_op *sorted = memory_allocate(bytes);
     *list                      = (struct measured_ops){.ops = sorted};
-    if (emulation->sample_count > 0) {
-        memcpy(sorted, emulation->samples, bytes);
-        qsort(sorted, (size_t)emulation->sample_count, sizeof(*sorted), by_key);
+    if (emulation->measured_count > 0) {
+        memcpy(sorted, emulation->measured, bytes);
+        qsort(sorted, (size_t)emulation->measured_count, sizeof(*sorted), by_key);
     }
-    for (int64_t first = 0, end; first < emulation->sample_count; first = end) {
-        for (end = first + 1; end < emulation->sample_count; end++) {
+    for (int64_t first = 0, end; first < emulation->measured_count; first = end) {
+        for (end = first + 1; end < emulation->measured_count; end++) {
             if (memcmp(&sorted[first].key, &sorted[end].key, sizeof(sorted[first].key)) != 0) {
                 break;
             }

@@ -44,44 +44,44 @@ int64_t schedule_in_flight(const struct schedule_shape *shape, const struct sche
 }
 
 // Where the turns of a simulated pipeline stand.
-struct simulation {
+struct timetable {
     const struct schedule_shape *shape;
     const int64_t               *slots;
     int64_t                     *ends;    // [action][microbatch][chunk of the model]; 0: not known
 };
 
-static int64_t *end_of(const struct simulation *simulation, enum schedule_action action, int64_t microbatch,
+static int64_t *end_of(const struct timetable *timetable, enum schedule_action action, int64_t microbatch,
                        int64_t chunk)
 {
-    const struct schedule_shape *shape = simulation->shape;
-    return &simulation->ends[(action * shape->microbatches + microbatch) * shape->stages * shape->chunks + chunk];
+    const struct schedule_shape *shape = timetable->shape;
+    return &timetable->ends[(action * shape->microbatches + microbatch) * shape->stages * shape->chunks + chunk];
 }
 
 // When what a turn needs is there; -1: not known yet. Backward needs the chunk's own forward, too.
-static int64_t ready(const struct simulation *simulation, const struct schedule_turn *turn, int64_t chunk)
+static int64_t ready(const struct timetable *timetable, const struct schedule_turn *turn, int64_t chunk)
 {
-    int64_t last = simulation->shape->stages * simulation->shape->chunks - 1;
+    int64_t last = timetable->shape->stages * timetable->shape->chunks - 1;
     int64_t from = turn->action == SCHEDULE_FORWARD ? chunk - 1 : chunk + 1;
-    int64_t own = turn->action == SCHEDULE_FORWARD ? 0 : *end_of(simulation, SCHEDULE_FORWARD, turn->microbatch, chunk);
-    int64_t sent     = from < 0 || from > last ? 0 : *end_of(simulation, turn->action, turn->microbatch, from);
+    int64_t own  = turn->action == SCHEDULE_FORWARD ? 0 : *end_of(timetable, SCHEDULE_FORWARD, turn->microbatch, chunk);
+    int64_t sent = from < 0 || from > last ? 0 : *end_of(timetable, turn->action, turn->microbatch, from);
     bool    is_known = (turn->action == SCHEDULE_FORWARD || own > 0) && (from < 0 || from > last || sent > 0);
     return !is_known ? -1 : own > sent ? own : sent;
 }
 
 // Runs a stage's turns from next on as far as their needs are known.
-static int64_t advance(const struct simulation *simulation, int64_t stage, const struct schedule_turn *turns,
+static int64_t advance(const struct timetable *timetable, int64_t stage, const struct schedule_turn *turns,
                        int64_t next, int64_t *begins)
 {
-    for (; next < schedule_turns(simulation->shape); next++) {
-        int64_t chunk   = turns[next].chunk * simulation->shape->stages + stage;
-        int64_t begin   = ready(simulation, &turns[next], chunk);
-        int64_t free_at = next == 0 ? 0 : begins[next - 1] + simulation->slots[turns[next - 1].action];
+    for (; next < schedule_turns(timetable->shape); next++) {
+        int64_t chunk   = turns[next].chunk * timetable->shape->stages + stage;
+        int64_t begin   = ready(timetable, &turns[next], chunk);
+        int64_t free_at = next == 0 ? 0 : begins[next - 1] + timetable->slots[turns[next - 1].action];
         if (begin < 0) {
             break;
         }
         begins[next] = begin > free_at ? begin : free_at;
-        *end_of(simulation, turns[next].action, turns[next].microbatch, chunk) =
-            begins[next] + simulation->slots[turns[next].action];
+        *end_of(timetable, turns[next].action, turns[next].microbatch, chunk) =
+            begins[next] + timetable->slots[turns[next].action];
     }
     return next;
 }
@@ -89,16 +89,16 @@ static int64_t advance(const struct simulation *simulation, int64_t stage, const
 int64_t schedule_simulate(const struct schedule_shape *shape, const struct schedule_turn *turns,
                           const int64_t slots[SCHEDULE_ACTIONS], int64_t *begins)
 {
-    int64_t           count      = schedule_turns(shape);
-    struct simulation simulation = {shape, slots,
-                                    memory_allocate((size_t)(count * shape->stages) * sizeof(*simulation.ends))};
-    int64_t          *next       = memory_allocate((size_t)shape->stages * sizeof(*next));
-    int64_t           length = 0, done = 0;
+    int64_t          count     = schedule_turns(shape);
+    struct timetable timetable = {shape, slots,
+                                  memory_allocate((size_t)(count * shape->stages) * sizeof(*timetable.ends))};
+    int64_t         *next      = memory_allocate((size_t)shape->stages * sizeof(*next));
+    int64_t          length = 0, done = 0;
     for (bool is_moving = true; is_moving;) {
         is_moving = false;
         for (int64_t stage = 0; stage < shape->stages; stage++) {
             int64_t from = next[stage];
-            next[stage]  = advance(&simulation, stage, turns + stage * count, from, begins + stage * count);
+            next[stage]  = advance(&timetable, stage, turns + stage * count, from, begins + stage * count);
             is_moving |= next[stage] > from;
             done += next[stage] - from;
         }
@@ -109,7 +109,7 @@ int64_t schedule_simulate(const struct schedule_shape *shape, const struct sched
         length       = end > length ? end : length;
     }
     free(next);
-    free(simulation.ends);
+    free(timetable.ends);
     return length;
 }
 

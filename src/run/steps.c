@@ -19,7 +19,7 @@
 #include "gswbench/step.h"
 
 // What a rank tells the others after each step.
-struct sample {
+struct step_facts {
     double  seconds, device_seconds;
     float   loss, gradient_norm;
     int32_t signal;        // 0: none came
@@ -74,13 +74,13 @@ double steps_run_one(const struct steps *steps, int64_t index)
     return clock_seconds() - begin;
 }
 
-static struct sample run_step(const struct steps *steps, int64_t index)
+static struct step_facts run_step(const struct steps *steps, int64_t index)
 {
     double seconds = steps_run_one(steps, index);
-    return (struct sample){.seconds        = seconds,
-                           .device_seconds = step_device_seconds(steps->step),
-                           .loss           = read_scalar(steps->step, steps->plan->loss),
-                           .gradient_norm  = read_scalar(steps->step, steps->plan->gradient_norm)};
+    return (struct step_facts){.seconds        = seconds,
+                               .device_seconds = step_device_seconds(steps->step),
+                               .loss           = read_scalar(steps->step, steps->plan->loss),
+                               .gradient_norm  = read_scalar(steps->step, steps->plan->gradient_norm)};
 }
 
 static void add_reason(struct result *result, enum verdict verdict, const char *id, int64_t step, const char *message)
@@ -92,26 +92,26 @@ static void add_reason(struct result *result, enum verdict verdict, const char *
 }
 
 // The step as the slowest rank saw it. Loss and gradient norm are those of the whole job, so all ranks must agree.
-static void record(struct steps *steps, int64_t index, const struct sample *samples)
+static void record(struct steps *steps, int64_t index, const struct step_facts *facts)
 {
     struct result      *result = steps->result;
     struct result_step *step   = &result->steps[result->step_count++];
     *step                      = (struct result_step){.index          = index,
                                                       .phase          = index < result->planned_warmup ? STEP_WARMUP : STEP_MEASURE,
-                                                      .seconds        = samples[0].seconds,
-                                                      .rank0_seconds  = samples[0].seconds,
-                                                      .device_seconds = samples[0].device_seconds,
-                                                      .loss           = samples[0].loss,
-                                                      .gradient_norm  = samples[0].gradient_norm,
+                                                      .seconds        = facts[0].seconds,
+                                                      .rank0_seconds  = facts[0].seconds,
+                                                      .device_seconds = facts[0].device_seconds,
+                                                      .loss           = facts[0].loss,
+                                                      .gradient_norm  = facts[0].gradient_norm,
                                                       .dropped        = NAN};
     bool agree                 = true;
     for (int rank = 1; rank < steps->comm->place.ranks; rank++) {
-        if (samples[rank].seconds > step->seconds) {
-            step->seconds      = samples[rank].seconds;
+        if (facts[rank].seconds > step->seconds) {
+            step->seconds      = facts[rank].seconds;
             step->slowest_rank = rank;
         }
-        agree &= memcmp(&samples[rank].loss, &samples[0].loss, sizeof(float)) == 0 &&
-                 memcmp(&samples[rank].gradient_norm, &samples[0].gradient_norm, sizeof(float)) == 0;
+        agree &= memcmp(&facts[rank].loss, &facts[0].loss, sizeof(float)) == 0 &&
+                 memcmp(&facts[rank].gradient_norm, &facts[0].gradient_norm, sizeof(float)) == 0;
     }
     if (!agree && result->verdict < VERDICT_INVALID) {
         char message[128];
@@ -150,11 +150,11 @@ static bool print_step(const struct steps *steps, int64_t index)
 }
 
 // The signal that any rank caught; all ranks see the same.
-static int signal_of(const struct sample *samples, int ranks)
+static int signal_of(const struct step_facts *facts, int ranks)
 {
     for (int rank = 0; rank < ranks; rank++) {
-        if (samples[rank].signal != 0) {
-            return samples[rank].signal;
+        if (facts[rank].signal != 0) {
+            return facts[rank].signal;
         }
     }
     return 0;
@@ -172,40 +172,40 @@ static void stop(struct steps *steps, int64_t index, int number)
 
 status steps_measure(struct steps *steps)
 {
-    struct comm   *comm        = steps->comm;
-    struct result *result      = steps->result;
-    struct sample *samples     = memory_allocate((size_t)comm->place.ranks * sizeof(*samples));
-    int64_t        allocations = steps->backend->allocations;
-    double         wall = clock_wall_seconds(), monotonic = clock_seconds();
-    int            print_error = 0;
-    bool           captures    = steps->benchmark->job.config.run.graphs != GRAPHS_OFF && step_can_capture(steps->step);
+    struct comm       *comm        = steps->comm;
+    struct result     *result      = steps->result;
+    struct step_facts *facts       = memory_allocate((size_t)comm->place.ranks * sizeof(*facts));
+    int64_t            allocations = steps->backend->allocations;
+    double             wall = clock_wall_seconds(), monotonic = clock_seconds();
+    int                print_error = 0;
+    bool captures = steps->benchmark->job.config.run.graphs != GRAPHS_OFF && step_can_capture(steps->step);
 
     for (int64_t index = 0; index < result->planned_steps; index++) {
-        struct sample own         = run_step(steps, index);
+        struct step_facts own     = run_step(steps, index);
         own.signal                = caught_signal;
         own.has_failed            = print_error != 0;
         steps->own_seconds[index] = own.seconds;
         if (index == 0 && captures) {
             step_capture(steps->step);
         }
-        comm->ops->gather_all(comm, &own, samples, sizeof(own));
-        record(steps, index, samples);
+        comm->ops->gather_all(comm, &own, facts, sizeof(own));
+        record(steps, index, facts);
         record_routing(steps);
         if (comm->place.rank == 0 && print_error == 0 && !print_step(steps, index)) {
             print_error = errno;
         }
-        int  number     = signal_of(samples, comm->place.ranks);
+        int  number     = signal_of(facts, comm->place.ranks);
         bool is_stopped = number != 0 && index + 1 < result->planned_steps;
         if (is_stopped) {
             stop(steps, index, number);
         }
-        if (is_stopped || samples[0].has_failed) {
+        if (is_stopped || facts[0].has_failed) {
             break;
         }
     }
     result->wall_seconds     = clock_seconds() - monotonic;
     steps->clock_drift       = clock_wall_seconds() - wall - result->wall_seconds;
     result->step_allocations = steps->backend->allocations - allocations;
-    free(samples);
+    free(facts);
     return print_error == 0 ? OK : fail_as(EXIT_OUTPUT, "cannot write to standard output: %s", strerror(print_error));
 }

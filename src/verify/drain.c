@@ -8,7 +8,7 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-struct actor {
+struct class_state {
     int32_t head[LANE_COUNT];    // events that run or wait now; EVENT_END: the lane has ended
     bool    is_meeting[LANE_COUNT];
     bool    is_listed;
@@ -17,7 +17,7 @@ struct actor {
 struct drain {
     struct verification *job;
     struct match        *match;
-    struct actor        *actors;    // [class]
+    struct class_state  *states;    // [class]
     int32_t             *list;      // classes that may go on
     int32_t              listed;
 };
@@ -28,22 +28,22 @@ struct front {
 
 static const struct event *head_of(const struct drain *drain, struct front front)
 {
-    return &drain->job->classes[front.class]->events[drain->actors[front.class].head[front.lane]];
+    return &drain->job->classes[front.class]->events[drain->states[front.class].head[front.lane]];
 }
 
 static void list_class(struct drain *drain, int32_t class)
 {
-    if (!drain->actors[class].is_listed) {
-        drain->actors[class].is_listed = true;
+    if (!drain->states[class].is_listed) {
+        drain->states[class].is_listed = true;
         drain->list[drain->listed++]   = class;
     }
 }
 
 static void step_lane(struct drain *drain, struct front front)
 {
-    struct actor *actor           = &drain->actors[front.class];
-    actor->head[front.lane]       = head_of(drain, front)->next;
-    actor->is_meeting[front.lane] = false;
+    struct class_state *state     = &drain->states[front.class];
+    state->head[front.lane]       = head_of(drain, front)->next;
+    state->is_meeting[front.lane] = false;
     list_class(drain, front.class);
 }
 
@@ -52,7 +52,7 @@ static int32_t held_by(const struct drain *drain, int32_t class, const struct ev
 {
     for (int w = 0; w < event->wait_count; w++) {
         const struct event *waited = &drain->job->classes[class]->events[event->wait[w]];
-        if (drain->actors[class].head[waited->lane] <= event->wait[w]) {
+        if (drain->states[class].head[waited->lane] <= event->wait[w]) {
             return event->wait[w];
         }
     }
@@ -77,7 +77,7 @@ static void arrive(struct drain *drain, struct front front)
         own++;
     }
     parties[own].has_arrived                          = true;
-    drain->actors[front.class].is_meeting[front.lane] = true;
+    drain->states[front.class].is_meeting[front.lane] = true;
     if (++meeting->arrived < meeting->parties) {
         return;
     }
@@ -91,11 +91,11 @@ static void arrive(struct drain *drain, struct front front)
 
 static void run_class(struct drain *drain, int32_t class)
 {
-    struct actor *actor = &drain->actors[class];
-    actor->is_listed    = false;
+    struct class_state *state = &drain->states[class];
+    state->is_listed          = false;
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         struct front front = {class, lane};
-        while (actor->head[lane] != EVENT_END && !actor->is_meeting[lane]) {
+        while (state->head[lane] != EVENT_END && !state->is_meeting[lane]) {
             const struct event *event = head_of(drain, front);
             if (held_by(drain, class, event) >= 0) {
                 break;
@@ -156,10 +156,10 @@ static void report_deadlock(struct drain *drain, struct front front, int64_t ran
 void job_drain(struct verification *job, struct match *match)
 {
     struct drain drain = {.job = job, .match = match};
-    drain.actors       = memory_allocate((size_t)job->class_count * sizeof(*drain.actors));
+    drain.states       = memory_allocate((size_t)job->class_count * sizeof(*drain.states));
     drain.list         = memory_allocate((size_t)job->class_count * sizeof(*drain.list));
     for (int32_t class = 0; class < job->class_count; class ++) {
-        memcpy(drain.actors[class].head, job->classes[class]->first, sizeof(drain.actors[class].head));
+        memcpy(drain.states[class].head, job->classes[class]->first, sizeof(drain.states[class].head));
         list_class(&drain, class);
     }
     while (drain.listed > 0) {
@@ -168,11 +168,11 @@ void job_drain(struct verification *job, struct match *match)
     bool has_ended = true;
     for (int32_t i = 0; i < job->class_count * LANE_COUNT && has_ended; i++) {
         struct front front = {i / LANE_COUNT, i % LANE_COUNT};
-        if (drain.actors[front.class].head[front.lane] != EVENT_END) {
+        if (drain.states[front.class].head[front.lane] != EVENT_END) {
             report_deadlock(&drain, front, job->classes[front.class]->rank);
             has_ended = false;
         }
     }
-    free(drain.actors);
+    free(drain.states);
     free(drain.list);
 }

@@ -59,7 +59,7 @@ struct verification {
     status                  errors;
 };
 
-// verify_job.c
+// job.c
 void job_report(struct verification *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 enum { JOB_NAME_BYTES = 256 };
 // "rank 3: op 12 send "forward", forward, microbatch 0"
@@ -71,7 +71,7 @@ int64_t job_class(const struct verification *job, int64_t rank);
 int64_t job_relation(const struct verification *job, int64_t from, int64_t to);
 int64_t job_related(const struct verification *job, int64_t from, int64_t relation);    // the inverse
 
-// skeleton.c: reports what is wrong with the transfers of this rank alone.
+// events.c: reports what is wrong with the transfers of this rank alone.
 struct skeleton *skeleton_create(struct verification *job, const struct plan *plan);
 void             skeleton_free(struct skeleton *skeleton);
 // What the job's order depends on, seen from the rank: equal on two ranks that have one class.
@@ -82,7 +82,7 @@ static inline bool event_is_link(const struct event *event)
     return op_is_link((enum op_kind)event->kind);
 }
 
-// job_match.c: where the ranks meet: on a communicator, or on a link from a sender to a receiver. Their n-th calls
+// match.c: where the ranks meet: on a communicator, or on a link from a sender to a receiver. Their n-th calls
 // there belong together.
 struct call {
     uint64_t key;
@@ -107,7 +107,7 @@ struct match {
 void match_create(struct match *match, struct verification *job);    // reports what does not match
 void match_free(struct match *match);
 
-// job_drain.c: runs the lanes of all classes as queues; reports a deadlock.
+// drain.c: runs the lanes of all classes as queues; reports a deadlock.
 void job_drain(struct verification *job, struct match *match);
 
 #endif

@@ -62,7 +62,7 @@ static void *calibrate(void *argument)
     struct calibrating_rank *self        = argument;
     struct subject          *calibration = self->calibration;
     struct hardware_config   hardware    = calibration->hardware;
-    struct sample_list       list;
+    struct distinct_ops      list;
     struct backend           backend;
     struct comm              comm;
     comm_open_local(&comm, calibration->hub, self->rank);

@@ -118,8 +118,8 @@ Test(emulate, counts_no_time_twice)
     status result = emulate_subject(&subject, 2, EMULATE_DISTINCT);
     double end    = now();
     cr_assert(!failed(&result), "%s", result.text);
-    for (int64_t i = 0; i < subject.emulation.sample_count; i++) {
-        sum += subject.emulation.samples[i].seconds.value;
+    for (int64_t i = 0; i < subject.emulation.measured_count; i++) {
+        sum += subject.emulation.measured[i].seconds.value;
     }
     cr_expect(sum > 0.0 && sum < (end - begin) / (double)subject.emulation.repeats, "%g s of %g s", sum, end - begin);
     emulate_free(&subject.emulation);
@@ -158,7 +158,7 @@ Test(emulate, executes_each_stage_that_has_something_new)
     cr_expect_eq(subject.emulation.stage_count, 4);
     cr_expect_eq(subject.emulation.executed, 2, "%d stages: the two in the middle do what the first one does",
                  (int)subject.emulation.executed);
-    cr_expect_eq(subject.emulation.sample_count, compute_ops(&subject, 0, NULL) + compute_ops(&subject, 3, NULL));
+    cr_expect_eq(subject.emulation.measured_count, compute_ops(&subject, 0, NULL) + compute_ops(&subject, 3, NULL));
     emulate_list(&subject.emulation, &list);
     for (int64_t rank = 0; rank < 4; rank++) {
         cr_expect_eq(compute_ops(&subject, rank, &list), compute_ops(&subject, rank, NULL), "rank %d", (int)rank);
@@ -226,7 +226,7 @@ Test(emulate, takes_the_median_of_ops_that_are_alike)
         samples[i].key.kind      = i == 3 ? 7 : 4;
         samples[i].seconds.value = seconds[i];
     }
-    emulate_list(&(struct emulation){.samples = samples, .sample_count = 6}, &list);
+    emulate_list(&(struct emulation){.measured = samples, .measured_count = 6}, &list);
     cr_assert_eq(list.count, 2);
     cr_expect_eq(list.ops[0].seconds.value, 3.0);
     cr_expect_float_eq(list.ops[0].seconds.spread_percent, 200.0 / 3 / 1.349, 1e-9, "4 - 2 over 3");

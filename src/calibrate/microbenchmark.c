@@ -13,67 +13,67 @@
 enum { SETS_MAX = 256 };
 
 // Operands of different sets lie apart; elements of a set are as many as the op has.
-static int32_t count_sets(const struct sample *sample, int64_t working_bytes)
+static int32_t count_sets(const struct distinct_op *distinct, int64_t working_bytes)
 {
     int64_t bytes = 1;
     for (int slot = 0; slot < OP_OPERANDS; slot++) {
-        bytes += format_bytes(sample->format[slot], sample->elements[slot]);
+        bytes += format_bytes(distinct->format[slot], distinct->elements[slot]);
     }
     int64_t sets = working_bytes / bytes + 1;
     return (int32_t)(sets < SETS_MAX ? sets : SETS_MAX);
 }
 
 // What a stage sends goes to the next one, what it receives comes from the one before it, at the same time.
-static void add_links(struct drill *drill, const struct op *op, int32_t computed, int32_t previous[2])
+static void add_links(struct microbenchmark *bench, const struct op *op, int32_t computed, int32_t previous[2])
 {
     static const struct {
         int kind, lane, distance, slot, access;
     } links[2]                     = {{OP_SEND, LANE_PIPELINE_SEND, 1, TRANSFER_IN, ACCESS_READ},
                                       {OP_RECEIVE, LANE_PIPELINE_RECEIVE, -1, TRANSFER_OUT, ACCESS_WRITE}};
-    const struct plan_group *group = &drill->plan.groups[op->shape.transfer.group];
+    const struct plan_group *group = &bench->plan.groups[op->shape.transfer.group];
     for (int i = 0; i < 2; i++) {
         int64_t   peer              = group->index + links[i].distance;
-        struct op link              = assembly_op(&drill->assembly, (enum op_kind)links[i].kind, op->tag.role);
+        struct op link              = assembly_op(&bench->assembly, (enum op_kind)links[i].kind, op->tag.role);
         link.lane                   = (uint8_t)links[i].lane;
         link.shape.transfer         = op->shape.transfer;
         link.shape.transfer.peer    = (int32_t)peer;
         link.shape.transfer.channel = 0;
         assembly_operand(&link, links[i].slot, (enum access)links[i].access, op->operand[links[i].slot]);
-        assembly_hold(&drill->assembly, &link, computed);
+        assembly_hold(&bench->assembly, &link, computed);
         if (peer >= 0 && peer < group->size) {
-            previous[i] = assembly_append(&drill->assembly, &link);
+            previous[i] = assembly_append(&bench->assembly, &link);
         }
     }
 }
 
 // Its operands follow each other, as add_operands has added them, from that tensor on.
-static struct op place_op(const struct sample *sample, int32_t tensor)
+static struct op place_op(const struct distinct_op *distinct, int32_t tensor)
 {
-    struct op op  = sample->op;
+    struct op op  = distinct->op;
     op.wait_count = 0;
     for (int slot = 0; slot < OP_OPERANDS; slot++) {
-        op.operand[slot] = sample->elements[slot] > 0 ? tensor++ : -1;
+        op.operand[slot] = distinct->elements[slot] > 0 ? tensor++ : -1;
     }
     return op;
 }
 
 // previous: the transfers of the repeat before, -1 where there is none.
-static void add_transfer(struct drill *drill, struct op op, struct op between, int32_t previous[2])
+static void add_transfer(struct microbenchmark *bench, struct op op, struct op between, int32_t previous[2])
 {
-    struct assembly *assembly = &drill->assembly;
+    struct assembly *assembly = &bench->assembly;
     int32_t          computed = -1;
-    for (int i = 0; i < 2 && drill->computes == 0; i++) {
+    for (int i = 0; i < 2 && bench->computes == 0; i++) {
         if (previous[i] >= 0) {
             assembly_hold(assembly, &between, previous[i]);
         }
     }
-    for (int32_t i = 0; i < drill->computes || computed < 0; i++) {
+    for (int32_t i = 0; i < bench->computes || computed < 0; i++) {
         struct op compute = between;
         computed          = assembly_append(assembly, &compute);
     }
-    op.shape.transfer.group = drill->group;
+    op.shape.transfer.group = bench->group;
     if (op.kind == OP_SEND || op.kind == OP_RECEIVE) {
-        add_links(drill, &op, computed, previous);
+        add_links(bench, &op, computed, previous);
     } else {
         assembly_hold(assembly, &op, computed);
         previous[0] = assembly_append(assembly, &op);
@@ -81,32 +81,33 @@ static void add_transfer(struct drill *drill, struct op op, struct op between, i
 }
 
 // They lie where the host would fill a step's inputs: from step to step in the same place.
-static int32_t add_operands(struct drill *drill, const struct sample *sample)
+static int32_t add_operands(struct microbenchmark *bench, const struct distinct_op *distinct)
 {
-    int32_t first = drill->plan.tensor_count;
+    int32_t first = bench->plan.tensor_count;
     for (int slot = 0; slot < OP_OPERANDS; slot++) {
-        if (sample->elements[slot] > 0) {
-            assembly_tensor(&drill->assembly, "operand", STORAGE_INPUT, sample->format[slot],
-                            DIMS(sample->elements[slot]));
+        if (distinct->elements[slot] > 0) {
+            assembly_tensor(&bench->assembly, "operand", STORAGE_INPUT, distinct->format[slot],
+                            DIMS(distinct->elements[slot]));
         }
     }
     return first;
 }
 
-static void add_ops(struct drill *drill, const struct sample *sample, const struct sample *between, int32_t sets)
+static void add_ops(struct microbenchmark *bench, const struct distinct_op *distinct, const struct distinct_op *between,
+                    int32_t sets)
 {
     int32_t  previous[2] = {-1, -1};
     int32_t *tensors     = memory_allocate((size_t)sets * sizeof(*tensors));    // the first of each set
     for (int32_t i = 0; i < sets; i++) {
-        tensors[i] = add_operands(drill, sample);
+        tensors[i] = add_operands(bench, distinct);
     }
-    int32_t computed = between != NULL ? add_operands(drill, between) : -1;
-    for (int32_t i = 0; i < drill->repeats; i++) {
-        struct op op = place_op(sample, tensors[i % sets]);
+    int32_t computed = between != NULL ? add_operands(bench, between) : -1;
+    for (int32_t i = 0; i < bench->repeats; i++) {
+        struct op op = place_op(distinct, tensors[i % sets]);
         if (between != NULL) {
-            add_transfer(drill, op, place_op(between, computed), previous);
+            add_transfer(bench, op, place_op(between, computed), previous);
         } else {
-            assembly_append(&drill->assembly, &op);
+            assembly_append(&bench->assembly, &op);
         }
     }
     free(tensors);
@@ -127,11 +128,11 @@ static void draw(void *values, enum format format, int64_t count)
 }
 
 // Large tensors repeat what is drawn.
-static void fill(struct drill *drill)
+static void fill(struct microbenchmark *bench)
 {
     enum { DRAWN = 1 << 10 };
-    for (int32_t i = 0; i < drill->plan.tensor_count; i++) {
-        const struct tensor *tensor = &drill->plan.tensors[i];
+    for (int32_t i = 0; i < bench->plan.tensor_count; i++) {
+        const struct tensor *tensor = &bench->plan.tensors[i];
         int64_t              count  = tensor->elements < DRAWN ? tensor->elements : DRAWN;
         int64_t              drawn  = format_bytes(tensor->format, count);
         char                *values = memory_allocate((size_t)tensor->bytes);
@@ -140,40 +141,41 @@ static void fill(struct drill *drill)
             int64_t left = tensor->bytes - first;
             memcpy(values + first, values, (size_t)(left < drawn ? left : drawn));
         }
-        step_write(drill->step, i, values);
+        step_write(bench->step, i, values);
         free(values);
     }
 }
 
-status drill_open(struct drill *drill, const struct sample *sample, const struct sample *between,
-                  const struct calibrate_setup *setup)
+status microbenchmark_open(struct microbenchmark *bench, const struct distinct_op *distinct,
+                           const struct distinct_op *between, const struct calibrate_setup *setup)
 {
-    int32_t      sets = count_sets(sample, setup->working_bytes);
-    struct plan *plan = &drill->plan;
+    int32_t      sets = count_sets(distinct, setup->working_bytes);
+    struct plan *plan = &bench->plan;
     *plan             = (struct plan){.mesh = setup->request->mesh, .rank = setup->comm->place.rank};
-    assembly_begin(&drill->assembly, plan);
+    assembly_begin(&bench->assembly, plan);
     if (between != NULL) {
-        drill->group = assembly_group(&drill->assembly, sample->axes);
+        bench->group = assembly_group(&bench->assembly, distinct->axes);
     }
-    add_ops(drill, sample, between, sets);
-    assembly_finish(&drill->assembly);
+    add_ops(bench, distinct, between, sets);
+    assembly_finish(&bench->assembly);
     TRY(step_prepare(plan, setup->backend));
-    TRY(step_open(&drill->step, plan, setup->backend, setup->comm));
-    fill(drill);
+    TRY(step_open(&bench->step, plan, setup->backend, setup->comm));
+    fill(bench);
     return OK;
 }
 
-status drill_open_alone(struct drill *drill, const struct sample *between, const struct calibrate_setup *setup)
+status microbenchmark_open_alone(struct microbenchmark *bench, const struct distinct_op *between,
+                                 const struct calibrate_setup *setup)
 {
     struct calibrate_setup in_place = *setup;
     in_place.working_bytes          = 0;
-    return drill_open(drill, between, NULL, &in_place);
+    return microbenchmark_open(bench, between, NULL, &in_place);
 }
 
-void drill_close(struct drill *drill)
+void microbenchmark_close(struct microbenchmark *bench)
 {
-    if (drill->step != NULL) {
-        step_close(drill->step);
+    if (bench->step != NULL) {
+        step_close(bench->step);
     }
-    plan_free(&drill->plan);
+    plan_free(&bench->plan);
 }

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// The distinct ops of a job: those of every stage's first rank, each key once.
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "internal.h"
+
+void distinct_add(struct distinct_ops *list, const struct plan *plan, const struct op *op)
+{
+    struct distinct_op distinct = {.op = *op, .count = 1};
+    op_key_init(&distinct.key, plan, op);
+    for (int32_t i = 0; i < list->count; i++) {
+        if (memcmp(&list->ops[i].key, &distinct.key, sizeof(distinct.key)) == 0) {
+            list->ops[i].count++;
+            return;
+        }
+    }
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        if (op->operand[slot] >= 0) {
+            distinct.format[slot]   = plan->tensors[op->operand[slot]].format;
+            distinct.elements[slot] = plan->tensors[op->operand[slot]].elements;
+        }
+    }
+    if (op_is_transfer((enum op_kind)op->kind)) {
+        distinct.axes = plan->groups[op->shape.transfer.group].axes;
+    }
+    if (op_is_link((enum op_kind)op->kind)) {    // who does one does the other, too
+        int other                = op->kind == OP_SEND ? TRANSFER_OUT : TRANSFER_IN;
+        distinct.format[other]   = distinct.format[1 - other];
+        distinct.elements[other] = distinct.elements[1 - other];
+    }
+    list->ops                = memory_resize(list->ops, (size_t)(list->count + 1) * sizeof(*list->ops));
+    list->ops[list->count++] = distinct;
+}
+
+status calibrate_collect(struct distinct_ops *list, const struct plan_request *request, int64_t *bytes)
+{
+    status result = OK;
+    *list         = (struct distinct_ops){.count = 0};
+    *bytes        = 0;
+    for (int64_t stage = 0; stage < request->mesh.size[AXIS_PP] && !failed(&result); stage++) {
+        struct plan plan;
+        result        = plan_build_stage(&plan, request, stage);
+        int64_t total = plan_total_bytes(&plan);
+        *bytes        = total > *bytes ? total : *bytes;
+        for (int32_t i = 0; i < plan.op_count && !failed(&result); i++) {
+            distinct_add(list, &plan, &plan.ops[i]);
+        }
+        plan_free(&plan);
+    }
+    return result;
+}
+
+void calibrate_free(struct distinct_ops *list)
+{
+    free(list->ops);
+}
