@@ -10,11 +10,11 @@
 #include "gswbench/mesh.h"
 #include "gswbench/model.h"
 #include "gswbench/precision.h"
-#include "gswbench/profile.h"
 #include "gswbench/run.h"
 #include "gswbench/software.h"
 #include "gswbench/status.h"
 #include "gswbench/text.h"
+#include "gswbench/trace_config.h"
 #include "gswbench/train.h"
 
 struct config {
@@ -23,7 +23,7 @@ struct config {
     struct train_config     train;
     struct precision_config precision;
     struct run_config       run;
-    struct profile_config   profile;
+    struct trace_config     trace;
     struct hardware_config  hardware;
     struct software_config  software;
     struct published_config published;

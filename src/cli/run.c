@@ -25,7 +25,7 @@ static const struct flag flags[] = {
                   "what connects ranks: auto, nccl, mpi, or local for threads of this process"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--out", "DIR", "run.output",
                   "folder in which the run makes its own"),
-    OVERRIDE_FLAG(run_arguments, config.overrides, "--trace", "RANKS", "profile.timeline",
+    OVERRIDE_FLAG(run_arguments, config.overrides, "--trace", "RANKS", "trace.timeline",
                   "trace.json for Perfetto of these ranks: 0,8 or all"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--deterministic", NULL, "run.deterministic",
                   "on a device, too, every run has the same bits"),

@@ -17,7 +17,7 @@ const struct config_section config_sections[] = {
     SECTION(train, "What a step trains on and how"),
     SECTION(precision, "The element type of each role"),
     SECTION(run, "How a job is run"),
-    SECTION(profile, "What is observed beside the measured steps"),
+    SECTION(trace, "The steps that are traced after the measured ones, and the timeline that is drawn of them"),
     SECTION(hardware, "The machine that results are set against"),
     SECTION(software, "The program that is predicted, where it is not this one"),
     SECTION(published, "The published table that results are set against"),

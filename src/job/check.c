@@ -89,7 +89,7 @@ status job_check(struct plan_request *request, const struct config *config)
     check_run(&errors, config);
     if (request->mesh.world > 0) {
         check_layout(&errors, config, &request->mesh);
-        note(&errors, profile_check(&config->profile, request->mesh.world));
+        note(&errors, trace_config_check(&config->trace, request->mesh.world));
     }
     return errors;
 }

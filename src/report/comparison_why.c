@@ -127,7 +127,7 @@ static void write_why(const struct comparison *comparison, FILE *file)
 void comparison_write_parts(const struct comparison *comparison, FILE *file)
 {
     if (comparison->part_count == 0) {
-        fprintf(file, "where the difference is: not known, a run has no traced step (profile.trace_steps)\n");
+        fprintf(file, "where the difference is: not known, a run has no traced step (trace.steps)\n");
         return;
     }
     write_table(comparison, file);

@@ -49,7 +49,7 @@ status steps_measure(struct steps *steps);
 // Runs one step, from the same start on all ranks. Returns this rank's seconds.
 double steps_run_one(const struct steps *steps, int64_t index);
 
-// trace.c: runs the steps of [profile] and puts into the result what the last of them shows; on rank 0 also into
+// trace.c: runs the steps of [trace] and puts into the result what the last of them shows; on rank 0 also into
 // timeline, if one is asked for: trace.json, which the caller frees. Collective.
 struct run_text {
     char  *data;

@@ -217,7 +217,7 @@ static status finish(struct rank *rank)
     if (weights != NULL) {    // before other steps change them
         kept = place_agree(comm, checkpoint_write(&rank->plan, rank->step, comm, weights));
     }
-    if (result->step_count == result->planned_steps && rank->benchmark->job.config.profile.trace_steps > 0) {
+    if (result->step_count == result->planned_steps && rank->benchmark->job.config.trace.steps > 0) {
         steps_trace(&rank->steps, &rank->timeline);
     }
     if (is_first(rank)) {

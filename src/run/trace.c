@@ -22,7 +22,7 @@ struct traced {
 // Runs the steps, or as many as come before a signal. Returns the last one's seconds on the slowest rank.
 static double run_steps_traced(struct steps *steps)
 {
-    int64_t count = steps->benchmark->job.config.profile.trace_steps;
+    int64_t count = steps->benchmark->job.config.trace.steps;
     int     ranks = steps->comm->place.ranks;
     struct pace {
         double seconds, signal;
@@ -102,16 +102,16 @@ static void collect(struct comm *comm, int rank, const struct run_text *own, FIL
 
 static void draw(const struct steps *steps, const struct op_time *times, struct run_text *timeline)
 {
-    const struct profile_config *profile  = &steps->benchmark->job.config.profile;
-    const struct comm_place     *place    = &steps->comm->place;
-    FILE                        *file     = place->rank == 0 ? open_text(timeline) : NULL;
-    bool                         is_first = true;
+    const struct trace_config *config   = &steps->benchmark->job.config.trace;
+    const struct comm_place   *place    = &steps->comm->place;
+    FILE                      *file     = place->rank == 0 ? open_text(timeline) : NULL;
+    bool                       is_first = true;
     if (file != NULL) {
         timeline_begin(file);
     }
     for (int rank = 0; rank < place->ranks; rank++) {
         struct run_text own = {.data = NULL};
-        if (!profile_draws(profile, rank)) {
+        if (!trace_config_draws(config, rank)) {
             continue;
         }
         if (rank == place->rank) {
@@ -147,7 +147,7 @@ void steps_trace(struct steps *steps, struct run_text *timeline)
     steps->result->trace = (struct result_trace){
         .source = "measured", .rank = busiest, .step_seconds = step_seconds, .waterfall = all[busiest].waterfall};
     result_set_op_times(steps->result, &all[busiest].totals);
-    if (steps->benchmark->job.config.profile.timeline[0] != '\0') {
+    if (steps->benchmark->job.config.trace.timeline[0] != '\0') {
         draw(steps, times, timeline);
     }
     free(all);

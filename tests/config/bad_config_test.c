@@ -290,12 +290,12 @@ Test(bad_config, explains_contradictions)
          "[parallel] 2 x cp = 32 does not divide [train] sequence = 48"},
         {"[run]\nsteps = 10\nwarmup = 10\n[parallel]\ndp = auto\n",
          "[run] warmup = 10 leaves nothing to measure of steps = 10: at most 9 (--set run.warmup=2)"},
-        {"[parallel]\ndp = 16\n[profile]\ntimeline = 0,16\n",
-         "[profile] timeline = 0,16: allowed are all, or numbers of 0 to 15 with commas between"},
-        {"[parallel]\ndp = 16\n[profile]\ntimeline = 1 2\n",
-         "[profile] timeline = 1 2: allowed are all, or numbers of 0 to 15 with commas between"},
-        {"[parallel]\ndp = 16\n[profile]\ntimeline = all\ntrace_steps = 0\n",
-         "[profile] timeline = all shows a traced step, of which there is none: set trace_steps"},
+        {"[parallel]\ndp = 16\n[trace]\ntimeline = 0,16\n",
+         "[trace] timeline = 0,16: allowed are all, or numbers of 0 to 15 with commas between"},
+        {"[parallel]\ndp = 16\n[trace]\ntimeline = 1 2\n",
+         "[trace] timeline = 1 2: allowed are all, or numbers of 0 to 15 with commas between"},
+        {"[parallel]\ndp = 16\n[trace]\ntimeline = all\nsteps = 0\n",
+         "[trace] timeline = all shows a traced step, of which there is none: set steps"},
         {"[run]\noutput =\n[parallel]\ndp = auto\n", "[run] output is empty: name a folder, or . for the present one"},
     };
     for (size_t i = 0; i < LENGTH(together); i++) {

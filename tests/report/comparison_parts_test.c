@@ -148,7 +148,7 @@ Test(comparison_parts, explains_nothing_without_traced_steps)
 
     char *text = text_of();
     cr_expect_eq(comparison.part_count, 0);
-    expect_line(text, "where the difference is: not known, a run has no traced step (profile.trace_steps)\n");
+    expect_line(text, "where the difference is: not known, a run has no traced step (trace.steps)\n");
     free(text);
 }
 

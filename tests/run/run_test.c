@@ -181,7 +181,7 @@ Test(run, explains_a_step_that_is_not_measured)
 {
     json_t *traced = run_json(TINY " --ranks 2 --set parallel.fsdp=2 --set parallel.dp=1", EXIT_VALID);
     json_t *plain =
-        run_json(TINY " --ranks 2 --set parallel.fsdp=2 --set parallel.dp=1 --set profile.trace_steps=0", EXIT_VALID);
+        run_json(TINY " --ranks 2 --set parallel.fsdp=2 --set parallel.dp=1 --set trace.steps=0", EXIT_VALID);
 
     json_t     *waterfall = json_object_get(traced, "waterfall"), *seconds;
     double      sum       = 0;
@@ -254,8 +254,7 @@ Test(run, writes_weights_as_the_last_measured_step_left_them)
 {
     char line[1200], command[2200];
     for (int traced = 0; traced < 2; traced++) {
-        snprintf(line, sizeof(line), TINY " --weights-out %s/weights%d --set profile.trace_steps=%d", folder, traced,
-                 traced);
+        snprintf(line, sizeof(line), TINY " --weights-out %s/weights%d --set trace.steps=%d", folder, traced, traced);
         cr_assert_eq(run_here(line).exit_code, EXIT_VALID);
     }
     snprintf(command, sizeof(command), "cmp -s %s/weights0/model.safetensors %s/weights1/model.safetensors", folder,

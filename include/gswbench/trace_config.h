@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// Which steps are traced after the measured ones, and which ranks a timeline shows.
+#ifndef GSWBENCH_TRACE_CONFIG_H
+#define GSWBENCH_TRACE_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gswbench/option.h"
+#include "gswbench/status.h"
+
+// [trace]
+struct trace_config {
+    int64_t steps;
+    char    timeline[160];    // ranks: "0,8", or "all"; "": none
+};
+extern const struct option trace_options[];
+
+// Whether the timeline shows traced steps of ranks that there are; and whether it shows this rank.
+status trace_config_check(const struct trace_config *trace, int64_t world);
+bool   trace_config_draws(const struct trace_config *trace, int64_t rank);
+
+#endif
