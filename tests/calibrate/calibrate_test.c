@@ -38,7 +38,7 @@ static void require(status result)
     }
 }
 
-enum { SLOW_NS = 40000000 };    // ten times what the slowest op that computes takes under sanitizers
+enum { SLOW_NS = 20000000 };    // five times what the slowest op that computes takes under sanitizers
 static struct comm_ops local_ops, slow_ops;
 
 static void slow_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
