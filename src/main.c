@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Runs the command line and prints its error, once for a job that fails as a whole.
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,8 +24,19 @@ static void print_error(const status *result, const struct text_buffer *errors)
     }
 }
 
+// Proofs and predictions build plan after plan, megabytes each: their memory stays with the process between them, where
+// the library would return it to the system each time.
+static void keep_memory(void)
+{
+#ifdef M_MMAP_THRESHOLD
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
+}
+
 int main(int argc, char *argv[])
 {
+    keep_memory();
     struct text_buffer errors = {0};
     status             result = cli_run(argc, argv, &errors);
     if ((fflush(stdout) != 0 || ferror(stdout)) && !failed(&result)) {

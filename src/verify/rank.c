@@ -19,6 +19,7 @@ struct segment {
 struct verifier {
     const struct plan *plan;
     int32_t           *position, *clocks;
+    uint8_t           *lane;                    // [op], which the walk looks up at random: ops themselves are large
     int64_t           *edges[STORAGE_COUNT];    // ascending offsets; segment i: edges[i] .. edges[i + 1]
     int32_t            edge_count[STORAGE_COUNT];
     struct segment    *segments[STORAGE_COUNT];
@@ -110,11 +111,11 @@ static void mark_gradient_padding(struct verifier *verifier)
 
 static bool is_after(const struct verifier *verifier, int32_t op, int32_t earlier)
 {
-    const struct op *other = &verifier->plan->ops[earlier];
-    if (other->lane == verifier->plan->ops[op].lane) {
+    int lane = verifier->lane[earlier];
+    if (lane == verifier->lane[op]) {
         return earlier < op;
     }
-    return verifier->position[earlier] < verifier->clocks[(int64_t)op * LANE_COUNT + other->lane];
+    return verifier->position[earlier] < verifier->clocks[(int64_t)op * LANE_COUNT + lane];
 }
 
 static bool keeps_content(enum storage storage)
@@ -166,12 +167,12 @@ static bool check_loss(struct verifier *verifier, int32_t op, int32_t tensor, co
 {
     const struct plan   *plan    = verifier->plan;
     const struct tensor *written = &plan->tensors[tensor];
-    bool                 is_lost = segment->writer >= 0 && segment->owner == written->whole &&
-                   !may_stay_unread(&plan->ops[segment->writer], written);
+    bool                 is_lost = segment->writer >= 0 && segment->owner == written->whole;
     for (int lane = 0; lane < LANE_COUNT && is_lost; lane++) {
         int32_t reader = segment->reader[lane];
         is_lost        = reader != op && (reader < 0 || written->storage == STORAGE_ACTIVATION);
     }
+    is_lost = is_lost && !may_stay_unread(&plan->ops[segment->writer], written);
     if (is_lost) {
         findings_add(&verifier->findings, op, tensor, "sets a second time", segment->writer);
     }
@@ -246,6 +247,10 @@ status plan_verify(const struct plan *plan, int32_t *findings)
     if (verifier.findings.count == 0) {
         verifier.position = memory_allocate((size_t)plan->op_count * sizeof(int32_t));
         verifier.clocks   = order_clocks(plan, verifier.position);
+        verifier.lane     = memory_allocate((size_t)plan->op_count);
+        for (int32_t op = 0; op < plan->op_count; op++) {
+            verifier.lane[op] = plan->ops[op].lane;
+        }
         cut_segments(&verifier);
         mark_gradient_padding(&verifier);
         for (int32_t op = 0; op < plan->op_count; op++) {
@@ -256,6 +261,7 @@ status plan_verify(const struct plan *plan, int32_t *findings)
         free(verifier.edges[s]);
         free(verifier.segments[s]);
     }
+    free(verifier.lane);
     free(verifier.first_segment);
     free(verifier.end_segment);
     free(verifier.clocks);

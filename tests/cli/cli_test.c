@@ -62,14 +62,6 @@ Test(cli, checks_what_the_device_cannot_do_where_it_is_named)
     expect_success("check --config tiny-llama --ranks 1 --set precision.compute=fp8 --set train.sequence=100");
 }
 
-Test(cli, checks_every_row_when_no_ranks_are_given)
-{
-    expect_success("check --config llama2-70b-fsdp");
-    expect_output("\n    64  bf16  68.98 B    fsdp 64 ");
-    expect_output("\n  2048  fp8   68.98 B    fsdp 128 dp 16 ");
-    expect_output(" 37.31 % ");
-}
-
 Test(cli, checks_a_row_it_cannot_run)
 {
     expect_success("check --config llama2-70b-fsdp --ranks 64");
@@ -101,14 +93,6 @@ Test(cli, says_when_a_plan_is_larger_than_the_device)
     expect_output(" on rank 0, the most: more than the device of [hardware] has\n");
     expect_success("check --config tiny-llama --set hardware.profile=h100-sxm");
     expect_output(" on rank 0, the most\n");
-}
-
-Test(cli, verifies_the_ranks_of_every_row)
-{
-    expect_success("check --config llama2-70b-fsdp");
-    expect_output("  verified: 6 plans built, 1 distinct\n");
-    expect_output(
-        "\n12 of 12 rows verified: 8064 ranks, 932 plans built, 12 distinct with 38696 ops, 3450 of them transfers\n");
 }
 
 Test(cli, sums_up_what_is_proven_of_all_configurations)

@@ -60,13 +60,3 @@ Test(command_line, sweeps_whatever_layout_the_configuration_has)
         "no layout of 7 ranks is legal for 8 sequences of 8192 tokens a step: take another number of ranks, or "
         "another train.global_batch");
 }
-
-Test(command_line, advises_where_no_layout_fits)
-{
-    expect_success("predict --config llama3.1-70b --ranks 8 --set train.global_batch=8 --sweep");
-    expect_output(", 0 fit, ");
-    expect_output("tp 8 with full recompute and one sequence a microbatch needs least, 133.29 GiB a rank; ");
-    expect_output("--ranks 16, or --set hardware.profile=b200 would do\n");
-    expect_success("predict --config llama3.1-70b --ranks 16 --set train.global_batch=8 --sweep --json");
-    cr_expect_null(strstr(output, "\"fit\": 0,"), "the advice is right: %s", output);
-}

@@ -1,31 +1,27 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Compiles every kernel for sm_90a and compares what ptxas reports with kernel_resources.txt: none may be missing there,
-# spill registers, or take over 8 registers more than recorded. --record writes the file anew.
+# Compares what ptxas reported of every kernel when it was built for sm_90a with kernel_resources.txt: none may be missing
+# there, spill registers, or take over 8 registers more than recorded. --record writes the file anew.
 set -euo pipefail
 
 source_dir=${GSWBENCH_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 build=${GSWBENCH_BINARY_DIR:-$source_dir/build/release}
 table=$source_dir/tests/device/kernel_resources.txt
-nvcc=$(sed -n 's/^GSWBENCH_NVCC:FILEPATH=//p' "$build/CMakeCache.txt")
-[ -d "$build/kernels/CMakeFiles" ] || { echo "skipped: this build has no CUDA"; exit 77; }
+reports=("$build"/kernels/CMakeFiles/gswbench_kernels.dir/*.cu.o.report)
+[ -e "${reports[0]}" ] || { echo "skipped: this build has no CUDA"; exit 77; }
 
-# Of one file a line for each kernel: registers, bytes spilled, bytes of static shared memory, file and kernel. The name
-# of an anonymous namespace holds a hash, which changes with the file.
-list_file() {
-    "$nvcc" -std=c++17 -DNDEBUG -arch=sm_90a -cubin -Xptxas -v -I"$source_dir/include" -o /dev/null "$1" 2>&1 |
-        awk -v file="$(basename "$1" .cu)" '
-            /Function properties for/ { name = $NF }
-            /bytes spill stores/      { spilled = $5 + $9 }
-            / Used [0-9]+ registers/  { shared = match($0, /[0-9]+ bytes smem/) ? substr($0, RSTART) + 0 : 0
-                                        match($0, /Used [0-9]+/)
-                                        print substr($0, RSTART + 5, RLENGTH - 5), spilled, shared, file, name }' |
-        c++filt | sed -e 's/(anonymous namespace):://g' -e 's/([a-z_]*_args.*$//' -e 's/ void / /'
-}
-export -f list_file
-export nvcc source_dir
+# A line for each kernel: registers, bytes spilled, bytes of static shared memory, file and kernel. The name of an anonymous
+# namespace holds a hash, which changes with the file.
 list_kernels() {
-    printf '%s\0' "$source_dir"/kernels/*.cu | xargs -0 -n 1 -P 2 bash -c 'list_file "$0"' | LC_ALL=C sort -k4
+    awk '/Compiling entry function/    { is_ours = /sm_90a/ }
+         /Function properties for/     { name = $NF }
+         /bytes spill stores/          { spilled = $5 + $9 }
+         / Used [0-9]+ registers/ && is_ours {
+             file = FILENAME; sub(/.*\//, "", file); sub(/\.cu.*/, "", file)
+             shared = match($0, /[0-9]+ bytes smem/) ? substr($0, RSTART) + 0 : 0
+             match($0, /Used [0-9]+/)
+             print substr($0, RSTART + 5, RLENGTH - 5), spilled, shared, file, name }' "${reports[@]}" |
+        c++filt | sed -e 's/(anonymous namespace):://g' -e 's/([a-z_]*_args.*$//' -e 's/ void / /' | LC_ALL=C sort -k4
 }
 
 if [ "${1:-}" = --record ]; then

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // cuBLASLt's matrix products for the emulator: column-major, in fp32, element by element. Of FP8 it takes what a device
 // takes: columns of factors in sizes that are multiples of 16, with addresses of scales that only FP8 has.
+#include <algorithm>
 #include <cublasLt.h>
+#include <vector>
 
 #include "emulator.h"
 #include "gswbench/fp8.h"
@@ -63,26 +65,46 @@ struct product {
     void       *d_data;
     float       alpha, beta;
 
+    // Element by element of d, whose terms are added in order; rows side by side, so that the compiler has vectors.
     void run() const
     {
-        bool    turns_a = how.transposes[0] == CUBLAS_OP_T, turns_b = how.transposes[1] == CUBLAS_OP_T;
-        int64_t depth = turns_a ? a.rows : a.columns;
+        bool               turns_a = how.transposes[0] == CUBLAS_OP_T, turns_b = how.transposes[1] == CUBLAS_OP_T;
+        int64_t            depth = turns_a ? a.rows : a.columns;
+        std::vector<float> left = unpack(a_data, &a, turns_a, d.rows, depth), part((size_t)d.rows), sum((size_t)d.rows);
         for (int64_t column = 0; column < d.columns; column++) {
-            for (int64_t row = 0; row < d.rows; row++) {
-                float sum = 0;
-                for (int64_t first = 0; first < depth; first += SCALING_SIDE) {
-                    float part = 0;
-                    for (int64_t k = first; k < std::min(first + SCALING_SIDE, depth); k++) {
-                        part += get(a_data, &a, turns_a ? k : row, turns_a ? row : k) *
-                                get(b_data, &b, turns_b ? column : k, turns_b ? k : column);
+            std::fill(sum.begin(), sum.end(), 0.0f);
+            for (int64_t first = 0; first < depth; first += SCALING_SIDE) {
+                std::fill(part.begin(), part.end(), 0.0f);
+                for (int64_t k = first; k < std::min(first + SCALING_SIDE, depth); k++) {
+                    float        right = get(b_data, &b, turns_b ? column : k, turns_b ? k : column);
+                    const float *from  = &left[(size_t)(k * d.rows)];
+                    for (int64_t row = 0; row < d.rows; row++) {
+                        part[(size_t)row] += from[row] * right;
                     }
-                    sum += part *
-                           (is_fp8(a) ? scale_of(0, d.rows, row, first) * scale_of(1, d.columns, column, first) : 1);
                 }
+                for (int64_t row = 0; row < d.rows; row++) {
+                    float factor =
+                        is_fp8(a) ? scale_of(0, d.rows, row, first) * scale_of(1, d.columns, column, first) : 1;
+                    sum[(size_t)row] += part[(size_t)row] * factor;
+                }
+            }
+            for (int64_t row = 0; row < d.rows; row++) {
                 float before = beta != 0 ? beta * get(d_data, &d, row, column) : 0;
-                set(d_data, &d, row, column, alpha * sum + before);
+                set(d_data, &d, row, column, alpha * sum[(size_t)row] + before);
             }
         }
+    }
+
+    // As numbers, a column of d's rows for each term.
+    static std::vector<float> unpack(const void *data, const layout *matrix, bool turns, int64_t rows, int64_t depth)
+    {
+        std::vector<float> numbers((size_t)(rows * depth));
+        for (int64_t k = 0; k < depth; k++) {
+            for (int64_t row = 0; row < rows; row++) {
+                numbers[(size_t)(k * rows + row)] = get(data, matrix, turns ? k : row, turns ? row : k);
+            }
+        }
+        return numbers;
     }
 
     bool is_possible() const

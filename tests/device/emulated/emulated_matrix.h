@@ -37,22 +37,15 @@ static inline float matrix_half(uint32_t word, int half)
 // lane column * 4 + k % 8 / 2, register k / 8; element [row, column] of c as matrix_row and matrix_column say.
 static inline void matrix_multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
 {
-    float    left[16][16], right[16][8];
     uint32_t own[6] = {a[0], a[1], a[2], a[3], b0, b1}, words[emulator::WARP][6];
     emulator::gather(0xffffffffu, own, words, sizeof(own));
-    for (int i = 0; i < 2 * emulator::WARP; i++) {
-        for (int part = 0; part < 4; part++) {
-            left[i / 8 + part % 2 * 8][i % 8 + part / 2 * 8] = matrix_half(words[i / 2][part], i % 2);
-        }
-        for (int part = 0; part < 2; part++) {
-            right[i % 8 + part * 8][i / 8] = matrix_half(words[i / 2][4 + part], i % 2);
-        }
-    }
     int lane = emulator::lane();
     for (int i = 0; i < 4; i++) {
         int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
         for (int k = 0; k < 16; k++) {
-            c[i] += left[row][k] * right[k][column];
+            float left  = matrix_half(words[row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2], k % 2);
+            float right = matrix_half(words[column * 4 + k % 8 / 2][4 + k / 8], k % 2);
+            c[i] += left * right;
         }
     }
 }
