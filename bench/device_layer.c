@@ -224,12 +224,12 @@ static double step_median(struct bench *bench)
 }
 
 // Dense FLOP/s of the device at hand; NaN where no profile of a machine has it.
-static struct peak device_peak(struct device *device, enum compute_precision compute)
+static struct peak device_peak(struct device *device, enum rate rate)
 {
     char                         name[1][DEVICE_NAME_BYTES];
     const struct hardware_config none = {.profile = "none"};
     device->backend.ops->device_name(&device->backend, name[0], sizeof(name[0]));
-    return peak_of_devices((const char(*)[DEVICE_NAME_BYTES])name, 1, &none, compute);
+    return peak_of_devices((const char(*)[DEVICE_NAME_BYTES])name, 1, &none, rate);
 }
 
 // Model FLOPs of a block: those of its forward pass three times.
@@ -248,7 +248,7 @@ static void report_block(struct bench *bench, const double *passes, const struct
                                                          .bound_seconds = sums->bound_seconds,
                                                          .flops         = flops});
     bool        is_fp8 = bench->recipe->compute == COMPUTE_FP8;
-    struct peak peak   = device_peak(bench->device, is_fp8 ? COMPUTE_FP8 : COMPUTE_BF16);
+    struct peak peak   = device_peak(bench->device, precision_rate(bench->recipe->compute));
     double      share  = peak_share(flops / peak.flops, seconds);
     printf("its ops one by one %.3f ms", 1e3 * sums->seconds);
     if (isnan(peak.flops)) {

@@ -28,8 +28,12 @@ enum format {
     FORMAT_COUNT
 };
 
-// The peak of a device that products of a format are set against.
-enum rate { RATE_NONE, RATE_FP32, RATE_BF16, RATE_FP8, RATE_FP4, RATE_COUNT };
+// The classes of a device's peaks, RATE(NAME, name): products of a format run at the rate of its class. Nothing is
+// multiplied in a format of no class.
+#define RATES(RATE)                 RATE(FP32, fp32) RATE(BF16, bf16) RATE(FP8, fp8) RATE(FP4, fp4)
+#define RATE_ENUMERATOR(NAME, name) RATE_##NAME,
+enum rate { RATES(RATE_ENUMERATOR) RATE_COUNT, RATE_NONE = RATE_COUNT };
+extern const char *const rate_names[RATE_COUNT];
 
 struct format_row {
     const char *name;

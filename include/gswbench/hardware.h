@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "gswbench/format.h"
 #include "gswbench/option.h"
 
 // [hardware]
@@ -13,7 +14,8 @@ struct hardware_config {
     char    device[64];      // as its driver names it; "": that of no device
     int64_t gpus_per_node;
     // What a data sheet says of one device, 0 where unknown: memory in GB, dense FLOP/s, bytes/s in one direction.
-    struct quantity memory_gb, peak_bf16, peak_fp8;
+    struct quantity memory_gb;
+    struct quantity peak[RATE_COUNT];    // "peak_fp32", ...
     int64_t         multiprocessors;
     struct quantity memory_bandwidth, node_bandwidth, network_bandwidth;
     // How much of these a step gets, and what it loses besides; docs/method.md says where each is used.

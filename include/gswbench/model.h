@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gswbench/format.h"
 #include "gswbench/op_shape.h"
 #include "gswbench/option.h"
 #include "gswbench/status.h"
@@ -52,15 +53,15 @@ extern const char *const model_flop_names[];
 // [published]: what the published table of this system counted and reported.
 struct published_config {
     char    source[128];
-    char    device[64];             // that it was measured on; "": the one of the file's [hardware] profile
-    int64_t convention;             // FLOPS_FULL, FLOPS_CAUSAL or FLOPS_6N; 0: there is no published table
-    int64_t flop_kv_heads;          // KV heads that the table counted; 0: the model's
-    int64_t flop_digits;            // significant digits the table rounded FLOPs per sequence to; 0: exact
-    int64_t count_embedding;        // 6n: N includes the input embedding
-    double  peak_bf16, peak_fp8;    // FLOP/s that the table's MFU is against; 0: none
-    double  step_seconds;           // 0: not published
-    double  mfu_percent;            // 0: not published
-    int64_t fitted;                 // values of the predictor are fitted to these step times
+    char    device[64];          // that it was measured on; "": the one of the file's [hardware] profile
+    int64_t convention;          // FLOPS_FULL, FLOPS_CAUSAL or FLOPS_6N; 0: there is no published table
+    int64_t flop_kv_heads;       // KV heads that the table counted; 0: the model's
+    int64_t flop_digits;         // significant digits the table rounded FLOPs per sequence to; 0: exact
+    int64_t count_embedding;     // 6n: N includes the input embedding
+    double  peak[RATE_COUNT];    // "peak_fp32", ...: FLOP/s that the table's MFU is against; 0: none
+    double  step_seconds;        // 0: not published
+    double  mfu_percent;         // 0: not published
+    int64_t fitted;              // values of the predictor are fitted to these step times
 };
 extern const struct option published_options[];
 

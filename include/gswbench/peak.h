@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gswbench/format.h"
 #include "gswbench/hardware.h"
 #include "gswbench/model.h"
 
@@ -15,17 +16,17 @@ struct peak {
     char   source[160];    // where it is from, or why there is none
 };
 
-// Of the machine of [hardware], for that enum compute_precision. fp32 runs on none of the units that profiles describe.
-struct peak peak_of_machine(const struct hardware_config *hardware, int64_t compute);
+// Of the machine of [hardware], for products of that class.
+struct peak peak_of_machine(const struct hardware_config *hardware, enum rate rate);
 
 // Of devices that ran, by their names: each has the peak of [hardware] where that names it, else of the installed
 // profile that does. Where these differ there is none.
 enum { DEVICE_NAME_BYTES = 64 };
 struct peak peak_of_devices(const char (*names)[DEVICE_NAME_BYTES], int count, const struct hardware_config *hardware,
-                            int64_t compute);
+                            enum rate rate);
 
-// What the published table of that precision is set against; NaN: there is no table.
-double peak_of_table(const struct published_config *published, int64_t compute);
+// What the published table is set against where products are of that class; NaN: there is no table.
+double peak_of_table(const struct published_config *published, enum rate rate);
 
 // What a convention is set against: the published one takes its table's peak where that is the device's to 1 % (989.5
 // for 989 TFLOP/s), so that its MFU compares digit for digit, and all others the device's.

@@ -31,6 +31,9 @@ struct precision_config {
 extern const struct option precision_options[];
 extern const char *const   precision_compute_names[];
 
+// The rate of most products of a step that computes so: the peak that the step is set against.
+enum rate precision_rate(int64_t compute);
+
 // The element type of each role, derived once.
 struct precision {
     enum compute_precision compute;
@@ -52,5 +55,8 @@ struct precision {
     enum fast_sums      fast_sums;
 };
 status precision_init(struct precision *precision, const struct precision_config *config);
+
+// 1 << enum rate of every product of a step.
+uint32_t precision_rates(const struct precision *precision);
 
 #endif

@@ -6,8 +6,9 @@
 #include "gswbench/arena.h"
 #include "internal.h"
 
-// The ops that stand for the machine, in the order in which they are measured.
-enum probe { PROBE_GAP, PROBE_COPY, PROBE_PRODUCT, PROBE_ATTENTION, PROBE_ATTENTION_BACKWARD, PROBE_COUNT };
+// The ops that stand for the machine, in the order in which they are measured; the last are products, of each format
+// that has a peak here.
+enum probe { PROBE_GAP, PROBE_COPY, PROBE_ATTENTION, PROBE_ATTENTION_BACKWARD, PROBE_PRODUCTS };
 
 static void add_probe(struct distinct_ops *list, struct op op, const enum format *formats, int operands)
 {
@@ -21,13 +22,20 @@ static void add_probe(struct distinct_ops *list, struct op op, const enum format
     distinct_add(list, &(struct plan){.tensors = tensors}, &op);
 }
 
-// Large enough that the ends of an op do not count, and not so large that a processor takes minutes.
-static void add_probes(struct distinct_ops *list, bool is_device)
+static void add_product(struct distinct_ops *list, enum format format, int64_t size)
 {
-    const enum format      f32 = FORMAT_F32, bf[] = {FORMAT_BF16, FORMAT_BF16, FORMAT_BF16};
-    const enum format      forward[]  = {FORMAT_BF16, FORMAT_BF16, FORMAT_BF16, FORMAT_F32};
-    const enum format      backward[] = {FORMAT_BF16, FORMAT_BF16, FORMAT_BF16, FORMAT_BF16,
-                                         FORMAT_F32,  FORMAT_BF16, FORMAT_BF16};
+    const enum format formats[] = {format, format, format};
+    const struct op   product = {.kind = OP_GEMM, .shape.gemm = {.m = size, .n = size, .k = size, .transpose_b = true}};
+    add_probe(list, product, formats, 3);
+}
+
+// Large enough that the ends of an op do not count, and not so large that a processor takes minutes. The job's own
+// format is that of its activations; most others compute in BF16.
+static void add_probes(struct distinct_ops *list, bool is_device, enum format own)
+{
+    const enum format      f32 = FORMAT_F32, bf[] = {FORMAT_BF16, FORMAT_BF16};
+    const enum format      forward[]  = {own, own, own, FORMAT_F32};
+    const enum format      backward[] = {own, own, own, own, FORMAT_F32, own, own};
     int64_t                size       = is_device ? 8192 : 1024;
     struct attention_shape attention  = {.batch    = 1,
                                          .sequence = is_device ? size : 512,
@@ -39,10 +47,10 @@ static void add_probes(struct distinct_ops *list, bool is_device)
     add_probe(list, (struct op){.kind = OP_CLEAR, .shape.elements = {.elements = 1}}, &f32, 1);
     add_probe(list, (struct op){.kind = OP_CAST, .shape.elements = {.elements = is_device ? 256 << 20 : 8 << 20}}, bf,
               2);
-    add_probe(list, (struct op){.kind = OP_GEMM, .shape.gemm = {.m = size, .n = size, .k = size, .transpose_b = true}},
-              bf, 3);
     add_probe(list, (struct op){.kind = OP_ATTENTION_FORWARD, .shape.attention = attention}, forward, 4);
     add_probe(list, (struct op){.kind = OP_ATTENTION_BACKWARD, .shape.attention = attention}, backward, 7);
+    add_product(list, FORMAT_BF16, size);
+    add_product(list, own, size);
 }
 
 // A rate as the share that it is of what a data sheet says; where none does, the rate is all that is known.
@@ -58,12 +66,19 @@ static void set_rate(struct quantity *whole, struct quantity *share, double rate
     }
 }
 
-static void set_compute(struct hardware_config *hardware, const struct distinct_op *probes)
+static struct quantity *peak_of(struct hardware_config *hardware, const struct distinct_op *probe)
 {
-    const struct distinct_op *product = &probes[PROBE_PRODUCT], *copy = &probes[PROBE_COPY];
+    return &hardware->peak[format_table[probe->format[0]].rate];
+}
+
+static void set_compute(struct hardware_config *hardware, const struct distinct_ops *list)
+{
+    const struct distinct_op *probes = list->ops, *copy = &probes[PROBE_COPY];
     hardware->kernel_gap = probes[PROBE_GAP].seconds;
-    set_rate(&hardware->peak_bf16, &hardware->gemm_efficiency, op_flops(&product->op) / product->seconds.value,
-             product->seconds.spread_percent);
+    for (int32_t i = PROBE_PRODUCTS; i < list->count; i++) {
+        set_rate(peak_of(hardware, &probes[i]), &hardware->gemm_efficiency,
+                 op_flops(&probes[i].op) / probes[i].seconds.value, probes[i].seconds.spread_percent);
+    }
     set_rate(&hardware->memory_bandwidth, &hardware->memory_efficiency,
              4.0 * (double)copy->elements[0] / copy->seconds.value, copy->seconds.spread_percent);
     struct quantity *shares[] = {&hardware->attention_forward, &hardware->attention_backward};
@@ -72,7 +87,7 @@ static void set_compute(struct hardware_config *hardware, const struct distinct_
         double                    length    = (double)attention->op.shape.attention.sequence;
         double                    rate      = op_flops(&attention->op) / attention->seconds.value *
                       (length + hardware->attention_half_length.value) / length;
-        *shares[pass] = (struct quantity){.value          = fmin(rate / hardware->peak_bf16.value, 1.0),
+        *shares[pass] = (struct quantity){.value          = fmin(rate / peak_of(hardware, attention)->value, 1.0),
                                           .spread_percent = attention->seconds.spread_percent,
                                           .origin         = QUANTITY_MEASURED};
     }
@@ -171,10 +186,10 @@ status calibrate_machine(struct hardware_config *hardware, const struct distinct
                          const struct calibrate_setup *setup)
 {
     struct distinct_ops probes = {.count = 0};
-    add_probes(&probes, setup->backend->ops->is_device);
+    add_probes(&probes, setup->backend->ops->is_device, setup->request->precision.activation);
     status result = microbenchmarks_measure(&probes, NULL, setup);
     if (!failed(&result)) {
-        set_compute(hardware, probes.ops);
+        set_compute(hardware, &probes);
     }
     for (int across = 0; across < 2 && !failed(&result); across++) {
         struct span span = find_widest(list, &setup->request->mesh, setup->comm->place.local_ranks, across);

@@ -3,23 +3,26 @@
 #include "gswbench/hardware.h"
 
 // clang-format off
+#define PEAK_OPTION(NAME, name) \
+    {"peak_" #name, OPTION_QUANTITY, OPTION_FIELD(hardware_config, peak[RATE_##NAME]), "0", 0, 1e18, NULL, \
+     "dense " #NAME " FLOP/s of a device; 0: unknown, and no MFU"},
+
 const struct option hardware_options[] = {
     TEXT_OPTION    (hardware_config, profile, "none", "machine read first, from configs/hardware/NAME.ini, or a file whose name has a /; none: no machine"),
     TEXT_OPTION    (hardware_config, device, "", "the machine's device, as its driver names it: only a run on that device is set against these peaks; empty: a device of no name"),
     INTEGER_OPTION (hardware_config, gpus_per_node, "8", 1, 1024, "devices of a node"),
     QUANTITY_OPTION(hardware_config, memory_gb, "0", 0, 1e6, "memory of a device in GB (1e9 bytes); 0: unknown"),
-    QUANTITY_OPTION(hardware_config, peak_bf16, "0", 0, 1e18, "dense BF16 FLOP/s of a device; 0: unknown, and no MFU"),
-    QUANTITY_OPTION(hardware_config, peak_fp8, "0", 0, 1e18, "dense FP8 FLOP/s of a device; 0: unknown, and no MFU"),
+    RATES(PEAK_OPTION)
     INTEGER_OPTION (hardware_config, multiprocessors, "0", 0, 4096, "streaming multiprocessors of a device; 0: unknown"),
     QUANTITY_OPTION(hardware_config, memory_bandwidth, "0", 0, 1e15, "bytes/s of a device's memory; 0: unknown"),
     QUANTITY_OPTION(hardware_config, node_bandwidth, "0", 0, 1e15, "bytes/s of a device to the others of its node, in one direction; 0: unknown"),
     QUANTITY_OPTION(hardware_config, network_bandwidth, "0", 0, 1e15, "bytes/s of a device to other nodes, in one direction; 0: unknown"),
-    QUANTITY_OPTION(hardware_config, gemm_efficiency, "0.72 prior 5%", 0.01, 1, "share of peak_bf16 that full tiles of a GEMM reach at sustained power"),
-    QUANTITY_OPTION(hardware_config, gemm_efficiency_fp8, "0.64 prior 6%", 0.01, 1, "the same share of peak_fp8, for GEMMs of FP8 operands"),
+    QUANTITY_OPTION(hardware_config, gemm_efficiency, "0.72 prior 5%", 0.01, 1, "share of the peak of its operands that full tiles of a GEMM reach at sustained power"),
+    QUANTITY_OPTION(hardware_config, gemm_efficiency_fp8, "0.64 prior 6%", 0.01, 1, "the same share for GEMMs of operands in FP8 or narrower"),
     QUANTITY_OPTION(hardware_config, gemm_prologue, "256 prior 30%", 0, 65536, "cost of beginning and ending a tile, in steps along k"),
     QUANTITY_OPTION(hardware_config, gemm_accumulate, "256 prior 50%", 0, 65536, "cost of adding a tile to its output, in steps along k"),
     QUANTITY_OPTION(hardware_config, gemm_smoothing, "0.5 prior 50%", 0, 1, "share of the last wave's idle multiprocessors that a GEMM puts to use"),
-    QUANTITY_OPTION(hardware_config, attention_forward, "0.596 prior 8%", 0.01, 1, "share of peak_bf16 that attention over long sequences reaches"),
+    QUANTITY_OPTION(hardware_config, attention_forward, "0.596 prior 8%", 0.01, 1, "share of the peak that attention over long sequences reaches"),
     QUANTITY_OPTION(hardware_config, attention_backward, "0.475 prior 8%", 0.01, 1, "the same for its backward pass"),
     QUANTITY_OPTION(hardware_config, attention_half_length, "512 prior 50%", 0, 65536, "keys at which attention reaches half of that share"),
     QUANTITY_OPTION(hardware_config, memory_efficiency, "0.80 prior 8%", 0.01, 1, "share of memory_bandwidth that streaming kernels reach"),

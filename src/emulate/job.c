@@ -156,17 +156,22 @@ static status write_result(struct emulated *emulated)
     return (status){.exit_code = (int)result->exit_code};
 }
 
+static void assume(struct quantity *rate)
+{
+    rate->value = rate->value > 0.0 ? rate->value : 1.0;
+}
+
 // [hardware], where rates that nothing asks for need not be known: all that computes is measured.
 static struct hardware_config known_machine(const struct job *job, enum emulate_stages stages)
 {
     struct hardware_config hardware = job->config.hardware;
-    struct quantity       *rates[]  = {&hardware.peak_bf16, &hardware.peak_fp8, &hardware.memory_bandwidth};
     if (stages == EMULATE_FIRST) {
         return hardware;
     }
-    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
-        rates[i]->value = rates[i]->value > 0.0 ? rates[i]->value : 1.0;
+    for (int rate = 0; rate < RATE_COUNT; rate++) {
+        assume(&hardware.peak[rate]);
     }
+    assume(&hardware.memory_bandwidth);
     hardware.multiprocessors = hardware.multiprocessors > 0 ? hardware.multiprocessors : 1;
     return hardware;
 }

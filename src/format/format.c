@@ -10,6 +10,9 @@
 #include "gswbench/status.h"
 
 // clang-format off
+#define RATE_NAME(NAME, name) [RATE_##NAME] = #name,
+const char *const rate_names[RATE_COUNT] = {RATES(RATE_NAME)};
+
 const struct format_row format_table[FORMAT_COUNT] = {
     //                name,    bits, exponent, mantissa, smallest, largest,           block, scale,     levels, rate
     [FORMAT_F32]   = {"f32",   32,   8,        23,       0x1p-149, 0x1.fffffep127,    0,     FORMAT_F32,  0,    RATE_FP32},

@@ -8,25 +8,24 @@
 
 #include "gswbench/config.h"
 
-struct peak peak_of_machine(const struct hardware_config *hardware, int64_t compute)
+struct peak peak_of_machine(const struct hardware_config *hardware, enum rate rate)
 {
-    const double flops[]  = {[COMPUTE_BF16] = hardware->peak_bf16.value, [COMPUTE_FP8] = hardware->peak_fp8.value};
-    bool         is_known = flops[compute] > 0.0;
-    struct peak  peak     = {.flops = is_known ? flops[compute] : NAN};
+    bool        is_known = hardware->peak[rate].value > 0.0;
+    struct peak peak     = {.flops = is_known ? hardware->peak[rate].value : NAN};
     snprintf(peak.source, sizeof(peak.source), "hardware profile %s%s %s", hardware->profile,
-             is_known ? "," : " has no peak for", precision_compute_names[compute]);
+             is_known ? "," : " has no peak for", rate_names[rate]);
     return peak;
 }
 
-static struct peak peak_of_device(const char *name, const struct hardware_config *hardware, int64_t compute)
+static struct peak peak_of_device(const char *name, const struct hardware_config *hardware, enum rate rate)
 {
     struct hardware_config installed;
     struct peak            none = {.flops = NAN};
     if (strcmp(name, hardware->device) == 0) {
-        return peak_of_machine(hardware, compute);
+        return peak_of_machine(hardware, rate);
     }
     if (config_find_machine(&installed, name)) {
-        return peak_of_machine(&installed, compute);
+        return peak_of_machine(&installed, rate);
     }
     snprintf(none.source, sizeof(none.source),
              "no hardware profile has the device %.63s: set [hardware] device and peaks", name);
@@ -34,11 +33,11 @@ static struct peak peak_of_device(const char *name, const struct hardware_config
 }
 
 struct peak peak_of_devices(const char (*names)[DEVICE_NAME_BYTES], int count, const struct hardware_config *hardware,
-                            int64_t compute)
+                            enum rate rate)
 {
-    struct peak first = peak_of_device(names[0], hardware, compute);
+    struct peak first = peak_of_device(names[0], hardware, rate);
     for (int i = 1; i < count && !isnan(first.flops); i++) {
-        struct peak other = peak_of_device(names[i], hardware, compute);
+        struct peak other = peak_of_device(names[i], hardware, rate);
         if (isnan(other.flops)) {
             return other;
         }
@@ -50,10 +49,9 @@ struct peak peak_of_devices(const char (*names)[DEVICE_NAME_BYTES], int count, c
     return first;
 }
 
-double peak_of_table(const struct published_config *published, int64_t compute)
+double peak_of_table(const struct published_config *published, enum rate rate)
 {
-    const double flops[] = {[COMPUTE_BF16] = published->peak_bf16, [COMPUTE_FP8] = published->peak_fp8};
-    return flops[compute] > 0.0 ? flops[compute] : NAN;
+    return published->peak[rate] > 0.0 ? published->peak[rate] : NAN;
 }
 
 double peak_for_convention(enum flop_convention convention, double device, double table)

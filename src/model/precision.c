@@ -46,6 +46,22 @@ const struct option precision_options[] = {
 };
 // clang-format on
 
+enum rate precision_rate(int64_t compute)
+{
+    static const enum format formats[] = {
+        [COMPUTE_FP32] = FORMAT_F32, [COMPUTE_BF16] = FORMAT_BF16, [COMPUTE_FP8] = FORMAT_E4M3};
+    return format_table[formats[compute]].rate;
+}
+
+uint32_t precision_rates(const struct precision *precision)
+{
+    uint32_t rates = 1u << format_table[precision->activation].rate;
+    for (int role = 0; role < LINEAR_ROLES && precision->narrow_linears != 0; role++) {
+        rates |= 1u << format_table[precision->narrow_format[role]].rate;
+    }
+    return rates;
+}
+
 static status init_fp8(struct precision *precision, const struct precision_config *config)
 {
     precision->narrow_linears    = (uint32_t)config->fp8_gemms;

@@ -13,6 +13,10 @@ static const char *const convention_names[] = {
     [FLOPS_PUBLISHED] = "none", [FLOPS_FULL] = "full", [FLOPS_CAUSAL] = "causal", [FLOPS_6N] = "6n", NULL,
 };
 
+#define PEAK_OPTION(NAME, name) \
+    {"peak_" #name, OPTION_REAL, OPTION_FIELD(published_config, peak[RATE_##NAME]), "0", 0, 1e18, NULL, \
+     #NAME " FLOP/s of a device that its MFU is against; 0: none"},
+
 const struct option published_options[] = {
     TEXT_OPTION   (published_config, source, "", "where the figures were published"),
     TEXT_OPTION   (published_config, device, "", "device that the figures were measured on, as its driver names it; empty: that of the file's own [hardware] profile"),
@@ -20,8 +24,7 @@ const struct option published_options[] = {
     INTEGER_OPTION(published_config, flop_kv_heads, "0", 0, 4096, "key and value heads that its table counts; 0: the model's"),
     INTEGER_OPTION(published_config, flop_digits, "0", 0, 15, "significant digits that its FLOPs per sequence are rounded to; 0: exact"),
     BOOLEAN_OPTION(published_config, count_embedding, "yes", "6n: N includes the input embedding"),
-    REAL_OPTION   (published_config, peak_bf16, "0", 0, 1e18, "BF16 FLOP/s of a device that its MFU is against; 0: none"),
-    REAL_OPTION   (published_config, peak_fp8, "0", 0, 1e18, "FP8 FLOP/s of a device that its MFU is against; 0: none"),
+    RATES(PEAK_OPTION)
     REAL_OPTION   (published_config, step_seconds, "0", 0, 1e9, "published step time in seconds, of the ranks and precision of its [when ...] section; 0: not published"),
     REAL_OPTION   (published_config, mfu_percent, "0", 0, 100, "published MFU in percent, of the same; 0: not published"),
     BOOLEAN_OPTION(published_config, fitted, "no", "whether the predictor's values are fitted to these step times"),

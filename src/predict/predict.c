@@ -6,6 +6,11 @@
 #include "gswbench/arena.h"
 #include "internal.h"
 
+static status unknown(const char *prefix, const char *name)
+{
+    return fail("[hardware] %s%s is not known: set it, or a profile that has it", prefix, name);
+}
+
 status predict_supports(const struct plan_request *request, const struct hardware_config *hardware)
 {
     const struct {
@@ -13,20 +18,21 @@ status predict_supports(const struct plan_request *request, const struct hardwar
         double      value;
         bool        is_needed;
     } facts[] = {
-        {"peak_bf16", hardware->peak_bf16.value, true},
-        {"peak_fp8", hardware->peak_fp8.value, request->precision.compute == COMPUTE_FP8},
         {"multiprocessors", (double)hardware->multiprocessors, true},
         {"memory_bandwidth", hardware->memory_bandwidth.value, true},
         {"node_bandwidth", hardware->node_bandwidth.value, request->mesh.world > 1},
         {"network_bandwidth", hardware->network_bandwidth.value, request->mesh.world > hardware->gpus_per_node},
     };
     TRY(plan_supports(request));
-    if (request->precision.compute == COMPUTE_FP32 && hardware->cores == 0) {
-        return fail("[precision] compute = fp32 is predicted on processors only: no profile of a device has its rates");
+    for (int rate = 0; rate < RATE_COUNT; rate++) {
+        bool is_needed = (precision_rates(&request->precision) >> rate & 1u) != 0;
+        if (is_needed && hardware->peak[rate].value == 0.0) {
+            return unknown("peak_", rate_names[rate]);
+        }
     }
     for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
         if (facts[i].is_needed && facts[i].value == 0.0) {
-            return fail("[hardware] %s is not known: set it, or a profile that has it", facts[i].key);
+            return unknown("", facts[i].key);
         }
     }
     return OK;

@@ -41,10 +41,12 @@ static double memory_seconds(const struct hardware_config *hardware, const struc
     return bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
-static bool is_fp8_product(const struct plan *plan, const struct op *op)
+// Of the wider operand: at its rate a product runs.
+static const struct format_row *product_format(const struct plan *plan, const struct op *op)
 {
-    return format_is_narrow(plan->tensors[op->operand[GEMM_A]].format) &&
-           format_is_narrow(plan->tensors[op->operand[GEMM_B]].format);
+    const struct format_row *a = &format_table[plan->tensors[op->operand[GEMM_A]].format];
+    const struct format_row *b = &format_table[plan->tensors[op->operand[GEMM_B]].format];
+    return a->bits >= b->bits ? a : b;
 }
 
 // To bring together what parts of k gave, in fp32.
@@ -62,19 +64,20 @@ static double count_waves(const struct hardware_config *hardware, double tiles)
 }
 
 // The tile that is fastest for the shape, and the parts that k is split into where tiles are fewer than processors. A
-// tile's beginning and end cost like more steps along k, in FP8 like twice as many, since these take half the time.
+// tile's beginning and end cost like more steps along k: in FP8 like twice as many, since these take half the time.
 static double product_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
 {
     static const struct {
         double m, n, efficiency;
-    } tiles[]                       = {{128, 256, 1.0},  {256, 128, 1.0},  {128, 192, 1.0},
-                                       {192, 128, 0.97}, {128, 128, 0.92}, {64, 256, 0.88}};
-    const struct gemm_shape *shape  = &op->shape.gemm;
-    bool                     is_fp8 = is_fp8_product(plan, op);
-    double                   units  = (double)hardware->multiprocessors;
-    double                   rate   = is_fp8 ? hardware->gemm_efficiency_fp8.value * hardware->peak_fp8.value
-                                             : hardware->gemm_efficiency.value * hardware->peak_bf16.value;
-    double                   around = hardware->gemm_prologue.value * (is_fp8 ? 2.0 : 1.0) +
+    } tiles[]                          = {{128, 256, 1.0},  {256, 128, 1.0},  {128, 192, 1.0},
+                                          {192, 128, 0.97}, {128, 128, 0.92}, {64, 256, 0.88}};
+    const struct gemm_shape *shape     = &op->shape.gemm;
+    const struct format_row *format    = product_format(plan, op);
+    bool                     is_narrow = format->bits < 16;
+    double                   units     = (double)hardware->multiprocessors;
+    double                   share  = is_narrow ? hardware->gemm_efficiency_fp8.value : hardware->gemm_efficiency.value;
+    double                   rate   = share * hardware->peak[format->rate].value;
+    double                   around = hardware->gemm_prologue.value * (is_narrow ? 16.0 / format->bits : 1.0) +
                     (op->accumulates ? hardware->gemm_accumulate.value : 0.0);
     double fastest = INFINITY;
     for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
@@ -89,23 +92,26 @@ static double product_seconds(const struct hardware_config *hardware, const stru
 }
 
 // Short runs of keys fill the device badly, and heads wider than 128 leave less room for tiles. The backward pass reads
-// and writes six arrays of the queries' size in bf16 before and after its products.
-static double attention_seconds(const struct machine *machine, const struct op *op)
+// and writes six arrays of the queries' size before and after its products.
+static double attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
+    enum format                   format      = plan->tensors[op->operand[ATTENTION_QUERY]].format;    // or gradients'
     const struct hardware_config *hardware    = machine->hardware;
     const struct software_config *software    = machine->software;
     const struct attention_shape *shape       = &op->shape.attention;
     bool                          is_backward = op_table[op->kind].price == OP_PRICE_ATTENTION_BACKWARD;
     double                        length      = (double)(shape->sequence + shape->earlier);
-    double share = is_backward ? hardware->attention_backward.value : hardware->attention_forward.value;
-    double width = shape->head_dim > 128 ? 0.9 : 1.0;
-    double rate = share * width * hardware->peak_bf16.value * length / (length + hardware->attention_half_length.value);
+    double share   = is_backward ? hardware->attention_backward.value : hardware->attention_forward.value;
+    double width   = shape->head_dim > 128 ? 0.9 : 1.0;
+    double peak    = hardware->peak[format_table[format].rate].value;
+    double rate    = share * width * peak * length / (length + hardware->attention_half_length.value);
     double limit   = software == NULL ? 0.0
                      : is_backward    ? software->attention_backward.value
                                       : software->attention_forward.value;
     double queries = (double)shape->batch * (double)shape->sequence * (double)shape->heads * (double)shape->head_dim;
-    double around =
-        is_backward ? 12.0 * queries / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value) : 0.0;
+    double around  = is_backward ? (double)format_bytes(format, 6) * queries /
+                                      (hardware->memory_efficiency.value * hardware->memory_bandwidth.value)
+                                 : 0.0;
     return op_flops(op) / (limit > 0.0 ? fmin(rate, limit * width) : rate) + around;
 }
 
@@ -117,7 +123,7 @@ static double compute_seconds(const struct machine *machine, const struct plan *
         return fmax(product_seconds(hardware, plan, op), memory_seconds(hardware, plan, op));
     case OP_PRICE_ATTENTION_FORWARD:
     case OP_PRICE_ATTENTION_BACKWARD:
-        return attention_seconds(machine, op);
+        return attention_seconds(machine, plan, op);
     case OP_PRICE_MEMORY:
     case OP_PRICE_CAST:
     case OP_PRICE_ROUTE:

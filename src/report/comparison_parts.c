@@ -83,13 +83,25 @@ static void set_families(struct comparison *comparison)
     add_ops(comparison, comparison->second);
 }
 
-// Units that multiply FP8 do so at twice the rate of BF16; the peaks say it more precisely where they are known.
+// The class of that name; RATE_COUNT: there is none.
+static int rate_of(const char *precision)
+{
+    int rate = 0;
+    while (rate < RATE_COUNT && strcmp(rate_names[rate], precision) != 0) {
+        rate++;
+    }
+    return rate;
+}
+
+// From BF16 on, units multiply each class at twice the rate of the one before it; the peaks say it more precisely where
+// they are known.
 static double pace_of(const struct result *first, const struct result *second)
 {
     if (!isnan(first->peak) && !isnan(second->peak)) {
         return second->peak / first->peak;
     }
-    return strcmp(first->precision, "bf16") == 0 && strcmp(second->precision, "fp8") == 0 ? 2 : 1;
+    int slow = rate_of(first->precision), fast = rate_of(second->precision);
+    return slow >= RATE_BF16 && fast > slow && fast < RATE_COUNT ? ldexp(1.0, fast - slow) : 1.0;
 }
 
 static bool has_traced_step(const struct result *result)

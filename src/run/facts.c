@@ -101,15 +101,16 @@ static void add_config(struct result *result, const struct config *config)
 static void set_against(struct result *result, const struct config *config, const struct backend *backend,
                         const struct place_devices *devices)
 {
+    enum rate   rate = precision_rate(config->precision.compute);
     struct peak peak = {.flops = NAN};
     if (devices->kinds > 0) {
-        peak = peak_of_devices((const char(*)[DEVICE_NAME_BYTES])devices->names, devices->kinds, &config->hardware,
-                               config->precision.compute);
+        peak =
+            peak_of_devices((const char(*)[DEVICE_NAME_BYTES])devices->names, devices->kinds, &config->hardware, rate);
     } else {
         snprintf(peak.source, sizeof(peak.source), "backend %s has no known peak", backend->ops->name);
     }
     result->peak           = peak.flops;
-    result->published_peak = peak_of_table(&config->published, config->precision.compute);
+    result->published_peak = peak_of_table(&config->published, rate);
     text_copy(result->peak_source, sizeof(result->peak_source), peak.source);
 
     bool is_its_machine = devices->kinds == 1 && strcmp(devices->names[0], config->hardware.device) == 0;

@@ -132,8 +132,8 @@ Test(config, takes_a_profile_from_a_file_and_leaves_what_was_measured_to_others)
     char              path[256];
     write_text("mine.ini", "[hardware]\npeak_bf16 = 3e12 measured 2%\n[measured]\ngemm bf16,bf16,bf16 8x8x8 = 1e-6\n");
     struct config config = read_text("[model]\npreset = small\n", 0, 1, overrides);
-    cr_expect_eq(config.hardware.peak_bf16.value, 3e12);
-    cr_expect_eq(config.hardware.peak_bf16.spread_percent, 2.0);
+    cr_expect_eq(config.hardware.peak[RATE_BF16].value, 3e12);
+    cr_expect_eq(config.hardware.peak[RATE_BF16].spread_percent, 2.0);
     cr_expect(config_find_profile(&config, path, sizeof(path)));
     cr_expect_str_eq(path, "./mine.ini");
     config = read_text("[model]\npreset = small\n", 0, 0, NULL);

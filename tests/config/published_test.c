@@ -64,7 +64,7 @@ Test(published, finds_the_installed_machine_of_a_device)
     struct hardware_config machine = {.gpus_per_node = 3};
     cr_expect(config_find_machine(&machine, "Hopper"));
     cr_expect_str_eq(machine.profile, "hopper");
-    cr_expect_eq(machine.peak_bf16.value, 989e12);
+    cr_expect_eq(machine.peak[RATE_BF16].value, 989e12);
     machine.gpus_per_node = 3;
     cr_expect_not(config_find_machine(&machine, "Hopp"));
     cr_expect_not(config_find_machine(&machine, "Broken"));

@@ -10,7 +10,7 @@
 #include "gswbench/precision.h"
 
 static const struct hardware_config machine = {
-    .profile = "mine", .device = "NVIDIA H100 80GB HBM3", .peak_bf16 = {.value = 900e12}};
+    .profile = "mine", .device = "NVIDIA H100 80GB HBM3", .peak[RATE_BF16] = {.value = 900e12}};
 
 static void find_configs(void)
 {
@@ -26,36 +26,36 @@ static void expect_peak(struct peak peak, double flops, const char *source)
 Test(peak, is_that_of_the_machine_by_precision)
 {
     const struct hardware_config h100 = {
-        .profile = "h100", .peak_bf16 = {.value = 989e12}, .peak_fp8 = {.value = 1979e12}};
-    expect_peak(peak_of_machine(&h100, COMPUTE_BF16), 989e12, "hardware profile h100, bf16");
-    expect_peak(peak_of_machine(&h100, COMPUTE_FP8), 1979e12, "hardware profile h100, fp8");
-    expect_peak(peak_of_machine(&h100, COMPUTE_FP32), NAN, "hardware profile h100 has no peak for fp32");
-    expect_peak(peak_of_machine(&machine, COMPUTE_FP8), NAN, "hardware profile mine has no peak for fp8");
+        .profile = "h100", .peak[RATE_BF16] = {.value = 989e12}, .peak[RATE_FP8] = {.value = 1979e12}};
+    expect_peak(peak_of_machine(&h100, RATE_BF16), 989e12, "hardware profile h100, bf16");
+    expect_peak(peak_of_machine(&h100, RATE_FP8), 1979e12, "hardware profile h100, fp8");
+    expect_peak(peak_of_machine(&h100, RATE_FP32), NAN, "hardware profile h100 has no peak for fp32");
+    expect_peak(peak_of_machine(&machine, RATE_FP8), NAN, "hardware profile mine has no peak for fp8");
 }
 
 Test(peak, is_that_of_the_device_that_ran, .init = find_configs)
 {
     static const struct {
         const char *device;
-        int64_t     compute;
+        enum rate   rate;
         double      flops;
         const char *source;
     } cases[] = {
-        {"NVIDIA H100 80GB HBM3", COMPUTE_BF16, 900e12, "hardware profile mine, bf16"},
-        {"NVIDIA H200", COMPUTE_BF16, 989e12, "hardware profile h200, bf16"},
-        {"NVIDIA B200", COMPUTE_FP8, 4500e12, "hardware profile b200, fp8"},
-        {"NVIDIA A100-SXM4-80GB", COMPUTE_BF16, 312e12, "hardware profile a100-80gb, bf16"},
-        {"NVIDIA A100-SXM4-80GB", COMPUTE_FP8, NAN, "hardware profile a100-80gb has no peak for fp8"},
-        {"NVIDIA H100 PCIe", COMPUTE_BF16, NAN,
+        {"NVIDIA H100 80GB HBM3", RATE_BF16, 900e12, "hardware profile mine, bf16"},
+        {"NVIDIA H200", RATE_BF16, 989e12, "hardware profile h200, bf16"},
+        {"NVIDIA B200", RATE_FP8, 4500e12, "hardware profile b200, fp8"},
+        {"NVIDIA A100-SXM4-80GB", RATE_BF16, 312e12, "hardware profile a100-80gb, bf16"},
+        {"NVIDIA A100-SXM4-80GB", RATE_FP8, NAN, "hardware profile a100-80gb has no peak for fp8"},
+        {"NVIDIA H100 PCIe", RATE_BF16, NAN,
          "no hardware profile has the device NVIDIA H100 PCIe: set [hardware] device and peaks"},
-        {"emulated GPU", COMPUTE_BF16, NAN,
+        {"emulated GPU", RATE_BF16, NAN,
          "no hardware profile has the device emulated GPU: set [hardware] device and peaks"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char name[1][DEVICE_NAME_BYTES];
         strcpy(name[0], cases[i].device);
-        expect_peak(peak_of_devices((const char(*)[DEVICE_NAME_BYTES])name, 1, &machine, cases[i].compute),
-                    cases[i].flops, cases[i].source);
+        expect_peak(peak_of_devices((const char(*)[DEVICE_NAME_BYTES])name, 1, &machine, cases[i].rate), cases[i].flops,
+                    cases[i].source);
     }
 }
 
@@ -65,18 +65,17 @@ Test(peak, is_one_of_several_devices_only_where_theirs_agree, .init = find_confi
     const char                   alike[][DEVICE_NAME_BYTES]   = {"NVIDIA H200", "NVIDIA H100 80GB HBM3"};
     const char                   other[][DEVICE_NAME_BYTES]   = {"NVIDIA H200", "NVIDIA H100 80GB HBM3", "NVIDIA B200"};
     const char                   unknown[][DEVICE_NAME_BYTES] = {"NVIDIA H200", "emulated GPU"};
-    expect_peak(peak_of_devices(alike, 2, &none, COMPUTE_BF16), 989e12, "hardware profile h200, bf16");
-    expect_peak(peak_of_devices(other, 3, &none, COMPUTE_BF16), NAN,
-                "NVIDIA H200 and NVIDIA B200 have different peaks");
-    expect_peak(peak_of_devices(unknown, 2, &none, COMPUTE_BF16), NAN,
+    expect_peak(peak_of_devices(alike, 2, &none, RATE_BF16), 989e12, "hardware profile h200, bf16");
+    expect_peak(peak_of_devices(other, 3, &none, RATE_BF16), NAN, "NVIDIA H200 and NVIDIA B200 have different peaks");
+    expect_peak(peak_of_devices(unknown, 2, &none, RATE_BF16), NAN,
                 "no hardware profile has the device emulated GPU: set [hardware] device and peaks");
 }
 
 Test(peak, of_a_table_counts_for_its_own_convention_and_device)
 {
-    const struct published_config table = {.peak_bf16 = 989.5e12};
-    cr_expect_eq(peak_of_table(&table, COMPUTE_BF16), 989.5e12);
-    cr_expect(isnan(peak_of_table(&table, COMPUTE_FP8)));
+    const struct published_config table = {.peak[RATE_BF16] = 989.5e12};
+    cr_expect_eq(peak_of_table(&table, RATE_BF16), 989.5e12);
+    cr_expect(isnan(peak_of_table(&table, RATE_FP8)));
     cr_expect_eq(peak_for_convention(FLOPS_PUBLISHED, 989e12, 989.5e12), 989.5e12);
     cr_expect_eq(peak_for_convention(FLOPS_FULL, 989e12, 989.5e12), 989e12);
     cr_expect_eq(peak_for_convention(FLOPS_PUBLISHED, 2250e12, 989.5e12), 2250e12);

@@ -132,3 +132,19 @@ Test(precision, refuses_bf16_roles_in_the_reference_mode)
     config.compute = COMPUTE_BF16;    // so have files whose rows are of both precisions
     cr_expect_not(init(&config).has_narrow_weights);
 }
+
+Test(precision, multiplies_at_the_rates_of_its_formats)
+{
+    struct precision_config config = defaults();
+    cr_expect_eq(precision_rate(COMPUTE_FP32), RATE_FP32);
+    cr_expect_eq(precision_rate(COMPUTE_BF16), RATE_BF16);
+    cr_expect_eq(precision_rate(COMPUTE_FP8), RATE_FP8);
+    struct precision precision = init(&config);
+    cr_expect_eq(precision_rates(&precision), 1 << RATE_BF16);
+    config.compute = COMPUTE_FP8;
+    precision      = init(&config);
+    cr_expect_eq(precision_rates(&precision), 1 << RATE_BF16 | 1 << RATE_FP8);
+    config.compute = COMPUTE_FP32;
+    precision      = init(&config);
+    cr_expect_eq(precision_rates(&precision), 1 << RATE_FP32);
+}

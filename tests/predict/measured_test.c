@@ -128,7 +128,7 @@ Test(measured, prices_an_op_that_was_measured_by_its_time)
     struct hardware_config hardware;
     struct measured_ops    measured;
     option_set_defaults(hardware_options, &hardware);
-    hardware.peak_bf16.value        = 1e15;
+    hardware.peak[RATE_BF16].value  = 1e15;
     hardware.memory_bandwidth.value = 1e12;
     hardware.multiprocessors        = 100;
     write_profile("measured.ini", "[hardware]\nmultiprocessors = 100\n[measured]\n"

@@ -17,8 +17,8 @@ struct subject {
 
 static void init(struct subject *job)
 {
-    job->hardware                = round_machine();
-    job->hardware.peak_fp8.value = 2e15;
+    job->hardware                      = round_machine();
+    job->hardware.peak[RATE_FP8].value = 2e15;
     option_set_defaults(software_options, &job->software);
     tiny_init(&job->tiny);
     job->tiny.precision.compute  = COMPUTE_FP8;

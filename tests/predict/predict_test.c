@@ -46,10 +46,37 @@ Test(predict, prices_a_product_of_fp8_operands_by_their_rate)
     struct hardware_config hardware  = round_machine();
     struct op              op        = {
                             .kind = OP_GEMM, .operand = {0, 0, 1}, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192, .transpose_b = true}};
-    hardware.peak_fp8.value = 2e15;
-    struct machine machine  = {.hardware = &hardware};
+    hardware.peak[RATE_FP8].value = 2e15;
+    struct machine machine        = {.hardware = &hardware};
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
                    (6 + 5.12) / 2 * 2 * 128 * 256 * (8192 + 512) / (0.64 * 2e13));
+}
+
+Test(predict, prices_products_by_the_rate_of_their_wider_operand)
+{
+    // 1e14 in fp32, 1e15 in BF16; an attention of 512 keys reaches half of its share, and six arrays of fp32 are moved.
+    struct tensor          tensors[] = {{.format = FORMAT_F32}, {.format = FORMAT_BF16}, {.format = FORMAT_E2M1}};
+    struct plan            plan      = {.tensors = tensors};
+    struct hardware_config hardware  = round_machine();
+    struct machine         machine   = {.hardware = &hardware};
+    struct op              op = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192, .transpose_b = true}};
+    hardware.peak[RATE_FP32].value = 1e14;
+    hardware.peak[RATE_FP4].value  = 4e15;
+    const struct {
+        int32_t a, b;
+        double  steps, rate;
+    } cases[] = {{0, 0, 256, 1e14}, {0, 1, 256, 1e14}, {1, 0, 256, 1e14}, {1, 2, 256, 1e15}, {2, 2, 1024, 0.64 * 4e15}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        op.operand[GEMM_A] = cases[i].a;
+        op.operand[GEMM_B] = cases[i].b;
+        expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
+                       (6 + 5.12) / 2 * 2 * 128 * 256 * (8192 + cases[i].steps) / (cases[i].rate / 100));
+    }
+    op           = (struct op){.kind            = OP_ATTENTION_BACKWARD,
+                               .shape.attention = {.batch = 1, .sequence = 512, .heads = 2, .kv_heads = 2, .head_dim = 64}};
+    double pairs = 512 * 512;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
+                   10 * 2 * 64 * pairs / (0.5 * 0.475 * 1e14) + 24.0 * 512 * 2 * 64 / 1e12);
 }
 
 Test(predict, prices_a_copy_in_fp8_by_how_its_scale_is_found)
@@ -301,12 +328,19 @@ Test(predict, asks_for_what_it_does_not_know)
     struct tiny            tiny;
     tiny_init(&tiny);
     struct plan_request request = tiny_request(&tiny, 1, 0);
-    cr_expect_str_eq(
-        predict_supports(&request, &hardware).text,
-        "[precision] compute = fp32 is predicted on processors only: no profile of a device has its rates");
-    request.precision.compute        = COMPUTE_BF16;
+    cr_expect_str_eq(predict_supports(&request, &hardware).text,
+                     "[hardware] peak_fp32 is not known: set it, or a profile that has it");
+    hardware.peak[RATE_FP32].value   = 1e13;
+    hardware.peak[RATE_BF16].value   = 0.0;
     hardware.network_bandwidth.value = 0.0;
     cr_expect_str_eq(predict_supports(&request, &hardware).text, "");
+    tiny.precision.compute = COMPUTE_FP8;
+    request                = tiny_request(&tiny, 1, 0);
+    cr_expect_str_eq(predict_supports(&request, &hardware).text,
+                     "[hardware] peak_bf16 is not known: set it, or a profile that has it");
+    hardware.peak[RATE_BF16].value = 1e15;
+    cr_expect_str_eq(predict_supports(&request, &hardware).text,
+                     "[hardware] peak_fp8 is not known: set it, or a profile that has it");
     tiny.precision.compute = COMPUTE_BF16;
     tiny.parallel.dp       = 16;
     request                = tiny_request(&tiny, 16, 0);

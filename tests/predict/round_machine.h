@@ -13,7 +13,7 @@ static inline struct hardware_config round_machine(void)
     struct hardware_config hardware;
     option_set_defaults(hardware_options, &hardware);
     hardware.multiprocessors          = 100;
-    hardware.peak_bf16.value          = 1e15;
+    hardware.peak[RATE_BF16].value    = 1e15;
     hardware.memory_bandwidth.value   = 1e12;
     hardware.node_bandwidth.value     = 1e11;
     hardware.network_bandwidth.value  = 1e10;

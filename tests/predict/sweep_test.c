@@ -67,8 +67,8 @@ static struct space *open_space(int64_t compute)
     space->tiny.parallel.context   = CONTEXT_RING;
     option_set_defaults(hardware_options, &space->hardware);
     space->hardware.multiprocessors         = 4;
-    space->hardware.peak_bf16.value         = 1e12;
-    space->hardware.peak_fp8.value          = 2e12;
+    space->hardware.peak[RATE_BF16].value   = 1e12;
+    space->hardware.peak[RATE_FP8].value    = 2e12;
     space->hardware.memory_bandwidth.value  = 1e11;
     space->hardware.node_bandwidth.value    = 1e9;
     space->hardware.network_bandwidth.value = 1e9;

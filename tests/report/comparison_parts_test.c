@@ -168,6 +168,24 @@ Test(comparison_parts, asks_for_no_pace_within_one_precision)
     free(text);
 }
 
+Test(comparison_parts, expects_twice_the_pace_of_each_class_after_bf16)
+{
+    static const struct {
+        const char *first, *second;
+        double      pace;
+    } cases[] = {{"bf16", "fp8", 2}, {"bf16", "fp4", 4}, {"fp8", "fp4", 2},  {"fp8", "bf16", 1},
+                 {"fp32", "fp8", 1}, {"bf16", "", 1},    {"bf16", "bf16", 1}};
+    open_pair(1.2);
+    first.peak = second.peak = NAN;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        strcpy(first.precision, cases[i].first);
+        strcpy(second.precision, cases[i].second);
+        comparison_init(&comparison, &first, &second, 0.01);
+        cr_expect_eq(comparison.pace, cases[i].pace, "%s and %s", cases[i].first, cases[i].second);
+        comparison_free(&comparison);
+    }
+}
+
 Test(comparison_parts, asks_nothing_of_more_than_twice_as_fast)
 {
     open_pair(0.4);
