@@ -5,10 +5,14 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "calibrate/internal.h"
 #include "command.h"
 #include "gswbench/config.h"
+#include "gswbench/fatal.h"
 #include "tiny.h"
 
 enum { RANKS_MAX = 8 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Command lines that are not right, and what they are answered with.
+#include <criterion/criterion.h>
 #include <jansson.h>
+#include <string.h>
 
 #include "command.h"
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // gswbench predict: what it prints of a row, of all rows and of a sweep, and what it refuses.
+#include <criterion/criterion.h>
 #include <jansson.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "command.h"
 

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: MIT
 // gswbench report: each format shows what the file of a run has.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "command.h"
 #include "gswbench/report.h"
 #include "gswbench/text.h"

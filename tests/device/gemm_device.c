@@ -3,6 +3,8 @@
 // there and has the same bits, and both agree with the algorithm taken by rule.
 #define _GNU_SOURCE
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -2,6 +2,7 @@
 // Whole steps on the device: losses and gradient norms of the host's, the same bits from a captured step and in every
 // run, and transfers staged through the host by ranks that share the device.
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "training.h"

@@ -2,10 +2,12 @@
 // Tests of the arithmetic of one element, and of AdamW over several steps.
 #include "gswbench/arithmetic.h"
 
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
 #include "host.h"
 #include "reference.h"
-
-enum { THREADS = 3 };
 
 Test(arithmetic, exponential_is_exact_to_two_parts_in_ten_million)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Dispatch to experts and combination of what they return, on the host backend, over a routing written by hand.
-#include "host.h"
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
 
-static const enum format types[] = {FORMAT_F32, FORMAT_BF16};
-enum { TYPES = 2, THREADS = 3 };
+#include "host.h"
 
 // Three rows, two experts of three slots; row 1's second choice is dropped.
 static const struct routing_shape moves     = {.rows = 3, .columns = 5, .experts = 2, .capacity = 3, .top_k = 2};

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT
 // FP8 whose parts have scales of their own, on the host backend: runs of 128 and squares of 128 x 128, and their
 // products.
-#include "host.h"
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "host.h"
+#include "gswbench/fp8.h"
 enum { SIDE = 128, ROWS = 131, COLUMNS = 650 };    // more than one square, and none whole at the end
 
 // Magnitudes differ from part to part, and one part is zeros.

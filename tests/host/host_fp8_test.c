@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Quantization on the host backend, and products of what it made, against calculations in double.
-#include "host.h"
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "host.h"
+#include "gswbench/fp8.h"
 // The nearest of all numbers of the format; of two, the one with the even code.
 static uint8_t nearest_code(enum format format, double value)
 {

@@ -1,50 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Every backward op alone against central differences of the forward pass in double.
+// Backward ops alone against central differences of the forward pass in double.
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "gradient.h"
 #include "host.h"
 #include "reference.h"
-
-static const enum format types[] = {FORMAT_F32, FORMAT_BF16};
-enum { TYPES = 2, THREADS = 3 };
-
-// A forward pass as a function of one of its inputs, [inputs] -> [outputs]; the loss is its product with slopes.
-struct function {
-    void (*run)(const void *context, const double *in, double *out);
-    const void   *context;
-    int64_t       inputs, outputs;
-    const double *slopes;
-    double        bound;    // largest relative error; 0: that of the result's type
-};
-
-static double loss_of(const struct function *function, const double *in)
-{
-    double *out = malloc(sizeof(*out) * (size_t)function->outputs), loss = 0;
-    function->run(function->context, in, out);
-    for (int64_t i = 0; i < function->outputs; i++) {
-        loss += out[i] * function->slopes[i];
-    }
-    free(out);
-    return loss;
-}
-
-// added, when not NULL, is what the result holds on top of the gradient.
-static void expect_gradient(const struct function *function, double *in, const struct buffer *result,
-                            const double *added, const char *what)
-{
-    const double step     = 1e-5;
-    double      *expected = malloc(sizeof(*expected) * (size_t)function->inputs);
-    cr_assert_eq(result->elements, function->inputs);
-    for (int64_t i = 0; i < function->inputs; i++) {
-        double value = in[i];
-        in[i]        = value + step;
-        double above = loss_of(function, in);
-        in[i]        = value - step;
-        double below = loss_of(function, in);
-        in[i]        = value;
-        expected[i]  = (above - below) / (2 * step) + (added != NULL ? added[i] : 0);
-    }
-    expect_close(result, expected, function->bound > 0 ? function->bound : tolerance(result->format), what);
-    free(expected);
-}
 
 struct norm_context {
     struct rows_shape shape;
@@ -166,123 +127,6 @@ Test(host_gradient, of_activations)
         struct function function = {activation_of, &shape, inputs, outputs, slopes, 0};
         expect_gradient(&function, in, &buffers[ACTIVATION_GRADIENT_IN], NULL, "activation gradient");
         free(in), free(slopes);
-        free_buffers(buffers);
-    }
-}
-
-struct attention_context {
-    struct attention_shape shape;
-    double                *query, *pairs;
-};
-
-static void attention_of_query(const void *context, const double *in, double *out)
-{
-    const struct attention_context *attention = context;
-    reference_attention(&attention->shape, in, attention->pairs, out, NULL);
-}
-static void attention_of_pairs(const void *context, const double *in, double *out)
-{
-    const struct attention_context *attention = context;
-    reference_attention(&attention->shape, attention->query, in, out, NULL);
-}
-
-static void expect_attention_gradient(const struct attention_shape *shape, enum format format)
-{
-    int64_t   tokens  = shape->batch * shape->sequence;
-    int64_t   queries = tokens * shape->heads * shape->head_dim, pairs = tokens * 2 * shape->kv_heads * shape->head_dim;
-    struct op forward             = {.kind = OP_ATTENTION_FORWARD, .shape.attention = *shape};
-    struct op backward            = {.kind = OP_ATTENTION_BACKWARD, .shape.attention = *shape};
-    struct buffer in[OP_OPERANDS] = {
-        [ATTENTION_QUERY]      = make_random(format, queries, 1, 1),
-        [ATTENTION_KEY_VALUE]  = make_random(format, pairs, 2, 1),
-        [ATTENTION_OUT]        = make_output(format, queries),
-        [ATTENTION_STATISTICS] = make_output(FORMAT_F32, tokens * shape->heads),
-    };
-    struct buffer gradient[OP_OPERANDS] = {
-        [ATTENTION_GRADIENT_OUT]          = make_random(format, queries, 3, 1),
-        [ATTENTION_GRADIENT_QUERY_IN]     = in[ATTENTION_QUERY],
-        [ATTENTION_GRADIENT_KEY_VALUE_IN] = in[ATTENTION_KEY_VALUE],
-        [ATTENTION_GRADIENT_OUT_IN]       = in[ATTENTION_OUT],
-        [ATTENTION_GRADIENT_STATISTICS]   = in[ATTENTION_STATISTICS],
-        [ATTENTION_GRADIENT_QUERY]        = make_output(format, queries),
-        [ATTENTION_GRADIENT_KEY_VALUE]    = make_output(format, pairs),
-    };
-
-    run_op(&forward, in, THREADS);
-    run_op(&backward, gradient, THREADS);
-
-    struct attention_context context = {*shape, values_of(&in[ATTENTION_QUERY]), values_of(&in[ATTENTION_KEY_VALUE])};
-    double                  *slopes  = values_of(&gradient[ATTENTION_GRADIENT_OUT]);
-    // The backward pass reads the output as it was stored, rounded.
-    double          bound    = format == FORMAT_F32 ? 0 : 0.04;
-    struct function function = {attention_of_query, &context, queries, queries, slopes, bound};
-    expect_gradient(&function, context.query, &gradient[ATTENTION_GRADIENT_QUERY], NULL, "query gradient");
-    function = (struct function){attention_of_pairs, &context, pairs, queries, slopes, bound};
-    expect_gradient(&function, context.pairs, &gradient[ATTENTION_GRADIENT_KEY_VALUE], NULL, "key and value gradient");
-    free(context.query), free(context.pairs), free(slopes);
-    free_buffers(in);
-    free(gradient[ATTENTION_GRADIENT_OUT].data), free(gradient[ATTENTION_GRADIENT_QUERY].data);
-    free(gradient[ATTENTION_GRADIENT_KEY_VALUE].data);
-}
-
-Test(host_gradient, of_attention)
-{
-    static const struct attention_shape shapes[] = {
-        {1, 3, 1, 1, 2, 0, 0.7f, true, false, 0},
-        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0},
-        {1, 6, 3, 3, 4, 0, 0.5f, false, false, 0},
-        {1, 5, 4, 1, 5, 0, 0.3f, true, false, 0},
-    };
-    for (int i = 0; i < 8; i++) {
-        expect_attention_gradient(&shapes[i / 2], types[i & 1]);
-    }
-}
-
-Test(host_gradient, of_attention_over_several_blocks)
-{
-    struct attention_shape shape = {1, 150, 1, 1, 2, 0, 0.7f, true, false, 0};
-    expect_attention_gradient(&shape, FORMAT_F32);
-}
-
-struct rope_context {
-    struct attention_shape shape;
-    double                *table;
-};
-
-static void rope_of(const void *context, const double *in, double *out)
-{
-    const struct rope_context *rope = context;
-    int64_t queries = rope->shape.batch * rope->shape.sequence * rope->shape.heads * rope->shape.head_dim;
-    reference_rope(&rope->shape, rope->table, in, out, out + queries);
-}
-
-Test(host_gradient, of_rope)
-{
-    static const int64_t sizes[][2] = {{8, 8}, {8, 4}, {6, 0}};
-    for (int i = 0; i < 6; i++) {
-        enum format            format  = types[i & 1];
-        struct attention_shape shape   = {2, 3, 4, 2, sizes[i / 2][0], sizes[i / 2][1], 0, false, false, 0};
-        int64_t                queries = 6 * 4 * shape.head_dim, pairs = 6 * 4 * shape.head_dim;
-        struct op              backward             = {.kind = OP_ROPE_BACKWARD, .shape.attention = shape};
-        struct buffer          buffers[OP_OPERANDS] = {
-                     [ROPE_TABLE]     = make_random(FORMAT_F32, shape.sequence * shape.rotary, 1, 1),
-                     [ROPE_PACKED]    = make_output(format, queries + pairs),
-                     [ROPE_QUERY]     = make_random(format, queries, 2, 1),
-                     [ROPE_KEY_VALUE] = make_random(format, pairs, 3, 1),
-        };
-        double *slopes = malloc(sizeof(*slopes) * (size_t)(queries + pairs));
-        for (int64_t j = 0; j < queries + pairs; j++) {
-            slopes[j] = j < queries ? get(&buffers[ROPE_QUERY], j) : get(&buffers[ROPE_KEY_VALUE], j - queries);
-        }
-
-        run_op(&backward, buffers, THREADS);
-
-        struct rope_context context  = {shape, values_of(&buffers[ROPE_TABLE])};
-        struct function     function = {rope_of, &context, queries + pairs, queries + pairs, slopes, 0};
-        struct buffer       at       = make_random(FORMAT_F32, queries + pairs, 4, 1);
-        double             *in       = values_of(&at);
-        expect_gradient(&function, in, &buffers[ROPE_PACKED], NULL, "rope gradient");
-        free(in), free(at.data), free(slopes), free(context.table);
         free_buffers(buffers);
     }
 }

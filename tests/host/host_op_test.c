@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Every op of the host backend against plain loops in double, over odd shapes, in fp32 and bf16.
+// The ops of the host backend against plain loops in double, over odd shapes, in fp32 and bf16.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "host.h"
 #include "reference.h"
-
-static const enum format types[] = {FORMAT_F32, FORMAT_BF16};
-enum { TYPES = 2, THREADS = 3 };
 
 static void expect_gemm(struct gemm_shape shape, enum format in, enum format out, bool accumulates)
 {
@@ -124,94 +126,6 @@ Test(host_op, normalises_rows_far_from_zero)
 
     cr_assert_eq(get(&buffers[NORM_OUT], 0), 1.0);
     cr_assert_eq(get(&buffers[NORM_OUT], 3), -1.0);
-    free_buffers(buffers);
-}
-
-Test(host_op, splits_and_rotates_heads)
-{
-    static const int64_t sizes[][6] = {{1, 1, 1, 1, 2, 2}, {2, 5, 4, 2, 8, 8}, {1, 7, 6, 1, 10, 4}, {2, 3, 2, 2, 6, 0}};
-    for (int i = 0; i < 8; i++) {
-        enum format            format = types[i & 1];
-        const int64_t         *size   = sizes[i / 2];
-        struct attention_shape shape  = {size[0], size[1], size[2], size[3], size[4], size[5], 0, false, false, 0};
-        int64_t                tokens = shape.batch * shape.sequence, heads = shape.heads + 2 * shape.kv_heads;
-        struct op              op                   = {.kind = OP_ROPE_FORWARD, .shape.attention = shape};
-        struct buffer          buffers[OP_OPERANDS] = {
-                     [ROPE_TABLE]     = make_random(FORMAT_F32, shape.sequence * shape.rotary, 1, 1),
-                     [ROPE_PACKED]    = make_random(format, tokens * heads * shape.head_dim, 2, 1),
-                     [ROPE_QUERY]     = make_output(format, tokens * shape.heads * shape.head_dim),
-                     [ROPE_KEY_VALUE] = make_output(format, tokens * 2 * shape.kv_heads * shape.head_dim),
-        };
-        double *table = values_of(&buffers[ROPE_TABLE]), *packed = values_of(&buffers[ROPE_PACKED]);
-        double *query = values_of(&buffers[ROPE_QUERY]), *pairs = values_of(&buffers[ROPE_KEY_VALUE]);
-        reference_rope(&shape, table, packed, query, pairs);
-
-        run_op(&op, buffers, THREADS);
-
-        expect_close(&buffers[ROPE_QUERY], query, tolerance(format), "query");
-        expect_close(&buffers[ROPE_KEY_VALUE], pairs, tolerance(format), "keys and values");
-        free(table), free(packed), free(query), free(pairs);
-        free_buffers(buffers);
-    }
-}
-
-static void expect_attention(const struct attention_shape *shape, enum format format)
-{
-    int64_t       tokens               = shape->batch * shape->sequence;
-    struct op     op                   = {.kind = OP_ATTENTION_FORWARD, .shape.attention = *shape};
-    struct buffer buffers[OP_OPERANDS] = {
-        [ATTENTION_QUERY]      = make_random(format, tokens * shape->heads * shape->head_dim, 1, 1),
-        [ATTENTION_KEY_VALUE]  = make_random(format, tokens * 2 * shape->kv_heads * shape->head_dim, 2, 1),
-        [ATTENTION_OUT]        = make_output(format, tokens * shape->heads * shape->head_dim),
-        [ATTENTION_STATISTICS] = make_output(FORMAT_F32, tokens * shape->heads),
-    };
-    double *query = values_of(&buffers[ATTENTION_QUERY]), *pairs = values_of(&buffers[ATTENTION_KEY_VALUE]);
-    double *out = values_of(&buffers[ATTENTION_OUT]), *statistics = values_of(&buffers[ATTENTION_STATISTICS]);
-    reference_attention(shape, query, pairs, out, statistics);
-
-    run_op(&op, buffers, THREADS);
-
-    expect_close(&buffers[ATTENTION_OUT], out, tolerance(format), "attention");
-    expect_close(&buffers[ATTENTION_STATISTICS], statistics, 2e-6, "log-sum-exp");
-    free(query), free(pairs), free(out), free(statistics);
-    free_buffers(buffers);
-}
-
-Test(host_op, attends_to_the_keys_that_a_query_sees)
-{
-    static const struct attention_shape shapes[] = {
-        {1, 1, 1, 1, 1, 0, 1.0f, true, false, 0},     {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0},
-        {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0}, {2, 300, 2, 1, 8, 0, 0.3f, false, false, 0},
-        {3, 257, 3, 3, 5, 0, 0.4f, true, false, 0},   {1, 64, 8, 1, 32, 0, 0.2f, false, false, 0},
-    };
-    for (int i = 0; i < 12; i++) {
-        expect_attention(&shapes[i / 2], types[i & 1]);
-    }
-}
-
-// Scores beyond the range of exp() in fp32.
-Test(host_op, attends_to_keys_with_large_scores)
-{
-    struct attention_shape shape                = {1, 2, 1, 1, 1, 0, 1.0f, false, false, 0};
-    struct op              op                   = {.kind = OP_ATTENTION_FORWARD, .shape.attention = shape};
-    struct buffer          buffers[OP_OPERANDS] = {
-                 [ATTENTION_QUERY]      = make_buffer(FORMAT_F32, 2),
-                 [ATTENTION_KEY_VALUE]  = make_buffer(FORMAT_F32, 4),
-                 [ATTENTION_OUT]        = make_output(FORMAT_F32, 2),
-                 [ATTENTION_STATISTICS] = make_output(FORMAT_F32, 2),
-    };
-    const double query[] = {1000, -1000}, pairs[] = {1, 3, 2, 5};
-    for (int i = 0; i < 4; i++) {
-        set(&buffers[ATTENTION_QUERY], i % 2, query[i % 2]);
-        set(&buffers[ATTENTION_KEY_VALUE], i, pairs[i]);
-    }
-
-    run_op(&op, buffers, 1);
-
-    cr_assert_float_eq(get(&buffers[ATTENTION_OUT], 0), 5.0, 1e-6);
-    cr_assert_float_eq(get(&buffers[ATTENTION_OUT], 1), 3.0, 1e-6);
-    cr_assert_eq(get(&buffers[ATTENTION_STATISTICS], 0), 2000.0);
-    cr_assert_eq(get(&buffers[ATTENTION_STATISTICS], 1), -1000.0);
     free_buffers(buffers);
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The promise that the number of threads changes no bit.
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "gswbench/model.h"
 #include "host.h"
-
-static const enum format types[] = {FORMAT_F32, FORMAT_BF16};
-enum { TYPES = 2 };
 
 // Products in tiles and sums over rows are added in one order. outputs is a set of operand slots.
 static void expect_same_bits(const struct op *op, struct buffer *buffers, unsigned outputs)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Routing to experts on the host backend against cases worked out by hand, its gradient against differences.
-#include "host.h"
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
 
-enum { THREADS = 3 };
+#include "host.h"
 
 // Logits whose softmax is the given probabilities.
 static struct buffer make_logits(const double *probabilities, int64_t elements)

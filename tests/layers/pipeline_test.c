@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Plans of pipeline stages: what each stage holds, that whole pipelines are sound and their memory bounded.
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "gswbench/account.h"
 #include "gswbench/proof.h"

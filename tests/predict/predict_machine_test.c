@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A prediction is set against the peak and the table of the machine that it is of.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "command.h"
 
 // 12.27 seconds a step and 989.5e12 FLOP/s are of the table's H100, and of no other machine.

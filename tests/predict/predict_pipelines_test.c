@@ -2,6 +2,7 @@
 // Every published pipeline, simulated, against its closed form.
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

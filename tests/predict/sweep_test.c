@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A sweep against the exhaustive pricing of all its layouts.
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include <stdlib.h>
 

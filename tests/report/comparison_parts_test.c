@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Where the difference of two made-up steps is, worked out by hand.
+#include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "comparison_pair.h"
 

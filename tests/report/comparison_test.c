@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Two made-up results side by side: figures worked out by hand, and what may not be compared.
+#include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "comparison_pair.h"
 

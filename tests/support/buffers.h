@@ -3,69 +3,15 @@
 #ifndef GSWBENCH_TESTS_BUFFERS_H
 #define GSWBENCH_TESTS_BUFFERS_H
 
-#include <stdlib.h>
-
 #include "gswbench/backend.h"
-#include "gswbench/fp8.h"
-#include "gswbench/random.h"
 
-static inline struct buffer make_buffer(enum format format, int64_t elements)
-{
-    return (struct buffer){
-        .data = calloc(1, (size_t)format_bytes(format, elements + 1)), .elements = elements, .format = format};
-}
-
-static inline double get(const struct buffer *buffer, int64_t i)
-{
-    if (buffer->format == FORMAT_F32) {
-        return (double)((const float *)buffer->data)[i];
-    }
-    if (buffer->format == FORMAT_BF16) {
-        return (double)bf16_to_float(((const bf16 *)buffer->data)[i]);
-    }
-    if (format_is_narrow(buffer->format)) {
-        return (double)fp8_to_float(buffer->format, ((const uint8_t *)buffer->data)[i]);
-    }
-    return (double)((const int32_t *)buffer->data)[i];
-}
-
-static inline void set(const struct buffer *buffer, int64_t i, double value)
-{
-    if (buffer->format == FORMAT_F32) {
-        ((float *)buffer->data)[i] = (float)value;
-    } else if (buffer->format == FORMAT_BF16) {
-        ((bf16 *)buffer->data)[i] = bf16_from_float((float)value);
-    } else if (format_is_narrow(buffer->format)) {
-        ((uint8_t *)buffer->data)[i] = fp8_from_float(buffer->format, (float)value);
-    } else {
-        ((int32_t *)buffer->data)[i] = (int32_t)value;
-    }
-}
+struct buffer make_buffer(enum format format, int64_t elements);
+double        get(const struct buffer *buffer, int64_t i);
+void          set(const struct buffer *buffer, int64_t i, double value);
 
 // Close to normal with the given deviation.
-static inline struct buffer make_random(enum format format, int64_t elements, uint64_t seed, double deviation)
-{
-    struct buffer buffer = make_buffer(format, elements);
-    for (int64_t i = 0; i < elements; i++) {
-        set(&buffer, i, deviation * (double)random_normal(random_key(seed, 0), (uint64_t)i));
-    }
-    return buffer;
-}
-
-static inline struct buffer make_tokens(int64_t elements, uint64_t seed, uint32_t bound)
-{
-    struct buffer buffer = make_buffer(FORMAT_I32, elements);
-    for (int64_t i = 0; i < elements; i++) {
-        set(&buffer, i, random_below(random_key(seed, 1), 0, (uint64_t)i, bound));
-    }
-    return buffer;
-}
-
-static inline void free_buffers(struct buffer *buffers)
-{
-    for (int i = 0; i < OP_OPERANDS; i++) {
-        free(buffers[i].data);
-    }
-}
+struct buffer make_random(enum format format, int64_t elements, uint64_t seed, double deviation);
+struct buffer make_tokens(int64_t elements, uint64_t seed, uint32_t bound);
+void          free_buffers(struct buffer *buffers);
 
 #endif

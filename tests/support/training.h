@@ -4,8 +4,6 @@
 #ifndef GSWBENCH_TESTS_TRAINING_H
 #define GSWBENCH_TESTS_TRAINING_H
 
-#include <pthread.h>
-
 #include "gswbench/checkpoint.h"
 #include "gswbench/data.h"
 #include "tiny.h"
@@ -30,103 +28,12 @@ struct training {
     double  device_seconds;          // of rank 0's last step
 };
 
-static inline void training_require(status result)
-{
-    if (failed(&result)) {
-        FATAL(EXIT_INTERNAL, "%s", result.text);
-    }
-}
-
-// How often each expert of each layer was chosen in the first step, how many choices were dropped, and the auxiliary
-// loss. In later steps rounding may choose another expert.
-static inline void training_read_routing(struct training *training, struct step *step, const struct plan *plan, int i)
-{
-    if (i == 0 && plan->routing >= 0) {
-        if (plan->tensors[plan->routing].elements > TRAINING_ROUTING_MAX) {
-            FATAL(EXIT_INTERNAL, "too many experts for this test");
-        }
-        step_read(step, plan->routing, training->routing);
-    }
-}
+// Ends the program where something failed.
+void training_require(status result);
 
 // One rank's part; returns its allocations in steps. Rank 0 fills the results.
-static inline int64_t training_run_rank(struct training *training, struct comm *comm)
-{
-    struct tiny    tiny = training->tiny;
-    int            rank = comm->place.rank;
-    struct backend backend;
-    struct step   *step;
-    tiny_plan_rank(&tiny, training->ranks, rank);
-    backend = (struct backend){.ops = training->backend != NULL ? training->backend : &backend_host};
-    training_require(backend.ops->open(
-        &backend, &(struct backend_setup){.threads = training->threads, .is_deterministic = true, .cache = ""}));
-    training_require(step_prepare(&tiny.plan, &backend));
-    training_require(step_open(&step, &tiny.plan, &backend, comm));
-    data_initialise(step, &tiny.plan, training->seed);
-
-    int64_t before = backend.allocations;
-    for (int i = 0; i < training->steps; i++) {
-        data_fill(step, &tiny.plan, training->data, training->seed, i);
-        if (rank == 0 && i + 1 == training->steps) {
-            step_trace(step, training->times);
-        }
-        step_run(step);
-        if (rank == 0) {
-            step_read(step, tiny.plan.loss, &training->loss[i]);
-            step_read(step, tiny.plan.gradient_norm, &training->norm[i]);
-            training_read_routing(training, step, &tiny.plan, i);
-            training->device_seconds = step_device_seconds(step);
-        }
-        if (i == 0 && training->captures) {
-            step_capture(step);
-        }
-    }
-    int64_t allocations = backend.allocations - before;
-    for (int storage = 0; storage < STORAGE_COUNT && rank == 0; storage++) {
-        training->storage_bytes[storage] = step_storage_bytes(step, (enum storage)storage);
-        training->planned_bytes[storage] = tiny.plan.storage_bytes[storage];
-    }
-    if (training->weights != NULL) {
-        training_require(checkpoint_write(&tiny.plan, step, comm, training->weights));
-    }
-    step_close(step);
-    backend_close(&backend);
-    plan_free(&tiny.plan);
-    return allocations;
-}
-
-struct training_thread {
-    struct training  *training;
-    struct local_hub *hub;
-    int               rank;
-    int64_t           allocations;
-    pthread_t         thread;
-};
-
-static void *training_run_thread(void *argument)
-{
-    struct training_thread *self = argument;
-    struct comm             comm;
-    comm_open_local(&comm, self->hub, self->rank);
-    self->allocations = training_run_rank(self->training, &comm);
-    comm_close(&comm);
-    return NULL;
-}
-
-static inline void training_run(struct training *training)
-{
-    struct local_hub      *hub = local_hub_open(training->ranks);
-    struct training_thread ranks[TRAINING_RANKS_MAX];
-    training->allocations_in_steps = 0;
-    for (int rank = 0; rank < training->ranks; rank++) {
-        ranks[rank] = (struct training_thread){.training = training, .hub = hub, .rank = rank};
-        pthread_create(&ranks[rank].thread, NULL, training_run_thread, &ranks[rank]);
-    }
-    for (int rank = 0; rank < training->ranks; rank++) {
-        pthread_join(ranks[rank].thread, NULL);
-        training->allocations_in_steps += ranks[rank].allocations;
-    }
-    local_hub_close(hub);
-}
+int64_t training_run_rank(struct training *training, struct comm *comm);
+// All ranks, as threads.
+void training_run(struct training *training);
 
 #endif

@@ -2,8 +2,11 @@
 // What a viewer of traces reads.
 #include "gswbench/timeline.h"
 
+#include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "command.h"
 

@@ -2,6 +2,9 @@
 // Training under mpirun, in replicas, in a pipeline or with matrices and sequences shared out, gives the losses of one
 // rank, the bits of ranks as threads, and the same bits every time.
 #include "equivalence.h"
+#include "gswbench/fatal.h"
+
+#include <stdio.h>
 
 // With four ranks: four replicas; two stages of two chunks with two replicas each; tp 2 and cp 2, both in rings.
 enum layout { REPLICAS, PIPELINE, RINGS, LAYOUTS };

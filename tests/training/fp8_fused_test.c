@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copies in FP8 that the op makes which made the values: fewer ops and bytes, and not a bit of a training is another.
+#include <criterion/criterion.h>
+
 #include "gswbench/account.h"
 #include "gswbench/verify.h"
 #include "same_training.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a step in FP8 consists of, and that it trains alike in every layout.
+#include <criterion/criterion.h>
 #include <string.h>
 
 #include "gswbench/verify.h"

@@ -2,6 +2,7 @@
 // The gradient of every weight of whole models against central finite differences of the loss, in fp32.
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,9 +4,11 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
+#include "gswbench/layers.h"
 #include "gswbench/proof.h"
 #include "same_training.h"
 

@@ -3,6 +3,7 @@
 // nothing in the plans as they were.
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "mistakes.h"
 
@@ -62,10 +63,10 @@ static void apply(const struct layout *layout, struct faulty *faulty)
 struct mutation {
     const struct layout *layout;
     int64_t              rank;
-    void (*plant)(struct plan *plan, int32_t op);
-    const char *role;
-    int         layer, microbatch;
-    const char *op, *what;    // the finding's words
+    plant_fn            *plant;
+    const char          *role;
+    int                  layer, microbatch;
+    const char          *op, *what;    // the finding's words
 };
 
 // clang-format off

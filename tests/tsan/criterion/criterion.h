@@ -13,7 +13,7 @@ struct tsan_test {
     void (*run)(void);
     struct tsan_test *next;
 };
-static struct tsan_test *tsan_tests;
+extern struct tsan_test *tsan_tests;
 
 // clang-format off
 #define Test(suite, test, ...)                                                                      \
@@ -44,6 +44,7 @@ static struct tsan_test *tsan_tests;
 #define cr_assert_gt(a, b, ...)          cr_assert((a) > (b), __VA_ARGS__)
 #define cr_assert_geq(a, b, ...)         cr_assert((a) >= (b), __VA_ARGS__)
 #define cr_assert_str_eq(a, b, ...)      cr_assert(strcmp(a, b) == 0, __VA_ARGS__)
+#define cr_assert_str_empty(text, ...)   cr_assert((text)[0] == '\0', __VA_ARGS__)
 #define cr_assert_arr_eq(a, b, size, ...) cr_assert(memcmp(a, b, size) == 0, __VA_ARGS__)
 #define cr_assert_float_eq(a, b, epsilon, ...) cr_assert((a) - (b) <= (epsilon) && (b) - (a) <= (epsilon), __VA_ARGS__)
 #define cr_expect          cr_assert
@@ -57,17 +58,9 @@ static struct tsan_test *tsan_tests;
 #define cr_expect_gt       cr_assert_gt
 #define cr_expect_geq      cr_assert_geq
 #define cr_expect_str_eq   cr_assert_str_eq
+#define cr_expect_str_empty cr_assert_str_empty
 #define cr_expect_arr_eq   cr_assert_arr_eq
 #define cr_expect_float_eq cr_assert_float_eq
 // clang-format on
-
-int main(void)
-{
-    for (const struct tsan_test *test = tsan_tests; test != NULL; test = test->next) {
-        fprintf(stderr, "%s\n", test->name);
-        test->run();
-    }
-    return EXIT_SUCCESS;
-}
 
 #endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whether a layout trains as one rank does: losses, gradient norms, and the weights afterwards.
-#ifndef GSWBENCH_TESTS_SAME_TRAINING_H
-#define GSWBENCH_TESTS_SAME_TRAINING_H
+// Two trainings, step by step and weight by weight.
+#include "same_training.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -9,24 +8,18 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "gswbench/arena.h"
 #include "gswbench/layers.h"
 #include "gswbench/safetensors.h"
-#include "training.h"
 
-// Relative errors that are allowed; that of a tensor is by its norm.
-struct closeness {
-    double loss, norm, weights;
-};
-
-static inline void expect_near(float value, float expected, double tolerance, const char *what)
+void expect_near(float value, float expected, double tolerance, const char *what)
 {
     cr_expect(fabs((double)value - (double)expected) <= tolerance * fabs((double)expected), "%s %.8f, not %.8f", what,
               (double)value, (double)expected);
 }
 
 // How far a tensor of one folder is from that of another, by the latter's norm.
-static inline double distance(struct safetensors_reader *a, struct safetensors_reader *b,
-                              const struct safetensor *tensor)
+static double distance(struct safetensors_reader *a, struct safetensors_reader *b, const struct safetensor *tensor)
 {
     float *x = memory_allocate((size_t)tensor->bytes), *y = memory_allocate((size_t)tensor->bytes);
     status read_x = safetensors_read(a, tensor->name, x, tensor->bytes);
@@ -42,7 +35,7 @@ static inline double distance(struct safetensors_reader *a, struct safetensors_r
     return sqrt(difference / square);
 }
 
-static inline void expect_equal_weights(const char *many, const char *one, double tolerance, const char *layout)
+static void expect_equal_weights(const char *many, const char *one, double tolerance, const char *layout)
 {
     char                      path[2][128];
     struct safetensors_reader readers[2];
@@ -62,8 +55,8 @@ static inline void expect_equal_weights(const char *many, const char *one, doubl
 
 // All tokens are counted, on whatever ranks they were routed: of each layer the counts of its experts, then the dropped
 // choices and the auxiliary loss.
-static inline void expect_same_routing(const struct training *many, const struct training *one, double tolerance,
-                                       const char *layout)
+static void expect_same_routing(const struct training *many, const struct training *one, double tolerance,
+                                const char *layout)
 {
     int64_t experts = one->tiny.model.experts, width = experts + 2;
     double  choices = (double)(one->tiny.parallel.dp * one->tiny.parallel.fsdp * one->tiny.train.micro_batch *
@@ -81,9 +74,8 @@ static inline void expect_same_routing(const struct training *many, const struct
     }
 }
 
-// Runs both.
-static inline void expect_same_training(struct training *many, struct training *one, const struct closeness *closeness,
-                                        const char *layout)
+void expect_same_training(struct training *many, struct training *one, const struct closeness *closeness,
+                          const char *layout)
 {
     char base[] = "/tmp/gswbench-training-XXXXXX", many_folder[96], one_folder[96], text[512];
     cr_assert_not_null(mkdtemp(base));
@@ -107,5 +99,3 @@ static inline void expect_same_training(struct training *many, struct training *
     snprintf(text, sizeof(text), "rm -r %s", base);
     cr_expect_eq(system(text), 0);
 }
-
-#endif

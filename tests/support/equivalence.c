@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The same global batches cut over ranks and microbatches in different ways, and how results are compared.
-#ifndef GSWBENCH_TESTS_EQUIVALENCE_H
-#define GSWBENCH_TESTS_EQUIVALENCE_H
+// How batches are cut, and how far results may be apart.
+#include "equivalence.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "training.h"
-
-enum { EQUIVALENCE_STEPS = 5, EQUIVALENCE_SEQUENCES = 8 };
-
-static inline struct training equivalence_init(int64_t ranks, int64_t accumulation)
+struct training equivalence_init(int64_t ranks, int64_t accumulation)
 {
     struct training training = {.ranks = (int)ranks, .steps = EQUIVALENCE_STEPS, .threads = 1, .seed = 11};
     tiny_init(&training.tiny);
@@ -20,14 +16,14 @@ static inline struct training equivalence_init(int64_t ranks, int64_t accumulati
     return training;
 }
 
-static inline struct training equivalence_train(int64_t ranks, int64_t accumulation)
+struct training equivalence_train(int64_t ranks, int64_t accumulation)
 {
     struct training training = equivalence_init(ranks, accumulation);
     training_run(&training);
     return training;
 }
 
-static inline int equivalence_differs(float value, float reference, double tolerance, const char *what, int step)
+static int equivalence_differs(float value, float reference, double tolerance, const char *what, int step)
 {
     double difference = fabs((double)value - (double)reference) / fabs((double)reference);
     if (difference <= tolerance) {
@@ -37,8 +33,7 @@ static inline int equivalence_differs(float value, float reference, double toler
     return 1;
 }
 
-// Losses to 1e-6 and gradient norms to 1e-5, relative.
-static inline int equivalence_count_differences(const struct training *cut, const struct training *reference)
+int equivalence_count_differences(const struct training *cut, const struct training *reference)
 {
     int differences = 0;
     for (int step = 0; step < EQUIVALENCE_STEPS; step++) {
@@ -48,9 +43,7 @@ static inline int equivalence_count_differences(const struct training *cut, cons
     return differences;
 }
 
-static inline bool equivalence_same_bits(const struct training *a, const struct training *b)
+bool equivalence_same_bits(const struct training *a, const struct training *b)
 {
     return memcmp(a->loss, b->loss, sizeof(a->loss)) == 0 && memcmp(a->norm, b->norm, sizeof(a->norm)) == 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs command lines of gswbench in the test's own process.
-#ifndef GSWBENCH_COMMAND_H
-#define GSWBENCH_COMMAND_H
+// The command line's words, and what it printed.
+#include "command.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -9,14 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gswbench/cli.h"
+const char        *configs = GSWBENCH_SOURCE_DIR "/configs";
+char               output[1 << 20];
+struct text_buffer errors;
 
-static const char        *configs = GSWBENCH_SOURCE_DIR "/configs";
-static char               output[1 << 20];    // of the latest command
-static struct text_buffer errors;
-
-// Runs "gswbench LINE"; what it prints is in output and errors.
-static inline status run(const char *line)
+status run(const char *line)
 {
     char path[] = "/tmp/gswbench-cli-XXXXXX";
     cr_assert(mkstemp(path) >= 0);
@@ -38,22 +34,20 @@ static inline status run(const char *line)
     return result;
 }
 
-static inline void expect_output(const char *part)
+void expect_output(const char *part)
 {
     cr_expect_not_null(strstr(output, part), "%s is missing in:\n%s", part, output);
 }
 
-static inline void expect_success(const char *line)
+void expect_success(const char *line)
 {
     status result = run(line);
     cr_assert_str_empty(result.text, "gswbench %s: %s%s", line, errors.text == NULL ? "" : errors.text, result.text);
 }
 
-static inline void expect_error(const char *line, int exit_code, const char *text)
+void expect_error(const char *line, int exit_code, const char *text)
 {
     status result = run(line);
     cr_expect_str_eq(result.text, text, "gswbench %s: %s", line, result.text);
     cr_expect_eq(result.exit_code, exit_code, "gswbench %s: exit code %d", line, result.exit_code);
 }
-
-#endif

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Every forward pass as plain loops in double, over the shapes of op.h.
-#ifndef GSWBENCH_TESTS_REFERENCE_H
-#define GSWBENCH_TESTS_REFERENCE_H
+// Plain loops over rows, heads and tokens; none is fast, all are easy to check.
+#include "reference.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "gswbench/model.h"
-#include "gswbench/op.h"
 
-static inline void reference_gemm(const struct gemm_shape *shape, const double *a, const double *b, double *c)
+void reference_gemm(const struct gemm_shape *shape, const double *a, const double *b, double *c)
 {
     for (int64_t i = 0; i < shape->m; i++) {
         for (int64_t j = 0; j < shape->n; j++) {
@@ -23,8 +21,8 @@ static inline void reference_gemm(const struct gemm_shape *shape, const double *
     }
 }
 
-static inline void reference_norm(const struct rows_shape *shape, const double *x, const double *weight,
-                                  const double *bias, double *out)
+void reference_norm(const struct rows_shape *shape, const double *x, const double *weight, const double *bias,
+                    double *out)
 {
     for (int64_t row = 0; row < shape->rows; row++, x += shape->columns, out += shape->columns) {
         double mean = 0, variance = 0;
@@ -42,7 +40,7 @@ static inline void reference_norm(const struct rows_shape *shape, const double *
     }
 }
 
-static inline double reference_gate(double x, int32_t variant)
+double reference_gate(double x, int32_t variant)
 {
     switch (variant) {
     case ACTIVATION_SWIGLU:
@@ -54,12 +52,12 @@ static inline double reference_gate(double x, int32_t variant)
     }
 }
 
-static inline bool reference_is_gated(int32_t variant)
+bool reference_is_gated(int32_t variant)
 {
     return variant == ACTIVATION_SWIGLU || variant == ACTIVATION_GEGLU;
 }
 
-static inline void reference_activation(const struct rows_shape *shape, const double *in, double *out)
+void reference_activation(const struct rows_shape *shape, const double *in, double *out)
 {
     int64_t width = reference_is_gated(shape->variant) ? 2 * shape->columns : shape->columns;
     for (int64_t row = 0; row < shape->rows; row++) {
@@ -71,9 +69,8 @@ static inline void reference_activation(const struct rows_shape *shape, const do
     }
 }
 
-// Splits and rotates by multiplying pairs, as complex numbers, by cosine + i sine.
-static inline void reference_rope(const struct attention_shape *shape, const double *table, const double *packed,
-                                  double *query, double *key_value)
+void reference_rope(const struct attention_shape *shape, const double *table, const double *packed, double *query,
+                    double *key_value)
 {
     int64_t heads = shape->heads + 2 * shape->kv_heads, half = shape->rotary / 2, width = shape->head_dim;
     for (int64_t token = 0; token < shape->batch * shape->sequence; token++) {
@@ -91,9 +88,8 @@ static inline void reference_rope(const struct attention_shape *shape, const dou
     }
 }
 
-// statistics may be NULL.
-static inline void reference_attention(const struct attention_shape *shape, const double *query,
-                                       const double *key_value, double *out, double *statistics)
+void reference_attention(const struct attention_shape *shape, const double *query, const double *key_value, double *out,
+                         double *statistics)
 {
     int64_t width = shape->head_dim, group = shape->heads / shape->kv_heads;
     for (int64_t i = 0; i < shape->batch * shape->heads * shape->sequence; i++) {
@@ -125,8 +121,8 @@ static inline void reference_attention(const struct attention_shape *shape, cons
     }
 }
 
-static inline void reference_cross_entropy(const struct rows_shape *shape, const double *logits, const double *targets,
-                                           double *losses)
+void reference_cross_entropy(const struct rows_shape *shape, const double *logits, const double *targets,
+                             double *losses)
 {
     for (int64_t row = 0; row < shape->rows; row++) {
         const double *x   = logits + row * shape->columns;
@@ -137,5 +133,3 @@ static inline void reference_cross_entropy(const struct rows_shape *shape, const
         losses[row] = log(sum) - x[(int64_t)targets[row]];
     }
 }
-
-#endif

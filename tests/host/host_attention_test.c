@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+// Attention and the rotation of its heads: forward against plain loops in double, backward against central differences
+// of them.
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "gradient.h"
+#include "host.h"
+#include "reference.h"
+
+Test(host_op, splits_and_rotates_heads)
+{
+    static const int64_t sizes[][6] = {{1, 1, 1, 1, 2, 2}, {2, 5, 4, 2, 8, 8}, {1, 7, 6, 1, 10, 4}, {2, 3, 2, 2, 6, 0}};
+    for (int i = 0; i < 8; i++) {
+        enum format            format = types[i & 1];
+        const int64_t         *size   = sizes[i / 2];
+        struct attention_shape shape  = {size[0], size[1], size[2], size[3], size[4], size[5], 0, false, false, 0};
+        int64_t                tokens = shape.batch * shape.sequence, heads = shape.heads + 2 * shape.kv_heads;
+        struct op              op                   = {.kind = OP_ROPE_FORWARD, .shape.attention = shape};
+        struct buffer          buffers[OP_OPERANDS] = {
+                     [ROPE_TABLE]     = make_random(FORMAT_F32, shape.sequence * shape.rotary, 1, 1),
+                     [ROPE_PACKED]    = make_random(format, tokens * heads * shape.head_dim, 2, 1),
+                     [ROPE_QUERY]     = make_output(format, tokens * shape.heads * shape.head_dim),
+                     [ROPE_KEY_VALUE] = make_output(format, tokens * 2 * shape.kv_heads * shape.head_dim),
+        };
+        double *table = values_of(&buffers[ROPE_TABLE]), *packed = values_of(&buffers[ROPE_PACKED]);
+        double *query = values_of(&buffers[ROPE_QUERY]), *pairs = values_of(&buffers[ROPE_KEY_VALUE]);
+        reference_rope(&shape, table, packed, query, pairs);
+
+        run_op(&op, buffers, THREADS);
+
+        expect_close(&buffers[ROPE_QUERY], query, tolerance(format), "query");
+        expect_close(&buffers[ROPE_KEY_VALUE], pairs, tolerance(format), "keys and values");
+        free(table), free(packed), free(query), free(pairs);
+        free_buffers(buffers);
+    }
+}
+
+static void expect_attention(const struct attention_shape *shape, enum format format)
+{
+    int64_t       tokens               = shape->batch * shape->sequence;
+    struct op     op                   = {.kind = OP_ATTENTION_FORWARD, .shape.attention = *shape};
+    struct buffer buffers[OP_OPERANDS] = {
+        [ATTENTION_QUERY]      = make_random(format, tokens * shape->heads * shape->head_dim, 1, 1),
+        [ATTENTION_KEY_VALUE]  = make_random(format, tokens * 2 * shape->kv_heads * shape->head_dim, 2, 1),
+        [ATTENTION_OUT]        = make_output(format, tokens * shape->heads * shape->head_dim),
+        [ATTENTION_STATISTICS] = make_output(FORMAT_F32, tokens * shape->heads),
+    };
+    double *query = values_of(&buffers[ATTENTION_QUERY]), *pairs = values_of(&buffers[ATTENTION_KEY_VALUE]);
+    double *out = values_of(&buffers[ATTENTION_OUT]), *statistics = values_of(&buffers[ATTENTION_STATISTICS]);
+    reference_attention(shape, query, pairs, out, statistics);
+
+    run_op(&op, buffers, THREADS);
+
+    expect_close(&buffers[ATTENTION_OUT], out, tolerance(format), "attention");
+    expect_close(&buffers[ATTENTION_STATISTICS], statistics, 2e-6, "log-sum-exp");
+    free(query), free(pairs), free(out), free(statistics);
+    free_buffers(buffers);
+}
+
+Test(host_op, attends_to_the_keys_that_a_query_sees)
+{
+    static const struct attention_shape shapes[] = {
+        {1, 1, 1, 1, 1, 0, 1.0f, true, false, 0},     {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0},
+        {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0}, {2, 300, 2, 1, 8, 0, 0.3f, false, false, 0},
+        {3, 257, 3, 3, 5, 0, 0.4f, true, false, 0},   {1, 64, 8, 1, 32, 0, 0.2f, false, false, 0},
+    };
+    for (int i = 0; i < 12; i++) {
+        expect_attention(&shapes[i / 2], types[i & 1]);
+    }
+}
+
+// Scores beyond the range of exp() in fp32.
+Test(host_op, attends_to_keys_with_large_scores)
+{
+    struct attention_shape shape                = {1, 2, 1, 1, 1, 0, 1.0f, false, false, 0};
+    struct op              op                   = {.kind = OP_ATTENTION_FORWARD, .shape.attention = shape};
+    struct buffer          buffers[OP_OPERANDS] = {
+                 [ATTENTION_QUERY]      = make_buffer(FORMAT_F32, 2),
+                 [ATTENTION_KEY_VALUE]  = make_buffer(FORMAT_F32, 4),
+                 [ATTENTION_OUT]        = make_output(FORMAT_F32, 2),
+                 [ATTENTION_STATISTICS] = make_output(FORMAT_F32, 2),
+    };
+    const double query[] = {1000, -1000}, pairs[] = {1, 3, 2, 5};
+    for (int i = 0; i < 4; i++) {
+        set(&buffers[ATTENTION_QUERY], i % 2, query[i % 2]);
+        set(&buffers[ATTENTION_KEY_VALUE], i, pairs[i]);
+    }
+
+    run_op(&op, buffers, 1);
+
+    cr_assert_float_eq(get(&buffers[ATTENTION_OUT], 0), 5.0, 1e-6);
+    cr_assert_float_eq(get(&buffers[ATTENTION_OUT], 1), 3.0, 1e-6);
+    cr_assert_eq(get(&buffers[ATTENTION_STATISTICS], 0), 2000.0);
+    cr_assert_eq(get(&buffers[ATTENTION_STATISTICS], 1), -1000.0);
+    free_buffers(buffers);
+}
+
+struct attention_context {
+    struct attention_shape shape;
+    double                *query, *pairs;
+};
+
+static void attention_of_query(const void *context, const double *in, double *out)
+{
+    const struct attention_context *attention = context;
+    reference_attention(&attention->shape, in, attention->pairs, out, NULL);
+}
+static void attention_of_pairs(const void *context, const double *in, double *out)
+{
+    const struct attention_context *attention = context;
+    reference_attention(&attention->shape, attention->query, in, out, NULL);
+}
+
+static void expect_attention_gradient(const struct attention_shape *shape, enum format format)
+{
+    int64_t   tokens  = shape->batch * shape->sequence;
+    int64_t   queries = tokens * shape->heads * shape->head_dim, pairs = tokens * 2 * shape->kv_heads * shape->head_dim;
+    struct op forward             = {.kind = OP_ATTENTION_FORWARD, .shape.attention = *shape};
+    struct op backward            = {.kind = OP_ATTENTION_BACKWARD, .shape.attention = *shape};
+    struct buffer in[OP_OPERANDS] = {
+        [ATTENTION_QUERY]      = make_random(format, queries, 1, 1),
+        [ATTENTION_KEY_VALUE]  = make_random(format, pairs, 2, 1),
+        [ATTENTION_OUT]        = make_output(format, queries),
+        [ATTENTION_STATISTICS] = make_output(FORMAT_F32, tokens * shape->heads),
+    };
+    struct buffer gradient[OP_OPERANDS] = {
+        [ATTENTION_GRADIENT_OUT]          = make_random(format, queries, 3, 1),
+        [ATTENTION_GRADIENT_QUERY_IN]     = in[ATTENTION_QUERY],
+        [ATTENTION_GRADIENT_KEY_VALUE_IN] = in[ATTENTION_KEY_VALUE],
+        [ATTENTION_GRADIENT_OUT_IN]       = in[ATTENTION_OUT],
+        [ATTENTION_GRADIENT_STATISTICS]   = in[ATTENTION_STATISTICS],
+        [ATTENTION_GRADIENT_QUERY]        = make_output(format, queries),
+        [ATTENTION_GRADIENT_KEY_VALUE]    = make_output(format, pairs),
+    };
+
+    run_op(&forward, in, THREADS);
+    run_op(&backward, gradient, THREADS);
+
+    struct attention_context context = {*shape, values_of(&in[ATTENTION_QUERY]), values_of(&in[ATTENTION_KEY_VALUE])};
+    double                  *slopes  = values_of(&gradient[ATTENTION_GRADIENT_OUT]);
+    // The backward pass reads the output as it was stored, rounded.
+    double          bound    = format == FORMAT_F32 ? 0 : 0.04;
+    struct function function = {attention_of_query, &context, queries, queries, slopes, bound};
+    expect_gradient(&function, context.query, &gradient[ATTENTION_GRADIENT_QUERY], NULL, "query gradient");
+    function = (struct function){attention_of_pairs, &context, pairs, queries, slopes, bound};
+    expect_gradient(&function, context.pairs, &gradient[ATTENTION_GRADIENT_KEY_VALUE], NULL, "key and value gradient");
+    free(context.query), free(context.pairs), free(slopes);
+    free_buffers(in);
+    free(gradient[ATTENTION_GRADIENT_OUT].data), free(gradient[ATTENTION_GRADIENT_QUERY].data);
+    free(gradient[ATTENTION_GRADIENT_KEY_VALUE].data);
+}
+
+Test(host_gradient, of_attention)
+{
+    static const struct attention_shape shapes[] = {
+        {1, 3, 1, 1, 2, 0, 0.7f, true, false, 0},
+        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0},
+        {1, 6, 3, 3, 4, 0, 0.5f, false, false, 0},
+        {1, 5, 4, 1, 5, 0, 0.3f, true, false, 0},
+    };
+    for (int i = 0; i < 8; i++) {
+        expect_attention_gradient(&shapes[i / 2], types[i & 1]);
+    }
+}
+
+Test(host_gradient, of_attention_over_several_blocks)
+{
+    struct attention_shape shape = {1, 150, 1, 1, 2, 0, 0.7f, true, false, 0};
+    expect_attention_gradient(&shape, FORMAT_F32);
+}
+
+struct rope_context {
+    struct attention_shape shape;
+    double                *table;
+};
+
+static void rope_of(const void *context, const double *in, double *out)
+{
+    const struct rope_context *rope = context;
+    int64_t queries = rope->shape.batch * rope->shape.sequence * rope->shape.heads * rope->shape.head_dim;
+    reference_rope(&rope->shape, rope->table, in, out, out + queries);
+}
+
+Test(host_gradient, of_rope)
+{
+    static const int64_t sizes[][2] = {{8, 8}, {8, 4}, {6, 0}};
+    for (int i = 0; i < 6; i++) {
+        enum format            format  = types[i & 1];
+        struct attention_shape shape   = {2, 3, 4, 2, sizes[i / 2][0], sizes[i / 2][1], 0, false, false, 0};
+        int64_t                queries = 6 * 4 * shape.head_dim, pairs = 6 * 4 * shape.head_dim;
+        struct op              backward             = {.kind = OP_ROPE_BACKWARD, .shape.attention = shape};
+        struct buffer          buffers[OP_OPERANDS] = {
+                     [ROPE_TABLE]     = make_random(FORMAT_F32, shape.sequence * shape.rotary, 1, 1),
+                     [ROPE_PACKED]    = make_output(format, queries + pairs),
+                     [ROPE_QUERY]     = make_random(format, queries, 2, 1),
+                     [ROPE_KEY_VALUE] = make_random(format, pairs, 3, 1),
+        };
+        double *slopes = malloc(sizeof(*slopes) * (size_t)(queries + pairs));
+        for (int64_t j = 0; j < queries + pairs; j++) {
+            slopes[j] = j < queries ? get(&buffers[ROPE_QUERY], j) : get(&buffers[ROPE_KEY_VALUE], j - queries);
+        }
+
+        run_op(&backward, buffers, THREADS);
+
+        struct rope_context context  = {shape, values_of(&buffers[ROPE_TABLE])};
+        struct function     function = {rope_of, &context, queries + pairs, queries + pairs, slopes, 0};
+        struct buffer       at       = make_random(FORMAT_F32, queries + pairs, 4, 1);
+        double             *in       = values_of(&at);
+        expect_gradient(&function, in, &buffers[ROPE_PACKED], NULL, "rope gradient");
+        free(in), free(at.data), free(slopes), free(context.table);
+        free_buffers(buffers);
+    }
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// The same global batches cut over ranks and microbatches in different ways, and how results are compared.
+#ifndef GSWBENCH_TESTS_EQUIVALENCE_H
+#define GSWBENCH_TESTS_EQUIVALENCE_H
+
+#include "training.h"
+
+enum { EQUIVALENCE_STEPS = 5, EQUIVALENCE_SEQUENCES = 8 };
+
+struct training equivalence_init(int64_t ranks, int64_t accumulation);
+struct training equivalence_train(int64_t ranks, int64_t accumulation);
+
+// Losses to 1e-6 and gradient norms to 1e-5, relative.
+int  equivalence_count_differences(const struct training *cut, const struct training *reference);
+bool equivalence_same_bits(const struct training *a, const struct training *b);
+
+#endif

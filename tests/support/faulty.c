@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// Jobs of which some plans are damaged.
+#include "faulty.h"
+
+#include <string.h>
+
+#include "gswbench/fatal.h"
+
+void faulty_init(struct faulty *faulty)
+{
+    *faulty = (struct faulty){.world = 1, .rank = FAULTY_NONE};
+    tiny_init(&faulty->tiny);
+}
+
+int32_t find_op(const struct plan *plan, const char *role, int layer, int microbatch)
+{
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op_tag *tag = &plan->ops[i].tag;
+        if (strcmp(tag->role, role) == 0 && (layer == ANY || tag->layer == layer) &&
+            (microbatch == ANY || tag->microbatch == microbatch)) {
+            return i;
+        }
+    }
+    FATAL(EXIT_INTERNAL, "rank %lld has no op %s in layer %d, microbatch %d", (long long)plan->rank, role, layer,
+          microbatch);
+}
+
+static status faulty_build(const void *state, int64_t rank, struct plan *plan)
+{
+    const struct faulty *faulty  = state;
+    struct plan_request  request = tiny_request(&faulty->tiny, faulty->world, rank);
+    status               result  = plan_build(plan, &request);
+    if (!failed(&result) && (rank == faulty->rank || faulty->rank == FAULTY_ALL)) {
+        faulty->plant(plan, find_op(plan, faulty->role, faulty->layer, faulty->microbatch));
+    }
+    return result;
+}
+
+status faulty_verify(const struct faulty *faulty, struct job_proof *proof)
+{
+    return job_verify_plans(&(struct job_plans){.build = faulty_build, .state = faulty}, proof);
+}

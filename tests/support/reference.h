@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// Every forward pass as plain loops in double, over the shapes of op.h.
+#ifndef GSWBENCH_TESTS_REFERENCE_H
+#define GSWBENCH_TESTS_REFERENCE_H
+
+#include "gswbench/op.h"
+
+void   reference_gemm(const struct gemm_shape *shape, const double *a, const double *b, double *c);
+void   reference_norm(const struct rows_shape *shape, const double *x, const double *weight, const double *bias,
+                      double *out);
+double reference_gate(double x, int32_t variant);
+bool   reference_is_gated(int32_t variant);
+void   reference_activation(const struct rows_shape *shape, const double *in, double *out);
+
+// Splits and rotates by multiplying pairs, as complex numbers, by cosine + i sine.
+void reference_rope(const struct attention_shape *shape, const double *table, const double *packed, double *query,
+                    double *key_value);
+
+// statistics may be NULL.
+void reference_attention(const struct attention_shape *shape, const double *query, const double *key_value, double *out,
+                         double *statistics);
+void reference_cross_entropy(const struct rows_shape *shape, const double *logits, const double *targets,
+                             double *losses);
+
+#endif

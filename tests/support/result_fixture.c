@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+// The figures of that run.
+#include "result_fixture.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+
+static void fixture_add_steps(struct result *result)
+{
+    for (int i = 0; i < 50; i++) {
+        // Measured: 6.997 to 7.001 s, eight times each; the last is 7.000.
+        result->steps[i] = (struct result_step){
+            .index         = i,
+            .phase         = i < 10 ? STEP_WARMUP : STEP_MEASURE,
+            .seconds       = i == 0   ? 21.412
+                             : i < 10 ? 7.1
+                                      : (6997 + (i * 7) % 5) / 1000.0,
+            .slowest_rank  = i % 64,
+            .loss          = 10.5 - i / 77.0,
+            .gradient_norm = 1.0 + 1.0 / (i + 3),
+            .dropped       = NAN,
+        };
+        result->steps[i].rank0_seconds  = result->steps[i].seconds;
+        result->steps[i].device_seconds = NAN;
+        result->wall_seconds += result->steps[i].seconds;
+    }
+    result->step_count = 50;
+    result->wall_seconds += 2;
+}
+
+// Of 7.02 s, 3.68 are ideal.
+static void fixture_add_trace(struct result *result)
+{
+    result->trace                  = (struct result_trace){.source       = "measured",
+                                                           .rank         = 1,
+                                                           .step_seconds = 7.02,
+                                                           .waterfall    = {{[WATERFALL_IDEAL]        = 3.68,
+                                                                             [WATERFALL_GEMM]         = 1.44,
+                                                                             [WATERFALL_ATTENTION]    = -0.25,
+                                                                             [WATERFALL_MEMORY]       = 0.75,
+                                                                             [WATERFALL_RECOMPUTE]    = 1.0,
+                                                                             [WATERFALL_OPTIMIZER]    = 0.05,
+                                                                             [WATERFALL_EXPOSED_FSDP] = 0.25,
+                                                                             [WATERFALL_STRAGGLERS]   = 0.04,
+                                                                             [WATERFALL_UNEXPLAINED]  = 0.06}}};
+    static struct op_totals totals = {.count   = {[OP_GEMM][PHASE_FORWARD] = 561, [OP_GEMM][PHASE_BACKWARD] = 1122},
+                                      .seconds = {[OP_GEMM][PHASE_FORWARD] = 1.75, [OP_GEMM][PHASE_BACKWARD] = 3.25}};
+    result_set_op_times(result, &totals);
+}
+
+void fixture_open(struct result *result)
+{
+    *result = (struct result){
+        .method               = RESULT_METHOD,
+        .version              = "0.1.0",
+        .compiler             = "cc 1",
+        .run_id               = "20260822T101500Z-7f3a",
+        .started              = "2026-08-22T10:15:00Z",
+        .ended                = "2026-08-22T10:21:00Z",
+        .config_name          = "llama2-70b",
+        .config_path          = "configs/llama2-70b.ini",
+        .config_hash          = "9c41d0e2a3b4c5d6",
+        .precision            = "bf16",
+        .communicator         = "mpi",
+        .backend              = "cuda",
+        .device               = "an accelerator",
+        .computes             = true,
+        .planned_steps        = 50,
+        .planned_warmup       = 10,
+        .mesh                 = {.world = 64, .size = {1, 1, 1, 64, 1, 1}, .asked = {1, 1, 1, 64, 1, 1}, .vp = 1},
+        .sequence             = 4096,
+        .micro_batch          = 2,
+        .global_batch         = 128,
+        .accumulation         = 1,
+        .layers               = 80,
+        .parameters           = 68976648192,
+        .active_parameters    = 68976648192,
+        .flops_per_sequence   = {1.82e15, 1.820637e15, 1.754667e15, NAN, 2.171e15},
+        .peak                 = 989e12,
+        .published_peak       = 989e12,
+        .peak_source          = "published dense bf16",
+        .published_source     = "a table",
+        .published_seconds    = 6.999,
+        .published_percent    = 52.59,
+        .storage_bytes        = {2155520256, 2155520256, 12933121536, 131072, 4096, 53687091200},
+        .live_bytes           = 53687091000,
+        .allocated_bytes      = 70931397120,
+        .flops                = {1.2e15, 4e14, 2.4e15, 0, 0},
+        .tensor_count         = 4321,
+        .op_count             = 3456,
+        .replica_groups       = 1,
+        .replica_groups_equal = 1,
+    };
+    result_reserve(result, 50, 2, 0);
+    fixture_add_steps(result);
+    result->ranks[0] =
+        (struct result_rank){.host = "dgx-01", .threads = 2, .median_seconds = 6.95, .allocated_bytes = 7};
+    result->ranks[1]       = (struct result_rank){.rank = 1, .host = "dgx-02", .threads = 2, .median_seconds = 7.0};
+    result->rank_count     = 2;
+    result->transfers      = memory_allocate(sizeof(*result->transfers));
+    result->transfers[0]   = (struct result_transfer){.kind       = "all_gather",
+                                                      .axes       = "fsdp",
+                                                      .format     = "bf16",
+                                                      .elements   = 855654400,
+                                                      .group_size = 64,
+                                                      .count      = 160,
+                                                      .bytes      = 2.7e11};
+    result->transfer_count = 1;
+    result->kinds          = memory_allocate(sizeof(*result->kinds));
+    result->kinds[0]       = (struct result_kind){.kind = "gemm", .count = 1683};
+    result->kind_count     = 1;
+    fixture_add_trace(result);
+    result_add_entry(&result->config, &result->config_count, "model.preset", "llama2-70b");
+    result_add_entry(&result->environment, &result->environment_count, "kernel", "Linux 6.1");
+    result_derive(result);
+}
+
+void fixture_poison(struct result *result)
+{
+    strcpy(result->config_name, "</script><b>\"&'\x1b[31m");
+    strcpy(result->config[0].value, "a\nb\xff"
+                                    "c\x01\\");
+    strcpy(result->ranks[0].host, "=cmd(\"x\"),\n<i>");
+}
