@@ -23,7 +23,7 @@ enum axis_values { AXIS_OVER_RANKS, AXIS_OVER_NODE, AXIS_OVER_LAYERS, AXIS_OVER_
          "replicas of the model; auto on one axis: what the other axes leave of the ranks", \
          .values = AXIS_REST, .shown = 1, .claim = 1) \
     AXIS(FSDP, fsdp, AUTO_OPTION, 65536, \
-         "ranks that share parameters, gradients and optimizer; with dp > 1 this is HSDP", \
+         "ranks that share weights, gradients and optimizer; with dp > 1 this is HSDP", \
          .values = AXIS_OVER_RANKS, .shown = 0, .claim = 0) \
     AXIS(TP, tp, AUTO_OPTION, 1024, \
          "ranks that share each matrix", \

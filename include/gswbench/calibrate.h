@@ -57,9 +57,9 @@ struct calibrate_setup {
 status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *setup);
 status calibrate_transfers(struct distinct_ops *list, const struct calibrate_setup *setup);
 
-// machine.c: measures what [hardware] says of the machine, but for what a data sheet says better. Collective.
-status calibrate_machine(struct hardware_config *hardware, const struct distinct_ops *list,
-                         const struct calibrate_setup *setup);
+// hardware.c: measures what [hardware] says of the machine, but for what a data sheet says better. Collective.
+status calibrate_hardware(struct hardware_config *hardware, const struct distinct_ops *list,
+                          const struct calibrate_setup *setup);
 
 // profile.c: a hardware profile that predictions read; origin is a comment, line by line.
 void calibrate_write(FILE *file, const char *origin, const struct hardware_config *hardware,

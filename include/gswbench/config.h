@@ -83,7 +83,7 @@ bool        config_find(const char *name, char *path, size_t bytes);
 // The file of the machine that [hardware] profile names. False when it names none.
 bool config_find_profile(const struct config *config, char *path, size_t bytes);
 // The installed profile of the machine whose device has that name for its driver. False when there is none.
-bool config_find_machine(struct hardware_config *machine, const char *device);
+bool config_find_hardware(struct hardware_config *hardware, const char *device);
 int  config_is_file(const struct dirent *entry);    // for scandir: NAME.ini
 
 // Every option as a table (text for the terminal, Markdown for docs/options.md).

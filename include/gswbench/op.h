@@ -13,7 +13,7 @@
 // Ordered queues of ops. Ops of one lane run in list order; lanes run beside each other, held only by waits.
 enum lane {
     LANE_COMPUTE,
-    LANE_PARAMETER_GATHER,
+    LANE_WEIGHT_GATHER,
     LANE_GRADIENT_REDUCE,
     LANE_TENSOR,
     LANE_CONTEXT,

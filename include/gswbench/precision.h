@@ -26,7 +26,7 @@ struct precision_config {
     int64_t master;       // fp32 master weights beside bf16 ones
     int64_t moments;      // enum format: Adam's m and v
     int64_t fp8_recipe, fp8_history, fp8_margin, fp8_format, fp8_gemms, fp8_weight_gradients, fp8_fast_accumulation,
-        fp8_parameters, fp8_fused;
+        fp8_weights, fp8_fused;
 };
 extern const struct option precision_options[];
 extern const char *const   precision_compute_names[];

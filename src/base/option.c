@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "gswbench/fatal.h"
+#include "gswbench/number.h"
 #include "gswbench/text.h"
-#include "gswbench/units.h"
 
 const char *const option_auto[] = {"auto", NULL};
 
@@ -115,7 +115,7 @@ static bool set_integer(const struct option *option, int64_t *field, const char 
     int64_t value;
     if (option->names != NULL && strcmp(text, option->names[0]) == 0) {
         value = auto_value(option);
-    } else if (!units_parse_integer(text, &value) || (double)value < option->minimum ||
+    } else if (!number_parse_integer(text, &value) || (double)value < option->minimum ||
                (double)value > option->maximum) {
         return false;
     }
@@ -126,7 +126,7 @@ static bool set_integer(const struct option *option, int64_t *field, const char 
 static bool set_real(const struct option *option, double *field, const char *text)
 {
     double value;
-    if (!units_parse_real(text, &value) || value < option->minimum || value > option->maximum) {
+    if (!number_parse_real(text, &value) || value < option->minimum || value > option->maximum) {
         return false;
     }
     *field = value;
@@ -276,7 +276,7 @@ void option_print(const struct option *option, const void *section, char *text, 
         }
         break;
     case OPTION_REAL:
-        units_print_real(*(const double *)(const void *)field, text, bytes);
+        number_print_real(*(const double *)(const void *)field, text, bytes);
         break;
     case OPTION_QUANTITY:
         quantity_print((const struct quantity *)(const void *)field, text, bytes);

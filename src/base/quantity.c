@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gswbench/number.h"
 #include "gswbench/text.h"
-#include "gswbench/units.h"
 
 const char *const quantity_origin_names[] = {
     [QUANTITY_GIVEN] = "given", [QUANTITY_SPEC] = "spec",         [QUANTITY_PRIOR] = "prior",
@@ -31,7 +31,7 @@ static bool parse_percent(char *word, double *percent)
         return false;
     }
     word[length - 1] = '\0';
-    return units_parse_real(word, percent) && *percent >= 0.0;
+    return number_parse_real(word, percent) && *percent >= 0.0;
 }
 
 bool quantity_parse(const char *text, struct quantity *quantity)
@@ -43,7 +43,7 @@ bool quantity_parse(const char *text, struct quantity *quantity)
     }
     char *number = strtok_r(copy, " \t", &rest), *origin = strtok_r(NULL, " \t", &rest);
     char *spread = strtok_r(NULL, " \t", &rest);
-    if (number == NULL || !units_parse_real(number, &parsed.value) ||
+    if (number == NULL || !number_parse_real(number, &parsed.value) ||
         (origin != NULL && !parse_origin(origin, &parsed.origin)) ||
         (spread != NULL && !parse_percent(spread, &parsed.spread_percent)) || strtok_r(NULL, " \t", &rest) != NULL) {
         return false;
@@ -55,8 +55,8 @@ bool quantity_parse(const char *text, struct quantity *quantity)
 void quantity_print(const struct quantity *quantity, char *text, size_t bytes)
 {
     char value[32], spread[32];
-    units_print_real(quantity->value, value, sizeof(value));
-    units_print_real(quantity->spread_percent, spread, sizeof(spread));
+    number_print_real(quantity->value, value, sizeof(value));
+    number_print_real(quantity->spread_percent, spread, sizeof(spread));
     if (quantity->spread_percent > 0.0) {
         snprintf(text, bytes, "%s %s %s%%", value, quantity_origin_names[quantity->origin], spread);
     } else if (quantity->origin != QUANTITY_GIVEN) {

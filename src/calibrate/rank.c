@@ -37,7 +37,7 @@ static struct hardware_config describe_machine(const struct rank *rank)
     struct hardware_config      hardware = rank->calibration->benchmark.job.config.hardware;
     const struct place_devices *devices  = &rank->place.devices;
     const char                 *device   = devices->kinds == 1 ? devices->names[0] : "";
-    if (strcmp(hardware.device, device) != 0 && !config_find_machine(&hardware, device)) {
+    if (strcmp(hardware.device, device) != 0 && !config_find_hardware(&hardware, device)) {
         option_set_defaults(hardware_options, &hardware);
         text_copy(hardware.device, sizeof(hardware.device), device);
     }
@@ -62,7 +62,7 @@ static status measure(struct rank *rank)
     TRY(place_agree(rank->place.comm, calibrate_collect(&rank->list, &job->request, &setup.working_bytes)));
     TRY(place_agree(rank->place.comm, calibrate_steps(&rank->list, &setup)));
     TRY(place_agree(rank->place.comm, calibrate_transfers(&rank->list, &setup)));
-    return place_agree(rank->place.comm, calibrate_machine(&rank->hardware, &rank->list, &setup));
+    return place_agree(rank->place.comm, calibrate_hardware(&rank->hardware, &rank->list, &setup));
 }
 
 // Where the values are from.

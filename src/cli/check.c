@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "gswbench/layers.h"
+#include "gswbench/number.h"
 #include "gswbench/proof.h"
-#include "gswbench/units.h"
 #include "internal.h"
 
 struct check_arguments {
@@ -98,15 +98,15 @@ static void print_plan(const struct checked *checked)
            checked->proof.world == 1 ? "" : "s", checked->proof.built, checked->proof.built == 1 ? "" : "s",
            checked->proof.distinct);
     printf("memory         %s on rank %" PRId64 ", the most%s\n",
-           units_bytes(text, sizeof(text), (double)checked->proof.largest_bytes), checked->proof.largest_rank,
+           number_bytes(text, sizeof(text), (double)checked->proof.largest_bytes), checked->proof.largest_rank,
            fits(checked) == FITS_NOT ? ": more than the device of [hardware] has" : "");
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         printf("  %-12s %s\n", plan_storage_name((enum storage)storage),
-               units_bytes(text, sizeof(text), (double)checked->proof.largest_storage_bytes[storage]));
+               number_bytes(text, sizeof(text), (double)checked->proof.largest_storage_bytes[storage]));
     }
     if (checked->proof.largest_quantized_bytes > 0) {
         printf("casts to FP8   %s read and written in a step\n",
-               units_bytes(text, sizeof(text), (double)checked->proof.largest_quantized_bytes));
+               number_bytes(text, sizeof(text), (double)checked->proof.largest_quantized_bytes));
     }
 }
 
@@ -152,7 +152,7 @@ static void print_line(const struct checked *checked)
     }
     printf("%6" PRId64 "  %-5s %-10s %-38s %6" PRId64 "  %-12s %-12.6g %-8s %s\n", checked->job.request.mesh.world,
            precision_compute_names[config->precision.compute],
-           units_count(parameters, sizeof(parameters), (double)layers_parameters(&config->model)),
+           number_count(parameters, sizeof(parameters), (double)layers_parameters(&config->model)),
            job_layout(&checked->job, layout, sizeof(layout)), config->train.global_batch, published,
            checked->flops[FLOPS_FULL], mfu, failed(&checked->job.support) ? checked->job.support.text : verified);
 }

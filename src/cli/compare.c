@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "gswbench/comparison.h"
-#include "gswbench/units.h"
+#include "gswbench/number.h"
 #include "internal.h"
 
 struct compare_arguments {
@@ -38,7 +38,7 @@ static status read_threshold(const char *fail_on, double *threshold)
         return fail_as(EXIT_USAGE, "--fail-on %s: slower:2%% is the form", fail_on);
     }
     number[strlen(number) - 1] = '\0';
-    if (!units_parse_real(number, threshold) || *threshold < 0) {
+    if (!number_parse_real(number, threshold) || *threshold < 0) {
         return fail_as(EXIT_USAGE, "--fail-on %s: slower:2%% is the form", fail_on);
     }
     *threshold /= 100;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gswbench/units.h"
+#include "gswbench/number.h"
 #include "internal.h"
 
 enum { FLAGS_MAX = 64 };
@@ -105,7 +105,7 @@ static status append(struct text_list *list, const struct flag *flag, const char
 
 static status set_integer(const struct flag *flag, const char *text, int64_t *value)
 {
-    if (!units_parse_integer(text, value) || *value < flag->minimum || *value > flag->maximum) {
+    if (!number_parse_integer(text, value) || *value < flag->minimum || *value > flag->maximum) {
         return fail_as(EXIT_USAGE, "%s %s: a whole number from %" PRId64 " to %" PRId64 " is needed", flag->name, text,
                        flag->minimum, flag->maximum);
     }

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "gswbench/account.h"
+#include "gswbench/number.h"
 #include "gswbench/proof.h"
 #include "gswbench/schedule.h"
-#include "gswbench/units.h"
 #include "internal.h"
 
 struct plan_arguments {
@@ -88,14 +88,14 @@ static void print_memory(const struct plan *plan, const struct account *account)
     printf("memory\n");
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         printf("  %-16s %16" PRId64 " bytes  %s\n", plan_storage_name((enum storage)storage),
-               plan->storage_bytes[storage], units_bytes(text, sizeof(text), (double)plan->storage_bytes[storage]));
+               plan->storage_bytes[storage], number_bytes(text, sizeof(text), (double)plan->storage_bytes[storage]));
     }
     printf("  %-16s %16" PRId64 " bytes  %s\n", "total", account->total_bytes,
-           units_bytes(text, sizeof(text), (double)account->total_bytes));
+           number_bytes(text, sizeof(text), (double)account->total_bytes));
     printf("  the largest sum of live activations is %" PRId64 " bytes\n", plan->activation_live_bytes);
     if (account->quantized_bytes > 0) {
         printf("casts to FP8       %16" PRId64 " bytes  %s, read and written; %" PRId64 " ops do nothing else\n",
-               account->quantized_bytes, units_bytes(text, sizeof(text), (double)account->quantized_bytes),
+               account->quantized_bytes, number_bytes(text, sizeof(text), (double)account->quantized_bytes),
                account->ops[OP_QUANTIZE] + account->ops[OP_TRANSPOSE]);
     }
 }
@@ -127,7 +127,7 @@ static void print_transfers(const struct account *account)
         double total = (double)format_bytes(transfer->format, transfer->elements) * (double)transfer->count;
         printf("  %-16s %-12s %6" PRId64 " %6s %14" PRId64 " %8" PRId64 " %12s\n", op_name(transfer->kind),
                axes_name(transfer->axes, axes, sizeof(axes)), transfer->group_size, format_name(transfer->format),
-               transfer->elements, transfer->count, units_bytes(bytes, sizeof(bytes), total));
+               transfer->elements, transfer->count, number_bytes(bytes, sizeof(bytes), total));
     }
 }
 

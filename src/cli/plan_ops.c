@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "gswbench/number.h"
 #include "gswbench/op_table.h"
-#include "gswbench/units.h"
 #include "internal.h"
 
 static const struct op_field *fields_of(const struct op *op)

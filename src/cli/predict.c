@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "gswbench/number.h"
 #include "gswbench/timeline.h"
-#include "gswbench/units.h"
 #include "internal.h"
 #include "sweep.h"
 
@@ -78,7 +78,7 @@ static void print_details(const struct predict_row *row)
                row->error_percent);
     }
     printf("memory         %s on rank %" PRId64 ", the most\n",
-           units_bytes(text, sizeof(text), (double)prediction->largest_bytes), prediction->largest_rank);
+           number_bytes(text, sizeof(text), (double)prediction->largest_bytes), prediction->largest_rank);
     print_warnings(&row->warnings);
     printf("where it goes  on stage %" PRId64 " of %" PRId64 ", which computes longest\n", prediction->busiest_stage,
            prediction->stages);
@@ -102,8 +102,8 @@ static void print_line(const struct predict_row *row)
     printf("%-38s%9.3f  %6s  %8.0f  %7s  %10s%c %9s  %6s\n", layout, row->prediction.step_seconds,
            cli_print_percent(row->range.percent, "%.1f %%", range, sizeof(range)), row->tokens_per_second,
            cli_print_percent(row->mfu_percent, "%.2f %%", mfu, sizeof(mfu)),
-           units_bytes(memory, sizeof(memory), (double)row->prediction.largest_bytes), fits(row) ? ' ' : '!', published,
-           error);
+           number_bytes(memory, sizeof(memory), (double)row->prediction.largest_bytes), fits(row) ? ' ' : '!',
+           published, error);
 }
 
 // On top of all lines, and of those of each configuration.

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "gswbench/number.h"
 #include "gswbench/sweep_space.h"
-#include "gswbench/units.h"
 
 enum { OWN = -1 };    // in place of a listed layout: the job's
 
@@ -45,7 +45,7 @@ static void print_choice(const struct table *table, const char *name, const stru
            train_recompute_names[job.config.train.recompute], prediction->step_seconds,
            job_tokens_per_second(&job, prediction->step_seconds),
            cli_print_percent(job_mfu_percent(&job, prediction->step_seconds), "%.2f %%", mfu, sizeof(mfu)),
-           units_bytes(memory, sizeof(memory), (double)prediction->largest_bytes));
+           number_bytes(memory, sizeof(memory), (double)prediction->largest_bytes));
 }
 
 static void print_table(const struct table *table, const struct sweep_choice *own)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/units.h"
+#include "gswbench/number.h"
 
 // inih cuts longer lines silently: its buffer has 200 bytes with the end of the line.
 enum { LINE_MAX_BYTES = 197 };
@@ -217,7 +217,7 @@ static bool add_term(struct condition *condition, const char *term)
 {
     int64_t ranks;
     if (strncmp(term, "ranks=", 6) == 0) {
-        if (condition->ranks != 0 || !units_parse_integer(term + 6, &ranks) || ranks < 1) {
+        if (condition->ranks != 0 || !number_parse_integer(term + 6, &ranks) || ranks < 1) {
             return false;
         }
         condition->ranks = ranks;

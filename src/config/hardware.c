@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The [hardware] options.
+// The [hardware] options, and the installed profile of a device.
 #include "gswbench/hardware.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
 
 // clang-format off
 #define PEAK_OPTION(NAME, name) \
@@ -41,3 +46,41 @@ const struct option hardware_options[] = {
     END_OPTIONS
 };
 // clang-format on
+
+// False where the file cannot be read, or is of another device.
+static bool read_hardware(struct hardware_config *hardware, const char *path, const char *device)
+{
+    struct text_buffer ignored  = {.text = NULL};
+    struct document    document = {.errors = &ignored, .only = "hardware", .ignored = "measured"};
+    struct config      config;
+    config_set_defaults(&config);
+    document_parse_file(&document, path);
+    document_apply(&config, &document, (struct selection){.ranks = -1, .compute = -1});
+    bool is_found = document.error_count == 0 && strcmp(config.hardware.device, device) == 0;
+    *hardware     = is_found ? config.hardware : *hardware;
+    document_free(&document);
+    text_free(&ignored);
+    return is_found;
+}
+
+bool config_find_hardware(struct hardware_config *hardware, const char *device)
+{
+    struct dirent **entries;
+    char            folder[1100], path[1400];
+    bool            is_found = false;
+    snprintf(folder, sizeof(folder), "%s/hardware", config_folder());
+    int count = device[0] == '\0' ? 0 : scandir(folder, &entries, config_is_file, alphasort);
+    for (int i = 0; i < count; i++) {
+        const char *file = entries[i]->d_name;
+        snprintf(path, sizeof(path), "%s/%s", folder, file);
+        if (!is_found && read_hardware(hardware, path, device)) {
+            is_found = true;
+            snprintf(hardware->profile, sizeof(hardware->profile), "%.*s", (int)(strlen(file) - strlen(".ini")), file);
+        }
+        free(entries[i]);
+    }
+    if (count > 0) {
+        free(entries);
+    }
+    return is_found;
+}

@@ -8,7 +8,7 @@
 
 #include "gswbench/config.h"
 
-struct peak peak_of_machine(const struct hardware_config *hardware, enum rate rate)
+struct peak peak_of_hardware(const struct hardware_config *hardware, enum rate rate)
 {
     bool        is_known = hardware->peak[rate].value > 0.0;
     struct peak peak     = {.flops = is_known ? hardware->peak[rate].value : NAN};
@@ -22,10 +22,10 @@ static struct peak peak_of_device(const char *name, const struct hardware_config
     struct hardware_config installed;
     struct peak            none = {.flops = NAN};
     if (strcmp(name, hardware->device) == 0) {
-        return peak_of_machine(hardware, rate);
+        return peak_of_hardware(hardware, rate);
     }
-    if (config_find_machine(&installed, name)) {
-        return peak_of_machine(&installed, rate);
+    if (config_find_hardware(&installed, name)) {
+        return peak_of_hardware(&installed, rate);
     }
     snprintf(none.source, sizeof(none.source),
              "no hardware profile has the device %.63s: set [hardware] device and peaks", name);

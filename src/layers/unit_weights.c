@@ -6,9 +6,9 @@
 void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold)
 {
     assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ALL_GATHER,
-                                                             .role = "parameter gather",
+                                                             .role = "weight gather",
                                                              .axes = builder->plan->units[unit].update_axes,
-                                                             .lane = LANE_PARAMETER_GATHER,
+                                                             .lane = LANE_WEIGHT_GATHER,
                                                              .in   = unit_updated_weight(builder, unit),
                                                              .out  = builder->plan->units[unit].weight,
                                                              .hold = hold});
@@ -20,9 +20,9 @@ static void gather_shards(struct builder *builder, int32_t unit)
     int32_t         whole    = assembly_tensor(&builder->assembly, "gathered weights", STORAGE_ACTIVATION,
                                                plan->tensors[plan->units[unit].weight].format, DIMS(plan->units[unit].elements));
     struct transfer transfer = {.kind = OP_ALL_GATHER,
-                                .role = "parameter gather",
+                                .role = "weight gather",
                                 .axes = plan->units[unit].shard_axes,
-                                .lane = LANE_PARAMETER_GATHER,
+                                .lane = LANE_WEIGHT_GATHER,
                                 .in   = plan->units[unit].weight,
                                 .out  = whole,
                                 .hold = builder->assembly.last_compute};

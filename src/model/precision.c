@@ -40,7 +40,7 @@ const struct option precision_options[] = {
     SET_OPTION    (precision_config, fp8_gemms, "qkv, projection, fc1, fc2", gemm_names, "linears of a block, or of an expert, whose GEMMs read FP8 with compute = fp8"),
     BOOLEAN_OPTION(precision_config, fp8_weight_gradients, "yes", "the GEMMs of their weight gradients read FP8, too"),
     CHOICE_OPTION (precision_config, fp8_fast_accumulation, "forward", fast_names, "FP8 GEMMs whose partial sums a device may round to fewer digits"),
-    BOOLEAN_OPTION(precision_config, fp8_parameters, "no", "with compute = fp8, weights are stored and gathered in FP8"),
+    BOOLEAN_OPTION(precision_config, fp8_weights, "no", "with compute = fp8, weights are stored and gathered in FP8"),
     BOOLEAN_OPTION(precision_config, fp8_fused, "yes", "norms, activations and their gradients write FP8 themselves, where scales do not follow from a whole tensor"),
     END_OPTIONS
 };
@@ -71,7 +71,7 @@ static status init_fp8(struct precision *precision, const struct precision_confi
     precision->fast_sums =
         config->fp8_recipe == RECIPE_BLOCK ? FAST_SUMS_NONE : (enum fast_sums)config->fp8_fast_accumulation;
     precision->has_narrow_weight_gradients = config->fp8_weight_gradients;
-    precision->has_narrow_weights          = config->fp8_parameters;
+    precision->has_narrow_weights          = config->fp8_weights;
     precision->fuses_copies                = config->fp8_fused;
     int margin                             = config->fp8_recipe == RECIPE_DELAYED ? (int)config->fp8_margin : 0;
     for (int role = 0; role < LINEAR_ROLES; role++) {
@@ -83,13 +83,12 @@ static status init_fp8(struct precision *precision, const struct precision_confi
         return fail(
             "[precision] fp8_gemms = none leaves nothing to compute = fp8: name a linear, or set compute = bf16");
     }
-    if (config->fp8_parameters && config->fp8_recipe == RECIPE_BLOCK) {
-        return fail(
-            "[precision] fp8_parameters = yes gathers a weight with one scale for all of it: it needs fp8_recipe "
-            "= delayed or current, not block");
+    if (config->fp8_weights && config->fp8_recipe == RECIPE_BLOCK) {
+        return fail("[precision] fp8_weights = yes gathers a weight with one scale for all of it: it needs fp8_recipe "
+                    "= delayed or current, not block");
     }
-    if (config->fp8_parameters && (config->fp8_gemms != (1 << LINEAR_KINDS) - 1 || !config->master)) {
-        return fail("[precision] fp8_parameters = yes stores every linear in FP8: it needs all of fp8_gemms (qkv, "
+    if (config->fp8_weights && (config->fp8_gemms != (1 << LINEAR_KINDS) - 1 || !config->master)) {
+        return fail("[precision] fp8_weights = yes stores every linear in FP8: it needs all of fp8_gemms (qkv, "
                     "projection, fc1, fc2), and master = yes for what FP8 cannot hold");
     }
     return OK;
@@ -116,9 +115,9 @@ status precision_init(struct precision *precision, const struct precision_config
     if (gradient != FORMAT_F32 || precision->reduce != FORMAT_F32 || precision->moment != FORMAT_F32) {
         return fail("[precision] compute = fp32 is fp32 everywhere: gradients, reduce and moments cannot be bf16");
     }
-    if (config->fp8_parameters) {
-        return fail("[precision] compute = fp32 is fp32 everywhere: fp8_parameters = yes would store weights in FP8 "
-                    "(set fp8_parameters = no, or compute = fp8)");
+    if (config->fp8_weights) {
+        return fail("[precision] compute = fp32 is fp32 everywhere: fp8_weights = yes would store weights in FP8 "
+                    "(set fp8_weights = no, or compute = fp8)");
     }
     precision->weight     = FORMAT_F32;
     precision->activation = FORMAT_F32;

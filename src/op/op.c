@@ -13,7 +13,7 @@ const char *op_lane_name(enum lane lane)
 {
     static const char *const names[LANE_COUNT] = {
         [LANE_COMPUTE]          = "compute",
-        [LANE_PARAMETER_GATHER] = "parameter-gather",
+        [LANE_WEIGHT_GATHER]    = "weight-gather",
         [LANE_GRADIENT_REDUCE]  = "gradient-reduce",
         [LANE_TENSOR]           = "tensor",
         [LANE_CONTEXT]          = "context",

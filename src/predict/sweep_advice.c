@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/number.h"
 #include "gswbench/sweep_space.h"
-#include "gswbench/units.h"
 
 enum { GROWTH_MAX = 1024 };    // times as many ranks
 
@@ -127,7 +127,7 @@ void sweep_advise(char *text, size_t bytes, const struct job *job, const struct 
         snprintf(other, sizeof(other), "%s--set hardware.profile=%s", enough > 0 ? ", or " : "", profile);
     }
     snprintf(text, bytes, "%s with full recompute and one sequence a microbatch needs least, %s a rank; %s%s%s",
-             job_layout(&least.job, layout, sizeof(layout)), units_bytes(memory, sizeof(memory), (double)least.bytes),
+             job_layout(&least.job, layout, sizeof(layout)), number_bytes(memory, sizeof(memory), (double)least.bytes),
              ranks, other,
              enough > 0 || profile[0] != '\0' ? " would do" : "neither more ranks nor another machine helps");
 }

@@ -2,7 +2,7 @@
 // What a person should know who relies on a prediction.
 #include <inttypes.h>
 
-#include "gswbench/units.h"
+#include "gswbench/number.h"
 #include "internal.h"
 
 // Beyond this share of a device, what else needs memory there no longer fits.
@@ -15,7 +15,7 @@ static void warn_of_memory(const struct job *job, const struct prediction *predi
     char   text[32];
     if (device_bytes > 0.0 && percent > memory_limit_percent) {
         text_append(warnings, "rank %" PRId64 " needs %s, %.0f %% of a device of [hardware]%s\n",
-                    prediction->largest_rank, units_bytes(text, sizeof(text), (double)prediction->largest_bytes),
+                    prediction->largest_rank, number_bytes(text, sizeof(text), (double)prediction->largest_bytes),
                     percent, percent > 100.0 ? ": it does not fit" : "");
     }
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "gswbench/comparison.h"
-#include "gswbench/units.h"
+#include "gswbench/number.h"
 #include "internal.h"
 
 static void write_settings(const struct comparison *comparison, FILE *file)
@@ -89,11 +89,11 @@ static void write_table(const struct comparison *comparison, FILE *file)
     write_row("  of a peak in TFLOP/s", print_real, first->peak / 1e12, second->peak / 1e12, file);
     for (int i = 0; i < STORAGE_COUNT; i++) {
         if (first->storage_bytes[i] != second->storage_bytes[i]) {
-            write_row(plan_storage_name((enum storage)i), units_bytes, (double)first->storage_bytes[i],
+            write_row(plan_storage_name((enum storage)i), number_bytes, (double)first->storage_bytes[i],
                       (double)second->storage_bytes[i], file);
         }
     }
-    write_row("memory of rank 0", units_bytes, (double)first->allocated_bytes, (double)second->allocated_bytes, file);
+    write_row("memory of rank 0", number_bytes, (double)first->allocated_bytes, (double)second->allocated_bytes, file);
     write_row("loss of the last step", print_real, last_of(first, offsetof(struct result_step, loss)),
               last_of(second, offsetof(struct result_step, loss)), file);
     write_row("gradient norm of the last step", print_real, last_of(first, offsetof(struct result_step, gradient_norm)),

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/number.h"
 #include "gswbench/report.h"
-#include "gswbench/units.h"
 #include "internal.h"
 
 void html_write_text(const char *from, FILE *file)

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "gswbench/number.h"
 #include "gswbench/report.h"
-#include "gswbench/units.h"
 #include "internal.h"
 
 static void write_memory(const struct result *result, FILE *file)
@@ -21,12 +21,12 @@ static void write_memory(const struct result *result, FILE *file)
     for (int i = 0; i < STORAGE_COUNT; i++) {
         fprintf(file,
                 "<tr><td><span class=\"key b%d\"></span>%s</td><td class=n>%s</td><td class=n>%.1f %%</td></tr>\n", i,
-                plan_storage_name((enum storage)i), units_bytes(size, sizeof(size), (double)result->storage_bytes[i]),
+                plan_storage_name((enum storage)i), number_bytes(size, sizeof(size), (double)result->storage_bytes[i]),
                 total > 0 ? 100 * (double)result->storage_bytes[i] / total : 0);
     }
-    fprintf(file, "<tr><th>planned</th><td class=n>%s</td><td></td></tr>\n", units_bytes(size, sizeof(size), total));
+    fprintf(file, "<tr><th>planned</th><td class=n>%s</td><td></td></tr>\n", number_bytes(size, sizeof(size), total));
     fprintf(file, "<tr><th>allocated, with scratch</th><td class=n>%s</td><td></td></tr></table></section>\n",
-            units_bytes(size, sizeof(size), (double)result->allocated_bytes));
+            number_bytes(size, sizeof(size), (double)result->allocated_bytes));
 }
 
 static void write_work(const struct result *result, FILE *file)
@@ -40,12 +40,12 @@ static void write_work(const struct result *result, FILE *file)
     for (int i = 0; i < PHASE_COUNT; i++) {
         if (result->flops[i] > 0) {
             fprintf(file, "<tr><td>%s</td><td class=n>%s</td><td class=n>%.1f %%</td></tr>\n",
-                    op_phase_name((enum phase)i), units_count(text, sizeof(text), result->flops[i]),
+                    op_phase_name((enum phase)i), number_count(text, sizeof(text), result->flops[i]),
                     100 * result->flops[i] / total);
         }
     }
     fprintf(file, "<tr><th>sum</th><td class=n>%s</td><td></td></tr></table>\n",
-            units_count(text, sizeof(text), total));
+            number_count(text, sizeof(text), total));
     fprintf(file, "<h3 style=\"margin-top:18px\">Per sequence, by convention</h3><table>\n");
     for (int i = 0; i < FLOPS_COUNT; i++) {
         if (!isnan(result->flops_per_sequence[i])) {
@@ -80,7 +80,7 @@ static void write_transfers(const struct result *result, FILE *file)
         html_write_text(transfer->format, file);
         fprintf(file, "</td><td class=n>%" PRId64 "</td><td class=n>%" PRId64 "</td><td class=n>%" PRId64,
                 transfer->group_size, transfer->count, transfer->elements);
-        fprintf(file, "</td><td class=n>%s</td></tr>\n", units_bytes(size, sizeof(size), transfer->bytes));
+        fprintf(file, "</td><td class=n>%s</td></tr>\n", number_bytes(size, sizeof(size), transfer->bytes));
     }
     fprintf(file, "</table></div></section>\n");
 }
@@ -102,7 +102,7 @@ static void write_ranks(const struct result *result, FILE *file)
         } else {
             fprintf(file, "<td class=n>%s s</td>", report_seconds(text, sizeof(text), rank->median_seconds));
         }
-        fprintf(file, "<td class=n>%s</td></tr>\n", units_bytes(text, sizeof(text), (double)rank->allocated_bytes));
+        fprintf(file, "<td class=n>%s</td></tr>\n", number_bytes(text, sizeof(text), (double)rank->allocated_bytes));
     }
     fprintf(file, "</table></div></details></section>\n");
 }
@@ -131,9 +131,9 @@ static void write_layout(const struct result *result, FILE *file)
         {"accumulation", result->accumulation},
         {"ranks", result->mesh.world},
     };
-    html_write_row("parameters", units_count(text, sizeof(text), (double)result->parameters), file);
+    html_write_row("parameters", number_count(text, sizeof(text), (double)result->parameters), file);
     if (result->active_parameters != result->parameters) {
-        html_write_row("active parameters", units_count(text, sizeof(text), (double)result->active_parameters), file);
+        html_write_row("active parameters", number_count(text, sizeof(text), (double)result->active_parameters), file);
     }
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         snprintf(text, sizeof(text), "%" PRId64, rows[i].value);

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "gswbench/number.h"
 #include "gswbench/report.h"
 #include "gswbench/text.h"
-#include "gswbench/units.h"
 #include "internal.h"
 
 const char *report_safe(char *text, size_t bytes, const char *from)
@@ -56,7 +56,7 @@ static void write_memory(const struct result *result, FILE *file)
     char text[32];
     for (int i = 0; i < STORAGE_COUNT; i++) {
         fprintf(file, "%s %s  ", plan_storage_name((enum storage)i),
-                units_bytes(text, sizeof(text), (double)result->storage_bytes[i]));
+                number_bytes(text, sizeof(text), (double)result->storage_bytes[i]));
     }
     fprintf(file, "peak_memory_usage: %" PRId64 "\n", result->allocated_bytes);
 }
@@ -82,7 +82,7 @@ void report_write_header(const struct result *result, FILE *file)
     fprintf(file, "# system %s communicator  %s backend: %s\n", result->communicator, result->backend,
             report_safe(safe, sizeof(safe), result->device));
     fprintf(file, "# model  %s parameters  flops %.6E per sequence (%s)  ",
-            units_count(count, sizeof(count), (double)result->parameters), result->flops_per_sequence[convention],
+            number_count(count, sizeof(count), (double)result->parameters), result->flops_per_sequence[convention],
             model_flop_names[convention]);
     if (isnan(result->peak)) {
         fprintf(file, "peak none: %s\n", report_safe(more, sizeof(more), result->peak_source));

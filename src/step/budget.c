@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/units.h"
+#include "gswbench/number.h"
 #include "internal.h"
 
 // What a rank needs, and has together with the other ranks of the same memory.
@@ -52,15 +52,15 @@ static status describe_shortage(const struct plan *plan, const struct budget *sh
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         used += (size_t)snprintf(table + used, sizeof(table) - used, "\n  %-12s %12s",
                                  plan_storage_name((enum storage)storage),
-                                 units_bytes(amount, sizeof(amount), (double)plan->storage_bytes[storage]));
+                                 number_bytes(amount, sizeof(amount), (double)plan->storage_bytes[storage]));
     }
     snprintf(table + used, sizeof(table) - used, "\n  %-12s %12s", "scratch",
-             units_bytes(amount, sizeof(amount), (double)scratch_bytes));
+             number_bytes(amount, sizeof(amount), (double)scratch_bytes));
     return fail_as(EXIT_MEMORY,
                    "the plan does not fit: %s needed by %d rank%s in this memory, %s available. A rank needs%s\n"
                    "  take a smaller train.micro_batch or run.layers, or more recompute",
-                   units_bytes(amount, sizeof(amount), (double)shared->needed), sharers, sharers == 1 ? "" : "s",
-                   units_bytes(other, sizeof(other), (double)shared->available), table);
+                   number_bytes(amount, sizeof(amount), (double)shared->needed), sharers, sharers == 1 ? "" : "s",
+                   number_bytes(other, sizeof(other), (double)shared->available), table);
 }
 
 status budget_check(const struct plan *plan, struct backend *backend, struct comm *comm, int64_t scratch_bytes)

@@ -89,12 +89,12 @@ void step_make_weights(struct step *step)
 void step_gather_weights(struct step *step)
 {
     struct lanes       *lanes = &step->lanes;
-    const struct queue *queue = &lanes->queues[LANE_PARAMETER_GATHER];
+    const struct queue *queue = &lanes->queues[LANE_WEIGHT_GATHER];
     for (int32_t i = 0; i < queue->count; i++) {
         entry_transfer(lanes, queue->entries[i]);
     }
     if (lanes->streams != NULL) {
-        lanes->streams->synchronize(step->backend, LANE_PARAMETER_GATHER);
+        lanes->streams->synchronize(step->backend, LANE_WEIGHT_GATHER);
     }
 }
 

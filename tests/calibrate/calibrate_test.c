@@ -87,7 +87,7 @@ static void *calibrate(void *argument)
     require(calibrate_steps(&list, &setup));
     require(calibrate_transfers(&list, &setup));
     if (calibration->of_machine) {
-        require(calibrate_machine(&hardware, &list, &setup));
+        require(calibrate_hardware(&hardware, &list, &setup));
     }
     if (self->rank == 0) {
         FILE *file = fopen(calibration->path, "w");

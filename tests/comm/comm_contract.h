@@ -231,7 +231,7 @@ static inline int64_t contract_check_lanes(struct comm *comm)
     int64_t              ranks   = comm->place.ranks;
     struct contract_lane lanes[] = {
         {contract_open(comm, ranks, LANE_GRADIENT_REDUCE), OP_ALL_REDUCE, 30001, 0},
-        {contract_open(comm, ranks, LANE_PARAMETER_GATHER), OP_ALL_GATHER, 5003, 0},
+        {contract_open(comm, ranks, LANE_WEIGHT_GATHER), OP_ALL_GATHER, 5003, 0},
         {contract_open(comm, ranks < 2 ? ranks : 2, LANE_TENSOR), OP_REDUCE_SCATTER, 7001, 0},
     };
     enum { COUNT = sizeof(lanes) / sizeof(lanes[0]) };

@@ -62,12 +62,12 @@ Test(published, is_compared_at_its_own_ranks_and_precision_only)
 Test(published, finds_the_installed_machine_of_a_device)
 {
     struct hardware_config machine = {.gpus_per_node = 3};
-    cr_expect(config_find_machine(&machine, "Hopper"));
+    cr_expect(config_find_hardware(&machine, "Hopper"));
     cr_expect_str_eq(machine.profile, "hopper");
     cr_expect_eq(machine.peak[RATE_BF16].value, 989e12);
     machine.gpus_per_node = 3;
-    cr_expect_not(config_find_machine(&machine, "Hopp"));
-    cr_expect_not(config_find_machine(&machine, "Broken"));
-    cr_expect_not(config_find_machine(&machine, ""));
+    cr_expect_not(config_find_hardware(&machine, "Hopp"));
+    cr_expect_not(config_find_hardware(&machine, "Broken"));
+    cr_expect_not(config_find_hardware(&machine, ""));
     cr_expect_eq(machine.gpus_per_node, 3);
 }

@@ -87,9 +87,9 @@ Test(gather, of_weights_in_fp8_brings_whole_blocks_ahead)
     for (int64_t prefetch = 0; prefetch <= 2; prefetch++) {
         struct tiny tiny;
         init(&tiny, prefetch);
-        tiny.precision.compute        = COMPUTE_FP8;
-        tiny.precision.fp8_recipe     = RECIPE_CURRENT;
-        tiny.precision.fp8_parameters = 1;
+        tiny.precision.compute     = COMPUTE_FP8;
+        tiny.precision.fp8_recipe  = RECIPE_CURRENT;
+        tiny.precision.fp8_weights = 1;
         expect_ahead(&tiny, (const int[]){2, prefetch >= 1 ? 2 : 0, prefetch >= 2 ? 2 : 0, 0});
     }
 }

@@ -80,16 +80,15 @@ Test(precision, refuses_fp8_without_a_linear_and_half_of_the_weights_in_it)
     status result    = precision_init(&precision, &config);
     cr_expect_str_eq(result.text, "[precision] fp8_gemms = none leaves nothing to compute = fp8: name a linear, or set "
                                   "compute = bf16");
-    config.fp8_gemms      = 1 << LINEAR_KIND_FC1;
-    config.fp8_parameters = 1;
-    result                = precision_init(&precision, &config);
-    cr_expect_str_eq(result.text,
-                     "[precision] fp8_parameters = yes stores every linear in FP8: it needs all of fp8_gemms "
-                     "(qkv, projection, fc1, fc2), and master = yes for what FP8 cannot hold");
+    config.fp8_gemms   = 1 << LINEAR_KIND_FC1;
+    config.fp8_weights = 1;
+    result             = precision_init(&precision, &config);
+    cr_expect_str_eq(result.text, "[precision] fp8_weights = yes stores every linear in FP8: it needs all of fp8_gemms "
+                                  "(qkv, projection, fc1, fc2), and master = yes for what FP8 cannot hold");
     config.fp8_gemms  = (1 << LINEAR_KINDS) - 1;
     config.fp8_recipe = RECIPE_BLOCK;
     result            = precision_init(&precision, &config);
-    cr_expect_str_eq(result.text, "[precision] fp8_parameters = yes gathers a weight with one scale for all of it: it "
+    cr_expect_str_eq(result.text, "[precision] fp8_weights = yes gathers a weight with one scale for all of it: it "
                                   "needs fp8_recipe = delayed or current, not block");
 }
 
@@ -124,11 +123,11 @@ Test(precision, refuses_bf16_roles_in_the_reference_mode)
     cr_expect_str_eq(result.text,
                      "[precision] compute = fp32 is fp32 everywhere: gradients, reduce and moments cannot be bf16");
     cr_expect_eq(result.exit_code, EXIT_CONFIG);
-    config.moments        = FORMAT_F32;
-    config.fp8_parameters = 1;
-    result                = precision_init(&precision, &config);
-    cr_expect_str_eq(result.text, "[precision] compute = fp32 is fp32 everywhere: fp8_parameters = yes would store "
-                                  "weights in FP8 (set fp8_parameters = no, or compute = fp8)");
+    config.moments     = FORMAT_F32;
+    config.fp8_weights = 1;
+    result             = precision_init(&precision, &config);
+    cr_expect_str_eq(result.text, "[precision] compute = fp32 is fp32 everywhere: fp8_weights = yes would store "
+                                  "weights in FP8 (set fp8_weights = no, or compute = fp8)");
     config.compute = COMPUTE_BF16;    // so have files whose rows are of both precisions
     cr_expect_not(init(&config).has_narrow_weights);
 }

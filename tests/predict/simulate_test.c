@@ -60,7 +60,7 @@ static void expect_timeline(const struct timeline *timeline)
 
 Test(simulate, runs_a_lane_in_order_and_lanes_beside_each_other)
 {
-    expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2), TRANSFER(4, LANE_PARAMETER_GATHER, NODE), COMPUTE(1)}},
+    expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2), TRANSFER(4, LANE_WEIGHT_GATHER, NODE), COMPUTE(1)}},
                                        .counts  = {3},
                                        .end     = {4},
                                        .compute = {3}});

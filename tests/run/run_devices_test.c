@@ -59,7 +59,7 @@ static struct result result_on(const char *own, const char *other, const struct 
     benchmark.job.config.precision.compute      = COMPUTE_BF16;
     benchmark.job.config.published.step_seconds = 7;
     benchmark.job.config.published.mfu_percent  = 52;
-    cr_assert(config_find_machine(&benchmark.job.config.hardware, "NVIDIA H100 80GB HBM3"));
+    cr_assert(config_find_hardware(&benchmark.job.config.hardware, "NVIDIA H100 80GB HBM3"));
 
     status shared_out = place_share_devices(&devices, &comm, &backend, 1);
     cr_assert_not(failed(&shared_out), "%s", shared_out.text);

@@ -135,7 +135,7 @@ Test(waterfall, has_no_part_below_zero_where_clocks_differ)
 Test(waterfall, counts_only_what_compute_waits_for)
 {
     expect_waterfall(&(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
-                                                       {TRANSFER(OP_ALL_GATHER, LANE_PARAMETER_GATHER, SHARDS)},
+                                                       {TRANSFER(OP_ALL_GATHER, LANE_WEIGHT_GATHER, SHARDS)},
                                                        {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(1)},
                                                        {TRANSFER(OP_REDUCE_SCATTER, LANE_TENSOR, TENSOR), AFTER(0)},
                                                        {TRANSFER(OP_REDUCE_SCATTER, LANE_GRADIENT_REDUCE, REPLICAS), AFTER(3)},

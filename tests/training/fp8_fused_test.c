@@ -34,9 +34,9 @@ static void make_dp(struct training *training)
 }
 static void make_fsdp(struct training *training)
 {
-    training->tiny.parallel.fsdp            = 2;
-    training->tiny.precision.fp8_parameters = training->tiny.precision.fp8_recipe != RECIPE_BLOCK;
-    training->tiny.train.recompute          = RECOMPUTE_FULL;
+    training->tiny.parallel.fsdp         = 2;
+    training->tiny.precision.fp8_weights = training->tiny.precision.fp8_recipe != RECIPE_BLOCK;
+    training->tiny.train.recompute       = RECOMPUTE_FULL;
 }
 static void make_tp(struct training *training)
 {

@@ -215,11 +215,11 @@ Test(layout, trains_in_a_pipeline_as_one_rank_does, .timeout = 300)
 
 static void choose_fp8(struct training *training, enum scaling_recipe recipe, bool stores_weights)
 {
-    training->tiny.precision.compute        = COMPUTE_FP8;
-    training->tiny.precision.fp8_recipe     = recipe;
-    training->tiny.precision.fp8_history    = 3;
-    training->tiny.precision.fp8_parameters = stores_weights && recipe != RECIPE_BLOCK;
-    training->steps                         = FP8_STEPS;
+    training->tiny.precision.compute     = COMPUTE_FP8;
+    training->tiny.precision.fp8_recipe  = recipe;
+    training->tiny.precision.fp8_history = 3;
+    training->tiny.precision.fp8_weights = stores_weights && recipe != RECIPE_BLOCK;
+    training->steps                      = FP8_STEPS;
 }
 
 // Rows in turn: weights in BF16, and stored in FP8. Ranks sum in another order, and so round to other FP8 numbers here

@@ -109,8 +109,8 @@ Test(mixed_layers, train_in_fp8_as_on_one_rank, .timeout = 300)
         struct layout   single = alone(&layouts[i]);
         struct training runs[] = {describe(&layouts[i]), describe(&single)};
         for (int run = 0; run < 2; run++) {
-            runs[run].tiny.precision.compute        = COMPUTE_FP8;
-            runs[run].tiny.precision.fp8_parameters = i % 2;
+            runs[run].tiny.precision.compute     = COMPUTE_FP8;
+            runs[run].tiny.precision.fp8_weights = i % 2;
             training_run(&runs[run]);
         }
         for (int step = 0; step < STEPS; step++) {

@@ -120,7 +120,7 @@ Test(zero, gathers_updated_weights_one_unit_ahead_of_the_first_forward_pass)
             cr_assert_eq(op->wait_count, 1);
             // The last forward op of the unit two before: the embedding has no layer, the first block is layer 0.
             cr_expect_eq(plan->ops[op->wait[0]].tag.layer, unit - 3, "unit %d", unit);
-            cr_expect_eq(plan->ops[op->wait[0] + 1].lane, LANE_PARAMETER_GATHER);
+            cr_expect_eq(plan->ops[op->wait[0] + 1].lane, LANE_WEIGHT_GATHER);
         }
         unit++;
     }

@@ -254,9 +254,9 @@ static int64_t quantized_bytes(int64_t keeps_weights)
     struct tiny    tiny;
     struct account account;
     tiny_init(&tiny);
-    tiny.precision.compute        = COMPUTE_FP8;
-    tiny.precision.fp8_recipe     = RECIPE_CURRENT;
-    tiny.precision.fp8_parameters = keeps_weights;
+    tiny.precision.compute     = COMPUTE_FP8;
+    tiny.precision.fp8_recipe  = RECIPE_CURRENT;
+    tiny.precision.fp8_weights = keeps_weights;
     tiny_plan(&tiny);
     plan_account(&tiny.plan, &account);
     cr_expect_eq(account.quantized_bytes, plan_quantized_bytes(&tiny.plan));

@@ -54,9 +54,9 @@ static void apply(const struct layout *layout, struct faulty *faulty)
         tiny->precision.reduce  = FORMAT_BF16;
     }
     if (layout->fp8) {
-        tiny->precision.compute        = COMPUTE_FP8;
-        tiny->precision.fp8_recipe     = layout->fp8 - 1;
-        tiny->precision.fp8_parameters = layout->kept;
+        tiny->precision.compute     = COMPUTE_FP8;
+        tiny->precision.fp8_recipe  = layout->fp8 - 1;
+        tiny->precision.fp8_weights = layout->kept;
     }
 }
 
@@ -84,11 +84,11 @@ static const struct mutation mutations[] = {
      "all_gather \"qkv input\"", "is not ordered after the write of"},
     {&hsdp, 0, wait_for_a_later_op, "gradient reduce-scatter", 0, 0,
      "reduce_scatter \"gradient reduce-scatter\", reduce, layer 0, microbatch 0", "waits for an op that does not come before it"},
-    {&fsdp, 3, forget_waits, "parameter gather", 3, 0,
-     "all_gather \"parameter gather\", forward, layer 3, microbatch 0", "overwrites bytes that may still be read"},
+    {&fsdp, 3, forget_waits, "weight gather", 3, 0,
+     "all_gather \"weight gather\", forward, layer 3, microbatch 0", "overwrites bytes that may still be read"},
     {&cube, 5, forget_lane, "residual gradient send", ANY, 0,
      "rank 5", "overwrites bytes that may still be read"},
-    {&fsdp, 1, move_behind_its_reader, "parameter gather", 1, 0,
+    {&fsdp, 1, move_behind_its_reader, "weight gather", 1, 0,
      "norm_forward \"attention norm\", forward, layer 1, microbatch 0", "reads what nothing has written: \"norm1, layer 1"},
     // Places.
     {&cube, 6, write_over_the_input, "fc1", 1, 1, "layer 1, microbatch 1", "reads what was overwritten since"},
@@ -117,7 +117,7 @@ static const struct mutation mutations[] = {
     // Collectives.
     {&dp, 2, swap_with_the_next, "gradient reduce", -1, 0, "all_reduce \"gradient reduce\", reduce, microbatch 0",
      "672 elements of f32 meet those of rank 2"},
-    {&fsdp, 3, remove_op, "parameter gather", -1, 0, "rank 3", "reads what nothing has written: \"embedding table"},
+    {&fsdp, 3, remove_op, "weight gather", -1, 0, "rank 3", "reads what nothing has written: \"embedding table"},
     {&zero, 3, remove_op, "gradient reduce-scatter", 1, 1,
      "reduce_scatter \"gradient reduce-scatter\", reduce, layer 0, microbatch 1", "2208 elements of f32 meet those of rank 3"},
     {&ring, 3, remove_op, "kv gradient ring", 1, 0, "rotate \"kv ring\", backward, layer 1", "is not ordered after the write of"},
@@ -128,7 +128,7 @@ static const struct mutation mutations[] = {
     {&dp, 0, shrink_alone, "gradient reduce", 1, 0, "\"gradient reduce\"", "2200 elements over 4 ranks do not fit its operand of 2208"},
     {&dp, 1, narrow_output, "gradient reduce", 0, 0, "all_reduce \"gradient reduce\", reduce, layer 0, microbatch 0",
      "elements of f32 meet those of rank 1"},
-    {&fsdp, 0, narrow_output, "parameter gather", 0, 0, "\"parameter gather\"", "its operands are f32 and bf16"},
+    {&fsdp, 0, narrow_output, "weight gather", 0, 0, "\"weight gather\"", "its operands are f32 and bf16"},
     {&hsdp, 2, use_another_group, "gradient reduce", 1, 0,
      "all_reduce \"gradient reduce\", reduce, layer 1, microbatch 0", "meet"},
     {&dp, 3, be_a_broadcast, "gradient reduce", 0, 0, "meet those of rank 3", "broadcast \"gradient reduce\", reduce, layer 0"},
@@ -136,9 +136,9 @@ static const struct mutation mutations[] = {
     {&rings, 1, turn_round, "sum ring", 1, 0, "rotate \"sum ring\", forward, layer 1", "1 places on meet"},
     {&tp, 0, use_another_lane, "qkv input", 1, 0,
      "all_gather \"qkv input\", forward, layer 1, microbatch 0", "on lane expert meet nothing"},
-    {&hsdp, 0, list_a_stranger, "parameter gather", -1, 0, "all_gather \"parameter gather\", forward, microbatch 0",
+    {&hsdp, 0, list_a_stranger, "weight gather", -1, 0, "all_gather \"weight gather\", forward, microbatch 0",
      "its group of 2 ranks from 0 to 3 is no group of rank 3"},
-    {&hsdp, 0, leave_the_group, "parameter gather", -1, 0, "\"parameter gather\"", "its group does not list this rank once"},
+    {&hsdp, 0, leave_the_group, "weight gather", -1, 0, "\"weight gather\"", "its group does not list this rank once"},
     // FP8.
     {&fp8, 1, remove_op, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer",
      "scales by what is not the largest of all ranks: \"magnitudes\", used by"},
@@ -160,11 +160,11 @@ static const struct mutation mutations[] = {
     {&zero_fp8, 3, remove_op, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
     {&fsdp_fp8, 2, remove_op, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
     {&zero_fp8, 1, shrink, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
-    {&zero_fp8, 3, let_it_not_wait, "fc2 weight", 1, -1, "all_gather \"parameter gather\", optimizer, layer 1",
+    {&zero_fp8, 3, let_it_not_wait, "fc2 weight", 1, -1, "all_gather \"weight gather\", optimizer, layer 1",
      "is not ordered after the write of \"weight slice, layer 1\", used by op 98 quantize"},
-    {&zero_fp8, 3, shrink_what_waits, "fc2 weight", 1, -1, "all_gather \"parameter gather\", optimizer, layer 1",
+    {&zero_fp8, 3, shrink_what_waits, "fc2 weight", 1, -1, "all_gather \"weight gather\", optimizer, layer 1",
      "2176 elements of e4m3 meet those of rank 3"},
-    {&zero_fp8, 3, remove_what_waits, "fc2 weight", 0, -1, "all_gather \"parameter gather\", optimizer, layer 0",
+    {&zero_fp8, 3, remove_what_waits, "fc2 weight", 0, -1, "all_gather \"weight gather\", optimizer, layer 0",
      "2176 elements of e4m3 meet those of rank 3"},
     {&fsdp_fp8, 1, forget_waits, "magnitude reduce", ANY, ANY,
      "all_reduce_maximum \"magnitude reduce\", optimizer", "is not ordered after the write of \"magnitudes\", used by"},

@@ -63,17 +63,17 @@ Test(verify_job, sees_no_difference_in_how_ranks_split_the_same_work)
         struct faulty    faulty;
         struct job_proof proof;
         init_shards(&faulty, 1, 2);
-        struct tiny *tiny              = &faulty.tiny;
-        tiny->parallel.tp              = variant < 4 ? 2 : 1;
-        tiny->parallel.cp              = variant < 4 ? 1 : 2;
-        tiny->parallel.context         = CONTEXT_RING;
-        tiny->parallel.zero            = 1;
-        tiny->parallel.zero_gather     = variant % 2 == 0 ? ZERO_GATHER_FORWARD : ZERO_GATHER_OPTIMIZER;
-        tiny->train.micro_batch        = 1;
-        tiny->precision.compute        = COMPUTE_FP8;
-        tiny->precision.fp8_recipe     = variant % 4 < 2 ? RECIPE_DELAYED : RECIPE_CURRENT;
-        tiny->precision.fp8_parameters = 1;
-        faulty.world                   = 4;
+        struct tiny *tiny           = &faulty.tiny;
+        tiny->parallel.tp           = variant < 4 ? 2 : 1;
+        tiny->parallel.cp           = variant < 4 ? 1 : 2;
+        tiny->parallel.context      = CONTEXT_RING;
+        tiny->parallel.zero         = 1;
+        tiny->parallel.zero_gather  = variant % 2 == 0 ? ZERO_GATHER_FORWARD : ZERO_GATHER_OPTIMIZER;
+        tiny->train.micro_batch     = 1;
+        tiny->precision.compute     = COMPUTE_FP8;
+        tiny->precision.fp8_recipe  = variant % 4 < 2 ? RECIPE_DELAYED : RECIPE_CURRENT;
+        tiny->precision.fp8_weights = 1;
+        faulty.world                = 4;
         expect_sound(faulty_verify(&faulty, &proof), &proof, 4, 1);
     }
 }

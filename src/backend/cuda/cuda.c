@@ -5,7 +5,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
-#include "gswbench/units.h"
+#include "gswbench/number.h"
 #include "gemm.h"
 
 // The runtime and the libraries load kernels when they are first used, and keep memory of their own.
@@ -223,7 +223,7 @@ static void cuda_describe(struct backend *backend, char *text, size_t bytes)
              "%s, %d multiprocessors up to %d MHz, %s, CUDA %d.%d on a driver for %d.%d, %s: %d products timed, %d "
              "remembered%s",
              properties.name, cuda->device.processors, attribute_of(cuda->number, cudaDevAttrClockRate) / 1000,
-             units_bytes(memory, sizeof(memory), (double)properties.totalGlobalMem), CUDART_VERSION / 1000,
+             number_bytes(memory, sizeof(memory), (double)properties.totalGlobalMem), CUDART_VERSION / 1000,
              CUDART_VERSION % 1000 / 10, driver / 1000, driver % 1000 / 10, blas, cuda->gemms->timed,
              cuda->gemms->remembered, attention);
 }

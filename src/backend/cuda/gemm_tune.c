@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "gswbench/fatal.h"
+#include "gswbench/number.h"
 #include "gswbench/random.h"
-#include "gswbench/units.h"
 #include "kernels/random.h"
 
 enum { WARM_UP_RUNS = 3, TIMED_RUNS = 9, WARM_UP_MS = 50, SETS_MAX = 64, ALIGNMENT = 256 };
@@ -119,7 +119,7 @@ static status open_operands(struct timing *timing)
         return fail_as(EXIT_MEMORY,
                        "no %s of device memory to time the product %lld x %lld x %lld: take a smaller "
                        "train.micro_batch, or run.deterministic = yes, which times nothing",
-                       units_bytes(text, sizeof(text), (double)(operands->sets * operands->set_bytes)),
+                       number_bytes(text, sizeof(text), (double)(operands->sets * operands->set_bytes)),
                        (long long)shape->m, (long long)shape->n, (long long)shape->k);
     }
     CUDA_CHECK(error);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Numbers as people write them.
-#include "gswbench/units.h"
+#include "gswbench/number.h"
 
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
 
-Test(units, reads_integers_as_people_write_them)
+Test(number, reads_integers_as_people_write_them)
 {
     static const struct {
         const char *text;
@@ -39,12 +39,12 @@ Test(units, reads_integers_as_people_write_them)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int64_t value = -1;
-        cr_assert(units_parse_integer(cases[i].text, &value), "%s", cases[i].text);
+        cr_assert(number_parse_integer(cases[i].text, &value), "%s", cases[i].text);
         cr_assert_eq(value, cases[i].value, "%s: %" PRId64, cases[i].text, value);
     }
 }
 
-Test(units, refuses_what_is_no_integer)
+Test(number, refuses_what_is_no_integer)
 {
     static const char *const texts[] = {
         "",
@@ -85,12 +85,12 @@ Test(units, refuses_what_is_no_integer)
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         int64_t value = 77;
-        cr_assert_not(units_parse_integer(texts[i], &value), "%s", texts[i]);
+        cr_assert_not(number_parse_integer(texts[i], &value), "%s", texts[i]);
         cr_assert_eq(value, 77, "%s", texts[i]);
     }
 }
 
-Test(units, reads_finite_decimal_numbers)
+Test(number, reads_finite_decimal_numbers)
 {
     static const struct {
         const char *text;
@@ -101,23 +101,23 @@ Test(units, reads_finite_decimal_numbers)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         double value = -1;
-        cr_assert(units_parse_real(cases[i].text, &value), "%s", cases[i].text);
+        cr_assert(number_parse_real(cases[i].text, &value), "%s", cases[i].text);
         cr_assert_eq(value, cases[i].value, "%s: %g", cases[i].text, value);
     }
 }
 
-Test(units, refuses_what_is_no_finite_number)
+Test(number, refuses_what_is_no_finite_number)
 {
     static const char *const texts[] = {"",   " 1", "1 ",  "1e400", "-1e400", "inf", "nan", "0x1p3", ".",
                                         "e5", "1e", "1e+", "1..2",  "1,5",    "1k",  "-",   "1f",    "1_0"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         double value = 77;
-        cr_assert_not(units_parse_real(texts[i], &value), "%s", texts[i]);
+        cr_assert_not(number_parse_real(texts[i], &value), "%s", texts[i]);
         cr_assert_eq(value, 77, "%s", texts[i]);
     }
 }
 
-Test(units, prints_bytes)
+Test(number, prints_bytes)
 {
     static const struct {
         double      bytes;
@@ -129,11 +129,11 @@ Test(units, prints_bytes)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[32];
-        cr_assert_str_eq(units_bytes(text, sizeof(text), cases[i].bytes), cases[i].text);
+        cr_assert_str_eq(number_bytes(text, sizeof(text), cases[i].bytes), cases[i].text);
     }
 }
 
-Test(units, prints_counts_with_four_digits)
+Test(number, prints_counts_with_four_digits)
 {
     static const struct {
         double      count;
@@ -155,6 +155,7 @@ Test(units, prints_counts_with_four_digits)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[32];
-        cr_assert_str_eq(units_count(text, sizeof(text), cases[i].count), cases[i].text, "%s: %s", text, cases[i].text);
+        cr_assert_str_eq(number_count(text, sizeof(text), cases[i].count), cases[i].text, "%s: %s", text,
+                         cases[i].text);
     }
 }

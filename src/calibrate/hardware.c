@@ -127,7 +127,7 @@ static struct span find_widest(const struct distinct_ops *list, const struct mes
 static struct distinct_op gather_probe(const struct span *span, int64_t part)
 {
     return (struct distinct_op){.op       = {.kind           = OP_ALL_GATHER,
-                                             .lane           = LANE_PARAMETER_GATHER,
+                                             .lane           = LANE_WEIGHT_GATHER,
                                              .operand_count  = 2,
                                              .access         = {ACCESS_READ, ACCESS_WRITE},
                                              .shape.transfer = {.elements = span->size * part}},
@@ -182,8 +182,8 @@ static void set_disturbance(struct hardware_config *hardware, const struct disti
         (struct quantity){.origin = QUANTITY_MEASURED, .value = count > 0.0 ? fmin(lost / seconds, 0.9) : 0.0};
 }
 
-status calibrate_machine(struct hardware_config *hardware, const struct distinct_ops *list,
-                         const struct calibrate_setup *setup)
+status calibrate_hardware(struct hardware_config *hardware, const struct distinct_ops *list,
+                          const struct calibrate_setup *setup)
 {
     struct distinct_ops probes = {.count = 0};
     add_probes(&probes, setup->backend->ops->is_device, setup->request->precision.activation);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reads and prints numbers with suffixes and units. Integers are exact: no double is involved.
-#include "gswbench/units.h"
+#include "gswbench/number.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -53,7 +53,7 @@ static bool read_suffix(const char **text, int64_t *factor)
     return true;
 }
 
-bool units_parse_integer(const char *text, int64_t *value)
+bool number_parse_integer(const char *text, int64_t *value)
 {
     bool is_negative = *text == '-';
     text += is_negative;
@@ -96,7 +96,7 @@ bool units_parse_integer(const char *text, int64_t *value)
 }
 
 // The grammar is checked first: strtod alone also takes hexadecimal, "inf", "nan" and leading space.
-bool units_parse_real(const char *text, double *value)
+bool number_parse_real(const char *text, double *value)
 {
     const char *at = text;
     at += *at == '-' || *at == '+';
@@ -123,7 +123,7 @@ bool units_parse_real(const char *text, double *value)
     return true;
 }
 
-const char *units_bytes(char *text, size_t size, double bytes)
+const char *number_bytes(char *text, size_t size, double bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     size_t                   unit    = 0;
@@ -136,7 +136,7 @@ const char *units_bytes(char *text, size_t size, double bytes)
     return text;
 }
 
-const char *units_count(char *text, size_t size, double count)
+const char *number_count(char *text, size_t size, double count)
 {
     static const char suffixes[] = " KMBT";
     // Four significant digits first, so that 999.96 thousand becomes a million before the suffix is chosen.
@@ -159,7 +159,7 @@ const char *units_count(char *text, size_t size, double count)
     return text;
 }
 
-void units_print_real(double value, char *text, size_t bytes)
+void number_print_real(double value, char *text, size_t bytes)
 {
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(text, bytes, "%.*g", digits, value);
