@@ -17,7 +17,7 @@ struct peak {
 };
 
 // Of the machine of [hardware], for products of that class.
-struct peak peak_of_machine(const struct hardware_config *hardware, enum rate rate);
+struct peak peak_of_hardware(const struct hardware_config *hardware, enum rate rate);
 
 // Of devices that ran, by their names: each has the peak of [hardware] where that names it, else of the installed
 // profile that does. Where these differ there is none.

@@ -27,10 +27,10 @@ Test(peak, is_that_of_the_machine_by_precision)
 {
     const struct hardware_config h100 = {
         .profile = "h100", .peak[RATE_BF16] = {.value = 989e12}, .peak[RATE_FP8] = {.value = 1979e12}};
-    expect_peak(peak_of_machine(&h100, RATE_BF16), 989e12, "hardware profile h100, bf16");
-    expect_peak(peak_of_machine(&h100, RATE_FP8), 1979e12, "hardware profile h100, fp8");
-    expect_peak(peak_of_machine(&h100, RATE_FP32), NAN, "hardware profile h100 has no peak for fp32");
-    expect_peak(peak_of_machine(&machine, RATE_FP8), NAN, "hardware profile mine has no peak for fp8");
+    expect_peak(peak_of_hardware(&h100, RATE_BF16), 989e12, "hardware profile h100, bf16");
+    expect_peak(peak_of_hardware(&h100, RATE_FP8), 1979e12, "hardware profile h100, fp8");
+    expect_peak(peak_of_hardware(&h100, RATE_FP32), NAN, "hardware profile h100 has no peak for fp32");
+    expect_peak(peak_of_hardware(&machine, RATE_FP8), NAN, "hardware profile mine has no peak for fp8");
 }
 
 Test(peak, is_that_of_the_device_that_ran, .init = find_configs)

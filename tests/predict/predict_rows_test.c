@@ -40,7 +40,7 @@ static double ideal_seconds(const struct row *row, enum flop_convention conventi
     const struct config *config = &row->config;
     double               flops  = layers_flops(&config->model, &config->published, convention, config->train.sequence);
     return flops * (double)row->request.train.global_batch / (double)row->request.mesh.world /
-           peak_of_machine(&config->hardware, config->precision.compute).flops;
+           peak_of_hardware(&config->hardware, precision_rate(config->precision.compute)).flops;
 }
 
 static void expect_below_peak(const struct row *row, double seconds)
