@@ -32,6 +32,7 @@ set(gswbench_cuda OFF)
 if(GSWBENCH_EMULATED)
     # The headers are the toolkit's, the kernels and the runtime tests/device/emulated's.
     find_package(CUDAToolkit REQUIRED)
+    find_package(NCCL 2.27 QUIET)
     find_package(CUDNN QUIET)
     enable_language(CXX)
     set(gswbench_cuda ON)

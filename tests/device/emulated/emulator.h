@@ -55,6 +55,15 @@ enum { WARP = 32 };
 void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body);
 // Work for a stream: done when its turn comes, at the latest when somebody waits for the stream.
 void enqueue(cudaStream_t stream, std::function<void()> work);
+// Work that waits for other processes, too: made anew whenever it is enqueued, and each time that its graph is
+// launched.
+struct pending {
+    std::function<bool()> is_ready;
+    std::function<void()> run;
+};
+void enqueue_made(cudaStream_t stream, std::function<pending()> make);
+// Does one piece of work of a stream that has some; false: none has.
+bool progress(void);
 
 int  wait_block(bool vote);    // how many threads of the block voted
 void wait_warp(unsigned mask);

@@ -3,7 +3,9 @@
 // taken from in an order drawn at random, so that a result that hangs on an order that no event asks for shows.
 #include "emulator.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <deque>
 #include <mutex>
@@ -17,8 +19,9 @@ struct CUevent_st {
 struct CUstream_st {
     struct item {
         std::function<void()> work;
-        CUevent_st           *awaited;    // NULL: ready
+        CUevent_st           *awaited;    // NULL: none
         unsigned              passed;
+        std::function<bool()> is_ready;    // of other processes; empty: does not wait for them
     };
     std::deque<item> items;
 };
@@ -43,11 +46,11 @@ enum { MULTIPROCESSORS = 3, SHARED_BYTES = 232448 };
 bool is_ready(const CUstream_st *stream)
 {
     const CUstream_st::item &next = stream->items.front();
-    return next.awaited == NULL || next.awaited->passed >= next.passed;
+    return (next.awaited == NULL || next.awaited->passed >= next.passed) && (!next.is_ready || next.is_ready());
 }
 
-// One item of a stream that has one ready. What is waited for was enqueued before, so that there is one.
-void advance()
+// One item of a stream that has one ready.
+bool advance()
 {
     std::vector<CUstream_st *> ready;
     for (CUstream_st *stream : the_streams) {
@@ -55,10 +58,29 @@ void advance()
             ready.push_back(stream);
         }
     }
-    CUstream_st      *drawn = ready.at(the_draw() % ready.size());
+    if (ready.empty()) {
+        return false;
+    }
+    CUstream_st      *drawn = ready[the_draw() % ready.size()];
     CUstream_st::item item  = std::move(drawn->items.front());
     drawn->items.pop_front();
     item.work();
+    return true;
+}
+
+// When none is ready: what is waited for was enqueued before, so that a stream waits for another process.
+void wait_for_others()
+{
+    bool waits = false;
+    for (CUstream_st *stream : the_streams) {
+        waits = waits || (!stream->items.empty() && stream->items.front().is_ready);
+    }
+    if (!waits) {
+        fprintf(stderr, "emulator: streams wait for each other\n");
+        abort();
+    }
+    const struct timespec pause = {0, 20000};
+    nanosleep(&pause, NULL);
 }
 
 void push(cudaStream_t stream, CUstream_st::item item)
@@ -83,7 +105,21 @@ namespace emulator
 {
 void enqueue(cudaStream_t stream, std::function<void()> work)
 {
-    perform([=]() { push(stream, {work, NULL, 0}); });
+    perform([=]() { push(stream, {work, NULL, 0, {}}); });
+}
+
+void enqueue_made(cudaStream_t stream, std::function<pending()> make)
+{
+    perform([=]() {
+        pending made = make();
+        push(stream, {made.run, NULL, 0, made.is_ready});
+    });
+}
+
+bool progress(void)
+{
+    guard held(the_lock);
+    return advance();
 }
 }    // namespace emulator
 
@@ -189,7 +225,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     guard held(the_lock);
     while (!stream->items.empty()) {
-        advance();
+        if (!advance()) {
+            wait_for_others();
+        }
     }
     return cudaSuccess;
 }
@@ -221,14 +259,14 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     return perform([=]() {
         guard    held(the_lock);
         unsigned number = ++event->recorded;
-        push(stream, {[=]() { event->passed = number; }, NULL, 0});
+        push(stream, {[=]() { event->passed = number; }, NULL, 0, {}});
     });
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
 {
     return perform([=]() {
         guard held(the_lock);
-        push(stream, {[]() {}, event, event->recorded});
+        push(stream, {[]() {}, event, event->recorded, {}});
     });
 }
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t, cudaEvent_t)
