@@ -51,11 +51,11 @@ struct mesh {
 int64_t mesh_asked(const struct parallel_config *config, enum axis axis);
 void    mesh_ask(struct parallel_config *config, enum axis axis, int64_t size);
 
-// Whether an axis is auto, and the fewest ranks that the axes allow, where auto is 1.
+// Whether an axis is auto, and the ranks that these axes (1 << AXIS_DP | ...) ask for together, where auto is 1.
 bool    mesh_has_auto(const struct parallel_config *config);
-int64_t mesh_smallest(const struct parallel_config *config);
+int64_t mesh_asked_ranks(const struct parallel_config *config, uint32_t axes);
 
-// Fills the sizes; auto takes what is left of the world. world 0: the smallest.
+// Fills the sizes; auto takes what is left of the world. world 0: all that the axes ask for.
 status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_t world);
 
 // Asks for the sizes that the mesh has, so that no axis is auto.
@@ -65,13 +65,13 @@ void mesh_resolve(struct parallel_config *config, const struct mesh *mesh);
 void    mesh_coordinates(const struct mesh *mesh, int64_t rank, int64_t coordinates[AXIS_COUNT]);
 int64_t mesh_rank(const struct mesh *mesh, const int64_t coordinates[AXIS_COUNT]);
 
-// The axes whose ranks see different sequences of a step.
-enum { MESH_BATCH_AXES = 1 << AXIS_EP | 1 << AXIS_FSDP | 1 << AXIS_DP, MESH_ALL_AXES = (1 << AXIS_COUNT) - 1 };
+enum { MESH_ALL_AXES = (1 << AXIS_COUNT) - 1 };
 
 // Axes over which weights are shared out in shards, and those over which ranks hold the same weights and see other
-// tokens. Experts are shared out over ep besides.
+// tokens. Experts are shared out over axes of their own besides.
 uint32_t mesh_shard_axes(const struct mesh *mesh, bool of_experts);
 uint32_t mesh_replica_axes(const struct mesh *mesh, bool of_experts);
+bool     mesh_is_sharded(const struct mesh *mesh);    // whether any weights but experts are
 
 // How far apart neighbours along an axis are: the ranks of all faster axes.
 int64_t mesh_stride(const struct mesh *mesh, enum axis axis);

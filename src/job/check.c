@@ -14,28 +14,37 @@ static void note(status *errors, status result)
     }
 }
 
-static void divides(status *errors, const char *what, int64_t number, const char *axis, int64_t size)
+// The number of "section.key", which is shown as "[section] key"; the rows of the axes name integers.
+static int64_t number_of(const struct config *config, const char *name, char *shown, size_t bytes)
 {
-    if (size > 0 && number % size != 0) {
-        status_add(errors, fail("[parallel] %s = %" PRId64 " does not divide %s = %" PRId64, axis, size, what, number));
+    const struct config_section *section = config_sections;
+    size_t                       length  = strcspn(name, ".");
+    while (strncmp(section->name, name, length) != 0) {
+        section++;
     }
+    const struct option *option = option_find(section->options, name + length + 1);
+    snprintf(shown, bytes, "[%s] %s", section->name, option->key);
+    return *(const int64_t *)(const void *)((const char *)config + section->offset + option->offset);
 }
 
-static void check_layout(status *errors, const struct config *config, const struct mesh *mesh)
+static void check_axis(status *errors, const struct config *config, const struct axis_row *axis, int64_t size)
 {
-    const struct model_config *model = &config->model;
-    divides(errors, "[model] heads", model->heads, "tp", mesh->size[AXIS_TP]);
-    divides(errors, "[model] kv_heads", model->kv_heads, "tp", mesh->size[AXIS_TP]);
-    divides(errors, "[model] ffn", model->ffn, "tp", mesh->size[AXIS_TP]);
-    divides(errors, "[model] expert_ffn", model->expert_ffn, "tp", mesh->size[AXIS_TP]);
-    divides(errors, "[model] experts", model->experts, "ep", mesh->size[AXIS_EP]);
-    if (model->experts == 0 && mesh->size[AXIS_EP] > 1) {
-        status_add(errors, fail("[parallel] ep = %" PRId64 " needs experts: set [model] experts, or leave ep out",
-                                mesh->size[AXIS_EP]));
+    char    shown[64], times[32] = "";
+    int64_t pieces = size > 1 && axis->pieces > 1 ? axis->pieces : 1;
+    if (pieces > 1) {
+        snprintf(times, sizeof(times), "%" PRId64 " x ", pieces);
     }
-    // Each rank holds two pieces of a sequence, one from either end: causal work is then even.
-    int64_t pieces = mesh->size[AXIS_CP] > 1 ? 2 * mesh->size[AXIS_CP] : 1;
-    divides(errors, "[train] sequence", config->train.sequence, "2 x cp", pieces);
+    for (int i = 0; i < AXIS_DIVIDES && axis->divides[i] != NULL; i++) {
+        int64_t number = number_of(config, axis->divides[i], shown, sizeof(shown));
+        if (number % (pieces * size) != 0) {
+            status_add(errors, fail("[parallel] %s%s = %" PRId64 " does not divide %s = %" PRId64, times, axis->name,
+                                    pieces * size, shown, number));
+        }
+    }
+    if ((axis->shares & AXIS_SHARES_EXPERTS) != 0 && config->model.experts == 0 && size > 1) {
+        status_add(errors, fail("[parallel] %s = %" PRId64 " needs experts: set [model] experts, or leave %s out",
+                                axis->name, size, axis->name));
+    }
 }
 
 struct plan_sections job_sections(const struct config *config)
@@ -88,7 +97,9 @@ status job_check(struct plan_request *request, const struct config *config)
     status               errors   = plan_resolve(request, &sections);
     check_run(&errors, config);
     if (request->mesh.world > 0) {
-        check_layout(&errors, config, &request->mesh);
+        for (int axis = 0; axis < AXIS_COUNT; axis++) {
+            check_axis(&errors, config, &axis_rows[axis], request->mesh.size[axis]);
+        }
         note(&errors, trace_config_check(&config->trace, request->mesh.world));
     }
     return errors;

@@ -23,7 +23,7 @@ static int32_t append_clip(struct builder *builder, int32_t partials)
 // The ranks that bring their squares together: all that update other elements than this one.
 static uint32_t norm_axes(const struct plan *plan)
 {
-    return plan->units[0].update_axes | 1u << AXIS_TP | 1u << AXIS_EP | 1u << AXIS_PP;
+    return plan->units[0].update_axes | axis_sharing(AXIS_SHARES_MATRICES | AXIS_SHARES_EXPERTS | AXIS_SHARES_LAYERS);
 }
 
 // What several of them hold alike counts once: on the first of those of ep, and of those of tp, where that is only the
@@ -35,7 +35,8 @@ static void append_square_sum(struct builder *builder, int32_t index, int32_t pa
     int64_t                 replicated = unit->replicated - unit->updated.first;
     bool                    is_first = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP) == 0;
     int64_t                 skipped  = is_first || replicated < 0 ? 0 : replicated;
-    uint32_t alike = norm_axes(builder->plan) & ~unit->update_axes & (unit->is_experts ? 0 : 1u << AXIS_EP);
+    uint32_t                alike =
+        norm_axes(builder->plan) & ~unit->update_axes & (unit->is_experts ? 0 : axis_sharing(AXIS_SHARES_EXPERTS));
     if (skipped >= unit->updated.elements || mesh_group_index(&builder->plan->mesh, builder->plan->rank, alike) > 0) {
         assembly_clear(&builder->assembly, "gradient norm", partial);
         return;
@@ -181,9 +182,10 @@ void optimizer_append(struct builder *builder)
     if (plan->tensors[plan->loss].first_op < 0) {
         assembly_clear(&builder->assembly, "loss", plan->loss);    // the last stage has it
     }
-    reduce_scalars(builder, "loss reduce", MESH_BATCH_AXES | 1u << AXIS_CP | 1u << AXIS_PP, plan->loss);
+    reduce_scalars(builder, "loss reduce", axis_sharing(AXIS_SHARES_TOKENS | AXIS_SHARES_LAYERS), plan->loss);
     if (plan->routing >= 0) {
-        reduce_scalars(builder, "routing reduce", MESH_BATCH_AXES | experts_row_axes(builder) | 1u << AXIS_PP,
+        reduce_scalars(builder, "routing reduce",
+                       axis_sharing(AXIS_SHARES_TOKENS | AXIS_SHARES_LAYERS) | experts_row_axes(builder),
                        plan->routing);
     }
 

@@ -41,21 +41,21 @@ status plan_resolve(struct plan_request *request, const struct plan_sections *se
         return errors;
     }
     mesh_resolve(&request->parallel, &request->mesh);
-    note(&errors, train_resolve(&request->train, mesh_group_size(&request->mesh, MESH_BATCH_AXES)));
+    note(&errors, train_resolve(&request->train, mesh_group_size(&request->mesh, axis_sharing(AXIS_SHARES_SEQUENCES))));
     return errors;
 }
 
 status plan_supports(const struct plan_request *request)
 {
     const struct parallel_config *axes       = &request->parallel;
-    const int64_t                *size       = request->mesh.asked;
-    bool                          is_sharded = size[AXIS_FSDP] > 1;
-    if (is_sharded && size[AXIS_PP] > 1 && axes->deferred_head_gradients > 0) {
+    const struct mesh            *mesh       = &request->mesh;
+    bool                          is_sharded = mesh_is_sharded(mesh);
+    if (is_sharded && mesh->size[AXIS_PP] > 1 && axes->deferred_head_gradients > 0) {
         return fail("this version has no deferred weight gradients of a sharded head ([parallel] "
                     "deferred_head_gradients = %" PRId64 " with fsdp)",
                     axes->deferred_head_gradients);
     }
-    if (is_sharded && size[AXIS_DP] * size[AXIS_CP] > 1 && axes->zero > 0) {
+    if (is_sharded && mesh_group_size(mesh, mesh_replica_axes(mesh, false)) > 1 && axes->zero > 0) {
         return fail("this version has no optimizer shared over the replicas of sharded weights ([parallel] "
                     "zero = %" PRId64 " with fsdp)",
                     axes->zero);
@@ -71,7 +71,7 @@ static status init(struct plan *plan, const struct plan_request *request)
                           .precision        = request->precision,
                           .rank             = request->rank,
                           .counts_embedding = request->parallel.layers_per_chunk_embedding != 0,
-                          .is_zero          = request->parallel.zero > 0 && request->mesh.asked[AXIS_FSDP] == 1};
+                          .is_zero          = request->parallel.zero > 0 && !mesh_is_sharded(&request->mesh)};
     TRY(plan_supports(request));
     struct schedule_deal deal = pipeline_deal(plan);
     TRY(schedule_check(&deal));

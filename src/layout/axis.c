@@ -33,3 +33,12 @@ enum axis axis_claims(uint32_t axes)
     }
     return (enum axis)first;
 }
+
+uint32_t axis_sharing(uint32_t shares)
+{
+    uint32_t axes = 0;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        axes |= (axis_rows[axis].shares & shares) != 0 ? 1u << axis : 0;
+    }
+    return axes;
+}

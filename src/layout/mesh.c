@@ -62,23 +62,43 @@ static status cannot_divide(enum axis axis, int64_t size, int64_t ranks, int64_t
     return error;
 }
 
-// Takes the ranks of ep out of fsdp's or dp's.
-static status split_experts(struct mesh *mesh, int64_t ep)
+// Whose ranks some are of an axis within others: the first that has several, else the last.
+static enum axis parent_of(const struct mesh *mesh, enum axis axis)
 {
-    enum axis from = mesh->asked[AXIS_FSDP] > 1 ? AXIS_FSDP : AXIS_DP;
-    if (mesh->size[from] % ep != 0) {
-        return fail("[parallel] ep = %" PRId64 " does not divide %s = %" PRId64, ep, axis_rows[from].name,
-                    mesh->size[from]);
+    enum axis parent = axis;
+    for (int other = 0; other < AXIS_COUNT && (parent == axis || mesh->asked[parent] == 1); other++) {
+        parent = (axis_rows[axis].within >> other & 1u) != 0 ? (enum axis)other : parent;
     }
-    mesh->size[from] /= ep;
-    mesh->size[AXIS_EP] = mesh->asked[AXIS_EP] = ep;
+    return parent;
+}
+
+// Takes the ranks of an axis within others out of theirs.
+static status split(struct mesh *mesh, enum axis axis, int64_t size)
+{
+    enum axis from = parent_of(mesh, axis);
+    if (mesh->size[from] % size != 0) {
+        return fail("[parallel] %s = %" PRId64 " does not divide %s = %" PRId64, axis_rows[axis].name, size,
+                    axis_rows[from].name, mesh->size[from]);
+    }
+    mesh->size[from] /= size;
+    mesh->size[axis] = mesh->asked[axis] = size;
+    return OK;
+}
+
+static status split_within(struct mesh *mesh, const struct parallel_config *config)
+{
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (axis_rows[axis].within != 0) {
+            TRY(split(mesh, (enum axis)axis, mesh_asked(config, (enum axis)axis)));
+        }
+    }
     return OK;
 }
 
 // The rules that hold for any number of ranks.
 static status check_rules(struct mesh *mesh, const struct parallel_config *config)
 {
-    status errors = split_experts(mesh, config->ep);
+    status errors = split_within(mesh, config);
     if (mesh->vp > 1 && mesh->size[AXIS_PP] == 1) {
         status_add(&errors, fail("[parallel] vp = %" PRId64 " needs pp > 1", mesh->vp));
     }
@@ -133,22 +153,23 @@ bool mesh_has_auto(const struct parallel_config *config)
     return has_auto;
 }
 
-int64_t mesh_smallest(const struct parallel_config *config)
+int64_t mesh_asked_ranks(const struct parallel_config *config, uint32_t axes)
 {
     int64_t ranks = 1;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        int64_t size = mesh_asked(config, (enum axis)axis);
-        ranks *= axis_rows[axis].is_within || size == 0 ? 1 : size;
+        int64_t size     = mesh_asked(config, (enum axis)axis);
+        bool    is_among = (axes >> axis & 1u) != 0 && axis_rows[axis].within == 0;
+        ranks *= is_among && size > 0 ? size : 1;
     }
     return ranks;
 }
 
 status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_t world)
 {
-    *mesh      = (struct mesh){.world = world == 0 ? mesh_smallest(config) : world, .vp = config->vp};
+    *mesh      = (struct mesh){.world = world == 0 ? mesh_asked_ranks(config, MESH_ALL_AXES) : world, .vp = config->vp};
     int spread = -1;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        mesh->size[axis] = axis_rows[axis].is_within ? 1 : mesh_asked(config, (enum axis)axis);
+        mesh->size[axis] = axis_rows[axis].within != 0 ? 1 : mesh_asked(config, (enum axis)axis);
         if (mesh->size[axis] == 0 && spread >= 0) {
             return fail("[parallel] %s and %s are both auto: one axis at most", axis_rows[spread].name,
                         axis_rows[axis].name);
@@ -167,19 +188,25 @@ void mesh_resolve(struct parallel_config *config, const struct mesh *mesh)
     }
 }
 
-static bool splits_shards(const struct mesh *mesh)
-{
-    return mesh->asked[AXIS_FSDP] > 1;
-}
-
+// An axis within one that shares out weights does so, too.
 uint32_t mesh_shard_axes(const struct mesh *mesh, bool of_experts)
 {
-    return 1u << AXIS_FSDP | (splits_shards(mesh) && !of_experts ? 1u << AXIS_EP : 0);
+    uint32_t axes = axis_sharing(AXIS_SHARES_WEIGHTS);
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        axes |= (axes >> parent_of(mesh, (enum axis)axis) & 1u) << axis;
+    }
+    return axes & ~(of_experts ? axis_sharing(AXIS_SHARES_EXPERTS) : 0);
 }
 
 uint32_t mesh_replica_axes(const struct mesh *mesh, bool of_experts)
 {
-    return 1u << AXIS_DP | 1u << AXIS_CP | (splits_shards(mesh) || of_experts ? 0 : 1u << AXIS_EP);
+    uint32_t others = mesh_shard_axes(mesh, of_experts) | (of_experts ? axis_sharing(AXIS_SHARES_EXPERTS) : 0);
+    return axis_sharing(AXIS_SHARES_TOKENS) & ~others;
+}
+
+bool mesh_is_sharded(const struct mesh *mesh)
+{
+    return mesh_group_size(mesh, mesh_shard_axes(mesh, false)) > 1;
 }
 
 void mesh_coordinates(const struct mesh *mesh, int64_t rank, int64_t coordinates[AXIS_COUNT])

@@ -162,9 +162,9 @@ bool sweep_fits(const struct hardware_config *hardware, int64_t bytes)
 static int64_t least_bytes(const struct plan_request *request)
 {
     const struct precision *precision = &request->precision;
-    const int64_t          *asked     = request->mesh.asked;
-    int64_t parts  = asked[AXIS_TP] * asked[AXIS_PP] * (asked[AXIS_FSDP] > 1 ? asked[AXIS_FSDP] : asked[AXIS_EP]);
-    int64_t shared = request->parallel.zero > 0 ? asked[AXIS_DP] * asked[AXIS_CP] : 1;
+    const struct mesh      *mesh      = &request->mesh;
+    int64_t                 parts     = mesh_group_size(mesh, MESH_ALL_AXES & ~mesh_replica_axes(mesh, true));
+    int64_t shared = request->parallel.zero > 0 ? mesh_group_size(mesh, mesh_replica_axes(mesh, false)) : 1;
     int64_t own    = layers_parameters(&request->model) / parts;
     int64_t master = precision->has_master ? format_bytes(FORMAT_F32, own) : 0;
     int64_t state  = 2 * format_bytes(precision->moment, own) + master;

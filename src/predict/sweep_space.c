@@ -149,16 +149,24 @@ static bool is_own(struct space *space)
 // Gives the axis that takes the rest of the ranks its size; false when the others do not divide them.
 static bool spread(struct parallel_config *axes, int64_t world)
 {
-    int64_t taken = 1;
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        taken *= takes_rest(axis) || axis_rows[axis].is_within ? 1 : mesh_asked(axes, (enum axis)axis);
-    }
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (takes_rest(axis)) {
+            int64_t taken = mesh_asked_ranks(axes, MESH_ALL_AXES & ~(1u << axis));
             mesh_ask(axes, (enum axis)axis, world / taken);
+            return world % taken == 0;
         }
     }
-    return world % taken == 0;
+    return false;
+}
+
+static bool has_shards(const struct parallel_config *axes)
+{
+    return mesh_asked_ranks(axes, axis_sharing(AXIS_SHARES_WEIGHTS)) > 1;
+}
+
+static bool has_replicas(const struct parallel_config *axes)
+{
+    return mesh_asked_ranks(axes, axis_sharing(AXIS_SHARES_TOKENS) & ~axis_sharing(AXIS_SHARES_WEIGHTS)) > 1;
 }
 
 // Whether the combination is worth a look: chunks are even, and zero makes a difference. Cheaper than job_check, and
@@ -170,7 +178,7 @@ static bool is_sensible(const struct config *config)
     if (axes->vp > 1 && (axes->pp == 1 || dealt_layers(config) % chunks != 0)) {
         return false;
     }
-    return axes->zero == 0 || (axes->fsdp == 1 && axes->cp * axes->dp > 1);
+    return axes->zero == 0 || (!has_shards(axes) && has_replicas(axes));
 }
 
 static bool is_legal(struct plan_request *layout, struct config *config)
@@ -192,7 +200,7 @@ void sweep_list(struct sweep_list *list, const struct job *job)
             continue;
         }
         // No shards of a head whose gradients wait; where there are shards, none waits.
-        axes->deferred_head_gradients = axes->fsdp > 1 ? 0 : job->config.parallel.deferred_head_gradients;
+        axes->deferred_head_gradients = has_shards(axes) ? 0 : job->config.parallel.deferred_head_gradients;
         struct plan_request layout;
         if (!is_legal(&layout, &space.config)) {
             continue;

@@ -22,7 +22,7 @@ status launch_count_ranks(struct job_selection *selection, struct text_buffer *e
     if (selection->ranks == 0) {
         struct config config;
         TRY(job_read_config(&config, selection, errors));
-        selection->ranks = mesh_smallest(&config.parallel);
+        selection->ranks = mesh_asked_ranks(&config.parallel, MESH_ALL_AXES);
     }
     return OK;
 }

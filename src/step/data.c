@@ -57,8 +57,9 @@ static void fill_hyper(struct step *step, const struct plan *plan, int64_t step_
 
 void data_fill(struct step *step, const struct plan *plan, enum data_kind kind, uint64_t seed, int64_t step_index)
 {
-    int64_t  replicas    = mesh_group_size(&plan->mesh, MESH_BATCH_AXES);
-    int64_t  replica     = mesh_group_index(&plan->mesh, plan->rank, MESH_BATCH_AXES);
+    uint32_t axes        = axis_sharing(AXIS_SHARES_SEQUENCES);
+    int64_t  replicas    = mesh_group_size(&plan->mesh, axes);
+    int64_t  replica     = mesh_group_index(&plan->mesh, plan->rank, axes);
     int64_t  sequence    = plan->train.sequence;
     int64_t  micro_batch = plan->train.micro_batch;
     int64_t  local       = sequence / plan->mesh.size[AXIS_CP];

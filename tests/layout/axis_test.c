@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "gswbench/mesh.h"
+#include "gswbench/model.h"
+#include "gswbench/train.h"
 #include "gswbench/waterfall.h"
 
 Test(axis, names_them_in_rank_order_the_fastest_first)
@@ -56,7 +58,8 @@ Test(axis, multiplies_to_the_ranks_but_for_those_within_another)
     parallel.ep = 4;
     parallel.dp = 0;
     parallel.pp = 3;
-    cr_expect_eq(mesh_smallest(&parallel), 6);
+    cr_expect_eq(mesh_asked_ranks(&parallel, MESH_ALL_AXES), 6);
+    cr_expect_eq(mesh_asked_ranks(&parallel, 1u << AXIS_TP | 1u << AXIS_EP | 1u << AXIS_DP), 2);
     cr_expect(mesh_has_auto(&parallel));
     struct mesh mesh;
     status      result = mesh_init(&mesh, &parallel, 48);
@@ -67,6 +70,49 @@ Test(axis, multiplies_to_the_ranks_but_for_those_within_another)
     cr_expect_eq(mesh_stride(&mesh, AXIS_TP), 1);
     cr_expect_eq(mesh_stride(&mesh, AXIS_EP), 2);
     cr_expect_eq(mesh_stride(&mesh, AXIS_PP), 16);
+}
+
+Test(axis, says_what_its_ranks_share_out)
+{
+    static const uint32_t axes[][2] = {
+        {AXIS_SHARES_SEQUENCES, 1u << AXIS_DP | 1u << AXIS_FSDP | 1u << AXIS_EP},
+        {AXIS_SHARES_POSITIONS, 1u << AXIS_CP},
+        {AXIS_SHARES_TOKENS, 1u << AXIS_DP | 1u << AXIS_FSDP | 1u << AXIS_EP | 1u << AXIS_CP},
+        {AXIS_SHARES_WEIGHTS, 1u << AXIS_FSDP},
+        {AXIS_SHARES_MATRICES, 1u << AXIS_TP},
+        {AXIS_SHARES_EXPERTS, 1u << AXIS_EP},
+        {AXIS_SHARES_LAYERS, 1u << AXIS_PP},
+        {AXIS_SHARES_MATRICES | AXIS_SHARES_LAYERS, 1u << AXIS_TP | 1u << AXIS_PP},
+    };
+    for (size_t i = 0; i < sizeof(axes) / sizeof(axes[0]); i++) {
+        cr_expect_eq(axis_sharing(axes[i][0]), axes[i][1], "case %zu", i);
+    }
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        cr_expect_neq(axis_rows[axis].shares, 0, "%s", axis_rows[axis].name);
+    }
+}
+
+// What a check of a job looks up by its name.
+Test(axis, divides_integers_of_the_configuration)
+{
+    static const char *const divided[AXIS_COUNT][AXIS_DIVIDES] = {
+        [AXIS_TP] = {"model.heads", "model.kv_heads", "model.ffn", "model.expert_ffn"},
+        [AXIS_CP] = {"train.sequence"},
+        [AXIS_EP] = {"model.experts"},
+    };
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        for (int i = 0; i < AXIS_DIVIDES; i++) {
+            const char *name = axis_rows[axis].divides[i];
+            cr_assert_eq(name == NULL, divided[axis][i] == NULL, "%s", axis_rows[axis].name);
+            if (name != NULL) {
+                cr_expect_str_eq(name, divided[axis][i]);
+                bool                 of_model = strncmp(name, "model.", 6) == 0;
+                const struct option *option   = option_find(of_model ? model_options : train_options, name + 6);
+                cr_assert(of_model || strncmp(name, "train.", 6) == 0, "%s", name);
+                cr_expect(option != NULL && option->type == OPTION_INTEGER, "%s", name);
+            }
+        }
+    }
 }
 
 // design.md has a line on axes, which names and explains each.

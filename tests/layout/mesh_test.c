@@ -88,7 +88,8 @@ Test(mesh, takes_the_ranks_of_experts_out_of_replicas)
     cr_expect_arr_eq(mesh.asked, ((int64_t[AXIS_COUNT]){2, 2, 2, 1, 6, 1}), sizeof(mesh.asked));
     mesh_group_ranks(&mesh, 1, 1u << AXIS_EP, ranks);
     cr_expect_arr_eq(ranks, ((int64_t[]){1, 5}), sizeof(ranks));
-    cr_expect_eq(mesh_group_size(&mesh, MESH_BATCH_AXES), 6);
+    cr_expect_eq(mesh_group_size(&mesh, axis_sharing(AXIS_SHARES_SEQUENCES)), 6);
+    cr_expect_not(mesh_is_sharded(&mesh));
     cr_expect_eq(mesh_shard_axes(&mesh, false), 1u << AXIS_FSDP);
     cr_expect_eq(mesh_replica_axes(&mesh, false), mask(AXIS_CP, AXIS_DP) | 1u << AXIS_EP);
     cr_expect_eq(mesh_replica_axes(&mesh, true), mask(AXIS_CP, AXIS_DP));
@@ -102,6 +103,7 @@ Test(mesh, takes_the_ranks_of_experts_out_of_shards_where_there_are_any)
 
     cr_assert_str_empty(result.text);
     cr_expect_arr_eq(mesh.size, ((int64_t[AXIS_COUNT]){1, 1, 4, 2, 3, 1}), sizeof(mesh.size));
+    cr_expect(mesh_is_sharded(&mesh));
     cr_expect_eq(mesh_shard_axes(&mesh, false), mask(AXIS_EP, AXIS_FSDP));
     cr_expect_eq(mesh_shard_axes(&mesh, true), 1u << AXIS_FSDP);
     cr_expect_eq(mesh_replica_axes(&mesh, false), mask(AXIS_CP, AXIS_DP));
@@ -109,6 +111,16 @@ Test(mesh, takes_the_ranks_of_experts_out_of_shards_where_there_are_any)
 }
 
 static const struct parallel_config one = {.dp = 1, .fsdp = 1, .tp = 1, .cp = 1, .ep = 1, .pp = 1, .vp = 1};
+
+Test(mesh, has_shards_where_experts_take_all_of_their_ranks)
+{
+    struct parallel_config config = one;
+    struct mesh            mesh;
+    config.fsdp = config.ep = 4;
+    cr_assert_str_empty(mesh_init(&mesh, &config, 4).text);
+    cr_expect_eq(mesh.size[AXIS_FSDP], 1);
+    cr_expect(mesh_is_sharded(&mesh));
+}
 
 static void expect_error(struct parallel_config config, int64_t world, const char *text)
 {
