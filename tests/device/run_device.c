@@ -49,7 +49,7 @@ static struct peak peak_here(void)
     }
     backend.ops->device_name(&backend, name[0], sizeof(name[0]));
     backend_close(&backend);
-    return peak_of_devices((const char(*)[DEVICE_NAME_BYTES])name, 1, &none, COMPUTE_BF16);
+    return peak_of_devices((const char(*)[DEVICE_NAME_BYTES])name, 1, &none, RATE_BF16);
 }
 
 static int expect(bool is_so, const char *what, const struct result *result)
