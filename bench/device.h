@@ -20,7 +20,7 @@ enum { DEVICE_SKIPPED = 77, DEVICE_RUNS = 25 };
 
 // What well-written code reaches on an H200, from published measurements: random data, sustained clocks. Bounds are
 // set against these.
-static const double device_product_flops = 790e12, device_memory_bytes = 3.8e12;
+static const double device_bf16_flops = 790e12, device_memory_bytes = 3.8e12;
 // Of FP8, what few and different measurements say: with sums in the matrix units' own digits, and with sums in fp32.
 static const double device_fast_fp8_flops = 1350e12, device_fp8_flops = 1200e12;
 
@@ -162,10 +162,10 @@ static inline bool device_has_fp8(struct device *device)
     return !failed(&outcome);
 }
 
-// FLOP/s of a matrix product that reads such an A.
+// FLOP/s of a GEMM that reads such an A.
 static inline double device_gemm_flops(const struct op *op, enum format a)
 {
-    return !format_is_narrow(a) ? device_product_flops : op->sums_fast ? device_fast_fp8_flops : device_fp8_flops;
+    return !format_is_narrow(a) ? device_bf16_flops : op->sums_fast ? device_fast_fp8_flops : device_fp8_flops;
 }
 
 // Bytes of device memory that an op reads and writes, each operand once.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a device reaches in single ops: a copy of its memory, matrix products in BF16 and in FP8, making FP8, and
+// What a device reaches in single ops: a copy of its memory, GEMMs in BF16 and in FP8, making FP8, and
 // attention over growing sequences.
 #include <string.h>
 
@@ -96,10 +96,10 @@ static void bench_gemm(struct device *device, struct gemm_shape shape)
     char         name[64];
     snprintf(name, sizeof(name), "gemm %lld x %lld x %lld %c%c", (long long)shape.m, (long long)shape.n,
              (long long)shape.k, shape.transpose_a ? 'T' : 'N', shape.transpose_b ? 'T' : 'N');
-    bench_op(device, &bench, name, "gemm", device_product_flops);
+    bench_op(device, &bench, name, "gemm", device_bf16_flops);
 }
 
-// The three products of a linear [n, k] over so many tokens.
+// The three GEMMs of a linear [n, k] over so many tokens.
 struct linear {
     const char *name;
     int64_t     tokens, n, k;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where the time of a training step on the host backend goes, by kind of op. In fp32 the matrix products are calls into
+// Where the time of a training step on the host backend goes, by kind of op. In fp32 the GEMMs are calls into
 // BLAS; in bf16 they are our own where the processor has instructions for them.
 #include <stdio.h>
 #include <stdlib.h>

@@ -31,7 +31,7 @@ if(GSWBENCH_WERROR)
     gswbench_compile_options(-Werror)
 endif()
 # Products and sums stay separate roundings, so that compilers do not change the bits of our own arithmetic. (BLAS, and
-# BF16 products where the processor has its own instructions for them, still differ between machines.)
+# BF16 GEMMs where the processor has its own instructions for them, still differ between machines.)
 gswbench_compile_options(-ffp-contract=off)
 
 if(GSWBENCH_FUZZ)

@@ -31,7 +31,7 @@ struct backend_setup {
     bool        is_deterministic;     // no choice by measured time
     bool        is_fp32;              // activations are
     int64_t     attention;            // enum attention_choice
-    int         spared_processors;    // of the device, left to transfers by matrix products
+    int         spared_processors;    // of the device, left to transfers by GEMMs
     const char *cache;                // folder of what is kept from run to run; NULL or "": the user's
 };
 

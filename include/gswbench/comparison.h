@@ -41,7 +41,7 @@ struct comparison {
     struct comparison_row *parts, *families;
     int64_t                part_count, family_count;
 
-    double pace;    // the second's peak over the first's: how many times as fast products could become
+    double pace;    // the second's peak over the first's: how many times as fast GEMMs could become
 };
 
 // Both results outlive the comparison; threshold is the smallest relative change of the step time that matters.

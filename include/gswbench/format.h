@@ -28,7 +28,7 @@ enum format {
     FORMAT_COUNT
 };
 
-// The classes of a device's peaks, RATE(NAME, name): products of a format run at the rate of its class. Nothing is
+// The classes of a device's peaks, RATE(NAME, name): GEMMs of a format run at the rate of its class. Nothing is
 // multiplied in a format of no class.
 #define RATES(RATE)                 RATE(FP32, fp32) RATE(BF16, bf16) RATE(FP8, fp8) RATE(FP4, fp4)
 #define RATE_ENUMERATOR(NAME, name) RATE_##NAME,

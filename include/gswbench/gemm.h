@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Matrix products by a column-major library: how a row-major product is put to it without copies, and the file that
+// GEMMs by a column-major library: how a row-major GEMM is put to it without copies, and the file that
 // remembers which of its algorithms was the fastest. Knows no library, so that it is tested without one.
 #ifndef GSWBENCH_GEMM_H
 #define GSWBENCH_GEMM_H
@@ -26,7 +26,7 @@ struct gemm_layout {
 };
 struct gemm_layout gemm_layout_of(const struct gemm_shape *shape);
 
-// All that makes one product another problem for the library.
+// All that makes one GEMM another problem for the library.
 struct gemm_key {
     struct gemm_shape shape;
     enum format       a, b, c;
@@ -43,7 +43,7 @@ status gemm_check(const struct gemm_key *key);
 // Largest power of two, up to 256, that divides the address.
 int gemm_alignment(const void *address);
 
-// Which algorithm a product uses with one version of the library on one kind of device. The words mean something to the
+// Which algorithm a GEMM uses with one version of the library on one kind of device. The words mean something to the
 // library only.
 enum { GEMM_ALGORITHM_WORDS = 8, GEMM_PROBLEM_BYTES = 256 };
 struct gemm_choice {

@@ -74,7 +74,7 @@ enum { NORM_GRADIENT_OUT, NORM_GRADIENT_X, NORM_GRADIENT_WEIGHT_IN, NORM_GRADIEN
 // absent), d x w, d WEIGHT and d BIAS w or rw.
 enum { GEMM_A, GEMM_B, GEMM_C, GEMM_FACTOR_A, GEMM_FACTOR_B };   // C [m, n] = op(A) op(B), or += when it accumulates;
 // FACTOR_A, FACTOR_B r f32: what FP8 numbers of A and B are multiplied by, as many as the scaling says; absent where A and
-// B are not FP8. FP8 products are always of A as it is and B transposed: devices multiply rows of one by rows of the other.
+// B are not FP8. FP8 GEMMs are always of A as it is and B transposed: devices multiply rows of one by rows of the other.
 enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE };
 // forward: TABLE r f32 [sequence, rotary/2, 2] (cos, sin), PACKED r [T, heads + 2 kv_heads, head_dim] (q, k, v), QUERY w
 // [T, heads, head_dim], KEY_VALUE w [T, 2, kv_heads, head_dim]. backward: QUERY, KEY_VALUE r hold gradients, PACKED w.

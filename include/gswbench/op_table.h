@@ -48,7 +48,7 @@ struct op_slot {
 // By what an op is priced.
 enum op_price {
     OP_PRICE_NONE,
-    OP_PRICE_PRODUCT,
+    OP_PRICE_GEMM,
     OP_PRICE_ATTENTION_FORWARD,
     OP_PRICE_ATTENTION_BACKWARD,
     OP_PRICE_MEMORY,    // the bytes of its operands

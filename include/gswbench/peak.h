@@ -16,7 +16,7 @@ struct peak {
     char   source[160];    // where it is from, or why there is none
 };
 
-// Of the machine of [hardware], for products of that class.
+// Of the machine of [hardware], for GEMMs of that class.
 struct peak peak_of_hardware(const struct hardware_config *hardware, enum rate rate);
 
 // Of devices that ran, by their names: each has the peak of [hardware] where that names it, else of the installed
@@ -25,7 +25,7 @@ enum { DEVICE_NAME_BYTES = 64 };
 struct peak peak_of_devices(const char (*names)[DEVICE_NAME_BYTES], int count, const struct hardware_config *hardware,
                             enum rate rate);
 
-// What the published table is set against where products are of that class; NaN: there is no table.
+// What the published table is set against where GEMMs are of that class; NaN: there is no table.
 double peak_of_table(const struct published_config *published, enum rate rate);
 
 // What a convention is set against: the published one takes its table's peak where that is the device's to 1 % (989.5

@@ -31,7 +31,7 @@ struct precision_config {
 extern const struct option precision_options[];
 extern const char *const   precision_compute_names[];
 
-// The rate of most products of a step that computes so: the peak that the step is set against.
+// The rate of most GEMMs of a step that computes so: the peak that the step is set against.
 enum rate precision_rate(int64_t compute);
 
 // The element type of each role, derived once.
@@ -56,7 +56,7 @@ struct precision {
 };
 status precision_init(struct precision *precision, const struct precision_config *config);
 
-// 1 << enum rate of every product of a step.
+// 1 << enum rate of every GEMM of a step.
 uint32_t precision_rates(const struct precision *precision);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Row-major products in column-major terms, and which of them the library has.
+// Row-major GEMMs in column-major terms, and which of them the library has.
 #include "gswbench/gemm.h"
 
 #include <inttypes.h>
@@ -55,7 +55,7 @@ status gemm_check(const struct gemm_key *key)
     enum { FP8_MULTIPLE = 16 };
     const struct gemm_shape *shape = &key->shape;
     if (!has_types(key)) {
-        return fail("cuBLASLt has no product of %s and %s into %s", format_name(key->a), format_name(key->b),
+        return fail("cuBLASLt has no GEMM of %s and %s into %s", format_name(key->a), format_name(key->b),
                     format_name(key->c));
     }
     if (!format_is_narrow(key->a)) {
@@ -68,7 +68,7 @@ status gemm_check(const struct gemm_key *key)
         return fail("cuBLASLt scales FP8 as a whole, by runs, or by runs and squares");
     }
     if (shape->m % FP8_MULTIPLE != 0 || shape->n % FP8_MULTIPLE != 0 || shape->k % FP8_MULTIPLE != 0) {
-        return fail("a product of %" PRId64 " x %" PRId64 " x %" PRId64 " in FP8, whose sizes have to be multiples of "
+        return fail("a GEMM of %" PRId64 " x %" PRId64 " x %" PRId64 " in FP8, whose sizes have to be multiples of "
                     "%d: change train.sequence, the model or its layout, or take precision.compute = bf16",
                     shape->m, shape->n, shape->k, FP8_MULTIPLE);
     }

@@ -6,9 +6,9 @@
 #include "gswbench/arena.h"
 #include "internal.h"
 
-// The ops that stand for the machine, in the order in which they are measured; the last are products, of each format
+// The ops that stand for the machine, in the order in which they are measured; the last are GEMMs, of each format
 // that has a peak here.
-enum probe { PROBE_GAP, PROBE_COPY, PROBE_ATTENTION, PROBE_ATTENTION_BACKWARD, PROBE_PRODUCTS };
+enum probe { PROBE_GAP, PROBE_COPY, PROBE_ATTENTION, PROBE_ATTENTION_BACKWARD, PROBE_GEMMS };
 
 static void add_probe(struct distinct_ops *list, struct op op, const enum format *formats, int operands)
 {
@@ -22,11 +22,11 @@ static void add_probe(struct distinct_ops *list, struct op op, const enum format
     distinct_add(list, &(struct plan){.tensors = tensors}, &op);
 }
 
-static void add_product(struct distinct_ops *list, enum format format, int64_t size)
+static void add_gemm(struct distinct_ops *list, enum format format, int64_t size)
 {
     const enum format formats[] = {format, format, format};
-    const struct op   product = {.kind = OP_GEMM, .shape.gemm = {.m = size, .n = size, .k = size, .transpose_b = true}};
-    add_probe(list, product, formats, 3);
+    const struct op   gemm = {.kind = OP_GEMM, .shape.gemm = {.m = size, .n = size, .k = size, .transpose_b = true}};
+    add_probe(list, gemm, formats, 3);
 }
 
 // Large enough that the ends of an op do not count, and not so large that a processor takes minutes. The job's own
@@ -49,8 +49,8 @@ static void add_probes(struct distinct_ops *list, bool is_device, enum format ow
               2);
     add_probe(list, (struct op){.kind = OP_ATTENTION_FORWARD, .shape.attention = attention}, forward, 4);
     add_probe(list, (struct op){.kind = OP_ATTENTION_BACKWARD, .shape.attention = attention}, backward, 7);
-    add_product(list, FORMAT_BF16, size);
-    add_product(list, own, size);
+    add_gemm(list, FORMAT_BF16, size);
+    add_gemm(list, own, size);
 }
 
 // A rate as the share that it is of what a data sheet says; where none does, the rate is all that is known.
@@ -75,7 +75,7 @@ static void set_compute(struct hardware_config *hardware, const struct distinct_
 {
     const struct distinct_op *probes = list->ops, *copy = &probes[PROBE_COPY];
     hardware->kernel_gap = probes[PROBE_GAP].seconds;
-    for (int32_t i = PROBE_PRODUCTS; i < list->count; i++) {
+    for (int32_t i = PROBE_GEMMS; i < list->count; i++) {
         set_rate(peak_of(hardware, &probes[i]), &hardware->gemm_efficiency,
                  op_flops(&probes[i].op) / probes[i].seconds.value, probes[i].seconds.spread_percent);
     }

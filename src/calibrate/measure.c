@@ -179,7 +179,7 @@ status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *
     return result;
 }
 
-// The product that takes about as long as a step computes from one transfer to the next, in the mean.
+// The GEMM that takes about as long as a step computes from one transfer to the next, in the mean.
 static const struct distinct_op *choose_between(const struct distinct_ops *list)
 {
     const struct distinct_op *nearest   = NULL;

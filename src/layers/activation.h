@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The activation between the two products of an MLP, or of an expert's.
+// The activation between the two GEMMs of an MLP, or of an expert's.
 #ifndef GSWBENCH_LAYERS_ACTIVATION_H
 #define GSWBENCH_LAYERS_ACTIVATION_H
 

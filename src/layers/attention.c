@@ -151,7 +151,7 @@ static void core_backward(struct sublayer *sublayer, int32_t gradient, int32_t d
     assembly_append(&sublayer->builder->assembly, &core);
 }
 
-// The gradients of q, k and v before rope, packed as the qkv product made them.
+// The gradients of q, k and v before rope, packed as the qkv GEMM made them.
 static int32_t rope_backward(struct sublayer *sublayer, int32_t gradient)
 {
     struct builder *builder = sublayer->builder;

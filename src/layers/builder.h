@@ -47,7 +47,7 @@ struct builder {
     int64_t              shard_tokens;    // rows of the residual stream here: T / tp, or T without sequence parallelism
     int64_t              sequence;        // positions of a sequence that this rank holds
     bool                 is_ring;         // cp passes keys and values round
-    bool                 overlaps;        // tp splits products so that transfers hide
+    bool                 overlaps;        // tp splits GEMMs so that transfers hide
     int64_t              heads, kv_heads;      // of this rank
     struct routing_shape routing;              // of every layer with experts
     int64_t              prefetch, reshard;    // [parallel]

@@ -60,7 +60,7 @@ void declare_vector(struct declarations *declarations, int32_t *index, const cha
 // A part of rows x columns of which this rank has an equal share of the rows, or all if the weight is replicated.
 void declare_rows(const struct declarations *declarations, struct declaration *declaration, const struct exported *as,
                   int64_t rows, int64_t columns);
-// ... of the columns. Its product adds to the residual stream: it is drawn narrower, so that the variance of that does
+// ... of the columns. Its GEMM adds to the residual stream: it is drawn narrower, so that the variance of that does
 // not grow with depth.
 void declare_columns(const struct declarations *declarations, struct declaration *declaration,
                      const struct exported *as, int64_t rows, int64_t columns);

@@ -136,7 +136,7 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     return dn;
 }
 
-// A deferred microbatch's rows of all ranks, gathered a second time, but not before what precedes it: so one product
+// A deferred microbatch's rows of all ranks, gathered a second time, but not before what precedes it: so one GEMM
 // ahead of their use.
 static int32_t gather_again(struct builder *builder, int64_t microbatch)
 {

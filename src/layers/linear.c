@@ -3,12 +3,12 @@
 #include "linear.h"
 #include "quantize.h"
 
-// One of the two factors of a product, and what it is to the weight's linear.
+// One of the two factors of a GEMM, and what it is to the weight's linear.
 struct factor {
     int32_t          tensor;
     enum linear_role role;
 };
-struct product {
+struct gemm {
     const char       *role;
     int32_t           weight;
     struct factor     a, b;
@@ -17,10 +17,10 @@ struct product {
     bool              accumulates;
 };
 
-static bool is_narrow(const struct builder *builder, const struct product *product)
+static bool is_narrow(const struct builder *builder, const struct gemm *gemm)
 {
-    bool makes_weight_gradient = product->a.role == ROLE_GRADIENT && product->b.role == ROLE_INPUT;
-    return builder->plan->weights[product->weight].linear >= 0 &&
+    bool makes_weight_gradient = gemm->a.role == ROLE_GRADIENT && gemm->b.role == ROLE_INPUT;
+    return builder->plan->weights[gemm->weight].linear >= 0 &&
            (!makes_weight_gradient || builder->plan->precision.has_narrow_weight_gradients);
 }
 
@@ -37,21 +37,21 @@ static void read_copy(struct builder *builder, struct op *op, int slot, int32_t 
     *scaling    = (int32_t)quantize_scaling(builder->plan, factor.role);
 }
 
-static void append_product(struct builder *builder, const struct product *product)
+static void append_gemm(struct builder *builder, const struct gemm *gemm)
 {
-    struct op op   = assembly_op(&builder->assembly, OP_GEMM, product->role);
-    op.shape.gemm  = product->shape;
-    op.accumulates = product->accumulates;
-    if (is_narrow(builder, product)) {
+    struct op op   = assembly_op(&builder->assembly, OP_GEMM, gemm->role);
+    op.shape.gemm  = gemm->shape;
+    op.accumulates = gemm->accumulates;
+    if (is_narrow(builder, gemm)) {
         enum fast_sums fast = builder->plan->precision.fast_sums;
-        op.sums_fast        = fast == FAST_SUMS_ALL || (fast == FAST_SUMS_FORWARD && product->a.role == ROLE_INPUT);
-        read_copy(builder, &op, GEMM_A, product->weight, product->a);
-        read_copy(builder, &op, GEMM_B, product->weight, product->b);
+        op.sums_fast        = fast == FAST_SUMS_ALL || (fast == FAST_SUMS_FORWARD && gemm->a.role == ROLE_INPUT);
+        read_copy(builder, &op, GEMM_A, gemm->weight, gemm->a);
+        read_copy(builder, &op, GEMM_B, gemm->weight, gemm->b);
     } else {
-        assembly_operand(&op, GEMM_A, ACCESS_READ, product->a.tensor);
-        assembly_operand(&op, GEMM_B, ACCESS_READ, product->b.tensor);
+        assembly_operand(&op, GEMM_A, ACCESS_READ, gemm->a.tensor);
+        assembly_operand(&op, GEMM_B, ACCESS_READ, gemm->b.tensor);
     }
-    assembly_operand(&op, GEMM_C, product->accumulates ? ACCESS_UPDATE : ACCESS_WRITE, product->c);
+    assembly_operand(&op, GEMM_C, gemm->accumulates ? ACCESS_UPDATE : ACCESS_WRITE, gemm->c);
     assembly_append(&builder->assembly, &op);
 }
 
@@ -71,16 +71,16 @@ void linear_append(struct builder *builder, const struct linear *linear, int32_t
 {
     int32_t        w   = weight_of(builder, linear);
     const int64_t *dim = builder->plan->tensors[w].dim;
-    append_product(builder, &(struct product){.role        = linear->role,
-                                              .weight      = linear->weight,
-                                              .a           = {x, linear->is_gradient ? ROLE_GRADIENT : ROLE_INPUT},
-                                              .b           = {w, ROLE_WEIGHT},
-                                              .c           = out,
-                                              .shape       = {.m           = builder->plan->tensors[x].dim[0],
-                                                              .n           = dim[linear->is_gradient],
-                                                              .k           = dim[!linear->is_gradient],
-                                                              .transpose_b = !linear->is_gradient},
-                                              .accumulates = accumulates});
+    append_gemm(builder, &(struct gemm){.role        = linear->role,
+                                        .weight      = linear->weight,
+                                        .a           = {x, linear->is_gradient ? ROLE_GRADIENT : ROLE_INPUT},
+                                        .b           = {w, ROLE_WEIGHT},
+                                        .c           = out,
+                                        .shape       = {.m           = builder->plan->tensors[x].dim[0],
+                                                        .n           = dim[linear->is_gradient],
+                                                        .k           = dim[!linear->is_gradient],
+                                                        .transpose_b = !linear->is_gradient},
+                                        .accumulates = accumulates});
 }
 
 int32_t linear_factor(struct builder *builder, const struct linear *linear, int32_t x)
@@ -93,7 +93,7 @@ int32_t linear_factor(struct builder *builder, const struct linear *linear, int3
     return is_copied ? quantize_copy(builder, x, linear->weight, role, false) : x;
 }
 
-int32_t linear_product(struct builder *builder, const struct linear *linear, int32_t x)
+int32_t linear_gemm(struct builder *builder, const struct linear *linear, int32_t x)
 {
     int32_t out = linear_out(builder, linear, builder->plan->tensors[x].dim[0]);
     linear_append(builder, linear, x, out, false);
@@ -102,21 +102,21 @@ int32_t linear_product(struct builder *builder, const struct linear *linear, int
 
 int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight)
 {
-    return linear_product(builder, &(struct linear){role, weight, false}, x);
+    return linear_gemm(builder, &(struct linear){role, weight, false}, x);
 }
 
 int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight)
 {
-    return linear_product(builder, &(struct linear){role, weight, true}, dy);
+    return linear_gemm(builder, &(struct linear){role, weight, true}, dy);
 }
 
 void linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight)
 {
     int32_t        dw  = builder->plan->weights[weight].gradient;
     const int64_t *dim = builder->plan->tensors[dw].dim;
-    append_product(builder,
-                   &(struct product){
-                       .role   = role,
+    append_gemm(
+        builder,
+        &(struct gemm){.role   = role,
                        .weight = weight,
                        .a      = {dy, ROLE_GRADIENT},
                        .b      = {x, ROLE_INPUT},

@@ -12,8 +12,8 @@ struct linear {
 };
 int32_t linear_out(struct builder *builder, const struct linear *linear, int64_t rows);    // a tensor for so many rows
 void    linear_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out, bool accumulates);
-int32_t linear_product(struct builder *builder, const struct linear *linear, int32_t x);
-int32_t linear_factor(struct builder *builder, const struct linear *linear, int32_t x);    // x as the product reads it
+int32_t linear_gemm(struct builder *builder, const struct linear *linear, int32_t x);
+int32_t linear_factor(struct builder *builder, const struct linear *linear, int32_t x);    // x as the GEMM reads it
 int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight);
 int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight);
 void    linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight);

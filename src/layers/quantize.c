@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Copies of tensors in FP8 for the products of linears, as they are and transposed, and the scales for them: each
+// Copies of tensors in FP8 for the GEMMs of linears, as they are and transposed, and the scales for them: each
 // tensor's own, those that the magnitudes of steps before this one gave, or one for each part of a copy.
 #include "quantize.h"
 
@@ -74,7 +74,7 @@ static void add_slot(struct builder *builder, struct op *op, int32_t weight, enu
     }
 }
 
-// The op that made the tensor, if it can make its copies, too, and products of the linear read nothing but these; else
+// The op that made the tensor, if it can make its copies, too, and GEMMs of the linear read nothing but these; else
 // -1.
 static int32_t find_maker(const struct builder *builder, const struct op *quantize)
 {

@@ -6,7 +6,7 @@
 #include "builder.h"
 
 void quantize_declare(struct builder *builder);
-// A tensor [rows, columns] as the products of a weight read it: in FP8, transposed or not; itself if it is that. One op
+// A tensor [rows, columns] as the GEMMs of a weight read it: in FP8, transposed or not; itself if it is that. One op
 // makes both copies: the one that made the tensor, if it can, or one that is appended unless an earlier one still
 // holds.
 int32_t      quantize_copy(struct builder *builder, int32_t tensor, int32_t weight, enum linear_role role,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tensor parallelism: the transfers around the matrix products that the ranks of tp share.
+// Tensor parallelism: the transfers around the GEMMs that the ranks of tp share.
 #include "tensor.h"
 
 static struct transfer transfer_of(enum op_kind kind, const char *role, int32_t in, int32_t out)
@@ -64,7 +64,7 @@ int32_t tensor_gather_linear(struct builder *builder, const struct linear *linea
     if (whole != NULL) {
         *whole = all;
     }
-    return linear_product(builder, linear, all);
+    return linear_gemm(builder, linear, all);
 }
 
 int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
@@ -78,9 +78,9 @@ int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *
                                   int32_t out)
 {
     bool    is_apart = out < 0 || tensor_shares_rows(builder);
-    int32_t product  = is_apart ? linear_out(builder, linear, builder->plan->tensors[x].dim[0]) : out;
-    linear_append(builder, linear, x, product, false);
-    return reduce(builder, role, product, out);
+    int32_t partial  = is_apart ? linear_out(builder, linear, builder->plan->tensors[x].dim[0]) : out;
+    linear_append(builder, linear, x, partial, false);
+    return reduce(builder, role, partial, out);
 }
 
 void tensor_reduce_replicated(struct builder *builder, int32_t unit)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Tensor parallelism: products with the transfers before and after them.
+// Tensor parallelism: GEMMs with the transfers before and after them.
 #ifndef GSWBENCH_LAYERS_TENSOR_H
 #define GSWBENCH_LAYERS_TENSOR_H
 
 #include "linear.h"
 
-// S: rows of the residual stream on this rank. Where tp shares them out, a gather before a product and a sum's own rows
+// S: rows of the residual stream on this rank. Where tp shares them out, a gather before a GEMM and a sum's own rows
 // after one, split so that they overlap if the layout asks; where every rank has all of them, the whole sum after one;
-// without tp just the product. x: [S, k]; whole receives the tensor of all rows, unless it is NULL. Returns [T, n].
+// without tp just the GEMM. x: [S, k]; whole receives the tensor of all rows, unless it is NULL. Returns [T, n].
 int32_t tensor_gather_linear(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                              int32_t *whole);
 // x: [T, k]. Returns this rank's rows of the sum over tp [S, n].

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Overlapped tensor parallelism: a product is cut by rows into one block a rank, and the blocks go round the ranks of
+// Overlapped tensor parallelism: a GEMM is cut by rows into one block a rank, and the blocks go round the ranks of
 // tp while others are worked on. Gathering: a rank begins with its own rows and passes on what arrives. Reducing: the
 // sum of a block begins at two ranks, half the ring before its owner and half the ring behind it, and on the way there
-// every rank adds its product to it. Each rank alternates between sums of both directions, so that the ones travel
+// every rank adds its GEMM to it. Each rank alternates between sums of both directions, so that the ones travel
 // while it adds to the others, and the owner adds the two.
 #include "context.h"
 #include "tensor.h"

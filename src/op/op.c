@@ -43,7 +43,7 @@ bool op_is_link(enum op_kind kind)
     return op_table[kind].shape == link_fields;
 }
 
-// Two products of head_dim multiply-adds for each pair of a query and a key that it sees.
+// Two GEMMs of head_dim multiply-adds for each pair of a query and a key that it sees.
 static double attention_flops(const struct attention_shape *shape)
 {
     double sequence = (double)shape->sequence;
@@ -56,7 +56,7 @@ double op_flops(const struct op *op)
 {
     const struct gemm_shape *gemm = &op->shape.gemm;
     switch ((enum op_price)op_table[op->kind].price) {
-    case OP_PRICE_PRODUCT:
+    case OP_PRICE_GEMM:
         return 2.0 * (double)gemm->m * (double)gemm->n * (double)gemm->k;
     case OP_PRICE_ATTENTION_FORWARD:
         return attention_flops(&op->shape.attention);

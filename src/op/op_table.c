@@ -115,7 +115,7 @@ const struct op_row op_table[OP_COUNT] = {
         [NORM_GRADIENT_RESIDUAL] = MAY_READ("residual", matrix), [NORM_GRADIENT_IN] = WRITE("in_gradient", matrix),
         [NORM_GRADIENT_WEIGHT] = ADD("weight_gradient", a_column),
         [NORM_GRADIENT_BIAS] = MAY_ADD("bias_gradient", a_column)}},
-    [OP_GEMM] = {COMPUTES(gemm, PRODUCT, GEMM), {
+    [OP_GEMM] = {COMPUTES(gemm, GEMM, GEMM), {
         [GEMM_A] = READ("a", of_a), [GEMM_B] = READ("b", of_b), [GEMM_C] = ADD("c", of_c),
         [GEMM_FACTOR_A] = MAY_READ("factor_a", factors_a), [GEMM_FACTOR_B] = MAY_READ("factor_b", factors_b)}},
     [OP_ROPE_FORWARD] = {COMPUTES(attention, MEMORY, MEMORY), {

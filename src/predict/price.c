@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Prices of what computes: products by tiles and waves, attention by its length, all else by the bytes it moves.
+// Prices of what computes: GEMMs by tiles and waves, attention by its length, all else by the bytes it moves.
 #include <math.h>
 
 #include "gswbench/fatal.h"
@@ -41,8 +41,8 @@ static double memory_seconds(const struct hardware_config *hardware, const struc
     return bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
-// Of the wider operand: at its rate a product runs.
-static const struct format_row *product_format(const struct plan *plan, const struct op *op)
+// Of the wider operand: a GEMM runs at its rate.
+static const struct format_row *gemm_format(const struct plan *plan, const struct op *op)
 {
     const struct format_row *a = &format_table[plan->tensors[op->operand[GEMM_A]].format];
     const struct format_row *b = &format_table[plan->tensors[op->operand[GEMM_B]].format];
@@ -65,14 +65,14 @@ static double count_waves(const struct hardware_config *hardware, double tiles)
 
 // The tile that is fastest for the shape, and the parts that k is split into where tiles are fewer than processors. A
 // tile's beginning and end cost like more steps along k: in FP8 like twice as many, since these take half the time.
-static double product_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
+static double gemm_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
 {
     static const struct {
         double m, n, efficiency;
     } tiles[]                          = {{128, 256, 1.0},  {256, 128, 1.0},  {128, 192, 1.0},
                                           {192, 128, 0.97}, {128, 128, 0.92}, {64, 256, 0.88}};
     const struct gemm_shape *shape     = &op->shape.gemm;
-    const struct format_row *format    = product_format(plan, op);
+    const struct format_row *format    = gemm_format(plan, op);
     bool                     is_narrow = format->bits < 16;
     double                   units     = (double)hardware->multiprocessors;
     double                   share  = is_narrow ? hardware->gemm_efficiency_fp8.value : hardware->gemm_efficiency.value;
@@ -92,7 +92,7 @@ static double product_seconds(const struct hardware_config *hardware, const stru
 }
 
 // Short runs of keys fill the device badly, and heads wider than 128 leave less room for tiles. The backward pass reads
-// and writes six arrays of the queries' size before and after its products.
+// and writes six arrays of the queries' size before and after its GEMMs.
 static double attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     enum format                   format      = plan->tensors[op->operand[ATTENTION_QUERY]].format;    // or gradients'
@@ -119,8 +119,8 @@ static double compute_seconds(const struct machine *machine, const struct plan *
 {
     const struct hardware_config *hardware = machine->hardware;
     switch ((enum op_price)op_table[op->kind].price) {
-    case OP_PRICE_PRODUCT:
-        return fmax(product_seconds(hardware, plan, op), memory_seconds(hardware, plan, op));
+    case OP_PRICE_GEMM:
+        return fmax(gemm_seconds(hardware, plan, op), memory_seconds(hardware, plan, op));
     case OP_PRICE_ATTENTION_FORWARD:
     case OP_PRICE_ATTENTION_BACKWARD:
         return attention_seconds(machine, plan, op);
@@ -147,7 +147,7 @@ static double software_share(const struct software_config *software, const struc
     case OP_PRICE_MEMORY:
     case OP_PRICE_ROUTE:
         return op->tag.phase == PHASE_OPTIMIZER ? 1.0 : software->memory_bytes.value;
-    case OP_PRICE_PRODUCT:
+    case OP_PRICE_GEMM:
     case OP_PRICE_ATTENTION_FORWARD:
     case OP_PRICE_ATTENTION_BACKWARD:
     case OP_PRICE_NONE:

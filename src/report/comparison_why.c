@@ -71,7 +71,7 @@ static void write_families(const struct comparison *comparison, FILE *file)
 #define AXIS_WORDS(NAME, ...) [WATERFALL_EXPOSED_##NAME] = "transfers that nothing hides",
 static const char *const reasons[WATERFALL_PARTS + 1] = {
     [WATERFALL_IDEAL]        = "the peaks",
-    [WATERFALL_GEMM]         = "products that do not reach the narrower type's peak, or are not in it",
+    [WATERFALL_GEMM]         = "GEMMs that do not reach the narrower type's peak, or are not in it",
     [WATERFALL_ATTENTION]    = "attention, which stays in the wider type",
     [WATERFALL_MEMORY]       = "ops that memory bounds, which move as many bytes",
     [WATERFALL_CAST]         = "casts",

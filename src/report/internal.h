@@ -31,7 +31,7 @@ double report_total_bytes(const struct result *result);
 struct comparison;
 void comparison_explain(struct comparison *comparison);
 
-// comparison_why.c: where the step goes in both, and what keeps the second from the pace of its products.
+// comparison_why.c: where the step goes in both, and what keeps the second from the pace of its GEMMs.
 void comparison_write_parts(const struct comparison *comparison, FILE *file);
 
 // Foreign text as HTML.

@@ -49,7 +49,7 @@ static void check_operand(struct findings *findings, int32_t op, int slot)
 
 // FP8 numbers mean nothing without their factors, and are multiplied row by row. Parts of both are scaled or of none,
 // and not squares of both.
-static void check_product(struct findings *findings, int32_t op)
+static void check_gemm(struct findings *findings, int32_t op)
 {
     const struct op *checked = &findings->plan->ops[op];
     const struct {
@@ -101,7 +101,7 @@ static void check_kind(struct findings *findings, int32_t op)
         }
     }
     if (checked->kind == OP_GEMM) {
-        check_product(findings, op);
+        check_gemm(findings, op);
     } else if (checked->kind == OP_QUANTIZE || op_is_fused(checked)) {
         check_quantize(findings, op);
     }

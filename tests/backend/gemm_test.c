@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Row-major products in column-major terms, and the file of chosen algorithms.
+// Row-major GEMMs in column-major terms, and the file of chosen algorithms.
 #define _GNU_SOURCE
 #include "gswbench/gemm.h"
 
@@ -25,7 +25,7 @@ static int element(const int *data, const struct gemm_matrix *matrix, int64_t ro
     return data[matrix->transposed ? column + row * matrix->leading : row + column * matrix->leading];
 }
 
-Test(gemm, computes_the_row_major_product_for_every_transposition)
+Test(gemm, computes_the_row_major_gemm_for_every_transposition)
 {
     enum { M = 2, N = 3, K = 4 };
     static const int a[M][K] = {{1, -2, 3, 4}, {0, 5, -6, 7}};
@@ -97,7 +97,7 @@ static struct gemm_key fp8_key(int64_t m, int64_t n, int64_t k)
     return (struct gemm_key){.shape = shape, .a = FORMAT_E5M2, .b = FORMAT_E4M3, .c = FORMAT_BF16};
 }
 
-Test(gemm, has_products_of_equal_types_and_of_fp8_with_an_e4m3)
+Test(gemm, has_gemms_of_equal_types_and_of_fp8_with_an_e4m3)
 {
     struct gemm_key known = key, fp8 = fp8_key(48, 32, 16);
     status          checked = gemm_check(&known);
@@ -107,10 +107,10 @@ Test(gemm, has_products_of_equal_types_and_of_fp8_with_an_e4m3)
 
     fp8.b   = FORMAT_E5M2;
     checked = gemm_check(&fp8);
-    cr_expect_str_eq(checked.text, "cuBLASLt has no product of e5m2 and e5m2 into bf16");
+    cr_expect_str_eq(checked.text, "cuBLASLt has no GEMM of e5m2 and e5m2 into bf16");
     known.b = FORMAT_E4M3;
     checked = gemm_check(&known);
-    cr_expect_str_eq(checked.text, "cuBLASLt has no product of bf16 and e4m3 into f32");
+    cr_expect_str_eq(checked.text, "cuBLASLt has no GEMM of bf16 and e4m3 into f32");
     known.a = known.b = FORMAT_F32;
     known.c           = FORMAT_BF16;
     checked           = gemm_check(&known);

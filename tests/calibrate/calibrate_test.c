@@ -235,7 +235,7 @@ Test(calibrate, leaves_a_profile_that_a_prediction_reads)
     cr_expect_eq(config.hardware.gpus_per_node, 4);
     cr_expect_eq(config.hardware.cores, 2);
     cr_expect_eq(config.hardware.peak[RATE_BF16].origin, QUANTITY_MEASURED);
-    cr_expect_eq(config.hardware.peak[RATE_FP32].origin, QUANTITY_MEASURED, "that of the job's own products");
+    cr_expect_eq(config.hardware.peak[RATE_FP32].origin, QUANTITY_MEASURED, "that of the job's own GEMMs");
     cr_expect_eq(config.hardware.node_bandwidth.origin, QUANTITY_MEASURED);
     cr_expect_eq(config.hardware.network_bandwidth.value, 0.0);
     cr_expect_eq(config.hardware.core_ranks, 4);

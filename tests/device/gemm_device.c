@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Matrix products whose algorithms are timed: the first run times them and writes the file, the second takes them from
+// GEMMs whose algorithms are timed: the first run times them and writes the file, the second takes them from
 // there and has the same bits, and both agree with the algorithm taken by rule.
 #define _GNU_SOURCE
 #include <math.h>
@@ -13,12 +13,12 @@
 
 // An emulated device takes minutes for what a real one does in a second.
 #ifdef GSWBENCH_EMULATED
-enum { PRODUCTS = 5, SHRUNK = 16 };
+enum { GEMMS = 5, SHRUNK = 16 };
 #else
-enum { PRODUCTS = 5, SHRUNK = 1 };
+enum { GEMMS = 5, SHRUNK = 1 };
 #endif
 
-static const struct gemm_shape shapes[PRODUCTS] = {
+static const struct gemm_shape shapes[GEMMS] = {
     {.m = 512 / SHRUNK, .n = 1024 / SHRUNK, .k = 768 / SHRUNK},
     {.m = 512 / SHRUNK, .n = 1024 / SHRUNK, .k = 768 / SHRUNK, .transpose_b = true},
     {.m = 1024 / SHRUNK, .n = 768 / SHRUNK, .k = 512 / SHRUNK, .transpose_a = true},
@@ -52,11 +52,11 @@ static struct buffer upload_random(struct backend *device, enum format format, i
     return buffer;
 }
 
-// The third product adds to what is there, which is zero; the last is of FP8.
+// The third GEMM adds to what is there, which is zero; the last is of FP8.
 static struct buffer multiply(struct backend *device, int number)
 {
     const struct gemm_shape *shape  = &shapes[number];
-    bool                     is_fp8 = number == PRODUCTS - 1;
+    bool                     is_fp8 = number == GEMMS - 1;
     struct op                op     = {
                            .kind = OP_GEMM, .tag.role = "test", .accumulates = number == 2, .sums_fast = is_fp8, .shape.gemm = *shape};
     struct buffer buffers[OP_OPERANDS] = {
@@ -70,21 +70,21 @@ static struct buffer multiply(struct backend *device, int number)
     require(backend_prepare(device, &op, buffers, &prepared));
     backend_run(device, prepared, &op, buffers);
     device->ops->streams->synchronize(device, LANE_COMPUTE);
-    struct buffer product = make_buffer(FORMAT_F32, shape->m * shape->n);
-    device->ops->download(device, product.data, buffers[GEMM_C].data, product.elements * 4);
+    struct buffer gemm = make_buffer(FORMAT_F32, shape->m * shape->n);
+    device->ops->download(device, gemm.data, buffers[GEMM_C].data, gemm.elements * 4);
     for (int slot = GEMM_A; slot < OP_OPERANDS; slot++) {
         backend_release(device, buffers[slot].data, format_bytes(buffers[slot].format, buffers[slot].elements));
     }
-    return product;
+    return gemm;
 }
 
-static void run_all(const struct backend_setup *setup, struct buffer products[PRODUCTS], const char *described)
+static void run_all(const struct backend_setup *setup, struct buffer gemms[GEMMS], const char *described)
 {
     struct backend device;
     char           text[256];
     require(backend_open(&device, "cuda", setup));
-    for (int i = 0; i < PRODUCTS; i++) {
-        products[i] = multiply(&device, i);
+    for (int i = 0; i < GEMMS; i++) {
+        gemms[i] = multiply(&device, i);
     }
     device.ops->describe(&device, text, sizeof(text));
     printf("     %s\n", text);
@@ -106,20 +106,20 @@ int main(void)
 {
     device_require();
     char                 folder[] = "/tmp/gemm_device_XXXXXX", path[64];
-    struct buffer        by_rule[PRODUCTS], timed[PRODUCTS], remembered[PRODUCTS];
+    struct buffer        by_rule[GEMMS], timed[GEMMS], remembered[GEMMS];
     struct backend_setup setup = {.threads = 1, .cache = mkdtemp(folder)};
     if (setup.cache == NULL) {
         printf("FAIL no folder in /tmp\n");
         return 1;
     }
 
-    run_all(&device_setup, by_rule, "0 products timed, 0 remembered");
-    run_all(&setup, timed, "5 products timed, 0 remembered");
-    run_all(&setup, remembered, "0 products timed, 5 remembered");
+    run_all(&device_setup, by_rule, "0 GEMMs timed, 0 remembered");
+    run_all(&setup, timed, "5 GEMMs timed, 0 remembered");
+    run_all(&setup, remembered, "0 GEMMs timed, 5 remembered");
 
-    for (int i = 0; i < PRODUCTS; i++) {
-        printf("product %d\n", i);
-        double tolerance = i == PRODUCTS - 1 ? 1e-3 : 2e-5;
+    for (int i = 0; i < GEMMS; i++) {
+        printf("gemm %d\n", i);
+        double tolerance = i == GEMMS - 1 ? 1e-3 : 2e-5;
         report(largest_difference(&timed[i], &by_rule[i]) < tolerance, "timed and taken by rule agree");
         report(memcmp(timed[i].data, remembered[i].data, (size_t)timed[i].elements * 4) == 0,
                "timed and remembered have the same bits");

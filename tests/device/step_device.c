@@ -15,7 +15,7 @@ enum { STEPS = 2, SHRUNK = 4 };
 enum { STEPS = 20, SHRUNK = 1 };
 #endif
 
-// Rounding differs in every product, and a step amplifies what the one before it left. Losses hardly move on random
+// Rounding differs in every GEMM, and a step amplifies what the one before it left. Losses hardly move on random
 // tokens; norms see every gradient.
 static const double loss_tolerance = 2e-3, norm_tolerance = 0.03;
 
@@ -226,7 +226,7 @@ static const struct variant {
 } variants[] = {
     {"two ranks that share weights", 2, shard_weights},
     {"two ranks that share matrices", 2, split_matrices},
-    {"two ranks whose products travel in a ring", 2, overlap_matrices},
+    {"two ranks whose GEMMs travel in a ring", 2, overlap_matrices},
     {"two ranks whose keys and values travel in a ring", 2, split_context},
     {"two ranks that share the optimizer and gather weights in the next step", 2, share_optimizer},
     {"two ranks that share experts", 2, share_experts},

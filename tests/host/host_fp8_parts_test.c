@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // FP8 whose parts have scales of their own, on the host backend: runs of 128 and squares of 128 x 128, and their
-// products.
+// GEMMs.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -115,7 +115,7 @@ static double factor_of(const struct buffer *factors, int32_t scaling, int64_t r
     return get(factors, scaling == SCALING_RUNS ? k / SIDE * rows + row : row / SIDE * padded + k / SIDE);
 }
 
-static void expect_product(const struct gemm_shape *shape, enum format c, bool accumulates)
+static void expect_gemm(const struct gemm_shape *shape, enum format c, bool accumulates)
 {
     int64_t       m = shape->m, n = shape->n, k = shape->k, padded = (k + 511) / 512 * 4;
     struct op     op                   = {.kind = OP_GEMM, .accumulates = accumulates, .shape.gemm = *shape};
@@ -138,7 +138,7 @@ static void expect_product(const struct gemm_shape *shape, enum format c, bool a
     }
     run_op(&op, buffers, 2);
 
-    expect_close(&buffers[GEMM_C], expected, c == FORMAT_F32 ? 1e-6 : tolerance(c), "product");
+    expect_close(&buffers[GEMM_C], expected, c == FORMAT_F32 ? 1e-6 : tolerance(c), "GEMM");
     free(expected);
     free_buffers(buffers);
 }
@@ -147,11 +147,11 @@ Test(host_fp8_parts, multiplies_each_part_of_the_depth_by_its_factors)
 {
     struct gemm_shape shape = {
         .m = 67, .n = 300, .k = 600, .transpose_b = true, .scaling_a = SCALING_RUNS, .scaling_b = SCALING_SQUARES};
-    expect_product(&shape, FORMAT_BF16, false);
-    expect_product(&shape, FORMAT_F32, true);
+    expect_gemm(&shape, FORMAT_BF16, false);
+    expect_gemm(&shape, FORMAT_F32, true);
     shape.scaling_b = SCALING_RUNS;
-    expect_product(&shape, FORMAT_F32, false);
+    expect_gemm(&shape, FORMAT_F32, false);
     shape.scaling_a = SCALING_SQUARES;
     shape.k         = 33;
-    expect_product(&shape, FORMAT_BF16, true);
+    expect_gemm(&shape, FORMAT_BF16, true);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Quantization on the host backend, and products of what it made, against calculations in double.
+// Quantization on the host backend, and GEMMs of what it made, against calculations in double.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -186,8 +186,7 @@ Test(host_fp8, scales_by_the_present_magnitude_without_a_history)
     free_buffers(buffers);
 }
 
-static void expect_product(const struct gemm_shape *shape, enum format a, enum format b, enum format c,
-                           bool accumulates)
+static void expect_gemm(const struct gemm_shape *shape, enum format a, enum format b, enum format c, bool accumulates)
 {
     struct op     op                   = {.kind = OP_GEMM, .accumulates = accumulates, .shape.gemm = *shape};
     struct buffer buffers[OP_OPERANDS] = {[GEMM_A]        = make_random(a, shape->m * shape->k, 1, 40),
@@ -211,21 +210,21 @@ static void expect_product(const struct gemm_shape *shape, enum format a, enum f
     }
     run_op(&op, buffers, 2);
 
-    expect_close(&buffers[GEMM_C], expected, c == FORMAT_F32 ? 1e-6 : tolerance(c), "product");
+    expect_close(&buffers[GEMM_C], expected, c == FORMAT_F32 ? 1e-6 : tolerance(c), "GEMM");
     free(expected);
     free_buffers(buffers);
 }
 
-Test(host_fp8, multiplies_both_factors_into_the_three_products_of_a_linear)
+Test(host_fp8, multiplies_both_factors_into_the_three_gemms_of_a_linear)
 {
     struct gemm_shape forward         = {.m = 33, .n = 70, .k = 600, .transpose_b = true};
     struct gemm_shape data_gradient   = {.m = 33, .n = 600, .k = 70};
     struct gemm_shape weight_gradient = {.m = 70, .n = 600, .k = 33, .transpose_a = true};
 
-    expect_product(&forward, FORMAT_E4M3, FORMAT_E4M3, FORMAT_BF16, false);
-    expect_product(&forward, FORMAT_E4M3, FORMAT_E4M3, FORMAT_F32, false);
-    expect_product(&data_gradient, FORMAT_E5M2, FORMAT_E4M3, FORMAT_BF16, false);
-    expect_product(&data_gradient, FORMAT_E5M2, FORMAT_E4M3, FORMAT_F32, false);
-    expect_product(&weight_gradient, FORMAT_E5M2, FORMAT_E4M3, FORMAT_F32, false);
-    expect_product(&weight_gradient, FORMAT_E5M2, FORMAT_E4M3, FORMAT_F32, true);
+    expect_gemm(&forward, FORMAT_E4M3, FORMAT_E4M3, FORMAT_BF16, false);
+    expect_gemm(&forward, FORMAT_E4M3, FORMAT_E4M3, FORMAT_F32, false);
+    expect_gemm(&data_gradient, FORMAT_E5M2, FORMAT_E4M3, FORMAT_BF16, false);
+    expect_gemm(&data_gradient, FORMAT_E5M2, FORMAT_E4M3, FORMAT_F32, false);
+    expect_gemm(&weight_gradient, FORMAT_E5M2, FORMAT_E4M3, FORMAT_F32, false);
+    expect_gemm(&weight_gradient, FORMAT_E5M2, FORMAT_E4M3, FORMAT_F32, true);
 }

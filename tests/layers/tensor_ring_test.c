@@ -23,7 +23,7 @@ static void plan_rank(struct tiny *tiny, int64_t ranks, int64_t rank)
     tiny_plan_rank(tiny, ranks, rank);
 }
 
-// The sum that a tensor holds: of which rows, and which ranks have added their product.
+// The sum that a tensor holds: of which rows, and which ranks have added their part.
 struct sum {
     int64_t  block;
     uint32_t added;
@@ -59,7 +59,7 @@ static int32_t find_op(const struct plan *plan, const char *role)
     return op;
 }
 
-Test(tensor_ring, brings_every_rank_the_products_of_all_for_its_own_rows)
+Test(tensor_ring, brings_every_rank_the_gemms_of_all_for_its_own_rows)
 {
     static const int64_t counts[] = {2, 3, 4, 6, 8};
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
@@ -108,7 +108,7 @@ static int32_t count_beside(const struct plan *plan, const int32_t *clocks, cons
     return count;
 }
 
-Test(tensor_ring, hides_every_hop_behind_a_product)
+Test(tensor_ring, hides_every_hop_behind_a_gemm)
 {
     static const int64_t counts[] = {2, 3, 4, 8};
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {

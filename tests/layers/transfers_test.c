@@ -74,7 +74,7 @@ static struct moved expected(const struct plan_request *request, int64_t microba
            tokens = (double)(request->train.micro_batch * request->train.sequence) / cp;
     double layers = (double)model->layers * (double)microbatches, count = (double)microbatches;
     bool   again = request->train.recompute == RECOMPUTE_FULL;
-    // A layer gathers rows for two products and sums those of two, forward and backward, and gathers the inputs of two
+    // A layer gathers rows for two GEMMs and sums those of two, forward and backward, and gathers the inputs of two
     // weight gradients; computed again, it need not make its last sum. Embedding and head: one of each, both ways; and
     // a head's weight gradient that is deferred gathers its input again.
     double deferred = axes->pp > 1 ? fmin((double)axes->deferred_head_gradients, count) : 0;

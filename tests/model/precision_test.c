@@ -43,7 +43,7 @@ Test(precision, transfers_gradients_as_they_are_unless_told)
     cr_expect_eq(init(&config).reduce, FORMAT_BF16);
 }
 
-Test(precision, keeps_bf16_roles_beside_products_in_fp8)
+Test(precision, keeps_bf16_roles_beside_gemms_in_fp8)
 {
     struct precision_config config = defaults();
     cr_expect_eq(init(&config).narrow_linears, 0);
@@ -92,7 +92,7 @@ Test(precision, refuses_fp8_without_a_linear_and_half_of_the_weights_in_it)
                                   "needs fp8_recipe = delayed or current, not block");
 }
 
-Test(precision, sums_fp8_products_fast_only_where_one_factor_is_for_all)
+Test(precision, sums_fp8_gemms_fast_only_where_one_factor_is_for_all)
 {
     struct precision_config config = defaults();
     config.compute                 = COMPUTE_FP8;

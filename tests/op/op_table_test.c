@@ -60,7 +60,7 @@ Test(op_table, counts_and_prices_with_the_fields_of_the_kinds_own_shape)
             cr_expect(operand->need != OP_NEED_OWN_SCALE || kind == OP_QUANTIZE, "%s", op_name(kind));
             cr_expect(operand->need != OP_NEED_NO_MASTER || kind == OP_ADAMW, "%s", op_name(kind));
         }
-        cr_expect_eq(row->price == OP_PRICE_PRODUCT, row->shape == gemm_fields, "%s", op_name(kind));
+        cr_expect_eq(row->price == OP_PRICE_GEMM, row->shape == gemm_fields, "%s", op_name(kind));
         cr_expect((row->price != OP_PRICE_ATTENTION_FORWARD && row->price != OP_PRICE_ATTENTION_BACKWARD) ||
                       row->shape == attention_fields,
                   "%s", op_name(kind));

@@ -266,11 +266,11 @@ Test(plan, sends_each_expert_its_tokens_while_the_one_before_works)
                             "dispatch gradient,mlp norm gradient,projection data gradient,"
                             "projection weight gradient,attention gradient,rope gradient,qkv data gradient,"
                             "qkv weight gradient,attention norm gradient");
-    int first = find_op(&tiny.plan, "dispatch exchange", 1, 0), product = find_op(&tiny.plan, "fc1", 1, 0);
+    int first = find_op(&tiny.plan, "dispatch exchange", 1, 0), gemm = find_op(&tiny.plan, "fc1", 1, 0);
     cr_assert_eq(tiny.plan.ops[first].lane, LANE_EXPERT);
-    cr_assert_eq(tiny.plan.ops[product].wait_count, 1);
-    cr_assert_eq(tiny.plan.ops[product].wait[0], first);
-    cr_assert_eq(tiny.plan.ops[product + 1].wait[0], first + 1);
+    cr_assert_eq(tiny.plan.ops[gemm].wait_count, 1);
+    cr_assert_eq(tiny.plan.ops[gemm].wait[0], first);
+    cr_assert_eq(tiny.plan.ops[gemm + 1].wait[0], first + 1);
     plan_free(&tiny.plan);
 }
 

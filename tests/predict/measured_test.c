@@ -10,10 +10,10 @@
 
 #include "gswbench/predict.h"
 
-// An accumulating product of bf16 into f32.
+// An accumulating GEMM of bf16 into f32.
 static struct tensor     tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_F32}};
 static const struct plan plan      = {.tensors = tensors};
-static struct op         product(void)
+static struct op         gemm(void)
 {
     return (struct op){.kind          = OP_GEMM,
                        .operand_count = 3,
@@ -61,7 +61,7 @@ static void expect_key(const struct op *op, const char *expected)
 
 Test(measured, writes_and_reads_keys_of_ops)
 {
-    struct op op = product();
+    struct op op = gemm();
     expect_key(&op, "gemm bf16,bf16,f32+ 64x32x128x1");
     op.shape.gemm.transpose_b = true;
     op.access[GEMM_C]         = ACCESS_WRITE;
@@ -140,7 +140,7 @@ Test(measured, prices_an_op_that_was_measured_by_its_time)
     cr_expect_eq(measured.count, 3);
 
     struct machine machine = {.hardware = &hardware, .measured = &measured};
-    struct op      op      = product();
+    struct op      op      = gemm();
     cr_expect_eq(predict_price_op(&machine, &plan, &op).seconds, 1e-3);
     cr_expect_eq(measured_find(&measured, &plan, &op)->spread_percent, 3.0);
     op.shape.gemm.m = 65;

@@ -47,7 +47,7 @@ static double sum_of(const struct waterfall *waterfall)
 
 // Of the sums of two blocks' gradients compute waits half a beginning for each of 7 parts: 15 us, and two hops up and
 // two down the tree of four ranks.
-Test(predict_step, shows_the_stalls_of_fp8_products_among_what_replicas_expose)
+Test(predict_step, shows_the_stalls_of_fp8_gemms_among_what_replicas_expose)
 {
     struct predict_explanation none = {.ideal_seconds = 0.0}, stalled = {.ideal_seconds = 0.0};
     struct subject             job;

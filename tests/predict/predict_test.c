@@ -20,7 +20,7 @@ static double price(const struct op *op)
     return predict_price_op(&(struct machine){.hardware = &hardware}, &plan, op).seconds;
 }
 
-Test(predict, prices_a_product_by_tiles_and_waves)
+Test(predict, prices_a_gemm_by_tiles_and_waves)
 {
     // 32 x 16 tiles of 128 x 256 on 100 processors of 1e13 FLOP/s: between 6 waves and 5.12; 256 more steps of k.
     struct op op = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
@@ -38,7 +38,7 @@ Test(predict, prices_a_product_by_tiles_and_waves)
     expect_seconds(price(&op), 2 * 128 * 128 * (128 + 512) / (1e13 * 0.92));
 }
 
-Test(predict, prices_a_product_of_fp8_operands_by_their_rate)
+Test(predict, prices_a_gemm_of_fp8_operands_by_their_rate)
 {
     // The rate is 0.64 of 2e15; beginning and end of a tile weigh twice as much.
     struct tensor          tensors[] = {{.format = FORMAT_E4M3}, {.format = FORMAT_BF16}};
@@ -52,7 +52,7 @@ Test(predict, prices_a_product_of_fp8_operands_by_their_rate)
                    (6 + 5.12) / 2 * 2 * 128 * 256 * (8192 + 512) / (0.64 * 2e13));
 }
 
-Test(predict, prices_products_by_the_rate_of_their_wider_operand)
+Test(predict, prices_gemms_by_the_rate_of_their_wider_operand)
 {
     // 1e14 in fp32, 1e15 in BF16; an attention of 512 keys reaches half of its share, and six arrays of fp32 are moved.
     struct tensor          tensors[] = {{.format = FORMAT_F32}, {.format = FORMAT_BF16}, {.format = FORMAT_E2M1}};
@@ -142,7 +142,7 @@ Test(predict, prices_transfers_as_the_program_makes_them)
     struct machine machine = {.hardware = &hardware, .software = &software};
     const double   moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 7 * 3.4e-6;
 
-    // In seven parts there are seven beginnings, for which FP8 products wait.
+    // In seven parts there are seven beginnings, for which FP8 GEMMs wait.
     struct op op = {.kind = OP_REDUCE_SCATTER, .lane = LANE_GRADIENT_REDUCE, .shape.transfer = {.elements = ELEMENTS}};
     software.reduction_parts.value     = 7;
     software.fp8_reduction_stall.value = 0.5;
@@ -154,7 +154,7 @@ Test(predict, prices_transfers_as_the_program_makes_them)
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved + latency);
 }
 
-Test(predict, prices_a_thin_product_by_its_bytes)
+Test(predict, prices_a_thin_gemm_by_its_bytes)
 {
     struct op op   = {.kind          = OP_GEMM,
                       .operand_count = 3,

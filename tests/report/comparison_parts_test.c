@@ -87,7 +87,7 @@ Test(comparison_parts, says_why_fp8_is_not_twice_as_fast)
                       "   30.4%  memory        ops that memory bounds, which move as many bytes\n"
                       "   26.8%  attention     attention, which stays in the wider type\n"
                       "   21.4%  cast          casts\n"
-                      "   14.3%  gemm          products that do not reach the narrower type's peak, or are not in it\n"
+                      "   14.3%  gemm          GEMMs that do not reach the narrower type's peak, or are not in it\n"
                       "    8.9%  exposed-fsdp  transfers that nothing hides\n"
                       "    7.1%  recompute     what is computed again\n");
     cr_expect_null(strstr(text, "%  optimizer"));

@@ -90,8 +90,8 @@ Test(waterfall, tells_kinds_of_compute_apart)
                          [WATERFALL_UNEXPLAINED] = 0.5}});
 }
 
-// 4 seconds at the peak, of which attention has a quarter: 1 of the 3 that it takes, 3 of the products' 8.
-Test(waterfall, takes_the_ideal_out_of_products_and_attention)
+// 4 seconds at the peak, of which attention has a quarter: 1 of the 3 that it takes, 3 of the GEMMs' 8.
+Test(waterfall, takes_the_ideal_out_of_gemms_and_attention)
 {
     expect_waterfall(
         &(struct sample){.ops   = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {COMPUTE(OP_ATTENTION_FORWARD, PHASE_FORWARD)}},
@@ -131,7 +131,7 @@ Test(waterfall, has_no_part_below_zero_where_clocks_differ)
                                       .expected     = {[WATERFALL_GEMM] = 6, [WATERFALL_OPTIMIZER] = 2}});
 }
 
-// A gather hidden behind the first product but for its last 2 seconds, and one that begins only when that one ends.
+// A gather hidden behind the first GEMM but for its last 2 seconds, and one that begins only when that one ends.
 Test(waterfall, counts_only_what_compute_waits_for)
 {
     expect_waterfall(&(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
@@ -219,7 +219,7 @@ Test(waterfall, knows_contention_where_prices_are_known)
 }
 
 // What every axis is a part of counts for the shards; what follows the last op that computes is exposed, too.
-Test(waterfall, explains_the_time_after_the_last_product)
+Test(waterfall, explains_the_time_after_the_last_gemm)
 {
     expect_waterfall(&(struct sample){
         .ops          = {{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, {TRANSFER(OP_ALL_REDUCE, LANE_TENSOR, ALL), AFTER(0)}},

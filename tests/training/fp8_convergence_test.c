@@ -60,7 +60,7 @@ Test(fp8_convergence, ends_where_bf16_does_with_every_recipe, .timeout = 240)
     }
 }
 
-// How much is wrong, and in the products of which role. All the rest is as the host does it.
+// How much is wrong, and in the GEMMs of which role. All the rest is as the host does it.
 static float       wrong_by;
 static const char *wrong_role;
 

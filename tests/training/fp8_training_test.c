@@ -51,15 +51,15 @@ Test(fp8_training, reads_inputs_and_weights_in_e4m3_and_gradients_in_e5m2)
     plan_free(&tiny.plan);
 }
 
-// Which products of the linears are in FP8, and which of these may sum fast.
-struct products {
+// Which GEMMs of the linears are in FP8, and which of these may sum fast.
+struct gemms {
     int outputs, data_gradients, weight_gradients;
 };
 struct counted {
-    struct products narrow, fast;
+    struct gemms narrow, fast;
 };
 
-static struct counted count_products(struct tiny *tiny)
+static struct counted count_gemms(struct tiny *tiny)
 {
     struct counted counted = {0};
     tiny_plan(tiny);
@@ -80,7 +80,7 @@ static struct counted count_products(struct tiny *tiny)
     return counted;
 }
 
-static void expect_products(const char *what, struct products found, int outputs, int data, int weights)
+static void expect_gemms(const char *what, struct gemms found, int outputs, int data, int weights)
 {
     cr_expect(found.outputs == outputs && found.data_gradients == data && found.weight_gradients == weights,
               "%s: %d outputs, %d data gradients and %d weight gradients, not %d, %d and %d", what, found.outputs,
@@ -93,22 +93,22 @@ Test(fp8_training, leaves_only_weight_gradients_in_bf16_when_told)
     struct tiny tiny;
     tiny_init(&tiny);
     choose_fp8(&tiny);
-    expect_products("yes", count_products(&tiny).narrow, 8, 8, 8);
+    expect_gemms("yes", count_gemms(&tiny).narrow, 8, 8, 8);
     tiny.precision.fp8_weight_gradients = 0;
-    expect_products("no", count_products(&tiny).narrow, 8, 8, 0);
+    expect_gemms("no", count_gemms(&tiny).narrow, 8, 8, 0);
 }
 
-Test(fp8_training, sums_fast_in_the_products_that_are_named)
+Test(fp8_training, sums_fast_in_the_gemms_that_are_named)
 {
     struct tiny tiny;
     tiny_init(&tiny);
     choose_fp8(&tiny);
     tiny.precision.fp8_fast_accumulation = FAST_SUMS_NONE;
-    expect_products("none", count_products(&tiny).fast, 0, 0, 0);
+    expect_gemms("none", count_gemms(&tiny).fast, 0, 0, 0);
     tiny.precision.fp8_fast_accumulation = FAST_SUMS_FORWARD;
-    expect_products("forward", count_products(&tiny).fast, 8, 0, 0);
+    expect_gemms("forward", count_gemms(&tiny).fast, 8, 0, 0);
     tiny.precision.fp8_fast_accumulation = FAST_SUMS_ALL;
-    expect_products("all", count_products(&tiny).fast, 8, 8, 8);
+    expect_gemms("all", count_gemms(&tiny).fast, 8, 8, 8);
 }
 
 static int64_t count_quantized(struct tiny *tiny, const char *role)
@@ -143,7 +143,7 @@ Test(fp8_training, quantizes_an_input_again_only_where_it_is_recomputed)
     tiny_init(&tiny);
     choose_fp8(&tiny);
     cr_expect_eq(count_quantized(&tiny, "activation"), 2);
-    cr_expect_eq(count_quantized(&tiny, "fc1 gradient"), 2);    // for both products that read it
+    cr_expect_eq(count_quantized(&tiny, "fc1 gradient"), 2);    // for both GEMMs that read it
 
     tiny.train.recompute = RECOMPUTE_FULL;
     cr_expect_eq(count_quantized(&tiny, "activation"), 2 * 2);

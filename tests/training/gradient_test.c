@@ -169,7 +169,7 @@ Test(gradient, is_right_for_gelu_layer_norm_and_padded_vocabulary)
     check_model(&tiny);
 }
 
-// A matrix of one row is a matrix: its products have that one row.
+// A matrix of one row is a matrix: its GEMMs have that one row.
 Test(gradient, is_right_for_an_mlp_of_one_element)
 {
     struct tiny tiny;

@@ -31,14 +31,14 @@ Test(account, counts_two_flops_a_multiply_add_and_the_causal_half_of_attention)
 
     plan_account(&tiny.plan, &account);
 
-    // 16 tokens; the products of a layer have 512 + 256 + 768 + 384 weights, the head 640.
-    double products = 2.0 * 16 * (2 * 1920 + 640);
+    // 16 tokens; the GEMMs of a layer have 512 + 256 + 768 + 384 weights, the head 640.
+    double gemms = 2.0 * 16 * (2 * 1920 + 640);
     // Two sequences, four heads: 8 x 9 / 2 pairs of positions, two products of head_dim 4 each.
     double attention = 2.0 * 2 * 4 * 36 * 2 * 2 * 4;
-    cr_assert_float_eq(account.flops[PHASE_FORWARD], products + attention, 1e-6 * products);
-    cr_assert_float_eq(account.flops[PHASE_BACKWARD], 2 * products + 2.5 * attention, 1e-6 * products);
+    cr_assert_float_eq(account.flops[PHASE_FORWARD], gemms + attention, 1e-6 * gemms);
+    cr_assert_float_eq(account.flops[PHASE_BACKWARD], 2 * gemms + 2.5 * attention, 1e-6 * gemms);
     cr_assert_eq(account.flops[PHASE_RECOMPUTE], 0);
-    cr_assert_float_eq(account.hardware_flops, (3 * products + 3.5 * attention) / 2, 1e-6 * products);
+    cr_assert_float_eq(account.hardware_flops, (3 * gemms + 3.5 * attention) / 2, 1e-6 * gemms);
     plan_free(&tiny.plan);
 }
 
@@ -266,7 +266,7 @@ static int64_t quantized_bytes(int64_t keeps_weights)
 
 Test(account, counts_what_making_fp8_copies_reads_and_writes)
 {
-    // Of a layer, by the products of its linears: weights, inputs and gradients of outputs of 16 tokens.
+    // Of a layer, by the GEMMs of its linears: weights, inputs and gradients of outputs of 16 tokens.
     int64_t weights = 32 * 16 + 16 * 16 + 48 * 16 + 16 * 24, inputs = 16 * (16 + 16 + 16 + 24);
     int64_t gradients = 16 * (32 + 16 + 48 + 16);
     // BF16 is read, a copy and a transposed one written; and the factor of both.

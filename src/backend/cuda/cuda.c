@@ -220,7 +220,7 @@ static void cuda_describe(struct backend *backend, char *text, size_t bytes)
     CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->number));
     CUDA_CHECK(cudaDriverGetVersion(&driver));
     snprintf(text, bytes,
-             "%s, %d multiprocessors up to %d MHz, %s, CUDA %d.%d on a driver for %d.%d, %s: %d products timed, %d "
+             "%s, %d multiprocessors up to %d MHz, %s, CUDA %d.%d on a driver for %d.%d, %s: %d GEMMs timed, %d "
              "remembered%s",
              properties.name, cuda->device.processors, attribute_of(cuda->number, cudaDevAttrClockRate) / 1000,
              number_bytes(memory, sizeof(memory), (double)properties.totalGlobalMem), CUDART_VERSION / 1000,

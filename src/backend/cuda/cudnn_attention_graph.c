@@ -85,7 +85,7 @@ static cudnn_tensor scaled_scores(struct cudnn_graph *graph, cudnn_tensor query,
                                   const struct layouts *layouts)
 {
     cudnn_tensor scores =
-        cudnn_graph_product(graph, query, key, cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->scores, 0));
+        cudnn_graph_gemm(graph, query, key, cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->scores, 0));
     return combine(graph, CUDNN_POINTWISE_MUL, scores, scale, &layouts->scores);
 }
 
@@ -117,8 +117,8 @@ static void describe_forward(struct cudnn_graph *graph, const struct layouts *la
                                          .x         = power,
                                          .b         = sum,
                                          .out = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->scores, 0)});
-    cudnn_graph_product(graph, probability, value,
-                        cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->query, CUDNN_ATTENTION_OUT));
+    cudnn_graph_gemm(graph, probability, value,
+                     cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->query, CUDNN_ATTENTION_OUT));
 }
 
 // transposed scores x rows of queries, summed over the heads that share a key: the gradient of keys or values.
@@ -129,11 +129,11 @@ static void key_gradient(struct cudnn_graph *graph, cudnn_tensor scores, cudnn_t
         graph, scores, cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->scores_transposed, 0));
     cudnn_tensor gradient = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->key, id);
     if (layouts->is_grouped) {
-        cudnn_tensor by_head = cudnn_graph_product(
+        cudnn_tensor by_head = cudnn_graph_gemm(
             graph, turned, rows, cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->head_gradient, 0));
         cudnn_graph_reduce(graph, CUDNN_REDUCE_TENSOR_ADD, by_head, gradient);
     } else {
-        cudnn_graph_product(graph, turned, rows, gradient);
+        cudnn_graph_gemm(graph, turned, rows, gradient);
     }
 }
 
@@ -166,7 +166,7 @@ static void describe_backward(struct cudnn_graph *graph, const struct layouts *l
     key_gradient(graph, probability, d_out, CUDNN_ATTENTION_VALUE_GRADIENT, layouts);
 
     cudnn_tensor d_scores =
-        cudnn_graph_product(graph, d_out, value, cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->scores, 0));
+        cudnn_graph_gemm(graph, d_out, value, cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->scores, 0));
     d_scores = combine(graph, CUDNN_POINTWISE_SUB, d_scores, row_sum, &layouts->scores);
     d_scores = combine(graph, CUDNN_POINTWISE_MUL, d_scores, probability, &layouts->scores);
     d_scores = cudnn_graph_pointwise(
@@ -179,9 +179,9 @@ static void describe_backward(struct cudnn_graph *graph, const struct layouts *l
 
     cudnn_tensor plain_key =
         cudnn_graph_reshape(graph, key, cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->key, 0));
-    cudnn_tensor query_sum = cudnn_graph_product(
-        graph, d_scores, plain_key,
-        cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->query_sum, CUDNN_ATTENTION_QUERY_SUM));
+    cudnn_tensor query_sum =
+        cudnn_graph_gemm(graph, d_scores, plain_key,
+                         cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->query_sum, CUDNN_ATTENTION_QUERY_SUM));
     cudnn_graph_pointwise(
         graph, &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_IDENTITY,
                                          .precision = CUDNN_DATA_FLOAT,

@@ -118,19 +118,19 @@ cudnn_tensor cudnn_graph_pointwise(struct cudnn_graph *graph, const struct cudnn
     return pointwise->out;
 }
 
-cudnn_tensor cudnn_graph_product(struct cudnn_graph *graph, cudnn_tensor a, cudnn_tensor b, cudnn_tensor out)
+cudnn_tensor cudnn_graph_gemm(struct cudnn_graph *graph, cudnn_tensor a, cudnn_tensor b, cudnn_tensor out)
 {
     cudnnDataType_t          sums = CUDNN_DATA_FLOAT;
     cudnnBackendDescriptor_t how  = create(graph, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
     set(graph, how, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums);
-    finalize(graph, "product", how);
+    finalize(graph, "GEMM", how);
 
     cudnnBackendDescriptor_t made = create(graph, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
     set_descriptor(graph, made, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
     set_descriptor(graph, made, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
     set_descriptor(graph, made, CUDNN_ATTR_OPERATION_MATMUL_CDESC, out);
     set_descriptor(graph, made, CUDNN_ATTR_OPERATION_MATMUL_DESC, how);
-    add_operation(graph, "product operation", made);
+    add_operation(graph, "GEMM operation", made);
     return out;
 }
 

@@ -37,7 +37,7 @@ struct cudnn_pointwise {
     int64_t              axis;    // of CUDNN_POINTWISE_GEN_INDEX
 };
 cudnn_tensor cudnn_graph_pointwise(struct cudnn_graph *graph, const struct cudnn_pointwise *pointwise);
-cudnn_tensor cudnn_graph_product(struct cudnn_graph *graph, cudnn_tensor a, cudnn_tensor b, cudnn_tensor out);
+cudnn_tensor cudnn_graph_gemm(struct cudnn_graph *graph, cudnn_tensor a, cudnn_tensor b, cudnn_tensor out);
 cudnn_tensor cudnn_graph_reduce(struct cudnn_graph *graph, cudnnReduceTensorOp_t reduction, cudnn_tensor x,
                                 cudnn_tensor out);
 cudnn_tensor cudnn_graph_reshape(struct cudnn_graph *graph, cudnn_tensor x, cudnn_tensor out);

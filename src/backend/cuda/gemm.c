@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Matrix products by cuBLASLt: FP8, bf16 or fp32 factors, fp32 sums. What a product needs is made before the first
+// GEMMs by cuBLASLt: FP8, bf16 or fp32 factors, fp32 sums. What a GEMM needs is made before the first
 // step; a step only looks it up.
 #include "gemm.h"
 
@@ -22,13 +22,13 @@ static struct gemm_key key_of(const struct cuda *cuda, const struct op *op, cons
                              .processors  = cuda->gemms->processors};
 }
 
-static struct product *find(const struct cuda *cuda, const struct gemm_key *key)
+static struct gemm *find(const struct cuda *cuda, const struct gemm_key *key)
 {
-    struct product *product = cuda->gemms->products;
-    while (product != NULL && !gemm_key_is_equal(&product->key, key)) {
-        product = product->next;
+    struct gemm *gemm = cuda->gemms->list;
+    while (gemm != NULL && !gemm_key_is_equal(&gemm->key, key)) {
+        gemm = gemm->next;
     }
-    return product;
+    return gemm;
 }
 
 static cudaDataType_t type_of(enum format format)
@@ -40,35 +40,35 @@ static cudaDataType_t type_of(enum format format)
     return types[format];
 }
 
-static void set_operation(const struct blas *blas, const struct product *product,
-                          cublasLtMatmulDescAttributes_t attribute, int32_t value)
+static void set_operation(const struct blas *blas, const struct gemm *gemm, cublasLtMatmulDescAttributes_t attribute,
+                          int32_t value)
 {
-    BLAS_CHECK(blas, cublasLtMatmulDescSetAttribute(product->operation, attribute, &value, sizeof(value)));
+    BLAS_CHECK(blas, cublasLtMatmulDescSetAttribute(gemm->operation, attribute, &value, sizeof(value)));
 }
 
 #if CUBLAS_VERSION >= 120900
 static const bool has_scaled_parts = true;
 
-static void set_scalings(const struct blas *blas, const struct product *product)
+static void set_scalings(const struct blas *blas, const struct gemm *gemm)
 {
     static const int32_t modes[] = {[SCALING_WHOLE]   = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F,
                                     [SCALING_RUNS]    = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
                                     [SCALING_SQUARES] = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F};
-    set_operation(blas, product, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, modes[product->key.shape.scaling_b]);
-    set_operation(blas, product, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, modes[product->key.shape.scaling_a]);
+    set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, modes[gemm->key.shape.scaling_b]);
+    set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, modes[gemm->key.shape.scaling_a]);
 }
 #else
 static const bool has_scaled_parts = false;
 
-static void set_scalings(const struct blas *blas, const struct product *product)
+static void set_scalings(const struct blas *blas, const struct gemm *gemm)
 {
     (void)blas;
-    (void)product;
+    (void)gemm;
 }
 #endif
 
-// Whether any device has the product, and this one.
-static status check_product(const struct cuda *cuda, const struct gemm_key *key)
+// Whether any device has the GEMM, and this one.
+static status check_gemm(const struct cuda *cuda, const struct gemm_key *key)
 {
     enum { FIRST_WITH_FP8 = 89 };
     status checked = gemm_check(key);
@@ -96,79 +96,77 @@ static cublasLtMatrixLayout_t describe_matrix(const struct blas *blas, enum form
     return layout;
 }
 
-static void set_factor(const struct blas *blas, const struct product *product, cublasLtMatmulDescAttributes_t attribute,
+static void set_factor(const struct blas *blas, const struct gemm *gemm, cublasLtMatmulDescAttributes_t attribute,
                        const float *factor)
 {
-    BLAS_CHECK(blas, cublasLtMatmulDescSetAttribute(product->operation, attribute, &factor, sizeof(factor)));
+    BLAS_CHECK(blas, cublasLtMatmulDescSetAttribute(gemm->operation, attribute, &factor, sizeof(factor)));
 }
 
 // That there are factors belongs to the problem; a run sets the real ones.
-static void describe_fp8(const struct gemms *gemms, const struct product *product)
+static void describe_fp8(const struct gemms *gemms, const struct gemm *gemm)
 {
-    const int8_t is_fast = product->key.sums_fast;
-    BLAS_CHECK(&gemms->blas, cublasLtMatmulDescSetAttribute(product->operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM,
-                                                            &is_fast, sizeof(is_fast)));
-    set_scalings(&gemms->blas, product);
-    set_factor(&gemms->blas, product, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, gemms->workspace);
-    set_factor(&gemms->blas, product, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, gemms->workspace);
+    const int8_t is_fast = gemm->key.sums_fast;
+    BLAS_CHECK(&gemms->blas, cublasLtMatmulDescSetAttribute(gemm->operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &is_fast,
+                                                            sizeof(is_fast)));
+    set_scalings(&gemms->blas, gemm);
+    set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, gemms->workspace);
+    set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, gemms->workspace);
 }
 
 // fp32 factors are multiplied in full: CUBLAS_COMPUTE_32F allows no TF32.
-static struct product *product_create(struct cuda *cuda, const struct gemm_key *key)
+static struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key)
 {
-    const struct blas *blas    = &cuda->gemms->blas;
-    struct gemm_layout layout  = gemm_layout_of(&key->shape);
-    struct product    *product = memory_allocate(sizeof(*product));
-    *product                   = (struct product){.key    = *key,
-                                                  .first  = describe_matrix(blas, key->b, &layout.first),
-                                                  .second = describe_matrix(blas, key->a, &layout.second),
-                                                  .out    = describe_matrix(blas, key->c, &layout.out)};
-    BLAS_CHECK(blas, cublasLtMatmulDescCreate(&product->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-    set_operation(blas, product, CUBLASLT_MATMUL_DESC_TRANSA, layout.first.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-    set_operation(blas, product, CUBLASLT_MATMUL_DESC_TRANSB, layout.second.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    const struct blas *blas   = &cuda->gemms->blas;
+    struct gemm_layout layout = gemm_layout_of(&key->shape);
+    struct gemm       *gemm   = memory_allocate(sizeof(*gemm));
+    *gemm                     = (struct gemm){.key    = *key,
+                                              .first  = describe_matrix(blas, key->b, &layout.first),
+                                              .second = describe_matrix(blas, key->a, &layout.second),
+                                              .out    = describe_matrix(blas, key->c, &layout.out)};
+    BLAS_CHECK(blas, cublasLtMatmulDescCreate(&gemm->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_TRANSA, layout.first.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_TRANSB, layout.second.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
     if (key->processors > 0) {
-        set_operation(blas, product, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, key->processors);
+        set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, key->processors);
     }
     if (format_is_narrow(key->a)) {
-        describe_fp8(cuda->gemms, product);
+        describe_fp8(cuda->gemms, gemm);
     }
-    return product;
+    return gemm;
 }
 
-static void product_free(const struct blas *blas, struct product *product)
+static void gemm_free(const struct blas *blas, struct gemm *gemm)
 {
-    BLAS_CHECK(blas, cublasLtMatrixLayoutDestroy(product->first));
-    BLAS_CHECK(blas, cublasLtMatrixLayoutDestroy(product->second));
-    BLAS_CHECK(blas, cublasLtMatrixLayoutDestroy(product->out));
-    BLAS_CHECK(blas, cublasLtMatmulDescDestroy(product->operation));
-    free(product);
+    BLAS_CHECK(blas, cublasLtMatrixLayoutDestroy(gemm->first));
+    BLAS_CHECK(blas, cublasLtMatrixLayoutDestroy(gemm->second));
+    BLAS_CHECK(blas, cublasLtMatrixLayoutDestroy(gemm->out));
+    BLAS_CHECK(blas, cublasLtMatmulDescDestroy(gemm->operation));
+    free(gemm);
 }
 
-cublasStatus_t product_run(const struct cuda *cuda, const struct product *product,
-                           const cublasLtMatmulAlgo_t *algorithm, const struct product_operands *operands)
+cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const cublasLtMatmulAlgo_t *algorithm,
+                        const struct gemm_operands *operands)
 {
     const struct gemms *gemms = cuda->gemms;
-    const float         one = 1, keep = product->key.accumulates ? 1 : 0;
-    if (format_is_narrow(product->key.a)) {    // the library's A is our B; a call keeps the addresses
-        set_factor(&gemms->blas, product, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands->factor_b);
-        set_factor(&gemms->blas, product, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands->factor_a);
+    const float         one = 1, keep = gemm->key.accumulates ? 1 : 0;
+    if (format_is_narrow(gemm->key.a)) {    // the library's A is our B; a call keeps the addresses
+        set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands->factor_b);
+        set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands->factor_a);
     }
-    return gemms->blas.cublasLtMatmul(gemms->blas.handle, product->operation, &one, operands->b, product->first,
-                                      operands->a, product->second, &keep, operands->c, product->out, operands->c,
-                                      product->out, algorithm, gemms->workspace, GEMM_WORKSPACE_BYTES,
-                                      cuda->device.streams[LANE_COMPUTE]);
+    return gemms->blas.cublasLtMatmul(gemms->blas.handle, gemm->operation, &one, operands->b, gemm->first, operands->a,
+                                      gemm->second, &keep, operands->c, gemm->out, operands->c, gemm->out, algorithm,
+                                      gemms->workspace, GEMM_WORKSPACE_BYTES, cuda->device.streams[LANE_COMPUTE]);
 }
 
 // An algorithm of the file is the library's own words; it still has to accept them for this problem.
-static status take_remembered(const struct cuda *cuda, struct product *product, const struct gemm_choice *choice)
+static status take_remembered(const struct cuda *cuda, struct gemm *gemm, const struct gemm_choice *choice)
 {
     const struct blas              *blas = &cuda->gemms->blas;
     cublasLtMatmulHeuristicResult_t result;
-    _Static_assert(sizeof(product->algorithm) == sizeof(choice->algorithm), "cublasLtMatmulAlgo_t is eight words");
-    memcpy(&product->algorithm, choice->algorithm, sizeof(product->algorithm));
-    cublasStatus_t error =
-        blas->cublasLtMatmulAlgoCheck(blas->handle, product->operation, product->first, product->second, product->out,
-                                      product->out, &product->algorithm, &result);
+    _Static_assert(sizeof(gemm->algorithm) == sizeof(choice->algorithm), "cublasLtMatmulAlgo_t is eight words");
+    memcpy(&gemm->algorithm, choice->algorithm, sizeof(gemm->algorithm));
+    cublasStatus_t error = blas->cublasLtMatmulAlgoCheck(blas->handle, gemm->operation, gemm->first, gemm->second,
+                                                         gemm->out, gemm->out, &gemm->algorithm, &result);
     if (error != CUBLAS_STATUS_SUCCESS || result.workspaceSize > GEMM_WORKSPACE_BYTES) {
         return fail_as(EXIT_OUTPUT, "%s: cuBLASLt refuses its algorithm for %s: delete the file, it is made again",
                        cuda->gemms->cache.path, choice->problem);
@@ -177,69 +175,68 @@ static status take_remembered(const struct cuda *cuda, struct product *product, 
 }
 
 // The heuristic's first guess, or the fastest of its guesses, timed now or in an earlier run.
-static status choose_algorithm(struct cuda *cuda, struct product *product)
+static status choose_algorithm(struct cuda *cuda, struct gemm *gemm)
 {
     struct gemms      *gemms = cuda->gemms;
     struct gemm_choice choice;
     char               version[BLAS_VERSION_BYTES];
     blas_version(&gemms->blas, version);
-    gemm_problem_name(&product->key, version, gemms->device, choice.problem);
+    gemm_problem_name(&gemm->key, version, gemms->device, choice.problem);
     const struct gemm_choice *known = gemm_cache_find(&gemms->cache, choice.problem);
     if (known != NULL) {
         gemms->remembered++;
-        return take_remembered(cuda, product, known);
+        return take_remembered(cuda, gemm, known);
     }
     cublasLtMatmulHeuristicResult_t candidates[GEMM_CANDIDATES];
-    int count = product_candidates(cuda, product, gemms->is_deterministic ? 1 : GEMM_CANDIDATES, candidates);
+    int count = gemm_candidates(cuda, gemm, gemms->is_deterministic ? 1 : GEMM_CANDIDATES, candidates);
     if (count == 0) {
         return fail("[run] backend = cuda: cuBLASLt has no algorithm for %s", choice.problem);
     }
-    product->algorithm = candidates[0].algo;
+    gemm->algorithm = candidates[0].algo;
     if (gemms->is_deterministic) {
         return OK;
     }
-    TRY(product_tune(cuda, product, candidates, count));
+    TRY(gemm_tune(cuda, gemm, candidates, count));
     gemms->timed++;
-    memcpy(choice.algorithm, &product->algorithm, sizeof(choice.algorithm));
+    memcpy(choice.algorithm, &gemm->algorithm, sizeof(choice.algorithm));
     return gemm_cache_add(&gemms->cache, &choice);
 }
 
 static void run_prepared(struct backend *backend, const struct prepared *prepared, const struct op *op,
                          const struct buffer buffers[OP_OPERANDS])
 {
-    const struct cuda      *cuda     = backend->state;
-    const struct product   *product  = (const struct product *)prepared;    // its first member
-    struct product_operands operands = {.a        = buffers[GEMM_A].data,
-                                        .b        = buffers[GEMM_B].data,
-                                        .factor_a = buffers[GEMM_FACTOR_A].data,
-                                        .factor_b = buffers[GEMM_FACTOR_B].data,
-                                        .c        = buffers[GEMM_C].data};
-    blas_check(&cuda->gemms->blas, product_run(cuda, product, &product->algorithm, &operands), op->tag.role, __FILE__,
-               __LINE__);
+    const struct cuda   *cuda     = backend->state;
+    const struct gemm   *gemm     = (const struct gemm *)prepared;    // its first member
+    struct gemm_operands operands = {.a        = buffers[GEMM_A].data,
+                                     .b        = buffers[GEMM_B].data,
+                                     .factor_a = buffers[GEMM_FACTOR_A].data,
+                                     .factor_b = buffers[GEMM_FACTOR_B].data,
+                                     .c        = buffers[GEMM_C].data};
+    blas_check(&cuda->gemms->blas, gemm_run(cuda, gemm, &gemm->algorithm, &operands), op->tag.role, __FILE__, __LINE__);
 }
 
 status cuda_gemm_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                          const struct prepared **prepared)
 {
-    struct cuda    *cuda    = backend->state;
-    struct gemm_key key     = key_of(cuda, op, buffers);
-    struct product *product = find(cuda, &key);
-    if (product == NULL) {
-        TRY(check_product(cuda, &key));
-        product               = product_create(cuda, &key);
-        product->prepared.run = run_prepared;
-        product->next         = cuda->gemms->products;
-        cuda->gemms->products = product;
-        TRY(choose_algorithm(cuda, product));
+    struct cuda    *cuda = backend->state;
+    struct gemm_key key  = key_of(cuda, op, buffers);
+    struct gemm    *gemm = find(cuda, &key);
+    if (gemm == NULL) {
+        TRY(check_gemm(cuda, &key));
+        gemm               = gemm_create(cuda, &key);
+        gemm->prepared.run = run_prepared;
+        gemm->next         = cuda->gemms->list;
+        cuda->gemms->list  = gemm;
+        TRY(choose_algorithm(cuda, gemm));
     }
-    *prepared = &product->prepared;
+    *prepared = &gemm->prepared;
     return OK;
 }
 
 void device_gemm(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     (void)backend, (void)buffers;
-    FATAL(EXIT_INTERNAL, "the product of %s was not prepared", op->tag.role);
+    FATAL(EXIT_INTERNAL, "the GEMM of %s was not prepared", op->tag.role);
 }
 
 status gemms_open(struct cuda *cuda, const struct backend_setup *setup)
@@ -262,10 +259,10 @@ status gemms_open(struct cuda *cuda, const struct backend_setup *setup)
 void gemms_close(struct cuda *cuda)
 {
     struct gemms *gemms = cuda->gemms;
-    while (gemms->products != NULL) {
-        struct product *product = gemms->products;
-        gemms->products         = product->next;
-        product_free(&gemms->blas, product);
+    while (gemms->list != NULL) {
+        struct gemm *gemm = gemms->list;
+        gemms->list       = gemm->next;
+        gemm_free(&gemms->blas, gemm);
     }
     blas_close(&gemms->blas);
     gemm_cache_close(&gemms->cache);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Matrix products: one entry for each distinct problem, with the descriptors and the algorithm that every step uses.
+// GEMMs: one entry for each distinct problem, with the descriptors and the algorithm that every step uses.
 #ifndef GSWBENCH_CUDA_GEMM_H
 #define GSWBENCH_CUDA_GEMM_H
 
@@ -9,9 +9,9 @@
 
 enum { GEMM_WORKSPACE_BYTES = 32 << 20 };
 
-struct product {
+struct gemm {
     struct prepared        prepared;
-    struct product        *next;
+    struct gemm           *next;
     struct gemm_key        key;
     cublasLtMatmulDesc_t   operation;
     cublasLtMatrixLayout_t first, second, out;
@@ -21,11 +21,11 @@ struct product {
 // The state of the op, in struct cuda.
 struct gemms {
     struct blas       blas;
-    struct product   *products;
+    struct gemm      *list;
     struct gemm_cache cache;
     void             *workspace;    // of the compute lane, the only one that multiplies
     char              device[256];
-    int               processors;    // that products may use; 0: all
+    int               processors;    // that GEMMs may use; 0: all
     bool              is_deterministic;
     int               timed, remembered;
 };
@@ -34,23 +34,22 @@ status gemms_open(struct cuda *cuda, const struct backend_setup *setup);
 void   gemms_close(struct cuda *cuda);
 
 // A, B and C, and what A and B are to be multiplied by when they are FP8: addresses on the device.
-struct product_operands {
+struct gemm_operands {
     const void  *a, *b;
     const float *factor_a, *factor_b;
     void        *c;
 };
 
-// gemm.c: enqueues the product with an algorithm. C is also what is added to.
-cublasStatus_t product_run(const struct cuda *cuda, const struct product *product,
-                           const cublasLtMatmulAlgo_t *algorithm, const struct product_operands *operands);
+// gemm.c: enqueues the GEMM with an algorithm. C is also what is added to.
+cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const cublasLtMatmulAlgo_t *algorithm,
+                        const struct gemm_operands *operands);
 
 // gemm_tune.c: the candidates of the library's heuristic, best guess first; returns how many.
 enum { GEMM_CANDIDATES = 32 };
-int product_candidates(const struct cuda *cuda, const struct product *product, int wanted,
-                       cublasLtMatmulHeuristicResult_t candidates[]);
+int gemm_candidates(const struct cuda *cuda, const struct gemm *gemm, int wanted,
+                    cublasLtMatmulHeuristicResult_t candidates[]);
 
 // Times the candidates and takes the fastest. Fails (EXIT_MEMORY) when their operands do not fit.
-status product_tune(struct cuda *cuda, struct product *product, cublasLtMatmulHeuristicResult_t candidates[],
-                    int count);
+status gemm_tune(struct cuda *cuda, struct gemm *gemm, cublasLtMatmulHeuristicResult_t candidates[], int count);
 
 #endif

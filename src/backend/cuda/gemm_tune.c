@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Finds a product's fastest algorithm by timing. Operands are normal random numbers, since zeros run faster than data,
-// and as many sets of them in turn as the cache cannot hold, since a step's do not lie there either.
+// Finds the fastest algorithm of a GEMM by timing. Operands are normal random numbers, since zeros run faster than
+// data, and as many sets of them in turn as the cache cannot hold, since a step's do not lie there either.
 #include "gemm.h"
 
 #include <stdlib.h>
@@ -23,11 +23,11 @@ struct operands {
 };
 
 struct timing {
-    const struct cuda    *cuda;
-    const struct product *product;
-    struct operands       operands;
-    int                   next_set;
-    cudaEvent_t           events[TIMED_RUNS + 1];
+    const struct cuda *cuda;
+    const struct gemm *gemm;
+    struct operands    operands;
+    int                next_set;
+    cudaEvent_t        events[TIMED_RUNS + 1];
 };
 
 static void set_preference(const struct blas *blas, cublasLtMatmulPreference_t preference,
@@ -55,15 +55,15 @@ static cublasLtMatmulPreference_t create_preference(const struct blas *blas, con
     return preference;
 }
 
-int product_candidates(const struct cuda *cuda, const struct product *product, int wanted,
-                       cublasLtMatmulHeuristicResult_t candidates[])
+int gemm_candidates(const struct cuda *cuda, const struct gemm *gemm, int wanted,
+                    cublasLtMatmulHeuristicResult_t candidates[])
 {
     const struct blas         *blas       = &cuda->gemms->blas;
-    cublasLtMatmulPreference_t preference = create_preference(blas, &product->key);
+    cublasLtMatmulPreference_t preference = create_preference(blas, &gemm->key);
     int                        found = 0, usable = 0;
     cublasStatus_t             error =
-        blas->cublasLtMatmulAlgoGetHeuristic(blas->handle, product->operation, product->first, product->second,
-                                             product->out, product->out, preference, wanted, candidates, &found);
+        blas->cublasLtMatmulAlgoGetHeuristic(blas->handle, gemm->operation, gemm->first, gemm->second, gemm->out,
+                                             gemm->out, preference, wanted, candidates, &found);
     BLAS_CHECK(blas, cublasLtMatmulPreferenceDestroy(preference));
     if (error != CUBLAS_STATUS_NOT_SUPPORTED) {
         blas_check(blas, error, "cublasLtMatmulAlgoGetHeuristic", __FILE__, __LINE__);
@@ -95,7 +95,7 @@ static int64_t cache_bytes(const struct cuda *cuda)
 
 static status open_operands(struct timing *timing)
 {
-    const struct gemm_key   *key      = &timing->product->key;
+    const struct gemm_key   *key      = &timing->gemm->key;
     const struct gemm_shape *shape    = &key->shape;
     struct operands         *operands = &timing->operands;
     operands->bytes[GEMM_A]           = format_bytes(key->a, shape->m * shape->k);
@@ -117,7 +117,7 @@ static status open_operands(struct timing *timing)
         char text[32];
         cudaGetLastError();    // it stands until it is read
         return fail_as(EXIT_MEMORY,
-                       "no %s of device memory to time the product %lld x %lld x %lld: take a smaller "
+                       "no %s of device memory to time the GEMM %lld x %lld x %lld: take a smaller "
                        "train.micro_batch, or run.deterministic = yes, which times nothing",
                        number_bytes(text, sizeof(text), (double)(operands->sets * operands->set_bytes)),
                        (long long)shape->m, (long long)shape->n, (long long)shape->k);
@@ -133,7 +133,7 @@ static void fill_operands(const struct timing *timing)
 {
     const struct cuda         *cuda     = timing->cuda;
     const struct operands     *operands = &timing->operands;
-    const struct gemm_key     *key      = &timing->product->key;
+    const struct gemm_key     *key      = &timing->gemm->key;
     const enum format          types[]  = {[GEMM_A] = key->a, [GEMM_B] = key->b, [GEMM_C] = key->c};
     const struct kernel_target target   = {cuda->device.streams[LANE_COMPUTE], cuda->device.processors,
                                            cuda->device.shared_bytes};
@@ -154,15 +154,15 @@ static void fill_operands(const struct timing *timing)
 // One run on the next set; false when the library refuses the algorithm after all.
 static bool run_once(struct timing *timing, const cublasLtMatmulAlgo_t *algorithm)
 {
-    const struct operands  *operands = &timing->operands;
-    char                   *set      = operands->data + timing->next_set * operands->set_bytes;
-    struct product_operands taken    = {.a        = set + operands->offset[GEMM_A],
-                                        .b        = set + operands->offset[GEMM_B],
-                                        .factor_a = operands->factors[0],
-                                        .factor_b = operands->factors[1],
-                                        .c        = set + operands->offset[GEMM_C]};
-    timing->next_set                 = (timing->next_set + 1) % operands->sets;
-    return product_run(timing->cuda, timing->product, algorithm, &taken) == CUBLAS_STATUS_SUCCESS;
+    const struct operands *operands = &timing->operands;
+    char                  *set      = operands->data + timing->next_set * operands->set_bytes;
+    struct gemm_operands   taken    = {.a        = set + operands->offset[GEMM_A],
+                                       .b        = set + operands->offset[GEMM_B],
+                                       .factor_a = operands->factors[0],
+                                       .factor_b = operands->factors[1],
+                                       .c        = set + operands->offset[GEMM_C]};
+    timing->next_set                = (timing->next_set + 1) % operands->sets;
+    return gemm_run(timing->cuda, timing->gemm, algorithm, &taken) == CUBLAS_STATUS_SUCCESS;
 }
 
 static float milliseconds_between(cudaEvent_t begin, cudaEvent_t end)
@@ -215,9 +215,9 @@ static void warm_up(struct timing *timing, const cublasLtMatmulAlgo_t *algorithm
     }
 }
 
-status product_tune(struct cuda *cuda, struct product *product, cublasLtMatmulHeuristicResult_t candidates[], int count)
+status gemm_tune(struct cuda *cuda, struct gemm *gemm, cublasLtMatmulHeuristicResult_t candidates[], int count)
 {
-    struct timing timing = {.cuda = cuda, .product = product};
+    struct timing timing = {.cuda = cuda, .gemm = gemm};
     TRY(open_operands(&timing));
     for (int i = 0; i <= TIMED_RUNS; i++) {
         CUDA_CHECK(cudaEventCreate(&timing.events[i]));
@@ -228,8 +228,8 @@ status product_tune(struct cuda *cuda, struct product *product, cublasLtMatmulHe
     for (int i = 0; i < count; i++) {
         float milliseconds = time_algorithm(&timing, &candidates[i].algo);
         if (milliseconds >= 0 && (best < 0 || milliseconds < best)) {
-            best               = milliseconds;
-            product->algorithm = candidates[i].algo;
+            best            = milliseconds;
+            gemm->algorithm = candidates[i].algo;
         }
     }
     for (int i = 0; i <= TIMED_RUNS; i++) {
@@ -237,10 +237,9 @@ status product_tune(struct cuda *cuda, struct product *product, cublasLtMatmulHe
     }
     CUDA_CHECK(cudaFree(timing.operands.data));
     if (best < 0) {
-        return fail(
-            "[run] backend = cuda: cuBLASLt runs none of its algorithms for a product of %s, %lld x %lld x %lld",
-            format_name(product->key.a), (long long)product->key.shape.m, (long long)product->key.shape.n,
-            (long long)product->key.shape.k);
+        return fail("[run] backend = cuda: cuBLASLt runs none of its algorithms for a GEMM of %s, %lld x %lld x %lld",
+                    format_name(gemm->key.a), (long long)gemm->key.shape.m, (long long)gemm->key.shape.n,
+                    (long long)gemm->key.shape.k);
     }
     return OK;
 }

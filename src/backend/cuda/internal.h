@@ -12,7 +12,7 @@ struct cuda {
     struct device     device;        // for the ops that kernels of our own do
     int               number;        // of the device
     int               capability;    // 90: compute capability 9.0
-    struct gemms     *gemms;         // what matrix products need
+    struct gemms     *gemms;         // what GEMMs need
     struct attention *attention;     // who computes it
     cudaGraphExec_t   graph;         // the captured step; NULL: none
 };

@@ -6,7 +6,7 @@
 
 #include "internal.h"
 
-// Query rows of a block: enough to make the products efficient, few enough to keep their scores in the cache.
+// Query rows of a block: enough to make the GEMMs efficient, few enough to keep their scores in the cache.
 enum { BLOCK = 96 };
 
 // One head of keys and values, and what a thread works with on one block of queries.

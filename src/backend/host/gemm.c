@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Matrix products: each thread computes one rectangle of C. BLAS multiplies, but for bf16 and FP8 where the processor
+// GEMMs: each thread computes one rectangle of C. BLAS multiplies, but for bf16 and FP8 where the processor
 // has instructions for them (amx.c). Both add along the depth in one order, wherever the rectangles end, so that the
 // result does not depend on the number of threads.
 #include "internal.h"
@@ -43,7 +43,7 @@ int64_t host_gemm_floats(const struct op *op, int threads)
     return floats > tiled ? floats : tiled;
 }
 
-// A block of an operand, rows x columns of what the product reads; stored is its buffer's row length.
+// A block of an operand, rows x columns of what the GEMM reads; stored is its buffer's row length.
 static struct panel read_block(const struct buffer *buffer, const struct rectangle *block, int64_t stored,
                                bool transposed, float *space)
 {

@@ -45,7 +45,7 @@ static status host_open(struct backend *backend, const struct backend_setup *set
     host->pool        = pool_open(setup->threads);
     host->has_amx     = host_amx_enable();
     backend->state    = host;
-    // The pool splits every product itself: ranks that are threads of one process then need no agreement on cores.
+    // The pool splits every GEMM itself: ranks that are threads of one process then need no agreement on cores.
     openblas_set_num_threads(1);
     return OK;
 }

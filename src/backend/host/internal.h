@@ -41,7 +41,7 @@ void   row_close(const struct buffer *buffer, int64_t at, int64_t count, const f
 void row_store(const struct buffer *buffer, int64_t at, int64_t count, const float *values, bool accumulates);
 void row_copy(const struct buffer *to, int64_t to_at, const struct buffer *from, int64_t from_at, int64_t count);
 
-// Reductions: products and sums in double. deviation is the sum of (x - mean)^2.
+// Reductions: sums and products in double. deviation is the sum of (x - mean)^2.
 double row_sum(const float *x, int64_t count);
 double row_dot(const float *x, const float *y, int64_t count);
 double row_deviation(const float *x, double mean, int64_t count);
@@ -75,7 +75,7 @@ struct rectangle {
 };
 struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads, int64_t index);
 
-// Whether parts of FP8 operands have factors of their own, and what the whole product is multiplied by.
+// Whether parts of FP8 operands have factors of their own, and what the whole of C is multiplied by.
 bool  host_gemm_scales_parts(const struct loop *loop);
 float host_gemm_factor(const struct loop *loop);
 // c = part times the factors that its rows and columns have from depth k on, or += when it keeps c. place is in C.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows and matrices of numbers: conversion between a tensor's type and fp32, reductions, products.
+// Rows and matrices of numbers: conversion between a tensor's type and fp32, reductions, GEMMs.
 #include <cblas.h>
 #include <math.h>
 #include <string.h>

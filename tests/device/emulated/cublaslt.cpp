@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cuBLASLt's matrix products for the emulator: column-major, in fp32, element by element. Of FP8 it takes what a device
+// cuBLASLt's GEMMs for the emulator: column-major, in fp32, element by element. Of FP8 it takes what a device
 // takes: columns of factors in sizes that are multiples of 16, with addresses of scales that only FP8 has.
 #include <algorithm>
 #include <cublasLt.h>

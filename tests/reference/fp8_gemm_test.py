@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""FP8 products of the host backend against NumPy: codes and factors bit for bit, by every way to scale."""
+"""FP8 GEMMs of the host backend against NumPy: codes and factors bit for bit, by every way to scale."""
 import os
 import pathlib
 import subprocess
@@ -12,7 +12,7 @@ except ModuleNotFoundError:
     print("skipped: NumPy is not installed (python3-numpy)")
     sys.exit(77)
 
-PROGRAM = pathlib.Path(os.environ["GSWBENCH_BINARY_DIR"]) / "tests" / "fp8_product"
+PROGRAM = pathlib.Path(os.environ["GSWBENCH_BINARY_DIR"]) / "tests" / "fp8_gemm"
 WHOLE, RUNS, SQUARES = range(3)
 SIDE = 128
 

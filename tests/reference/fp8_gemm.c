@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Quantizes two matrices and multiplies them on the host backend, for a test that calculates the same by itself:
-//     fp8_product M N K  FORMAT SCALING SCALE  FORMAT SCALING SCALE  < values > results
+//     fp8_gemm M N K  FORMAT SCALING SCALE  FORMAT SCALING SCALE  < values > results
 // Of A [M, K] and of B: e4m3 or e5m2, a number of enum scaling, and the scale, or 0: as the values demand. Values
 // are fp32: A, then B as it is before it is transposed, [K, N]. Results: codes and factors of A [M, K], codes and
-// factors of B [N, K], and the product [M, N] in fp32.
+// factors of B [N, K], and the GEMM [M, N] in fp32.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
