@@ -71,6 +71,9 @@ struct op_time {
 // Elements that the operand in that slot must have by the op's shape; -1 for transfers, whose groups say more.
 int64_t op_operand_elements(const struct op *op, int slot);
 
+// The same of a transfer among so many ranks.
+int64_t op_transfer_elements(const struct op *op, int slot, int64_t ranks);
+
 // How the op uses the operand in that slot, by what stands above; 0: its kind has no such operand.
 enum access op_operand_access(const struct op *op, int slot);
 bool        op_operand_is_optional(const struct op *op, int slot);

@@ -20,6 +20,7 @@ enum { OP_FIELD_SHOWN = 1, OP_FIELD_KEY = 2, OP_FIELD_BOTH = OP_FIELD_SHOWN | OP
 struct op_size {
     const struct op_field *shape;    // whose fields it counts with; NULL: none
     int64_t (*elements)(const struct op *op);
+    bool is_share;    // of a transfer: what one rank of the group has of all its elements
 };
 
 enum op_use {
@@ -43,6 +44,7 @@ struct op_slot {
     uint8_t               use, need;    // enum op_use, enum op_need
     bool                  is_table;     // only the rows of the op's tokens are touched
     const struct op_size *size;
+    uint8_t               twice_without;    // slot of the operand without which this one is read twice; 0: none
 };
 
 // By what an op is priced.
@@ -60,6 +62,10 @@ enum op_price {
 // The way that a transfer takes through its group.
 enum op_route { OP_ROUTE_NONE, OP_ROUTE_RING, OP_ROUTE_TREE, OP_ROUTE_ALL_TO_ALL, OP_ROUTE_HOP };
 
+// What the peer of a transfer's shape is: nothing, the other end of a link, the member that has the data, or how many
+// places they go round the ring.
+enum op_peer { OP_PEER_NONE, OP_PEER_END, OP_PEER_ROOT, OP_PEER_PLACES };
+
 // In which part of a waterfall the time of an op of the forward or the backward pass goes.
 enum op_part {
     OP_PART_NONE,
@@ -75,8 +81,8 @@ enum { OP_SLOTS = NORM_GRADIENT_BIAS + 1 };
 
 struct op_row {
     const struct op_field *shape;
-    uint8_t                price, part, route;    // enum op_price, enum op_part, enum op_route
-    uint8_t                fused_output;          // slot of the output that FP8 copies may be fused to; 0: none
+    uint8_t                price, part, route, peer;    // enum op_price, enum op_part, enum op_route, enum op_peer
+    uint8_t                fused_output;                // slot of the output that FP8 copies may be fused to; 0: none
     struct op_slot         slots[OP_SLOTS];
 };
 extern const struct op_row op_table[OP_COUNT];

@@ -26,7 +26,7 @@ void distinct_add(struct distinct_ops *list, const struct plan *plan, const stru
         distinct.axes = plan->groups[op->shape.transfer.group].axes;
     }
     if (op_is_link((enum op_kind)op->kind)) {    // who does one does the other, too
-        int other                = op->kind == OP_SEND ? TRANSFER_OUT : TRANSFER_IN;
+        int other                = op->operand[TRANSFER_IN] >= 0 ? TRANSFER_OUT : TRANSFER_IN;
         distinct.format[other]   = distinct.format[1 - other];
         distinct.elements[other] = distinct.elements[1 - other];
     }

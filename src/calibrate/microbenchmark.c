@@ -72,7 +72,7 @@ static void add_transfer(struct microbenchmark *bench, struct op op, struct op b
         computed          = assembly_append(assembly, &compute);
     }
     op.shape.transfer.group = bench->group;
-    if (op.kind == OP_SEND || op.kind == OP_RECEIVE) {
+    if (op_is_link((enum op_kind)op.kind)) {
         add_links(bench, &op, computed, previous);
     } else {
         assembly_hold(assembly, &op, computed);

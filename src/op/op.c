@@ -40,7 +40,7 @@ bool op_is_transfer(enum op_kind kind)
 
 bool op_is_link(enum op_kind kind)
 {
-    return op_table[kind].shape == link_fields;
+    return op_table[kind].peer == OP_PEER_END;
 }
 
 // Two GEMMs of head_dim multiply-adds for each pair of a query and a key that it sees.

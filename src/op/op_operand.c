@@ -92,6 +92,12 @@ bool op_operand_is_optional(const struct op *op, int slot)
     return false;
 }
 
+int64_t op_transfer_elements(const struct op *op, int slot, int64_t ranks)
+{
+    const struct op_size *size = slot_of(op, slot)->size;
+    return op->shape.transfer.elements / (size != NULL && size->is_share ? ranks : 1);
+}
+
 int64_t op_operand_elements(const struct op *op, int slot)
 {
     if (is_behind(op, slot)) {

@@ -9,7 +9,7 @@
         const struct of##_shape *shape = &op->shape.of;                                                                \
         return expression;                                                                                             \
     }                                                                                                                  \
-    static const struct op_size name = {of##_fields, count_##name};
+    static const struct op_size name = {of##_fields, count_##name, false};
 
 // clang-format off
 SIZE(gemm, of_a, shape->m * shape->k)
@@ -72,19 +72,26 @@ static int64_t count_by_group(const struct op *op)
     return -1;
 }
 
-static const struct op_size one = {NULL, count_one}, hyper = {NULL, count_hyper}, by_group = {NULL, count_by_group};
+static const struct op_size one = {NULL, count_one, false}, hyper = {NULL, count_hyper, false};
+static const struct op_size whole = {NULL, count_by_group, false}, share = {NULL, count_by_group, true};
 
-#define COMPUTES(shape, price, part)      shape##_fields, OP_PRICE_##price, OP_PART_##part, OP_ROUTE_NONE, 0
-#define FUSES(shape, price, part, output) shape##_fields, OP_PRICE_##price, OP_PART_##part, OP_ROUTE_NONE, output
-#define MOVES(shape, route)               shape##_fields, OP_PRICE_TRANSFER, OP_PART_EXPOSED, OP_ROUTE_##route, 0
+#define FUSES(shape, price, part, output)                                                                              \
+    shape##_fields, OP_PRICE_##price, OP_PART_##part, OP_ROUTE_NONE, OP_PEER_NONE, output
+#define COMPUTES(shape, price, part) FUSES(shape, price, part, 0)
+#define MOVES(shape, route, peer)                                                                                      \
+    shape##_fields, OP_PRICE_TRANSFER, OP_PART_EXPOSED, OP_ROUTE_##route, OP_PEER_##peer, 0
 
 #define SLOT(name, use, need, size)                                                                                    \
     {                                                                                                                  \
-        name, OP_USE_##use, OP_NEED_##need, false, &(size)                                                             \
+        name, OP_USE_##use, OP_NEED_##need, false, &(size), 0                                                          \
     }
 #define TABLE(name, use)                                                                                               \
     {                                                                                                                  \
-        name, OP_USE_##use, OP_NEED_ALWAYS, true, &table                                                               \
+        name, OP_USE_##use, OP_NEED_ALWAYS, true, &table, 0                                                            \
+    }
+#define READ_TWICE_WITHOUT(slot, name, size)                                                                           \
+    {                                                                                                                  \
+        name, OP_USE_READ, OP_NEED_ALWAYS, false, &(size), slot                                                        \
     }
 #define READ(name, size)       SLOT(name, READ, ALWAYS, size)
 #define WRITE(name, size)      SLOT(name, WRITE, ALWAYS, size)
@@ -104,7 +111,7 @@ const struct op_row op_table[OP_COUNT] = {
         [EMBEDDING_GRADIENT_TOKENS] = READ("tokens", a_row), [EMBEDDING_GRADIENT_OUT] = READ("out_gradient", matrix),
         [EMBEDDING_GRADIENT_TABLE] = TABLE("table_gradient", ADD)}},
     [OP_NORM_FORWARD] = {FUSES(rows, MEMORY, MEMORY, NORM_OUT), {
-        [NORM_IN] = READ("in", matrix), [NORM_BRANCH] = MAY_READ("branch", matrix),
+        [NORM_IN] = READ_TWICE_WITHOUT(NORM_OUT, "in", matrix), [NORM_BRANCH] = MAY_READ("branch", matrix),
         [NORM_WEIGHT] = READ("weight", a_column), [NORM_BIAS] = MAY_READ("bias", a_column),
         [NORM_SUM] = MAY_WRITE("sum", matrix), [NORM_OUT] = WRITE("out", matrix),
         [NORM_STATISTICS] = WRITE("statistics", two_a_row)}},
@@ -178,7 +185,7 @@ const struct op_row op_table[OP_COUNT] = {
         [LOSS_SUM_IN] = READ("in", a_row), [LOSS_SUM_OUT] = ADD("out", one)}},
     [OP_CAST] = {COMPUTES(elements, MEMORY, CONVERSION), {[CAST_IN] = READ("in", all), [CAST_OUT] = ADD("out", all)}},
     [OP_QUANTIZE] = {COMPUTES(quantize, CAST, CAST), {
-        [QUANTIZE_IN] = READ("in", copied), [QUANTIZE_OUT] = MAY_WRITE("out", copied),
+        [QUANTIZE_IN] = READ_TWICE_WITHOUT(QUANTIZE_SCALE, "in", copied), [QUANTIZE_OUT] = MAY_WRITE("out", copied),
         [QUANTIZE_TRANSPOSED] = MAY_WRITE("transposed", copied),
         [QUANTIZE_FACTOR] = SLOT("factor", WRITE, OWN_SCALE, factors),
         [QUANTIZE_TRANSPOSED_FACTOR] = MAY_WRITE("transposed_factor", transposed_factors),
@@ -200,18 +207,18 @@ const struct op_row op_table[OP_COUNT] = {
         [ADAMW_GRADIENT] = READ("gradient", all), [ADAMW_MASTER] = MAY_UPDATE("master", all),
         [ADAMW_FIRST] = UPDATE("first", all), [ADAMW_SECOND] = UPDATE("second", all),
         [ADAMW_WEIGHT] = SLOT("weight", UNLESS_MASTER, NO_MASTER, all)}},
-    [OP_ALL_REDUCE] = {MOVES(transfer, TREE), {[TRANSFER_OUT] = UPDATE("out", by_group)}},
-    [OP_ALL_REDUCE_MAXIMUM] = {MOVES(transfer, TREE), {[TRANSFER_OUT] = UPDATE("out", by_group)}},
-    [OP_ALL_GATHER] = {MOVES(transfer, RING), {
-        [TRANSFER_IN] = READ("in", by_group), [TRANSFER_OUT] = WRITE("out", by_group)}},
-    [OP_REDUCE_SCATTER] = {MOVES(transfer, RING), {
-        [TRANSFER_IN] = READ("in", by_group), [TRANSFER_OUT] = WRITE("out", by_group)}},
-    [OP_ALL_TO_ALL] = {MOVES(transfer, ALL_TO_ALL), {
-        [TRANSFER_IN] = READ("in", by_group), [TRANSFER_OUT] = WRITE("out", by_group)}},
-    [OP_ROTATE] = {MOVES(transfer, HOP), {
-        [TRANSFER_IN] = READ("in", by_group), [TRANSFER_OUT] = WRITE("out", by_group)}},
-    [OP_SEND] = {MOVES(link, HOP), {[TRANSFER_IN] = READ("in", by_group)}},
-    [OP_RECEIVE] = {MOVES(link, HOP), {[TRANSFER_OUT] = WRITE("out", by_group)}},
-    [OP_BROADCAST] = {MOVES(transfer, RING), {[TRANSFER_OUT] = UPDATE("out", by_group)}},
+    [OP_ALL_REDUCE] = {MOVES(transfer, TREE, NONE), {[TRANSFER_OUT] = UPDATE("out", whole)}},
+    [OP_ALL_REDUCE_MAXIMUM] = {MOVES(transfer, TREE, NONE), {[TRANSFER_OUT] = UPDATE("out", whole)}},
+    [OP_ALL_GATHER] = {MOVES(transfer, RING, NONE), {
+        [TRANSFER_IN] = READ("in", share), [TRANSFER_OUT] = WRITE("out", whole)}},
+    [OP_REDUCE_SCATTER] = {MOVES(transfer, RING, NONE), {
+        [TRANSFER_IN] = READ("in", whole), [TRANSFER_OUT] = WRITE("out", share)}},
+    [OP_ALL_TO_ALL] = {MOVES(transfer, ALL_TO_ALL, NONE), {
+        [TRANSFER_IN] = READ("in", whole), [TRANSFER_OUT] = WRITE("out", whole)}},
+    [OP_ROTATE] = {MOVES(transfer, HOP, PLACES), {
+        [TRANSFER_IN] = READ("in", whole), [TRANSFER_OUT] = WRITE("out", whole)}},
+    [OP_SEND] = {MOVES(link, HOP, END), {[TRANSFER_IN] = READ("in", whole)}},
+    [OP_RECEIVE] = {MOVES(link, HOP, END), {[TRANSFER_OUT] = WRITE("out", whole)}},
+    [OP_BROADCAST] = {MOVES(transfer, RING, ROOT), {[TRANSFER_OUT] = UPDATE("out", whole)}},
 };
 // clang-format on

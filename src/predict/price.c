@@ -17,7 +17,8 @@ static double operand_bytes(const struct plan *plan, const struct op *op, int sl
     if (slot < OP_SLOTS && op_table[op->kind].slots[slot].is_table) {    // the rows of the tokens, not all
         elements = fmin(elements, (double)op->shape.rows.rows * (double)op->shape.rows.columns);
     }
-    double passes = op->access[slot] == ACCESS_UPDATE ? 2.0 : 1.0;
+    int    other  = slot < OP_SLOTS ? op_table[op->kind].slots[slot].twice_without : 0;
+    double passes = op->access[slot] == ACCESS_UPDATE || (other > 0 && op->operand[other] < 0) ? 2.0 : 1.0;
     return passes * (double)format_bytes(plan->tensors[op->operand[slot]].format, (int64_t)elements);
 }
 
@@ -27,16 +28,8 @@ static double memory_seconds(const struct hardware_config *hardware, const struc
     for (int slot = 0; slot < op->operand_count; slot++) {
         bytes += operand_bytes(plan, op, slot);
     }
-    if (op->kind == OP_QUANTIZE && op->operand[QUANTIZE_SCALE] < 0) {
-        bytes += operand_bytes(plan, op, QUANTIZE_IN);    // once to find the scale, once to use it
-    }
-    if (op_is_fused(op)) {
-        int output = op_fused_output((enum op_kind)op->kind);
-        if (op->operand[output] >= 0) {
-            bytes += operand_bytes(plan, op, output);    // what is stored is read for the copies
-        } else if (op->kind == OP_NORM_FORWARD) {
-            bytes += operand_bytes(plan, op, NORM_IN);    // once for a row's statistics, once to normalise it
-        }
+    if (op_is_fused(op)) {    // what is stored is read for the copies
+        bytes += operand_bytes(plan, op, op_fused_output((enum op_kind)op->kind));
     }
     return bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }

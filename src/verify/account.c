@@ -3,6 +3,7 @@
 #include "gswbench/account.h"
 
 #include "gswbench/fatal.h"
+#include "gswbench/op_table.h"
 
 static void count_transfer(const struct plan *plan, const struct op *op, struct account *account)
 {
@@ -32,7 +33,7 @@ int64_t plan_quantized_bytes(const struct plan *plan)
     int64_t bytes = 0;
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op           = &plan->ops[i];
-        bool             makes_copies = op->kind == OP_QUANTIZE || op->kind == OP_TRANSPOSE;
+        bool             makes_copies = op_table[op->kind].part == OP_PART_CAST;
         for (int slot = makes_copies ? 0 : OP_FUSED + QUANTIZE_OUT; slot < op->operand_count; slot++) {
             bytes += op->operand[slot] >= 0 ? plan->tensors[op->operand[slot]].bytes : 0;
         }

@@ -5,15 +5,8 @@
 #include <xxhash.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/op_table.h"
 #include "internal.h"
-
-// The kinds that shrink or grow by the group's size; the rest keep their elements.
-static int64_t operand_elements(const struct op *op, int slot, int64_t group_size)
-{
-    bool is_share =
-        (op->kind == OP_ALL_GATHER && slot == TRANSFER_IN) || (op->kind == OP_REDUCE_SCATTER && slot == TRANSFER_OUT);
-    return op->shape.transfer.elements / (is_share ? group_size : 1);
-}
 
 static void check_operands(struct verification *job, const struct plan *plan, int32_t index)
 {
@@ -25,7 +18,7 @@ static void check_operands(struct verification *job, const struct plan *plan, in
             continue;
         }
         const struct tensor *tensor = &plan->tensors[op->operand[slot]];
-        if (tensor->elements != operand_elements(op, slot, group->size)) {
+        if (tensor->elements != op_transfer_elements(op, slot, group->size)) {
             job_report(job, "%s: %lld elements over %lld ranks do not fit its operand of %lld",
                        job_name(job, plan->rank, index, text), (long long)op->shape.transfer.elements,
                        (long long)group->size, (long long)tensor->elements);
@@ -64,8 +57,8 @@ static bool check_transfer(struct verification *job, const struct plan *plan, in
                    job_name(job, plan->rank, index, text));
         return false;
     }
-    bool is_link = op_is_link((enum op_kind)op->kind);
-    if ((is_link || op->kind == OP_BROADCAST) && (shape->peer < 0 || shape->peer >= group->size)) {
+    bool is_link = op_is_link((enum op_kind)op->kind), has_root = op_table[op->kind].peer == OP_PEER_ROOT;
+    if ((is_link || has_root) && (shape->peer < 0 || shape->peer >= group->size)) {
         job_report(job, "%s: its peer %d is not in the group of %lld", job_name(job, plan->rank, index, text),
                    shape->peer, (long long)group->size);
         return false;

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/op_table.h"
 #include "internal.h"
 
 static const struct event *event_of(const struct verification *job, const struct call *call)
@@ -109,9 +110,9 @@ static const char *describe_data(const struct event *event, char text[DATA_BYTES
 {
     int used = snprintf(text, DATA_BYTES, "%lld elements of %s", (long long)event->elements,
                         format_name((enum format)event->format));
-    if (event->kind == OP_BROADCAST) {
+    if (op_table[event->kind].peer == OP_PEER_ROOT) {
         snprintf(text + used, DATA_BYTES - (size_t)used, " from member %d", event->peer);
-    } else if (event->kind == OP_ROTATE) {
+    } else if (op_table[event->kind].peer == OP_PEER_PLACES) {
         snprintf(text + used, DATA_BYTES - (size_t)used, " %d places on", event->peer);
     }
     return text;

@@ -54,6 +54,7 @@ Test(op_table, counts_and_prices_with_the_fields_of_the_kinds_own_shape)
             cr_assert_not_null(operand->size, "%s, slot %d", op_name(kind), slot);
             cr_expect(operand->size->shape == NULL || operand->size->shape == row->shape,
                       "%s: %s is sized by another shape", op_name(kind), operand->name);
+            cr_expect(!operand->size->is_share || op_is_transfer(kind), "%s: %s", op_name(kind), operand->name);
             cr_expect(!operand->is_table || row->shape == rows_fields, "%s: %s", op_name(kind), operand->name);
             cr_expect(operand->use != OP_USE_ADD_QUERY || row->shape == attention_fields, "%s", op_name(kind));
             cr_expect(operand->use != OP_USE_UNLESS_MASTER || kind == OP_ADAMW, "%s", op_name(kind));
@@ -116,6 +117,28 @@ Test(op_table, names_the_numbers_of_each_shape)
     cr_expect_str_eq(shape_of(&send, OP_FIELD_KEY), "elements 9");
     send.kind = OP_BROADCAST;
     cr_expect_str_eq(shape_of(&send, OP_FIELD_SHOWN), "elements 9, group 2");
+}
+
+Test(op_table, says_what_the_peer_of_a_transfer_is_and_which_operand_is_a_share)
+{
+    static const struct {
+        enum op_kind kind;
+        enum op_peer peer;
+        int64_t      in, out;    // elements of 12 among 4 ranks
+    } rows[] = {{OP_ALL_REDUCE, OP_PEER_NONE, 12, 12}, {OP_ALL_REDUCE_MAXIMUM, OP_PEER_NONE, 12, 12},
+                {OP_ALL_GATHER, OP_PEER_NONE, 3, 12},  {OP_REDUCE_SCATTER, OP_PEER_NONE, 12, 3},
+                {OP_ALL_TO_ALL, OP_PEER_NONE, 12, 12}, {OP_ROTATE, OP_PEER_PLACES, 12, 12},
+                {OP_SEND, OP_PEER_END, 12, 12},        {OP_RECEIVE, OP_PEER_END, 12, 12},
+                {OP_BROADCAST, OP_PEER_ROOT, 12, 12}};
+    cr_assert_eq(sizeof(rows) / sizeof(rows[0]), OP_COUNT - OP_COMPUTE_COUNT);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct op op = {.kind = rows[i].kind, .shape.transfer = {.elements = 12}};
+        cr_expect_eq(op_table[op.kind].peer, rows[i].peer, "%s", op_name(rows[i].kind));
+        cr_expect_eq(op_is_link(rows[i].kind), rows[i].peer == OP_PEER_END, "%s", op_name(rows[i].kind));
+        cr_expect_eq(op_transfer_elements(&op, TRANSFER_IN, 4), rows[i].in, "%s", op_name(rows[i].kind));
+        cr_expect_eq(op_transfer_elements(&op, TRANSFER_OUT, 4), rows[i].out, "%s", op_name(rows[i].kind));
+        cr_expect_eq(op_operand_elements(&op, TRANSFER_OUT), -1, "its group says more");
+    }
 }
 
 Test(op_table, has_room_for_every_shape_in_the_key_of_a_measured_time)

@@ -94,6 +94,17 @@ Test(predict, prices_a_copy_in_fp8_by_how_its_scale_is_found)
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, (4 * 500000.0 + 16) / 1e12);
     op.operand[QUANTIZE_SCALE] = op.operand[QUANTIZE_AMAX] = -1;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, (6 * 500000.0 + 4) / 1e12);
+
+    // A norm that makes copies reads what it has stored, or else its input once more.
+    op = (struct op){.kind          = OP_NORM_FORWARD,
+                     .operand_count = OP_FUSED + QUANTIZE_OUT + 1,
+                     .shape.rows    = {.rows = 1000, .columns = 500}};
+    memset(op.operand, 0xff, sizeof(op.operand));
+    op.operand[NORM_IN] = op.operand[NORM_OUT] = 0;
+    op.operand[OP_FUSED + QUANTIZE_OUT]        = 1;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, (3 * 2 + 1) * 500000.0 / 1e12);
+    op.operand[NORM_OUT] = -1;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, (2 * 2 + 1) * 500000.0 / 1e12);
 }
 
 Test(predict, prices_ops_as_the_program_executes_them)
