@@ -3,14 +3,20 @@
 // single block and a small vocabulary: the block's time, each op's beside its bound, and what lies between them; in
 // BF16 and in FP8.
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
+#include "gswbench/arena.h"
+#include "gswbench/clock.h"
 #include "gswbench/data.h"
+#include "gswbench/fatal.h"
 #include "gswbench/peak.h"
 #include "gswbench/plan.h"
 #include "gswbench/plan_build.h"
+#include "gswbench/statistics.h"
 #include "gswbench/step.h"
+#include "support/device.h"
 
 static const double warm_up_seconds = 5;
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // What a device reaches in single ops: a copy of its memory, GEMMs in BF16 and in FP8, making FP8, and
 // attention over growing sequences.
+#include <stdio.h>
 #include <string.h>
 
-#include "device.h"
+#include "support/device.h"
 
 enum { COPY_BYTES = 1 << 30 };
 

@@ -3,6 +3,9 @@
 #include "gswbench/comm.h"
 
 #include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "comm_contract.h"
 

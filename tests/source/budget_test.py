@@ -9,14 +9,9 @@ BUDGETS = {".c": 350, ".h": 150, ".cu": 300, ".cuh": 300, ".cpp": 350}
 
 # Files that are longer today, and by no line longer than this. The list only becomes shorter.
 LONGER = {
-    "bench/device.h": 184,
     "tests/checkpoint/checkpoint_test.c": 399,
-    "tests/comm/comm_contract.h": 306,
-    "tests/device/emulated/emulator.h": 224,
     "tests/plan/plan_test.c": 371,
     "tests/run/run_test.c": 475,
-    "tests/step/step_test.c": 418,
-    "tests/step/stream_backend.h": 327,
 }
 
 

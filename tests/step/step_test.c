@@ -1,158 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Plans made by hand, replayed on a backend whose ops are slow on purpose: a wait that is not kept gives a wrong value.
+// Plans made by hand, replayed: waits between lanes, memory, and what is refused.
 #include "gswbench/step.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { OPS_MAX = 4096, TENSORS = 4 };
-
-static void sleep_ms(int64_t milliseconds)
-{
-    nanosleep(&(struct timespec){.tv_nsec = milliseconds * 1000000}, NULL);
-}
-
-static float *value_of(const struct buffer *buffer)
-{
-    return buffer->data;
-}
-
-// Slow: the value appears late.
-static void run_set(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    (void)backend;
-    sleep_ms(20);
-    *value_of(&buffers[GEMM_C]) = op->shape.gemm.m == 0 ? 5.0f : (float)op->shape.gemm.m;
-}
-
-static void run_increment(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    (void)backend;
-    (void)op;
-    *value_of(&buffers[CAST_OUT]) = *value_of(&buffers[CAST_IN]) + 1.0f;
-}
-
-static void *test_allocate(struct backend *backend, int64_t bytes)
-{
-    (void)backend;
-    return calloc(1, (size_t)bytes);
-}
-
-static void test_release(struct backend *backend, void *data)
-{
-    (void)backend;
-    free(data);
-}
-
-static int64_t available = INT64_MAX;
-
-static int64_t test_available(struct backend *backend)
-{
-    (void)backend;
-    return available;
-}
-
-static void test_copy(struct backend *backend, void *to, const void *from, int64_t bytes)
-{
-    (void)backend;
-    memcpy(to, from, (size_t)bytes);
-}
-
-static int64_t test_scratch(struct backend *backend, const struct op *op)
-{
-    (void)backend;
-    return op->kind == OP_GEMM ? 4096 : 0;
-}
-
-static _Atomic int64_t reserved;
-
-static void test_reserve(struct backend *backend, int64_t bytes)
-{
-    (void)backend;
-    reserved = bytes;
-}
-
-static op_run *const test_run[OP_COUNT] = {[OP_GEMM] = run_set, [OP_CAST] = run_increment};
-
-static const struct backend_ops test_backend = {
-    .name            = "test",
-    .run             = test_run,
-    .allocate        = test_allocate,
-    .release         = test_release,
-    .available_bytes = test_available,
-    .upload          = test_copy,
-    .download        = test_copy,
-    .scratch_bytes   = test_scratch,
-    .reserve_scratch = test_reserve,
-};
-
-// A plan of a few scalar tensors, the even ones activations and the odd ones results, and no ops yet.
-struct hand {
-    struct tensor     tensors[TENSORS];
-    struct op         ops[OPS_MAX];
-    struct plan_group group;
-    int64_t           ranks[2];
-    struct plan       plan;
-};
-
-static struct hand *hand_new(int64_t ranks, int64_t rank)
-{
-    struct hand *hand = calloc(1, sizeof(*hand));
-    for (int i = 0; i < TENSORS; i++) {
-        hand->tensors[i] = (struct tensor){.name     = "value",
-                                           .storage  = i % 2 == 0 ? STORAGE_ACTIVATION : STORAGE_RESULT,
-                                           .dims     = 1,
-                                           .dim      = {1},
-                                           .elements = 1,
-                                           .bytes    = 4,
-                                           .offset   = i / 2 * PLAN_ALIGNMENT};
-    }
-    hand->ranks[1] = 1;
-    hand->group    = (struct plan_group){.size = ranks, .ranks = hand->ranks, .index = rank};
-    hand->plan     = (struct plan){.rank         = rank,
-                                   .tensors      = hand->tensors,
-                                   .tensor_count = TENSORS,
-                                   .ops          = hand->ops,
-                                   .groups       = &hand->group,
-                                   .group_count  = 1};
-    hand->plan.storage_bytes[STORAGE_ACTIVATION] = 2 * PLAN_ALIGNMENT;
-    hand->plan.storage_bytes[STORAGE_RESULT]     = 2 * PLAN_ALIGNMENT;
-    return hand;
-}
-
-// Appends an op on up to three operands that waits for one op, or none (-1); returns its place.
-static int32_t hand_append(struct hand *hand, enum op_kind kind, enum lane lane, const int32_t operands[3],
-                           int32_t wait)
-{
-    struct op *op      = &hand->ops[hand->plan.op_count];
-    *op                = (struct op){.kind = (uint8_t)kind, .lane = (uint8_t)lane, .operand_count = 3};
-    op->tag.role       = "step";
-    op->tag.layer      = -1;
-    op->tag.microbatch = -1;
-    op->tag.chunk      = -1;
-    memcpy(op->operand, operands, 3 * sizeof(*operands));
-    if (wait >= 0) {
-        op->wait[op->wait_count++] = wait;
-    }
-    if (op_is_transfer(kind)) {
-        op->shape.transfer = (struct transfer_shape){.elements = 1};
-    }
-    return hand->plan.op_count++;
-}
-
-#define OPERANDS(...) ((const int32_t[3]){__VA_ARGS__})
-
-// One rank of a job.
-struct bench {
-    struct local_hub *hub;
-    struct backend    backend;
-    struct comm       comm;
-    struct comm_ops   comm_ops;
-    struct step      *step;
-};
+#include "hand.h"
 
 static void slow_double(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
 {
@@ -169,35 +24,6 @@ static void fast_increment(struct comm_group *group, const struct op *op, const 
     (void)op;
     (void)format;
     *(float *)out = *(const float *)in + 1.0f;
-}
-
-typedef void transfer_fn(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);
-
-// transfer NULL: the communicator's own.
-static void bench_open(struct bench *bench, struct hand *hand, struct local_hub *hub, transfer_fn *transfer)
-{
-    *bench = (struct bench){.hub = hub, .backend = {.ops = &test_backend}};
-    comm_open_local(&bench->comm, hub, (int)hand->plan.rank);
-    bench->comm_ops = *bench->comm.ops;
-    if (transfer != NULL) {
-        bench->comm_ops.run = transfer;
-    }
-    bench->comm.ops = &bench->comm_ops;
-    status result   = step_open(&bench->step, &hand->plan, &bench->backend, &bench->comm);
-    cr_assert(!failed(&result), "%s", result.text);
-}
-
-static void bench_close(struct bench *bench)
-{
-    step_close(bench->step);
-    comm_close(&bench->comm);
-}
-
-static float bench_value(const struct bench *bench, int32_t tensor)
-{
-    float value;
-    step_read(bench->step, tensor, &value);
-    return value;
 }
 
 Test(step, leaves_the_time_of_each_op_while_it_is_traced, .timeout = 30)
@@ -337,7 +163,7 @@ Test(step, allocates_what_the_plan_says_and_nothing_in_steps, .timeout = 30)
 
     int64_t allocations = bench.backend.allocations;
     cr_expect_eq(allocations, 3);    // two storages and the scratch
-    cr_expect_eq(reserved, 4096);
+    cr_expect_eq(hand_reserved_bytes, 4096);
     cr_expect_eq(step_storage_bytes(bench.step, STORAGE_ACTIVATION), 512);
     cr_expect_eq(step_storage_bytes(bench.step, STORAGE_RESULT), 512);
     cr_expect_eq(step_storage_bytes(bench.step, STORAGE_WEIGHT), 0);
@@ -378,7 +204,7 @@ Test(step, places_tensors_at_their_offsets)
 static status refused(struct hand *hand)
 {
     struct local_hub *hub     = local_hub_open(1);
-    struct backend    backend = {.ops = &test_backend};
+    struct backend    backend = {.ops = &hand_backend};
     struct comm       comm;
     struct step      *step;
     comm_open_local(&comm, hub, 0);
@@ -406,7 +232,7 @@ Test(step, says_what_needs_the_memory_that_is_not_there)
     struct hand *hand = hand_new(1, 0);
     hand_append(hand, OP_GEMM, LANE_COMPUTE, OPERANDS(-1, -1, 0), -1);
     hand->plan.storage_bytes[STORAGE_ACTIVATION] = (int64_t)3 << 30;
-    available                                    = (int64_t)2 << 30;
+    hand_available_bytes                         = (int64_t)2 << 30;
 
     status result = refused(hand);
 

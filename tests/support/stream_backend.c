@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A device that is none: the host's ops, deferred. run() puts an op in its lane's queue; nothing happens before
-// somebody waits for a lane, and then the lanes proceed in the order that serves the waiter worst, held back by events
-// alone.
-#ifndef GSWBENCH_TESTS_STREAM_BACKEND_H
-#define GSWBENCH_TESTS_STREAM_BACKEND_H
+// Lanes as queues in memory, and who may go on.
+#include "stream_backend.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/backend.h"
 #include "gswbench/fatal.h"
 
 enum { STREAM_ENTRIES = 16384 };
@@ -51,7 +47,7 @@ struct stream_device {
     int64_t              launches, ticks;
 };
 
-static inline void stream_enqueue(struct backend *backend, int lane, const struct stream_entry *entry)
+static void stream_enqueue(struct backend *backend, int lane, const struct stream_entry *entry)
 {
     struct stream_device *device = backend->state;
     pthread_mutex_lock(&device->mutex);
@@ -76,7 +72,7 @@ static inline void stream_enqueue(struct backend *backend, int lane, const struc
 }
 
 // Executes the lane's next entry; false when it has none or an event holds it.
-static inline bool stream_advance(struct stream_device *device, int lane)
+static bool stream_advance(struct stream_device *device, int lane)
 {
     struct stream_queue *queue = &device->queues[lane];
     if (queue->executed == queue->enqueued) {
@@ -105,7 +101,7 @@ static inline bool stream_advance(struct stream_device *device, int lane)
     return true;
 }
 
-static inline void stream_synchronize(struct backend *backend, int lane)
+static void stream_synchronize(struct backend *backend, int lane)
 {
     struct stream_device *device = backend->state;
     pthread_mutex_lock(&device->mutex);
@@ -121,48 +117,48 @@ static inline void stream_synchronize(struct backend *backend, int lane)
     pthread_mutex_unlock(&device->mutex);
 }
 
-static inline void *stream_handle(struct backend *backend, int lane)
+static void *stream_handle(struct backend *backend, int lane)
 {
     struct stream_device *device = backend->state;
     return &device->queues[lane];
 }
 
-static inline void stream_attach(struct backend *backend)
+static void stream_attach(struct backend *backend)
 {
     (void)backend;
 }
 
-static inline void *stream_event_open(struct backend *backend, bool is_timed)
+static void *stream_event_open(struct backend *backend, bool is_timed)
 {
     (void)backend;
     (void)is_timed;
     return memory_allocate(sizeof(struct stream_event));
 }
 
-static inline void stream_record(struct backend *backend, int lane, void *event)
+static void stream_record(struct backend *backend, int lane, void *event)
 {
     stream_enqueue(backend, lane, &(struct stream_entry){.action = STREAM_RECORD, .event = event});
 }
 
-static inline void stream_wait(struct backend *backend, int lane, void *event)
+static void stream_wait(struct backend *backend, int lane, void *event)
 {
     stream_enqueue(backend, lane, &(struct stream_entry){.action = STREAM_WAIT, .event = event});
 }
 
 // A quarter of a second an entry.
-static inline double stream_seconds_between(void *begin, void *end)
+static double stream_seconds_between(void *begin, void *end)
 {
     struct stream_event *first = begin, *last = end;
     return first->reached > 0 && last->reached > 0 ? 0.25 * (double)(last->tick - first->tick) : -1;
 }
 
-static inline void stream_copy(struct backend *backend, int lane, void *to, const void *from, int64_t bytes)
+void stream_copy(struct backend *backend, int lane, void *to, const void *from, int64_t bytes)
 {
     stream_enqueue(backend, lane,
                    &(struct stream_entry){.action = STREAM_COPY, .to = to, .from = from, .bytes = bytes});
 }
 
-static inline void stream_capture_begin(struct backend *backend, int lane)
+static void stream_capture_begin(struct backend *backend, int lane)
 {
     struct stream_device *device = backend->state;
     (void)lane;
@@ -170,7 +166,7 @@ static inline void stream_capture_begin(struct backend *backend, int lane)
 }
 
 // Whether the compute lane waits, behind place in the capture, for what was recorded there.
-static inline bool stream_is_joined(const struct stream_device *device, int64_t place)
+static bool stream_is_joined(const struct stream_device *device, int64_t place)
 {
     const struct stream_entry *last      = &device->graph[place];
     bool                       is_joined = false;
@@ -183,7 +179,7 @@ static inline bool stream_is_joined(const struct stream_device *device, int64_t 
 
 // As a device asks: a lane enters the capture with a wait for something in it, and leaves it by the compute lane's
 // wait.
-static inline void stream_check_capture(struct stream_device *device)
+static void stream_check_capture(struct stream_device *device)
 {
     bool    is_inside[LANE_COUNT] = {[LANE_COMPUTE] = true};
     int64_t last[LANE_COUNT]      = {0};
@@ -206,7 +202,7 @@ static inline void stream_check_capture(struct stream_device *device)
     }
 }
 
-static inline void stream_capture_end(struct backend *backend, int lane)
+static void stream_capture_end(struct backend *backend, int lane)
 {
     struct stream_device *device = backend->state;
     (void)lane;
@@ -214,7 +210,7 @@ static inline void stream_capture_end(struct backend *backend, int lane)
     stream_check_capture(device);
 }
 
-static inline void stream_capture_launch(struct backend *backend, int lane)
+static void stream_capture_launch(struct backend *backend, int lane)
 {
     struct stream_device *device = backend->state;
     (void)lane;
@@ -224,22 +220,22 @@ static inline void stream_capture_launch(struct backend *backend, int lane)
     }
 }
 
-static inline void stream_capture_release(struct backend *backend)
+static void stream_capture_release(struct backend *backend)
 {
     struct stream_device *device = backend->state;
     device->graph_count          = 0;
 }
 
-static inline void stream_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+static void stream_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     struct stream_entry entry = {.action = STREAM_RUN, .op = op};
     memcpy(entry.buffers, buffers, sizeof(entry.buffers));
     stream_enqueue(backend, op->lane, &entry);
 }
 
-static _Thread_local struct backend *stream_latest;    // opened by this thread: for communicators that enqueue
+_Thread_local struct backend *stream_latest;
 
-static inline status stream_open(struct backend *backend, const struct backend_setup *setup)
+static status stream_open(struct backend *backend, const struct backend_setup *setup)
 {
     struct stream_device *device = memory_allocate(sizeof(*device));
     device->graph                = memory_allocate(STREAM_ENTRIES * sizeof(*device->graph));
@@ -253,7 +249,7 @@ static inline status stream_open(struct backend *backend, const struct backend_s
     return backend_open(&device->host, "host", setup);
 }
 
-static inline void stream_close(struct backend *backend)
+static void stream_close(struct backend *backend)
 {
     struct stream_device *device = backend->state;
     if (device->graph_count > 0) {
@@ -269,13 +265,13 @@ static inline void stream_close(struct backend *backend)
     free(device);
 }
 
-static inline int64_t stream_scratch_bytes(struct backend *backend, const struct op *op)
+static int64_t stream_scratch_bytes(struct backend *backend, const struct op *op)
 {
     struct stream_device *device = backend->state;
     return device->host.ops->scratch_bytes(&device->host, op);
 }
 
-static inline void stream_reserve_scratch(struct backend *backend, int64_t bytes)
+static void stream_reserve_scratch(struct backend *backend, int64_t bytes)
 {
     struct stream_device *device = backend->state;
     backend_reserve_scratch(&device->host, bytes);
@@ -301,7 +297,7 @@ static const struct backend_streams stream_streams = {
 
 static op_run *stream_table[OP_COUNT];
 
-static const struct backend_ops stream_backend = {
+const struct backend_ops stream_backend = {
     .name            = "stream",
     .open            = stream_open,
     .close           = stream_close,
@@ -316,12 +312,9 @@ static const struct backend_ops stream_backend = {
     .reserve_scratch = stream_reserve_scratch,
 };
 
-// Before the first open: what the host executes, the device does.
-static inline void stream_fill_table(void)
+void stream_fill_table(void)
 {
     for (int kind = 0; kind < OP_COUNT; kind++) {
         stream_table[kind] = backend_host.run[kind] != NULL ? stream_run : NULL;
     }
 }
-
-#endif

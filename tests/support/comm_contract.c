@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What every communicator must do, checked on one that is given: the same checks for threads and for processes.
-// Expected values come from plain loops over ranks, so that two communicators that pass give the same bits.
-#ifndef GSWBENCH_TESTS_COMM_CONTRACT_H
-#define GSWBENCH_TESTS_COMM_CONTRACT_H
+// Groups of the world's ranks, values that show the order of a sum, and the transfers that are checked with them.
+#include "comm_contract.h"
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/comm.h"
 
-enum { CONTRACT_RANKS_MAX = 16, CONTRACT_REPEATS = 20 };
+enum { CONTRACT_REPEATS = 20 };
 
 // The caller's group when the world is cut into consecutive groups of size members (the last may be smaller).
 struct contract_group {
@@ -20,7 +18,7 @@ struct contract_group {
     int64_t            size, index;
 };
 
-static inline struct contract_group contract_open(struct comm *comm, int64_t size, int lane)
+static struct contract_group contract_open(struct comm *comm, int64_t size, int lane)
 {
     struct contract_group group = {.comm = comm, .index = comm->place.rank % size};
     int64_t               first = comm->place.rank - group.index;
@@ -32,18 +30,18 @@ static inline struct contract_group contract_open(struct comm *comm, int64_t siz
     return group;
 }
 
-static inline void contract_close(struct contract_group *group)
+static void contract_close(struct contract_group *group)
 {
     group->comm->ops->group_close(group->handle);
 }
 
-static inline void contract_transfer(const struct contract_group *group, struct op op, const void *in, void *out,
-                                     enum format format)
+static void contract_transfer(const struct contract_group *group, struct op op, const void *in, void *out,
+                              enum format format)
 {
     group->comm->ops->run(group->handle, &op, in, out, format);
 }
 
-static inline struct op contract_op(enum op_kind kind, int64_t elements, int64_t peer, int32_t channel)
+static struct op contract_op(enum op_kind kind, int64_t elements, int64_t peer, int32_t channel)
 {
     struct op op      = {.kind = (uint8_t)kind};
     op.shape.transfer = (struct transfer_shape){.elements = elements, .peer = (int32_t)peer, .channel = channel};
@@ -51,7 +49,7 @@ static inline struct op contract_op(enum op_kind kind, int64_t elements, int64_t
 }
 
 // Element i of what a rank contributes: signs and magnitudes mixed, so that another order of adding gives other bits.
-static inline float contract_value(int64_t rank, int64_t i)
+static float contract_value(int64_t rank, int64_t i)
 {
     uint32_t bits = (uint32_t)(rank + 1) * 2654435761u ^ (uint32_t)(i + 7) * 2246822519u;
     bits          = (bits ^ bits >> 15) * 739982445u;
@@ -60,8 +58,7 @@ static inline float contract_value(int64_t rank, int64_t i)
 }
 
 // Stores the sum, in this order, of element i of ranks[0 .. count - 1], as the format keeps inputs and sums.
-static inline void contract_store(void *out, int64_t at, enum format format, const int64_t *ranks, int64_t count,
-                                  int64_t i)
+static void contract_store(void *out, int64_t at, enum format format, const int64_t *ranks, int64_t count, int64_t i)
 {
     float   real  = 0.0f;
     int32_t whole = 0;
@@ -81,12 +78,12 @@ static inline void contract_store(void *out, int64_t at, enum format format, con
 }
 
 // Values of any order, so that the largest of a place is another member's than that of the next one.
-static inline float contract_magnitude(int64_t member, int64_t j)
+static float contract_magnitude(int64_t member, int64_t j)
 {
     return (float)((member * 7 + j * 5) % 11) * 0.25f;
 }
 
-static inline int64_t contract_check_maximum(struct comm *comm)
+int64_t contract_check_maximum(struct comm *comm)
 {
     enum { COUNT = 1027 };
     struct contract_group group = contract_open(comm, comm->place.ranks, LANE_TENSOR);
@@ -109,8 +106,8 @@ static inline int64_t contract_check_maximum(struct comm *comm)
 }
 
 // What element j of the caller's output must be: the sum of all members or one member's value, and at which input.
-static inline void contract_expect(const struct contract_group *group, const struct op *op, int64_t n, int64_t j,
-                                   enum format format, void *expected)
+static void contract_expect(const struct contract_group *group, const struct op *op, int64_t n, int64_t j,
+                            enum format format, void *expected)
 {
     int64_t      peer    = op->shape.transfer.peer;
     enum op_kind kind    = (enum op_kind)op->kind;
@@ -124,8 +121,8 @@ static inline void contract_expect(const struct contract_group *group, const str
 
 // Runs a collective of n elements a member and compares every bit; 1 when one is wrong. peer: of a broadcast or a
 // rotation.
-static inline int64_t contract_check_collective(const struct contract_group *group, enum op_kind kind, int64_t peer,
-                                                int64_t n, enum format format)
+static int64_t contract_check_collective(const struct contract_group *group, enum op_kind kind, int64_t peer, int64_t n,
+                                         enum format format)
 {
     bool      in_place = kind == OP_ALL_REDUCE || kind == OP_BROADCAST;
     int64_t   elements = in_place || kind == OP_ROTATE ? n : n * group->size;
@@ -149,8 +146,7 @@ static inline int64_t contract_check_collective(const struct contract_group *gro
     return wrong;
 }
 
-// Every collective, format and a few sizes, on groups of each size up to the world's.
-static inline int64_t contract_check_collectives(struct comm *comm)
+int64_t contract_check_collectives(struct comm *comm)
 {
     static const struct {
         enum op_kind kind;
@@ -175,8 +171,7 @@ static inline int64_t contract_check_collectives(struct comm *comm)
     return wrong;
 }
 
-// Larger than the pieces in which a communicator may work.
-static inline int64_t contract_check_large(struct comm *comm)
+int64_t contract_check_large(struct comm *comm)
 {
     struct contract_group group = contract_open(comm, comm->place.ranks, LANE_TENSOR);
     int64_t               wrong = contract_check_collective(&group, OP_ALL_REDUCE, 0, 4300003, FORMAT_F32) +
@@ -185,9 +180,7 @@ static inline int64_t contract_check_large(struct comm *comm)
     return wrong;
 }
 
-// Sums whose value shows the order and the rounding: 1e8 swallows the 1 that is added to it, and a bf16 running sum
-// would stay at 256.
-static inline int64_t contract_check_rank_order(struct comm *comm)
+int64_t contract_check_rank_order(struct comm *comm)
 {
     static const float swallowed[] = {1e8f, 1.0f, -1e8f}, kept[] = {1e8f, -1e8f, 1.0f},
                        rounded[] = {256.0f, 1.0f, 1.0f};
@@ -216,7 +209,7 @@ struct contract_lane {
     int64_t               wrong;
 };
 
-static inline void *contract_run_lane(void *argument)
+static void *contract_run_lane(void *argument)
 {
     struct contract_lane *lane = argument;
     for (int repeat = 0; repeat < CONTRACT_REPEATS; repeat++) {
@@ -225,8 +218,7 @@ static inline void *contract_run_lane(void *argument)
     return NULL;
 }
 
-// Groups of different sizes at the same time, each lane in its own thread: none waits for another, none mixes.
-static inline int64_t contract_check_lanes(struct comm *comm)
+int64_t contract_check_lanes(struct comm *comm)
 {
     int64_t              ranks   = comm->place.ranks;
     struct contract_lane lanes[] = {
@@ -255,7 +247,7 @@ struct contract_sender {
     float                 values[2];
 };
 
-static inline void *contract_send(void *argument)
+static void *contract_send(void *argument)
 {
     struct contract_sender *sender = argument;
     int64_t                 next   = (sender->group.index + 1) % sender->group.size;
@@ -266,8 +258,7 @@ static inline void *contract_send(void *argument)
     return NULL;
 }
 
-// A ring: each rank sends to the next on one lane while it receives from the one before on the other lane.
-static inline int64_t contract_check_ring(struct comm *comm)
+int64_t contract_check_ring(struct comm *comm)
 {
     int64_t ranks = comm->place.ranks, rank = comm->place.rank;
     if (ranks == 1) {
@@ -290,8 +281,7 @@ static inline int64_t contract_check_ring(struct comm *comm)
     return wrong;
 }
 
-// Barrier, gather and share among all ranks.
-static inline int64_t contract_check_control(struct comm *comm)
+int64_t contract_check_control(struct comm *comm)
 {
     int64_t own = 100 + comm->place.rank, all[CONTRACT_RANKS_MAX] = {0}, shared = own, wrong = 0;
     comm->ops->barrier(comm);
@@ -302,5 +292,3 @@ static inline int64_t contract_check_control(struct comm *comm)
     }
     return wrong + (shared != 100);
 }
-
-#endif

@@ -1,36 +1,21 @@
 // SPDX-License-Identifier: MIT
-// What the benchmarks of a device share: opening it, random operands, times by its own clock, and records of what was
-// measured: a line of a table on stdout, and one of JSON in the file that the first argument names.
-#ifndef GSWBENCH_BENCH_DEVICE_H
-#define GSWBENCH_BENCH_DEVICE_H
+// A device that is there, its clock, and its records.
+#include "device.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/backend.h"
 #include "gswbench/clock.h"
 #include "gswbench/fatal.h"
 #include "gswbench/fp8.h"
 #include "gswbench/random.h"
 #include "gswbench/statistics.h"
 
-enum { DEVICE_SKIPPED = 77, DEVICE_RUNS = 25 };
-
-// What well-written code reaches on an H200, from published measurements: random data, sustained clocks. Bounds are
-// set against these.
-static const double device_bf16_flops = 790e12, device_memory_bytes = 3.8e12;
+const double device_bf16_flops = 790e12, device_memory_bytes = 3.8e12;
 // Of FP8, what few and different measurements say: with sums in the matrix units' own digits, and with sums in fp32.
 static const double device_fast_fp8_flops = 1350e12, device_fp8_flops = 1200e12;
 
-struct device {
-    struct backend                backend;
-    const struct backend_streams *streams;
-    FILE                         *records;
-};
-
-static inline void device_require(status result)
+void device_require(status result)
 {
     if (failed(&result)) {
         fprintf(stderr, "%s\n", result.text);
@@ -38,8 +23,7 @@ static inline void device_require(status result)
     }
 }
 
-// Ends the program where there is no device.
-static inline void device_open(struct device *device, int argc, char **argv)
+void device_open(struct device *device, int argc, char **argv)
 {
     char text[256];
     if (argc != 2) {
@@ -61,7 +45,7 @@ static inline void device_open(struct device *device, int argc, char **argv)
     puts(text);
 }
 
-static inline void device_close(struct device *device)
+void device_close(struct device *device)
 {
     backend_close(&device->backend);
     if (fclose(device->records) != 0) {
@@ -69,8 +53,7 @@ static inline void device_close(struct device *device)
     }
 }
 
-// Normal values: a chip that multiplies zeros is faster than one that works.
-static inline struct buffer device_operand(struct device *device, enum format format, int64_t elements)
+struct buffer device_operand(struct device *device, enum format format, int64_t elements)
 {
     enum { PIECE = 1 << 20 };
     struct backend *backend = &device->backend;
@@ -95,8 +78,7 @@ static inline struct buffer device_operand(struct device *device, enum format fo
     return buffer;
 }
 
-// Of what is enqueued on the compute lane, DEVICE_RUNS times after so many seconds of it.
-static inline double device_median_seconds(struct device *device, void (*work)(void *), void *argument, double warm_up)
+double device_median_seconds(struct device *device, void (*work)(void *), void *argument, double warm_up)
 {
     struct backend *backend = &device->backend;
     void           *begin[DEVICE_RUNS], *end[DEVICE_RUNS];
@@ -123,13 +105,7 @@ static inline double device_median_seconds(struct device *device, void (*work)(v
     return statistics.median;
 }
 
-struct device_record {
-    const char *bench, *name;
-    double      seconds, bound_seconds, flops, bytes;
-};
-
-// Bound, FLOPs and bytes stand there when they are known.
-static inline void device_report(struct device *device, const struct device_record *record)
+void device_report(struct device *device, const struct device_record *record)
 {
     printf("%-44s %9.3f ms", record->name, 1e3 * record->seconds);
     if (record->bound_seconds > 0) {
@@ -149,8 +125,7 @@ static inline void device_report(struct device *device, const struct device_reco
     fflush(NULL);
 }
 
-// Whether the device multiplies FP8.
-static inline bool device_has_fp8(struct device *device)
+bool device_has_fp8(struct device *device)
 {
     const struct op        op     = {.kind = OP_GEMM, .shape.gemm = {.m = 16, .n = 16, .k = 16, .transpose_b = true}};
     struct buffer          none[] = {{(void *)256, 256, FORMAT_E4M3},
@@ -162,14 +137,12 @@ static inline bool device_has_fp8(struct device *device)
     return !failed(&outcome);
 }
 
-// FLOP/s of a GEMM that reads such an A.
-static inline double device_gemm_flops(const struct op *op, enum format a)
+double device_gemm_flops(const struct op *op, enum format a)
 {
     return !format_is_narrow(a) ? device_bf16_flops : op->sums_fast ? device_fast_fp8_flops : device_fp8_flops;
 }
 
-// Bytes of device memory that an op reads and writes, each operand once.
-static inline double device_op_bytes(const struct op *op, const struct buffer buffers[OP_OPERANDS])
+double device_op_bytes(const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     double bytes = 0;
     for (int slot = 0; slot < OP_OPERANDS; slot++) {
@@ -180,5 +153,3 @@ static inline double device_op_bytes(const struct op *op, const struct buffer bu
     }
     return bytes;
 }
-
-#endif

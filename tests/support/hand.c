@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// Scalar tensors, ops of the test's own, and one rank that runs them.
+#include "hand.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "gswbench/fatal.h"
+
+int64_t         hand_available_bytes = INT64_MAX;
+_Atomic int64_t hand_reserved_bytes;
+
+void sleep_ms(int64_t milliseconds)
+{
+    nanosleep(&(struct timespec){.tv_nsec = milliseconds * 1000000}, NULL);
+}
+
+static float *value_of(const struct buffer *buffer)
+{
+    return buffer->data;
+}
+
+// Slow: the value appears late.
+static void run_set(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    (void)backend;
+    sleep_ms(20);
+    *value_of(&buffers[GEMM_C]) = op->shape.gemm.m == 0 ? 5.0f : (float)op->shape.gemm.m;
+}
+
+static void run_increment(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    (void)backend;
+    (void)op;
+    *value_of(&buffers[CAST_OUT]) = *value_of(&buffers[CAST_IN]) + 1.0f;
+}
+
+static void *hand_allocate(struct backend *backend, int64_t bytes)
+{
+    (void)backend;
+    return calloc(1, (size_t)bytes);
+}
+
+static void hand_release(struct backend *backend, void *data)
+{
+    (void)backend;
+    free(data);
+}
+
+static int64_t hand_available(struct backend *backend)
+{
+    (void)backend;
+    return hand_available_bytes;
+}
+
+static void hand_copy(struct backend *backend, void *to, const void *from, int64_t bytes)
+{
+    (void)backend;
+    memcpy(to, from, (size_t)bytes);
+}
+
+static int64_t hand_scratch(struct backend *backend, const struct op *op)
+{
+    (void)backend;
+    return op->kind == OP_GEMM ? 4096 : 0;
+}
+
+static void hand_reserve(struct backend *backend, int64_t bytes)
+{
+    (void)backend;
+    hand_reserved_bytes = bytes;
+}
+
+static op_run *const hand_run[OP_COUNT] = {[OP_GEMM] = run_set, [OP_CAST] = run_increment};
+
+const struct backend_ops hand_backend = {
+    .name            = "test",
+    .run             = hand_run,
+    .allocate        = hand_allocate,
+    .release         = hand_release,
+    .available_bytes = hand_available,
+    .upload          = hand_copy,
+    .download        = hand_copy,
+    .scratch_bytes   = hand_scratch,
+    .reserve_scratch = hand_reserve,
+};
+
+struct hand *hand_new(int64_t ranks, int64_t rank)
+{
+    struct hand *hand = calloc(1, sizeof(*hand));
+    for (int i = 0; i < TENSORS; i++) {
+        hand->tensors[i] = (struct tensor){.name     = "value",
+                                           .storage  = i % 2 == 0 ? STORAGE_ACTIVATION : STORAGE_RESULT,
+                                           .dims     = 1,
+                                           .dim      = {1},
+                                           .elements = 1,
+                                           .bytes    = 4,
+                                           .offset   = i / 2 * PLAN_ALIGNMENT};
+    }
+    hand->ranks[1] = 1;
+    hand->group    = (struct plan_group){.size = ranks, .ranks = hand->ranks, .index = rank};
+    hand->plan     = (struct plan){.rank         = rank,
+                                   .tensors      = hand->tensors,
+                                   .tensor_count = TENSORS,
+                                   .ops          = hand->ops,
+                                   .groups       = &hand->group,
+                                   .group_count  = 1};
+    hand->plan.storage_bytes[STORAGE_ACTIVATION] = 2 * PLAN_ALIGNMENT;
+    hand->plan.storage_bytes[STORAGE_RESULT]     = 2 * PLAN_ALIGNMENT;
+    return hand;
+}
+
+int32_t hand_append(struct hand *hand, enum op_kind kind, enum lane lane, const int32_t operands[3], int32_t wait)
+{
+    struct op *op      = &hand->ops[hand->plan.op_count];
+    *op                = (struct op){.kind = (uint8_t)kind, .lane = (uint8_t)lane, .operand_count = 3};
+    op->tag.role       = "step";
+    op->tag.layer      = -1;
+    op->tag.microbatch = -1;
+    op->tag.chunk      = -1;
+    memcpy(op->operand, operands, 3 * sizeof(*operands));
+    if (wait >= 0) {
+        op->wait[op->wait_count++] = wait;
+    }
+    if (op_is_transfer(kind)) {
+        op->shape.transfer = (struct transfer_shape){.elements = 1};
+    }
+    return hand->plan.op_count++;
+}
+
+void bench_open(struct bench *bench, struct hand *hand, struct local_hub *hub, transfer_fn *transfer)
+{
+    *bench = (struct bench){.hub = hub, .backend = {.ops = &hand_backend}};
+    comm_open_local(&bench->comm, hub, (int)hand->plan.rank);
+    bench->comm_ops = *bench->comm.ops;
+    if (transfer != NULL) {
+        bench->comm_ops.run = transfer;
+    }
+    bench->comm.ops = &bench->comm_ops;
+    status result   = step_open(&bench->step, &hand->plan, &bench->backend, &bench->comm);
+    if (failed(&result)) {
+        FATAL(EXIT_INTERNAL, "%s", result.text);
+    }
+}
+
+void bench_close(struct bench *bench)
+{
+    step_close(bench->step);
+    comm_close(&bench->comm);
+}
+
+float bench_value(const struct bench *bench, int32_t tensor)
+{
+    float value;
+    step_read(bench->step, tensor, &value);
+    return value;
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// Plans made by hand, and a backend whose ops are slow on purpose: a wait that is not kept gives a wrong value.
+#ifndef GSWBENCH_TESTS_HAND_H
+#define GSWBENCH_TESTS_HAND_H
+
+#include "gswbench/step.h"
+
+enum { OPS_MAX = 4096, TENSORS = 4 };
+
+// A plan of a few scalar tensors, the even ones activations and the odd ones results, and no ops yet.
+struct hand {
+    struct tensor     tensors[TENSORS];
+    struct op         ops[OPS_MAX];
+    struct plan_group group;
+    int64_t           ranks[2];
+    struct plan       plan;
+};
+
+// Released with free().
+struct hand *hand_new(int64_t ranks, int64_t rank);
+
+// Appends an op on up to three operands that waits for one op, or none (-1); returns its place.
+int32_t hand_append(struct hand *hand, enum op_kind kind, enum lane lane, const int32_t operands[3], int32_t wait);
+
+#define OPERANDS(...) ((const int32_t[3]){__VA_ARGS__})
+
+void sleep_ms(int64_t milliseconds);
+
+// OP_GEMM sets a value late, OP_CAST adds one; there are no others.
+extern const struct backend_ops hand_backend;
+extern int64_t                  hand_available_bytes;    // of memory, which a test may take away
+extern _Atomic int64_t          hand_reserved_bytes;     // of scratch, when it was asked for the last time
+
+// One rank of a job.
+struct bench {
+    struct local_hub *hub;
+    struct backend    backend;
+    struct comm       comm;
+    struct comm_ops   comm_ops;
+    struct step      *step;
+};
+
+typedef void transfer_fn(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);
+
+// transfer NULL: the communicator's own.
+void  bench_open(struct bench *bench, struct hand *hand, struct local_hub *hub, transfer_fn *transfer);
+void  bench_close(struct bench *bench);
+float bench_value(const struct bench *bench, int32_t tensor);
+
+#endif
