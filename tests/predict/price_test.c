@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+// Prices of ops against calculations by hand.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/config.h"
+#include "round_machine.h"
+
+enum { ELEMENTS = 2000000 };
+
+// An op whose operands are all bf16.
+static double price(const struct op *op)
+{
+    struct tensor          tensor   = {.format = FORMAT_BF16};
+    struct plan            plan     = {.tensors = &tensor};
+    struct hardware_config hardware = round_machine();
+    return predict_price_op(&(struct machine){.hardware = &hardware}, &plan, op).seconds;
+}
+
+Test(price, prices_a_gemm_by_tiles_and_waves)
+{
+    // 32 x 16 tiles of 128 x 256 on 100 processors of 1e13 FLOP/s: between 6 waves and 5.12; 256 more steps of k.
+    struct op op = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
+    expect_seconds(price(&op), (6 + 5.12) / 2 * 2 * 128 * 256 * 8448 / 1e13);
+    op.accumulates = true;
+    expect_seconds(price(&op), (6 + 5.12) / 2 * 2 * 128 * 256 * 8704 / 1e13);
+    // One tile of 128 x 128 would keep one processor busy: four of them take a quarter of k each, and add up.
+    op.shape.gemm = (struct gemm_shape){.m = 128, .n = 128, .k = 8192};
+    expect_seconds(price(&op), 2 * 128 * 128 * (2048 + 512) / (1e13 * 0.92) + 4 * 8 * 128 * 128 / 1e12);
+    // 48 tiles of 128 x 192 in two parts, since three would be more than the processors.
+    op.shape.gemm = (struct gemm_shape){.m = 512, .n = 2304, .k = 65536};
+    expect_seconds(price(&op), 2 * 128 * 192 * (32768 + 512) / 1e13 + 2 * 8 * 512 * 2304 / 1e12);
+    // Of a short k it does not pay.
+    op.shape.gemm = (struct gemm_shape){.m = 512, .n = 2304, .k = 128};
+    expect_seconds(price(&op), 2 * 128 * 128 * (128 + 512) / (1e13 * 0.92));
+}
+
+Test(price, prices_a_gemm_of_fp8_operands_by_their_rate)
+{
+    // The rate is 0.64 of 2e15; beginning and end of a tile weigh twice as much.
+    struct tensor          tensors[] = {{.format = FORMAT_E4M3}, {.format = FORMAT_BF16}};
+    struct plan            plan      = {.tensors = tensors};
+    struct hardware_config hardware  = round_machine();
+    struct op              op        = {
+                            .kind = OP_GEMM, .operand = {0, 0, 1}, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192, .transpose_b = true}};
+    hardware.peak[RATE_FP8].value = 2e15;
+    struct machine machine        = {.hardware = &hardware};
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
+                   (6 + 5.12) / 2 * 2 * 128 * 256 * (8192 + 512) / (0.64 * 2e13));
+}
+
+Test(price, prices_gemms_by_the_rate_of_their_wider_operand)
+{
+    // 1e14 in fp32, 1e15 in BF16; an attention of 512 keys reaches half of its share, and six arrays of fp32 are moved.
+    struct tensor          tensors[] = {{.format = FORMAT_F32}, {.format = FORMAT_BF16}, {.format = FORMAT_E2M1}};
+    struct plan            plan      = {.tensors = tensors};
+    struct hardware_config hardware  = round_machine();
+    struct machine         machine   = {.hardware = &hardware};
+    struct op              op = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192, .transpose_b = true}};
+    hardware.peak[RATE_FP32].value = 1e14;
+    hardware.peak[RATE_FP4].value  = 4e15;
+    const struct {
+        int32_t a, b;
+        double  steps, rate;
+    } cases[] = {{0, 0, 256, 1e14}, {0, 1, 256, 1e14}, {1, 0, 256, 1e14}, {1, 2, 256, 1e15}, {2, 2, 1024, 0.64 * 4e15}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        op.operand[GEMM_A] = cases[i].a;
+        op.operand[GEMM_B] = cases[i].b;
+        expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
+                       (6 + 5.12) / 2 * 2 * 128 * 256 * (8192 + cases[i].steps) / (cases[i].rate / 100));
+    }
+    op           = (struct op){.kind            = OP_ATTENTION_BACKWARD,
+                               .shape.attention = {.batch = 1, .sequence = 512, .heads = 2, .kv_heads = 2, .head_dim = 64}};
+    double pairs = 512 * 512;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
+                   10 * 2 * 64 * pairs / (0.5 * 0.475 * 1e14) + 24.0 * 512 * 2 * 64 / 1e12);
+}
+
+Test(price, prices_a_copy_in_fp8_by_how_its_scale_is_found)
+{
+    // Of a scale that is known, one reading is enough; else the largest magnitude is looked for first.
+    struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_E4M3}, {.format = FORMAT_F32}};
+    struct plan            plan      = {.tensors = tensors};
+    struct hardware_config hardware  = round_machine();
+    struct machine         machine   = {.hardware = &hardware};
+    struct op              op        = {.kind           = OP_QUANTIZE,
+                                        .operand_count  = 7,
+                                        .operand        = {0, 1, 1, 2, -1, 2, 2},
+                                        .access         = {1, 2, 2, 2, 0, 1, 3},
+                                        .shape.quantize = {.rows = 1000, .columns = 500}};
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, (4 * 500000.0 + 16) / 1e12);
+    op.operand[QUANTIZE_SCALE] = op.operand[QUANTIZE_AMAX] = -1;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, (6 * 500000.0 + 4) / 1e12);
+
+    // A norm that makes copies reads what it has stored, or else its input once more.
+    op = (struct op){.kind          = OP_NORM_FORWARD,
+                     .operand_count = OP_FUSED + QUANTIZE_OUT + 1,
+                     .shape.rows    = {.rows = 1000, .columns = 500}};
+    memset(op.operand, 0xff, sizeof(op.operand));
+    op.operand[NORM_IN] = op.operand[NORM_OUT] = 0;
+    op.operand[OP_FUSED + QUANTIZE_OUT]        = 1;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, (3 * 2 + 1) * 500000.0 / 1e12);
+    op.operand[NORM_OUT] = -1;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, (2 * 2 + 1) * 500000.0 / 1e12);
+}
+
+Test(price, prices_ops_as_the_program_executes_them)
+{
+    struct hardware_config hardware = round_machine();
+    struct software_config software;
+    struct tensor          tensor = {.format = FORMAT_BF16};
+    struct plan            plan   = {.tensors = &tensor};
+    option_set_defaults(software_options, &software);
+    struct machine machine      = {.hardware = &hardware, .software = &software};
+    struct op      op           = {.kind          = OP_ACTIVATION_FORWARD,
+                                   .operand_count = 2,
+                                   .access        = {ACCESS_READ, ACCESS_WRITE},
+                                   .shape.rows    = {.rows = 1000, .columns = 500, .variant = ACTIVATION_SWIGLU}};
+    software.memory_bytes.value = 0.5;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 0.5 * 3.0 * 1000 * 500 * 2 / 1e12);
+
+    // The optimizer is what it is in every program.
+    op.tag.phase = PHASE_OPTIMIZER;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 3.0 * 1000 * 500 * 2 / 1e12);
+
+    // 447 TFLOP/s are what the length allows, 350 the kernels.
+    software.attention_forward.value = 350e12;
+    op                               = (struct op){
+                                      .kind            = OP_ATTENTION_FORWARD,
+                                      .shape.attention = {
+                                          .batch = 1, .sequence = 1024, .heads = 2, .kv_heads = 2, .head_dim = 128, .earlier = 512, .causal = true}};
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
+                   4 * 2 * 128 * (1024.0 * 1025 / 2 + 1024 * 512) / 350e12);
+
+    // 8 experts on 2 ranks: 4 of them here.
+    software.expert_gap.value = 1e-3;
+    op                        = (struct op){.kind = OP_ROUTE_FORWARD, .shape.routing = {.experts = 8, .owners = 2}};
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 2.5e-3);
+}
+
+Test(price, prices_transfers_as_the_program_makes_them)
+{
+    int64_t                ranks[]  = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct tensor          tensor   = {.format = FORMAT_BF16};
+    struct plan_group      group    = {.size = 8, .ranks = ranks};
+    struct plan            plan     = {.tensors = &tensor, .groups = &group};
+    struct hardware_config hardware = round_machine();
+    struct software_config software;
+    option_set_defaults(software_options, &software);
+    struct machine machine = {.hardware = &hardware, .software = &software};
+    const double   moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 7 * 3.4e-6;
+
+    // In seven parts there are seven beginnings, for which FP8 GEMMs wait.
+    struct op op = {.kind = OP_REDUCE_SCATTER, .lane = LANE_GRADIENT_REDUCE, .shape.transfer = {.elements = ELEMENTS}};
+    software.reduction_parts.value     = 7;
+    software.fp8_reduction_stall.value = 0.5;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved + 7 * latency);
+    cr_expect_eq(predict_price_op(&machine, &plan, &op).stall_seconds, 0.0);
+    plan.precision.narrow_linears = 0xf;
+    expect_seconds(predict_price_op(&machine, &plan, &op).stall_seconds, 3.5 * latency);
+    op.tag.layer = -1;    // of no layer: the gradient norm
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved + latency);
+}
+
+Test(price, prices_a_thin_gemm_by_its_bytes)
+{
+    struct op op   = {.kind          = OP_GEMM,
+                      .operand_count = 3,
+                      .access        = {ACCESS_READ, ACCESS_READ, ACCESS_UPDATE},
+                      .shape.gemm    = {.m = 1000, .n = 100000, .k = 1}};
+    op.accumulates = true;
+    expect_seconds(price(&op), 2.0 * (1000 + 100000 + 2 * 1e8) / 1e12);
+}
+
+Test(price, prices_attention_by_its_length)
+{
+    // 1536 keys and half of 512: three quarters of 596 TFLOP/s. 4 FLOPs for each of the pairs and elements.
+    struct op op = {
+        .kind            = OP_ATTENTION_FORWARD,
+        .shape.attention = {
+            .batch = 1, .sequence = 1024, .heads = 2, .kv_heads = 2, .head_dim = 128, .earlier = 512, .causal = true}};
+    double pairs = 1024.0 * 1025 / 2 + 1024 * 512;
+    expect_seconds(price(&op), 4 * 2 * 128 * pairs / (0.75 * 596e12));
+    op.kind = OP_ATTENTION_BACKWARD;
+    expect_seconds(price(&op), 10 * 2 * 128 * pairs / (0.75 * 475e12) + 12.0 * 1024 * 2 * 128 / 1e12);
+    op.kind                     = OP_ATTENTION_FORWARD;
+    op.shape.attention.head_dim = 192;
+    expect_seconds(price(&op), 4 * 2 * 192 * pairs / (0.75 * 0.9 * 596e12));
+}
+
+Test(price, prices_everything_else_by_the_bytes_it_moves)
+{
+    // An activation reads gate and up and writes as much as one of them; an update is read and written.
+    struct op op = {.kind          = OP_ACTIVATION_FORWARD,
+                    .operand_count = 2,
+                    .access        = {ACCESS_READ, ACCESS_WRITE},
+                    .shape.rows    = {.rows = 1000, .columns = 500, .variant = ACTIVATION_SWIGLU}};
+    expect_seconds(price(&op), 3.0 * 1000 * 500 * 2 / 1e12);
+    op = (struct op){.kind           = OP_CAST,
+                     .operand_count  = 2,
+                     .access         = {ACCESS_READ, ACCESS_UPDATE},
+                     .shape.elements = {.elements = ELEMENTS}};
+    expect_seconds(price(&op), 3.0 * ELEMENTS * 2 / 1e12);
+    // Of an embedding's table, the rows of the tokens.
+    op = (struct op){.kind          = OP_EMBEDDING_FORWARD,
+                     .operand_count = 3,
+                     .operand       = {-1, 0, 0},
+                     .access        = {ACCESS_READ, ACCESS_READ, ACCESS_WRITE},
+                     .shape.rows    = {.rows = 10, .columns = 1000, .valid_columns = 32000}};
+    expect_seconds(price(&op), 2.0 * 10 * 1000 * 2 / 1e12);
+}
+
+// A transfer of so many elements of bf16 in a group of so many ranks, each the given distance from the next.
+static struct price price_transfer(enum op_kind kind, int64_t size, int64_t distance)
+{
+    int64_t                ranks[64];
+    struct tensor          tensor   = {.format = FORMAT_BF16};
+    struct plan_group      group    = {.size = size, .ranks = ranks};
+    struct plan            plan     = {.tensors = &tensor, .groups = &group};
+    struct hardware_config hardware = round_machine();
+    struct op              op       = {.kind = (uint8_t)kind, .shape.transfer = {.elements = ELEMENTS, .peer = 1}};
+    for (int64_t i = 0; i < size; i++) {
+        ranks[i] = i * distance;
+    }
+    return predict_price_op(&(struct machine){.hardware = &hardware}, &plan, &op);
+}
+
+Test(price, prices_a_collective_by_how_its_group_lies_on_the_nodes)
+{
+    const double bytes = 2.0 * ELEMENTS;
+    // 8 ranks of a node; 16 of two, each with its own link to the network, 8e10 bytes/s together; 8 of 8 nodes.
+    expect_seconds(price_transfer(OP_ALL_GATHER, 8, 1).seconds, bytes * 7 / 8 / 1e11 + 15e-6 + 7 * 3.4e-6);
+    expect_seconds(price_transfer(OP_REDUCE_SCATTER, 16, 1).seconds,
+                   bytes * 15 / 16 / 8e10 + 15e-6 + 14 * 3.4e-6 + 2 * 14e-6);
+    expect_seconds(price_transfer(OP_ALL_GATHER, 8, 8).seconds, bytes * 7 / 8 / 1e10 + 15e-6 + 8 * 14e-6);
+    expect_seconds(price_transfer(OP_ALL_REDUCE, 16, 1).seconds,
+                   2 * bytes * 15 / 16 / 8e10 + 15e-6 + 6 * 3.4e-6 + 2 * 14e-6);
+    expect_seconds(price_transfer(OP_ALL_TO_ALL, 16, 1).seconds, bytes * 8 / 16 / 1e10 + 15e-6 + 14e-6);
+    expect_seconds(price_transfer(OP_ALL_TO_ALL, 8, 1).seconds, bytes * 7 / 8 / 1e11 + 15e-6 + 3.4e-6);
+    cr_expect_eq(price_transfer(OP_ALL_GATHER, 8, 1).links, LINK_NODE_OUT | LINK_NODE_IN);
+    cr_expect_eq(price_transfer(OP_ALL_GATHER, 8, 8).links, LINK_NETWORK_OUT | LINK_NETWORK_IN);
+}
+
+Test(price, prices_what_two_ranks_send_each_other_as_one_hop)
+{
+    const double bytes = 2.0 * ELEMENTS;
+    expect_seconds(price_transfer(OP_SEND, 4, 1).seconds, bytes / 1e11 + 3.4e-6);
+    expect_seconds(price_transfer(OP_RECEIVE, 4, 8).seconds, bytes / 1e10 + 14e-6);
+    expect_seconds(price_transfer(OP_ROTATE, 16, 1).seconds, bytes / 1e10 + 14e-6);
+    cr_expect_eq(price_transfer(OP_SEND, 4, 1).links, LINK_NODE_OUT);
+    cr_expect_eq(price_transfer(OP_RECEIVE, 4, 8).links, LINK_NETWORK_IN);
+}
