@@ -67,9 +67,17 @@ struct gemm_cache {
 status gemm_cache_open(struct gemm_cache *cache, const char *directory);
 void   gemm_cache_close(struct gemm_cache *cache);
 
+// What timing the candidates of a problem found; NaN: the library does not run it.
+enum { GEMM_CANDIDATES = 32 };
+struct gemm_times {
+    int    count, chosen;
+    double seconds[GEMM_CANDIDATES];
+};
+
 const struct gemm_choice *gemm_cache_find(const struct gemm_cache *cache, const char *problem);
 // Adds a choice and writes the whole file anew, beside the old one, which it then replaces. Of ranks that do so at
-// once, the last one's choices stay.
-status gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice);
+// once, the last one's choices stay. The times go to a line at the end of gemm_times.txt beside it, which nothing
+// reads: it says how close the others came.
+status gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice, const struct gemm_times *times);
 
 #endif

@@ -3,6 +3,7 @@
 // anything.
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,8 +189,32 @@ static status write_file(const struct gemm_cache *cache)
     return result;
 }
 
-status gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice)
+// "PROBLEM: candidate 3 of 16; milliseconds: 1.234 1.301 - ...".
+static status append_times(const struct gemm_cache *cache, const char *problem, const struct gemm_times *times)
+{
+    size_t bytes = strlen(cache->path) + 16;
+    char  *path  = memory_allocate(bytes);
+    snprintf(path, bytes, "%.*s_times.txt", (int)(strlen(cache->path) - strlen(".txt")), cache->path);
+    FILE *file      = fopen(path, "a");
+    bool is_written = file != NULL && fprintf(file, "%s: candidate %d of %d; milliseconds:", problem, times->chosen + 1,
+                                              times->count) > 0;
+    for (int i = 0; i < times->count && is_written; i++) {
+        is_written =
+            (isnan(times->seconds[i]) ? fputs(" -", file) : fprintf(file, " %.4f", 1e3 * times->seconds[i])) > 0;
+    }
+    is_written    = file != NULL && fputs("\n", file) > 0 && is_written;
+    is_written    = file != NULL && fclose(file) == 0 && is_written;
+    status result = is_written ? OK : cannot("write", path);
+    free(path);
+    return result;
+}
+
+status gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice, const struct gemm_times *times)
 {
     keep(cache, choice);
-    return cache->path != NULL ? write_file(cache) : OK;
+    if (cache->path == NULL) {
+        return OK;
+    }
+    TRY(write_file(cache));
+    return append_times(cache, choice->problem, times);
 }

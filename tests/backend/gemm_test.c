@@ -4,6 +4,7 @@
 #include "gswbench/gemm.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,9 +193,11 @@ static struct gemm_cache open_cache(const struct place *place)
 
 static void remove_place(const struct place *place)
 {
-    char deep[80];
+    char deep[80], times[128];
     snprintf(deep, sizeof(deep), "%s/deep", place->directory);
+    snprintf(times, sizeof(times), "%s/gemm_times.txt", deep);
     unlink(place->path);
+    unlink(times);
     rmdir(deep);
     rmdir(place->directory);
 }
@@ -203,7 +206,8 @@ static void add(struct gemm_cache *cache, const char *problem, uint64_t word)
 {
     struct gemm_choice choice = {.algorithm = {word, 0, 0, 0, 0, 0, 0, UINT64_MAX}};
     strcpy(choice.problem, problem);
-    status added = gemm_cache_add(cache, &choice);
+    const struct gemm_times times = {.count = 3, .chosen = 1, .seconds = {2e-3, 1.5e-3, NAN}};
+    status                  added = gemm_cache_add(cache, &choice, &times);
     cr_assert_not(failed(&added), "%s", added.text);
 }
 
@@ -225,6 +229,25 @@ Test(gemm, remembers_choices_from_run_to_run)
     cr_expect_null(gemm_cache_find(&second, "one, NVIDIA H100"));
     gemm_cache_close(&first);
     gemm_cache_close(&second);
+    remove_place(&place);
+}
+
+Test(gemm, keeps_the_times_of_all_candidates_beside_the_choices)
+{
+    struct place      place = make_place();
+    struct gemm_cache cache = open_cache(&place);
+    char              path[128], text[256];
+    add(&cache, "one, NVIDIA H200", 1);
+    add(&cache, "two, NVIDIA H200", 2);
+
+    snprintf(path, sizeof(path), "%s/deep/gemm_times.txt", place.directory);
+    FILE *file = fopen(path, "r");
+    cr_assert_not_null(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    cr_expect_str_eq(text, "one, NVIDIA H200: candidate 2 of 3; milliseconds: 2.0000 1.5000 -\n"
+                           "two, NVIDIA H200: candidate 2 of 3; milliseconds: 2.0000 1.5000 -\n");
+    fclose(file);
+    gemm_cache_close(&cache);
     remove_place(&place);
 }
 
@@ -292,7 +315,7 @@ Test(gemm, says_where_it_cannot_write)
     status            opened = gemm_cache_open(&cache, "/proc/none/gswbench");
     cr_assert_not(failed(&opened));
 
-    status added = gemm_cache_add(&cache, &(struct gemm_choice){.problem = "one"});
+    status added = gemm_cache_add(&cache, &(struct gemm_choice){.problem = "one"}, &(struct gemm_times){.count = 0});
 
     cr_expect_eq(added.exit_code, EXIT_OUTPUT);
     cr_expect_str_eq(added.text, "cannot create /proc/none: No such file or directory (run.cache names another "

@@ -196,10 +196,11 @@ static status choose_algorithm(struct cuda *cuda, struct gemm *gemm)
     if (gemms->is_deterministic) {
         return OK;
     }
-    TRY(gemm_tune(cuda, gemm, candidates, count));
+    struct gemm_times times;
+    TRY(gemm_tune(cuda, gemm, candidates, count, &times));
     gemms->timed++;
     memcpy(choice.algorithm, &gemm->algorithm, sizeof(choice.algorithm));
-    return gemm_cache_add(&gemms->cache, &choice);
+    return gemm_cache_add(&gemms->cache, &choice, &times);
 }
 
 static void run_prepared(struct backend *backend, const struct prepared *prepared, const struct op *op,

@@ -45,11 +45,11 @@ cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const 
                         const struct gemm_operands *operands);
 
 // gemm_tune.c: the candidates of the library's heuristic, best guess first; returns how many.
-enum { GEMM_CANDIDATES = 32 };
 int gemm_candidates(const struct cuda *cuda, const struct gemm *gemm, int wanted,
                     cublasLtMatmulHeuristicResult_t candidates[]);
 
 // Times the candidates and takes the fastest. Fails (EXIT_MEMORY) when their operands do not fit.
-status gemm_tune(struct cuda *cuda, struct gemm *gemm, cublasLtMatmulHeuristicResult_t candidates[], int count);
+status gemm_tune(struct cuda *cuda, struct gemm *gemm, cublasLtMatmulHeuristicResult_t candidates[], int count,
+                 struct gemm_times *times);
 
 #endif

@@ -3,14 +3,20 @@
 // data, and as many sets of them in turn as the cache cannot hold, since a step's do not lie there either.
 #include "gemm.h"
 
+#include <math.h>
 #include <stdlib.h>
 
+#include "gswbench/clock.h"
 #include "gswbench/fatal.h"
 #include "gswbench/number.h"
 #include "gswbench/random.h"
 #include "kernels/random.h"
 
-enum { WARM_UP_RUNS = 3, TIMED_RUNS = 9, WARM_UP_MS = 50, SETS_MAX = 64, ALIGNMENT = 256 };
+enum { ROUNDS = 9, SETS_MAX = 64, ALIGNMENT = 256 };
+
+// A device that comes from rest takes about a second until its power, and with it its clock, is steady; what the host
+// does between two GEMMs lets it rest a little.
+static const double first_warm_up_seconds = 1, warm_up_seconds = 0.05;
 
 // One allocation that holds all sets, each of A, B and C, and the factors of A and B behind them.
 struct operands {
@@ -27,7 +33,8 @@ struct timing {
     const struct gemm *gemm;
     struct operands    operands;
     int                next_set;
-    cudaEvent_t        events[TIMED_RUNS + 1];
+    cudaEvent_t        begin, end;
+    float              times[GEMM_CANDIDATES][ROUNDS];    // in milliseconds; [0] is negative: it does not run
 };
 
 static void set_preference(const struct blas *blas, cublasLtMatmulPreference_t preference,
@@ -178,68 +185,85 @@ static int compare_times(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-// The median of runs back to back; negative when the algorithm does not run.
-static float time_algorithm(struct timing *timing, const cublasLtMatmulAlgo_t *algorithm)
-{
-    cudaStream_t stream = timing->cuda->device.streams[LANE_COMPUTE];
-    for (int i = 0; i < WARM_UP_RUNS; i++) {
-        if (!run_once(timing, algorithm)) {
-            return -1;
-        }
-    }
-    CUDA_CHECK(cudaEventRecord(timing->events[0], stream));
-    for (int i = 0; i < TIMED_RUNS; i++) {
-        if (!run_once(timing, algorithm)) {
-            return -1;
-        }
-        CUDA_CHECK(cudaEventRecord(timing->events[i + 1], stream));
-    }
-    CUDA_CHECK(cudaStreamSynchronize(stream));
-    float times[TIMED_RUNS];
-    for (int i = 0; i < TIMED_RUNS; i++) {
-        times[i] = milliseconds_between(timing->events[i], timing->events[i + 1]);
-    }
-    qsort(times, TIMED_RUNS, sizeof(times[0]), compare_times);
-    return times[TIMED_RUNS / 2];
-}
-
-// Until the device's clock has risen, so that the first candidate is not timed on a slower one.
 static void warm_up(struct timing *timing, const cublasLtMatmulAlgo_t *algorithm)
 {
-    for (float spent = 0; spent < WARM_UP_MS;) {
-        float milliseconds = time_algorithm(timing, algorithm);
-        if (milliseconds < 0) {
+    double seconds = timing->cuda->gemms->timed == 0 ? first_warm_up_seconds : warm_up_seconds;
+    for (double begin = clock_seconds(); clock_seconds() - begin < seconds;) {
+        if (!run_once(timing, algorithm)) {
             return;
         }
-        spent += milliseconds * (WARM_UP_RUNS + TIMED_RUNS) + 0.1f;
+        CUDA_CHECK(cudaStreamSynchronize(timing->cuda->device.streams[LANE_COMPUTE]));
     }
 }
 
-status gemm_tune(struct cuda *cuda, struct gemm *gemm, cublasLtMatmulHeuristicResult_t candidates[], int count)
+static float time_once(struct timing *timing, const cublasLtMatmulAlgo_t *algorithm)
+{
+    cudaStream_t stream = timing->cuda->device.streams[LANE_COMPUTE];
+    CUDA_CHECK(cudaEventRecord(timing->begin, stream));
+    if (!run_once(timing, algorithm)) {
+        return -1;
+    }
+    CUDA_CHECK(cudaEventRecord(timing->end, stream));
+    CUDA_CHECK(cudaStreamSynchronize(stream));
+    return milliseconds_between(timing->begin, timing->end);
+}
+
+// In rounds, a run of each candidate after the other: what the device's clock does meanwhile it does to all of them.
+static void time_candidates(struct timing *timing, const cublasLtMatmulHeuristicResult_t candidates[], int count)
+{
+    for (int i = 0; i < count; i++) {    // the first run of an algorithm loads it
+        timing->times[i][0] = run_once(timing, &candidates[i].algo) ? 0 : -1;
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < count; i++) {
+            if (timing->times[i][0] >= 0) {
+                timing->times[i][round] = time_once(timing, &candidates[i].algo);
+            }
+        }
+    }
+}
+
+// Sorts the candidates' times, and returns the one of the smallest median; -1: none runs.
+static int find_fastest(struct timing *timing, int count)
+{
+    int best = -1;
+    for (int i = 0; i < count; i++) {
+        if (timing->times[i][0] < 0) {
+            continue;
+        }
+        qsort(timing->times[i], ROUNDS, sizeof(float), compare_times);
+        if (best < 0 || timing->times[i][ROUNDS / 2] < timing->times[best][ROUNDS / 2]) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+status gemm_tune(struct cuda *cuda, struct gemm *gemm, cublasLtMatmulHeuristicResult_t candidates[], int count,
+                 struct gemm_times *times)
 {
     struct timing timing = {.cuda = cuda, .gemm = gemm};
     TRY(open_operands(&timing));
-    for (int i = 0; i <= TIMED_RUNS; i++) {
-        CUDA_CHECK(cudaEventCreate(&timing.events[i]));
-    }
+    CUDA_CHECK(cudaEventCreate(&timing.begin));
+    CUDA_CHECK(cudaEventCreate(&timing.end));
     fill_operands(&timing);
     warm_up(&timing, &candidates[0].algo);
-    float best = -1;
-    for (int i = 0; i < count; i++) {
-        float milliseconds = time_algorithm(&timing, &candidates[i].algo);
-        if (milliseconds >= 0 && (best < 0 || milliseconds < best)) {
-            best            = milliseconds;
-            gemm->algorithm = candidates[i].algo;
-        }
-    }
-    for (int i = 0; i <= TIMED_RUNS; i++) {
-        CUDA_CHECK(cudaEventDestroy(timing.events[i]));
-    }
+    time_candidates(&timing, candidates, count);
+    int best = find_fastest(&timing, count);
+    CUDA_CHECK(cudaEventDestroy(timing.begin));
+    CUDA_CHECK(cudaEventDestroy(timing.end));
     CUDA_CHECK(cudaFree(timing.operands.data));
     if (best < 0) {
         return fail("[run] backend = cuda: cuBLASLt runs none of its algorithms for a GEMM of %s, %lld x %lld x %lld",
                     format_name(gemm->key.a), (long long)gemm->key.shape.m, (long long)gemm->key.shape.n,
                     (long long)gemm->key.shape.k);
+    }
+    gemm->algorithm = candidates[best].algo;
+    times->count    = count;
+    times->chosen   = best;
+    for (int i = 0; i < count; i++) {
+        bool runs         = timing.times[i][0] >= 0;
+        times->seconds[i] = runs ? 1e-3 * (double)timing.times[i][ROUNDS / 2] : NAN;
     }
     return OK;
 }
