@@ -2,7 +2,9 @@
 // A device that is there, its clock, and its records.
 #include "device.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
@@ -13,7 +15,7 @@
 
 const double device_bf16_flops = 790e12, device_memory_bytes = 3.8e12;
 // Of FP8, what few and different measurements say: with sums in the matrix units' own digits, and with sums in fp32.
-static const double device_fast_fp8_flops = 1350e12, device_fp8_flops = 1200e12;
+const double device_fast_fp8_flops = 1350e12, device_fp8_flops = 1200e12;
 
 void device_require(status result)
 {
@@ -23,13 +25,9 @@ void device_require(status result)
     }
 }
 
-void device_open(struct device *device, int argc, char **argv)
+static void device_open(struct device *device)
 {
-    char text[256];
-    if (argc != 2) {
-        fprintf(stderr, "usage: %s FILE    (JSON, a line for each record)\n", argv[0]);
-        exit(EXIT_USAGE);
-    }
+    *device         = (struct device){.records = NULL};
     status detected = backend_cuda.detect();
     if (failed(&detected)) {
         printf("skipped: no device: %s\n", detected.text);
@@ -37,20 +35,61 @@ void device_open(struct device *device, int argc, char **argv)
     }
     device_require(backend_open(&device->backend, "cuda", &(struct backend_setup){.threads = 1, .cache = ""}));
     device->streams = device->backend.ops->streams;
-    device->records = fopen(argv[1], "w");
-    if (device->records == NULL) {
-        device_require(fail_as(EXIT_OUTPUT, "%s cannot be written", argv[1]));
-    }
-    device->backend.ops->describe(&device->backend, text, sizeof(text));
-    puts(text);
+    device->backend.ops->describe(&device->backend, device->text, sizeof(device->text));
 }
 
-void device_close(struct device *device)
+static const struct device_case *find_case(const void *cases, size_t bytes, int count, const char *name)
 {
-    backend_close(&device->backend);
-    if (fclose(device->records) != 0) {
+    for (int i = 0; i < count; i++) {
+        const struct device_case *one = (const void *)((const char *)cases + (size_t)i * bytes);
+        if (strcmp(one->name, name) == 0) {
+            return one;
+        }
+    }
+    device_require(fail_as(EXIT_USAGE, "no case is called %s: --list has their names", name));
+    return NULL;
+}
+
+static int list_cases(const void *cases, size_t bytes, int count)
+{
+    for (int i = 0; i < count; i++) {
+        puts(((const struct device_case *)(const void *)((const char *)cases + (size_t)i * bytes))->name);
+    }
+    return EXIT_VALID;
+}
+
+int device_main(int argc, char **argv, const void *cases, size_t bytes, int count)
+{
+    struct device device;
+    if (argc == 2 && strcmp(argv[1], "--list") == 0) {
+        return list_cases(cases, bytes, count);
+    }
+    if (argc < 2 || argc > 3 || (argv[1][0] == '-' && (argc != 2 || strcmp(argv[1], "--device") != 0))) {
+        fprintf(stderr, "usage: %s --list | --device | FILE [CASE]    (FILE: JSON, a line for each record)\n", argv[0]);
+        return EXIT_USAGE;
+    }
+    const struct device_case *only = argc == 3 ? find_case(cases, bytes, count, argv[2]) : NULL;
+    device_open(&device);
+    puts(device.text);
+    if (argv[1][0] == '-') {
+        backend_close(&device.backend);
+        return EXIT_VALID;
+    }
+    device.records = fopen(argv[1], "a");
+    if (device.records == NULL) {
+        device_require(fail_as(EXIT_OUTPUT, "%s cannot be written", argv[1]));
+    }
+    for (int i = 0; i < count; i++) {
+        const struct device_case *one = (const void *)((const char *)cases + (size_t)i * bytes);
+        if (only == NULL || only == one) {
+            one->run(&device, one);
+        }
+    }
+    backend_close(&device.backend);
+    if (fclose(device.records) != 0) {
         device_require(fail_as(EXIT_OUTPUT, "the records cannot be written"));
     }
+    return EXIT_VALID;
 }
 
 struct buffer device_operand(struct device *device, enum format format, int64_t elements)
@@ -78,12 +117,34 @@ struct buffer device_operand(struct device *device, enum format format, int64_t 
     return buffer;
 }
 
+static double number_at(const void *data, enum format format, int64_t i)
+{
+    return format == FORMAT_F32    ? (double)((const float *)data)[i]
+           : format == FORMAT_BF16 ? (double)bf16_to_float(((const bf16 *)data)[i])
+                                   : (double)fp8_to_float(format, ((const uint8_t *)data)[i]);
+}
+
+void device_require_numbers(struct device *device, const struct buffer *buffer, const char *name)
+{
+    enum { LOOKED_AT = 1 << 20 };
+    int64_t count = buffer->elements < LOOKED_AT ? buffer->elements : LOOKED_AT;
+    int64_t bytes = format_bytes(buffer->format, count);
+    void   *data  = memory_allocate((size_t)bytes);
+    device->backend.ops->download(&device->backend, data, buffer->data, bytes);
+    for (int64_t i = 0; i < count && buffer->format != FORMAT_I32; i++) {
+        if (!isfinite(number_at(data, buffer->format, i))) {
+            device_require(fail_as(EXIT_INVALID, "%s: element %d of a result is no number", name, (int)i));
+        }
+    }
+    free(data);
+}
+
 double device_median_seconds(struct device *device, void (*work)(void *), void *argument, double warm_up)
 {
     struct backend *backend = &device->backend;
     void           *begin[DEVICE_RUNS], *end[DEVICE_RUNS];
     double          seconds[DEVICE_RUNS];
-    for (double start = clock_seconds(); clock_seconds() - start < warm_up;) {
+    for (double start = clock_seconds(); clock_seconds() - start < warm_up / DEVICE_SHRINKS;) {
         work(argument);
         device->streams->synchronize(backend, LANE_COMPUTE);
     }
@@ -107,6 +168,8 @@ double device_median_seconds(struct device *device, void (*work)(void *), void *
 
 void device_report(struct device *device, const struct device_record *record)
 {
+    char text[sizeof(device->text)];    // anew: attention is described once it was prepared
+    device->backend.ops->describe(&device->backend, text, sizeof(text));
     printf("%-44s %9.3f ms", record->name, 1e3 * record->seconds);
     if (record->bound_seconds > 0) {
         printf("  bound %9.3f ms, %5.1f %%", 1e3 * record->bound_seconds,
@@ -120,8 +183,8 @@ void device_report(struct device *device, const struct device_record *record)
     putchar('\n');
     fprintf(device->records,
             "{\"bench\": \"%s\", \"name\": \"%s\", \"seconds\": %.9g, \"bound_seconds\": %.9g, \"flops\": %.9g, "
-            "\"bytes\": %.9g}\n",
-            record->bench, record->name, record->seconds, record->bound_seconds, record->flops, record->bytes);
+            "\"bytes\": %.9g, \"device\": \"%s\"}\n",
+            record->bench, record->name, record->seconds, record->bound_seconds, record->flops, record->bytes, text);
     fflush(NULL);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the benchmarks of a device share: opening it, random operands, times by its own clock, and records of what was
-// measured: a line of a table on stdout, and one of JSON in the file that the first argument names.
+// What the benchmarks of a device share: their command line, opening the device, random operands, times by its own
+// clock, and records of what was measured: a line of a table on stdout, and one of JSON at the end of a file.
 #ifndef GSWBENCH_BENCH_DEVICE_H
 #define GSWBENCH_BENCH_DEVICE_H
 
@@ -8,29 +8,47 @@
 
 #include "gswbench/backend.h"
 
-enum { DEVICE_SKIPPED = 77, DEVICE_RUNS = 25 };
+enum { DEVICE_SKIPPED = 77 };
 
 // What well-written code reaches on an H200, from published measurements: random data, sustained clocks. Bounds are
 // set against these.
 extern const double device_bf16_flops, device_memory_bytes;
+extern const double device_fast_fp8_flops, device_fp8_flops;    // with sums in few digits, and in fp32
+
+// Where a processor emulates the device, sizes are so many times smaller, and little is run.
+#ifdef GSWBENCH_EMULATED
+enum { DEVICE_SHRINKS = 64, DEVICE_RUNS = 2 };
+#else
+enum { DEVICE_SHRINKS = 1, DEVICE_RUNS = 25 };
+#endif
 
 struct device {
     struct backend                backend;
     const struct backend_streams *streams;
     FILE                         *records;
+    char                          text[256];    // what the backend says of itself
 };
 
 void device_require(status result);
 
-// Ends the program where there is no device.
-void device_open(struct device *device, int argc, char **argv);
-void device_close(struct device *device);
+// One of the things that a benchmark measures; the first member of what it needs to know.
+struct device_case {
+    const char *name;    // "gemm/8192x8192x8192-nn"
+    void (*run)(struct device *device, const struct device_case *one);
+};
+
+// The main program: --list, --device, or FILE [CASE], which measures that case, or all of them. cases: [count], each of
+// so many bytes.
+int device_main(int argc, char **argv, const void *cases, size_t bytes, int count);
 
 // Normal values: a chip that multiplies zeros is faster than one that works.
 struct buffer device_operand(struct device *device, enum format format, int64_t elements);
 
 // Of what is enqueued on the compute lane, DEVICE_RUNS times after so many seconds of it.
 double device_median_seconds(struct device *device, void (*work)(void *), void *argument, double warm_up);
+
+// Ends the program where a number of the buffer's first million is none: what computes NaN measures nothing.
+void device_require_numbers(struct device *device, const struct buffer *buffer, const char *name);
 
 struct device_record {
     const char *bench, *name;

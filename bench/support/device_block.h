@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// A training step of a model that has a single block and a small vocabulary, on a device, and the times of parts of it.
+#ifndef GSWBENCH_BENCH_DEVICE_BLOCK_H
+#define GSWBENCH_BENCH_DEVICE_BLOCK_H
+
+#include "device.h"
+#include "gswbench/comm.h"
+#include "gswbench/plan.h"
+#include "gswbench/precision.h"
+#include "gswbench/step.h"
+
+struct layer {
+    const char *name;
+    int64_t     hidden, heads, kv_heads, ffn, sequence, batch;
+    double      forward, backward;    // FLOP/s of attention, as published for cuDNN 9.19 on an H200
+    double      utilization;          // of the block in BF16: what is expected of this program
+    double      fp8_utilization;
+};
+
+struct recipe {
+    const char            *name;
+    enum compute_precision compute;
+    enum scaling_recipe    fp8;
+};
+
+struct device_block {
+    struct device          *device;
+    const struct layer     *layer;
+    const struct recipe    *recipe;
+    char                    name[96];
+    struct plan             plan;
+    const struct prepared **prepared;    // [plan.op_count]
+    struct step            *step;
+    struct comm             comm;
+    struct local_hub       *hub;
+    struct buffer (*buffers)[OP_OPERANDS];    // [plan.op_count]
+    int32_t begin[2], end[2];                 // ops of the block, forward and backward
+};
+
+// Whether the op is one of the block's own, and not of the embedding, the loss or the optimizer.
+bool is_of_block(const struct op *op);
+
+void open_block(struct device_block *bench, struct device *device, const struct layer *layer,
+                const struct recipe *recipe);
+void close_block(struct device_block *bench);
+
+// Median seconds from each mark to the next: [count - 1]. marks: op numbers, ascending.
+void measure_marks(struct device_block *bench, const int32_t *marks, int32_t count, double *medians);
+
+#endif
