@@ -30,13 +30,17 @@ int64_t training_run_rank(struct training *training, struct comm *comm)
     struct tiny    tiny = training->tiny;
     int            rank = comm->place.rank;
     struct backend backend;
+    struct comm    connected;
     struct step   *step;
     tiny_plan_rank(&tiny, training->ranks, rank);
     backend = (struct backend){.ops = training->backend != NULL ? training->backend : &backend_host};
     training_require(backend.ops->open(
         &backend, &(struct backend_setup){.threads = training->threads, .is_deterministic = true, .cache = ""}));
+    if (training->connect != NULL) {
+        training_require(training->connect(&connected, comm, &backend));
+    }
     training_require(step_prepare(&tiny.plan, &backend));
-    training_require(step_open(&step, &tiny.plan, &backend, comm));
+    training_require(step_open(&step, &tiny.plan, &backend, training->connect != NULL ? &connected : comm));
     data_initialise(step, &tiny.plan, training->seed);
 
     int64_t before = backend.allocations;
@@ -65,6 +69,9 @@ int64_t training_run_rank(struct training *training, struct comm *comm)
         training_require(checkpoint_write(&tiny.plan, step, comm, training->weights));
     }
     step_close(step);
+    if (training->connect != NULL) {
+        comm_close(&connected);
+    }
     backend_close(&backend);
     plan_free(&tiny.plan);
     return allocations;

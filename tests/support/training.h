@@ -18,7 +18,9 @@ struct training {
     bool                      captures;    // the step after its first run
     const struct backend_ops *backend;     // NULL: the host's
     struct op_time           *times;       // [op_count]: rank 0's last step is traced; NULL: not
-    const char               *weights;     // new folder that the trained weights are written to; NULL: none
+    // Over the communicator and the rank's backend, what carries transfers in the communicator's place; NULL: itself.
+    status (*connect)(struct comm *made, struct comm *control, struct backend *backend);
+    const char *weights;    // new folder that the trained weights are written to; NULL: none
     // Results.
     float   loss[TRAINING_STEPS_MAX], norm[TRAINING_STEPS_MAX];    // of rank 0
     float   routing[TRAINING_ROUTING_MAX];                         // of the first step, with experts

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// Layouts drawn at random, of as many ranks as the launcher starts, train on the device and over NCCL as one rank does,
+// captured and op by op. Ranks share the emulated device. layouts_nccl [FIRST COUNT]: which draws are looked at for
+// such layouts, and how many are run.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "device.h"
+#include "drawn_layout.h"
+#include "gswbench/comm.h"
+#include "gswbench/plan_build.h"
+
+enum { STEPS = 2, LAYOUTS = 14 };
+
+// Sums in BF16 are made in another order, and each is rounded.
+static const double loss_tolerance = 2e-3, norm_tolerance = 0.03;
+
+static status connect_nccl(struct comm *made, struct comm *control, struct backend *backend)
+{
+    return comm_open_nccl(made, control, backend, &(struct comm_nccl_setup){.connect_seconds = 60});
+}
+
+// As the device takes it: BF16, rows of whole packets. And small: the emulator is slow.
+static struct training draw(uint64_t seed)
+{
+    struct training      training   = drawn_layout(seed);
+    struct model_config *model      = &training.tiny.model;
+    struct train_config *train      = &training.tiny.train;
+    int64_t              chunks     = training.tiny.parallel.pp * training.tiny.parallel.vp;
+    training.steps                  = STEPS;
+    training.backend                = &backend_cuda;
+    training.connect                = connect_nccl;
+    training.captures               = seed % 2 == 0;
+    training.tiny.precision.compute = COMPUTE_BF16;
+    model->hidden                   = 32;
+    model->head_dim                 = 16;
+    model->ffn                      = 8 * model->heads;
+    model->layers                   = model->layers < chunks ? model->layers : chunks;
+    train->accumulation = training.tiny.parallel.pp > 1 ? training.tiny.parallel.pp : train->accumulation % 2 + 1;
+    train->micro_batch  = 1;
+    return training;
+}
+
+static bool is_possible(const struct training *training)
+{
+    struct plan_sections sections = drawn_layout_sections(training);
+    struct plan_request  request;
+    struct plan          plan  = {.tensors = NULL};
+    status               built = plan_resolve(&request, &sections);
+    built                      = failed(&built) ? built : plan_build(&plan, &request);
+    plan_free(&plan);
+    return !failed(&built);
+}
+
+static bool is_close(float found, float expected, double tolerance)
+{
+    return fabs((double)found - (double)expected) <= tolerance * fabs((double)expected);
+}
+
+// Rank 0 compares; the others wait for it in the next layout.
+static int train(struct comm *comm, uint64_t seed)
+{
+    char            name[DRAWN_NAME_BYTES];
+    struct training many = draw(seed), one = drawn_layout_alone(&many);
+    one.connect  = NULL;
+    one.captures = false;
+    training_run_rank(&many, comm);
+    if (comm->place.rank != 0) {
+        return 0;
+    }
+    training_run(&one);
+    bool is_same = true;
+    for (int i = 0; i < STEPS; i++) {
+        is_same = is_same && is_close(many.loss[i], one.loss[i], loss_tolerance) &&
+                  is_close(many.norm[i], one.norm[i], norm_tolerance);
+    }
+    printf("%s %s%s\n", is_same ? "ok  " : "FAIL", drawn_layout_name(&many, seed, name),
+           many.captures ? ", captured" : "");
+    for (int i = 0; i < STEPS && !is_same; i++) {
+        printf("  step %d: loss %.6f and %.6f, gradient norm %.6f and %.6f\n", i, (double)many.loss[i],
+               (double)one.loss[i], (double)many.norm[i], (double)one.norm[i]);
+    }
+    fflush(stdout);
+    return !is_same;
+}
+
+int main(int argc, char **argv)
+{
+    struct comm comm;
+    char        host[16];
+    device_require();
+    training_require(comm_open_mpi(&comm));
+    // NCCL takes one rank a device and host.
+    snprintf(host, sizeof(host), "rank%d", comm.place.rank);
+    setenv("NCCL_HOSTID", host, 1);
+    uint64_t seed  = argc == 3 ? strtoull(argv[1], NULL, 10) : 0;
+    int      count = argc == 3 ? atoi(argv[2]) : LAYOUTS, failures = 0;
+    for (; count > 0; seed++) {
+        struct training drawn = draw(seed);
+        if (drawn.ranks == comm.place.ranks && is_possible(&drawn)) {
+            failures += train(&comm, seed);
+            count--;
+        }
+    }
+    comm.ops->share(&comm, &failures, sizeof(failures));
+    comm_close(&comm);
+    return failures > 0;
+}

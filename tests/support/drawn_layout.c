@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+// Draws model, layout and batch, until they go together.
+#include "drawn_layout.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "gswbench/random.h"
+
+// Draws of one seed, in order.
+struct draws {
+    uint64_t seed, attempt, count;
+};
+
+static int64_t below(struct draws *draws, int64_t bound)
+{
+    return (int64_t)random_below(draws->seed, draws->attempt, draws->count++, (uint32_t)bound);
+}
+
+#define PICK(draws, ...)                                                                                               \
+    (((const int64_t[]){__VA_ARGS__})[below(draws, (int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))])
+
+static void draw_model(struct draws *draws, struct model_config *model)
+{
+    model->layers         = 1 + below(draws, 7);
+    model->hidden         = PICK(draws, 16, 24, 32);
+    model->heads          = PICK(draws, 4, 8);
+    model->kv_heads       = PICK(draws, 1, 2, 4, 4);
+    model->head_dim       = PICK(draws, 4, 6, 8);
+    model->ffn            = 8 * (1 + below(draws, 4));
+    model->vocab          = 33 + below(draws, 16);
+    model->vocab_multiple = PICK(draws, 1, 4);
+    model->activation     = below(draws, ACTIVATION_COUNT);
+    model->norm           = below(draws, NORM_COUNT);
+    model->rope_fraction  = (double)PICK(draws, 0, 1, 1);
+    model->tied           = below(draws, 3) == 0;
+    model->experts        = PICK(draws, 0, 0, 4, 8);
+    model->top_k          = model->experts > 0 ? PICK(draws, 1, 2) : 0;
+    if (model->experts > 0) {
+        // No choice is dropped: where two are almost as probable, rounding would decide which.
+        model->auxiliary_loss = (double)below(draws, 2) * 0.01;
+    }
+    snprintf(model->family, sizeof(model->family), "gswbench");
+}
+
+static void draw_parallel(struct draws *draws, struct parallel_config *parallel)
+{
+    parallel->tp                         = PICK(draws, 1, 1, 2, 4);
+    parallel->cp                         = PICK(draws, 1, 1, 2, 4);
+    parallel->fsdp                       = PICK(draws, 1, 1, 2, 4, 8);
+    parallel->dp                         = PICK(draws, 1, 1, 2, 3, 4);
+    parallel->pp                         = PICK(draws, 1, 1, 2, 3, 4);
+    parallel->vp                         = parallel->pp > 1 ? PICK(draws, 1, 2, 3) : 1;
+    parallel->ep                         = PICK(draws, 1, 2, 4, 4);
+    parallel->sequence_parallel          = below(draws, 4) > 0;
+    parallel->zero                       = below(draws, 2);
+    parallel->zero_gather                = PICK(draws, ZERO_GATHER_OPTIMIZER, ZERO_GATHER_FORWARD);
+    parallel->prefetch                   = below(draws, 4);
+    parallel->reshard                    = PICK(draws, RESHARD_ALWAYS, RESHARD_EXCEPT_LAST, RESHARD_NEVER);
+    parallel->context                    = PICK(draws, CONTEXT_RING, CONTEXT_GATHER);
+    parallel->tp_overlap                 = below(draws, 2);
+    parallel->layers_per_chunk_embedding = below(draws, 2);
+    parallel->deferred_head_gradients    = below(draws, 4);
+}
+
+static void draw_train(struct draws *draws, struct train_config *train)
+{
+    train->sequence        = PICK(draws, 8, 16, 24);
+    train->micro_batch     = PICK(draws, 1, 1, 2, 3);
+    train->accumulation    = PICK(draws, 1, 2, 3, 5);
+    train->recompute       = below(draws, RECOMPUTE_SELECTIVE + 1);
+    train->recompute_every = 1 + below(draws, 3);
+    train->recompute_save  = below(draws, 1 << OUTPUT_COUNT);
+    train->capacity_scope  = CAPACITY_SEQUENCE;
+    train->learning_rate   = 5e-4;
+    train->epsilon         = 1e-3;    // else rounding decides the direction of an element without gradient
+}
+
+struct plan_sections drawn_layout_sections(const struct training *training)
+{
+    return (struct plan_sections){.model     = &training->tiny.model,
+                                  .parallel  = &training->tiny.parallel,
+                                  .train     = &training->tiny.train,
+                                  .precision = &training->tiny.precision,
+                                  .world     = training->ranks};
+}
+
+// What job_check asks of a layout.
+static bool is_divisible(const struct tiny *tiny)
+{
+    const struct parallel_config *parallel = &tiny->parallel;
+    const struct model_config    *model    = &tiny->model;
+    int64_t                       chunks   = parallel->cp > 1 ? 2 * parallel->cp : 1;
+    int64_t                       experts  = model->experts > 0 ? model->experts : 1;
+    return model->heads % parallel->tp == 0 && model->kv_heads % parallel->tp == 0 && model->ffn % parallel->tp == 0 &&
+           experts % parallel->ep == 0 && tiny->train.sequence % chunks == 0;
+}
+
+struct training drawn_layout(uint64_t seed)
+{
+    struct draws draws = {.seed = random_key(seed, 1)};
+    for (;; draws.attempt++) {
+        struct training training = {.threads = 1, .seed = seed};
+        struct tiny    *tiny     = &training.tiny;
+        struct plan     plan     = {.tensors = NULL};
+        tiny_init(tiny);
+        draw_model(&draws, &tiny->model);
+        draw_parallel(&draws, &tiny->parallel);
+        draw_train(&draws, &tiny->train);
+        const struct parallel_config *parallel = &tiny->parallel;
+        training.ranks = (int)(parallel->tp * parallel->cp * parallel->fsdp * parallel->dp * parallel->pp);
+        struct plan_sections sections = drawn_layout_sections(&training);
+        struct plan_request  request;
+        if (training.ranks > DRAWN_RANKS_MAX || !is_divisible(tiny)) {
+            continue;
+        }
+        status built = plan_resolve(&request, &sections);
+        built        = failed(&built) ? built : plan_build(&plan, &request);
+        plan_free(&plan);
+        if (!failed(&built)) {
+            return training;
+        }
+    }
+}
+
+struct training drawn_layout_alone(const struct training *training)
+{
+    struct training               one      = *training;
+    const struct parallel_config *parallel = &training->tiny.parallel;
+    option_set_defaults(parallel_options, &one.tiny.parallel);
+    one.ranks = 1;
+    one.tiny.train.micro_batch *= parallel->fsdp * parallel->dp * one.tiny.train.accumulation;
+    one.tiny.train.accumulation = 1;
+    one.tiny.train.recompute    = RECOMPUTE_NONE;
+    return one;
+}
+
+const char *drawn_layout_name(const struct training *training, uint64_t seed, char name[DRAWN_NAME_BYTES])
+{
+    const struct tiny            *tiny     = &training->tiny;
+    const struct parallel_config *parallel = &tiny->parallel;
+    snprintf(name, DRAWN_NAME_BYTES,
+             "draw %" PRIu64 " (tp %d cp %d fsdp %d dp %d pp %d vp %d ep %d, zero %d, zero_gather %d, deferred %d, "
+             "sequence_parallel %d, context %d, "
+             "tp_overlap %d, reshard %d, prefetch %d, layers %d, accumulation %d, micro_batch %d, recompute %d)",
+             seed, (int)parallel->tp, (int)parallel->cp, (int)parallel->fsdp, (int)parallel->dp, (int)parallel->pp,
+             (int)parallel->vp, (int)parallel->ep, (int)parallel->zero, (int)parallel->zero_gather,
+             (int)parallel->deferred_head_gradients, (int)parallel->sequence_parallel, (int)parallel->context,
+             (int)parallel->tp_overlap, (int)parallel->reshard, (int)parallel->prefetch, (int)tiny->model.layers,
+             (int)tiny->train.accumulation, (int)tiny->train.micro_batch, (int)tiny->train.recompute);
+    return name;
+}
