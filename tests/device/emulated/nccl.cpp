@@ -4,52 +4,26 @@
 // come, makes the way between ranks when it is first used, with the host waiting, and adds up as a ring does: a
 // rounding at each hop, beginning elsewhere in each part. Ranks whose calls do not match are told, where the real one
 // hangs. FAKE_NCCL asks for faults, see struct faults.
-#include "nccl_mailbox.h"
-
 #include <algorithm>
-#include <deque>
-#include <memory>
-#include <string>
-#include <vector>
 
-#include "emulator.h"
 #include "gswbench/format.h"
+#include "nccl_transfer.h"
 
 namespace
 {
-// What FAKE_NCCL asks for, words after each other: "version=RANK:21800"; "refuse=RANK:ncclSend"; "lose=RANK:CALLS",
-// after so many transfers that rank's connections are lost; "absent=RANK", which comes to no communicator.
-struct faults {
-    int         version = NCCL_VERSION_CODE, lost_after = -1;
-    std::string refused;
-    bool        is_absent = false;
+thread_local std::string the_error = "no error";
 
-    faults()
-    {
-        const char *text = getenv("FAKE_NCCL"), *own = getenv("OMPI_COMM_WORLD_RANK");
-        int         rank = own == NULL ? 0 : atoi(own), number, calls;
-        char        name[64];
-        for (; text != NULL && *text != '\0'; text = strchr(text, ' ') == NULL ? NULL : strchr(text, ' ') + 1) {
-            if (sscanf(text, "version=%d:%d", &number, &calls) == 2) {
-                version = number == rank ? calls : version;
-            } else if (sscanf(text, "refuse=%d:%63s", &number, name) == 2) {
-                refused = number == rank ? name : refused;
-            } else if (sscanf(text, "lose=%d:%d", &number, &calls) == 2) {
-                lost_after = number == rank ? calls : lost_after;
-            } else if (sscanf(text, "absent=%d", &number) == 1) {
-                is_absent = number == rank;
-            } else {
-                fake_fail("FAKE_NCCL has no '%s'", text);
-            }
-        }
-    }
-};
-
-const faults &the_faults()
+ncclResult_t refuse(const char *function)
 {
-    static const faults read;
-    return read;
+    the_error = std::string(function) + " was refused on command";
+    return ncclSystemError;
 }
+#define REFUSE_ON_COMMAND                                                                                              \
+    do {                                                                                                               \
+        if (the_faults().refused == __func__) {                                                                        \
+            return refuse(__func__);                                                                                   \
+        }                                                                                                              \
+    } while (0)
 
 size_t bytes_of(ncclDataType_t type)
 {
@@ -76,137 +50,6 @@ void store(char *to, ncclDataType_t type, float value)
     } else {
         memcpy(to, &value, 4);
     }
-}
-
-// One message of a call, to or from a member.
-struct part {
-    int               peer;
-    bool              sends, is_started, is_done;
-    const void       *from;
-    std::vector<char> data;    // received
-    size_t            bytes;
-};
-
-// Calls that run together on a stream: one, or those between ncclGroupStart and ncclGroupEnd.
-struct transfer {
-    std::vector<part>                                     parts;
-    std::vector<std::function<void(std::vector<part> &)>> finish;
-    message_kind                                          kind;
-    uint64_t                                              turn;
-};
-}    // namespace
-
-struct ncclComm {
-    mailboxes boxes;
-    uint64_t  calls = 0, done = 0;    // made by the host, and ended by streams
-    bool      is_lost = false;
-};
-
-namespace
-{
-struct pending_call {
-    ncclComm_t   comm;
-    cudaStream_t stream;
-    transfer     call;
-};
-thread_local std::vector<pending_call> the_group;
-thread_local int                       the_depth;
-thread_local std::string               the_error = "no error";
-thread_local int                       the_transfers;
-
-ncclResult_t refuse(const char *function)
-{
-    the_error = std::string(function) + " was refused on command";
-    return ncclSystemError;
-}
-#define REFUSE_ON_COMMAND                                                                                              \
-    do {                                                                                                               \
-        if (the_faults().refused == __func__) {                                                                        \
-            return refuse(__func__);                                                                                   \
-        }                                                                                                              \
-    } while (0)
-
-bool progress(ncclComm_t comm, transfer &call)
-{
-    if (comm->done != call.turn) {
-        return false;
-    }
-    bool is_done = true;
-    for (part &one : call.parts) {
-        mailbox &box =
-            one.sends ? comm->boxes.at(comm->boxes.rank, one.peer) : comm->boxes.at(one.peer, comm->boxes.rank);
-        if (!one.is_done && one.sends) {
-            one.is_started = one.is_started || box.post(one.from, one.bytes, call.kind);
-            one.is_done    = one.is_started && box.is_taken();
-        } else if (!one.is_done) {
-            one.is_done = box.take(one.data, one.bytes, call.kind);
-        }
-        is_done = is_done && one.is_done;
-    }
-    return is_done;
-}
-
-// The host waits until the other side of every way that is used for the first time has come to it as well.
-void connect(ncclComm_t comm, const transfer &call)
-{
-    for (const part &one : call.parts) {
-        comm->boxes.arrive(one.sends, one.peer);
-    }
-    for (const part &one : call.parts) {
-        comm->boxes.await(one.sends, one.peer, emulator::progress);
-    }
-}
-
-void enqueue(ncclComm_t comm, cudaStream_t stream, transfer call)
-{
-    connect(comm, call);
-    emulator::enqueue_made(stream, [=]() {
-        comm->is_lost = comm->is_lost || (the_faults().lost_after >= 0 && the_transfers++ >= the_faults().lost_after);
-        auto running  = std::make_shared<transfer>(call);
-        running->turn = comm->calls++;
-        emulator::pending work;
-        work.is_ready = [=]() { return !comm->is_lost && progress(comm, *running); };
-        work.run      = [=]() {
-            for (auto &finish : running->finish) {
-                finish(running->parts);
-            }
-            comm->done++;
-        };
-        return work;
-    });
-}
-
-ncclResult_t add(ncclComm_t comm, cudaStream_t stream, transfer call)
-{
-    if (the_depth == 0) {
-        enqueue(comm, stream, std::move(call));
-        return ncclSuccess;
-    }
-    for (pending_call &earlier : the_group) {
-        if (earlier.comm == comm && earlier.stream == stream) {
-            size_t base = earlier.call.parts.size();
-            earlier.call.parts.insert(earlier.call.parts.end(), call.parts.begin(), call.parts.end());
-            for (auto &finish : call.finish) {
-                earlier.call.finish.push_back([=](std::vector<part> &parts) {
-                    std::vector<part> own(parts.begin() + (long)base, parts.begin() + (long)(base + call.parts.size()));
-                    finish(own);
-                });
-            }
-            return ncclSuccess;
-        }
-    }
-    the_group.push_back({comm, stream, std::move(call)});
-    return ncclSuccess;
-}
-
-void add_send(transfer &call, int peer, const void *from, size_t bytes)
-{
-    call.parts.push_back({peer, true, false, false, from, {}, bytes});
-}
-
-void add_receive(transfer &call, int peer, size_t bytes)
-{
-    call.parts.push_back({peer, false, false, false, NULL, {}, bytes});
 }
 
 // Sums or maxima of what all members sent, in the order of a ring that ends at the member that keeps the part.
@@ -299,18 +142,13 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 
 ncclResult_t ncclGroupStart(void)
 {
-    the_depth++;
+    begin_group();
     return ncclSuccess;
 }
 
 ncclResult_t ncclGroupEnd(void)
 {
-    if (--the_depth == 0) {
-        for (pending_call &one : the_group) {
-            enqueue(one.comm, one.stream, std::move(one.call));
-        }
-        the_group.clear();
-    }
+    end_group();
     return ncclSuccess;
 }
 

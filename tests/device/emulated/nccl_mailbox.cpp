@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// Shared memory, and who waits for whom in it.
+#include "nccl_mailbox.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { HEAD_BYTES = 64 };    // how many members are present
+
+void fake_fail(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "emulated NCCL: ");
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "\n");
+    va_end(arguments);
+    _exit(70);
+}
+
+void fake_sleep(void)
+{
+    const struct timespec pause = {0, 50000};
+    nanosleep(&pause, NULL);
+}
+
+static double fake_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool is_equal(const message_kind &one, const message_kind &other)
+{
+    return one.call == other.call && one.type == other.type && one.count == other.count;
+}
+
+bool mailbox::is_taken() const
+{
+    return taken == posted;
+}
+
+bool mailbox::post(const void *from, size_t size, message_kind what)
+{
+    if (size > sizeof(data)) {
+        fake_fail("a message of %zu bytes is too long", size);
+    }
+    if (!is_taken()) {
+        return false;
+    }
+    memcpy(data, from, size);
+    kind  = what;
+    bytes = size;
+    posted++;
+    return true;
+}
+
+bool mailbox::take(std::vector<char> &to, size_t size, message_kind what)
+{
+    if (is_taken()) {
+        return false;
+    }
+    if (!is_equal(kind, what) || bytes != size) {
+        fake_fail("members call %c of %zu elements of type %d (%zu bytes) and %c of %zu of type %d (%zu bytes)",
+                  kind.call, kind.count, kind.type, bytes, what.call, what.count, what.type, size);
+    }
+    to.assign(data, data + size);
+    taken++;
+    return true;
+}
+
+void mailboxes_name(char *name, size_t bytes)
+{
+    static int count;
+    memset(name, 0, bytes);
+    snprintf(name, bytes, "/gswbench-nccl-%d-%d-%lld", (int)getpid(), count++, (long long)(1e6 * fake_seconds()));
+}
+
+void mailboxes::open(const char *name, int members, int own)
+{
+    size     = members;
+    rank     = own;
+    total    = HEAD_BYTES + sizeof(mailbox) * (size_t)(size * size);
+    int file = shm_open(name, O_RDWR | O_CREAT, 0600);
+    if (file < 0 || ftruncate(file, (off_t)total) != 0) {
+        fake_fail("no shared memory");
+    }
+    void *memory = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    ::close(file);
+    if (memory == MAP_FAILED) {
+        fake_fail("no shared memory of %zu bytes", total);
+    }
+    present = (std::atomic<int> *)memory;
+    boxes   = (mailbox *)((char *)memory + HEAD_BYTES);
+    if (++*present == size) {
+        shm_unlink(name);
+    }
+    while (*present < size) {
+        fake_sleep();
+    }
+}
+
+void mailboxes::close()
+{
+    munmap(present, total);
+}
+
+mailbox &mailboxes::at(int from, int to)
+{
+    return boxes[from * size + to];
+}
+
+void mailboxes::arrive(bool sends, int peer)
+{
+    (sends ? at(rank, peer).has_sender : at(peer, rank).has_receiver) = 1;
+}
+
+void mailboxes::await(bool sends, int peer, bool (*go_on)(void))
+{
+    double begin = fake_seconds();
+    while (!(sends ? at(rank, peer).has_receiver : at(peer, rank).has_sender)) {
+        if (!go_on()) {
+            fake_sleep();
+        }
+        if (fake_seconds() - begin > FAKE_SECONDS) {
+            fake_fail("rank %d waits for member %d to use their way for the first time", rank, peer);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// A call makes way each time that its stream is looked at, until all its messages have passed.
+#include "nccl_transfer.h"
+
+#include <memory>
+
+namespace
+{
+struct pending_call {
+    ncclComm_t   comm;
+    cudaStream_t stream;
+    transfer     call;
+};
+thread_local std::vector<pending_call> the_group;
+thread_local int                       the_depth;
+thread_local int                       the_transfers;
+
+bool progress(ncclComm_t comm, transfer &call)
+{
+    if (comm->done != call.turn) {
+        return false;
+    }
+    bool is_done = true;
+    for (part &one : call.parts) {
+        mailbox &box =
+            one.sends ? comm->boxes.at(comm->boxes.rank, one.peer) : comm->boxes.at(one.peer, comm->boxes.rank);
+        if (!one.is_done && one.sends) {
+            one.is_started = one.is_started || box.post(one.from, one.bytes, call.kind);
+            one.is_done    = one.is_started && box.is_taken();
+        } else if (!one.is_done) {
+            one.is_done = box.take(one.data, one.bytes, call.kind);
+        }
+        is_done = is_done && one.is_done;
+    }
+    return is_done;
+}
+
+// The host waits until the other side of every way that is used for the first time has come to it as well.
+void connect(ncclComm_t comm, const transfer &call)
+{
+    for (const part &one : call.parts) {
+        comm->boxes.arrive(one.sends, one.peer);
+    }
+    for (const part &one : call.parts) {
+        comm->boxes.await(one.sends, one.peer, emulator::progress);
+    }
+}
+
+void enqueue(ncclComm_t comm, cudaStream_t stream, transfer call)
+{
+    connect(comm, call);
+    emulator::enqueue_made(stream, [=]() {
+        comm->is_lost = comm->is_lost || (the_faults().lost_after >= 0 && the_transfers++ >= the_faults().lost_after);
+        auto running  = std::make_shared<transfer>(call);
+        running->turn = comm->calls++;
+        emulator::pending work;
+        work.is_ready = [=]() { return !comm->is_lost && progress(comm, *running); };
+        work.run      = [=]() {
+            for (auto &finish : running->finish) {
+                finish(running->parts);
+            }
+            comm->done++;
+        };
+        return work;
+    });
+}
+}    // namespace
+
+const faults &the_faults()
+{
+    static const faults read;
+    return read;
+}
+
+ncclResult_t add(ncclComm_t comm, cudaStream_t stream, transfer call)
+{
+    if (the_depth == 0) {
+        enqueue(comm, stream, std::move(call));
+        return ncclSuccess;
+    }
+    for (pending_call &earlier : the_group) {
+        if (earlier.comm == comm && earlier.stream == stream) {
+            size_t base = earlier.call.parts.size();
+            earlier.call.parts.insert(earlier.call.parts.end(), call.parts.begin(), call.parts.end());
+            for (auto &finish : call.finish) {
+                earlier.call.finish.push_back([=](std::vector<part> &parts) {
+                    std::vector<part> own(parts.begin() + (long)base, parts.begin() + (long)(base + call.parts.size()));
+                    finish(own);
+                });
+            }
+            return ncclSuccess;
+        }
+    }
+    the_group.push_back({comm, stream, std::move(call)});
+    return ncclSuccess;
+}
+
+void add_send(transfer &call, int peer, const void *from, size_t bytes)
+{
+    call.parts.push_back({peer, true, false, false, from, {}, bytes});
+}
+
+void add_receive(transfer &call, int peer, size_t bytes)
+{
+    call.parts.push_back({peer, false, false, false, NULL, {}, bytes});
+}
+
+void begin_group(void)
+{
+    the_depth++;
+}
+
+void end_group(void)
+{
+    if (--the_depth == 0) {
+        for (pending_call &one : the_group) {
+            enqueue(one.comm, one.stream, std::move(one.call));
+        }
+        the_group.clear();
+    }
+}

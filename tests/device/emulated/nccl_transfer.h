@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// Calls of the emulator's NCCL on their way: messages between members, grouped, in the order of their communicator.
+#ifndef GSWBENCH_TESTS_NCCL_TRANSFER_H
+#define GSWBENCH_TESTS_NCCL_TRANSFER_H
+
+#include <string>
+
+#include "emulator.h"
+#include "nccl_mailbox.h"
+
+// What FAKE_NCCL asks for, words after each other: "version=RANK:21800"; "refuse=RANK:ncclSend"; "lose=RANK:CALLS",
+// after so many transfers that rank's connections are lost; "absent=RANK", which comes to no communicator.
+struct faults {
+    int         version = NCCL_VERSION_CODE, lost_after = -1;
+    std::string refused;
+    bool        is_absent = false;
+
+    faults()
+    {
+        const char *text = getenv("FAKE_NCCL"), *own = getenv("OMPI_COMM_WORLD_RANK");
+        int         rank = own == NULL ? 0 : atoi(own), number, calls;
+        char        name[64];
+        for (; text != NULL && *text != '\0'; text = strchr(text, ' ') == NULL ? NULL : strchr(text, ' ') + 1) {
+            if (sscanf(text, "version=%d:%d", &number, &calls) == 2) {
+                version = number == rank ? calls : version;
+            } else if (sscanf(text, "refuse=%d:%63s", &number, name) == 2) {
+                refused = number == rank ? name : refused;
+            } else if (sscanf(text, "lose=%d:%d", &number, &calls) == 2) {
+                lost_after = number == rank ? calls : lost_after;
+            } else if (sscanf(text, "absent=%d", &number) == 1) {
+                is_absent = number == rank;
+            } else {
+                fake_fail("FAKE_NCCL has no '%s'", text);
+            }
+        }
+    }
+};
+const faults &the_faults();
+
+// One message of a call, to or from a member.
+struct part {
+    int               peer;
+    bool              sends, is_started, is_done;
+    const void       *from;
+    std::vector<char> data;    // received
+    size_t            bytes;
+};
+
+// Calls that run together on a stream: one, or those between ncclGroupStart and ncclGroupEnd.
+struct transfer {
+    std::vector<part>                                     parts;
+    std::vector<std::function<void(std::vector<part> &)>> finish;
+    message_kind                                          kind;
+    uint64_t                                              turn;    // among the calls of its communicator
+};
+
+struct ncclComm {
+    mailboxes boxes;
+    uint64_t  calls = 0, done = 0;    // made by the host, and ended by streams
+    bool      is_lost = false;
+};
+
+// Members that the call sends to, and receives from.
+void add_send(transfer &call, int peer, const void *from, size_t bytes);
+void add_receive(transfer &call, int peer, size_t bytes);
+
+// Enqueues the call, or keeps it until its group ends.
+ncclResult_t add(ncclComm_t comm, cudaStream_t stream, transfer call);
+void         begin_group(void);
+void         end_group(void);
+
+#endif
