@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Weights as a Hugging Face folder: names, shapes, shards, index, config, and what the folder may not be.
+// Weights as a Hugging Face folder: names, shapes, shards, index, and what the folder may not be.
 #include "gswbench/checkpoint.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "checkpoint/internal.h"
 #include "gswbench/data.h"
 #include "gswbench/safetensors.h"
+#include "small_checkpoint.h"
 
 // A step that only holds its tensors; the program under test never looks inside.
 struct step {
@@ -34,88 +37,7 @@ void step_write(const struct step *step, int32_t tensor, const void *from)
     cr_assert_fail("a checkpoint writes tensor %d from %p of step %p", tensor, from, (const void *)step);
 }
 
-static char base[] = "/tmp/gswbench-checkpoint-XXXXXX";
-static char folder[64], path[128];
-
-static const char *in_folder(const char *name)
-{
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    return path;
-}
-
-static void make_base(void)
-{
-    cr_assert_not_null(mkdtemp(base));
-    snprintf(folder, sizeof(folder), "%s/weights", base);
-}
-
-static void remove_base(void)
-{
-    char command[64];
-    snprintf(command, sizeof(command), "rm -r %s", base);
-    cr_expect_eq(system(command), 0);
-}
-
 TestSuite(checkpoint, .init = make_base, .fini = remove_base);
-
-// One unit of 32 elements: a norm of 4, then from element 8 on a matrix whose first rows are q [3, 4] and whose next
-// are k [2, 4], with a row of padding.
-static struct tensor tensors[] = {{.format = FORMAT_F32, .elements = 32}, {.format = FORMAT_F32, .elements = 32}};
-static struct weight weights[] = {
-    {.rows       = 1,
-     .columns    = 4,
-     .part_count = 1,
-     .part       = {{.name          = "model.norm.weight",
-                     .rows          = 1,
-                     .columns       = 4,
-                     .local_rows    = 1,
-                     .local_columns = 4,
-                     .is_vector     = true,
-                     .constant      = 1}}},
-    {.first      = 8,
-     .rows       = 6,
-     .columns    = 4,
-     .part_count = 2,
-     .part       = {{.name          = "q_proj.weight",
-                     .stream        = 5,
-                     .rows          = 3,
-                     .columns       = 4,
-                     .local_rows    = 3,
-                     .local_columns = 4,
-                     .deviation     = 0.02f},
-                    {.name          = "k_proj.weight",
-                     .stream        = 6,
-                     .rows          = 2,
-                     .columns       = 4,
-                     .local_rows    = 2,
-                     .local_columns = 4,
-                     .offset        = 12,
-                     .deviation     = 0.02f}}},
-};
-static struct plan_unit unit = {
-    .elements = 32, .weight_count = 2, .kept = {0, 32}, .updated = {0, 32}, .weight = 0, .master = -1};
-static const struct plan plan = {
-    .tensors      = tensors,
-    .weights      = weights,
-    .weight_count = 2,
-    .units        = &unit,
-    .unit_count   = 1,
-    .is_zero      = false,
-    .mesh         = {.world = 1, .size = {1, 1, 1, 1, 1, 1}},
-    .train        = {.sequence = 64},
-    .model        = {.family       = "llama",
-                     .layers       = 2,
-                     .hidden       = 4,
-                     .heads        = 3,
-                     .kv_heads     = 1,
-                     .head_dim     = 2,
-                     .ffn          = 8,
-                     .vocab        = 10,
-                     .norm_epsilon = 1e-5,
-                     .rope_theta   = 500000,
-                     .rope_scaling = 8,
-                     .tied         = 1},
-};
 
 static void expect_tensor(const char *file, const char *name, int32_t dims, const int64_t *dim, const float *values)
 {
@@ -143,10 +65,10 @@ static void expect_tensor(const char *file, const char *name, int32_t dims, cons
 Test(checkpoint, writes_the_initial_weights_under_their_exported_names)
 {
     float q[12], k[8];
-    data_weight_values(&weights[1].part[0], 7, 0, 12, q);
-    data_weight_values(&weights[1].part[1], 7, 0, 8, k);
+    data_weight_values(&small_weights[1].part[0], 7, 0, 12, q);
+    data_weight_values(&small_weights[1].part[1], 7, 0, 8, k);
 
-    status result = checkpoint_write_initial(&plan, 7, folder);
+    status result = checkpoint_write_initial(&small_plan, 7, weights_folder);
 
     cr_assert(!failed(&result), "%s", result.text);
     expect_tensor("model.safetensors", "model.norm.weight", 1, (int64_t[]){4}, (float[]){1, 1, 1, 1});
@@ -168,14 +90,14 @@ static void *write_rank(void *argument)
     struct writer *writer = argument;
     struct comm    comm;
     comm_open_local(&comm, writer->hub, (int)writer->plan.rank);
-    writer->result = checkpoint_write(&writer->plan, &writer->step, &comm, folder);
+    writer->result = checkpoint_write(&writer->plan, &writer->step, &comm, weights_folder);
     comm_close(&comm);
     return NULL;
 }
 
 static status write_present(const void *weight, const void *master)
 {
-    struct writer writer = {.plan = plan, .step = {{weight, master}, {128, 128}}, .hub = local_hub_open(1)};
+    struct writer writer = {.plan = small_plan, .step = {{weight, master}, {128, 128}}, .hub = local_hub_open(1)};
     write_rank(&writer);
     local_hub_close(writer.hub);
     return writer.result;
@@ -204,7 +126,7 @@ Test(checkpoint, widens_weights_that_are_their_own_masters)
         values[i]  = (float)i - 7;
         rounded[i] = bf16_from_float(values[i]);
     }
-    tensors[0].format = FORMAT_BF16;
+    small_tensors[0].format = FORMAT_BF16;
 
     status result = write_present(rounded, NULL);
 
@@ -216,7 +138,7 @@ Test(checkpoint, takes_the_master_where_there_is_one)
 {
     float masters[32] = {1, 2, 3, 1.0000001f};
     bf16  wrong[64]   = {0};
-    unit.master       = 1;
+    small_unit.master = 1;
 
     status result = write_present(wrong, masters);
 
@@ -231,14 +153,14 @@ static void write_slices(struct writer writers[4], struct plan_unit units[4], fl
     struct local_hub *hub = local_hub_open(4);
     for (int rank = 0; rank < 4; rank++) {
         int slice        = rank % 2;
-        units[rank]      = unit;
+        units[rank]      = small_unit;
         units[rank].kept = units[rank].updated = (struct plan_slice){slice * 16, 16};
         units[rank].update_axes                = 1u << AXIS_FSDP;
         units[rank].replica_axes               = 1u << AXIS_DP;
         for (int i = 0; i < 16; i++) {
             values[rank][i] = (float)(slice * 16 + i);
         }
-        writers[rank]            = (struct writer){.plan = plan, .step = {{values[rank]}, {64}}, .hub = hub};
+        writers[rank]            = (struct writer){.plan = small_plan, .step = {{values[rank]}, {64}}, .hub = hub};
         writers[rank].plan.rank  = rank;
         writers[rank].plan.units = &units[rank];
         writers[rank].plan.mesh  = (struct mesh){.world = 4, .size = {1, 1, 1, 2, 2, 1}};
@@ -255,7 +177,7 @@ Test(checkpoint, gathers_slices_from_the_ranks_that_keep_them_once)
     struct writer    writers[4];
     struct plan_unit units[4];
     float            values[4][16], expected[32];
-    tensors[0].elements = 16;
+    small_tensors[0].elements = 16;
     for (int i = 0; i < 32; i++) {
         expected[i] = (float)i;
     }
@@ -272,8 +194,8 @@ Test(checkpoint, lets_no_rank_wait_when_the_folder_cannot_be_written, .timeout =
     struct writer    writers[4];
     struct plan_unit units[4];
     float            values[4][16];
-    tensors[0].elements = 16;
-    snprintf(folder, sizeof(folder), "/dev/null");
+    small_tensors[0].elements = 16;
+    snprintf(weights_folder, sizeof(weights_folder), "/dev/null");
 
     write_slices(writers, units, values);
 
@@ -284,11 +206,11 @@ Test(checkpoint, lets_no_rank_wait_when_the_folder_cannot_be_written, .timeout =
 Test(checkpoint, splits_into_shards_with_an_index)
 {
     // 16 + 48 bytes fill the first shard exactly; the next part opens a second.
-    struct weight_source source = {.plan = &plan, .seed = 7};
+    struct weight_source source = {.plan = &small_plan, .seed = 7};
     float                k[8];
-    data_weight_values(&weights[1].part[1], 7, 0, 8, k);
+    data_weight_values(&small_weights[1].part[1], 7, 0, 8, k);
 
-    status result = checkpoint_write_folder(&source, folder, 64);
+    status result = checkpoint_write_folder(&source, weights_folder, 64);
 
     cr_assert(!failed(&result), "%s", result.text);
     expect_tensor("model-00001-of-00002.safetensors", "model.norm.weight", 1, (int64_t[]){4}, (float[]){1, 1, 1, 1});
@@ -305,82 +227,22 @@ Test(checkpoint, splits_into_shards_with_an_index)
 
 Test(checkpoint, gives_a_part_above_the_limit_a_shard_of_its_own)
 {
-    struct weight_source source = {.plan = &plan, .seed = 7};
+    struct weight_source source = {.plan = &small_plan, .seed = 7};
 
-    status result = checkpoint_write_folder(&source, folder, 20);
+    status result = checkpoint_write_folder(&source, weights_folder, 20);
 
     cr_assert(!failed(&result), "%s", result.text);
     cr_expect_eq(access(in_folder("model-00003-of-00003.safetensors"), F_OK), 0);
 }
 
-Test(checkpoint, describes_a_llama_to_hugging_face)
-{
-    checkpoint_write_initial(&plan, 7, folder);
-
-    json_t *json = json_load_file(in_folder("config.json"), 0, NULL);
-    char   *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(6));
-    cr_expect_str_eq(text,
-                     "{\"architectures\":[\"LlamaForCausalLM\"],\"hidden_act\":\"silu\",\"model_type\":\"llama\","
-                     "\"vocab_size\":10,\"hidden_size\":4,\"intermediate_size\":8,\"num_hidden_layers\":2,"
-                     "\"num_attention_heads\":3,\"num_key_value_heads\":1,\"head_dim\":2,\"rms_norm_eps\":1e-5,"
-                     "\"rope_theta\":500000.0,\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0,"
-                     "\"low_freq_factor\":1.0,\"high_freq_factor\":4.0,"
-                     "\"original_max_position_embeddings\":8192},\"max_position_embeddings\":65536,"
-                     "\"attention_bias\":false,\"mlp_bias\":false,\"tie_word_embeddings\":true,"
-                     "\"torch_dtype\":\"float32\"}",
-                     "%s", text);
-    free(text);
-    json_decref(json);
-}
-
-Test(checkpoint, describes_a_mixtral_to_hugging_face)
-{
-    struct plan mixtral = plan;
-    strcpy(mixtral.model.family, "mixtral");
-    mixtral.model.experts        = 4;
-    mixtral.model.top_k          = 2;
-    mixtral.model.auxiliary_loss = 0.02;
-
-    checkpoint_write_initial(&mixtral, 7, folder);
-
-    json_t *json = json_load_file(in_folder("config.json"), 0, NULL);
-    cr_expect_str_eq(json_string_value(json_array_get(json_object_get(json, "architectures"), 0)),
-                     "MixtralForCausalLM");
-    cr_expect_str_eq(json_string_value(json_object_get(json, "model_type")), "mixtral");
-    cr_expect_str_eq(json_string_value(json_object_get(json, "hidden_act")), "silu");
-    cr_expect_eq(json_integer_value(json_object_get(json, "num_local_experts")), 4);
-    cr_expect_eq(json_integer_value(json_object_get(json, "num_experts_per_tok")), 2);
-    cr_expect_eq(json_real_value(json_object_get(json, "router_aux_loss_coef")), 0.02);
-    json_decref(json);
-}
-
-Test(checkpoint, describes_other_families_under_names_of_its_own)
-{
-    struct plan other = plan;
-    strcpy(other.model.family, "gswbench");
-    other.model.activation    = ACTIVATION_RELU2;
-    other.model.norm          = NORM_LAYER_1P;
-    other.model.rope_fraction = 0.5;
-
-    checkpoint_write_initial(&other, 7, folder);
-
-    json_t *json = json_load_file(in_folder("config.json"), 0, NULL);
-    cr_expect_str_eq(json_string_value(json_array_get(json_object_get(json, "architectures"), 0)),
-                     "GswbenchForCausalLM");
-    cr_expect_str_eq(json_string_value(json_object_get(json, "activation")), "relu2");
-    cr_expect_str_eq(json_string_value(json_object_get(json, "norm")), "layernorm1p");
-    cr_expect_eq(json_real_value(json_object_get(json, "rope_fraction")), 0.5);
-    json_decref(json);
-}
-
 Test(checkpoint, accepts_an_empty_folder_and_refuses_a_full_one)
 {
     char expected[160];
-    mkdir(folder, 0700);
-    snprintf(expected, sizeof(expected), "%s: is not empty: name a new folder", folder);
+    mkdir(weights_folder, 0700);
+    snprintf(expected, sizeof(expected), "%s: is not empty: name a new folder", weights_folder);
 
-    status first  = checkpoint_write_initial(&plan, 7, folder);
-    status second = checkpoint_write_initial(&plan, 7, folder);
+    status first  = checkpoint_write_initial(&small_plan, 7, weights_folder);
+    status second = checkpoint_write_initial(&small_plan, 7, weights_folder);
 
     cr_expect(!failed(&first), "%s", first.text);
     cr_expect_eq(second.exit_code, EXIT_OUTPUT);
@@ -389,8 +251,8 @@ Test(checkpoint, accepts_an_empty_folder_and_refuses_a_full_one)
 
 Test(checkpoint, refuses_a_folder_that_cannot_be_made)
 {
-    status missing = checkpoint_write_initial(&plan, 7, "/no/such/folder");
-    status file    = checkpoint_write_initial(&plan, 7, "/dev/null");
+    status missing = checkpoint_write_initial(&small_plan, 7, "/no/such/folder");
+    status file    = checkpoint_write_initial(&small_plan, 7, "/dev/null");
 
     cr_expect_eq(missing.exit_code, EXIT_OUTPUT);
     cr_expect_str_eq(missing.text, "/no/such/folder: cannot be created: No such file or directory");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gswbench/order.h"
+#include "plan_ops.h"
 #include "tiny.h"
 
 enum { RANKS_MAX = 8 };
@@ -49,16 +50,6 @@ static void follow(const struct plan *plan, int32_t index, struct sum *sums, con
     }
 }
 
-static int32_t find_op(const struct plan *plan, const char *role)
-{
-    int32_t op = 0;
-    while (op < plan->op_count && strcmp(plan->ops[op].tag.role, role) != 0) {
-        op++;
-    }
-    cr_assert_lt(op, plan->op_count);
-    return op;
-}
-
 Test(tensor_ring, brings_every_rank_the_gemms_of_all_for_its_own_rows)
 {
     static const int64_t counts[] = {2, 3, 4, 6, 8};
@@ -72,7 +63,7 @@ Test(tensor_ring, brings_every_rank_the_gemms_of_all_for_its_own_rows)
             sums[r]      = memory_allocate(bytes);
             before[r]    = memory_allocate(bytes);
         }
-        int32_t end = find_op(&tiny[0].plan, "mlp norm");
+        int32_t end = find_op(&tiny[0].plan, "mlp norm", ANY, ANY);
         for (int32_t i = 0; i < end; i++) {
             for (int64_t r = 0; r < ranks; r++) {
                 memcpy(before[r], sums[r], (size_t)tiny[r].plan.tensor_count * sizeof(struct sum));

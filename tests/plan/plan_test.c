@@ -4,42 +4,9 @@
 #include "gswbench/plan_build.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <string.h>
 
+#include "plan_ops.h"
 #include "tiny.h"
-
-static int count_ops(const struct plan *plan, int kind, int phase)
-{
-    int count = 0;
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        count += plan->ops[i].kind == kind && plan->ops[i].tag.phase == phase;
-    }
-    return count;
-}
-
-static int find_op(const struct plan *plan, const char *role, int layer, int microbatch)
-{
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        const struct op_tag *tag = &plan->ops[i].tag;
-        if (strcmp(tag->role, role) == 0 && tag->layer == layer && tag->microbatch == microbatch) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-// The roles of one phase on one layer, comma-separated.
-static void list_roles(const struct plan *plan, int phase, int layer, char text[1024])
-{
-    text[0] = '\0';
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        if (plan->ops[i].tag.phase == phase && plan->ops[i].tag.layer == layer) {
-            strcat(text, text[0] != '\0' ? "," : "");
-            strcat(text, plan->ops[i].tag.role);
-        }
-    }
-}
 
 Test(plan, runs_a_block_forward_and_backward_in_this_order)
 {
@@ -122,68 +89,6 @@ Test(plan, names_each_matrix_once_with_its_own_random_stream)
     plan_free(&tiny.plan);
 }
 
-static void assert_recomputed(enum recompute policy, uint32_t save, const char *expected)
-{
-    struct tiny tiny;
-    char        roles[1024];
-    tiny_init(&tiny);
-    tiny.train.recompute       = policy;
-    tiny.train.recompute_save  = save;
-    tiny.train.recompute_every = 2;
-    tiny_plan(&tiny);
-    list_roles(&tiny.plan, PHASE_RECOMPUTE, 0, roles);
-    cr_expect_str_eq(roles, expected, "policy %d: \"%s\" is not \"%s\"", (int)policy, roles, expected);
-    plan_free(&tiny.plan);
-}
-
-Test(plan, recomputes_what_the_policy_does_not_keep_and_no_more)
-{
-    const char *all = "attention norm,qkv,rope,attention,projection,mlp norm,fc1,activation";
-    assert_recomputed(RECOMPUTE_NONE, 0, "");
-    assert_recomputed(RECOMPUTE_ATTENTION, 0, "attention");
-    assert_recomputed(RECOMPUTE_FULL, 0, all);
-    assert_recomputed(RECOMPUTE_BLOCK_EVERY, 0, all);
-    assert_recomputed(RECOMPUTE_SELECTIVE, 0, all);
-    // What the published Llama2-70B run keeps: q, k, v, the output projection and fc2.
-    assert_recomputed(RECOMPUTE_SELECTIVE, 1 << OUTPUT_QKV | 1 << OUTPUT_PROJECTION | 1 << OUTPUT_FC2,
-                      "attention norm,attention,mlp norm,fc1,activation");
-    assert_recomputed(RECOMPUTE_SELECTIVE, 1 << OUTPUT_NORM | 1 << OUTPUT_QKV | 1 << OUTPUT_ATTENTION | 1 << OUTPUT_FC1,
-                      "activation");
-}
-
-Test(plan, recomputes_only_every_second_block_when_asked)
-{
-    struct tiny tiny;
-    char        roles[1024];
-    tiny_init(&tiny);
-    tiny.train.recompute       = RECOMPUTE_BLOCK_EVERY;
-    tiny.train.recompute_every = 2;
-
-    tiny_plan(&tiny);
-
-    list_roles(&tiny.plan, PHASE_RECOMPUTE, 1, roles);
-    cr_assert_str_eq(roles, "");
-    plan_free(&tiny.plan);
-}
-
-Test(plan, keeps_less_memory_the_more_it_recomputes)
-{
-    int64_t bytes[3];
-    for (int i = 0; i < 3; i++) {
-        struct tiny tiny;
-        tiny_init(&tiny);
-        tiny.model.layers    = 6;
-        tiny.train.sequence  = 64;
-        tiny.train.recompute = (int64_t[]){RECOMPUTE_NONE, RECOMPUTE_ATTENTION, RECOMPUTE_FULL}[i];
-        tiny_plan(&tiny);
-        bytes[i] = tiny.plan.storage_bytes[STORAGE_ACTIVATION];
-        cr_assert_leq(tiny.plan.activation_live_bytes, bytes[i]);
-        plan_free(&tiny.plan);
-    }
-    cr_assert_lt(bytes[1], bytes[0]);
-    cr_assert_lt(bytes[2], bytes[1]);
-}
-
 Test(plan, reduces_each_unit_beside_the_rest_of_the_backward_pass)
 {
     struct tiny tiny;
@@ -239,87 +144,6 @@ Test(plan, gives_every_unit_the_same_places_in_weights_gradients_and_moments)
         cr_assert_geq(step, tensors[a->tensor].elements);
         cr_assert_eq(tensors[b->tensor].offset % 16, 0);
     }
-    plan_free(&tiny.plan);
-}
-
-Test(plan, sends_each_expert_its_tokens_while_the_one_before_works)
-{
-    struct tiny tiny;
-    char        roles[1024];
-    tiny_init(&tiny);
-    tiny_set_experts(&tiny, 4, 2);
-    tiny.parallel.dp = tiny.parallel.ep = 2;
-
-    tiny_plan(&tiny);
-
-    list_roles(&tiny.plan, PHASE_FORWARD, 1, roles);
-    cr_assert_str_eq(roles, "attention norm,qkv,rope,attention,projection,mlp norm,router,route,dispatch,"
-                            "dispatch exchange,dispatch exchange,fc1,fc1,activation,activation,"
-                            "fc2,output exchange,fc2,output exchange,combine");
-    list_roles(&tiny.plan, PHASE_BACKWARD, 1, roles);
-    cr_assert_str_eq(roles, "combine gradient,output gradient exchange,output gradient exchange,route gradient,"
-                            "router weight gradient,router data gradient,"
-                            "fc2 data gradient,fc2 weight gradient,activation gradient,fc1 data gradient,"
-                            "input gradient exchange,fc1 weight gradient,"
-                            "fc2 data gradient,fc2 weight gradient,activation gradient,fc1 data gradient,"
-                            "input gradient exchange,fc1 weight gradient,"
-                            "dispatch gradient,mlp norm gradient,projection data gradient,"
-                            "projection weight gradient,attention gradient,rope gradient,qkv data gradient,"
-                            "qkv weight gradient,attention norm gradient");
-    int first = find_op(&tiny.plan, "dispatch exchange", 1, 0), gemm = find_op(&tiny.plan, "fc1", 1, 0);
-    cr_assert_eq(tiny.plan.ops[first].lane, LANE_EXPERT);
-    cr_assert_eq(tiny.plan.ops[gemm].wait_count, 1);
-    cr_assert_eq(tiny.plan.ops[gemm].wait[0], first);
-    cr_assert_eq(tiny.plan.ops[gemm + 1].wait[0], first + 1);
-    plan_free(&tiny.plan);
-}
-
-// 16 tokens: 2 sequences of 8. Four experts, of which a token uses 2.
-Test(plan, gives_an_expert_as_many_slots_as_it_may_need)
-{
-    static const struct {
-        double  factor;
-        int64_t scope, routing, capacity, taken;
-    } rows[] = {
-        {0, CAPACITY_RANK, ROUTING_TOP_K, 16, 16},    {1, CAPACITY_RANK, ROUTING_TOP_K, 8, 8},
-        {1.3, CAPACITY_RANK, ROUTING_TOP_K, 11, 11},  {9, CAPACITY_RANK, ROUTING_TOP_K, 16, 16},
-        {0, CAPACITY_SEQUENCE, ROUTING_TOP_K, 16, 8}, {1, CAPACITY_SEQUENCE, ROUTING_TOP_K, 8, 4},
-        {0, CAPACITY_RANK, ROUTING_BALANCED, 8, 16},  {1, CAPACITY_RANK, ROUTING_BALANCED, 8, 8},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct tiny tiny;
-        tiny_init(&tiny);
-        tiny_set_experts(&tiny, 4, 2);
-        tiny.model.capacity_factor = rows[i].factor;
-        tiny.train.capacity_scope  = rows[i].scope;
-        tiny.train.routing         = rows[i].routing;
-
-        tiny_plan(&tiny);
-
-        const struct op *route = &tiny.plan.ops[find_op(&tiny.plan, "route", 0, 0)];
-        cr_expect_eq(route->shape.routing.capacity, rows[i].capacity, "row %d", (int)i);
-        cr_expect_eq(route->shape.routing.taken, rows[i].taken, "row %d", (int)i);
-        plan_free(&tiny.plan);
-    }
-}
-
-Test(plan, counts_a_microbatch_that_is_routed_again_once)
-{
-    struct tiny tiny;
-    tiny_init(&tiny);
-    tiny_set_experts(&tiny, 4, 2);
-    tiny.train.recompute = RECOMPUTE_FULL;
-
-    tiny_plan(&tiny);
-
-    int counted = 0, routed = 0;
-    for (int32_t i = 0; i < tiny.plan.op_count; i++) {
-        const struct op *op = &tiny.plan.ops[i];
-        routed += op->kind == OP_ROUTE_FORWARD;
-        counted += op->kind == OP_ROUTE_FORWARD && op->operand[ROUTE_STATISTICS] >= 0;
-    }
-    cr_expect_eq(routed, 2 * 2);
-    cr_expect_eq(counted, 2);
     plan_free(&tiny.plan);
 }
 

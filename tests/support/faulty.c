@@ -2,27 +2,10 @@
 // Jobs of which some plans are damaged.
 #include "faulty.h"
 
-#include <string.h>
-
-#include "gswbench/fatal.h"
-
 void faulty_init(struct faulty *faulty)
 {
     *faulty = (struct faulty){.world = 1, .rank = FAULTY_NONE};
     tiny_init(&faulty->tiny);
-}
-
-int32_t find_op(const struct plan *plan, const char *role, int layer, int microbatch)
-{
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        const struct op_tag *tag = &plan->ops[i].tag;
-        if (strcmp(tag->role, role) == 0 && (layer == ANY || tag->layer == layer) &&
-            (microbatch == ANY || tag->microbatch == microbatch)) {
-            return i;
-        }
-    }
-    FATAL(EXIT_INTERNAL, "rank %lld has no op %s in layer %d, microbatch %d", (long long)plan->rank, role, layer,
-          microbatch);
 }
 
 static status faulty_build(const void *state, int64_t rank, struct plan *plan)

@@ -4,9 +4,10 @@
 #define GSWBENCH_TESTS_FAULTY_H
 
 #include "gswbench/verify.h"
+#include "plan_ops.h"
 #include "tiny.h"
 
-enum { FAULTY_NONE = -1, FAULTY_ALL = -2, ANY = -2 };
+enum { FAULTY_NONE = -1, FAULTY_ALL = -2 };
 
 typedef void plant_fn(struct plan *plan, int32_t op);
 
@@ -21,8 +22,6 @@ struct faulty {
 // One rank; change its layout, then set the world.
 void faulty_init(struct faulty *faulty);
 
-// The first op with that role in that layer and microbatch.
-int32_t find_op(const struct plan *plan, const char *role, int layer, int microbatch);
-status  faulty_verify(const struct faulty *faulty, struct job_proof *proof);
+status faulty_verify(const struct faulty *faulty, struct job_proof *proof);
 
 #endif

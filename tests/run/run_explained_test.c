@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// Whole runs of a small model: where their time went, what their experts took, and notes of it.
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gswbench/waterfall.h"
+#include "whole_run.h"
+
+TestSuite(run, .init = make_folder, .fini = remove_folder, .timeout = 100);
+
+static double part_of(json_t *document, const char *part)
+{
+    json_t *waterfall = json_object_get(document, "waterfall");
+    return json_real_value(json_object_get(json_object_get(waterfall, "parts_s"), part));
+}
+
+Test(run, explains_a_step_that_is_not_measured)
+{
+    json_t *traced = run_json(TINY " --ranks 2 --set parallel.fsdp=2 --set parallel.dp=1", EXIT_VALID);
+    json_t *plain =
+        run_json(TINY " --ranks 2 --set parallel.fsdp=2 --set parallel.dp=1 --set trace.steps=0", EXIT_VALID);
+
+    json_t     *waterfall = json_object_get(traced, "waterfall"), *seconds;
+    double      sum       = 0;
+    const char *part;
+    json_object_foreach(json_object_get(waterfall, "parts_s"), part, seconds)
+    {
+        sum += json_real_value(seconds);
+    }
+    cr_expect_str_eq(text_of(waterfall, "source"), "measured");
+    cr_expect_float_eq(sum, json_real_value(json_object_get(waterfall, "step_s")), 1e-12);
+    cr_expect(part_of(traced, "gemm") > 0 && part_of(traced, "attention") > 0 && part_of(traced, "optimizer") > 0);
+    cr_expect(part_of(traced, "exposed-fsdp") > 0 && part_of(traced, "exposed-tp") == 0);
+    cr_expect_eq(json_array_size(json_object_get(traced, "steps")), 4);
+    cr_expect_str_empty(text_of(json_object_get(plain, "waterfall"), "source"));
+    for (size_t step = 0; step < 4; step++) {
+        cr_expect(step_real(traced, step, "loss") == step_real(plain, step, "loss"));
+    }
+    json_decref(traced);
+    json_decref(plain);
+}
+
+// Both ranks have the plan's ops, which a rank's result counts.
+Test(run, draws_the_ranks_that_are_asked_for)
+{
+    cr_assert_eq(run_here(TINY " --ranks 3 --set parallel.dp=3 --set train.global_batch=12 --trace 0,2").exit_code, 0);
+    char path[1200];
+    snprintf(path, sizeof(path), "%strace.json", run_folder());
+    json_t *trace = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+    snprintf(path, sizeof(path), "%sresult.json", run_folder());
+    json_t *result = json_load_file(path, 0, NULL);
+    cr_assert(trace != NULL && result != NULL);
+
+    json_int_t ops[3] = {0};
+    size_t     i;
+    json_t    *event;
+    json_array_foreach(json_object_get(trace, "traceEvents"), i, event)
+    {
+        cr_assert_lt(json_integer_value(json_object_get(event, "pid")), 3);
+        ops[json_integer_value(json_object_get(event, "pid"))] += strcmp(text_of(event, "ph"), "X") == 0;
+    }
+    json_int_t planned = json_integer_value(json_object_get(json_object_get(result, "plan"), "ops"));
+    cr_expect(ops[0] == planned && ops[1] == 0 && ops[2] == planned);
+    json_decref(trace);
+    json_decref(result);
+}
+
+// Of a device nobody has here, but of the same plan: what takes time in the run takes time in the prediction.
+Test(run, spends_its_time_on_what_a_prediction_says)
+{
+#define LAYOUT                                                                                                         \
+    "--config tiny-llama --layers 1 --ranks 4 --set parallel.fsdp=2 --set parallel.tp=2 --set parallel.dp=1 "          \
+    "--set train.recompute=full"
+    json_t *measured = run_json("run " LAYOUT " --steps 2 --warmup 1 --backend host", EXIT_VALID);
+    cr_assert_eq(run("predict " LAYOUT " --set hardware.profile=h100-sxm --no-range --json").exit_code, 0);
+    json_t *predicted = json_loads(output, 0, NULL);
+    json_t *row       = json_array_get(json_object_get(predicted, "rows"), 0);
+    json_t *parts     = json_object_get(json_object_get(row, "predicted"), "parts_s");
+    for (int part = WATERFALL_GEMM; part <= WATERFALL_EXPOSED_PP; part++) {
+        const char *name    = waterfall_part_names[part];
+        double      seconds = json_real_value(json_object_get(parts, name));
+        cr_expect_eq(seconds != 0.0, part_of(measured, name) != 0.0, "%s: %g predicted, %g measured", name, seconds,
+                     part_of(measured, name));
+    }
+    cr_expect(part_of(measured, "recompute") > 0 && part_of(measured, "exposed-tp") > 0);
+    json_decref(predicted);
+    json_decref(measured);
+}
+
+Test(run, notes_tensor_parallelism_across_nodes)
+{
+    status result = run_here(TINY " --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1");
+    cr_assert_eq(result.exit_code, EXIT_VALID, "%s", result.text);
+    expect_output(
+        "\nnote: tp-across-nodes: [parallel] tp = 2 crosses nodes of [hardware] gpus_per_node = 1: every layer "
+        "waits for the links between them\n");
+}
+
+#define MIXTURE                                                                                                        \
+    TINY " --set model.family=mixtral --set model.experts=4 --set model.top_k=2 --set model.auxiliary_loss=0.01"
+
+static double load_real(json_t *document, const char *of, const char *key)
+{
+    json_t *layer = json_array_get(json_object_get(document, "expert_load"), 0);
+    return json_real_value(json_object_get(json_object_get(layer, of), key));
+}
+
+// Two microbatches on each of two ranks, each with an equal part of the choices.
+Test(run, reports_a_balanced_load_as_fair)
+{
+    json_t *document = run_json(MIXTURE " --ranks 2 --set train.routing=balanced", EXIT_VALID);
+
+    cr_assert(json_array_size(json_object_get(document, "expert_load")) == 1);
+    for (int i = 0; i < 2; i++) {
+        const char *of = i == 0 ? "last" : "mean";
+        cr_expect(load_real(document, of, "busiest") == 1 && load_real(document, of, "idlest") == 1);
+        cr_expect(load_real(document, of, "dropped") == 0);
+        cr_expect(fabs(load_real(document, of, "auxiliary_loss") - 0.01) < 1e-8);
+    }
+    cr_expect(step_real(document, 3, "dropped") == 0);
+    json_decref(document);
+}
+
+// Experts that take no more than a fair share drop what the busy ones are chosen for beyond it.
+Test(run, reports_what_experts_drop)
+{
+    json_t *document = run_json(MIXTURE " --set model.capacity_factor=1", EXIT_VALID);
+
+    double busiest = load_real(document, "last", "busiest"), dropped = load_real(document, "last", "dropped");
+    cr_expect(busiest > 1 && dropped >= (busiest - 1) / 4 && dropped < 0.5, "%g %g", busiest, dropped);
+    cr_expect(step_real(document, 3, "dropped") == dropped);
+    json_decref(document);
+}
+
+Test(run, shows_no_figure_of_a_backend_that_computes_nothing)
+{
+    status result = run_here(TINY " --backend null");
+
+    cr_expect_eq(result.exit_code, EXIT_INVALID);
+    expect_output("\nRESULT UNVERIFIED PROXY of 1 layer  4 steps");
+    expect_output("\nunverified: not-computed: backend null computes no numbers that could be checked\n");
+    cr_expect_null(strstr(output, "Throughput"));
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// Runs that are refused before their first step.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "whole_run.h"
+
+TestSuite(run, .init = make_folder, .fini = remove_folder, .timeout = 100);
+
+Test(run, finds_an_unwritable_folder_before_the_first_step)
+{
+    status result = run(TINY " --ranks 2 --out /dev/null/results");
+
+    cr_expect_eq(result.exit_code, EXIT_OUTPUT);
+    cr_expect_str_eq(result.text, "cannot create /dev/null/results: Not a directory");
+    cr_expect_str_eq(output, "");
+}
+
+Test(run, finds_a_used_folder_for_weights_before_the_first_step)
+{
+    char line[1200], expected[1200];
+    snprintf(line, sizeof(line), TINY " --weights-out %s", folder);
+    snprintf(expected, sizeof(expected), "%s: is not empty: name a new folder", folder);
+
+    status result = run_here(line);
+
+    cr_expect_eq(result.exit_code, EXIT_OUTPUT);
+    cr_expect_str_eq(result.text, expected);
+    cr_expect_str_eq(output, "");
+}
+
+Test(run, refuses_to_be_one_of_several_that_do_not_know_each_other)
+{
+    setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+
+    status local = run_here(TINY " --comm local");
+    status other = run_here(TINY " --ranks 2");
+
+    cr_expect_eq(local.exit_code, EXIT_LAUNCH);
+    cr_expect_str_eq(local.text, "4 processes were launched, but communicator local runs all ranks in one: start it "
+                                 "without a launcher, or use --comm mpi");
+    cr_expect_eq(other.exit_code, EXIT_LAUNCH);
+    cr_expect_str_eq(other.text, "--ranks 2 of a job that was launched with 4: leave --ranks out");
+}
+
+Test(run, has_nothing_for_nccl_to_carry_without_a_device)
+{
+    status one = run_here(TINY " --comm nccl");
+    status two = run_here(TINY " --comm nccl --ranks 2");
+
+    cr_expect_eq(one.exit_code, EXIT_LAUNCH);
+    cr_expect_str_eq(one.text, "[run] communicator = nccl: backend host has no device whose memory it could carry");
+    cr_expect_eq(two.exit_code, EXIT_LAUNCH);
+    cr_expect_str_eq(two.text, "[run] communicator = nccl: 2 ranks are as many processes: start them with mpirun or "
+                               "srun");
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// The folder, and the plan of those weights.
+#include "small_checkpoint.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static char base[] = "/tmp/gswbench-checkpoint-XXXXXX";
+static char path[128];
+
+char weights_folder[64];
+
+const char *in_folder(const char *name)
+{
+    snprintf(path, sizeof(path), "%s/%s", weights_folder, name);
+    return path;
+}
+
+void make_base(void)
+{
+    cr_assert_not_null(mkdtemp(base));
+    snprintf(weights_folder, sizeof(weights_folder), "%s/weights", base);
+}
+
+void remove_base(void)
+{
+    char command[64];
+    snprintf(command, sizeof(command), "rm -r %s", base);
+    cr_expect_eq(system(command), 0);
+}
+
+// One unit of 32 elements: a norm of 4, then from element 8 on a matrix whose first rows are q [3, 4] and whose next
+// are k [2, 4], with a row of padding.
+struct tensor small_tensors[] = {{.format = FORMAT_F32, .elements = 32}, {.format = FORMAT_F32, .elements = 32}};
+struct weight small_weights[] = {
+    {.rows       = 1,
+     .columns    = 4,
+     .part_count = 1,
+     .part       = {{.name          = "model.norm.weight",
+                     .rows          = 1,
+                     .columns       = 4,
+                     .local_rows    = 1,
+                     .local_columns = 4,
+                     .is_vector     = true,
+                     .constant      = 1}}},
+    {.first      = 8,
+     .rows       = 6,
+     .columns    = 4,
+     .part_count = 2,
+     .part       = {{.name          = "q_proj.weight",
+                     .stream        = 5,
+                     .rows          = 3,
+                     .columns       = 4,
+                     .local_rows    = 3,
+                     .local_columns = 4,
+                     .deviation     = 0.02f},
+                    {.name          = "k_proj.weight",
+                     .stream        = 6,
+                     .rows          = 2,
+                     .columns       = 4,
+                     .local_rows    = 2,
+                     .local_columns = 4,
+                     .offset        = 12,
+                     .deviation     = 0.02f}}},
+};
+struct plan_unit small_unit = {
+    .elements = 32, .weight_count = 2, .kept = {0, 32}, .updated = {0, 32}, .weight = 0, .master = -1};
+const struct plan small_plan = {
+    .tensors      = small_tensors,
+    .weights      = small_weights,
+    .weight_count = 2,
+    .units        = &small_unit,
+    .unit_count   = 1,
+    .is_zero      = false,
+    .mesh         = {.world = 1, .size = {1, 1, 1, 1, 1, 1}},
+    .train        = {.sequence = 64},
+    .model        = {.family       = "llama",
+                     .layers       = 2,
+                     .hidden       = 4,
+                     .heads        = 3,
+                     .kv_heads     = 1,
+                     .head_dim     = 2,
+                     .ffn          = 8,
+                     .vocab        = 10,
+                     .norm_epsilon = 1e-5,
+                     .rope_theta   = 500000,
+                     .rope_scaling = 8,
+                     .tied         = 1},
+};

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// A folder for each test, and runs that write into it.
+#include "whole_run.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+char folder[1024];
+
+void make_folder(void)
+{
+    snprintf(folder, sizeof(folder), "/tmp/gswbench-run-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+}
+
+void remove_folder(void)
+{
+    char command[1100];
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    cr_expect_eq(system(command), 0);
+    text_free(&errors);
+}
+
+status run_here(const char *line)
+{
+    char whole[4096];
+    snprintf(whole, sizeof(whole), "%s --out %s/results", line, folder);
+    return run(whole);
+}
+
+json_t *run_json(const char *line, int exit_code)
+{
+    char whole[1024];
+    snprintf(whole, sizeof(whole), "%s --json", line);
+    status result = run_here(whole);
+    cr_assert(result.exit_code == exit_code && result.text[0] == '\0', "%s: %d %s", line, result.exit_code,
+              result.text);
+
+    json_error_t error;
+    json_t      *document = json_loads(output, JSON_REJECT_DUPLICATES, &error);
+    cr_assert(document != NULL, "%s at %d of %s", error.text, error.position, output);
+    return document;
+}
+
+double step_real(json_t *document, size_t step, const char *key)
+{
+    return json_real_value(json_object_get(json_array_get(json_object_get(document, "steps"), step), key));
+}
+
+const char *text_of(json_t *document, const char *key)
+{
+    return json_string_value(json_object_get(document, key));
+}
+
+const char *run_folder(void)
+{
+    static char path[1024];
+    const char *line = strstr(output, "\nfiles: ");
+    cr_assert_not_null(line, "%s", output);
+    cr_assert(sscanf(line, "\nfiles: %1023s", path) == 1);
+    return path;
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Ops of a plan by what they are for.
+#ifndef GSWBENCH_TESTS_PLAN_OPS_H
+#define GSWBENCH_TESTS_PLAN_OPS_H
+
+#include "gswbench/plan.h"
+
+enum { ANY = -2 };    // layer, microbatch or phase; -1 is an op that has none
+
+// The first op with that role in that layer and microbatch; the program ends where there is none.
+int32_t find_op(const struct plan *plan, const char *role, int layer, int microbatch);
+
+int count_ops(const struct plan *plan, enum op_kind kind, int phase);
+
+// The roles of one phase on one layer, comma-separated.
+void list_roles(const struct plan *plan, int phase, int layer, char text[1024]);
+
+#endif
