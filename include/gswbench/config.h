@@ -56,9 +56,9 @@ struct config_request {
 // all of these are reported together in errors, one a line, each with its place; the status then holds only the count.
 status config_read(struct config *config, const struct config_request *request, struct text_buffer *errors);
 
-// The same from memory (path is for messages): the fuzz target and tests.
-status config_read_text(struct config *config, const struct config_request *request, const char *path, const char *text,
-                        size_t bytes, struct text_buffer *errors);
+// The same from memory; the request's name stands for the path in messages.
+status config_read_text(struct config *config, const struct config_request *request, const char *text, size_t bytes,
+                        struct text_buffer *errors);
 
 // A row of the published table, as the file's [when ...] sections select it.
 struct config_row {

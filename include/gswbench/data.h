@@ -9,8 +9,15 @@
 #include "gswbench/run.h"
 #include "gswbench/step.h"
 
+// What samples are drawn from.
+struct data_source {
+    enum data_kind kind;
+    uint64_t       seed;
+    int64_t        vocab, sequence;
+};
+
 // The sequence + 1 tokens of one sample. sample counts over the run: step * global_batch + place in the batch.
-void data_sample(enum data_kind kind, uint64_t seed, int64_t vocab, int64_t sequence, int64_t sample, int32_t *tokens);
+void data_sample(const struct data_source *source, int64_t sample, int32_t *tokens);
 
 // Fills the plan's token and target tensors for a step (0-based), and its hyperparameters.
 void data_fill(struct step *step, const struct plan *plan, enum data_kind kind, uint64_t seed, int64_t step_index);

@@ -23,13 +23,15 @@ static const struct flag flags[] = {
 
 static status append_samples(struct safetensors_writer *writer, const struct config *config, int64_t samples)
 {
-    int64_t  sequence = config->train.sequence;
-    int64_t  bytes    = format_bytes(FORMAT_I32, sequence + 1);
-    int32_t *tokens   = memory_allocate((size_t)bytes);
-    status   result   = OK;
+    const struct data_source source = {.kind     = (enum data_kind)config->run.data,
+                                       .seed     = (uint64_t)config->run.seed,
+                                       .vocab    = config->model.vocab,
+                                       .sequence = config->train.sequence};
+    int64_t                  bytes  = format_bytes(FORMAT_I32, source.sequence + 1);
+    int32_t                 *tokens = memory_allocate((size_t)bytes);
+    status                   result = OK;
     for (int64_t sample = 0; sample < samples && !failed(&result); sample++) {
-        data_sample((enum data_kind)config->run.data, (uint64_t)config->run.seed, config->model.vocab, sequence, sample,
-                    tokens);
+        data_sample(&source, sample, tokens);
         result = safetensors_append(writer, tokens, bytes);
     }
     free(tokens);

@@ -53,15 +53,21 @@ static ncclUniqueId create_id(const struct nccl_state *state)
     return id;
 }
 
+// A transfer of so many ids.
+static struct op transfer_ids(enum op_kind kind, int64_t count)
+{
+    struct op op               = {.kind = (uint8_t)kind};
+    op.shape.transfer.elements = format_elements(FORMAT_I32, count * (int64_t)sizeof(ncclUniqueId));
+    return op;
+}
+
 // Between the members of a group, in host memory.
-static void exchange_ids(const struct comm_group *group, const int64_t *members, enum op_kind kind,
-                         const ncclUniqueId *in, ncclUniqueId *out, int64_t count)
+static void exchange_ids(const struct comm_group *group, const int64_t *members, const struct op *op,
+                         const ncclUniqueId *in, ncclUniqueId *out)
 {
     struct comm       *control = group->state->control;
     struct comm_group *meeting = control->ops->group_open(control, members, group->size, LANE_COMPUTE);
-    struct op          op      = {.kind = (uint8_t)kind};
-    op.shape.transfer.elements = format_elements(FORMAT_I32, count * (int64_t)sizeof(*out));
-    control->ops->run(meeting, &op, in, out, FORMAT_I32);
+    control->ops->run(meeting, op, in, out, FORMAT_I32);
     control->ops->group_close(meeting);
 }
 
@@ -94,7 +100,8 @@ static struct nccl_connection *open_collective(struct nccl_state *state, const s
     if (group->index == 0) {
         id = create_id(state);
     }
-    exchange_ids(group, members, OP_BROADCAST, NULL, &id, 1);
+    struct op broadcast = transfer_ids(OP_BROADCAST, 1);
+    exchange_ids(group, members, &broadcast, NULL, &id);
     join(state, connection, id, (int)group->size, (int)group->index);
     nccl_watch_end(state);
     nccl_watch_add(state, connection);
@@ -168,7 +175,8 @@ static struct nccl_links *create_links(struct nccl_state *state, const struct co
     for (int direction = 0; direction < nccl_directions(group->size); direction++) {
         own[direction] = create_id(state);
     }
-    exchange_ids(group, members, OP_ALL_GATHER, own, ids, group->size * NCCL_DIRECTIONS);
+    struct op gather = transfer_ids(OP_ALL_GATHER, group->size * NCCL_DIRECTIONS);
+    exchange_ids(group, members, &gather, own, ids);
     open_links(state, links, group, ids);
     free(ids);
     return links;

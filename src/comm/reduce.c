@@ -44,20 +44,25 @@ static void add_i32(union sums *sums, const uint32_t *in, int64_t count, bool is
     }
 }
 
-static void reduce_block(void *out, const void *const *in, int64_t count, int64_t first, int64_t elements,
-                         enum format format)
+struct block {
+    int64_t     first, elements;
+    enum format format;
+};
+
+static void reduce_block(void *out, const void *const *in, int64_t count, const struct block *block)
 {
+    int64_t    first = block->first, elements = block->elements;
     union sums sums;
     for (int64_t i = 0; i < count; i++) {
-        if (format == FORMAT_BF16) {
+        if (block->format == FORMAT_BF16) {
             add_bf16(&sums, (const bf16 *)in[i] + first, elements, i == 0);
-        } else if (format == FORMAT_I32) {
+        } else if (block->format == FORMAT_I32) {
             add_i32(&sums, (const uint32_t *)in[i] + first, elements, i == 0);
         } else {
             add_f32(&sums, (const float *)in[i] + first, elements, i == 0);
         }
     }
-    if (format == FORMAT_BF16) {
+    if (block->format == FORMAT_BF16) {
         for (int64_t i = 0; i < elements; i++) {
             ((bf16 *)out)[first + i] = bf16_from_float(sums.real[i]);
         }
@@ -70,7 +75,7 @@ void comm_sum(void *out, const void *const *in, int64_t count, int64_t elements,
 {
     for (int64_t first = 0; first < elements; first += BLOCK) {
         int64_t left = elements - first;
-        reduce_block(out, in, count, first, left < BLOCK ? left : BLOCK, format);
+        reduce_block(out, in, count, &(struct block){first, left < BLOCK ? left : BLOCK, format});
     }
 }
 

@@ -299,13 +299,13 @@ status config_read(struct config *config, const struct config_request *request, 
     return complete(config, &document, request);
 }
 
-status config_read_text(struct config *config, const struct config_request *request, const char *path, const char *text,
-                        size_t bytes, struct text_buffer *errors)
+status config_read_text(struct config *config, const struct config_request *request, const char *text, size_t bytes,
+                        struct text_buffer *errors)
 {
     struct document document = {.errors = errors};
     *config                  = (struct config){0};
-    text_copy(config->path, sizeof(config->path), path);
-    document_parse(&document, path, text, bytes);
+    text_copy(config->path, sizeof(config->path), request->name);
+    document_parse(&document, request->name, text, bytes);
     parse_overrides(&document, request);
     return complete(config, &document, request);
 }

@@ -119,43 +119,48 @@ static void clear(struct builder *builder, const char *role, int32_t tensor)
     assembly_append(&builder->assembly, &op);
 }
 
+// Tensors of a backward pass: the gradient of the output, and the sums of those of queries and of the block at hand.
+struct gradients {
+    int32_t out, query, key_value;
+};
+
 // The global statistics make the blocks independent: their gradients only add up.
-static void backward(struct sublayer *sublayer, const struct visit *visit, int32_t gradient, int32_t keys, int32_t dq,
-                     int32_t dkv)
+static void backward(struct sublayer *sublayer, const struct visit *visit, int32_t keys,
+                     const struct gradients *gradients)
 {
     struct builder *builder       = sublayer->builder;
     struct op       op            = visit_op(builder, OP_ATTENTION_BACKWARD, "attention gradient", visit);
     op.accumulates                = true;
     op.shape.attention.adds_query = true;
-    context_gradient_inputs(sublayer, &op, gradient, visit->run);
+    context_gradient_inputs(sublayer, &op, gradients->out, visit->run);
     assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE_IN, ACCESS_READ, seen(builder, keys, visit));
-    assembly_operand(&op, ATTENTION_GRADIENT_QUERY, ACCESS_UPDATE, context_run(builder, dq, visit->run));
-    assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE, ACCESS_UPDATE, seen(builder, dkv, visit));
+    assembly_operand(&op, ATTENTION_GRADIENT_QUERY, ACCESS_UPDATE, context_run(builder, gradients->query, visit->run));
+    assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE, ACCESS_UPDATE, seen(builder, gradients->key_value, visit));
     assembly_append(&builder->assembly, &op);
 }
 
 void ring_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t dq, int32_t dkv)
 {
-    struct builder *builder   = sublayer->builder;
-    int64_t         ranks     = builder->plan->mesh.size[AXIS_CP];
-    int32_t         keys      = sublayer->values->tensor[VALUE_KV];
-    int32_t         query_sum = new_queries(builder, "q gradient sum", builder->tokens);
-    int32_t         sum       = assembly_tensor(&builder->assembly, "kv gradient sum", STORAGE_ACTIVATION, FORMAT_F32,
-                                                DIMS(builder->tokens, 2, builder->kv_heads, builder->plan->model.head_dim));
-    clear(builder, "q gradient clear", query_sum);
-    clear(builder, "kv gradient clear", sum);
+    struct builder  *builder = sublayer->builder;
+    int64_t          ranks   = builder->plan->mesh.size[AXIS_CP];
+    int32_t          keys    = sublayer->values->tensor[VALUE_KV];
+    struct gradients sums    = {.out = gradient, .query = new_queries(builder, "q gradient sum", builder->tokens)};
+    sums.key_value           = assembly_tensor(&builder->assembly, "kv gradient sum", STORAGE_ACTIVATION, FORMAT_F32,
+                                               DIMS(builder->tokens, 2, builder->kv_heads, builder->plan->model.head_dim));
+    clear(builder, "q gradient clear", sums.query);
+    clear(builder, "kv gradient clear", sums.key_value);
     for (int64_t distance = 0; distance < ranks; distance++) {
         int32_t next = distance + 1 < ranks ? rotate(builder, "kv ring", keys) : -1;
         for (int64_t run = 0; run < context_runs(builder); run++) {
             struct visit visit = visit_of(builder, distance, run);
             if (visit.keys > 0) {
-                backward(sublayer, &visit, gradient, keys, query_sum, sum);
+                backward(sublayer, &visit, keys, &sums);
             }
         }
         // The gradients follow their keys; after the last block they are home.
-        sum  = rotate(builder, "kv gradient ring", sum);
-        keys = next;
+        sums.key_value = rotate(builder, "kv gradient ring", sums.key_value);
+        keys           = next;
     }
-    assembly_cast(&builder->assembly, "q gradient cast", query_sum, dq, false);
-    assembly_cast(&builder->assembly, "kv gradient cast", sum, dkv, false);
+    assembly_cast(&builder->assembly, "q gradient cast", sums.query, dq, false);
+    assembly_cast(&builder->assembly, "kv gradient cast", sums.key_value, dkv, false);
 }

@@ -37,17 +37,26 @@ int32_t *order_clocks(const struct plan *plan, int32_t *position)
     return clocks;
 }
 
-// Whether the wait number w of an op is kept by an earlier op of its lane, or by another of its waits.
-static bool is_implied(const struct plan *plan, const int32_t *clocks, const int32_t *position, const struct op *op,
-                       int w, int32_t earlier)
+struct order {
+    const struct plan *plan;
+    const int32_t     *clocks, *position;
+};
+
+// Whether op starts after waited has ended.
+static bool is_after(const struct order *order, int32_t op, int32_t waited)
 {
-    int32_t waited = op->wait[w];
-    int     lane   = plan->ops[waited].lane;
-    if (earlier >= 0 && clocks[(int64_t)earlier * LANE_COUNT + lane] > position[waited]) {
+    int lane = order->plan->ops[waited].lane;
+    return order->clocks[(int64_t)op * LANE_COUNT + lane] > order->position[waited];
+}
+
+// Whether the wait number w of an op is kept by the op before it on its lane (-1: none), or by another of its waits.
+static bool is_implied(const struct order *order, const struct op *op, int w, int32_t before)
+{
+    if (before >= 0 && is_after(order, before, op->wait[w])) {
         return true;
     }
     for (int other = 0; other < op->wait_count; other++) {
-        if (other != w && clocks[(int64_t)op->wait[other] * LANE_COUNT + lane] > position[waited]) {
+        if (other != w && is_after(order, op->wait[other], op->wait[w])) {
             return true;
         }
     }
@@ -56,7 +65,8 @@ static bool is_implied(const struct plan *plan, const int32_t *clocks, const int
 
 void order_prune(struct plan *plan, const int32_t *clocks, const int32_t *position)
 {
-    int32_t latest[LANE_COUNT];
+    struct order order = {plan, clocks, position};
+    int32_t      latest[LANE_COUNT];
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         latest[lane] = -1;
     }
@@ -65,7 +75,7 @@ void order_prune(struct plan *plan, const int32_t *clocks, const int32_t *positi
         struct op  full = *op;
         op->wait_count  = 0;
         for (int w = 0; w < full.wait_count; w++) {
-            if (!is_implied(plan, clocks, position, &full, w, latest[full.lane])) {
+            if (!is_implied(&order, &full, w, latest[full.lane])) {
                 op->wait[op->wait_count++] = full.wait[w];
             }
         }

@@ -78,9 +78,9 @@ static double memory_of(const char *name)
     char                  text[512];
     struct config         config;
     struct text_buffer    errors  = {0};
-    struct config_request request = {.name = NULL};
+    struct config_request request = {.name = name};
     snprintf(text, sizeof(text), "[hardware]\nprofile = %s\n", name);
-    status result = config_read_text(&config, &request, name, text, strlen(text), &errors);
+    status result = config_read_text(&config, &request, text, strlen(text), &errors);
     text_free(&errors);
     return failed(&result) ? 0.0 : config.hardware.memory_gb.value;
 }

@@ -23,15 +23,15 @@ static int32_t markov_successor(uint64_t key, int64_t alphabet, int32_t token, i
     return (int32_t)(begin + random_below(key, (uint64_t)token, (uint64_t)successor, (uint32_t)(end - begin)));
 }
 
-void data_sample(enum data_kind kind, uint64_t seed, int64_t vocab, int64_t sequence, int64_t sample, int32_t *tokens)
+void data_sample(const struct data_source *source, int64_t sample, int32_t *tokens)
 {
     static const uint8_t chosen[MARKOV_EIGHTHS] = {0, 0, 0, 0, 1, 1, 2, 3};    // probabilities 1/2, 1/4, 1/8, 1/8
 
-    bool     is_uniform = kind == DATA_UNIFORM;
-    uint64_t key        = random_key(seed, token_stream);
-    uint64_t transition = random_key(seed, transition_stream);
-    int64_t  alphabet   = is_uniform || vocab < MARKOV_ALPHABET ? vocab : MARKOV_ALPHABET;
-    for (int64_t i = 0; i <= sequence; i++) {
+    bool     is_uniform = source->kind == DATA_UNIFORM;
+    uint64_t key        = random_key(source->seed, token_stream);
+    uint64_t transition = random_key(source->seed, transition_stream);
+    int64_t  alphabet   = is_uniform || source->vocab < MARKOV_ALPHABET ? source->vocab : MARKOV_ALPHABET;
+    for (int64_t i = 0; i <= source->sequence; i++) {
         if (is_uniform || i == 0) {
             tokens[i] = (int32_t)random_below(key, (uint64_t)sample, (uint64_t)i, (uint32_t)alphabet);
         } else {
@@ -57,22 +57,23 @@ static void fill_hyper(struct step *step, const struct plan *plan, int64_t step_
 
 void data_fill(struct step *step, const struct plan *plan, enum data_kind kind, uint64_t seed, int64_t step_index)
 {
-    uint32_t axes        = axis_sharing(AXIS_SHARES_SEQUENCES);
-    int64_t  replicas    = mesh_group_size(&plan->mesh, axes);
-    int64_t  replica     = mesh_group_index(&plan->mesh, plan->rank, axes);
-    int64_t  sequence    = plan->train.sequence;
-    int64_t  micro_batch = plan->train.micro_batch;
-    int64_t  local       = sequence / plan->mesh.size[AXIS_CP];
-    size_t   bytes       = (size_t)(micro_batch * local) * sizeof(int32_t);
-    int32_t *sample      = memory_allocate((size_t)(sequence + 1) * sizeof(*sample));
-    int32_t *tokens      = memory_allocate(bytes);
-    int32_t *targets     = memory_allocate(bytes);
+    uint32_t                 axes        = axis_sharing(AXIS_SHARES_SEQUENCES);
+    int64_t                  replicas    = mesh_group_size(&plan->mesh, axes);
+    int64_t                  replica     = mesh_group_index(&plan->mesh, plan->rank, axes);
+    int64_t                  sequence    = plan->train.sequence;
+    int64_t                  micro_batch = plan->train.micro_batch;
+    int64_t                  local       = sequence / plan->mesh.size[AXIS_CP];
+    size_t                   bytes       = (size_t)(micro_batch * local) * sizeof(int32_t);
+    const struct data_source source      = {kind, seed, plan->model.vocab, sequence};
+    int32_t                 *sample      = memory_allocate((size_t)(sequence + 1) * sizeof(*sample));
+    int32_t                 *tokens      = memory_allocate(bytes);
+    int32_t                 *targets     = memory_allocate(bytes);
 
     for (int64_t m = 0; m < plan->train.accumulation; m++) {
         int64_t place = (m * replicas + replica) * micro_batch;
         for (int64_t row = 0; row < micro_batch; row++) {
             int64_t number = step_index * plan->train.global_batch + place + row;
-            data_sample(kind, seed, plan->model.vocab, sequence, number, sample);
+            data_sample(&source, number, sample);
             for (int64_t i = 0; i < local; i++) {
                 int64_t position         = plan_position(plan, i);
                 tokens[row * local + i]  = sample[position];

@@ -144,8 +144,8 @@ static void check_text(const char *text, size_t bytes, const char *expected)
 {
     struct config         config;
     struct text_buffer    errors  = {0};
-    struct config_request request = {.ranks = 16};
-    status                result  = config_read_text(&config, &request, "bad.ini", text, bytes, &errors);
+    struct config_request request = {.name = "bad.ini", .ranks = 16};
+    status                result  = config_read_text(&config, &request, text, bytes, &errors);
     cr_expect_eq(result.exit_code, EXIT_CONFIG, "accepted: %s", text);
     expect(errors.length > 0 ? errors.text : "", expected);
     text_free(&errors);
@@ -187,10 +187,10 @@ Test(bad_config, counts_its_errors)
 {
     struct config         config;
     struct text_buffer    errors  = {0};
-    struct config_request request = {0};
-    status                one     = config_read_text(&config, &request, "bad.ini", "[a]", 3, &errors);
+    struct config_request request = {.name = "bad.ini"};
+    status                one     = config_read_text(&config, &request, "[a]", 3, &errors);
     cr_assert_str_eq(one.text, "1 configuration error");
-    status two = config_read_text(&config, &request, "bad.ini", "[a]\n[b]", 7, &errors);
+    status two = config_read_text(&config, &request, "[a]\n[b]", 7, &errors);
     cr_assert_str_eq(two.text, "2 configuration errors");
     text_free(&errors);
 }
@@ -203,8 +203,8 @@ Test(bad_config, shows_a_hundred_errors_and_counts_the_rest)
     }
     struct config         config;
     struct text_buffer    errors  = {0};
-    struct config_request request = {0};
-    status                result  = config_read_text(&config, &request, "bad.ini", text, 4000, &errors);
+    struct config_request request = {.name = "bad.ini"};
+    status                result  = config_read_text(&config, &request, text, 4000, &errors);
     cr_assert_str_eq(result.text, "1000 configuration errors");
     cr_assert_str_eq(
         strstr(errors.text, "E-CONFIG bad.ini:100:"),
@@ -261,8 +261,8 @@ Test(bad_config, explains_overrides)
     for (size_t i = 0; i < LENGTH(overrides); i++) {
         struct config         config;
         struct text_buffer    errors  = {0};
-        struct config_request request = {.overrides = &overrides[i].text, .override_count = 1};
-        status                result  = config_read_text(&config, &request, "good.ini", good, strlen(good), &errors);
+        struct config_request request = {.name = "good.ini", .overrides = &overrides[i].text, .override_count = 1};
+        status                result  = config_read_text(&config, &request, good, strlen(good), &errors);
         cr_expect_eq(result.exit_code, EXIT_CONFIG);
         expect(errors.length > 0 ? errors.text : "", overrides[i].expected);
         text_free(&errors);
@@ -303,8 +303,8 @@ Test(bad_config, explains_contradictions)
         snprintf(text, sizeof(text), MODEL "%s", together[i].text);
         struct config         config;
         struct text_buffer    errors  = {0};
-        struct config_request request = {.ranks = 16};
-        status                result  = config_read_text(&config, &request, "bad.ini", text, strlen(text), &errors);
+        struct config_request request = {.name = "bad.ini", .ranks = 16};
+        status                result  = config_read_text(&config, &request, text, strlen(text), &errors);
         cr_assert_str_empty(result.text, "%s", errors.text);
         struct plan_request resolved;
         result = job_check(&resolved, &config);

@@ -50,8 +50,9 @@ static inline struct config read_text(const char *text, int64_t ranks, int count
 {
     struct config         config;
     struct text_buffer    errors  = {0};
-    struct config_request request = {.overrides = overrides, .override_count = count, .ranks = ranks};
-    status                result  = config_read_text(&config, &request, "text.ini", text, strlen(text), &errors);
+    struct config_request request = {
+        .name = "text.ini", .overrides = overrides, .override_count = count, .ranks = ranks};
+    status result = config_read_text(&config, &request, text, strlen(text), &errors);
     cr_assert_str_empty(result.text, "%s", errors.text);
     text_free(&errors);
     return config;

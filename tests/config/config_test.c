@@ -144,17 +144,17 @@ Test(config, leaves_out_on_request_what_was_fitted)
 {
     struct config         config;
     struct text_buffer    errors  = {0};
-    struct config_request request = {.skips_fits = true};
+    struct config_request request = {.name = "a.ini", .skips_fits = true};
     const char           *text    = "[hardware]\nprofile = fitted\n[when ranks=2]\nhardware.jitter = 0.04\n";
     write_text("hardware/fitted.ini", "[fit]\njitter = 0.03 fit 10%\n[hardware]\njitter = 0.02 prior 40%\n");
     cr_expect_eq(read_text(text, 1, 0, NULL).hardware.jitter.value, 0.03);
     cr_expect_eq(read_text(text, 1, 0, NULL).hardware.jitter.origin, QUANTITY_FIT);
     cr_expect_eq(read_text(text, 2, 0, NULL).hardware.jitter.value, 0.04);
-    status result = config_read_text(&config, &request, "a.ini", text, strlen(text), &errors);
+    status result = config_read_text(&config, &request, text, strlen(text), &errors);
     cr_assert(!failed(&result), "%s", errors.text);
     cr_expect_eq(config.hardware.jitter.value, 0.02);
     write_text("hardware/fitted.ini", "[fit]\njiter = 0.03\n");
-    result = config_read_text(&config, &request, "a.ini", text, strlen(text), &errors);
+    result = config_read_text(&config, &request, text, strlen(text), &errors);
     cr_expect(strstr(errors.text,
                      "hardware/fitted.ini:2: [fit] jiter = 0.03: unknown key (did you mean \"jitter\"?)") != NULL,
               "%s", errors.text);

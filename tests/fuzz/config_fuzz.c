@@ -13,8 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 static bool read_text(struct config *config, int64_t ranks, const char *text, size_t bytes)
 {
     struct text_buffer    errors  = {0};
-    struct config_request request = {.ranks = ranks};
-    status                result  = config_read_text(config, &request, "fuzz.ini", text, bytes, &errors);
+    struct config_request request = {.name = "fuzz.ini", .ranks = ranks};
+    status                result  = config_read_text(config, &request, text, bytes, &errors);
     // Each failure is explained, and nothing else is.
     if (failed(&result) != (errors.length > 0) || (failed(&result) && result.exit_code != EXIT_CONFIG)) {
         abort();

@@ -34,7 +34,7 @@ Test(data, uniform_samples_have_the_documented_tokens)
     static const int32_t expected[] = {16312, 25744, 17786, 7086, 20467, 1089, 30282, 14110};
     int32_t              tokens[8];
 
-    data_sample(DATA_UNIFORM, 1, 32000, 7, 5, tokens);
+    data_sample(&(struct data_source){DATA_UNIFORM, 1, 32000, 7}, 5, tokens);
 
     cr_expect_arr_eq(tokens, expected, sizeof(expected));
 }
@@ -45,9 +45,9 @@ Test(data, markov_samples_have_the_documented_tokens)
     static const int32_t small[]    = {3, 3, 2, 0, 1, 0, 6, 0, 0, 0, 6, 0, 0, 0, 1, 1};
     int32_t              tokens[16];
 
-    data_sample(DATA_MARKOV, 1, 32000, 15, 5, tokens);
+    data_sample(&(struct data_source){DATA_MARKOV, 1, 32000, 15}, 5, tokens);
     cr_expect_arr_eq(tokens, expected, sizeof(expected));
-    data_sample(DATA_MARKOV, 1, 7, 15, 5, tokens);
+    data_sample(&(struct data_source){DATA_MARKOV, 1, 7, 15}, 5, tokens);
     cr_expect_arr_eq(tokens, small, sizeof(small));
 }
 
@@ -55,9 +55,9 @@ Test(data, samples_differ_by_number_and_seed)
 {
     int32_t a[65], b[65], c[65];
 
-    data_sample(DATA_UNIFORM, 1, 32000, 64, 5, a);
-    data_sample(DATA_UNIFORM, 1, 32000, 64, 6, b);
-    data_sample(DATA_UNIFORM, 2, 32000, 64, 5, c);
+    data_sample(&(struct data_source){DATA_UNIFORM, 1, 32000, 64}, 5, a);
+    data_sample(&(struct data_source){DATA_UNIFORM, 1, 32000, 64}, 6, b);
+    data_sample(&(struct data_source){DATA_UNIFORM, 2, 32000, 64}, 5, c);
 
     cr_expect_arr_neq(a, b, sizeof(a));
     cr_expect_arr_neq(a, c, sizeof(a));
@@ -72,7 +72,7 @@ Test(data, every_markov_state_has_entropy_of_seven_quarter_bits)
     int            state_times[ALPHABET] = {0};
     double         bits                  = 0;
 
-    data_sample(DATA_MARKOV, 3, 32000, SEQUENCE, 0, tokens);
+    data_sample(&(struct data_source){DATA_MARKOV, 3, 32000, SEQUENCE}, 0, tokens);
 
     for (int i = 0; i < SEQUENCE; i++) {
         cr_assert(tokens[i] >= 0 && tokens[i] < ALPHABET);
@@ -193,7 +193,7 @@ Test(data, every_layout_trains_on_the_same_samples)
             for (int m = 0; m < 2; m++) {
                 for (int64_t row = 0; row < 4 / replicas; row++) {
                     int32_t expected[4], place = (int32_t)((m * replicas + rank) * (4 / replicas) + row);
-                    data_sample(DATA_UNIFORM, 1, 1000, 3, 2 * 8 + place, expected);
+                    data_sample(&(struct data_source){DATA_UNIFORM, 1, 1000, 3}, 2 * 8 + place, expected);
                     cr_expect_arr_eq(step.data[TOKENS_FIRST + m] + row * 12, expected, 12);
                     cr_expect_arr_eq(step.data[TARGETS_FIRST + m] + row * 12, expected + 1, 12);
                     seen[place]++;

@@ -182,8 +182,8 @@ static void run_cudnn(struct backend *backend, const struct prepared *prepared, 
     if (key_gradient_bytes(op) > 0) {
         *dkv = (struct buffer){fresh + query_gradient_bytes(op), key_value_elements(shape), FORMAT_BF16};
     }
-    status result = cudnn_attention_run(cuda->attention->cudnn, by->entry, op, bound, cuda->device.scratch,
-                                        cuda_stream(backend, op));
+    struct cudnn_memory memory = {bound, cuda->device.scratch, cuda_stream(backend, op)};
+    status              result = cudnn_attention_run(cuda->attention->cudnn, by->entry, op, &memory);
     if (failed(&result)) {
         FATAL(EXIT_LOST, "%s", result.text);
     }

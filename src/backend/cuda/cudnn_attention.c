@@ -212,13 +212,13 @@ static void bind_backward(struct binding *binding, const struct buffer buffers[]
 }
 
 status cudnn_attention_run(struct cudnn_attention *attention, const struct cudnn_entry *entry, const struct op *op,
-                           const struct buffer buffers[], void *scratch, void *stream)
+                           const struct cudnn_memory *memory)
 {
     struct binding binding = {.count = 0};
     float          scale = op->shape.attention.scale, infinity = -INFINITY, one = 1;
     int32_t        earlier = (int32_t)op->shape.attention.earlier;
 
-    cudnnStatus_t code = attention->cudnn.cudnnSetStream(attention->handle, stream);
+    cudnnStatus_t code = attention->cudnn.cudnnSetStream(attention->handle, memory->stream);
     if (code != CUDNN_STATUS_SUCCESS) {
         return cudnn_failure(&attention->cudnn, "stream", code);
     }
@@ -230,12 +230,12 @@ status cudnn_attention_run(struct cudnn_attention *attention, const struct cudnn
         }
     }
     if (op->kind == OP_ATTENTION_FORWARD) {
-        bind_forward(&binding, buffers, &entry->shape);
+        bind_forward(&binding, memory->buffers, &entry->shape);
     } else {
-        bind_backward(&binding, buffers, &entry->shape);
+        bind_backward(&binding, memory->buffers, &entry->shape);
         bind(&binding, CUDNN_ATTENTION_ONE, &one);
-        bind(&binding, CUDNN_ATTENTION_ROW_SUM, (char *)scratch + row_sum_offset(entry));
-        bind(&binding, CUDNN_ATTENTION_QUERY_SUM, (char *)scratch + query_sum_offset(entry));
+        bind(&binding, CUDNN_ATTENTION_ROW_SUM, (char *)memory->scratch + row_sum_offset(entry));
+        bind(&binding, CUDNN_ATTENTION_QUERY_SUM, (char *)memory->scratch + query_sum_offset(entry));
     }
-    return execute(attention, entry, scratch, &binding);
+    return execute(attention, entry, memory->scratch, &binding);
 }

@@ -14,9 +14,14 @@ void   cudnn_attention_close(struct cudnn_attention *attention);
 // attention, and is the same for ops of one shape.
 status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op,
                                const struct cudnn_entry **planned, int64_t *scratch);
+// What an op is run with.
+struct cudnn_memory {
+    const struct buffer *buffers;    // [OP_OPERANDS]
+    void                *scratch, *stream;
+};
 // Enqueues an op that was prepared. Gradients of queries, keys and values are written, never added to.
 status cudnn_attention_run(struct cudnn_attention *attention, const struct cudnn_entry *entry, const struct op *op,
-                           const struct buffer buffers[], void *scratch, void *stream);
+                           const struct cudnn_memory *memory);
 // "cuDNN 9.19.0"
 void cudnn_attention_version(const struct cudnn_attention *attention, char *text, size_t bytes);
 

@@ -27,18 +27,32 @@ static cudnnBackendDescriptor_t create(struct cudnn_graph *graph, cudnnBackendDe
     return made;
 }
 
-static void set(struct cudnn_graph *graph, cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
-                cudnnBackendAttributeType_t type, int64_t count, const void *values)
+// The values of an attribute.
+struct values {
+    cudnnBackendAttributeType_t type;
+    int64_t                     count;
+    const void                 *data;
+};
+
+static void set_all(struct cudnn_graph *graph, cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
+                    struct values values)
 {
     if (!failed(&graph->result)) {
-        check(graph, "attribute", graph->cudnn->cudnnBackendSetAttribute(of, name, type, count, values));
+        check(graph, "attribute",
+              graph->cudnn->cudnnBackendSetAttribute(of, name, values.type, values.count, values.data));
     }
+}
+
+static void set(struct cudnn_graph *graph, cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
+                cudnnBackendAttributeType_t type, const void *value)
+{
+    set_all(graph, of, name, (struct values){type, 1, value});
 }
 
 static void set_descriptor(struct cudnn_graph *graph, cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
                            cudnnBackendDescriptor_t value)
 {
-    set(graph, of, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
+    set(graph, of, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, &value);
 }
 
 static void finalize(struct cudnn_graph *graph, const char *what, cudnnBackendDescriptor_t made)
@@ -57,16 +71,16 @@ static cudnn_tensor make_tensor(struct cudnn_graph *graph, cudnnDataType_t type,
     cudnn_tensor made = create(graph, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
 
     id = is_virtual ? FIRST_VIRTUAL + graph->virtuals++ : id;
-    set(graph, made, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
-    set(graph, made, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, layout->dim);
-    set(graph, made, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, layout->stride);
-    set(graph, made, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id);
-    set(graph, made, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
+    set(graph, made, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, &type);
+    set_all(graph, made, CUDNN_ATTR_TENSOR_DIMENSIONS, (struct values){CUDNN_TYPE_INT64, 4, layout->dim});
+    set_all(graph, made, CUDNN_ATTR_TENSOR_STRIDES, (struct values){CUDNN_TYPE_INT64, 4, layout->stride});
+    set(graph, made, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, &id);
+    set(graph, made, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, &alignment);
     if (is_virtual) {
-        set(graph, made, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &yes);
+        set(graph, made, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, &yes);
     }
     if (is_scalar) {
-        set(graph, made, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &yes);
+        set(graph, made, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, &yes);
     }
     finalize(graph, "tensor", made);
     return made;
@@ -97,10 +111,10 @@ static void add_operation(struct cudnn_graph *graph, const char *what, cudnnBack
 cudnn_tensor cudnn_graph_pointwise(struct cudnn_graph *graph, const struct cudnn_pointwise *pointwise)
 {
     cudnnBackendDescriptor_t how = create(graph, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-    set(graph, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &pointwise->mode);
-    set(graph, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &pointwise->precision);
+    set(graph, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, &pointwise->mode);
+    set(graph, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, &pointwise->precision);
     if (pointwise->mode == CUDNN_POINTWISE_GEN_INDEX) {
-        set(graph, how, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &pointwise->axis);
+        set(graph, how, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, &pointwise->axis);
     }
     finalize(graph, "pointwise", how);
 
@@ -122,7 +136,7 @@ cudnn_tensor cudnn_graph_gemm(struct cudnn_graph *graph, cudnn_tensor a, cudnn_t
 {
     cudnnDataType_t          sums = CUDNN_DATA_FLOAT;
     cudnnBackendDescriptor_t how  = create(graph, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
-    set(graph, how, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums);
+    set(graph, how, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, &sums);
     finalize(graph, "GEMM", how);
 
     cudnnBackendDescriptor_t made = create(graph, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
@@ -139,8 +153,8 @@ cudnn_tensor cudnn_graph_reduce(struct cudnn_graph *graph, cudnnReduceTensorOp_t
 {
     cudnnDataType_t          sums = CUDNN_DATA_FLOAT;
     cudnnBackendDescriptor_t how  = create(graph, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
-    set(graph, how, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &reduction);
-    set(graph, how, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums);
+    set(graph, how, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, &reduction);
+    set(graph, how, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, &sums);
     finalize(graph, "reduction", how);
 
     cudnnBackendDescriptor_t made = create(graph, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
@@ -164,7 +178,8 @@ cudnn_tensor cudnn_graph_reshape(struct cudnn_graph *graph, cudnn_tensor x, cudn
 static cudnnBackendDescriptor_t make_device(struct cudnn_graph *graph, const char *json)
 {
     cudnnBackendDescriptor_t device = create(graph, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-    set(graph, device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)strlen(json) + 1, json);
+    set_all(graph, device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
+            (struct values){CUDNN_TYPE_CHAR, (int64_t)strlen(json) + 1, json});
     finalize(graph, "device", device);
     return device;
 }
@@ -176,15 +191,15 @@ static cudnnBackendDescriptor_t propose(struct cudnn_graph *graph, cudnnHandle_t
     cudnnBackendHeurMode_t   mode  = CUDNN_HEUR_MODE_A;
     cudnnBackendDescriptor_t whole = create(graph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     if (handle != NULL) {
-        set(graph, whole, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+        set(graph, whole, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, &handle);
     }
-    set(graph, whole, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph->operation_count,
-        graph->operation);
+    set_all(graph, whole, CUDNN_ATTR_OPERATIONGRAPH_OPS,
+            (struct values){CUDNN_TYPE_BACKEND_DESCRIPTOR, graph->operation_count, graph->operation});
     finalize(graph, "graph", whole);
 
     cudnnBackendDescriptor_t heuristic = create(graph, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     set_descriptor(graph, heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, whole);
-    set(graph, heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    set(graph, heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, &mode);
     if (device != NULL) {
         set_descriptor(graph, heuristic, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
     }
@@ -211,7 +226,7 @@ static status try_plan(struct cudnn_graph *graph, cudnnHandle_t handle, cudnnBac
     int64_t count;
     plan->descriptor = create(graph, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     set_descriptor(graph, plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine);
-    set(graph, plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    set(graph, plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, &handle);
     finalize(graph, "plan", plan->descriptor);
     if (!failed(&graph->result)) {
         check(graph, "workspace",

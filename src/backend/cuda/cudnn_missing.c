@@ -22,9 +22,9 @@ status cudnn_attention_prepare(struct cudnn_attention *attention, const struct o
 }
 
 status cudnn_attention_run(struct cudnn_attention *attention, const struct cudnn_entry *entry, const struct op *op,
-                           const struct buffer buffers[], void *scratch, void *stream)
+                           const struct cudnn_memory *memory)
 {
-    (void)attention, (void)entry, (void)op, (void)buffers, (void)scratch, (void)stream;
+    (void)attention, (void)entry, (void)op, (void)memory;
     FATAL(EXIT_INTERNAL, "cuDNN is not here");
 }
 

@@ -255,7 +255,7 @@ static void multiply_part(const struct loop *loop, const struct rectangle *place
     struct panel from = {part, BLOCK_COLUMNS, place->rows, place->columns, false};
     struct panel to   = {c, BLOCK_COLUMNS, place->rows, place->columns, false};
     multiply_panels(part, pairs, false);
-    host_gemm_scale_part(loop, place, k, &from, &to, k > 0);
+    host_gemm_scale_part(loop, &(struct depth_part){place, k, k > 0}, &from, &to);
 }
 
 static void multiply_block(const struct loop *loop, const struct rectangle *block, float *c)

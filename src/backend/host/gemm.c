@@ -70,23 +70,24 @@ float host_gemm_factor(const struct loop *loop)
     return factor;
 }
 
-void host_gemm_scale_part(const struct loop *loop, const struct rectangle *place, int64_t k, const struct panel *part,
-                          const struct panel *c, bool keeps)
+void host_gemm_scale_part(const struct loop *loop, const struct depth_part *part, const struct panel *from,
+                          const struct panel *c)
 {
     const struct gemm_shape *shape     = &loop->op->shape.gemm;
+    const struct rectangle  *place     = part->place;
     enum scaling             scaling_a = (enum scaling)shape->scaling_a;
     enum scaling             scaling_b = (enum scaling)shape->scaling_b;
     const float             *a = loop->buffers[GEMM_FACTOR_A].data, *b = loop->buffers[GEMM_FACTOR_B].data;
     float                    of_columns[BLOCK_COLUMNS];
     for (int64_t i = 0; i < place->columns; i++) {
-        of_columns[i] = b[scaling_factor_at(scaling_b, shape->n, shape->k, place->column + i, k)];
+        of_columns[i] = b[scaling_factor_at(scaling_b, shape->n, shape->k, place->column + i, part->k)];
     }
     for (int64_t row = 0; row < place->rows; row++) {
-        float        of_row = a[scaling_factor_at(scaling_a, shape->m, shape->k, place->row + row, k)];
-        const float *from   = part->data + row * part->leading;
+        float        of_row = a[scaling_factor_at(scaling_a, shape->m, shape->k, place->row + row, part->k)];
+        const float *sums   = from->data + row * from->leading;
         float       *to     = c->data + row * c->leading;
         for (int64_t i = 0; i < place->columns; i++) {
-            to[i] = (keeps ? to[i] : 0) + from[i] * (of_row * of_columns[i]);
+            to[i] = (part->keeps ? to[i] : 0) + sums[i] * (of_row * of_columns[i]);
         }
     }
 }
@@ -111,7 +112,7 @@ static void multiply_block(const struct loop *loop, const struct rectangle *bloc
             read_block(&buffers[GEMM_B], &of_b, shape->transpose_b ? shape->k : shape->n, shape->transpose_b, b_space);
         if (host_gemm_scales_parts(loop)) {
             panel_multiply(&part, &a, &b, 1, 0);
-            host_gemm_scale_part(loop, block, k, &part, &to, keep != 0);
+            host_gemm_scale_part(loop, &(struct depth_part){block, k, keep != 0}, &part, &to);
         } else {
             panel_multiply(&to, &a, &b, host_gemm_factor(loop), keep);
         }

@@ -78,9 +78,15 @@ struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads
 // Whether parts of FP8 operands have factors of their own, and what the whole of C is multiplied by.
 bool  host_gemm_scales_parts(const struct loop *loop);
 float host_gemm_factor(const struct loop *loop);
-// c = part times the factors that its rows and columns have from depth k on, or += when it keeps c. place is in C.
-void host_gemm_scale_part(const struct loop *loop, const struct rectangle *place, int64_t k, const struct panel *part,
-                          const struct panel *c, bool keeps);
+// A sum over a part of the depth, in a place of C.
+struct depth_part {
+    const struct rectangle *place;
+    int64_t                 k;        // where the part begins in the depth
+    bool                    keeps;    // C is added to
+};
+// c = from times the factors that its rows and columns have in that part of the depth, or += when it keeps c.
+void host_gemm_scale_part(const struct loop *loop, const struct depth_part *part, const struct panel *from,
+                          const struct panel *c);
 
 // Products of bf16 or FP8 by matrix instructions; enable is false where processor, kernel or compiler lack them.
 bool    host_amx_enable(void);
