@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a plan's step does, summed: parameters, FLOPs, transfers, bytes.
+// Sums over the ops of a plan: parameters, FLOPs, transfers, bytes.
 #ifndef GSWBENCH_ACCOUNT_H
 #define GSWBENCH_ACCOUNT_H
 
@@ -7,7 +7,7 @@
 
 #include "gswbench/plan.h"
 
-// Transfers that are alike.
+// Equal transfers of a step.
 struct plan_transfer {
     enum op_kind kind;
     uint32_t     axes;

@@ -10,10 +10,11 @@
 
 #include "gswbench/format.h"
 
-// e^x within 2e-7 relative for |x| <= 64; beyond, that of the nearest limit. Nothing then comes near the denormal
-// numbers, which cost a hundred cycles each, and 1e-28 beside 1 is nothing. NaN stays NaN.
+// e^x within 2e-7 relative for |x| <= 64; beyond, x is clamped to the nearest limit. So no result comes near the
+// denormal numbers, which cost a hundred cycles each; e^-64 = 1.6e-28 vanishes when it is added to 1. NaN stays NaN.
 // e^x = 2^n e^r with |r| <= ln 2 / 2, whose Taylor series of degree 7 is exact to 5e-9. A device has an instruction for
-// 2^x, within (3 + |x|) 1e-7 after the product with log2 e: all else would cost more than the memory traffic around it.
+// 2^x; with the multiplication by log2 e its result is within (3 + |x|) 1e-7. Anything more exact would cost more than
+// the memory traffic around it.
 GSWBENCH_INLINE float arithmetic_exp(float x)
 {
     x = x < -64.0f ? -64.0f : x;
@@ -90,7 +91,7 @@ GSWBENCH_INLINE void arithmetic_rotate(float *a, float *b, float cosine, float s
     *b          = *b * cosine + first * sine;
 }
 
-// What AdamW does to every element of a step alike.
+// The constants of AdamW in a step, the same for every element.
 struct arithmetic_adamw {
     float gradient_scale;             // of clipping
     float keep;                       // 1 - learning rate * decay: decay is decoupled from the gradient

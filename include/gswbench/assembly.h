@@ -9,14 +9,14 @@
 
 #include "gswbench/plan.h"
 
-// Who touched a tensor last, lane by lane: what a new op must be ordered after. -1: nobody.
+// The last op that wrote a tensor, and the last reader on each lane: what a new op must be ordered after. -1: none.
 struct usage {
     int32_t writer;
     int32_t reader[LANE_COUNT];
     // Of the tensor itself, not of its whole:
-    bool    is_apart;     // all of this is known for it alone
+    bool    is_apart;     // its uses are tracked apart from those of its whole
     int32_t quantizer;    // the op that made its copies in FP8, or its transpose if it is FP8; -1: none
-    int32_t factor;       // what it is to be multiplied by if it is FP8
+    int32_t factor;       // the tensor of factors that an FP8 tensor is to be multiplied by
 };
 
 struct assembly {
@@ -29,9 +29,9 @@ struct assembly {
     int32_t       last_compute;           // -1: none
 };
 
-// The plan is zeroed, or says what it is built from; it belongs to the caller.
+// The plan is zeroed but for the fields that say what it is built from; it belongs to the caller.
 void assembly_begin(struct assembly *assembly, struct plan *plan);
-// Gives activations their places, drops waits that say nothing new, and frees all but the plan.
+// Places activations, drops waits that others imply, and frees everything but the plan.
 void assembly_finish(struct assembly *assembly);
 void assembly_free(struct assembly *assembly);    // in place of assembly_finish, when there is nothing to place
 
@@ -42,18 +42,18 @@ int32_t assembly_activation(struct assembly *assembly, const char *name, const i
 // A part of another tensor, from its element first_element on; it has the whole's type and storage.
 int32_t assembly_part(struct assembly *assembly, const char *name, int32_t whole, int64_t first_element,
                       const int64_t dim[4]);
-// From now on what touches the part does not wait for what touches the rest of its whole. Whoever touches its bytes by
-// another name comes after all of that anyway.
+// From now on ops on the part do not wait for ops on the rest of its whole. The caller orders ops that touch the same
+// bytes under another name.
 void assembly_set_apart(struct assembly *assembly, int32_t part);
 
 struct op assembly_op(const struct assembly *assembly, enum op_kind kind, const char *role);
 void      assembly_operand(struct op *op, int slot, enum access access, int32_t tensor);
 int32_t   assembly_append(struct assembly *assembly, struct op *op);    // adds waits for what its operands depend on
 int32_t   assembly_group(struct assembly *assembly, uint32_t axes);
-// The op, which is not appended yet, waits for that one, whatever it touches.
+// Makes an op that is not appended yet wait for the op until, whatever it touches.
 void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until);
-// The next compute op waits for that one. No operand asks for it: it bounds how far a lane lags, and so how much
-// memory it holds.
+// Makes the next compute op wait for the op until, though no operand asks for it: this bounds how far a lane lags
+// behind, and so how much memory it holds.
 void assembly_hold_compute(struct assembly *assembly, int32_t until);
 
 // A transfer of whole tensors. in -1: out is updated in place; a send has no out, a receive no in. hold: an op that
@@ -67,7 +67,7 @@ struct transfer {
     int32_t      peer, channel;
 };
 int32_t assembly_transfer(struct assembly *assembly, const struct transfer *transfer);
-// Gives an op that was appended another operand, which no other lane has touched.
+// Gives an appended op one more operand, which no other lane has touched.
 void assembly_add_operand(struct assembly *assembly, int32_t op, int slot, enum access access, int32_t tensor);
 bool assembly_is_current(const struct assembly *assembly, int32_t op, int32_t tensor);    // not written since that op
 bool assembly_is_unread(const struct assembly *assembly, int32_t tensor);

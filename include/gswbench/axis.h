@@ -34,18 +34,18 @@ enum axis_share {
          "replicas of the model; auto on one axis: what the other axes leave of the ranks", \
          .values = AXIS_REST, .shown = 1, .claim = 1, .shares = AXIS_SHARES_SEQUENCES) \
     AXIS(FSDP, fsdp, AUTO_OPTION, 65536, \
-         "ranks that share weights, gradients and optimizer; with dp > 1 this is HSDP", \
+         "ranks over which weights, gradients and optimizer are sharded; with dp > 1 this is HSDP", \
          .values = AXIS_OVER_RANKS, .shown = 0, .claim = 0, .shares = AXIS_SHARES_SEQUENCES | AXIS_SHARES_WEIGHTS) \
     AXIS(TP, tp, AUTO_OPTION, 1024, \
-         "ranks that share each matrix", \
+         "ranks over which each matrix is sharded", \
          .values = AXIS_OVER_NODE, .shown = 2, .claim = 4, .shares = AXIS_SHARES_MATRICES, .stays_in_node = true, \
          .divides = {"model.heads", "model.kv_heads", "model.ffn", "model.expert_ffn"}) \
     AXIS(CP, cp, AUTO_OPTION, 1024, \
-         "ranks that share each sequence, in two chunks each that balance causal attention", \
+         "ranks over which each sequence is sharded, in two chunks per rank that balance causal attention", \
          .values = AXIS_OVER_NODE, .shown = 3, .claim = 3, .shares = AXIS_SHARES_POSITIONS, .pieces = 2, \
          .divides = {"train.sequence"}) \
     AXIS(EP, ep, INTEGER_OPTION, 1024, \
-         "data-parallel ranks that share the experts", \
+         "data-parallel ranks over which the experts are distributed", \
          .values = AXIS_OVER_EXPERTS, .shown = 4, .claim = 2, .shares = AXIS_SHARES_SEQUENCES | AXIS_SHARES_EXPERTS, \
          .within = 1 << AXIS_FSDP | 1 << AXIS_DP, .divides = {"model.experts"}) \
     AXIS(PP, pp, AUTO_OPTION, 1024, \
@@ -59,9 +59,9 @@ struct axis_row {
     size_t           field;     // of struct parallel_config
     enum axis_values values;    // that a sweep tries
     int              shown;     // place in the text of a layout: "fsdp 128 dp 4"
-    int              claim;     // of the axes of a transfer's group, the one with the least owns its exposed time
+    int              claim;     // of the axes of a transfer's group, the one with the lowest owns its exposed time
     uint32_t         shares;    // enum axis_share
-    bool             stays_in_node;    // its transfers are in every layer: they want the links within a node
+    bool             stays_in_node;    // its transfers are in every layer: they need the links within a node
     uint32_t         within;           // 1 << axis: its ranks are some of those of the first of these that has several
     const char      *divides[AXIS_DIVIDES];    // "section.key" of the numbers that it has to divide; NULL: no more
     int64_t          pieces;                   // of these that each of its ranks holds; 0: one

@@ -29,18 +29,17 @@ struct backend_setup {
     int         local_rank;           // its place among the ranks of its host
     int         threads;              // of the processor
     bool        is_deterministic;     // no choice by measured time
-    bool        is_fp32;              // activations are
+    bool        is_fp32;              // activations are fp32
     int64_t     attention;            // enum attention_choice
-    int         spared_processors;    // of the device, left to transfers by GEMMs
-    const char *cache;                // folder of what is kept from run to run; NULL or "": the user's
+    int         spared_processors;    // multiprocessors of the device that GEMMs leave to transfers
+    const char *cache;                // folder of files that outlive a run; NULL or "": the user's
 };
 
 // Executes one op, or enqueues it on the stream of its lane; buffers are in the order of the op's operand slots.
 // Failure is fatal.
 typedef void op_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 
-// What prepare has decided for an op. Whoever runs the op keeps it, and runs it by this function in place of the
-// kind's.
+// What prepare has decided for an op. Whoever runs the op keeps it, and calls its function in place of the kind's.
 struct prepared;
 typedef void prepared_run(struct backend *backend, const struct prepared *prepared, const struct op *op,
                           const struct buffer buffers[OP_OPERANDS]);
@@ -51,7 +50,7 @@ struct prepared {
 struct backend_ops {
     const char *name;          // as written in [run] backend =
     bool        is_device;     // numbers are set against a device peak
-    bool        computes;      // false: leaves the numbers out
+    bool        computes;      // false: its ops compute nothing
     status (*detect)(void);    // why there is no device to open, in a few words; NULL: there always is one
     status (*open)(struct backend *backend, const struct backend_setup *setup);
     void (*close)(struct backend *backend);
@@ -70,13 +69,13 @@ struct backend_ops {
     void (*reserve_scratch)(struct backend *backend, int64_t bytes);
 
     // Decides, once for each op and before memory is allocated, all that a step must not decide: algorithms, kernels.
-    // buffers are aligned as the real ones will be, but their data is not to be followed. prepared stays
-    // as it is where nothing was to be decided; else it lives as long as the backend. NULL: nothing is, of any op.
+    // buffers are aligned as the real ones will be, but their data must not be read. prepared stays
+    // as it is where there was nothing to decide; else it lives as long as the backend. NULL: no op needs it.
     status (*prepare)(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                       const struct prepared **prepared);
 
-    // Tells devices of one host apart; and names their kind, as the driver does: "NVIDIA H200". NULL: the backend's
-    // device is the host.
+    // device_id differs between devices of one host; device_name is their kind, as the driver names it: "NVIDIA H200".
+    // NULL: the backend's device is the host.
     void (*device_id)(struct backend *backend, char *text, size_t bytes);
     void (*device_name)(struct backend *backend, char *text, size_t bytes);
 
@@ -115,8 +114,8 @@ static inline void backend_run(struct backend *backend, const struct prepared *p
     }
 }
 
-// What a backend of that name refuses, in whichever build and without a device: fp32 activations; an op, of whose
-// buffers only the types count.
+// What a backend of that name refuses, known in every build and without a device: fp32 activations; an op, where only
+// the types of its buffers count.
 bool   backend_lacks_fp32(const char *name);
 status backend_check_op(const char *name, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 

@@ -31,8 +31,8 @@ status benchmark_read(struct benchmark *benchmark, const struct job_selection *s
 // Equal on ranks that run the same job.
 uint64_t benchmark_hash(const struct benchmark *benchmark);
 
-// Runs a rank for each that this process is, over the communicator that the configuration names. A rank's function is
-// collective; every rank returns the same.
+// Runs the ranks of this process over the communicator that the configuration names: all of them as threads with local,
+// else one. A rank's function is collective; every rank returns the same.
 typedef status launch_rank(const void *shared, struct comm *comm);
 status         launch_ranks(const struct run_config *config, int ranks, launch_rank *run, const void *shared);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the ops of a job take on the machine at hand: those that compute in the job's own step, transfers each by
+// Measures the ops of a job on the machine at hand: ops that compute within the job's own step, each transfer by
 // itself, in a step that does little else.
 #ifndef GSWBENCH_CALIBRATE_H
 #define GSWBENCH_CALIBRATE_H
@@ -17,7 +17,7 @@
 #include "gswbench/plan_build.h"
 #include "gswbench/run.h"
 
-// An op that stands for all that have its key.
+// An op that stands for all ops with its key.
 struct distinct_op {
     struct op_key key;
     struct op     op;
@@ -44,12 +44,12 @@ struct calibrate_setup {
     const struct run_config   *run;        // seed and data
     struct backend            *backend;
     struct comm               *comm;
-    int64_t                    cores, core_ranks;    // that rank 0 computes on, and that compute on them
-    bool                       has_cores;            // for all of this rank's threads, when no more ranks compute
-    int64_t                    working_bytes;        // operands take turns in so many, as a step's do
+    int64_t                    cores, core_ranks;    // cores that rank 0 computes on, ranks that share them
+    bool                       has_cores;            // this rank measures compute ops: each of its threads has a core
+    int64_t                    working_bytes;        // repeats alternate between operands that fill so many
     int                        steps;                // of the job
     int                        passes;               // over all transfers
-    double                     round_seconds;        // that an op is repeated for, three times a pass
+    double                     round_seconds;        // an op is repeated for so long, three times a pass
 };
 
 // measure.c: measures all of these ops, those that compute first. Collective; every rank has the same, unless one
@@ -57,7 +57,7 @@ struct calibrate_setup {
 status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *setup);
 status calibrate_transfers(struct distinct_ops *list, const struct calibrate_setup *setup);
 
-// hardware.c: measures what [hardware] says of the machine, but for what a data sheet says better. Collective.
+// hardware.c: measures the values of [hardware], except what a data sheet knows better. Collective.
 status calibrate_hardware(struct hardware_config *hardware, const struct distinct_ops *list,
                           const struct calibrate_setup *setup);
 

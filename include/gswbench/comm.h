@@ -59,14 +59,14 @@ struct local_hub *local_hub_open(int ranks);
 void              local_hub_close(struct local_hub *hub);
 void              comm_open_local(struct comm *comm, struct local_hub *hub, int rank);
 
-// One rank of a larger job without the others: transfers carry nothing, and leave data like that of a job.
+// One rank of a larger job without the others: a transfer makes their data from this rank's own.
 void comm_open_alone(struct comm *comm);
 
 // Initialises MPI once; without a launcher it is a job of one rank. Fails (EXIT_LAUNCH) in a build without MPI.
 status comm_open_mpi(struct comm *comm);
 
-// NCCL, for a backend with streams: over a communicator of processes, which stays the control plane. Both are closed
-// after it. Collective; fails alike on all ranks. comm_detect_nccl says why this process cannot have it.
+// NCCL, for a backend with streams: over a communicator of processes, which stays the control plane. Close both after
+// it. Collective; fails alike on all ranks. comm_detect_nccl says why this process cannot have it.
 struct backend;
 struct comm_nccl_setup {
     int connect_seconds;    // longer than that, and the job ends

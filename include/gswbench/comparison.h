@@ -36,12 +36,12 @@ struct comparison {
     struct comparison_setting *settings;
     int64_t                    setting_count;
 
-    // Where both have a traced step: the parts of the waterfall and "tracing", what the median step takes more than the
-    // traced one, which add up to the median; and what ops compute, by family, one op after the other.
+    // Where both have a traced step: the parts of the waterfall and "tracing", the median step less the traced one,
+    // which add up to the median; and the seconds of compute ops by family, without overlap.
     struct comparison_row *parts, *families;
     int64_t                part_count, family_count;
 
-    double pace;    // the second's peak over the first's: how many times as fast GEMMs could become
+    double pace;    // the second's peak over the first's: by how much GEMMs could speed up
 };
 
 // Both results outlive the comparison; threshold is the smallest relative change of the step time that matters.

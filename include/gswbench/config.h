@@ -52,8 +52,8 @@ struct config_request {
 
 // Order, later wins: defaults, presets of model, hardware and software, file, matching [when ...] sections, overrides;
 // run.layers then replaces model.layers, and a warm-up that is not set follows from the steps. A published time and MFU
-// that are not of the step, the ranks, the precision and the machine in force become 0: not published. All errors of
-// all of these are reported together in errors, one a line, each with its place; the status then holds only the count.
+// that do not belong to the step, the ranks, the precision and the machine in force become 0: not published. All errors
+// are reported together in errors, one a line, each with its place; the status then holds only their number.
 status config_read(struct config *config, const struct config_request *request, struct text_buffer *errors);
 
 // The same from memory; the request's name stands for the path in messages.
@@ -68,9 +68,9 @@ struct config_row {
     double  mfu_percent;
 };
 enum { CONFIG_ROWS_MAX = 64 };
-// The rows, by ranks: each number of ranks that a section names, with each precision that is named together with it;
-// where none is, with the file's own precision and every one that has a section by itself. A file without [when ...]
-// sections has one row.
+// The rows, sorted by ranks: each number of ranks that a section names, with each precision that is named together with
+// it; where none is, with the file's own precision and with every precision that has a section of its own. A file
+// without [when ...] sections has one row.
 status config_rows(const struct config_request *request, struct config_row rows[CONFIG_ROWS_MAX], int *count,
                    struct text_buffer *errors);
 

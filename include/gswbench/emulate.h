@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One device stands for a job: it executes the plan of one rank after the other, without their transfers, and what each
-// op took goes into the simulation of the job in place of a price.
+// op took replaces its price in the simulation of the job.
 #ifndef GSWBENCH_EMULATE_H
 #define GSWBENCH_EMULATE_H
 
@@ -35,17 +35,17 @@ struct emulation {
     int64_t             measured_count, measured_room;
     int64_t             stage_count, executed;    // of the job; stages
     int64_t             allocated_bytes;          // by the stage that took most
-    bool                has_failed;               // a gradient norm or a loss was no number
+    bool                has_failed;               // a gradient norm or a loss was not finite
 };
 
 // Executes the stages. Fails, with the stage, when its plan does not fit the device or the backend lacks an op.
 status emulate(struct emulation *emulation);
 void   emulate_free(struct emulation *emulation);
 
-// Takes in what was measured elsewhere: transfers.
+// Adds an op that was measured elsewhere: a transfer.
 void emulate_add(struct emulation *emulation, const struct measured_op *op);
 
-// The median of each op that was executed, once for all that are alike; the caller frees it.
+// The median over all ops of a key, for each key that was executed or added; the caller frees it.
 void emulate_list(const struct emulation *emulation, struct measured_ops *list);
 
 // Executes the stages, each so many times, simulates the job with what they took, and writes its result.

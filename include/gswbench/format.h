@@ -14,7 +14,7 @@
 #define GSWBENCH_INLINE static inline
 #endif
 
-// No op computes in those after E5M2 yet.
+// No op computes in the formats after E5M2 yet.
 enum format {
     FORMAT_F32,
     FORMAT_BF16,
@@ -43,7 +43,7 @@ struct format_row {
     // chooses what shares a scale (scaling.h), or needs none.
     int         block;
     enum format scale;
-    int         levels;    // scales above each other: of a block, and in fp32 of the whole tensor
+    int         levels;    // of scales: 1 of a block, 2 with one in fp32 for the whole tensor, too
     enum rate   rate;
 };
 extern const struct format_row format_table[FORMAT_COUNT];
@@ -53,13 +53,13 @@ static inline const char *format_name(enum format format)
     return format_table[format].name;
 }
 
-// Too narrow for values as they come: they are multiplied by a scale before.
+// Too narrow for values as they are: they are multiplied by a scale first.
 static inline bool format_is_narrow(enum format format)
 {
     return format_table[format].bits < 16;
 }
 
-// Bytes of so many elements; of half bytes an odd number takes a whole one more. Scales lie elsewhere.
+// Bytes of so many elements; an odd number of half bytes is rounded up. Scales are stored elsewhere.
 static inline int64_t format_bytes(enum format format, int64_t elements)
 {
     return (elements * format_table[format].bits + 7) / 8;

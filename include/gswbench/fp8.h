@@ -2,7 +2,7 @@
 // Codes of the two FP8 formats. Compiles as C and as CUDA, like format.h; devices read no table, so that the largest
 // numbers stand here too.
 //
-//          sign, exponent, mantissa bits   largest   smallest   codes of no number
+//          sign, exponent, mantissa bits   largest   smallest   codes that are not finite
 //   E4M3   1, 4, 3; bias 7                 448       2^-9       NaN 0x7f
 //   E5M2   1, 5, 2; bias 15                57344     2^-16      infinity 0x7c, NaN 0x7d to 0x7f
 #ifndef GSWBENCH_FP8_H
@@ -54,7 +54,7 @@ GSWBENCH_INLINE uint8_t fp8_from_float(enum format format, float value)
     return (uint8_t)((sign >> (mantissa + 1) | code) >> dropped);
 }
 
-// What a tensor is multiplied by, so that it just fits; 1 where there is no such number.
+// The scale that brings a tensor with that largest magnitude just into the range; 1 where there is none.
 GSWBENCH_INLINE float fp8_scale(enum format format, float magnitude)
 {
     return scaling_renew(1.0f, fp8_largest(format), magnitude);

@@ -26,7 +26,7 @@ struct gemm_layout {
 };
 struct gemm_layout gemm_layout_of(const struct gemm_shape *shape);
 
-// All that makes one GEMM another problem for the library.
+// Everything that makes two GEMMs different problems for the library.
 struct gemm_key {
     struct gemm_shape shape;
     enum format       a, b, c;
@@ -36,7 +36,7 @@ struct gemm_key {
 };
 bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other);
 
-// Fails for what cuBLASLt multiplies on no device: FP8 in other sizes than multiples of 16 or not row by row (A [m, k],
+// Fails for what cuBLASLt supports on no device: FP8 in other sizes than multiples of 16 or not row by row (A [m, k],
 // B [n, k]), two factors in E5M2 or two scaled by squares, other mixed types.
 status gemm_check(const struct gemm_key *key);
 

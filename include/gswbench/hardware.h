@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The machine that results are set against: peaks, memory, links.
+// The hardware that results are compared with and predictions are made for: peaks, memory, links.
 #ifndef GSWBENCH_HARDWARE_H
 #define GSWBENCH_HARDWARE_H
 

@@ -23,17 +23,18 @@ struct job_selection {
 // Reads and checks the configuration that is selected; a name is required. Every error is a line of errors.
 status job_read_config(struct config *config, const struct job_selection *selection, struct text_buffer *errors);
 
-// check.c: resolves the layout of a configuration, and checks each section by itself and all across: divisibility,
-// combinations. A failure has a line for each error. A layout that is not known before the ranks are is not resolved.
+// check.c: resolves the layout of a configuration, and checks each section and the combination of all: divisibility,
+// options that exclude each other. A failure has a line for each error. A layout that depends on an unknown number of
+// ranks is not resolved.
 status job_check(struct plan_request *request, const struct config *config);
 
-// The same without what the layout of [parallel] decides.
+// The same without the checks that depend on the layout of [parallel].
 status job_check_sections(const struct config *config);
 
-// What a plan is asked for by; points into the configuration.
+// The sections that determine a plan; they point into the configuration.
 struct plan_sections job_sections(const struct config *config);
 
-// Whether the ranks are not given and an axis is auto.
+// Whether the number of ranks is not given and an axis is auto.
 bool job_is_open(const struct config *config);
 
 struct job {
@@ -45,8 +46,8 @@ struct job {
 };
 status job_read(struct job *job, const struct job_selection *selection, struct text_buffer *errors);
 
-// The same of a job whose layout is to be chosen: it may be one that does not fit the ranks, whose steps' sequences are
-// known all the same.
+// The same for a job whose layout is to be chosen: [parallel] may not fit the ranks, but the sequences of a step are
+// known.
 status job_read_open(struct job *job, const struct job_selection *selection, struct text_buffer *errors);
 
 // The same for one row of a configuration.
@@ -60,11 +61,11 @@ status job_rows(const struct job_selection *selection, struct config_row rows[CO
 // "fsdp 128 dp 4", "one rank"
 const char *job_layout(const struct job *job, char *text, size_t bytes);
 
-// What the layout costs on the machine of [hardware] though it runs: tp over the links between nodes. NULL: nothing.
+// A warning of a layout that runs, but slowly on [hardware]: tp over the links between nodes. NULL: none.
 const char *job_warning(const struct job *job, char *text, size_t bytes);
 
-// What the published step time of the job means, by the published convention; NaN when there is none, and for
-// a proxy.
+// Figures that follow from the published step time of the job, by the published convention; NaN without one, and for a
+// proxy.
 double job_published_tokens_per_second(const struct job *job);
 double job_published_mfu_percent(const struct job *job);
 

@@ -44,7 +44,7 @@ struct json_field {
 // An object of the rows. The caller owns the reference.
 json_t *json_from_struct(const struct json_field *fields, const void *from);
 
-// Reads what json_from_struct wrote; keys that no row names are passed over. Lists are allocated and belong to the
+// Reads what json_from_struct wrote; keys without a row are ignored. Lists are allocated and belong to the
 // struct. The error names the key, with path before it: "steps[3].loss must be a number".
 status json_to_struct(const struct json_field *fields, void *to, const json_t *object);
 

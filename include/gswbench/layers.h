@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The layers of a model: what each is made of, and what follows from that: parameters, FLOPs, who has experts.
+// The layers of a model: what each is made of, and what follows from that: parameters, FLOPs, which layers have
+// experts.
 #ifndef GSWBENCH_LAYERS_H
 #define GSWBENCH_LAYERS_H
 

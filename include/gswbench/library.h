@@ -13,7 +13,7 @@ struct library_symbol {
 };
 
 // Opens the library of that file name and fills all symbols. Fails (EXIT_LAUNCH) when the loader does not find it or it
-// lacks a symbol. It stays open: libraries of this kind do not bear to be closed and opened again.
+// lacks a symbol. It stays open: libraries of this kind cannot be closed and opened again.
 status library_open(const char *name, const struct library_symbol *symbols, size_t count);
 
 #endif

@@ -13,7 +13,7 @@
 
 enum { OP_KEY_NUMBERS = 9, OP_KEY_BYTES = 192 };
 
-// All of an op that its time depends on, but for the machine: kind, operand types, shape.
+// Everything about an op that its time depends on, apart from the machine: kind, operand types, shape.
 struct op_key {
     int64_t kind;                       // enum op_kind
     uint8_t operands[OP_OPERANDS];      // 0: absent; else 1 + enum format, and 128 when it is updated

@@ -13,12 +13,13 @@
 // When fsdp frees gathered weights after their forward pass, to gather them again for the backward pass.
 enum reshard { RESHARD_ALWAYS, RESHARD_EXCEPT_LAST, RESHARD_NEVER };
 
-// How the ranks of cp see each other's keys and values: passed round while attention works on blocks of them, or all
-// gathered before.
+// How the ranks of cp see each other's keys and values: passed round a ring while attention works on blocks of
+// them, or all gathered first.
 enum context { CONTEXT_RING, CONTEXT_GATHER };
 
-// When ranks that share the optimizer gather each other's weights: after the update of a unit, or in the next step
-// before its first use, so that whole weights are out of date between steps but for the slice that this rank updates.
+// When ranks over which the optimizer is sharded gather each other's weights: after the update of a unit, or in the
+// next step before its first use, so that whole weights are out of date between steps but for the slice that this rank
+// updates.
 enum zero_gather { ZERO_GATHER_OPTIMIZER, ZERO_GATHER_FORWARD };
 
 // [parallel]
@@ -47,7 +48,7 @@ struct mesh {
     int64_t vp;
 };
 
-// The size that [parallel] asks for on an axis, and asking for another one.
+// Reads and sets the size that [parallel] asks for on an axis.
 int64_t mesh_asked(const struct parallel_config *config, enum axis axis);
 void    mesh_ask(struct parallel_config *config, enum axis axis, int64_t size);
 
@@ -55,7 +56,7 @@ void    mesh_ask(struct parallel_config *config, enum axis axis, int64_t size);
 bool    mesh_has_auto(const struct parallel_config *config);
 int64_t mesh_asked_ranks(const struct parallel_config *config, uint32_t axes);
 
-// Fills the sizes; auto takes what is left of the world. world 0: all that the axes ask for.
+// Fills in the sizes; auto takes what is left of the world. world 0: all that the axes ask for.
 status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_t world);
 
 // Asks for the sizes that the mesh has, so that no axis is auto.
@@ -67,8 +68,8 @@ int64_t mesh_rank(const struct mesh *mesh, const int64_t coordinates[AXIS_COUNT]
 
 enum { MESH_ALL_AXES = (1 << AXIS_COUNT) - 1 };
 
-// Axes over which weights are shared out in shards, and those over which ranks hold the same weights and see other
-// tokens. Experts are shared out over axes of their own besides.
+// Axes over which weights are sharded, and those over which ranks hold the same weights and see other tokens. Experts
+// are sharded over further axes of their own.
 uint32_t mesh_shard_axes(const struct mesh *mesh, bool of_experts);
 uint32_t mesh_replica_axes(const struct mesh *mesh, bool of_experts);
 bool     mesh_is_sharded(const struct mesh *mesh);    // whether any weights but experts are

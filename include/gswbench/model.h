@@ -14,8 +14,8 @@
 // [model]
 struct model_config {
     char    preset[112];     // configs/models/NAME.ini; its values are set before this section's
-    char    family[32];      // names of the exported tensors: llama, mixtral, or gswbench
-    char    pattern[128];    // which layers are made of what; empty: all of one make
+    char    family[32];      // whose tensor names are exported: llama, mixtral, or gswbench
+    char    pattern[128];    // the kinds of each layer; empty: all layers are alike
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab;
     int64_t vocab_multiple;      // vocabulary padded to a multiple of this times tp
     int64_t activation, norm;    // enum activation, enum norm

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The kinds of work a step is made of. Every reader of the plan speaks this; op_kind.h and op_shape.h say what each
-// kind takes.
+// The ops that a step is made of, as every reader of a plan uses them; op_kind.h and op_shape.h say what each kind
+// takes.
 #ifndef GSWBENCH_OP_H
 #define GSWBENCH_OP_H
 
@@ -37,7 +37,7 @@ enum { OP_WAITS = LANE_COUNT - 1 };
 struct op {
     uint8_t       kind, lane, operand_count, wait_count;
     bool          accumulates;      // the gradient output is added to, not overwritten
-    bool          is_initial;       // makes weights of what the optimizer keeps: runs before the first step, too
+    bool          is_initial;       // makes weights from what the optimizer keeps: runs before the first step, too
     bool          sums_fast;        // FP8 GEMMs: partial sums may have fewer digits, where that is faster
     uint8_t       fused_scaling;    // enum scaling of copies that are fused
     uint8_t       access[OP_OPERANDS];
@@ -62,8 +62,8 @@ const char *op_phase_name(enum phase phase);    // "forward", "recompute"
 bool        op_is_transfer(enum op_kind kind);
 bool        op_is_link(enum op_kind kind);    // between two ranks: send and receive
 
-// When an op ran, in seconds from the step's begin. Of a transfer, begin is in a run when its lane comes to it, in a
-// simulation when all members have.
+// When an op ran, in seconds from the begin of the step. A transfer begins in a run when its lane reaches it, in a
+// simulation when all members have reached it.
 struct op_time {
     double begin, end;
 };
@@ -74,7 +74,7 @@ int64_t op_operand_elements(const struct op *op, int slot);
 // The same of a transfer among so many ranks.
 int64_t op_transfer_elements(const struct op *op, int slot, int64_t ranks);
 
-// How the op uses the operand in that slot, by what stands above; 0: its kind has no such operand.
+// How the op uses the operand in that slot, by the row of its kind; 0: the kind has no such operand.
 enum access op_operand_access(const struct op *op, int slot);
 bool        op_operand_is_optional(const struct op *op, int slot);
 

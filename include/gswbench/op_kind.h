@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The kinds of work that a step is made of, and what each reads and writes. A kind has a name, which its function in
-// each backend has, too (host_gemm, cuda_gemm), and a row in src/op/op_table.c with all else that is known of it.
+// The kinds of ops, and what each reads and writes. A kind has a name, which its function in each backend bears, too
+// (host_gemm, device_gemm), and a row in src/op/op_table.c with everything else that is known of it.
 // Matrices are row-major and contiguous. T: tokens of a microbatch on this rank.
 #ifndef GSWBENCH_OP_KIND_H
 #define GSWBENCH_OP_KIND_H
 
 // clang-format off
-// What computes, which is a backend's.
+// What computes: executed by a backend.
 #define OP_COMPUTE_KINDS(KIND)                        \
     KIND(OP_EMBEDDING_FORWARD, embedding_forward)     \
     KIND(OP_EMBEDDING_BACKWARD, embedding_backward)   \
@@ -38,7 +38,7 @@
     KIND(OP_CLIP, clip)                               \
     KIND(OP_ADAMW, adamw)
 
-// What moves data between ranks, which is a communicator's.
+// What moves data between ranks: executed by a communicator.
 #define OP_TRANSFER_KINDS(KIND)                     \
     KIND(OP_ALL_REDUCE, all_reduce)                 \
     KIND(OP_ALL_REDUCE_MAXIMUM, all_reduce_maximum) \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What is known of each kind of op: one row a kind. Who asks something of an op by its kind asks here: printing and
-// JSON, keys of measured times, operands, FLOPs, prices, the waterfall, the verifier, and the table in docs/method.md.
+// What is known of each kind of op: one row a kind. Everything that depends on the kind of an op looks it up here:
+// printing and JSON, keys of measured times, operands, FLOPs, prices, the waterfall, the verifier, and the table in
+// docs/method.md.
 #ifndef GSWBENCH_OP_TABLE_H
 #define GSWBENCH_OP_TABLE_H
 
@@ -47,7 +48,7 @@ struct op_slot {
     uint8_t               twice_without;    // slot of the operand without which this one is read twice; 0: none
 };
 
-// By what an op is priced.
+// How an op is priced.
 enum op_price {
     OP_PRICE_NONE,
     OP_PRICE_GEMM,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What surely happens before what in a plan: the order of lanes, and waits.
+// Which ops of a plan are certain to end before which others start, by the order of lanes and by waits.
 #ifndef GSWBENCH_ORDER_H
 #define GSWBENCH_ORDER_H
 
@@ -7,8 +7,8 @@
 
 #include "gswbench/plan.h"
 
-// [op * LANE_COUNT + lane]: how many of that lane's ops have surely ended before the op starts. The caller frees it.
-// position: [op], the op's place in its own lane.
+// [op * LANE_COUNT + lane]: how many of that lane's ops are certain to have ended before the op starts. The caller
+// frees it. position: [op], the op's place in its own lane.
 int32_t *order_clocks(const struct plan *plan, int32_t *position);
 
 // Drops the waits that other waits and the order of lanes imply.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The peak of a device: what the model's FLOPs are set against. It has its one home in the profiles of configs/hardware
-// and in [hardware], by the name of the device; a device that none of them names has no peak.
+// The peak of a device: what the model's FLOPs are set against. Only the profiles of configs/hardware and
+// [hardware] define it, by the name of the device; a device that none of them names has no peak.
 #ifndef GSWBENCH_PEAK_H
 #define GSWBENCH_PEAK_H
 

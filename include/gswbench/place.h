@@ -15,8 +15,8 @@
 // What every rank tells the others before anything else.
 struct place_peer {
     struct comm_place place;
-    char              version[32], profiler[40];    // profiler: the variable that shows one; "": none
-    uint64_t          job_hash;                     // of what has to be the same on all ranks
+    char              version[32], profiler[40];    // profiler: the environment variable of one; "": none
+    uint64_t          job_hash;                     // of everything that has to be the same on all ranks
     uint64_t          cores_hash;
     int64_t           cores;
 };
@@ -43,8 +43,8 @@ struct place {
     struct place_devices devices;
 };
 
-// Fills a zeroed place. job_hash: equal on ranks that run the same job. own: what this rank has failed at before, which
-// then fails on all. Collective; every rank returns the same. place_close follows, after an error too.
+// Fills a zeroed place. job_hash: equal on ranks that run the same job. own: the status of what this rank did before; a
+// failure then is one of all ranks. Collective; every rank returns the same. place_close follows, after an error too.
 status place_open(struct place *place, const struct config *config, uint64_t job_hash, struct comm *comm, status own);
 void   place_close(struct place *place);
 

@@ -67,7 +67,7 @@ struct plan {
     struct train_config train;    // resolved
     struct precision    precision;
     int64_t             rank;
-    bool                is_zero;             // the optimizer is shared over replicas, too
+    bool                is_zero;             // the optimizer is sharded over replicas, too
     bool                counts_embedding;    // as layers, when layers are dealt to pipeline chunks
 
     struct tensor    *tensors;

@@ -16,7 +16,7 @@ struct plan_sections {
     int64_t                        world;    // 0: the smallest that the axes allow
 };
 
-// The same resolved, once and for all: nothing is auto, batch sizes are in full. And the rank whose plan is meant.
+// The same, resolved once: no axis is auto, and all batch sizes are known. And the rank whose plan is to be built.
 struct plan_request {
     struct model_config    model;
     struct parallel_config parallel;
@@ -30,13 +30,13 @@ struct plan_request {
 // mesh of the request has world 0.
 status plan_resolve(struct plan_request *request, const struct plan_sections *sections);
 
-// What can be said of the sections alone, before the ranks are known.
+// Checks what does not depend on the number of ranks.
 status plan_check(const struct plan_sections *sections);
 
 // Why this version cannot run the request, or success. Cheap; says what is missing and which option asks for it.
 status plan_supports(const struct plan_request *request);
 
-// Builds the rank's plan: blocks, schedule, optimizer, waits, placement. Frees nothing on failure: plan_free does.
+// Builds the rank's plan: blocks, schedule, optimizer, waits, placement. plan_free follows a failure, too.
 status plan_build(struct plan *plan, const struct plan_request *request);
 
 // Builds the plan of a pipeline stage's first rank, whichever the request names.

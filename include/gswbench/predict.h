@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How long a step will take: every op of the plan has a price on the machine of [hardware], and the lanes of all stages
-// are simulated with these prices. No rank, no device.
+// are simulated with these prices. This takes neither ranks nor a device.
 #ifndef GSWBENCH_PREDICT_H
 #define GSWBENCH_PREDICT_H
 
@@ -51,7 +51,8 @@ status predict_explain(struct predict_explanation *explanation, struct predictio
 status predict_explain_job(struct predict_explanation *explanation, struct prediction *prediction,
                            const struct job *job, const struct machine *machine);
 
-// range.c: what moving each value of the machine by its spread makes of the step, and the root of the sum of squares.
+// range.c: by how many percent the step changes when each value of the machine moves by its spread, and the root of the
+// sum of their squares.
 struct predict_effect {
     const char *section, *key;
     double      percent;
@@ -66,8 +67,8 @@ status predict_range(struct predict_range *range, const struct plan_request *req
 
 struct price {
     double  seconds;
-    double  stall_seconds;    // that compute stands still for a transfer, wherever it runs
-    uint8_t links;            // as a task has them; 0 for all that is no transfer
+    double  stall_seconds;    // for which compute stops for a transfer, wherever that runs
+    uint8_t links;            // of a transfer, as a task has them; 0: the op computes
     bool    is_measured;
 };
 // price.c, price_transfer.c: the price of one op; docs/method.md has the formulas.

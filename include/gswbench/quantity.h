@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A number that may be off: where it is from, and how far the truth may lie from it.
+// A number with its origin and its uncertainty.
 #ifndef GSWBENCH_QUANTITY_H
 #define GSWBENCH_QUANTITY_H
 
@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 enum quantity_origin {
-    QUANTITY_GIVEN,       // as a person wrote it: exact
+    QUANTITY_GIVEN,       // as somebody wrote it: exact
     QUANTITY_SPEC,        // a data sheet's
-    QUANTITY_PRIOR,       // what published measurements of the like suggest
+    QUANTITY_PRIOR,       // what published measurements of similar systems suggest
     QUANTITY_FIT,         // chosen so that predictions meet published step times
     QUANTITY_MEASURED,    // on this machine
     QUANTITY_ORIGINS
@@ -23,7 +23,8 @@ struct quantity {
     int64_t origin;            // enum quantity_origin
 };
 
-// "0.72 prior 5%", "989e12 spec", "0.72": a number, its origin, its spread. What is left out is given, or exact.
+// "0.72 prior 5%", "989e12 spec", "0.72": a number, its origin, its spread. Without an origin it is given; without a
+// spread it is exact.
 bool quantity_parse(const char *text, struct quantity *quantity);
 
 // As quantity_parse reads it back to the same bits.

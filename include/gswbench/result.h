@@ -53,7 +53,7 @@ struct result {
 
     struct result_trace trace;
 
-    // What the checks look at.
+    // For the checks.
     double  wall_seconds;        // of all steps and what lies between them
     int64_t step_allocations;    // of device memory, in steps
     int64_t replica_groups, replica_groups_equal;
@@ -84,10 +84,10 @@ void result_set_plan(struct result *result, const struct plan *plan, const struc
 void result_reserve(struct result *result, int64_t steps, int64_t ranks, int64_t expert_layers);
 void result_add_entry(struct result_entry **list, int64_t *count, const char *name, const char *value);
 
-// Takes in how the last step of the list used the experts, as the plan has it: f32 [layers, experts + 2].
+// Adds the routing statistics of the last step in the list, as the plan has them: f32 [layers, experts + 2].
 void result_add_routing(struct result *result, const float *routing, int64_t experts);
 
-// Of the traced step, those that there are.
+// The times of the traced step's ops, by kind and phase, where there are any.
 void result_set_op_times(struct result *result, const struct op_totals *totals);
 
 // Seconds of a rank's share of the model's FLOPs at the peak; NaN without a peak.
@@ -95,7 +95,7 @@ double result_ideal_seconds(const struct result *result, enum flop_convention co
 // Adds a reason and raises the verdict to the reason's.
 void result_add_reason(struct result *result, const struct result_reason *reason);
 
-// No device executes more than its peak: a step that is shorter than what it executes takes there is INVALID.
+// No device executes more than its peak: a step is INVALID when it is shorter than what it executes takes at the peak.
 void result_check_peak(struct result *result);
 // Derives the figures and judges steps, replicas, allocations and clocks; exit_code follows from the verdict.
 void result_check(struct result *result);
@@ -103,9 +103,9 @@ void result_check(struct result *result);
 // Computes the figures and flags outliers.
 void result_derive(struct result *result);
 
-// Figures of a run that was not shown to be right are kept apart, and no text shows them as its result.
+// Whether the run was shown to be right. Otherwise its figures are kept apart, and no text shows them as its result.
 bool result_is_comparable(const struct result *result);
-// Figures that may be shown: those, and those of an emulation, which says that it is one.
+// Whether figures may be shown: those of such a run, and those of an emulation, which are marked as such.
 bool result_is_shown(const struct result *result);
 
 #endif

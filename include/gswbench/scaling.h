@@ -10,7 +10,7 @@
 
 // What shares a scale in a matrix [rows, columns]: all of it, each run of 128 in a row, or each square of 128 x 128.
 // Factors lie as devices read them: those of runs [runs of a row, rows], those of squares [squares below each other,
-// squares beside each other], where so many follow in a row that it is a multiple of 4, the last ones unused.
+// squares beside each other], where each row is padded to a multiple of 4 with unused factors.
 enum scaling { SCALING_WHOLE, SCALING_RUNS, SCALING_SQUARES };
 enum { SCALING_SIDE = 128 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Lanes as queues in time: tasks that take so many seconds alone, transfers that begin when all their parties have
-// come, and what happens to those that run beside each other.
+// Simulates lanes as queues: a task takes given seconds when it runs alone, a transfer begins when all its parties have
+// come to it, and tasks that run at the same time slow each other down.
 #ifndef GSWBENCH_SIMULATE_H
 #define GSWBENCH_SIMULATE_H
 
@@ -9,7 +9,7 @@
 #include "gswbench/op.h"
 #include "gswbench/status.h"
 
-// What a transfer goes through: a bit mask. Transfers of one actor that have a bit in common share what it stands for.
+// The links that a transfer uses: a bit mask. Transfers of one actor that have a bit in common share that link.
 enum {
     LINK_NODE_OUT    = 1,    // between devices of a node
     LINK_NODE_IN     = 2,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The program that is predicted, where it is not this one: what its steps do otherwise than our plan says.
+// The program that is predicted, where it is not this one: how its steps differ from our plan.
 #ifndef GSWBENCH_SOFTWARE_H
 #define GSWBENCH_SOFTWARE_H
 
@@ -10,14 +10,15 @@
 // [software]; its defaults are this program.
 struct software_config {
     char profile[112];    // configs/software/NAME.ini, or a path, or "gswbench"
-    // Shares of what the plan's ops take by their prices.
-    struct quantity memory_bytes, cast_bytes;                 // other kernels fuse more
-    struct quantity attention_forward, attention_backward;    // other kernels take longer: more than 1
-    struct quantity reduction_parts;                          // transfers in place of one that reduces gradients
-    struct quantity fp8_reduction_stall;    // share of their latency for which compute stands still with FP8
-    // Seconds that the plan has not.
-    struct quantity expert_gap;             // of the host, for half of a layer's experts on a rank and one, a pass
-    struct quantity fp8_synchronization;    // of all ranks after each microbatch, with FP8
+    // How its ops differ from those of the plan: bytes as a share of ours, the most FLOP/s that attention reaches (0:
+    // what the device allows), transfers in place of one, and the share of their latency for which compute stops with
+    // FP8.
+    struct quantity memory_bytes, cast_bytes;
+    struct quantity attention_forward, attention_backward;
+    struct quantity reduction_parts, fp8_reduction_stall;
+    // Seconds of what is not in the plan: of the host, in a pass of a layer with one expert on the rank, and half as
+    // many for each other one; of all ranks, after each microbatch with FP8.
+    struct quantity expert_gap, fp8_synchronization;
 };
 extern const struct option software_options[];
 

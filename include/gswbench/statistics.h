@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Values that need more samples than there are, are NaN.
+// A value that needs more steps than there are is NaN.
 struct statistics {
     int64_t count;
     double  median, mean, minimum, maximum;
@@ -23,7 +23,7 @@ void statistics_compute(struct statistics *statistics, const double *values, int
 // Marks outliers; flags is [count].
 void statistics_flag_outliers(const double *values, int64_t count, bool *flags);
 
-// What a second series of step times is to a first. docs/method.md has the rule.
+// How a second series of step times compares with a first. docs/method.md has the rule.
 enum change_verdict { CHANGE_SAME, CHANGE_FASTER, CHANGE_SLOWER, CHANGE_AMBIGUOUS, CHANGE_COUNT };
 extern const char *const statistics_change_names[];    // "same", ...; ends with NULL
 
@@ -31,7 +31,7 @@ struct statistics_change {
     double  speedup;      // the first median over the second
     double  low, high;    // what the intervals of both medians leave open
     double  relative;     // of the medians: second / first - 1
-    double  margin;       // what counts as a difference at all: the threshold, or more where the series wander
+    double  margin;       // the smallest change that counts: the threshold, or more where the series wander
     int64_t verdict;      // enum change_verdict
 };
 void statistics_compare(struct statistics_change *change, const struct statistics *first,

@@ -30,13 +30,13 @@ bool step_can_capture(const struct step *step);
 void step_capture(struct step *step);
 
 // Until it is called with NULL, every run leaves the time of each op in times[op_count], and a captured step is issued
-// op by op. What is traced is slower than what is not.
+// op by op. A traced step is slower than others.
 void step_trace(struct step *step, struct op_time *times);
 
-// The latest run as the device's clock saw it; NAN on a backend that has none.
+// Seconds of the latest run by the device's clock; NaN on a backend that has none.
 double step_device_seconds(const struct step *step);
 
-// Makes the weights that are kept in FP8 of the initial masters, as data_initialise needs it. Called by all ranks.
+// Makes the weights that are kept in FP8 from the initial masters, for data_initialise. Called by all ranks.
 void step_make_weights(struct step *step);
 
 // Under ZeRO-1, makes all weights whole and up to date. Between two steps, called by all ranks; it changes nothing for

@@ -38,14 +38,14 @@ struct sweep {
 // Prices, exactly as predict does, every layout that no bound excludes: what is in best does not depend on the bounds.
 status sweep_run(struct sweep *sweep);
 
-// sweep_bound.c: what a layout takes at least, from plans of a few microbatches.
+// sweep_bound.c: the least time and memory of a layout, from plans of a few microbatches.
 struct sweep_bound {
     double  seconds;
     int64_t bytes;    // of the stage that needs most; of a layout that does not fit, of a stage that shows it
 };
 status sweep_find_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
 
-// Whether a rank with so many bytes fits the device; so it does where [hardware] does not know the device's memory.
+// Whether a rank with so many bytes fits the device; true where [hardware] does not know the device's memory.
 bool sweep_fits(const struct hardware_config *hardware, int64_t bytes);
 
 #endif

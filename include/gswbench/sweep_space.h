@@ -14,7 +14,8 @@ struct sweep_list {
 // The legal layouts of the job at the ranks of its mesh, in a fixed order; its own is one of them, if it has one.
 void sweep_list(struct sweep_list *list, const struct job *job);
 
-// Where none of them fits: which one needs least, and what would do: more ranks, another machine. One line.
+// Where none of them fits: which one needs the least memory, and what would help: more ranks, another machine. One
+// line.
 void sweep_advise(char *text, size_t bytes, const struct job *job, const struct machine *machine);
 
 #endif

@@ -17,7 +17,7 @@ const char *text_closest(const char *word, const char *const *names);
 
 enum { TEXT_LIST_MAX = 256 };
 
-// Texts that somebody else keeps.
+// Texts that belong to somebody else.
 struct text_list {
     const char *items[TEXT_LIST_MAX];
     int         count;

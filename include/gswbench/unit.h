@@ -40,16 +40,16 @@ struct plan_slice {
 struct plan_unit {
     int64_t place;                   // among all units of the model: embedding 0, block layer + 1, head layers + 1, and
                                      // after them a layer's experts: layers + 2 + layer; then linears that are apart
-    bool              is_experts;    // that the ranks of ep share out
+    bool              is_experts;    // sharded over ep
     bool              is_narrow;     // its weights are kept in FP8; only the masters have all digits
     bool              is_copy;       // the embedding's, of the stage that has the head tied to it
-    uint32_t          shard_axes, replica_axes;    // ranks that share its weights out; that hold the same
-    uint32_t          update_axes;                 // ranks that share its optimizer out
+    uint32_t          shard_axes, replica_axes;    // over which its weights are sharded; replicated
+    uint32_t          update_axes;                 // over which its optimizer is sharded
     int64_t           elements;
     int32_t           first_weight, weight_count;
     int64_t           replicated;          // leading elements that all ranks of tp hold alike
-    struct plan_slice kept;                // by the weight and gradient tensors: a share of it under FSDP, else all
-    struct plan_slice updated;             // by this rank's optimizer: a share of it under FSDP and ZeRO-1, else all
+    struct plan_slice kept;                // by the weight and gradient tensors: a shard under FSDP, else all
+    struct plan_slice updated;             // by this rank's optimizer: a shard under FSDP and ZeRO-1, else all
     int32_t           weight, gradient;    // tensors of the kept slice
     int32_t           master;              // of the updated slice; -1: the weights are their own master
     int32_t           first_moment, second_moment;

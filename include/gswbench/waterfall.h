@@ -12,7 +12,7 @@
 // clang-format off
 #define AXIS_EXPOSED(NAME, ...) WATERFALL_EXPOSED_##NAME,
 enum waterfall_part {
-    WATERFALL_IDEAL,        // the model's FLOPs at the peak, of GEMMs and of attention at most what they took
+    WATERFALL_IDEAL,        // the model's FLOPs at the peak, but no more than GEMMs and attention took
     WATERFALL_GEMM,         // GEMMs, beyond their share of ideal
     WATERFALL_ATTENTION,    // likewise
     WATERFALL_MEMORY,       // ops that memory bounds

@@ -18,9 +18,9 @@ const struct config_section config_sections[] = {
     SECTION(precision, "The element type of each role"),
     SECTION(run, "How a job is run"),
     SECTION(trace, "The steps that are traced after the measured ones, and the timeline that is drawn of them"),
-    SECTION(hardware, "The machine that results are set against"),
+    SECTION(hardware, "The hardware that runs are compared with and predictions are made for"),
     SECTION(software, "The program that is predicted, where it is not this one"),
-    SECTION(published, "The published table that results are set against"),
+    SECTION(published, "The published table that results are compared with"),
     {NULL, NULL, 0, 0, NULL},
 };
 // clang-format on

@@ -13,8 +13,8 @@
      "dense " #NAME " FLOP/s of a device; 0: unknown, and no MFU"},
 
 const struct option hardware_options[] = {
-    TEXT_OPTION    (hardware_config, profile, "none", "machine read first, from configs/hardware/NAME.ini, or a file whose name has a /; none: no machine"),
-    TEXT_OPTION    (hardware_config, device, "", "the machine's device, as its driver names it: only a run on that device is set against these peaks; empty: a device of no name"),
+    TEXT_OPTION    (hardware_config, profile, "none", "hardware read first, from configs/hardware/NAME.ini, or a file whose name has a /; none: no hardware"),
+    TEXT_OPTION    (hardware_config, device, "", "device, as its driver names it: only a run on that device is compared with these peaks; empty: none"),
     INTEGER_OPTION (hardware_config, gpus_per_node, "8", 1, 1024, "devices of a node"),
     QUANTITY_OPTION(hardware_config, memory_gb, "0", 0, 1e6, "memory of a device in GB (1e9 bytes); 0: unknown"),
     RATES(PEAK_OPTION)

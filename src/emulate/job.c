@@ -13,7 +13,7 @@
 #include "gswbench/report.h"
 #include "gswbench/result_json.h"
 
-struct emulated {
+struct emulated_job {
     const struct benchmark *benchmark;
     struct comm             comm;
     struct backend          backend;
@@ -35,7 +35,7 @@ static int64_t count_threads(const struct job *job)
 }
 
 // What the ops that were measured take of the busiest stage's step, by kind and phase.
-static void add_op_times(struct emulated *emulated, const struct plan *plan)
+static void add_op_times(struct emulated_job *emulated, const struct plan *plan)
 {
     struct result_emulation *shown    = &emulated->result.emulation;
     struct op_totals         totals   = {.count = {{0}}};
@@ -56,7 +56,7 @@ static void add_op_times(struct emulated *emulated, const struct plan *plan)
 }
 
 // What is known before the simulation; the plan that a result shows is that of rank 0.
-static status open_result(struct emulated *emulated)
+static status open_result(struct emulated_job *emulated)
 {
     const struct job *job    = &emulated->benchmark->job;
     struct result    *result = &emulated->result;
@@ -75,7 +75,7 @@ static status open_result(struct emulated *emulated)
     return built;
 }
 
-static status simulate_job(struct emulated *emulated, const struct machine *machine)
+static status simulate_job(struct emulated_job *emulated, const struct machine *machine)
 {
     const struct job          *job        = &emulated->benchmark->job;
     struct result             *result     = &emulated->result;
@@ -127,7 +127,7 @@ static void mark(struct result *result, const struct config *config, bool has_fa
     }
 }
 
-static void close_result(struct emulated *emulated)
+static void close_result(struct emulated_job *emulated)
 {
     struct result *result = &emulated->result;
     add_step(result, emulated->prediction.step_seconds);
@@ -138,7 +138,7 @@ static void close_result(struct emulated *emulated)
     result_derive(result);
 }
 
-static status write_result(struct emulated *emulated)
+static status write_result(struct emulated_job *emulated)
 {
     const struct benchmark *benchmark = emulated->benchmark;
     const struct result    *result    = &emulated->result;
@@ -190,7 +190,7 @@ static status add_transfers(struct emulation *emulation, const struct job *job)
     return result;
 }
 
-static status run(struct emulated *emulated)
+static status run(struct emulated_job *emulated)
 {
     const struct job      *job      = &emulated->benchmark->job;
     struct hardware_config hardware = known_machine(job, emulated->emulation.stages);
@@ -207,9 +207,9 @@ static status run(struct emulated *emulated)
 
 status emulate_job(const struct benchmark *benchmark, enum emulate_stages stages, int64_t repeats)
 {
-    const struct job *job      = &benchmark->job;
-    struct emulated  *emulated = memory_allocate(sizeof(*emulated));
-    emulated->benchmark        = benchmark;
+    const struct job    *job      = &benchmark->job;
+    struct emulated_job *emulated = memory_allocate(sizeof(*emulated));
+    emulated->benchmark           = benchmark;
     comm_open_alone(&emulated->comm);
     status result = place_open_backend(&emulated->backend, &job->config, &emulated->comm.place, count_threads(job));
     if (!failed(&result)) {

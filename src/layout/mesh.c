@@ -22,8 +22,8 @@ static const char *const zero_gather_names[] = {
 const struct option parallel_options[] = {
     AXES(AXIS_OPTION)
     INTEGER_OPTION(parallel_config, vp, "1", 1, 1024, "chunks of layers that each pipeline stage holds, interleaved"),
-    BOOLEAN_OPTION(parallel_config, sequence_parallel, "yes", "with tp > 1, norms and the residual stream are shared over tp too"),
-    INTEGER_OPTION(parallel_config, zero, "0", 0, 1, "1: the optimizer is shared over dp x cp"),
+    BOOLEAN_OPTION(parallel_config, sequence_parallel, "yes", "with tp > 1, norms and the residual stream are sharded over tp, too"),
+    INTEGER_OPTION(parallel_config, zero, "0", 0, 1, "1: the optimizer is sharded over dp x cp"),
     CHOICE_OPTION (parallel_config, zero_gather, "optimizer", zero_gather_names, "with zero = 1, updated weights are gathered beside the optimizer, or in the next step beside its first forward pass"),
     INTEGER_OPTION(parallel_config, prefetch, "1", 0, 64, "with fsdp > 1 or zero_gather = forward, blocks whose weights are gathered ahead of their use"),
     CHOICE_OPTION (parallel_config, reshard, "always", reshard_names, "with fsdp > 1, blocks whose gathered weights are freed after the forward pass and gathered again"),

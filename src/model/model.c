@@ -34,7 +34,7 @@ const struct option model_options[] = {
     INTEGER_OPTION(model_config, experts, "0", 0, 1024, "experts of a layer that has them; 0: none"),
     INTEGER_OPTION(model_config, expert_ffn, "0", 0, 1048576, "width of one expert; 0: ffn"),
     INTEGER_OPTION(model_config, top_k, "0", 0, 1024, "experts that a token uses"),
-    REAL_OPTION   (model_config, capacity_factor, "0", 0, 1024, "tokens an expert takes, as a multiple of its fair share, padded and dropped to it; 0: all that choose it"),
+    REAL_OPTION   (model_config, capacity_factor, "0", 0, 1024, "tokens that an expert takes, as a multiple of its fair share: fewer are padded, more are dropped; 0: all that choose it"),
     REAL_OPTION   (model_config, auxiliary_loss, "0", 0, 1, "weight of the load-balancing loss of the router"),
     REAL_OPTION   (model_config, init_deviation, "0.02", 0, 1, "standard deviation of the initial weights"),
     END_OPTIONS

@@ -34,14 +34,14 @@ const struct option precision_options[] = {
     BOOLEAN_OPTION(precision_config, master, "yes", "fp32 master weights beside bf16 ones"),
     CHOICE_OPTION (precision_config, moments, "fp32", storage_names, "type of the two moments of AdamW"),
     CHOICE_OPTION (precision_config, fp8_recipe, "delayed", recipe_names, "scaling with compute = fp8: from the history of a tensor, from its current values, or by blocks of 128"),
-    INTEGER_OPTION(precision_config, fp8_history, "1024", 1, 1024, "steps of whose largest values delayed scaling takes the largest; 1: the most recent"),
+    INTEGER_OPTION(precision_config, fp8_history, "1024", 1, 1024, "steps over which delayed scaling takes the largest magnitude; 1: the most recent step"),
     INTEGER_OPTION(precision_config, fp8_margin, "0", 0, 8, "with delayed scaling, powers of two between the largest value and the end of the format"),
     CHOICE_OPTION (precision_config, fp8_format, "hybrid", format_names, "hybrid: values and weights in E4M3, gradients in E5M2; e4m3: all"),
     SET_OPTION    (precision_config, fp8_gemms, "qkv, projection, fc1, fc2", gemm_names, "linears of a block, or of an expert, whose GEMMs read FP8 with compute = fp8"),
     BOOLEAN_OPTION(precision_config, fp8_weight_gradients, "yes", "the GEMMs of their weight gradients read FP8, too"),
     CHOICE_OPTION (precision_config, fp8_fast_accumulation, "forward", fast_names, "FP8 GEMMs whose partial sums a device may round to fewer digits"),
     BOOLEAN_OPTION(precision_config, fp8_weights, "no", "with compute = fp8, weights are stored and gathered in FP8"),
-    BOOLEAN_OPTION(precision_config, fp8_fused, "yes", "norms, activations and their gradients write FP8 themselves, where scales do not follow from a whole tensor"),
+    BOOLEAN_OPTION(precision_config, fp8_fused, "yes", "norms, activations and their gradients write FP8 themselves, where a scale is known beforehand or belongs to a block"),
     END_OPTIONS
 };
 // clang-format on

@@ -32,7 +32,7 @@ const struct option train_options[] = {
     INTEGER_OPTION(train_config, recompute_every, "1", 1, 4096, "recompute = block_every: every block of this many is recomputed from its input"),
     SET_OPTION    (train_config, recompute_save, "qkv, projection", output_names, "recompute = selective: outputs of a block that are kept"),
     CHOICE_OPTION (train_config, routing, "top-k", routing_names, "with experts, which experts get a token: those that its router prefers, or all of them alternating, so that their load is equal"),
-    CHOICE_OPTION (train_config, capacity_scope, "rank", capacity_scope_names, "with experts, tokens that compete for an expert's capacity: a rank's of a microbatch, or a sequence's, which no layout changes but where two are equally probable: there rounding decides"),
+    CHOICE_OPTION (train_config, capacity_scope, "rank", capacity_scope_names, "with experts, which tokens compete for an expert's capacity: those of a microbatch on a rank, or those of a sequence, which does not depend on the layout, except where rounding decides between equally probable experts"),
     REAL_OPTION   (train_config, learning_rate, "3e-4", 0, 1, "learning rate of AdamW, constant"),
     REAL_OPTION   (train_config, beta1, "0.9", 0, 0.999999, "decay of AdamW's first moment"),
     REAL_OPTION   (train_config, beta2, "0.95", 0, 0.999999, "decay of AdamW's second moment"),
