@@ -9,7 +9,7 @@
 // Copies and always terminates; false when the text was cut.
 bool text_copy(char *to, size_t bytes, const char *from);
 
-// Levenshtein distance, capped at 64 characters a side.
+// Levenshtein distance without regard to case, of the first 64 characters.
 int text_distance(const char *a, const char *b);
 
 // The entry of a NULL-terminated list nearest to word, or NULL when none is near enough to be a misspelling.

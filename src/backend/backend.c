@@ -16,6 +16,7 @@
 const struct backend_ops *const backend_list[]  = {BACKENDS(LISTED) NULL};
 const char *const               backend_names[] = {"auto", BACKENDS(NAME) NULL};
 
+// Fails for a backend that this build was made without, as for one that nobody knows.
 static status unknown_name(const char *name)
 {
     enum { NAMES_MAX = 8 };
@@ -28,10 +29,15 @@ static status unknown_name(const char *name)
     }
     char printable[64];
     text_printable(printable, sizeof(printable), name);
-    const char *closest = text_closest(name, names);
+    bool is_left_out = false;
+    for (int i = 0; backend_names[i] != NULL; i++) {
+        is_left_out |= strcmp(name, backend_names[i]) == 0;
+    }
+    const char *closest = is_left_out ? NULL : text_closest(name, names);
     status      error =
-        fail("[run] backend = %s: no such backend in this build (%s)%s%s%s", printable, list.text,
-             closest != NULL ? "; did you mean " : "", closest != NULL ? closest : "", closest != NULL ? "?" : "");
+        fail("[run] backend = %s: no such backend in this build (%s)%s%s%s%s", printable, list.text,
+             closest != NULL ? "; did you mean " : "", closest != NULL ? closest : "", closest != NULL ? "?" : "",
+             is_left_out ? "; docs/building.md says what a build with it needs" : "");
     text_free(&list);
     return error;
 }

@@ -2,10 +2,12 @@
 // Bounded copies, edit distance, growing buffers and printable text.
 #include "gswbench/text.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "gswbench/arena.h"
 
@@ -33,7 +35,7 @@ int text_distance(const char *a, const char *b)
         int diagonal = row[0];
         row[0]       = (int)i;
         for (size_t j = 1; j <= b_length; j++) {
-            int best = diagonal + (a[i - 1] != b[j - 1]);
+            int best = diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
             diagonal = row[j];
             best     = row[j] + 1 < best ? row[j] + 1 : best;
             best     = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
@@ -51,7 +53,7 @@ const char *text_closest(const char *word, const char *const *names)
     int         nearest = (length + 2) / 3 + 1;
     const char *closest = NULL;
     for (; *names != NULL; names++) {
-        if (length > 2 && strncmp(word, *names, (size_t)length) == 0) {
+        if (length > 2 && strncasecmp(word, *names, (size_t)length) == 0) {
             return *names;
         }
         int distance = text_distance(word, *names);

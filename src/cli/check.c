@@ -17,7 +17,7 @@ struct check_arguments {
 static const struct flag flags[] = {
     CONFIG_FLAGS(check_arguments, config),
     SWITCH_FLAG(check_arguments, all, "--all", "every row of every installed configuration, and their sum"),
-    SWITCH_FLAG(check_arguments, json, "--json", "for programs"),
+    SWITCH_FLAG(check_arguments, json, "--json", "prints JSON"),
     END_FLAGS,
 };
 

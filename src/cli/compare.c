@@ -18,8 +18,8 @@ static const struct flag flags[] = {
     OPERANDS(compare_arguments, paths, "FIRST SECOND", "two results: folders of runs, or their result.json"),
     TEXT_FLAG(compare_arguments, fail_on, "--fail-on", "slower:PERCENT%",
               "exit code 6 when the second is slower by more than that; without it, 1% counts as a change"),
-    SWITCH_FLAG(compare_arguments, force, "--force", "compares what is not comparable, and says so"),
-    SWITCH_FLAG(compare_arguments, json, "--json", "for programs"),
+    SWITCH_FLAG(compare_arguments, force, "--force", "compares what is not comparable, and marks it"),
+    SWITCH_FLAG(compare_arguments, json, "--json", "prints JSON"),
     END_FLAGS,
 };
 

@@ -9,7 +9,7 @@ struct configs_arguments {
 };
 
 static const struct flag flags[] = {
-    SWITCH_FLAG(configs_arguments, json, "--json", "for programs"),
+    SWITCH_FLAG(configs_arguments, json, "--json", "prints JSON"),
     END_FLAGS,
 };
 

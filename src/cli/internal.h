@@ -57,7 +57,7 @@ struct flag {
 #define CONFIG_FLAGS(owner, field) \
     TEXT_FLAG    (owner, field.name, "--config", "NAME|FILE", "configuration: a file, or the name of an installed one"), \
     LIST_FLAG    (owner, field.overrides, "--set", "SECTION.KEY=VALUE", "overrides an option of the configuration; repeatable"), \
-    OVERRIDE_FLAG(owner, field.overrides, "--layers", "N", "run.layers", "a proxy of that many layers, labelled as one"), \
+    OVERRIDE_FLAG(owner, field.overrides, "--layers", "N", "run.layers", "only that many layers of the model; figures are labelled as of a proxy"), \
     INTEGER_FLAG (owner, field.ranks, "--ranks", "N", 1, 1048576, "number of ranks, which selects the rows of the configuration")
 // clang-format on
 

@@ -9,7 +9,7 @@ struct options_arguments {
 };
 
 static const struct flag flags[] = {
-    SWITCH_FLAG(options_arguments, markdown, "--markdown", "as docs/options.md has it"),
+    SWITCH_FLAG(options_arguments, markdown, "--markdown", "prints Markdown, as in docs/options.md"),
     END_FLAGS,
 };
 

@@ -19,9 +19,9 @@ struct plan_arguments {
 static const struct flag flags[] = {
     CONFIG_FLAGS(plan_arguments, config),
     INTEGER_FLAG(plan_arguments, rank, "--rank", "R", 0, 1048575, "the rank whose plan it is; 0 when not given"),
-    SWITCH_FLAG(plan_arguments, ops, "--ops", "every op as a table"),
-    SWITCH_FLAG(plan_arguments, json, "--json", "the whole plan for programs"),
-    SWITCH_FLAG(plan_arguments, schedule, "--schedule", "the pipeline of all stages, drawn"),
+    SWITCH_FLAG(plan_arguments, ops, "--ops", "prints every op, a line each"),
+    SWITCH_FLAG(plan_arguments, json, "--json", "prints the whole plan as JSON"),
+    SWITCH_FLAG(plan_arguments, schedule, "--schedule", "draws the pipeline of all stages"),
     END_FLAGS,
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Finds a result where the command line says.
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "gswbench/result.h"
@@ -13,5 +15,9 @@ status cli_read_result(struct result *result, const char *path)
     char        file[2048];
     bool        is_folder = stat(path, &state) == 0 && S_ISDIR(state.st_mode);
     snprintf(file, sizeof(file), "%s%s", path, is_folder ? "/result.json" : "");
+    if (stat(file, &state) != 0) {
+        return fail_as(EXIT_USAGE, "%.900s: %s: name the folder of a run, as its last line does, or its result.json",
+                       file, strerror(errno));
+    }
     return result_read_json(result, file);
 }

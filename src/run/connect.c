@@ -9,8 +9,9 @@
 static status check_nccl(const struct backend *backend, int64_t sharers, bool is_auto)
 {
     if (backend->ops->streams == NULL) {
-        return fail_as(EXIT_LAUNCH, "backend %s has no device whose memory it could carry%s%s", backend->ops->name,
-                       backend->choice[0] != '\0' ? ", " : "", backend->choice);
+        return fail_as(EXIT_LAUNCH, "it connects devices, but backend %s has none%s%s%s: take mpi or local",
+                       backend->ops->name, backend->choice[0] != '\0' ? " (" : "", backend->choice,
+                       backend->choice[0] != '\0' ? ")" : "");
     }
     if (is_auto && sharers > 1) {
         return fail_as(EXIT_LAUNCH, "%" PRId64 " ranks share a device", sharers);

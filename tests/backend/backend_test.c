@@ -94,6 +94,17 @@ Test(backend, suggests_the_nearest_name)
                                   "did you mean host?");
 }
 
+#ifndef GSWBENCH_CUDA
+Test(backend, says_what_to_do_where_a_build_is_without_one)
+{
+    struct backend backend;
+    status         opened = backend_open(&backend, "cuda", &(struct backend_setup){.threads = 1});
+
+    cr_assert_str_eq(opened.text, "[run] backend = cuda: no such backend in this build (auto, host, null); "
+                                  "docs/building.md says what a build with it needs");
+}
+#endif
+
 Test(backend, lists_the_names_when_none_is_near)
 {
     struct backend backend;

@@ -24,6 +24,7 @@ Test(text, measures_insertions_deletions_and_substitutions)
     cr_assert_eq(text_distance("kitten", "sitting"), 3);
     cr_assert_eq(text_distance("hidden", "hiden"), 1);
     cr_assert_eq(text_distance("flaw", "lawn"), 2);
+    cr_assert_eq(text_distance("H100-SXM", "h100-sxm"), 0);
 }
 
 Test(text, caps_the_distance_at_64_characters)
@@ -44,6 +45,8 @@ Test(text, suggests_the_nearest_name_but_no_unlike_one)
     cr_assert_str_eq(text_closest("pp", names), "tp");
     cr_assert_null(text_closest("x", names));
     cr_assert_str_eq(text_closest("h100", (const char *const[]){"h200", "h100-sxm", NULL}), "h100-sxm");
+    cr_assert_str_eq(text_closest("H200-SXM", (const char *const[]){"h100-sxm", "h200-sxm", NULL}), "h200-sxm");
+    cr_assert_str_eq(text_closest("HID", names), "hidden");
     cr_assert_null(text_closest("sequence", names));
     cr_assert_null(text_closest("", names));
 }

@@ -156,8 +156,13 @@ Test(compare, names_files_that_are_no_results)
     } cases[] = {
         {"compare", "compare takes two folders or result.json, not 0", EXIT_USAGE},
         {"compare a b c", "compare takes two folders or result.json, not 3", EXIT_USAGE},
-        {"compare /absent /absent", "/absent: No such file or directory", EXIT_CONFIG},
-        {"compare /tmp /tmp", "/tmp/result.json: No such file or directory", EXIT_CONFIG},
+        {"compare /absent /absent",
+         "/absent: No such file or directory: name the folder of a run, as its last line does, or its result.json",
+         EXIT_USAGE},
+        {"compare /tmp /tmp",
+         "/tmp/result.json: No such file or directory: name the folder of a run, as its last line does, or its "
+         "result.json",
+         EXIT_USAGE},
         {"compare /dev/null /dev/null", "/dev/null: not a regular file of at most 256 MiB", EXIT_CONFIG},
         {"compare a b --fail-on faster:2%", "--fail-on faster:2%: slower:2% is the form", EXIT_USAGE},
         {"compare a b --fail-on slower:2", "--fail-on slower:2: slower:2% is the form", EXIT_USAGE},

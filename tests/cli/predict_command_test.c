@@ -28,7 +28,8 @@ Test(predict_command, predicts_what_it_can_and_says_what_it_cannot)
     expect_success("predict --no-range --config torchtitan-llama3-8b --ranks 64");
     expect_output("published      2.821 s a step: the prediction is off by ");
     expect_error("predict --config tiny-llama --ranks 1", EXIT_CONFIG,
-                 "[hardware] peak_bf16 is not known: set it, or a profile that has it");
+                 "[hardware] peak_bf16 is not known: set it, or take a profile that has it, such as --set "
+                 "hardware.profile=h100-sxm");
     expect_error("predict --config llama3.1-8b --trace t.json", EXIT_USAGE,
                  "--trace draws one prediction: give --ranks, and leave --all and --sweep out");
     expect_error("predict --config llama3.1-8b --ranks 8 --trace /nowhere/t.json", EXIT_OUTPUT,
@@ -117,7 +118,9 @@ Test(predict_command, sweeps_the_layouts_of_a_model)
                  "--sweep needs --ranks: layouts are those of that many ranks");
     expect_error("predict --all --sweep", EXIT_USAGE, "--all and --sweep: one of them");
     expect_error("predict --config tiny-llama --ranks 2 --sweep", EXIT_CONFIG,
-                 "no layout can be predicted: [hardware] peak_bf16 is not known: set it, or a profile that has it");
+                 "no layout can be predicted: [hardware] peak_bf16 is not known: set it, or take a profile that has "
+                 "it, such as --set "
+                 "hardware.profile=h100-sxm");
 }
 
 // Parameters that hold for every row: nothing published is off by more than the priors are unsure of.

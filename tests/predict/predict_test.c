@@ -95,7 +95,8 @@ Test(predict, asks_for_what_it_does_not_know)
     tiny_init(&tiny);
     struct plan_request request = tiny_request(&tiny, 1, 0);
     cr_expect_str_eq(predict_supports(&request, &hardware).text,
-                     "[hardware] peak_fp32 is not known: set it, or a profile that has it");
+                     "[hardware] peak_fp32 is not known: set it, or take a profile that has it, such as --set "
+                     "hardware.profile=h100-sxm");
     hardware.peak[RATE_FP32].value   = 1e13;
     hardware.peak[RATE_BF16].value   = 0.0;
     hardware.network_bandwidth.value = 0.0;
@@ -103,13 +104,16 @@ Test(predict, asks_for_what_it_does_not_know)
     tiny.precision.compute = COMPUTE_FP8;
     request                = tiny_request(&tiny, 1, 0);
     cr_expect_str_eq(predict_supports(&request, &hardware).text,
-                     "[hardware] peak_bf16 is not known: set it, or a profile that has it");
+                     "[hardware] peak_bf16 is not known: set it, or take a profile that has it, such as --set "
+                     "hardware.profile=h100-sxm");
     hardware.peak[RATE_BF16].value = 1e15;
     cr_expect_str_eq(predict_supports(&request, &hardware).text,
-                     "[hardware] peak_fp8 is not known: set it, or a profile that has it");
+                     "[hardware] peak_fp8 is not known: set it, or take a profile that has it, such as --set "
+                     "hardware.profile=h100-sxm");
     tiny.precision.compute = COMPUTE_BF16;
     tiny.parallel.dp       = 16;
     request                = tiny_request(&tiny, 16, 0);
     cr_expect_str_eq(predict_supports(&request, &hardware).text,
-                     "[hardware] network_bandwidth is not known: set it, or a profile that has it");
+                     "[hardware] network_bandwidth is not known: set it, or take a profile that has it, such as --set "
+                     "hardware.profile=h100-sxm");
 }

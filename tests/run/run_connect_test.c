@@ -68,6 +68,6 @@ Test(run_connect, fails_where_nccl_is_asked_for_and_there_is_no_device)
     strcpy(ranks.backend.choice, "not cuda: there is no NVIDIA driver");
     status result = connect_sharing(&ranks, 1);
     cr_expect_eq(result.exit_code, EXIT_LAUNCH);
-    cr_expect_str_eq(result.text, "[run] communicator = nccl: backend host has no device whose memory it could carry, "
-                                  "not cuda: there is no NVIDIA driver");
+    cr_expect_str_eq(result.text, "[run] communicator = nccl: it connects devices, but backend host has none (not "
+                                  "cuda: there is no NVIDIA driver): take mpi or local");
 }
