@@ -77,6 +77,9 @@ static void print_markdown(const struct config_section *section, FILE *file)
     for (const struct option *option = section->options; option->key != NULL; option++) {
         char allowed[VALUE_BYTES];
         option_allowed(option, allowed, sizeof(allowed));
+        if (option->type == OPTION_TEXT && option->names != NULL) {    // a new one is a file and a row, and no page
+            snprintf(allowed, sizeof(allowed), "one of those that `gswbench options` lists");
+        }
         const char *quote = option->fallback[0] == '\0' ? "" : "`";
         fprintf(file, "| `%s` | %s%s%s | %s | %s |\n", option->key, quote, option->fallback, quote, allowed,
                 option->help);

@@ -14,6 +14,7 @@
 #include "checkpoint/internal.h"
 #include "gswbench/data.h"
 #include "gswbench/safetensors.h"
+#include "meshes.h"
 #include "small_checkpoint.h"
 
 // A step that only holds its tensors; the program under test never looks inside.
@@ -163,7 +164,7 @@ static void write_slices(struct writer writers[4], struct plan_unit units[4], fl
         writers[rank]            = (struct writer){.plan = small_plan, .step = {{values[rank]}, {64}}, .hub = hub};
         writers[rank].plan.rank  = rank;
         writers[rank].plan.units = &units[rank];
-        writers[rank].plan.mesh  = (struct mesh){.world = 4, .size = {1, 1, 1, 2, 2, 1}};
+        writers[rank].plan.mesh  = MESH(.fsdp = 2, .dp = 2);
         pthread_create(&threads[rank], NULL, write_rank, &writers[rank]);
     }
     for (int rank = 0; rank < 4; rank++) {

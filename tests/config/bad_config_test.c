@@ -84,7 +84,7 @@ static const struct bad values[] = {
      "E-CONFIG bad.ini:2: [train] recompute_save = qkv,,fc1: expected none, or some of norm, qkv, attention, "
      "projection, fc1, activation, fc2, dispatch\n"},
     {"[run]\ndata = random\n", "E-CONFIG bad.ini:2: [run] data = random: expected uniform or markov\n"},
-    {"[run]\nbackend = hots\n", "E-CONFIG bad.ini:2: [run] backend = hots: expected auto, cuda, host or null\n"},
+    {"[run]\nattention = cudn\n", "E-CONFIG bad.ini:2: [run] attention = cudn: expected auto, cudnn or own\n"},
     {"[run]\ncommunicator =\n", "E-CONFIG bad.ini:2: [run] communicator = : expected auto, local, mpi or nccl\n"},
     {"[run]\noutput = a;b\n",
      "E-CONFIG bad.ini:2: [run] output = a;b: expected printable text of up to 175 bytes, without ;\n"},

@@ -4,12 +4,27 @@
 
 #include <criterion/criterion.h>
 
+#include "meshes.h"
+
+// One rank, whatever axes there are.
+#define ONE(NAME, key, ...) .key = 1,
+static const struct parallel_config one = {AXES(ONE).vp = 1};
+
+static void expect_sizes(const int64_t sizes[AXIS_COUNT], struct mesh wanted)
+{
+    cr_expect_arr_eq(sizes, wanted.size, sizeof(wanted.size));
+}
+
 // 32 ranks: tp 4, cp 2, dp 2, pp 2.
 static struct mesh example(void)
 {
-    struct parallel_config config = {.dp = 0, .fsdp = 1, .tp = 4, .cp = 2, .ep = 1, .pp = 2, .vp = 5};
+    struct parallel_config config = one;
     struct mesh            mesh;
-    status                 result = mesh_init(&mesh, &config, 32);
+    config.dp = 0;
+    config.tp = 4;
+    config.cp = config.pp = 2;
+    config.vp             = 5;
+    status result         = mesh_init(&mesh, &config, 32);
     cr_assert_str_empty(result.text);
     return mesh;
 }
@@ -26,9 +41,12 @@ Test(mesh, gives_auto_what_the_other_axes_leave)
 
 Test(mesh, takes_the_smallest_world_when_none_is_given)
 {
-    struct parallel_config config = {.dp = 0, .fsdp = 8, .tp = 4, .cp = 1, .ep = 1, .pp = 1, .vp = 1};
+    struct parallel_config config = one;
     struct mesh            mesh;
-    status                 result = mesh_init(&mesh, &config, 0);
+    config.dp     = 0;
+    config.fsdp   = 8;
+    config.tp     = 4;
+    status result = mesh_init(&mesh, &config, 0);
     cr_expect_str_empty(result.text);
     cr_expect_eq(mesh.world, 32);
     cr_expect_eq(mesh.size[AXIS_DP], 1);
@@ -78,14 +96,16 @@ static uint32_t mask(enum axis a, enum axis b)
 
 Test(mesh, takes_the_ranks_of_experts_out_of_replicas)
 {
-    struct parallel_config config = {.dp = 0, .fsdp = 1, .tp = 2, .cp = 2, .ep = 2, .pp = 1, .vp = 1};
+    struct parallel_config config = one;
     struct mesh            mesh;
     int64_t                ranks[2];
-    status                 result = mesh_init(&mesh, &config, 24);
+    config.dp = 0;
+    config.tp = config.cp = config.ep = 2;
+    status result                     = mesh_init(&mesh, &config, 24);
 
     cr_assert_str_empty(result.text);
-    cr_expect_arr_eq(mesh.size, ((int64_t[AXIS_COUNT]){2, 2, 2, 1, 3, 1}), sizeof(mesh.size));
-    cr_expect_arr_eq(mesh.asked, ((int64_t[AXIS_COUNT]){2, 2, 2, 1, 6, 1}), sizeof(mesh.asked));
+    expect_sizes(mesh.size, MESH(.tp = 2, .cp = 2, .ep = 2, .dp = 3));
+    expect_sizes(mesh.asked, MESH(.tp = 2, .cp = 2, .ep = 2, .dp = 6));
     mesh_group_ranks(&mesh, 1, 1u << AXIS_EP, ranks);
     cr_expect_arr_eq(ranks, ((int64_t[]){1, 5}), sizeof(ranks));
     cr_expect_eq(mesh_group_size(&mesh, axis_sharing(AXIS_SHARES_SEQUENCES)), 6);
@@ -97,12 +117,15 @@ Test(mesh, takes_the_ranks_of_experts_out_of_replicas)
 
 Test(mesh, takes_the_ranks_of_experts_out_of_shards_where_there_are_any)
 {
-    struct parallel_config config = {.dp = 3, .fsdp = 8, .tp = 1, .cp = 1, .ep = 4, .pp = 1, .vp = 1};
+    struct parallel_config config = one;
     struct mesh            mesh;
-    status                 result = mesh_init(&mesh, &config, 24);
+    config.dp     = 3;
+    config.fsdp   = 8;
+    config.ep     = 4;
+    status result = mesh_init(&mesh, &config, 24);
 
     cr_assert_str_empty(result.text);
-    cr_expect_arr_eq(mesh.size, ((int64_t[AXIS_COUNT]){1, 1, 4, 2, 3, 1}), sizeof(mesh.size));
+    expect_sizes(mesh.size, MESH(.ep = 4, .fsdp = 2, .dp = 3));
     cr_expect(mesh_is_sharded(&mesh));
     cr_expect_eq(mesh_shard_axes(&mesh, false), mask(AXIS_EP, AXIS_FSDP));
     cr_expect_eq(mesh_shard_axes(&mesh, true), 1u << AXIS_FSDP);
@@ -110,15 +133,13 @@ Test(mesh, takes_the_ranks_of_experts_out_of_shards_where_there_are_any)
     cr_expect_eq(mesh_replica_axes(&mesh, true), mask(AXIS_CP, AXIS_DP));
 }
 
-static const struct parallel_config one = {.dp = 1, .fsdp = 1, .tp = 1, .cp = 1, .ep = 1, .pp = 1, .vp = 1};
-
 Test(mesh, has_shards_where_experts_take_all_of_their_ranks)
 {
     struct parallel_config config = one;
     struct mesh            mesh;
     config.fsdp = config.ep = 4;
     cr_assert_str_empty(mesh_init(&mesh, &config, 4).text);
-    cr_expect_eq(mesh.size[AXIS_FSDP], 1);
+    expect_sizes(mesh.size, MESH(.ep = 4));
     cr_expect(mesh_is_sharded(&mesh));
 }
 

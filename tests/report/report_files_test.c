@@ -26,13 +26,23 @@ static int count_files(const char *folder)
     return files;
 }
 
+static int count_formats(void)
+{
+    int files = 0;
+    for (const struct report_format *format = report_formats; format->name != NULL; format++) {
+        files += format->file != NULL;
+    }
+    return files;
+}
+
 static void remove_run(const char *output, const char *folder)
 {
-    char        path[1024];
-    const char *names[] = {"result.json", "steps.csv", "ranks.csv", "report.html"};
-    for (int i = 0; i < 4; i++) {
-        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
-        unlink(path);
+    char path[1024];
+    for (const struct report_format *format = report_formats; format->name != NULL; format++) {
+        if (format->file != NULL) {
+            snprintf(path, sizeof(path), "%s/%s", folder, format->file);
+            unlink(path);
+        }
     }
     snprintf(path, sizeof(path), "%s", folder);
     while (strcmp(path, output) != 0 && rmdir(path) == 0) {
@@ -57,7 +67,13 @@ Test(report_files, fills_a_new_folder_once)
     cr_expect(!failed(&created), "%s", created.text);
     cr_expect(!failed(&written), "%s", written.text);
     cr_expect_str_eq(folder, expected);
-    cr_expect(count_files(folder) == 4);
+    const char *names[] = {"result.json", "steps.csv", "ranks.csv", "report.html"};
+    for (int i = 0; i < 4; i++) {
+        char path[1200];
+        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+        cr_expect_eq(access(path, R_OK), 0, "%s", names[i]);
+    }
+    cr_expect_eq(count_files(folder), count_formats(), "each that has a file, and nothing else");
     cr_expect(twice.exit_code == EXIT_OUTPUT && strstr(twice.text, "File exists") != NULL, "%s", twice.text);
     cr_expect(over.exit_code == EXIT_OUTPUT && strstr(over.text, "steps.csv: File exists") != NULL, "%s", over.text);
     remove_run(output, folder);

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "gswbench/random.h"
+#include "meshes.h"
 
 // A step that only keeps what is written to its tensors; the program under test never looks inside.
 enum { TENSORS = 12, TENSOR_BYTES = 4096 };
@@ -148,7 +149,7 @@ static void make_plan(struct plan *plan, struct step *step, int64_t replicas, in
     int64_t              micro_batch = 4 / replicas;
 
     *plan           = (struct plan){.model      = {.vocab = 1000, .rope_theta = 10000, .rope_scaling = 1},
-                                    .mesh       = {.world = replicas, .size = {1, 1, 1, 1, replicas, 1}, .vp = 1},
+                                    .mesh       = MESH(.dp = replicas),
                                     .rank       = rank,
                                     .tensors    = tensors,
                                     .tokens     = tokens,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "meshes.h"
 
 static void fixture_add_steps(struct result *result)
 {
@@ -69,7 +70,7 @@ void fixture_open(struct result *result)
         .computes             = true,
         .planned_steps        = 50,
         .planned_warmup       = 10,
-        .mesh                 = {.world = 64, .size = {1, 1, 1, 64, 1, 1}, .asked = {1, 1, 1, 64, 1, 1}, .vp = 1},
+        .mesh                 = MESH(.fsdp = 64),
         .sequence             = 4096,
         .micro_batch          = 2,
         .global_batch         = 128,

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "meshes.h"
+
 static char base[] = "/tmp/gswbench-checkpoint-XXXXXX";
 static char path[128];
 
@@ -73,7 +75,7 @@ const struct plan small_plan = {
     .units        = &small_unit,
     .unit_count   = 1,
     .is_zero      = false,
-    .mesh         = {.world = 1, .size = {1, 1, 1, 1, 1, 1}},
+    .mesh         = MESH_OF_ONE_RANK,
     .train        = {.sequence = 64},
     .model        = {.family       = "llama",
                      .layers       = 2,

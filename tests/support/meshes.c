@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// Meshes by the axes that matter to a test.
+#include "meshes.h"
+
+struct mesh mesh_of(const struct parallel_config *sizes)
+{
+    struct mesh mesh = {.world = 1, .vp = 1};
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        int64_t size     = mesh_asked(sizes, (enum axis)axis);
+        mesh.size[axis]  = size > 0 ? size : 1;
+        mesh.asked[axis] = mesh.size[axis];
+        mesh.world *= mesh.size[axis];
+    }
+    return mesh;
+}
