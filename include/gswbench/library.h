@@ -3,17 +3,19 @@
 #ifndef GSWBENCH_LIBRARY_H
 #define GSWBENCH_LIBRARY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "gswbench/status.h"
 
 struct library_symbol {
     const char *name;
-    void       *place;    // address of the function pointer that receives it
+    void       *place;          // address of the function pointer that receives it
+    bool        is_optional;    // where the library lacks it, place receives NULL
 };
 
 // Opens the library of that file name and fills all symbols. Fails (EXIT_LAUNCH) when the loader does not find it or it
-// lacks a symbol. It stays open: libraries of this kind cannot be closed and opened again.
+// lacks a symbol that is not optional. It stays open: libraries of this kind cannot be closed and opened again.
 status library_open(const char *name, const struct library_symbol *symbols, size_t count);
 
 #endif

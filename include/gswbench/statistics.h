@@ -20,6 +20,9 @@ struct statistics {
 
 void statistics_compute(struct statistics *statistics, const double *values, int64_t count);
 
+// NaN of none.
+double statistics_median(const double *values, int64_t count);
+
 // Marks outliers; flags is [count].
 void statistics_flag_outliers(const double *values, int64_t count, bool *flags);
 

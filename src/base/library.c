@@ -14,7 +14,7 @@ status library_open(const char *name, const struct library_symbol *symbols, size
     }
     for (size_t i = 0; i < count; i++) {
         void *address = dlsym(library, symbols[i].name);
-        if (address == NULL) {
+        if (address == NULL && !symbols[i].is_optional) {
             return fail_as(EXIT_LAUNCH, "%s has no %s: install the version that this gswbench was built with", name,
                            symbols[i].name);
         }

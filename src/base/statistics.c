@@ -94,6 +94,17 @@ static double *sort(const double *values, int64_t count)
     return sorted;
 }
 
+double statistics_median(const double *values, int64_t count)
+{
+    if (count == 0) {
+        return NAN;
+    }
+    double *sorted = sort(values, count);
+    double  median = median_of(sorted, count);
+    free(sorted);
+    return median;
+}
+
 // Steps near each other are alike, so that single steps say too little about how far a median may be off; medians of
 // blocks show what wanders from block to block. Fewer values than blocks are a block each.
 static double wander_of(const double *values, int64_t count, double median)

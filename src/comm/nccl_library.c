@@ -7,7 +7,7 @@
 
 status nccl_library_open(struct nccl_library *nccl)
 {
-#define NCCL_SYMBOL(function) {#function, &nccl->function},
+#define NCCL_SYMBOL(function) {#function, &nccl->function, false},
     const struct library_symbol symbols[] = {NCCL_FUNCTIONS(NCCL_SYMBOL)};
 #undef NCCL_SYMBOL
     return library_open("libnccl.so.2", symbols, sizeof(symbols) / sizeof(symbols[0]));

@@ -12,7 +12,7 @@
 
 status blas_open(struct blas *blas)
 {
-#define BLAS_SYMBOL(function) {#function, &blas->function},
+#define BLAS_SYMBOL(function) {#function, &blas->function, false},
     const struct library_symbol symbols[] = {BLAS_FUNCTIONS(BLAS_SYMBOL)};
 #undef BLAS_SYMBOL
     TRY(library_open(NAME_OF(CUBLAS_VER_MAJOR), symbols, sizeof(symbols) / sizeof(symbols[0])));

@@ -9,7 +9,7 @@
 
 status cudnn_open(struct cudnn *cudnn)
 {
-#define CUDNN_SYMBOL(function) {#function, &cudnn->function},
+#define CUDNN_SYMBOL(function) {#function, &cudnn->function, false},
     const struct library_symbol symbols[] = {CUDNN_FUNCTIONS(CUDNN_SYMBOL)};
 #undef CUDNN_SYMBOL
     return library_open(NAME_OF(CUDNN_MAJOR), symbols, sizeof(symbols) / sizeof(symbols[0]));
