@@ -27,6 +27,10 @@ endif()
 
 if(GSWBENCH_TESTS)
     pkg_check_modules(CRITERION IMPORTED_TARGET criterion)
+    # NVML needs no header: a test compares our declarations with it where it is there.
+    find_path(NVML_INCLUDE_DIR nvml.h HINTS ${NVML_HOME} $ENV{NVML_HOME} ${CUDA_HOME} $ENV{CUDA_HOME}
+              PATHS /usr/local/cuda PATH_SUFFIXES include)
+    mark_as_advanced(NVML_INCLUDE_DIR)
 endif()
 
 # FindMPI takes the hint MPI_HOME, as a variable or from the environment.

@@ -23,6 +23,13 @@ else()
     set(tests_reason "GSWBENCH_TESTS=OFF")
 endif()
 
+set(nvml_header "")
+if(GSWBENCH_TESTS AND NVML_INCLUDE_DIR)
+    set(nvml_header "; a test compares its declarations with ${NVML_INCLUDE_DIR}/nvml.h")
+elseif(GSWBENCH_TESTS)
+    set(nvml_header "; no nvml.h found to compare its declarations with (set NVML_HOME)")
+endif()
+
 message(STATUS "")
 message(STATUS "gswbench ${PROJECT_VERSION}: ${build_kind}")
 gswbench_line("host backend" TRUE "OpenBLAS ${OPENBLAS_VERSION}" "")
@@ -32,5 +39,6 @@ gswbench_line("CUDA        " gswbench_cuda "${CMAKE_CUDA_COMPILER_VERSION} for $
 gswbench_line("NCCL        " NCCL_FOUND "${NCCL_VERSION}, opened when the program runs" "no header found (set NCCL_HOME), or no CUDA")
 gswbench_line("cuDNN       " CUDNN_FOUND "${CUDNN_VERSION}, opened when the program runs"
               "no usable header found (set CUDNN_HOME), or no CUDA: attention is by our own kernels")
+gswbench_line("NVML        " TRUE "opened when the program runs${nvml_header}" "")
 gswbench_line("unit tests  " CRITERION_FOUND "Criterion ${CRITERION_VERSION}" "${tests_reason}")
 message(STATUS "")

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// NVML as far as it is used, declared here: the toolkit's header is missing where CUDA came as wheels or a driver
+// alone, and what a driver's library takes does not change under a name. A test compares this with nvml.h where there
+// is one.
+#ifndef GSWBENCH_OBSERVE_NVML_LIBRARY_H
+#define GSWBENCH_OBSERVE_NVML_LIBRARY_H
+
+#include <stdbool.h>
+
+#include "gswbench/status.h"
+
+struct nvmlDevice_st;    // the library's own names: a test then compares types
+struct nvmlPciInfo_st;
+struct nvmlUtilization_st;
+
+enum {
+    NVML_CODE_SUCCESS            = 0,
+    NVML_CODE_INSUFFICIENT_SIZE  = 7,
+    NVML_CODE_FUNCTION_NOT_FOUND = 13,
+    NVML_CODE_GPU_IS_LOST        = 15,
+    NVML_CODE_RESET_REQUIRED     = 16,
+};
+enum { NVML_SM = 1, NVML_MEMORY = 2 };                                                // clocks
+enum { NVML_DIE = 0 };                                                                // the sensor of temperature
+enum { NVML_CORRECTED = 0, NVML_UNCORRECTED = 1 };                                    // memory errors
+enum { NVML_SINCE_LOAD = 0, NVML_EVER = 1 };                                          // what ECC counters count
+enum { NVML_SINGLE_BIT = 0, NVML_DOUBLE_BIT = 1 };                                    // why pages are retired
+enum { NVML_REPLAY = 0, NVML_RECOVERY = 1, NVML_CRC_FLIT = 2, NVML_CRC_DATA = 3 };    // counters of an NVLink
+enum { NVML_ACTIVE = 1 };                                                             // state of an NVLink
+
+struct nvml_pci {
+    char     legacy_id[16];
+    unsigned domain, bus, device, device_id, subsystem_id;
+    char     id[32];
+};
+struct nvml_utilization {
+    unsigned gpu, memory;
+};
+
+// ROW(function, parameters): of every library; OPTIONAL: of newer drivers, or of older ones only.
+// clang-format off
+#define NVML_FUNCTIONS(ROW, OPTIONAL) \
+    ROW(nvmlInit_v2, (void)) \
+    ROW(nvmlShutdown, (void)) \
+    ROW(nvmlSystemGetDriverVersion, (char *, unsigned)) \
+    ROW(nvmlDeviceGetHandleByUUID, (const char *, struct nvmlDevice_st **)) \
+    ROW(nvmlDeviceGetName, (struct nvmlDevice_st *, char *, unsigned)) \
+    ROW(nvmlDeviceGetUUID, (struct nvmlDevice_st *, char *, unsigned)) \
+    ROW(nvmlDeviceGetPciInfo_v3, (struct nvmlDevice_st *, struct nvmlPciInfo_st *)) \
+    ROW(nvmlDeviceGetVbiosVersion, (struct nvmlDevice_st *, char *, unsigned)) \
+    ROW(nvmlDeviceGetClockInfo, (struct nvmlDevice_st *, unsigned, unsigned *)) \
+    ROW(nvmlDeviceGetPowerUsage, (struct nvmlDevice_st *, unsigned *)) \
+    ROW(nvmlDeviceGetEnforcedPowerLimit, (struct nvmlDevice_st *, unsigned *)) \
+    ROW(nvmlDeviceGetUtilizationRates, (struct nvmlDevice_st *, struct nvmlUtilization_st *)) \
+    ROW(nvmlDeviceGetTotalEccErrors, (struct nvmlDevice_st *, unsigned, unsigned, unsigned long long *)) \
+    OPTIONAL(nvmlDeviceGetTemperature, (struct nvmlDevice_st *, unsigned, unsigned *)) \
+    OPTIONAL(nvmlDeviceGetTotalEnergyConsumption, (struct nvmlDevice_st *, unsigned long long *)) \
+    OPTIONAL(nvmlDeviceGetCurrentClocksEventReasons, (struct nvmlDevice_st *, unsigned long long *)) \
+    OPTIONAL(nvmlDeviceGetCurrentClocksThrottleReasons, (struct nvmlDevice_st *, unsigned long long *)) \
+    OPTIONAL(nvmlDeviceGetRemappedRows, (struct nvmlDevice_st *, unsigned *, unsigned *, unsigned *, unsigned *)) \
+    OPTIONAL(nvmlDeviceGetRetiredPages, (struct nvmlDevice_st *, unsigned, unsigned *, unsigned long long *)) \
+    OPTIONAL(nvmlDeviceGetNvLinkState, (struct nvmlDevice_st *, unsigned, unsigned *)) \
+    OPTIONAL(nvmlDeviceGetNvLinkErrorCounter, (struct nvmlDevice_st *, unsigned, unsigned, unsigned long long *))
+// clang-format on
+
+#define NVML_MEMBER(function, parameters) unsigned(*function) parameters;
+struct nvml {
+    NVML_FUNCTIONS(NVML_MEMBER, NVML_MEMBER)
+    const char *(*nvmlErrorString)(unsigned code);
+};
+
+// Opens the library of that file name and initialises it.
+status nvml_open(struct nvml *nvml, const char *name);
+
+#endif
