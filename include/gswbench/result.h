@@ -10,6 +10,7 @@
 
 #include "gswbench/mesh.h"
 #include "gswbench/model.h"
+#include "gswbench/observation.h"
 #include "gswbench/op.h"
 #include "gswbench/plan.h"
 #include "gswbench/result_parts.h"
@@ -64,10 +65,11 @@ struct result {
     struct result_rank     *ranks;
     struct result_transfer *transfers;
     struct result_kind     *kinds;
-    struct result_op_time  *op_times;       // of the traced step
-    struct result_layer    *layer_loads;    // of a model with experts
+    struct result_op_time  *op_times;        // of the traced step
+    struct result_layer    *layer_loads;     // of a model with experts
+    struct observation     *observations;    // of each rank's device; none on a processor
     int64_t config_count, environment_count, reason_count, step_count, rank_count, transfer_count, kind_count;
-    int64_t op_time_count, layer_load_count;
+    int64_t op_time_count, layer_load_count, observation_count;
 
     struct result_figures figures;
 };

@@ -108,7 +108,8 @@ struct result_figures {
     double            teraflops_per_rank;          // headline convention
     double            utilization[FLOPS_COUNT];    // share of the peak; NaN where a convention counts more than that
     double            days_per_trillion_tokens;
-    double            published_ratio;    // median over the published step time: below 1 is faster
+    double            joules_per_step, tokens_per_joule;    // of all ranks together; NaN where one does not know
+    double            published_ratio;                      // median over the published step time: below 1 is faster
 };
 
 #endif

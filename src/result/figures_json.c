@@ -45,6 +45,8 @@ static const struct json_field figures[] = {
     REAL(result_figures, "tflops_per_device", teraflops_per_rank),
     JSON_OBJECT("mfu", utilization),
     REAL(result_figures, "days_1t", days_per_trillion_tokens),
+    REAL(result_figures, "energy_j_per_step", joules_per_step),
+    REAL(result_figures, "tokens_per_j", tokens_per_joule),
     REAL(result_figures, "published_ratio", published_ratio),
     JSON_END
 };

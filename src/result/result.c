@@ -12,6 +12,7 @@
 #include "gswbench/layers.h"
 #include "gswbench/peak.h"
 #include "gswbench/text.h"
+#include "internal.h"
 
 const char *const result_verdict_names[] = {[VERDICT_VALID] = "valid",       [VERDICT_DEGRADED] = "degraded",
                                             [VERDICT_EMULATED] = "emulated", [VERDICT_UNVERIFIED] = "unverified",
@@ -31,6 +32,7 @@ void result_free(struct result *result)
     free(result->kinds);
     free(result->op_times);
     free(result->layer_loads);
+    free(result->observations);
     *result = (struct result){0};
 }
 
@@ -250,6 +252,7 @@ void result_derive(struct result *result)
     figures->tokens_per_second          = figures->tokens_per_step / figures->step.median;
     figures->days_per_trillion_tokens   = 1e12 / figures->tokens_per_second / 86400;
     figures->published_ratio            = figures->step.median / result->published_seconds;
+    devices_derive_energy(result);
 }
 
 bool result_is_comparable(const struct result *result)

@@ -8,6 +8,7 @@
 #include "gswbench/result.h"
 #include "gswbench/status.h"
 #include "gswbench/text.h"
+#include "internal.h"
 
 __attribute__((format(printf, 5, 6))) static void add(struct result *result, enum verdict verdict, const char *id,
                                                       int64_t step, const char *format, ...)
@@ -109,6 +110,7 @@ void result_check(struct result *result)
         add(result, VERDICT_INVALID, "allocation", -1, "%" PRId64 " allocations of device memory inside steps",
             result->step_allocations);
     }
+    devices_check(result);
     static const int codes[VERDICT_COUNT] = {
         [VERDICT_VALID] = EXIT_VALID,        [VERDICT_DEGRADED] = EXIT_VALID,  [VERDICT_EMULATED] = EXIT_VALID,
         [VERDICT_UNVERIFIED] = EXIT_INVALID, [VERDICT_PARTIAL] = EXIT_STOPPED, [VERDICT_INVALID] = EXIT_INVALID};

@@ -9,6 +9,7 @@
 #include "gswbench/json.h"
 #include "gswbench/result_json.h"
 #include "gswbench/text.h"
+#include "internal.h"
 
 #define SCHEMA "gswbench.result/1"
 enum { FILE_BYTES_MAX = 256 << 20 };
@@ -255,6 +256,7 @@ static const struct json_field fields[] = {
     JSON_OBJECT("validation", validation),
     LIST("steps", result_step, step, steps),
     LIST("ranks", result_rank, rank, ranks),
+    LIST("observations", observation, observation, observation_fields),
     LIST("expert_load", result_layer, layer_load, layer_loads),
     JSON_END
 };

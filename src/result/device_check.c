@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+// Judges the conditions of a run by what was observed of its devices: numbers from a device that was held back, or is
+// about to fail, are right but no measure of its kind. docs/method.md has the limits and where they are from.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/statistics.h"
+#include "gswbench/text.h"
+#include "internal.h"
+
+static const double clock_share_least = 0.95;    // of the median of the ranks
+
+enum { NAMED_MAX = 8 };    // ranks that are named for one reason; a note names one
+
+// What devices of one name have in common.
+struct kind {
+    const char *name;
+    int64_t     ranks;
+    double      clock, links;    // median SM clock; the most active NVLinks of one
+};
+
+struct suspect {
+    const struct observation *observation;
+    const struct kind        *kind;
+    bool                      others_known;    // some rank was observed to its end
+    int64_t                   what;            // of the check's row
+};
+
+// Whether it is so, and then what, in a few words.
+typedef bool find_fault(const struct suspect *suspect, char *text, size_t bytes);
+
+#define WORDS_OF_THROTTLE(NAME, key, bit, words) [THROTTLE_##NAME] = (words),
+#define WORDS_OF_COUNTER(NAME, key, words)       [COUNTER_##NAME] = (words),
+static const char *const throttle_words[] = {THROTTLES(WORDS_OF_THROTTLE)};
+static const char *const counter_words[]  = {COUNTERS(WORDS_OF_COUNTER)};
+
+static bool find_throttle(const struct suspect *suspect, char *text, size_t bytes)
+{
+    const struct observation *observation = suspect->observation;
+    double                    samples     = observation->throttles[suspect->what].samples;
+    snprintf(text, bytes, "%s in %.0f of %" PRId64 " samples%s", throttle_words[suspect->what], samples,
+             observation->samples, suspect->what == THROTTLE_POWER_CAP ? ", which is normal at full load" : "");
+    return samples > 0;
+}
+
+static bool find_growth(const struct suspect *suspect, char *text, size_t bytes)
+{
+    double growth = suspect->observation->counters[suspect->what].growth;
+    snprintf(text, bytes, "%.0f %s during the run", growth, counter_words[suspect->what]);
+    return growth > 0;
+}
+
+// Both counters see the same errors; either may be the only one that there is.
+static bool find_uncorrected(const struct suspect *suspect, char *text, size_t bytes)
+{
+    const struct counter_values *counters = suspect->observation->counters;
+    double growth = fmax(counters[COUNTER_ECC_UNCORRECTED].growth, counters[COUNTER_ECC_UNCORRECTED_EVER].growth);
+    snprintf(text, bytes, "%.0f %s during the run", growth, counter_words[COUNTER_ECC_UNCORRECTED]);
+    return growth > 0;
+}
+
+static bool find_raised(const struct suspect *suspect, char *text, size_t bytes)
+{
+    const struct counter_values *flag = &suspect->observation->counters[suspect->what];
+    snprintf(text, bytes, "%s", counter_words[suspect->what]);
+    return flag->before > 0 || flag->after > 0;
+}
+
+static bool find_inactive_link(const struct suspect *suspect, char *text, size_t bytes)
+{
+    const struct counter_values *active = &suspect->observation->counters[COUNTER_LINKS_ACTIVE];
+    double                       links  = suspect->observation->counters[COUNTER_LINKS].before;
+    if (active->after < active->before) {
+        snprintf(text, bytes, "%.0f of %.0f NVLinks active after the run, %.0f before it", active->after, links,
+                 active->before);
+        return true;
+    }
+    snprintf(text, bytes, "%.0f of %.0f NVLinks active, where others have %.0f", active->before, links,
+             suspect->kind->links);
+    return active->before < suspect->kind->links;
+}
+
+static bool find_low_clock(const struct suspect *suspect, char *text, size_t bytes)
+{
+    double clock = suspect->observation->gauges[GAUGE_SM_CLOCK].median, median = suspect->kind->clock;
+    snprintf(text, bytes, "SM clock %.0f MHz, %.1f %% below %.0f, the median of %" PRId64 " ranks", clock,
+             100 * (1 - clock / median), median, suspect->kind->ranks);
+    return clock < clock_share_least * median;
+}
+
+// Where nothing at all was observed, the result says so in a line of its own.
+static bool find_gap(const struct suspect *suspect, char *text, size_t bytes)
+{
+    const struct observation *observation = suspect->observation;
+    if (observation->samples > 0) {
+        snprintf(text, bytes, "observed for %" PRId64 " samples only: %s", observation->samples, observation->missing);
+    } else {
+        snprintf(text, bytes, "not observed: %s", observation->missing);
+    }
+    return observation->missing[0] != '\0' && (suspect->others_known || observation->samples > 0);
+}
+
+// In the order in which they are told.
+static const struct device_check {
+    const char  *id;
+    enum verdict verdict;
+    find_fault  *find;
+    int64_t      what;    // which throttle, or which counter
+} checks[] = {
+    {"hw-slowdown", VERDICT_DEGRADED, find_throttle, THROTTLE_HARDWARE},
+    {"hw-thermal-slowdown", VERDICT_DEGRADED, find_throttle, THROTTLE_HARDWARE_THERMAL},
+    {"hw-power-brake", VERDICT_DEGRADED, find_throttle, THROTTLE_POWER_BRAKE},
+    {"sw-thermal-slowdown", VERDICT_DEGRADED, find_throttle, THROTTLE_THERMAL},
+    {"sm-clock-low", VERDICT_DEGRADED, find_low_clock, 0},
+    {"ecc-uncorrected", VERDICT_DEGRADED, find_uncorrected, 0},
+    {"row-remap-failed", VERDICT_DEGRADED, find_raised, COUNTER_ROWS_FAILED},
+    {"row-remap-pending", VERDICT_DEGRADED, find_raised, COUNTER_ROWS_PENDING},
+    {"nvlink-inactive", VERDICT_DEGRADED, find_inactive_link, 0},
+    {"sw-power-cap", VERDICT_VALID, find_throttle, THROTTLE_POWER_CAP},
+    {"clocks-setting", VERDICT_VALID, find_throttle, THROTTLE_CLOCKS_SETTING},
+    {"sync-boost", VERDICT_VALID, find_throttle, THROTTLE_SYNC_BOOST},
+    {"ecc-corrected", VERDICT_VALID, find_growth, COUNTER_ECC_CORRECTED},
+    {"nvlink-replays", VERDICT_VALID, find_growth, COUNTER_LINK_REPLAYS},
+    {"nvlink-recoveries", VERDICT_VALID, find_growth, COUNTER_LINK_RECOVERIES},
+    {"nvlink-crc", VERDICT_VALID, find_growth, COUNTER_LINK_CRC},
+    {"not-observed", VERDICT_VALID, find_gap, 0},
+};
+
+static void measure_kind(struct kind *kind, const struct result *result, const char *name)
+{
+    double *clocks = memory_allocate((size_t)result->observation_count * sizeof(*clocks));
+    *kind          = (struct kind){.name = name, .links = NAN};
+    for (int64_t i = 0; i < result->observation_count; i++) {
+        const struct observation *observation = &result->observations[i];
+        double                    clock       = observation->gauges[GAUGE_SM_CLOCK].median;
+        if (strcmp(observation->name, name) == 0) {
+            kind->links = fmax(kind->links, observation->counters[COUNTER_LINKS_ACTIVE].before);
+            if (!isnan(clock)) {
+                clocks[kind->ranks++] = clock;
+            }
+        }
+    }
+    kind->clock = statistics_median(clocks, kind->ranks);
+    free(clocks);
+}
+
+// Kinds are few; kinds is [observations].
+static const struct kind *find_kind(struct kind *kinds, const struct result *result, const char *name)
+{
+    while (kinds->name != NULL && strcmp(kinds->name, name) != 0) {
+        kinds++;
+    }
+    if (kinds->name == NULL) {
+        measure_kind(kinds, result, name);
+    }
+    return kinds;
+}
+
+static void add_reason(struct result *result, const struct device_check *check, const struct observation *observation,
+                       const char *fault, int64_t others)
+{
+    struct result_reason reason   = {.verdict = check->verdict, .rank = observation->rank, .step = -1};
+    const char          *host     = "?";
+    char                 more[48] = "", device[128] = "";
+    if (observation->rank >= 0 && observation->rank < result->rank_count) {
+        host = result->ranks[observation->rank].host;
+    }
+    if (observation->name[0] != '\0') {
+        snprintf(device, sizeof(device), ", %.48s at %s", observation->name, observation->pci);
+    }
+    if (others > 0) {
+        snprintf(more, sizeof(more), "; so on %" PRId64 " more", others);
+    }
+    text_copy(reason.id, sizeof(reason.id), check->id);
+    snprintf(reason.message, sizeof(reason.message), "rank %" PRId64 " (%.32s%s): %s%s", observation->rank, host,
+             device, fault, more);
+    result_add_reason(result, &reason);
+}
+
+static void apply(struct result *result, const struct device_check *check, struct kind *kinds, bool others_known)
+{
+    char    fault[128];
+    int64_t named = check->verdict == VERDICT_VALID ? 1 : NAMED_MAX, count = 0, said = 0;
+    for (int pass = 0; pass < 2; pass++) {    // how many, then who
+        for (int64_t i = 0; i < result->observation_count; i++) {
+            const struct observation *observation = &result->observations[i];
+            struct suspect            suspect     = {.observation  = observation,
+                                                     .kind         = find_kind(kinds, result, observation->name),
+                                                     .others_known = others_known,
+                                                     .what         = check->what};
+            bool                      is_at_fault = check->find(&suspect, fault, sizeof(fault));
+            if (pass == 0) {
+                count += is_at_fault;
+            } else if (is_at_fault && said < named) {
+                said++;
+                add_reason(result, check, observation, fault, said == named ? count - named : 0);
+            }
+        }
+    }
+}
+
+void devices_check(struct result *result)
+{
+    struct kind *kinds        = memory_allocate(((size_t)result->observation_count + 1) * sizeof(*kinds));
+    bool         others_known = false;
+    for (int64_t i = 0; i < result->observation_count; i++) {
+        others_known |= result->observations[i].missing[0] == '\0';
+    }
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+        apply(result, &checks[i], kinds, others_known);
+    }
+    free(kinds);
+}
+
+void devices_derive_energy(struct result *result)
+{
+    struct result_figures *figures = &result->figures;
+    double                 joules  = 0;
+    for (int64_t i = 0; i < result->observation_count; i++) {
+        joules += result->observations[i].energy_joules;
+    }
+    bool is_known = result->observation_count > 0 && result->observation_count == result->mesh.world &&
+                    figures->measured_steps > 0 && joules > 0;
+    figures->joules_per_step  = is_known ? joules / (double)figures->measured_steps : NAN;
+    figures->tokens_per_joule = figures->tokens_per_step / figures->joules_per_step;
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+// What makes a run DEGRADED, what is a note, and what is neither; and the energy of a step.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "gswbench/result.h"
+#include "observation_fixture.h"
+#include "result_fixture.h"
+
+static struct result result;
+
+static void open_result(void)
+{
+    fixture_open(&result);
+    fixture_observe(&result, 4);
+}
+
+static void close_result(void)
+{
+    result_free(&result);
+}
+
+TestSuite(device_check, .init = open_result, .fini = close_result);
+
+static struct observation *device(int rank)
+{
+    return &result.observations[rank];
+}
+
+static void raise(int rank, enum counter counter, double before, double after)
+{
+    device(rank)->counters[counter] = (struct counter_values){before, after, after - before};
+}
+
+// The only reason, which is rank 2's.
+static void expect_reason(enum verdict verdict, const char *id, const char *fault)
+{
+    char expected[256];
+    result_check(&result);
+    cr_assert_eq(result.reason_count, 1, "%d reasons, the first is %s", (int)result.reason_count,
+                 result.reason_count > 0 ? result.reasons[0].message : "none");
+    snprintf(expected, sizeof(expected), "rank 2 (dgx-02, NVIDIA H100 80GB HBM3 at 00000000:03:00.0): %s", fault);
+    cr_expect_str_eq(result.reasons[0].message, expected);
+    cr_expect_str_eq(result.reasons[0].id, id);
+    cr_expect_eq(result.reasons[0].verdict, verdict);
+    cr_expect_eq(result.reasons[0].rank, 2);
+    cr_expect_eq(result.verdict, verdict);
+    cr_expect_eq(result.exit_code, 0);
+}
+
+static void expect_nothing(void)
+{
+    result_check(&result);
+    cr_expect_eq(result.reason_count, 0, "%s", result.reason_count > 0 ? result.reasons[0].message : "");
+    cr_expect_eq(result.verdict, VERDICT_VALID);
+}
+
+Test(device_check, finds_nothing_in_healthy_devices)
+{
+    device(1)->throttles[THROTTLE_IDLE].samples    = 1;
+    device(1)->throttles[THROTTLE_DISPLAY].samples = 1;
+    expect_nothing();
+}
+
+static void again(void)
+{
+    close_result();
+    open_result();
+}
+
+Test(device_check, finds_a_slowdown_and_notes_a_limit)
+{
+    static const struct {
+        enum throttle throttle;
+        enum verdict  verdict;
+        const char   *id, *fault;
+    } cases[] = {
+        {THROTTLE_HARDWARE, VERDICT_DEGRADED, "hw-slowdown", "hardware slowdown in 3 of 40 samples"},
+        {THROTTLE_HARDWARE_THERMAL, VERDICT_DEGRADED, "hw-thermal-slowdown",
+         "hardware thermal slowdown in 3 of 40 samples"},
+        {THROTTLE_THERMAL, VERDICT_DEGRADED, "sw-thermal-slowdown", "software thermal slowdown in 3 of 40 samples"},
+        {THROTTLE_POWER_BRAKE, VERDICT_DEGRADED, "hw-power-brake", "hardware power brake in 3 of 40 samples"},
+        {THROTTLE_POWER_CAP, VERDICT_VALID, "sw-power-cap",
+         "power cap in 3 of 40 samples, which is normal at full load"},
+        {THROTTLE_CLOCKS_SETTING, VERDICT_VALID, "clocks-setting", "application clocks in 3 of 40 samples"},
+        {THROTTLE_SYNC_BOOST, VERDICT_VALID, "sync-boost", "sync boost in 3 of 40 samples"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        device(2)->throttles[cases[i].throttle].samples = 3;
+        expect_reason(cases[i].verdict, cases[i].id, cases[i].fault);
+        again();
+    }
+}
+
+Test(device_check, finds_errors_and_links_that_are_down)
+{
+    static const struct {
+        enum counter counter;
+        double       before, after;
+        enum verdict verdict;
+        const char  *id, *fault;
+    } cases[] = {
+        {COUNTER_ECC_UNCORRECTED, 1, 3, VERDICT_DEGRADED, "ecc-uncorrected",
+         "2 ECC errors not corrected during the run"},
+        {COUNTER_ECC_UNCORRECTED_EVER, 7, 8, VERDICT_DEGRADED, "ecc-uncorrected",
+         "1 ECC errors not corrected during the run"},
+        {COUNTER_ROWS_PENDING, 0, 1, VERDICT_DEGRADED, "row-remap-pending",
+         "a memory row waits for a reset to be remapped"},
+        {COUNTER_ROWS_PENDING, 1, 1, VERDICT_DEGRADED, "row-remap-pending",
+         "a memory row waits for a reset to be remapped"},
+        {COUNTER_ROWS_FAILED, 1, 1, VERDICT_DEGRADED, "row-remap-failed", "a memory row could not be remapped"},
+        {COUNTER_LINKS_ACTIVE, 17, 17, VERDICT_DEGRADED, "nvlink-inactive",
+         "17 of 18 NVLinks active, where others have 18"},
+        {COUNTER_LINKS_ACTIVE, 18, 16, VERDICT_DEGRADED, "nvlink-inactive",
+         "16 of 18 NVLinks active after the run, 18 before it"},
+        {COUNTER_ECC_CORRECTED, 5, 9, VERDICT_VALID, "ecc-corrected", "4 ECC errors corrected during the run"},
+        {COUNTER_LINK_REPLAYS, 10, 17, VERDICT_VALID, "nvlink-replays", "7 NVLink replays during the run"},
+        {COUNTER_LINK_RECOVERIES, 0, 1, VERDICT_VALID, "nvlink-recoveries", "1 NVLink recoveries during the run"},
+        {COUNTER_LINK_CRC, 2, 4, VERDICT_VALID, "nvlink-crc", "2 NVLink CRC errors during the run"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        raise(2, cases[i].counter, cases[i].before, cases[i].after);
+        expect_reason(cases[i].verdict, cases[i].id, cases[i].fault);
+        again();
+    }
+}
+
+Test(device_check, takes_no_slowdown_for_one_that_was_over_or_came_later)
+{
+    device(2)->throttles[THROTTLE_HARDWARE]         = (struct throttle_values){1, 0, 0};
+    device(2)->throttles[THROTTLE_HARDWARE_THERMAL] = (struct throttle_values){0, 0, 1};
+    expect_nothing();
+}
+
+Test(device_check, says_once_what_two_counters_count)
+{
+    raise(2, COUNTER_ECC_UNCORRECTED, 1, 3);
+    raise(2, COUNTER_ECC_UNCORRECTED_EVER, 7, 9);
+    expect_reason(VERDICT_DEGRADED, "ecc-uncorrected", "2 ECC errors not corrected during the run");
+}
+
+Test(device_check, leaves_old_errors_alone)
+{
+    raise(2, COUNTER_ECC_UNCORRECTED, 3, 3);
+    raise(2, COUNTER_ECC_UNCORRECTED_EVER, 9, 9);
+    raise(2, COUNTER_ROWS_UNCORRECTED, 2, 2);
+    expect_nothing();
+}
+
+// As on boards without bridges, or of another kind.
+Test(device_check, leaves_links_alone_that_no_other_of_its_kind_has)
+{
+    for (int rank = 0; rank < 4; rank++) {
+        raise(rank, COUNTER_LINKS_ACTIVE, 0, 0);
+    }
+    raise(3, COUNTER_LINKS_ACTIVE, 4, 4);
+    strcpy(device(3)->name, "NVIDIA H100 NVL");
+    expect_nothing();
+}
+
+// 0.95 of 1755 is 1667.25.
+Test(device_check, finds_a_clock_more_than_5_percent_below_the_median)
+{
+    device(2)->gauges[GAUGE_SM_CLOCK].median = 1667;
+    expect_reason(VERDICT_DEGRADED, "sm-clock-low", "SM clock 1667 MHz, 5.0 % below 1755, the median of 4 ranks");
+}
+
+Test(device_check, leaves_a_clock_5_percent_below_the_median_alone)
+{
+    device(2)->gauges[GAUGE_SM_CLOCK].median = 1668;
+    expect_nothing();
+}
+
+Test(device_check, compares_clocks_of_one_kind_only)
+{
+    strcpy(device(2)->name, "NVIDIA A100-SXM4-80GB");
+    device(2)->gauges[GAUGE_SM_CLOCK].median = 1410;
+    expect_nothing();
+}
+
+Test(device_check, knows_nothing_of_what_was_not_observed)
+{
+    int64_t rank = device(2)->rank;
+    observation_init(device(2), "libnvidia-ml.so.1 does not open");
+    device(2)->rank = rank;
+    result_check(&result);
+    cr_assert_eq(result.reason_count, 1);
+    cr_expect_str_eq(result.reasons[0].id, "not-observed");
+    cr_expect_str_eq(result.reasons[0].message, "rank 2 (dgx-02): not observed: libnvidia-ml.so.1 does not open");
+    cr_expect_eq(result.verdict, VERDICT_VALID);
+    cr_expect(isnan(result.figures.joules_per_step) && isnan(result.figures.tokens_per_joule));
+}
+
+Test(device_check, says_nothing_of_a_library_that_nobody_has)
+{
+    for (int rank = 0; rank < 4; rank++) {
+        observation_init(device(rank), "libnvidia-ml.so.1 does not open");
+        device(rank)->rank = rank;
+    }
+    expect_nothing();
+}
+
+Test(device_check, notes_a_device_that_was_lost)
+{
+    strcpy(device(2)->missing, "GPU is lost");
+    expect_reason(VERDICT_VALID, "not-observed", "observed for 40 samples only: GPU is lost");
+}
+
+Test(device_check, names_eight_ranks_and_counts_the_others)
+{
+    fixture_observe(&result, 12);
+    for (int rank = 1; rank < 12; rank++) {
+        device(rank)->throttles[THROTTLE_HARDWARE].samples = rank;
+    }
+    result_check(&result);
+    cr_assert_eq(result.reason_count, 8);
+    cr_expect_str_eq(result.reasons[0].message, "rank 1 (dgx-01, NVIDIA H100 80GB HBM3 at 00000000:02:00.0): hardware "
+                                                "slowdown in 1 of 40 samples");
+    cr_expect_str_eq(result.reasons[7].message, "rank 8 (dgx-05, NVIDIA H100 80GB HBM3 at 00000000:09:00.0): hardware "
+                                                "slowdown in 8 of 40 samples; so on 3 more");
+}
+
+Test(device_check, notes_once_what_all_ranks_show)
+{
+    for (int rank = 0; rank < 4; rank++) {
+        device(rank)->throttles[THROTTLE_POWER_CAP].samples = 40;
+    }
+    result_check(&result);
+    cr_assert_eq(result.reason_count, 1);
+    cr_expect_str_eq(result.reasons[0].message,
+                     "rank 0 (dgx-01, NVIDIA H100 80GB HBM3 at 00000000:01:00.0): power cap in 40 of 40 samples, which "
+                     "is normal at full load; so on 3 more");
+}
+
+Test(device_check, leaves_a_graver_verdict_as_it_is)
+{
+    device(2)->throttles[THROTTLE_HARDWARE].samples = 12;
+    result.steps[3].loss                            = NAN;
+    result_check(&result);
+    cr_expect_eq(result.verdict, VERDICT_INVALID);
+    cr_expect_eq(result.reason_count, 2);
+}
+
+// 4 ranks of 8000 J in 40 steps; 128 sequences of 4096 tokens a step.
+Test(device_check, derives_the_energy_of_a_step)
+{
+    result_derive(&result);
+    cr_expect_eq(result.figures.joules_per_step, 800.0);
+    cr_expect_eq(result.figures.tokens_per_joule, 655.36);
+}
+
+Test(device_check, derives_no_energy_where_one_rank_does_not_know_its_own)
+{
+    device(3)->energy_joules = NAN;
+    result_derive(&result);
+    cr_expect(isnan(result.figures.joules_per_step) && isnan(result.figures.tokens_per_joule));
+
+    device(3)->energy_joules = 8000;
+    result.observation_count = 3;
+    result_derive(&result);
+    cr_expect(isnan(result.figures.joules_per_step) && isnan(result.figures.tokens_per_joule));
+}
+
+Test(device_check, derives_no_energy_of_a_run_without_measured_steps)
+{
+    result.step_count = 10;
+    result_derive(&result);
+    cr_expect(isnan(result.figures.joules_per_step) && isnan(result.figures.tokens_per_joule));
+}
