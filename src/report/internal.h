@@ -27,6 +27,10 @@ void report_write_layout(const struct result *result, FILE *file);
 // Bytes of all storages.
 double report_total_bytes(const struct result *result);
 
+// report_devices.c: what was observed of the ranks' devices, as a line, and as tables; nothing where ranks have none.
+void report_write_devices(const struct result *result, FILE *file);
+void html_write_devices(const struct result *result, FILE *file);
+
 // comparison_parts.c: sets parts, families and pace.
 struct comparison;
 void comparison_explain(struct comparison *comparison);

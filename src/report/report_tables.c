@@ -187,6 +187,7 @@ void html_write_tables(const struct result *result, FILE *file)
     if (result->rank_count > 0) {
         write_ranks(result, file);
     }
+    html_write_devices(result, file);
     fprintf(file, "<section class=card><details><summary>Configuration, every option</summary>");
     write_entries(result->config, result->config_count, file);
     fprintf(file, "</details></section>\n%s", how_to_read);

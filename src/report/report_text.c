@@ -263,6 +263,7 @@ void report_write_result(const struct result *result, FILE *file)
         if (result->rank_count > 1) {
             write_slowest_rank(result, file);
         }
+        report_write_devices(result, file);
         if (result->layer_load_count > 0) {
             write_expert_load(result, file);
         }

@@ -4,6 +4,7 @@
 #define GSWBENCH_RUN_INTERNAL_H
 
 #include "gswbench/benchmark.h"
+#include "gswbench/observe.h"
 #include "gswbench/place.h"
 #include "gswbench/plan.h"
 #include "gswbench/step.h"
@@ -41,6 +42,7 @@ struct steps {
     struct backend         *backend;
     struct step            *step;
     struct result          *result;
+    struct observer        *observer;       // of the device; NULL: nothing is observed
     double                 *own_seconds;    // [steps], of this rank
     double                  clock_drift;    // of this rank, set at the end
 };
@@ -48,6 +50,11 @@ status steps_measure(struct steps *steps);
 
 // Runs one step, from the same start on all ranks. Returns this rank's seconds.
 double steps_run_one(const struct steps *steps, int64_t index);
+
+// observations.c: begins to observe this rank's device, which so many ranks use; and puts into the result what every
+// rank saw of its own, where ranks have devices. Gathering is collective.
+void observations_open(struct steps *steps, int64_t sharers);
+void observations_gather(struct steps *steps, int64_t sharers);
 
 // trace.c: runs the steps of [trace] and puts into the result what the last of them shows; on rank 0 also into
 // timeline, if one is asked for: trace.json, which the caller frees. Collective.

@@ -168,6 +168,7 @@ static status measure(struct rank *rank)
                                  .step        = rank->step,
                                  .result      = &rank->result,
                                  .own_seconds = memory_allocate((size_t)run->steps * sizeof(double))};
+    observations_open(&rank->steps, rank->place.devices.sharers);
     return place_agree(rank->comm, steps_measure(&rank->steps));
 }
 
@@ -213,6 +214,7 @@ static status finish(struct rank *rank)
     const char    *weights = rank->benchmark->weights_out;
     status         written = OK, kept = OK;
     gather_ranks(rank);
+    observations_gather(&rank->steps, rank->place.devices.sharers);
     replicas_compare(result, &rank->steps);
     if (weights != NULL) {    // before other steps change them
         kept = place_agree(comm, checkpoint_write(&rank->plan, rank->step, comm, weights));
@@ -233,6 +235,10 @@ static status finish(struct rank *rank)
 
 static void release(struct rank *rank)
 {
+    struct observation unused;
+    if (rank->steps.observer != NULL) {    // the run failed
+        observer_close(rank->steps.observer, &unused);
+    }
     free(rank->steps.own_seconds);
     free(rank->timeline.data);
     result_free(&rank->result);

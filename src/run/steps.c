@@ -181,6 +181,9 @@ status steps_measure(struct steps *steps)
     bool captures = steps->benchmark->job.config.run.graphs != GRAPHS_OFF && step_can_capture(steps->step);
 
     for (int64_t index = 0; index < result->planned_steps; index++) {
+        if (steps->observer != NULL && index == result->planned_warmup) {
+            observer_begin(steps->observer);
+        }
         struct step_facts own     = run_step(steps, index);
         own.signal                = caught_signal;
         own.has_failed            = print_error != 0;
@@ -206,6 +209,9 @@ status steps_measure(struct steps *steps)
     result->wall_seconds     = clock_seconds() - monotonic;
     steps->clock_drift       = clock_wall_seconds() - wall - result->wall_seconds;
     result->step_allocations = steps->backend->allocations - allocations;
+    if (steps->observer != NULL) {
+        observer_end(steps->observer);
+    }
     free(facts);
     return print_error == 0 ? OK : fail_as(EXIT_OUTPUT, "cannot write to standard output: %s", strerror(print_error));
 }

@@ -188,17 +188,18 @@ static void cuda_reserve_scratch(struct backend *backend, int64_t bytes)
     CUDA_CHECK(cudaMalloc(&cuda->device.scratch, (size_t)bytes));
 }
 
-// A device is one, in whatever number each rank sees it.
+// A device is one, in whatever number each rank sees it: its UUID, as the driver's tools write it.
 static void cuda_device_id(struct backend *backend, char *text, size_t bytes)
 {
     const struct cuda    *cuda = backend->state;
     struct cudaDeviceProp properties;
-    char                  uuid[2 * sizeof(properties.uuid.bytes) + 1];
     CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->number));
-    for (size_t i = 0; i < sizeof(properties.uuid.bytes); i++) {
-        snprintf(uuid + 2 * i, 3, "%02x", (unsigned char)properties.uuid.bytes[i]);
+    size_t used = (size_t)snprintf(text, bytes, "GPU");
+    for (size_t i = 0; i < sizeof(properties.uuid.bytes) && used < bytes; i++) {
+        bool begins_group = i == 0 || (i >= 4 && i <= 10 && i % 2 == 0);    // of 4, 2, 2, 2 and 6 bytes
+        used += (size_t)snprintf(text + used, bytes - used, "%s%02x", begins_group ? "-" : "",
+                                 (unsigned char)properties.uuid.bytes[i]);
     }
-    snprintf(text, bytes, "GPU-%s", uuid);
 }
 
 static void cuda_device_name(struct backend *backend, char *text, size_t bytes)

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+// What was observed of the ranks' devices: a line of text over all of them, and a table of each.
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/statistics.h"
+#include "internal.h"
+
+#define GAUGE_ROW(NAME, key, words, unit)   {words, unit},
+#define COUNTER_ROW(NAME, key, words)       {words, ""},
+#define THROTTLE_ROW(NAME, key, bit, words) {words, ""},
+#define NAME_ROW(key, bytes, words)         {words, offsetof(struct observation, key)},
+static const struct row {
+    const char *words, *unit;
+} gauge_rows[] = {GAUGES(GAUGE_ROW)}, counter_rows[] = {COUNTERS(COUNTER_ROW)},
+  throttle_rows[] = {THROTTLES(THROTTLE_ROW)};
+static const struct name_row {
+    const char *words;
+    size_t      offset;
+} name_rows[] = {OBSERVATION_NAMES(NAME_ROW)};
+
+// Clocks and watts are whole numbers to whoever reads them.
+static void write_number(double value, FILE *file)
+{
+    if (isnan(value)) {
+        fputs("?", file);
+    } else {
+        fprintf(file, "%.0f", value);
+    }
+}
+
+// "SM clock 1755 MHz (1740 to 1770)": the ranks' medians, and the lowest and the highest of them.
+static void write_gauge(const struct result *result, enum gauge gauge, FILE *file)
+{
+    double *medians = memory_allocate((size_t)result->observation_count * sizeof(*medians));
+    double  least = NAN, most = NAN;
+    int64_t count = 0;
+    for (int64_t i = 0; i < result->observation_count; i++) {
+        double median = result->observations[i].gauges[gauge].median;
+        if (!isnan(median)) {
+            medians[count++] = median;
+            least            = fmin(least, median);
+            most             = fmax(most, median);
+        }
+    }
+    if (count > 0) {
+        fprintf(file, "  %s %.0f %s", gauge_rows[gauge].words, statistics_median(medians, count),
+                gauge_rows[gauge].unit);
+    }
+    if (count > 1) {
+        fprintf(file, " (%.0f to %.0f)", least, most);
+    }
+    free(medians);
+}
+
+// "  power cap 64/64": the ranks whose samples show it. A device that idles is not held back.
+static void write_throttle(const struct result *result, enum throttle throttle, FILE *file)
+{
+    int64_t count = 0, known = 0;
+    for (int64_t i = 0; i < result->observation_count; i++) {
+        double samples = result->observations[i].throttles[throttle].samples;
+        count += samples > 0;
+        known += !isnan(samples);
+    }
+    if (count > 0 && throttle != THROTTLE_IDLE) {
+        fprintf(file, "  %s %" PRId64 "/%" PRId64, throttle_rows[throttle].words, count, known);
+    }
+}
+
+static double hottest(const struct result *result)
+{
+    double celsius = NAN;
+    for (int64_t i = 0; i < result->observation_count; i++) {
+        celsius = fmax(celsius, result->observations[i].gauges[GAUGE_TEMPERATURE].maximum);
+    }
+    return celsius;
+}
+
+// Ranks of which something is known.
+static int64_t count_observed(const struct result *result)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < result->observation_count; i++) {
+        count += result->observations[i].missing[0] == '\0' || result->observations[i].samples > 0;
+    }
+    return count;
+}
+
+void report_write_devices(const struct result *result, FILE *file)
+{
+    char    reason[200];
+    int64_t observed = count_observed(result);
+    if (result->observation_count == 0) {
+        return;
+    }
+    if (observed == 0) {
+        fprintf(file, "gpus: not observed: %s\n", report_safe(reason, sizeof(reason), result->observations[0].missing));
+        return;
+    }
+    fprintf(file, "gpus: %" PRId64 " of %" PRId64 " observed", observed, result->observation_count);
+    write_gauge(result, GAUGE_SM_CLOCK, file);
+    write_gauge(result, GAUGE_POWER, file);
+    if (!isnan(hottest(result))) {
+        fprintf(file, "  at most %.0f C", hottest(result));
+    }
+    for (int throttle = 0; throttle < THROTTLE_COUNT; throttle++) {
+        write_throttle(result, (enum throttle)throttle, file);
+    }
+    if (!isnan(result->figures.joules_per_step)) {
+        fprintf(file, "  energy %.6g J a step, %.4g tokens/J", result->figures.joules_per_step,
+                result->figures.tokens_per_joule);
+    }
+    fputc('\n', file);
+}
+
+static void write_cell(const char *text, FILE *file)
+{
+    fprintf(file, "<td>");
+    html_write_text(text, file);
+    fprintf(file, "</td>");
+}
+
+static void write_head(const char *words, const char *unit, FILE *file)
+{
+    fprintf(file, "<th class=n>");
+    html_write_text(words, file);
+    fprintf(file, "%s%s</th>", unit[0] != '\0' ? ", " : "", unit);
+}
+
+static void begin_table(const char *summary, const struct result *result, FILE *file)
+{
+    fprintf(file,
+            "<section class=card><details%s><summary>%s</summary><div class=scroll><table><tr><th>rank</th>"
+            "<th>host</th>",
+            result->observation_count <= 16 ? " open" : "", summary);
+}
+
+static void begin_row(const struct result *result, const struct observation *observation, FILE *file)
+{
+    bool has_host = observation->rank >= 0 && observation->rank < result->rank_count;
+    fprintf(file, "<tr><td>%" PRId64 "</td>", observation->rank);
+    write_cell(has_host ? result->ranks[observation->rank].host : "", file);
+}
+
+static void end_table(FILE *file)
+{
+    fprintf(file, "</table></div></details></section>\n");
+}
+
+// The median of the samples, and how far they went; the moments before and after are its title.
+static void write_gauge_cell(const struct gauge_values *gauge, FILE *file)
+{
+    if (isnan(gauge->before) && isnan(gauge->median)) {
+        fprintf(file, "<td class=n>&ndash;</td>");
+        return;
+    }
+    fprintf(file, "<td class=n title=\"before ");
+    write_number(gauge->before, file);
+    fprintf(file, ", after ");
+    write_number(gauge->after, file);
+    fprintf(file, "\">");
+    write_number(gauge->median, file);
+    if (gauge->minimum < gauge->maximum) {
+        fprintf(file, " <span class=soft>%.0f&ndash;%.0f</span>", gauge->minimum, gauge->maximum);
+    }
+    fprintf(file, "</td>");
+}
+
+static void write_throttles_cell(const struct observation *observation, FILE *file)
+{
+    bool is_first = true;
+    fprintf(file, "<td>");
+    for (int i = 0; i < THROTTLE_COUNT; i++) {
+        if (observation->throttles[i].samples > 0) {
+            fprintf(file, "%s%s %.0f/%" PRId64, is_first ? "" : ", ", throttle_rows[i].words,
+                    observation->throttles[i].samples, observation->samples);
+            is_first = false;
+        }
+    }
+    if (isnan(observation->throttles[0].samples)) {
+        fprintf(file, "&ndash;");
+    }
+    fprintf(file, "</td>");
+}
+
+static void write_states(const struct result *result, FILE *file)
+{
+    begin_table("Devices while the measured steps ran: median of the samples, least and most", result, file);
+    for (size_t i = 0; i < sizeof(name_rows) / sizeof(name_rows[0]); i++) {
+        write_head(name_rows[i].words, "", file);
+    }
+    for (int gauge = 0; gauge < GAUGE_COUNT; gauge++) {
+        write_head(gauge_rows[gauge].words, gauge_rows[gauge].unit, file);
+    }
+    fprintf(file, "<th>held back by, samples</th><th class=n>energy, J</th><th>not observed</th></tr>\n");
+    for (int64_t rank = 0; rank < result->observation_count; rank++) {
+        const struct observation *observation = &result->observations[rank];
+        begin_row(result, observation, file);
+        for (size_t i = 0; i < sizeof(name_rows) / sizeof(name_rows[0]); i++) {
+            write_cell((const char *)observation + name_rows[i].offset, file);
+        }
+        for (int gauge = 0; gauge < GAUGE_COUNT; gauge++) {
+            write_gauge_cell(&observation->gauges[gauge], file);
+        }
+        write_throttles_cell(observation, file);
+        if (isnan(observation->energy_joules)) {
+            fprintf(file, "<td class=n>&ndash;</td>");
+        } else {
+            fprintf(file, "<td class=n>%.6g</td>", observation->energy_joules);
+        }
+        write_cell(observation->missing, file);
+        fprintf(file, "</tr>\n");
+    }
+    end_table(file);
+}
+
+// The last value that is known, and what was added.
+static void write_counter_cell(const struct counter_values *counter, FILE *file)
+{
+    double value = isnan(counter->after) ? counter->before : counter->after;
+    if (isnan(value)) {
+        fprintf(file, "<td class=n>&ndash;</td>");
+    } else if (counter->growth != 0 && !isnan(counter->growth)) {
+        fprintf(file, "<td class=n>%.0f <span class=soft>%+.0f</span></td>", value, counter->growth);
+    } else {
+        fprintf(file, "<td class=n>%.0f</td>", value);
+    }
+}
+
+static void write_counters(const struct result *result, FILE *file)
+{
+    begin_table("Errors and links of the devices: after the run, and what it added", result, file);
+    for (int counter = 0; counter < COUNTER_COUNT; counter++) {
+        write_head(counter_rows[counter].words, "", file);
+    }
+    fprintf(file, "</tr>\n");
+    for (int64_t i = 0; i < result->observation_count; i++) {
+        begin_row(result, &result->observations[i], file);
+        for (int counter = 0; counter < COUNTER_COUNT; counter++) {
+            write_counter_cell(&result->observations[i].counters[counter], file);
+        }
+        fprintf(file, "</tr>\n");
+    }
+    end_table(file);
+}
+
+void html_write_devices(const struct result *result, FILE *file)
+{
+    if (result->observation_count > 0) {
+        write_states(result, file);
+    }
+    if (count_observed(result) > 0) {
+        write_counters(result, file);
+    }
+}

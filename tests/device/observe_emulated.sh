@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What a run says of its device, in result.json, in its lines and on its page. The device is emulated, and an NVML of ours
+# says what each case tells it.
+set -euo pipefail
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+export LD_LIBRARY_PATH=$GSWBENCH_BINARY_DIR/tests/nvml_new${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+
+arguments=(run --config tiny-llama --backend cuda --layers 1 --steps 4 --warmup 1 --set trace.steps=0
+    --set run.observe_seconds=0.01 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1
+    --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64 --set train.sequence=16)
+device="uuid=GPU-00000000-0000-0000-0000-000000000000 name=emulated_H100 pci=00000000:1B:00.0 driver=580.65.06 vbios=96.00
+    sm=345,1755 memory=2619 power=90000,690000 limit=700000 temperature=31,66 utilization=0,100 events=0x1,0x4
+    energy=1000000,1060000 ecc00=0 ecc10=0 ecc01=5 ecc11=0 rows_corrected=0 rows_uncorrected=0 rows_pending=0 rows_failed=0
+    links=18 active=18 link0=0 link1=0 link2=0 link3=0"
+
+failures=0
+run() {    # run EXIT_CODE COMMAND...: its lines are in output
+    local expected=$1 code=0
+    shift
+    timeout 120 "$@" >output 2>&1 || code=$?
+    if [ $code -ne "$expected" ]; then
+        echo "FAILED: exit code $code, not $expected: $*"
+        cat output
+        failures=$((failures + 1))
+    fi
+}
+expect() {    # expect PATTERN [FILE]: a line of it
+    if ! grep -qE -- "$1" "${2:-output}"; then
+        echo "FAILED: no line like: $1"
+        cat output
+        failures=$((failures + 1))
+    fi
+}
+unexpected() {
+    if grep -E -- "$1" output; then
+        echo "FAILED: a line like: $1"
+        failures=$((failures + 1))
+    fi
+}
+result() { echo "$(sed -n 's/^files: //p' output)$1"; }
+
+# All of it.
+FAKE_NVML=$device run 0 "$GSWBENCH" "${arguments[@]}"
+expect '^RESULT VALID'
+expect '^note: sw-power-cap: rank 0 \(.*, emulated H100 at 00000000:1B:00\.0\): power cap in [0-9]+ of [0-9]+ samples, which is normal at full load$'
+expect '^gpus: 1 of 1 observed  SM clock 1755 MHz  power 690 W  at most 66 C  power cap 1/1  energy 20 J a step, [0-9.]+ tokens/J$'
+json=$(result result.json)
+expect '"uuid": "GPU-00000000-0000-0000-0000-000000000000"' "$json"
+expect '"vbios": "96.00"' "$json"
+expect '"energy_j": 60.0' "$json"
+expect '"energy_j_per_step": 20.0' "$json"
+expect '<td>00000000:1B:00\.0</td>' "$(result report.html)"
+expect '<th class=n>NVLinks active</th>' "$(result report.html)"
+
+# What it is there for; the figures remain.
+FAKE_NVML="${device/events=0x1,0x4/events=0x1,0x44}" run 0 "$GSWBENCH" "${arguments[@]}"
+expect '^RESULT DEGRADED'
+expect '^degraded: hw-thermal-slowdown: rank 0 \(.*, emulated H100 at 00000000:1B:00\.0\): hardware thermal slowdown in '
+expect '^Training step time'
+expect '"status": "degraded"' "$(result result.json)"
+
+# No library, no driver, another device, an older driver.
+FAKE_NVML="$device init=9" run 0 "$GSWBENCH" "${arguments[@]}"
+expect '^RESULT VALID'
+expect '^gpus: not observed: libnvidia-ml\.so\.1: Driver Not Loaded$'
+expect '"sm_clock_mhz"' "$(result result.json)"
+unexpected 'tokens/J'
+LD_LIBRARY_PATH='' run 0 "$GSWBENCH" "${arguments[@]}"
+expect '^gpus: not observed: libnvidia-ml\.so\.1 does not open '
+FAKE_NVML='uuid=GPU-1' run 0 "$GSWBENCH" "${arguments[@]}"
+expect '^gpus: not observed: libnvidia-ml\.so\.1 does not find GPU-00000000-0000-0000-0000-000000000000: Not Found$'
+LD_LIBRARY_PATH=$GSWBENCH_BINARY_DIR/tests/nvml_old FAKE_NVML=$device run 0 "$GSWBENCH" "${arguments[@]}"
+expect "^gpus: 1 of 1 observed  SM clock 345 MHz  power 90 W  at most 31 C  energy [0-9.]+ J a step"
+expect '"energy_source": "power"' "$(result result.json)"
+
+# A device that goes in the middle.
+FAKE_NVML="$device lost=2" run 0 "$GSWBENCH" "${arguments[@]}"
+expect '^note: not-observed: rank 0 .*observed for [0-9]+ samples only: GPU is lost$|^gpus: not observed: GPU is lost$'
+
+# The processor has nothing of the kind.
+FAKE_NVML=$device run 0 "$GSWBENCH" "${arguments[@]}" --backend host
+expect '^RESULT VALID'
+unexpected '^gpus:'
+expect '"observations": \[\]' "$(result result.json)"
+
+# Two ranks: on devices of their own, of which the second is slow and has lost a link; and on one.
+as_a_rank() {
+    export NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK FAKE_DEVICE=$((OMPI_COMM_WORLD_RANK * OWN))
+    export FAKE_NVML=${FAKE_NVML/000000000000 name/00000000000$FAKE_DEVICE name}
+    if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then
+        FAKE_NVML="${FAKE_NVML/1755/1410}"
+        FAKE_NVML="${FAKE_NVML/active=18/active=17}"
+    fi
+    exec "$GSWBENCH" "$@"
+}
+export -f as_a_rank
+FAKE_NVML=$device OWN=1 run 0 mpirun -np 2 bash -c 'as_a_rank "$@"' x "${arguments[@]}"
+expect '^RESULT DEGRADED'
+expect '^degraded: sm-clock-low: rank 1 \(.*\): SM clock 1410 MHz, 10\.9 % below 1582, the median of 2 ranks$'
+expect '^degraded: nvlink-inactive: rank 1 \(.*\): 17 of 18 NVLinks active, where others have 18$'
+expect '^gpus: 2 of 2 observed  SM clock 1582 MHz \(1410 to 1755\) .* energy 40 J a step'
+FAKE_NVML=$device OWN=0 run 0 mpirun -np 2 bash -c 'as_a_rank "$@"' x "${arguments[@]}" --set run.ranks_per_device=2
+expect '^RESULT VALID'
+expect '^gpus: not observed: 2 ranks share the device$'
+unexpected 'nvlink|sm-clock|tokens/J'
+exit $((failures > 0))

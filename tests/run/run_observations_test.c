@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// Whose devices a run observes, and that every rank's come together.
+#include "run/internal.h"
+
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NVML GSWBENCH_BINARY_DIR "/tests/nvml_new/libnvidia-ml.so.1"
+
+static void print_id(struct backend *backend, char *text, size_t bytes)
+{
+    (void)backend;
+    snprintf(text, bytes, "GPU-own");
+}
+
+// The other rank observed the same.
+static void gather_two(struct comm *comm, const void *in, void *out, int64_t bytes)
+{
+    (void)comm;
+    memcpy(out, in, (size_t)bytes);
+    memcpy((char *)out + bytes, in, (size_t)bytes);
+}
+
+static const struct comm_ops    processes = {.name = "mpi", .gather_all = gather_two};
+static const struct backend_ops device    = {.name = "cuda", .is_device = true, .device_id = print_id};
+
+// Of a run on two ranks, this one the second, whose device so many ranks use.
+static struct result observe(const struct backend_ops *ops, int64_t sharers, double seconds)
+{
+    struct comm      comm      = {.ops = &processes, .place = {.rank = 1, .ranks = 2, .host = "here"}};
+    struct backend   backend   = {.ops = ops};
+    struct result    result    = {.verdict = VERDICT_VALID};
+    struct benchmark benchmark = {.config_text = ""};
+    struct steps     steps     = {.comm = &comm, .backend = &backend, .result = &result, .benchmark = &benchmark};
+    benchmark.job.config.run.observe_seconds = seconds;
+    setenv("FAKE_NVML", "uuid=GPU-own name=NVIDIA_H200 sm=1980 ecc00=3", 1);
+    cr_assert_not_null(dlopen(NVML, RTLD_NOW));    // so that it is found by its name from here on
+
+    observations_open(&steps, sharers);
+    if (steps.observer != NULL) {
+        observer_begin(steps.observer);
+        observer_end(steps.observer);
+    }
+    observations_gather(&steps, sharers);
+    cr_expect_null(steps.observer);
+    return result;
+}
+
+Test(run_observations, are_of_every_rank_with_a_device_of_its_own)
+{
+    struct result result = observe(&device, 1, 1);
+    cr_assert_eq(result.observation_count, 2);
+    cr_expect_eq(result.observations[1].rank, 1);
+    cr_expect_str_eq(result.observations[1].missing, "");
+    cr_expect_str_eq(result.observations[1].name, "NVIDIA H200");
+    cr_expect_eq(result.observations[1].gauges[GAUGE_SM_CLOCK].median, 1980.0);
+    cr_expect_eq(result.observations[1].counters[COUNTER_ECC_CORRECTED].before, 3.0);
+    cr_expect(isnan(result.observations[1].gauges[GAUGE_POWER].median));
+    result_free(&result);
+}
+
+Test(run_observations, claim_nothing_of_a_device_that_ranks_share)
+{
+    struct result result = observe(&device, 2, 1);
+    cr_assert_eq(result.observation_count, 2);
+    cr_expect_str_eq(result.observations[0].missing, "2 ranks share the device");
+    cr_expect_str_eq(result.observations[0].name, "");
+    cr_expect(isnan(result.observations[0].gauges[GAUGE_SM_CLOCK].median));
+    result_free(&result);
+}
+
+Test(run_observations, can_be_switched_off)
+{
+    struct result result = observe(&device, 1, 0);
+    cr_assert_eq(result.observation_count, 2);
+    cr_expect_str_eq(result.observations[0].missing, "run.observe_seconds is 0");
+    cr_expect(isnan(result.observations[0].gauges[GAUGE_SM_CLOCK].before));
+    result_free(&result);
+}
+
+Test(run_observations, are_none_of_a_processor)
+{
+    struct result result = observe(&backend_host, 1, 1);
+    cr_expect_eq(result.observation_count, 0);
+    cr_expect_null(result.observations);
+    result_free(&result);
+}
