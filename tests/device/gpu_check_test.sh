@@ -18,7 +18,8 @@ bench='case $1 in
 *) sleep 0.05; echo "{\"name\": \"$2\", \"seconds\": 1}" >>"$1"; echo "$2    1.000 ms" ;;
 esac'
 pretend_all() {
-    pretend bin/gswbench 'for i in $(seq 20); do echo "step: $i, loss: 1.$i,"; done; sleep 0.05'
+    pretend bin/gswbench "echo \"\$@\" >>$folder/commands"'
+for i in $(seq 20); do echo "step: $i, loss: 1.$i,"; done; sleep 0.05'
     pretend bin/mpirun 'shift 2; [ "$1" != bash ] || shift 4; shift; for i in $(seq 20); do echo "step: $i, loss: 1.$i,"; done'
     pretend bench/bench_device_ops "$bench"
     pretend bench/bench_device_layer "$bench"
@@ -63,6 +64,19 @@ for program in tests/ops_device tests/step_device bin/gswbench bin/mpirun bench/
     pretend $program 'echo "skipped: no device"; exit 77'
 done
 expect 77 '^nothing was proven' --part 1
+
+# The jobs that it runs are ones that the program takes.
+pretend_all
+rm -f "$folder/commands"
+expect 0 '^part 3' --part 3
+expect 0 '^part 2' --part 2
+grep -o -- '--config llama.*' "$folder/commands" | sed -E 's/--emulate/--ranks/; s/ (--steps|--warmup|--out|-o) [^ ]+//g' |
+    sort -u >"$folder/jobs"
+[ "$(wc -l <"$folder/jobs")" -ge 3 ] || complain "only these jobs were run: $(cat "$folder/jobs")"
+while read -r job; do
+    # shellcheck disable=SC2086
+    "$GSWBENCH" check $job >"$folder/printed" 2>&1 || complain "check $job: $(tail -n 2 "$folder/printed")"
+done <"$folder/jobs"
 
 # Killed at any moment, the folder has every stage that ended.
 stages() { grep -c "$1" "$folder/out/$2" 2>/dev/null || true; }
