@@ -34,7 +34,7 @@ Test(cli, generates_help_from_the_flags)
     expect_success("options --help");
     cr_expect_str_eq(output, "usage: gswbench options [FLAG]...\n\n"
                              "print every option of a configuration file: default, range, meaning\n\n"
-                             "  --markdown  as docs/options.md has it\n");
+                             "  --markdown  prints Markdown, as in docs/options.md\n");
     expect_success("check --ranks 4 -h");
     expect_output("  --set SECTION.KEY=VALUE  overrides an option of the configuration; repeatable\n");
 }
