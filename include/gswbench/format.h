@@ -14,26 +14,32 @@
 #define GSWBENCH_INLINE static inline
 #endif
 
-// No op computes in the formats after E5M2 yet.
-enum format {
-    FORMAT_F32,
-    FORMAT_BF16,
-    FORMAT_I32,
-    FORMAT_E4M3,
-    FORMAT_E5M2,
-    FORMAT_E2M1,
-    FORMAT_E8M0,
-    FORMAT_MXFP8,
-    FORMAT_NVFP4,
-    FORMAT_COUNT
-};
-
 // The classes of a device's peaks, RATE(NAME, name): GEMMs of a format run at the rate of its class. Nothing is
 // multiplied in a format of no class.
 #define RATES(RATE)                 RATE(FP32, fp32) RATE(BF16, bf16) RATE(FP8, fp8) RATE(FP4, fp4)
 #define RATE_ENUMERATOR(NAME, name) RATE_##NAME,
 enum rate { RATES(RATE_ENUMERATOR) RATE_COUNT, RATE_NONE = RATE_COUNT };
 extern const char *const rate_names[RATE_COUNT];
+
+// clang-format off
+// FORMAT(NAME, name, bits, exponent, mantissa, smallest, largest, block, scale, levels, rate): a value of enum format,
+// and the fields of struct format_row. E4M3 and E5M2 are as in the OCP 8-bit Floating Point Specification 1.0, E2M1,
+// E8M0 and MXFP8 as in the OCP Microscaling Formats (MX) Specification 1.0, NVFP4 as in NVIDIA's documentation of cuBLAS
+// (Block scaling): E2M1 with a scale in E4M3 for 16 elements and one in fp32 for the tensor. No op computes in the
+// formats after E5M2 yet.
+#define FORMATS(FORMAT) \
+    FORMAT(F32,   f32,   32, 8, 23, 0x1p-149, 0x1.fffffep127, 0,  F32,  0, FP32) \
+    FORMAT(BF16,  bf16,  16, 8, 7,  0x1p-133, 0x1.fep127,     0,  F32,  0, BF16) \
+    FORMAT(I32,   i32,   32, 0, 31, 1,        2147483647,     0,  F32,  0, NONE) \
+    FORMAT(E4M3,  e4m3,  8,  4, 3,  0x1p-9,   448,            0,  F32,  0, FP8)  \
+    FORMAT(E5M2,  e5m2,  8,  5, 2,  0x1p-16,  57344,          0,  F32,  0, FP8)  \
+    FORMAT(E2M1,  e2m1,  4,  2, 1,  0.5,      6,              0,  F32,  0, FP4)  \
+    FORMAT(E8M0,  e8m0,  8,  8, 0,  0x1p-127, 0x1p127,        0,  F32,  0, NONE) \
+    FORMAT(MXFP8, mxfp8, 8,  4, 3,  0x1p-9,   448,            32, E8M0, 1, FP8)  \
+    FORMAT(NVFP4, nvfp4, 4,  2, 1,  0.5,      6,              16, E4M3, 2, FP4)
+#define FORMAT_ENUMERATOR(NAME, ...) FORMAT_##NAME,
+enum format { FORMATS(FORMAT_ENUMERATOR) FORMAT_COUNT };
+// clang-format on
 
 struct format_row {
     const char *name;

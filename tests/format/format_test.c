@@ -40,11 +40,31 @@ static const struct facts facts[] = {
                       {0, 1, 1, 2, 17}, {0, 5, 5, 5, 7}},
 };
 // clang-format on
-_Static_assert(sizeof(facts) / sizeof(facts[0]) == FORMAT_COUNT, "a format without its facts");
+enum { FACTS = sizeof(facts) / sizeof(facts[0]) };
+
+// What follows from bits of a sign, an exponent and a mantissa: subnormal numbers, and of the largest exponent either
+// no numbers, as in IEEE 754, all but one, or all.
+Test(format, has_the_range_of_its_bits)
+{
+    for (int i = 0; i < FORMAT_COUNT; i++) {
+        const struct format_row *row = &format_table[i];
+        if (row->exponent_bits == 0 || row->mantissa_bits == 0) {
+            continue;
+        }
+        int    bias = (1 << (row->exponent_bits - 1)) - 1, m = row->mantissa_bits;
+        double ends[] = {ldexp(2 - ldexp(1, -m), bias), ldexp(2 - ldexp(1, 1 - m), bias + 1),
+                         ldexp(2 - ldexp(1, -m), bias + 1)};
+        cr_expect_eq(row->bits, 1 + row->exponent_bits + m, "%s", row->name);
+        cr_expect_eq(row->smallest, ldexp(1, 1 - bias - m), "%s begins at %.17g", row->name, row->smallest);
+        cr_expect(row->largest == ends[0] || row->largest == ends[1] || row->largest == ends[2], "%s ends at %.17g",
+                  row->name, row->largest);
+        cr_expect_neq(row->rate, RATE_NONE, "%s", row->name);
+    }
+}
 
 Test(format, has_the_numbers_that_its_specification_states)
 {
-    for (int i = 0; i < FORMAT_COUNT; i++) {
+    for (int i = 0; i < FACTS; i++) {
         const struct format_row *row = &format_table[i];
         const struct facts      *its = &facts[i];
         cr_assert_not_null(row->name, "format %d has no row", i);
@@ -60,7 +80,7 @@ Test(format, has_the_numbers_that_its_specification_states)
 
 Test(format, has_the_scales_that_its_specification_states)
 {
-    for (int i = 0; i < FORMAT_COUNT; i++) {
+    for (int i = 0; i < FACTS; i++) {
         const struct format_row *row = &format_table[i];
         cr_expect_eq(row->block, facts[i].block, "%s scales %d together", row->name, row->block);
         cr_expect_eq(row->levels, facts[i].levels, "%s", row->name);
@@ -72,7 +92,7 @@ Test(format, has_the_scales_that_its_specification_states)
 
 Test(format, packs_elements_and_rounds_half_a_byte_up)
 {
-    for (int i = 0; i < FORMAT_COUNT; i++) {
+    for (int i = 0; i < FACTS; i++) {
         for (int c = 0; c < COUNTS; c++) {
             int64_t bytes = format_bytes((enum format)i, counts[c]);
             int64_t scale = format_scale_bytes((enum format)i, counts[c]);
@@ -106,7 +126,7 @@ Test(format, does_not_find_an_element_that_begins_within_a_byte, .exit_code = 1)
 
 Test(format, is_narrow_below_sixteen_bits)
 {
-    for (int i = 0; i < FORMAT_COUNT; i++) {
+    for (int i = 0; i < FACTS; i++) {
         cr_expect_eq(format_is_narrow((enum format)i), i >= FORMAT_E4M3, "%s", format_name((enum format)i));
     }
 }
