@@ -2,6 +2,7 @@
 // Layouts drawn at random, of as many ranks as the launcher starts, train on the device and over NCCL as one rank does,
 // captured and op by op. Ranks share the emulated device. layouts_nccl [FIRST COUNT]: which draws are looked at for
 // such layouts, and how many are run.
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "drawn_layout.h"
 #include "gswbench/comm.h"
 #include "gswbench/plan_build.h"
+#include "layouts.h"
 
 enum { STEPS = 2, LAYOUTS = 4 };
 
@@ -60,10 +62,12 @@ static bool is_close(float found, float expected, double tolerance)
 // Rank 0 compares; the others wait for it in the next layout.
 static int train(struct comm *comm, uint64_t seed, bool captures)
 {
-    char            name[DRAWN_NAME_BYTES];
-    struct training many = draw(seed), one = drawn_layout_alone(&many);
+    char            name[LAYOUT_NAME_BYTES];
+    struct training many = draw(seed), one = many;
     many.captures = captures;
     one.connect   = NULL;
+    one.ranks     = 1;
+    layout_alone(&one.tiny);
     training_run_rank(&many, comm);
     if (comm->place.rank != 0) {
         return 0;
@@ -74,8 +78,8 @@ static int train(struct comm *comm, uint64_t seed, bool captures)
         is_same = is_same && is_close(many.loss[i], one.loss[i], loss_tolerance) &&
                   is_close(many.norm[i], one.norm[i], norm_tolerance);
     }
-    printf("%s %s%s\n", is_same ? "ok  " : "FAIL", drawn_layout_name(&many, seed, name),
-           many.captures ? ", captured" : "");
+    printf("%s draw %" PRIu64 "%s: %s\n", is_same ? "ok  " : "FAIL", seed, many.captures ? ", captured" : "",
+           layout_name(&many.tiny, name));
     for (int i = 0; i < STEPS && !is_same; i++) {
         printf("  step %d: loss %.6f and %.6f, gradient norm %.6f and %.6f\n", i, (double)many.loss[i],
                (double)one.loss[i], (double)many.norm[i], (double)one.norm[i]);

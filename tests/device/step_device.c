@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "training.h"
 #include "device.h"
+#include "layouts.h"
+#include "training.h"
 
 // An emulated device takes minutes for what a real one does in a second.
 #ifdef GSWBENCH_EMULATED
@@ -107,155 +108,40 @@ static void compare_one_rank(void)
 
 // What a step may do beyond the plain one: layouts, blocks and orders of work, each of which has ops of its own. Ranks
 // share the device.
-static void shard_weights(struct tiny *tiny)
-{
-    tiny->parallel.fsdp = 2;
-}
-
-static void split_matrices(struct tiny *tiny)
-{
-    tiny->parallel.tp = 2;
-}
-
-static void overlap_matrices(struct tiny *tiny)
-{
-    tiny->parallel.tp                = 2;
-    tiny->parallel.sequence_parallel = 1;
-    tiny->parallel.tp_overlap        = 1;
-}
-
-static void split_context(struct tiny *tiny)
-{
-    tiny->parallel.cp      = 2;
-    tiny->parallel.context = CONTEXT_RING;
-}
-
-static void share_optimizer(struct tiny *tiny)
-{
-    tiny->parallel.dp          = 2;
-    tiny->parallel.zero        = 1;
-    tiny->parallel.zero_gather = ZERO_GATHER_FORWARD;
-    tiny->train.micro_batch    = 1;
-    tiny->train.accumulation   = 2;
-}
-
-static void share_experts(struct tiny *tiny)
-{
-    tiny_set_experts(tiny, 4, 2);
-    tiny->parallel.dp           = 2;
-    tiny->parallel.ep           = 2;
-    tiny->model.capacity_factor = 1;
-}
-
-static void split_depth(struct tiny *tiny)
-{
-    tiny->parallel.pp        = 2;
-    tiny->train.micro_batch  = 1;
-    tiny->train.accumulation = 2;
-}
-
-static void centre_norms(struct tiny *tiny)
-{
-    tiny->model.norm          = NORM_LAYER_1P;
-    tiny->model.activation    = ACTIVATION_RELU2;
-    tiny->model.rope_fraction = 0.5;
-}
-
-static void recompute_activations(struct tiny *tiny)
-{
-    tiny->train.recompute      = RECOMPUTE_SELECTIVE;
-    tiny->train.recompute_save = 1 << OUTPUT_QKV | 1 << OUTPUT_ATTENTION;
-}
-
-static void scale_by_values(struct tiny *tiny)
-{
-    tiny->precision.compute    = COMPUTE_FP8;
-    tiny->precision.fp8_recipe = RECIPE_CURRENT;
-}
-
-static void scale_by_history(struct tiny *tiny)
-{
-    tiny->precision.compute     = COMPUTE_FP8;
-    tiny->precision.fp8_recipe  = RECIPE_DELAYED;
-    tiny->precision.fp8_history = 3;
-}
-
-static void scale_by_blocks(struct tiny *tiny)
-{
-    tiny->precision.compute    = COMPUTE_FP8;
-    tiny->precision.fp8_recipe = RECIPE_BLOCK;
-}
-
-static void share_weights_in_fp8(struct tiny *tiny)
-{
-    scale_by_values(tiny);
-    shard_weights(tiny);
-    recompute_activations(tiny);
-}
-
-static void share_weights_by_history(struct tiny *tiny)
-{
-    scale_by_history(tiny);
-    shard_weights(tiny);
-    tiny->train.micro_batch  = 1;
-    tiny->train.accumulation = 2;
-}
-
-static void split_matrices_in_fp8(struct tiny *tiny)
-{
-    scale_by_values(tiny);
-    split_matrices(tiny);
-}
-
-static void split_matrices_by_history(struct tiny *tiny)
-{
-    scale_by_history(tiny);
-    split_matrices(tiny);
-}
-
-static void share_experts_in_fp8(struct tiny *tiny)
-{
-    scale_by_values(tiny);
-    share_experts(tiny);
-}
-
-static const struct variant {
-    const char *what;
-    int         ranks;
-    void (*change)(struct tiny *tiny);
-} variants[] = {
-    {"two ranks that share weights", 2, shard_weights},
-    {"two ranks that share matrices", 2, split_matrices},
-    {"two ranks whose GEMMs travel in a ring", 2, overlap_matrices},
-    {"two ranks whose keys and values travel in a ring", 2, split_context},
-    {"two ranks that share the optimizer and gather weights in the next step", 2, share_optimizer},
-    {"two ranks that share experts", 2, share_experts},
-    {"two stages of a pipeline", 2, split_depth},
-    {"layer norms with biases, squared ReLU and half of each head rotated", 1, centre_norms},
-    {"activations computed again from those that are saved", 1, recompute_activations},
-    {"FP8 scaled by current values", 1, scale_by_values},
-    {"FP8 scaled by values of the steps before", 1, scale_by_history},
-    {"FP8 scaled by blocks", 1, scale_by_blocks},
-    {"two ranks that share weights, in FP8 by current values", 2, share_weights_in_fp8},
-    {"two ranks that share weights, in FP8 by the steps before", 2, share_weights_by_history},
-    {"two ranks that share matrices, in FP8 by current values", 2, split_matrices_in_fp8},
-    {"two ranks that share matrices, in FP8 by the steps before", 2, split_matrices_by_history},
-    {"two ranks that share experts, in FP8", 2, share_experts_in_fp8},
+// clang-format off
+static const char *const variants[] = {
+    "fsdp 2",
+    "tp 2",
+    "tp 2; sequence_parallel yes; tp_overlap yes",
+    "cp 2; context ring",
+    "dp 2; zero 1; zero_gather forward; micro_batch 1; accumulation 2",
+    "dp 2; ep 2; experts 4; top_k 2; auxiliary_loss 0.05; capacity_factor 1",
+    "pp 2; micro_batch 1; accumulation 2",
+    "norm layernorm1p; activation relu2; rope_fraction 0.5",
+    "recompute selective; recompute_save qkv, attention",
+    "compute fp8; fp8_recipe current",
+    "compute fp8; fp8_recipe delayed; fp8_history 3",
+    "compute fp8; fp8_recipe block",
+    "fsdp 2; recompute selective; recompute_save qkv, attention; compute fp8; fp8_recipe current",
+    "fsdp 2; micro_batch 1; accumulation 2; compute fp8; fp8_recipe delayed; fp8_history 3",
+    "tp 2; compute fp8; fp8_recipe current",
+    "tp 2; compute fp8; fp8_recipe delayed; fp8_history 3",
+    "dp 2; ep 2; experts 4; top_k 2; auxiliary_loss 0.05; capacity_factor 1; compute fp8; fp8_recipe current",
 };
+// clang-format on
 
-static void compare_variant(const struct variant *variant)
+static void compare_variant(const char *variant)
 {
     struct training host, device;
     start(&host, &backend_host);
-    host.ranks = variant->ranks;
-    variant->change(&host.tiny);
+    host.ranks     = layout_apply(&host.tiny, variant);
     device         = host;
     device.backend = &backend_cuda;
 
     training_run(&host);
     training_run(&device);
 
-    report(has_close_steps(&device, &host), variant->what);
+    report(has_close_steps(&device, &host), variant);
 }
 
 int main(void)
@@ -268,7 +154,7 @@ int main(void)
     }
     compare_one_rank();
     for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++) {
-        compare_variant(&variants[i]);
+        compare_variant(variants[i]);
     }
     return failures > 0;
 }

@@ -2,7 +2,6 @@
 // Draws model, layout and batch, until they go together.
 #include "drawn_layout.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "gswbench/random.h"
@@ -121,32 +120,4 @@ struct training drawn_layout(uint64_t seed)
             return training;
         }
     }
-}
-
-struct training drawn_layout_alone(const struct training *training)
-{
-    struct training               one      = *training;
-    const struct parallel_config *parallel = &training->tiny.parallel;
-    option_set_defaults(parallel_options, &one.tiny.parallel);
-    one.ranks = 1;
-    one.tiny.train.micro_batch *= parallel->fsdp * parallel->dp * one.tiny.train.accumulation;
-    one.tiny.train.accumulation = 1;
-    one.tiny.train.recompute    = RECOMPUTE_NONE;
-    return one;
-}
-
-const char *drawn_layout_name(const struct training *training, uint64_t seed, char name[DRAWN_NAME_BYTES])
-{
-    const struct tiny            *tiny     = &training->tiny;
-    const struct parallel_config *parallel = &tiny->parallel;
-    snprintf(name, DRAWN_NAME_BYTES,
-             "draw %" PRIu64 " (tp %d cp %d fsdp %d dp %d pp %d vp %d ep %d, zero %d, zero_gather %d, deferred %d, "
-             "sequence_parallel %d, context %d, "
-             "tp_overlap %d, reshard %d, prefetch %d, layers %d, accumulation %d, micro_batch %d, recompute %d)",
-             seed, (int)parallel->tp, (int)parallel->cp, (int)parallel->fsdp, (int)parallel->dp, (int)parallel->pp,
-             (int)parallel->vp, (int)parallel->ep, (int)parallel->zero, (int)parallel->zero_gather,
-             (int)parallel->deferred_head_gradients, (int)parallel->sequence_parallel, (int)parallel->context,
-             (int)parallel->tp_overlap, (int)parallel->reshard, (int)parallel->prefetch, (int)tiny->model.layers,
-             (int)tiny->train.accumulation, (int)tiny->train.micro_batch, (int)tiny->train.recompute);
-    return name;
 }

@@ -3,127 +3,81 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
+#include "layouts.h"
 #include "same_training.h"
 
 enum { BATCH = 8, STEPS = 5 };
 
-// Which choices experts take: all; of each sequence, or of each rank, as many as are theirs on average; equal numbers.
-enum taking { ALL, SEQUENCE, RANK, BALANCED };
+static const char model[] = "layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; experts 4; top_k 2; "
+                            "auxiliary_loss 0.05; capacity_scope sequence; sequence 16; learning_rate 5e-4; "
+                            "recompute_every 2; recompute_save qkv, dispatch";
 
-// Rows of the residual stream under tp, and what overlaps.
-enum way { PLAIN, RING, WHOLE_ROWS };
-
-struct layout {
-    int64_t     dp, fsdp, ep, tp, cp, pp, vp, zero, accumulation;
-    int64_t     layers, experts;
-    enum taking taking;
-    int64_t     recompute, reshard, prefetch, narrow;
-    enum way    way;
-};
-
+// Experts take all choices; with a factor, as many as are theirs on average, of each sequence or of each rank; or equal
+// numbers.
 // clang-format off
-static const struct layout layouts[] = {
-    // dp fsdp ep tp cp pp vp zero ga  layers experts      recompute              reshard         prefetch narrow
-    {  1, 1, 1, 1, 1, 1, 1, 0, 2,      3, 4, ALL,          RECOMPUTE_NONE,        RESHARD_ALWAYS,      1, 0, PLAIN },
-    {  2, 1, 2, 1, 1, 1, 1, 0, 1,      3, 4, ALL,          RECOMPUTE_NONE,        RESHARD_ALWAYS,      1, 0, PLAIN },
-    {  4, 1, 4, 1, 1, 1, 1, 0, 2,      3, 4, SEQUENCE,     RECOMPUTE_NONE,        RESHARD_ALWAYS,      1, 0, PLAIN },
-    {  4, 1, 2, 1, 1, 1, 1, 0, 1,      3, 8, SEQUENCE,     RECOMPUTE_FULL,        RESHARD_ALWAYS,      1, 0, PLAIN },
-    {  1, 1, 1, 2, 1, 1, 1, 0, 1,      3, 4, ALL,          RECOMPUTE_NONE,        RESHARD_ALWAYS,      1, 0, PLAIN },
-    {  1, 1, 1, 4, 1, 1, 1, 0, 2,      2, 4, SEQUENCE,     RECOMPUTE_FULL,        RESHARD_ALWAYS,      1, 0, RING },
-    {  2, 1, 2, 2, 1, 1, 1, 0, 2,      3, 4, SEQUENCE,     RECOMPUTE_NONE,        RESHARD_ALWAYS,      1, 0, PLAIN },
-    {  2, 1, 2, 2, 1, 1, 1, 0, 1,      3, 4, SEQUENCE,     RECOMPUTE_SELECTIVE,   RESHARD_ALWAYS,      1, 0, RING },
-    {  2, 1, 2, 2, 1, 1, 1, 1, 1,      3, 8, SEQUENCE,     RECOMPUTE_ATTENTION,   RESHARD_ALWAYS,      1, 0, WHOLE_ROWS },
-    {  1, 1, 1, 2, 2, 1, 1, 0, 2,      2, 4, ALL,          RECOMPUTE_NONE,        RESHARD_ALWAYS,      1, 0, WHOLE_ROWS },
-    {  2, 1, 2, 1, 2, 1, 1, 0, 2,      3, 4, SEQUENCE,     RECOMPUTE_ATTENTION,   RESHARD_ALWAYS,      1, 0, PLAIN },
-    {  2, 1, 2, 1, 2, 1, 1, 1, 4,      3, 8, ALL,          RECOMPUTE_NONE,        RESHARD_ALWAYS,      1, 0, RING },
-    {  2, 1, 2, 2, 2, 1, 1, 1, 4,      2, 4, SEQUENCE,     RECOMPUTE_FULL,        RESHARD_ALWAYS,      1, 0, RING },
-    {  4, 1, 2, 1, 1, 1, 1, 1, 2,      3, 8, ALL,          RECOMPUTE_NONE,        RESHARD_ALWAYS,      1, 0, PLAIN },
-    {  4, 1, 4, 1, 1, 1, 1, 1, 2,      3, 4, RANK,         RECOMPUTE_BLOCK_EVERY, RESHARD_ALWAYS,      1, 0, PLAIN },
-    {  1, 4, 2, 1, 1, 1, 1, 0, 2,      3, 4, SEQUENCE,     RECOMPUTE_NONE,        RESHARD_ALWAYS,      1, 0, PLAIN },
-    {  1, 4, 1, 1, 1, 1, 1, 0, 1,      3, 4, RANK,         RECOMPUTE_FULL,        RESHARD_EXCEPT_LAST, 2, 0, PLAIN },
-    {  1, 4, 4, 1, 1, 1, 1, 0, 2,      3, 4, ALL,          RECOMPUTE_SELECTIVE,   RESHARD_NEVER,       0, 0, PLAIN },
-    {  2, 4, 2, 1, 1, 1, 1, 0, 1,      2, 4, BALANCED,     RECOMPUTE_NONE,        RESHARD_ALWAYS,      1, 0, PLAIN },
-    {  2, 2, 2, 2, 1, 1, 1, 0, 2,      2, 8, BALANCED,     RECOMPUTE_NONE,        RESHARD_ALWAYS,      1, 0, RING },
-    {  2, 1, 2, 1, 1, 2, 2, 0, 4,      5, 4, SEQUENCE,     RECOMPUTE_NONE,        RESHARD_ALWAYS,      1, 0, PLAIN },
-    {  2, 1, 2, 1, 1, 2, 2, 1, 4,      4, 4, RANK,         RECOMPUTE_FULL,        RESHARD_ALWAYS,      1, 0, PLAIN },
-    {  1, 2, 2, 1, 1, 2, 1, 0, 4,      4, 4, ALL,          RECOMPUTE_NONE,        RESHARD_ALWAYS,      1, 0, PLAIN },
-    {  4, 1, 4, 2, 1, 2, 1, 1, 2,      4, 8, SEQUENCE,     RECOMPUTE_NONE,        RESHARD_ALWAYS,      1, 0, RING },
+static const char *const layouts[] = {
+    "accumulation 2",
+    "dp 2; ep 2",
+    "dp 4; ep 4; accumulation 2; capacity_factor 1",
+    "dp 4; ep 2; experts 8; capacity_factor 1; recompute full",
+    "tp 2",
+    "tp 4; accumulation 2; layers 2; capacity_factor 1; recompute full; context ring; tp_overlap yes",
+    "dp 2; ep 2; tp 2; accumulation 2; capacity_factor 1",
+    "dp 2; ep 2; tp 2; capacity_factor 1; recompute selective; context ring; tp_overlap yes",
+    "dp 2; ep 2; tp 2; zero 1; experts 8; capacity_factor 1; recompute attention; sequence_parallel no",
+    "tp 2; cp 2; accumulation 2; layers 2; sequence_parallel no",
+    "dp 2; ep 2; cp 2; accumulation 2; capacity_factor 1; recompute attention",
+    "dp 2; ep 2; cp 2; zero 1; accumulation 4; experts 8; context ring; tp_overlap yes",
+    "dp 2; ep 2; tp 2; cp 2; zero 1; accumulation 4; layers 2; capacity_factor 1; recompute full; context ring; "
+    "tp_overlap yes",
+    "dp 4; ep 2; zero 1; accumulation 2; experts 8",
+    "dp 4; ep 4; zero 1; accumulation 2; capacity_factor 1; capacity_scope rank; recompute block_every",
+    "fsdp 4; ep 2; accumulation 2; capacity_factor 1",
+    "fsdp 4; prefetch 2; reshard except-last; capacity_factor 1; capacity_scope rank; recompute full",
+    "fsdp 4; ep 4; accumulation 2; prefetch 0; reshard never; recompute selective",
+    "dp 2; fsdp 4; ep 2; layers 2; capacity_factor 1; capacity_scope rank; routing balanced",
+    "dp 2; fsdp 2; ep 2; tp 2; accumulation 2; layers 2; experts 8; capacity_factor 1; capacity_scope rank; "
+    "routing balanced; context ring; tp_overlap yes",
+    "dp 2; ep 2; pp 2; vp 2; accumulation 4; layers 5; capacity_factor 1",
+    "dp 2; ep 2; pp 2; vp 2; zero 1; accumulation 4; layers 4; capacity_factor 1; capacity_scope rank; recompute full",
+    "fsdp 2; ep 2; pp 2; accumulation 4; layers 4",
+    "dp 4; ep 4; tp 2; pp 2; zero 1; accumulation 2; layers 4; experts 8; capacity_factor 1; context ring; "
+    "tp_overlap yes",
     // bf16, gradients reduced in bf16
-    {  4, 1, 4, 2, 1, 2, 1, 1, 2,      4, 8, BALANCED,     RECOMPUTE_NONE,        RESHARD_ALWAYS,      1, 1, RING },
-    {  1, 4, 2, 1, 1, 1, 1, 0, 2,      3, 4, BALANCED,     RECOMPUTE_FULL,        RESHARD_ALWAYS,      1, 1, PLAIN },
+    "dp 4; ep 4; tp 2; pp 2; zero 1; accumulation 2; layers 4; experts 8; capacity_factor 1; capacity_scope rank; "
+    "routing balanced; context ring; tp_overlap yes; compute bf16; reduce bf16",
+    "fsdp 4; ep 2; accumulation 2; capacity_factor 1; capacity_scope rank; routing balanced; recompute full; "
+    "compute bf16; reduce bf16",
 };
 // clang-format on
+enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
 
-static struct training describe(const struct layout *layout)
+static struct training describe(const char *layout)
 {
-    struct training training = {.ranks   = (int)(layout->dp * layout->fsdp * layout->tp * layout->cp * layout->pp),
-                                .steps   = STEPS,
-                                .threads = 1,
-                                .seed    = 5};
-    struct tiny    *tiny     = &training.tiny;
-    tiny_init(tiny);
-    tiny_set_experts(tiny, layout->experts, 2);
-    tiny->model.layers               = layout->layers;
-    tiny->model.ffn                  = 20;
-    tiny->model.kv_heads             = 4;
-    tiny->model.vocab                = 37;
-    tiny->model.vocab_multiple       = 2;
-    tiny->model.capacity_factor      = layout->taking == ALL ? 0 : 1;
-    tiny->train.capacity_scope       = layout->taking <= SEQUENCE ? CAPACITY_SEQUENCE : CAPACITY_RANK;
-    tiny->train.routing              = layout->taking == BALANCED ? ROUTING_BALANCED : ROUTING_TOP_K;
-    tiny->train.sequence             = 16;
-    tiny->train.accumulation         = layout->accumulation;
-    tiny->train.micro_batch          = BATCH / layout->dp / layout->fsdp / layout->accumulation;
-    tiny->train.recompute            = layout->recompute;
-    tiny->train.recompute_every      = 2;
-    tiny->train.recompute_save       = 1 << OUTPUT_QKV | 1 << OUTPUT_DISPATCH;
-    tiny->train.learning_rate        = 5e-4;
-    tiny->parallel.dp                = layout->dp;
-    tiny->parallel.fsdp              = layout->fsdp;
-    tiny->parallel.ep                = layout->ep;
-    tiny->parallel.tp                = layout->tp;
-    tiny->parallel.cp                = layout->cp;
-    tiny->parallel.pp                = layout->pp;
-    tiny->parallel.vp                = layout->vp;
-    tiny->parallel.zero              = layout->zero;
-    tiny->parallel.prefetch          = layout->prefetch;
-    tiny->parallel.reshard           = layout->reshard;
-    tiny->parallel.tp_overlap        = layout->way == RING;
-    tiny->parallel.context           = layout->way == RING ? CONTEXT_RING : CONTEXT_GATHER;
-    tiny->parallel.sequence_parallel = layout->way != WHOLE_ROWS;
-    if (layout->narrow) {
-        tiny->precision.compute = COMPUTE_BF16;
-        tiny->precision.reduce  = FORMAT_BF16;
-    }
+    struct training training = {.steps = STEPS, .threads = 1, .seed = 5};
+    tiny_init(&training.tiny);
+    layout_apply(&training.tiny, model);
+    training.ranks = layout_apply(&training.tiny, layout);
+    layout_deal(&training.tiny, BATCH);
     return training;
 }
 
-// One rank with microbatches as large: where ranks compete, the same tokens do.
-static struct layout alone(const struct layout *layout)
+// Microbatches are as large: where ranks compete, the same tokens do.
+static struct training alone(const struct training *many)
 {
-    return (struct layout){.dp           = 1,
-                           .fsdp         = 1,
-                           .ep           = 1,
-                           .tp           = 1,
-                           .cp           = 1,
-                           .pp           = 1,
-                           .vp           = 1,
-                           .accumulation = layout->accumulation * layout->dp * layout->fsdp,
-                           .layers       = layout->layers,
-                           .experts      = layout->experts,
-                           .taking       = layout->taking,
-                           .narrow       = layout->narrow};
+    struct training one = *many;
+    one.ranks           = 1;
+    layout_alone_in_turn(&one.tiny);
+    return one;
 }
 
 Test(experts_layout, trains_as_one_rank_does, .timeout = 300)
 {
     static const struct closeness exact = {1e-5, 1e-5, 1e-5}, narrow = {1e-2, 3e-2, 3e-2};
-    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-        struct layout   single = alone(&layouts[i]);
-        struct training many = describe(&layouts[i]), one = describe(&single);
-        char            name[32];
-        snprintf(name, sizeof(name), "layout %d", (int)i);
-        expect_same_training(&many, &one, layouts[i].narrow ? &narrow : &exact, name);
+    for (int i = 0; i < LAYOUTS; i++) {
+        struct training many = describe(layouts[i]), one = alone(&many);
+        bool            is_narrow = many.tiny.precision.compute == COMPUTE_BF16;
+        expect_same_training(&many, &one, is_narrow ? &narrow : &exact, layouts[i]);
     }
 }
 
@@ -136,32 +90,29 @@ static void choose_fp8(struct training *training, enum scaling_recipe recipe)
 // Recipes in turn. Ranks sum in another order, and so round to other FP8 numbers here and there.
 Test(experts_layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
 {
-    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-        struct layout   single = alone(&layouts[i]);
-        struct training many = describe(&layouts[i]), one = describe(&single);
-        char            name[48];
+    for (int i = 0; i < LAYOUTS; i++) {
+        struct training many = describe(layouts[i]), one = alone(&many);
+        char            name[256];
         choose_fp8(&many, (enum scaling_recipe)(i % (RECIPE_BLOCK + 1)));
         choose_fp8(&one, (enum scaling_recipe)(i % (RECIPE_BLOCK + 1)));
         training_run(&many);
         training_run(&one);
         for (int step = 0; step < STEPS; step++) {
-            snprintf(name, sizeof(name), "layout %d, step %d: loss", (int)i, step);
+            snprintf(name, sizeof(name), "%s, step %d: loss", layouts[i], step);
             expect_near(many.loss[step], one.loss[step], 1e-2, name);
         }
-        cr_expect_arr_eq(many.storage_bytes, many.planned_bytes, sizeof(many.planned_bytes), "layout %d", (int)i);
+        cr_expect_arr_eq(many.storage_bytes, many.planned_bytes, sizeof(many.planned_bytes), "%s", layouts[i]);
     }
 }
 
 // Slots that stay empty are zeros in what is quantized. With enough slots for all choices, more change nothing.
 Test(experts_layout, has_the_same_scales_in_fp8_whatever_is_padded, .timeout = 60)
 {
-    struct layout layout = {1, 1, 1, 1, 1, 1, 1, 0, 1, 2, 4, RANK, RECOMPUTE_NONE, RESHARD_ALWAYS, 1, 0, PLAIN};
     for (int recipe = RECIPE_DELAYED; recipe <= RECIPE_BLOCK; recipe++) {
-        struct training enough = describe(&layout), padded = describe(&layout);
+        struct training enough = describe("layers 2; capacity_factor 1.9; capacity_scope rank");
+        struct training padded = describe("layers 2; capacity_scope rank");
         choose_fp8(&enough, (enum scaling_recipe)recipe);
         choose_fp8(&padded, (enum scaling_recipe)recipe);
-        enough.tiny.model.capacity_factor = 1.9;
-        padded.tiny.model.capacity_factor = 0;
         training_run(&enough);
         training_run(&padded);
         cr_expect_gt(padded.planned_bytes[STORAGE_ACTIVATION], enough.planned_bytes[STORAGE_ACTIVATION]);
@@ -176,8 +127,9 @@ Test(experts_layout, has_the_same_scales_in_fp8_whatever_is_padded, .timeout = 6
 
 Test(experts_layout, repeats_bit_for_bit, .timeout = 60)
 {
-    struct layout   layout = {2, 1, 2, 2, 2, 1, 1, 1, 2, 2, 4, SEQUENCE, RECOMPUTE_FULL, RESHARD_ALWAYS, 1, 1, RING};
-    struct training first = describe(&layout), second = describe(&layout);
+    static const char layout[] = "dp 2; ep 2; tp 2; cp 2; zero 1; accumulation 2; layers 2; capacity_factor 1; "
+                                 "recompute full; context ring; tp_overlap yes; compute bf16; reduce bf16";
+    struct training   first = describe(layout), second = describe(layout);
     training_run(&first);
     training_run(&second);
     cr_expect_arr_eq(first.loss, second.loss, STEPS * sizeof(float));

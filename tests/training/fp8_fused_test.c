@@ -4,6 +4,7 @@
 
 #include "gswbench/account.h"
 #include "gswbench/verify.h"
+#include "layouts.h"
 #include "same_training.h"
 
 enum { SEQUENCES = 8 };
@@ -28,51 +29,27 @@ static struct training make_training(int64_t recipe)
     return training;
 }
 
-static void make_dp(struct training *training)
-{
-    training->tiny.parallel.dp = 2;
-}
-static void make_fsdp(struct training *training)
-{
-    training->tiny.parallel.fsdp         = 2;
-    training->tiny.precision.fp8_weights = training->tiny.precision.fp8_recipe != RECIPE_BLOCK;
-    training->tiny.train.recompute       = RECOMPUTE_FULL;
-}
-static void make_tp(struct training *training)
-{
-    training->tiny.parallel.tp = 2;
-}
-static void make_overlapped_tp(struct training *training)
-{
-    training->tiny.parallel.tp         = 2;
-    training->tiny.parallel.tp_overlap = 1;
-}
-static void make_pp(struct training *training)
-{
-    training->tiny.parallel.pp        = 2;
-    training->tiny.train.micro_batch  = SEQUENCES / 4;
-    training->tiny.train.accumulation = 4;
-}
-static void make_experts(struct training *training)
-{
-    training->tiny.parallel.dp = training->tiny.parallel.ep = 2;
-    tiny_set_experts(&training->tiny, 4, 2);
-}
-static const struct {
-    const char *name;
-    void (*make)(struct training *training);
-} layouts[] = {{"dp", make_dp}, {"fsdp", make_fsdp}, {"tp", make_tp}, {"tp_overlap", make_overlapped_tp},
-               {"pp", make_pp}, {"ep", make_experts}};
+static const char *const layouts[] = {
+    "dp 2",
+    "fsdp 2; recompute full; fp8_weights yes",
+    "tp 2",
+    "tp 2; tp_overlap yes",
+    "pp 2; micro_batch 2; accumulation 4",
+    "dp 2; ep 2; experts 4; top_k 2; auxiliary_loss 0.05",
+};
 enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
 
 static void expect_same_bits(int64_t recipe)
 {
     for (int i = 0; i < LAYOUTS; i++) {
         struct training fused = make_training(recipe);
-        layouts[i].make(&fused);
+        layout_apply(&fused.tiny, layouts[i]);
+        if (recipe == RECIPE_BLOCK) {
+            fused.tiny.precision.fp8_weights = 0;
+        }
         struct training apart          = fused;
         apart.tiny.precision.fp8_fused = 0;
-        expect_same_training(&fused, &apart, &equal, layouts[i].name);
+        expect_same_training(&fused, &apart, &equal, layouts[i]);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gswbench/verify.h"
+#include "layouts.h"
 #include "same_training.h"
 
 enum { STEPS = 30, SEQUENCES = 8 };
@@ -172,91 +173,39 @@ Test(fp8_training, brings_every_delayed_scale_up_to_date_once_a_step)
     plan_free(&tiny.plan);
 }
 
-// Larger than tiny, so that it learns.
-static struct training llama(int64_t ranks)
+// Larger than tiny, so that it learns; of the same global batches in every layout.
+static struct training llama(const char *layout)
 {
-    struct training training = {.ranks = (int)ranks, .steps = STEPS, .threads = 1, .seed = 11, .data = DATA_MARKOV};
-    struct tiny    *tiny     = &training.tiny;
-    tiny_init(tiny);
-    tiny->precision.compute    = COMPUTE_BF16;
-    tiny->model.hidden         = 64;
-    tiny->model.head_dim       = 16;
-    tiny->model.ffn            = 96;
-    tiny->model.vocab          = 128;
-    tiny->model.init_deviation = 0.05;
-    tiny->train.learning_rate  = 3e-3;
-    tiny->train.sequence       = 32;
-    tiny->train.micro_batch    = SEQUENCES / ranks;
-    tiny->parallel.dp          = ranks;
+    struct training training = {.steps = STEPS, .threads = 1, .seed = 11, .data = DATA_MARKOV};
+    tiny_init(&training.tiny);
+    layout_apply(&training.tiny, "hidden 64; head_dim 16; ffn 96; vocab 128; init_deviation 0.05; sequence 32; "
+                                 "learning_rate 3e-3");
+    choose_fp8(&training.tiny);
+    training.ranks = layout_apply(&training.tiny, layout);
+    layout_deal(&training.tiny, SEQUENCES);
     return training;
-}
-
-// Layouts of the same global batches.
-static void make_dp(struct training *training)
-{
-    training->tiny.parallel.dp       = training->ranks;
-    training->tiny.train.micro_batch = SEQUENCES / training->ranks;
-}
-static void make_accumulated(struct training *training)
-{
-    make_dp(training);
-    training->tiny.train.micro_batch /= 2;
-    training->tiny.train.accumulation = 2;
-}
-static void make_zero(struct training *training)
-{
-    make_dp(training);
-    training->tiny.parallel.zero        = 1;
-    training->tiny.parallel.zero_gather = ZERO_GATHER_FORWARD;
-}
-static void make_fsdp(struct training *training)
-{
-    make_dp(training);
-    training->tiny.parallel.dp   = 1;
-    training->tiny.parallel.fsdp = training->ranks;
-}
-static void make_tp(struct training *training)
-{
-    training->tiny.parallel.tp = training->ranks;
-}
-static void make_cp(struct training *training)
-{
-    training->tiny.parallel.cp = training->ranks;
-}
-static void make_pp(struct training *training)
-{
-    training->tiny.parallel.pp        = training->ranks;
-    training->tiny.train.micro_batch  = SEQUENCES / 4;
-    training->tiny.train.accumulation = 4;
-}
-static void make_full_recompute(struct training *training)
-{
-    make_dp(training);
-    training->tiny.train.recompute = RECOMPUTE_FULL;
 }
 
 Test(fp8_training, has_the_loss_of_one_rank_in_every_layout, .timeout = 240)
 {
-    static const struct {
-        const char *name;
-        void (*make)(struct training *training);
-    } layouts[]         = {{"dp", make_dp},     {"accumulation", make_accumulated},
-                           {"zero", make_zero}, {"fsdp", make_fsdp},
-                           {"tp", make_tp},     {"cp", make_cp},
-                           {"pp", make_pp},     {"full recompute", make_full_recompute}};
-    struct training one = llama(1);
-    choose_fp8(&one.tiny);
+    static const char *const layouts[] = {
+        "dp 2",
+        "dp 2; accumulation 2",
+        "dp 2; zero 1; zero_gather forward",
+        "fsdp 2",
+        "tp 2",
+        "cp 2",
+        "pp 2; accumulation 4",
+        "dp 2; recompute full",
+    };
+    struct training one = llama("");
     training_run(&one);
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-        struct training many = llama(2);
-        choose_fp8(&many.tiny);
-        many.tiny.parallel.dp       = 1;
-        many.tiny.train.micro_batch = SEQUENCES;
-        layouts[i].make(&many);
+        struct training many = llama(layouts[i]);
         training_run(&many);
         for (int step = 0; step < STEPS; step++) {
-            expect_near(many.loss[step], one.loss[step], 0.01, layouts[i].name);
+            expect_near(many.loss[step], one.loss[step], 0.01, layouts[i]);
         }
-        cr_expect_arr_eq(many.storage_bytes, many.planned_bytes, sizeof(many.planned_bytes), "%s", layouts[i].name);
+        cr_expect_arr_eq(many.storage_bytes, many.planned_bytes, sizeof(many.planned_bytes), "%s", layouts[i]);
     }
 }

@@ -4,238 +4,191 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
+#include "layouts.h"
 #include "same_training.h"
 
 enum { BATCH = 8, STEPS = 5, FP8_STEPS = 3 };
 
-// Ways that a layout may go: cp in a ring and tp overlapped; tp without sequence parallelism, and so not overlapped.
-enum { RING = 1, WHOLE_ROWS = 2 };
-
-struct layout {
-    int64_t dp, fsdp, tp, cp, zero, accumulation;
-    int64_t prefetch, reshard, tied, recompute, narrow;
-    int64_t ways;
-};
+static const char model[] = "layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; "
+                            "learning_rate 5e-4; recompute_every 2; recompute_save qkv";
 
 // clang-format off
-static const struct layout layouts[] = {
-    // dp fsdp tp cp zero ga  prefetch reshard              tied recompute            narrow ways
-    {  1, 2, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
-    {  1, 4, 1, 1, 0, 1,      0, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
-    {  1, 4, 1, 1, 0, 2,      2, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, 0 },
-    {  1, 8, 1, 1, 0, 1,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_ATTENTION,   0, 0 },
-    {  1, 4, 1, 1, 0, 1,      9, RESHARD_NEVER,       0, RECOMPUTE_NONE,        0, 0 },
-    {  1, 2, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0, 0 },
-    {  1, 4, 1, 1, 0, 2,      1, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_SELECTIVE,   0, 0 },
-    {  1, 4, 1, 1, 0, 1,      1, RESHARD_NEVER,       1, RECOMPUTE_NONE,        0, 0 },
-    {  2, 2, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
-    {  2, 2, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_BLOCK_EVERY, 0, 0 },
-    {  2, 4, 1, 1, 0, 1,      2, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_FULL,        0, 0 },
-    {  4, 2, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
-    {  2, 1, 1, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
-    {  4, 1, 1, 1, 1, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0, 0 },
-    {  8, 1, 1, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, 0 },
-    {  4, 1, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
-    {  1, 1, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
-    {  1, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, 0 },
-    {  1, 1, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      1, RECOMPUTE_SELECTIVE,   0, 0 },
-    {  2, 1, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, 0 },
-    {  2, 1, 4, 1, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
-    {  1, 2, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
-    {  1, 4, 2, 1, 0, 2,      2, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_FULL,        0, 0 },
-    {  2, 2, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_BLOCK_EVERY, 0, 0 },
-    {  2, 2, 4, 1, 0, 1,      0, RESHARD_NEVER,       1, RECOMPUTE_NONE,        0, 0 },
-    {  1, 1, 1, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
-    {  1, 1, 1, 4, 0, 8,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, 0 },
-    {  2, 1, 1, 2, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, 0 },
-    {  2, 1, 1, 2, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, 0 },
-    {  1, 1, 1, 4, 1, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
-    {  1, 4, 1, 2, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
-    {  2, 2, 1, 2, 0, 2,      2, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_FULL,        0, 0 },
-    {  1, 1, 2, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
-    {  2, 2, 2, 2, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, 0 },
-    {  2, 1, 4, 2, 1, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, 0 },
-    {  1, 1, 1, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, RING },
-    {  1, 1, 1, 4, 0, 8,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, RING },
-    {  2, 1, 1, 4, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, RING },
-    {  1, 2, 2, 2, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, RING },
-    {  2, 2, 1, 4, 0, 2,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_NONE,        0, RING },
-    {  1, 1, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, RING },
-    {  1, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, RING },
-    {  2, 2, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, RING },
-    {  2, 1, 4, 2, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, RING },
+static const char *const layouts[] = {
+    "fsdp 2",
+    "fsdp 4; prefetch 0",
+    "fsdp 4; accumulation 2; prefetch 2; recompute full",
+    "fsdp 8; reshard except-last; recompute attention",
+    "fsdp 4; prefetch 9; reshard never",
+    "fsdp 2; accumulation 4; tied yes",
+    "fsdp 4; accumulation 2; reshard except-last; tied yes; recompute selective",
+    "fsdp 4; reshard never; tied yes",
+    "dp 2; fsdp 2",
+    "dp 2; fsdp 2; accumulation 2; tied yes; recompute block_every",
+    "dp 2; fsdp 4; prefetch 2; reshard except-last; recompute full",
+    "dp 4; fsdp 2",
+    "dp 2; zero 1",
+    "dp 4; zero 1; accumulation 2; tied yes",
+    "dp 8; zero 1; recompute full",
+    "dp 4; accumulation 2",
+    "tp 2",
+    "tp 4; accumulation 2; tied yes; recompute full",
+    "tp 2; tied yes; recompute selective",
+    "dp 2; tp 2; accumulation 2; recompute attention",
+    "dp 2; tp 4; zero 1",
+    "fsdp 2; tp 2",
+    "fsdp 4; tp 2; accumulation 2; prefetch 2; reshard except-last; tied yes; recompute full",
+    "dp 2; fsdp 2; tp 2; accumulation 2; recompute block_every",
+    "dp 2; fsdp 2; tp 4; prefetch 0; reshard never; tied yes",
+    "cp 2; accumulation 8",
+    "cp 4; accumulation 8; tied yes; recompute full",
+    "dp 2; cp 2; accumulation 4; recompute attention",
+    "dp 2; cp 2; zero 1; accumulation 4; recompute selective",
+    "cp 4; zero 1; accumulation 8",
+    "fsdp 4; cp 2; accumulation 2",
+    "dp 2; fsdp 2; cp 2; accumulation 2; prefetch 2; reshard except-last; tied yes; recompute full",
+    "tp 2; cp 2; accumulation 8",
+    "dp 2; fsdp 2; tp 2; cp 2; accumulation 2; recompute attention",
+    "dp 2; tp 4; cp 2; zero 1; accumulation 4; tied yes; recompute full",
+    "cp 2; accumulation 8; context ring; tp_overlap yes",
+    "cp 4; accumulation 8; tied yes; recompute full; context ring; tp_overlap yes",
+    "dp 2; cp 4; zero 1; accumulation 4; recompute attention; context ring; tp_overlap yes",
+    "fsdp 2; tp 2; cp 2; accumulation 4; recompute selective; context ring; tp_overlap yes",
+    "dp 2; fsdp 2; cp 4; accumulation 2; reshard except-last; context ring; tp_overlap yes",
+    "tp 2; context ring; tp_overlap yes",
+    "tp 4; accumulation 2; tied yes; recompute full; context ring; tp_overlap yes",
+    "dp 2; fsdp 2; tp 2; accumulation 2; recompute attention; context ring; tp_overlap yes",
+    "dp 2; tp 4; cp 2; zero 1; accumulation 4; recompute selective; context ring; tp_overlap yes",
     // Several sequences at a time under cp.
-    {  1, 1, 1, 2, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 },
-    {  1, 1, 1, 2, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, RING },
-    {  1, 1, 1, 4, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_SELECTIVE,   0, 0 },
-    {  2, 1, 1, 4, 1, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, RING },
-    {  1, 2, 1, 2, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, 0 },
-    {  1, 2, 2, 2, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, RING },
+    "cp 2; accumulation 4",
+    "cp 2; context ring; tp_overlap yes",
+    "cp 4; accumulation 4; tied yes; recompute selective",
+    "dp 2; cp 4; zero 1; recompute full; context ring; tp_overlap yes",
+    "fsdp 2; cp 2; accumulation 2; recompute attention",
+    "fsdp 2; tp 2; cp 2; accumulation 2; context ring; tp_overlap yes",
     // tp without sequence parallelism
-    {  1, 1, 2, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, WHOLE_ROWS },
-    {  2, 1, 4, 1, 1, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, WHOLE_ROWS },
-    {  1, 2, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, WHOLE_ROWS },
-    {  1, 1, 2, 2, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_ATTENTION,   0, WHOLE_ROWS },
-    {  1, 1, 2, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, RING | WHOLE_ROWS },
+    "tp 2; sequence_parallel no",
+    "dp 2; tp 4; zero 1; accumulation 2; sequence_parallel no",
+    "fsdp 2; tp 2; accumulation 2; tied yes; recompute full; sequence_parallel no",
+    "tp 2; cp 2; accumulation 4; tied yes; recompute attention; sequence_parallel no",
+    "tp 2; cp 2; accumulation 8; recompute selective; context ring; sequence_parallel no",
     // bf16, gradients reduced in bf16
-    {  1, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, WHOLE_ROWS },
-    {  1, 1, 2, 2, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, WHOLE_ROWS },
-    {  2, 1, 1, 4, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, RING },
-    {  2, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, RING },
-    {  2, 1, 1, 4, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, RING },
-    {  2, 1, 1, 4, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, 0 },
-    {  1, 2, 2, 2, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1, 0 },
-    {  1, 1, 4, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, 0 },
-    {  2, 2, 2, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1, 0 },
-    {  1, 4, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, 0 },
-    {  2, 2, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        1, 0 },
-    {  2, 4, 1, 1, 0, 1,      1, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_NONE,        1, 0 },
-    {  4, 1, 1, 1, 1, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, 0 },
+    "tp 4; accumulation 2; sequence_parallel no; compute bf16; reduce bf16",
+    "tp 2; cp 2; accumulation 2; sequence_parallel no; compute bf16; reduce bf16",
+    "dp 2; cp 4; accumulation 2; context ring; tp_overlap yes; compute bf16; reduce bf16",
+    "dp 2; tp 4; accumulation 2; context ring; tp_overlap yes; compute bf16; reduce bf16",
+    "dp 2; cp 4; accumulation 4; context ring; tp_overlap yes; compute bf16; reduce bf16",
+    "dp 2; cp 4; accumulation 4; compute bf16; reduce bf16",
+    "fsdp 2; tp 2; cp 2; accumulation 4; tied yes; recompute full; compute bf16; reduce bf16",
+    "tp 4; accumulation 2; compute bf16; reduce bf16",
+    "dp 2; fsdp 2; tp 2; accumulation 2; tied yes; recompute full; compute bf16; reduce bf16",
+    "fsdp 4; compute bf16; reduce bf16",
+    "dp 2; fsdp 2; accumulation 2; tied yes; recompute full; compute bf16; reduce bf16",
+    "dp 2; fsdp 4; reshard except-last; compute bf16; reduce bf16",
+    "dp 4; zero 1; accumulation 2; compute bf16; reduce bf16",
 };
 
-// Stages, chunks of each, layers of the model, and whether embedding and head count as layers.
-struct pipeline {
-    int64_t pp, vp, layers, counts_embedding;
-};
-
-static const struct pipeline no_pipeline = { 1, 1, 3, 0 };
-
-static const struct {
-    struct layout   layout;
-    struct pipeline pipeline;
-} pipelines[] = {
-    // dp fsdp tp cp zero ga  prefetch reshard            tied recompute            narrow ways pp vp layers counts
-    { { 1, 1, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 2, 1, 4, 0 } },
-    { { 1, 1, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 2, 1, 3, 0 } },
-    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, 0 }, { 2, 1, 2, 1 } },
-    { { 1, 1, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 4, 1, 6, 0 } },
-    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, 0 }, { 4, 1, 2, 1 } },
-    { { 1, 1, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 4, 1, 5, 0 } },
-    { { 1, 1, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 2, 2, 4, 0 } },
-    { { 1, 1, 1, 1, 0, 1,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, 0 }, { 2, 2, 6, 0 } },
-    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_SELECTIVE,   0, 0 }, { 2, 3, 4, 1 } },
-    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 4, 2, 6, 1 } },
-    { { 2, 1, 1, 1, 0, 2,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 2, 1, 3, 0 } },
-    { { 2, 1, 1, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 2, 2, 5, 1 } },
-    { { 1, 2, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 2, 1, 5, 0 } },
-    { { 1, 2, 1, 1, 0, 4,      2, RESHARD_NEVER,       0, RECOMPUTE_NONE,        0, 0 }, { 2, 2, 4, 0 } },
-    { { 2, 2, 1, 1, 0, 2,      2, RESHARD_EXCEPT_LAST, 0, RECOMPUTE_FULL,        0, 0 }, { 2, 2, 6, 1 } },
-    { { 1, 1, 2, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 2, 2, 4, 0 } },
-    { { 1, 1, 2, 2, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        0, 0 }, { 2, 2, 6, 1 } },
-    { { 2, 1, 2, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 4, 1, 4, 0 } },
-    { { 1, 1, 2, 2, 1, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, RING }, { 2, 2, 6, 1 } },
-    { { 2, 1, 2, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_ATTENTION,   0, RING }, { 2, 2, 5, 0 } },
-    { { 1, 1, 2, 2, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, 0 }, { 2, 1, 4, 0 } },
-    { { 1, 1, 2, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        0, WHOLE_ROWS }, { 2, 1, 4, 0 } },
+static const char *const pipelines[] = {
+    "pp 2; layers 4",
+    "pp 2; accumulation 2",
+    "pp 2; accumulation 8; layers 2; layers_per_chunk_embedding yes; recompute full",
+    "pp 4; accumulation 4; layers 6",
+    "pp 4; accumulation 8; layers 2; layers_per_chunk_embedding yes; recompute attention",
+    "pp 4; layers 5",
+    "pp 2; vp 2; accumulation 4; layers 4",
+    "pp 2; vp 2; layers 6; recompute full",
+    "pp 2; vp 3; accumulation 8; layers 4; layers_per_chunk_embedding yes; recompute selective",
+    "pp 4; vp 2; accumulation 8; layers 6; layers_per_chunk_embedding yes",
+    "dp 2; pp 2; accumulation 2",
+    "dp 2; pp 2; vp 2; zero 1; accumulation 4; layers 5; layers_per_chunk_embedding yes",
+    "fsdp 2; pp 2; accumulation 4; layers 5",
+    "fsdp 2; pp 2; vp 2; accumulation 4; layers 4; prefetch 2; reshard never",
+    "dp 2; fsdp 2; pp 2; vp 2; accumulation 2; layers 6; layers_per_chunk_embedding yes; prefetch 2; "
+    "reshard except-last; recompute full",
+    "tp 2; pp 2; vp 2; accumulation 4; layers 4",
+    "tp 2; cp 2; pp 2; vp 2; accumulation 8; layers 6; layers_per_chunk_embedding yes; recompute full",
+    "dp 2; tp 2; pp 4; zero 1; accumulation 4; layers 4",
+    "tp 2; cp 2; pp 2; vp 2; zero 1; accumulation 8; layers 6; layers_per_chunk_embedding yes; context ring; "
+    "tp_overlap yes",
+    "dp 2; tp 2; pp 2; vp 2; zero 1; accumulation 4; layers 5; recompute attention; context ring; tp_overlap yes",
+    "tp 2; cp 2; pp 2; accumulation 4; layers 4",
+    "tp 2; pp 2; accumulation 4; layers 4; sequence_parallel no",
     // A table that the first and the last stage share.
-    { { 1, 1, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0, 0 }, { 2, 1, 4, 0 } },
-    { { 2, 1, 1, 1, 1, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        0, 0 }, { 4, 2, 6, 1 } },
-    { { 1, 2, 2, 1, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_FULL,        0, 0 }, { 2, 1, 2, 1 } },
-    { { 2, 2, 1, 1, 0, 2,      2, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_FULL,        0, WHOLE_ROWS }, { 3, 1, 4, 0 } },
+    "pp 2; accumulation 4; layers 4; tied yes",
+    "dp 2; pp 4; vp 2; zero 1; accumulation 4; layers 6; layers_per_chunk_embedding yes; tied yes",
+    "fsdp 2; tp 2; pp 2; accumulation 4; layers 2; layers_per_chunk_embedding yes; tied yes; recompute full",
+    "dp 2; fsdp 2; pp 3; accumulation 2; layers 4; prefetch 2; reshard except-last; tied yes; recompute full; "
+    "sequence_parallel no",
     // bf16, gradients reduced in bf16
-    { { 2, 1, 1, 1, 0, 4,      1, RESHARD_ALWAYS,      1, RECOMPUTE_NONE,        1, 0 }, { 4, 1, 4, 0 } },
-    { { 1, 1, 1, 1, 0, 8,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, 0 }, { 4, 1, 4, 0 } },
-    { { 2, 1, 1, 1, 1, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,        1, 0 }, { 2, 2, 4, 0 } },
-    { { 1, 2, 2, 1, 0, 4,      1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,        1, 0 }, { 2, 2, 6, 1 } },
+    "dp 2; pp 4; accumulation 4; layers 4; tied yes; compute bf16; reduce bf16",
+    "pp 4; accumulation 8; layers 4; compute bf16; reduce bf16",
+    "dp 2; pp 2; vp 2; zero 1; accumulation 4; layers 4; recompute full; compute bf16; reduce bf16",
+    "fsdp 2; tp 2; pp 2; vp 2; accumulation 4; layers 6; layers_per_chunk_embedding yes; compute bf16; reduce bf16",
 };
 // clang-format on
+enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]), PIPELINES = sizeof(pipelines) / sizeof(pipelines[0]) };
 
-static struct training describe(const struct layout *layout, const struct pipeline *pipeline)
+static struct training describe(const char *layout)
 {
-    struct training training = {.ranks   = (int)(layout->dp * layout->fsdp * layout->tp * layout->cp * pipeline->pp),
-                                .steps   = STEPS,
-                                .threads = 1,
-                                .seed    = 5};
-    struct tiny    *tiny     = &training.tiny;
-    tiny_init(tiny);
-    tiny->model.layers               = pipeline->layers;
-    tiny->parallel.pp                = pipeline->pp;
-    tiny->parallel.vp                = pipeline->vp;
-    tiny->model.ffn                  = 20;
-    tiny->model.tied                 = layout->tied;
-    tiny->train.accumulation         = layout->accumulation;
-    tiny->train.micro_batch          = BATCH / layout->dp / layout->fsdp / layout->accumulation;
-    tiny->train.recompute            = layout->recompute;
-    tiny->train.recompute_every      = 2;
-    tiny->train.recompute_save       = 1 << OUTPUT_QKV;
-    tiny->train.learning_rate        = 5e-4;
-    tiny->parallel.dp                = layout->dp;
-    tiny->parallel.fsdp              = layout->fsdp;
-    tiny->parallel.tp                = layout->tp;
-    tiny->parallel.cp                = layout->cp;
-    tiny->train.sequence             = 16;
-    tiny->parallel.tp_overlap        = layout->ways == RING;
-    tiny->parallel.sequence_parallel = (layout->ways & WHOLE_ROWS) == 0;
-    tiny->parallel.context           = layout->ways & RING ? CONTEXT_RING : CONTEXT_GATHER;
-    tiny->parallel.zero              = layout->zero;
-    tiny->model.kv_heads             = 4;
-    tiny->model.vocab                = 37;
-    tiny->model.vocab_multiple       = 2;
-    tiny->parallel.prefetch          = layout->prefetch;
-    tiny->parallel.reshard           = layout->reshard;
-    if (layout->narrow) {
-        tiny->precision.compute = COMPUTE_BF16;
-        tiny->precision.reduce  = FORMAT_BF16;
-    }
-    tiny->parallel.layers_per_chunk_embedding = pipeline->counts_embedding;
+    struct training training = {.steps = STEPS, .threads = 1, .seed = 5};
+    tiny_init(&training.tiny);
+    layout_apply(&training.tiny, model);
+    training.ranks = layout_apply(&training.tiny, layout);
+    layout_deal(&training.tiny, BATCH);
     return training;
 }
 
-static struct training train(const struct layout *layout, const struct pipeline *pipeline)
+static struct training alone(const struct training *many)
 {
-    struct training training = describe(layout, pipeline);
+    struct training one = *many;
+    one.ranks           = 1;
+    layout_alone(&one.tiny);
+    return one;
+}
+
+static struct training train(const char *layout)
+{
+    struct training training = describe(layout);
     training_run(&training);
     return training;
 }
 
-static void expect_as_one_rank(const struct layout *layout, const struct pipeline *pipeline, int row)
+static void expect_as_one_rank(const char *layout)
 {
     static const struct closeness exact = {1e-5, 1e-5, 1e-5}, narrow = {1e-2, 3e-2, 3e-2};
-    struct pipeline               whole = {1, 1, pipeline->layers, 0};
-    struct layout   alone = {1, 1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, layout->tied, RECOMPUTE_NONE, layout->narrow, 0};
-    struct training many = describe(layout, pipeline), one = describe(&alone, &whole);
-    char            name[32];
-    snprintf(name, sizeof(name), "layout %d", row);
-    expect_same_training(&many, &one, layout->narrow ? &narrow : &exact, name);
+    struct training               many = describe(layout), one = alone(&many);
+    bool                          is_narrow = many.tiny.precision.compute == COMPUTE_BF16;
+    expect_same_training(&many, &one, is_narrow ? &narrow : &exact, layout);
 }
 
 Test(layout, trains_as_one_rank_does, .timeout = 300)
 {
-    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-        expect_as_one_rank(&layouts[i], &no_pipeline, (int)i);
+    for (int i = 0; i < LAYOUTS; i++) {
+        expect_as_one_rank(layouts[i]);
     }
 }
 
 Test(layout, trains_in_a_pipeline_as_one_rank_does, .timeout = 300)
 {
-    for (size_t i = 0; i < sizeof(pipelines) / sizeof(pipelines[0]); i++) {
-        expect_as_one_rank(&pipelines[i].layout, &pipelines[i].pipeline, (int)i);
+    for (int i = 0; i < PIPELINES; i++) {
+        expect_as_one_rank(pipelines[i]);
     }
-}
-
-static void choose_fp8(struct training *training, enum scaling_recipe recipe, bool stores_weights)
-{
-    training->tiny.precision.compute     = COMPUTE_FP8;
-    training->tiny.precision.fp8_recipe  = recipe;
-    training->tiny.precision.fp8_history = 3;
-    training->tiny.precision.fp8_weights = stores_weights && recipe != RECIPE_BLOCK;
-    training->steps                      = FP8_STEPS;
 }
 
 // Rows in turn: weights in BF16, and stored in FP8. Ranks sum in another order, and so round to other FP8 numbers here
 // and there.
-static void expect_as_one_rank_in_fp8(const struct layout *layout, const struct pipeline *pipeline, int row,
-                                      enum scaling_recipe recipe)
+static void expect_as_one_rank_in_fp8(const char *layout, int row, enum scaling_recipe recipe)
 {
-    struct pipeline whole = {1, 1, pipeline->layers, 0};
-    struct layout   alone = {1, 1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, layout->tied, RECOMPUTE_NONE, layout->narrow, 0};
-    struct training many = describe(layout, pipeline), one = describe(&alone, &whole);
-    choose_fp8(&many, recipe, row % 2);
-    choose_fp8(&one, recipe, row % 2);
+    struct training many            = describe(layout);
+    many.steps                      = FP8_STEPS;
+    many.tiny.precision.compute     = COMPUTE_FP8;
+    many.tiny.precision.fp8_recipe  = recipe;
+    many.tiny.precision.fp8_history = 3;
+    many.tiny.precision.fp8_weights = row % 2 && recipe != RECIPE_BLOCK;
+    struct training one             = alone(&many);
     training_run(&many);
     training_run(&one);
-    char name[64];
-    snprintf(name, sizeof(name), "layout %d, recipe %d", row, recipe);
+    char name[256];
+    snprintf(name, sizeof(name), "%s, recipe %d", layout, recipe);
     for (int step = 0; step < FP8_STEPS; step++) {
         expect_near(many.loss[step], one.loss[step], 1e-2, name);
     }
@@ -247,12 +200,11 @@ static void expect_as_one_rank_in_fp8(const struct layout *layout, const struct 
 Test(layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
 {
     for (int recipe = RECIPE_DELAYED; recipe <= RECIPE_BLOCK; recipe++) {
-        for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-            expect_as_one_rank_in_fp8(&layouts[i], &no_pipeline, (int)i, (enum scaling_recipe)recipe);
+        for (int i = 0; i < LAYOUTS; i++) {
+            expect_as_one_rank_in_fp8(layouts[i], i, (enum scaling_recipe)recipe);
         }
-        for (size_t i = 0; i < sizeof(pipelines) / sizeof(pipelines[0]); i++) {
-            expect_as_one_rank_in_fp8(&pipelines[i].layout, &pipelines[i].pipeline, (int)i,
-                                      (enum scaling_recipe)recipe);
+        for (int i = 0; i < PIPELINES; i++) {
+            expect_as_one_rank_in_fp8(pipelines[i], i, (enum scaling_recipe)recipe);
         }
     }
 }
@@ -260,32 +212,29 @@ Test(layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
 Test(layout, repeats_bit_for_bit, .timeout = 60)
 {
     // clang-format off
-    static const struct {
-        struct layout   layout;
-        struct pipeline pipeline;
-    } mixes[] = {
-        { { 2, 1, 2, 2, 0, 4,  2, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,      1, RING }, { 1, 1, 3, 0 } },
-        { { 2, 2, 2, 1, 0, 2,  1, RESHARD_EXCEPT_LAST, 1, RECOMPUTE_SELECTIVE, 1, 0 },    { 1, 1, 3, 0 } },
-        { { 2, 1, 1, 1, 1, 4,  1, RESHARD_ALWAYS,      0, RECOMPUTE_FULL,      1, 0 },    { 2, 2, 5, 1 } },
-        { { 1, 1, 2, 2, 1, 8,  1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,      0, RING }, { 2, 2, 6, 1 } },
-        { { 1, 2, 1, 2, 0, 4,  1, RESHARD_ALWAYS,      0, RECOMPUTE_NONE,      1, 0 },    { 2, 1, 3, 0 } },
+    static const char *const mixes[] = {
+        "dp 2; tp 2; cp 2; accumulation 4; prefetch 2; recompute full; context ring; tp_overlap yes; compute bf16; "
+        "reduce bf16",
+        "dp 2; fsdp 2; tp 2; accumulation 2; reshard except-last; tied yes; recompute selective; compute bf16; "
+        "reduce bf16",
+        "dp 2; pp 2; vp 2; zero 1; accumulation 4; layers 5; layers_per_chunk_embedding yes; recompute full; "
+        "compute bf16; reduce bf16",
+        "tp 2; cp 2; pp 2; vp 2; zero 1; accumulation 8; layers 6; layers_per_chunk_embedding yes; context ring; "
+        "tp_overlap yes",
+        "fsdp 2; cp 2; pp 2; accumulation 4; compute bf16; reduce bf16",
     };
     // clang-format on
     for (size_t i = 0; i < sizeof(mixes) / sizeof(mixes[0]); i++) {
-        struct training first  = train(&mixes[i].layout, &mixes[i].pipeline);
-        struct training second = train(&mixes[i].layout, &mixes[i].pipeline);
-        cr_expect_arr_eq(first.loss, second.loss, STEPS * sizeof(float), "mix %d", (int)i);
-        cr_expect_arr_eq(first.norm, second.norm, STEPS * sizeof(float), "mix %d", (int)i);
+        struct training first = train(mixes[i]), second = train(mixes[i]);
+        cr_expect_arr_eq(first.loss, second.loss, STEPS * sizeof(float), "%s", mixes[i]);
+        cr_expect_arr_eq(first.norm, second.norm, STEPS * sizeof(float), "%s", mixes[i]);
     }
 }
 
 Test(layout, shards_weights_gradients_and_optimizer, .timeout = 60)
 {
-    struct layout   alone = {1, 1, 1, 1, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1, 0};
-    struct layout   fsdp  = {1, 4, 1, 1, 0, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1, 0};
-    struct layout   zero  = {4, 1, 1, 1, 1, 1, 1, RESHARD_ALWAYS, 0, RECOMPUTE_NONE, 1, 0};
-    struct training one = train(&alone, &no_pipeline), sharded = train(&fsdp, &no_pipeline),
-                    shared = train(&zero, &no_pipeline);
+    struct training one = train("compute bf16; reduce bf16"), sharded = train("fsdp 4; compute bf16; reduce bf16"),
+                    shared = train("dp 4; zero 1; compute bf16; reduce bf16");
     for (int storage = STORAGE_WEIGHT; storage <= STORAGE_OPTIMIZER; storage++) {
         int64_t whole = one.planned_bytes[storage];
         cr_expect_leq(sharded.planned_bytes[storage], whole / 4 + whole / 10, "%d", storage);

@@ -10,29 +10,22 @@
 #include "command.h"
 #include "gswbench/layers.h"
 #include "gswbench/proof.h"
+#include "layouts.h"
 #include "same_training.h"
 
 enum { BATCH = 8, STEPS = 5 };
 
-struct layout {
-    int64_t     dp, fsdp, ep, tp, cp, pp, vp, zero, accumulation;
-    int64_t     layers;
-    const char *pattern;
-    int64_t     recompute;
-    bool        ring;
-};
-
 // clang-format off
-static const struct layout layouts[] = {
-    // dp fsdp ep tp cp pp vp zero ga layers pattern
-    {  2, 1, 2, 1, 1, 1, 1, 0, 1, 3, "dense, 2 x experts",          RECOMPUTE_NONE,        false },
-    {  4, 1, 2, 1, 1, 1, 1, 1, 2, 3, "experts, dense",              RECOMPUTE_FULL,        false },
-    {  1, 4, 2, 1, 1, 1, 1, 0, 2, 3, "experts, dense, experts",     RECOMPUTE_NONE,        false },
-    {  2, 1, 2, 2, 1, 1, 1, 0, 2, 3, "dense, experts, dense",       RECOMPUTE_SELECTIVE,   true  },
-    {  2, 1, 2, 1, 2, 1, 1, 1, 2, 3, "2 x dense, experts",          RECOMPUTE_ATTENTION,   false },
-    {  2, 1, 2, 1, 1, 2, 1, 0, 4, 4, "3 x dense, experts",          RECOMPUTE_NONE,        false },
-    {  2, 1, 2, 1, 1, 2, 2, 1, 4, 5, "dense, experts, dense, 2 x experts", RECOMPUTE_BLOCK_EVERY, false },
-    {  1, 2, 2, 2, 1, 2, 1, 0, 4, 4, "experts, 3 x attention + mlp", RECOMPUTE_NONE,       true  },
+static const char *const layouts[] = {
+    "dp 2; ep 2; pattern dense, 2 x experts",
+    "dp 4; ep 2; zero 1; accumulation 2; pattern experts, dense; recompute full",
+    "fsdp 4; ep 2; accumulation 2; pattern experts, dense, experts",
+    "dp 2; ep 2; tp 2; accumulation 2; pattern dense, experts, dense; recompute selective; tp_overlap yes",
+    "dp 2; ep 2; cp 2; zero 1; accumulation 2; pattern 2 x dense, experts; recompute attention",
+    "dp 2; ep 2; pp 2; accumulation 4; layers 4; pattern 3 x dense, experts",
+    "dp 2; ep 2; pp 2; vp 2; zero 1; accumulation 4; layers 5; pattern dense, experts, dense, 2 x experts; "
+    "recompute block_every",
+    "fsdp 2; ep 2; tp 2; pp 2; accumulation 4; layers 4; pattern experts, 3 x attention + mlp; tp_overlap yes",
 };
 // clang-format on
 enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
@@ -51,54 +44,30 @@ static void describe_model(struct tiny *tiny, int64_t layers, const char *patter
     tiny->train.learning_rate  = 5e-4;
 }
 
-static struct training describe(const struct layout *layout)
+static struct training describe(const char *layout)
 {
-    struct training training = {.ranks   = (int)(layout->dp * layout->fsdp * layout->tp * layout->cp * layout->pp),
-                                .steps   = STEPS,
-                                .threads = 1,
-                                .seed    = 5};
-    struct tiny    *tiny     = &training.tiny;
-    describe_model(tiny, layout->layers, layout->pattern);
-    tiny->train.accumulation    = layout->accumulation;
-    tiny->train.micro_batch     = BATCH / layout->dp / layout->fsdp / layout->accumulation;
-    tiny->train.recompute       = layout->recompute;
-    tiny->train.recompute_every = 2;
-    tiny->train.recompute_save  = 1 << OUTPUT_QKV | 1 << OUTPUT_DISPATCH;
-    tiny->parallel.dp           = layout->dp;
-    tiny->parallel.fsdp         = layout->fsdp;
-    tiny->parallel.ep           = layout->ep;
-    tiny->parallel.tp           = layout->tp;
-    tiny->parallel.cp           = layout->cp;
-    tiny->parallel.pp           = layout->pp;
-    tiny->parallel.vp           = layout->vp;
-    tiny->parallel.zero         = layout->zero;
-    tiny->parallel.tp_overlap   = layout->ring;
+    struct training training = {.steps = STEPS, .threads = 1, .seed = 5};
+    describe_model(&training.tiny, 3, "");
+    layout_apply(&training.tiny, "recompute_every 2; recompute_save qkv, dispatch");
+    training.ranks = layout_apply(&training.tiny, layout);
+    layout_deal(&training.tiny, BATCH);
     return training;
 }
 
-static struct layout alone(const struct layout *layout)
+static struct training alone(const struct training *many)
 {
-    return (struct layout){.dp           = 1,
-                           .fsdp         = 1,
-                           .ep           = 1,
-                           .tp           = 1,
-                           .cp           = 1,
-                           .pp           = 1,
-                           .vp           = 1,
-                           .accumulation = layout->accumulation * layout->dp * layout->fsdp,
-                           .layers       = layout->layers,
-                           .pattern      = layout->pattern};
+    struct training one = *many;
+    one.ranks           = 1;
+    layout_alone_in_turn(&one.tiny);
+    return one;
 }
 
 Test(mixed_layers, train_as_on_one_rank, .timeout = 300)
 {
     static const struct closeness exact = {1e-5, 1e-5, 1e-5};
     for (int i = 0; i < LAYOUTS; i++) {
-        struct layout   single = alone(&layouts[i]);
-        struct training many = describe(&layouts[i]), one = describe(&single);
-        char            name[32];
-        snprintf(name, sizeof(name), "layout %d", i);
-        expect_same_training(&many, &one, &exact, name);
+        struct training many = describe(layouts[i]), one = alone(&many);
+        expect_same_training(&many, &one, &exact, layouts[i]);
     }
 }
 
@@ -106,16 +75,16 @@ Test(mixed_layers, train_as_on_one_rank, .timeout = 300)
 Test(mixed_layers, train_in_fp8_as_on_one_rank, .timeout = 300)
 {
     for (int i = 0; i < LAYOUTS; i++) {
-        struct layout   single = alone(&layouts[i]);
-        struct training runs[] = {describe(&layouts[i]), describe(&single)};
+        struct training many   = describe(layouts[i]);
+        struct training runs[] = {many, alone(&many)};
         for (int run = 0; run < 2; run++) {
             runs[run].tiny.precision.compute     = COMPUTE_FP8;
             runs[run].tiny.precision.fp8_weights = i % 2;
             training_run(&runs[run]);
         }
         for (int step = 0; step < STEPS; step++) {
-            char name[48];
-            snprintf(name, sizeof(name), "layout %d, step %d: loss", i, step);
+            char name[256];
+            snprintf(name, sizeof(name), "%s, step %d: loss", layouts[i], step);
             expect_near(runs[0].loss[step], runs[1].loss[step], 1e-2, name);
         }
     }
@@ -124,12 +93,12 @@ Test(mixed_layers, train_in_fp8_as_on_one_rank, .timeout = 300)
 Test(mixed_layers, pass_the_proof_of_the_job)
 {
     for (int i = 0; i < LAYOUTS; i++) {
-        struct training     training = describe(&layouts[i]);
+        struct training     training = describe(layouts[i]);
         struct plan_request request  = tiny_request(&training.tiny, training.ranks, 0);
         struct job_proof    proof;
         status              result = job_verify(&request, &proof);
-        cr_expect(!failed(&result), "layout %d: %s", i, result.text);
-        cr_expect_eq(proof.findings, 0, "layout %d", i);
+        cr_expect(!failed(&result), "%s: %s", layouts[i], result.text);
+        cr_expect_eq(proof.findings, 0, "%s", layouts[i]);
     }
 }
 

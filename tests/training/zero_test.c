@@ -9,50 +9,31 @@
 
 #include "gswbench/proof.h"
 #include "gswbench/verify.h"
+#include "layouts.h"
 #include "training.h"
 
 enum { STEPS = 5 };
 
-struct row {
-    int64_t dp, cp, tp, pp, vp, accumulation, prefetch;
-    bool    is_narrow, has_master;
-};
-
-static struct training training_of(const struct row *row)
+// One sequence in each microbatch.
+static struct training training_of(const char *layout)
 {
-    struct training training = {
-        .ranks = (int)(row->dp * row->cp * row->tp * row->pp), .steps = STEPS, .threads = 1, .seed = 5};
-    struct tiny *tiny = &training.tiny;
-    tiny_init(tiny);
-    tiny->model.layers       = 5;
-    tiny->model.kv_heads     = 4;
-    tiny->train.accumulation = row->accumulation;
-    tiny->train.micro_batch  = 1;
-    tiny->parallel.dp        = row->dp;
-    tiny->parallel.cp        = row->cp;
-    tiny->parallel.tp        = row->tp;
-    tiny->parallel.pp        = row->pp;
-    tiny->parallel.vp        = row->vp;
-    tiny->parallel.prefetch  = row->prefetch;
-    tiny->parallel.zero      = 1;
-    if (row->is_narrow) {
-        tiny->precision.compute = COMPUTE_BF16;
-        tiny->precision.reduce  = FORMAT_BF16;
-        tiny->precision.master  = row->has_master;
-    }
+    struct training training = {.steps = STEPS, .threads = 1, .seed = 5};
+    tiny_init(&training.tiny);
+    layout_apply(&training.tiny, "layers 5; kv_heads 4; micro_batch 1; zero 1");
+    training.ranks = layout_apply(&training.tiny, layout);
     return training;
 }
 
-static void expect_sound(const struct training *training, int row)
+static void expect_sound(const struct training *training, const char *layout)
 {
     const struct tiny  *tiny    = &training->tiny;
     struct plan_request request = tiny_request(tiny, training->ranks, 0);
     struct job_proof    proof;
     status              result = job_verify(&request, &proof);
-    cr_expect(!failed(&result), "row %d: %s", row, result.text);
+    cr_expect(!failed(&result), "%s: %s", layout, result.text);
 }
 
-static void expect_equal_bits(struct training *a, struct training *b, const char *what, int row)
+static void expect_equal_bits(struct training *a, struct training *b, const char *what, const char *layout)
 {
     char base[] = "/tmp/gswbench-zero-XXXXXX", folder[2][64], command[256];
     cr_assert_not_null(mkdtemp(base));
@@ -62,12 +43,12 @@ static void expect_equal_bits(struct training *a, struct training *b, const char
     b->weights = folder[1];
     training_run(a);
     training_run(b);
-    expect_sound(b, row);
-    cr_expect_arr_eq(a->loss, b->loss, STEPS * sizeof(float), "%s, row %d: losses", what, row);
-    cr_expect_arr_eq(a->norm, b->norm, STEPS * sizeof(float), "%s, row %d: gradient norms", what, row);
-    cr_expect_neq(a->loss[0], a->loss[STEPS - 1], "%s, row %d: trains nothing", what, row);
+    expect_sound(b, layout);
+    cr_expect_arr_eq(a->loss, b->loss, STEPS * sizeof(float), "%s, %s: losses", what, layout);
+    cr_expect_arr_eq(a->norm, b->norm, STEPS * sizeof(float), "%s, %s: gradient norms", what, layout);
+    cr_expect_neq(a->loss[0], a->loss[STEPS - 1], "%s, %s: trains nothing", what, layout);
     snprintf(command, sizeof(command), "cmp %s/model.safetensors %s/model.safetensors", folder[0], folder[1]);
-    cr_expect_eq(system(command), 0, "%s, row %d: weights", what, row);
+    cr_expect_eq(system(command), 0, "%s, %s: weights", what, layout);
     snprintf(command, sizeof(command), "rm -r %s", base);
     cr_expect_eq(system(command), 0);
 }
@@ -75,22 +56,21 @@ static void expect_equal_bits(struct training *a, struct training *b, const char
 Test(zero, trains_bit_for_bit_alike_wherever_weights_are_gathered, .timeout = 120)
 {
     // clang-format off
-    static const struct row rows[] = {
-        // dp cp tp pp vp ga prefetch narrow master
-        {  4, 1, 1, 1, 1, 1, 1,       false, false },
-        {  4, 1, 1, 1, 1, 2, 0,       true,  true },
-        {  2, 2, 1, 1, 1, 2, 3,       true,  false },
-        {  2, 1, 2, 2, 2, 4, 1,       false, false },
-        {  2, 1, 1, 2, 2, 2, 9,       true,  false },
-        {  1, 2, 1, 4, 1, 4, 1,       false, false },
-        {  1, 1, 2, 2, 1, 2, 1,       false, false },    // nobody to share the optimizer with
+    static const char *const rows[] = {
+        "dp 4",
+        "dp 4; accumulation 2; prefetch 0; compute bf16; reduce bf16",
+        "dp 2; cp 2; accumulation 2; prefetch 3; compute bf16; reduce bf16; master no",
+        "dp 2; tp 2; pp 2; vp 2; accumulation 4",
+        "dp 2; pp 2; vp 2; accumulation 2; prefetch 9; compute bf16; reduce bf16; master no",
+        "cp 2; pp 4; accumulation 4",
+        "tp 2; pp 2; accumulation 2",    // nobody to share the optimizer with
     };
     // clang-format on
     for (int i = 0; i < (int)(sizeof(rows) / sizeof(rows[0])); i++) {
-        struct training after = training_of(&rows[i]), ahead = training_of(&rows[i]);
+        struct training after = training_of(rows[i]), ahead = training_of(rows[i]);
         ahead.tiny.parallel.zero_gather = ZERO_GATHER_FORWARD;
         after.tiny.model.tied = ahead.tiny.model.tied = i % 2;
-        expect_equal_bits(&after, &ahead, "gathers", i);
+        expect_equal_bits(&after, &ahead, "gathers", rows[i]);
     }
 }
 
@@ -98,7 +78,7 @@ Test(zero, trains_bit_for_bit_alike_wherever_weights_are_gathered, .timeout = 12
 // before the one that precedes it has done its forward pass.
 Test(zero, gathers_updated_weights_one_unit_ahead_of_the_first_forward_pass)
 {
-    struct training training           = training_of(&(struct row){4, 1, 1, 1, 1, 3, 1, false, false});
+    struct training training           = training_of("dp 4; accumulation 3");
     training.tiny.parallel.zero_gather = ZERO_GATHER_FORWARD;
     tiny_plan_rank(&training.tiny, 4, 1);
     const struct plan *plan = &training.tiny.plan;
@@ -151,7 +131,7 @@ Test(zero, leaves_weight_gradients_of_the_head_until_the_backward_passes_are_don
 {
     for (int64_t deferred = 0; deferred <= 6; deferred += 2) {
         int64_t         expected                       = deferred < 4 ? deferred : 4;
-        struct training training                       = training_of(&(struct row){1, 1, 2, 2, 2, 4, 1, false, false});
+        struct training training                       = training_of("tp 2; pp 2; vp 2; accumulation 4");
         training.tiny.parallel.deferred_head_gradients = deferred;
         tiny_plan_rank(&training.tiny, 4, 3);
         const struct plan *plan     = &training.tiny.plan;
@@ -168,24 +148,26 @@ Test(zero, leaves_weight_gradients_of_the_head_until_the_backward_passes_are_don
 Test(zero, trains_bit_for_bit_alike_with_all_gradients_of_the_head_deferred, .timeout = 120)
 {
     // clang-format off
-    static const struct row rows[] = {
-        {1, 1, 1, 2, 1, 4, 1, false, false}, {2, 1, 2, 2, 2, 4, 1, true, true},
-        {1, 2, 1, 4, 1, 3, 1, true, false},  {1, 1, 2, 2, 2, 3, 1, false, false},
+    static const char *const rows[] = {
+        "pp 2; accumulation 4",
+        "dp 2; tp 2; pp 2; vp 2; accumulation 4; compute bf16; reduce bf16",
+        "cp 2; pp 4; accumulation 3; compute bf16; reduce bf16; master no",
+        "tp 2; pp 2; vp 2; accumulation 3",
     };
     // clang-format on
     for (int i = 0; i < (int)(sizeof(rows) / sizeof(rows[0])); i++) {
-        struct training at_once = training_of(&rows[i]), deferred = training_of(&rows[i]);
+        struct training at_once = training_of(rows[i]), deferred = training_of(rows[i]);
         deferred.tiny.parallel.deferred_head_gradients = 100;
         at_once.tiny.model.tied = deferred.tiny.model.tied = i % 2;
-        expect_equal_bits(&at_once, &deferred, "deferred", i);
+        expect_equal_bits(&at_once, &deferred, "deferred", rows[i]);
     }
 }
 
 // The gradients of the last two microbatches come first: only the order of the sum differs.
 Test(zero, trains_alike_with_some_gradients_of_the_head_deferred, .timeout = 60)
 {
-    struct row      row     = {2, 1, 2, 2, 2, 4, 1, false, false};
-    struct training at_once = training_of(&row), deferred = training_of(&row);
+    static const char row[]   = "dp 2; tp 2; pp 2; vp 2; accumulation 4";
+    struct training   at_once = training_of(row), deferred = training_of(row);
     deferred.tiny.parallel.deferred_head_gradients = 2;
     training_run(&at_once);
     training_run(&deferred);

@@ -5,177 +5,147 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "layouts.h"
 #include "mistakes.h"
 
-enum { DELAYED = RECIPE_DELAYED + 1, CURRENT = RECIPE_CURRENT + 1, BLOCKS = RECIPE_BLOCK + 1 };
-
-// Axes, options and model of a row; 0 is what tiny_init sets. fp8: by that recipe. kept: weights, too.
-struct layout {
-    int64_t dp, fsdp, tp, cp, pp, vp, zero, overlap, gather, accumulation, narrow, layers, fp8, kept;
-};
-
-static const struct layout one = {0}, dp = {.dp = 4}, fsdp = {.fsdp = 4, .layers = 4}, hsdp = {.fsdp = 2, .dp = 2},
-                           narrow = {.dp = 2, .narrow = 1}, zero = {.dp = 2, .cp = 2, .zero = 1, .accumulation = 2},
-                           tp = {.tp = 2}, rings = {.tp = 4, .overlap = 1}, ring = {.cp = 4},
-                           gather = {.cp = 2, .gather = 1}, pp = {.pp = 4, .accumulation = 4, .layers = 4},
-                           chunks   = {.pp = 2, .vp = 2, .layers = 4},
-                           turns    = {.pp = 2, .vp = 2, .accumulation = 4, .layers = 4},
-                           cube     = {.fsdp = 2, .tp = 2, .pp = 2, .accumulation = 2},
-                           fp8      = {.dp = 2, .tp = 2, .accumulation = 2, .fp8 = DELAYED},
-                           blocks   = {.tp = 2, .overlap = 1, .accumulation = 2, .fp8 = BLOCKS},
-                           zero_fp8 = {.dp = 4, .zero = 1, .fp8 = DELAYED, .kept = 1},
-                           fsdp_fp8 = {.fsdp = 4, .fp8 = CURRENT, .kept = 1},
-                           deep = {.tp = 2, .cp = 2, .pp = 2, .vp = 2, .accumulation = 4, .overlap = 1, .layers = 4};
-
-static void apply(const struct layout *layout, struct faulty *faulty)
-{
-    struct tiny *tiny = &faulty->tiny;
-    const struct {
-        int64_t  value;
-        int64_t *option;
-    } axes[] = {{layout->dp, &tiny->parallel.dp}, {layout->fsdp, &tiny->parallel.fsdp},
-                {layout->tp, &tiny->parallel.tp}, {layout->cp, &tiny->parallel.cp},
-                {layout->pp, &tiny->parallel.pp}, {layout->vp, &tiny->parallel.vp}};
-    enum { VP = 5 };
-    faulty_init(faulty);
-    for (int i = 0; i <= VP; i++) {
-        *axes[i].option = axes[i].value > 0 ? axes[i].value : 1;
-        faulty->world *= i < VP ? *axes[i].option : 1;
-    }
-    tiny->parallel.zero       = layout->zero;
-    tiny->parallel.tp_overlap = layout->overlap;
-    tiny->parallel.context    = layout->gather ? CONTEXT_GATHER : CONTEXT_RING;
-    tiny->train.accumulation  = layout->accumulation > 0 ? layout->accumulation : 1;
-    tiny->train.micro_batch   = layout->cp > 1 ? 1 : 2;
-    tiny->model.layers        = layout->layers > 0 ? layout->layers : 2;
-    tiny->model.kv_heads      = 4;
-    if (layout->narrow) {
-        tiny->precision.compute = COMPUTE_BF16;
-        tiny->precision.reduce  = FORMAT_BF16;
-    }
-    if (layout->fp8) {
-        tiny->precision.compute     = COMPUTE_FP8;
-        tiny->precision.fp8_recipe  = layout->fp8 - 1;
-        tiny->precision.fp8_weights = layout->kept;
-    }
-}
+// clang-format off
+static const char one[]      = "",
+                  dp[]       = "dp 4",
+                  fsdp[]     = "fsdp 4; layers 4",
+                  hsdp[]     = "fsdp 2; dp 2",
+                  narrow[]   = "dp 2; compute bf16; reduce bf16",
+                  zero[]     = "dp 2; cp 2; zero 1; accumulation 2; micro_batch 1",
+                  tp[]       = "tp 2",
+                  rings[]    = "tp 4; tp_overlap yes",
+                  ring[]     = "cp 4; micro_batch 1",
+                  gather[]   = "cp 2; context gather; micro_batch 1",
+                  pp[]       = "pp 4; accumulation 4; layers 4",
+                  chunks[]   = "pp 2; vp 2; layers 4",
+                  turns[]    = "pp 2; vp 2; accumulation 4; layers 4",
+                  cube[]     = "fsdp 2; tp 2; pp 2; accumulation 2",
+                  fp8[]      = "dp 2; tp 2; accumulation 2; compute fp8; fp8_recipe delayed",
+                  blocks[]   = "tp 2; tp_overlap yes; accumulation 2; compute fp8; fp8_recipe block",
+                  zero_fp8[] = "dp 4; zero 1; compute fp8; fp8_recipe delayed; fp8_weights yes",
+                  fsdp_fp8[] = "fsdp 4; compute fp8; fp8_recipe current; fp8_weights yes",
+                  deep[]     = "tp 2; cp 2; pp 2; vp 2; accumulation 4; tp_overlap yes; layers 4; micro_batch 1";
+// clang-format on
 
 struct mutation {
-    const struct layout *layout;
-    int64_t              rank;
-    plant_fn            *plant;
-    const char          *role;
-    int                  layer, microbatch;
-    const char          *op, *what;    // the finding's words
+    const char *layout;
+    int64_t     rank;
+    plant_fn   *plant;
+    const char *role;
+    int         layer, microbatch;
+    const char *op, *what;    // the finding's words
 };
 
 // clang-format off
 static const struct mutation mutations[] = {
     // Order.
-    {&dp, 2, forget_waits, "gradient reduce", 1, 0,
+    {dp, 2, forget_waits, "gradient reduce", 1, 0,
      "all_reduce \"gradient reduce\", reduce, layer 1, microbatch 0", "is not ordered after the write of \"gradients, layer 1\""},
-    {&hsdp, 3, forget_waits, "attention norm", 1, 0,
+    {hsdp, 3, forget_waits, "attention norm", 1, 0,
      "norm_forward \"attention norm\", forward, layer 1, microbatch 0", "is not ordered after the write of \"norm1, layer 1"},
-    {&deep, 7, forget_waits, "residual send", ANY, 1,
+    {deep, 7, forget_waits, "residual send", ANY, 1,
      "send \"residual send\", forward, microbatch 1", "is not ordered after the write of"},
-    {&ring, 1, forget_lane, "kv ring", 0, 0,
+    {ring, 1, forget_lane, "kv ring", 0, 0,
      "layer 0, microbatch 0", "is not ordered after the write of \"seen kv, layer 0, microbatch 0\""},
-    {&tp, 1, wait_for_the_op_before, "qkv input", 1, 0,
+    {tp, 1, wait_for_the_op_before, "qkv input", 1, 0,
      "all_gather \"qkv input\"", "is not ordered after the write of"},
-    {&hsdp, 0, wait_for_a_later_op, "gradient reduce-scatter", 0, 0,
+    {hsdp, 0, wait_for_a_later_op, "gradient reduce-scatter", 0, 0,
      "reduce_scatter \"gradient reduce-scatter\", reduce, layer 0, microbatch 0", "waits for an op that does not come before it"},
-    {&fsdp, 3, forget_waits, "weight gather", 3, 0,
+    {fsdp, 3, forget_waits, "weight gather", 3, 0,
      "all_gather \"weight gather\", forward, layer 3, microbatch 0", "overwrites bytes that may still be read"},
-    {&cube, 5, forget_lane, "residual gradient send", ANY, 0,
+    {cube, 5, forget_lane, "residual gradient send", ANY, 0,
      "rank 5", "overwrites bytes that may still be read"},
-    {&fsdp, 1, move_behind_its_reader, "weight gather", 1, 0,
+    {fsdp, 1, move_behind_its_reader, "weight gather", 1, 0,
      "norm_forward \"attention norm\", forward, layer 1, microbatch 0", "reads what nothing has written: \"norm1, layer 1"},
     // Places.
-    {&cube, 6, write_over_the_input, "fc1", 1, 1, "layer 1, microbatch 1", "reads what was overwritten since"},
-    {&deep, 2, write_over_its_end, "fc2", ANY, 2, "rank 2", "reads what was overwritten since"},
-    {&one, 0, leave_the_arena, "fc2", 1, 0,
+    {cube, 6, write_over_the_input, "fc1", 1, 1, "layer 1, microbatch 1", "reads what was overwritten since"},
+    {deep, 2, write_over_its_end, "fc2", ANY, 2, "rank 2", "reads what was overwritten since"},
+    {one, 0, leave_the_arena, "fc2", 1, 0,
      "gemm \"fc2\", forward, layer 1, microbatch 0", "leaves the storage of \"fc2, layer 1, microbatch 0\""},
-    {&pp, 0, write_over_a_saved_value, "fc1", 0, 3, "rank 0", "reads what was overwritten since"},
-    {&narrow, 1, write_over_a_saved_value, "fc1", 1, 0, "rank 1", "reads what was overwritten since"},
+    {pp, 0, write_over_a_saved_value, "fc1", 0, 3, "rank 0", "reads what was overwritten since"},
+    {narrow, 1, write_over_a_saved_value, "fc1", 1, 0, "rank 1", "reads what was overwritten since"},
     // Values.
-    {&gather, 1, remove_op, "rope", 1, 0,
+    {gather, 1, remove_op, "rope", 1, 0,
      "layer 1, microbatch 0", "reads what nothing has written: \"kv, layer 1, microbatch 0\""},
-    {&ring, 3, insert_copy, "mlp norm", 0, 0,
+    {ring, 3, insert_copy, "mlp norm", 0, 0,
      "norm_forward \"mlp norm\", forward, layer 0, microbatch 0", "sets a second time"},
-    {&zero, 1, overwrite_instead_of_adding, "fc1 weight gradient", 1, 1,
+    {zero, 1, overwrite_instead_of_adding, "fc1 weight gradient", 1, 1,
      "gemm \"fc1 weight gradient\", backward, layer 1, microbatch 1", "sets a second time \"weight gradient, layer 1"},
-    {&deep, 5, say_that_it_adds, "fc1 weight gradient", ANY, 0,
+    {deep, 5, say_that_it_adds, "fc1 weight gradient", ANY, 0,
      "gemm \"fc1 weight gradient\", backward, layer 3, microbatch 0", "does not read and write as its kind does"},
-    {&pp, 3, add_to_what_is_not_there, "fc1 weight gradient", 3, 0,
+    {pp, 3, add_to_what_is_not_there, "fc1 weight gradient", 3, 0,
      "gemm \"fc1 weight gradient\", backward, layer 3, microbatch 0", "reads what nothing has written: \"weight gradient, layer 3"},
     // Operands.
-    {&rings, 3, lack_an_operand, "fc1", 0, 0, "gemm \"fc1\", forward, layer 0, microbatch 0", "lacks an operand"},
-    {&rings, 0, be_too_deep, "fc1", 1, 0, "gemm \"fc1\", forward, layer 1, microbatch 0", "has a shape that does not fit"},
-    {&one, 0, be_too_wide, "mlp norm", 1, 0, "\"mlp norm\"", "has a shape that does not fit"},
-    {&ring, 2, have_a_head_more, "attention merge", 1, 0, "\"attention merge\"", "has a shape that does not fit"},
-    {&gather, 0, have_a_head_more, "rope gradient", 1, 0, "\"rope gradient\"", "has a shape that does not fit"},
+    {rings, 3, lack_an_operand, "fc1", 0, 0, "gemm \"fc1\", forward, layer 0, microbatch 0", "lacks an operand"},
+    {rings, 0, be_too_deep, "fc1", 1, 0, "gemm \"fc1\", forward, layer 1, microbatch 0", "has a shape that does not fit"},
+    {one, 0, be_too_wide, "mlp norm", 1, 0, "\"mlp norm\"", "has a shape that does not fit"},
+    {ring, 2, have_a_head_more, "attention merge", 1, 0, "\"attention merge\"", "has a shape that does not fit"},
+    {gather, 0, have_a_head_more, "rope gradient", 1, 0, "\"rope gradient\"", "has a shape that does not fit"},
     // Collectives.
-    {&dp, 2, swap_with_the_next, "gradient reduce", -1, 0, "all_reduce \"gradient reduce\", reduce, microbatch 0",
+    {dp, 2, swap_with_the_next, "gradient reduce", -1, 0, "all_reduce \"gradient reduce\", reduce, microbatch 0",
      "672 elements of f32 meet those of rank 2"},
-    {&fsdp, 3, remove_op, "weight gather", -1, 0, "rank 3", "reads what nothing has written: \"embedding table"},
-    {&zero, 3, remove_op, "gradient reduce-scatter", 1, 1,
+    {fsdp, 3, remove_op, "weight gather", -1, 0, "rank 3", "reads what nothing has written: \"embedding table"},
+    {zero, 3, remove_op, "gradient reduce-scatter", 1, 1,
      "reduce_scatter \"gradient reduce-scatter\", reduce, layer 0, microbatch 1", "2208 elements of f32 meet those of rank 3"},
-    {&ring, 3, remove_op, "kv gradient ring", 1, 0, "rotate \"kv ring\", backward, layer 1", "is not ordered after the write of"},
-    {&hsdp, 1, insert_copy, "gradient reduce", 0, 0,
+    {ring, 3, remove_op, "kv gradient ring", 1, 0, "rotate \"kv ring\", backward, layer 1", "is not ordered after the write of"},
+    {hsdp, 1, insert_copy, "gradient reduce", 0, 0,
      "all_reduce \"gradient reduce\", reduce, layer 0, microbatch 0", "meet"},
-    {&tp, 1, shrink, "replicated gradient reduce", 1, 0,
+    {tp, 1, shrink, "replicated gradient reduce", 1, 0,
      "all_reduce \"replicated gradient reduce\", reduce, layer 1, microbatch 0", "32 elements of f32 meet those of rank 1"},
-    {&dp, 0, shrink_alone, "gradient reduce", 1, 0, "\"gradient reduce\"", "2200 elements over 4 ranks do not fit its operand of 2208"},
-    {&dp, 1, narrow_output, "gradient reduce", 0, 0, "all_reduce \"gradient reduce\", reduce, layer 0, microbatch 0",
+    {dp, 0, shrink_alone, "gradient reduce", 1, 0, "\"gradient reduce\"", "2200 elements over 4 ranks do not fit its operand of 2208"},
+    {dp, 1, narrow_output, "gradient reduce", 0, 0, "all_reduce \"gradient reduce\", reduce, layer 0, microbatch 0",
      "elements of f32 meet those of rank 1"},
-    {&fsdp, 0, narrow_output, "weight gather", 0, 0, "\"weight gather\"", "its operands are f32 and bf16"},
-    {&hsdp, 2, use_another_group, "gradient reduce", 1, 0,
+    {fsdp, 0, narrow_output, "weight gather", 0, 0, "\"weight gather\"", "its operands are f32 and bf16"},
+    {hsdp, 2, use_another_group, "gradient reduce", 1, 0,
      "all_reduce \"gradient reduce\", reduce, layer 1, microbatch 0", "meet"},
-    {&dp, 3, be_a_broadcast, "gradient reduce", 0, 0, "meet those of rank 3", "broadcast \"gradient reduce\", reduce, layer 0"},
-    {&rings, 2, be_a_broadcast, "row ring", 1, 0, "broadcast \"row ring\", forward, layer 1", "reads what nothing has written: \"row block"},
-    {&rings, 1, turn_round, "sum ring", 1, 0, "rotate \"sum ring\", forward, layer 1", "1 places on meet"},
-    {&tp, 0, use_another_lane, "qkv input", 1, 0,
+    {dp, 3, be_a_broadcast, "gradient reduce", 0, 0, "meet those of rank 3", "broadcast \"gradient reduce\", reduce, layer 0"},
+    {rings, 2, be_a_broadcast, "row ring", 1, 0, "broadcast \"row ring\", forward, layer 1", "reads what nothing has written: \"row block"},
+    {rings, 1, turn_round, "sum ring", 1, 0, "rotate \"sum ring\", forward, layer 1", "1 places on meet"},
+    {tp, 0, use_another_lane, "qkv input", 1, 0,
      "all_gather \"qkv input\", forward, layer 1, microbatch 0", "on lane expert meet nothing"},
-    {&hsdp, 0, list_a_stranger, "weight gather", -1, 0, "all_gather \"weight gather\", forward, microbatch 0",
+    {hsdp, 0, list_a_stranger, "weight gather", -1, 0, "all_gather \"weight gather\", forward, microbatch 0",
      "its group of 2 ranks from 0 to 3 is no group of rank 3"},
-    {&hsdp, 0, leave_the_group, "weight gather", -1, 0, "\"weight gather\"", "its group does not list this rank once"},
+    {hsdp, 0, leave_the_group, "weight gather", -1, 0, "\"weight gather\"", "its group does not list this rank once"},
     // FP8.
-    {&fp8, 1, remove_op, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer",
+    {fp8, 1, remove_op, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer",
      "scales by what is not the largest of all ranks: \"magnitudes\", used by"},
-    {&fp8, 2, be_a_sum, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
-    {&fp8, 0, lack_a_factor, "fc1", 1, 1, "gemm \"fc1\", forward, layer 1, microbatch 1", "lacks the factor of \"fc1 input in e4m3"},
-    {&fp8, 1, lack_the_other_factor, "fc2 data gradient", 0, 0,
+    {fp8, 2, be_a_sum, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
+    {fp8, 0, lack_a_factor, "fc1", 1, 1, "gemm \"fc1\", forward, layer 1, microbatch 1", "lacks the factor of \"fc1 input in e4m3"},
+    {fp8, 1, lack_the_other_factor, "fc2 data gradient", 0, 0,
      "gemm \"fc2 data gradient\", backward, layer 0, microbatch 0", "lacks the factor of \"fc2 weight in e4m3, transposed, layer 0"},
-    {&fp8, 2, read_along_columns, "qkv weight gradient", 1, 0,
+    {fp8, 2, read_along_columns, "qkv weight gradient", 1, 0,
      "gemm \"qkv weight gradient\", backward, layer 1, microbatch 0", "needs the transpose of \"qkv gradient in e5m2, transposed"},
-    {&fp8, 3, copy_nothing, "fc1 weight", 0, 0, "quantize \"fc1 weight\", forward, layer 0, microbatch 0", "makes no FP8 copy"},
-    {&fp8, 3, copy_nothing, "activation gradient", 0, 1,
+    {fp8, 3, copy_nothing, "fc1 weight", 0, 0, "quantize \"fc1 weight\", forward, layer 0, microbatch 0", "makes no FP8 copy"},
+    {fp8, 3, copy_nothing, "activation gradient", 0, 1,
      "activation_backward \"activation gradient\", backward, layer 0, microbatch 1", "makes no FP8 copy"},
-    {&blocks, 1, lack_factors, "activation", 1, 0, "activation_forward \"activation\", forward, layer 1, microbatch 0",
+    {blocks, 1, lack_factors, "activation", 1, 0, "activation_forward \"activation\", forward, layer 1, microbatch 0",
      "lacks the factors of \"activation in e4m3"},
-    {&blocks, 1, lack_factors, "qkv weight", 1, 0, "quantize \"qkv weight\", forward, layer 1, microbatch 0",
+    {blocks, 1, lack_factors, "qkv weight", 1, 0, "quantize \"qkv weight\", forward, layer 1, microbatch 0",
      "lacks the factors of \"qkv weight in e4m3"},
-    {&blocks, 0, scale_squares_by_squares, "fc1", 0, 1, "gemm \"fc1\", forward, layer 0, microbatch 1",
+    {blocks, 0, scale_squares_by_squares, "fc1", 0, 1, "gemm \"fc1\", forward, layer 0, microbatch 1",
      "cannot multiply by the scaling of \"fc1 weight in e4m3"},
-    {&zero_fp8, 3, remove_op, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
-    {&fsdp_fp8, 2, remove_op, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
-    {&zero_fp8, 1, shrink, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
-    {&zero_fp8, 3, let_it_not_wait, "fc2 weight", 1, -1, "all_gather \"weight gather\", optimizer, layer 1",
+    {zero_fp8, 3, remove_op, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
+    {fsdp_fp8, 2, remove_op, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
+    {zero_fp8, 1, shrink, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
+    {zero_fp8, 3, let_it_not_wait, "fc2 weight", 1, -1, "all_gather \"weight gather\", optimizer, layer 1",
      "is not ordered after the write of \"weight slice, layer 1\", used by op 98 quantize"},
-    {&zero_fp8, 3, shrink_what_waits, "fc2 weight", 1, -1, "all_gather \"weight gather\", optimizer, layer 1",
+    {zero_fp8, 3, shrink_what_waits, "fc2 weight", 1, -1, "all_gather \"weight gather\", optimizer, layer 1",
      "2176 elements of e4m3 meet those of rank 3"},
-    {&zero_fp8, 3, remove_what_waits, "fc2 weight", 0, -1, "all_gather \"weight gather\", optimizer, layer 0",
+    {zero_fp8, 3, remove_what_waits, "fc2 weight", 0, -1, "all_gather \"weight gather\", optimizer, layer 0",
      "2176 elements of e4m3 meet those of rank 3"},
-    {&fsdp_fp8, 1, forget_waits, "magnitude reduce", ANY, ANY,
+    {fsdp_fp8, 1, forget_waits, "magnitude reduce", ANY, ANY,
      "all_reduce_maximum \"magnitude reduce\", optimizer", "is not ordered after the write of \"magnitudes\", used by"},
-    {&one, 0, have_a_factor, "fc1", 0, 0, "gemm \"fc1\", forward, layer 0, microbatch 0", "has a factor for \"mlp norm"},
+    {one, 0, have_a_factor, "fc1", 0, 0, "gemm \"fc1\", forward, layer 0, microbatch 0", "has a factor for \"mlp norm"},
     // Sends and receives.
-    {&pp, 1, send_further, "residual send", ANY, 2, "send \"residual send\", forward, microbatch 2", "meet nothing on rank 3"},
-    {&pp, 2, send_home, "residual gradient send", ANY, 0, "send \"residual gradient send\"", "its peer is the rank itself"},
-    {&deep, 6, use_another_channel, "residual receive", ANY, 0, "receive \"residual receive\", forward, microbatch 0", "meet nothing on rank"},
-    {&cube, 3, remove_op, "residual gradient receive", ANY, 1, "rank 3", "reads what was overwritten since: \"residual gradient, microbatch 1\""},
-    {&chunks, 1, swap_with_the_next, "residual receive", ANY, 0, "receive \"residual receive\", forward, microbatch 0", "the job cannot end"},
-    {&turns, 1, swap_with_the_next, "residual gradient receive", ANY, 0,
+    {pp, 1, send_further, "residual send", ANY, 2, "send \"residual send\", forward, microbatch 2", "meet nothing on rank 3"},
+    {pp, 2, send_home, "residual gradient send", ANY, 0, "send \"residual gradient send\"", "its peer is the rank itself"},
+    {deep, 6, use_another_channel, "residual receive", ANY, 0, "receive \"residual receive\", forward, microbatch 0", "meet nothing on rank"},
+    {cube, 3, remove_op, "residual gradient receive", ANY, 1, "rank 3", "reads what was overwritten since: \"residual gradient, microbatch 1\""},
+    {chunks, 1, swap_with_the_next, "residual receive", ANY, 0, "receive \"residual receive\", forward, microbatch 0", "the job cannot end"},
+    {turns, 1, swap_with_the_next, "residual gradient receive", ANY, 0,
      "receive \"residual receive\", forward, microbatch", "the job cannot end"},
 };
 // clang-format on
@@ -185,7 +155,9 @@ static bool is_found(const struct mutation *mutation)
     struct faulty    faulty;
     struct job_proof proof;
     char             rank[32];
-    apply(mutation->layout, &faulty);
+    faulty_init(&faulty);
+    layout_apply(&faulty.tiny, "kv_heads 4; context ring");
+    faulty.world = layout_apply(&faulty.tiny, mutation->layout);
     status sound = faulty_verify(&faulty, &proof);
     cr_expect(!failed(&sound), "%s", sound.text);
     cr_expect_eq(proof.findings, 0);
@@ -199,8 +171,9 @@ static bool is_found(const struct mutation *mutation)
     snprintf(rank, sizeof(rank), "rank %d", (int)mutation->rank);
     bool is_named = proof.findings > 0 && strstr(found.text, rank) && strstr(found.text, "op ") &&
                     strstr(found.text, mutation->op) && strstr(found.text, mutation->what);
-    cr_expect(is_named, "row %d, %s: \"%s\" names not all of \"%s\", \"%s\" and \"%s\"", (int)(mutation - mutations),
-              mutation->role, found.text, rank, mutation->op, mutation->what);
+    cr_expect(is_named, "row %d (%s), %s: \"%s\" names not all of \"%s\", \"%s\" and \"%s\"",
+              (int)(mutation - mutations), mutation->layout, mutation->role, found.text, rank, mutation->op,
+              mutation->what);
     return is_named;
 }
 
