@@ -129,12 +129,7 @@ enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]), PIPELINES = sizeof(pipeli
 
 static struct training describe(const char *layout)
 {
-    struct training training = {.steps = STEPS, .threads = 1, .seed = 5};
-    tiny_init(&training.tiny);
-    layout_apply(&training.tiny, model);
-    training.ranks = layout_apply(&training.tiny, layout);
-    layout_deal(&training.tiny, BATCH);
-    return training;
+    return training_of(model, layout, BATCH, STEPS);
 }
 
 static struct training alone(const struct training *many)

@@ -11,6 +11,17 @@
 #include "gswbench/arena.h"
 #include "gswbench/layers.h"
 #include "gswbench/safetensors.h"
+#include "layouts.h"
+
+struct training training_of(const char *model, const char *layout, int64_t sequences, int steps)
+{
+    struct training training = {.steps = steps, .threads = 1, .seed = 5};
+    tiny_init(&training.tiny);
+    layout_apply(&training.tiny, model);
+    training.ranks = layout_apply(&training.tiny, layout);
+    layout_deal(&training.tiny, sequences);
+    return training;
+}
 
 void expect_near(float value, float expected, double tolerance, const char *what)
 {

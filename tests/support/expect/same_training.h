@@ -10,6 +10,9 @@ struct closeness {
     double loss, norm, weights;
 };
 
+// A training of a tiny model of that many sequences a step: rows of layouts.h, the second on top of the first.
+struct training training_of(const char *model, const char *layout, int64_t sequences, int steps);
+
 void expect_near(float value, float expected, double tolerance, const char *what);
 
 // Runs both.
