@@ -32,6 +32,7 @@ struct backend_setup {
     bool        is_fp32;              // activations are fp32
     int64_t     attention;            // enum attention_choice
     int         spared_processors;    // multiprocessors of the device that GEMMs leave to transfers
+    int         processors;           // multiprocessors that our kernels count on, for tests; 0: all of the device
     const char *cache;                // folder of files that outlive a run; NULL or "": the user's
 };
 

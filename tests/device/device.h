@@ -20,6 +20,15 @@ static inline void device_require(void)
     }
 }
 
+// Ends the program where something failed.
+static inline void device_check(status result)
+{
+    if (failed(&result)) {
+        printf("FAIL %s\n", result.text);
+        exit(1);
+    }
+}
+
 static const struct backend_setup device_setup = {.threads = 2, .is_deterministic = true, .cache = ""};
 
 // In which order the threads of a block take their turns from now on. 0: rising; 1: falling; else: shuffled with this

@@ -34,14 +34,6 @@ static void report(bool passes, const char *what)
     failures += !passes;
 }
 
-static void require(status result)
-{
-    if (failed(&result)) {
-        printf("FAIL %s\n", result.text);
-        exit(1);
-    }
-}
-
 static struct buffer upload_random(struct backend *device, enum format format, int64_t elements, uint64_t seed)
 {
     int64_t       bytes  = format_bytes(format, elements);
@@ -67,7 +59,7 @@ static struct buffer multiply(struct backend *device, int number)
         buffers[slot] = upload_random(device, FORMAT_F32, 1, (uint64_t)slot);
     }
     const struct prepared *prepared;
-    require(backend_prepare(device, &op, buffers, &prepared));
+    device_check(backend_prepare(device, &op, buffers, &prepared));
     backend_run(device, prepared, &op, buffers);
     device->ops->streams->synchronize(device, LANE_COMPUTE);
     struct buffer gemm = make_buffer(FORMAT_F32, shape->m * shape->n);
@@ -82,7 +74,7 @@ static void run_all(const struct backend_setup *setup, struct buffer gemms[GEMMS
 {
     struct backend device;
     char           text[256];
-    require(backend_open(&device, "cuda", setup));
+    device_check(backend_open(&device, "cuda", setup));
     for (int i = 0; i < GEMMS; i++) {
         gemms[i] = multiply(&device, i);
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Every op on the host and on the device; fused ones on the device, whole and in parts. Inputs are new in every run;
 // outputs are poisoned before, and end with guards. The device runs each case several times and must give the same
-// bits. ops_device SEED repeats a run.
+// bits; then as if it had one multiprocessor, so that a thread's loops come round more than once; and attention by
+// cuDNN. A case that ends its process, or that the device refuses, leaves the others running.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +12,33 @@
 #include "buffers.h"
 #include "device.h"
 #include "gswbench/arena.h"
+#include "isolated.h"
+#include "op_compare.h"
+#include "op_on_device.h"
 #include "op_operands.h"
 
-enum { RUNS = 3 };    // of a case on the device
+enum { RUNS = 3, CASE_SECONDS = 120, PLACE_ALIGNMENT = 256 };    // runs of a case on the device, and what it may take
 
-// Largest difference over largest value. fp32: sums in another order; bf16: one rounding apart on top of it. A device's
+static int      runs = RUNS;
+static uint64_t seed;
+
+// In how many ways the device does its ops.
+struct way {
+    const char          *name;    // "": the plain one
+    struct backend_setup setup;
+};
+static const struct way ways[] = {
+    {"", {.threads = 2, .is_deterministic = true, .attention = ATTENTION_OWN, .cache = ""}},
+    {" (one multiprocessor)",
+     {.threads = 2, .is_deterministic = true, .attention = ATTENTION_OWN, .processors = 1, .cache = ""}},
+    {" (cuDNN)", {.threads = 2, .is_deterministic = true, .attention = ATTENTION_CUDNN, .cache = ""}},
+};
+enum { WAYS = sizeof(ways) / sizeof(ways[0]), WAY_PLAIN = 0, WAY_CUDNN = WAYS - 1 };
+
+static struct backend host, device;
+static int            open_way = -1;    // of the device
+
+// Of rows (op_compare.h). fp32: sums in another order; bf16: one rounding apart on top of it. A device's
 // matrix units keep sums of FP8 in 14 bits or so before they add them up in fp32, and read attention's probabilities in
 // bf16.
 static double tolerance_of(const struct op *op, const struct buffer operands[OP_OPERANDS], int slot)
@@ -32,91 +55,6 @@ static double tolerance_of(const struct op *op, const struct buffer operands[OP_
     return operands[slot].format == FORMAT_F32 ? 2e-5 : operands[slot].format == FORMAT_BF16 ? 8e-3 : 0;
 }
 
-// Runs the op on copies of the operands and leaves in them what the device made of them.
-static void run_on_device(struct backend *device, const struct op *op, struct buffer operands[OP_OPERANDS])
-{
-    struct buffer buffers[OP_OPERANDS];
-    memcpy(buffers, operands, sizeof(buffers));
-    for (int slot = 0; slot < OP_OPERANDS; slot++) {
-        if (operands[slot].data != NULL) {
-            buffers[slot].data = backend_allocate(device, guarded_bytes(&operands[slot]));
-            device->ops->upload(device, buffers[slot].data, operands[slot].data, guarded_bytes(&operands[slot]));
-        }
-    }
-    const struct prepared *prepared;
-    status                 outcome = backend_prepare(device, op, buffers, &prepared);
-    if (failed(&outcome)) {
-        printf("FAIL %s: %s\n", op->tag.role, outcome.text);
-        exit(1);
-    }
-    backend_reserve_scratch(device, device->ops->scratch_bytes(device, op));
-    backend_run(device, prepared, op, buffers);
-    device->ops->streams->synchronize(device, op->lane);
-    for (int slot = 0; slot < OP_OPERANDS; slot++) {
-        if (operands[slot].data != NULL) {
-            device->ops->download(device, operands[slot].data, buffers[slot].data, guarded_bytes(&operands[slot]));
-            backend_release(device, buffers[slot].data, guarded_bytes(&operands[slot]));
-        }
-    }
-}
-
-// Runs the two parts of a fused op one after the other.
-static void run_apart(struct backend *device, const struct op *op, struct buffer operands[OP_OPERANDS])
-{
-    int            slot  = op_fused_output((enum op_kind)op->kind);
-    struct op      maker = *op, quantize = op_quantize_of(op);
-    struct buffer  made[OP_OPERANDS] = {{.data = NULL}}, copies[OP_OPERANDS] = {{.data = NULL}};
-    struct buffer *output = &made[slot];
-    memcpy(made, operands, sizeof(*made) * OP_FUSED);
-    memcpy(copies, operands + OP_FUSED, sizeof(*copies) * (OP_OPERANDS - OP_FUSED));
-    bool is_absent = output->data == NULL;
-    if (is_absent) {
-        *output      = (struct buffer){.elements = op_operand_elements(op, slot), .format = operands[0].format};
-        output->data = memory_allocate((size_t)guarded_bytes(output));
-    }
-    maker.operand_count = OP_FUSED;
-    run_on_device(device, &maker, made);
-    copies[QUANTIZE_IN] = *output;
-    run_on_device(device, &quantize, copies);
-    if (is_absent) {
-        free(output->data);
-    }
-}
-
-// FP8 codes are the same bit for bit, but for the sign of a NaN.
-static bool is_same_element(const struct buffer *one, const struct buffer *other, int64_t i)
-{
-    double first = get(one, i), second = get(other, i);
-    if (isnan(first) && isnan(second)) {
-        return true;
-    }
-    return format_is_narrow(one->format) ? ((uint8_t *)one->data)[i] == ((uint8_t *)other->data)[i] : first == second;
-}
-
-// The error, or infinity: an element that is a number or infinite on one side only, another code of FP8, or a guard
-// that was written.
-static double compare(const struct buffer *device, const struct buffer *host)
-{
-    double largest = 1e-30, difference = 0;
-    for (int64_t i = 0; i < host->elements; i++) {
-        double expected = get(host, i), found = get(device, i);
-        bool   is_comparable = isfinite(found) && isfinite(expected) && !format_is_narrow(host->format);
-        if (!is_comparable && !is_same_element(device, host, i)) {
-            return INFINITY;
-        }
-        if (isfinite(expected)) {
-            largest    = fmax(largest, fabs(expected));
-            difference = fmax(difference, fabs(found - expected));
-        }
-    }
-    struct buffer guards = {.data = memory_allocate(GUARDS * 4), .elements = GUARDS, .format = host->format};
-    poison(&guards, 0, GUARDS);
-    bool is_intact = memcmp(guards.data, (char *)device->data + format_offset(host->format, host->elements),
-                            (size_t)format_bytes(host->format, GUARDS)) == 0;
-    free(guards.data);
-    return is_intact ? difference / largest : INFINITY;
-}
-
 // Whether the operands are what they are expected to be.
 static bool agrees(const struct op *op, const struct buffer found[OP_OPERANDS],
                    const struct buffer expected[OP_OPERANDS])
@@ -124,8 +62,9 @@ static bool agrees(const struct op *op, const struct buffer found[OP_OPERANDS],
     bool passes = true;
     for (int slot = 0; slot < op->operand_count; slot++) {
         if (op->operand[slot] >= 0) {
-            double error = compare(&found[slot], &expected[slot]), bound = tolerance_of(op, expected, slot);
-            bool   is_close = error <= bound;
+            double error  = compare_rows(&found[slot], &expected[slot], compare_row(op, slot, expected[slot].elements)),
+                   bound  = tolerance_of(op, expected, slot);
+            bool is_close = error <= bound;
             if (!is_close || (op->access[slot] & ACCESS_WRITE)) {
                 printf("%s %s: operand %d (%s) differs by %.2g, at most %.2g\n", is_close ? "ok  " : "FAIL",
                        op->tag.role, slot, format_name(expected[slot].format), error, bound);
@@ -137,12 +76,12 @@ static bool agrees(const struct op *op, const struct buffer found[OP_OPERANDS],
 }
 
 // Whether the op gives the same bits again, from the same inputs; on an emulated device in another order of threads.
-static bool repeats(struct backend *device, const struct op *op, const struct buffer found[OP_OPERANDS],
-                    struct buffer again[OP_OPERANDS], unsigned order)
+static bool repeats(const struct op *op, const struct buffer found[OP_OPERANDS], struct buffer again[OP_OPERANDS],
+                    unsigned order)
 {
     bool passes = true;
     device_order(order);
-    run_on_device(device, op, again);
+    run_on_device(&device, op, again);
     for (int slot = 0; slot < op->operand_count; slot++) {
         if (op->operand[slot] >= 0 &&
             memcmp(again[slot].data, found[slot].data, (size_t)guarded_bytes(&found[slot])) != 0) {
@@ -153,68 +92,189 @@ static bool repeats(struct backend *device, const struct op *op, const struct bu
     return passes;
 }
 
-static bool run_case(const struct op_case *test, struct backend *host, struct backend *device, uint64_t seed)
+// Whether the device does the op at all. What is known before it is asked, such as FP8 on a device that has none, is no
+// failure; nor is that cuDNN is not here or does not take the shape.
+static bool is_refused(const struct op *op, const struct buffer operands[OP_OPERANDS], enum outcome *outcome)
 {
-    struct op     op = complete_op(test);
-    struct buffer expected[OP_OPERANDS], found[OP_OPERANDS];
-    make_operands(host, test, &op, seed, expected);
-    make_operands(host, test, &op, seed, found);
-    device_order(0);
-    if (op_is_fused(&op)) {
-        run_apart(device, &op, expected);
-    } else {
-        run_on_host(host, &op, expected);
+    struct buffer          unplaced[OP_OPERANDS];
+    const struct prepared *prepared;
+    for (int slot = 0; slot < OP_OPERANDS; slot++) {
+        unplaced[slot]      = operands[slot];
+        unplaced[slot].data = operands[slot].data != NULL ? (void *)(uintptr_t)PLACE_ALIGNMENT : NULL;
     }
-    run_on_device(device, &op, found);
-    bool passes = agrees(&op, found, expected);
-    free_buffers(expected);
+    status prepares = backend_prepare(&device, op, unplaced, &prepared);
+    *outcome        = open_way == WAY_CUDNN || prepares.exit_code == EXIT_CONFIG ? OUTCOME_SKIPPED : OUTCOME_FAILED;
+    if (failed(&prepares)) {
+        printf("%s %s: refused: %s\n", *outcome == OUTCOME_SKIPPED ? "skip" : "FAIL", op->tag.role, prepares.text);
+    }
+    return failed(&prepares);
+}
 
-    for (unsigned order = 1; order < RUNS; order++) {
+// cuDNN adds up the gradients of queries in any order.
+static int runs_of(const struct op *op)
+{
+    return open_way == WAY_PLAIN || (open_way == WAY_CUDNN && op->kind == OP_ATTENTION_FORWARD) ? runs : 1;
+}
+
+static bool passes(const struct op_case *test, const struct op *op, struct buffer expected[OP_OPERANDS])
+{
+    struct buffer found[OP_OPERANDS];
+    make_operands(&host, test, op, seed, found);
+    device_order(0);
+    if (op_is_fused(op)) {
+        run_apart_on_device(&device, op, expected);
+    } else {
+        run_on_host(&host, op, expected);
+    }
+    run_on_device(&device, op, found);
+    bool is_right = agrees(op, found, expected);
+    for (unsigned order = 1; order < (unsigned)runs_of(op); order++) {
         struct buffer again[OP_OPERANDS];
-        make_operands(host, test, &op, seed, again);
-        passes = repeats(device, &op, found, again, order) && passes;
+        make_operands(&host, test, op, seed, again);
+        is_right = repeats(op, found, again, order) && is_right;
         free_buffers(again);
     }
     free_buffers(found);
-    return passes;
+    return is_right;
 }
 
-// Every op that the device has stands in the table.
-static bool table_is_complete(const struct backend *device)
+// The cases to run: what the command line selects of every way's.
+struct selected {
+    int way;
+    int test;    // of op_cases; -1: whether every op that the device has stands in the table
+};
+static struct selected *selected;
+static int              selected_count;
+
+static void name_case(int index, char *text, int bytes)
+{
+    const struct selected *one = &selected[index];
+    snprintf(text, (size_t)bytes, "%s%s", one->test < 0 ? "the table has every op" : op_cases[one->test].name,
+             ways[one->way].name);
+}
+
+static enum outcome run_table(void)
 {
     bool has[OP_COUNT] = {false}, is_complete = true;
     for (int i = 0; i < op_case_count; i++) {
         has[op_cases[i].op.kind] = true;
     }
     for (enum op_kind kind = 0; kind < OP_COUNT; kind++) {
-        if (!has[kind] && device->ops->run[kind] != NULL) {
+        if (!has[kind] && backend_cuda.run[kind] != NULL) {
             printf("FAIL no case of %s\n", op_name(kind));
             is_complete = false;
         }
     }
-    return is_complete;
+    return is_complete ? OUTCOME_PASSED : OUTCOME_FAILED;
+}
+
+// Opens the device the way of the case.
+static void change_way(int way)
+{
+    if (open_way >= 0 && way != open_way) {
+        backend_close(&device);
+    }
+    if (way != open_way) {
+        device_check(backend_open(&device, "cuda", &ways[way].setup));
+        open_way = way;
+    }
+}
+
+static enum outcome run_case(int index)
+{
+    const struct op_case *test = &op_cases[selected[index].test];
+    char                  name[256];
+    struct buffer         expected[OP_OPERANDS];
+    enum outcome          outcome;
+    if (selected[index].test < 0) {
+        return run_table();
+    }
+    struct op op = complete_op(test);
+    name_case(index, name, sizeof(name));
+    op.tag.role = name;
+    change_way(selected[index].way);
+    make_operands(&host, test, &op, seed, expected);
+    if (!is_refused(&op, expected, &outcome)) {
+        outcome = passes(test, &op, expected) ? OUTCOME_PASSED : OUTCOME_FAILED;
+    }
+    free_buffers(expected);
+    return outcome;
+}
+
+static void open_backends(void)
+{
+    device_require();
+    device_check(backend_open(&host, "host", &device_setup));
+}
+
+static void close_backends(void)
+{
+    if (open_way >= 0) {
+        backend_close(&device);
+    }
+    backend_close(&host);
+}
+
+// GEMMs are the library's, however many multiprocessors our kernels count on; cuDNN has attention only.
+static bool has_way(int way, int test)
+{
+    uint8_t kind = test < 0 ? OP_COUNT : op_cases[test].op.kind;
+    return way == WAY_PLAIN || (way == WAY_CUDNN ? kind == OP_ATTENTION_FORWARD || kind == OP_ATTENTION_BACKWARD
+                                                 : test >= 0 && kind != OP_GEMM);
+}
+
+// Those whose names have one of the words in them; all, where there is no word.
+static void select_cases(char **words, int count)
+{
+    selected = memory_allocate((size_t)(WAYS * (op_case_count + 1)) * sizeof(*selected));
+    for (int i = 0; i < WAYS * (op_case_count + 1); i++) {
+        char name[256];
+        bool is_asked            = count == 0;
+        selected[selected_count] = (struct selected){i / (op_case_count + 1), i % (op_case_count + 1) - 1};
+        name_case(selected_count, name, sizeof(name));
+        for (int word = 0; word < count; word++) {
+            is_asked = is_asked || strstr(name, words[word]) != NULL;
+        }
+        selected_count += is_asked && has_way(selected[selected_count].way, selected[selected_count].test);
+    }
+}
+
+static int list_cases(void)
+{
+    for (int i = 0; i < selected_count; i++) {
+        char name[256];
+        name_case(i, name, sizeof(name));
+        puts(name);
+    }
+    return EXIT_VALID;
 }
 
 int main(int argc, char **argv)
 {
-    device_require();
-    uint64_t       seed = argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL);
-    struct backend host, device;
-    status         opened = backend_open(&host, "host", &device_setup);
-    if (!failed(&opened)) {
-        opened = backend_open(&device, "cuda", &device_setup);
+    int  counts[OUTCOME_COUNT], first = 1;
+    bool lists = false;
+    seed       = (uint64_t)time(NULL);
+    for (; first < argc && argv[first][0] == '-'; first++) {
+        if (strcmp(argv[first], "--list") == 0) {
+            lists = true;
+        } else if (strcmp(argv[first], "--seed") == 0 && first + 1 < argc) {
+            seed = strtoull(argv[++first], NULL, 10);
+        } else if (strcmp(argv[first], "--runs") == 0 && first + 1 < argc) {
+            runs = atoi(argv[++first]);
+        } else {
+            fprintf(stderr, "usage: %s [--list] [--seed N] [--runs N] [PART OF A NAME...]\n", argv[0]);
+            return EXIT_USAGE;
+        }
     }
-    if (failed(&opened)) {
-        printf("FAIL %s\n", opened.text);
-        return 1;
+    select_cases(argv + first, argc - first);
+    if (lists || selected_count == 0) {
+        return lists ? list_cases() : EXIT_USAGE;
     }
-    int failures = !table_is_complete(&device);
     printf("seed %llu\n", (unsigned long long)seed);
-    for (int i = 0; i < op_case_count; i++) {
-        failures += !run_case(&op_cases[i], &host, &device, seed + (uint64_t)i);
+    const struct isolated cases = {selected_count, name_case, open_backends, run_case, close_backends, CASE_SECONDS};
+    int                   code  = isolated_run(&cases, counts);
+    if (code == 0) {
+        printf("%d cases, %d failed, %d skipped\n", selected_count, counts[OUTCOME_FAILED], counts[OUTCOME_SKIPPED]);
     }
-    printf("%d cases, %d failed\n", op_case_count, failures);
-    backend_close(&device);
-    backend_close(&host);
-    return failures > 0;
+    return code != 0 ? code : counts[OUTCOME_FAILED] > 0;
 }

@@ -108,7 +108,8 @@ static status cuda_open(struct backend *backend, const struct backend_setup *set
     cuda->number      = device;
     cuda->capability  = 10 * attribute_of(device, cudaDevAttrComputeCapabilityMajor) +
                        attribute_of(device, cudaDevAttrComputeCapabilityMinor);
-    cuda->device.processors   = attribute_of(device, cudaDevAttrMultiProcessorCount);
+    cuda->device.processors =
+        setup->processors > 0 ? setup->processors : attribute_of(device, cudaDevAttrMultiProcessorCount);
     cuda->device.shared_bytes = attribute_of(device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
     open_streams(cuda);
     cuda_attention_open(cuda, setup);

@@ -174,6 +174,17 @@ static status take_remembered(const struct cuda *cuda, struct gemm *gemm, const 
     return OK;
 }
 
+// What the library has no algorithm for, what it said, and what to take instead.
+static status refused(const struct gemms *gemms, const struct gemm_key *key, const char *problem, cublasStatus_t answer)
+{
+    const char *advice =
+        key->shape.scaling_a != SCALING_WHOLE ? "take [precision] fp8_recipe = current or delayed, or compute = bf16"
+        : format_is_narrow(key->a)            ? "take [precision] compute = bf16"
+                                   : "install the cuBLASLt that this gswbench was built with, or a newer one";
+    return fail_as(EXIT_LAUNCH, "[run] backend = cuda: cuBLASLt has no algorithm for %s (it answers: %s): %s", problem,
+                   answer == CUBLAS_STATUS_SUCCESS ? "none" : gemms->blas.cublasLtGetStatusString(answer), advice);
+}
+
 // The heuristic's first guess, or the fastest of its guesses, timed now or in an earlier run.
 static status choose_algorithm(struct cuda *cuda, struct gemm *gemm)
 {
@@ -188,9 +199,10 @@ static status choose_algorithm(struct cuda *cuda, struct gemm *gemm)
         return take_remembered(cuda, gemm, known);
     }
     cublasLtMatmulHeuristicResult_t candidates[GEMM_CANDIDATES];
-    int count = gemm_candidates(cuda, gemm, gemms->is_deterministic ? 1 : GEMM_CANDIDATES, candidates);
+    cublasStatus_t                  answer;
+    int count = gemm_candidates(cuda, gemm, gemms->is_deterministic ? 1 : GEMM_CANDIDATES, candidates, &answer);
     if (count == 0) {
-        return fail("[run] backend = cuda: cuBLASLt has no algorithm for %s", choice.problem);
+        return refused(gemms, &gemm->key, choice.problem, answer);
     }
     gemm->algorithm = candidates[0].algo;
     if (gemms->is_deterministic) {

@@ -44,9 +44,9 @@ struct gemm_operands {
 cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const cublasLtMatmulAlgo_t *algorithm,
                         const struct gemm_operands *operands);
 
-// gemm_tune.c: the candidates of the library's heuristic, best guess first; returns how many.
+// gemm_tune.c: the candidates of the library's heuristic, best guess first; returns how many, and its answer.
 int gemm_candidates(const struct cuda *cuda, const struct gemm *gemm, int wanted,
-                    cublasLtMatmulHeuristicResult_t candidates[]);
+                    cublasLtMatmulHeuristicResult_t candidates[], cublasStatus_t *answer);
 
 // Times the candidates and takes the fastest. Fails (EXIT_MEMORY) when their operands do not fit.
 status gemm_tune(struct cuda *cuda, struct gemm *gemm, cublasLtMatmulHeuristicResult_t candidates[], int count,

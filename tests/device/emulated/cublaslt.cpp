@@ -3,6 +3,8 @@
 // takes: columns of factors in sizes that are multiples of 16, with addresses of scales that only FP8 has.
 #include <algorithm>
 #include <cublasLt.h>
+#include <stdlib.h>
+#include <string.h>
 #include <vector>
 
 #include "emulator.h"
@@ -46,6 +48,13 @@ float get(const void *data, const layout *matrix, int64_t row, int64_t column)
 bool is_fp8(const layout &matrix)
 {
     return matrix.type == CUDA_R_8F_E4M3 || matrix.type == CUDA_R_8F_E5M2;
+}
+
+// FAKE_CUBLASLT: what this library does with GEMMs of FP8; "refuse": has no algorithm; "abort": ends the process.
+bool does(const char *what)
+{
+    const char *told = getenv("FAKE_CUBLASLT");
+    return told != NULL && strcmp(told, what) == 0;
 }
 
 void set(void *data, const layout *matrix, int64_t row, int64_t column, float value)
@@ -160,7 +169,9 @@ size_t cublasLtGetVersion(void)
 }
 const char *cublasLtGetStatusString(cublasStatus_t status)
 {
-    return status == CUBLAS_STATUS_SUCCESS ? "success" : "an error of the emulator";
+    return status == CUBLAS_STATUS_SUCCESS         ? "success"
+           : status == CUBLAS_STATUS_NOT_SUPPORTED ? "not supported"
+                                                   : "an error of the emulator";
 }
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComputeType_t compute, cudaDataType_t)
@@ -225,11 +236,15 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t, 
 }
 
 // Two algorithms, told apart by their first word.
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                               cublasLtMatmulPreference_t, int wanted,
                                               cublasLtMatmulHeuristicResult_t found[], int *count)
 {
+    if (is_fp8(*(layout *)(void *)a) && does("refuse")) {
+        *count = 0;
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
     *count = wanted < 2 ? wanted : 2;
     for (int i = 0; i < *count; i++) {
         memset(&found[i], 0, sizeof(found[i]));
@@ -261,6 +276,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const 
                        .d_data = d,
                        .alpha  = *(const float *)alpha,
                        .beta   = *(const float *)beta};
+    if (is_fp8(product.a) && does("abort")) {
+        abort();
+    }
     if (c != d || !product.is_possible()) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }

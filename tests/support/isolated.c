@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// A worker tells by a pipe which case it is at, and how it went.
+#include "isolated.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct message {
+    int index, outcome;    // OUTCOME_COUNT: it begins
+};
+
+static void tell(int pipe, int index, enum outcome outcome)
+{
+    fflush(NULL);
+    struct message message = {index, (int)outcome};
+    if (write(pipe, &message, sizeof(message)) != sizeof(message)) {
+        _exit(EXIT_FAILURE);
+    }
+}
+
+static void work(const struct isolated *cases, int first, int pipe)
+{
+    if (cases->open != NULL) {
+        cases->open();
+    }
+    for (int i = first; i < cases->count; i++) {
+        tell(pipe, i, OUTCOME_COUNT);
+        alarm((unsigned)cases->seconds);
+        enum outcome outcome = cases->run(i);
+        alarm(0);
+        tell(pipe, i, outcome);
+    }
+    if (cases->close != NULL) {
+        cases->close();
+    }
+    fflush(NULL);
+}
+
+// Reads to the worker's end; returns the case that it was in, or -1.
+static int follow(int pipe, int counts[OUTCOME_COUNT], int *next)
+{
+    int            current = -1;
+    struct message message;
+    while (read(pipe, &message, sizeof(message)) == sizeof(message)) {
+        if (message.outcome == OUTCOME_COUNT) {
+            current = message.index;
+        } else {
+            counts[message.outcome]++;
+            current = -1;
+            *next   = message.index + 1;
+        }
+    }
+    return current;
+}
+
+static void report_end(const struct isolated *cases, int index, int ended)
+{
+    char name[256];
+    cases->name(index, name, sizeof(name));
+    if (WIFSIGNALED(ended)) {
+        printf("FAIL %s: its process ended by signal %d (%s)\n", name, WTERMSIG(ended), strsignal(WTERMSIG(ended)));
+    } else {
+        printf("FAIL %s: its process ended with exit code %d\n", name, WEXITSTATUS(ended));
+    }
+}
+
+int isolated_run(const struct isolated *cases, int counts[OUTCOME_COUNT])
+{
+    memset(counts, 0, sizeof(*counts) * OUTCOME_COUNT);
+    for (int next = 0; next < cases->count;) {
+        int ends[2], ended, first = next;
+        fflush(NULL);
+        if (pipe(ends) != 0) {
+            perror("pipe");
+            return EXIT_FAILURE;
+        }
+        pid_t worker = fork();
+        if (worker == 0) {
+            close(ends[0]);
+            work(cases, first, ends[1]);
+            _exit(EXIT_SUCCESS);
+        }
+        close(ends[1]);
+        int died = follow(ends[0], counts, &next);
+        close(ends[0]);
+        if (worker < 0 || waitpid(worker, &ended, 0) != worker) {
+            perror("worker");
+            return EXIT_FAILURE;
+        }
+        if (died >= 0) {
+            report_end(cases, died, ended);
+            counts[OUTCOME_FAILED]++;
+            next = died + 1;
+        } else if (next == first) {    // it did not get to a case: nor would another
+            return WIFEXITED(ended) && WEXITSTATUS(ended) != 0 ? WEXITSTATUS(ended) : EXIT_FAILURE;
+        } else if (next < cases->count || !WIFEXITED(ended) || WEXITSTATUS(ended) != 0) {
+            printf("FAIL a process ended between two cases, or at its end\n");
+            counts[OUTCOME_FAILED]++;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// Operands beside each other, by rows.
+#include "op_compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "buffers.h"
+#include "gswbench/arena.h"
+#include "op_operands.h"
+
+static const double floor_share = 0.1;    // of the average row's norm
+
+int64_t compare_row(const struct op *op, int slot, int64_t elements)
+{
+    enum { WITHOUT_ROWS = 64 };
+    int64_t rows = 0;
+    switch ((int)op->kind) {
+    case OP_GEMM:
+        return op->shape.gemm.n;
+    case OP_ATTENTION_FORWARD:
+        return slot == ATTENTION_STATISTICS ? op->shape.attention.sequence : op->shape.attention.head_dim;
+    case OP_ATTENTION_BACKWARD:
+    case OP_ATTENTION_MERGE:
+    case OP_ROPE_FORWARD:
+    case OP_ROPE_BACKWARD:
+        return op->shape.attention.head_dim;
+    case OP_EMBEDDING_FORWARD:
+    case OP_EMBEDDING_BACKWARD:
+        return op->shape.rows.columns;
+    case OP_NORM_FORWARD:
+    case OP_NORM_BACKWARD:
+    case OP_ACTIVATION_FORWARD:
+    case OP_ACTIVATION_BACKWARD:
+    case OP_CROSS_ENTROPY:
+        rows = op->shape.rows.rows;
+        break;
+    case OP_DISPATCH:
+    case OP_COMBINE:
+    case OP_COMBINE_BACKWARD:
+        return op->shape.routing.columns;
+    default:
+        break;
+    }
+    bool has_rows = rows > 0 && elements % rows == 0 && elements > rows;
+    return has_rows ? elements / rows : WITHOUT_ROWS;
+}
+
+// FP8 codes are the same bit for bit, but for the sign of a NaN.
+static bool is_same_element(const struct buffer *one, const struct buffer *other, int64_t i)
+{
+    double first = get(one, i), second = get(other, i);
+    if (isnan(first) && isnan(second)) {
+        return true;
+    }
+    return format_is_narrow(one->format) ? ((uint8_t *)one->data)[i] == ((uint8_t *)other->data)[i] : first == second;
+}
+
+static bool guards_are_intact(const struct buffer *found)
+{
+    struct buffer guards = {.data = memory_allocate(GUARDS * 4), .elements = GUARDS, .format = found->format};
+    poison(&guards, 0, GUARDS);
+    bool are_intact = memcmp(guards.data, (char *)found->data + format_offset(found->format, found->elements),
+                             (size_t)format_bytes(found->format, GUARDS)) == 0;
+    free(guards.data);
+    return are_intact;
+}
+
+// Values are taken in units of the largest one, whose square is a number then.
+static double largest_value(const struct buffer *expected)
+{
+    double largest = 0;
+    for (int64_t i = 0; i < expected->elements; i++) {
+        double value = fabs(get(expected, i));
+        largest      = isfinite(value) ? fmax(largest, value) : largest;
+    }
+    return largest > 0 ? largest : 1;
+}
+
+static double average_square(const struct buffer *expected, double unit)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < expected->elements; i++) {
+        double value = get(expected, i) / unit;
+        sum += isfinite(value) ? value * value : 0;
+    }
+    return sum / (double)expected->elements;
+}
+
+double compare_rows(const struct buffer *found, const struct buffer *expected, int64_t row)
+{
+    double unit = largest_value(expected), least = floor_share * floor_share * average_square(expected, unit);
+    double worst = 0;
+    for (int64_t first = 0; first < expected->elements; first += row) {
+        double  norm = 0, error = 0;
+        int64_t end = first + row < expected->elements ? first + row : expected->elements;
+        for (int64_t i = first; i < end; i++) {
+            double wanted = get(expected, i), got = get(found, i);
+            bool   is_comparable = isfinite(got) && isfinite(wanted) && !format_is_narrow(expected->format);
+            if (!is_comparable && !is_same_element(found, expected, i)) {
+                return INFINITY;
+            }
+            if (is_comparable) {
+                norm += wanted / unit * (wanted / unit);
+                error += (got - wanted) / unit * ((got - wanted) / unit);
+            }
+        }
+        double scale = fmax(norm, least * (double)(end - first));
+        worst        = error > 0 ? fmax(worst, sqrt(error / fmax(scale, 1e-60))) : worst;
+    }
+    return guards_are_intact(found) ? worst : INFINITY;
+}
