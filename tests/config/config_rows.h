@@ -19,6 +19,7 @@ struct row {
 
 // clang-format off
 static const struct row rows[] = {
+    {"kempnerforge-llama3-8b", 1, "bf16", 32, "8.030261248", "one rank", 8, "2.237400e+14"},
     {"llama2-70b-fsdp", 64, "bf16", 80, "68.977", "fsdp 64", 128, "1.82e+15"},
     {"llama2-70b-fsdp", 64, "fp8", 80, "68.977", "fsdp 64", 128, "1.82e+15"},
     {"llama2-70b-fsdp", 128, "bf16", 80, "68.977", "fsdp 128", 256, "1.82e+15"},
