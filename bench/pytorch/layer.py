@@ -188,7 +188,7 @@ def run_for(block, forward, clock, seconds):
 
 def check_numbers(block, out):
     for tensor in (out, block.input.grad, *(weight.grad for weight in block.weights)):
-        norm = float(tensor.float().norm())
+        norm = float(tensor.detach().float().norm())
         if not math.isfinite(norm) or norm == 0:
             sys.exit("PyTorch's block computes what is no number, or nothing")
 

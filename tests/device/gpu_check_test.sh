@@ -25,6 +25,7 @@ for i in $(seq 20); do echo "step: $i, loss: 1.$i,"; done; sleep 0.05'
     pretend bench/bench_device_layer "$bench"
     pretend tests/ops_device 'sleep 0.05'
     pretend tests/step_device 'sleep 0.05'
+    pretend bin/nvidia-smi 'case "$*" in *memory.total*) echo 143771 ;; *-lms*) exec sleep 100 ;; esac'
 }
 check() { (cd "$GSWBENCH_SOURCE_DIR" && PATH="$folder/built/bin:$PATH" timeout 120 scripts/gpu-check --built "$folder/built" --out "$folder/out" "$@"); }
 
@@ -70,9 +71,9 @@ pretend_all
 rm -f "$folder/commands"
 expect 0 '^part 3' --part 3
 expect 0 '^part 2' --part 2
-grep -o -- '--config llama.*' "$folder/commands" | sed -E 's/--emulate/--ranks/; s/ (--steps|--warmup|--out|-o) [^ ]+//g' |
+grep -o -- '--config [lk].*' "$folder/commands" | sed -E 's/--emulate/--ranks/; s/ (--steps|--warmup|--out|-o) [^ ]+//g' |
     sort -u >"$folder/jobs"
-[ "$(wc -l <"$folder/jobs")" -ge 3 ] || complain "only these jobs were run: $(cat "$folder/jobs")"
+[ "$(wc -l <"$folder/jobs")" -ge 4 ] || complain "only these jobs were run: $(cat "$folder/jobs")"
 while read -r job; do
     # shellcheck disable=SC2086
     "$GSWBENCH" check $job >"$folder/printed" 2>&1 || complain "check $job: $(tail -n 2 "$folder/printed")"
