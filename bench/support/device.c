@@ -166,10 +166,21 @@ double device_median_seconds(struct device *device, void (*work)(void *), void *
     return statistics.median;
 }
 
+// A library's words, for a text in JSON.
+static const char *without_quotes(char *text)
+{
+    for (char *next = text; *next != '\0'; next++) {
+        *next = *next == '"' || *next == '\\' || (unsigned char)*next < ' ' ? '\'' : *next;
+    }
+    return text;
+}
+
 void device_report(struct device *device, const struct device_record *record)
 {
-    char text[sizeof(device->text)];    // anew: attention is described once it was prepared
+    char                     text[sizeof(device->text)];    // anew: attention is described once it was prepared
+    struct backend_attention attention = {.provider = ""};
     device->backend.ops->describe(&device->backend, text, sizeof(text));
+    device->backend.ops->attention(&device->backend, &attention);
     printf("%-44s %9.3f ms", record->name, 1e3 * record->seconds);
     if (record->bound_seconds > 0) {
         printf("  bound %9.3f ms, %5.1f %%", 1e3 * record->bound_seconds,
@@ -181,10 +192,13 @@ void device_report(struct device *device, const struct device_record *record)
         printf("  %6.1f GB/s", record->bytes / record->seconds / 1e9);
     }
     putchar('\n');
-    fprintf(device->records,
-            "{\"bench\": \"%s\", \"name\": \"%s\", \"seconds\": %.9g, \"bound_seconds\": %.9g, \"flops\": %.9g, "
-            "\"bytes\": %.9g, \"device\": \"%s\"}\n",
-            record->bench, record->name, record->seconds, record->bound_seconds, record->flops, record->bytes, text);
+    fprintf(
+        device->records,
+        "{\"bench\": \"%s\", \"name\": \"%s\", \"seconds\": %.9g, \"bound_seconds\": %.9g, \"flops\": %.9g, "
+        "\"bytes\": %.9g, \"device\": \"%s\", \"attention\": {\"provider\": \"%s\", \"library\": \"%s\", \"engines\": "
+        "\"%s\", \"refusal\": \"%s\"}}\n",
+        record->bench, record->name, record->seconds, record->bound_seconds, record->flops, record->bytes, text,
+        attention.provider, attention.library, attention.engines, without_quotes(attention.refusal));
     fflush(NULL);
 }
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gswbench/backend_attention.h"
 #include "gswbench/backend_streams.h"
 #include "gswbench/format.h"
 #include "gswbench/op.h"
@@ -20,9 +21,6 @@ struct buffer {
 };
 
 struct backend;
-
-// What computes attention on a device; auto: cuDNN where it is there and takes the shape.
-enum attention_choice { ATTENTION_AUTO, ATTENTION_CUDNN, ATTENTION_OWN };
 
 // What a rank asks of its backend, beside the backend's name.
 struct backend_setup {
@@ -79,6 +77,9 @@ struct backend_ops {
     // NULL: the backend's device is the host.
     void (*device_id)(struct backend *backend, char *text, size_t bytes);
     void (*device_name)(struct backend *backend, char *text, size_t bytes);
+
+    // Who computes attention, once ops are prepared. NULL: the backend has but one way.
+    void (*attention)(struct backend *backend, struct backend_attention *attention);
 
     // One line for the result: "Intel(R) Xeon(R) Processor, 2 threads, OpenBLAS 0.3.21".
     void (*describe)(struct backend *backend, char *text, size_t bytes);

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gswbench/status.h"
+
 struct backend;
 
 // What only a backend has whose run() enqueues on a stream and returns; each lane is a stream. Events order streams;
@@ -26,9 +28,10 @@ struct backend_streams {
     void (*copy)(struct backend *backend, int lane, void *to, const void *from, int64_t bytes);
 
     // Everything enqueued between begin and end, on the lane and on lanes ordered after it by events and before the
-    // end, is captured. One graph a backend.
-    void (*capture_begin)(struct backend *backend, int lane);
-    void (*capture_end)(struct backend *backend, int lane);
+    // end, is captured. One graph a backend. Where either fails there is no graph, and nothing was executed; end comes
+    // after each begin that did not fail.
+    status (*capture_begin)(struct backend *backend, int lane);
+    status (*capture_end)(struct backend *backend, int lane);
     void (*capture_launch)(struct backend *backend, int lane);
     void (*capture_release)(struct backend *backend);    // before what was captured in it is closed
 };

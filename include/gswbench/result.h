@@ -45,6 +45,7 @@ struct result {
     double published_seconds, published_percent;    // NaN: not published
 
     struct result_emulation emulation;
+    struct result_attention attention;
 
     // The plan of rank 0.
     int64_t storage_bytes[STORAGE_COUNT];

@@ -66,6 +66,13 @@ struct result_rank {
     int64_t allocated_bytes;
 };
 
+// Who computes attention on rank 0; "" where nothing is to be said.
+struct result_attention {
+    char provider[24], library[32];    // "cudnn", "own", "cudnn and own"; "cuDNN 9.19.0"
+    char engines[64];                  // cuDNN's numbers: "forward 2, backward 6"
+    char refusal[256];                 // why own kernels do what cuDNN was first asked for
+};
+
 struct result_transfer {
     char    kind[24], axes[24], format[8];
     int64_t elements, group_size, count;    // elements of one transfer; count in one step

@@ -25,9 +25,11 @@ void   step_close(struct step *step);
 void step_run(struct step *step);
 
 // Whether the whole step can be captured: the backend has streams and no transfer needs the host. Capturing, after a
-// step that has run and on every rank, makes all later runs replay it with one call.
-bool step_can_capture(const struct step *step);
-void step_capture(struct step *step);
+// step that has run and on every rank, makes all later runs replay it with one call. Where it fails, steps are issued
+// op by op as before; so they are again after step_forget, which may follow a capture on another rank that failed.
+bool   step_can_capture(const struct step *step);
+status step_capture(struct step *step);
+void   step_forget(struct step *step);
 
 // Until it is called with NULL, every run leaves the time of each op in times[op_count], and a captured step is issued
 // op by op. A traced step is slower than others.

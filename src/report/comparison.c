@@ -122,6 +122,7 @@ static void add_settings(struct comparison *comparison, const struct result *fir
     add_text(comparison, "backend", first->backend, second->backend);
     add_text(comparison, "communicator", first->communicator, second->communicator);
     add_setting(comparison, "device", first->device, second->device, !is_same_device(first, second));
+    add_setting(comparison, "attention", first->attention.provider, second->attention.provider, false);
     add_text(comparison, "ranks", ranks[0], ranks[1]);
     add_setting(comparison, "version", first->version, second->version, false);
     add_setting(comparison, "compiler", first->compiler, second->compiler, false);

@@ -61,6 +61,21 @@ static void write_memory(const struct result *result, FILE *file)
     fprintf(file, "peak_memory_usage: %" PRId64 "\n", result->allocated_bytes);
 }
 
+// "attention cudnn: cuDNN 9.19.0, engines forward 2, backward 6"
+static void write_attention(const struct result_attention *attention, FILE *file)
+{
+    char safe[256];
+    if (attention->provider[0] == '\0') {
+        return;
+    }
+    fprintf(file, "# attention %s", report_safe(safe, sizeof(safe), attention->provider));
+    if (attention->engines[0] != '\0') {
+        fprintf(file, ": %s, engines ", report_safe(safe, sizeof(safe), attention->library));
+        fputs(report_safe(safe, sizeof(safe), attention->engines), file);
+    }
+    fputc('\n', file);
+}
+
 static void write_reasons(const struct result *result, const char *prefix, FILE *file)
 {
     for (int64_t i = 0; i < result->reason_count; i++) {
@@ -81,6 +96,7 @@ void report_write_header(const struct result *result, FILE *file)
     report_write_layout(result, file);
     fprintf(file, "# system %s communicator  %s backend: %s\n", result->communicator, result->backend,
             report_safe(safe, sizeof(safe), result->device));
+    write_attention(&result->attention, file);
     fprintf(file, "# model  %s parameters  flops %.6E per sequence (%s)  ",
             number_count(count, sizeof(count), (double)result->parameters), result->flops_per_sequence[convention],
             model_flop_names[convention]);

@@ -80,11 +80,19 @@ static const struct json_field config[] = {
     MAP("merged", config),
     JSON_END
 };
+static const struct json_field attention[] = {
+    TEXT(result, "provider", attention.provider),
+    TEXT(result, "library", attention.library),
+    TEXT(result, "engines", attention.engines),
+    TEXT(result, "refusal", attention.refusal),
+    JSON_END
+};
 static const struct json_field device[] = {
     TEXT(result, "communicator", communicator),
     TEXT(result, "backend", backend),
     TEXT(result, "device", device),
     BOOLEAN(result, "computes", computes),
+    JSON_OBJECT("attention", attention),
     REAL(result, "peak_flops", peak),
     TEXT(result, "peak_source", peak_source),
     JSON_END

@@ -64,6 +64,10 @@ struct run_text {
 };
 void steps_trace(struct steps *steps, struct run_text *timeline);
 
+// attention.c: puts who computes attention on rank 0 into the result, with a note where own kernels do what cuDNN was
+// first asked for, and where ranks differ. Collective.
+void attention_gather(struct result *result, struct comm *comm, struct backend *backend);
+
 // replicas.c: whether ranks that hold the same weights hold the same bits. Collective.
 void replicas_compare(struct result *result, const struct steps *steps);
 

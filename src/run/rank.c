@@ -114,6 +114,7 @@ static status open_result(struct rank *rank)
     }
     result->allocated_bytes = rank->place.backend.allocated_bytes;
     describe_backend(rank);
+    attention_gather(result, rank->comm, &rank->place.backend);
     add_warning(rank);
     add_oversubscription(rank);
     peers_check_places(result, rank->place.peers);

@@ -170,6 +170,23 @@ static void stop(struct steps *steps, int64_t index, int number)
     add_reason(steps->result, VERDICT_PARTIAL, "stopped", index, message);
 }
 
+// Where one rank cannot, none does: a replayed step and one that is issued op by op are not alike.
+static status capture(struct steps *steps)
+{
+    status own = step_capture(steps->step), captured = place_agree(steps->comm, own);
+    char   message[256];
+    if (!failed(&captured)) {
+        return OK;
+    }
+    if (steps->benchmark->job.config.run.graphs == GRAPHS_ON) {
+        return fail_as(captured.exit_code, "[run] graphs = on: %.800s; graphs = auto goes on without", captured.text);
+    }
+    step_forget(steps->step);
+    snprintf(message, sizeof(message), "the step is not captured but issued op by op: %.180s", captured.text);
+    add_reason(steps->result, VERDICT_VALID, "graphs-off", -1, message);
+    return OK;
+}
+
 status steps_measure(struct steps *steps)
 {
     struct comm       *comm        = steps->comm;
@@ -178,6 +195,7 @@ status steps_measure(struct steps *steps)
     int64_t            allocations = steps->backend->allocations;
     double             wall = clock_wall_seconds(), monotonic = clock_seconds();
     int                print_error = 0;
+    status             captured    = OK;
     bool captures = steps->benchmark->job.config.run.graphs != GRAPHS_OFF && step_can_capture(steps->step);
 
     for (int64_t index = 0; index < result->planned_steps; index++) {
@@ -189,7 +207,10 @@ status steps_measure(struct steps *steps)
         own.has_failed            = print_error != 0;
         steps->own_seconds[index] = own.seconds;
         if (index == 0 && captures) {
-            step_capture(steps->step);
+            captured = capture(steps);
+        }
+        if (failed(&captured)) {
+            break;
         }
         comm->ops->gather_all(comm, &own, facts, sizeof(own));
         record(steps, index, facts);
@@ -213,5 +234,6 @@ status steps_measure(struct steps *steps)
         observer_end(steps->observer);
     }
     free(facts);
+    TRY(captured);
     return print_error == 0 ? OK : fail_as(EXIT_OUTPUT, "cannot write to standard output: %s", strerror(print_error));
 }

@@ -215,9 +215,7 @@ status step_open(struct step **opened, const struct plan *plan, struct backend *
 static void close_device(struct step *step)
 {
     const struct backend_streams *streams = step->lanes.streams;
-    if (step->is_captured) {
-        streams->capture_release(step->backend);
-    }
+    step_forget(step);
     if (step->is_issued) {
         issue_close(&step->issue);
     } else {

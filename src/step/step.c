@@ -54,13 +54,22 @@ bool step_can_capture(const struct step *step)
     return step->is_issued;
 }
 
-void step_capture(struct step *step)
+status step_capture(struct step *step)
 {
     const struct backend_streams *streams = step->lanes.streams;
-    streams->capture_begin(step->backend, LANE_COMPUTE);
+    TRY(streams->capture_begin(step->backend, LANE_COMPUTE));
     issue_run(&step->issue);
-    streams->capture_end(step->backend, LANE_COMPUTE);
+    TRY(streams->capture_end(step->backend, LANE_COMPUTE));
     step->is_captured = true;
+    return OK;
+}
+
+void step_forget(struct step *step)
+{
+    if (step->is_captured) {
+        step->lanes.streams->capture_release(step->backend);
+    }
+    step->is_captured = false;
 }
 
 double step_device_seconds(const struct step *step)

@@ -18,10 +18,10 @@ run() {    # run EXIT_CODE COMMAND...: its lines are in output
         failures=$((failures + 1))
     fi
 }
-expect() {    # expect PATTERN: a line of it
-    if ! grep -qE -- "$1" output; then
+expect() {    # expect PATTERN [FILE]: a line of it
+    if ! grep -qE -- "$1" "${2:-output}"; then
         echo "FAILED: no line like: $1"
-        cat output
+        cat "${2:-output}"
         failures=$((failures + 1))
     fi
 }
@@ -41,4 +41,52 @@ run 0 "$tests/ops_device" --list 'attention, head 128'
 [ "$(cat output)" = "attention, head 128
 attention, head 128 (one multiprocessor)
 attention, head 128 (cuDNN)" ] || { echo "FAILED: the list is another:"; cat output; failures=$((failures + 1)); }
+
+# Whole runs, in which a cuDNN of ours refuses at each stage: auto goes on with own kernels and says so, cudnn ends.
+arguments=(run --config tiny-llama --backend cuda --layers 1 --steps 3 --warmup 1 --set trace.steps=0 --set model.hidden=32
+    --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64
+    --set train.sequence=16 --set run.cache=cache)
+cudnn=$tests/device/emulated/cudnn
+result() { echo "$(sed -n 's/^files: //p' output)result.json"; }
+mkdir broken
+touch broken/libcudnn.so.9
+declare -A reasons=([version]='cuDNN 90700 is too old: 9\.8 or newer is needed' [create]='cuDNN 91900: handle: ' [graph]='graph: '
+    [engines]='proposes no engine' [plan]='plan: ' [execute]='attention: refused on command' [dlopen]='libcudnn\.so\.9 does not open ')
+for stage in "${!reasons[@]}"; do
+    library=$cudnn
+    [ $stage != dlopen ] || library=$PWD/broken
+    FAKE_CUDNN=$stage LD_LIBRARY_PATH=$library run 0 "$GSWBENCH" "${arguments[@]}"
+    expect '^RESULT VALID'
+    expect '^# attention own$'
+    expect "^note: own-attention: attention by own kernels, not by cuDNN: .*${reasons[$stage]}"
+    expect '^ +"refusal": "[^"]+"' "$(result)"
+    FAKE_CUDNN=$stage LD_LIBRARY_PATH=$library run 4 "$GSWBENCH" "${arguments[@]}" --set run.attention=cudnn
+    expect "\[run\] attention = cudnn: .*${reasons[$stage]}.*; attention = own needs no cuDNN"
+done
+
+# cuDNN does it, and more engines than there is room for are not read. The second run remembers the engines.
+rm -rf cache
+for times in 1 2; do
+    FAKE_CUDNN=many LD_LIBRARY_PATH=$cudnn run 0 "$GSWBENCH" "${arguments[@]}"
+    expect '^RESULT VALID'
+    expect '^# attention cudnn: cuDNN 9\.[0-9.]+, engines (forward|backward) 2, (forward|backward) 2$'
+    expect '^ +"provider": "cudnn"' "$(result)"
+    expect '^ +"refusal": ""' "$(result)"
+    expect '^attention_forward [0-9]+ x 16 after 0 causal, 2 heads 1 of 16, cuDNN .*: candidate 1 of 8; ' cache/gemm_times.txt
+    [ "$(grep -c '^attention' cache/gemm_times.txt)" = 2 ] || { echo FAILED: timed again; failures=$((failures + 1)); }
+done
+FAKE_CUDNN=first LD_LIBRARY_PATH=$cudnn run 9 "$GSWBENCH" "${arguments[@]}"
+expect 'cuDNN does not propose its engine for attention_forward .*: delete the file'
+rm -rf cache
+FAKE_CUDNN=first LD_LIBRARY_PATH=$cudnn run 0 "$GSWBENCH" "${arguments[@]}"
+expect '^# attention cudnn: .* engines (forward|backward) 1, (forward|backward) 1$'
+
+# A step that is not captured: auto goes on op by op, on ends.
+for stage in begin record instantiate; do
+    FAKE_CUDA=$stage run 0 "$GSWBENCH" "${arguments[@]}" --set run.attention=own
+    expect '^RESULT VALID'
+    expect '^note: graphs-off: the step is not captured but issued op by op: cuda[A-Za-z(]+.*: an error of the emulator$'
+    FAKE_CUDA=$stage run 8 "$GSWBENCH" "${arguments[@]}" --set run.attention=own --set run.graphs=on
+    expect '\[run\] graphs = on: cuda.*; graphs = auto goes on without'
+done
 exit $((failures > 0))

@@ -158,11 +158,12 @@ void stream_copy(struct backend *backend, int lane, void *to, const void *from, 
                    &(struct stream_entry){.action = STREAM_COPY, .to = to, .from = from, .bytes = bytes});
 }
 
-static void stream_capture_begin(struct backend *backend, int lane)
+static status stream_capture_begin(struct backend *backend, int lane)
 {
     struct stream_device *device = backend->state;
     (void)lane;
     device->is_capturing = true;
+    return OK;
 }
 
 // Whether the compute lane waits, behind place in the capture, for what was recorded there.
@@ -202,12 +203,13 @@ static void stream_check_capture(struct stream_device *device)
     }
 }
 
-static void stream_capture_end(struct backend *backend, int lane)
+static status stream_capture_end(struct backend *backend, int lane)
 {
     struct stream_device *device = backend->state;
     (void)lane;
     device->is_capturing = false;
     stream_check_capture(device);
+    return OK;
 }
 
 static void stream_capture_launch(struct backend *backend, int lane)

@@ -57,7 +57,7 @@ int64_t training_run_rank(struct training *training, struct comm *comm)
             training->device_seconds = step_device_seconds(step);
         }
         if (i == 0 && training->captures) {
-            step_capture(step);
+            training_require(step_capture(step));
         }
     }
     int64_t allocations = backend.allocations - before;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Attention on the device: by cuDNN where it is there and takes the shape, else by kernels of our own. The choice is
-// made when the op is prepared, and lasts.
+// Attention on the device: by cuDNN where it is there, takes the shape and runs it, else by kernels of our own. The
+// choice is made when the op is prepared, and lasts.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "attention_trial.h"
 #include "cudnn_attention.h"
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
@@ -52,18 +53,18 @@ static int64_t key_gradient_bytes(const struct op *op)
     return is_added ? align(format_bytes(FORMAT_BF16, key_value_elements(&op->shape.attention))) : 0;
 }
 
-// An op that cuDNN does.
+// An op that cuDNN does, or refuses.
 struct by_cudnn {
-    struct prepared           prepared;
-    const struct cudnn_entry *entry;
-    int64_t                   scratch_bytes;    // cuDNN's own
-    struct by_cudnn          *next;
+    struct prepared     prepared;
+    struct cudnn_entry *entry;
+    uint8_t             kind;
+    struct by_cudnn    *next;
 };
 
 struct attention {
     int64_t                 choice;     // enum attention_choice
     struct cudnn_attention *cudnn;      // NULL: not to be had
-    status                  refusal;    // why
+    status                  refusal;    // why; or why cuDNN refused the first op that it refused
     struct by_cudnn        *ops;
     bool                    has_cudnn, has_own;    // ops that were prepared for it
 };
@@ -73,9 +74,11 @@ void cuda_attention_open(struct cuda *cuda, const struct backend_setup *setup)
     struct attention *attention = memory_allocate(sizeof(*attention));
     *attention                  = (struct attention){.choice = setup->attention};
     // cuDNN adds the gradients of queries in any order, so that no two runs give the same bits.
-    if (attention->choice == ATTENTION_AUTO && setup->is_deterministic) {
+    if (attention->choice == ATTENTION_OWN) {
+        attention->refusal = fail("it was not asked for");
+    } else if (attention->choice == ATTENTION_AUTO && setup->is_deterministic) {
         attention->refusal = fail("its results do not repeat bit by bit");
-    } else if (attention->choice != ATTENTION_OWN) {
+    } else {
         attention->refusal = cudnn_attention_open(&attention->cudnn);
     }
     cuda->attention = attention;
@@ -97,47 +100,57 @@ void cuda_attention_close(struct cuda *cuda)
 
 static prepared_run run_cudnn;
 
-// What cuDNN does the op with; NULL: it does not.
-static const struct by_cudnn *find_cudnn(struct attention *attention, const struct op *op, status *refusal)
+// What cuDNN does the op with; fails with its refusal.
+static status find_cudnn(struct cuda *cuda, const struct op *op, const struct by_cudnn **found)
 {
-    const struct cudnn_entry *entry = NULL;
-    int64_t                   bytes;
-    *refusal =
-        attention->cudnn == NULL ? attention->refusal : cudnn_attention_prepare(attention->cudnn, op, &entry, &bytes);
-    if (attention->cudnn == NULL || failed(refusal)) {
-        return NULL;
+    struct attention   *attention = cuda->attention;
+    struct cudnn_entry *entry     = NULL;
+    if (attention->cudnn == NULL) {
+        return attention->refusal;
     }
-    struct by_cudnn *known = attention->ops;
-    while (known != NULL && known->entry != entry) {
-        known = known->next;
+    TRY(cudnn_attention_prepare(attention->cudnn, op, &entry));
+    for (*found = attention->ops; *found != NULL; *found = (*found)->next) {
+        if ((*found)->entry == entry) {
+            return OK;
+        }
     }
-    if (known == NULL) {
-        known          = memory_allocate(sizeof(*known));
-        *known         = (struct by_cudnn){{run_cudnn}, entry, bytes, attention->ops};
-        attention->ops = known;
+    status tried = attention_trial(cuda, attention->cudnn, entry, op);
+    if (failed(&tried)) {
+        cudnn_attention_refuse(entry, &tried);
+        return tried;
     }
-    return known;
+    struct by_cudnn *made = memory_allocate(sizeof(*made));
+    *made                 = (struct by_cudnn){{run_cudnn}, entry, op->kind, attention->ops};
+    attention->ops        = made;
+    *found                = made;
+    return OK;
 }
 
 status cuda_attention_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                               const struct prepared **prepared)
 {
-    const struct cuda *cuda      = backend->state;
-    struct attention  *attention = cuda->attention;
-    status             refusal;
+    struct cuda           *cuda      = backend->state;
+    struct attention      *attention = cuda->attention;
+    const struct by_cudnn *chosen    = NULL;
     TRY(backend_check_op(backend->ops->name, op, buffers));
-    const struct by_cudnn *chosen = find_cudnn(attention, op, &refusal);
-    if (chosen != NULL) {
+    status refusal = find_cudnn(cuda, op, &chosen);
+    if (!failed(&refusal)) {
         attention->has_cudnn = true;
         *prepared            = &chosen->prepared;
         return OK;
     }
+    if (refusal.exit_code == EXIT_MEMORY || refusal.exit_code == EXIT_OUTPUT) {    // it is not known what cuDNN can
+        return refusal;
+    }
     if (attention->choice == ATTENTION_CUDNN) {
-        return fail_as(EXIT_LAUNCH, "[run] attention = cudnn: %.900s", refusal.text);
+        return fail_as(EXIT_LAUNCH, "[run] attention = cudnn: %.700s; attention = own needs no cuDNN", refusal.text);
     }
     status own = device_attention_check(&cuda->device, op);
     if (failed(&own)) {
         return fail("%.300s, and cuDNN does not help: %.600s", own.text, refusal.text);
+    }
+    if (!failed(&attention->refusal)) {
+        attention->refusal = refusal;
     }
     attention->has_own = true;
     return OK;
@@ -145,10 +158,11 @@ status cuda_attention_prepare(struct backend *backend, const struct op *op, cons
 
 int64_t cuda_attention_scratch(struct cuda *cuda, const struct op *op)
 {
-    status                 refusal;
-    const struct by_cudnn *chosen = find_cudnn(cuda->attention, op, &refusal);
-    if (chosen != NULL) {
-        return align(chosen->scratch_bytes) + out_bytes(op) + query_gradient_bytes(op) + key_gradient_bytes(op);
+    const struct by_cudnn *chosen  = NULL;
+    status                 refusal = find_cudnn(cuda, op, &chosen);
+    if (!failed(&refusal)) {
+        return align(cudnn_attention_scratch(chosen->entry)) + out_bytes(op) + query_gradient_bytes(op) +
+               key_gradient_bytes(op);
     }
     return is_backward(op) ? device_attention_backward_scratch(op, NULL) : 0;
 }
@@ -170,7 +184,7 @@ static void run_cudnn(struct backend *backend, const struct prepared *prepared, 
     struct buffer                *out = &bound[ATTENTION_OUT], *dq = &bound[ATTENTION_GRADIENT_QUERY],
                   *dkv = &bound[ATTENTION_GRADIENT_KEY_VALUE];
     bool  is_part      = !is_backward(op) && buffers[ATTENTION_OUT].format == FORMAT_F32;
-    char *fresh        = (char *)cuda->device.scratch + align(by->scratch_bytes);
+    char *fresh        = (char *)cuda->device.scratch + align(cudnn_attention_scratch(by->entry));
 
     memcpy(bound, buffers, sizeof(bound));
     if (is_part) {
@@ -185,7 +199,7 @@ static void run_cudnn(struct backend *backend, const struct prepared *prepared, 
     struct cudnn_memory memory = {bound, cuda->device.scratch, cuda_stream(backend, op)};
     status              result = cudnn_attention_run(cuda->attention->cudnn, by->entry, op, &memory);
     if (failed(&result)) {
-        FATAL(EXIT_LOST, "%s", result.text);
+        cuda_failed(result.text, op->tag.role, __FILE__, __LINE__);
     }
     if (is_part) {
         cast(backend, out, &buffers[ATTENTION_OUT], false);
@@ -198,14 +212,32 @@ static void run_cudnn(struct backend *backend, const struct prepared *prepared, 
     }
 }
 
-void cuda_attention_describe(const struct cuda *cuda, char *text, size_t bytes)
+// "forward 2, backward 6": the engines of all shapes, each once.
+static void name_engines(const struct attention *attention, char *text, size_t bytes)
 {
-    const struct attention *attention   = cuda->attention;
-    char                    version[32] = "";
-    if (attention->has_cudnn) {
-        cudnn_attention_version(attention->cudnn, version, sizeof(version));
+    for (const struct by_cudnn *op = attention->ops; op != NULL; op = op->next) {
+        char   engine[32];
+        size_t used = strlen(text);
+        snprintf(engine, sizeof(engine), "%s %lld", op->kind == OP_ATTENTION_FORWARD ? "forward" : "backward",
+                 (long long)cudnn_attention_engine(op->entry));
+        if (strstr(text, engine) == NULL) {
+            snprintf(text + used, bytes - used, "%s%s", used > 0 ? ", " : "", engine);
+        }
     }
-    bool is_used = attention->has_cudnn || attention->has_own;
-    snprintf(text, bytes, "%s%s%s%s", is_used ? ", attention by " : "", version,
-             attention->has_cudnn && attention->has_own ? " and " : "", attention->has_own ? "own kernels" : "");
+}
+
+void cuda_attention(struct backend *backend, struct backend_attention *found)
+{
+    const struct cuda      *cuda      = backend->state;
+    const struct attention *attention = cuda->attention;
+    *found                            = (struct backend_attention){.provider = ""};
+    snprintf(found->provider, sizeof(found->provider), "%s%s%s", attention->has_cudnn ? "cudnn" : "",
+             attention->has_cudnn && attention->has_own ? " and " : "", attention->has_own ? "own" : "");
+    if (attention->cudnn != NULL) {
+        cudnn_attention_version(attention->cudnn, found->library, sizeof(found->library));
+        name_engines(attention, found->engines, sizeof(found->engines));
+    }
+    if (attention->has_own && attention->choice == ATTENTION_AUTO) {
+        snprintf(found->refusal, sizeof(found->refusal), "%.255s", attention->refusal.text);
+    }
 }

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "gswbench/fatal.h"
 #include "gswbench/library.h"
+#include "internal.h"
 
 #define TEXT_OF(number) #number
 #define NAME_OF(major)  "libcublasLt.so." TEXT_OF(major)
@@ -37,6 +37,6 @@ void blas_version(const struct blas *blas, char text[BLAS_VERSION_BYTES])
 void blas_check(const struct blas *blas, cublasStatus_t error, const char *call, const char *file, int line)
 {
     if (error != CUBLAS_STATUS_SUCCESS) {
-        fatal_at(file, line, EXIT_LOST, "%s: %s", call, blas->cublasLtGetStatusString(error));
+        cuda_failed(blas->cublasLtGetStatusString(error), call, file, line);
     }
 }

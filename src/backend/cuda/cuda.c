@@ -94,11 +94,6 @@ static void open_streams(struct cuda *cuda)
     }
 }
 
-static const char *error_text(int error)
-{
-    return cudaGetErrorString((cudaError_t)error);
-}
-
 static status cuda_open(struct backend *backend, const struct backend_setup *setup)
 {
     int device = 0;
@@ -111,6 +106,7 @@ static status cuda_open(struct backend *backend, const struct backend_setup *set
     cuda->device.processors =
         setup->processors > 0 ? setup->processors : attribute_of(device, cudaDevAttrMultiProcessorCount);
     cuda->device.shared_bytes = attribute_of(device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    cuda->device.check        = cuda_check;
     open_streams(cuda);
     cuda_attention_open(cuda, setup);
     return gemms_open(cuda, setup);
@@ -216,18 +212,17 @@ static void cuda_describe(struct backend *backend, char *text, size_t bytes)
     const struct cuda    *cuda = backend->state;
     struct cudaDeviceProp properties;
     int                   driver;
-    char                  memory[32], blas[BLAS_VERSION_BYTES], attention[64];
+    char                  memory[32], blas[BLAS_VERSION_BYTES];
     blas_version(&cuda->gemms->blas, blas);
-    cuda_attention_describe(cuda, attention, sizeof(attention));
     CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->number));
     CUDA_CHECK(cudaDriverGetVersion(&driver));
     snprintf(text, bytes,
              "%s, %d multiprocessors up to %d MHz, %s, CUDA %d.%d on a driver for %d.%d, %s: %d GEMMs timed, %d "
-             "remembered%s",
+             "remembered",
              properties.name, cuda->device.processors, attribute_of(cuda->number, cudaDevAttrClockRate) / 1000,
              number_bytes(memory, sizeof(memory), (double)properties.totalGlobalMem), CUDART_VERSION / 1000,
              CUDART_VERSION % 1000 / 10, driver / 1000, driver % 1000 / 10, blas, cuda->gemms->timed,
-             cuda->gemms->remembered, attention);
+             cuda->gemms->remembered);
 }
 
 const struct backend_ops backend_cuda = {
@@ -249,5 +244,6 @@ const struct backend_ops backend_cuda = {
     .prepare         = prepare_op,
     .device_id       = cuda_device_id,
     .device_name     = cuda_device_name,
+    .attention       = cuda_attention,
     .describe        = cuda_describe,
 };

@@ -18,7 +18,8 @@ struct cudnn_entry {
     uint8_t                kind;
     struct attention_shape shape;
     struct cudnn_graph     graph;
-    struct cudnn_plan      plan;
+    struct cudnn_plan      plans[CUDNN_PLANS];
+    int                    count, taken;
     status                 refusal;    // why there is no plan
     struct cudnn_entry    *next;
 };
@@ -101,7 +102,7 @@ static int64_t align(int64_t bytes)
 // The scratch of an op: the plan's workspace, then (backward) the sums of rows and of query gradients.
 static int64_t row_sum_offset(const struct cudnn_entry *entry)
 {
-    return align(entry->plan.workspace_bytes);
+    return align(entry->plans[entry->taken].workspace_bytes);
 }
 
 static int64_t query_sum_offset(const struct cudnn_entry *entry)
@@ -110,7 +111,7 @@ static int64_t query_sum_offset(const struct cudnn_entry *entry)
     return row_sum_offset(entry) + align(shape->batch * shape->heads * shape->sequence * (int64_t)sizeof(float));
 }
 
-static int64_t scratch_bytes(const struct cudnn_entry *entry)
+int64_t cudnn_attention_scratch(const struct cudnn_entry *entry)
 {
     const struct attention_shape *shape = &entry->shape;
     if (entry->kind == OP_ATTENTION_FORWARD) {
@@ -120,8 +121,7 @@ static int64_t scratch_bytes(const struct cudnn_entry *entry)
            align(shape->batch * shape->heads * shape->sequence * shape->head_dim * (int64_t)sizeof(float));
 }
 
-status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op,
-                               const struct cudnn_entry **planned, int64_t *scratch)
+status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op, struct cudnn_entry **planned)
 {
     struct cudnn_entry *entry = find(attention, op);
     if (entry == NULL) {
@@ -129,14 +129,33 @@ status cudnn_attention_prepare(struct cudnn_attention *attention, const struct o
         *entry = (struct cudnn_entry){
             .kind = op->kind, .shape = op->shape.attention, .graph = {.cudnn = &attention->cudnn}, .next = NULL};
         cudnn_attention_describe(&entry->graph, op);
-        entry->refusal     = cudnn_graph_plan(&entry->graph, attention->handle, &entry->plan);
+        entry->refusal     = cudnn_graph_plan(&entry->graph, attention->handle, entry->plans, &entry->count);
         entry->next        = attention->entries;
         attention->entries = entry;
     }
     TRY(entry->refusal);
-    *scratch = scratch_bytes(entry);
     *planned = entry;
     return OK;
+}
+
+int cudnn_attention_plans(const struct cudnn_entry *entry)
+{
+    return entry->count;
+}
+
+void cudnn_attention_take(struct cudnn_entry *entry, int plan)
+{
+    entry->taken = plan;
+}
+
+void cudnn_attention_refuse(struct cudnn_entry *entry, const status *refusal)
+{
+    entry->refusal = *refusal;
+}
+
+int64_t cudnn_attention_engine(const struct cudnn_entry *entry)
+{
+    return entry->plans[entry->taken].engine;
 }
 
 // The ids and pointers that a plan is executed with.
@@ -182,7 +201,7 @@ static status execute(const struct cudnn_attention *attention, const struct cudn
         code = cudnn->cudnnBackendFinalize(pack);
     }
     if (code == CUDNN_STATUS_SUCCESS) {
-        code = cudnn->cudnnBackendExecute(attention->handle, entry->plan.descriptor, pack);
+        code = cudnn->cudnnBackendExecute(attention->handle, entry->plans[entry->taken].descriptor, pack);
     }
     status result = code == CUDNN_STATUS_SUCCESS ? OK : cudnn_failure(cudnn, "attention", code);
     if (pack != NULL) {

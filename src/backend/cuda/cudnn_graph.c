@@ -4,9 +4,6 @@
 
 #include <string.h>
 
-// The first engines that are tried.
-enum { CANDIDATES = 8 };
-
 static void check(struct cudnn_graph *graph, const char *what, cudnnStatus_t code)
 {
     if (code != CUDNN_STATUS_SUCCESS && !failed(&graph->result)) {
@@ -219,41 +216,52 @@ status cudnn_graph_engines(struct cudnn_graph *graph, const char *device_json, i
     return graph->result;
 }
 
-// One candidate as a plan; that it does not work out is no failure of the graph.
-static status try_plan(struct cudnn_graph *graph, cudnnHandle_t handle, cudnnBackendDescriptor_t engine,
-                       struct cudnn_plan *plan)
+static void get(struct cudnn_graph *graph, cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
+                cudnnBackendAttributeType_t type, void *value)
 {
     int64_t count;
+    if (!failed(&graph->result)) {
+        check(graph, "answer", graph->cudnn->cudnnBackendGetAttribute(of, name, type, 1, &count, value));
+    }
+}
+
+// One candidate as a plan; that it does not work out is no failure of the graph.
+static status try_plan(struct cudnn_graph *graph, cudnnHandle_t handle, cudnnBackendDescriptor_t candidate,
+                       struct cudnn_plan *plan)
+{
+    cudnnBackendDescriptor_t engine = create(graph, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    get(graph, candidate, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, &engine);
+    get(graph, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, &plan->engine);
     plan->descriptor = create(graph, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    set_descriptor(graph, plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine);
+    set_descriptor(graph, plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, candidate);
     set(graph, plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, &handle);
     finalize(graph, "plan", plan->descriptor);
-    if (!failed(&graph->result)) {
-        check(graph, "workspace",
-              graph->cudnn->cudnnBackendGetAttribute(plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                                     CUDNN_TYPE_INT64, 1, &count, &plan->workspace_bytes));
-    }
+    get(graph, plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, &plan->workspace_bytes);
     status result = graph->result;
     graph->result = OK;
     return result;
 }
 
-status cudnn_graph_plan(struct cudnn_graph *graph, cudnnHandle_t handle, struct cudnn_plan *plan)
+status cudnn_graph_plan(struct cudnn_graph *graph, cudnnHandle_t handle, struct cudnn_plan plans[CUDNN_PLANS],
+                        int *count)
 {
     cudnnBackendDescriptor_t proposed = propose(graph, handle, NULL);
-    cudnnBackendDescriptor_t engine[CANDIDATES];
-    int64_t                  count = 0;
-    for (int i = 0; i < CANDIDATES; i++) {
-        engine[i] = create(graph, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    cudnnBackendDescriptor_t candidates[CUDNN_PLANS];
+    int64_t                  found = 0;
+    *count                         = 0;
+    for (int i = 0; i < CUDNN_PLANS; i++) {
+        candidates[i] = create(graph, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     }
     TRY(graph->result);
     check(graph, "engines",
           graph->cudnn->cudnnBackendGetAttribute(proposed, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                                 CANDIDATES, &count, engine));
+                                                 CUDNN_PLANS, &found, candidates));
     TRY(graph->result);
     status result = fail("cuDNN %zu proposes no engine", graph->cudnn->cudnnGetVersion());
-    for (int64_t i = 0; i < count && failed(&result); i++) {
-        result = try_plan(graph, handle, engine[i], plan);
+    for (int64_t i = 0; i < found && i < CUDNN_PLANS; i++) {    // it may have found more than there was room for
+        status planned = try_plan(graph, handle, candidates[i], &plans[*count]);
+        *count += !failed(&planned);
+        result = *count > 0 ? OK : planned;
     }
     return result;
 }

@@ -6,7 +6,7 @@
 
 #include "cudnn_library.h"
 
-enum { CUDNN_GRAPH_DESCRIPTORS = 160, CUDNN_GRAPH_OPERATIONS = 32 };
+enum { CUDNN_GRAPH_DESCRIPTORS = 192, CUDNN_GRAPH_OPERATIONS = 32 };
 
 struct cudnn_graph {
     const struct cudnn      *cudnn;
@@ -45,12 +45,16 @@ cudnn_tensor cudnn_graph_reshape(struct cudnn_graph *graph, cudnn_tensor x, cudn
 // How many engines cuDNN proposes for the graph, on the device that the JSON text describes: needs no device.
 status cudnn_graph_engines(struct cudnn_graph *graph, const char *device_json, int64_t *engines);
 
+enum { CUDNN_PLANS = 8 };
 struct cudnn_plan {
     cudnnBackendDescriptor_t descriptor;
     int64_t                  workspace_bytes;
+    int64_t                  engine;    // cuDNN's number of it
 };
-// The first proposed engine that can be made into a plan. The plan is the graph's, and lives as long.
-status cudnn_graph_plan(struct cudnn_graph *graph, cudnnHandle_t handle, struct cudnn_plan *plan);
+// The proposed engines that can be made into plans, best guess first, and how many. Fails when none can. The plans are
+// the graph's, and live as long.
+status cudnn_graph_plan(struct cudnn_graph *graph, cudnnHandle_t handle, struct cudnn_plan plans[CUDNN_PLANS],
+                        int *count);
 void   cudnn_graph_free(struct cudnn_graph *graph);
 
 #endif

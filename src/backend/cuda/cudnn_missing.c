@@ -14,10 +14,39 @@ void cudnn_attention_close(struct cudnn_attention *attention)
     (void)attention;
 }
 
-status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op,
-                               const struct cudnn_entry **planned, int64_t *scratch)
+status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op, struct cudnn_entry **planned)
 {
-    (void)attention, (void)op, (void)planned, (void)scratch;
+    (void)attention, (void)op, (void)planned;
+    FATAL(EXIT_INTERNAL, "cuDNN is not here");
+}
+
+int cudnn_attention_plans(const struct cudnn_entry *entry)
+{
+    (void)entry;
+    FATAL(EXIT_INTERNAL, "cuDNN is not here");
+}
+
+void cudnn_attention_take(struct cudnn_entry *entry, int plan)
+{
+    (void)entry, (void)plan;
+    FATAL(EXIT_INTERNAL, "cuDNN is not here");
+}
+
+void cudnn_attention_refuse(struct cudnn_entry *entry, const status *refusal)
+{
+    (void)entry, (void)refusal;
+    FATAL(EXIT_INTERNAL, "cuDNN is not here");
+}
+
+int64_t cudnn_attention_engine(const struct cudnn_entry *entry)
+{
+    (void)entry;
+    FATAL(EXIT_INTERNAL, "cuDNN is not here");
+}
+
+int64_t cudnn_attention_scratch(const struct cudnn_entry *entry)
+{
+    (void)entry;
     FATAL(EXIT_INTERNAL, "cuDNN is not here");
 }
 

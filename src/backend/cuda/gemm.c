@@ -211,6 +211,7 @@ static status choose_algorithm(struct cuda *cuda, struct gemm *gemm)
     struct gemm_times times;
     TRY(gemm_tune(cuda, gemm, candidates, count, &times));
     gemms->timed++;
+    cuda->tuned++;
     memcpy(choice.algorithm, &gemm->algorithm, sizeof(choice.algorithm));
     return gemm_cache_add(&gemms->cache, &choice, &times);
 }

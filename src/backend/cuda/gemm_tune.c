@@ -3,20 +3,13 @@
 // data, and as many sets of them in turn as the cache cannot hold, since a step's do not lie there either.
 #include "gemm.h"
 
-#include <math.h>
-#include <stdlib.h>
-
-#include "gswbench/clock.h"
 #include "gswbench/fatal.h"
 #include "gswbench/number.h"
 #include "gswbench/random.h"
 #include "kernels/random.h"
+#include "tune.h"
 
-enum { ROUNDS = 9, SETS_MAX = 64, ALIGNMENT = 256 };
-
-// A device that comes from rest takes about a second until its power, and with it its clock, is steady; what the host
-// does between two GEMMs lets it rest a little.
-static const double first_warm_up_seconds = 1, warm_up_seconds = 0.05;
+enum { SETS_MAX = 64, ALIGNMENT = 256 };
 
 // One allocation that holds all sets, each of A, B and C, and the factors of A and B behind them.
 struct operands {
@@ -29,12 +22,11 @@ struct operands {
 };
 
 struct timing {
-    const struct cuda *cuda;
-    const struct gemm *gemm;
-    struct operands    operands;
-    int                next_set;
-    cudaEvent_t        begin, end;
-    float              times[GEMM_CANDIDATES][ROUNDS];    // in milliseconds; [0] is negative: it does not run
+    const struct cuda                     *cuda;
+    const struct gemm                     *gemm;
+    const cublasLtMatmulHeuristicResult_t *candidates;
+    struct operands                        operands;
+    int                                    next_set;
 };
 
 static void set_preference(const struct blas *blas, cublasLtMatmulPreference_t preference,
@@ -155,8 +147,9 @@ static void fill_operands(const struct timing *timing)
 }
 
 // One run on the next set; false when the library refuses the algorithm after all.
-static bool run_once(struct timing *timing, const cublasLtMatmulAlgo_t *algorithm)
+static bool run_once(void *work, int candidate)
 {
+    struct timing         *timing   = work;
     const struct operands *operands = &timing->operands;
     char                  *set      = operands->data + timing->next_set * operands->set_bytes;
     struct gemm_operands   taken    = {.a        = set + operands->offset[GEMM_A],
@@ -165,89 +158,21 @@ static bool run_once(struct timing *timing, const cublasLtMatmulAlgo_t *algorith
                                        .factor_b = operands->factors[1],
                                        .c        = set + operands->offset[GEMM_C]};
     timing->next_set                = (timing->next_set + 1) % operands->sets;
-    return gemm_run(timing->cuda, timing->gemm, algorithm, &taken) == CUBLAS_STATUS_SUCCESS;
-}
-
-static float milliseconds_between(cudaEvent_t begin, cudaEvent_t end)
-{
-    float milliseconds;
-    CUDA_CHECK(cudaEventElapsedTime(&milliseconds, begin, end));
-    return milliseconds;
-}
-
-static int compare_times(const void *left, const void *right)
-{
-    float a = *(const float *)left, b = *(const float *)right;
-    return a < b ? -1 : a > b;
-}
-
-static void warm_up(struct timing *timing, const cublasLtMatmulAlgo_t *algorithm)
-{
-    double seconds = timing->cuda->gemms->timed == 0 ? first_warm_up_seconds : warm_up_seconds;
-    for (double begin = clock_seconds(); clock_seconds() - begin < seconds;) {
-        if (!run_once(timing, algorithm)) {
-            return;
-        }
-        CUDA_CHECK(cudaStreamSynchronize(timing->cuda->device.streams[LANE_COMPUTE]));
-    }
-}
-
-static float time_once(struct timing *timing, const cublasLtMatmulAlgo_t *algorithm)
-{
-    cudaStream_t stream = timing->cuda->device.streams[LANE_COMPUTE];
-    CUDA_CHECK(cudaEventRecord(timing->begin, stream));
-    if (!run_once(timing, algorithm)) {
-        return -1;
-    }
-    CUDA_CHECK(cudaEventRecord(timing->end, stream));
-    CUDA_CHECK(cudaStreamSynchronize(stream));
-    return milliseconds_between(timing->begin, timing->end);
-}
-
-// In rounds, a run of each candidate after the other: what the device's clock does meanwhile it does to all of them.
-static void time_candidates(struct timing *timing, const cublasLtMatmulHeuristicResult_t candidates[], int count)
-{
-    for (int i = 0; i < count; i++) {    // the first run of an algorithm loads it
-        timing->times[i][0] = run_once(timing, &candidates[i].algo) ? 0 : -1;
-    }
-    for (int round = 0; round < ROUNDS; round++) {
-        for (int i = 0; i < count; i++) {
-            if (timing->times[i][0] >= 0) {
-                timing->times[i][round] = time_once(timing, &candidates[i].algo);
-            }
-        }
-    }
-}
-
-// Sorts the candidates' times, and returns the one of the smallest median; -1: none runs.
-static int find_fastest(struct timing *timing, int count)
-{
-    int best = -1;
-    for (int i = 0; i < count; i++) {
-        if (timing->times[i][0] < 0) {
-            continue;
-        }
-        qsort(timing->times[i], ROUNDS, sizeof(float), compare_times);
-        if (best < 0 || timing->times[i][ROUNDS / 2] < timing->times[best][ROUNDS / 2]) {
-            best = i;
-        }
-    }
-    return best;
+    return gemm_run(timing->cuda, timing->gemm, &timing->candidates[candidate].algo, &taken) == CUBLAS_STATUS_SUCCESS;
 }
 
 status gemm_tune(struct cuda *cuda, struct gemm *gemm, cublasLtMatmulHeuristicResult_t candidates[], int count,
                  struct gemm_times *times)
 {
-    struct timing timing = {.cuda = cuda, .gemm = gemm};
+    struct timing timing = {.cuda = cuda, .gemm = gemm, .candidates = candidates};
     TRY(open_operands(&timing));
-    CUDA_CHECK(cudaEventCreate(&timing.begin));
-    CUDA_CHECK(cudaEventCreate(&timing.end));
     fill_operands(&timing);
-    warm_up(&timing, &candidates[0].algo);
-    time_candidates(&timing, candidates, count);
-    int best = find_fastest(&timing, count);
-    CUDA_CHECK(cudaEventDestroy(timing.begin));
-    CUDA_CHECK(cudaEventDestroy(timing.end));
+    int best = tune_fastest(&(struct tune){.stream   = cuda->device.streams[LANE_COMPUTE],
+                                           .run      = run_once,
+                                           .work     = &timing,
+                                           .count    = count,
+                                           .is_first = cuda->tuned == 0},
+                            times);
     CUDA_CHECK(cudaFree(timing.operands.data));
     if (best < 0) {
         return fail("[run] backend = cuda: cuBLASLt runs none of its algorithms for a GEMM of %s, %lld x %lld x %lld",
@@ -255,11 +180,5 @@ status gemm_tune(struct cuda *cuda, struct gemm *gemm, cublasLtMatmulHeuristicRe
                     (long long)gemm->key.shape.k);
     }
     gemm->algorithm = candidates[best].algo;
-    times->count    = count;
-    times->chosen   = best;
-    for (int i = 0; i < count; i++) {
-        bool runs         = timing.times[i][0] >= 0;
-        times->seconds[i] = runs ? 1e-3 * (double)timing.times[i][ROUNDS / 2] : NAN;
-    }
     return OK;
 }

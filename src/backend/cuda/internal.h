@@ -14,12 +14,19 @@ struct cuda {
     int               capability;    // 90: compute capability 9.0
     struct gemms     *gemms;         // what GEMMs need
     struct attention *attention;     // who computes it
+    int               tuned;         // problems that were timed: the device no longer comes from rest
     cudaGraphExec_t   graph;         // the captured step; NULL: none
 };
 
-// Ends the job when a call of the runtime fails.
-#define CUDA_CHECK(call) cuda_check((cudaError_t)(call), #call, __FILE__, __LINE__)
-void cuda_check(cudaError_t error, const char *call, const char *file, int line);
+// Ends the job when a call of the runtime fails. While this thread captures a step, the call is kept instead as the
+// reason why there is no capture: nothing has been executed.
+#define CUDA_CHECK(call) cuda_check((call), #call, __FILE__, __LINE__)
+void cuda_check(int error, const char *call, const char *file, int line);
+void cuda_failed(const char *reason, const char *call, const char *file, int line);
+
+// op.c: from when on calls are kept; then what was kept, if anything.
+void   cuda_capture_begin(void);
+status cuda_capture_end(void);
 
 // The stream of the op's lane.
 cudaStream_t cuda_stream(const struct backend *backend, const struct op *op);
@@ -33,7 +40,7 @@ cuda_prepare   cuda_gemm_prepare, cuda_attention_prepare;
 void    cuda_attention_open(struct cuda *cuda, const struct backend_setup *setup);
 void    cuda_attention_close(struct cuda *cuda);
 int64_t cuda_attention_scratch(struct cuda *cuda, const struct op *op);
-void    cuda_attention_describe(const struct cuda *cuda, char *text, size_t bytes);    // ", attention by ..."
+void    cuda_attention(struct backend *backend, struct backend_attention *attention);    // backend_ops' attention
 
 extern const struct backend_streams cuda_streams;
 

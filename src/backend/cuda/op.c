@@ -3,10 +3,37 @@
 #include "gswbench/fatal.h"
 #include "internal.h"
 
-void cuda_check(cudaError_t error, const char *call, const char *file, int line)
+static _Thread_local struct {
+    bool   is_running;
+    status failure;    // the first
+} capture;
+
+void cuda_capture_begin(void)
+{
+    capture.is_running = true;
+    capture.failure    = OK;
+}
+
+status cuda_capture_end(void)
+{
+    capture.is_running = false;
+    return capture.failure;
+}
+
+void cuda_failed(const char *reason, const char *call, const char *file, int line)
+{
+    if (!capture.is_running) {
+        fatal_at(file, line, EXIT_LOST, "%s: %s", call, reason);
+    }
+    if (!failed(&capture.failure)) {
+        capture.failure = fail_as(EXIT_LOST, "%.300s: %.300s", call, reason);
+    }
+}
+
+void cuda_check(int error, const char *call, const char *file, int line)
 {
     if (error != cudaSuccess) {
-        fatal_at(file, line, EXIT_LOST, "%s: %s", call, cudaGetErrorString(error));
+        cuda_failed(cudaGetErrorString((cudaError_t)error), call, file, line);
     }
 }
 

@@ -72,21 +72,38 @@ static void copy(struct backend *backend, int lane, void *to, const void *from, 
     CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, cuda->device.streams[lane]));
 }
 
-static void capture_begin(struct backend *backend, int lane)
+static status capture_begin(struct backend *backend, int lane)
 {
-    const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaStreamBeginCapture(cuda->device.streams[lane], cudaStreamCaptureModeThreadLocal));
+    const struct cuda *cuda  = backend->state;
+    cudaError_t        error = cudaStreamBeginCapture(cuda->device.streams[lane], cudaStreamCaptureModeThreadLocal);
+    if (error != cudaSuccess) {
+        cudaGetLastError();    // it stands until it is read
+        return fail_as(EXIT_LOST, "cudaStreamBeginCapture: %s", cudaGetErrorString(error));
+    }
+    cuda_capture_begin();
+    return OK;
 }
 
-static void capture_end(struct backend *backend, int lane)
+// What was captured as a graph that can be launched. A call that failed has ended the capture.
+static status capture_end(struct backend *backend, int lane)
 {
-    struct cuda *cuda = backend->state;
-    cudaGraph_t  graph;
+    struct cuda *cuda  = backend->state;
+    cudaGraph_t  graph = NULL;
     CUDA_CHECK(cudaStreamEndCapture(cuda->device.streams[lane], &graph));
-    CUDA_CHECK(cudaGraphInstantiate(&cuda->graph, graph, 0));
-    CUDA_CHECK(cudaGraphDestroy(graph));
+    status captured = cuda_capture_end();
+    if (!failed(&captured)) {
+        cuda_capture_begin();
+        CUDA_CHECK(cudaGraphInstantiate(&cuda->graph, graph, 0));
+        captured = cuda_capture_end();
+    }
+    if (graph != NULL) {
+        cudaGraphDestroy(graph);
+    }
+    cudaGetLastError();
+    TRY(captured);
     CUDA_CHECK(cudaGraphUpload(cuda->graph, cuda->device.streams[lane]));
     CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[lane]));
+    return OK;
 }
 
 static void capture_launch(struct backend *backend, int lane)

@@ -14,7 +14,8 @@ struct device {
     int   processors;             // multiprocessors
     int   shared_bytes;           // of shared memory that a block may ask for
     void *scratch;                // as large as the largest scratch_bytes; of the compute lane
-    const char *(*error_text)(int error);
+    // Ends the job when a call failed, or keeps why a step is not captured.
+    void (*check)(int error, const char *call, const char *file, int line);
 };
 
 static inline struct device *device_of(const struct backend *backend)
@@ -22,9 +23,7 @@ static inline struct device *device_of(const struct backend *backend)
     return backend->state;
 }
 
-// Ends the job when a launch fails.
-#define DEVICE_CHECK(call) device_check_launch(backend, (call), #call, __FILE__, __LINE__)
-void device_check_launch(const struct backend *backend, int error, const char *call, const char *file, int line);
+#define DEVICE_CHECK(call) device_of(backend)->check((call), #call, __FILE__, __LINE__)
 
 // The stream of the op's lane and the device's size, as launch functions take them.
 struct kernel_target device_target(const struct backend *backend, const struct op *op);

@@ -3,13 +3,6 @@
 #include "gswbench/fatal.h"
 #include "internal.h"
 
-void device_check_launch(const struct backend *backend, int error, const char *call, const char *file, int line)
-{
-    if (error != 0) {
-        fatal_at(file, line, EXIT_LOST, "%s: %s", call, device_of(backend)->error_text(error));
-    }
-}
-
 struct kernel_target device_target(const struct backend *backend, const struct op *op)
 {
     const struct device *device = device_of(backend);

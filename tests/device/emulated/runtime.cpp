@@ -43,6 +43,13 @@ typedef std::lock_guard<std::recursive_mutex> guard;
 
 enum { MULTIPROCESSORS = 3, SHARED_BYTES = 232448 };
 
+// FAKE_CUDA: what this runtime does not do: "begin" a capture, "record" an event in one, "instantiate" a graph.
+bool refuses(const char *what)
+{
+    const char *told = getenv("FAKE_CUDA");
+    return told != NULL && strcmp(told, what) == 0;
+}
+
 bool is_ready(const CUstream_st *stream)
 {
     const CUstream_st::item &next = stream->items.front();
@@ -259,6 +266,9 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
+    if (the_capture != NULL && refuses("record")) {
+        return cudaErrorStreamCaptureUnsupported;
+    }
     return perform([=]() {
         guard    held(the_lock);
         unsigned number = ++event->recorded;
@@ -280,6 +290,9 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t, cudaEvent_t)
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode)
 {
+    if (refuses("begin")) {
+        return cudaErrorStreamCaptureUnsupported;
+    }
     the_capture = new CUgraph_st;
     return cudaSuccess;
 }
@@ -287,10 +300,18 @@ cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *graph)
 {
     *graph      = the_capture;
     the_capture = NULL;
+    if (refuses("record")) {
+        delete *graph;
+        *graph = NULL;
+        return cudaErrorStreamCaptureInvalidated;
+    }
     return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *instance, cudaGraph_t graph, unsigned long long)
 {
+    if (refuses("instantiate")) {
+        return cudaErrorUnknown;
+    }
     *instance          = new CUgraphExec_st;
     (*instance)->calls = graph->calls;
     return cudaSuccess;

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+// Loops over the elements of each operation's result.
+#include "cudnn_interpreter.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <algorithm>
+
+#include "gswbench/arithmetic.h"
+
+namespace
+{
+typedef std::map<int64_t, std::vector<float>> buffers;    // of tensors inside the graph, by id
+
+struct index4 {
+    int64_t at[4];
+};
+
+int64_t extent(const graph_tensor &tensor)
+{
+    int64_t last = 0;
+    for (int i = 0; i < 4; i++) {
+        last += (tensor.dim[i] - 1) * tensor.stride[i];
+    }
+    return last + 1;
+}
+
+// A tensor with what its elements lie in.
+struct view {
+    const graph_tensor *tensor;
+    void               *memory;    // NULL: inside
+    float              *inside;
+    float               number;
+
+    float read(int64_t offset) const
+    {
+        if (tensor->is_by_value) {
+            return number;
+        }
+        if (memory == NULL) {
+            return inside[offset];
+        }
+        return tensor->type == CUDNN_DATA_BFLOAT16 ? bf16_to_float(((const bf16 *)memory)[offset])
+                                                   : ((const float *)memory)[offset];
+    }
+    void write(int64_t offset, float value) const
+    {
+        if (memory == NULL) {
+            bool is_rounded = tensor->type == CUDNN_DATA_BFLOAT16;
+            inside[offset]  = is_rounded ? bf16_to_float(bf16_from_float(value)) : value;
+        } else if (tensor->type == CUDNN_DATA_BFLOAT16) {
+            ((bf16 *)memory)[offset] = bf16_from_float(value);
+        } else {
+            ((float *)memory)[offset] = value;
+        }
+    }
+    // Of an element of a result whose sizes are these: a size of one is taken for all, and heads share groups.
+    int64_t offset(const index4 &of, const int64_t dim[4]) const
+    {
+        int64_t offset = 0;
+        for (int i = 0; i < 4; i++) {
+            int64_t own = tensor->dim[i];
+            offset += (own == dim[i] ? of.at[i] : own == 1 ? 0 : of.at[i] / (dim[i] / own)) * tensor->stride[i];
+        }
+        return offset;
+    }
+};
+
+view view_of(const graph_tensor &tensor, const graph_bindings &bindings, buffers &inside)
+{
+    view seen = {&tensor, NULL, NULL, 0};
+    if (tensor.is_by_value) {
+        seen.number = bindings.numbers.at(tensor.id);
+    } else if (tensor.is_virtual) {
+        std::vector<float> &elements = inside[tensor.id];
+        elements.resize((size_t)extent(tensor));
+        seen.inside = elements.data();
+    } else {
+        seen.memory = bindings.memory.at(tensor.id);
+    }
+    return seen;
+}
+
+template <typename Body> void for_each(const int64_t dim[4], Body body)
+{
+    index4 at;
+    for (at.at[0] = 0; at.at[0] < dim[0]; at.at[0]++) {
+        for (at.at[1] = 0; at.at[1] < dim[1]; at.at[1]++) {
+            for (at.at[2] = 0; at.at[2] < dim[2]; at.at[2]++) {
+                for (at.at[3] = 0; at.at[3] < dim[3]; at.at[3]++) {
+                    body(at);
+                }
+            }
+        }
+    }
+}
+
+float combine(const graph_operation &operation, const float values[3], const index4 &at)
+{
+    switch ((int)operation.mode) {
+    case CUDNN_POINTWISE_ADD:
+        return values[0] + values[1];
+    case CUDNN_POINTWISE_SUB:
+        return values[0] - values[1];
+    case CUDNN_POINTWISE_MUL:
+        return values[0] * values[1];
+    case CUDNN_POINTWISE_DIV:
+        return values[0] / values[1];
+    case CUDNN_POINTWISE_EXP:
+        return expf(values[0]);
+    case CUDNN_POINTWISE_LOG:
+        return logf(values[0]);
+    case CUDNN_POINTWISE_IDENTITY:
+        return values[0];
+    case CUDNN_POINTWISE_GEN_INDEX:
+        return (float)at.at[operation.axis];
+    case CUDNN_POINTWISE_CMP_GE:
+        return values[0] >= values[1] ? 1.0f : 0.0f;
+    case CUDNN_POINTWISE_BINARY_SELECT:
+        return values[2] != 0 ? values[0] : values[1];
+    default:
+        fprintf(stderr, "emulated cuDNN: no pointwise operation %d\n", (int)operation.mode);
+        abort();
+    }
+}
+
+void multiply(const view &x, const view &b, const view &out)
+{
+    int64_t depth = x.tensor->dim[3];
+    for_each(out.tensor->dim, [&](const index4 &at) {
+        const int64_t *dim = out.tensor->dim;
+        index4         row = {{at.at[0], at.at[1], at.at[2], 0}}, column = {{at.at[0], at.at[1], 0, at.at[3]}};
+        const int64_t  left[4] = {dim[0], dim[1], dim[2], depth}, right[4] = {dim[0], dim[1], depth, dim[3]};
+        int64_t        from = x.offset(row, left), by = b.offset(column, right);
+        float          sum = 0;
+        for (int64_t k = 0; k < depth; k++) {
+            sum += x.read(from + k * x.tensor->stride[3]) * b.read(by + k * b.tensor->stride[2]);
+        }
+        out.write(out.offset(at, dim), sum);
+    });
+}
+
+void reduce(const graph_operation &operation, const view &x, const view &out)
+{
+    bool               is_maximum = operation.reduction == CUDNN_REDUCE_TENSOR_MAX;
+    std::vector<float> sums((size_t)extent(*out.tensor), is_maximum ? -INFINITY : 0.0f);
+    for_each(x.tensor->dim, [&](const index4 &at) {
+        float  value = x.read(x.offset(at, x.tensor->dim));
+        float &sum   = sums[(size_t)out.offset(at, x.tensor->dim)];
+        sum          = is_maximum ? std::max(sum, value) : sum + value;
+    });
+    for_each(out.tensor->dim, [&](const index4 &at) {
+        int64_t offset = out.offset(at, out.tensor->dim);
+        out.write(offset, sums[(size_t)offset]);
+    });
+}
+}    // namespace
+
+void graph_run(const std::vector<graph_operation> &operations, const graph_bindings &bindings)
+{
+    buffers inside;
+    for (const graph_operation &operation : operations) {
+        view x = view_of(operation.x, bindings, inside), out = view_of(operation.out, bindings, inside);
+        view b = operation.has_b ? view_of(operation.b, bindings, inside) : x;
+        switch (operation.kind) {
+        case GRAPH_GEMM:
+            multiply(x, b, out);
+            break;
+        case GRAPH_REDUCTION:
+            reduce(operation, x, out);
+            break;
+        case GRAPH_RESHAPE:    // the same memory in another order of dimensions
+            for (int64_t i = 0; i < extent(operation.x); i++) {
+                out.write(i, x.read(i));
+            }
+            break;
+        case GRAPH_POINTWISE: {
+            bool selects  = operation.mode == CUDNN_POINTWISE_BINARY_SELECT;
+            view selector = selects ? view_of(operation.selector, bindings, inside) : x;
+            for_each(operation.out.dim, [&](const index4 &at) {
+                const int64_t *dim       = operation.out.dim;
+                float          values[3] = {x.read(x.offset(at, dim)), b.read(b.offset(at, dim)),
+                                            selector.read(selector.offset(at, dim))};
+                out.write(out.offset(at, dim), combine(operation, values, at));
+            });
+        }
+        }
+    }
+}
