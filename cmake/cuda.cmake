@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: MIT
 # The CUDA toolkit and NCCL, found with the hints CUDA_HOME and NCCL_HOME. Sets gswbench_cuda and gswbench_cuda_reason.
-# Code for Hopper and for Ampere, and PTX that all others can compile. Set before CUDA is enabled: CMake would choose.
-if(NOT CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES "90a-real;80" CACHE STRING "CUDA architectures")
-endif()
 # The runtime is part of the program and looks for the driver when it is first used: the program starts without either.
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 set(CMAKE_CUDA_STANDARD 17)
@@ -28,6 +24,22 @@ function(gswbench_try_nvcc)
     endif()
 endfunction()
 
+# Code for Hopper, Ampere and Ada and, where the toolkit knows it, for Blackwell; PTX of the newest that later ones take.
+# GSWBENCH_CUDA_ARCHITECTURES names others. CMake has to know them before CUDA is enabled: it would choose.
+function(gswbench_choose_architectures)
+    set(architectures ${GSWBENCH_CUDA_ARCHITECTURES})
+    if(architectures STREQUAL auto)
+        execute_process(COMMAND ${GSWBENCH_NVCC} --list-gpu-code OUTPUT_VARIABLE known)
+        set(architectures 90a-real 80-real 89-real)
+        if(known MATCHES "sm_100\n" AND known MATCHES "sm_120\n")
+            list(APPEND architectures 100 120-real)
+        else()
+            list(APPEND architectures 90-virtual)
+        endif()
+    endif()
+    set(CMAKE_CUDA_ARCHITECTURES "${architectures}" PARENT_SCOPE)
+endfunction()
+
 set(gswbench_cuda OFF)
 if(GSWBENCH_EMULATED)
     # The headers are the toolkit's, the kernels and the runtime tests/device/emulated's.
@@ -44,6 +56,7 @@ else()
         if(NOT CMAKE_CUDA_COMPILER)
             set(CMAKE_CUDA_COMPILER ${GSWBENCH_NVCC})
         endif()
+        gswbench_choose_architectures()
         enable_language(CUDA)
         find_package(CUDAToolkit REQUIRED)
         find_package(NCCL 2.27 QUIET)

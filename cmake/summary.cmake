@@ -23,6 +23,11 @@ else()
     set(tests_reason "GSWBENCH_TESTS=OFF")
 endif()
 
+list(JOIN CMAKE_CUDA_ARCHITECTURES ", " architectures)
+string(REGEX REPLACE "([0-9]+a?)-real" "sm_\\1" architectures "${architectures}")
+string(REGEX REPLACE "([0-9]+a?)-virtual" "PTX of \\1" architectures "${architectures}")
+string(REGEX REPLACE "(^|, )([0-9]+a?)(,|$)" "\\1sm_\\2 and PTX of \\2\\3" architectures "${architectures}")
+
 set(nvml_header "")
 if(GSWBENCH_TESTS AND NVML_INCLUDE_DIR)
     set(nvml_header "; a test compares its declarations with ${NVML_INCLUDE_DIR}/nvml.h")
@@ -34,7 +39,7 @@ message(STATUS "")
 message(STATUS "gswbench ${PROJECT_VERSION}: ${build_kind}")
 gswbench_line("host backend" TRUE "OpenBLAS ${OPENBLAS_VERSION}" "")
 gswbench_line("MPI         " MPI_C_FOUND "${MPI_C_VERSION} (${MPI_C_COMPILER})" "${mpi_reason}")
-gswbench_line("CUDA        " gswbench_cuda "${CMAKE_CUDA_COMPILER_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}"
+gswbench_line("CUDA        " gswbench_cuda "${CMAKE_CUDA_COMPILER_VERSION} for ${architectures}"
               "${gswbench_cuda_reason}")
 gswbench_line("NCCL        " NCCL_FOUND "${NCCL_VERSION}, opened when the program runs" "no header found (set NCCL_HOME), or no CUDA")
 gswbench_line("cuDNN       " CUDNN_FOUND "${CUDNN_VERSION}, opened when the program runs"

@@ -79,21 +79,20 @@ while read -r job; do
     "$GSWBENCH" check $job >"$folder/printed" 2>&1 || complain "check $job: $(tail -n 2 "$folder/printed")"
 done <"$folder/jobs"
 
-# Killed at any moment, the folder has every stage that ended.
-stages() { grep -c "$1" "$folder/out/$2" 2>/dev/null || true; }
+# Killed at any moment, the folder has every stage that ended: in the table, as a record, and what it printed.
+count() { grep -c "$1" "$folder/out/$2" 2>/dev/null || true; }
 pretend_all
-for count in 1 2 4 7; do
+for moment in 1 2 3 4 5 6 7 8 9 10; do
     rm -rf "$folder/out"
     check --part 2 >"$folder/printed" 2>&1 &
-    for _ in $(seq 600); do
-        [ "0$(stages ' s  ' table.txt)" -lt $count ] || break
-        sleep 0.05
-    done
+    sleep "$((moment / 5)).$((moment % 5 * 2))"
+    while [ $moment -eq 10 ] && [ "0$(count ' s  ' table.txt)" -lt 3 ]; do sleep 0.05; done
     pkill -9 -f "gpu-check --built $folder" || true
     { wait $!; } 2>/dev/null || true
     expect_lines
-    if [ "0$(stages '^{' stages.jsonl)" -lt $count ] || [ "0$(stages ' s  ' table.txt)" -lt $count ]; then
-        complain "killed after stage $count, it has no line of one of them"
+    rows=$(count ' s  ' table.txt) records=$(count '^{' stages.jsonl) logs=$(find "$folder/out/logs" -name '*.txt' | wc -l)
+    if [ "0$rows" -gt "0$records" ] || [ "0$records" -gt $((0$rows + 1)) ] || [ "$logs" -lt "0$records" ]; then
+        complain "killed at moment $moment, it has $rows rows of its table, $records records and $logs logs"
     fi
 done
 exit $((failures > 0))
