@@ -108,4 +108,8 @@ const char *plan_storage_name(enum storage storage);
 // Of all storages.
 int64_t plan_total_bytes(const struct plan *plan);
 
+// Bytes that an op which computes reads and writes, and those that a transfer's elements have. Reads by GEMMs and
+// attention of what their caches no longer hold are not counted.
+double plan_op_bytes(const struct plan *plan, const struct op *op);
+
 #endif

@@ -2,8 +2,11 @@
 // What can be said of a finished plan: places in the sequence, bytes, and the names of its ops and tensors.
 #include "gswbench/plan.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "gswbench/op_table.h"
 
 int64_t plan_position(const struct plan *plan, int64_t index)
 {
@@ -22,6 +25,36 @@ int64_t plan_total_bytes(const struct plan *plan)
     int64_t bytes = 0;
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         bytes += plan->storage_bytes[storage];
+    }
+    return bytes;
+}
+
+static double operand_bytes(const struct plan *plan, const struct op *op, int slot)
+{
+    if (op->operand[slot] < 0) {
+        return 0.0;
+    }
+    double elements = (double)op_operand_elements(op, slot);
+    if (slot < OP_SLOTS && op_table[op->kind].slots[slot].is_table) {    // the rows of the tokens, not all
+        elements = fmin(elements, (double)op->shape.rows.rows * (double)op->shape.rows.columns);
+    }
+    int    other  = slot < OP_SLOTS ? op_table[op->kind].slots[slot].twice_without : 0;
+    double passes = op->access[slot] == ACCESS_UPDATE || (other > 0 && op->operand[other] < 0) ? 2.0 : 1.0;
+    return passes * (double)format_bytes(plan->tensors[op->operand[slot]].format, (int64_t)elements);
+}
+
+double plan_op_bytes(const struct plan *plan, const struct op *op)
+{
+    if (op_is_transfer((enum op_kind)op->kind)) {
+        int32_t operand = op->operand[TRANSFER_IN] >= 0 ? op->operand[TRANSFER_IN] : op->operand[TRANSFER_OUT];
+        return (double)format_bytes(plan->tensors[operand].format, op->shape.transfer.elements);
+    }
+    double bytes = 0.0;
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        bytes += operand_bytes(plan, op, slot);
+    }
+    if (op_is_fused(op)) {    // what is stored is read for the copies
+        bytes += operand_bytes(plan, op, op_fused_output((enum op_kind)op->kind));
     }
     return bytes;
 }

@@ -8,30 +8,9 @@
 
 enum { MOST_PARTS = 4 };    // of k
 
-static double operand_bytes(const struct plan *plan, const struct op *op, int slot)
-{
-    if (op->operand[slot] < 0) {
-        return 0.0;
-    }
-    double elements = (double)op_operand_elements(op, slot);
-    if (slot < OP_SLOTS && op_table[op->kind].slots[slot].is_table) {    // the rows of the tokens, not all
-        elements = fmin(elements, (double)op->shape.rows.rows * (double)op->shape.rows.columns);
-    }
-    int    other  = slot < OP_SLOTS ? op_table[op->kind].slots[slot].twice_without : 0;
-    double passes = op->access[slot] == ACCESS_UPDATE || (other > 0 && op->operand[other] < 0) ? 2.0 : 1.0;
-    return passes * (double)format_bytes(plan->tensors[op->operand[slot]].format, (int64_t)elements);
-}
-
 static double memory_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
 {
-    double bytes = 0.0;
-    for (int slot = 0; slot < op->operand_count; slot++) {
-        bytes += operand_bytes(plan, op, slot);
-    }
-    if (op_is_fused(op)) {    // what is stored is read for the copies
-        bytes += operand_bytes(plan, op, op_fused_output((enum op_kind)op->kind));
-    }
-    return bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
+    return plan_op_bytes(plan, op) / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
 // Of the wider operand: a GEMM runs at its rate.

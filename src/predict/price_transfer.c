@@ -104,8 +104,7 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
     const struct transfer_shape  *shape    = &op->shape.transfer;
     const struct plan_group      *group    = &plan->groups[shape->group];
 
-    int32_t     operand    = op->operand[TRANSFER_IN] >= 0 ? op->operand[TRANSFER_IN] : op->operand[TRANSFER_OUT];
-    double      bytes      = (double)format_bytes(plan->tensors[operand].format, shape->elements);
+    double      bytes      = plan_op_bytes(plan, op);
     struct span span       = find_span(hardware, group);
     bool        is_link    = op_is_link((enum op_kind)op->kind);
     bool        is_network = is_link ? are_apart(hardware, group, shape->peer) : span.nodes > 1.0;
