@@ -33,6 +33,24 @@ if(GSWBENCH_TESTS)
     mark_as_advanced(NVML_INCLUDE_DIR)
 endif()
 
+# NVTX is a header of the CUDA toolkit and needs nothing else of it, nor a library. Payloads of several values came later.
+if(NOT GSWBENCH_NVTX STREQUAL OFF)
+    find_path(NVTX_INCLUDE_DIR nvtx3/nvToolsExt.h HINTS ${CUDA_HOME} $ENV{CUDA_HOME} PATHS /usr/local/cuda
+              PATH_SUFFIXES include)
+    mark_as_advanced(NVTX_INCLUDE_DIR)
+    if(GSWBENCH_NVTX STREQUAL ON AND NOT NVTX_INCLUDE_DIR)
+        message(FATAL_ERROR "GSWBENCH_NVTX=ON, but no nvtx3/nvToolsExt.h is found: set CUDA_HOME")
+    endif()
+endif()
+set(gswbench_nvtx OFF)
+set(gswbench_nvtx_payload OFF)
+if(NOT GSWBENCH_NVTX STREQUAL OFF AND NVTX_INCLUDE_DIR)
+    set(gswbench_nvtx ON)
+    if(EXISTS ${NVTX_INCLUDE_DIR}/nvtx3/nvToolsExtPayload.h)
+        set(gswbench_nvtx_payload ON)
+    endif()
+endif()
+
 # FindMPI takes the hint MPI_HOME, as a variable or from the environment.
 if(NOT GSWBENCH_MPI STREQUAL OFF)
     find_package(MPI QUIET COMPONENTS C)

@@ -24,9 +24,11 @@ void   step_close(struct step *step);
 // Runs the whole list once. Blocks until every lane is done.
 void step_run(struct step *step);
 
-// Whether the whole step can be captured: the backend has streams and no transfer needs the host. Capturing, after a
-// step that has run and on every rank, makes all later runs replay it with one call. Where it fails, steps are issued
-// op by op as before; so they are again after step_forget, which may follow a capture on another rank that failed.
+// Whether the whole step can be captured: the backend has streams and no transfer needs the host. The caller's thread
+// then issues all ops, in the order of the list; else each lane has a thread, that of compute the caller's. Capturing,
+// after a step that has run and on every rank, makes all later runs replay it with one call. Where it fails, steps are
+// issued op by op as before; so they are again after step_forget, which may follow a capture on another rank that
+// failed.
 bool   step_can_capture(const struct step *step);
 status step_capture(struct step *step);
 void   step_forget(struct step *step);
@@ -34,6 +36,15 @@ void   step_forget(struct step *step);
 // Until it is called with NULL, every run leaves the time of each op in times[op_count], and a captured step is issued
 // op by op. A traced step is slower than others.
 void step_trace(struct step *step, struct op_time *times);
+
+// Who is told of each op that a run or a capture issues, before and after, on the thread that issues it. A replay
+// issues none. NULL: nobody; until it is called with NULL, the watch has to live.
+struct step_watch {
+    void (*begin)(const void *state, const struct op *op);
+    void (*end)(const void *state, const struct op *op);
+    const void *state;
+};
+void step_set_watch(struct step *step, const struct step_watch *watch);
 
 // Seconds of the latest run by the device's clock; NaN on a backend that has none.
 double step_device_seconds(const struct step *step);

@@ -15,6 +15,10 @@ void entry_transfer(struct lanes *lanes, const struct queue_entry *entry)
 
 void entry_run(struct lanes *lanes, const struct queue_entry *entry)
 {
+    const struct step_watch *watch = lanes->watch;
+    if (watch != NULL) {
+        watch->begin(watch->state, entry->op);
+    }
     for (int32_t i = 0; i < entry->wait_count && lanes->streams != NULL; i++) {
         lanes->streams->wait(lanes->backend, entry->op->lane, entry->waits[i].event);
     }
@@ -33,5 +37,8 @@ void entry_run(struct lanes *lanes, const struct queue_entry *entry)
     }
     if (entry->event != NULL) {
         lanes->streams->record(lanes->backend, entry->op->lane, entry->event);
+    }
+    if (watch != NULL) {
+        watch->end(watch->state, entry->op);
     }
 }

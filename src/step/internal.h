@@ -10,6 +10,7 @@
 #include "gswbench/comm.h"
 #include "gswbench/op.h"
 #include "gswbench/plan.h"
+#include "gswbench/step.h"
 
 // Holds an op back until a lane has completed that many of its ops, on a device until the last of them is done.
 struct wait {
@@ -66,6 +67,7 @@ struct lanes {
     const struct backend_streams *streams;    // of the backend; NULL: it has none
     const struct comm_ops        *comm_ops;
     struct trace                 *trace;    // NULL: steps leave no times
+    const struct step_watch      *watch;    // NULL: nobody is told of ops
     int                           rank;
     int                           threads;    // started
     pthread_mutex_t               mutex;

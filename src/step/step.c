@@ -49,6 +49,11 @@ void step_trace(struct step *step, struct op_time *times)
     lanes->trace = times != NULL ? trace_open(lanes, step->entries, step->plan->op_count, times) : NULL;
 }
 
+void step_set_watch(struct step *step, const struct step_watch *watch)
+{
+    step->lanes.watch = watch;
+}
+
 bool step_can_capture(const struct step *step)
 {
     return step->is_issued;

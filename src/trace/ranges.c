@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+// Names, payloads and nesting are found when ranges are opened: a step pushes and pops what is ready.
+#include "gswbench/ranges.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "internal.h"
+
+enum { OPENS_STEP = 1, OPENS_PHASE = 2, OPENS_LAYER = 4 };
+
+struct op_range {
+    nvtxEventAttributes_t attributes;
+    struct payload        payload;
+    struct op_payload     values;
+    uint8_t               opens;     // OPENS_..., before it
+    uint8_t               closes;    // so many ranges, after its own
+};
+
+struct ranges {
+    const struct plan     *plan;
+    nvtxEventAttributes_t  outer[RANGE_COUNT];
+    struct payload         payload;
+    struct step_payload    values;    // of outer ones: written when no op is issued
+    nvtxEventAttributes_t  phases[PHASE_COUNT];
+    nvtxEventAttributes_t *layers;    // [most layers]
+    struct op_range       *ops;       // [op_count]
+};
+
+static const char *const range_names[RANGE_COUNT] = {
+    [RANGE_STEP] = "step", [RANGE_CAPTURE] = "capture", [RANGE_PROFILE] = "profile"};
+
+// One of the process, whose ranks may be threads. NULL: no profiler listens.
+static nvtxDomainHandle_t domain;
+
+static void create_domain(void)
+{
+    domain = nvtxDomainCreateA("gswbench");
+    for (int lane = 0; lane < LANE_COUNT && domain != NULL; lane++) {
+        nvtxDomainNameCategoryA(domain, (uint32_t)lane + 1, op_lane_name((enum lane)lane));
+    }
+}
+
+static nvtxEventAttributes_t name_range(const char *name)
+{
+    return (nvtxEventAttributes_t){.version     = NVTX_VERSION,
+                                   .size        = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+                                   .messageType = NVTX_MESSAGE_TYPE_REGISTERED,
+                                   .message     = {.registered = nvtxDomainRegisterStringA(domain, name)}};
+}
+
+// The name of the latest op of that kind and role; ops of a step have few.
+static nvtxEventAttributes_t name_op(const struct ranges *ranges, int32_t index)
+{
+    const struct op *op = &ranges->plan->ops[index];
+    for (int32_t i = index - 1; i >= 0; i--) {
+        const struct op *other = &ranges->plan->ops[i];
+        if (other->kind == op->kind && strcmp(other->tag.role, op->tag.role) == 0) {
+            return ranges->ops[i].attributes;
+        }
+    }
+    char name[128];
+    snprintf(name, sizeof(name), "%s %s", op_name((enum op_kind)op->kind), op->tag.role);
+    return name_range(name);
+}
+
+// Several values with their names, or the one that says most where the profiler or the toolkit knows no others.
+static void give_payload(nvtxEventAttributes_t *attributes, const struct payload *payload, int64_t integer, double real)
+{
+    if (payload->schema != 0) {
+        payload_attach(attributes, payload);
+    } else if (real > 0.0) {
+        attributes->payloadType    = NVTX_PAYLOAD_TYPE_DOUBLE;
+        attributes->payload.dValue = real;
+    } else {
+        attributes->payloadType     = NVTX_PAYLOAD_TYPE_INT64;
+        attributes->payload.llValue = integer;
+    }
+}
+
+static void describe_op(struct ranges *ranges, int32_t index, const uint64_t schemas[PAYLOAD_COUNT])
+{
+    const struct plan *plan        = ranges->plan;
+    const struct op   *op          = &plan->ops[index];
+    struct op_range   *range       = &ranges->ops[index];
+    bool               is_transfer = op_is_transfer((enum op_kind)op->kind);
+    range->values                  = (struct op_payload){.op         = index,
+                                                         .microbatch = op->tag.microbatch,
+                                                         .bytes      = (int64_t)plan_op_bytes(plan, op),
+                                                         .flops      = op_flops(op),
+                                                         .group_size = is_transfer ? plan->groups[op->shape.transfer.group].size : 0};
+    range->payload             = (struct payload){.schema = schemas[is_transfer ? PAYLOAD_TRANSFER : PAYLOAD_COMPUTE],
+                                                  .bytes  = sizeof(range->values),
+                                                  .values = &range->values};
+    range->attributes          = name_op(ranges, index);
+    range->attributes.category = (uint32_t)op->lane + 1;
+    give_payload(&range->attributes, &range->payload, range->values.bytes, range->values.flops);
+}
+
+// What has to begin between an op and the one before it on its thread; NULL: it is the first one there.
+static uint8_t find_opens(const struct op *before, const struct op *op, bool is_one_thread)
+{
+    uint8_t layer = op->tag.layer >= 0 ? OPENS_LAYER : 0;
+    if (before == NULL) {
+        bool is_callers = is_one_thread || op->lane == LANE_COMPUTE;    // whose step has begun
+        return (uint8_t)(layer | OPENS_PHASE | (is_callers ? 0 : OPENS_STEP));
+    }
+    if (before->tag.phase != op->tag.phase) {
+        return layer | OPENS_PHASE;
+    }
+    return before->tag.layer != op->tag.layer ? layer : 0;
+}
+
+// What has to end between an op and the one after it; NULL: it is the last one.
+static uint8_t count_closes(const struct op *op, const struct op *after, bool is_one_thread)
+{
+    int layers = op->tag.layer >= 0 ? 1 : 0;
+    if (after == NULL) {
+        return (uint8_t)(layers + 1 + (is_one_thread || op->lane == LANE_COMPUTE ? 0 : 1));
+    }
+    if (after->tag.phase != op->tag.phase) {
+        return (uint8_t)(layers + 1);
+    }
+    return (uint8_t)(after->tag.layer != op->tag.layer ? layers : 0);
+}
+
+static void nest(struct ranges *ranges, bool is_one_thread)
+{
+    const struct op *ops              = ranges->plan->ops;
+    const struct op *last[LANE_COUNT] = {NULL};    // of the thread
+    for (int32_t i = 0; i < ranges->plan->op_count; i++) {
+        const struct op **before = &last[is_one_thread ? 0 : ops[i].lane];
+        ranges->ops[i].opens     = find_opens(*before, &ops[i], is_one_thread);
+        if (*before != NULL) {
+            ranges->ops[*before - ops].closes = count_closes(*before, &ops[i], is_one_thread);
+        }
+        *before = &ops[i];
+    }
+    for (int thread = 0; thread < LANE_COUNT; thread++) {
+        if (last[thread] != NULL) {
+            ranges->ops[last[thread] - ops].closes = count_closes(last[thread], NULL, is_one_thread);
+        }
+    }
+}
+
+static void name_layers(struct ranges *ranges)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < ranges->plan->op_count; i++) {
+        int32_t layer = ranges->plan->ops[i].tag.layer;
+        count         = layer >= count ? layer + 1 : count;
+    }
+    ranges->layers = memory_allocate(((size_t)count + 1) * sizeof(*ranges->layers));
+    for (int32_t i = 0; i < count; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "layer %d", i);
+        ranges->layers[i] = name_range(name);
+    }
+}
+
+struct ranges *ranges_open(const struct plan *plan, bool is_one_thread)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, create_domain);
+    if (domain == NULL) {
+        return NULL;
+    }
+    struct ranges *ranges = memory_allocate(sizeof(*ranges));
+    uint64_t       schemas[PAYLOAD_COUNT];
+    for (int kind = 0; kind < PAYLOAD_COUNT; kind++) {
+        schemas[kind] = payload_register(domain, (enum payload_kind)kind);
+    }
+    *ranges                = (struct ranges){.plan    = plan,
+                                             .payload = {.schema = schemas[PAYLOAD_STEP], .bytes = sizeof(ranges->values)},
+                                             .values  = {.rank = plan->rank},
+                                             .ops     = memory_allocate((size_t)plan->op_count * sizeof(*ranges->ops))};
+    ranges->payload.values = &ranges->values;
+    for (int phase = 0; phase < PHASE_COUNT; phase++) {
+        ranges->phases[phase] = name_range(op_phase_name((enum phase)phase));
+    }
+    for (int range = 0; range < RANGE_COUNT; range++) {
+        ranges->outer[range] = name_range(range_names[range]);
+    }
+    name_layers(ranges);
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        describe_op(ranges, i, schemas);
+        ranges->values.flops += ranges->ops[i].values.flops;
+    }
+    nest(ranges, is_one_thread);
+    return ranges;
+}
+
+void ranges_close(struct ranges *ranges)
+{
+    if (ranges != NULL) {
+        free(ranges->layers);
+        free(ranges->ops);
+        free(ranges);
+    }
+}
+
+void ranges_begin(struct ranges *ranges, enum range range, int64_t step)
+{
+    if (ranges != NULL) {
+        ranges->values.step = step;
+        give_payload(&ranges->outer[range], &ranges->payload, step, 0.0);
+        nvtxDomainRangePushEx(domain, &ranges->outer[range]);
+    }
+}
+
+void ranges_end(struct ranges *ranges)
+{
+    if (ranges != NULL) {
+        nvtxDomainRangePop(domain);
+    }
+}
+
+void ranges_begin_op(const void *state, const struct op *op)
+{
+    const struct ranges   *ranges = state;
+    const struct op_range *range  = &ranges->ops[op - ranges->plan->ops];
+    if ((range->opens & OPENS_STEP) != 0) {
+        nvtxDomainRangePushEx(domain, &ranges->outer[RANGE_STEP]);
+    }
+    if ((range->opens & OPENS_PHASE) != 0) {
+        nvtxDomainRangePushEx(domain, &ranges->phases[op->tag.phase]);
+    }
+    if ((range->opens & OPENS_LAYER) != 0) {
+        nvtxDomainRangePushEx(domain, &ranges->layers[op->tag.layer]);
+    }
+    nvtxDomainRangePushEx(domain, &range->attributes);
+}
+
+void ranges_end_op(const void *state, const struct op *op)
+{
+    const struct ranges   *ranges = state;
+    const struct op_range *range  = &ranges->ops[op - ranges->plan->ops];
+    for (int i = 0; i <= range->closes; i++) {
+        nvtxDomainRangePop(domain);
+    }
+}
