@@ -73,6 +73,10 @@ struct backend_ops {
     status (*prepare)(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                       const struct prepared **prepared);
 
+    // Tells profilers that what follows on the device is what they are to collect, or that it no longer is. NULL: the
+    // backend has no device whose work they would collect.
+    void (*profile)(struct backend *backend, bool is_on);
+
     // device_id differs between devices of one host; device_name is their kind, as the driver names it: "NVIDIA H200".
     // NULL: the backend's device is the host.
     void (*device_id)(struct backend *backend, char *text, size_t bytes);

@@ -10,6 +10,7 @@
 #include "gswbench/mesh.h"
 #include "gswbench/model.h"
 #include "gswbench/precision.h"
+#include "gswbench/profile_config.h"
 #include "gswbench/run.h"
 #include "gswbench/software.h"
 #include "gswbench/status.h"
@@ -24,6 +25,7 @@ struct config {
     struct precision_config precision;
     struct run_config       run;
     struct trace_config     trace;
+    struct profile_config   profile;
     struct hardware_config  hardware;
     struct software_config  software;
     struct published_config published;

@@ -27,7 +27,8 @@ struct result {
     char    config_name[128], config_path[1024], config_hash[24];
     char    precision[8];
     char    communicator[16], backend[16], device[512];
-    bool    computes;    // false: a backend that leaves the numbers out
+    bool    computes;       // false: a backend that leaves the numbers out
+    bool    is_profiled;    // a profiler watched a rank, or was told to collect: compared with nothing
     int64_t planned_steps, planned_warmup;
 
     // Layout and model.

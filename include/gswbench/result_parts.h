@@ -30,7 +30,6 @@ struct result_entry {
     char name[96], value[1024];
 };
 
-#define RESULT_PROFILED "profiled"    // the id of a note: a profiler watched a rank
 struct result_reason {
     char    id[32];        // for programs: "loss-not-finite"
     int64_t verdict;       // enum verdict

@@ -70,6 +70,10 @@ const char *file_suggest(struct arena *arena, const char *folder, const char *na
 // Whether folder/name.ini is there; path receives it. A name with '/' is none.
 bool file_find(const char *folder, const char *name, char *path, size_t bytes);
 
+// rank_list.c: "0,8" or "all". The option's name stands in the error.
+status rank_list_check(const char *option, const char *list, int64_t world);
+bool   rank_list_has(const char *list, int64_t rank);
+
 // What decides which [when ...] sections match.
 struct selection {
     int64_t ranks, compute;

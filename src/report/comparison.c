@@ -99,16 +99,6 @@ static bool is_same_device(const struct result *first, const struct result *seco
     return length == strcspn(second->device, ",") && strncmp(first->device, second->device, length) == 0;
 }
 
-static bool is_profiled(const struct result *result)
-{
-    for (int64_t i = 0; i < result->reason_count; i++) {
-        if (strcmp(result->reasons[i].id, RESULT_PROFILED) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void add_settings(struct comparison *comparison, const struct result *first, const struct result *second)
 {
     char ranks[2][32];
@@ -116,9 +106,8 @@ static void add_settings(struct comparison *comparison, const struct result *fir
     snprintf(ranks[1], sizeof(ranks[1]), "%" PRId64, second->mesh.world);
     add_setting(comparison, "verdict", result_verdict_names[first->verdict], result_verdict_names[second->verdict],
                 !result_is_comparable(first) || !result_is_comparable(second));
-    bool profiled[2] = {is_profiled(first), is_profiled(second)};
-    add_setting(comparison, "profiled", profiled[0] ? "yes" : "no", profiled[1] ? "yes" : "no",
-                profiled[0] || profiled[1]);
+    add_setting(comparison, "profiled", first->is_profiled ? "yes" : "no", second->is_profiled ? "yes" : "no",
+                first->is_profiled || second->is_profiled);
     add_text(comparison, "backend", first->backend, second->backend);
     add_text(comparison, "communicator", first->communicator, second->communicator);
     add_setting(comparison, "device", first->device, second->device, !is_same_device(first, second));

@@ -251,7 +251,7 @@ void result_derive(struct result *result)
     figures->tokens_per_second_per_rank = (double)result->sequence * sequences;
     figures->tokens_per_second          = figures->tokens_per_step / figures->step.median;
     figures->days_per_trillion_tokens   = 1e12 / figures->tokens_per_second / 86400;
-    figures->published_ratio            = figures->step.median / result->published_seconds;
+    figures->published_ratio            = result->is_profiled ? NAN : figures->step.median / result->published_seconds;
     devices_derive_energy(result);
 }
 

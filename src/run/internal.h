@@ -7,6 +7,7 @@
 #include "gswbench/observe.h"
 #include "gswbench/place.h"
 #include "gswbench/plan.h"
+#include "gswbench/ranges.h"
 #include "gswbench/step.h"
 
 // launch.c: sets the number of ranks to what the launcher started, or to what is asked for.
@@ -23,7 +24,7 @@ struct place_cores peers_share_cores(const struct place_peer *peers, const struc
 // Adds a note to the result when a tensor-parallel group is not on one node.
 void peers_check_places(struct result *result, const struct place_peer *peers);
 
-// Adds a note when a profiler watches a rank.
+// Adds a note when a profiler watches a rank, after which the result is compared with nothing.
 void peers_check_profilers(struct result *result, const struct place_peer *peers, int ranks);
 
 // devices.c: adds a note when the ranks do not all have the same kind of device.
@@ -43,6 +44,8 @@ struct steps {
     struct step            *step;
     struct result          *result;
     struct observer        *observer;       // of the device; NULL: nothing is observed
+    struct ranges          *ranges;         // NULL: no profiler listens
+    struct step_watch       watch;          // for ranges
     double                 *own_seconds;    // [steps], of this rank
     double                  clock_drift;    // of this rank, set at the end
 };
@@ -55,6 +58,16 @@ double steps_run_one(const struct steps *steps, int64_t index);
 // rank saw of its own, where ranks have devices. Gathering is collective.
 void observations_open(struct steps *steps, int64_t sharers);
 void observations_gather(struct steps *steps, int64_t sharers);
+
+// profile.c: shows a profiler that listens the steps as ranges, from now on. close may find it closed.
+void profile_open(struct steps *steps);
+void profile_close(struct steps *steps);
+// Before and after a step, or where the run stops after it: tells the profiler of the ranks of [profile] when to
+// collect.
+void profile_begin(const struct steps *steps, int64_t step);
+void profile_end(const struct steps *steps, int64_t step, bool is_stopped);
+// Adds a note when the run does, after which the result is compared with nothing.
+void profile_check(struct result *result, const struct profile_config *profile);
 
 // trace.c: runs the steps of [trace] and puts into the result what the last of them shows; on rank 0 also into
 // timeline, if one is asked for: trace.json, which the caller frees. Collective.

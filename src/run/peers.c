@@ -17,7 +17,7 @@
 static const char *profiler(void)
 {
     static const char *const variables[] = {"NSYS_PROFILING_SESSION_ID", "NV_NSIGHT_INJECTION_TRANSPORT_TYPE",
-                                            "CUDA_INJECTION64_PATH"};
+                                            "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"};
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
         if (getenv(variables[i]) != NULL) {
             return variables[i];
@@ -149,7 +149,8 @@ void peers_check_profilers(struct result *result, const struct place_peer *peers
         rank++;
     }
     if (rank < ranks) {
-        struct result_reason reason = {.verdict = VERDICT_VALID, .id = RESULT_PROFILED, .rank = rank, .step = -1};
+        result->is_profiled         = true;
+        struct result_reason reason = {.verdict = VERDICT_VALID, .id = "profiled", .rank = rank, .step = -1};
         snprintf(reason.message, sizeof(reason.message),
                  "a profiler watched rank %d (%s is set): the times are no measure of a run without it", rank,
                  peers[rank].profiler);

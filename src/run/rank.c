@@ -119,6 +119,7 @@ static status open_result(struct rank *rank)
     add_oversubscription(rank);
     peers_check_places(result, rank->place.peers);
     peers_check_profilers(result, rank->place.peers, rank->comm->place.ranks);
+    profile_check(result, &config->profile);
     devices_check_kinds(result, &rank->place.devices);
     add_sharing(rank);
     result_derive(result);
@@ -169,6 +170,7 @@ static status measure(struct rank *rank)
                                  .step        = rank->step,
                                  .result      = &rank->result,
                                  .own_seconds = memory_allocate((size_t)run->steps * sizeof(double))};
+    profile_open(&rank->steps);
     observations_open(&rank->steps, rank->place.devices.sharers);
     return place_agree(rank->comm, steps_measure(&rank->steps));
 }
@@ -240,6 +242,7 @@ static void release(struct rank *rank)
     if (rank->steps.observer != NULL) {    // the run failed
         observer_close(rank->steps.observer, &unused);
     }
+    profile_close(&rank->steps);
     free(rank->steps.own_seconds);
     free(rank->timeline.data);
     result_free(&rank->result);

@@ -69,9 +69,12 @@ double steps_run_one(const struct steps *steps, int64_t index)
     data_fill(steps->step, steps->plan, (enum data_kind)run->data, (uint64_t)run->seed, index);
 
     steps->comm->ops->barrier(steps->comm);
+    ranges_begin(steps->ranges, RANGE_STEP, index);
     double begin = clock_seconds();
     step_run(steps->step);
-    return clock_seconds() - begin;
+    double seconds = clock_seconds() - begin;
+    ranges_end(steps->ranges);
+    return seconds;
 }
 
 static struct step_facts run_step(const struct steps *steps, int64_t index)
@@ -173,7 +176,10 @@ static void stop(struct steps *steps, int64_t index, int number)
 // Where one rank cannot, none does: a replayed step and one that is issued op by op are not alike.
 static status capture(struct steps *steps)
 {
-    status own = step_capture(steps->step), captured = place_agree(steps->comm, own);
+    ranges_begin(steps->ranges, RANGE_CAPTURE, 0);
+    status own = step_capture(steps->step);
+    ranges_end(steps->ranges);
+    status captured = place_agree(steps->comm, own);
     char   message[256];
     if (!failed(&captured)) {
         return OK;
@@ -202,6 +208,7 @@ status steps_measure(struct steps *steps)
         if (steps->observer != NULL && index == result->planned_warmup) {
             observer_begin(steps->observer);
         }
+        profile_begin(steps, index);
         struct step_facts own     = run_step(steps, index);
         own.signal                = caught_signal;
         own.has_failed            = print_error != 0;
@@ -210,6 +217,7 @@ status steps_measure(struct steps *steps)
             captured = capture(steps);
         }
         if (failed(&captured)) {
+            profile_end(steps, index, true);
             break;
         }
         comm->ops->gather_all(comm, &own, facts, sizeof(own));
@@ -223,6 +231,7 @@ status steps_measure(struct steps *steps)
         if (is_stopped) {
             stop(steps, index, number);
         }
+        profile_end(steps, index, is_stopped || facts[0].has_failed);
         if (is_stopped || facts[0].has_failed) {
             break;
         }

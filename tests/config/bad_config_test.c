@@ -296,6 +296,19 @@ Test(bad_config, explains_contradictions)
          "[trace] timeline = 1 2: allowed are all, or numbers of 0 to 15 with commas between"},
         {"[parallel]\ndp = 16\n[trace]\ntimeline = all\nsteps = 0\n",
          "[trace] timeline = all shows a traced step, of which there is none: set steps"},
+        {"[parallel]\ndp = 16\n[profile]\nstart_step = 7\nstop_step = 6\n",
+         "[profile] stop_step = 6 is before start_step = 7: it is the last step that is collected, at least "
+         "start_step"},
+        {"[parallel]\ndp = auto\n[profile]\nstop_step = 6\n",
+         "[profile] stop_step = 6 ends what nothing begins: set start_step, too"},
+        {"[parallel]\ndp = 16\n[run]\nsteps = 8\n[profile]\nstart_step = 7\nstop_step = 8\n",
+         "[profile] stop_step = 8: [run] steps = 8 has steps 0 to 7: take one of these, or more steps"},
+        {"[parallel]\ndp = 16\n[profile]\nstart_step = 50\n",
+         "[profile] start_step = 50: [run] steps = 50 has steps 0 to 49: take one of these, or more steps"},
+        {"[parallel]\ndp = 16\n[profile]\nstart_step = 7\nranks = 3,16\n",
+         "[profile] ranks = 3,16: allowed are all, or numbers of 0 to 15 with commas between"},
+        {"[parallel]\ndp = 16\n[profile]\nstart_step = 7\nranks =\n",
+         "[profile] ranks is empty: name ranks, as in 0,8, or all"},
         {"[run]\noutput =\n[parallel]\ndp = auto\n", "[run] output is empty: name a folder, or . for the present one"},
     };
     for (size_t i = 0; i < LENGTH(together); i++) {

@@ -172,7 +172,7 @@ Test(comparison, refuses_runs_without_figures)
 Test(comparison, refuses_runs_that_a_profiler_watched)
 {
     open_pair(1);
-    result_add_reason(&second, &(struct result_reason){.id = "profiled", .verdict = VERDICT_VALID});
+    second.is_profiled = true;
 
     comparison_init(&comparison, &first, &second, 0.01);
 

@@ -242,6 +242,23 @@ Test(report, draws_a_page_that_needs_nothing_else)
     result_free(&result);
 }
 
+Test(report, says_why_a_profiled_run_is_not_set_against_the_published_one)
+{
+    struct result result;
+    fixture_open(&result);
+    result.is_profiled = true;
+    result_derive(&result);
+    char *text = render(report_write_result, &result);
+    char *html = render(report_write_html, &result);
+
+    cr_expect(strstr(text, "\npublished: not compared, since the run was profiled\n") != NULL, "%s", text);
+    cr_expect(strstr(text, "ratio to it") == NULL);
+    cr_expect(strstr(html, "Of the published step time") == NULL);
+    free(text);
+    free(html);
+    result_free(&result);
+}
+
 // Parts begin where those before them end: 6.67 s of 7.02 come before the transfers of shards.
 Test(report, draws_the_waterfall)
 {

@@ -212,6 +212,18 @@ Test(result, has_no_utilization_by_a_convention_that_counts_more_than_the_peak_a
     result_free(&result);
 }
 
+Test(result, is_not_set_against_the_published_one_where_a_profiler_watched)
+{
+    struct result result;
+    fixture_open(&result);
+    cr_expect_eq(result.figures.published_ratio, 1.0);
+    result.is_profiled = true;
+    result_derive(&result);
+    cr_expect(isnan(result.figures.published_ratio));
+    cr_expect_not(isnan(result.published_seconds));
+    result_free(&result);
+}
+
 Test(result, has_a_published_figure_on_its_machine_only)
 {
     const struct published_config table = {.step_seconds = 7, .mfu_percent = 52};

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <cuda_profiler_api.h>
+
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
 #include "gswbench/number.h"
@@ -185,6 +187,16 @@ static void cuda_reserve_scratch(struct backend *backend, int64_t bytes)
     CUDA_CHECK(cudaMalloc(&cuda->device.scratch, (size_t)bytes));
 }
 
+static void cuda_profile(struct backend *backend, bool is_on)
+{
+    (void)backend;
+    if (is_on) {
+        CUDA_CHECK(cudaProfilerStart());
+    } else {
+        CUDA_CHECK(cudaProfilerStop());
+    }
+}
+
 // A device is one, in whatever number each rank sees it: its UUID, as the driver's tools write it.
 static void cuda_device_id(struct backend *backend, char *text, size_t bytes)
 {
@@ -242,6 +254,7 @@ const struct backend_ops backend_cuda = {
     .scratch_bytes   = cuda_scratch_bytes,
     .reserve_scratch = cuda_reserve_scratch,
     .prepare         = prepare_op,
+    .profile         = cuda_profile,
     .device_id       = cuda_device_id,
     .device_name     = cuda_device_name,
     .attention       = cuda_attention,

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// The [profile] options.
+#include "gswbench/profile_config.h"
+
+#include <inttypes.h>
+
+#include "internal.h"
+
+// clang-format off
+const struct option profile_options[] = {
+    AUTO_OPTION(profile_config, start_step, "auto", 0, 1000000, "first step that a profiler collects, counted from 0; auto: none, nothing tells a profiler to begin"),
+    AUTO_OPTION(profile_config, stop_step, "auto", 0, 1000000, "last step that a profiler collects; auto: start_step"),
+    TEXT_OPTION(profile_config, ranks, "0", "ranks that tell their profiler so: 0,8 or all"),
+    END_OPTIONS
+};
+// clang-format on
+
+bool profile_config_is_set(const struct profile_config *profile)
+{
+    return profile->start_step >= 0;
+}
+
+int64_t profile_config_last_step(const struct profile_config *profile)
+{
+    return profile->stop_step >= 0 ? profile->stop_step : profile->start_step;
+}
+
+bool profile_config_has_rank(const struct profile_config *profile, int64_t rank)
+{
+    return rank_list_has(profile->ranks, rank);
+}
+
+status profile_config_check_steps(const struct profile_config *profile, int64_t steps)
+{
+    int64_t last = profile_config_last_step(profile);
+    if (!profile_config_is_set(profile)) {
+        return last < 0 ? OK
+                        : fail("[profile] stop_step = %" PRId64 " ends what nothing begins: set start_step, too", last);
+    }
+    if (last < profile->start_step) {
+        return fail("[profile] stop_step = %" PRId64 " is before start_step = %" PRId64
+                    ": it is the last step that is collected, at least start_step",
+                    last, profile->start_step);
+    }
+    if (last >= steps) {
+        return fail("[profile] %s = %" PRId64 ": [run] steps = %" PRId64 " has steps 0 to %" PRId64
+                    ": take one of these, or more steps",
+                    profile->stop_step >= 0 ? "stop_step" : "start_step", last, steps, steps - 1);
+    }
+    return OK;
+}
+
+status profile_config_check_ranks(const struct profile_config *profile, int64_t world)
+{
+    if (profile_config_is_set(profile) && profile->ranks[0] == '\0') {
+        return fail("[profile] ranks is empty: name ranks, as in 0,8, or all");
+    }
+    return rank_list_check("[profile] ranks", profile->ranks, world);
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// Ranks as options name them: "0,8", or "all".
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+// Takes a number and the comma after it off the text; NULL: there is none.
+static const char *take_rank(const char *text, int64_t *rank)
+{
+    char *end;
+    *rank = strtoll(text, &end, 10);
+    if (end == text || (*end != ',' && *end != '\0')) {
+        return NULL;
+    }
+    return *end == ',' ? end + 1 : end;
+}
+
+static bool is_all(const char *list)
+{
+    return strcmp(list, "all") == 0;
+}
+
+status rank_list_check(const char *option, const char *list, int64_t world)
+{
+    const char *next = is_all(list) ? "" : list;
+    while (*next != '\0') {
+        int64_t rank;
+        next = take_rank(next, &rank);
+        if (next == NULL || rank < 0 || rank >= world) {
+            return fail("%s = %s: allowed are all, or numbers of 0 to %" PRId64 " with commas between", option, list,
+                        world - 1);
+        }
+    }
+    return OK;
+}
+
+bool rank_list_has(const char *list, int64_t rank)
+{
+    const char *next = is_all(list) ? "" : list;
+    bool        has  = is_all(list);
+    while (*next != '\0' && !has) {
+        int64_t named;
+        next = take_rank(next, &named);
+        has  = named == rank;
+    }
+    return has;
+}
