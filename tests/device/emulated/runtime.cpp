@@ -333,26 +333,6 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
     delete graph;
     return cudaSuccess;
 }
-
-// Into the file in which tests/trace/fake_profiler.c takes down what else a profiler is told.
-static cudaError_t tell_profiler(const char *line)
-{
-    const char *path = getenv("FAKE_PROFILER");
-    FILE       *file = path != NULL ? fopen(path, "a") : NULL;
-    if (file != NULL) {
-        fputs(line, file);
-        fclose(file);
-    }
-    return cudaSuccess;
-}
-cudaError_t cudaProfilerStart(void)
-{
-    return tell_profiler("0\tdevice-start\n");
-}
-cudaError_t cudaProfilerStop(void)
-{
-    return tell_profiler("0\tdevice-stop\n");
-}
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t instance)
 {
     delete instance;
