@@ -24,6 +24,7 @@ __device__ inline float differentiate(float x, enum activation_function function
 template <typename T, bool is_wide, enum activation_function function>
 __global__ void __launch_bounds__(LAUNCH_THREADS) forward_kernel(const struct activation_forward_args args)
 {
+    float largest = 0;
     for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
         const T *in  = (const T *)args.in + row * (args.is_gated ? 2 : 1) * args.columns;
         T       *out = (T *)args.out + row * args.columns;
@@ -41,14 +42,21 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) forward_kernel(const struct ac
             for (int i = 0; i < width; i++) {
                 values[i] = activate(x[i], function) * (args.is_gated ? factors[i] : 1.0f);
             }
-            store<is_wide>(out + at, values, count);
+            largest = larger(largest, values);
+            if (args.out != NULL) {
+                store<is_wide>(out + at, values, count);
+            }
         }
+    }
+    if (args.magnitude != NULL) {
+        raise_stored<T>(args.magnitude, largest);
     }
 }
 
 template <typename T, bool is_wide, enum activation_function function>
 __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct activation_backward_args args)
 {
+    float largest = 0;
     for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
         int64_t  begin    = row * (args.is_gated ? 2 : 1) * args.columns;
         const T *in       = (const T *)args.in + begin;
@@ -69,18 +77,27 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct a
                 slopes[i] = differentiate(x[i], function) * (gradients[i] * (args.is_gated ? factors[i] : 1.0f));
                 values[i] = activate(x[i], function) * gradients[i];
             }
-            store<is_wide>(out + at, slopes, count);
-            if (args.is_gated) {
+            largest = larger(largest, slopes);
+            largest = args.is_gated ? larger(largest, values) : largest;
+            if (args.out != NULL) {
+                store<is_wide>(out + at, slopes, count);
+            }
+            if (args.out != NULL && args.is_gated) {
                 store<is_wide>(out + args.columns + at, values, count);
             }
         }
+    }
+    if (args.magnitude != NULL) {
+        raise_stored<T>(args.magnitude, largest);
     }
 }
 
 struct activated_source {
     struct activation_forward_args args;
+    static constexpr int           parts = 1;
 
-    template <bool is_wide> __device__ packet<bf16> get(const patch &its, int i, int64_t columns, int count) const
+    template <bool is_wide>
+    __device__ void get(packet<bf16> (&to)[1], const patch &its, int i, int64_t columns, int count) const
     {
         int64_t     row = its.first_row + its.row + i;
         const bf16 *in  = (const bf16 *)args.in + its.at + i * columns + (args.is_gated ? row * columns : 0);
@@ -93,21 +110,23 @@ struct activated_source {
         for (int j = 0; j < width; j++) {
             x[j] = activate(x[j], args.function) * (args.is_gated ? factors[j] : 1.0f);
         }
-        return pack<bf16>(x);
+        to[0] = pack<bf16>(x);
     }
 };
+
+__device__ inline float derive(float x, float gradient, float factor, bool is_up, enum activation_function function)
+{
+    return is_up ? activate(x, function) * gradient : differentiate(x, function) * (gradient * factor);
+}
 
 // Of a gated activation, the gradient of up follows that of gate in a row. Where rows are not of whole packets, one may
 // hold the end of the one and the beginning of the other.
 struct differentiated_source {
     struct activation_backward_args args;
+    static constexpr int            parts = 1;
 
-    __device__ float derive(float x, float gradient, float factor, bool is_up) const
-    {
-        return is_up ? activate(x, args.function) * gradient : differentiate(x, args.function) * (gradient * factor);
-    }
-
-    template <bool is_wide> __device__ packet<bf16> get(const patch &its, int i, int64_t columns, int count) const
+    template <bool is_wide>
+    __device__ void get(packet<bf16> (&to)[1], const patch &its, int i, int64_t columns, int count) const
     {
         int64_t     row = its.first_row + its.row + i, column = its.first_column + its.column;
         const bf16 *in = (const bf16 *)args.in + row * columns, *gradient = (const bf16 *)args.gradient;
@@ -124,17 +143,42 @@ struct differentiated_source {
             }
 #pragma unroll
             for (int j = 0; j < width; j++) {
-                values[j] = derive(x[j], gradients[j], args.is_gated ? factors[j] : 1.0f, is_up);
+                values[j] = derive(x[j], gradients[j], args.is_gated ? factors[j] : 1.0f, is_up, args.function);
             }
         } else {
             for (int j = 0; j < count; j++) {
                 bool    is_up  = column + j >= args.columns;
                 int64_t at     = column + j - (is_up ? args.columns : 0);
                 float   factor = args.is_gated ? widen(in[args.columns + at]) : 1.0f;
-                values[j]      = derive(widen(in[at]), widen(gradient[at]), factor, is_up);
+                values[j]      = derive(widen(in[at]), widen(gradient[at]), factor, is_up, args.function);
             }
         }
-        return pack<bf16>(values);
+        to[0] = pack<bf16>(values);
+    }
+};
+
+// The gradients of gate and of up at once, from operands that are read once. Rows of whole tiles.
+struct paired_source {
+    struct activation_backward_args args;
+    static constexpr int            parts = 2;
+
+    template <bool is_wide> __device__ void get(packet<bf16> (&to)[2], const patch &its, int i, int64_t, int) const
+    {
+        static_assert(is_wide, "tiles are whole");
+        int64_t     row = its.first_row + its.row + i, column = its.first_column + its.column;
+        const bf16 *in       = (const bf16 *)args.in + row * 2 * args.columns + column;
+        const bf16 *gradient = (const bf16 *)args.gradient + row * args.columns + column;
+        float       x[width], gradients[width], factors[width], slopes[width];
+        load<true>(x, in);
+        load<true>(factors, in + args.columns);
+        load<true>(gradients, gradient);
+#pragma unroll
+        for (int j = 0; j < width; j++) {
+            slopes[j] = derive(x[j], gradients[j], factors[j], false, args.function);
+            x[j]      = derive(x[j], gradients[j], factors[j], true, args.function);
+        }
+        to[0] = pack<bf16>(slopes);
+        to[1] = pack<bf16>(x);
     }
 };
 
@@ -161,7 +205,8 @@ int kernel_activation_forward(const struct activation_forward_args *args, const 
     struct launch launch =
         launch_rows(args->rows, launch_groups(args->columns, width), LAUNCH_THREADS, target->multiprocessors);
     bool is_wide = launch_is_wide(args->columns, addresses(args->in, args->out));
-    return with_type(args->type, [&](auto type) {
+    int  error   = clear_magnitude(args->magnitude, target);
+    return error != 0 ? error : with_type(args->type, [&](auto type) {
         return with_flag(is_wide, [&](auto wide) {
             return with_function(args->function, [&](auto function) {
                 return enqueue(forward_kernel<decltype(type), wide.value, function.value>, launch, 0, target, *args);
@@ -181,7 +226,8 @@ int kernel_activation_backward(const struct activation_backward_args *args, cons
     struct launch launch =
         launch_rows(args->rows, launch_groups(args->columns, width), LAUNCH_THREADS, target->multiprocessors);
     bool is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->in, args->out));
-    return with_type(args->type, [&](auto type) {
+    int  error   = clear_magnitude(args->magnitude, target);
+    return error != 0 ? error : with_type(args->type, [&](auto type) {
         return with_flag(is_wide, [&](auto wide) {
             return with_function(args->function, [&](auto function) {
                 return enqueue(backward_kernel<decltype(type), wide.value, function.value>, launch, 0, target, *args);
@@ -193,6 +239,9 @@ int kernel_activation_backward(const struct activation_backward_args *args, cons
 int kernel_activation_backward_quantize(const struct activation_backward_args *args, const struct quantize_args *copies,
                                         const struct kernel_target *target)
 {
-    bool is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->in));
+    bool is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->in)) && copies_are_wide(copies);
+    if (args->is_gated && is_wide && args->columns % side == 0) {
+        return enqueue_fused(paired_source{*args}, copies, true, target);
+    }
     return enqueue_fused(differentiated_source{*args}, copies, is_wide, target);
 }

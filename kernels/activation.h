@@ -10,9 +10,10 @@
 enum activation_function { ACTIVATION_FUNCTION_SILU, ACTIVATION_FUNCTION_GELU, ACTIVATION_FUNCTION_RELU2 };
 
 struct activation_forward_args {
-    const void              *in;     // [rows, 2 columns] (gate, up) when gated, else [rows, columns]
-    void                    *out;    // [rows, columns]
-    int64_t                  rows, columns;
+    const void *in;           // [rows, 2 columns] (gate, up) when gated, else [rows, columns]
+    void       *out;          // [rows, columns]; may be absent where the magnitude is asked for
+    float      *magnitude;    // [1]: receives the largest magnitude of what is in out, or would be; may be absent
+    int64_t     rows, columns;
     enum activation_function function;
     bool                     is_gated;
     enum format              type;
@@ -25,9 +26,10 @@ KERNEL_FUNCTION int kernel_activation_forward_quantize(const struct activation_f
                                                        const struct kernel_target           *target);
 
 struct activation_backward_args {
-    const void              *gradient;    // [rows, columns]
-    const void              *in;          // as forward
-    void                    *out;         // as in
+    const void              *gradient;     // [rows, columns]
+    const void              *in;           // as forward
+    void                    *out;          // as in; may be absent where the magnitude is asked for
+    float                   *magnitude;    // as forward
     int64_t                  rows, columns;
     enum activation_function function;
     bool                     is_gated;

@@ -3,7 +3,7 @@
 #include "gswbench/arithmetic.h"
 
 #include "adamw.h"
-#include "device.cuh"
+#include "spread.cuh"
 
 namespace
 {
@@ -27,17 +27,15 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) adamw_kernel(const struct adam
 {
     struct arithmetic_adamw constants = constants_of(args);
     Moment                 *firsts = (Moment *)args.first, *seconds = (Moment *)args.second;
-    int64_t                 step = (int64_t)gridDim.x * blockDim.x * width;
-    for (int64_t at = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * width; at < args.elements; at += step) {
-        int              count        = packet_elements<false>(at, args.elements);
-        packet<Gradient> raw_gradient = fetch<is_wide>((const Gradient *)args.gradient + at, count);
-        packet<Moment>   raw_first    = fetch<is_wide>(firsts + at, count);
-        packet<Moment>   raw_second   = fetch<is_wide>(seconds + at, count);
+    for (spread its(args.elements); its.is_here(); its.advance()) {
+        packet<Gradient> raw_gradient = fetch<is_wide>((const Gradient *)args.gradient, its);
+        packet<Moment>   raw_first    = fetch<is_wide>(firsts, its);
+        packet<Moment>   raw_second   = fetch<is_wide>(seconds, its);
         float            gradient[width], first[width], second[width], weight[width];
         if (args.master != NULL) {
-            load<is_wide>(weight, args.master + at, count);
+            load<is_wide>(weight, args.master, its);
         } else {
-            load<is_wide>(weight, (const Weight *)args.weight + at, count);
+            load<is_wide>(weight, (const Weight *)args.weight, its);
         }
         unpack(gradient, raw_gradient);
         unpack(first, raw_first);
@@ -46,13 +44,13 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) adamw_kernel(const struct adam
         for (int i = 0; i < width; i++) {
             arithmetic_adamw_update(&constants, gradient[i], &weight[i], &first[i], &second[i]);
         }
-        store<is_wide>(firsts + at, first, count);
-        store<is_wide>(seconds + at, second, count);
+        store<is_wide>(firsts, first, its);
+        store<is_wide>(seconds, second, its);
         if (args.master != NULL) {
-            store<is_wide>(args.master + at, weight, count);
+            store<is_wide>(args.master, weight, its);
         }
         if (args.weight != NULL) {
-            store<is_wide>((Weight *)args.weight + at, weight, count);
+            store<is_wide>((Weight *)args.weight, weight, its);
         }
     }
 }

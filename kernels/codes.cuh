@@ -26,11 +26,11 @@ static inline struct launch launch_tiles(int64_t rows, int64_t columns, const st
     return {launch_blocks(tiles_of(rows, columns), TILE_THREADS, target->multiprocessors), TILE_THREADS};
 }
 
-static __device__ inline float larger(float largest, const float (&values)[width])
+static __device__ inline float larger(float largest, const float (&values)[width], int count = width)
 {
 #pragma unroll
     for (int i = 0; i < width; i++) {
-        largest = fmaxf(largest, fabsf(values[i]));    // NaN is no magnitude
+        largest = i < count ? fmaxf(largest, fabsf(values[i])) : largest;    // NaN is no magnitude
     }
     return largest;
 }
@@ -44,10 +44,60 @@ static __device__ inline void raise(float *magnitude, float largest)
     }
 }
 
+// The same of values that are, or would be, stored as T: rounding keeps their order.
+template <typename T> static __device__ inline void raise_stored(float *magnitude, float largest)
+{
+    T stored;
+    narrow(&stored, largest);
+    raise(magnitude, widen(stored));
+}
+
+// Before kernels raise it.
+static inline int clear_magnitude(float *magnitude, const struct kernel_target *target)
+{
+    return magnitude != NULL ? (int)cudaMemsetAsync(magnitude, 0, sizeof(*magnitude), target->stream) : 0;
+}
+
+// Two codes, the first in the low byte. The instruction rounds and saturates as fp8_from_float does; a NaN may have
+// another sign.
+template <enum format format> static __device__ inline uint32_t encode_pair(float first, float second)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+    uint16_t pair;
+    if constexpr (format == FORMAT_E4M3) {
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
+    } else {
+        asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
+    }
+    return pair;
+#else
+    return fp8_from_float(format, first) | (uint32_t)fp8_from_float(format, second) << 8;
+#endif
+}
+
+template <enum format format> static __device__ inline uint2 encode(const float (&scaled)[width])
+{
+    uint32_t pairs[width / 2];
+#pragma unroll
+    for (int i = 0; i < width / 2; i++) {
+        pairs[i] = encode_pair<format>(scaled[2 * i], scaled[2 * i + 1]);
+    }
+    return make_uint2(pairs[0] | pairs[1] << 16, pairs[2] | pairs[3] << 16);
+}
+
+static __device__ inline void fill(float (&values)[width], float value)
+{
+#pragma unroll
+    for (int i = 0; i < width; i++) {
+        values[i] = value;
+    }
+}
+
 // The first count codes of so many words.
 template <bool is_wide, typename Words>
 static __device__ inline void put_codes(uint8_t *to, const Words &words, int64_t count)
 {
+    watch_write(to, is_wide ? (int64_t)sizeof(Words) : launch_minimum(count, sizeof(Words)));
     if (is_wide) {
         *reinterpret_cast<Words *>(to) = words;
         return;
@@ -64,6 +114,7 @@ static __device__ inline void put_codes(uint8_t *to, const Words &words, int64_t
 // So many codes at most, and zeros.
 template <bool is_wide> static __device__ inline uint2 fetch_codes(const uint8_t *from, int64_t count)
 {
+    watch_read(from, is_wide ? (int64_t)width : launch_minimum(count, width));
     if (is_wide) {
         return *reinterpret_cast<const uint2 *>(from);
     }
@@ -139,17 +190,18 @@ struct turned_tile {
 struct patch {
     int     row, column;                // in the tile
     int64_t first_row, first_column;    // of the tile
-    int64_t at;                         // its first element in a matrix of so many columns
+    int64_t at;                         // its first element in the matrix
     int64_t rows, columns;              // that the matrix has there; may be more, or less than one
 
-    __device__ patch(int64_t tile, int64_t total_rows, int64_t total_columns)
+    // pitch: elements from a row to the next, more than columns where tiles cover the front of each row.
+    __device__ patch(int64_t tile, int64_t total_rows, int64_t total_columns, int64_t pitch)
     {
         int64_t across = launch_groups(total_columns, side);
         row            = (int)threadIdx.x / along * width;
         column         = (int)threadIdx.x % along * width;
         first_row      = tile / across * side;
         first_column   = tile % across * side;
-        at             = (first_row + row) * total_columns + first_column + column;
+        at             = (first_row + row) * pitch + first_column + column;
         columns        = total_columns - first_column - column;
         rows           = columns > 0 ? total_rows - first_row - row : 0;
     }

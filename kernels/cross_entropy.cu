@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A block takes a row: one pass for the largest logit and the sum of exponentials, one that writes the gradient from
-// what the first has left in shared memory.
+// what the first has left in shared memory, and reads the block's next row meanwhile.
 #include "cross_entropy.h"
 #include "device.cuh"
 #include "softmax.h"
@@ -20,15 +20,29 @@ template <typename Args> __device__ inline int64_t local_target(const Args &args
     return target >= 0 && target < args.valid ? target : -1;
 }
 
-// Leaves the first held packets in shared memory. Every thread returns the statistics; all threads have read the
-// target's logit by then.
-template <typename T, bool is_wide, typename Args>
-__device__ inline row_statistics read_row(const T *logits, int64_t target, packet<T> *shared, int held,
-                                          const Args &args)
+// Packets whose loads are in flight together, in a pass over a row that only reads, and in one that writes, too.
+template <typename T> constexpr int read_together    = 8 / sizeof(T);
+template <typename T> constexpr int written_together = 4 / sizeof(T);
+
+// Values of the packet at an element, those of padding so low that they count for nothing.
+template <typename T>
+__device__ inline void add_packet(struct softmax *part, const packet<T> &raw, int64_t at, int64_t valid)
 {
-    constexpr int  batch   = 8 / sizeof(T);    // packets whose loads are in flight together
+    float values[width];
+    unpack(values, raw);
+#pragma unroll
+    for (int j = 0; j < width; j++) {
+        values[j] = at + j < valid ? values[j] : -INFINITY;
+    }
+    softmax_add(part, values, width);
+}
+
+// A thread's part of a row. Leaves the first held packets in shared memory.
+template <typename T, bool is_wide, typename Args>
+__device__ inline struct softmax read_row(const T *logits, packet<T> *shared, int held, const Args &args)
+{
+    constexpr int  batch   = read_together<T>;
     struct softmax part    = SOFTMAX_EMPTY;
-    float          chosen  = target >= 0 ? widen(logits[target]) : 0.0f;
     int            packets = (int)launch_groups(args.valid, width);
     for (int first = threadIdx.x; first < packets; first += batch * blockDim.x) {
         packet<T> raw[batch];
@@ -42,22 +56,23 @@ __device__ inline row_statistics read_row(const T *logits, int64_t target, packe
         }
 #pragma unroll
         for (int i = 0; i < batch; i++) {
-            int     index = first + i * blockDim.x;
-            int64_t at    = (int64_t)index * width;
+            int index = first + i * blockDim.x;
             if (index < packets) {
-                float values[width];
-                unpack(values, raw[i]);
                 if (index < held) {
                     shared[index] = raw[i];
                 }
-#pragma unroll
-                for (int j = 0; j < width; j++) {
-                    values[j] = at + j < args.valid ? values[j] : -INFINITY;
-                }
-                softmax_add(&part, values, width);
+                add_packet(&part, raw[i], (int64_t)index * width, args.valid);
             }
         }
     }
+    return part;
+}
+
+// Over the block, all of whose threads have read the target's logit by then.
+template <typename T>
+__device__ inline row_statistics join_threads(const struct softmax &part, const T *logits, int64_t target)
+{
+    float chosen  = target >= 0 ? widen(logits[target]) : 0.0f;
     float maximum = block_maximum(part.maximum);
     return {maximum, block_sum(softmax_sum_at(part, maximum)), chosen};
 }
@@ -77,32 +92,55 @@ __device__ inline row_statistics join_parts(const struct cross_entropy_args &arg
     return joined;
 }
 
-// Every thread finds in shared memory what it has left there itself.
+// Writes the gradient of a row and reads the next one meanwhile, if any, into the same places: every thread finds in
+// shared memory what it has left there itself. Returns its part of the next row.
 template <typename T, bool is_wide>
-__device__ inline void write_row(T *logits, int64_t target, const packet<T> *shared, int held,
-                                 const row_statistics &row, const struct cross_entropy_args &args)
+__device__ inline struct softmax turn_row(T *logits, const T *next, packet<T> *shared, int held, int64_t target,
+                                          const row_statistics &row, const struct cross_entropy_args &args)
 {
-    float factor  = args.scale / row.sum;
-    int   packets = (int)launch_groups(args.columns, width);
-#pragma unroll 2
-    for (int index = threadIdx.x; index < packets; index += blockDim.x) {
-        int64_t   at    = (int64_t)index * width;
-        int       count = packet_elements<is_wide>(at, args.columns);
-        packet<T> raw   = {};
-        float     values[width];
-        if (index < held && at < args.valid) {
-            raw = shared[index];
-        } else if (at < args.valid) {
-            raw = fetch<is_wide>(logits + at, count);
-        }
-        unpack(values, raw);
+    constexpr int  batch   = written_together<T>;
+    struct softmax part    = SOFTMAX_EMPTY;
+    float          factor  = args.scale / row.sum;
+    int            packets = (int)launch_groups(args.columns, width), valid = (int)launch_groups(args.valid, width);
+    for (int first = threadIdx.x; first < packets; first += batch * blockDim.x) {
+        packet<T> raw[batch], coming[batch];
 #pragma unroll
-        for (int j = 0; j < width; j++) {
-            values[j] = at + j < args.valid ? arithmetic_exp(values[j] - row.maximum) * factor : 0.0f;
-            values[j] -= at + j == target ? args.scale : 0.0f;
+        for (int i = 0; i < batch; i++) {
+            int     index = first + i * blockDim.x;
+            int64_t at    = (int64_t)index * width;
+            int     count = packet_elements<is_wide>(at, args.columns);
+            raw[i]        = packet<T>{};
+            if (index < valid && index >= held) {
+                raw[i] = fetch<is_wide>(logits + at, count);
+            }
+            if (index < valid && next != NULL) {
+                coming[i] = fetch<is_wide>(next + at, count);
+            }
         }
-        store<is_wide>(logits + at, values, count);
+#pragma unroll
+        for (int i = 0; i < batch; i++) {
+            int     index = first + i * blockDim.x;
+            int64_t at    = (int64_t)index * width;
+            float   values[width];
+            if (index >= packets) {
+                continue;
+            }
+            unpack(values, index < valid && index < held ? shared[index] : raw[i]);
+#pragma unroll
+            for (int j = 0; j < width; j++) {
+                values[j] = at + j < args.valid ? arithmetic_exp(values[j] - row.maximum) * factor : 0.0f;
+                values[j] -= at + j == target ? args.scale : 0.0f;
+            }
+            store<is_wide>(logits + at, values, packet_elements<is_wide>(at, args.columns));
+            if (index < valid && next != NULL) {
+                if (index < held) {
+                    shared[index] = coming[i];
+                }
+                add_packet(&part, coming[i], at, args.valid);
+            }
+        }
     }
+    return part;
 }
 
 template <typename T, bool is_wide>
@@ -111,7 +149,8 @@ __global__ void __launch_bounds__(CROSS_ENTROPY_THREADS) statistics_kernel(const
     for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
         const T       *logits = (const T *)args.logits + row * args.columns;
         float         *to     = args.out + row * LOGIT_STATISTICS_FLOATS;
-        row_statistics own    = read_row<T, is_wide>(logits, local_target(args, row), NULL, 0, args);
+        struct softmax part   = read_row<T, is_wide>(logits, NULL, 0, args);
+        row_statistics own    = join_threads(part, logits, local_target(args, row));
         if (threadIdx.x == 0) {
             to[0] = args.valid > 0 ? own.maximum : -INFINITY;
             to[1] = own.sum;
@@ -123,16 +162,22 @@ __global__ void __launch_bounds__(CROSS_ENTROPY_THREADS) statistics_kernel(const
 template <typename T, bool is_wide>
 __global__ void __launch_bounds__(CROSS_ENTROPY_THREADS) entropy_kernel(const struct cross_entropy_args args, int held)
 {
-    packet<T> *packets = dynamic_shared<packet<T>>();
+    packet<T>     *packets = dynamic_shared<packet<T>>();
+    T             *all     = (T *)args.logits;
+    bool           is_here = args.statistics == NULL;    // all of the vocabulary
+    struct softmax part    = SOFTMAX_EMPTY;
+    if (is_here && blockIdx.x < args.rows) {
+        part = read_row<T, is_wide>(all + blockIdx.x * args.columns, packets, held, args);
+    }
     for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
-        T             *logits = (T *)args.logits + row * args.columns;
-        int64_t        target = local_target(args, row);
-        row_statistics all =
-            args.statistics != NULL ? join_parts(args, row) : read_row<T, is_wide>(logits, target, packets, held, args);
+        T             *logits = all + row * args.columns;
+        int64_t        target = local_target(args, row), after = row + gridDim.x;
+        row_statistics joined = is_here ? join_threads(part, logits, target) : join_parts(args, row);
+        const T       *next   = is_here && after < args.rows ? all + after * args.columns : NULL;
         if (threadIdx.x == 0) {
-            args.losses[row] = logf(all.sum) + all.maximum - all.target;
+            args.losses[row] = logf(joined.sum) + joined.maximum - joined.target;
         }
-        write_row<T, is_wide>(logits, target, packets, held, all, args);
+        part = turn_row<T, is_wide>(logits, next, packets, held, target, joined, args);
     }
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What kernels share: wide accesses to arrays of fp32 or bf16, sums over a block, and the choice of a template by type.
+// What kernels share: wide accesses to arrays of fp32 or bf16, sums over a block.
 #ifndef GSWBENCH_KERNELS_DEVICE_CUH
 #define GSWBENCH_KERNELS_DEVICE_CUH
 
 #include <stdint.h>
 
 #include "gswbench/format.h"
-#include "launch.h"
+#include "enqueue.cuh"
 
 // LAUNCH_WIDTH elements as they lie in memory. Fetching several packets before the first is unpacked keeps their loads
 // in flight.
@@ -87,9 +87,20 @@ template <bool is_wide> static __device__ inline int packet_elements(int64_t at,
     return is_wide || total - at >= LAUNCH_WIDTH ? (int)LAUNCH_WIDTH : (int)(total - at);
 }
 
+// An emulated device counts what kernels read and write.
+#ifndef KERNELS_EMULATED
+static __device__ inline void watch_read(const void *, int64_t)
+{
+}
+static __device__ inline void watch_write(const void *, int64_t)
+{
+}
+#endif
+
 // The first count elements, and zeros. is_wide: from lies on 16 bytes; then a whole packet is read in whole words.
 template <bool is_wide, typename T> static __device__ inline packet<T> fetch(const T *from, int count = LAUNCH_WIDTH)
 {
+    watch_read(from, count * (int64_t)sizeof(T));
     if (is_wide && count == LAUNCH_WIDTH) {
         return *reinterpret_cast<const packet<T> *>(from);
     }
@@ -104,6 +115,7 @@ template <bool is_wide, typename T> static __device__ inline packet<T> fetch(con
 template <bool is_wide, typename T>
 static __device__ inline void put(T *to, const packet<T> &from, int count = LAUNCH_WIDTH)
 {
+    watch_write(to, count * (int64_t)sizeof(T));
     if (is_wide && count == LAUNCH_WIDTH) {
         *reinterpret_cast<packet<T> *>(to) = from;
         return;
@@ -143,6 +155,17 @@ static __device__ inline void store_sum(T *to, float (&values)[LAUNCH_WIDTH], in
         }
     }
     store<is_wide>(to, values, count);
+}
+
+// Asks the second-level cache for so many bytes, in whole words, ahead of their use.
+static __device__ inline void fetch_ahead(const void *from, int64_t bytes)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"((uint32_t)bytes) : "memory");
+#else
+    (void)from;
+    (void)bytes;
+#endif
 }
 
 template <typename T> static __device__ inline T warp_sum(T value)
@@ -209,71 +232,6 @@ template <typename T> static __device__ inline T *dynamic_shared()
 {
     extern __shared__ uint4 dynamic_shared_words[];
     return reinterpret_cast<T *>(dynamic_shared_words);
-}
-
-// Template arguments from values: a launcher passes a lambda whose parameters carry them as types.
-template <bool flag> struct constant {
-    static constexpr bool value = flag;
-};
-
-template <typename Body> static int with_flag(bool flag, Body body)
-{
-    return flag ? body(constant<true>()) : body(constant<false>());
-}
-
-template <typename Body> static int with_type(enum format format, Body body)
-{
-    switch (format) {
-    case FORMAT_F32:
-        return body(float());
-    case FORMAT_BF16:
-        return body(bf16());
-    default:
-        return cudaErrorInvalidValue;
-    }
-}
-
-// The types that weights and activations have, and the gradients of weights: fp32 gradients or both the same.
-template <typename Body> static int with_types(enum format activation, enum format gradient, Body body)
-{
-    if (gradient == FORMAT_F32) {
-        return with_type(activation, [&](auto type) { return body(type, float()); });
-    }
-    return activation == gradient ? with_type(activation, [&](auto type) { return body(type, type); })
-                                  : (int)cudaErrorInvalidValue;
-}
-
-// The addresses of arrays, or-ed, as launch_is_wide takes them.
-template <typename... Pointers> static uintptr_t addresses(Pointers... pointers)
-{
-    return (... | (uintptr_t)pointers);
-}
-
-// Bytes of dynamic shared memory that need not be asked for: of 48 KiB, what static arrays leave.
-constexpr int64_t every_device_has = 46 << 10;
-
-// Enqueues a kernel, with more dynamic shared memory than every device has where it asks for it.
-template <typename... Parameters, typename... Arguments>
-static int enqueue_grid(void (*kernel)(Parameters...), dim3 blocks, uint32_t threads, int64_t shared_bytes,
-                        const struct kernel_target *target, const Arguments &...arguments)
-{
-    cudaLaunchConfig_t config = {};
-    config.gridDim            = blocks;
-    config.blockDim           = dim3(threads);
-    config.dynamicSmemBytes   = (size_t)shared_bytes;
-    config.stream             = target->stream;
-    cudaError_t error         = cudaSuccess;
-    if (shared_bytes > every_device_has) {
-        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
-    }
-    return error == cudaSuccess ? cudaLaunchKernelEx(&config, kernel, arguments...) : error;
-}
-
-template <typename... Parameters, typename... Arguments>
-static int enqueue(void (*kernel)(Parameters...), struct launch launch, int64_t shared_bytes,
-                   const struct kernel_target *target, const Arguments &...arguments)
-{
-    return enqueue_grid(kernel, dim3(launch.blocks), launch.threads, shared_bytes, target, arguments...);
 }
 
 #endif

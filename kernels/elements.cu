@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Flat arrays, a packet a thread at a time. Sums go from threads to blocks to one block that adds the blocks' in order.
-#include "device.cuh"
 #include "elements.h"
+#include "spread.cuh"
 
 namespace
 {
@@ -11,24 +11,30 @@ constexpr launch one_block = {1, LAUNCH_THREADS};
 template <typename From, typename To, bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) cast_kernel(const struct cast_args args)
 {
-    int64_t step = (int64_t)gridDim.x * blockDim.x * width;
-    for (int64_t at = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * width; at < args.elements; at += step) {
-        int   count = packet_elements<false>(at, args.elements);
-        float values[width];
-        load<is_wide>(values, (const From *)args.in + at, count);
-        store_sum<is_wide>((To *)args.out + at, values, count, args.accumulates);
+    To *out = (To *)args.out;
+    for (spread its(args.elements); its.is_here(); its.advance()) {
+        packet<From> raw = fetch<is_wide>((const From *)args.in, its);
+        float        values[width], before[width];
+        if (args.accumulates) {
+            load<is_wide>(before, out, its);
+        }
+        unpack(values, raw);
+#pragma unroll
+        for (int i = 0; i < width; i++) {
+            values[i] = args.accumulates ? values[i] + before[i] : values[i];
+        }
+        store<is_wide>(out, values, its);
     }
 }
 
 template <typename T, bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) square_kernel(const struct square_sum_args args)
 {
-    int64_t step = (int64_t)gridDim.x * blockDim.x * width;
-    float   sum  = 0;
+    float sum = 0;
 #pragma unroll 4
-    for (int64_t at = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * width; at < args.elements; at += step) {
+    for (spread its(args.elements); its.is_here(); its.advance()) {
         float values[width];
-        load<is_wide>(values, (const T *)args.in + at, packet_elements<false>(at, args.elements));
+        load<is_wide>(values, (const T *)args.in, its);
 #pragma unroll
         for (int i = 0; i < width; i++) {
             sum += values[i] * values[i];

@@ -59,10 +59,11 @@ GSWBENCH_INLINE uint32_t launch_blocks(int64_t pieces, int64_t threads, int32_t 
     return (uint32_t)(blocks > 0 ? blocks : 1);
 }
 
-// A block a row, its threads along the row's items.
+// A block a row, its threads along the row's items, of which each takes as many as any other or one less.
 GSWBENCH_INLINE struct launch launch_rows(int64_t rows, int64_t items, int64_t most_threads, int32_t multiprocessors)
 {
-    uint32_t threads = launch_threads(items, most_threads);
+    int64_t  each    = launch_groups(items, most_threads);
+    uint32_t threads = launch_threads(launch_groups(items, each > 0 ? each : 1), most_threads);
     return (struct launch){launch_blocks(rows, threads, multiprocessors), threads};
 }
 

@@ -61,10 +61,16 @@ __device__ inline void normalise(float (&values)[width], float mean, float inver
     }
 }
 
+// More than a block has: so few registers that a multiprocessor has room for the rows of 1024 threads, two of the
+// widest, one of which is read while the other is summed up. In fp32 they would be too few.
 template <typename T, bool is_wide>
-__global__ void __launch_bounds__(NORM_THREADS_MAX) forward_kernel(const struct norm_forward_args args)
+constexpr int most_threads = is_wide && sizeof(T) == sizeof(bf16) ? 1024 : NORM_THREADS_MAX;
+
+template <typename T, bool is_wide>
+__global__ void __launch_bounds__(most_threads<T, is_wide>) forward_kernel(const struct norm_forward_args args)
 {
-    const T *branch = (const T *)args.branch;
+    const T *branch  = (const T *)args.branch;
+    float    largest = 0;
     for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
         int64_t   begin   = row * args.columns;
         packet<T> x[held] = {}, added[held] = {};
@@ -88,10 +94,13 @@ __global__ void __launch_bounds__(NORM_THREADS_MAX) forward_kernel(const struct 
         for (int i = 0; i < held; i++) {
             place here = place_of<is_wide>(i, args.columns);
             float values[width];
-            if (here.is_here && args.out != NULL) {
+            if (here.is_here && (args.out != NULL || args.magnitude != NULL)) {
                 unpack(values, x[i]);
                 normalise<T, is_wide>(values, mean, inverse, here.at, here.count, args);
-                store<is_wide>((T *)args.out + begin + here.at, values, here.count);
+                largest = larger(largest, values, here.count);
+                if (args.out != NULL) {
+                    store<is_wide>((T *)args.out + begin + here.at, values, here.count);
+                }
             }
         }
         if (threadIdx.x == 0) {
@@ -99,13 +108,18 @@ __global__ void __launch_bounds__(NORM_THREADS_MAX) forward_kernel(const struct 
             args.statistics[2 * row + 1] = inverse;
         }
     }
+    if (args.magnitude != NULL) {
+        raise_stored<T>(args.magnitude, largest);
+    }
 }
 
 // What the norm would have stored, from what it has left.
 struct normalised_source {
     struct norm_forward_args args;
+    static constexpr int     parts = 1;
 
-    template <bool is_wide> __device__ packet<bf16> get(const patch &its, int i, int64_t columns, int count) const
+    template <bool is_wide>
+    __device__ void get(packet<bf16> (&to)[1], const patch &its, int i, int64_t columns, int count) const
     {
         const bf16 *x   = (const bf16 *)(args.branch != NULL ? args.sum : args.in);
         int64_t     row = its.first_row + its.row + i;
@@ -113,7 +127,7 @@ struct normalised_source {
         load<is_wide>(values, x + its.at + i * columns, count);
         normalise<bf16, is_wide>(values, args.statistics[2 * row], args.statistics[2 * row + 1],
                                  its.first_column + its.column, count, args);
-        return pack<bf16>(values);
+        to[0] = pack<bf16>(values);
     }
 };
 }    // namespace
@@ -123,7 +137,8 @@ int kernel_norm_forward(const struct norm_forward_args *args, const struct kerne
     struct launch launch  = norm_launch(args->rows, args->columns, target->multiprocessors);
     bool          is_wide = launch_is_wide(args->columns,
                                            addresses(args->in, args->branch, args->weight, args->bias, args->sum, args->out));
-    return with_type(args->activation, [&](auto type) {
+    int           error   = clear_magnitude(args->magnitude, target);
+    return error != 0 ? error : with_type(args->activation, [&](auto type) {
         return with_flag(is_wide, [&](auto wide) {
             return enqueue(forward_kernel<decltype(type), wide.value>, launch, 0, target, *args);
         });

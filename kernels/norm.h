@@ -18,6 +18,7 @@ struct norm_forward_args {
     void       *sum;              // [rows, columns]: in + branch; not written without a branch
     void       *out;              // [rows, columns]; may be absent
     float      *statistics;       // [rows, 2]: mean (0 without centring), 1 / deviation
+    float      *magnitude;        // [1]: receives the largest magnitude of what is in out, or would be; may be absent
     int64_t     rows, columns;
     float       epsilon;
     float       weight_offset;    // added to every weight
@@ -37,7 +38,7 @@ struct norm_backward_args {
     void        *out;                        // [rows, columns]: d x + residual
     void        *weight_gradient;            // [columns]
     void        *bias_gradient;              // [columns], may be absent
-    float       *scratch;                    // norm_backward_scratch_bytes
+    float       *scratch;                    // kernel_norm_backward_scratch_bytes
     int64_t      rows, columns;
     float        weight_offset;
     bool         is_centred, accumulates;
@@ -45,7 +46,12 @@ struct norm_backward_args {
 };
 KERNEL_FUNCTION int kernel_norm_backward(const struct norm_backward_args *args, const struct kernel_target *target);
 
-// Each block sums the weight gradients of its rows in shared memory, fp32 [sums, whole packets]; sums is 2 with a bias.
+// Of its scratch, for arrays of any type, wherever they lie; sums is 2 with a bias.
+KERNEL_FUNCTION int64_t kernel_norm_backward_scratch_bytes(int64_t rows, int64_t columns, int64_t sums,
+                                                           const struct kernel_target *target);
+
+// Where a block's threads cannot hold the weight gradients of its rows, they lie in shared memory: fp32 [sums, whole
+// packets].
 GSWBENCH_INLINE int64_t norm_backward_shared_bytes(int64_t columns, int64_t sums)
 {
     return sums * launch_groups(columns, LAUNCH_WIDTH) * LAUNCH_WIDTH * (int64_t)sizeof(float);
@@ -56,23 +62,13 @@ GSWBENCH_INLINE struct launch norm_launch(int64_t rows, int64_t columns, int32_t
     return launch_rows(rows, launch_groups(columns, NORM_HELD), NORM_THREADS_MAX, multiprocessors);
 }
 
-// As many blocks as stay resident: each leaves one row of sums to add.
-GSWBENCH_INLINE struct launch norm_backward_launch(int64_t rows, int64_t columns, int64_t sums,
-                                                   const struct kernel_target *target)
+// As many blocks as stay resident, of which a multiprocessor holds so many: each leaves one row of sums to add.
+GSWBENCH_INLINE struct launch norm_backward_launch(int64_t rows, int64_t columns, int32_t resident,
+                                                   int32_t multiprocessors)
 {
-    struct launch launch = norm_launch(rows, columns, target->multiprocessors);
-    int64_t       fit    = target->shared_bytes / norm_backward_shared_bytes(columns, sums);
-    int64_t       wanted = launch_groups(LAUNCH_RESIDENT_THREADS / 2, launch.threads);
-    int64_t       each   = launch_minimum(fit > 0 ? fit : 1, wanted);
-    launch.blocks        = (uint32_t)launch_minimum(launch.blocks, each * target->multiprocessors);
+    struct launch launch = norm_launch(rows, columns, multiprocessors);
+    launch.blocks        = (uint32_t)launch_minimum(rows > 0 ? rows : 1, (int64_t)resident * multiprocessors);
     return launch;
-}
-
-GSWBENCH_INLINE int64_t norm_backward_scratch_bytes(int64_t rows, int64_t columns, int64_t sums,
-                                                    const struct kernel_target *target)
-{
-    int64_t blocks = norm_backward_launch(rows, columns, sums, target).blocks;
-    return blocks * sums * columns * (int64_t)sizeof(float);
 }
 
 #endif

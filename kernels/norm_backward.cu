@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The gradient of a norm, a block a row as forward. The gradients of the weights are summed in two stages: each block
-// over its rows, in shared memory, then the blocks' sums in order.
-#include "norm_row.cuh"
+// over its rows, in registers or in shared memory, then the blocks' sums in order.
+#include "norm_sums.cuh"
 
 namespace
 {
-// What a thread knows of its row in the backward pass.
-template <typename T> struct gradient_row {
-    packet<T> gradient[held], x[held];
-    float     mean, inverse;
-};
-
-// Element j of a packet: what the norm's own gradient is a function of.
-struct gradient_values {
-    float gradient[width], normalised[width], product[width];
-};
+// So many threads of a hundred registers and more fill a multiprocessor.
+constexpr int BUSY_THREADS = 512;
 
 template <typename T, bool is_wide>
 __device__ inline void read_values(gradient_values *values, const gradient_row<T> &row, int i, const place &here,
@@ -31,14 +23,12 @@ __device__ inline void read_values(gradient_values *values, const gradient_row<T
     }
 }
 
-// Adds the row to the gradients of weight and bias, and to along[] its parts along ones and along x.
-// sums holds element j of packet c at j * packets + c, so that neighbouring threads meet different banks; those of the
-// bias follow. No other thread touches a thread's packets. Elements beyond the row are zeros and add nothing.
-template <typename T, bool is_wide, bool has_bias>
-__device__ inline void add_row(float *sums, float (&along)[2], const gradient_row<T> &row,
+// Adds the row to the gradients of the weights, and to along[] its parts along ones and along x. Elements beyond the
+// row are zeros and add nothing.
+template <typename T, bool is_wide, typename Sums>
+__device__ inline void add_row(Sums &sums, float (&along)[2], const gradient_row<T> &row,
                                const struct norm_backward_args &args)
 {
-    int packets = (int)launch_groups(args.columns, width);
 #pragma unroll
     for (int i = 0; i < held; i++) {
         place           here = place_of<is_wide>(i, args.columns);
@@ -47,19 +37,15 @@ __device__ inline void add_row(float *sums, float (&along)[2], const gradient_ro
             read_values<T, is_wide>(&values, row, i, here, args);
 #pragma unroll
             for (int j = 0; j < width; j++) {
-                float *sum = sums + j * packets + here.at / width;
                 along[0] += values.product[j];
                 along[1] += values.product[j] * values.normalised[j];
-                *sum += values.gradient[j] * values.normalised[j];
-                if (has_bias) {
-                    sum[width * packets] += values.gradient[j];
-                }
+                sums.add(i, j, here, values);
             }
         }
     }
 }
 
-template <typename T, bool is_wide>
+template <typename T, bool is_wide, bool is_early>
 __device__ inline void write_row(const gradient_row<T> &row, const float (&along)[2], int64_t begin,
                                  const struct norm_backward_args &args)
 {
@@ -71,7 +57,9 @@ __device__ inline void write_row(const gradient_row<T> &row, const float (&along
         float           added[width] = {};
         if (here.is_here) {
             read_values<T, is_wide>(&values, row, i, here, args);
-            if (residual != NULL) {
+            if (is_early) {
+                unpack(added, row.residual[i]);
+            } else if (residual != NULL) {
                 load<is_wide>(added, residual + begin + here.at, here.count);
             }
 #pragma unroll
@@ -83,17 +71,30 @@ __device__ inline void write_row(const gradient_row<T> &row, const float (&along
     }
 }
 
-template <typename T, bool is_wide, bool has_bias>
-__global__ void __launch_bounds__(NORM_THREADS_MAX) backward_kernel(const struct norm_backward_args args)
+// Where a row takes all threads that a multiprocessor has registers for, nothing else is in flight while it is summed
+// up: what follows is asked for before.
+template <typename T>
+__device__ inline void fetch_next(int64_t begin, int64_t next, const struct norm_backward_args &args, bool is_early)
 {
-    float *sums    = dynamic_shared<float>();    // [1 or 2, width, packets]
-    int    packets = (int)launch_groups(args.columns, width);
-    for (int i = threadIdx.x; i < packets; i += blockDim.x) {
-#pragma unroll
-        for (int j = 0; j < (has_bias ? 2 : 1) * width; j++) {
-            sums[j * packets + i] = 0;
-        }
+    int64_t bytes = args.columns * (int64_t)sizeof(T);
+    if (threadIdx.x != 0 || blockDim.x < BUSY_THREADS) {
+        return;
     }
+    if (args.residual != NULL && !is_early) {
+        fetch_ahead((const T *)args.residual + begin, bytes);
+    }
+    if (next < args.rows * args.columns) {
+        fetch_ahead((const T *)args.gradient + next, bytes);
+        fetch_ahead((const T *)args.x + next, bytes);
+    }
+    if (next < args.rows * args.columns && args.residual != NULL && is_early) {
+        fetch_ahead((const T *)args.residual + next, bytes);
+    }
+}
+
+template <typename T, bool is_wide, bool is_early, typename Sums>
+__device__ inline void walk_rows(Sums &sums, const struct norm_backward_args &args)
+{
     for (int64_t index = blockIdx.x; index < args.rows; index += gridDim.x) {
         gradient_row<T> row   = {};
         int64_t         begin = index * args.columns;
@@ -103,30 +104,42 @@ __global__ void __launch_bounds__(NORM_THREADS_MAX) backward_kernel(const struct
             if (here.is_here) {
                 row.gradient[i] = fetch<is_wide>((const T *)args.gradient + begin + here.at, here.count);
                 row.x[i]        = fetch<is_wide>((const T *)args.x + begin + here.at, here.count);
+                if (is_early && args.residual != NULL) {
+                    row.residual[i] = fetch<is_wide>((const T *)args.residual + begin + here.at, here.count);
+                }
             }
+        }
+        if (is_wide) {
+            fetch_next<T>(begin, begin + gridDim.x * args.columns, args, is_early);
         }
         row.mean       = args.statistics[2 * index];
         row.inverse    = args.statistics[2 * index + 1];
         float along[2] = {};
-        add_row<T, is_wide, has_bias>(sums, along, row, args);
+        add_row<T, is_wide>(sums, along, row, args);
         block_sum(along);
         along[0] = args.is_centred ? along[0] / (float)args.columns : 0.0f;
         along[1] /= (float)args.columns;
-        write_row<T, is_wide>(row, along, begin, args);
-    }
-    float *to = args.scratch + blockIdx.x * (has_bias ? 2 : 1) * args.columns;
-    for (int i = threadIdx.x; i < packets; i += blockDim.x) {
-        int count = packet_elements<is_wide>(i * width, args.columns);
-        for (int j = 0; j < count; j++) {
-            to[i * width + j] = sums[j * packets + i];
-            if (has_bias) {
-                to[args.columns + i * width + j] = sums[(width + j) * packets + i];
-            }
-        }
+        write_row<T, is_wide, is_early>(row, along, begin, args);
     }
 }
 
-constexpr int shares = 8;    // a block adds LAUNCH_WARP columns; so many warps share its parts
+template <typename T, bool is_wide, bool has_bias>
+__global__ void __launch_bounds__(NORM_THREADS_MAX) backward_kernel(const struct norm_backward_args args)
+{
+    shared_sums<is_wide, has_bias> sums(args.columns);
+    walk_rows<T, is_wide, sizeof(T) == sizeof(bf16)>(sums, args);
+    sums.write(args.scratch + blockIdx.x * (has_bias ? 2 : 1) * args.columns, args.columns);
+}
+
+// In bf16, without a bias: the sums and all that is read of a row fit in registers.
+__global__ void __launch_bounds__(BUSY_THREADS) plain_kernel(const struct norm_backward_args args)
+{
+    register_sums sums(args.columns);
+    walk_rows<bf16, true, true>(sums, args);
+    sums.write(args.scratch + blockIdx.x * args.columns, args.columns);
+}
+
+constexpr int shares = 32;    // a block adds LAUNCH_WARP columns; so many warps share its parts
 
 // Adds the blocks' sums, [parts, kinds, columns], in an order that their number determines. The blocks of kind 0 write
 // the gradient of the weight, those behind them that of the bias.
@@ -139,6 +152,7 @@ __global__ void __launch_bounds__(LAUNCH_WARP *shares) sum_kernel(const struct n
     int64_t          kind = blockIdx.x / groups, column = blockIdx.x % groups * LAUNCH_WARP + lane;
     float            sum = 0;
     if (column < args.columns) {
+#pragma unroll 8
         for (int64_t part = own_share; part < parts; part += shares) {
             sum += args.scratch[(part * kinds + kind) * args.columns + column];
         }
@@ -154,28 +168,71 @@ __global__ void __launch_bounds__(LAUNCH_WARP *shares) sum_kernel(const struct n
         narrow(to, sum);
     }
 }
-}    // namespace
 
-int kernel_norm_backward(const struct norm_backward_args *args, const struct kernel_target *target)
+// A kernel and how it is laid out.
+struct choice {
+    void (*kernel)(struct norm_backward_args);
+    struct launch launch;
+    int64_t       shared_bytes;
+};
+
+int choose(choice *chosen, const struct norm_backward_args *args, bool is_wide, const struct kernel_target *target)
 {
-    bool          has_bias = args->bias_gradient != NULL;
-    int64_t       kinds    = has_bias ? 2 : 1;
-    struct launch launch   = norm_backward_launch(args->rows, args->columns, kinds, target);
-    int64_t       shared   = norm_backward_shared_bytes(args->columns, kinds);
-    bool          is_wide =
-        launch_is_wide(args->columns, addresses(args->gradient, args->x, args->residual, args->weight, args->out));
-    int error = with_type(args->activation, [&](auto type) {
+    int64_t  kinds       = args->bias_gradient != NULL ? 2 : 1;
+    uint32_t threads     = norm_launch(args->rows, args->columns, target->multiprocessors).threads;
+    bool     is_plain    = args->activation == FORMAT_BF16 && is_wide && kinds == 1 && threads <= BUSY_THREADS;
+    int      error       = with_type(args->activation, [&](auto type) {
         return with_flag(is_wide, [&](auto wide) {
-            return with_flag(has_bias, [&](auto bias) {
-                return enqueue(backward_kernel<decltype(type), wide.value, bias.value>, launch, shared, target, *args);
+            return with_flag(kinds == 2, [&](auto bias) {
+                chosen->kernel = backward_kernel<decltype(type), wide.value, bias.value>;
+                return 0;
             });
         });
     });
+    chosen->kernel       = is_plain ? plain_kernel : chosen->kernel;
+    chosen->shared_bytes = is_plain ? 0 : norm_backward_shared_bytes(args->columns, kinds);
+    if (error == 0) {
+        int resident   = resident_blocks(chosen->kernel, threads, chosen->shared_bytes);
+        chosen->launch = norm_backward_launch(args->rows, args->columns, resident, target->multiprocessors);
+    }
+    return error;
+}
+}    // namespace
+
+int64_t kernel_norm_backward_scratch_bytes(int64_t rows, int64_t columns, int64_t sums,
+                                           const struct kernel_target *target)
+{
+    float                     bias   = 0;
+    struct norm_backward_args args   = {};
+    int64_t                   blocks = 0;
+    args.rows                        = rows;
+    args.columns                     = columns;
+    args.bias_gradient               = sums > 1 ? &bias : NULL;
+    for (enum format type : {FORMAT_F32, FORMAT_BF16}) {
+        for (bool is_wide : {false, true}) {
+            choice chosen   = {};
+            args.activation = type;
+            if (choose(&chosen, &args, is_wide, target) == 0) {
+                blocks = max(blocks, (int64_t)chosen.launch.blocks);
+            }
+        }
+    }
+    return blocks * sums * columns * (int64_t)sizeof(float);
+}
+
+int kernel_norm_backward(const struct norm_backward_args *args, const struct kernel_target *target)
+{
+    choice  chosen = {};
+    int64_t kinds  = args->bias_gradient != NULL ? 2 : 1;
+    bool    is_wide =
+        launch_is_wide(args->columns, addresses(args->gradient, args->x, args->residual, args->weight, args->out));
+    int error = choose(&chosen, args, is_wide, target);
+    error     = error != 0 ? error : enqueue(chosen.kernel, chosen.launch, chosen.shared_bytes, target, *args);
     if (error != 0) {
         return error;
     }
     struct launch sum = {(uint32_t)(kinds * launch_groups(args->columns, LAUNCH_WARP)), LAUNCH_WARP * shares};
     return with_type(args->weight_gradient_type, [&](auto type) {
-        return enqueue(sum_kernel<decltype(type)>, sum, 0, target, *args, (int64_t)launch.blocks);
+        return enqueue(sum_kernel<decltype(type)>, sum, 0, target, *args, (int64_t)chosen.launch.blocks);
     });
 }

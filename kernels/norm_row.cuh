@@ -18,7 +18,10 @@ struct place {
 
 template <bool is_wide> __device__ inline place place_of(int i, int64_t columns)
 {
-    int at = ((int)threadIdx.x + i * (int)blockDim.x) * width;
+    int thread = (int)threadIdx.x;
+    asm volatile(""
+                 : "+r"(thread));    // is worked out where it is needed: kept for all packets, it would take registers
+    int at = (thread + i * (int)blockDim.x) * width;
     return {at, packet_elements<is_wide>(at, columns), at < columns};
 }
 }    // namespace

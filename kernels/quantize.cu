@@ -25,14 +25,14 @@ template <typename Body> int with_scaling(enum scaling scaling, Body body)
 int find_magnitude(const struct quantize_args *args, const struct kernel_target *target)
 {
     struct magnitude_args magnitude = {args->in, args->scratch, args->rows * args->columns, args->type};
-    int                   error     = cudaMemsetAsync(args->scratch, 0, sizeof(float), target->stream);
+    int                   error     = clear_magnitude(args->scratch, target);
     return error != 0 ? error : kernel_magnitude(&magnitude, target);
 }
 }    // namespace
 
 int kernel_quantize(const struct quantize_args *args, const struct kernel_target *target)
 {
-    bool needs_pass = args->scaling == SCALING_WHOLE && args->scale == NULL;
+    bool needs_pass = args->scaling == SCALING_WHOLE && args->scale == NULL && !args->has_magnitude;
     int  error      = needs_pass ? find_magnitude(args, target) : 0;
     return error != 0 ? error : with_type(args->type, [&](auto type) {
         return with_scaling(args->scaling, [&](auto scaling) {

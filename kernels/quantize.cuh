@@ -11,50 +11,18 @@
 namespace
 {
 // Source of a matrix that lies in memory. Every source has get: count elements, and zeros, of the patch's row i, as
-// they are or would be stored.
+// they are or would be stored. Where a source has several parts, which lie side by side, it gives the same place of
+// each.
 template <typename T> struct stored_source {
-    const T *in;
+    const T             *in;
+    static constexpr int parts = 1;
 
-    template <bool is_wide> __device__ packet<T> get(const patch &its, int i, int64_t columns, int count) const
+    template <bool is_wide>
+    __device__ void get(packet<T> (&to)[1], const patch &its, int i, int64_t columns, int count) const
     {
-        return fetch<is_wide>(in + its.at + i * columns, count);
+        to[0] = fetch<is_wide>(in + its.at + i * columns, count);
     }
 };
-
-// Two codes, the first in the low byte. The instruction rounds and saturates as fp8_from_float does; a NaN may have
-// another sign.
-template <enum format format> __device__ inline uint32_t encode_pair(float first, float second)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-    uint16_t pair;
-    if constexpr (format == FORMAT_E4M3) {
-        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
-    } else {
-        asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
-    }
-    return pair;
-#else
-    return fp8_from_float(format, first) | (uint32_t)fp8_from_float(format, second) << 8;
-#endif
-}
-
-template <enum format format> __device__ inline uint2 encode(const float (&scaled)[width])
-{
-    uint32_t pairs[width / 2];
-#pragma unroll
-    for (int i = 0; i < width / 2; i++) {
-        pairs[i] = encode_pair<format>(scaled[2 * i], scaled[2 * i + 1]);
-    }
-    return make_uint2(pairs[0] | pairs[1] << 16, pairs[2] | pairs[3] << 16);
-}
-
-__device__ inline void fill(float (&values)[width], float value)
-{
-#pragma unroll
-    for (int i = 0; i < width; i++) {
-        values[i] = value;
-    }
-}
 
 // The largest magnitude of each of a thread's rows.
 template <typename T> __device__ inline void find_magnitudes(float (&magnitudes)[width], const packet<T> (&raw)[width])
@@ -151,12 +119,63 @@ template <typename Source, enum scaling scaling> constexpr int resident         
 template <> constexpr int                                      resident<stored_source<bf16>, SCALING_WHOLE>   = 3;
 template <> constexpr int                                      resident<stored_source<bf16>, SCALING_SQUARES> = 3;
 
+// Writes the copies of a tile, a patch a thread. scales: of the whole; largest is raised to what is here.
+template <enum format format, enum scaling scaling, bool is_wide, typename T>
+__device__ inline void write_tile(turned_tile &turned, const packet<T> (&raw)[width], float (&scales)[width],
+                                  float *largest, const struct quantize_args &args, const patch &its)
+{
+    uint2 codes[width];
+    int   count = packet_elements<is_wide>(0, its.columns);
+    if constexpr (scaling == SCALING_SQUARES) {
+        fill(scales, scale_square<format>(raw, args, its));
+    } else if constexpr (scaling == SCALING_RUNS) {
+        scale_rows<format>(scales, raw, args, its);
+    }
+#pragma unroll
+    for (int i = 0; i < width; i++) {
+        float values[width];
+        unpack(values, raw[i]);
+        if constexpr (scaling == SCALING_WHOLE) {
+            *largest = larger(*largest, values);
+        }
+        for (int j = 0; j < width; j++) {
+            values[j] *= scales[i];
+        }
+        codes[i] = encode<format>(values);
+        if (args.out != NULL && i < its.rows) {
+            put_codes<is_wide>(args.out + its.at + i * args.columns, codes[i], count);
+        }
+    }
+    if (args.transposed == NULL) {
+        return;
+    }
+    if constexpr (scaling == SCALING_RUNS) {    // the runs of the transpose are of other elements
+        float of_columns[width];
+        scale_columns<format>(of_columns, raw, args, its);
+#pragma unroll
+        for (int i = 0; i < width; i++) {
+            float values[width];
+            unpack(values, raw[i]);
+            for (int j = 0; j < width; j++) {
+                values[j] *= of_columns[j];
+            }
+            codes[i] = encode<format>(values);
+        }
+    }
+    __syncthreads();    // the tile before has been read
+    turned.put(its.row, its.column, codes);
+    __syncthreads();
+    turned.store<is_wide>(args.transposed, its.first_row, its.first_column, args.rows, args.columns);
+}
+
 // Tiles in falling order: the pass before has left the end of the matrix in the cache.
 template <typename T, typename Source, enum format format, enum scaling scaling, bool is_wide>
 __global__ void __launch_bounds__(TILE_THREADS, resident<Source, scaling>)
     quantize_kernel(const struct quantize_args args, const Source source)
 {
     __shared__ turned_tile turned;
+    constexpr int          parts   = Source::parts;
+    int64_t                columns = args.columns / parts;    // of a part
 
     float largest = 0, scales[width];
     if constexpr (scaling == SCALING_WHOLE) {
@@ -166,55 +185,27 @@ __global__ void __launch_bounds__(TILE_THREADS, resident<Source, scaling>)
         }
         fill(scales, scale);
     }
-    for (int64_t tile = tiles_of(args.rows, args.columns) - 1 - blockIdx.x; tile >= 0; tile -= gridDim.x) {
-        patch     its(tile, args.rows, args.columns);
-        packet<T> raw[width];
-        uint2     codes[width];
+    for (int64_t tile = tiles_of(args.rows, columns) - 1 - blockIdx.x; tile >= 0; tile -= gridDim.x) {
+        patch     its(tile, args.rows, columns, args.columns);
+        packet<T> raw[parts][width];
         int       count = packet_elements<is_wide>(0, its.columns);
 #pragma unroll
         for (int i = 0; i < width; i++) {
-            raw[i] = i < its.rows ? source.template get<is_wide>(its, i, args.columns, count) : packet<T>{};
-        }
-        if constexpr (scaling == SCALING_SQUARES) {
-            fill(scales, scale_square<format>(raw, args, its));
-        } else if constexpr (scaling == SCALING_RUNS) {
-            scale_rows<format>(scales, raw, args, its);
+            packet<T> got[parts] = {};
+            if (i < its.rows) {
+                source.template get<is_wide>(got, its, i, args.columns, count);
+            }
+#pragma unroll
+            for (int part = 0; part < parts; part++) {
+                raw[part][i] = got[part];
+            }
         }
 #pragma unroll
-        for (int i = 0; i < width; i++) {
-            float values[width];
-            unpack(values, raw[i]);
-            if constexpr (scaling == SCALING_WHOLE) {
-                largest = larger(largest, values);
-            }
-            for (int j = 0; j < width; j++) {
-                values[j] *= scales[i];
-            }
-            codes[i] = encode<format>(values);
-            if (args.out != NULL && i < its.rows) {
-                put_codes<is_wide>(args.out + its.at + i * args.columns, codes[i], count);
-            }
+        for (int part = 0; part < parts; part++) {
+            write_tile<format, scaling, is_wide>(turned, raw[part], scales, &largest, args, its);
+            its.first_column += columns;
+            its.at += columns;
         }
-        if (args.transposed == NULL) {
-            continue;
-        }
-        if constexpr (scaling == SCALING_RUNS) {    // the runs of the transpose are of other elements
-            float of_columns[width];
-            scale_columns<format>(of_columns, raw, args, its);
-#pragma unroll
-            for (int i = 0; i < width; i++) {
-                float values[width];
-                unpack(values, raw[i]);
-                for (int j = 0; j < width; j++) {
-                    values[j] *= of_columns[j];
-                }
-                codes[i] = encode<format>(values);
-            }
-        }
-        __syncthreads();    // the tile before has been read
-        turned.put(its.row, its.column, codes);
-        __syncthreads();
-        turned.store<is_wide>(args.transposed, its.first_row, its.first_column, args.rows, args.columns);
     }
     if (scaling == SCALING_WHOLE && args.magnitude != NULL) {
         raise(args.magnitude, largest);
@@ -237,18 +228,27 @@ template <typename Body> int with_format(enum format format, Body body)
     }
 }
 
-// is_wide: whether the source reads whole packets.
+inline bool copies_are_wide(const struct quantize_args *args)
+{
+    return launch_is_wide(args->columns, addresses(args->out, args->transposed)) &&
+           (args->transposed == NULL || args->rows % wide == 0);
+}
+
+// is_wide: whether the source reads whole packets; one of several parts always does.
 template <enum scaling scaling, typename T, typename Source>
 int enqueue_quantize(const Source &source, const struct quantize_args *args, bool is_wide,
                      const struct kernel_target *target)
 {
-    is_wide = is_wide && launch_is_wide(args->columns, addresses(args->out, args->transposed)) &&
-              (args->transposed == NULL || args->rows % wide == 0);
+    struct launch launch = launch_tiles(args->rows, args->columns / Source::parts, target);
     return with_format(args->format, [&](auto format) {
-        return with_flag(is_wide, [&](auto is_wide) {
-            return enqueue(quantize_kernel<T, Source, format.value, scaling, is_wide.value>,
-                           launch_tiles(args->rows, args->columns, target), 0, target, *args, source);
-        });
+        if constexpr (Source::parts > 1) {
+            return enqueue(quantize_kernel<T, Source, format.value, scaling, true>, launch, 0, target, *args, source);
+        } else {
+            return with_flag(is_wide && copies_are_wide(args), [&](auto is_wide) {
+                return enqueue(quantize_kernel<T, Source, format.value, scaling, is_wide.value>, launch, 0, target,
+                               *args, source);
+            });
+        }
     });
 }
 

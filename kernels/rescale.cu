@@ -2,18 +2,18 @@
 // The largest magnitude of an array, and scales from those of many steps.
 #include "codes.cuh"
 #include "rescale.h"
+#include "spread.cuh"
 
 namespace
 {
 template <typename T, bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) magnitude_kernel(const struct magnitude_args args)
 {
-    int64_t step    = (int64_t)gridDim.x * blockDim.x * width;
-    float   largest = 0;
+    float largest = 0;
 #pragma unroll 4
-    for (int64_t at = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * width; at < args.elements; at += step) {
+    for (spread its(args.elements); its.is_here(); its.advance()) {
         float values[width];
-        load<is_wide>(values, (const T *)args.in + at, packet_elements<false>(at, args.elements));
+        load<is_wide>(values, (const T *)args.in, its);
         largest = larger(largest, values);
     }
     raise(args.magnitude, largest);

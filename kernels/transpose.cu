@@ -11,7 +11,7 @@ __global__ void __launch_bounds__(TILE_THREADS) transpose_kernel(const struct tr
     __shared__ turned_tile turned;
 
     for (int64_t tile = blockIdx.x; tile < tiles_of(args.rows, args.columns); tile += gridDim.x) {
-        patch its(tile, args.rows, args.columns);
+        patch its(tile, args.rows, args.columns, args.columns);
         uint2 codes[width];
 #pragma unroll
         for (int i = 0; i < width; i++) {

@@ -82,6 +82,10 @@ int  op_fused_output(enum op_kind kind);    // the slot of what FP8 copies may b
 bool op_is_fused(const struct op *op);
 // The OP_QUANTIZE that an op is, or that is fused into it.
 struct op op_quantize_of(const struct op *op);
+// Whether copies of a whole have a scale that follows from what they are made of, alone or fused.
+bool op_finds_scale(const struct op *op);
+// Whether the operand in that slot is read twice: for a scale, or once more for copies of what is made and not stored.
+bool op_operand_is_read_twice(const struct op *op, int slot);
 
 // Floating-point operations that the op executes: two a multiply-add of a GEMM or of attention (causal skipping
 // counted, backward 2.5 times forward); zero for the rest.

@@ -45,7 +45,15 @@ struct op_slot {
     uint8_t               use, need;    // enum op_use, enum op_need
     bool                  is_table;     // only the rows of the op's tokens are touched
     const struct op_size *size;
-    uint8_t               twice_without;    // slot of the operand without which this one is read twice; 0: none
+    uint8_t               twice;    // enum op_twice
+};
+
+// When an operand that is read is read a second time.
+enum op_twice {
+    OP_TWICE_NEVER,
+    OP_TWICE_TO_SCALE,     // a scale is found first
+    OP_TWICE_TO_COPY,      // copies are made of what is not stored, after all of a row is known
+    OP_TWICE_TO_REPEAT,    // the same, after all of a matrix is known: a scale is found first
 };
 
 // How an op is priced.

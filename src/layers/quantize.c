@@ -74,15 +74,15 @@ static void add_slot(struct builder *builder, struct op *op, int32_t weight, enu
     }
 }
 
-// The op that made the tensor, if it can make its copies, too, and GEMMs of the linear read nothing but these; else
-// -1.
+// The op that made the tensor, if it can make its copies, too, and GEMMs of the linear read nothing but these, or their
+// scale follows from what it makes, whose largest magnitude it then finds; else -1.
 static int32_t find_maker(const struct builder *builder, const struct op *quantize)
 {
     const struct plan *plan   = builder->plan;
     int32_t            tensor = quantize->operand[QUANTIZE_IN];
     int32_t            maker  = builder->assembly.usage[tensor].writer;
-    bool needs_pass = quantize->shape.quantize.scaling == SCALING_WHOLE && quantize->operand[QUANTIZE_SCALE] < 0;
-    if (!plan->precision.fuses_copies || !plan->precision.has_narrow_weight_gradients || needs_pass || maker < 0) {
+    bool               gains  = plan->precision.has_narrow_weight_gradients || op_finds_scale(quantize);
+    if (!plan->precision.fuses_copies || !gains || maker < 0) {
         return -1;
     }
     int output = op_fused_output((enum op_kind)plan->ops[maker].kind);

@@ -31,6 +31,15 @@ struct op op_quantize_of(const struct op *op)
     return quantize;
 }
 
+bool op_finds_scale(const struct op *op)
+{
+    if (op->kind != OP_QUANTIZE && !op_is_fused(op)) {
+        return false;
+    }
+    struct op quantize = op_quantize_of(op);
+    return quantize.shape.quantize.scaling == SCALING_WHOLE && quantize.operand[QUANTIZE_SCALE] < 0;
+}
+
 // Whether the slot is one of a fused OP_QUANTIZE.
 static bool is_behind(const struct op *op, int slot)
 {
@@ -43,6 +52,22 @@ static const struct op_slot *slot_of(const struct op *op, int slot)
     static const struct op_slot none = {.use = OP_USE_NONE, .need = OP_NEED_NEVER};
     bool                        has  = slot < OP_SLOTS && op_table[op->kind].slots[slot].use != OP_USE_NONE;
     return has ? &op_table[op->kind].slots[slot] : &none;
+}
+
+bool op_operand_is_read_twice(const struct op *op, int slot)
+{
+    bool is_stored = !op_is_fused(op) || op->operand[op_table[op->kind].fused_output] >= 0;
+    switch ((enum op_twice)slot_of(op, slot)->twice) {
+    case OP_TWICE_NEVER:
+        return false;
+    case OP_TWICE_TO_SCALE:
+        return op_finds_scale(op);
+    case OP_TWICE_TO_COPY:
+        return !is_stored;
+    case OP_TWICE_TO_REPEAT:
+        return !is_stored && op_finds_scale(op);
+    }
+    return false;
 }
 
 enum access op_operand_access(const struct op *op, int slot)
@@ -85,7 +110,7 @@ bool op_operand_is_optional(const struct op *op, int slot)
     case OP_NEED_NEVER:
         return true;
     case OP_NEED_OWN_SCALE:
-        return op->operand[QUANTIZE_SCALE] >= 0 || op->shape.quantize.scaling != SCALING_WHOLE;
+        return !op_finds_scale(op);
     case OP_NEED_NO_MASTER:
         return op->operand[ADAMW_MASTER] >= 0;
     }

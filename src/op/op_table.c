@@ -89,9 +89,9 @@ static const struct op_size whole = {NULL, count_by_group, false}, share = {NULL
     {                                                                                                                  \
         name, OP_USE_##use, OP_NEED_ALWAYS, true, &table, 0                                                            \
     }
-#define READ_TWICE_WITHOUT(slot, name, size)                                                                           \
+#define READ_TWICE(when, name, size)                                                                                   \
     {                                                                                                                  \
-        name, OP_USE_READ, OP_NEED_ALWAYS, false, &(size), slot                                                        \
+        name, OP_USE_READ, OP_NEED_ALWAYS, false, &(size), OP_TWICE_##when                                             \
     }
 #define READ(name, size)       SLOT(name, READ, ALWAYS, size)
 #define WRITE(name, size)      SLOT(name, WRITE, ALWAYS, size)
@@ -111,7 +111,7 @@ const struct op_row op_table[OP_COUNT] = {
         [EMBEDDING_GRADIENT_TOKENS] = READ("tokens", a_row), [EMBEDDING_GRADIENT_OUT] = READ("out_gradient", matrix),
         [EMBEDDING_GRADIENT_TABLE] = TABLE("table_gradient", ADD)}},
     [OP_NORM_FORWARD] = {FUSES(rows, MEMORY, MEMORY, NORM_OUT), {
-        [NORM_IN] = READ_TWICE_WITHOUT(NORM_OUT, "in", matrix), [NORM_BRANCH] = MAY_READ("branch", matrix),
+        [NORM_IN] = READ_TWICE(TO_COPY, "in", matrix), [NORM_BRANCH] = MAY_READ("branch", matrix),
         [NORM_WEIGHT] = READ("weight", a_column), [NORM_BIAS] = MAY_READ("bias", a_column),
         [NORM_SUM] = MAY_WRITE("sum", matrix), [NORM_OUT] = WRITE("out", matrix),
         [NORM_STATISTICS] = WRITE("statistics", two_a_row)}},
@@ -148,10 +148,10 @@ const struct op_row op_table[OP_COUNT] = {
         [ATTENTION_MERGE_PART] = READ("part", queries),
         [ATTENTION_MERGE_PART_STATISTICS] = READ("part_statistics", one_a_query)}},
     [OP_ACTIVATION_FORWARD] = {FUSES(rows, MEMORY, MEMORY, ACTIVATION_OUT), {
-        [ACTIVATION_IN] = READ("in", before_activation), [ACTIVATION_OUT] = WRITE("out", matrix)}},
+        [ACTIVATION_IN] = READ_TWICE(TO_REPEAT, "in", before_activation), [ACTIVATION_OUT] = WRITE("out", matrix)}},
     [OP_ACTIVATION_BACKWARD] = {FUSES(rows, MEMORY, MEMORY, ACTIVATION_GRADIENT_IN), {
-        [ACTIVATION_GRADIENT_OUT] = READ("out_gradient", matrix),
-        [ACTIVATION_GRADIENT_IN_IN] = READ("in", before_activation),
+        [ACTIVATION_GRADIENT_OUT] = READ_TWICE(TO_REPEAT, "out_gradient", matrix),
+        [ACTIVATION_GRADIENT_IN_IN] = READ_TWICE(TO_REPEAT, "in", before_activation),
         [ACTIVATION_GRADIENT_IN] = WRITE("in_gradient", before_activation)}},
     [OP_ROUTE_FORWARD] = {COMPUTES(routing, ROUTE, MEMORY), {
         [ROUTE_LOGITS] = READ("logits", all_logits), [ROUTE_CHOICES] = WRITE("choices", choices),
@@ -185,7 +185,7 @@ const struct op_row op_table[OP_COUNT] = {
         [LOSS_SUM_IN] = READ("in", a_row), [LOSS_SUM_OUT] = ADD("out", one)}},
     [OP_CAST] = {COMPUTES(elements, MEMORY, CONVERSION), {[CAST_IN] = READ("in", all), [CAST_OUT] = ADD("out", all)}},
     [OP_QUANTIZE] = {COMPUTES(quantize, CAST, CAST), {
-        [QUANTIZE_IN] = READ_TWICE_WITHOUT(QUANTIZE_SCALE, "in", copied), [QUANTIZE_OUT] = MAY_WRITE("out", copied),
+        [QUANTIZE_IN] = READ_TWICE(TO_SCALE, "in", copied), [QUANTIZE_OUT] = MAY_WRITE("out", copied),
         [QUANTIZE_TRANSPOSED] = MAY_WRITE("transposed", copied),
         [QUANTIZE_FACTOR] = SLOT("factor", WRITE, OWN_SCALE, factors),
         [QUANTIZE_TRANSPOSED_FACTOR] = MAY_WRITE("transposed_factor", transposed_factors),

@@ -38,8 +38,7 @@ static double operand_bytes(const struct plan *plan, const struct op *op, int sl
     if (slot < OP_SLOTS && op_table[op->kind].slots[slot].is_table) {    // the rows of the tokens, not all
         elements = fmin(elements, (double)op->shape.rows.rows * (double)op->shape.rows.columns);
     }
-    int    other  = slot < OP_SLOTS ? op_table[op->kind].slots[slot].twice_without : 0;
-    double passes = op->access[slot] == ACCESS_UPDATE || (other > 0 && op->operand[other] < 0) ? 2.0 : 1.0;
+    double passes = op->access[slot] == ACCESS_UPDATE || op_operand_is_read_twice(op, slot) ? 2.0 : 1.0;
     return passes * (double)format_bytes(plan->tensors[op->operand[slot]].format, (int64_t)elements);
 }
 

@@ -65,19 +65,30 @@ Test(kernel_launch, holds_every_element_of_a_norm_in_some_thread)
     cr_assert_eq(norm_launch(8192, NORM_COLUMNS_MAX, target.multiprocessors).threads, NORM_THREADS_MAX);
 }
 
-Test(kernel_launch, sums_gradients_of_norms_in_what_shared_memory_holds)
+Test(kernel_launch, sums_gradients_of_norms_in_as_many_blocks_as_are_resident)
 {
-    struct launch launch = norm_backward_launch(8192, 8192, 1, &target);
-    struct launch wide   = norm_backward_launch(8192, 18432, 2, &target);
+    struct launch launch = norm_backward_launch(8192, 8192, 2, target.multiprocessors);
+    struct launch wide   = norm_backward_launch(8192, 18432, 1, target.multiprocessors);
+    struct launch few    = norm_backward_launch(3, 77, 4, target.multiprocessors);
 
     cr_assert_eq(norm_backward_shared_bytes(8192, 1), 32768);
     cr_assert_eq(norm_backward_shared_bytes(77, 2), 640);    // whole packets of 8
-    cr_assert_eq(launch.blocks, 4 * 132);
+    cr_assert_eq(launch.blocks, 2 * 132);
+    cr_assert_eq(launch.threads, 256);
     cr_assert_eq(wide.blocks, 132);
     cr_assert_eq(wide.threads, 576);
-    cr_assert_eq(norm_backward_scratch_bytes(8192, 8192, 1, &target), 4 * 132 * 8192 * 4);
-    cr_assert_eq(norm_backward_scratch_bytes(3, 77, 2, &target), 3 * 2 * 77 * 4);
+    cr_assert_eq(few.blocks, 3);
     cr_assert_leq(norm_backward_shared_bytes(NORM_COLUMNS_MAX, 2), 163 << 10);    // of the smallest device
+}
+
+Test(kernel_launch, gives_every_thread_of_a_row_the_same_work)
+{
+    struct launch rope = launch_rows(8192, 384, 256, target.multiprocessors);
+    struct launch odd  = launch_rows(8192, 257, 256, target.multiprocessors);
+
+    cr_assert_eq(rope.threads, 192);
+    cr_assert_eq(rope.blocks, 132 * 10);
+    cr_assert_eq(odd.threads, 160);
 }
 
 Test(kernel_launch, holds_of_a_row_of_logits_what_fits)

@@ -197,6 +197,31 @@ Test(op_table, says_the_same_of_copies_that_are_fused_to_an_op)
     cr_expect_not(op_operand_is_optional(&norm, NORM_OUT));
 }
 
+Test(op_table, says_what_is_read_twice)
+{
+    struct op quantize               = {.kind = OP_QUANTIZE, .operand_count = QUANTIZE_FACTOR + 1};
+    quantize.operand[QUANTIZE_SCALE] = -1;
+    cr_expect(op_operand_is_read_twice(&quantize, QUANTIZE_IN));
+    cr_expect_not(op_operand_is_read_twice(&quantize, QUANTIZE_FACTOR));
+    quantize.shape.quantize.scaling = SCALING_RUNS;
+    cr_expect_not(op_operand_is_read_twice(&quantize, QUANTIZE_IN));
+
+    struct op slope = {.kind = OP_ACTIVATION_BACKWARD, .operand_count = OP_FUSED + QUANTIZE_FACTOR + 1};
+    slope.operand[OP_FUSED + QUANTIZE_SCALE] = -1;
+    slope.operand[ACTIVATION_GRADIENT_IN]    = 3;
+    cr_expect_not(op_operand_is_read_twice(&slope, ACTIVATION_GRADIENT_OUT));
+    slope.operand[ACTIVATION_GRADIENT_IN] = -1;
+    cr_expect(op_operand_is_read_twice(&slope, ACTIVATION_GRADIENT_OUT));
+    cr_expect(op_operand_is_read_twice(&slope, ACTIVATION_GRADIENT_IN_IN));
+    slope.operand[OP_FUSED + QUANTIZE_SCALE] = 4;
+    cr_expect_not(op_operand_is_read_twice(&slope, ACTIVATION_GRADIENT_OUT));
+
+    struct op norm         = {.kind = OP_NORM_FORWARD, .operand_count = OP_FUSED + QUANTIZE_SCALE + 1};
+    norm.operand[NORM_OUT] = -1;
+    cr_expect(op_operand_is_read_twice(&norm, NORM_IN));
+    cr_expect_not(op_operand_is_read_twice(&norm, NORM_BRANCH));
+}
+
 // A kind's row of the table in docs/method.md.
 static void describe(enum op_kind kind, FILE *file)
 {

@@ -257,6 +257,7 @@ static int64_t quantized_bytes(int64_t keeps_weights)
     tiny.precision.compute     = COMPUTE_FP8;
     tiny.precision.fp8_recipe  = RECIPE_CURRENT;
     tiny.precision.fp8_weights = keeps_weights;
+    tiny.precision.fp8_fused   = 0;
     tiny_plan(&tiny);
     plan_account(&tiny.plan, &account);
     cr_expect_eq(account.quantized_bytes, plan_quantized_bytes(&tiny.plan));

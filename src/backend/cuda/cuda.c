@@ -19,7 +19,10 @@ static op_run *const run[OP_COUNT] = {OP_COMPUTE_KINDS(ROW)};
 // clang-format off
 static device_scratch *const scratch[OP_COUNT] = {    // NULL: none
     [OP_EMBEDDING_BACKWARD]  = device_embedding_backward_scratch,
+    [OP_NORM_FORWARD]        = device_quantize_scratch,
     [OP_NORM_BACKWARD]       = device_norm_backward_scratch,
+    [OP_ACTIVATION_FORWARD]  = device_quantize_scratch,
+    [OP_ACTIVATION_BACKWARD] = device_quantize_scratch,
     [OP_ROUTE_FORWARD]       = device_route_forward_scratch,
     [OP_QUANTIZE]            = device_quantize_scratch,
     [OP_SQUARE_SUM]          = device_square_sum_scratch,

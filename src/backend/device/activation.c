@@ -18,18 +18,19 @@ void device_activation_forward(struct backend *backend, const struct op *op, con
 {
     const struct rows_shape       *shape  = &op->shape.rows;
     struct kernel_target           target = device_target(backend, op);
-    struct activation_forward_args args   = {.in       = buffers[ACTIVATION_IN].data,
-                                             .out      = buffers[ACTIVATION_OUT].data,
-                                             .rows     = shape->rows,
-                                             .columns  = shape->columns,
-                                             .function = variants[shape->variant].function,
-                                             .is_gated = variants[shape->variant].is_gated,
-                                             .type     = buffers[ACTIVATION_IN].format};
-    if (args.out != NULL) {
+    struct activation_forward_args args   = {.in        = buffers[ACTIVATION_IN].data,
+                                             .out       = buffers[ACTIVATION_OUT].data,
+                                             .magnitude = device_fused_magnitude(backend, op),
+                                             .rows      = shape->rows,
+                                             .columns   = shape->columns,
+                                             .function  = variants[shape->variant].function,
+                                             .is_gated  = variants[shape->variant].is_gated,
+                                             .type      = buffers[ACTIVATION_IN].format};
+    if (args.out != NULL || args.magnitude != NULL) {
         DEVICE_CHECK(kernel_activation_forward(&args, &target));
     }
     if (op_is_fused(op)) {
-        struct quantize_args copies = device_fused_copies(op, buffers);
+        struct quantize_args copies = device_fused_copies(backend, op, buffers);
         DEVICE_CHECK(args.out != NULL ? kernel_quantize(&copies, &target)
                                       : kernel_activation_forward_quantize(&args, &copies, &target));
     }
@@ -40,19 +41,20 @@ void device_activation_backward(struct backend *backend, const struct op *op, co
     const struct rows_shape        *shape  = &op->shape.rows;
     struct kernel_target            target = device_target(backend, op);
     struct activation_backward_args args   = {
-          .gradient = buffers[ACTIVATION_GRADIENT_OUT].data,
-          .in       = buffers[ACTIVATION_GRADIENT_IN_IN].data,
-          .out      = buffers[ACTIVATION_GRADIENT_IN].data,
-          .rows     = shape->rows,
-          .columns  = shape->columns,
-          .function = variants[shape->variant].function,
-          .is_gated = variants[shape->variant].is_gated,
-          .type     = device_type(op, buffers, ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN)};
-    if (args.out != NULL) {
+          .gradient  = buffers[ACTIVATION_GRADIENT_OUT].data,
+          .in        = buffers[ACTIVATION_GRADIENT_IN_IN].data,
+          .out       = buffers[ACTIVATION_GRADIENT_IN].data,
+          .magnitude = device_fused_magnitude(backend, op),
+          .rows      = shape->rows,
+          .columns   = shape->columns,
+          .function  = variants[shape->variant].function,
+          .is_gated  = variants[shape->variant].is_gated,
+          .type      = device_type(op, buffers, ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN)};
+    if (args.out != NULL || args.magnitude != NULL) {
         DEVICE_CHECK(kernel_activation_backward(&args, &target));
     }
     if (op_is_fused(op)) {
-        struct quantize_args copies = device_fused_copies(op, buffers);
+        struct quantize_args copies = device_fused_copies(backend, op, buffers);
         DEVICE_CHECK(args.out != NULL ? kernel_quantize(&copies, &target)
                                       : kernel_activation_backward_quantize(&args, &copies, &target));
     }

@@ -32,7 +32,10 @@ struct kernel_target device_target(const struct backend *backend, const struct o
 enum format device_type(const struct op *op, const struct buffer buffers[], int slot, int other);
 
 // What makes the copies that are fused to an op; in: its output, may be absent.
-struct quantize_args device_fused_copies(const struct op *op, const struct buffer buffers[OP_OPERANDS]);
+struct quantize_args device_fused_copies(struct backend *backend, const struct op *op,
+                                         const struct buffer buffers[OP_OPERANDS]);
+// Where the op that makes a matrix leaves its largest magnitude, for copies whose scale follows from it; else NULL.
+float *device_fused_magnitude(struct backend *backend, const struct op *op);
 
 // The ops, each a function by its kind's name, which enqueues on the stream of its lane; nothing allocates, waits or
 // decides. device_gemm and device_clear, which need no kernels of our own, are the backend's.

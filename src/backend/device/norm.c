@@ -30,6 +30,7 @@ void device_norm_forward(struct backend *backend, const struct op *op, const str
                                      .sum           = buffers[NORM_SUM].data,
                                      .out           = buffers[NORM_OUT].data,
                                      .statistics    = buffers[NORM_STATISTICS].data,
+                                     .magnitude     = device_fused_magnitude(backend, op),
                                      .rows          = shape->rows,
                                      .columns       = shape->columns,
                                      .epsilon       = shape->epsilon,
@@ -38,7 +39,7 @@ void device_norm_forward(struct backend *backend, const struct op *op, const str
                                      .activation    = device_type(op, buffers, NORM_IN, NORM_WEIGHT)};
     DEVICE_CHECK(kernel_norm_forward(&args, &target));
     if (op_is_fused(op)) {
-        struct quantize_args copies = device_fused_copies(op, buffers);
+        struct quantize_args copies = device_fused_copies(backend, op, buffers);
         DEVICE_CHECK(copies.in != NULL ? kernel_quantize(&copies, &target)
                                        : kernel_norm_quantize(&args, &copies, &target));
     }
@@ -47,7 +48,7 @@ void device_norm_forward(struct backend *backend, const struct op *op, const str
 int64_t device_norm_backward_scratch(const struct op *op, const struct kernel_target *target)
 {
     int sums = op->operand[NORM_GRADIENT_BIAS] >= 0 ? 2 : 1;
-    return norm_backward_scratch_bytes(op->shape.rows.rows, op->shape.rows.columns, sums, target);
+    return kernel_norm_backward_scratch_bytes(op->shape.rows.rows, op->shape.rows.columns, sums, target);
 }
 
 void device_norm_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])

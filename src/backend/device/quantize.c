@@ -4,11 +4,16 @@
 #include "kernels/rescale.h"
 #include "kernels/transpose.h"
 
+// The largest magnitude, where the scale follows from it; alone or fused.
 int64_t device_quantize_scratch(const struct op *op, const struct kernel_target *target)
 {
     (void)target;
-    bool is_whole = op->shape.quantize.scaling == SCALING_WHOLE;
-    return is_whole && op->operand[QUANTIZE_SCALE] < 0 ? (int64_t)sizeof(float) : 0;
+    return op_finds_scale(op) ? (int64_t)sizeof(float) : 0;
+}
+
+float *device_fused_magnitude(struct backend *backend, const struct op *op)
+{
+    return op_is_fused(op) && op_finds_scale(op) ? device_of(backend)->scratch : NULL;
 }
 
 static struct quantize_args args_of(const struct op *op, const struct buffer buffers[], enum format type)
@@ -28,11 +33,14 @@ static struct quantize_args args_of(const struct op *op, const struct buffer buf
                                   .format            = (out->data != NULL ? out : transposed)->format};
 }
 
-struct quantize_args device_fused_copies(const struct op *op, const struct buffer buffers[OP_OPERANDS])
+struct quantize_args device_fused_copies(struct backend *backend, const struct op *op,
+                                         const struct buffer buffers[OP_OPERANDS])
 {
     struct op            quantize = op_quantize_of(op);
     struct quantize_args args     = args_of(&quantize, buffers + OP_FUSED, buffers[0].format);
     args.in                       = buffers[op_fused_output((enum op_kind)op->kind)].data;
+    args.scratch                  = device_fused_magnitude(backend, op);
+    args.has_magnitude            = args.scratch != NULL;
     return args;
 }
 

@@ -71,6 +71,15 @@ template <typename T> static inline T atomicMax(T *to, T value)
 static inline void __threadfence(void)
 {
 }
+// What kernels read and write in whole packets, and in parts of such.
+static inline void watch_read(const void *at, int64_t bytes)
+{
+    emulator::watch(at, bytes, false);
+}
+static inline void watch_write(const void *at, int64_t bytes)
+{
+    emulator::watch(at, bytes, true);
+}
 using std::max;
 using std::min;
 

@@ -217,6 +217,7 @@ void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>
     gridDim        = grid;
     blockDim       = block;
     the_block.body = &body;
+    begin_launch();
     for (unsigned i = 0; i < grid.x * grid.y * grid.z; i++) {
         blockIdx = dim3(i % grid.x, i / grid.x % grid.y, i / grid.x / grid.y);
         memset(dynamic_shared_words, 0xff, shared_bytes);    // NaN: nothing may rely on what was there

@@ -43,9 +43,24 @@ template <typename Kernel> static inline cudaError_t cudaFuncSetAttribute(Kernel
     return (size_t)bytes <= sizeof(dynamic_shared_words) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
+// As many as show what several blocks on a multiprocessor leave.
+template <typename Kernel>
+static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Kernel *, int, size_t)
+{
+    *blocks = 2;
+    return cudaSuccess;
+}
+
 // In which order the warps of a block, and the lanes of a warp, take their turns, from now on. 0: rising; 1: falling;
 // else: shuffled anew with this seed each time round.
 extern "C" void emulator_order(unsigned seed);
+
+// What kernels have moved since the count began: packets that they read and that a small cache did not have, as a
+// multiprocessor's own would, and packets that they wrote. Counting costs time: it begins when it is first asked for.
+struct emulator_traffic {
+    int64_t read_bytes, written_bytes;
+};
+extern "C" struct emulator_traffic emulator_count(void);    // since the call before
 
 namespace emulator
 {
@@ -76,6 +91,10 @@ int  lane(void);
 void copy_late(void *to, const void *from, size_t bytes);
 void copy_mark(void);
 void copy_arrive(int pending);
+
+// That a kernel begins, and that it reads or writes so many bytes.
+void begin_launch(void);
+void watch(const void *at, int64_t bytes, bool is_write);
 
 template <typename T> T from_lane(unsigned mask, T value, int lane)
 {

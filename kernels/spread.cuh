@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+// Flat arrays of any type, walked by all threads of a grid.
+#ifndef GSWBENCH_KERNELS_SPREAD_CUH
+#define GSWBENCH_KERNELS_SPREAD_CUH
+
+#include "device.cuh"
+
+// A flat array, a packet a thread at a time, which is two runs of four elements: neighbouring threads touch
+// neighbouring runs, so that each access of a warp fills the sectors that it touches, whatever the type.
+struct spread {
+    enum { RUN = LAUNCH_WIDTH / 2, STRIDE = RUN * LAUNCH_WARP };
+    int64_t at, total;    // its first element, and the array's end
+
+    // Of the packets of all blocks; step is how far the next of this thread is.
+    __device__ spread(int64_t elements)
+        : at(((int64_t)blockIdx.x * blockDim.x + threadIdx.x / LAUNCH_WARP * LAUNCH_WARP) * LAUNCH_WIDTH +
+             threadIdx.x % LAUNCH_WARP * RUN),
+          total(elements)
+    {
+    }
+    __device__ void advance()
+    {
+        at += (int64_t)gridDim.x * blockDim.x * LAUNCH_WIDTH;
+    }
+    __device__ bool is_here() const
+    {
+        return at < total;
+    }
+    __device__ bool is_whole() const
+    {
+        return at + STRIDE + RUN <= total;
+    }
+    __device__ int64_t element(int i) const
+    {
+        return at + i / RUN * STRIDE + i % RUN;
+    }
+};
+
+// The four elements of a run as they lie in memory, to and from the packet's words.
+static __device__ inline void read_run(packet<float> *to, int half, const float *from)
+{
+    to->word[half] = *reinterpret_cast<const uint4 *>(from);
+}
+static __device__ inline void read_run(packet<bf16> *to, int half, const bf16 *from)
+{
+    uint2 words                             = *reinterpret_cast<const uint2 *>(from);
+    (half == 0 ? to->word->x : to->word->z) = words.x;
+    (half == 0 ? to->word->y : to->word->w) = words.y;
+}
+static __device__ inline void write_run(float *to, const packet<float> &from, int half)
+{
+    *reinterpret_cast<uint4 *>(to) = from.word[half];
+}
+static __device__ inline void write_run(bf16 *to, const packet<bf16> &from, int half)
+{
+    const uint4 &word              = *from.word;
+    *reinterpret_cast<uint2 *>(to) = half == 0 ? make_uint2(word.x, word.y) : make_uint2(word.z, word.w);
+}
+
+template <bool is_wide, typename T> static __device__ inline packet<T> fetch(const T *array, const spread &its)
+{
+    if (is_wide && its.is_whole()) {
+        packet<T> to;
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const T *from = array + its.element(half * spread::RUN);
+            watch_read(from, spread::RUN * sizeof(T));
+            read_run(&to, half, from);
+        }
+        return to;
+    }
+    float values[LAUNCH_WIDTH];
+#pragma unroll
+    for (int i = 0; i < LAUNCH_WIDTH; i++) {
+        values[i] = its.element(i) < its.total ? widen(array[its.element(i)]) : 0.0f;
+    }
+    return pack<T>(values);
+}
+
+template <bool is_wide, typename T>
+static __device__ inline void load(float (&values)[LAUNCH_WIDTH], const T *array, const spread &its)
+{
+    unpack(values, fetch<is_wide>(array, its));
+}
+
+template <bool is_wide, typename T>
+static __device__ inline void store(T *array, const float (&values)[LAUNCH_WIDTH], const spread &its)
+{
+    if (is_wide && its.is_whole()) {
+        packet<T> from = pack<T>(values);
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            T *to = array + its.element(half * spread::RUN);
+            watch_write(to, spread::RUN * sizeof(T));
+            write_run(to, from, half);
+        }
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < LAUNCH_WIDTH; i++) {
+        if (its.element(i) < its.total) {
+            narrow(array + its.element(i), values[i]);
+        }
+    }
+}
+
+#endif
