@@ -143,6 +143,7 @@ Test(fp8_training, quantizes_an_input_again_only_where_it_is_recomputed)
     struct tiny tiny;
     tiny_init(&tiny);
     choose_fp8(&tiny);
+    tiny.precision.fp8_fused = 0;
     cr_expect_eq(count_quantized(&tiny, "activation"), 2);
     cr_expect_eq(count_quantized(&tiny, "fc1 gradient"), 2);    // for both GEMMs that read it
 
