@@ -30,6 +30,7 @@ struct result_entry {
     char name[96], value[1024];
 };
 
+#define RESULT_CHECKED "checked"    // the id of a note: every op was looked at
 struct result_reason {
     char    id[32];        // for programs: "loss-not-finite"
     int64_t verdict;       // enum verdict

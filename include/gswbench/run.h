@@ -9,6 +9,7 @@
 
 enum data_kind { DATA_UNIFORM, DATA_MARKOV };
 enum graphs { GRAPHS_AUTO, GRAPHS_ON, GRAPHS_OFF };
+enum run_check { CHECK_NONE, CHECK_OPS };
 
 // [run]
 struct run_config {
@@ -21,6 +22,7 @@ struct run_config {
     int64_t threads;             // host backend: threads a rank; 0: the cores that the rank is given
     int64_t layers;              // a proxy of that many layers; 0: the model's own
     int64_t graphs;              // enum graphs
+    int64_t check;               // enum run_check
     int64_t deterministic;
     int64_t ranks_per_device;
     int64_t spared_processors;

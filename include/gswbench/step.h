@@ -46,6 +46,10 @@ struct step_watch {
 };
 void step_set_watch(struct step *step, const struct step_watch *watch);
 
+// From the first step on, each op is waited for, and the first one that writes a NaN or an infinity ends the job
+// (EXIT_NUMBER) with its name. Such a step is not captured.
+void step_check(struct step *step);
+
 // Seconds of the latest run by the device's clock; NaN on a backend that has none.
 double step_device_seconds(const struct step *step);
 

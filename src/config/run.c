@@ -8,6 +8,7 @@
 static const char *const data_names[] = {[DATA_UNIFORM] = "uniform", [DATA_MARKOV] = "markov", NULL};
 static const char *const graphs_names[] = {[GRAPHS_AUTO] = "auto", [GRAPHS_ON] = "on", [GRAPHS_OFF] = "off", NULL};
 static const char *const communicator_names[] = {"auto", "local", "mpi", "nccl", NULL};
+static const char *const check_names[] = {[CHECK_NONE] = "none", [CHECK_OPS] = "ops", NULL};
 static const char *const attention_names[] = {"auto", "cudnn", "own", NULL};
 
 const struct option run_options[] = {
@@ -21,6 +22,7 @@ const struct option run_options[] = {
     INTEGER_OPTION(run_config, threads, "0", 0, 4096, "host backend: threads of a rank; 0: the cores that the rank is given"),
     INTEGER_OPTION(run_config, layers, "0", 0, 4096, "a proxy of that many layers, labelled as one; 0: the layers of the model"),
     CHOICE_OPTION (run_config, graphs, "auto", graphs_names, "cuda backend: capture the step and replay it; auto: where no transfer needs the host and the device takes it"),
+    CHOICE_OPTION (run_config, check, "none", check_names, "ops: wait for each op, look at all that it wrote, and end at the first NaN or infinity with the op's name; such a run is not compared"),
     BOOLEAN_OPTION(run_config, deterministic, "no", "cuda backend: take algorithms by rule, not by their time, so that every run has the same bits"),
     INTEGER_OPTION(run_config, ranks_per_device, "1", 1, 64, "ranks that may share a device; more than 1 is for tests, with transfers through the host"),
     INTEGER_OPTION(run_config, spared_processors, "0", 0, 64, "cuda backend: multiprocessors that GEMMs leave to transfers, and the most that NCCL takes for one; 0: no limit"),

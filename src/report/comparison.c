@@ -99,6 +99,16 @@ static bool is_same_device(const struct result *first, const struct result *seco
     return length == strcspn(second->device, ",") && strncmp(first->device, second->device, length) == 0;
 }
 
+static bool has_note(const struct result *result, const char *id)
+{
+    for (int64_t i = 0; i < result->reason_count; i++) {
+        if (strcmp(result->reasons[i].id, id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void add_settings(struct comparison *comparison, const struct result *first, const struct result *second)
 {
     char ranks[2][32];
@@ -108,6 +118,8 @@ static void add_settings(struct comparison *comparison, const struct result *fir
                 !result_is_comparable(first) || !result_is_comparable(second));
     add_setting(comparison, "profiled", first->is_profiled ? "yes" : "no", second->is_profiled ? "yes" : "no",
                 first->is_profiled || second->is_profiled);
+    bool checked[2] = {has_note(first, RESULT_CHECKED), has_note(second, RESULT_CHECKED)};
+    add_setting(comparison, "checked", checked[0] ? "yes" : "no", checked[1] ? "yes" : "no", checked[0] || checked[1]);
     add_text(comparison, "backend", first->backend, second->backend);
     add_text(comparison, "communicator", first->communicator, second->communicator);
     add_setting(comparison, "device", first->device, second->device, !is_same_device(first, second));

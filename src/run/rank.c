@@ -79,6 +79,16 @@ static void add_sharing(struct rank *rank)
     }
 }
 
+static void add_check(struct rank *rank)
+{
+    if (rank->benchmark->job.config.run.check == CHECK_OPS) {
+        struct result_reason reason = {.verdict = VERDICT_VALID, .id = RESULT_CHECKED, .rank = -1, .step = -1};
+        snprintf(reason.message, sizeof(reason.message),
+                 "each op was waited for and looked at: the times are no measure of a run without it");
+        result_add_reason(&rank->result, &reason);
+    }
+}
+
 static void append_choice(struct rank *rank, const char *choice)
 {
     char  *text = rank->result.device;
@@ -122,6 +132,7 @@ static status open_result(struct rank *rank)
     profile_check(result, &config->profile);
     devices_check_kinds(result, &rank->place.devices);
     add_sharing(rank);
+    add_check(rank);
     result_derive(result);
     if (!is_first(rank)) {
         return OK;
@@ -139,8 +150,9 @@ static status check_graphs(const struct rank *rank)
     if (rank->benchmark->job.config.run.graphs != GRAPHS_ON || step_can_capture(rank->step)) {
         return OK;
     }
-    return fail("[run] graphs = on: backend %s with communicator %s cannot capture a step; use auto or off",
-                rank->place.backend.ops->name, rank->comm->ops->name);
+    return fail("[run] graphs = on: backend %s with communicator %s cannot capture a step%s; use auto or off",
+                rank->place.backend.ops->name, rank->comm->ops->name,
+                rank->benchmark->job.config.run.check == CHECK_OPS ? " whose ops are checked" : "");
 }
 
 static status prepare(struct rank *rank, struct comm *comm)
@@ -152,6 +164,9 @@ static status prepare(struct rank *rank, struct comm *comm)
     rank->comm = comm = place->comm;
     TRY(place_agree(comm, step_prepare(&rank->plan, &place->backend)));
     TRY(place_agree(comm, step_open(&rank->step, &rank->plan, &place->backend, comm)));
+    if (benchmark->job.config.run.check == CHECK_OPS) {
+        step_check(rank->step);
+    }
     TRY(place_agree(comm, check_graphs(rank)));
     return place_agree(comm, open_result(rank));
 }

@@ -41,4 +41,7 @@ void entry_run(struct lanes *lanes, const struct queue_entry *entry)
     if (watch != NULL) {
         watch->end(watch->state, entry->op);
     }
+    if (lanes->check != NULL) {
+        check_op(lanes, entry);
+    }
 }

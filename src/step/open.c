@@ -249,6 +249,7 @@ void step_close(struct step *step)
             backend_release(step->backend, step->storage[storage], step->storage_bytes[storage]);
         }
     }
+    free(step->lanes.check);
     free(step->groups);
     free(step->entries);
     free(step->queued);

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "gswbench/arena.h"
 #include "internal.h"
 
 static void run_device(struct step *step)
@@ -38,6 +39,15 @@ void step_run(struct step *step)
     if (trace != NULL) {
         trace_read(&step->lanes, step->begin);
     }
+    if (step->lanes.check != NULL) {
+        step->lanes.check->step++;
+    }
+}
+
+void step_check(struct step *step)
+{
+    step->lanes.check  = memory_allocate(sizeof(*step->lanes.check));
+    *step->lanes.check = (struct check){.plan = step->plan, .entries = step->entries};
 }
 
 void step_trace(struct step *step, struct op_time *times)
@@ -56,7 +66,7 @@ void step_set_watch(struct step *step, const struct step_watch *watch)
 
 bool step_can_capture(const struct step *step)
 {
-    return step->is_issued;
+    return step->is_issued && step->lanes.check == NULL;
 }
 
 status step_capture(struct step *step)

@@ -81,6 +81,14 @@ rm -rf cache
 FAKE_CUDNN=first LD_LIBRARY_PATH=$cudnn run 0 "$GSWBENCH" "${arguments[@]}"
 expect '^# attention cudnn: .* engines (forward|backward) 1, (forward|backward) 1$'
 
+# Attention of models by both, and cases of ops by cuDNN.
+LD_LIBRARY_PATH=$cudnn run 0 "$tests/attention_device"
+expect '^ok   attention_backward, operand 6: cuDNN and own kernels differ by '
+FAKE_CUDNN=plan LD_LIBRARY_PATH=$cudnn run 77 "$tests/attention_device"
+expect '^skipped: .*cudnn: cuDNN 91900: plan: refused on command'
+LD_LIBRARY_PATH=$cudnn run 0 "$tests/ops_device" '(cuDNN)'
+expect '^18 cases, 0 failed, 0 skipped$'
+
 # A step that is not captured: auto goes on op by op, on ends.
 for stage in begin record instantiate; do
     FAKE_CUDA=$stage run 0 "$GSWBENCH" "${arguments[@]}" --set run.attention=own
@@ -89,4 +97,11 @@ for stage in begin record instantiate; do
     FAKE_CUDA=$stage run 8 "$GSWBENCH" "${arguments[@]}" --set run.attention=own --set run.graphs=on
     expect '\[run\] graphs = on: cuda.*; graphs = auto goes on without'
 done
+
+# Ops that are checked one by one.
+run 0 "$GSWBENCH" "${arguments[@]}" --set run.check=ops
+expect '^RESULT VALID'
+expect '^note: checked: each op was waited for and looked at'
+run 3 "$GSWBENCH" "${arguments[@]}" --set run.check=ops --set run.graphs=on
+expect 'cannot capture a step whose ops are checked; use auto or off'
 exit $((failures > 0))

@@ -32,6 +32,7 @@ int64_t training_run_rank(struct training *training, struct comm *comm)
     struct backend backend;
     struct comm    connected;
     struct step   *step;
+    fatal_set_rank(rank);
     tiny_plan_rank(&tiny, training->ranks, rank);
     backend = (struct backend){.ops = training->backend != NULL ? training->backend : &backend_host};
     training_require(backend.ops->open(
@@ -41,6 +42,9 @@ int64_t training_run_rank(struct training *training, struct comm *comm)
     }
     training_require(step_prepare(&tiny.plan, &backend));
     training_require(step_open(&step, &tiny.plan, &backend, training->connect != NULL ? &connected : comm));
+    if (training->checks) {
+        step_check(step);
+    }
     data_initialise(step, &tiny.plan, training->seed);
 
     int64_t before = backend.allocations;

@@ -16,6 +16,7 @@ struct training {
     uint64_t                  seed;
     enum data_kind            data;
     bool                      captures;    // the step after its first run
+    bool                      checks;      // its ops
     const struct backend_ops *backend;     // NULL: the host's
     struct op_time           *times;       // [op_count]: rank 0's last step is traced; NULL: not
     // Over the communicator and the rank's backend, what carries transfers in the communicator's place; NULL: itself.

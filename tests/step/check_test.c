@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// A step whose ops are checked ends at the first one that makes a NaN or an infinity, and names it.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "buffers.h"
+#include "layouts.h"
+#include "training.h"
+
+static struct backend_ops broken;
+static op_run            *table[OP_COUNT];
+static double             planted;
+static int                runs;    // of activations: the planted value comes with the sixth
+
+static void run_broken(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    backend_host.run[OP_ACTIVATION_FORWARD](backend, op, buffers);
+    if (++runs == 6) {
+        set(&buffers[ACTIVATION_OUT], 7, planted);
+    }
+}
+
+static struct training start(bool checks)
+{
+    struct training training = {.steps = 4, .threads = 1, .seed = 5, .ranks = 1, .checks = checks};
+    tiny_init(&training.tiny);
+    broken = backend_host;
+    memcpy(table, backend_host.run, sizeof(table));
+    table[OP_ACTIVATION_FORWARD] = run_broken;
+    broken.run                   = table;
+    training.backend             = &broken;
+    return training;
+}
+
+// Exit code and error output of a training in a process of its own.
+static int train_apart(bool checks, char *output, size_t bytes)
+{
+    int ends[2], ended;
+    cr_assert_eq(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct training training = start(checks);
+        dup2(ends[1], STDERR_FILENO);
+        training_run(&training);
+        _exit(isfinite(training.loss[3]) ? 0 : 99);
+    }
+    close(ends[1]);
+    ssize_t used                = read(ends[0], output, bytes - 1);
+    output[used > 0 ? used : 0] = '\0';
+    close(ends[0]);
+    waitpid(child, &ended, 0);
+    return WEXITSTATUS(ended);
+}
+
+// Two layers run an activation each: the sixth is the last layer's of step 2.
+Test(check, names_the_first_op_that_made_a_nan)
+{
+    char output[1024];
+    planted = NAN;
+    cr_expect_eq(train_apart(true, output, sizeof(output)), EXIT_NUMBER, "%s", output);
+    cr_expect_not_null(strstr(output, "rank 0 on "), "%s", output);
+    cr_expect_not_null(strstr(output, ": step 2, op "), "%s", output);
+    cr_expect_not_null(strstr(output, " activation_forward \"activation\", forward"), "%s", output);
+    cr_expect_not_null(strstr(output, "layer 1"), "%s", output);
+    cr_expect_not_null(strstr(output, "nan as element 7 of "), "%s", output);
+}
+
+Test(check, names_the_first_op_that_made_an_infinity)
+{
+    char output[1024];
+    planted = -INFINITY;
+    cr_expect_eq(train_apart(true, output, sizeof(output)), EXIT_NUMBER, "%s", output);
+    cr_expect_not_null(strstr(output, "-inf as element 7 of "), "%s", output);
+}
+
+Test(check, is_off_by_default)
+{
+    char output[1024];
+    planted = NAN;
+    cr_expect_eq(train_apart(false, output, sizeof(output)), 99, "%s", output);
+}
+
+// No op of a sound step is complained of, also of ranks whose transfers run beside it.
+Test(check, finds_nothing_in_sound_steps)
+{
+    static const char *const layouts[] = {"dp 1",
+                                          "fsdp 2",
+                                          "tp 2; sequence_parallel yes",
+                                          "cp 2; context ring",
+                                          "pp 2; micro_batch 1; accumulation 2",
+                                          "compute fp8; fp8_recipe delayed",
+                                          "dp 2; ep 2; experts 4; top_k 2; auxiliary_loss 0.05; capacity_factor 1"};
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+        struct training training = {.steps = 2, .threads = 1, .seed = 5, .checks = true};
+        tiny_init(&training.tiny);
+        training.tiny.model.hidden   = 32;
+        training.tiny.model.head_dim = 8;
+        training.tiny.model.ffn      = 32;
+        training.tiny.model.vocab    = 64;
+        training.tiny.train.sequence = 16;
+        training.ranks               = layout_apply(&training.tiny, layouts[i]);
+        training_run(&training);
+        cr_expect(isfinite(training.loss[1]), "%s", layouts[i]);
+    }
+}
