@@ -20,7 +20,7 @@ struct cuda {
 
 // Ends the job when a call of the runtime fails. While this thread captures a step, the call is kept instead as the
 // reason why there is no capture: nothing has been executed.
-#define CUDA_CHECK(call) cuda_check((call), #call, __FILE__, __LINE__)
+#define CUDA_CHECK(call) cuda_check((int)(call), #call, __FILE__, __LINE__)
 void cuda_check(int error, const char *call, const char *file, int line);
 void cuda_failed(const char *reason, const char *call, const char *file, int line);
 
