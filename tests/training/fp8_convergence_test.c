@@ -25,16 +25,16 @@ static struct outcome train(int64_t compute, int64_t recipe, const struct backen
     tiny->precision.fp8_recipe  = recipe;
     tiny->precision.fp8_history = 16;
     // What is wrong in quantize ops alone has to reach every tensor.
-    tiny->precision.fp8_fused   = backend == NULL || recipe != RECIPE_CURRENT;
-    tiny->model.tied            = true;
-    tiny->model.hidden          = 64;
-    tiny->model.head_dim        = 16;
-    tiny->model.ffn             = 160;
-    tiny->model.vocab           = 128;
-    tiny->model.init_deviation  = 0.05;
-    tiny->train.learning_rate   = 3e-3;
-    tiny->train.sequence        = 32;
-    tiny->train.micro_batch     = 8;
+    tiny->precision.fp8_fused  = backend == NULL || recipe != RECIPE_CURRENT;
+    tiny->model.tied           = true;
+    tiny->model.hidden         = 64;
+    tiny->model.head_dim       = 16;
+    tiny->model.ffn            = 160;
+    tiny->model.vocab          = 128;
+    tiny->model.init_deviation = 0.05;
+    tiny->train.learning_rate  = 3e-3;
+    tiny->train.sequence       = 32;
+    tiny->train.micro_batch    = 8;
     training_run(&training);
     struct outcome outcome = {0, 0};
     for (int step = STEPS - LAST; step < STEPS; step++) {
