@@ -2,6 +2,7 @@
 // What is taken down of a device before, while and after steps run, by a library that says what the test tells it.
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -132,7 +132,7 @@ Test(op_table, says_what_the_peer_of_a_transfer_is_and_which_operand_is_a_share)
                 {OP_BROADCAST, OP_PEER_ROOT, 12, 12}};
     cr_assert_eq(sizeof(rows) / sizeof(rows[0]), OP_COUNT - OP_COMPUTE_COUNT);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const struct op op = {.kind = rows[i].kind, .shape.transfer = {.elements = 12}};
+        const struct op op = {.kind = (uint8_t)rows[i].kind, .shape.transfer = {.elements = 12}};
         cr_expect_eq(op_table[op.kind].peer, rows[i].peer, "%s", op_name(rows[i].kind));
         cr_expect_eq(op_is_link(rows[i].kind), rows[i].peer == OP_PEER_END, "%s", op_name(rows[i].kind));
         cr_expect_eq(op_transfer_elements(&op, TRANSFER_IN, 4), rows[i].in, "%s", op_name(rows[i].kind));
