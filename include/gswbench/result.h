@@ -27,8 +27,7 @@ struct result {
     char    config_name[128], config_path[1024], config_hash[24];
     char    precision[8];
     char    communicator[16], backend[16], device[512];
-    bool    computes;       // false: a backend that leaves the numbers out
-    bool    is_profiled;    // a profiler watched a rank, or was told to collect: compared with nothing
+    bool    computes;    // false: a backend that leaves the numbers out
     int64_t planned_steps, planned_warmup;
 
     // Layout and model.
@@ -111,5 +110,7 @@ void result_derive(struct result *result);
 bool result_is_comparable(const struct result *result);
 // Whether figures may be shown: those of such a run, and those of an emulation, which are marked as such.
 bool result_is_shown(const struct result *result);
+// The id of the note that says that the run was slowed down on purpose, and is compared with nothing; NULL: it was not.
+const char *result_slowed_by(const struct result *result);
 
 #endif

@@ -30,7 +30,9 @@ struct result_entry {
     char name[96], value[1024];
 };
 
-#define RESULT_CHECKED "checked"    // the id of a note: every op was looked at
+// Ids of notes: a profiler watched a rank, or was told to collect; every op was looked at.
+#define RESULT_PROFILED "profiled"
+#define RESULT_CHECKED  "checked"
 struct result_reason {
     char    id[32];        // for programs: "loss-not-finite"
     int64_t verdict;       // enum verdict

@@ -99,16 +99,6 @@ static bool is_same_device(const struct result *first, const struct result *seco
     return length == strcspn(second->device, ",") && strncmp(first->device, second->device, length) == 0;
 }
 
-static bool has_note(const struct result *result, const char *id)
-{
-    for (int64_t i = 0; i < result->reason_count; i++) {
-        if (strcmp(result->reasons[i].id, id) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void add_settings(struct comparison *comparison, const struct result *first, const struct result *second)
 {
     char ranks[2][32];
@@ -116,10 +106,9 @@ static void add_settings(struct comparison *comparison, const struct result *fir
     snprintf(ranks[1], sizeof(ranks[1]), "%" PRId64, second->mesh.world);
     add_setting(comparison, "verdict", result_verdict_names[first->verdict], result_verdict_names[second->verdict],
                 !result_is_comparable(first) || !result_is_comparable(second));
-    add_setting(comparison, "profiled", first->is_profiled ? "yes" : "no", second->is_profiled ? "yes" : "no",
-                first->is_profiled || second->is_profiled);
-    bool checked[2] = {has_note(first, RESULT_CHECKED), has_note(second, RESULT_CHECKED)};
-    add_setting(comparison, "checked", checked[0] ? "yes" : "no", checked[1] ? "yes" : "no", checked[0] || checked[1]);
+    const char *slowed[2] = {result_slowed_by(first), result_slowed_by(second)};
+    add_setting(comparison, "slowed down", slowed[0] != NULL ? slowed[0] : "no", slowed[1] != NULL ? slowed[1] : "no",
+                slowed[0] != NULL || slowed[1] != NULL);
     add_text(comparison, "backend", first->backend, second->backend);
     add_text(comparison, "communicator", first->communicator, second->communicator);
     add_setting(comparison, "device", first->device, second->device, !is_same_device(first, second));

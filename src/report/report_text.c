@@ -199,8 +199,8 @@ static void write_figures(const struct result *result, FILE *file)
         }
         fprintf(file, "  ratio to it: %.3f  source: %s\n", figures->published_ratio,
                 report_safe(source, sizeof(source), result->published_source));
-    } else if (result->is_profiled && !isnan(result->published_seconds)) {
-        fputs("published: not compared, since the run was profiled\n", file);
+    } else if (result_slowed_by(result) != NULL && !isnan(result->published_seconds)) {
+        fprintf(file, "published: not compared, since the run was %s\n", result_slowed_by(result));
     }
 }
 

@@ -251,7 +251,8 @@ void result_derive(struct result *result)
     figures->tokens_per_second_per_rank = (double)result->sequence * sequences;
     figures->tokens_per_second          = figures->tokens_per_step / figures->step.median;
     figures->days_per_trillion_tokens   = 1e12 / figures->tokens_per_second / 86400;
-    figures->published_ratio            = result->is_profiled ? NAN : figures->step.median / result->published_seconds;
+    figures->published_ratio =
+        result_slowed_by(result) != NULL ? NAN : figures->step.median / result->published_seconds;
     devices_derive_energy(result);
 }
 
@@ -263,4 +264,15 @@ bool result_is_comparable(const struct result *result)
 bool result_is_shown(const struct result *result)
 {
     return result_is_comparable(result) || result->verdict == VERDICT_EMULATED;
+}
+
+const char *result_slowed_by(const struct result *result)
+{
+    for (int64_t i = 0; i < result->reason_count; i++) {
+        const char *id = result->reasons[i].id;
+        if (strcmp(id, RESULT_PROFILED) == 0 || strcmp(id, RESULT_CHECKED) == 0) {
+            return id;
+        }
+    }
+    return NULL;
 }

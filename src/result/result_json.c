@@ -261,7 +261,6 @@ static const struct json_field fields[] = {
     JSON_OBJECT("plan", plan),
     JSON_OBJECT("waterfall", waterfall),
     JSON_OBJECT("emulation", emulation),
-    BOOLEAN(result, "profiled", is_profiled),
     JSON_OBJECT("validation", validation),
     LIST("steps", result_step, step, steps),
     LIST("ranks", result_rank, rank, ranks),

@@ -246,7 +246,7 @@ Test(report, says_why_a_profiled_run_is_not_set_against_the_published_one)
 {
     struct result result;
     fixture_open(&result);
-    result.is_profiled = true;
+    result_add_reason(&result, &(struct result_reason){.verdict = VERDICT_VALID, .id = RESULT_PROFILED});
     result_derive(&result);
     char *text = render(report_write_result, &result);
     char *html = render(report_write_html, &result);

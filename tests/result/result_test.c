@@ -217,7 +217,7 @@ Test(result, is_not_set_against_the_published_one_where_a_profiler_watched)
     struct result result;
     fixture_open(&result);
     cr_expect_eq(result.figures.published_ratio, 1.0);
-    result.is_profiled = true;
+    result_add_reason(&result, &(struct result_reason){.verdict = VERDICT_VALID, .id = RESULT_PROFILED});
     result_derive(&result);
     cr_expect(isnan(result.figures.published_ratio));
     cr_expect_not(isnan(result.published_seconds));
