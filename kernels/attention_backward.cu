@@ -6,6 +6,7 @@
 namespace
 {
 // Row sums of out * d out: a warp a row of a head.
+template <bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) row_sum_kernel(const struct attention_backward_args args)
 {
     const attention_kernel_shape &shape = args.shape;
@@ -14,8 +15,16 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) row_sum_kernel(const struct at
     int64_t                       warp = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP;
     for (int64_t row = warp; row < rows; row += (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP) {
         float sum = 0;
-        for (int64_t i = threadIdx.x % LAUNCH_WARP; i < shape.head_dim; i += LAUNCH_WARP) {
-            sum += widen(out[row * shape.head_dim + i]) * widen(gradient[row * shape.head_dim + i]);
+        for (int64_t i = threadIdx.x % LAUNCH_WARP * LAUNCH_WIDTH; i < shape.head_dim;
+             i += LAUNCH_WARP * LAUNCH_WIDTH) {
+            int   count = packet_elements<is_wide>(i, shape.head_dim);
+            float one[LAUNCH_WIDTH], other[LAUNCH_WIDTH];
+            load<is_wide>(one, out + row * shape.head_dim + i, count);
+            load<is_wide>(other, gradient + row * shape.head_dim + i, count);
+#pragma unroll
+            for (int j = 0; j < LAUNCH_WIDTH; j++) {
+                sum += one[j] * other[j];
+            }
         }
         sum = warp_sum(sum);
         if (threadIdx.x % LAUNCH_WARP == 0) {
@@ -218,8 +227,10 @@ int kernel_attention_backward(const struct attention_backward_args *args, const 
     if (!is_possible(shape)) {
         return cudaErrorInvalidValue;
     }
-    struct launch sums  = launch_warps(shape.batch * shape.sequence * shape.heads, target->multiprocessors);
-    int           error = enqueue(row_sum_kernel, sums, 0, target, *args);
+    struct launch sums = launch_warps(shape.batch * shape.sequence * shape.heads, target->multiprocessors);
+    bool          wide = launch_is_wide(shape.head_dim, addresses(args->out, args->out_gradient));
+    int           error =
+        with_flag(wide, [&](auto is_wide) { return enqueue(row_sum_kernel<is_wide.value>, sums, 0, target, *args); });
     if (error != 0) {
         return error;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What kernels move through memory, counted on the emulated device, beside what their operands demand: the table in
-// docs/performance.md, with registers from kernel_resources.txt and the time that follows at the bandwidth aimed at.
+// What kernels move through memory, counted on the emulated device, beside what their operands demand: the tables in
+// docs/performance.md, with registers from kernel_resources.txt and the times that follow at the bandwidth aimed at and
+// at the peak. What GEMMs must move follows from plans of one layer.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,27 +9,40 @@
 #include "buffers.h"
 #include "device.h"
 #include "gswbench/format.h"
+#include "gswbench/job.h"
 #include "gswbench/model.h"
+#include "kernels/attention.h"
 #include "op_on_device.h"
 #include "op_operands.h"
+#include "plan_ops.h"
 
 #ifdef GSWBENCH_EMULATED
 
 struct emulator_traffic {
-    int64_t read_bytes, written_bytes;
+    int64_t read_bytes, written_bytes, fed_bytes, operations;
 };
 struct emulator_traffic emulator_count(void);
 
-enum { ROWS = 128, TOKENS = 8192, WARP = 32, REGISTERS = 65536, THREADS = 2048 };
+// Of a multiprocessor: registers, threads and bytes of shared memory, of which each block takes RESERVED more.
+enum { REGISTERS = 65536, THREADS = 2048, SHARED = 228 << 10, RESERVED = 1 << 10 };
+enum { ROWS = 128, TOKENS = 8192, WARP = 32 };
 
-// Bytes a second: 3.8 of the H200's 4.8 TB/s, and the same share of the H100's 3.35.
+// Bytes a second: 3.8 of the H200's 4.8 TB/s, and the same share of the H100's 3.35. The peaks of both, and what their
+// 132 multiprocessors read of shared memory at the clock of that peak, 1.83 GHz: 128 bytes in a cycle.
 static const double h200_rate = 3.8e12, h100_rate = 3.35e12 * 3.8 / 4.8;
+static const double peak_bf16 = 989e12, peak_fp8 = 1979e12, shared_rate = 132 * 128 * 1.83e9;
 
 #define LARGE_ROWS(columns_, variant_)                                                                                 \
     .shape.rows = {.rows = ROWS, .columns = columns_, .epsilon = 1e-5f, .variant = variant_}
 #define HEADS(heads_, kv_heads_)                                                                                       \
-    .shape.attention = {                                                                                               \
-        .batch = 1, .sequence = ROWS, .heads = heads_, .kv_heads = kv_heads_, .head_dim = 128, .rotary = 128}
+    .shape.attention = {.batch    = 1,                                                                                 \
+                        .sequence = ROWS,                                                                              \
+                        .heads    = heads_,                                                                            \
+                        .kv_heads = kv_heads_,                                                                         \
+                        .head_dim = 128,                                                                               \
+                        .rotary   = 128,                                                                               \
+                        .scale    = 0.1f,                                                                              \
+                        .causal   = true}
 #define MATRIX(columns_) .shape.quantize = {.rows = ROWS, .columns = columns_}
 #define LOGITS(rows_, columns_)                                                                                        \
     .shape.rows = {                                                                                                    \
@@ -88,6 +102,27 @@ static const struct row rows[] = {
 };
 // clang-format on
 
+// Of one head of keys and values and the heads of queries that share it, at two lengths. All that is counted grows with
+// the length and its square alone, so that two counts give what any other length takes.
+enum { SHORT = 128, LONG = 256 };
+struct attention_row {
+    struct op_case test;
+    const char    *kernel;    // of several, the one with the most operations
+    int            threads;
+    int64_t        groups;    // heads of keys and values in a layer
+};
+
+// clang-format off
+#define FORWARD(name, heads) {name, "bbbf", {.kind = OP_ATTENTION_FORWARD, HEADS(heads, 1)}}, "attention forward_kernel<128>", 128
+#define BACKWARD(name, heads) {name, "bbbbfbb", {.kind = OP_ATTENTION_BACKWARD, HEADS(heads, 1)}}, "attention_backward key_kernel<128>", 128
+static const struct attention_row attention_rows[] = {
+    {FORWARD("8B attention", 4), 8},
+    {BACKWARD("8B attention gradient", 4), 8},
+    {FORWARD("70B attention", 8), 8},
+    {BACKWARD("70B attention gradient", 8), 8},
+};
+// clang-format on
+
 // Each operand once, or twice where it is read and written.
 static int64_t demanded_bytes(const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
@@ -101,29 +136,47 @@ static int64_t demanded_bytes(const struct op *op, const struct buffer buffers[O
     return bytes;
 }
 
-static double count_bytes(struct backend *device, struct backend *host, const struct row *row, double *demanded)
+struct counts {
+    double demanded, moved, fed, operations;
+};
+enum { COUNTS = sizeof(struct counts) / sizeof(double) };
+
+static struct counts count(struct backend *device, struct backend *host, const struct op_case *test)
 {
-    struct op     op = complete_op(&row->test);
+    struct op     op = complete_op(test);
     struct buffer buffers[OP_OPERANDS];
-    make_operands(host, &row->test, &op, 1, buffers);
+    make_operands(host, test, &op, 1, buffers);
     emulator_count();
     run_on_device(device, &op, buffers);
-    struct emulator_traffic traffic = emulator_count();
-    *demanded                       = (double)demanded_bytes(&op, buffers) / (double)row->elements;
+    struct emulator_traffic traffic  = emulator_count();
+    double                  demanded = (double)demanded_bytes(&op, buffers);
     free_buffers(buffers);
-    return (double)(traffic.read_bytes + traffic.written_bytes) / (double)row->elements;
+    return (struct counts){demanded, (double)(traffic.read_bytes + traffic.written_bytes), (double)traffic.fed_bytes,
+                           (double)traffic.operations};
 }
 
-// Registers of a thread and bytes of static shared memory, or an end.
-static int registers_of(const char *kernel, int *shared_bytes)
+// Of TOKENS, from what two lengths took, each linear in the length and its square.
+static struct counts extend(const struct counts *at_short, const struct counts *at_long)
+{
+    struct counts at_all;
+    for (int i = 0; i < COUNTS; i++) {
+        double of_short = ((const double *)at_short)[i] / SHORT, of_long = ((const double *)at_long)[i] / LONG;
+        double slope           = (of_long - of_short) / (LONG - SHORT);
+        ((double *)&at_all)[i] = TOKENS * (of_short + slope * (TOKENS - SHORT));
+    }
+    return at_all;
+}
+
+// Registers of a thread, or an end.
+static int registers_of(const char *kernel)
 {
     char  line[256];
-    int   registers = 0, spilled;
+    int   registers = 0, spilled, shared_bytes;
     FILE *file      = fopen(GSWBENCH_SOURCE_DIR "/tests/device/kernel_resources.txt", "r");
     while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
         int at                    = 0;
         line[strcspn(line, "\n")] = '\0';
-        if (sscanf(line, "%d %d %d %n", &registers, &spilled, shared_bytes, &at) == 3 &&
+        if (sscanf(line, "%d %d %d %n", &registers, &spilled, &shared_bytes, &at) == 3 &&
             strcmp(line + at, kernel) == 0) {
             fclose(file);
             return registers;
@@ -133,53 +186,153 @@ static int registers_of(const char *kernel, int *shared_bytes)
     exit(1);
 }
 
-// Threads that a multiprocessor holds, by registers, which warps are given in units of 256.
-static int resident_threads(int registers, int threads)
+// Threads that a multiprocessor holds, by registers, which warps are given in units of 256, and by the shared memory
+// that a block asks for.
+static int resident_threads(int registers, int threads, int shared_bytes)
 {
     int of_warp = (registers * WARP + 255) / 256 * 256, warps = REGISTERS / of_warp;
-    int blocks = warps * WARP / threads, most = THREADS / threads;
+    int blocks = warps * WARP / threads, most = THREADS / threads, held = SHARED / (shared_bytes + RESERVED);
+    most = held < most ? held : most;
     return (blocks < most ? blocks : most) * threads;
 }
 
 static void describe(FILE *file, struct backend *device, struct backend *host, const struct row *row)
 {
-    int    shared, registers = registers_of(row->kernel, &shared);
-    double demanded, moved   = count_bytes(device, host, row, &demanded);
-    fprintf(file, "| %s | %.1f | %.1f | %d | %d | %.3f | %.3f | %.3f | %.3f |\n", row->test.name, demanded, moved,
-            registers, resident_threads(registers, row->threads), 1e3 * moved * (double)row->small / h200_rate,
-            1e3 * moved * (double)row->small / h100_rate, 1e3 * moved * (double)row->large / h200_rate,
-            1e3 * moved * (double)row->large / h100_rate);
+    int           registers = registers_of(row->kernel);
+    struct counts counts    = count(device, host, &row->test);
+    double        moved     = counts.moved / (double)row->elements;
+    fprintf(file, "| %s | %.1f | %.1f | %d | %d | %.3f | %.3f | %.3f | %.3f |\n", row->test.name,
+            counts.demanded / (double)row->elements, moved, registers, resident_threads(registers, row->threads, 0),
+            1e3 * moved * (double)row->small / h200_rate, 1e3 * moved * (double)row->small / h100_rate,
+            1e3 * moved * (double)row->large / h200_rate, 1e3 * moved * (double)row->large / h100_rate);
 }
 
-// To renew the table, take what this prints.
+static void list_memory_bound(FILE *file, struct backend *device, struct backend *host)
+{
+    fprintf(file, "| op | must, bytes | moves, bytes | registers | threads | 8B, H200, ms | H100, ms | 70B, H200, ms | "
+                  "H100, ms |\n|---|---|---|---|---|---|---|---|---|\n");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        describe(file, device, host, &rows[i]);
+    }
+}
+
+static void describe_attention(FILE *file, struct backend *device, struct backend *host,
+                               const struct attention_row *row)
+{
+    struct op_case at_short = row->test, at_long = row->test, whole = row->test;
+    at_short.op.shape.attention.sequence = SHORT;
+    at_long.op.shape.attention.sequence  = LONG;
+    whole.op.shape.attention.sequence    = TOKENS;
+    struct counts one = count(device, host, &at_short), other = count(device, host, &at_long);
+    struct counts all       = extend(&one, &other);
+    double        groups    = (double)row->groups;
+    int           registers = registers_of(row->kernel);
+    int           shared    = kernel_attention_shared_bytes(128, row->test.op.kind == OP_ATTENTION_BACKWARD);
+    fprintf(file, "| %s | %.2f | %.2f | %.0f | %.0f | %d | %d | %.2f | %.2f | %.2f | %.2f |\n", row->test.name,
+            1e-12 * groups * op_flops(&whole.op), 1e-12 * groups * all.operations, 1e-6 * groups * all.demanded,
+            1e-6 * groups * all.moved, registers, resident_threads(registers, row->threads, shared),
+            1e3 * groups * all.operations / peak_bf16, 1e3 * groups * all.fed / shared_rate,
+            1e3 * groups * all.demanded / h200_rate, 1e3 * groups * all.demanded / h100_rate);
+}
+
+static void list_attention(FILE *file, struct backend *device, struct backend *host)
+{
+    fprintf(file,
+            "| op | must, TFLOP | does, TFLOP | must, MB | asks for, MB | registers | threads | at the peak, ms | "
+            "fed, ms | H200, ms | H100, ms |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
+    for (size_t i = 0; i < sizeof(attention_rows) / sizeof(attention_rows[0]); i++) {
+        describe_attention(file, device, host, &attention_rows[i]);
+    }
+}
+
+// Of one layer, on one rank.
+static struct plan plan_of(const char *model, const char *precision)
+{
+    struct text_buffer   wrong = {.text = NULL};
+    struct job           job;
+    struct plan          plan;
+    struct job_selection selection = {.name = "tiny-llama", .ranks = 1};
+    const char *const    words[]   = {
+             "model.layers=1", "train.sequence=8192", "train.micro_batch=1", "train.global_batch=1", model, precision};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        selection.overrides.items[selection.overrides.count++] = words[i];
+    }
+    device_check(job_read(&job, &selection, &wrong));
+    device_check(plan_build(&plan, &job.request));
+    return plan;
+}
+
+// What it must move in that plan, and the times for that.
+static void describe_gemm(FILE *file, const struct plan *plan, const struct op *op)
+{
+    bool   is_narrow = format_is_narrow(plan->tensors[op->operand[GEMM_A]].format);
+    double bytes     = plan_op_bytes(plan, op);
+    fprintf(file, " %.0f | %.2f | %.2f | %.2f |", 1e-6 * bytes, 1e3 * op_flops(op) / (is_narrow ? peak_fp8 : peak_bf16),
+            1e3 * bytes / h200_rate, 1e3 * bytes / h100_rate);
+}
+
+static void list_gemms_of(FILE *file, const char *name, const char *model)
+{
+    struct plan wide = plan_of(model, "precision.compute=bf16"), narrow = plan_of(model, "precision.compute=fp8");
+    for (int32_t i = 0; i < wide.op_count; i++) {
+        const struct op *op = &wide.ops[i];
+        if (op->kind == OP_GEMM) {
+            fprintf(file, "| %s %s | %.2f |", name, op->tag.role, 1e-12 * op_flops(op));
+            describe_gemm(file, &wide, op);
+            describe_gemm(file, &narrow, &narrow.ops[find_op(&narrow, op->tag.role, op->tag.layer, 0)]);
+            fprintf(file, "\n");
+        }
+    }
+    plan_free(&wide);
+    plan_free(&narrow);
+}
+
+static void list_gemms(FILE *file, struct backend *device, struct backend *host)
+{
+    (void)device;
+    (void)host;
+    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
+    fprintf(file, "| GEMM | TFLOP | BF16: must, MB | at the peak, ms | H200, ms | H100, ms | FP8: must, MB | at the "
+                  "peak, ms | H200, ms | H100, ms |\n|---|---|---|---|---|---|---|---|---|---|\n");
+    list_gemms_of(file, "8B", "model.preset=llama3.1-8b");
+    list_gemms_of(file, "70B", "model.preset=llama3.1-70b");
+}
+
+// Whether the page has the table that is made now.
+static bool compare(const char     *page, void (*list)(FILE *file, struct backend *device, struct backend *host),
+                    struct backend *device, struct backend *host)
+{
+    static char expected[1 << 14];
+    FILE       *table = fmemopen(expected, sizeof(expected), "w");
+    list(table, device, host);
+    fclose(table);
+    bool is_there = strstr(page, expected) != NULL;
+    printf("%s%s\n", expected, is_there ? "" : "FAIL docs/performance.md has another table\n");
+    return is_there;
+}
+
+// To renew the tables, take what this prints.
 int main(void)
 {
-    static char    expected[1 << 14], page[1 << 16];
+    static char    page[1 << 16];
     struct backend host, device;
     device_require();
-    status opened = backend_open(&host, "host", &device_setup);
-    opened        = failed(&opened) ? opened : backend_open(&device, "cuda", &device_setup);
-    FILE *table   = fmemopen(expected, sizeof(expected), "w");
-    FILE *file    = fopen(GSWBENCH_SOURCE_DIR "/docs/performance.md", "r");
-    if (failed(&opened) || table == NULL || file == NULL) {
-        printf("FAIL %s\n", failed(&opened) ? opened.text : "docs/performance.md");
+    device_check(backend_open(&host, "host", &device_setup));
+    device_check(backend_open(&device, "cuda", &device_setup));
+    FILE *file = fopen(GSWBENCH_SOURCE_DIR "/docs/performance.md", "r");
+    if (file == NULL) {
+        printf("FAIL docs/performance.md cannot be read\n");
         return 1;
     }
-    device_order(0);
-    fprintf(table,
-            "| op | must, bytes | moves, bytes | registers | threads | 8B, H200, ms | H100, ms | 70B, H200, ms | "
-            "H100, ms |\n|---|---|---|---|---|---|---|---|---|\n");
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        describe(table, &device, &host, &rows[i]);
-    }
-    fclose(table);
     page[fread(page, 1, sizeof(page) - 1, file)] = '\0';
     fclose(file);
-    bool is_there = strstr(page, expected) != NULL;
-    printf("%s%s", expected, is_there ? "" : "FAIL docs/performance.md has another table\n");
+    device_order(0);
+    bool is_current = compare(page, list_memory_bound, &device, &host);
+    is_current      = compare(page, list_attention, &device, &host) && is_current;
+    is_current      = compare(page, list_gemms, &device, &host) && is_current;
     backend_close(&device);
     backend_close(&host);
-    return is_there ? 0 : 1;
+    return is_current ? 0 : 1;
 }
 
 #else

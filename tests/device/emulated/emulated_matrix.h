@@ -8,6 +8,7 @@ static inline void matrix_load_rows(uint32_t (&to)[4], const bf16 *row, bool is_
     const bf16 *rows[emulator::WARP];
     int         across = (int)(threadIdx.x % 32) / 4;
     emulator::gather(0xffffffffu, &row, rows, sizeof(row));
+    emulator::count(&emulator_traffic::fed_bytes, sizeof(to));
     for (int matrix = 0; matrix < 4; matrix++) {
         to[matrix] = 0;
         for (int i = 0; i < 2; i++) {
@@ -39,6 +40,7 @@ static inline void matrix_multiply(float (&c)[4], const uint32_t (&a)[4], uint32
 {
     uint32_t own[6] = {a[0], a[1], a[2], a[3], b0, b1}, words[emulator::WARP][6];
     emulator::gather(0xffffffffu, own, words, sizeof(own));
+    emulator::count(&emulator_traffic::operations, 2 * 4 * 16);
     int lane = emulator::lane();
     for (int i = 0; i < 4; i++) {
         int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
@@ -50,9 +52,10 @@ static inline void matrix_multiply(float (&c)[4], const uint32_t (&a)[4], uint32
     }
 }
 
-// A copy arrives as late as it may: when it is waited for.
+// A copy arrives as late as it may: when it is waited for. It passes by a multiprocessor's cache.
 static inline void copy_start(void *to, const void *from)
 {
+    emulator::count(&emulator_traffic::read_bytes, 16);
     emulator::copy_late(to, from, 16);
 }
 static inline void copy_mark()

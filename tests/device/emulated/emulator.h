@@ -55,10 +55,11 @@ static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blo
 // else: shuffled anew with this seed each time round.
 extern "C" void emulator_order(unsigned seed);
 
-// What kernels have moved since the count began: packets that they read and that a small cache did not have, as a
-// multiprocessor's own would, and packets that they wrote. Counting costs time: it begins when it is first asked for.
+// What kernels have done since the count began: packets that they read and that a small cache did not have, as a
+// multiprocessor's own would, packets that they wrote, what matrix instructions were fed from shared memory, and the
+// operations of these. Counting costs time: it begins when it is first asked for.
 struct emulator_traffic {
-    int64_t read_bytes, written_bytes;
+    int64_t read_bytes, written_bytes, fed_bytes, operations;
 };
 extern "C" struct emulator_traffic emulator_count(void);    // since the call before
 
@@ -95,6 +96,8 @@ void copy_arrive(int pending);
 // That a kernel begins, and that it reads or writes so many bytes.
 void begin_launch(void);
 void watch(const void *at, int64_t bytes, bool is_write);
+// What no cache can hold back.
+void count(int64_t emulator_traffic::*what, int64_t amount);
 
 template <typename T> T from_lane(unsigned mask, T value, int lane)
 {

@@ -39,7 +39,7 @@ cache            the_cache;
 extern "C" struct emulator_traffic emulator_count(void)
 {
     emulator_traffic counted = the_traffic;
-    the_traffic              = {0, 0};
+    the_traffic              = {};
     the_count_runs           = true;
     return counted;
 }
@@ -49,6 +49,11 @@ namespace emulator
 void begin_launch()
 {
     the_cache = {};
+}
+
+void count(int64_t emulator_traffic::*what, int64_t amount)
+{
+    the_traffic.*what += the_count_runs ? amount : 0;
 }
 
 void watch(const void *at, int64_t bytes, bool is_write)
