@@ -1,54 +1,40 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # What can go wrong on several hosts, and the message for it. Runs itself on hosts of tests/cluster/hosts.
-set -euo pipefail
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     exec "$GSWBENCH_SOURCE_DIR/tests/cluster/hosts" --hosts 4 --slots 4 bash "$0"
 fi
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 source "$GSWBENCH_SOURCE_DIR/tests/cluster/kill_rank.sh"
 on_host=$GSWBENCH_SOURCE_DIR/tests/cluster/on_host
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
-cd "$(mktemp -d)"
-trap 'rm -rf "$PWD"' EXIT
 cp "$GSWBENCH" gswbench
 cp "$GSWBENCH_CONFIGS/tiny-llama.ini" job.ini
 sed 's/^sequence = .*/sequence = 64/' job.ini >other.ini
 job=(./gswbench run --config job.ini --set parallel.tp=2 --set parallel.dp=auto --set train.global_batch=auto
     --layers 1 --steps 3 --warmup 1)
 
-expect() {    # expect CODE MESSAGE COMMAND...: exits with CODE, and says MESSAGE
-    local code=$1 message=$2 got=0
-    shift 2
-    timeout 100 "$@" >log 2>&1 </dev/null || got=$?
-    if [ $got -ne "$code" ] || ! grep -qF -e "$message" log; then
-        echo "$*: exit code $got, not $code with: $message"
-        cat log
-        exit 1
-    fi
-}
-
 # Ranks that belong together are put on different hosts: a note with the remedy, and the remedy helps.
-expect 0 "note: ranks-apart: 8 of 8 tp groups span nodes, the first is ranks 0 (h1) to 1 (h2)" \
-    mpirun -np 16 --map-by node "${job[@]}"
-grep -qF "mpirun --map-by ppr:4:node" log
-expect 0 "RESULT VALID" mpirun -np 16 --map-by ppr:4:node "${job[@]}"
-if grep -q ranks-apart log; then
-    echo "ranks placed node by node are noted as apart"
-    exit 1
-fi
+run 0 mpirun -np 16 --map-by node "${job[@]}"
+expect_text 'note: ranks-apart: 8 of 8 tp groups span nodes, the first is ranks 0 (h1) to 1 (h2)'
+expect_text 'mpirun --map-by ppr:4:node'
+run 0 mpirun -np 16 --map-by ppr:4:node "${job[@]}"
+expect '^RESULT VALID'
+unexpected ranks-apart
 
 # A host has another configuration, or another program, under the same name.
 "$on_host" h3 "mount --bind $PWD/other.ini $PWD/job.ini"
-expect 4 "gswbench: rank 8 on h3 has another configuration or another --weights-out than rank 0 on h1" \
-    mpirun -np 16 "${job[@]}"
+run 4 mpirun -np 16 "${job[@]}"
+expect_text 'gswbench: rank 8 on h3 has another configuration or another --weights-out than rank 0 on h1'
 "$on_host" h3 "umount $PWD/job.ini"
 version=$(./gswbench --version | sed 's/gswbench //')
 sed "s/$version/${version//[0-9]/7}/" gswbench >other
 chmod +x other
 "$on_host" h2 "mount --bind $PWD/other $PWD/gswbench"
-expect 4 "gswbench: rank 4 on h2 is gswbench ${version//[0-9]/7}, rank 0 on h1 is $version" \
-    mpirun -np 16 "${job[@]}"
+run 4 mpirun -np 16 "${job[@]}"
+expect_text "gswbench: rank 4 on h2 is gswbench ${version//[0-9]/7}, rank 0 on h1 is $version"
 "$on_host" h2 "umount $PWD/gswbench"
 
 # A rank dies in the middle: the job ends on all hosts, the message names rank and host.
 kill_rank OMPI_COMM_WORLD_RANK=9 16 'process rank 9 .*on node h3 exited on signal 9' mpirun -np 16 "${job[@]}"
+finish

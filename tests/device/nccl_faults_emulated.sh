@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: MIT
 # What goes wrong in NCCL ends a job in bounded time, with a message that names it, and the documented exit code. Two
 # ranks share the emulated device; the emulator's NCCL makes the faults.
-set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 arguments=(--config tiny-llama --backend cuda --comm nccl --layers 1 --steps 2 --warmup 0 --set run.ranks_per_device=2
     --set run.connect_seconds=2 --set trace.steps=0 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1
@@ -13,26 +10,21 @@ arguments=(--config tiny-llama --backend cuda --comm nccl --layers 1 --steps 2 -
 run_as_a_host() { NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"; }
 export -f run_as_a_host
 
-failures=0
-expect() {    # expect FAULT EXIT_CODE PATTERN [ARGUMENT...]
-    local fault=$1 expected=$2 pattern=$3 code=0
+launch() {    # launch FAULT EXIT_CODE PATTERN [ARGUMENT...]
+    local fault=$1 expected=$2 pattern=$3
     shift 3
-    FAKE_NCCL=$fault timeout 60 mpirun -np 2 bash -c 'run_as_a_host "$@"' run "${arguments[@]}" "$@" >output 2>&1 || code=$?
-    if [ $code -ne "$expected" ] || ! grep -qE "$pattern" output; then
-        echo "FAILED: $fault $*: exit code $code, not $expected with '$pattern'"
-        cat output
-        failures=$((failures + 1))
-    fi
+    FAKE_NCCL=$fault run "$expected" mpirun -np 2 bash -c 'run_as_a_host "$@"' run "${arguments[@]}" "$@"
+    expect "$pattern"
 }
 
-expect '' 0 '^RESULT VALID'
-expect version=1:22800 4 'rank 1 on .* has NCCL 2\.28\.0, rank 0 on .* 2\.28\.9: install one version'
-expect refuse=1:ncclGetUniqueId 0 '^RESULT VALID'    # rank 0 names the communicators
-expect refuse=0:ncclCommInitRankConfig 8 'rank 0 on .*ncclCommInitRankConfig.*was refused on command'
-expect refuse=1:ncclAllReduce 8 'rank 1 on .*ncclAllReduce.*was refused on command'
-expect absent=1 8 'NCCL did not connect the [a-z-]+ lane of 2 ranks from 0 to 1 in 2 s: a rank has not come'
+launch '' 0 '^RESULT VALID'
+launch version=1:22800 4 'rank 1 on .* has NCCL 2\.28\.0, rank 0 on .* 2\.28\.9: install one version'
+launch refuse=1:ncclGetUniqueId 0 '^RESULT VALID'    # rank 0 names the communicators
+launch refuse=0:ncclCommInitRankConfig 8 'rank 0 on .*ncclCommInitRankConfig.*was refused on command'
+launch refuse=1:ncclAllReduce 8 'rank 1 on .*ncclAllReduce.*was refused on command'
+launch absent=1 8 'NCCL did not connect the [a-z-]+ lane of 2 ranks from 0 to 1 in 2 s: a rank has not come'
 for graphs in on off; do
-    expect lose=1:7 8 'rank 1 on .*NCCL lost the [a-z-]+ lane of 2 ranks from 0 to 1: .*lost on command' \
+    launch lose=1:7 8 'rank 1 on .*NCCL lost the [a-z-]+ lane of 2 ranks from 0 to 1: .*lost on command' \
         --set run.graphs=$graphs
 done
-exit $((failures > 0))
+finish

@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: MIT
 # What a run says of its device, in result.json, in its lines and on its page. The device is emulated, and an NVML of ours
 # says what each case tells it.
-set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export LD_LIBRARY_PATH=$GSWBENCH_BINARY_DIR/tests/nvml_new${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
 arguments=(run --config tiny-llama --backend cuda --layers 1 --steps 4 --warmup 1 --set trace.steps=0
@@ -15,32 +12,6 @@ device="uuid=GPU-00000000-0000-0000-0000-000000000000 name=emulated_H100 pci=000
     sm=345,1755 memory=2619 power=90000,690000 limit=700000 temperature=31,66 utilization=0,100 events=0x1,0x4
     energy=1000000,1060000 ecc00=0 ecc10=0 ecc01=5 ecc11=0 rows_corrected=0 rows_uncorrected=0 rows_pending=0 rows_failed=0
     links=18 active=18 link0=0 link1=0 link2=0 link3=0"
-
-failures=0
-run() {    # run EXIT_CODE COMMAND...: its lines are in output
-    local expected=$1 code=0
-    shift
-    timeout 120 "$@" >output 2>&1 || code=$?
-    if [ $code -ne "$expected" ]; then
-        echo "FAILED: exit code $code, not $expected: $*"
-        cat output
-        failures=$((failures + 1))
-    fi
-}
-expect() {    # expect PATTERN [FILE]: a line of it
-    if ! grep -qE -- "$1" "${2:-output}"; then
-        echo "FAILED: no line like: $1"
-        cat output
-        failures=$((failures + 1))
-    fi
-}
-unexpected() {
-    if grep -E -- "$1" output; then
-        echo "FAILED: a line like: $1"
-        failures=$((failures + 1))
-    fi
-}
-result() { echo "$(sed -n 's/^files: //p' output)$1"; }
 
 # All of it.
 FAKE_NVML=$device run 0 "$GSWBENCH" "${arguments[@]}"
@@ -106,4 +77,4 @@ FAKE_NVML=$device OWN=0 run 0 mpirun -np 2 bash -c 'as_a_rank "$@"' x "${argumen
 expect '^RESULT VALID'
 expect '^gpus: not observed: 2 ranks share the device$'
 unexpected 'nvlink|sm-clock|tokens/J'
-exit $((failures > 0))
+finish

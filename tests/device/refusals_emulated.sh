@@ -1,30 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # One refusal does not end the rest, and says what was refused and what to do. Libraries of our own refuse on command.
-set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 tests=$GSWBENCH_BINARY_DIR/tests
-
-failures=0
-run() {    # run EXIT_CODE COMMAND...: its lines are in output
-    local expected=$1 code=0
-    shift
-    timeout 120 "$@" >output 2>&1 || code=$?
-    if [ $code -ne "$expected" ]; then
-        echo "FAILED: exit code $code, not $expected: $*"
-        cat output
-        failures=$((failures + 1))
-    fi
-}
-expect() {    # expect PATTERN [FILE]: a line of it
-    if ! grep -qE -- "$1" "${2:-output}"; then
-        echo "FAILED: no line like: $1"
-        cat "${2:-output}"
-        failures=$((failures + 1))
-    fi
-}
 
 # Cases of one op: one that the library refuses, one that ends its process.
 FAKE_CUBLASLT=refuse run 1 "$tests/ops_device" 'gemm 16 x 16 x 16 in fp8' 'gemm 1 x 1 x 1' 'by runs, added' clear
@@ -40,14 +18,13 @@ expect '^4 cases, 1 failed, 0 skipped$'
 run 0 "$tests/ops_device" --list 'attention, head 128'
 [ "$(cat output)" = "attention, head 128
 attention, head 128 (one multiprocessor)
-attention, head 128 (cuDNN)" ] || { echo "FAILED: the list is another:"; cat output; failures=$((failures + 1)); }
+attention, head 128 (cuDNN)" ] || complain "the list is another"
 
 # Whole runs, in which a cuDNN of ours refuses at each stage: auto goes on with own kernels and says so, cudnn ends.
 arguments=(run --config tiny-llama --backend cuda --layers 1 --steps 3 --warmup 1 --set trace.steps=0 --set model.hidden=32
     --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64
     --set train.sequence=16 --set run.cache=cache)
 cudnn=$tests/device/emulated/cudnn
-result() { echo "$(sed -n 's/^files: //p' output)result.json"; }
 mkdir broken
 touch broken/libcudnn.so.9
 declare -A reasons=([version]='cuDNN 90700 is too old: 9\.8 or newer is needed' [create]='cuDNN 91900: handle: ' [graph]='graph: '
@@ -59,7 +36,7 @@ for stage in "${!reasons[@]}"; do
     expect '^RESULT VALID'
     expect '^# attention own$'
     expect "^note: own-attention: attention by own kernels, not by cuDNN: .*${reasons[$stage]}"
-    expect '^ +"refusal": "[^"]+"' "$(result)"
+    expect '^ +"refusal": "[^"]+"' "$(result result.json)"
     FAKE_CUDNN=$stage LD_LIBRARY_PATH=$library run 4 "$GSWBENCH" "${arguments[@]}" --set run.attention=cudnn
     expect "\[run\] attention = cudnn: .*${reasons[$stage]}.*; attention = own needs no cuDNN"
 done
@@ -70,10 +47,10 @@ for times in 1 2; do
     FAKE_CUDNN=many LD_LIBRARY_PATH=$cudnn run 0 "$GSWBENCH" "${arguments[@]}"
     expect '^RESULT VALID'
     expect '^# attention cudnn: cuDNN 9\.[0-9.]+, engines (forward|backward) 2, (forward|backward) 2$'
-    expect '^ +"provider": "cudnn"' "$(result)"
-    expect '^ +"refusal": ""' "$(result)"
+    expect '^ +"provider": "cudnn"' "$(result result.json)"
+    expect '^ +"refusal": ""' "$(result result.json)"
     expect '^attention_forward [0-9]+ x 16 after 0 causal, 2 heads 1 of 16, cuDNN .*: candidate 1 of 8; ' cache/gemm_times.txt
-    [ "$(grep -c '^attention' cache/gemm_times.txt)" = 2 ] || { echo FAILED: timed again; failures=$((failures + 1)); }
+    [ "$(grep -c '^attention' cache/gemm_times.txt)" = 2 ] || complain "timed again" cache/gemm_times.txt
 done
 FAKE_CUDNN=first LD_LIBRARY_PATH=$cudnn run 9 "$GSWBENCH" "${arguments[@]}"
 expect 'cuDNN does not propose its engine for attention_forward .*: delete the file'
@@ -104,4 +81,4 @@ expect '^RESULT VALID'
 expect '^note: checked: each op was waited for and looked at'
 run 3 "$GSWBENCH" "${arguments[@]}" --set run.check=ops --set run.graphs=on
 expect 'cannot capture a step whose ops are checked; use auto or off'
-exit $((failures > 0))
+finish

@@ -10,13 +10,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
 #include "internal.h"
-
-enum { ALIGNMENT = 256 };
-
-static int64_t align(int64_t bytes)
-{
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
+#include "memory.h"
 
 static int64_t query_elements(const struct attention_shape *shape)
 {
@@ -38,19 +32,19 @@ static bool is_backward(const struct op *op)
 // to.
 static int64_t out_bytes(const struct op *op)
 {
-    return is_backward(op) ? 0 : align(format_bytes(FORMAT_BF16, query_elements(&op->shape.attention)));
+    return is_backward(op) ? 0 : cuda_align(format_bytes(FORMAT_BF16, query_elements(&op->shape.attention)));
 }
 
 static int64_t query_gradient_bytes(const struct op *op)
 {
     bool is_added = is_backward(op) && op->shape.attention.adds_query;
-    return is_added ? align(format_bytes(FORMAT_BF16, query_elements(&op->shape.attention))) : 0;
+    return is_added ? cuda_align(format_bytes(FORMAT_BF16, query_elements(&op->shape.attention))) : 0;
 }
 
 static int64_t key_gradient_bytes(const struct op *op)
 {
     bool is_added = is_backward(op) && op->accumulates;
-    return is_added ? align(format_bytes(FORMAT_BF16, key_value_elements(&op->shape.attention))) : 0;
+    return is_added ? cuda_align(format_bytes(FORMAT_BF16, key_value_elements(&op->shape.attention))) : 0;
 }
 
 // An op that cuDNN does, or refuses.
@@ -161,7 +155,7 @@ int64_t cuda_attention_scratch(struct cuda *cuda, const struct op *op)
     const struct by_cudnn *chosen  = NULL;
     status                 refusal = find_cudnn(cuda, op, &chosen);
     if (!failed(&refusal)) {
-        return align(cudnn_attention_scratch(chosen->entry)) + out_bytes(op) + query_gradient_bytes(op) +
+        return cuda_align(cudnn_attention_scratch(chosen->entry)) + out_bytes(op) + query_gradient_bytes(op) +
                key_gradient_bytes(op);
     }
     return is_backward(op) ? device_attention_backward_scratch(op, NULL) : 0;
@@ -184,7 +178,7 @@ static void run_cudnn(struct backend *backend, const struct prepared *prepared, 
     struct buffer                *out = &bound[ATTENTION_OUT], *dq = &bound[ATTENTION_GRADIENT_QUERY],
                   *dkv = &bound[ATTENTION_GRADIENT_KEY_VALUE];
     bool  is_part      = !is_backward(op) && buffers[ATTENTION_OUT].format == FORMAT_F32;
-    char *fresh        = (char *)cuda->device.scratch + align(cudnn_attention_scratch(by->entry));
+    char *fresh        = (char *)cuda->device.scratch + cuda_align(cudnn_attention_scratch(by->entry));
 
     memcpy(bound, buffers, sizeof(bound));
     if (is_part) {

@@ -6,13 +6,11 @@
 #include <stdio.h>
 
 #include "gemm.h"
-#include "gswbench/number.h"
 #include "gswbench/op_table.h"
 #include "gswbench/random.h"
 #include "kernels/random.h"
+#include "memory.h"
 #include "tune.h"
-
-enum { ALIGNMENT = 256 };
 
 struct trial {
     struct cuda            *cuda;
@@ -24,11 +22,6 @@ struct trial {
     char                   *scratch;
     status                  refusal;    // the latest
 };
-
-static int64_t align(int64_t bytes)
-{
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
 
 static int64_t most_scratch(struct cudnn_entry *entry)
 {
@@ -53,7 +46,7 @@ static int64_t place_operands(struct trial *trial)
         buffer->format        = slot == fp32 ? FORMAT_F32 : FORMAT_BF16;
         buffer->elements      = op_operand_elements(trial->op, slot);
         buffer->data          = (char *)trial->data + bytes;    // data is NULL while bytes are counted
-        bytes += align(format_bytes(buffer->format, buffer->elements));
+        bytes += cuda_align(format_bytes(buffer->format, buffer->elements));
     }
     return bytes;
 }
@@ -64,16 +57,8 @@ static status open_trial(struct trial *trial)
     const struct kernel_target target = {cuda->device.streams[LANE_COMPUTE], cuda->device.processors,
                                          cuda->device.shared_bytes};
     int64_t                    placed = place_operands(trial), scratch = most_scratch(trial->entry);
-    cudaError_t                error = cudaMalloc(&trial->data, (size_t)(placed + scratch));
-    if (error == cudaErrorMemoryAllocation) {
-        char text[32];
-        cudaGetLastError();    // it stands until it is read
-        return fail_as(EXIT_MEMORY,
-                       "no %s of device memory to try cuDNN's attention: take a smaller train.micro_batch, or "
-                       "run.attention = own",
-                       number_bytes(text, sizeof(text), (double)(placed + scratch)));
-    }
-    CUDA_CHECK(error);
+    TRY(cuda_allocate_for("try cuDNN's attention", "take a smaller train.micro_batch, or run.attention = own",
+                          placed + scratch, &trial->data));
     place_operands(trial);
     trial->scratch = (char *)trial->data + placed;
     for (int slot = 0; slot < OP_OPERANDS; slot++) {

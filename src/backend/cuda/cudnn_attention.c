@@ -9,10 +9,11 @@
 
 #include "cudnn_attention_graph.h"
 #include "gswbench/arena.h"
+#include "memory.h"
 
 // That of the oldest headers that know the description of a device. Before 9.6 the sums of query gradients would have
 // to be cleared, too.
-enum { ALIGNMENT = 256, OLDEST_VERSION = 90800 };
+enum { OLDEST_VERSION = 90800 };
 
 struct cudnn_entry {
     uint8_t                kind;
@@ -94,21 +95,16 @@ static struct cudnn_entry *find(const struct cudnn_attention *attention, const s
     return NULL;
 }
 
-static int64_t align(int64_t bytes)
-{
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 // The scratch of an op: the plan's workspace, then (backward) the sums of rows and of query gradients.
 static int64_t row_sum_offset(const struct cudnn_entry *entry)
 {
-    return align(entry->plans[entry->taken].workspace_bytes);
+    return cuda_align(entry->plans[entry->taken].workspace_bytes);
 }
 
 static int64_t query_sum_offset(const struct cudnn_entry *entry)
 {
     const struct attention_shape *shape = &entry->shape;
-    return row_sum_offset(entry) + align(shape->batch * shape->heads * shape->sequence * (int64_t)sizeof(float));
+    return row_sum_offset(entry) + cuda_align(shape->batch * shape->heads * shape->sequence * (int64_t)sizeof(float));
 }
 
 int64_t cudnn_attention_scratch(const struct cudnn_entry *entry)
@@ -118,7 +114,7 @@ int64_t cudnn_attention_scratch(const struct cudnn_entry *entry)
         return row_sum_offset(entry);
     }
     return query_sum_offset(entry) +
-           align(shape->batch * shape->heads * shape->sequence * shape->head_dim * (int64_t)sizeof(float));
+           cuda_align(shape->batch * shape->heads * shape->sequence * shape->head_dim * (int64_t)sizeof(float));
 }
 
 status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op, struct cudnn_entry **planned)

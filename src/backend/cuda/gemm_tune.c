@@ -3,13 +3,15 @@
 // data, and as many sets of them in turn as the cache cannot hold, since a step's do not lie there either.
 #include "gemm.h"
 
+#include <stdio.h>
+
 #include "gswbench/fatal.h"
-#include "gswbench/number.h"
 #include "gswbench/random.h"
 #include "kernels/random.h"
+#include "memory.h"
 #include "tune.h"
 
-enum { SETS_MAX = 64, ALIGNMENT = 256 };
+enum { SETS_MAX = 64 };
 
 // One allocation that holds all sets, each of A, B and C, and the factors of A and B behind them.
 struct operands {
@@ -71,11 +73,6 @@ int gemm_candidates(const struct cuda *cuda, const struct gemm *gemm, int wanted
     return usable;
 }
 
-static int64_t align(int64_t bytes)
-{
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 static int64_t factor_bytes(int32_t scaling, int64_t rows, int64_t depth)
 {
     return scaling_factors((enum scaling)scaling, rows, depth) * (int64_t)sizeof(float);
@@ -98,26 +95,21 @@ static status open_operands(struct timing *timing)
     operands->bytes[GEMM_C]           = format_bytes(key->c, shape->m * shape->n);
     for (int i = 0; i < 3; i++) {
         // As aligned as the step's, and no better.
-        operands->offset[i] = operands->set_bytes + key->alignment[i] % ALIGNMENT;
-        operands->set_bytes += align(operands->bytes[i] + ALIGNMENT);
+        operands->offset[i] = operands->set_bytes + key->alignment[i] % CUDA_ALIGNMENT;
+        operands->set_bytes += cuda_align(operands->bytes[i] + CUDA_ALIGNMENT);
     }
-    int64_t factor_bytes_of_a = align(factor_bytes(shape->scaling_a, shape->m, shape->k));
+    int64_t factor_bytes_of_a = cuda_align(factor_bytes(shape->scaling_a, shape->m, shape->k));
     operands->factor_bytes    = factor_bytes_of_a + factor_bytes(shape->scaling_b, shape->n, shape->k);
     int64_t sets              = 2 * cache_bytes(timing->cuda) / operands->set_bytes + 1;
     operands->sets            = sets < SETS_MAX ? (int)sets : SETS_MAX;
 
-    cudaError_t error =
-        cudaMalloc((void **)&operands->data, (size_t)(operands->sets * operands->set_bytes + operands->factor_bytes));
-    if (error == cudaErrorMemoryAllocation) {
-        char text[32];
-        cudaGetLastError();    // it stands until it is read
-        return fail_as(EXIT_MEMORY,
-                       "no %s of device memory to time the GEMM %lld x %lld x %lld: take a smaller "
-                       "train.micro_batch, or run.deterministic = yes, which times nothing",
-                       number_bytes(text, sizeof(text), (double)(operands->sets * operands->set_bytes)),
-                       (long long)shape->m, (long long)shape->n, (long long)shape->k);
-    }
-    CUDA_CHECK(error);
+    char  purpose[96];
+    void *data;
+    snprintf(purpose, sizeof(purpose), "time the GEMM %lld x %lld x %lld", (long long)shape->m, (long long)shape->n,
+             (long long)shape->k);
+    TRY(cuda_allocate_for(purpose, "take a smaller train.micro_batch, or run.deterministic = yes, which times nothing",
+                          operands->sets * operands->set_bytes + operands->factor_bytes, &data));
+    operands->data       = data;
     char *factors        = operands->data + operands->sets * operands->set_bytes;
     operands->factors[0] = (float *)(void *)factors;
     operands->factors[1] = (float *)(void *)(factors + factor_bytes_of_a);

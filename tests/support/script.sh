@@ -1,0 +1,32 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+# What test scripts share, which source it first: they work in a folder of their own, run commands and look at what those
+# print. What fails is told, and the rest is tried; finish ends the script with its exit code.
+set -euo pipefail
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+failures=0
+complain() {    # complain TEXT [FILE]: with what is in the file, else what was printed last
+    echo "FAILED: $1"
+    cat "${2:-output}" || true
+    failures=$((failures + 1))
+}
+run() {    # run EXIT_CODE COMMAND...: its lines are in output
+    local expected=$1 code=0
+    shift
+    timeout 120 "$@" >output 2>&1 </dev/null || code=$?
+    [ $code -eq "$expected" ] || complain "exit code $code, not $expected: $*"
+}
+expect() {    # expect PATTERN [FILE]: a line of it
+    grep -qE -- "$1" "${2:-output}" || complain "no line like: $1" "${2:-output}"
+}
+expect_text() {    # expect_text TEXT: a line has it
+    grep -qF -- "$1" output || complain "no line with: $1"
+}
+unexpected() {    # unexpected PATTERN
+    ! grep -qE -- "$1" output || complain "a line like: $1"
+}
+result() { echo "$(sed -n 's/^files: //p' output)$1"; }    # result FILE: its path, of the run that was the last
+finish() { exit $((failures > 0)); }
