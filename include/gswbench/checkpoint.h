@@ -6,18 +6,17 @@
 
 #include <stdint.h>
 
+#include "gswbench/output.h"
 #include "gswbench/plan.h"
 #include "gswbench/status.h"
 #include "gswbench/step.h"
 
-// Creates the folder, or finds it empty: a run asks before its first step, not after its last.
-status checkpoint_create_folder(const char *folder);
-
-// Writes the initial weights in fp32, streamed: needs no memory for the model.
+// Writes the initial weights in fp32, streamed: needs no memory for the model. The folder is created, or empty.
 status checkpoint_write_initial(const struct plan *plan, uint64_t seed, const char *folder);
 
 // Writes the job's present weights in fp32 (masters where there are any), gathered from the ranks that keep them.
-// Called by every rank; rank 0 writes.
-status checkpoint_write(const struct plan *plan, const struct step *step, struct comm *comm, const char *folder);
+// Called by every rank; rank 0 writes, into an empty folder that it holds.
+status checkpoint_write(const struct plan *plan, const struct step *step, struct comm *comm,
+                        const struct output_folder *folder);
 
 #endif

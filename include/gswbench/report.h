@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "gswbench/output.h"
 #include "gswbench/result.h"
 #include "gswbench/status.h"
 
@@ -41,18 +42,16 @@ const struct report_format *report_find_format(const char *name);
 // "completed step: 0, seconds: 1.234, ..."
 void report_write_step(const struct result *result, const struct result_step *step, FILE *file);
 
-// Creates OUTPUT/<config>/<precision>/<ranks>/<run id>/ and names it in folder. The folder is new: nothing is ever
-// overwritten. Errors here and below are EXIT_OUTPUT and name path and reason.
-status report_create_folder(const struct result *result, const char *output, char *folder, size_t bytes);
-
-// Writes a whole file under a temporary name, then renames it: a file under its final name is complete.
-status report_write_bytes(const char *folder, const char *name, const void *data, size_t bytes);
-status report_write_file(const char *folder, const char *name, report_writer *write, const struct result *result);
+// Creates OUTPUT/<config>/<precision>/<ranks>/<run id>/, which is new, and holds it open for what follows; where a run
+// has that id already, the result gets the next one. Errors here and below are EXIT_OUTPUT and name path and reason.
+status report_create_folder(struct output_folder *folder, struct result *result, const char *output);
+status report_write_file(const struct output_folder *folder, const char *name, report_writer *write,
+                         const struct result *result);
 
 // Prints to stdout, at once.
 status report_print(report_writer *write, const struct result *result);
 
 // Every format that has a file.
-status report_write_files(const char *folder, const struct result *result);
+status report_write_files(const struct output_folder *folder, const struct result *result);
 
 #endif

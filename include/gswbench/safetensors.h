@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "gswbench/format.h"
+#include "gswbench/output.h"
 #include "gswbench/status.h"
 
 struct safetensor {
@@ -17,18 +18,19 @@ struct safetensor {
     int64_t     begin, bytes;    // in the data section
 };
 
-// Writes PATH.tmp in the same folder, renamed to PATH by finish: a file under its final name is whole. The tensors'
-// data follow in the order given (the header keeps the format's order of offsets); begin and bytes are filled in.
+// A file that is being written. The tensors' data follow in the order given (the header keeps the format's order of
+// offsets); begin and bytes are filled in.
 struct safetensors_writer {
-    FILE   *file;
-    char    path[1024], temporary[1040];
-    int64_t expected_bytes, written_bytes;
+    struct output output;
+    int64_t       expected_bytes, written_bytes;
 };
 status safetensors_create(struct safetensors_writer *writer, const char *path, struct safetensor *tensors,
                           int32_t count);
+status safetensors_create_in(struct safetensors_writer *writer, const struct output_folder *folder, const char *name,
+                             struct safetensor *tensors, int32_t count);
 status safetensors_append(struct safetensors_writer *writer, const void *data, int64_t bytes);
 status safetensors_finish(struct safetensors_writer *writer);
-void   safetensors_abandon(struct safetensors_writer *writer);    // removes the temporary file
+void   safetensors_abandon(struct safetensors_writer *writer);    // leaves no file; also where another call has failed
 
 // Reads and checks the whole header: sizes, offsets, overlaps, names. Errors are EXIT_CHECKPOINT with file and tensor.
 struct safetensors_reader {

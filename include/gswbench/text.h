@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 // Copies and always terminates; false when the text was cut.
 bool text_copy(char *to, size_t bytes, const char *from);
@@ -30,6 +31,15 @@ struct text_buffer {
 };
 void text_append(struct text_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_free(struct text_buffer *buffer);
+
+// A stream into memory. When it is closed, data has what was written, which the caller frees.
+struct text_stream {
+    FILE  *file;
+    char  *data;
+    size_t bytes;
+};
+void text_stream_open(struct text_stream *stream);
+void text_stream_close(struct text_stream *stream);
 
 // Copies with control characters and bytes that are not UTF-8 replaced by '?': safe on a terminal and in JSON.
 void text_printable(char *to, size_t bytes, const char *from);

@@ -7,13 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <xxhash.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/gemm.h"
+#include "gswbench/output.h"
 #include "gswbench/text.h"
 
 static const char title[] = "gswbench gemm algorithms 1\n";
@@ -144,69 +143,50 @@ const struct gemm_choice *gemm_cache_find(const struct gemm_cache *cache, const 
     return NULL;
 }
 
-// Creates the directories above the file.
-static status create_directories(const char *path)
+static status write_file(const struct gemm_cache *cache)
 {
-    char *part = memory_allocate(strlen(path) + 1);
-    strcpy(part, path);
-    status result = OK;
-    for (char *slash = strchr(part + 1, '/'); slash != NULL && !failed(&result); slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST) {
-            result = cannot("create", part);
-        }
-        *slash = '/';
-    }
-    free(part);
-    return result;
-}
-
-static bool write_choices(const struct gemm_cache *cache, FILE *file)
-{
-    bool is_written = fputs(title, file) >= 0;
+    struct text_buffer text = {.text = NULL};
+    text_append(&text, "%s", title);
     for (int i = 0; i < cache->count; i++) {
         char line[LINE_BYTES];
         print_line(&cache->choices[i], line);
-        is_written = is_written && fputs(line, file) >= 0;
+        text_append(&text, "%s", line);
     }
-    return fclose(file) == 0 && is_written;
-}
-
-static status write_file(const struct gemm_cache *cache)
-{
-    TRY(create_directories(cache->path));
-    size_t bytes     = strlen(cache->path) + 8;
-    char  *temporary = memory_allocate(bytes);
-    snprintf(temporary, bytes, "%s.XXXXXX", cache->path);
-    int    descriptor = mkstemp(temporary);
-    FILE  *file       = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
-    bool   is_written = file != NULL && write_choices(cache, file) && rename(temporary, cache->path) == 0;
-    status result     = is_written ? OK : cannot("write", cache->path);
-    if (!is_written && descriptor >= 0) {
-        unlink(temporary);
-    }
-    free(temporary);
+    status result = output_replace(cache->path, text.text, text.length);
+    text_free(&text);
     return result;
 }
 
 // "PROBLEM: candidate 3 of 16; milliseconds: 1.234 1.301 - ...".
 static status append_times(const struct gemm_cache *cache, const char *problem, const struct gemm_times *times)
 {
-    size_t bytes = strlen(cache->path) + 16;
-    char  *path  = memory_allocate(bytes);
-    snprintf(path, bytes, "%.*s_times.txt", (int)(strlen(cache->path) - strlen(".txt")), cache->path);
-    FILE *file      = fopen(path, "a");
-    bool is_written = file != NULL && fprintf(file, "%s: candidate %d of %d; milliseconds:", problem, times->chosen + 1,
-                                              times->count) > 0;
-    for (int i = 0; i < times->count && is_written; i++) {
-        is_written =
-            (isnan(times->seconds[i]) ? fputs(" -", file) : fprintf(file, " %.4f", 1e3 * times->seconds[i])) > 0;
+    struct text_buffer path = {.text = NULL}, line = {.text = NULL};
+    text_append(&path, "%.*s_times.txt", (int)(strlen(cache->path) - strlen(".txt")), cache->path);
+    text_append(&line, "%s: candidate %d of %d; milliseconds:", problem, times->chosen + 1, times->count);
+    for (int i = 0; i < times->count; i++) {
+        if (isnan(times->seconds[i])) {
+            text_append(&line, " -");
+        } else {
+            text_append(&line, " %.4f", 1e3 * times->seconds[i]);
+        }
     }
-    is_written    = file != NULL && fputs("\n", file) > 0 && is_written;
-    is_written    = file != NULL && fclose(file) == 0 && is_written;
-    status result = is_written ? OK : cannot("write", path);
-    free(path);
+    text_append(&line, "\n");
+    status result = output_extend(path.text, line.text, line.length);
+    text_free(&path);
+    text_free(&line);
     return result;
+}
+
+static status write_files(const struct gemm_cache *cache, const char *problem, const struct gemm_times *times)
+{
+    char *directory = memory_allocate(strlen(cache->path) + 1);
+    strcpy(directory, cache->path);
+    *strrchr(directory, '/') = '\0';
+    status created           = output_create_folders(directory);
+    free(directory);
+    TRY(created);
+    TRY(write_file(cache));
+    return append_times(cache, problem, times);
 }
 
 status gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice, const struct gemm_times *times)
@@ -215,6 +195,6 @@ status gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice
     if (cache->path == NULL) {
         return OK;
     }
-    TRY(write_file(cache));
-    return append_times(cache, choice->problem, times);
+    status result = write_files(cache, choice->problem, times);
+    return failed(&result) ? fail_as(result.exit_code, "%.940s (run.cache names another directory)", result.text) : OK;
 }

@@ -10,6 +10,8 @@
 #include <strings.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/fatal.h"
+#include "gswbench/status.h"
 
 enum { DISTANCE_MAX_LENGTH = 64 };
 
@@ -87,6 +89,23 @@ void text_free(struct text_buffer *buffer)
 {
     free(buffer->text);
     *buffer = (struct text_buffer){0};
+}
+
+void text_stream_open(struct text_stream *stream)
+{
+    *stream      = (struct text_stream){.file = NULL};
+    stream->file = open_memstream(&stream->data, &stream->bytes);
+    if (stream->file == NULL) {
+        FATAL(EXIT_MEMORY, "out of host memory");
+    }
+}
+
+void text_stream_close(struct text_stream *stream)
+{
+    if (fclose(stream->file) != 0) {
+        FATAL(EXIT_MEMORY, "out of host memory");
+    }
+    stream->file = NULL;
 }
 
 // Bytes of the UTF-8 character that starts here; 0 when there is none (overlong forms, surrogates, beyond U+10FFFF).

@@ -2,12 +2,12 @@
 // One rank of a calibration: measures the ops of a job on this machine, and writes what predictions are made from.
 #include "gswbench/calibrate.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/fatal.h"
+#include "gswbench/output.h"
 #include "gswbench/place.h"
 #include "gswbench/version.h"
 
@@ -19,7 +19,7 @@ struct rank {
     struct place              place;
     struct distinct_ops       list;
     struct hardware_config    hardware;
-    FILE                     *profile;    // of rank 0
+    struct output             profile;    // of rank 0
 };
 
 static status open_place(struct rank *rank, struct comm *comm)
@@ -86,12 +86,7 @@ static void describe(struct rank *rank, struct text_buffer *text)
 // Before anything is measured: nobody likes to learn at the end that the folder is missing.
 static status open_profile(struct rank *rank)
 {
-    const char *path = rank->calibration->output;
-    if (rank->place.comm->place.rank != 0) {
-        return OK;
-    }
-    rank->profile = fopen(path, "w");
-    return rank->profile != NULL ? OK : fail_as(EXIT_OUTPUT, "%s: cannot be written: %s", path, strerror(errno));
+    return rank->place.comm->place.rank == 0 ? output_begin(&rank->profile, rank->calibration->output) : OK;
 }
 
 static status write_profile(struct rank *rank)
@@ -101,12 +96,16 @@ static status write_profile(struct rank *rank)
         return OK;
     }
     struct text_buffer origin = {.text = NULL};
+    struct text_stream text;
     describe(rank, &origin);
-    calibrate_write(rank->profile, origin.text, &rank->hardware, &rank->list);
+    text_stream_open(&text);
+    calibrate_write(text.file, origin.text, &rank->hardware, &rank->list);
+    text_stream_close(&text);
     text_free(&origin);
-    if (fflush(rank->profile) != 0 || ferror(rank->profile) != 0) {
-        return fail_as(EXIT_OUTPUT, "%s: cannot be written: %s", path, strerror(errno));
-    }
+    status result = output_append(&rank->profile, text.data, text.bytes);
+    free(text.data);
+    TRY(result);
+    TRY(output_finish(&rank->profile));
     printf("%s: %" PRId32 " ops measured; predictions use it with --set hardware.profile=%s%s\n", path,
            rank->list.count, strchr(path, '/') == NULL ? "./" : "", path);
     return OK;
@@ -125,12 +124,7 @@ status calibrate_rank(const void *shared, struct comm *comm)
     struct rank rank = {.calibration = shared};
     fatal_set_rank(comm->place.rank);
     status result = calibrate(&rank, comm);
-    if (rank.profile != NULL) {
-        fclose(rank.profile);
-        if (failed(&result)) {
-            remove(rank.calibration->output);
-        }
-    }
+    output_abandon(&rank.profile);
     calibrate_free(&rank.list);
     place_close(&rank.place);
     return result;

@@ -2,19 +2,17 @@
 // Writes weights as a Hugging Face folder: parts under their exported names, in shards, with index and config.
 #include "gswbench/checkpoint.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/data.h"
+#include "gswbench/fatal.h"
 #include "gswbench/safetensors.h"
 #include "internal.h"
 
-enum { NAME_BYTES = 64, PATH_BYTES = 1024 };    // of a file in the folder; with the folder
+enum { NAME_BYTES = 64 };    // of a file in the folder
 
 static const int64_t shard_bytes_default = 5000000000;    // as Hugging Face's own writer
 
@@ -156,14 +154,12 @@ static void name_shard(const struct export_list *list, int32_t shard, char name[
 
 // Exports begin .. end - 1 into the file of their shard.
 static status write_shard(const struct weight_source *source, const struct export_list *list, int32_t begin,
-                          int32_t end, const char *folder)
+                          int32_t end, const struct output_folder *folder)
 {
-    char                      name[NAME_BYTES], path[PATH_BYTES];
+    char                      name[NAME_BYTES];
     struct safetensors_writer writer;
     name_shard(list, list->exports[begin].shard, name);
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    TRY(safetensors_create(&writer, path, &list->tensors[begin], end - begin));
-    status result = OK;
+    status result = safetensors_create_in(&writer, folder, name, &list->tensors[begin], end - begin);
     for (int32_t i = begin; i < end && !failed(&result); i++) {
         result = source->step != NULL ? append_present(&writer, source, &list->exports[i])
                                       : append_initial(&writer, source, &list->exports[i]);
@@ -171,13 +167,12 @@ static status write_shard(const struct weight_source *source, const struct expor
     if (!failed(&result)) {
         result = safetensors_finish(&writer);
     }
-    if (failed(&result)) {
-        safetensors_abandon(&writer);
-    }
+    safetensors_abandon(&writer);
     return result;
 }
 
-static status write_shards(const struct weight_source *source, const struct export_list *list, const char *folder)
+static status write_shards(const struct weight_source *source, const struct export_list *list,
+                           const struct output_folder *folder)
 {
     int32_t begin = 0;
     for (int32_t end = 1; end <= list->count; end++) {
@@ -189,17 +184,19 @@ static status write_shards(const struct weight_source *source, const struct expo
     return OK;
 }
 
-static status write_json(json_t *json, const char *folder, const char *name)
+static status write_json(json_t *json, const struct output_folder *folder, const char *name)
 {
-    char path[PATH_BYTES];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    errno      = 0;
-    bool whole = json_dump_file(json, path, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) == 0;
+    char *text = json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
     json_decref(json);
-    return whole ? OK : fail_as(EXIT_OUTPUT, "%s: cannot be written: %s", path, strerror(errno));
+    if (text == NULL) {
+        FATAL(EXIT_MEMORY, "out of host memory");
+    }
+    status result = output_write(folder, name, text, strlen(text));
+    free(text);
+    return result;
 }
 
-static status write_index(const struct export_list *list, const char *folder)
+static status write_index(const struct export_list *list, const struct output_folder *folder)
 {
     json_t *map = json_object();
     for (int32_t i = 0; i < list->count; i++) {
@@ -249,7 +246,7 @@ static void describe_family(json_t *json, const struct model_config *model)
     set_text(json, "model_type", model->family);
 }
 
-static status write_config(const struct plan *plan, const char *folder)
+static status write_config(const struct plan *plan, const struct output_folder *folder)
 {
     const int64_t original_context = 8192;    // of Llama 3.1's frequency scaling
 
@@ -281,46 +278,31 @@ static status write_config(const struct plan *plan, const char *folder)
     return write_json(json, folder, "config.json");
 }
 
-status checkpoint_create_folder(const char *folder)
+// config.json comes last: a folder that has it is whole.
+status checkpoint_write_folder(const struct weight_source *source, const struct output_folder *folder,
+                               int64_t shard_bytes)
 {
-    if (strlen(folder) > PATH_BYTES - NAME_BYTES) {
-        return fail_as(EXIT_OUTPUT, "%s: the path is too long", folder);
-    }
-    if (mkdir(folder, 0777) == 0) {
-        return OK;
-    }
-    DIR *listing = errno == EEXIST ? opendir(folder) : NULL;
-    if (listing == NULL) {
-        return fail_as(EXIT_OUTPUT, "%s: cannot be created: %s", folder, strerror(errno));
-    }
-    int            entries = 0;
-    struct dirent *entry;
-    while ((entry = readdir(listing)) != NULL) {
-        entries += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-    }
-    closedir(listing);
-    return entries == 0 ? OK : fail_as(EXIT_OUTPUT, "%s: is not empty: name a new folder", folder);
-}
-
-status checkpoint_write_folder(const struct weight_source *source, const char *folder, int64_t shard_bytes)
-{
-    TRY(checkpoint_create_folder(folder));
-    TRY(write_config(source->plan, folder));
     struct export_list list   = exports_list(source->plan, shard_bytes);
     status             result = write_shards(source, &list, folder);
     if (!failed(&result) && list.shards > 1) {
         result = write_index(&list, folder);
     }
     exports_free(&list);
-    return result;
+    return failed(&result) ? result : write_config(source->plan, folder);
 }
 
 status checkpoint_write_initial(const struct plan *plan, uint64_t seed, const char *folder)
 {
-    return checkpoint_write_folder(&(struct weight_source){.plan = plan, .seed = seed}, folder, shard_bytes_default);
+    struct output_folder held;
+    TRY(output_claim_folder(&held, folder));
+    struct weight_source source = {.plan = plan, .seed = seed};
+    status               result = checkpoint_write_folder(&source, &held, shard_bytes_default);
+    output_close_folder(&held);
+    return result;
 }
 
-status checkpoint_write(const struct plan *plan, const struct step *step, struct comm *comm, const char *folder)
+status checkpoint_write(const struct plan *plan, const struct step *step, struct comm *comm,
+                        const struct output_folder *folder)
 {
     struct weight_source source = {.plan = plan, .step = step, .comm = comm};
     if (comm->place.rank == 0) {

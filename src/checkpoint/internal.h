@@ -47,6 +47,7 @@ enum { SAFETENSORS_LENGTH_BYTES = 8 };
 extern const char *const safetensors_codes[];
 
 // Writes the folder with at most shard_bytes of tensor data a file; a larger tensor gets a file of its own.
-status checkpoint_write_folder(const struct weight_source *source, const char *folder, int64_t shard_bytes);
+status checkpoint_write_folder(const struct weight_source *source, const struct output_folder *folder,
+                               int64_t shard_bytes);
 
 #endif

@@ -8,9 +8,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/input.h"
 #include "gswbench/text.h"
 #include "internal.h"
 
@@ -210,21 +211,20 @@ static status read_length(FILE *file, const char *path, int64_t file_bytes, int6
     return OK;
 }
 
-// A FIFO or a device would block or never end.
-static status open_regular(FILE **file, const char *path, int64_t *file_bytes)
+static status open_file(FILE **file, const char *path, int64_t *file_bytes)
 {
-    struct stat information;
-    if (stat(path, &information) != 0) {
-        return fail_as(EXIT_CHECKPOINT, "%s: %s", path, strerror(errno));
+    int         descriptor;
+    struct stat about;
+    status      opened = input_open(path, &descriptor, &about);
+    if (failed(&opened)) {
+        return fail_as(EXIT_CHECKPOINT, "%s: %s", path, opened.text);
     }
-    if (!S_ISREG(information.st_mode)) {
-        return fail_as(EXIT_CHECKPOINT, "%s: not a regular file", path);
-    }
-    *file = fopen(path, "rb");
+    *file       = fdopen(descriptor, "rb");
+    *file_bytes = about.st_size;
     if (*file == NULL) {
+        close(descriptor);
         return fail_as(EXIT_CHECKPOINT, "%s: %s", path, strerror(errno));
     }
-    *file_bytes = information.st_size;
     return OK;
 }
 
@@ -248,7 +248,7 @@ status safetensors_open(struct safetensors_reader *reader, const char *path)
     if (!text_copy(reader->path, sizeof(reader->path), path)) {
         return fail_as(EXIT_CHECKPOINT, "%s: the path is too long", reader->path);
     }
-    TRY(open_regular(&reader->file, path, &file_bytes));
+    TRY(open_file(&reader->file, path, &file_bytes));
     status result = read_header(reader, file_bytes);
     if (failed(&result)) {
         safetensors_close(reader);

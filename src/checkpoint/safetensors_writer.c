@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Writes safetensors files under a temporary name, so that a file under its own name is complete.
+// Writes safetensors files, data as they come.
 #include <assert.h>
-#include <errno.h>
 #include <jansson.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/text.h"
 #include "internal.h"
-
-static status cannot_write(const struct safetensors_writer *writer)
-{
-    return fail_as(EXIT_OUTPUT, "%s: cannot be written: %s", writer->path, strerror(errno));
-}
 
 static json_t *describe_tensor(const struct safetensor *tensor)
 {
@@ -52,56 +43,51 @@ static char *format_header(struct safetensor *tensors, int32_t count, int64_t *d
     return text;
 }
 
-status safetensors_create(struct safetensors_writer *writer, const char *path, struct safetensor *tensors,
-                          int32_t count)
+static status write_header(struct safetensors_writer *writer, struct safetensor *tensors, int32_t count)
 {
-    *writer = (struct safetensors_writer){0};
-    if (!text_copy(writer->path, sizeof(writer->path), path)) {
-        return fail_as(EXIT_OUTPUT, "%s: the path is too long", writer->path);
-    }
-    snprintf(writer->temporary, sizeof(writer->temporary), "%s.tmp", path);
-    writer->file = fopen(writer->temporary, "wb");
-    if (writer->file == NULL) {
-        return cannot_write(writer);
-    }
     size_t        header_bytes;
     char         *text = format_header(tensors, count, &writer->expected_bytes, &header_bytes);
     unsigned char length[SAFETENSORS_LENGTH_BYTES];
     for (int i = 0; i < SAFETENSORS_LENGTH_BYTES; i++) {
         length[i] = (unsigned char)(header_bytes >> (8 * i));
     }
-    bool whole = fwrite(length, 1, sizeof(length), writer->file) == sizeof(length) &&
-                 fwrite(text, 1, header_bytes, writer->file) == header_bytes;
-    free(text);
-    status result = whole ? OK : cannot_write(writer);
-    if (!whole) {
-        safetensors_abandon(writer);
+    status result = output_append(&writer->output, length, sizeof(length));
+    if (!failed(&result)) {
+        result = output_append(&writer->output, text, header_bytes);
     }
+    free(text);
     return result;
+}
+
+status safetensors_create(struct safetensors_writer *writer, const char *path, struct safetensor *tensors,
+                          int32_t count)
+{
+    *writer = (struct safetensors_writer){.expected_bytes = 0};
+    TRY(output_begin(&writer->output, path));
+    return write_header(writer, tensors, count);
+}
+
+status safetensors_create_in(struct safetensors_writer *writer, const struct output_folder *folder, const char *name,
+                             struct safetensor *tensors, int32_t count)
+{
+    *writer = (struct safetensors_writer){.expected_bytes = 0};
+    TRY(output_begin_in(&writer->output, folder, name));
+    return write_header(writer, tensors, count);
 }
 
 status safetensors_append(struct safetensors_writer *writer, const void *data, int64_t bytes)
 {
     writer->written_bytes += bytes;
-    return fwrite(data, 1, (size_t)bytes, writer->file) == (size_t)bytes ? OK : cannot_write(writer);
+    return output_append(&writer->output, data, (size_t)bytes);
 }
 
 status safetensors_finish(struct safetensors_writer *writer)
 {
     assert(writer->written_bytes == writer->expected_bytes);
-    if (fflush(writer->file) != 0 || fsync(fileno(writer->file)) != 0 || rename(writer->temporary, writer->path) != 0) {
-        return cannot_write(writer);
-    }
-    fclose(writer->file);
-    *writer = (struct safetensors_writer){0};
-    return OK;
+    return output_finish(&writer->output);
 }
 
 void safetensors_abandon(struct safetensors_writer *writer)
 {
-    if (writer->file != NULL) {
-        fclose(writer->file);
-        remove(writer->temporary);
-    }
-    *writer = (struct safetensors_writer){0};
+    output_abandon(&writer->output);
 }

@@ -52,14 +52,8 @@ static status run(const void *arguments, struct text_buffer *errors)
     struct safetensor          tensor = {
                  .name = "tokens", .format = FORMAT_I32, .dims = 3, .dim = {steps, train->global_batch, train->sequence + 1}};
     TRY(safetensors_create(&writer, data->output, &tensor, 1));
-    status result = append_samples(&writer, &job.config, steps * train->global_batch);
-    if (!failed(&result)) {
-        result = safetensors_finish(&writer);
-    }
-    if (failed(&result)) {
-        safetensors_abandon(&writer);
-        return result;
-    }
+    TRY(append_samples(&writer, &job.config, steps * train->global_batch));
+    TRY(safetensors_finish(&writer));
     printf("%s: tokens I32 [%" PRId64 ", %" PRId64 ", %" PRId64 "]\n", data->output, tensor.dim[0], tensor.dim[1],
            tensor.dim[2]);
     return OK;

@@ -2,12 +2,13 @@
 // gswbench predict: how long a step will take on the machine of [hardware], without it.
 #include "gswbench/predict_row.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/number.h"
+#include "gswbench/output.h"
 #include "gswbench/timeline.h"
 #include "internal.h"
 #include "sweep.h"
@@ -255,18 +256,24 @@ static status add_all_rows(struct table *table, struct text_buffer *errors)
 
 static status add_drawn_row(struct table *table, struct text_buffer *errors)
 {
-    const char *path = table->options->trace;
-    table->timeline  = fopen(path, "w");
-    if (table->timeline == NULL) {
-        return fail_as(EXIT_OUTPUT, "%s: cannot be written: %s", path, strerror(errno));
-    }
-    timeline_begin(table->timeline);
+    struct output      output;
+    struct text_stream text;
+    TRY(output_begin(&output, table->options->trace));
+    text_stream_open(&text);
+    table->timeline = text.file;
+    timeline_begin(text.file);
     status result = add_all_rows(table, errors);
-    timeline_end(table->timeline);
-    bool is_written = fflush(table->timeline) == 0 && ferror(table->timeline) == 0;
-    is_written      = fclose(table->timeline) == 0 && is_written;
-    return failed(&result) || is_written ? result
-                                         : fail_as(EXIT_OUTPUT, "%s: cannot be written: %s", path, strerror(errno));
+    timeline_end(text.file);
+    text_stream_close(&text);
+    if (!failed(&result)) {
+        result = output_append(&output, text.data, text.bytes);
+    }
+    if (!failed(&result)) {
+        result = output_finish(&output);
+    }
+    output_abandon(&output);
+    free(text.data);
+    return result;
 }
 
 static status run(const void *arguments, struct text_buffer *errors)

@@ -4,19 +4,15 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FILE_BYTES_MAX = 1 << 20 };
+#include "gswbench/input.h"
 
-static const char *kind_of(mode_t mode)
-{
-    return S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
-}
+enum { FILE_BYTES_MAX = 1 << 20 };
 
 // The size that the system reports may be wrong (a growing file, /proc), so one byte more than the limit is asked for.
 static status read_whole(int file, char **text, size_t *bytes)
@@ -41,24 +37,14 @@ static status read_whole(int file, char **text, size_t *bytes)
     return OK;
 }
 
-// Without O_NONBLOCK, opening a pipe waits for its writer.
 status file_read(const char *path, char **text, size_t *bytes)
 {
-    int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (file < 0) {
-        return fail("cannot be opened: %s", strerror(errno));
-    }
+    int         file;
     struct stat about;
-    status      result;
-    if (fstat(file, &about) != 0) {
-        result = fail("cannot be read: %s", strerror(errno));
-    } else if (!S_ISREG(about.st_mode)) {
-        result = fail("is %s, not a file", kind_of(about.st_mode));
-    } else if (about.st_size > FILE_BYTES_MAX) {
-        result = fail("has %" PRId64 " bytes: a config has at most %d", (int64_t)about.st_size, FILE_BYTES_MAX);
-    } else {
-        result = read_whole(file, text, bytes);
-    }
+    TRY(input_open(path, &file, &about));
+    status result = about.st_size > FILE_BYTES_MAX
+                        ? fail("has %" PRId64 " bytes: a config has at most %d", (int64_t)about.st_size, FILE_BYTES_MAX)
+                        : read_whole(file, text, bytes);
     close(file);
     return result;
 }

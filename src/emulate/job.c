@@ -22,7 +22,7 @@ struct emulated_job {
     struct measured_ops     list;
     struct prediction       prediction;
     struct result           result;
-    char                    folder[2048];
+    struct output_folder    folder;
 };
 
 // A job's ranks would share the cores of their node.
@@ -143,15 +143,15 @@ static status write_result(struct emulated_job *emulated)
     const struct benchmark *benchmark = emulated->benchmark;
     const struct result    *result    = &emulated->result;
     bool                    json      = benchmark->json;
-    TRY(report_create_folder(result, benchmark->job.config.run.output, emulated->folder, sizeof(emulated->folder)));
-    TRY(report_write_bytes(emulated->folder, "config.merged.ini", benchmark->config_text, benchmark->config_bytes));
+    TRY(report_create_folder(&emulated->folder, &emulated->result, benchmark->job.config.run.output));
+    TRY(output_write(&emulated->folder, "config.merged.ini", benchmark->config_text, benchmark->config_bytes));
     if (!json && !benchmark->is_quiet) {
         TRY(report_print(report_write_header, result));
     }
     TRY(report_print(json ? report_write_json : report_write_result, result));
-    TRY(report_write_files(emulated->folder, result));
+    TRY(report_write_files(&emulated->folder, result));
     if (!json) {
-        printf("files: %s/\n", emulated->folder);
+        printf("files: %s/\n", emulated->folder.path);
     }
     return (status){.exit_code = (int)result->exit_code};
 }
@@ -221,6 +221,7 @@ status emulate_job(const struct benchmark *benchmark, enum emulate_stages stages
         result              = run(emulated);
         backend_close(&emulated->backend);
     }
+    output_close_folder(&emulated->folder);
     free(emulated->devices.names);
     measured_free(&emulated->list);
     emulate_free(&emulated->emulation);

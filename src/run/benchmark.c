@@ -4,21 +4,7 @@
 
 #include <xxhash.h>
 
-#include "gswbench/fatal.h"
 #include "internal.h"
-
-static char *print_config(const struct config *config, size_t *bytes)
-{
-    char *text = NULL;
-    FILE *file = open_memstream(&text, bytes);
-    if (file != NULL) {
-        config_write(config, file);
-    }
-    if (file == NULL || fclose(file) != 0) {
-        FATAL(EXIT_MEMORY, "out of host memory");
-    }
-    return text;
-}
 
 status benchmark_read(struct benchmark *benchmark, const struct job_selection *selection, struct text_buffer *errors)
 {
@@ -26,7 +12,12 @@ status benchmark_read(struct benchmark *benchmark, const struct job_selection *s
     TRY(launch_count_ranks(&launched, errors));
     TRY(job_read(&benchmark->job, &launched, errors));
     TRY(benchmark->job.support);
-    benchmark->config_text = print_config(&benchmark->job.config, &benchmark->config_bytes);
+    struct text_stream text;
+    text_stream_open(&text);
+    config_write(&benchmark->job.config, text.file);
+    text_stream_close(&text);
+    benchmark->config_text  = text.data;
+    benchmark->config_bytes = text.bytes;
     return OK;
 }
 

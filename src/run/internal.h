@@ -9,6 +9,7 @@
 #include "gswbench/plan.h"
 #include "gswbench/ranges.h"
 #include "gswbench/step.h"
+#include "gswbench/text.h"
 
 // launch.c: sets the number of ranks to what the launcher started, or to what is asked for.
 status launch_count_ranks(struct job_selection *selection, struct text_buffer *errors);
@@ -71,11 +72,7 @@ void profile_check(struct result *result, const struct profile_config *profile);
 
 // trace.c: runs the steps of [trace] and puts into the result what the last of them shows; on rank 0 also into
 // timeline, if one is asked for: trace.json, which the caller frees. Collective.
-struct run_text {
-    char  *data;
-    size_t bytes;
-};
-void steps_trace(struct steps *steps, struct run_text *timeline);
+void steps_trace(struct steps *steps, struct text_stream *timeline);
 
 // attention.c: puts who computes attention on rank 0 into the result, with a note where own kernels do what cuDNN was
 // first asked for, and where ranks differ. Collective.

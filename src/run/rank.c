@@ -26,8 +26,8 @@ struct rank {
     struct step            *step;
     struct result           result;    // the job's on rank 0; elsewhere the steps alone are of use
     struct steps            steps;
-    struct run_text         timeline;    // data is NULL: there is none
-    char                    folder[2048];
+    struct text_stream      timeline;           // data is NULL: there is none
+    struct output_folder    folder, weights;    // of rank 0, held from before the first step
 };
 
 static bool is_first(const struct rank *rank)
@@ -137,12 +137,12 @@ static status open_result(struct rank *rank)
     if (!is_first(rank)) {
         return OK;
     }
-    TRY(report_create_folder(result, config->run.output, rank->folder, sizeof(rank->folder)));
+    TRY(report_create_folder(&rank->folder, result, config->run.output));
     if (weights != NULL) {
-        TRY(checkpoint_create_folder(weights));
+        TRY(output_claim_folder(&rank->weights, weights));
     }
-    return report_write_bytes(rank->folder, "config.merged.ini", rank->benchmark->config_text,
-                              rank->benchmark->config_bytes);
+    return output_write(&rank->folder, "config.merged.ini", rank->benchmark->config_text,
+                        rank->benchmark->config_bytes);
 }
 
 static status check_graphs(const struct rank *rank)
@@ -215,12 +215,12 @@ static status write_result(const struct rank *rank)
     const struct benchmark *benchmark = rank->benchmark;
     const struct result    *result    = &rank->result;
     status                  printed   = report_print(benchmark->json ? report_write_json : report_write_result, result);
-    TRY(report_write_files(rank->folder, result));
+    TRY(report_write_files(&rank->folder, result));
     if (rank->timeline.data != NULL) {
-        TRY(report_write_bytes(rank->folder, "trace.json", rank->timeline.data, rank->timeline.bytes));
+        TRY(output_write(&rank->folder, "trace.json", rank->timeline.data, rank->timeline.bytes));
     }
     if (!failed(&printed) && !benchmark->json) {
-        printf("files: %s/\n", rank->folder);
+        printf("files: %s/\n", rank->folder.path);
     }
     return printed;
 }
@@ -229,13 +229,12 @@ static status finish(struct rank *rank)
 {
     struct comm   *comm    = rank->comm;
     struct result *result  = &rank->result;
-    const char    *weights = rank->benchmark->weights_out;
     status         written = OK, kept = OK;
     gather_ranks(rank);
     observations_gather(&rank->steps, rank->place.devices.sharers);
     replicas_compare(result, &rank->steps);
-    if (weights != NULL) {    // before other steps change them
-        kept = place_agree(comm, checkpoint_write(&rank->plan, rank->step, comm, weights));
+    if (rank->benchmark->weights_out != NULL) {    // before other steps change them
+        kept = place_agree(comm, checkpoint_write(&rank->plan, rank->step, comm, &rank->weights));
     }
     if (result->step_count == result->planned_steps && rank->benchmark->job.config.trace.steps > 0) {
         steps_trace(&rank->steps, &rank->timeline);
@@ -260,6 +259,8 @@ static void release(struct rank *rank)
     profile_close(&rank->steps);
     free(rank->steps.own_seconds);
     free(rank->timeline.data);
+    output_close_folder(&rank->folder);
+    output_close_folder(&rank->weights);
     result_free(&rank->result);
     if (rank->step != NULL) {
         step_close(rank->step);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/fatal.h"
 #include "gswbench/layers.h"
 #include "gswbench/step.h"
 #include "gswbench/timeline.h"
@@ -60,24 +59,8 @@ static struct traced explain(const struct steps *steps, const struct op_time *ti
     return traced;
 }
 
-static FILE *open_text(struct run_text *text)
-{
-    FILE *file = open_memstream(&text->data, &text->bytes);
-    if (file == NULL) {
-        FATAL(EXIT_MEMORY, "out of host memory");
-    }
-    return file;
-}
-
-static void close_text(FILE *file)
-{
-    if (fclose(file) != 0) {
-        FATAL(EXIT_MEMORY, "out of host memory");
-    }
-}
-
 // Appends one rank's text to rank 0's file, piece by piece; elsewhere there is no file, and no text but that rank's.
-static void collect(struct comm *comm, int rank, const struct run_text *own, FILE *file)
+static void collect(struct comm *comm, int rank, const struct text_stream *own, FILE *file)
 {
     enum { PIECE = 8192 };
     struct piece {
@@ -100,36 +83,36 @@ static void collect(struct comm *comm, int rank, const struct run_text *own, FIL
     free(all);
 }
 
-static void draw(const struct steps *steps, const struct op_time *times, struct run_text *timeline)
+static void draw(const struct steps *steps, const struct op_time *times, struct text_stream *timeline)
 {
     const struct trace_config *config   = &steps->benchmark->job.config.trace;
     const struct comm_place   *place    = &steps->comm->place;
-    FILE                      *file     = place->rank == 0 ? open_text(timeline) : NULL;
     bool                       is_first = true;
-    if (file != NULL) {
-        timeline_begin(file);
+    if (place->rank == 0) {
+        text_stream_open(timeline);
+        timeline_begin(timeline->file);
     }
     for (int rank = 0; rank < place->ranks; rank++) {
-        struct run_text own = {.data = NULL};
+        struct text_stream own = {.data = NULL};
         if (!trace_config_draws(config, rank)) {
             continue;
         }
         if (rank == place->rank) {
-            FILE *text = open_text(&own);
-            timeline_write_rank(steps->plan, times, is_first, text);
-            close_text(text);
+            text_stream_open(&own);
+            timeline_write_rank(steps->plan, times, is_first, own.file);
+            text_stream_close(&own);
         }
-        collect(steps->comm, rank, &own, file);
+        collect(steps->comm, rank, &own, timeline->file);
         free(own.data);
         is_first = false;
     }
-    if (file != NULL) {
-        timeline_end(file);
-        close_text(file);
+    if (place->rank == 0) {
+        timeline_end(timeline->file);
+        text_stream_close(timeline);
     }
 }
 
-void steps_trace(struct steps *steps, struct run_text *timeline)
+void steps_trace(struct steps *steps, struct text_stream *timeline)
 {
     struct comm    *comm  = steps->comm;
     struct op_time *times = memory_allocate((size_t)steps->plan->op_count * sizeof(*times));

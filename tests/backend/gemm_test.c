@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 Test(gemm, puts_the_second_factor_first_with_the_row_length_as_leading_dimension)
@@ -321,4 +322,28 @@ Test(gemm, says_where_it_cannot_write)
     cr_expect_str_eq(added.text, "cannot create /proc/none: No such file or directory (run.cache names another "
                                  "directory)");
     gemm_cache_close(&cache);
+}
+
+Test(gemm, writes_neither_of_its_files_through_a_link)
+{
+    static const char *const names[] = {"gemm.txt", "gemm_times.txt"};
+    for (int i = 0; i < 2; i++) {
+        struct place            place = make_place();
+        struct gemm_cache       cache = open_cache(&place);
+        const struct gemm_times times = {.count = 1, .seconds = {1e-3}};
+        char                    planted[128], target[96], deep[80];
+        snprintf(deep, sizeof(deep), "%s/deep", place.directory);
+        snprintf(planted, sizeof(planted), "%s/%s", deep, names[i]);
+        snprintf(target, sizeof(target), "%s/target", place.directory);
+        cr_assert(mkdir(deep, 0755) == 0 && symlink(target, planted) == 0);
+
+        status added = gemm_cache_add(&cache, &(struct gemm_choice){.problem = "one"}, &times);
+
+        cr_expect_eq(added.exit_code, EXIT_OUTPUT, "%s: %s", names[i], added.text);
+        cr_expect_not_null(strstr(added.text, names[i]), "%s", added.text);
+        cr_expect_neq(access(target, F_OK), 0, "%s is written through", names[i]);
+        gemm_cache_close(&cache);
+        unlink(planted);
+        remove_place(&place);
+    }
 }

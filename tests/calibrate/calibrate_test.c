@@ -276,5 +276,5 @@ Test(calibrate, answers_bad_launches_with_a_remedy)
                  "[run] backend = null: it computes nothing that could be measured");
     expect_error("calibrate --config tiny-llama --ranks 3 --comm nccl -o x.ini", EXIT_CONFIG, "1 configuration error");
     expect_error("calibrate --config tiny-llama --layers 1 --backend host -o /no/such/folder/x.ini", EXIT_OUTPUT,
-                 "/no/such/folder/x.ini: cannot be written: No such file or directory");
+                 "cannot write /no/such/folder/x.ini: No such file or directory");
 }

@@ -33,7 +33,7 @@ Test(predict_command, predicts_what_it_can_and_says_what_it_cannot)
     expect_error("predict --config llama3.1-8b --trace t.json", EXIT_USAGE,
                  "--trace draws one prediction: give --ranks, and leave --all and --sweep out");
     expect_error("predict --config llama3.1-8b --ranks 8 --trace /nowhere/t.json", EXIT_OUTPUT,
-                 "/nowhere/t.json: cannot be written: No such file or directory");
+                 "cannot write /nowhere/t.json: No such file or directory");
     expect_error("predict --all --ranks 8", EXIT_USAGE,
                  "--all takes every configuration as it is: leave --config, --ranks, --set and --layers out");
 }

@@ -13,12 +13,15 @@
 // The folder of a run; the caller removes it.
 static void write_run(char folder[32])
 {
-    struct result result;
+    struct result        result;
+    struct output_folder held;
     snprintf(folder, 32, "/tmp/gswbench-report-XXXXXX");
     cr_assert_not_null(mkdtemp(folder));
     fixture_open(&result);
-    status written = report_write_files(folder, &result);
-    cr_assert(!failed(&written), "%s", written.text);
+    status opened  = output_open_folder(&held, folder);
+    status written = report_write_files(&held, &result);
+    cr_assert(!failed(&opened) && !failed(&written), "%s", written.text);
+    output_close_folder(&held);
     result_free(&result);
 }
 

@@ -2,6 +2,7 @@
 // The folder of a run and its files: names, contents whole or absent, targets that cannot be written.
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,28 +56,71 @@ Test(report_files, fills_a_new_folder_once)
 {
     struct result result;
     fixture_open(&result);
-    char output[] = "/tmp/gswbench_report_XXXXXX", folder[1024], again[1024], expected[1024];
+    char output[] = "/tmp/gswbench_report_XXXXXX", expected[1024];
     cr_assert(mkdtemp(output) != NULL);
     snprintf(expected, sizeof(expected), "%s/llama2-70b/bf16/64/20260822T101500Z-7f3a", output);
 
-    status created = report_create_folder(&result, output, folder, sizeof(folder));
-    status written = report_write_files(folder, &result);
-    status twice   = report_create_folder(&result, output, again, sizeof(again));
-    status over    = report_write_file(folder, "steps.csv", report_write_csv, &result);
+    struct output_folder folder;
+    status               created = report_create_folder(&folder, &result, output);
+    status               written = report_write_files(&folder, &result);
+    status               over    = report_write_file(&folder, "steps.csv", report_write_csv, &result);
 
     cr_expect(!failed(&created), "%s", created.text);
     cr_expect(!failed(&written), "%s", written.text);
-    cr_expect_str_eq(folder, expected);
+    cr_expect_str_eq(folder.path, expected);
     const char *names[] = {"result.json", "steps.csv", "ranks.csv", "report.html"};
     for (int i = 0; i < 4; i++) {
-        char path[1200];
-        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
-        cr_expect_eq(access(path, R_OK), 0, "%s", names[i]);
+        cr_expect_eq(faccessat(folder.descriptor, names[i], R_OK, 0), 0, "%s", names[i]);
     }
-    cr_expect_eq(count_files(folder), count_formats(), "each that has a file, and nothing else");
-    cr_expect(twice.exit_code == EXIT_OUTPUT && strstr(twice.text, "File exists") != NULL, "%s", twice.text);
+    cr_expect_eq(count_files(folder.path), count_formats(), "each that has a file, and nothing else");
     cr_expect(over.exit_code == EXIT_OUTPUT && strstr(over.text, "steps.csv: File exists") != NULL, "%s", over.text);
-    remove_run(output, folder);
+    remove_run(output, folder.path);
+    output_close_folder(&folder);
+    result_free(&result);
+}
+
+Test(report_files, gives_runs_of_one_id_folders_of_their_own)
+{
+    enum { RUNS = 300 };
+    struct result result;
+    char          output[] = "/tmp/gswbench_report_XXXXXX", command[64];
+    fixture_open(&result);
+    cr_assert(mkdtemp(output) != NULL);
+
+    char last[64];
+    for (int i = 0; i < RUNS; i++) {
+        struct output_folder folder;
+        strcpy(result.run_id, "20260822T101500Z-fffe");
+        status created = report_create_folder(&folder, &result, output);
+        cr_assert_not(failed(&created), "%d: %s", i, created.text);
+        snprintf(last, sizeof(last), "%s", strrchr(folder.path, '/') + 1);
+        output_close_folder(&folder);
+    }
+
+    cr_expect_str_eq(last, "20260822T101500Z-0129", "fffe, ffff, 0000 and 297 more");
+    cr_expect_str_eq(result.run_id, last);
+    snprintf(command, sizeof(command), "rm -rf %s", output);
+    cr_expect_eq(system(command), 0);
+    result_free(&result);
+}
+
+Test(report_files, creates_no_folder_through_a_link)
+{
+    struct result        result;
+    struct output_folder folder;
+    char                 output[] = "/tmp/gswbench_report_XXXXXX", link[64], expected[128], command[64];
+    fixture_open(&result);
+    cr_assert(mkdtemp(output) != NULL);
+    snprintf(link, sizeof(link), "%s/llama2-70b", output);
+    cr_assert_eq(symlink("/tmp", link), 0);
+
+    status created = report_create_folder(&folder, &result, output);
+
+    snprintf(expected, sizeof(expected), "cannot open %s: Not a directory", link);
+    cr_expect_str_eq(created.text, expected);
+    cr_expect_eq(created.exit_code, EXIT_OUTPUT);
+    snprintf(command, sizeof(command), "rm -rf %s", output);
+    cr_expect_eq(system(command), 0);
     result_free(&result);
 }
 
@@ -84,16 +128,18 @@ Test(report_files, stays_inside_the_output_folder)
 {
     struct result result;
     fixture_open(&result);
-    char output[] = "/tmp/gswbench_report_XXXXXX", folder[1024], expected[1024];
+    struct output_folder folder;
+    char                 output[] = "/tmp/gswbench_report_XXXXXX", expected[1024];
     cr_assert(mkdtemp(output) != NULL);
     strcpy(result.config_name, "../../etc");
     snprintf(expected, sizeof(expected), "%s/_._.._etc/bf16/64/20260822T101500Z-7f3a", output);
 
-    status created = report_create_folder(&result, output, folder, sizeof(folder));
+    status created = report_create_folder(&folder, &result, output);
 
     cr_expect(!failed(&created), "%s", created.text);
-    cr_expect_str_eq(folder, expected);
-    remove_run(output, folder);
+    cr_expect_str_eq(folder.path, expected);
+    remove_run(output, folder.path);
+    output_close_folder(&folder);
     result_free(&result);
 }
 
@@ -101,16 +147,18 @@ Test(report_files, names_path_and_reason_of_a_target_that_cannot_be_written)
 {
     struct result result;
     fixture_open(&result);
-    char folder[1024], expected[1024];
+    struct output_folder folder;
 
-    status no_folder = report_create_folder(&result, "/dev/null/results", folder, sizeof(folder));
-    status no_file   = report_write_file("/proc", "steps.csv", report_write_csv, &result);
+    status no_folder = report_create_folder(&folder, &result, "/dev/null/results");
+    status opened    = output_open_folder(&folder, "/proc");
+    status no_file   = report_write_file(&folder, "steps.csv", report_write_csv, &result);
 
     cr_expect_str_eq(no_folder.text, "cannot create /dev/null/results: Not a directory");
     cr_expect(no_folder.exit_code == EXIT_OUTPUT);
-    snprintf(expected, sizeof(expected), "cannot create /proc/steps.csv.tmp: No such file or directory");
-    cr_expect_str_eq(no_file.text, expected);
+    cr_expect_not(failed(&opened));
+    cr_expect_str_eq(no_file.text, "cannot write /proc/steps.csv: No such file or directory");
     cr_expect(no_file.exit_code == EXIT_OUTPUT);
+    output_close_folder(&folder);
     result_free(&result);
 }
 
@@ -118,20 +166,24 @@ Test(report_files, leaves_nothing_half_written)
 {
     struct result result;
     fixture_open(&result);
-    char folder[] = "/tmp/gswbench_report_XXXXXX", expected[128];
-    cr_assert(mkdtemp(folder) != NULL);
-    snprintf(expected, sizeof(expected), "cannot write %s/result.json.tmp: File too large", folder);
+    struct output_folder folder;
+    char                 path[] = "/tmp/gswbench_report_XXXXXX", expected[128];
+    cr_assert(mkdtemp(path) != NULL);
+    status opened = output_open_folder(&folder, path);
+    cr_assert_not(failed(&opened));
+    snprintf(expected, sizeof(expected), "cannot write %s/result.json: File too large", path);
     struct rlimit limit = {.rlim_cur = 1000, .rlim_max = RLIM_INFINITY};
     signal(SIGXFSZ, SIG_IGN);
     cr_assert(setrlimit(RLIMIT_FSIZE, &limit) == 0);
 
-    status written = report_write_file(folder, "result.json", report_write_json, &result);
+    status written = report_write_file(&folder, "result.json", report_write_json, &result);
 
     limit.rlim_cur = RLIM_INFINITY;
     setrlimit(RLIMIT_FSIZE, &limit);
     cr_expect_str_eq(written.text, expected);
     cr_expect(written.exit_code == EXIT_OUTPUT);
-    cr_expect(count_files(folder) == 0);
-    rmdir(folder);
+    cr_expect(count_files(path) == 0);
+    output_close_folder(&folder);
+    rmdir(path);
     result_free(&result);
 }

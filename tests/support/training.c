@@ -70,7 +70,10 @@ int64_t training_run_rank(struct training *training, struct comm *comm)
         training->planned_bytes[storage] = tiny.plan.storage_bytes[storage];
     }
     if (training->weights != NULL) {
-        training_require(checkpoint_write(&tiny.plan, step, comm, training->weights));
+        struct output_folder folder = {.is_open = false};
+        training_require(rank == 0 ? output_claim_folder(&folder, training->weights) : OK);
+        training_require(checkpoint_write(&tiny.plan, step, comm, &folder));
+        output_close_folder(&folder);
     }
     step_close(step);
     if (training->connect != NULL) {

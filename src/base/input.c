@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// Opens files for reading, and nothing that only looks like one.
+#include "gswbench/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *input_kind(mode_t mode)
+{
+    return S_ISDIR(mode)    ? "a directory"
+           : S_ISLNK(mode)  ? "a symbolic link"
+           : S_ISFIFO(mode) ? "a pipe"
+           : S_ISSOCK(mode) ? "a socket"
+                            : "a device";
+}
+
+// Without O_NONBLOCK, opening a pipe waits for its writer.
+status input_open(const char *path, int *file, struct stat *about)
+{
+    *file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (*file < 0) {
+        return fail("cannot be opened: %s", strerror(errno));
+    }
+    status result = OK;
+    if (fstat(*file, about) != 0) {
+        result = fail("cannot be read: %s", strerror(errno));
+    } else if (!S_ISREG(about->st_mode)) {
+        result = fail("is %s, not a file", input_kind(about->st_mode));
+    }
+    if (failed(&result)) {
+        close(*file);
+    }
+    return result;
+}

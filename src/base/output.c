@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+// Writes files under a temporary name and renames them, by descriptors of their folders and by system calls, so that
+// every error has its errno.
+#include "gswbench/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gswbench/input.h"
+#include "gswbench/text.h"
+
+static status cannot(const char *action, const char *path)
+{
+    return fail_as(EXIT_OUTPUT, "cannot %s %.900s: %s", action, path, strerror(errno));
+}
+
+bool output_put(int file, const void *data, size_t bytes)
+{
+    const char *next = data;
+    while (bytes > 0) {
+        ssize_t written = write(file, next, bytes);
+        if (written < 0 && errno != EINTR) {
+            return false;
+        }
+        next += written > 0 ? written : 0;
+        bytes -= written > 0 ? (size_t)written : 0;
+    }
+    return true;
+}
+
+// What bears the final name may be a file that is to be replaced, and nothing else.
+static status check_name(const struct output *output)
+{
+    struct stat about;
+    if (fstatat(output->folder, output->name, &about, AT_SYMLINK_NOFOLLOW) != 0) {
+        return errno == ENOENT ? OK : cannot("write", output->path);
+    }
+    if (!S_ISREG(about.st_mode)) {
+        return fail_as(EXIT_OUTPUT, "cannot write %.900s: it is %s, not a file", output->path,
+                       input_kind(about.st_mode));
+    }
+    errno = EEXIST;
+    return output->replaces ? OK : cannot("write", output->path);
+}
+
+// Names that are taken, by another process or by what one that was killed left behind, are passed over.
+static status create_temporary(struct output *output)
+{
+    enum { TRIES = 100, SUFFIX_BYTES = 16 };
+    for (int try = 0; try < TRIES; try++) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        unsigned number = (unsigned)now.tv_nsec ^ (unsigned)getpid() << 12;
+        snprintf(output->temporary, sizeof(output->temporary), "%.*s.%08x.tmp",
+                 (int)sizeof(output->temporary) - SUFFIX_BYTES, output->name, number);
+        output->file =
+            openat(output->folder, output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        if (output->file >= 0) {
+            output->is_open = true;
+            return OK;
+        }
+        if (errno != EEXIST) {
+            break;
+        }
+    }
+    return cannot("write", output->path);
+}
+
+// The folder's descriptor belongs to the output from here on.
+static status begin(struct output *output, const char *name)
+{
+    if (!text_copy(output->name, sizeof(output->name), name)) {
+        errno = ENAMETOOLONG;
+        close(output->folder);
+        return cannot("write", output->path);
+    }
+    status result = check_name(output);
+    if (!failed(&result)) {
+        result = create_temporary(output);
+    }
+    if (failed(&result)) {
+        close(output->folder);
+    }
+    return result;
+}
+
+status output_begin(struct output *output, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char        folder[OUTPUT_PATH_BYTES];
+    *output = (struct output){.replaces = true};
+    if (!text_copy(output->path, OUTPUT_PATH_BYTES, path)) {
+        errno = ENAMETOOLONG;
+        return cannot("write", path);
+    }
+    snprintf(folder, sizeof(folder), "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1, slash == NULL ? "." : path);
+    output->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return output->folder >= 0 ? begin(output, slash == NULL ? path : slash + 1) : cannot("write", path);
+}
+
+status output_begin_in(struct output *output, const struct output_folder *folder, const char *name)
+{
+    *output = (struct output){.folder = fcntl(folder->descriptor, F_DUPFD_CLOEXEC, 0)};
+    snprintf(output->path, sizeof(output->path), "%s/%s", folder->path, name);
+    return output->folder >= 0 ? begin(output, name) : cannot("write", output->path);
+}
+
+status output_append(struct output *output, const void *data, size_t bytes)
+{
+    status result = output_put(output->file, data, bytes) ? OK : cannot("write", output->path);
+    if (failed(&result)) {
+        output_abandon(output);
+    }
+    return result;
+}
+
+static status settle(const struct output *output)
+{
+    bool is_synced = fsync(output->file) == 0;
+    int  reason    = errno;
+    if (close(output->file) != 0 || !is_synced) {
+        errno = is_synced ? errno : reason;
+        return cannot("write", output->path);
+    }
+    return check_name(output);
+}
+
+// File systems that cannot sync a folder say EINVAL; there is nothing more to be done then.
+status output_finish(struct output *output)
+{
+    status result = settle(output);
+    if (!failed(&result) && renameat(output->folder, output->temporary, output->folder, output->name) != 0) {
+        result = cannot("write", output->path);
+    }
+    if (failed(&result)) {
+        unlinkat(output->folder, output->temporary, 0);
+    } else if (fsync(output->folder) != 0 && errno != EINVAL) {
+        result = cannot("sync the folder of", output->path);
+    }
+    close(output->folder);
+    output->is_open = false;
+    return result;
+}
+
+void output_abandon(struct output *output)
+{
+    if (output->is_open) {
+        close(output->file);
+        unlinkat(output->folder, output->temporary, 0);
+        close(output->folder);
+        output->is_open = false;
+    }
+}
+
+static status fill(struct output *output, const void *data, size_t bytes)
+{
+    TRY(output_append(output, data, bytes));
+    return output_finish(output);
+}
+
+status output_write(const struct output_folder *folder, const char *name, const void *data, size_t bytes)
+{
+    struct output output;
+    TRY(output_begin_in(&output, folder, name));
+    return fill(&output, data, bytes);
+}
+
+status output_replace(const char *path, const void *data, size_t bytes)
+{
+    struct output output;
+    TRY(output_begin(&output, path));
+    return fill(&output, data, bytes);
+}
+
+status output_extend(const char *path, const void *data, size_t bytes)
+{
+    struct stat about;
+    int         file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
+    if (file < 0) {
+        return cannot("write", path);
+    }
+    status result = OK;
+    if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
+        result = fail_as(EXIT_OUTPUT, "cannot write %.900s: it is no file", path);
+    } else if (!output_put(file, data, bytes)) {
+        result = cannot("write", path);
+    }
+    close(file);
+    return result;
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+// Folders of outputs: created, held open, and asked for room.
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gswbench/output.h"
+#include "gswbench/text.h"
+
+static status cannot(const char *action, const char *path)
+{
+    return fail_as(EXIT_OUTPUT, "cannot %s %.900s: %s", action, path, strerror(errno));
+}
+
+status output_create_folders(const char *path)
+{
+    char part[OUTPUT_PATH_BYTES];
+    if (!text_copy(part, sizeof(part), path)) {
+        errno = ENAMETOOLONG;
+        return cannot("create", path);
+    }
+    for (char *end = part; *end != '\0';) {
+        end += strspn(end, "/");
+        end += strcspn(end, "/");
+        char next = *end;
+        *end      = '\0';
+        if (mkdir(part, 0755) != 0 && errno != EEXIST) {
+            return cannot("create", part);
+        }
+        *end = next;
+    }
+    return OK;
+}
+
+static status open_folder(struct output_folder *folder, const char *path, int flags)
+{
+    int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
+    if (descriptor < 0) {
+        return cannot("open", path);
+    }
+    *folder = (struct output_folder){.is_open = true, .descriptor = descriptor};
+    text_copy(folder->path, sizeof(folder->path), path);
+    return OK;
+}
+
+status output_open_folder(struct output_folder *folder, const char *path)
+{
+    return open_folder(folder, path, 0);
+}
+
+static status check_empty(const struct output_folder *folder)
+{
+    int  descriptor = openat(folder->descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *listing    = descriptor < 0 ? NULL : fdopendir(descriptor);
+    if (listing == NULL) {
+        return cannot("list", folder->path);
+    }
+    int                  entries = 0;
+    const struct dirent *entry;
+    while ((entry = readdir(listing)) != NULL) {
+        entries += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    }
+    closedir(listing);
+    return entries == 0 ? OK : fail_as(EXIT_OUTPUT, "%.900s: is not empty: name a new folder", folder->path);
+}
+
+status output_claim_folder(struct output_folder *folder, const char *path)
+{
+    if (strlen(path) >= sizeof(folder->path)) {
+        errno = ENAMETOOLONG;
+        return cannot("create", path);
+    }
+    if (mkdir(path, 0755) != 0 && errno != EEXIST) {
+        return cannot("create", path);
+    }
+    TRY(open_folder(folder, path, O_NOFOLLOW));
+    status result = check_empty(folder);
+    if (failed(&result)) {
+        output_close_folder(folder);
+    }
+    return result;
+}
+
+void output_close_folder(struct output_folder *folder)
+{
+    if (folder->is_open) {
+        close(folder->descriptor);
+        folder->is_open = false;
+    }
+}
+
+// "FOLDER/NAME"
+static const char *join(const struct output_folder *folder, const char *name, char path[OUTPUT_PATH_BYTES])
+{
+    int bytes = snprintf(path, OUTPUT_PATH_BYTES, "%s/%s", folder->path, name);
+    errno     = ENAMETOOLONG;
+    return bytes < OUTPUT_PATH_BYTES ? path : NULL;
+}
+
+status output_make_folder(const struct output_folder *folder, const char *name, bool *is_new)
+{
+    char        text[OUTPUT_PATH_BYTES];
+    const char *path = join(folder, name, text);
+    *is_new          = path != NULL && mkdirat(folder->descriptor, name, 0755) == 0;
+    return *is_new || (path != NULL && errno == EEXIST) ? OK : cannot("create", text);
+}
+
+status output_enter_folder(struct output_folder *folder, const char *name)
+{
+    char        text[OUTPUT_PATH_BYTES];
+    const char *path       = join(folder, name, text);
+    int         descriptor = -1;
+    if (path != NULL) {
+        descriptor = openat(folder->descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    }
+    if (descriptor < 0) {
+        return cannot("open", text);
+    }
+    close(folder->descriptor);
+    folder->descriptor = descriptor;
+    text_copy(folder->path, sizeof(folder->path), text);
+    return OK;
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT
+// Files that are written: whole under their names, and nowhere else, whatever lies in the way.
+#define _GNU_SOURCE
+#include "gswbench/output.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char                 base[] = "/tmp/gswbench-output-XXXXXX";
+static struct output_folder folder;
+
+static void make_base(void)
+{
+    cr_assert_not_null(mkdtemp(base));
+    cr_assert_eq(chdir(base), 0);
+    status opened = output_open_folder(&folder, base);
+    cr_assert_not(failed(&opened), "%s", opened.text);
+}
+
+static void remove_base(void)
+{
+    char command[64];
+    output_close_folder(&folder);
+    snprintf(command, sizeof(command), "rm -rf %s", base);
+    cr_expect_eq(system(command), 0);
+}
+
+TestSuite(output, .init = make_base, .fini = remove_base);
+
+static void plant(const char *name, const char *text)
+{
+    FILE *file = fopen(name, "w");
+    cr_assert_not_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void expect_text(const char *name, const char *text)
+{
+    char  read[64] = "";
+    FILE *file     = fopen(name, "r");
+    cr_assert_not_null(file, "%s", name);
+    read[fread(read, 1, sizeof(read) - 1, file)] = '\0';
+    fclose(file);
+    cr_expect_str_eq(read, text, "%s has %s", name, read);
+}
+
+static int count_entries(const char *path)
+{
+    int            entries = 0;
+    DIR           *listing = opendir(path);
+    struct dirent *entry;
+    cr_assert_not_null(listing);
+    while ((entry = readdir(listing)) != NULL) {
+        entries += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    }
+    closedir(listing);
+    return entries;
+}
+
+Test(output, replaces_an_older_file_by_path_and_none_in_a_folder)
+{
+    plant("old", "older");
+
+    status replaced = output_replace("old", "new", 3);
+    status refused  = output_write(&folder, "old", "newer", 5);
+    status written  = output_write(&folder, "other", "first", 5);
+
+    char expected[128];
+    snprintf(expected, sizeof(expected), "cannot write %s/old: File exists", base);
+    cr_expect_not(failed(&replaced), "%s", replaced.text);
+    cr_expect_not(failed(&written), "%s", written.text);
+    cr_expect_str_eq(refused.text, expected);
+    cr_expect_eq(refused.exit_code, EXIT_OUTPUT);
+    expect_text("old", "new");
+    expect_text("other", "first");
+    cr_expect_eq(count_entries("."), 2, "nothing else is left");
+}
+
+Test(output, gives_a_file_its_name_when_it_is_whole)
+{
+    struct output output;
+    struct stat   about;
+    umask(022);
+
+    status begun    = output_begin(&output, "file");
+    status appended = output_append(&output, "abc", 3);
+    int    before = access("file", F_OK), entries = count_entries(".");
+    status finished = output_finish(&output);
+
+    cr_expect(!failed(&begun) && !failed(&appended) && !failed(&finished));
+    cr_expect(before != 0 && entries == 1, "the file is there under another name");
+    expect_text("file", "abc");
+    cr_expect(stat("file", &about) == 0 && (about.st_mode & 0777) == 0644);
+    cr_expect_eq(count_entries("."), 1);
+}
+
+// What may bear the name of an output, made in the current folder with the name "target".
+static void plant_link(void)
+{
+    plant("victim", "precious");
+    cr_assert_eq(symlink("victim", "target"), 0);
+}
+
+static void plant_dangling_link(void)
+{
+    cr_assert_eq(symlink("nothing", "target"), 0);
+}
+
+static void plant_folder(void)
+{
+    cr_assert_eq(mkdir("target", 0755), 0);
+}
+
+static void plant_pipe(void)
+{
+    cr_assert_eq(mkfifo("target", 0644), 0);
+}
+
+Test(output, neither_follows_nor_replaces_what_is_no_file)
+{
+    static const struct {
+        void (*plant)(void);
+        const char *kind;
+        mode_t      mode;
+    } rows[] = {
+        {plant_link, "a symbolic link", S_IFLNK},
+        {plant_dangling_link, "a symbolic link", S_IFLNK},
+        {plant_folder, "a directory", S_IFDIR},
+        {plant_pipe, "a pipe", S_IFIFO},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct stat about;
+        char        expected[160];
+        rows[i].plant();
+        int entries = count_entries(".");
+
+        status replaced = output_replace("target", "new", 3);
+        status written  = output_write(&folder, "target", "new", 3);
+        status extended = output_extend("target", "new", 3);
+
+        snprintf(expected, sizeof(expected), "cannot write target: it is %s, not a file", rows[i].kind);
+        cr_expect_str_eq(replaced.text, expected);
+        snprintf(expected, sizeof(expected), "cannot write %s/target: it is %s, not a file", base, rows[i].kind);
+        cr_expect_str_eq(written.text, expected);
+        cr_expect(replaced.exit_code == EXIT_OUTPUT && written.exit_code == EXIT_OUTPUT);
+        cr_expect(extended.exit_code == EXIT_OUTPUT, "%zu: %s", i, extended.text);
+        cr_expect(lstat("target", &about) == 0 && (about.st_mode & S_IFMT) == rows[i].mode, "%zu: still there", i);
+        cr_expect_eq(count_entries("."), entries, "%zu: nothing else is left", i);
+        cr_expect_eq(remove("target"), 0);
+    }
+    expect_text("victim", "precious");
+    cr_expect_neq(access("nothing", F_OK), 0);
+}
+
+Test(output, leaves_what_another_name_of_the_file_shows)
+{
+    plant("victim", "precious");
+    cr_assert_eq(link("victim", "target"), 0);
+
+    status replaced = output_replace("target", "new", 3);
+
+    cr_expect_not(failed(&replaced), "%s", replaced.text);
+    expect_text("victim", "precious");
+    expect_text("target", "new");
+}
+
+Test(output, notices_what_takes_its_name_meanwhile)
+{
+    struct output output;
+    status        begun = output_begin(&output, "target");
+    output_append(&output, "new", 3);
+    plant_link();
+
+    status finished = output_finish(&output);
+
+    cr_expect_not(failed(&begun));
+    cr_expect_str_eq(finished.text, "cannot write target: it is a symbolic link, not a file");
+    expect_text("victim", "precious");
+    cr_expect_eq(count_entries("."), 2, "the link and the victim");
+}
+
+Test(output, leaves_the_older_file_when_there_is_no_room_for_the_new_one)
+{
+    struct rlimit limit = {.rlim_cur = 4, .rlim_max = RLIM_INFINITY};
+    plant("old", "older text");
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+
+    status replaced = output_replace("old", "a newer text", 12);
+
+    limit.rlim_cur = RLIM_INFINITY;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    cr_expect_str_eq(replaced.text, "cannot write old: File too large");
+    cr_expect_eq(replaced.exit_code, EXIT_OUTPUT);
+    expect_text("old", "older text");
+    cr_expect_eq(count_entries("."), 1);
+}
+
+Test(output, leaves_the_older_file_when_it_is_abandoned)
+{
+    struct output output;
+    plant("old", "older");
+    output_begin(&output, "old");
+    output_append(&output, "new", 3);
+
+    output_abandon(&output);
+    output_abandon(&output);
+
+    expect_text("old", "older");
+    cr_expect_eq(count_entries("."), 1);
+}
+
+Test(output, stays_in_the_folder_that_it_holds)
+{
+    struct output_folder held;
+    struct output        output;
+    cr_assert(mkdir("results", 0755) == 0 && mkdir("elsewhere", 0755) == 0);
+    output_open_folder(&held, "results");
+    output_begin_in(&output, &held, "half");
+    cr_assert(rename("results", "moved") == 0 && symlink("elsewhere", "results") == 0);
+
+    status written  = output_write(&held, "whole", "abc", 3);
+    status appended = output_append(&output, "abc", 3);
+    status finished = output_finish(&output);
+
+    cr_expect(!failed(&written) && !failed(&appended) && !failed(&finished));
+    expect_text("moved/whole", "abc");
+    expect_text("moved/half", "abc");
+    cr_expect_eq(count_entries("elsewhere"), 0);
+    output_close_folder(&held);
+}
+
+Test(output, enters_no_folder_through_a_link)
+{
+    struct output_folder entered, claimed;
+    bool                 is_new;
+    char                 expected[128];
+    cr_assert(mkdir("elsewhere", 0755) == 0 && symlink("elsewhere", "link") == 0);
+    output_open_folder(&entered, base);
+
+    status made = output_make_folder(&entered, "link", &is_new);
+    status in   = output_enter_folder(&entered, "link");
+    status own  = output_claim_folder(&claimed, "link");
+
+    snprintf(expected, sizeof(expected), "cannot open %s/link: Not a directory", base);
+    cr_expect(!failed(&made) && !is_new);
+    cr_expect_str_eq(in.text, expected);
+    cr_expect_str_eq(own.text, "cannot open link: Not a directory");
+    cr_expect(in.exit_code == EXIT_OUTPUT && own.exit_code == EXIT_OUTPUT);
+    cr_expect_str_eq(entered.path, base, "and stays where it was");
+    output_close_folder(&entered);
+}
+
+Test(output, claims_new_and_empty_folders_only)
+{
+    struct output_folder claimed;
+    cr_assert_eq(mkdir("full", 0755), 0);
+    plant("full/file", "");
+
+    status first = output_claim_folder(&claimed, "new");
+    output_close_folder(&claimed);
+    status empty = output_claim_folder(&claimed, "new");
+    output_close_folder(&claimed);
+    status full    = output_claim_folder(&claimed, "full");
+    status file    = output_claim_folder(&claimed, "full/file");
+    status missing = output_claim_folder(&claimed, "no/such");
+
+    cr_expect(!failed(&first) && !failed(&empty));
+    cr_expect_str_eq(full.text, "full: is not empty: name a new folder");
+    cr_expect_str_eq(file.text, "cannot open full/file: Not a directory");
+    cr_expect_str_eq(missing.text, "cannot create no/such: No such file or directory");
+}
+
+Test(output, adds_to_the_end_of_a_log)
+{
+    status first  = output_extend("log", "one\n", 4);
+    status second = output_extend("log", "two\n", 4);
+
+    cr_expect(!failed(&first) && !failed(&second));
+    expect_text("log", "one\ntwo\n");
+}
+
+Test(output, refuses_names_that_are_too_long)
+{
+    char name[400];
+    memset(name, 'x', sizeof(name));
+    name[300] = '\0';
+
+    status long_name = output_replace(name, "new", 3);
+    name[250]        = '\0';
+    status longest   = output_replace(name, "new", 3);
+
+    cr_expect_not_null(strstr(long_name.text, "File name too long"), "%s", long_name.text);
+    cr_expect_not(failed(&longest), "%s", longest.text);
+    cr_expect_eq(count_entries("."), 1);
+}

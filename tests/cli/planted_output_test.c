@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+// What lies where a command is to write: every output, every kind. Nothing of it is followed, emptied or replaced.
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "whole_run.h"
+
+TestSuite(planted_output, .init = make_folder, .fini = remove_folder, .timeout = 100);
+
+static char target[1100], victim[1100];
+
+// The target is a name of the victim, a file or, for outputs that are folders, a folder.
+static void plant_link(bool is_folder)
+{
+    (void)is_folder;
+    cr_assert_eq(symlink(victim, target), 0);
+}
+
+static void plant_hard_link(bool is_folder)
+{
+    if (!is_folder) {
+        cr_assert_eq(link(victim, target), 0);
+    }
+}
+
+static void plant_folder(bool is_folder)
+{
+    if (!is_folder) {
+        cr_assert_eq(mkdir(target, 0755), 0);
+    }
+}
+
+static void plant_pipe(bool is_folder)
+{
+    (void)is_folder;
+    cr_assert_eq(mkfifo(target, 0644), 0);
+}
+
+static const struct kind {
+    const char *name;
+    void (*plant)(bool is_folder);
+    const char *reason;    // NULL: an output that is a file replaces that name of it
+} kinds[] = {
+    {"a symbolic link", plant_link, "it is a symbolic link, not a file"},
+    {"a hard link", plant_hard_link, NULL},
+    {"a folder", plant_folder, "it is a directory, not a file"},
+    {"a pipe", plant_pipe, "it is a pipe, not a file"},
+};
+
+// Commands up to the path that they write.
+static const struct command_line {
+    const char *line;
+    bool        is_folder, is_slow;    // slow: where it is not refused
+} lines[] = {
+    {"data --config tiny-llama --steps 1 -o", false, false},
+    {"predict --config llama3.1-8b --ranks 8 --no-range --trace", false, false},
+    {"calibrate --config tiny-llama --layers 1 --backend host -o", false, true},
+    {"weights --config tiny-llama --layers 1 -o", true, false},
+    {TINY " --weights-out", true, false},
+};
+
+static void expect_victim(const struct command_line *line, const struct kind *kind)
+{
+    struct stat about;
+    char        text[16] = "";
+    cr_assert_eq(stat(victim, &about), 0);
+    if (line->is_folder) {
+        cr_expect_eq(rmdir(victim), 0, "%s, %s: something is in the folder", line->line, kind->name);
+        return;
+    }
+    FILE *file                                   = fopen(victim, "r");
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    cr_expect_str_eq(text, "precious", "%s, %s", line->line, kind->name);
+    unlink(victim);
+}
+
+static void check(const struct command_line *line, const struct kind *kind)
+{
+    char        whole[2400], expected[1400];
+    struct stat before = {.st_mode = 0}, after = {.st_mode = 0};
+    if (line->is_folder) {
+        cr_assert_eq(mkdir(victim, 0755), 0);
+    } else {
+        FILE *file = fopen(victim, "w");
+        fputs("precious", file);
+        fclose(file);
+    }
+    kind->plant(line->is_folder);
+    if (lstat(target, &before) == 0 && !(kind->reason == NULL && line->is_slow)) {
+        snprintf(whole, sizeof(whole), "%s %s%s%s%s", line->line, target, strstr(line->line, "run ") ? " --out " : "",
+                 strstr(line->line, "run ") ? folder : "", strstr(line->line, "run ") ? "/results" : "");
+
+        status result = run(whole);
+
+        lstat(target, &after);
+        if (kind->reason == NULL) {
+            cr_expect_eq(result.exit_code, EXIT_VALID, "%s: %s", whole, result.text);
+        } else {
+            snprintf(expected, sizeof(expected), "cannot write %s: %s", target, kind->reason);
+            cr_expect_eq(result.exit_code, EXIT_OUTPUT, "%s: %d %s", whole, result.exit_code, result.text);
+            cr_expect_eq(after.st_ino, before.st_ino, "%s: %s is replaced", whole, kind->name);
+            cr_expect(line->is_folder || strcmp(result.text, expected) == 0, "%s: %s", whole, result.text);
+        }
+    }
+    remove(target);
+    expect_victim(line, kind);
+}
+
+Test(planted_output, is_left_as_it_is)
+{
+    snprintf(target, sizeof(target), "%s/target", folder);
+    snprintf(victim, sizeof(victim), "%s/victim", folder);
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+            check(&lines[i], &kinds[k]);
+        }
+    }
+}
+
+Test(planted_output, of_a_run_is_found_on_the_way_to_its_folder)
+{
+    char link[1100], elsewhere[1100], expected[1300];
+    snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", folder);
+    snprintf(link, sizeof(link), "%s/results", folder);
+    cr_assert(mkdir(elsewhere, 0755) == 0 && mkdir(link, 0755) == 0);
+    snprintf(link, sizeof(link), "%s/results/tiny-llama", folder);
+    cr_assert_eq(symlink(elsewhere, link), 0);
+
+    status result = run_here(TINY);
+
+    snprintf(expected, sizeof(expected), "cannot open %s: Not a directory", link);
+    cr_expect_eq(result.exit_code, EXIT_OUTPUT);
+    cr_expect_str_eq(result.text, expected);
+    cr_expect_str_eq(output, "");
+    cr_expect_eq(rmdir(elsewhere), 0, "nothing is written there");
+}
