@@ -227,9 +227,8 @@ struct layer_case {
 static void run_case(struct device *device, const struct device_case *base)
 {
     const struct layer_case *one = (const struct layer_case *)base;    // its first member
-    if (one->recipe.compute == COMPUTE_FP8 && !device_has_fp8(device)) {
-        printf("skipped: this device has no FP8\n");
-        exit(DEVICE_SKIPPED);
+    if (one->recipe.compute == COMPUTE_FP8) {
+        device_require_fp8(device);
     }
     measure_layer(device, one->layer, &one->recipe);
 }

@@ -202,7 +202,7 @@ void device_report(struct device *device, const struct device_record *record)
     fflush(NULL);
 }
 
-bool device_has_fp8(struct device *device)
+void device_require_fp8(struct device *device)
 {
     const struct op        op     = {.kind = OP_GEMM, .shape.gemm = {.m = 16, .n = 16, .k = 16, .transpose_b = true}};
     struct buffer          none[] = {{(void *)256, 256, FORMAT_E4M3},
@@ -211,7 +211,11 @@ bool device_has_fp8(struct device *device)
                                      [OP_OPERANDS - 1] = {.data = NULL}};
     const struct prepared *prepared;
     status                 outcome = backend_prepare(&device->backend, &op, none, &prepared);
-    return !failed(&outcome);
+    if (outcome.exit_code == EXIT_CONFIG) {
+        printf("skipped: %s\n", outcome.text);
+        exit(DEVICE_SKIPPED);
+    }
+    device_require(outcome);
 }
 
 double device_gemm_flops(const struct op *op, enum format a)

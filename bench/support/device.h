@@ -58,8 +58,8 @@ struct device_record {
 // Bound, FLOPs and bytes stand there when they are known.
 void device_report(struct device *device, const struct device_record *record);
 
-// Whether the device multiplies FP8.
-bool device_has_fp8(struct device *device);
+// Ends the program where the device does not multiply FP8: as skipped where it has none, with what refuses it else.
+void device_require_fp8(struct device *device);
 
 // FLOP/s of a GEMM that reads such an A.
 double device_gemm_flops(const struct op *op, enum format a);

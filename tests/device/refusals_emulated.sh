@@ -15,6 +15,8 @@ FAKE_CUBLASLT=abort run 1 "$tests/ops_device" 'gemm 16 x 16 x 16 in fp8' 'gemm 1
 expect '^FAIL gemm 16 x 16 x 16 in fp8, added and rounded: its process ended by signal 6 '
 expect '^ok   clear \(one multiprocessor\): '
 expect '^4 cases, 1 failed, 0 skipped$'
+FAKE_CUBLASLT=refuse run 4 "$GSWBENCH_BINARY_DIR/bench/bench_device_layer" records llama3-8b/fp8-current
+expect 'cuBLASLt has no algorithm for 16 x 16 x 16 nt e4m3 e4m3 f32 set, align .* \(it answers: not supported\)'
 run 0 "$tests/ops_device" --list 'attention, head 128'
 [ "$(cat output)" = "attention, head 128
 attention, head 128 (one multiprocessor)
