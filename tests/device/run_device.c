@@ -12,7 +12,8 @@
 #include "gswbench/result_json.h"
 
 static char line[] = "gswbench run --config tiny-llama --ranks 1 --steps 3 --warmup 1 --layers 1 --backend cuda --json "
-                     "--set hardware.profile=h100-sxm --set precision.compute=bf16 --deterministic --out";
+                     "--set hardware.profile=h100-sxm --set precision.compute=bf16 --deterministic "
+                     "--set train.micro_batch=1 --set train.global_batch=1 --out";
 
 // False where there is no result.
 static bool run(struct result *result, char *folder)

@@ -45,7 +45,7 @@ static inline unsigned __ballot_sync(unsigned mask, int is_true)
 {
     unsigned words[emulator::WARP], result = 0;
     unsigned own = is_true != 0;
-    emulator::gather(mask, &own, words, sizeof(own));
+    emulator::gather(mask, own, words);
     for (int i = 0; i < emulator::WARP; i++) {
         result |= words[i] << i;
     }
@@ -62,7 +62,7 @@ static inline int __all_sync(unsigned mask, int is_true)
 static inline unsigned __match_any_sync(unsigned mask, unsigned value)
 {
     unsigned words[emulator::WARP], result = 0;
-    emulator::gather(mask, &value, words, sizeof(value));
+    emulator::gather(mask, value, words);
     for (int i = 0; i < emulator::WARP; i++) {
         result |= (unsigned)((mask >> i & 1u) != 0 && words[i] == value) << i;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Fibers that take turns until all have ended. A fiber gives up its turn at a barrier; when none can go on and not all
-// wait at the block's, the barrier is one that some of the threads never reach.
+// wait at the block's, the barrier is one that some of the threads never reach. Fibers live as long as the process, and
+// do what a thread of one block after another does: to begin one takes system calls.
 #include "emulator.h"
 
 #include <setjmp.h>
@@ -16,19 +17,18 @@ dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 thread_local uint4 dynamic_shared_words[(227 << 10) / sizeof(uint4)];
 
+using emulator::posted;
+
 namespace
 {
 // A lane looks at what it received before it calls again, and in each round of turns it calls once at most: by the time
 // that so many calls have followed, nobody needs the first one's words.
-enum { STACK_BYTES = 128 << 10, POSTED_BYTES = 32, CALLS_KEPT = 64 };
-
-struct posted {
-    char bytes[POSTED_BYTES];
-};
+enum { STACK_BYTES = 128 << 10, CALLS_KEPT = 64 };
 
 struct warp {
     posted   received[CALLS_KEPT][emulator::WARP];
     unsigned calls;
+    unsigned waiting;    // lanes that wait in a collective call
 };
 
 struct late_copy {
@@ -39,7 +39,6 @@ struct late_copy {
 };
 
 struct fiber {
-    ucontext_t        start;
     jmp_buf           turn;
     bool              has_started;
     std::vector<char> stack;
@@ -55,12 +54,12 @@ struct fiber {
 };
 
 struct block {
-    std::vector<fiber> fibers;
+    std::vector<fiber> fibers;    // of the largest block so far
     std::vector<warp>  warps;
+    unsigned           threads, alive;       // of this block; those that have not ended
     unsigned           arrived, barriers;    // at the barrier at hand; completed
     int                votes[2];             // at the barrier at hand and the one before it
     int                running;
-    ucontext_t         start;
     jmp_buf            scheduler;
 
     const std::function<void()> *body;
@@ -82,9 +81,20 @@ void give_up_turn()
     }
 }
 
+void enter()
+{
+    for (;;) {
+        (*the_block.body)();
+        self().is_done = true;
+        the_block.alive--;
+        give_up_turn();
+    }
+}
+
 // A context begins a fiber; later turns jump, which costs no system call.
 void take_turn()
 {
+    static ucontext_t begun;
     if (_setjmp(the_block.scheduler) != 0) {
         return;
     }
@@ -92,16 +102,11 @@ void take_turn()
         _longjmp(self().turn, 1);
     }
     self().has_started = true;
-    swapcontext(&the_block.start, &self().start);
-}
-
-unsigned alive()
-{
-    unsigned count = 0;
-    for (const fiber &each : the_block.fibers) {
-        count += !each.is_done;
-    }
-    return count;
+    self().stack.resize(STACK_BYTES);
+    getcontext(&begun);
+    begun.uc_stack = {.ss_sp = self().stack.data(), .ss_flags = 0, .ss_size = self().stack.size()};
+    makecontext(&begun, enter, 0);
+    setcontext(&begun);
 }
 
 bool can_run(int index)
@@ -110,24 +115,17 @@ bool can_run(int index)
     return !candidate.is_done && candidate.mask == 0 && candidate.barrier <= the_block.barriers;
 }
 
-void enter()
-{
-    (*the_block.body)();
-    self().is_done = true;
-    give_up_turn();
-}
-
 [[noreturn]] void stuck()
 {
     fprintf(stderr, "block (%u, %u, %u): threads wait at a barrier that others never reach:", blockIdx.x, blockIdx.y,
             blockIdx.z);
-    for (size_t i = 0; i < the_block.fibers.size(); i++) {
+    for (size_t i = 0; i < the_block.threads; i++) {
         const fiber &each = the_block.fibers[i];
         if (!each.is_done && each.mask != 0) {
             fprintf(stderr, " %zu (warp's, mask %08x)", i, each.mask);
         }
     }
-    fprintf(stderr, "; %u of %u at the block's\n", the_block.arrived, alive());
+    fprintf(stderr, "; %u of %u at the block's\n", the_block.arrived, the_block.alive);
     abort();
 }
 
@@ -140,7 +138,7 @@ bool run_warp(int warp, std::vector<int> &lanes)
     }
     for (int lane : lanes) {
         int index = warp * emulator::WARP + lane;
-        if (index < (int)the_block.fibers.size() && can_run(index)) {
+        if (index < (int)the_block.threads && can_run(index)) {
             has_run           = true;
             the_block.running = index;
             threadIdx         = self().thread;
@@ -154,14 +152,14 @@ bool run_warp(int warp, std::vector<int> &lanes)
 // barrier orders.
 void take_turns()
 {
-    std::vector<int> warps(the_block.warps.size()), lanes(emulator::WARP);
+    std::vector<int> warps((the_block.threads + emulator::WARP - 1) / emulator::WARP), lanes(emulator::WARP);
     std::iota(warps.begin(), warps.end(), 0);
     std::iota(lanes.begin(), lanes.end(), 0);
     if (the_order == 1) {
         std::reverse(warps.begin(), warps.end());
         std::reverse(lanes.begin(), lanes.end());
     }
-    while (alive() > 0) {
+    while (the_block.alive > 0) {
         if (the_order > 1) {
             std::shuffle(warps.begin(), warps.end(), the_shuffle);
         }
@@ -169,7 +167,7 @@ void take_turns()
             while (run_warp(warp, lanes)) {
             }
         }
-        if (the_block.arrived != alive()) {
+        if (the_block.arrived != the_block.alive) {
             stuck();
         }
         the_block.arrived = 0;
@@ -180,25 +178,23 @@ void take_turns()
 
 void run_block(dim3 size)
 {
-    size_t threads     = (size_t)size.x * size.y * size.z;
-    the_block.arrived  = 0;
-    the_block.barriers = 0;
-    the_block.votes[0] = 0;
-    the_block.fibers.resize(threads);
-    the_block.warps.assign((threads + emulator::WARP - 1) / emulator::WARP, warp{});
+    size_t threads = (size_t)size.x * size.y * size.z;
+    if (the_block.fibers.size() < threads) {
+        the_block.fibers.resize(threads);
+        the_block.warps.resize((threads + emulator::WARP - 1) / emulator::WARP);
+    }
+    the_block.threads = the_block.alive = (unsigned)threads;
+    the_block.arrived                   = 0;
+    the_block.barriers                  = 0;
+    the_block.votes[0]                  = 0;
     for (size_t i = 0; i < threads; i++) {
-        fiber &each = the_block.fibers[i];
-        each.stack.resize(STACK_BYTES);
+        fiber &each  = the_block.fibers[i];
         each.thread  = dim3((unsigned)(i % size.x), (unsigned)(i / size.x % size.y), (unsigned)(i / size.x / size.y));
-        each.is_done = each.has_started = false;
-        each.barrier                    = 0;
-        each.mask                       = 0;
-        each.marks                      = 0;
+        each.is_done = false;
+        each.barrier = 0;
+        each.mask    = 0;
+        each.marks   = 0;
         each.copies.clear();
-        getcontext(&each.start);
-        each.start.uc_stack = {.ss_sp = each.stack.data(), .ss_flags = 0, .ss_size = each.stack.size()};
-        each.start.uc_link  = &the_block.start;
-        makecontext(&each.start, enter, 0);
     }
     take_turns();
 }
@@ -241,24 +237,27 @@ int lane()
 }
 
 // The last lane of the mask to call hands everything to all of them.
-static void call(unsigned mask, const void *value, size_t bytes)
+const posted *collect(unsigned mask, const void *value, size_t bytes)
 {
-    size_t after = the_block.fibers.size() - (size_t)(the_block.running - lane());
+    size_t after = the_block.threads - (size_t)(the_block.running - lane());
     bool   lacks = after < WARP && mask >> after != 0;
-    if ((mask >> lane() & 1u) == 0 || lacks || bytes > POSTED_BYTES) {
+    if ((mask >> lane() & 1u) == 0 || lacks || bytes > sizeof(posted)) {
         fprintf(stderr, "thread %d: mask %08x lacks it or names lanes that are not there\n", the_block.running, mask);
         abort();
     }
+    warp  &its   = the_block.warps[(size_t)the_block.running / WARP];
     fiber *lanes = &the_block.fibers[(size_t)(the_block.running - lane())];
     self().mask  = mask;
     memcpy(self().own.bytes, value, bytes);
-    for (int i = 0; i < WARP; i++) {
-        if ((mask >> i & 1u) != 0 && lanes[i].mask != mask) {
-            give_up_turn();
-            return;
-        }
+    its.waiting |= 1u << lane();
+    bool is_last = (its.waiting & mask) == mask;
+    for (int i = 0; i < WARP && is_last; i++) {
+        is_last = (mask >> i & 1u) == 0 || lanes[i].mask == mask;
     }
-    warp   &its  = the_block.warps[(size_t)the_block.running / WARP];
+    if (!is_last) {
+        give_up_turn();
+        return self().received;
+    }
     posted *kept = its.received[its.calls++ % CALLS_KEPT];
     for (int i = 0; i < WARP; i++) {
         kept[i] = posted{};
@@ -268,25 +267,13 @@ static void call(unsigned mask, const void *value, size_t bytes)
             lanes[i].received = kept;
         }
     }
+    its.waiting &= ~mask;
+    return kept;
 }
 
 void wait_warp(unsigned mask)
 {
-    call(mask, "", 0);
-}
-
-void exchange(unsigned mask, const void *value, void *received, size_t bytes, int from)
-{
-    call(mask, value, bytes);
-    memcpy(received, self().received[from].bytes, bytes);
-}
-
-void gather(unsigned mask, const void *value, void *received, size_t bytes)
-{
-    call(mask, value, bytes);
-    for (int i = 0; i < WARP; i++) {
-        memcpy((char *)received + (size_t)i * bytes, self().received[i].bytes, bytes);
-    }
+    collect(mask, "", 0);
 }
 
 void copy_late(void *to, const void *from, size_t bytes)

@@ -83,11 +83,19 @@ bool progress(void);
 
 int  wait_block(bool vote);    // how many threads of the block voted
 void wait_warp(unsigned mask);
-// What the lane of the warp posted in the same call; every lane of the mask calls.
-void exchange(unsigned mask, const void *posted, void *received, size_t bytes, int lane);
-// What all lanes of the mask posted, and zeros: [WARP] of so many bytes.
-void gather(unsigned mask, const void *posted, void *received, size_t bytes);
-int  lane(void);
+// What the lanes of the warp post in the same call, which every lane of the mask makes: [WARP], of others zeros.
+struct posted {
+    char bytes[32];
+
+    template <typename T> T as() const
+    {
+        T value;
+        memcpy(&value, bytes, sizeof(T));
+        return value;
+    }
+};
+const posted *collect(unsigned mask, const void *own, size_t bytes);
+int           lane(void);
 // Copies of the running thread that arrive when all but the latest `pending` marks behind them are waited for.
 void copy_late(void *to, const void *from, size_t bytes);
 void copy_mark(void);
@@ -101,9 +109,14 @@ void count(int64_t emulator_traffic::*what, int64_t amount);
 
 template <typename T> T from_lane(unsigned mask, T value, int lane)
 {
-    T received;
-    exchange(mask, &value, &received, sizeof(T), lane);
-    return received;
+    return collect(mask, &value, sizeof(T))[lane].template as<T>();
+}
+template <typename T> void gather(unsigned mask, const T &own, T (&received)[WARP])
+{
+    const posted *all = collect(mask, &own, sizeof(T));
+    for (int i = 0; i < WARP; i++) {
+        received[i] = all[i].template as<T>();
+    }
 }
 }    // namespace emulator
 
