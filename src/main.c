@@ -2,6 +2,7 @@
 // Runs the command line and prints its error, once for a job that fails as a whole.
 #include <errno.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,6 +38,7 @@ static void keep_memory(void)
 int main(int argc, char *argv[])
 {
     keep_memory();
+    signal(SIGXFSZ, SIG_IGN);    // the write that finds a file too large fails, and is reported
     struct text_buffer errors = {0};
     status             result = cli_run(argc, argv, &errors);
     if ((fflush(stdout) != 0 || ferror(stdout)) && !failed(&result)) {

@@ -11,6 +11,9 @@
 #include "gswbench/status.h"
 #include "gswbench/step.h"
 
+// Whether the folder has room for the weights: a run asks before its first step, not after its last.
+status checkpoint_check_space(const struct plan *plan, const struct output_folder *folder);
+
 // Writes the initial weights in fp32, streamed: needs no memory for the model. The folder is created, or empty.
 status checkpoint_write_initial(const struct plan *plan, uint64_t seed, const char *folder);
 

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "gswbench/status.h"
 
@@ -49,6 +50,10 @@ void   output_abandon(struct output *output);
 // A whole new file; one that replaces an older one.
 status output_write(const struct output_folder *folder, const char *name, const void *data, size_t bytes);
 status output_replace(const char *path, const void *data, size_t bytes);
+
+// Fails when what is written to a path, into an open folder, has no room on its file system, or its largest file none
+// under the limit on the size of one.
+status output_check_space(int folder, const char *path, int64_t bytes, int64_t largest_bytes);
 
 // Adds to the end of a file, in one piece if the system can: a log, which need not be whole.
 status output_extend(const char *path, const void *data, size_t bytes);

@@ -21,8 +21,8 @@ report_writer report_write_result;    // the verdict; the figures where they are
     ROW(text, NULL)                                                                                                    \
     ROW(csv, "steps.csv")                                                                                              \
     ROW(csv_ranks, "ranks.csv")                                                                                        \
-    ROW(json, "result.json")                                                                                           \
-    ROW(html, "report.html") /* self-contained: no scripts, nothing from a network */
+    ROW(html, "report.html") /* self-contained: no scripts, nothing from a network */                                  \
+    ROW(json, "result.json") /* the last one: a folder that has it is whole */
 
 #define REPORT_DECLARE_WRITER(name, file) report_writer report_write_##name;
 REPORT_FORMATS(REPORT_DECLARE_WRITER)

@@ -5,9 +5,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "gswbench/number.h"
 #include "gswbench/output.h"
 #include "gswbench/text.h"
 
@@ -52,7 +55,8 @@ status output_open_folder(struct output_folder *folder, const char *path)
     return open_folder(folder, path, 0);
 }
 
-static status check_empty(const struct output_folder *folder)
+// Empty, and ready to be written to.
+static status check_claimed(const struct output_folder *folder)
 {
     int  descriptor = openat(folder->descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *listing    = descriptor < 0 ? NULL : fdopendir(descriptor);
@@ -65,7 +69,10 @@ static status check_empty(const struct output_folder *folder)
         entries += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
     }
     closedir(listing);
-    return entries == 0 ? OK : fail_as(EXIT_OUTPUT, "%.900s: is not empty: name a new folder", folder->path);
+    if (entries > 0) {
+        return fail_as(EXIT_OUTPUT, "%.900s: is not empty: name a new folder", folder->path);
+    }
+    return faccessat(folder->descriptor, ".", W_OK, AT_EACCESS) == 0 ? OK : cannot("write to", folder->path);
 }
 
 status output_claim_folder(struct output_folder *folder, const char *path)
@@ -78,7 +85,7 @@ status output_claim_folder(struct output_folder *folder, const char *path)
         return cannot("create", path);
     }
     TRY(open_folder(folder, path, O_NOFOLLOW));
-    status result = check_empty(folder);
+    status result = check_claimed(folder);
     if (failed(&result)) {
         output_close_folder(folder);
     }
@@ -123,5 +130,28 @@ status output_enter_folder(struct output_folder *folder, const char *name)
     close(folder->descriptor);
     folder->descriptor = descriptor;
     text_copy(folder->path, sizeof(folder->path), text);
+    return OK;
+}
+
+status output_check_space(int folder, const char *path, int64_t bytes, int64_t largest_bytes)
+{
+    struct statvfs about;
+    struct rlimit  limit;
+    char           needed[32], room[32];
+    if (fstatvfs(folder, &about) != 0) {
+        return cannot("ask for the space of", path);
+    }
+    double there = (double)about.f_bavail * (double)about.f_frsize;
+    if (about.f_blocks > 0 && there < (double)bytes) {    // else the file system does not know
+        return fail_as(EXIT_OUTPUT, "cannot write %.900s: %s: it takes %s, and there is room for %s", path,
+                       strerror(ENOSPC), number_bytes(needed, sizeof(needed), (double)bytes),
+                       number_bytes(room, sizeof(room), there));
+    }
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        (double)limit.rlim_cur < (double)largest_bytes) {
+        return fail_as(EXIT_OUTPUT, "cannot write %.900s: %s: a file takes %s, and may have %s (ulimit -f)", path,
+                       strerror(EFBIG), number_bytes(needed, sizeof(needed), (double)largest_bytes),
+                       number_bytes(room, sizeof(room), (double)limit.rlim_cur));
+    }
     return OK;
 }

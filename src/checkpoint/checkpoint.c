@@ -278,6 +278,16 @@ static status write_config(const struct plan *plan, const struct output_folder *
     return write_json(json, folder, "config.json");
 }
 
+// A tensor that is larger than a shard is counted as one: the writer asks for each file again.
+status checkpoint_check_space(const struct plan *plan, const struct output_folder *folder)
+{
+    struct export_list list    = exports_list(plan, shard_bytes_default);
+    int64_t            bytes   = list.total_bytes;
+    int64_t            largest = bytes < shard_bytes_default ? bytes : shard_bytes_default;
+    exports_free(&list);
+    return output_check_space(folder->descriptor, folder->path, bytes, largest);
+}
+
 // config.json comes last: a folder that has it is whole.
 status checkpoint_write_folder(const struct weight_source *source, const struct output_folder *folder,
                                int64_t shard_bytes)
@@ -296,7 +306,10 @@ status checkpoint_write_initial(const struct plan *plan, uint64_t seed, const ch
     struct output_folder held;
     TRY(output_claim_folder(&held, folder));
     struct weight_source source = {.plan = plan, .seed = seed};
-    status               result = checkpoint_write_folder(&source, &held, shard_bytes_default);
+    status               result = checkpoint_check_space(plan, &held);
+    if (!failed(&result)) {
+        result = checkpoint_write_folder(&source, &held, shard_bytes_default);
+    }
     output_close_folder(&held);
     return result;
 }

@@ -18,20 +18,31 @@ static json_t *describe_tensor(const struct safetensor *tensor)
                      (json_int_t)tensor->begin, (json_int_t)(tensor->begin + tensor->bytes));
 }
 
-// The header's text, padded with spaces so that the data begin at a multiple of 8. Places the tensors. The caller
-// frees.
-static char *format_header(struct safetensor *tensors, int32_t count, int64_t *data_bytes, size_t *header_bytes)
+// Fills begin and bytes of the tensors, which lie one after the other.
+static status place_tensors(struct safetensor *tensors, int32_t count, const char *path, int64_t *data_bytes)
+{
+    *data_bytes = 0;
+    for (int32_t i = 0; i < count; i++) {
+        struct safetensor *tensor   = &tensors[i];
+        int64_t            elements = 1, most = INT64_MAX / format_table[tensor->format].bits;
+        bool               is_large = false;
+        for (int32_t j = 0; j < tensor->dims; j++) {
+            is_large |= __builtin_mul_overflow(elements, tensor->dim[j], &elements) || elements > most;
+        }
+        tensor->begin = *data_bytes;
+        tensor->bytes = is_large ? 0 : format_bytes(tensor->format, elements);
+        if (is_large || __builtin_add_overflow(*data_bytes, tensor->bytes, data_bytes)) {
+            return fail_as(EXIT_OUTPUT, "cannot write %.900s: tensor '%s' is larger than any file", path, tensor->name);
+        }
+    }
+    return OK;
+}
+
+// The header's text, padded with spaces so that the data begin at a multiple of 8. The caller frees.
+static char *format_header(const struct safetensor *tensors, int32_t count, size_t *header_bytes)
 {
     json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");    // which some readers insist on
-    *data_bytes    = 0;
     for (int32_t i = 0; i < count; i++) {
-        tensors[i].begin = *data_bytes;
-        int64_t elements = 1;
-        for (int32_t j = 0; j < tensors[i].dims; j++) {
-            elements *= tensors[i].dim[j];
-        }
-        tensors[i].bytes = format_bytes(tensors[i].format, elements);
-        *data_bytes += tensors[i].bytes;
         json_object_set_new(header, tensors[i].name, describe_tensor(&tensors[i]));
     }
     size_t length = json_dumpb(header, NULL, 0, JSON_COMPACT);
@@ -43,19 +54,27 @@ static char *format_header(struct safetensor *tensors, int32_t count, int64_t *d
     return text;
 }
 
-static status write_header(struct safetensors_writer *writer, struct safetensor *tensors, int32_t count)
+static status write_header(struct safetensors_writer *writer, const struct safetensor *tensors, int32_t count)
 {
-    size_t        header_bytes;
-    char         *text = format_header(tensors, count, &writer->expected_bytes, &header_bytes);
-    unsigned char length[SAFETENSORS_LENGTH_BYTES];
+    const struct output *output = &writer->output;
+    size_t               header_bytes;
+    char                *text       = format_header(tensors, count, &header_bytes);
+    int64_t              file_bytes = SAFETENSORS_LENGTH_BYTES + (int64_t)header_bytes + writer->expected_bytes;
+    unsigned char        length[SAFETENSORS_LENGTH_BYTES];
     for (int i = 0; i < SAFETENSORS_LENGTH_BYTES; i++) {
         length[i] = (unsigned char)(header_bytes >> (8 * i));
     }
-    status result = output_append(&writer->output, length, sizeof(length));
+    status result = output_check_space(output->folder, output->path, file_bytes, file_bytes);
+    if (!failed(&result)) {
+        result = output_append(&writer->output, length, sizeof(length));
+    }
     if (!failed(&result)) {
         result = output_append(&writer->output, text, header_bytes);
     }
     free(text);
+    if (failed(&result)) {
+        safetensors_abandon(writer);
+    }
     return result;
 }
 
@@ -63,6 +82,7 @@ status safetensors_create(struct safetensors_writer *writer, const char *path, s
                           int32_t count)
 {
     *writer = (struct safetensors_writer){.expected_bytes = 0};
+    TRY(place_tensors(tensors, count, path, &writer->expected_bytes));
     TRY(output_begin(&writer->output, path));
     return write_header(writer, tensors, count);
 }
@@ -71,6 +91,7 @@ status safetensors_create_in(struct safetensors_writer *writer, const struct out
                              struct safetensor *tensors, int32_t count)
 {
     *writer = (struct safetensors_writer){.expected_bytes = 0};
+    TRY(place_tensors(tensors, count, name, &writer->expected_bytes));
     TRY(output_begin_in(&writer->output, folder, name));
     return write_header(writer, tensors, count);
 }

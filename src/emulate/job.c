@@ -56,23 +56,31 @@ static void add_op_times(struct emulated_job *emulated, const struct plan *plan)
 }
 
 // What is known before the simulation; the plan that a result shows is that of rank 0.
-static status open_result(struct emulated_job *emulated)
+static status describe_job(struct emulated_job *emulated)
 {
     const struct job *job    = &emulated->benchmark->job;
     struct result    *result = &emulated->result;
     struct plan       plan;
     benchmark_describe(result, emulated->benchmark, &emulated->comm, &emulated->backend, &emulated->devices);
-    emulated->backend.ops->describe(&emulated->backend, result->device, sizeof(result->device));
-    result->emulation.stages   = emulated->emulation.stage_count;
-    result->emulation.executed = emulated->emulation.executed;
-    result->allocated_bytes    = emulated->emulation.allocated_bytes;
-    status built               = plan_build(&plan, &job->request);
+    status built = plan_build(&plan, &job->request);
     if (!failed(&built)) {
         result_set_plan(result, &plan, &job->config.published);
         result_derive(result);
     }
     plan_free(&plan);
     return built;
+}
+
+// Before anything is executed, so that a folder which cannot be written costs nothing.
+static status open_result(struct emulated_job *emulated)
+{
+    enum { FILES_BYTES = 256 << 10 };
+    const struct benchmark *benchmark = emulated->benchmark;
+    struct output_folder   *folder    = &emulated->folder;
+    TRY(describe_job(emulated));
+    TRY(report_create_folder(folder, &emulated->result, benchmark->job.config.run.output));
+    TRY(output_check_space(folder->descriptor, folder->path, FILES_BYTES, FILES_BYTES));
+    return output_write(folder, "config.merged.ini", benchmark->config_text, benchmark->config_bytes);
 }
 
 static status simulate_job(struct emulated_job *emulated, const struct machine *machine)
@@ -129,7 +137,11 @@ static void mark(struct result *result, const struct config *config, bool has_fa
 
 static void close_result(struct emulated_job *emulated)
 {
-    struct result *result = &emulated->result;
+    struct result *result      = &emulated->result;
+    result->emulation.stages   = emulated->emulation.stage_count;
+    result->emulation.executed = emulated->emulation.executed;
+    result->allocated_bytes    = emulated->emulation.allocated_bytes;
+    emulated->backend.ops->describe(&emulated->backend, result->device, sizeof(result->device));
     add_step(result, emulated->prediction.step_seconds);
     result_check_peak(result);
     mark(result, &emulated->benchmark->job.config, emulated->emulation.has_failed);
@@ -143,13 +155,11 @@ static status write_result(struct emulated_job *emulated)
     const struct benchmark *benchmark = emulated->benchmark;
     const struct result    *result    = &emulated->result;
     bool                    json      = benchmark->json;
-    TRY(report_create_folder(&emulated->folder, &emulated->result, benchmark->job.config.run.output));
-    TRY(output_write(&emulated->folder, "config.merged.ini", benchmark->config_text, benchmark->config_bytes));
+    TRY(report_write_files(&emulated->folder, result));
     if (!json && !benchmark->is_quiet) {
         TRY(report_print(report_write_header, result));
     }
     TRY(report_print(json ? report_write_json : report_write_result, result));
-    TRY(report_write_files(&emulated->folder, result));
     if (!json) {
         printf("files: %s/\n", emulated->folder.path);
     }
@@ -196,10 +206,10 @@ static status run(struct emulated_job *emulated)
     struct hardware_config hardware = known_machine(job, emulated->emulation.stages);
     TRY(predict_supports(&job->request, &hardware));
     TRY(place_share_devices(&emulated->devices, &emulated->comm, &emulated->backend, 1));
+    TRY(open_result(emulated));
     TRY(emulate(&emulated->emulation));
     TRY(add_transfers(&emulated->emulation, job));
     emulate_list(&emulated->emulation, &emulated->list);
-    TRY(open_result(emulated));
     TRY(simulate_job(emulated, &(struct machine){.hardware = &hardware, .measured = &emulated->list}));
     close_result(emulated);
     return write_result(emulated);

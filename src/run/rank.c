@@ -106,12 +106,39 @@ static void describe_backend(struct rank *rank)
     append_choice(rank, rank->comm->choice);
 }
 
+// What a run writes into its folder, rather more than less: a model of a few steps writes 50 KB, a step 700 bytes more,
+// an op of a timeline 130.
+static status check_space(const struct rank *rank)
+{
+    enum { RUN_BYTES = 128 << 10, STEP_BYTES = 1 << 10, RANK_BYTES = 16 << 10, OP_BYTES = 256 };
+    const struct config *config = &rank->benchmark->job.config;
+    int64_t              ranks = rank->comm->place.ranks, drawn = 0;
+    for (int number = 0; number < ranks && config->trace.steps > 0; number++) {
+        drawn += trace_config_draws(&config->trace, number);
+    }
+    int64_t timeline = drawn * rank->plan.op_count * OP_BYTES;
+    int64_t results  = RUN_BYTES + config->run.steps * STEP_BYTES + ranks * RANK_BYTES;
+    return output_check_space(rank->folder.descriptor, rank->folder.path, results + timeline,
+                              timeline > results ? timeline : results);
+}
+
+static status open_folders(struct rank *rank)
+{
+    const struct benchmark *benchmark = rank->benchmark;
+    TRY(report_create_folder(&rank->folder, &rank->result, benchmark->job.config.run.output));
+    TRY(check_space(rank));
+    if (benchmark->weights_out != NULL) {
+        TRY(output_claim_folder(&rank->weights, benchmark->weights_out));
+        TRY(checkpoint_check_space(&rank->plan, &rank->weights));
+    }
+    return output_write(&rank->folder, "config.merged.ini", benchmark->config_text, benchmark->config_bytes);
+}
+
 // What is known before the first step; the output folders prove that they can be written.
 static status open_result(struct rank *rank)
 {
-    struct result       *result  = &rank->result;
-    const struct config *config  = &rank->benchmark->job.config;
-    const char          *weights = rank->benchmark->weights_out;
+    struct result       *result = &rank->result;
+    const struct config *config = &rank->benchmark->job.config;
     benchmark_describe(result, rank->benchmark, rank->comm, &rank->place.backend, &rank->place.devices);
     result_set_plan(result, &rank->plan, &config->published);
     if (is_first(rank)) {
@@ -134,15 +161,7 @@ static status open_result(struct rank *rank)
     add_sharing(rank);
     add_check(rank);
     result_derive(result);
-    if (!is_first(rank)) {
-        return OK;
-    }
-    TRY(report_create_folder(&rank->folder, result, config->run.output));
-    if (weights != NULL) {
-        TRY(output_claim_folder(&rank->weights, weights));
-    }
-    return output_write(&rank->folder, "config.merged.ini", rank->benchmark->config_text,
-                        rank->benchmark->config_bytes);
+    return is_first(rank) ? open_folders(rank) : OK;
 }
 
 static status check_graphs(const struct rank *rank)
@@ -209,20 +228,29 @@ static void gather_ranks(struct rank *rank)
     result->rank_count = place->ranks;
 }
 
-// Lines first: they are the result even where the files cannot be written.
-static status write_result(const struct rank *rank)
+static status write_files(const struct rank *rank)
 {
-    const struct benchmark *benchmark = rank->benchmark;
-    const struct result    *result    = &rank->result;
-    status                  printed   = report_print(benchmark->json ? report_write_json : report_write_result, result);
-    TRY(report_write_files(&rank->folder, result));
     if (rank->timeline.data != NULL) {
         TRY(output_write(&rank->folder, "trace.json", rank->timeline.data, rank->timeline.bytes));
     }
-    if (!failed(&printed) && !benchmark->json) {
+    return report_write_files(&rank->folder, &rank->result);
+}
+
+// Files first: nothing is called valid that is not kept. kept: whether the weights are.
+static status write_result(struct rank *rank, status kept)
+{
+    const struct benchmark *benchmark = rank->benchmark;
+    status                  written   = failed(&kept) ? kept : write_files(rank);
+    if (failed(&written)) {
+        struct result_reason reason = {.verdict = VERDICT_INVALID, .id = "not-written", .rank = -1, .step = -1};
+        text_copy(reason.message, sizeof(reason.message), written.text);
+        result_add_reason(&rank->result, &reason);
+    }
+    TRY(report_print(benchmark->json ? report_write_json : report_write_result, &rank->result));
+    if (!failed(&written) && !benchmark->json) {
         printf("files: %s/\n", rank->folder.path);
     }
-    return printed;
+    return written;
 }
 
 static status finish(struct rank *rank)
@@ -242,7 +270,7 @@ static status finish(struct rank *rank)
     if (is_first(rank)) {
         benchmark_print_time(result->ended, sizeof(result->ended));
         result_check(result);
-        written = write_result(rank);
+        written = write_result(rank, kept);
     }
     comm->ops->share(comm, &result->exit_code, sizeof(result->exit_code));
     TRY(place_agree(comm, written));

@@ -137,6 +137,15 @@ Test(safetensors, reports_a_file_that_cannot_be_written)
 
     status no_folder = safetensors_create(&writer, "/no/such/folder/file", &tensor, 1);
 
+    tensor.dims   = 3;
+    tensor.dim[1] = tensor.dim[2] = 1 << 20;
+    status too_large              = safetensors_create(&writer, path, &tensor, 1);
+    tensor.dim[2]                 = 1;
+    status no_room                = safetensors_create(&writer, path, &tensor, 1);
+
+    cr_expect(too_large.exit_code == EXIT_OUTPUT && no_room.exit_code == EXIT_OUTPUT);
+    cr_expect_not_null(strstr(too_large.text, ": tensor 'a' is larger than any file"), "%s", too_large.text);
+    cr_expect_not_null(strstr(no_room.text, ": No space left on device: it takes 4.00 TiB"), "%s", no_room.text);
     cr_expect_eq(no_folder.exit_code, EXIT_OUTPUT);
     cr_expect_str_eq(no_folder.text, "cannot write /no/such/folder/file: No such file or directory");
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Runs that are refused before their first step.
+#define _GNU_SOURCE
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 
 #include "whole_run.h"
 
@@ -14,6 +18,41 @@ Test(run, finds_an_unwritable_folder_before_the_first_step)
 
     cr_expect_eq(result.exit_code, EXIT_OUTPUT);
     cr_expect_str_eq(result.text, "cannot create /dev/null/results: Not a directory");
+    cr_expect_str_eq(output, "");
+}
+
+static void limit_files(rlim_t bytes)
+{
+    struct rlimit limit = {.rlim_cur = bytes, .rlim_max = RLIM_INFINITY};
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+Test(run, finds_too_small_a_limit_of_files_before_the_first_step)
+{
+    limit_files(20000);
+
+    status result = run_here(TINY);
+
+    limit_files(RLIM_INFINITY);
+    cr_expect_eq(result.exit_code, EXIT_OUTPUT);
+    cr_expect_not_null(strstr(result.text, ": File too large: a file takes 148.00 KiB, and may have 19.53 KiB"), "%s",
+                       result.text);
+    cr_expect_str_eq(output, "");
+}
+
+Test(run, finds_too_small_a_limit_for_weights_before_the_first_step)
+{
+    char line[1200];
+    snprintf(line, sizeof(line), TINY " --weights-out %s/weights", folder);
+    limit_files(300000);
+
+    status result = run_here(line);
+
+    limit_files(RLIM_INFINITY);
+    cr_expect_eq(result.exit_code, EXIT_OUTPUT);
+    cr_expect_not_null(strstr(result.text, "/weights: File too large: a file takes 1.20 MiB, and may have "), "%s",
+                       result.text);
     cr_expect_str_eq(output, "");
 }
 
