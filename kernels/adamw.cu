@@ -26,7 +26,10 @@ template <typename Gradient, typename Moment, typename Weight, bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) adamw_kernel(const struct adamw_args args)
 {
     struct arithmetic_adamw constants = constants_of(args);
-    Moment                 *firsts = (Moment *)args.first, *seconds = (Moment *)args.second;
+    if (isnan(constants.gradient_scale)) {    // the gradient's norm is no finite number
+        return;
+    }
+    Moment *firsts = (Moment *)args.first, *seconds = (Moment *)args.second;
     for (spread its(args.elements); its.is_here(); its.advance()) {
         packet<Gradient> raw_gradient = fetch<is_wide>((const Gradient *)args.gradient, its);
         packet<Moment>   raw_first    = fetch<is_wide>(firsts, its);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Flat arrays, a packet a thread at a time. Sums go from threads to blocks to one block that adds the blocks' in order.
+#include "gswbench/arithmetic.h"
+
 #include "elements.h"
 #include "spread.cuh"
 
@@ -64,13 +66,12 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) square_total_kernel(const stru
     }
 }
 
-// The small constant keeps the clipped norm below the limit after rounding.
 __global__ void __launch_bounds__(LAUNCH_THREADS) clip_kernel(const struct clip_args args)
 {
-    double norm = sqrt(sum_all(args.squares, args.count)), limit = (double)args.limit;
+    double norm = sqrt(sum_all(args.squares, args.count));
     if (threadIdx.x == 0) {
         *args.norm   = (float)norm;
-        *args.factor = limit > 0 && norm > limit ? (float)(limit / (norm + 1e-6)) : 1.0f;
+        *args.factor = arithmetic_clip_scale(norm, (double)args.limit);
     }
 }
 

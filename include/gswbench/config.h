@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <stdio.h>
 
+#include "gswbench/fault_config.h"
 #include "gswbench/hardware.h"
 #include "gswbench/mesh.h"
 #include "gswbench/model.h"
@@ -26,6 +27,7 @@ struct config {
     struct run_config       run;
     struct trace_config     trace;
     struct profile_config   profile;
+    struct fault_config     fault;
     struct hardware_config  hardware;
     struct software_config  software;
     struct published_config published;

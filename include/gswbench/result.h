@@ -59,6 +59,10 @@ struct result {
     double  wall_seconds;        // of all steps and what lies between them
     int64_t step_allocations;    // of device memory, in steps
     int64_t replica_groups, replica_groups_equal;
+    double  start_loss,
+        start_loss_margin;    // of weights as they are drawn: expected in the first step, and how far from it
+    char    verify[8];        // "full", "quick", "off"
+    int64_t repeated_steps, repeated_equal;    // run twice; with the same bits
 
     struct result_entry    *config, *environment;
     struct result_reason   *reasons;

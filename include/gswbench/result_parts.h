@@ -30,9 +30,11 @@ struct result_entry {
     char name[96], value[1024];
 };
 
-// Ids of notes: a profiler watched a rank, or was told to collect; every op was looked at.
+// Ids of notes: a profiler watched a rank, or was told to collect; every op was looked at; something went wrong on
+// purpose.
 #define RESULT_PROFILED "profiled"
 #define RESULT_CHECKED  "checked"
+#define RESULT_FAULT    "faulted"
 struct result_reason {
     char    id[32];        // for programs: "loss-not-finite"
     int64_t verdict;       // enum verdict

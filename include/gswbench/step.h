@@ -8,6 +8,7 @@
 
 #include "gswbench/backend.h"
 #include "gswbench/comm.h"
+#include "gswbench/fault_config.h"
 #include "gswbench/plan.h"
 #include "gswbench/status.h"
 
@@ -49,6 +50,29 @@ void step_set_watch(struct step *step, const struct step_watch *watch);
 // From the first step on, each op is waited for, and the first one that writes a NaN or an infinity ends the job
 // (EXIT_NUMBER) with its name. Such a step is not captured.
 void step_check(struct step *step);
+
+// Where the first number of a rank is that is none, or infinite.
+struct step_finding {
+    int32_t op;        // in the list; -1: in what the step began with
+    int32_t tensor;    // -1: all numbers are finite
+    int64_t element;
+    float   value;
+    bool    is_received;    // a transfer brought it, or the op had read one
+};
+// Whether weights or the optimizer's state hold one.
+bool step_find_held(const struct step *step, struct step_finding *finding);
+// Runs the step and looks at what each op writes. Called by all ranks.
+void step_find_made(struct step *step, struct step_finding *finding);
+
+// One thing that goes wrong on purpose whenever the step runs, until it is called with NULL. The fault has to live
+// until then.
+struct step_fault {
+    enum fault_kind kind;
+    int32_t         op, tensor;    // op -1: before the step, and the element is one of the tensor
+    int64_t         element, bit;
+    double          amount;
+};
+void step_set_fault(struct step *step, const struct step_fault *fault);
 
 // Seconds of the latest run by the device's clock; NaN on a backend that has none.
 double step_device_seconds(const struct step *step);

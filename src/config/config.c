@@ -19,6 +19,7 @@ const struct config_section config_sections[] = {
     SECTION(run, "How a job is run"),
     SECTION(trace, "The steps that are traced after the measured ones, and the timeline that is drawn of them"),
     SECTION(profile, "What a profiler that watches a run, such as Nsight Systems, is told to collect"),
+    SECTION(fault, "One fault on purpose, so that an alarm can be seen; a result says so, and is compared with nothing"),
     SECTION(hardware, "The hardware that runs are compared with and predictions are made for"),
     SECTION(software, "The program that is predicted, where it is not this one"),
     SECTION(published, "The published table that results are compared with"),

@@ -9,6 +9,8 @@ static const char *const data_names[] = {[DATA_UNIFORM] = "uniform", [DATA_MARKO
 static const char *const graphs_names[] = {[GRAPHS_AUTO] = "auto", [GRAPHS_ON] = "on", [GRAPHS_OFF] = "off", NULL};
 static const char *const communicator_names[] = {"auto", "local", "mpi", "nccl", NULL};
 static const char *const check_names[] = {[CHECK_NONE] = "none", [CHECK_OPS] = "ops", NULL};
+static const char *const verify_names[] = {
+    [VERIFY_QUICK] = "quick", [VERIFY_FULL] = "full", [VERIFY_OFF] = "off", NULL};
 static const char *const attention_names[] = {"auto", "cudnn", "own", NULL};
 
 const struct option run_options[] = {
@@ -23,6 +25,7 @@ const struct option run_options[] = {
     INTEGER_OPTION(run_config, layers, "0", 0, 4096, "a proxy of that many layers, labelled as one; 0: the layers of the model"),
     CHOICE_OPTION (run_config, graphs, "auto", graphs_names, "cuda backend: capture the step and replay it; auto: where no transfer needs the host and the device takes it"),
     CHOICE_OPTION (run_config, check, "none", check_names, "ops: wait for each op, look at all that it wrote, and end at the first NaN or infinity with the op's name; such a run is not compared"),
+    CHOICE_OPTION (run_config, verify, "quick", verify_names, "steps that are run twice, outside the measured time, and must leave the same bits; quick: the first and the last; full: all, and memory must not change between them; off: none"),
     BOOLEAN_OPTION(run_config, deterministic, "no", "cuda backend: take algorithms by rule, not by their time, so that every run has the same bits"),
     INTEGER_OPTION(run_config, ranks_per_device, "1", 1, 64, "ranks that may share a device; more than 1 is for tests, with transfers through the host"),
     INTEGER_OPTION(run_config, spared_processors, "0", 0, 64, "cuda backend: multiprocessors that GEMMs leave to transfers, and the most that NCCL takes for one; 0: no limit"),

@@ -157,16 +157,28 @@ static void set_account(struct result *result, const struct account *account)
     }
 }
 
+// Weights as they are drawn predict nothing: logits are normal, of the variance that a normalised row has behind the
+// head, and the mean over the vocabulary of their exponentials is that of a log-normal variable. The mean over the
+// tokens of a step scatters by the logits' deviation; a nat is left for what is not normal, and for auxiliary losses.
+static void set_start_loss(struct result *result, const struct model_config *model)
+{
+    double variance           = (double)model->hidden * model->init_deviation * model->init_deviation;
+    double tokens             = (double)(result->sequence * result->global_batch);
+    result->start_loss        = log((double)model->vocab) + variance / 2;
+    result->start_loss_margin = 1 + 6 * sqrt(variance / tokens);
+}
+
 void result_set_plan(struct result *result, const struct plan *plan, const struct published_config *published)
 {
     const struct model_config *model = &plan->model;
 
-    result->mesh              = plan->mesh;
-    result->sequence          = plan->train.sequence;
-    result->micro_batch       = plan->train.micro_batch;
-    result->global_batch      = plan->train.global_batch;
-    result->accumulation      = plan->train.accumulation;
-    result->layers            = model->layers;
+    result->mesh         = plan->mesh;
+    result->sequence     = plan->train.sequence;
+    result->micro_batch  = plan->train.micro_batch;
+    result->global_batch = plan->train.global_batch;
+    result->accumulation = plan->train.accumulation;
+    result->layers       = model->layers;
+    set_start_loss(result, model);
     result->parameters        = layers_parameters(model);
     result->active_parameters = layers_active_parameters(model);
     result->tensor_count      = plan->tensor_count;
@@ -270,7 +282,7 @@ const char *result_slowed_by(const struct result *result)
 {
     for (int64_t i = 0; i < result->reason_count; i++) {
         const char *id = result->reasons[i].id;
-        if (strcmp(id, RESULT_PROFILED) == 0 || strcmp(id, RESULT_CHECKED) == 0) {
+        if (strcmp(id, RESULT_PROFILED) == 0 || strcmp(id, RESULT_CHECKED) == 0 || strcmp(id, RESULT_FAULT) == 0) {
             return id;
         }
     }

@@ -4,17 +4,25 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "gswbench/result.h"
 #include "gswbench/status.h"
 #include "gswbench/text.h"
 #include "internal.h"
 
+static const double NORM_JUMP = 1000;    // times the norm of the step before
+
 __attribute__((format(printf, 5, 6))) static void add(struct result *result, enum verdict verdict, const char *id,
                                                       int64_t step, const char *format, ...)
 {
     struct result_reason reason = {.verdict = verdict, .rank = -1, .step = step};
     text_copy(reason.id, sizeof(reason.id), id);
+    for (int64_t i = 0; i < result->reason_count; i++) {
+        if (strcmp(result->reasons[i].id, id) == 0) {    // found while it ran, with its place
+            return;
+        }
+    }
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(reason.message, sizeof(reason.message), format, arguments);
@@ -23,18 +31,45 @@ __attribute__((format(printf, 5, 6))) static void add(struct result *result, enu
 }
 
 // A finite loss and gradient norm above zero in every step; only the first offence is reported.
-static void check_values(struct result *result)
+static bool check_values(struct result *result)
 {
     for (int64_t i = 0; i < result->step_count; i++) {
         const struct result_step *step = &result->steps[i];
         if (!isfinite(step->loss) || !isfinite(step->gradient_norm)) {
             add(result, VERDICT_INVALID, "not-finite", i, "step %" PRId64 ": loss %g, gradient norm %g", i, step->loss,
                 step->gradient_norm);
-            return;
+            return false;
         }
         if (step->loss <= 0 || step->gradient_norm <= 0) {
             add(result, VERDICT_INVALID, "zero", i, "step %" PRId64 ": loss %g, gradient norm %g", i, step->loss,
                 step->gradient_norm);
+            return false;
+        }
+    }
+    return true;
+}
+
+// Coarse bounds, for what went wrong beyond doubt: a start that weights as drawn do not give, and jumps that no rate of
+// learning makes.
+static void check_course(struct result *result)
+{
+    const struct result_step *steps = result->steps;
+    double                    start = result->start_loss, margin = result->start_loss_margin;
+    if (result->step_count > 0 && !(fabs(steps[0].loss - start) <= margin)) {
+        add(result, VERDICT_INVALID, "loss-at-start", 0, "step 0: loss %g, but weights as drawn have %.4g, within %.2g",
+            steps[0].loss, start, margin);
+    }
+    for (int64_t i = 1; i < result->step_count; i++) {
+        if (!(fabs(steps[i].loss - steps[i - 1].loss) <= start / 2)) {
+            add(result, VERDICT_INVALID, "loss-jumps", i,
+                "step %" PRId64 ": loss %g after %g, more than half of the first step's", i, steps[i].loss,
+                steps[i - 1].loss);
+            return;
+        }
+        double ratio = steps[i].gradient_norm / steps[i - 1].gradient_norm;
+        if (!(ratio <= NORM_JUMP && ratio >= 1 / NORM_JUMP)) {
+            add(result, VERDICT_INVALID, "norm-jumps", i, "step %" PRId64 ": gradient norm %g after %g", i,
+                steps[i].gradient_norm, steps[i - 1].gradient_norm);
             return;
         }
     }
@@ -94,7 +129,9 @@ void result_check(struct result *result)
     result_derive(result);
     result_check_peak(result);
     if (result->computes) {
-        check_values(result);
+        if (check_values(result)) {
+            check_course(result);
+        }
         check_change(result);
         if (result->replica_groups_equal < result->replica_groups) {
             add(result, VERDICT_INVALID, "replicas-differ", -1,

@@ -242,6 +242,11 @@ static const struct json_field ranks[] = {
 static const struct json_field validation[] = {
     REAL(result, "wall_s", wall_seconds),
     INTEGER(result, "step_allocations", step_allocations),
+    REAL(result, "start_loss", start_loss),
+    REAL(result, "start_loss_margin", start_loss_margin),
+    TEXT(result, "verify", verify),
+    INTEGER(result, "repeated_steps", repeated_steps),
+    INTEGER(result, "repeated_steps_equal", repeated_equal),
     INTEGER(result, "replica_groups", replica_groups),
     INTEGER(result, "replica_groups_equal", replica_groups_equal),
     JSON_END

@@ -10,6 +10,7 @@
 #include "gswbench/ranges.h"
 #include "gswbench/step.h"
 #include "gswbench/text.h"
+#include "gswbench/validate.h"
 
 // launch.c: sets the number of ranks to what the launcher started, or to what is asked for.
 status launch_count_ranks(struct job_selection *selection, struct text_buffer *errors);
@@ -47,6 +48,8 @@ struct steps {
     struct observer        *observer;       // of the device; NULL: nothing is observed
     struct ranges          *ranges;         // NULL: no profiler listens
     struct step_watch       watch;          // for ranges
+    struct validation      *validation;     // NULL: the backend computes no numbers
+    struct step_fault       fault;          // of this rank
     double                 *own_seconds;    // [steps], of this rank
     double                  clock_drift;    // of this rank, set at the end
 };
@@ -54,6 +57,18 @@ status steps_measure(struct steps *steps);
 
 // Runs one step, from the same start on all ranks. Returns this rank's seconds.
 double steps_run_one(const struct steps *steps, int64_t index);
+
+// validation.c: whether the step was right, as far as [run] verify has it looked at, before and after it, and whether
+// the run may go on. Collective.
+status validation_start(struct steps *steps, int64_t index);
+bool   validation_end(struct steps *steps, int64_t index, bool is_finite);
+
+// fault.c: finds what [fault] is about in this rank's plan; lets it happen from the begin of its step to the end, in a
+// repetition only where it repeats; and adds a note to the result.
+status fault_find(struct steps *steps);
+void   fault_begin(struct steps *steps, int64_t index, bool is_repetition);
+void   fault_end(struct steps *steps);
+void   fault_note(struct result *result, const struct fault_config *fault);
 
 // observations.c: begins to observe this rank's device, which so many ranks use; and puts into the result what every
 // rank saw of its own, where ranks have devices. Gathering is collective.

@@ -160,6 +160,7 @@ static status open_result(struct rank *rank)
     devices_check_kinds(result, &rank->place.devices);
     add_sharing(rank);
     add_check(rank);
+    fault_note(result, &config->fault);
     result_derive(result);
     return is_first(rank) ? open_folders(rank) : OK;
 }
@@ -204,6 +205,15 @@ static status measure(struct rank *rank)
                                  .step        = rank->step,
                                  .result      = &rank->result,
                                  .own_seconds = memory_allocate((size_t)run->steps * sizeof(double))};
+    TRY(place_agree(rank->comm, fault_find(&rank->steps)));
+    if (rank->result.computes) {
+        const struct validation_setup setup = {.plan    = &rank->plan,
+                                               .step    = rank->step,
+                                               .comm    = rank->comm,
+                                               .result  = &rank->result,
+                                               .is_full = run->verify == VERIFY_FULL};
+        rank->steps.validation              = validation_open(&setup);
+    }
     profile_open(&rank->steps);
     observations_open(&rank->steps, rank->place.devices.sharers);
     return place_agree(rank->comm, steps_measure(&rank->steps));
@@ -285,6 +295,9 @@ static void release(struct rank *rank)
         observer_close(rank->steps.observer, &unused);
     }
     profile_close(&rank->steps);
+    if (rank->steps.validation != NULL) {
+        validation_close(rank->steps.validation);
+    }
     free(rank->steps.own_seconds);
     free(rank->timeline.data);
     output_close_folder(&rank->folder);

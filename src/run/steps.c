@@ -163,6 +163,15 @@ static int signal_of(const struct step_facts *facts, int ranks)
     return 0;
 }
 
+static bool are_finite(const struct step_facts *facts, int ranks)
+{
+    bool are = true;
+    for (int rank = 0; rank < ranks; rank++) {
+        are &= isfinite(facts[rank].loss) && isfinite(facts[rank].gradient_norm);
+    }
+    return are;
+}
+
 static void stop(struct steps *steps, int64_t index, int number)
 {
     char message[128];
@@ -205,11 +214,17 @@ status steps_measure(struct steps *steps)
     bool captures = steps->benchmark->job.config.run.graphs != GRAPHS_OFF && step_can_capture(steps->step);
 
     for (int64_t index = 0; index < result->planned_steps; index++) {
+        captured = validation_start(steps, index);
+        if (failed(&captured)) {
+            break;
+        }
         if (steps->observer != NULL && index == result->planned_warmup) {
             observer_begin(steps->observer);
         }
         profile_begin(steps, index);
-        struct step_facts own     = run_step(steps, index);
+        fault_begin(steps, index, false);
+        struct step_facts own = run_step(steps, index);
+        fault_end(steps);
         own.signal                = caught_signal;
         own.has_failed            = print_error != 0;
         steps->own_seconds[index] = own.seconds;
@@ -228,7 +243,9 @@ status steps_measure(struct steps *steps)
         }
         int  number     = signal_of(facts, comm->place.ranks);
         bool is_stopped = number != 0 && index + 1 < result->planned_steps;
-        if (is_stopped) {
+        if (!validation_end(steps, index, are_finite(facts, comm->place.ranks))) {
+            is_stopped = true;
+        } else if (is_stopped) {
             stop(steps, index, number);
         }
         profile_end(steps, index, is_stopped || facts[0].has_failed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Looks at what each op wrote, before the next one runs.
+// Looks at what each op wrote, before the next one runs, and at what a step begins with.
 #include <math.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 #include "gswbench/arithmetic.h"
 #include "gswbench/fatal.h"
 #include "gswbench/fp8.h"
-#include "internal.h"
+#include "check.h"
 
 static float number_at(const void *data, enum format format, int64_t i)
 {
@@ -33,26 +33,48 @@ static int64_t find(struct backend *backend, const struct buffer *buffer, float 
     return found;
 }
 
-// ", having read one in X": where a transfer brought it, which nobody waited for.
-static void name_source(const struct lanes *lanes, const struct queue_entry *entry, char *text, size_t bytes)
+// The slot of an operand that the op read such a number in: a transfer brought it, which nobody waited for. -1: none.
+static int find_source(const struct lanes *lanes, const struct queue_entry *entry)
 {
     float value;
-    text[0] = '\0';
     for (int slot = 0; slot < entry->op->operand_count; slot++) {
-        bool reads = entry->op->access[slot] == ACCESS_READ;
-        if (reads && find(lanes->backend, &entry->buffers[slot], &value) >= 0) {
-            char name[160];
-            plan_tensor_name(lanes->check->plan, entry->op->operand[slot], name, sizeof(name));
-            snprintf(text, bytes, ", having read one in %s", name);
-            return;
+        if (entry->op->access[slot] == ACCESS_READ && find(lanes->backend, &entry->buffers[slot], &value) >= 0) {
+            return slot;
         }
     }
+    return -1;
+}
+
+// Lanes find at the same time; the one whose op is the first in the list counts.
+static void note(struct check *check, const struct step_finding *finding)
+{
+    pthread_mutex_lock(&check->mutex);
+    if (check->finding->tensor < 0 || finding->op < check->finding->op) {
+        *check->finding = *finding;
+    }
+    pthread_mutex_unlock(&check->mutex);
+}
+
+noreturn static void end_job(const struct lanes *lanes, const struct queue_entry *entry,
+                             const struct step_finding *finding, int source)
+{
+    const struct check *check = lanes->check;
+    char                op[240], tensor[160], read[160];
+    enum format         format = check->plan->tensors[finding->tensor].format;
+    plan_op_name(check->plan, finding->op, op, sizeof(op));
+    plan_tensor_name(check->plan, finding->tensor, tensor, sizeof(tensor));
+    if (source >= 0) {
+        plan_tensor_name(check->plan, entry->op->operand[source], read, sizeof(read));
+    }
+    FATAL(EXIT_NUMBER, "step %lld, %s: wrote %g as element %lld of %s (%s)%s%s", (long long)check->step, op,
+          (double)finding->value, (long long)finding->element, tensor, format_name(format),
+          source >= 0 ? ", having read one in " : "", source >= 0 ? read : "");
 }
 
 void check_op(const struct lanes *lanes, const struct queue_entry *entry)
 {
-    const struct check *check = lanes->check;
-    const struct op    *op    = entry->op;
+    struct check    *check = lanes->check;
+    const struct op *op    = entry->op;
     // Who waits for a transfer that is only enqueued may hold up the rank that it comes from.
     if (entry->group != NULL && lanes->streams != NULL && lanes->comm_ops->is_enqueued) {
         return;
@@ -61,15 +83,36 @@ void check_op(const struct lanes *lanes, const struct queue_entry *entry)
         lanes->streams->synchronize(lanes->backend, op->lane);
     }
     for (int slot = 0; slot < op->operand_count; slot++) {
-        float   value;
-        int64_t element = (op->access[slot] & ACCESS_WRITE) ? find(lanes->backend, &entry->buffers[slot], &value) : -1;
-        if (element >= 0) {
-            char name[240], tensor[160], source[200];
-            plan_op_name(check->plan, (int32_t)(entry - check->entries), name, sizeof(name));
-            plan_tensor_name(check->plan, op->operand[slot], tensor, sizeof(tensor));
-            name_source(lanes, entry, source, sizeof(source));
-            FATAL(EXIT_NUMBER, "step %lld, %s: wrote %g as element %lld of %s (%s)%s", (long long)check->step, name,
-                  (double)value, (long long)element, tensor, format_name(entry->buffers[slot].format), source);
+        struct step_finding finding = {.op = (int32_t)(entry - check->entries), .tensor = op->operand[slot]};
+        finding.element =
+            (op->access[slot] & ACCESS_WRITE) ? find(lanes->backend, &entry->buffers[slot], &finding.value) : -1;
+        if (finding.element >= 0) {
+            int source          = find_source(lanes, entry);
+            finding.is_received = entry->group != NULL || source >= 0;
+            if (check->finding == NULL) {
+                end_job(lanes, entry, &finding, source);
+            }
+            note(check, &finding);
+            return;
         }
     }
+}
+
+bool step_find_held(const struct step *step, struct step_finding *finding)
+{
+    const struct plan *plan = step->plan;
+    *finding                = (struct step_finding){.op = -1, .tensor = -1};
+    for (int32_t tensor = 0; tensor < plan->tensor_count; tensor++) {
+        enum storage storage = plan->tensors[tensor].storage;
+        if (plan->tensors[tensor].whole != tensor || (storage != STORAGE_WEIGHT && storage != STORAGE_OPTIMIZER)) {
+            continue;
+        }
+        struct buffer buffer = step_buffer(step, tensor);
+        finding->element     = find(step->backend, &buffer, &finding->value);
+        if (finding->element >= 0) {
+            finding->tensor = tensor;
+            return true;
+        }
+    }
+    return false;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One op: at once where run() computes, between events where it enqueues.
-#include "internal.h"
+#include "gswbench/clock.h"
+#include "check.h"
 
 void entry_transfer(struct lanes *lanes, const struct queue_entry *entry)
 {
@@ -10,6 +11,26 @@ void entry_transfer(struct lanes *lanes, const struct queue_entry *entry)
     } else {
         lanes->comm_ops->run(entry->group, entry->op, in->data, out->data,
                              out->data != NULL ? out->format : in->format);
+    }
+}
+
+static void execute(struct lanes *lanes, const struct queue_entry *entry)
+{
+    if (entry->run != NULL) {
+        entry->run(lanes->backend, entry->op, entry->buffers);
+    } else if (entry->prepared != NULL) {
+        entry->prepared->run(lanes->backend, entry->prepared, entry->op, entry->buffers);
+    } else {
+        entry_transfer(lanes, entry);
+    }
+}
+
+static void execute_faulty(struct lanes *lanes, const struct queue_entry *entry)
+{
+    if (fault_before(lanes, entry)) {
+        double began = clock_seconds();
+        execute(lanes, entry);
+        fault_after(lanes, entry, began);
     }
 }
 
@@ -25,12 +46,10 @@ void entry_run(struct lanes *lanes, const struct queue_entry *entry)
     if (lanes->trace != NULL) {
         trace_begin(lanes, entry);
     }
-    if (entry->run != NULL) {
-        entry->run(lanes->backend, entry->op, entry->buffers);
-    } else if (entry->prepared != NULL) {
-        entry->prepared->run(lanes->backend, entry->prepared, entry->op, entry->buffers);
+    if (lanes->fault == NULL) {
+        execute(lanes, entry);
     } else {
-        entry_transfer(lanes, entry);
+        execute_faulty(lanes, entry);
     }
     if (lanes->trace != NULL) {
         trace_end(lanes, entry);

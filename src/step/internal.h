@@ -47,13 +47,6 @@ struct trace {
     } * events;    // [count]; NULL ones: the host's clock times ops
 };
 
-// That ops are checked, one by one.
-struct check {
-    const struct plan        *plan;
-    const struct queue_entry *entries;    // in list order
-    int64_t                   step;       // that runs
-};
-
 // One lane: its ops in list order, and how far it is.
 struct queue {
     struct lanes        *lanes;
@@ -73,9 +66,11 @@ struct lanes {
     struct backend               *backend;
     const struct backend_streams *streams;    // of the backend; NULL: it has none
     const struct comm_ops        *comm_ops;
-    struct trace                 *trace;    // NULL: steps leave no times
-    const struct step_watch      *watch;    // NULL: nobody is told of ops
-    struct check                 *check;    // NULL: ops are not checked
+    struct trace                 *trace;     // NULL: steps leave no times
+    const struct step_watch      *watch;     // NULL: nobody is told of ops
+    struct check                 *check;     // NULL: ops are not checked
+    const struct step_fault      *fault;     // NULL: nothing goes wrong on purpose
+    const struct queue_entry     *faulty;    // the op that the fault is about; NULL: none
     int                           rank;
     int                           threads;    // started
     pthread_mutex_t               mutex;
@@ -107,9 +102,6 @@ void          trace_begin(const struct lanes *lanes, const struct queue_entry *e
 void          trace_end(const struct lanes *lanes, const struct queue_entry *entry);
 void          trace_read(const struct lanes *lanes, void *begin);
 void          trace_close(const struct lanes *lanes, struct trace *trace);
-
-// check.c: waits for the op, and ends the job where it wrote a NaN or an infinity.
-void check_op(const struct lanes *lanes, const struct queue_entry *entry);
 
 // staging.c: transfers of a device's buffers by a communicator that knows only host memory.
 void staging_open(struct lanes *lanes);

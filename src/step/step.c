@@ -5,13 +5,13 @@
 #include <math.h>
 
 #include "gswbench/arena.h"
-#include "internal.h"
+#include "check.h"
 
 static void run_device(struct step *step)
 {
     const struct backend_streams *streams = step->lanes.streams;
     streams->record(step->backend, LANE_COMPUTE, step->begin);
-    if (step->is_captured && step->lanes.trace == NULL) {
+    if (step->is_captured && step->lanes.trace == NULL && step->lanes.check == NULL && step->lanes.fault == NULL) {
         streams->capture_launch(step->backend, LANE_COMPUTE);
     } else if (step->is_issued) {
         issue_run(&step->issue);
@@ -27,7 +27,12 @@ static void run_device(struct step *step)
 
 void step_run(struct step *step)
 {
-    struct trace *trace = step->lanes.trace;
+    struct trace            *trace = step->lanes.trace;
+    const struct step_fault *fault = step->lanes.fault;
+    if (fault != NULL && fault->op < 0 && fault->tensor >= 0) {
+        struct buffer buffer = step_buffer(step, fault->tensor);
+        fault_poke(&step->lanes, &buffer);
+    }
     if (trace != NULL) {
         trace_start(trace);
     }
@@ -48,6 +53,24 @@ void step_check(struct step *step)
 {
     step->lanes.check  = memory_allocate(sizeof(*step->lanes.check));
     *step->lanes.check = (struct check){.plan = step->plan, .entries = step->entries};
+}
+
+void step_find_made(struct step *step, struct step_finding *finding)
+{
+    struct check *checks = step->lanes.check;
+    struct check  notes  = {.plan = step->plan, .entries = step->entries, .finding = finding};
+    *finding             = (struct step_finding){.op = -1, .tensor = -1};
+    pthread_mutex_init(&notes.mutex, NULL);
+    step->lanes.check = &notes;
+    step_run(step);
+    step->lanes.check = checks;
+    pthread_mutex_destroy(&notes.mutex);
+}
+
+void step_set_fault(struct step *step, const struct step_fault *fault)
+{
+    step->lanes.fault  = fault;
+    step->lanes.faulty = fault != NULL && fault->op >= 0 ? &step->entries[fault->op] : NULL;
 }
 
 void step_trace(struct step *step, struct op_time *times)

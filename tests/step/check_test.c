@@ -46,7 +46,7 @@ static int train_apart(bool checks, char *output, size_t bytes)
         struct training training = start(checks);
         dup2(ends[1], STDERR_FILENO);
         training_run(&training);
-        _exit(isfinite(training.loss[3]) ? 0 : 99);
+        _exit(isfinite(training.loss[3]) ? isfinite(training.loss[2]) ? 0 : 99 : 98);
     }
     close(ends[1]);
     ssize_t used                = read(ends[0], output, bytes - 1);
@@ -77,7 +77,8 @@ Test(check, names_the_first_op_that_made_an_infinity)
     cr_expect_not_null(strstr(output, "-inf as element 7 of "), "%s", output);
 }
 
-Test(check, is_off_by_default)
+// AdamW leaves all as it is where the norm is none, so the step after it has a loss.
+Test(check, is_off_by_default_and_such_a_step_changes_no_weight)
 {
     char output[1024];
     planted = NAN;

@@ -91,6 +91,9 @@ void fixture_open(struct result *result)
         .flops                = {1.2e15, 4e14, 2.4e15, 0, 0},
         .tensor_count         = 4321,
         .op_count             = 3456,
+        .start_loss           = 10.6,
+        .start_loss_margin    = 1.2,
+        .verify               = "quick",
         .replica_groups       = 1,
         .replica_groups_equal = 1,
     };

@@ -75,14 +75,12 @@ void host_square_sum(struct backend *backend, const struct op *op, const struct 
     *(float *)buffers[SQUARE_SUM_OUT].data = (float)sum;
 }
 
-// The small constant keeps the clipped norm below the limit after rounding.
 void host_clip(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     (void)backend;
     double norm                        = sqrt(row_sum(buffers[CLIP_PARTIALS].data, op->shape.elements.elements));
-    double limit                       = (double)op->shape.elements.limit;
     *(float *)buffers[CLIP_NORM].data  = (float)norm;
-    *(float *)buffers[CLIP_SCALE].data = limit > 0 && norm > limit ? (float)(limit / (norm + 1e-6)) : 1.0f;
+    *(float *)buffers[CLIP_SCALE].data = arithmetic_clip_scale(norm, (double)op->shape.elements.limit);
 }
 
 static struct arithmetic_adamw adamw_constants(const struct buffer buffers[])
@@ -137,5 +135,7 @@ static void adamw_chunks(void *context, int64_t first, int64_t last, int thread)
 
 void host_adamw(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    host_run_loop(backend, op, buffers, adamw_chunks, chunks_of(op->shape.elements.elements));
+    if (!isnan(*(const float *)buffers[ADAMW_SCALE].data)) {
+        host_run_loop(backend, op, buffers, adamw_chunks, chunks_of(op->shape.elements.elements));
+    }
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// GEMMs: each thread computes one rectangle of C. BLAS multiplies, but for bf16 and FP8 where the processor
-// has instructions for them (amx.c). Both add along the depth in one order, wherever the rectangles end, so that the
-// result does not depend on the number of threads.
+// GEMMs. BLAS multiplies, but for bf16 and FP8 where the processor has instructions for them (amx.c). These add along
+// the depth in one order, wherever the rectangles of C end that each thread computes; BLAS may add what stands at the
+// edge of a matrix in another order. So it gets blocks of C that follow from the shape alone, and no result depends on
+// the number of threads.
 #include "internal.h"
 
 // Operands of another type are copied to fp32 in blocks that stay in the cache.
 enum { BLOCK_ROWS = 512, BLOCK_COLUMNS = 512, BLOCK_DEPTH = 512 };
-// Rectangles start at multiples of this.
-enum { QUANTUM = 32 };
+// Rectangles and blocks start at multiples of QUANTUM.
+enum { QUANTUM = 32, PARTS = 2, BLOCK_LEAST = 256 };
 
 static int64_t share(int64_t size, int64_t parts, int64_t part)
 {
@@ -122,27 +123,36 @@ static void multiply_block(const struct loop *loop, const struct rectangle *bloc
     }
 }
 
-static void multiply_rectangles(void *context, int64_t first, int64_t last, int thread)
+// How much of a side of C one block takes: half, so that several threads have one each, but no less than BLAS
+// needs to be fast, and no more than the scratch holds.
+static int64_t block_side(int64_t size, int64_t most)
 {
-    const struct loop *loop    = context;
-    int                threads = pool_threads(loop->host->pool);
-    float             *space   = host_scratch(loop, thread, host_gemm_floats(loop->op, threads));
-    bool               is_wide = true;
+    int64_t half = (size + PARTS * QUANTUM - 1) / (PARTS * QUANTUM) * QUANTUM;
+    return half < BLOCK_LEAST ? BLOCK_LEAST : host_minimum(most, half);
+}
+
+static int64_t count_blocks(int64_t size, int64_t side)
+{
+    return (size + side - 1) / side;
+}
+
+static void multiply_blocks(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct loop       *loop  = context;
+    const struct gemm_shape *shape = &loop->op->shape.gemm;
+    float *space   = host_scratch(loop, thread, host_gemm_floats(loop->op, pool_threads(loop->host->pool)));
+    bool   is_wide = true;
     for (int i = 0; i < 3; i++) {
         is_wide = is_wide && loop->buffers[i].format == FORMAT_F32;
     }
+    int64_t depth = is_wide ? shape->k : host_gemm_scales_parts(loop) ? SCALING_SIDE : BLOCK_DEPTH;
+    int64_t rows = block_side(shape->m, BLOCK_ROWS), columns = block_side(shape->n, BLOCK_COLUMNS);
+    int64_t across = count_blocks(shape->n, columns);
     for (int64_t index = first; index < last; index++) {
-        struct rectangle whole  = host_gemm_rectangle(&loop->op->shape.gemm, threads, index);
-        int64_t          height = is_wide ? whole.rows : BLOCK_ROWS, width = is_wide ? whole.columns : BLOCK_COLUMNS;
-        int64_t depth = is_wide ? loop->op->shape.gemm.k : host_gemm_scales_parts(loop) ? SCALING_SIDE : BLOCK_DEPTH;
-        for (int64_t row = 0; row < whole.rows; row += height) {
-            for (int64_t column = 0; column < whole.columns; column += width) {
-                struct rectangle block = {whole.row + row, whole.column + column,
-                                          host_minimum(height, whole.rows - row),
-                                          host_minimum(width, whole.columns - column)};
-                multiply_block(loop, &block, depth, space);
-            }
-        }
+        struct rectangle block = {.row = index / across * rows, .column = index % across * columns};
+        block.rows             = host_minimum(rows, shape->m - block.row);
+        block.columns          = host_minimum(columns, shape->n - block.column);
+        multiply_block(loop, &block, depth, space);
     }
 }
 
@@ -152,6 +162,9 @@ void host_gemm(struct backend *backend, const struct op *op, const struct buffer
     if (host->has_amx && buffers[GEMM_A].format != FORMAT_F32 && buffers[GEMM_B].format != FORMAT_F32) {
         host_amx_gemm(backend, op, buffers);
     } else {
-        host_run_loop(backend, op, buffers, multiply_rectangles, pool_threads(host->pool));
+        const struct gemm_shape *shape   = &op->shape.gemm;
+        int64_t                  rows    = count_blocks(shape->m, block_side(shape->m, BLOCK_ROWS));
+        int64_t                  columns = count_blocks(shape->n, block_side(shape->n, BLOCK_COLUMNS));
+        host_run_loop(backend, op, buffers, multiply_blocks, rows * columns);
     }
 }

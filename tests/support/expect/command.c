@@ -12,6 +12,29 @@ const char        *configs = GSWBENCH_SOURCE_DIR "/configs";
 char               output[1 << 20];
 struct text_buffer errors;
 
+// Words are parted by spaces, but for those between single quotes. Returns how many there are.
+static int split(char *line, char **words, int count)
+{
+    bool  is_quoted = false, is_in_word = false;
+    char *to = line;
+    for (char *from = line; *from != '\0'; from++) {
+        if (*from == '\'') {
+            is_quoted = !is_quoted;
+        } else if (*from == ' ' && !is_quoted) {
+            *to++      = '\0';
+            is_in_word = false;
+        } else {
+            if (!is_in_word) {
+                words[count++] = to;
+            }
+            is_in_word = true;
+            *to++      = *from;
+        }
+    }
+    *to = '\0';
+    return count;
+}
+
 status run(const char *line)
 {
     char path[] = "/tmp/gswbench-cli-XXXXXX";
@@ -22,11 +45,8 @@ status run(const char *line)
 
     char  copy[4096];
     char *words[64] = {"gswbench"};
-    int   count     = 1;
     snprintf(copy, sizeof(copy), "%s", line);
-    for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " ")) {
-        words[count++] = word;
-    }
+    int    count  = split(copy, words, 1);
     status result = cli_run(count, words, &errors);
 
     rewind(stdout);

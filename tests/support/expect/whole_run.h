@@ -16,6 +16,7 @@ void        remove_folder(void);
 
 // "gswbench LINE" with results in the test's folder.
 status run_here(const char *line);
+enum { ANY_EXIT_CODE = -1 };
 // Expects that exit code and one JSON document, which the caller releases.
 json_t *run_json(const char *line, int exit_code);
 

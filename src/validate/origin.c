@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// Where a number that is none, or infinite, is from: the step is run again, op by op, on every rank.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "internal.h"
+
+enum origin { ORIGIN_HELD, ORIGIN_MADE, ORIGIN_RECEIVED, ORIGIN_NONE };
+
+// Where a rank found a number that is none.
+struct origin_found {
+    int32_t origin;    // enum origin
+    int32_t op;
+    char    text[200];
+};
+
+static void describe(const struct validation *validation, const struct step_finding *finding,
+                     struct origin_found *found)
+{
+    const struct plan *plan = validation->setup.plan;
+    char               tensor[160], op[240];
+    plan_tensor_name(plan, finding->tensor, tensor, sizeof(tensor));
+    if (finding->op < 0) {
+        snprintf(found->text, sizeof(found->text), "the step began with %g as element %" PRId64 " of %.100s",
+                 (double)finding->value, finding->element, tensor);
+        return;
+    }
+    plan_op_name(plan, finding->op, op, sizeof(op));
+    snprintf(found->text, sizeof(found->text), "%.80s wrote %g as element %" PRId64 " of %.60s", op,
+             (double)finding->value, finding->element, tensor);
+}
+
+// Weights before ops, and an op that made it of finite numbers before those that were given it.
+static bool is_before(const struct origin_found *one, const struct origin_found *other)
+{
+    return one->origin < other->origin || (one->origin == other->origin && one->op < other->op);
+}
+
+static int gather_origin(const struct validation *validation, const struct step_finding *finding,
+                         struct origin_found *first)
+{
+    struct comm         *comm = validation->setup.comm;
+    struct origin_found  own  = {.origin = ORIGIN_NONE, .op = finding->op};
+    struct origin_found *all  = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    int                  rank = 0;
+    if (finding->tensor >= 0) {
+        own.origin = finding->op < 0 ? ORIGIN_HELD : finding->is_received ? ORIGIN_RECEIVED : ORIGIN_MADE;
+        describe(validation, finding, &own);
+    }
+    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    for (int i = 1; i < comm->place.ranks; i++) {
+        rank = is_before(&all[i], &all[rank]) ? i : rank;
+    }
+    *first = all[rank];
+    free(all);
+    return first->origin == ORIGIN_NONE ? -1 : rank;
+}
+
+void validation_find(struct validation *validation, int64_t index)
+{
+    const struct validation_setup *setup = &validation->setup;
+    struct step_finding            finding;
+    struct origin_found            first;
+    char                           message[256];
+    step_find_held(setup->step, &finding);
+    int rank = gather_origin(validation, &finding, &first);
+    if (rank < 0) {
+        state_restore(&validation->results);
+        step_find_made(setup->step, &finding);
+        rank = gather_origin(validation, &finding, &first);
+    }
+    if (rank >= 0) {
+        snprintf(message, sizeof(message), "step %" PRId64 ", rank %d: %.200s", index, rank, first.text);
+    } else {
+        snprintf(message, sizeof(message),
+                 "step %" PRId64 ": loss or gradient norm is no finite number, but run again the step has finite ones: "
+                 "the fault came and went",
+                 index);
+    }
+    validation_add_reason(validation, "not-finite", rank, index, message);
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// Numbers that go wrong on purpose: none of them is in a result that says it is valid.
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/random.h"
+#include "whole_run.h"
+
+// Small enough for thousands of runs. Losses are near ln 64.
+#define SMALL                                                                                                          \
+    "run --config tiny-llama --layers 1 --steps 4 --warmup 1 --backend host --ranks 2 "                                \
+    "--set trace.steps=0 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 "    \
+    "--set model.ffn=32 --set model.vocab=64 --set train.sequence=16 --set train.micro_batch=1 "                       \
+    "--set train.global_batch=2 "
+
+TestSuite(faults, .init = make_folder, .fini = remove_folder, .timeout = 1000);
+
+static json_t *find_reason(json_t *document, const char *id)
+{
+    size_t  i;
+    json_t *reason;
+    json_array_foreach(json_object_get(document, "reasons"), i, reason)
+    {
+        if (strcmp(text_of(reason, "id"), id) == 0) {
+            return reason;
+        }
+    }
+    return NULL;
+}
+
+// Of each place, on each rank, in each step: 40 runs.
+Test(faults, a_number_that_is_none_ends_the_run_with_its_step_rank_and_tensor)
+{
+    static const struct {
+        const char *at, *tensor;
+    } places[] = {
+        {"tensor weights, layer 0", "weights, layer 0"},
+        {"\"fc1\"", "fc1, layer 0"},
+        {"fc2 weight gradient", "weight gradient, layer 0"},
+        {"\"loss\"", "loss"},
+        {"gradient reduce-scatter", "gradients"},
+    };
+    for (size_t place = 0; place < sizeof(places) / sizeof(places[0]); place++) {
+        for (int cell = 0; cell < 8; cell++) {
+            int  rank = cell % 2, step = cell / 2;
+            char line[1024], start[64];
+            snprintf(line, sizeof(line),
+                     SMALL "--set parallel.fsdp=2 --set fault.kind=nan --set fault.repeats=yes --set fault.rank=%d "
+                           "--set fault.step=%d --set 'fault.at=%s'",
+                     rank, step, places[place].at);
+            snprintf(start, sizeof(start), "step %d, rank %d: ", step, rank);
+
+            json_t *document = run_json(line, EXIT_INVALID);
+
+            json_t     *reason  = find_reason(document, "not-finite");
+            const char *message = reason != NULL ? text_of(reason, "message") : "";
+            cr_expect_str_eq(text_of(document, "status"), "invalid", "%s", line);
+            cr_expect(strncmp(message, start, strlen(start)) == 0, "%s: %s", line, message);
+            cr_expect(strstr(message, places[place].tensor) != NULL, "%s: %s", line, message);
+            cr_expect_eq(json_integer_value(json_object_get(reason, "rank")), rank);
+            cr_expect_eq(json_integer_value(json_object_get(reason, "step")), step);
+            cr_expect_eq(json_array_size(json_object_get(document, "steps")), (size_t)step + 1, "%s", line);
+            cr_expect_null(json_object_get(document, "result"));
+            json_decref(document);
+        }
+    }
+}
+
+static bool is_changed(json_t *document, json_t *clean, const char *key)
+{
+    for (size_t step = 0; step < json_array_size(json_object_get(document, "steps")); step++) {
+        double is = step_real(document, step, key), was = step_real(clean, step, key);
+        if (!(fabs(is - was) <= 1e-6 * fabs(was))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t draw(int64_t number, uint64_t choice, uint32_t bound)
+{
+    return random_below(random_key(7, 0), choice, (uint64_t)number, bound);
+}
+
+// One flip of a run with these axes: in what a GEMM wrote, in a gradient, in a weight, or in what a transfer brought.
+static bool goes_unnoticed(const char *axes, int64_t number, json_t *clean)
+{
+    static const char *const places[]     = {"qkv",
+                                             "fc1",
+                                             "head",
+                                             "fc2 data gradient",
+                                             "weight gradient",
+                                             "norm gradient",
+                                             "tensor weights, layer 0",
+                                             "gradient reduce",
+                                             "loss reduce",
+                                             "adamw"};
+    const uint32_t           places_count = sizeof(places) / sizeof(places[0]);
+    char                     line[1024];
+    snprintf(line, sizeof(line),
+             SMALL "%s --set run.verify=full --set fault.kind=flip --set fault.rank=%u --set fault.step=%u "
+                   "--set 'fault.at=%s' --set fault.element=%u --set fault.bit=%u",
+             axes, draw(number, 0, 2), draw(number, 1, 4), places[draw(number, 2, places_count)],
+             draw(number, 3, 1000000), draw(number, 4, 32));
+    json_t *document  = run_json(line, ANY_EXIT_CODE);
+    bool    is_valid  = strcmp(text_of(document, "status"), "valid") == 0;
+    bool is_unnoticed = is_valid && (is_changed(document, clean, "loss") || is_changed(document, clean, "grad_norm"));
+    cr_expect_not(is_unnoticed, "%s", line);
+    json_decref(document);
+    return is_unnoticed;
+}
+
+// GSWBENCH_FLIPS: more of them.
+Test(faults, no_flipped_bit_that_changes_loss_or_norm_is_valid_where_every_step_is_run_twice)
+{
+    static const char *const axes[] = {"--set parallel.fsdp=2", "--set parallel.fsdp=1 --set parallel.dp=2"};
+    const char              *asked  = getenv("GSWBENCH_FLIPS");
+    int64_t                  flips  = asked != NULL ? atoll(asked) : 240;
+    for (int i = 0; i < 2; i++) {
+        char line[1024];
+        snprintf(line, sizeof(line), SMALL "%s --set run.verify=full", axes[i]);
+        json_t *clean = run_json(line, EXIT_VALID);
+        cr_expect_eq(json_integer_value(json_object_get(json_object_get(clean, "validation"), "repeated_steps_equal")),
+                     4);
+        for (int64_t flip = 0; flip < flips / 2; flip++) {
+            goes_unnoticed(axes[i], flip, clean);
+        }
+        json_decref(clean);
+    }
+}
