@@ -4,10 +4,10 @@
 # print. What fails is told, and the rest is tried; finish ends the script with its exit code.
 set -euo pipefail
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+trap 'rm -rf "$folder"; [ -n "$is_finished" ] || { echo "FAILED: the script has not come to its end"; exit 1; }' EXIT
 cd "$folder"
 
-failures=0
+failures=0 is_finished=
 complain() {    # complain TEXT [FILE]: with what is in the file, else what was printed last
     echo "FAILED: $1"
     cat "${2:-output}" || true
@@ -29,4 +29,7 @@ unexpected() {    # unexpected PATTERN
     ! grep -qE -- "$1" output || complain "a line like: $1"
 }
 result() { echo "$(sed -n 's/^files: //p' output)$1"; }    # result FILE: its path, of the run that was the last
-finish() { exit $((failures > 0)); }
+finish() {
+    is_finished=yes
+    exit $((failures > 0))
+}
