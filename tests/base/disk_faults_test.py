@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: MIT
+"""Disks that fail: every command that writes, every call that can fail, one at a time; and disks without room.
+
+Whatever fails, the exit code is 9 and the error has path and reason (or nothing that matters has failed, and all is
+there); no file is half written, none is left under another name, and an older file is as it was. Without --all every
+tenth call of every command but calibrate.
+"""
+import errno
+import json
+import os
+import pathlib
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = os.environ["GSWBENCH"]
+FAULTY = pathlib.Path(os.environ["GSWBENCH_BINARY_DIR"]) / "tests/libfaulty_disk.so"
+OUTPUT_CANNOT_BE_WRITTEN = 9
+TINY = ["--config", "tiny-llama", "--layers", "1"]
+OLDER = b"an older file\n"
+
+# A command, and the files of it that replace older ones.
+COMMANDS = {
+    "run": (["run", *TINY, "--steps", "3", "--warmup", "1", "--out", "results", "--weights-out", "weights", "--trace", "0",
+             "--quiet"], []),
+    "data": (["data", "--config", "tiny-llama", "--steps", "2", "-o", "tokens.safetensors"], ["tokens.safetensors"]),
+    "weights": (["weights", *TINY, "-o", "weights"], []),
+    "predict": (["predict", "--config", "llama3.1-8b", "--ranks", "8", "--no-range", "--trace", "timeline.json"],
+                ["timeline.json"]),
+    "calibrate": (["calibrate", *TINY, "--backend", "host", "-o", "profile.ini"], ["profile.ini"]),
+}
+RUN_FILES = {"config.merged.ini", "steps.csv", "ranks.csv", "report.html", "result.json", "trace.json"}
+WEIGHT_FILES = {"config.json", "model.safetensors"}
+
+
+def check_whole(path):
+    """That a file is not cut off, by what its format says of the end."""
+    data = path.read_bytes()
+    if path.suffix == ".json":
+        json.loads(data)
+    elif path.suffix == ".safetensors":
+        length, = struct.unpack("<Q", data[:8])
+        header = json.loads(data[8:8 + length])
+        ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
+        assert len(data) == 8 + length + max(ends), f"{path} has {len(data)} bytes"
+    elif path.suffix == ".html":
+        assert data.rstrip().endswith(b"</html>"), f"{path} is cut off"
+    elif path.suffix == ".csv":
+        assert len({line.count(b",") for line in data.splitlines()}) == 1 and data.endswith(b"\n"), f"{path} is cut off"
+    else:
+        assert data.endswith(b"\n") and b"[" in data, f"{path} is cut off"
+
+
+def check_result(folder):
+    """A folder that has result.json, or config.json, has all; result.json says what the exit code did."""
+    names = {path.name for path in folder.iterdir()}
+    if "result.json" in names:
+        assert names == RUN_FILES, names
+    if "config.json" in names:
+        assert names == WEIGHT_FILES, names
+
+
+def check_files(place, replaced, is_done):
+    """All files of a command's folder."""
+    for path in place.rglob("*"):
+        assert not path.name.endswith(".tmp"), f"{path} is left"
+        if path.is_file() and not (path.name in replaced and path.read_bytes() == OLDER):
+            check_whole(path)
+        elif path.is_dir():
+            check_result(path)
+    for name in replaced:
+        is_older = (place / name).read_bytes() == OLDER
+        assert is_older != is_done, f"{name} is {'older' if is_older else 'replaced'}"
+
+
+def empty(place):
+    for path in place.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def prepare(place, name):
+    """An otherwise empty folder, where older files are."""
+    empty(place)
+    for older in COMMANDS[name][1]:
+        (place / older).write_bytes(OLDER)
+
+
+def execute(place, words, environment=None, **how):
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": {**os.environ, **(environment or {})}, **how}
+    return subprocess.run([PROGRAM, *words], cwd=place, text=True, timeout=120, check=False, **how)
+
+
+def run(place, name, environment=None, **how):
+    prepare(place, name)
+    return execute(place, COMMANDS[name][0], environment, **how)
+
+
+def check_refused(done, reasons):
+    """Exit code 9, with a reason and the path that it is about."""
+    assert done.returncode == OUTPUT_CANNOT_BE_WRITTEN, f"exit code {done.returncode}: {done.stderr}"
+    assert any(os.strerror(reason) in done.stderr for reason in reasons), done.stderr
+    assert "cannot " in done.stderr, done.stderr
+    assert "RESULT VALID" not in (done.stdout or ""), done.stdout
+
+
+def fail_call(place, name, call, reason):
+    """Lets one call fail. Returns which it was, None beyond the last."""
+    log = place.parent / "log"
+    log.unlink(missing_ok=True)
+    done = run(place, name, {"LD_PRELOAD": str(FAULTY), "FAULTY_CALL": str(call), "FAULTY_ERRNO": str(reason),
+                             "FAULTY_LOG": str(log)})
+    if not log.exists():
+        assert done.returncode == 0, done.stderr
+        return None
+    failed = log.read_text().split(" ", 1)[1].strip()
+    try:
+        if done.returncode != 0:
+            check_refused(done, [reason])
+        # A folder that is not synced has the new file: it is whole, and the disk has not confirmed its name.
+        is_done = done.returncode == 0 or failed == "fsync of a folder"
+        check_files(place, COMMANDS[name][1], is_done)
+    except AssertionError as error:
+        raise AssertionError(f"{name}, call {call} ({failed}), {os.strerror(reason)}: {error}") from None
+    return failed
+
+
+def fail_calls(place, names, first, step):
+    """Every step-th call of the commands."""
+    cells = 0
+    for name in names:
+        for reason in (errno.EIO, errno.ENOSPC):
+            call = first
+            while fail_call(place, name, call, reason) is not None:
+                call += step
+                cells += 1
+            assert call > first, f"{name}: no call of it is seen"
+    return cells
+
+
+def fill_disk(place, names):
+    """Disks, or limits of files where no disk can be made, that are too small; returns how many cells."""
+    cells = 0
+    for room in (4 << 10, 64 << 10, 1 << 20):
+        has_disk = os.environ.get("GSWBENCH_OWN_MOUNTS") == "yes"
+        if has_disk:
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", place], check=True)
+        try:
+            for name in names:
+                done = run(place, name, preexec_fn=None if has_disk else lambda bytes=room: resource.setrlimit(
+                    resource.RLIMIT_FSIZE, (bytes, bytes)))
+                if done.returncode != 0:
+                    check_refused(done, [errno.ENOSPC, errno.EFBIG])
+                check_files(place, COMMANDS[name][1], done.returncode == 0)
+                cells += 1
+        finally:
+            if has_disk:
+                subprocess.run(["umount", place], check=True)
+    return cells
+
+
+def limit_files(place, name):
+    """The limit on a file's size, whose signal ends programs that do not expect it."""
+    done = run(place, name, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)))
+    check_refused(done, [errno.EFBIG])
+    check_files(place, COMMANDS[name][1], False)
+
+
+def fill_standard_output(place, name):
+    """/dev/full: the files are there, and the exit code tells that nobody reads of it."""
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = run(place, name, stdout=full)
+    check_refused(done, [errno.ENOSPC])
+    assert "standard output" in done.stderr, done.stderr
+
+
+def forbid_writing(place, name):
+    """A folder that is only read: of a disk where one can be made, else by its mode, which does not bind root."""
+    has_disk = os.environ.get("GSWBENCH_OWN_MOUNTS") == "yes"
+    if not has_disk and os.geteuid() == 0:
+        return
+    empty(place)
+    if has_disk:
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", place], check=True)
+    prepare(place, name)
+    subprocess.run(["mount", "-o", "remount,ro", place] if has_disk else ["chmod", "555", place], check=True)
+    try:
+        done = execute(place, COMMANDS[name][0])
+        check_refused(done, [errno.EROFS, errno.EACCES])
+        assert not done.stdout, f"found too late: {done.stdout}"
+        check_files(place, COMMANDS[name][1], False)
+    finally:
+        subprocess.run(["umount", place] if has_disk else ["chmod", "755", place], check=True)
+
+
+def name_missing_folder(place, name):
+    """A folder that is not there; that of results is made."""
+    empty(place)
+    words = COMMANDS[name][0]
+    if name != "run":
+        done = execute(place, [*words[:-1], f"missing/{words[-1]}"])
+        check_refused(done, [errno.ENOENT])
+        assert not list(place.iterdir())
+
+
+def main():
+    is_all = sys.argv[1:] == ["--all"]
+    if os.geteuid() == 0 and "GSWBENCH_OWN_MOUNTS" not in os.environ:
+        # Disks of any size, where this system lets us mount one that nobody else sees.
+        if subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode == 0:
+            os.execvpe("unshare", ["unshare", "-m", sys.executable, *sys.argv], {**os.environ, "GSWBENCH_OWN_MOUNTS": "yes"})
+    names = [name for name in COMMANDS if is_all or name != "calibrate"]
+    with tempfile.TemporaryDirectory() as folder:
+        place = pathlib.Path(folder) / "place"
+        place.mkdir()
+        cells = fail_calls(place, names, 1 if is_all else 7, 1 if is_all else 10)
+        disks = fill_disk(place, names)
+        for name in names:
+            for trouble in (limit_files, fill_standard_output, forbid_writing, name_missing_folder):
+                trouble(place, name)
+    print(f"{cells} calls that fail, {disks} small disks")
+
+
+if __name__ == "__main__":
+    main()

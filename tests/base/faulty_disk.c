@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+// A disk that fails once, for LD_PRELOAD: of the calls that write files the FAULTY_CALL-th fails with FAULTY_ERRNO, and
+// FAULTY_LOG gets a line that says which it was. Calls that go to no file, as to a terminal or a pipe, are not counted;
+// those that leave something behind (close) do so before they fail, as they do on a real disk.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static atomic_int calls;
+
+static void tell(const char *name, int call)
+{
+    const char *path = getenv("FAULTY_LOG");
+    FILE       *file = path != NULL ? fopen(path, "ae") : NULL;    // the library's own calls do not come back here
+    if (file != NULL) {
+        fprintf(file, "%d %s\n", call, name);
+        fclose(file);
+    }
+}
+
+// Whether this call is the one; errno is set then.
+static bool fails(const char *name)
+{
+    const char *wanted = getenv("FAULTY_CALL"), *reason = getenv("FAULTY_ERRNO");
+    int         call = atomic_fetch_add(&calls, 1) + 1;
+    if (wanted == NULL || reason == NULL || atoi(wanted) != call) {
+        return false;
+    }
+    tell(name, call);
+    errno = atoi(reason);
+    return true;
+}
+
+static bool is_of_a_file(int descriptor)
+{
+    struct stat about;
+    return fstat(descriptor, &about) == 0 && (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) &&
+           (fcntl(descriptor, F_GETFL) & O_ACCMODE) != O_RDONLY;
+}
+
+static bool is_of_a_folder(int descriptor)
+{
+    struct stat about;
+    return fstat(descriptor, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+// What is called next is the C library's own.
+#define NEXT(name)                                                                                                     \
+    static __typeof__(name) *next;                                                                                     \
+    if (next == NULL) {                                                                                                \
+        void *found = dlsym(RTLD_NEXT, #name);                                                                         \
+        memcpy(&next, &found, sizeof(next));                                                                           \
+    }
+
+ssize_t write(int descriptor, const void *data, size_t bytes)
+{
+    NEXT(write)
+    return is_of_a_file(descriptor) && fails("write") ? -1 : next(descriptor, data, bytes);
+}
+
+ssize_t pwrite(int descriptor, const void *data, size_t bytes, off_t offset)
+{
+    NEXT(pwrite)
+    return is_of_a_file(descriptor) && fails("pwrite") ? -1 : next(descriptor, data, bytes, offset);
+}
+
+int fsync(int descriptor)
+{
+    NEXT(fsync)
+    return fails(is_of_a_folder(descriptor) ? "fsync of a folder" : "fsync") ? -1 : next(descriptor);
+}
+
+int close(int descriptor)
+{
+    NEXT(close)
+    bool counts = is_of_a_file(descriptor);
+    int  result = next(descriptor);
+    return counts && fails("close") ? -1 : result;
+}
+
+int renameat(int from_folder, const char *from, int to_folder, const char *to)
+{
+    NEXT(renameat)
+    return fails("renameat") ? -1 : next(from_folder, from, to_folder, to);
+}
+
+int rename(const char *from, const char *to)
+{
+    NEXT(rename)
+    return fails("rename") ? -1 : next(from, to);
+}
+
+int mkdirat(int folder, const char *path, mode_t mode)
+{
+    NEXT(mkdirat)
+    return fails("mkdirat") ? -1 : next(folder, path, mode);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+    NEXT(mkdir)
+    return fails("mkdir") ? -1 : next(path, mode);
+}
+
+// The opening of files to read is somebody else's, as a library's of its configuration.
+static bool writes(int flags)
+{
+    return (flags & (O_CREAT | O_DIRECTORY)) != 0;
+}
+
+static mode_t mode_of(int flags, va_list arguments)
+{
+    return flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
+}
+
+int open(const char *path, int flags, ...)
+{
+    NEXT(open)
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = mode_of(flags, arguments);
+    va_end(arguments);
+    return writes(flags) && fails("open") ? -1 : next(path, flags, mode);
+}
+
+int openat(int folder, const char *path, int flags, ...)
+{
+    NEXT(openat)
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = mode_of(flags, arguments);
+    va_end(arguments);
+    return writes(flags) && fails("openat") ? -1 : next(folder, path, flags, mode);
+}
