@@ -63,7 +63,6 @@ else()
         find_package(CUDNN QUIET)
         # Where libraries that are opened at run time lie, unless LD_LIBRARY_PATH names others.
         list(APPEND CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
-        list(APPEND CMAKE_INSTALL_RPATH ${CUDAToolkit_LIBRARY_DIR})
     elseif(GSWBENCH_CUDA STREQUAL ON)
         message(FATAL_ERROR "GSWBENCH_CUDA=ON, but ${gswbench_cuda_reason}")
     endif()

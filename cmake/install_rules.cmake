@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 # bin, configs and docs under a prefix. The program finds configs beside itself: ../share/gswbench/configs.
+# As it was built: where a target is installed, CMake ends the build tree's RUNPATH with a colon, an empty entry, by which
+# the loader takes libraries from the current folder.
 if(TARGET gswbench)
-    install(TARGETS gswbench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    install(PROGRAMS $<TARGET_FILE:gswbench> DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/gswbench)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -37,6 +37,17 @@ endif()
 # BF16 GEMMs where the processor has its own instructions for them, still differ between machines.)
 gswbench_compile_options(-ffp-contract=off)
 
+# What makes a mistake with memory end the program rather than be used: programs at random addresses, tables of functions
+# that are read-only when main begins, checked copies and stacks. Checked copies need an optimiser, and sanitizers do the
+# same.
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+string(APPEND CMAKE_EXE_LINKER_FLAGS " -pie")
+gswbench_compile_options(-fstack-protector-strong)
+if(NOT GSWBENCH_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL Debug)
+    gswbench_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
+endif()
+add_link_options(-Wl,-z,relro,-z,now)
+
 if(GSWBENCH_FUZZ)
     if(NOT CMAKE_C_COMPILER_ID MATCHES Clang)
         message(FATAL_ERROR "GSWBENCH_FUZZ needs clang: cmake --preset fuzz, or -DCMAKE_C_COMPILER=clang")

@@ -60,10 +60,12 @@ struct gemm_cache {
     char               *path;    // NULL: nothing is kept
     struct gemm_choice *choices;
     int                 count;
+    char                refusal[160];    // why a file that is there is neither read nor written; else ""
 };
 
 // Reads DIRECTORY/gemm.txt; NULL or "" stands for gswbench in the user's cache directory (XDG_CACHE_HOME, else
-// ~/.cache). No file: no choices. Fails (EXIT_OUTPUT) when the file cannot be read or is damaged: it never guesses.
+// ~/.cache). No file: no choices; nor of a file that another user could have written. Fails (EXIT_OUTPUT) when the file
+// cannot be read or is damaged: it never guesses.
 status gemm_cache_open(struct gemm_cache *cache, const char *directory);
 void   gemm_cache_close(struct gemm_cache *cache);
 

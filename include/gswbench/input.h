@@ -12,6 +12,9 @@
 // "is a pipe, not a file".
 status input_open(const char *path, int *file, struct stat *about);
 
+// Whether nobody but this user and root can have written the file; else why it is not to be believed.
+status input_check_owner(const struct stat *about);
+
 // "a pipe": what there is where a file was expected.
 const char *input_kind(mode_t mode);
 

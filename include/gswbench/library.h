@@ -14,8 +14,9 @@ struct library_symbol {
     bool        is_optional;    // where the library lacks it, place receives NULL
 };
 
-// Opens the library of that file name and fills all symbols. Fails (EXIT_LAUNCH) when the loader does not find it or it
-// lacks a symbol that is not optional. It stays open: libraries of this kind cannot be closed and opened again.
+// Opens the library of that file name, or absolute path, and fills all symbols. Fails (EXIT_LAUNCH) for a path from the
+// current folder, when the loader does not find it, or it lacks a symbol that is not optional. It stays open: libraries
+// of this kind cannot be closed and opened again.
 status library_open(const char *name, const struct library_symbol *symbols, size_t count);
 
 #endif

@@ -8,10 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <xxhash.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/gemm.h"
+#include "gswbench/input.h"
 #include "gswbench/output.h"
 #include "gswbench/text.h"
 
@@ -111,18 +115,40 @@ static char *find_path(const char *directory)
     return path.text;
 }
 
+// Whoever could have written the file could choose what computes here.
+static void refuse(struct gemm_cache *cache, const status *reason)
+{
+    snprintf(cache->refusal, sizeof(cache->refusal), "%.110s not read: it %.30s", cache->path, reason->text);
+    free(cache->path);
+    cache->path = NULL;
+}
+
 status gemm_cache_open(struct gemm_cache *cache, const char *directory)
 {
     *cache = (struct gemm_cache){.path = find_path(directory)};
     if (cache->path == NULL) {
         return OK;
     }
-    FILE *file = fopen(cache->path, "re");
-    if (file == NULL) {
-        return errno == ENOENT ? OK : cannot("open", cache->path);
+    struct stat about;
+    if (stat(cache->path, &about) != 0 && errno == ENOENT) {
+        return OK;
     }
-    status result = read_file(cache, file);
-    fclose(file);
+    int    descriptor;
+    status opened = input_open(cache->path, &descriptor, &about);
+    if (failed(&opened)) {
+        return fail_as(EXIT_OUTPUT, "%.700s %.200s (run.cache names another directory)", cache->path, opened.text);
+    }
+    status own = input_check_owner(&about);
+    if (failed(&own)) {
+        refuse(cache, &own);
+        close(descriptor);
+        return OK;
+    }
+    FILE  *file   = fdopen(descriptor, "r");
+    status result = file != NULL ? read_file(cache, file) : cannot("open", cache->path);
+    if (file != NULL) {
+        fclose(file);
+    }
     return result;
 }
 

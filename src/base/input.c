@@ -34,3 +34,11 @@ status input_open(const char *path, int *file, struct stat *about)
     }
     return result;
 }
+
+status input_check_owner(const struct stat *about)
+{
+    if (about->st_uid != geteuid() && about->st_uid != 0) {
+        return fail("belongs to user %ld", (long)about->st_uid);
+    }
+    return (about->st_mode & (S_IWGRP | S_IWOTH)) == 0 ? OK : fail("may be written by others");
+}

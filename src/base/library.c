@@ -7,6 +7,12 @@
 
 status library_open(const char *name, const struct library_symbol *symbols, size_t count)
 {
+    if (strchr(name, '/') != NULL && name[0] != '/') {
+        return fail_as(EXIT_LAUNCH,
+                       "%s is not opened: a library has a file name, by which the loader finds it, or a "
+                       "path from the root, not one from the current folder",
+                       name);
+    }
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
         return fail_as(EXIT_LAUNCH, "%s does not open (%.600s): install it, or name its folder in LD_LIBRARY_PATH",

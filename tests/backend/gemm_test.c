@@ -347,3 +347,37 @@ Test(gemm, writes_neither_of_its_files_through_a_link)
         remove_place(&place);
     }
 }
+
+Test(gemm, does_not_read_choices_that_another_user_could_have_written)
+{
+    static const struct {
+        mode_t      mode;
+        uid_t       owner;
+        const char *reason;
+    } rows[] = {
+        {0644, 0, ""},
+        {0600, 0, ""},
+        {0664, 0, "it may be written by others"},
+        {0646, 0, "it may be written by others"},
+        {0644, 12345, "it belongs to user 12345"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct place      place = make_place();
+        struct gemm_cache cache = open_cache(&place);
+        add(&cache, "one, NVIDIA H200", 7);
+        gemm_cache_close(&cache);
+        cr_assert_eq(chmod(place.path, rows[i].mode), 0);
+        bool is_given = rows[i].owner == 0 || chown(place.path, rows[i].owner, (gid_t)-1) == 0;
+
+        cache = open_cache(&place);
+
+        if (is_given) {    // only root can give a file away
+            bool is_read = rows[i].reason[0] == '\0';
+            cr_expect_eq(cache.count, is_read ? 1 : 0, "row %zu", i);
+            cr_expect_eq(cache.path != NULL, is_read, "row %zu: it is not written either", i);
+            cr_expect_not_null(strstr(cache.refusal, rows[i].reason), "row %zu: %s", i, cache.refusal);
+        }
+        gemm_cache_close(&cache);
+        remove_place(&place);
+    }
+}

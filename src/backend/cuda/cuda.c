@@ -233,11 +233,11 @@ static void cuda_describe(struct backend *backend, char *text, size_t bytes)
     CUDA_CHECK(cudaDriverGetVersion(&driver));
     snprintf(text, bytes,
              "%s, %d multiprocessors up to %d MHz, %s, CUDA %d.%d on a driver for %d.%d, %s: %d GEMMs timed, %d "
-             "remembered",
+             "remembered%s%s",
              properties.name, cuda->device.processors, attribute_of(cuda->number, cudaDevAttrClockRate) / 1000,
              number_bytes(memory, sizeof(memory), (double)properties.totalGlobalMem), CUDART_VERSION / 1000,
              CUDART_VERSION % 1000 / 10, driver / 1000, driver % 1000 / 10, blas, cuda->gemms->timed,
-             cuda->gemms->remembered);
+             cuda->gemms->remembered, cuda->gemms->cache.refusal[0] != '\0' ? "; " : "", cuda->gemms->cache.refusal);
 }
 
 const struct backend_ops backend_cuda = {
