@@ -4,87 +4,112 @@
 
 namespace
 {
+// What a thread knows of two of its rows: the largest score so far, and the sum of exponentials relative to it.
+struct row_pair {
+    float largest[2], sum[2];
+};
+
+// Scores become exponentials relative to the largest one, to which out and the sums are brought.
+template <int keys_columns, int columns>
+__device__ inline void take_in(float (&scores)[keys_columns][4], float (&out)[columns][4], row_pair &rows, float factor)
+{
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float peak = rows.largest[half];
+#pragma unroll
+        for (int i = 0; i < keys_columns; i++) {
+            peak = fmaxf(peak, fmaxf(scores[i][2 * half], scores[i][2 * half + 1]));
+        }
+        // The first tile has a key for every row, so that the peak is a number from then on.
+        peak               = row_maximum(peak);
+        float shift        = peak * factor;
+        float keep         = power_of_two(rows.largest[half] * factor - shift);
+        rows.largest[half] = peak;
+        rows.sum[half] *= keep;
+#pragma unroll
+        for (int i = 0; i < keys_columns; i++) {
+#pragma unroll
+            for (int j = 0; j < 2; j++) {
+                float &score = scores[i][2 * half + j];
+                score        = power_of_two(score * factor - shift);
+                rows.sum[half] += score;
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < columns; i++) {
+            out[i][2 * half] *= keep;
+            out[i][2 * half + 1] *= keep;
+        }
+    }
+}
+
 template <int padded>
 __global__ void __launch_bounds__(THREADS) forward_kernel(const struct attention_forward_args args)
 {
     using size                 = tile<padded>;
+    constexpr int sides        = size::sides;
     constexpr int keys_columns = size::keys / 8, stage_elements = 2 * size::keys * size::pitch;
-    bf16         *queries = dynamic_shared<bf16>(), *stages = queries + ATTENTION_ROWS * size::pitch;
+    bf16         *queries = dynamic_shared<bf16>(), *stages = queries + size::rows * size::pitch;
 
     const attention_kernel_shape &shape     = args.shape;
     const bf16                   *key_value = (const bf16 *)args.key_value;
-    int64_t                       first     = first_query();
+    int64_t                       first     = first_query(size::rows);
     place                         at        = place_of(shape, blockIdx.z, blockIdx.y);
-    int                           warp_row  = (int)threadIdx.x / LAUNCH_WARP * MATRIX_SIDE;
-    int                           tiles     = tiles_of<padded>(shape, first);
+    int                           warp_row  = (int)threadIdx.x / LAUNCH_WARP * size::warp_rows;
+    int                           tiles     = tiles_of(shape, first, size::rows, size::keys);
     float                         factor    = shape.scale * LOG2_E;
 
-    copy_tile<padded, ATTENTION_ROWS>(queries, (const bf16 *)args.query + at.query + first * at.query_stride,
-                                      at.query_stride, shape.sequence - first, at.head_dim);
-    copy_keys<padded>(stages, key_value, at, 0, shape.keys);
+    copy_tile<padded, size::rows>(queries, (const bf16 *)args.query + at.query + first * at.query_stride,
+                                  at.query_stride, shape.sequence - first, at.head_dim);
+    copy_keys<padded, size::keys>(stages, key_value, at, 0, shape.keys);
     copy_mark();
 
-    float out[size::columns][4] = {}, largest[2] = {-INFINITY, -INFINITY}, sum[2] = {};
+    float    out[sides][size::columns][4] = {};
+    row_pair rows[sides];
+#pragma unroll
+    for (int side = 0; side < sides; side++) {
+        rows[side] = {{-INFINITY, -INFINITY}, {0, 0}};
+    }
     for (int index = 0; index < tiles; index++) {
         const bf16 *keys = stages + index % 2 * stage_elements, *values = keys + size::keys * size::pitch;
+        int64_t     start = (int64_t)index * size::keys;
         if (index + 1 < tiles) {
-            copy_keys<padded>(stages + (index + 1) % 2 * stage_elements, key_value, at,
-                              (int64_t)(index + 1) * size::keys, shape.keys);
+            copy_keys<padded, size::keys>(stages + (index + 1) % 2 * stage_elements, key_value, at, start + size::keys,
+                                          shape.keys);
         }
         copy_mark();
         copy_wait<1>();
         __syncthreads();
 
-        float scores[keys_columns][4] = {};
-        multiply_rows<keys_columns, size::steps, size::pitch>(scores, queries + warp_row * size::pitch, keys);
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            int64_t seen = seen_by(shape, first + warp_row + matrix_row() + half * 8) - (int64_t)index * size::keys;
-            float   peak = largest[half];
-#pragma unroll
-            for (int i = 0; i < keys_columns; i++) {
-#pragma unroll
-                for (int j = 0; j < 2; j++) {
-                    float &score = scores[i][2 * half + j];
-                    score        = i * 8 + matrix_column() + j < seen ? score : -INFINITY;
-                    peak         = fmaxf(peak, score);
-                }
-            }
-            // The first tile has a key for every row, so that the peak is a number from then on.
-            peak          = row_maximum(peak);
-            float keep    = exp2f((largest[half] - peak) * factor);
-            largest[half] = peak;
-            sum[half] *= keep;
-#pragma unroll
-            for (int i = 0; i < keys_columns; i++) {
-#pragma unroll
-                for (int j = 0; j < 2; j++) {
-                    float &score = scores[i][2 * half + j];
-                    score        = exp2f((score - peak) * factor);
-                    sum[half] += score;
-                }
+        sight sight = sight_of(shape, first + warp_row, start);
+        if (sees(sight, size::warp_rows - 1, 0)) {
+            float    scores[sides][keys_columns][4] = {};
+            uint32_t probabilities[sides][keys_columns][2];
+            multiply_rows<sides, keys_columns, size::steps, size::pitch>(scores, queries + warp_row * size::pitch,
+                                                                         keys);
+            if (!sees(sight, 0, size::keys - 1)) {
+                hide<true>(scores, sight);
             }
 #pragma unroll
-            for (int i = 0; i < size::columns; i++) {
-                out[i][2 * half] *= keep;
-                out[i][2 * half + 1] *= keep;
+            for (int side = 0; side < sides; side++) {
+                take_in(scores[side], out[side], rows[side], factor);
             }
+            round_results(probabilities, scores);
+            multiply_result<sides, size::columns, keys_columns, size::pitch>(out, probabilities, values);
         }
-        uint32_t probabilities[keys_columns][2];
-        round_results(probabilities, scores);
-        multiply_result<size::columns, keys_columns, size::pitch>(out, probabilities, values);
         __syncthreads();    // this stage is copied into next
     }
 
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        int64_t row   = first + warp_row + matrix_row() + half * 8;
-        float   total = row_total(sum[half]);
+    for (int i = 0; i < 2 * sides; i++) {
+        int     side = i / 2, half = i % 2;
+        int64_t row   = first + warp_row + side * MATRIX_SIDE + matrix_row() + half * 8;
+        float   total = row_total(rows[side].sum[half]);
         if (row < shape.sequence) {
-            store_row(args.out, args.out_type, at.query + row * at.query_stride, out, half, 1.0f / total, at.head_dim,
-                      false);
+            store_row(args.out, args.out_type, at.query + row * at.query_stride, out[side], half, 1.0f / total,
+                      at.head_dim, false);
             if (matrix_column() == 0) {
-                args.statistics[at.statistics + row] = largest[half] * shape.scale + logf(total);
+                args.statistics[at.statistics + row] = rows[side].largest[half] * shape.scale + logf(total);
             }
         }
     }
@@ -99,8 +124,8 @@ int kernel_attention_forward(const struct attention_forward_args *args, const st
     }
     return with_width(shape.head_dim, [&](auto width) {
         constexpr int padded = decltype(width)::value;
-        return enqueue_grid(forward_kernel<padded>, grid_of(shape.sequence, shape.heads, shape.batch), THREADS,
-                            tile<padded>::forward, target, *args);
+        dim3          grid   = grid_of(shape.sequence, tile<padded>::rows, shape.heads, shape.batch);
+        return enqueue_grid(forward_kernel<padded>, grid, THREADS, tile<padded>::forward, target, *args);
     });
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Attention in bf16 by mma.sync: for where cuDNN is missing or refuses a shape, and to check it. The backward pass adds
 // in one order, without atomics: repeated runs give the same bits. Bound: the matrix instructions; forward 4, backward
-// 14 multiply-adds per head element and pair of a query and a key that it sees (twice the scores, once for each side).
+// 14 operations per head element and pair of a query and a key that it sees (twice the scores, once for each side).
 #ifndef GSWBENCH_KERNELS_ATTENTION_H
 #define GSWBENCH_KERNELS_ATTENTION_H
 
 #include "gswbench/format.h"
 #include "launch.h"
 
-// Query rows of a block, and the widths of a head that there are kernels for: others are padded with zeros.
-enum { ATTENTION_ROWS = 64, ATTENTION_HEAD_MAX = 256 };
+// The largest width of a head that there is a kernel for: others are padded with zeros.
+enum { ATTENTION_HEAD_MAX = 256 };
 
 // The shape of struct attention_shape; keys = earlier + sequence.
 struct attention_kernel_shape {

@@ -5,6 +5,8 @@
 
 namespace
 {
+constexpr int key_threads = 2 * THREADS;
+
 // Row sums of out * d out: a warp a row of a head.
 template <bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) row_sum_kernel(const struct attention_backward_args args)
@@ -35,75 +37,87 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) row_sum_kernel(const struct at
     }
 }
 
+// A score becomes a probability, and its slope the gradient of the score.
+__device__ inline void differentiate(float &score, float &slope, float factor, float shift, float row_sum, float scale)
+{
+    score = power_of_two(score * factor - shift);
+    slope = score * (slope - row_sum) * scale;
+}
+
 template <int padded> __global__ void __launch_bounds__(THREADS) query_kernel(const struct attention_backward_args args)
 {
-    using size                 = tile<padded>;
-    constexpr int keys_columns = size::keys / 8, stage_elements = 2 * size::keys * size::pitch;
-    bf16         *queries = dynamic_shared<bf16>(), *gradients = queries + ATTENTION_ROWS * size::pitch;
-    bf16         *stages = gradients + ATTENTION_ROWS * size::pitch;
+    using size          = tile<padded>;
+    constexpr int sides = size::sides, tile_keys = size::gradient_keys;
+    constexpr int keys_columns = tile_keys / 8, stage_elements = 2 * tile_keys * size::pitch;
+    bf16         *queries = dynamic_shared<bf16>(), *gradients = queries + size::rows * size::pitch;
+    bf16         *stages = gradients + size::rows * size::pitch;
 
     const attention_kernel_shape &shape     = args.shape;
     const bf16                   *key_value = (const bf16 *)args.key_value;
-    int64_t                       first     = first_query();
+    int64_t                       first     = first_query(size::rows);
     place                         at        = place_of(shape, blockIdx.z, blockIdx.y);
-    int                           warp_row  = (int)threadIdx.x / LAUNCH_WARP * MATRIX_SIDE;
-    int                           tiles     = tiles_of<padded>(shape, first);
+    int                           warp_row  = (int)threadIdx.x / LAUNCH_WARP * size::warp_rows;
+    int                           tiles     = tiles_of(shape, first, size::rows, tile_keys);
     int64_t                       here      = at.query + first * at.query_stride;
     float                         factor    = shape.scale * LOG2_E;
 
-    copy_tile<padded, ATTENTION_ROWS>(queries, (const bf16 *)args.query + here, at.query_stride, shape.sequence - first,
-                                      at.head_dim);
-    copy_tile<padded, ATTENTION_ROWS>(gradients, (const bf16 *)args.out_gradient + here, at.query_stride,
-                                      shape.sequence - first, at.head_dim);
-    copy_keys<padded>(stages, key_value, at, 0, shape.keys);
+    copy_tile<padded, size::rows>(queries, (const bf16 *)args.query + here, at.query_stride, shape.sequence - first,
+                                  at.head_dim);
+    copy_tile<padded, size::rows>(gradients, (const bf16 *)args.out_gradient + here, at.query_stride,
+                                  shape.sequence - first, at.head_dim);
+    copy_keys<padded, tile_keys>(stages, key_value, at, 0, shape.keys);
     copy_mark();
 
-    float shift[2], row_sum[2];
+    float shift[sides][2], row_sum[sides][2];
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        int64_t row   = first + warp_row + matrix_row() + half * 8;
-        shift[half]   = row < shape.sequence ? args.statistics[at.statistics + row] * LOG2_E : INFINITY;
-        row_sum[half] = row < shape.sequence ? args.row_sums[at.statistics + row] : 0.0f;
+    for (int i = 0; i < 2 * sides; i++) {
+        int64_t row           = first + warp_row + i * 8 + matrix_row();
+        shift[i / 2][i % 2]   = row < shape.sequence ? args.statistics[at.statistics + row] * LOG2_E : INFINITY;
+        row_sum[i / 2][i % 2] = row < shape.sequence ? args.row_sums[at.statistics + row] : 0.0f;
     }
-    float sums[size::columns][4] = {};
+    float sums[sides][size::columns][4] = {};
     for (int index = 0; index < tiles; index++) {
-        const bf16 *keys = stages + index % 2 * stage_elements, *values = keys + size::keys * size::pitch;
+        const bf16 *keys = stages + index % 2 * stage_elements, *values = keys + tile_keys * size::pitch;
+        int64_t     start = (int64_t)index * tile_keys;
         if (index + 1 < tiles) {
-            copy_keys<padded>(stages + (index + 1) % 2 * stage_elements, key_value, at,
-                              (int64_t)(index + 1) * size::keys, shape.keys);
+            copy_keys<padded, tile_keys>(stages + (index + 1) % 2 * stage_elements, key_value, at, start + tile_keys,
+                                         shape.keys);
         }
         copy_mark();
         copy_wait<1>();
         __syncthreads();
 
-        float scores[keys_columns][4] = {}, slopes[keys_columns][4] = {};
-        multiply_rows<keys_columns, size::steps, size::pitch>(scores, queries + warp_row * size::pitch, keys);
-        multiply_rows<keys_columns, size::steps, size::pitch>(slopes, gradients + warp_row * size::pitch, values);
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            int64_t seen = seen_by(shape, first + warp_row + matrix_row() + half * 8) - (int64_t)index * size::keys;
+        sight sight = sight_of(shape, first + warp_row, start);
+        if (sees(sight, size::warp_rows - 1, 0)) {
+            float    scores[sides][keys_columns][4] = {}, slopes[sides][keys_columns][4] = {};
+            uint32_t rounded[sides][keys_columns][2];
+            multiply_rows<sides, keys_columns, size::steps, size::pitch>(scores, queries + warp_row * size::pitch,
+                                                                         keys);
+            multiply_rows<sides, keys_columns, size::steps, size::pitch>(slopes, gradients + warp_row * size::pitch,
+                                                                         values);
+            if (!sees(sight, 0, tile_keys - 1)) {
+                hide<true>(scores, sight);
+            }
 #pragma unroll
             for (int i = 0; i < keys_columns; i++) {
 #pragma unroll
-                for (int j = 0; j < 2; j++) {
-                    int   k           = 2 * half + j;
-                    bool  is_seen     = i * 8 + matrix_column() + j < seen;
-                    float probability = is_seen ? exp2f(scores[i][k] * factor - shift[half]) : 0.0f;
-                    scores[i][k]      = probability * (slopes[i][k] - row_sum[half]) * shape.scale;
+                for (int k = 0; k < 4 * sides; k++) {
+                    int side = k / 4, half = k % 4 / 2;
+                    differentiate(scores[side][i][k % 4], slopes[side][i][k % 4], factor, shift[side][half],
+                                  row_sum[side][half], shape.scale);
                 }
             }
+            round_results(rounded, slopes);
+            multiply_result<sides, size::columns, keys_columns, size::pitch>(sums, rounded, keys);
         }
-        uint32_t rounded[keys_columns][2];
-        round_results(rounded, scores);
-        multiply_result<size::columns, keys_columns, size::pitch>(sums, rounded, keys);
         __syncthreads();
     }
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        int64_t row = first + warp_row + matrix_row() + half * 8;
+    for (int i = 0; i < 2 * sides; i++) {
+        int64_t row = first + warp_row + i * 8 + matrix_row();
         if (row < shape.sequence) {
-            store_row(args.query_gradient, args.query_gradient_type, at.query + row * at.query_stride, sums, half, 1.0f,
-                      at.head_dim, args.adds_query);
+            store_row(args.query_gradient, args.query_gradient_type, at.query + row * at.query_stride, sums[i / 2],
+                      i % 2, 1.0f, at.head_dim, args.adds_query);
         }
     }
 }
@@ -122,10 +136,10 @@ __device__ inline void copy_queries(bf16 *stage, float *rows, const struct atten
     const attention_kernel_shape &shape   = args.shape;
     place                         at      = place_of(shape, blockIdx.z, at_tile.head);
     int64_t here = at.query + at_tile.first * at.query_stride, left = shape.sequence - at_tile.first;
-    copy_tile<padded, queries>(stage, (const bf16 *)args.query + here, at.query_stride, left, at.head_dim);
-    copy_tile<padded, queries>(stage + queries * tile<padded>::pitch, (const bf16 *)args.out_gradient + here,
-                               at.query_stride, left, at.head_dim);
-    for (int i = threadIdx.x; i < queries; i += THREADS) {
+    copy_tile<padded, queries, key_threads>(stage, (const bf16 *)args.query + here, at.query_stride, left, at.head_dim);
+    copy_tile<padded, queries, key_threads>(stage + queries * tile<padded>::pitch,
+                                            (const bf16 *)args.out_gradient + here, at.query_stride, left, at.head_dim);
+    for (int i = threadIdx.x; i < queries; i += key_threads) {
         rows[i]           = i < left ? args.statistics[at.statistics + at_tile.first + i] * LOG2_E : INFINITY;
         rows[queries + i] = i < left ? args.row_sums[at.statistics + at_tile.first + i] : 0.0f;
     }
@@ -143,41 +157,59 @@ __device__ inline bool advance(walk &at, int64_t queries, int64_t sequence)
     return at.heads > 0;
 }
 
-template <int padded> __global__ void __launch_bounds__(THREADS) key_kernel(const struct attention_backward_args args)
+// What a warp made of its half of the queries, for the warp beside it, too.
+template <int sides, int columns, int pitch>
+__device__ inline void share(bf16 *to, const uint32_t (&rounded)[sides][columns][2])
 {
-    using size                    = tile<padded>;
-    constexpr int queries_columns = size::queries / 8, stage_elements = 2 * size::queries * size::pitch;
-    constexpr int parts = padded / size::part, columns = size::part / 8;
-    bf16         *keys = dynamic_shared<bf16>(), *values = keys + ATTENTION_ROWS * size::pitch;
-    bf16         *stages = values + ATTENTION_ROWS * size::pitch;
-    float        *rows   = (float *)(stages + 2 * stage_elements);
+#pragma unroll
+    for (int i = 0; i < 2 * sides; i++) {
+        bf16 *row = to + (i * 8 + matrix_row()) * pitch + matrix_column();
+#pragma unroll
+        for (int column = 0; column < columns; column++) {
+            *reinterpret_cast<uint32_t *>(row + column * 8) = rounded[i / 2][column][i % 2];
+        }
+    }
+}
+
+// Two warps own the same keys: each makes the probabilities and slopes of half of a tile's queries, and sums up half of
+// the columns of the gradients over all of them.
+template <int padded>
+__global__ void __launch_bounds__(key_threads) key_kernel(const struct attention_backward_args args)
+{
+    using size          = tile<padded>;
+    constexpr int sides = size::sides, part = padded / 2, columns = part / 8, pitch = size::pitch;
+    constexpr int half_tile = size::queries / 2, queries_columns = half_tile / 8, steps = size::queries / MATRIX_SIDE;
+    constexpr int stage_elements = 2 * size::queries * pitch, shared_pitch = size::shared_pitch;
+    bf16         *keys = dynamic_shared<bf16>(), *values = keys + size::rows * pitch;
+    bf16         *stages = values + size::rows * pitch, *exchange = stages + 2 * stage_elements;
+    float        *rows = (float *)(exchange + size::rows * shared_pitch);
 
     const attention_kernel_shape &shape    = args.shape;
     int64_t                       group    = shape.heads / shape.kv_heads;
-    int64_t                       first    = (int64_t)(blockIdx.x / parts) * ATTENTION_ROWS;
-    int                           part     = (int)(blockIdx.x % parts) * size::part;
+    int64_t                       first    = (int64_t)blockIdx.x * size::rows;
     int64_t                       earlier  = shape.keys - shape.sequence;
     place                         at       = place_of(shape, blockIdx.z, blockIdx.y * group);
-    int                           warp_row = (int)threadIdx.x / LAUNCH_WARP * MATRIX_SIDE;
-    int64_t                       begin    = shape.is_causal && first > earlier ? first - earlier : 0;
-    float                         factor   = shape.scale * LOG2_E;
-    walk here = {.head = blockIdx.y * group, .first = begin, .from = begin, .heads = group}, next = here;
+    int                           warp     = (int)threadIdx.x / LAUNCH_WARP;
+    int                           warp_row = warp % WARPS * size::warp_rows, half = warp / WARPS;
+    int64_t                       begin  = shape.is_causal && first > earlier ? first - earlier : 0;
+    float                         factor = shape.scale * LOG2_E;
+    walk  here = {.head = blockIdx.y * group, .first = begin, .from = begin, .heads = group}, next = here;
+    bf16 *exchanged = exchange + warp_row * shared_pitch, *own_exchange = exchanged + half * half_tile;
 
-    const bf16 *pairs = (const bf16 *)args.key_value;
-    copy_tile<padded, ATTENTION_ROWS>(keys, pairs + at.key + first * at.key_stride, at.key_stride, shape.keys - first,
-                                      at.head_dim);
-    copy_tile<padded, ATTENTION_ROWS>(values, pairs + at.value + first * at.key_stride, at.key_stride,
-                                      shape.keys - first, at.head_dim);
+    const bf16 *pairs = (const bf16 *)args.key_value + first * at.key_stride;
+    copy_tile<padded, size::rows, key_threads>(keys, pairs + at.key, at.key_stride, shape.keys - first, at.head_dim);
+    copy_tile<padded, size::rows, key_threads>(values, pairs + at.value, at.key_stride, shape.keys - first,
+                                               at.head_dim);
     copy_queries<padded>(stages, rows, args, here);
     copy_mark();
 
-    float key_sums[columns][4] = {}, value_sums[columns][4] = {};
+    float key_sums[sides][columns][4] = {}, value_sums[sides][columns][4] = {};
     bool  has_next = true;
     for (int index = 0; has_next; index++) {
-        const bf16  *queries = stages + index % 2 * stage_elements, *gradients = queries + size::queries * size::pitch;
-        const float *shift = rows + index % 2 * 2 * size::queries, *row_sum = shift + size::queries;
-        here     = next;
-        has_next = advance(next, size::queries, shape.sequence);
+        const bf16  *queries = stages + index % 2 * stage_elements, *gradients = queries + size::queries * pitch;
+        const float *shift = rows + index % 2 * 2 * size::queries + half * half_tile;
+        here               = next;
+        has_next           = advance(next, size::queries, shape.sequence);
         if (has_next) {
             copy_queries<padded>(stages + (index + 1) % 2 * stage_elements, rows + (index + 1) % 2 * 2 * size::queries,
                                  args, next);
@@ -186,36 +218,56 @@ template <int padded> __global__ void __launch_bounds__(THREADS) key_kernel(cons
         copy_wait<1>();
         __syncthreads();
 
-        float scores[queries_columns][4] = {}, slopes[queries_columns][4] = {};
-        multiply_rows<queries_columns, size::steps, size::pitch>(scores, keys + warp_row * size::pitch, queries);
-        multiply_rows<queries_columns, size::steps, size::pitch>(slopes, values + warp_row * size::pitch, gradients);
-#pragma unroll
-        for (int i = 0; i < queries_columns; i++) {
-#pragma unroll
-            for (int k = 0; k < 4; k++) {
-                int     column  = i * 8 + matrix_column() + k % 2;
-                int64_t key     = first + warp_row + matrix_row() + k / 2 * 8;
-                bool    is_seen = key < seen_by(shape, here.first + column);
-                scores[i][k]    = is_seen ? exp2f(scores[i][k] * factor - shift[column]) : 0.0f;
-                slopes[i][k]    = scores[i][k] * (slopes[i][k] - row_sum[column]) * shape.scale;
+        // The warps that own the same keys go together: they work where the last query of the tile sees one.
+        sight    sight    = sight_of(shape, here.first + half * half_tile, first + warp_row);
+        bool     has_work = sees(sight, size::queries - half * half_tile - 1, 0);
+        uint32_t slopes_rounded[sides][queries_columns][2];
+        if (has_work) {
+            float    scores[sides][queries_columns][4] = {}, slopes[sides][queries_columns][4] = {};
+            uint32_t rounded[sides][queries_columns][2];
+            multiply_rows<sides, queries_columns, size::steps, pitch>(scores, keys + warp_row * pitch,
+                                                                      queries + half * half_tile * pitch);
+            multiply_rows<sides, queries_columns, size::steps, pitch>(slopes, values + warp_row * pitch,
+                                                                      gradients + half * half_tile * pitch);
+            if (!sees(sight, 0, size::warp_rows - 1)) {
+                hide<false>(scores, sight);
             }
+#pragma unroll
+            for (int i = 0; i < queries_columns; i++) {
+#pragma unroll
+                for (int k = 0; k < 4 * sides; k++) {
+                    int column = i * 8 + matrix_column() + k % 2;
+                    differentiate(scores[k / 4][i][k % 4], slopes[k / 4][i][k % 4], factor, shift[column],
+                                  shift[size::queries + column], shape.scale);
+                }
+            }
+            round_results(rounded, scores);
+            round_results(slopes_rounded, slopes);
+            share<sides, queries_columns, shared_pitch>(own_exchange, rounded);
         }
-        uint32_t rounded[queries_columns][2];
-        round_results(rounded, scores);
-        multiply_result<columns, queries_columns, size::pitch>(value_sums, rounded, gradients + part);
-        round_results(rounded, slopes);
-        multiply_result<columns, queries_columns, size::pitch>(key_sums, rounded, queries + part);
+        __syncthreads();
+        if (has_work) {
+            multiply_stored<sides, columns, steps, shared_pitch, pitch>(value_sums, exchanged, gradients + half * part);
+        }
+        __syncthreads();    // the slopes take the probabilities' place
+        if (has_work) {
+            share<sides, queries_columns, shared_pitch>(own_exchange, slopes_rounded);
+        }
+        __syncthreads();
+        if (has_work) {
+            multiply_stored<sides, columns, steps, shared_pitch, pitch>(key_sums, exchanged, queries + half * part);
+        }
         __syncthreads();
     }
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        int64_t row = first + warp_row + matrix_row() + half * 8;
+    for (int i = 0; i < 2 * sides; i++) {
+        int64_t row = first + warp_row + i * 8 + matrix_row();
         if (row < shape.keys) {
-            int64_t to = row * at.key_stride + part;
-            store_row(args.key_value_gradient, args.key_value_gradient_type, at.key + to, key_sums, half, 1.0f,
-                      at.head_dim - part, args.adds_key_value);
-            store_row(args.key_value_gradient, args.key_value_gradient_type, at.value + to, value_sums, half, 1.0f,
-                      at.head_dim - part, args.adds_key_value);
+            int64_t to = row * at.key_stride + half * part;
+            store_row(args.key_value_gradient, args.key_value_gradient_type, at.key + to, key_sums[i / 2], i % 2, 1.0f,
+                      at.head_dim - half * part, args.adds_key_value);
+            store_row(args.key_value_gradient, args.key_value_gradient_type, at.value + to, value_sums[i / 2], i % 2,
+                      1.0f, at.head_dim - half * part, args.adds_key_value);
         }
     }
 }
@@ -235,12 +287,12 @@ int kernel_attention_backward(const struct attention_backward_args *args, const 
         return error;
     }
     return with_width(shape.head_dim, [&](auto width) {
-        constexpr int padded  = decltype(width)::value;
-        dim3          queries = grid_of(shape.sequence, shape.heads, shape.batch);
-        dim3          keys    = grid_of(shape.keys, shape.kv_heads, shape.batch);
-        keys.x *= padded / tile<padded>::part;
-        int failure = enqueue_grid(query_kernel<padded>, queries, THREADS, tile<padded>::by_query, target, *args);
+        constexpr int padded = decltype(width)::value;
+        using size           = tile<padded>;
+        dim3 queries         = grid_of(shape.sequence, size::rows, shape.heads, shape.batch);
+        dim3 keys            = grid_of(shape.keys, size::rows, shape.kv_heads, shape.batch);
+        int  failure         = enqueue_grid(query_kernel<padded>, queries, THREADS, size::by_query, target, *args);
         return failure != 0 ? failure
-                            : enqueue_grid(key_kernel<padded>, keys, THREADS, tile<padded>::by_key, target, *args);
+                            : enqueue_grid(key_kernel<padded>, keys, key_threads, size::by_key, target, *args);
     });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Tiles of queries against tiles of keys: a warp owns 16 rows of one side and keeps what is summed over the other side
-// in registers, while the next tile of that side is copied in.
+// Tiles of queries against tiles of keys: a warp owns rows of one side and keeps what is summed over the other side in
+// registers, while the next tile of that side is copied in. It owns 32 rows where registers are enough for their sums:
+// what it loads of the other side serves all of them.
 #ifndef GSWBENCH_KERNELS_ATTENTION_TILE_CUH
 #define GSWBENCH_KERNELS_ATTENTION_TILE_CUH
 
@@ -10,30 +11,35 @@
 
 namespace
 {
-constexpr int   WARPS = ATTENTION_ROWS / MATRIX_SIDE, THREADS = WARPS * LAUNCH_WARP;
+constexpr int   WARPS = 4, THREADS = WARPS * LAUNCH_WARP;
 constexpr float LOG2_E = 1.44269504088896340736f;
 
 // Sizes for a head of at most `padded` elements. Few enough rows to keep the sums in registers.
 template <int padded> struct tile {
-    static constexpr int pitch     = padded + MATRIX_GAP;
-    static constexpr int columns   = padded / 8;    // results of 8 columns side by side
-    static constexpr int steps     = padded / MATRIX_SIDE;
-    static constexpr int keys      = padded <= 128 ? 64 : 32;         // of the passes over keys
-    static constexpr int queries   = padded <= 64 ? 64 : 32;          // of the pass over queries
-    static constexpr int part      = padded <= 128 ? padded : 128;    // columns of a key's gradient at a time
-    static constexpr int row_bytes = pitch * (int)sizeof(bf16);
-    static constexpr int forward   = (ATTENTION_ROWS + 4 * keys) * row_bytes;    // bytes of shared memory
-    static constexpr int by_query  = (2 * ATTENTION_ROWS + 4 * keys) * row_bytes;
-    static constexpr int by_key    = (2 * ATTENTION_ROWS + 4 * queries) * row_bytes + 4 * queries * (int)sizeof(float);
+    static constexpr int pitch         = padded + MATRIX_GAP;
+    static constexpr int columns       = padded / 8;    // results of 8 columns side by side
+    static constexpr int steps         = padded / MATRIX_SIDE;
+    static constexpr int sides         = padded <= 128 ? 2 : 1;    // times MATRIX_SIDE rows that a warp owns
+    static constexpr int warp_rows     = sides * MATRIX_SIDE;
+    static constexpr int rows          = WARPS * warp_rows;          // of a block
+    static constexpr int keys          = padded <= 128 ? 64 : 32;    // of a tile in the forward pass
+    static constexpr int gradient_keys = 32;                         // of a tile in the pass that also has slopes
+    static constexpr int queries       = padded <= 128 ? 64 : 32;    // of a tile in the pass over queries
+    static constexpr int shared_pitch  = queries + MATRIX_GAP;       // of what its warps exchange
+    static constexpr int row_bytes     = pitch * (int)sizeof(bf16);
+    static constexpr int forward       = (rows + 4 * keys) * row_bytes;    // bytes of shared memory
+    static constexpr int by_query      = (2 * rows + 4 * gradient_keys) * row_bytes;
+    static constexpr int by_key = (2 * rows + 4 * queries) * row_bytes + rows * shared_pitch * (int)sizeof(bf16) +
+                                  4 * queries * (int)sizeof(float);
 };
 
 // Starts the copy of rows of one head into a tile; rows and columns beyond the end become zeros.
-template <int padded, int rows>
-__device__ inline void copy_tile(bf16 *to, const bf16 *from, int64_t stride, int64_t rows_left, int head_dim)
+template <int padded, int rows, int threads = THREADS>
+__device__ inline void copy_tile(bf16 *to, const bf16 *from, int stride, int rows_left, int head_dim)
 {
     constexpr int packets = padded / 8;
     bool          is_wide = head_dim % 8 == 0;
-    for (int i = threadIdx.x; i < rows * packets; i += THREADS) {
+    for (int i = threadIdx.x; i < rows * packets; i += threads) {
         int   row = i / packets, column = i % packets * 8;
         bf16 *place = to + row * tile<padded>::pitch + column;
         if (is_wide && row < rows_left && column < head_dim) {
@@ -73,12 +79,58 @@ __device__ inline int64_t seen_by(const attention_kernel_shape &shape, int64_t r
     return shape.is_causal ? launch_minimum(shape.keys, shape.keys - shape.sequence + row + 1) : shape.keys;
 }
 
-template <int columns> __device__ inline void round_results(uint32_t (&to)[columns][2], const float (&from)[columns][4])
+// 2^x. The device's own instruction takes numbers next to zero for zero.
+__device__ inline float power_of_two(float x)
+{
+#ifdef __CUDA_ARCH__
+    float power;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+    return power;
+#else
+    return exp2f(x);
+#endif
+}
+
+// Which keys queries see, counted from a warp's first of either: the first query so many, each after it `step` more.
+struct sight {
+    int first, step, keys;
+};
+__device__ inline sight sight_of(const attention_kernel_shape &shape, int64_t query, int64_t key)
+{
+    int keys = (int)(shape.keys - key), first = (int)(shape.keys - shape.sequence + query + 1 - key);
+    return {shape.is_causal ? first : keys, shape.is_causal, keys};
+}
+__device__ inline bool sees(const sight &sight, int query, int key)
+{
+    return key < min(sight.keys, sight.first + sight.step * query);
+}
+
+// Scores of keys that a query does not see become those of no weight.
+template <bool has_queries_as_rows, int sides, int columns>
+__device__ inline void hide(float (&scores)[sides][columns][4], const sight &sight)
 {
 #pragma unroll
     for (int i = 0; i < columns; i++) {
-        to[i][0] = narrow_pair(from[i][0], from[i][1]);
-        to[i][1] = narrow_pair(from[i][2], from[i][3]);
+#pragma unroll
+        for (int k = 0; k < 4 * sides; k++) {
+            int    row = k / 2 * 8 + matrix_row(), column = i * 8 + matrix_column() + k % 2;
+            bool   is_seen = has_queries_as_rows ? sees(sight, row, column) : sees(sight, column, row);
+            float &score   = scores[k / 4][i][k % 4];
+            score          = is_seen ? score : -INFINITY;
+        }
+    }
+}
+
+template <int sides, int columns>
+__device__ inline void round_results(uint32_t (&to)[sides][columns][2], const float (&from)[sides][columns][4])
+{
+#pragma unroll
+    for (int side = 0; side < sides; side++) {
+#pragma unroll
+        for (int i = 0; i < columns; i++) {
+            to[side][i][0] = narrow_pair(from[side][i][0], from[side][i][1]);
+            to[side][i][1] = narrow_pair(from[side][i][2], from[side][i][3]);
+        }
     }
 }
 
@@ -144,27 +196,26 @@ __device__ inline float row_total(float value)
 }
 
 // Keys and values of a tile of the sequence of keys, into one of two stages.
-template <int padded>
-__device__ inline void copy_keys(bf16 *stage, const bf16 *key_value, const place &at, int64_t first, int64_t keys)
+template <int padded, int keys>
+__device__ inline void copy_keys(bf16 *stage, const bf16 *key_value, const place &at, int64_t first, int64_t all)
 {
-    constexpr int keys_each = tile<padded>::keys;
-    copy_tile<padded, keys_each>(stage, key_value + at.key + first * at.key_stride, at.key_stride, keys - first,
-                                 at.head_dim);
-    copy_tile<padded, keys_each>(stage + keys_each * tile<padded>::pitch, key_value + at.value + first * at.key_stride,
-                                 at.key_stride, keys - first, at.head_dim);
+    const bf16 *from = key_value + first * at.key_stride;
+    copy_tile<padded, keys>(stage, from + at.key, at.key_stride, all - first, at.head_dim);
+    copy_tile<padded, keys>(stage + keys * tile<padded>::pitch, from + at.value, at.key_stride, all - first,
+                            at.head_dim);
 }
 
-// Tiles of keys that some query of the block sees.
-template <int padded> __device__ inline int tiles_of(const attention_kernel_shape &shape, int64_t first)
+// Tiles of keys that some of so many queries sees.
+__device__ inline int tiles_of(const attention_kernel_shape &shape, int64_t first, int rows, int keys)
 {
-    int64_t last = launch_minimum(first + ATTENTION_ROWS, shape.sequence) - 1;
-    return (int)launch_groups(seen_by(shape, last), tile<padded>::keys);
+    int64_t last = launch_minimum(first + rows, shape.sequence) - 1;
+    return (int)launch_groups(seen_by(shape, last), keys);
 }
 
 // The block with the most keys comes first, so that the last to end are short.
-__device__ inline int64_t first_query()
+__device__ inline int64_t first_query(int rows)
 {
-    return (int64_t)(gridDim.x - 1 - blockIdx.x) * ATTENTION_ROWS;
+    return (int64_t)(gridDim.x - 1 - blockIdx.x) * rows;
 }
 
 template <int padded> struct width {
@@ -182,9 +233,9 @@ bool is_possible(const attention_kernel_shape &shape)
 }
 
 // A block for each run of so many rows, each head and each sequence.
-dim3 grid_of(int64_t rows, int64_t heads, int64_t batch)
+dim3 grid_of(int64_t rows, int64_t of_block, int64_t heads, int64_t batch)
 {
-    return dim3((unsigned)launch_groups(rows, ATTENTION_ROWS), (unsigned)heads, (unsigned)batch);
+    return dim3((unsigned)launch_groups(rows, of_block), (unsigned)heads, (unsigned)batch);
 }
 }    // namespace
 

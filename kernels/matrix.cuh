@@ -73,43 +73,90 @@ static __device__ inline int matrix_column()
     return (int)(threadIdx.x % 4) * 2;
 }
 
-// c [16, 8 columns] += a b^T: a [16, 16 steps] and b [8 columns, 16 steps] in shared memory.
-template <int columns, int steps, int pitch>
-static __device__ inline void multiply_rows(float (&c)[columns][4], const bf16 *a, const bf16 *b)
+// Where a lane points matrix_load in a tile with so many elements a row: at 16 rows by 16 as they are, and at 16 rows
+// that become columns.
+static __device__ inline const bf16 *lane_of_left(const bf16 *tile, int pitch)
 {
-    int         lane  = threadIdx.x % 32;
-    const bf16 *a_row = a + lane % 16 * pitch + lane / 16 * 8;
-    const bf16 *b_row = b + (lane % 8 + lane / 16 * 8) * pitch + lane / 8 % 2 * 8;
-#pragma unroll
+    return tile + threadIdx.x % 16 * pitch + threadIdx.x % 32 / 16 * 8;
+}
+static __device__ inline const bf16 *lane_of_right(const bf16 *tile, int pitch)
+{
+    int lane = threadIdx.x % 32;
+    return tile + (lane % 8 + lane / 16 * 8) * pitch + lane / 8 % 2 * 8;
+}
+
+// c [16 sides, 8 columns] += a b^T: a [16 sides, 16 steps] and b [8 columns, 16 steps] in shared memory.
+template <int sides, int columns, int steps, int pitch>
+static __device__ inline void multiply_rows(float (&c)[sides][columns][4], const bf16 *a, const bf16 *b)
+{
+    const bf16 *a_row = lane_of_left(a, pitch), *b_row = lane_of_right(b, pitch);
+#pragma unroll 1    // each step with its own loads: a warp has no registers for those of the next
     for (int step = 0; step < steps; step++) {
-        uint32_t left[4], right[4];
-        matrix_load(left, a_row + step * MATRIX_SIDE);
+        uint32_t left[sides][4], right[4];
+#pragma unroll
+        for (int side = 0; side < sides; side++) {
+            matrix_load(left[side], a_row + side * MATRIX_SIDE * pitch + step * MATRIX_SIDE);
+        }
 #pragma unroll
         for (int column = 0; column < columns; column += 2) {
             matrix_load(right, b_row + column * 8 * pitch + step * MATRIX_SIDE);
-            matrix_multiply(c[column], left, right[0], right[1]);
-            matrix_multiply(c[column + 1], left, right[2], right[3]);
+#pragma unroll
+            for (int side = 0; side < sides; side++) {
+                matrix_multiply(c[side][column], left[side], right[0], right[1]);
+                matrix_multiply(c[side][column + 1], left[side], right[2], right[3]);
+            }
         }
     }
 }
 
-// c [16, 8 columns] += a b: a [16, 8 inner] is a result of such products, rounded to bf16; b [8 inner, 8 columns] lies
-// in shared memory.
-template <int columns, int inner, int pitch>
-static __device__ inline void multiply_result(float (&c)[columns][4], const uint32_t (&a)[inner][2], const bf16 *b)
+// c [16 sides, 8 columns] += a b: load(left, step) gives what a has along 16 rows of b, which lies in shared memory.
+template <int sides, int columns, int steps, int pitch, typename Load>
+static __device__ inline void multiply_along(float (&c)[sides][columns][4], const bf16 *b, Load load)
 {
-    int         lane  = threadIdx.x % 32;
-    const bf16 *b_row = b + lane % 16 * pitch + lane / 16 * 8;
+    const bf16 *b_row = lane_of_left(b, pitch);
 #pragma unroll
-    for (int step = 0; step < inner / 2; step++) {
-        uint32_t left[4] = {a[2 * step][0], a[2 * step][1], a[2 * step + 1][0], a[2 * step + 1][1]}, right[4];
+    for (int step = 0; step < steps; step++) {
+        uint32_t left[sides][4], right[4];
+        load(left, step);
 #pragma unroll
         for (int column = 0; column < columns; column += 2) {
             matrix_load_transposed(right, b_row + step * MATRIX_SIDE * pitch + column * 8);
-            matrix_multiply(c[column], left, right[0], right[1]);
-            matrix_multiply(c[column + 1], left, right[2], right[3]);
+#pragma unroll
+            for (int side = 0; side < sides; side++) {
+                matrix_multiply(c[side][column], left[side], right[0], right[1]);
+                matrix_multiply(c[side][column + 1], left[side], right[2], right[3]);
+            }
         }
     }
+}
+
+// The same where a [16 sides, 8 inner] is a result of such products, rounded to bf16.
+template <int sides, int columns, int inner, int pitch>
+static __device__ inline void multiply_result(float (&c)[sides][columns][4], const uint32_t (&a)[sides][inner][2],
+                                              const bf16 *b)
+{
+    multiply_along<sides, columns, inner / 2, pitch>(c, b, [&](uint32_t(&left)[sides][4], int step) {
+#pragma unroll
+        for (int side = 0; side < sides; side++) {
+            left[side][0] = a[side][2 * step][0];
+            left[side][1] = a[side][2 * step][1];
+            left[side][2] = a[side][2 * step + 1][0];
+            left[side][3] = a[side][2 * step + 1][1];
+        }
+    });
+}
+
+// The same where a [16 sides, 16 steps] lies in shared memory.
+template <int sides, int columns, int steps, int a_pitch, int pitch>
+static __device__ inline void multiply_stored(float (&c)[sides][columns][4], const bf16 *a, const bf16 *b)
+{
+    const bf16 *a_row = lane_of_left(a, a_pitch);
+    multiply_along<sides, columns, steps, pitch>(c, b, [&](uint32_t(&left)[sides][4], int step) {
+#pragma unroll
+        for (int side = 0; side < sides; side++) {
+            matrix_load(left[side], a_row + side * MATRIX_SIDE * a_pitch + step * MATRIX_SIDE);
+        }
+    });
 }
 
 #endif

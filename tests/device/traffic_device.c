@@ -114,7 +114,7 @@ struct attention_row {
 
 // clang-format off
 #define FORWARD(name, heads) {name, "bbbf", {.kind = OP_ATTENTION_FORWARD, HEADS(heads, 1)}}, "attention forward_kernel<128>", 128
-#define BACKWARD(name, heads) {name, "bbbbfbb", {.kind = OP_ATTENTION_BACKWARD, HEADS(heads, 1)}}, "attention_backward key_kernel<128>", 128
+#define BACKWARD(name, heads) {name, "bbbbfbb", {.kind = OP_ATTENTION_BACKWARD, HEADS(heads, 1)}}, "attention_backward key_kernel<128>", 256
 static const struct attention_row attention_rows[] = {
     {FORWARD("8B attention", 4), 8},
     {BACKWARD("8B attention gradient", 4), 8},
