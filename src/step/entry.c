@@ -34,15 +34,28 @@ static void execute_faulty(struct lanes *lanes, const struct queue_entry *entry)
     }
 }
 
-void entry_run(struct lanes *lanes, const struct queue_entry *entry)
+static void wait_for_others(struct lanes *lanes, const struct queue_entry *entry)
+{
+    for (int32_t i = 0; i < entry->wait_count && lanes->streams != NULL; i++) {
+        lanes->streams->wait(lanes->backend, entry->op->lane, entry->waits[i].event);
+    }
+}
+
+static void tell_others(struct lanes *lanes, const struct queue_entry *entry)
+{
+    if (entry->event != NULL) {
+        lanes->streams->record(lanes->backend, entry->op->lane, entry->event);
+    }
+}
+
+// Whoever watches is told of all that an op takes; what is timed is the op itself.
+static void run_observed(struct lanes *lanes, const struct queue_entry *entry)
 {
     const struct step_watch *watch = lanes->watch;
     if (watch != NULL) {
         watch->begin(watch->state, entry->op);
     }
-    for (int32_t i = 0; i < entry->wait_count && lanes->streams != NULL; i++) {
-        lanes->streams->wait(lanes->backend, entry->op->lane, entry->waits[i].event);
-    }
+    wait_for_others(lanes, entry);
     if (lanes->trace != NULL) {
         trace_begin(lanes, entry);
     }
@@ -54,13 +67,22 @@ void entry_run(struct lanes *lanes, const struct queue_entry *entry)
     if (lanes->trace != NULL) {
         trace_end(lanes, entry);
     }
-    if (entry->event != NULL) {
-        lanes->streams->record(lanes->backend, entry->op->lane, entry->event);
-    }
+    tell_others(lanes, entry);
     if (watch != NULL) {
         watch->end(watch->state, entry->op);
     }
     if (lanes->check != NULL) {
         check_op(lanes, entry);
+    }
+}
+
+void entry_run(struct lanes *lanes, const struct queue_entry *entry)
+{
+    if (lanes->is_plain) {
+        wait_for_others(lanes, entry);
+        execute(lanes, entry);
+        tell_others(lanes, entry);
+    } else {
+        run_observed(lanes, entry);
     }
 }

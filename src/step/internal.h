@@ -66,11 +66,12 @@ struct lanes {
     struct backend               *backend;
     const struct backend_streams *streams;    // of the backend; NULL: it has none
     const struct comm_ops        *comm_ops;
-    struct trace                 *trace;     // NULL: steps leave no times
-    const struct step_watch      *watch;     // NULL: nobody is told of ops
-    struct check                 *check;     // NULL: ops are not checked
-    const struct step_fault      *fault;     // NULL: nothing goes wrong on purpose
-    const struct queue_entry     *faulty;    // the op that the fault is about; NULL: none
+    struct trace                 *trace;       // NULL: steps leave no times
+    const struct step_watch      *watch;       // NULL: nobody is told of ops
+    struct check                 *check;       // NULL: ops are not checked
+    const struct step_fault      *fault;       // NULL: nothing goes wrong on purpose
+    const struct queue_entry     *faulty;      // the op that the fault is about; NULL: none
+    bool                          is_plain;    // the step: none of the four, which no op then asks for
     int                           rank;
     int                           threads;    // started
     pthread_mutex_t               mutex;

@@ -7,6 +7,12 @@
 #include "gswbench/arena.h"
 #include "check.h"
 
+// Once a step: its ops have one thing to ask.
+static void note_observers(struct lanes *lanes)
+{
+    lanes->is_plain = lanes->trace == NULL && lanes->watch == NULL && lanes->check == NULL && lanes->fault == NULL;
+}
+
 static void run_device(struct step *step)
 {
     const struct backend_streams *streams = step->lanes.streams;
@@ -36,6 +42,7 @@ void step_run(struct step *step)
     if (trace != NULL) {
         trace_start(trace);
     }
+    note_observers(&step->lanes);
     if (step->lanes.streams != NULL) {
         run_device(step);
     } else {
@@ -96,6 +103,7 @@ status step_capture(struct step *step)
 {
     const struct backend_streams *streams = step->lanes.streams;
     TRY(streams->capture_begin(step->backend, LANE_COMPUTE));
+    note_observers(&step->lanes);
     issue_run(&step->issue);
     TRY(streams->capture_end(step->backend, LANE_COMPUTE));
     step->is_captured = true;
