@@ -6,6 +6,7 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"; [ -n "$is_finished" ] || { echo "FAILED: the script has not come to its end"; exit 1; }' EXIT
 cd "$folder"
+export XDG_CACHE_HOME=$folder/remembered    # no test knows what was timed before it
 
 failures=0 is_finished=
 complain() {    # complain TEXT [FILE]: with what is in the file, else what was printed last
