@@ -41,7 +41,8 @@ struct text_stream {
 void text_stream_open(struct text_stream *stream);
 void text_stream_close(struct text_stream *stream);
 
-// Copies with control characters and bytes that are not UTF-8 replaced by '?': safe on a terminal and in JSON.
+// Copies with control characters, those that end lines or turn the direction of writing, and bytes that are not UTF-8
+// replaced by '?': safe on a terminal and in JSON.
 void text_printable(char *to, size_t bytes, const char *from);
 
 #endif

@@ -101,6 +101,7 @@ static status to_text(const struct json_field *field, char *to, size_t bytes, co
         snprintf(expected, sizeof(expected), "a text of at most %zu bytes", bytes - 1);
         return wrong(field, expected);
     }
+    text_printable(to, bytes, json_string_value(value));    // never longer than it was
     return OK;
 }
 
@@ -158,6 +159,7 @@ static status to_map(const struct json_field *field, void *to, json_t *value)
         if (!text_copy(element, field->value_offset, name)) {
             return wrong(field, "an object with shorter names");
         }
+        text_printable(element, field->value_offset, name);
         TRY(to_text(field, element + field->value_offset, field->size - field->value_offset, text));
         element += field->size;
     }

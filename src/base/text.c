@@ -134,10 +134,19 @@ static size_t character_bytes(const unsigned char *text)
     return 0;
 }
 
-// Also the C1 controls U+0080..U+009F, which terminals obey.
+// Also the C1 controls U+0080..U+009F, which terminals obey, and what makes text look like another: marks, embeddings
+// and isolates of direction (U+061C, U+200E, U+200F, U+202A..U+202E, U+2066..U+2069), and ends of lines (U+2028,
+// U+2029).
 static bool is_control(const unsigned char *text)
 {
-    return text[0] < 0x20 || text[0] == 0x7f || (text[0] == 0xc2 && text[1] < 0xa0);
+    if (text[0] == 0xe2 && text[1] == 0x80) {
+        return text[2] == 0x8e || text[2] == 0x8f || (text[2] >= 0xa8 && text[2] <= 0xae);
+    }
+    if (text[0] == 0xe2 && text[1] == 0x81) {
+        return text[2] >= 0xa6 && text[2] <= 0xa9;
+    }
+    return text[0] < 0x20 || text[0] == 0x7f || (text[0] == 0xc2 && text[1] < 0xa0) ||
+           (text[0] == 0xd8 && text[1] == 0x9c);
 }
 
 void text_printable(char *to, size_t bytes, const char *from)

@@ -20,8 +20,8 @@ static void write_settings(const struct comparison *comparison, FILE *file)
 
 static void write_side(const char *name, const struct result *result, FILE *file)
 {
-    char config[128];
-    fprintf(file, "# %s run %s of %s  ", name, result->run_id,
+    char config[128], id[sizeof(result->run_id)];
+    fprintf(file, "# %s run %s of %s  ", name, report_safe(id, sizeof(id), result->run_id),
             report_safe(config, sizeof(config), result->config_name));
     report_write_layout(result, file);
 }

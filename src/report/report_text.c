@@ -40,8 +40,10 @@ void report_write_upper(const char *word, FILE *file)
 
 void report_write_layout(const struct result *result, FILE *file)
 {
+    char precision[sizeof(result->precision)];
     fprintf(file, "precision %s  sequence %" PRId64 "  micro batch %" PRId64 "  global batch %" PRId64,
-            result->precision, result->sequence, result->micro_batch, result->global_batch);
+            report_safe(precision, sizeof(precision), result->precision), result->sequence, result->micro_batch,
+            result->global_batch);
     fprintf(file, "  accumulation %" PRId64 "  ranks %" PRId64, result->accumulation, result->mesh.world);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (result->mesh.asked[axis] > 1) {
@@ -89,13 +91,15 @@ static void write_reasons(const struct result *result, const char *prefix, FILE 
 
 void report_write_header(const struct result *result, FILE *file)
 {
-    char    safe[1024], more[160], count[32];
+    char    safe[1024], more[160], third[64], count[32];
     int64_t convention = result->figures.convention;
-    fprintf(file, "# gswbench %s  %s  run %s\n", result->version, result->compiler, result->run_id);
-    fprintf(file, "# config %s  xxh3:%s  ", report_safe(safe, sizeof(safe), result->config_name), result->config_hash);
+    fprintf(file, "# gswbench %s  %s  run %s\n", report_safe(safe, sizeof(safe), result->version),
+            report_safe(more, sizeof(more), result->compiler), report_safe(third, sizeof(third), result->run_id));
+    fprintf(file, "# config %s  xxh3:%s  ", report_safe(safe, sizeof(safe), result->config_name),
+            report_safe(third, sizeof(third), result->config_hash));
     report_write_layout(result, file);
-    fprintf(file, "# system %s communicator  %s backend: %s\n", result->communicator, result->backend,
-            report_safe(safe, sizeof(safe), result->device));
+    fprintf(file, "# system %s communicator  %s backend: %s\n", report_safe(more, sizeof(more), result->communicator),
+            report_safe(third, sizeof(third), result->backend), report_safe(safe, sizeof(safe), result->device));
     write_attention(&result->attention, file);
     fprintf(file, "# model  %s parameters  flops %.6E per sequence (%s)  ",
             number_count(count, sizeof(count), (double)result->parameters), result->flops_per_sequence[convention],

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
 // result.json: a row for every field of the result, and the checks of a file that is read back.
-#include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "gswbench/input.h"
 #include "gswbench/json.h"
 #include "gswbench/result_json.h"
 #include "gswbench/text.h"
 #include "internal.h"
 
 #define SCHEMA "gswbench.result/1"
-enum { FILE_BYTES_MAX = 256 << 20 };
+enum { FILE_BYTES_MAX = 32 << 20 };
 
 // clang-format off
 #define TEXT(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_TEXT, key, field)
@@ -304,31 +305,44 @@ static status read_document(struct result *result, const json_t *document)
                        (long long)result->method, RESULT_METHOD);
     }
     result_derive(result);
-    return OK;
+    TRY(result_judge_again(result));
+    json_t *figures  = result_figures_to_json(result);
+    status  compared = result_compare_figures(json_object_get(document, figures_key(result)), figures);
+    json_decref(figures);
+    return failed(&compared) ? fail("%s: %.900s", figures_key(result), compared.text) : OK;
 }
 
-status result_read_json(struct result *result, const char *path)
+// A parsed file takes fifteen times its size.
+static status load_document(const char *path, json_t **document)
 {
-    struct stat state;
-    if (stat(path, &state) != 0) {
-        return fail("%s: %s", path, strerror(errno));
+    struct stat about;
+    int         descriptor;
+    status      opened = input_open(path, &descriptor, &about);
+    if (failed(&opened)) {
+        return fail("%s: %s", path, opened.text);
     }
-    if (!S_ISREG(state.st_mode) || state.st_size > FILE_BYTES_MAX) {
-        return fail("%s: not a regular file of at most %d MiB", path, FILE_BYTES_MAX >> 20);
-    }
-    FILE *file = fopen(path, "r");
+    FILE *file = about.st_size <= FILE_BYTES_MAX ? fdopen(descriptor, "r") : NULL;
     if (file == NULL) {
-        return fail("%s: %s", path, strerror(errno));
+        close(descriptor);
+        return fail("%s: has %lld bytes: a result has at most %d MiB", path, (long long)about.st_size,
+                    FILE_BYTES_MAX >> 20);
     }
     json_error_t error;
-    json_t      *document = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    char         reason[JSON_ERROR_TEXT_LENGTH];
+    *document = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
     fclose(file);
-    if (document == NULL) {
-        char reason[JSON_ERROR_TEXT_LENGTH];
-        text_printable(reason, sizeof(reason), error.text);
-        return fail("%s:%d:%d: not a result: %s", path, error.line, error.column, reason);
-    }
+    text_printable(reason, sizeof(reason), error.text);
+    return *document != NULL ? OK : fail("%s:%d:%d: not a result: %s", path, error.line, error.column, reason);
+}
+
+// What is wrong may be told in the file's own words.
+status result_read_json(struct result *result, const char *path)
+{
+    json_t *document;
+    char    safe[1024];
+    TRY(load_document(path, &document));
     status read = read_document(result, document);
     json_decref(document);
-    return failed(&read) ? fail_as(read.exit_code, "%s: %s", path, read.text) : OK;
+    text_printable(safe, sizeof(safe), read.text);
+    return failed(&read) ? fail_as(read.exit_code, "%s: %s", path, safe) : OK;
 }

@@ -119,6 +119,7 @@ Test(observation_json, reads_back_what_it_wrote)
     struct result result, again = {0};
     fixture_open(&result);
     fixture_observe(&result, 3);
+    result.mesh.world = 64;    // as the steps have it, which are judged again
     observation_init(&result.observations[2], "no library");
     result_derive(&result);
 

@@ -195,7 +195,7 @@ Test(result_json, refuses_paths_that_are_no_files)
     status absent = result_read_json(&result, "/tmp/gswbench/absent.json");
     status device = result_read_json(&result, "/dev/zero");
 
-    cr_expect_str_eq(folder.text, "/tmp: not a regular file of at most 256 MiB");
-    cr_expect_str_eq(absent.text, "/tmp/gswbench/absent.json: No such file or directory");
-    cr_expect_str_eq(device.text, "/dev/zero: not a regular file of at most 256 MiB");
+    cr_expect_str_eq(folder.text, "/tmp: is a directory, not a file");
+    cr_expect_str_eq(absent.text, "/tmp/gswbench/absent.json: cannot be opened: No such file or directory");
+    cr_expect_str_eq(device.text, "/dev/zero: is a device, not a file");
 }

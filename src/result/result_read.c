@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// Judges a result that was read from a file by what the file has: a verdict that its own figures contradict is an
+// error.
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gswbench/result_json.h"
+#include "gswbench/status.h"
+#include "internal.h"
+
+// What no run has less of.
+static status check_sizes(const struct result *result)
+{
+    const struct {
+        const char *field;
+        int64_t     value, least;
+    } sizes[] = {
+        {"config.steps", result->planned_steps, 1},
+        {"config.warmup", result->planned_warmup, 0},
+        {"config.layout.ranks", result->mesh.world, 1},
+        {"config.layout.vp", result->mesh.vp, 1},
+        {"config.layout.sequence", result->sequence, 1},
+        {"config.layout.micro_batch", result->micro_batch, 1},
+        {"config.layout.global_batch", result->global_batch, 1},
+        {"config.layout.accumulation", result->accumulation, 1},
+        {"config.model.layers", result->layers, 1},
+        {"config.model.parameters", result->parameters, 1},
+        {"config.model.active_parameters", result->active_parameters, 1},
+        {"memory.allocated_bytes", result->allocated_bytes, 0},
+        {"validation.step_allocations", result->step_allocations, 0},
+        {"validation.replica_groups_equal", result->replica_groups_equal, 0},
+        {"emulation.stages", result->emulation.stages, 0},
+    };
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        if (sizes[i].value < sizes[i].least) {
+            return fail("%s is %" PRId64 ", and cannot be below %" PRId64, sizes[i].field, sizes[i].value,
+                        sizes[i].least);
+        }
+    }
+    return OK;
+}
+
+static status check_reals(const struct result *result)
+{
+    const struct {
+        const char *field;
+        double      value;
+    } reals[] = {
+        {"device.peak_flops", result->peak},
+        {"config.published.step_s", result->published_seconds},
+        {"config.published.mfu_percent", result->published_percent},
+        {"config.published.peak_flops", result->published_peak},
+        {"config.model.flops_per_sequence.full", result->flops_per_sequence[FLOPS_FULL]},
+        {"config.model.flops_per_sequence.causal", result->flops_per_sequence[FLOPS_CAUSAL]},
+        {"config.model.flops_per_sequence.published", result->flops_per_sequence[FLOPS_PUBLISHED]},
+        {"config.model.flops_per_sequence.6n", result->flops_per_sequence[FLOPS_6N]},
+        {"config.model.flops_per_sequence.hardware", result->flops_per_sequence[FLOPS_HARDWARE]},
+    };
+    for (size_t i = 0; i < sizeof(reals) / sizeof(reals[0]); i++) {
+        if (reals[i].value <= 0) {    // NaN: not known
+            return fail("%s is %g, and can only be above 0, or null", reals[i].field, reals[i].value);
+        }
+    }
+    return OK;
+}
+
+static status check_steps(const struct result *result)
+{
+    if (result->step_count > result->planned_steps) {
+        return fail("steps has %" PRId64 " of config.steps %" PRId64, result->step_count, result->planned_steps);
+    }
+    double seconds = 0;
+    for (int64_t i = 0; i < result->step_count; i++) {
+        const struct result_step *step  = &result->steps[i];
+        enum step_phase           phase = i < result->planned_warmup ? STEP_WARMUP : STEP_MEASURE;
+        if (step->index != i || step->phase != (int64_t)phase) {
+            return fail("steps[%" PRId64 "] is step %" PRId64 ", %s: not the step of that place", i, step->index,
+                        result_phase_names[step->phase]);
+        }
+        if (step->slowest_rank < 0 || step->slowest_rank >= result->mesh.world) {
+            return fail("steps[%" PRId64 "].slowest_rank is %" PRId64 " of %" PRId64, i, step->slowest_rank,
+                        result->mesh.world);
+        }
+        seconds += step->seconds > 0 ? step->seconds : 0;
+    }
+    // Steps come one after the other; clocks of ranks may differ as much as the checks allow.
+    bool is_run = result->emulation.stages == 0 && result->step_count > 0;
+    if (is_run && !(1.01 * result->wall_seconds + 0.01 >= seconds)) {
+        return fail("validation.wall_s is %g, but the steps took %g", result->wall_seconds, seconds);
+    }
+    return OK;
+}
+
+static void raise(struct result *result, enum verdict verdict)
+{
+    result->verdict = result->verdict < (int64_t)verdict ? (int64_t)verdict : result->verdict;
+}
+
+// The verdict of the reasons that the file gives and of those that its figures give; adds the latter.
+static void judge(struct result *result, const struct result_reason *reasons, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        raise(result, (enum verdict)reasons[i].verdict);
+    }
+    if (result->emulation.stages > 0) {
+        raise(result, VERDICT_EMULATED);
+        result_check_peak(result);
+        result->exit_code = result->verdict == VERDICT_INVALID ? EXIT_INVALID : EXIT_VALID;
+        return;
+    }
+    if (result->step_count < result->planned_steps) {
+        raise(result, VERDICT_PARTIAL);
+    }
+    result_check(result);
+}
+
+// Notes of the checks, which add up with every verdict, are of the file alone.
+status result_judge_again(struct result *result)
+{
+    struct result_reason *reasons = result->reasons;
+    int64_t               count = result->reason_count, verdict = result->verdict, code = result->exit_code;
+    status                judged = OK;
+    TRY(check_sizes(result));
+    TRY(check_reals(result));
+    TRY(check_steps(result));
+    result->reasons      = NULL;
+    result->reason_count = 0;
+    result->verdict      = VERDICT_VALID;
+    judge(result, reasons, count);
+    if (result->verdict != verdict) {
+        const struct result_reason *why = NULL;
+        for (int64_t i = 0; i < result->reason_count; i++) {
+            why = result->reasons[i].verdict == result->verdict ? &result->reasons[i] : why;
+        }
+        judged = fail("status is %s, but what the file has makes it %s%s%s", result_verdict_names[verdict],
+                      result_verdict_names[result->verdict], why != NULL ? ": " : "", why != NULL ? why->message : "");
+    } else if (result->exit_code != code) {
+        judged = fail("exit_code is %" PRId64 ", but %s runs end with %" PRId64, code, result_verdict_names[verdict],
+                      result->exit_code);
+    }
+    free(result->reasons);
+    result->reasons      = reasons;
+    result->reason_count = count;
+    result->verdict      = verdict;
+    result->exit_code    = code;
+    return judged;
+}
+
+// Written figures that are numbers, as what the steps give anew. Other processors may round the last digits otherwise.
+status result_compare_figures(const json_t *written, json_t *derived)
+{
+    const double slack = 1e-6;
+    const char  *key;
+    json_t      *value;
+    json_object_foreach(derived, key, value)
+    {
+        const json_t *other = json_object_get(written, key);
+        if (json_is_object(value)) {
+            TRY(result_compare_figures(other, value));
+        }
+        double was = json_number_value(other), is = json_number_value(value);
+        if (json_is_number(value) && !(fabs(was - is) <= slack * fabs(is))) {
+            return fail("%s is %.9g, but the steps of the file give %.9g", key, was, is);
+        }
+    }
+    return OK;
+}

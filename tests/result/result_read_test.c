@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+// A result.json that somebody edited: its figures are judged again, and its texts are nobody's commands.
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gswbench/report.h"
+#include "gswbench/result_json.h"
+#include "result_fixture.h"
+
+static char path[] = "/tmp/gswbench_result_XXXXXX";
+
+// The fixture as a document.
+static json_t *write_document(void)
+{
+    struct result result;
+    char         *text  = NULL;
+    size_t        bytes = 0;
+    FILE         *file  = open_memstream(&text, &bytes);
+    fixture_open(&result);
+    cr_assert(result_write_json(&result, file));
+    fclose(file);
+    json_t *document = json_loadb(text, bytes, 0, NULL);
+    cr_assert_not_null(document);
+    free(text);
+    result_free(&result);
+    return document;
+}
+
+static status read_document(struct result *result, json_t *document)
+{
+    *result = (struct result){0};
+    cr_assert_eq(json_dump_file(document, path, JSON_REAL_PRECISION(17)), 0);
+    json_decref(document);
+    return result_read_json(result, path);
+}
+
+static void make_file(void)
+{
+    int file = mkstemp(path);
+    cr_assert(file >= 0);
+    close(file);
+}
+
+static void remove_file(void)
+{
+    unlink(path);
+}
+
+TestSuite(result_read, .init = make_file, .fini = remove_file);
+
+// The value at "steps.3.loss", with what it is in.
+static void set(json_t *document, const char *place, const char *value)
+{
+    char  copy[128], *key = copy;
+    char *dot;
+    snprintf(copy, sizeof(copy), "%s", place);
+    json_t *in = document;
+    while ((dot = strchr(key, '.')) != NULL) {
+        *dot = '\0';
+        in   = json_is_array(in) ? json_array_get(in, (size_t)atoi(key)) : json_object_get(in, key);
+        cr_assert_not_null(in, "%s", place);
+        key = dot + 1;
+    }
+    json_t *parsed = json_loads(value, JSON_DECODE_ANY, NULL);
+    cr_assert_not_null(parsed, "%s", value);
+    cr_assert_eq(json_is_array(in) ? json_array_set_new(in, (size_t)atoi(key), parsed)
+                                   : json_object_set_new(in, key, parsed),
+                 0);
+}
+
+Test(result_read, finds_what_contradicts_the_verdict)
+{
+    static const struct {
+        const char *place, *value, *expected;
+    } rows[] = {
+        {"steps.3.loss", "null", "status is valid, but what the file has makes it invalid: step 3: loss "},
+        {"steps.3.loss", "8.96e34", "status is valid, but what the file has makes it invalid: step 3: loss 8.96e+34"},
+        {"steps.0.loss", "-1", "status is valid, but what the file has makes it invalid: step 0: loss -1"},
+        {"steps.9.grad_norm", "null", "status is valid, but what the file has makes it invalid: step 9: loss "},
+        {"steps.12.time_s", "-1", "status is valid, but what the file has makes it invalid: step 12 took -1 s"},
+        {"steps.12.time_s", "null", "status is valid, but what the file has makes it invalid: step 12 took "},
+        {"steps.12.time_s", "0.001",
+         "status is valid, but what the file has makes it invalid: step 12 took 0.001 s, but "},
+        {"steps.12.i", "11", "steps[12] is step 11, measure: not the step of that place"},
+        {"steps.12.phase", "\"warmup\"", "steps[12] is step 12, warmup: not the step of that place"},
+        {"steps.12.slowest_rank", "64", "steps[12].slowest_rank is 64 of 64"},
+        {"validation.step_allocations", "1", "status is valid, but what the file has makes it invalid: 1 alloc"},
+        {"validation.step_allocations", "-1", "validation.step_allocations is -1, and cannot be below 0"},
+        {"validation.replica_groups_equal", "0",
+         "status is valid, but what the file has makes it invalid: the weights "},
+        {"validation.wall_s", "null", "validation.wall_s is "},
+        {"validation.wall_s", "300", "validation.wall_s is 300, but the steps took 365"},
+        {"device.computes", "false", "status is valid, but what the file has makes it unverified: backend cuda "},
+        {"device.peak_flops", "-1", "device.peak_flops is -1, and can only be above 0, or null"},
+        {"device.peak_flops", "0", "device.peak_flops is 0, and can only be above 0, or null"},
+        {"device.peak_flops", "1e18", "result: "},
+        {"status", "\"degraded\"", "status is degraded, but what the file has makes it valid"},
+        {"status", "\"invalid\"", "status is invalid, but what the file has makes it valid"},
+        {"exit_code", "5", "exit_code is 5, but valid runs end with 0"},
+        {"emulation.stages", "1", "status is valid, but what the file has makes it emulated"},
+        {"emulation.stages", "-1", "emulation.stages is -1, and cannot be below 0"},
+        {"config.steps", "60", "status is valid, but what the file has makes it partial"},
+        {"config.steps", "49", "steps has 50 of config.steps 49"},
+        {"config.layout.ranks", "0", "config.layout.ranks is 0, and cannot be below 1"},
+        {"config.layout.global_batch", "-128", "config.layout.global_batch is -128, and cannot be below 1"},
+        {"config.layout.sequence", "0", "config.layout.sequence is 0, and cannot be below 1"},
+        {"config.model.parameters", "0", "config.model.parameters is 0, and cannot be below 1"},
+        {"memory.allocated_bytes", "-1", "memory.allocated_bytes is -1, and cannot be below 0"},
+        {"config.model.flops_per_sequence.full", "-1.5", "config.model.flops_per_sequence.full is -1.5, and can only "},
+        {"result.tokens_per_s", "1e6", "result: tokens_per_s is 1000000, but the steps of the file give 74"},
+        {"result.step_time_s.median", "0.001", "result: median is 0.001, but the steps of the file give 6.999"},
+        {"reasons", "[{\"id\":\"x\",\"verdict\":\"invalid\",\"rank\":0,\"step\":0,\"message\":\"\"}]",
+         "status is valid, but what the file has makes it invalid"},
+        {"ranks.1.clock_drift_s", "-30",
+         "status is valid, but what the file has makes it invalid: the clocks of rank 1 "},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct result result;
+        json_t       *document = write_document();
+        char          expected[256];
+        set(document, rows[i].place, rows[i].value);
+
+        status read = read_document(&result, document);
+
+        snprintf(expected, sizeof(expected), "%s: %s", path, rows[i].expected);
+        cr_expect_eq(strncmp(read.text, expected, strlen(expected)), 0, "%s = %s: %s", rows[i].place, rows[i].value,
+                     read.text);
+        cr_expect_eq(read.exit_code, EXIT_CONFIG, "%s", rows[i].place);
+        result_free(&result);
+    }
+}
+
+// A reason that only notes cannot stand for the one that a check would give.
+Test(result_read, lets_no_note_hide_a_finding)
+{
+    struct result result;
+    json_t       *document = write_document();
+    set(document, "steps.3.loss", "null");
+    set(document, "reasons",
+        "[{\"id\":\"not-finite\",\"verdict\":\"valid\",\"rank\":0,\"step\":3,\"message\":\"fine\"}]");
+
+    status read = read_document(&result, document);
+
+    cr_expect_not_null(strstr(read.text, "makes it invalid: step 3: loss "), "%s", read.text);
+    result_free(&result);
+}
+
+Test(result_read, keeps_the_reasons_and_figures_of_an_honest_file)
+{
+    struct result first, result;
+    fixture_open(&first);
+    first.steps[7].loss = 0;
+    result_check(&first);
+    FILE *file = fopen(path, "w");
+    cr_assert(result_write_json(&first, file));
+    fclose(file);
+    result = (struct result){0};
+
+    status read = result_read_json(&result, path);
+
+    cr_expect_not(failed(&read), "%s", read.text);
+    cr_expect(result.verdict == VERDICT_INVALID && result.exit_code == EXIT_INVALID);
+    cr_expect_eq(result.reason_count, first.reason_count);
+    result_free(&first);
+    result_free(&result);
+}
+
+Test(result_read, prints_no_text_of_a_file_as_a_command)
+{
+    static const char *const places[] = {"run_id",           "tool.version",       "tool.compiler",
+                                         "config.name",      "config.xxh3",        "device.communicator",
+                                         "device.backend",   "device.device",      "ranks.0.host",
+                                         "config.precision", "environment.kernel", "device.peak_source"};
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        struct result result;
+        json_t       *document = write_document();
+        char         *text     = NULL;
+        size_t        bytes    = 0;
+        set(document, places[i], "\"\\u001b\\n\\u202e\"");
+
+        status read = read_document(&result, document);
+
+        cr_assert_not(failed(&read), "%s: %s", places[i], read.text);
+        for (const struct report_format *format = report_formats; format->name != NULL; format++) {
+            FILE *file = open_memstream(&text, &bytes);
+            format->write(&result, file);
+            fclose(file);
+            cr_expect_null(strchr(text, '\x1b'), "%s as %s", places[i], format->name);
+            cr_expect_null(strstr(text, "?\n?"), "%s as %s", places[i], format->name);
+            cr_expect_null(strstr(text, "\xe2\x80\xae"), "%s as %s", places[i], format->name);
+            free(text);
+        }
+        result_free(&result);
+    }
+}
+
+Test(result_read, refuses_a_large_file_before_it_is_parsed)
+{
+    struct result result = {0};
+    char          expected[128];
+    cr_assert_eq(truncate(path, (32 << 20) + 1), 0);
+
+    status read = result_read_json(&result, path);
+
+    snprintf(expected, sizeof(expected), "%s: has 33554433 bytes: a result has at most 32 MiB", path);
+    cr_expect_str_eq(read.text, expected);
+}
+
+Test(result_read, waits_for_no_writer_of_a_pipe, .timeout = 10)
+{
+    struct result result = {0};
+    char          expected[128];
+    unlink(path);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+
+    status read = result_read_json(&result, path);
+
+    snprintf(expected, sizeof(expected), "%s: is a pipe, not a file", path);
+    cr_expect_str_eq(read.text, expected);
+}
