@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+// The file of chosen algorithms.
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gswbench/gemm.h"
+
+// A new directory, and the path of the file in it.
+struct place {
+    char directory[64], path[128];
+};
+
+static struct place make_place(void)
+{
+    struct place place = {.directory = "/tmp/gemm_test_XXXXXX"};
+    cr_assert_not_null(mkdtemp(place.directory));
+    snprintf(place.path, sizeof(place.path), "%s/deep/gemm.txt", place.directory);
+    return place;
+}
+
+static struct gemm_cache open_cache(const struct place *place)
+{
+    struct gemm_cache cache;
+    char              deep[80];
+    snprintf(deep, sizeof(deep), "%s/deep", place->directory);
+    status opened = gemm_cache_open(&cache, deep);
+    cr_assert_not(failed(&opened), "%s", opened.text);
+    return cache;
+}
+
+static void remove_place(const struct place *place)
+{
+    char deep[80], times[128];
+    snprintf(deep, sizeof(deep), "%s/deep", place->directory);
+    snprintf(times, sizeof(times), "%s/gemm_times.txt", deep);
+    unlink(place->path);
+    unlink(times);
+    rmdir(deep);
+    rmdir(place->directory);
+}
+
+static void add(struct gemm_cache *cache, const char *problem, uint64_t word)
+{
+    struct gemm_choice choice = {.algorithm = {word, 0, 0, 0, 0, 0, 0, UINT64_MAX}};
+    strcpy(choice.problem, problem);
+    const struct gemm_times times = {.count = 3, .chosen = 1, .seconds = {2e-3, 1.5e-3, NAN}};
+    status                  added = gemm_cache_add(cache, &choice, &times);
+    cr_assert_not(failed(&added), "%s", added.text);
+}
+
+Test(gemm_cache, remembers_choices_from_run_to_run)
+{
+    struct place      place = make_place();
+    struct gemm_cache first = open_cache(&place);
+    cr_expect_eq(first.count, 0);
+    add(&first, "one, NVIDIA H200", 0x123456789abcdef0);
+    add(&first, "two, NVIDIA H200", 2);
+
+    struct gemm_cache second = open_cache(&place);
+
+    cr_expect_eq(second.count, 2);
+    const struct gemm_choice *found = gemm_cache_find(&second, "one, NVIDIA H200");
+    cr_assert_not_null(found);
+    cr_expect_eq(found->algorithm[0], 0x123456789abcdef0);
+    cr_expect_eq(found->algorithm[7], UINT64_MAX);
+    cr_expect_null(gemm_cache_find(&second, "one, NVIDIA H100"));
+    gemm_cache_close(&first);
+    gemm_cache_close(&second);
+    remove_place(&place);
+}
+
+Test(gemm_cache, keeps_the_times_of_all_candidates_beside_the_choices)
+{
+    struct place      place = make_place();
+    struct gemm_cache cache = open_cache(&place);
+    char              path[128], text[256];
+    add(&cache, "one, NVIDIA H200", 1);
+    add(&cache, "two, NVIDIA H200", 2);
+
+    snprintf(path, sizeof(path), "%s/deep/gemm_times.txt", place.directory);
+    FILE *file = fopen(path, "r");
+    cr_assert_not_null(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    cr_expect_str_eq(text, "one, NVIDIA H200: candidate 2 of 3; milliseconds: 2.0000 1.5000 -\n"
+                           "two, NVIDIA H200: candidate 2 of 3; milliseconds: 2.0000 1.5000 -\n");
+    fclose(file);
+    gemm_cache_close(&cache);
+    remove_place(&place);
+}
+
+// Replaces the first occurrence of a text in the file by another of the same length.
+static void damage(const char *path, const char *from, const char *to)
+{
+    char  text[2048];
+    FILE *file                                   = fopen(path, "r+");
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    memcpy(strstr(text, from), to, strlen(to));
+    rewind(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void expect_damaged(const char *from, const char *to, int line)
+{
+    struct place      place = make_place();
+    struct gemm_cache cache = open_cache(&place);
+    char              expected[256], deep[80];
+    add(&cache, "one, NVIDIA H200", 7);
+    gemm_cache_close(&cache);
+    damage(place.path, from, to);
+    snprintf(deep, sizeof(deep), "%s/deep", place.directory);
+
+    status opened = gemm_cache_open(&cache, deep);
+
+    snprintf(expected, sizeof(expected), "%s:%d: not a line that gswbench wrote: delete the file, it is made again",
+             place.path, line);
+    cr_expect_eq(opened.exit_code, EXIT_OUTPUT);
+    cr_expect_str_eq(opened.text, expected);
+    gemm_cache_close(&cache);
+    remove_place(&place);
+}
+
+Test(gemm_cache, refuses_a_damaged_file_and_names_the_line)
+{
+    expect_damaged("0000000000000007", "0000000000000008", 2);
+    expect_damaged("NVIDIA H200", "NVIDIA H100", 2);
+    expect_damaged("H200\n", "H20\n\n", 2);
+    expect_damaged("one, NVIDIA", "\n\n\n\n\n\n\n\n\n\n\n", 2);
+    expect_damaged("algorithms 1", "algorithms 2", 1);
+    expect_damaged("gswbench gemm", "\xff\xff\xff\xff\xff\xff\xff\xff", 1);
+}
+
+Test(gemm_cache, keeps_the_file_in_the_users_cache_directory)
+{
+    struct gemm_cache cache;
+    status            opened;
+
+    setenv("HOME", "/nowhere/home", 1);
+    unsetenv("XDG_CACHE_HOME");
+    opened = gemm_cache_open(&cache, "");
+    cr_expect(!failed(&opened) && strcmp(cache.path, "/nowhere/home/.cache/gswbench/gemm.txt") == 0);
+    gemm_cache_close(&cache);
+    setenv("XDG_CACHE_HOME", "/nowhere/cache", 1);
+    opened = gemm_cache_open(&cache, "");
+    cr_expect(!failed(&opened) && strcmp(cache.path, "/nowhere/cache/gswbench/gemm.txt") == 0);
+    gemm_cache_close(&cache);
+}
+
+Test(gemm_cache, says_where_it_cannot_write)
+{
+    struct gemm_cache cache;
+    status            opened = gemm_cache_open(&cache, "/proc/none/gswbench");
+    cr_assert_not(failed(&opened));
+
+    status added = gemm_cache_add(&cache, &(struct gemm_choice){.problem = "one"}, &(struct gemm_times){.count = 0});
+
+    cr_expect_eq(added.exit_code, EXIT_OUTPUT);
+    cr_expect_str_eq(added.text, "cannot create /proc/none: No such file or directory (run.cache names another "
+                                 "directory)");
+    gemm_cache_close(&cache);
+}
+
+Test(gemm_cache, writes_neither_of_its_files_through_a_link)
+{
+    static const char *const names[] = {"gemm.txt", "gemm_times.txt"};
+    for (int i = 0; i < 2; i++) {
+        struct place            place = make_place();
+        struct gemm_cache       cache = open_cache(&place);
+        const struct gemm_times times = {.count = 1, .seconds = {1e-3}};
+        char                    planted[128], target[96], deep[80];
+        snprintf(deep, sizeof(deep), "%s/deep", place.directory);
+        snprintf(planted, sizeof(planted), "%s/%s", deep, names[i]);
+        snprintf(target, sizeof(target), "%s/target", place.directory);
+        cr_assert(mkdir(deep, 0755) == 0 && symlink(target, planted) == 0);
+
+        status added = gemm_cache_add(&cache, &(struct gemm_choice){.problem = "one"}, &times);
+
+        cr_expect_eq(added.exit_code, EXIT_OUTPUT, "%s: %s", names[i], added.text);
+        cr_expect_not_null(strstr(added.text, names[i]), "%s", added.text);
+        cr_expect_neq(access(target, F_OK), 0, "%s is written through", names[i]);
+        gemm_cache_close(&cache);
+        unlink(planted);
+        remove_place(&place);
+    }
+}
+
+Test(gemm_cache, does_not_read_choices_that_another_user_could_have_written)
+{
+    static const struct {
+        mode_t      mode;
+        uid_t       owner;
+        const char *reason;
+    } rows[] = {
+        {0644, 0, ""},
+        {0600, 0, ""},
+        {0664, 0, "it may be written by others"},
+        {0646, 0, "it may be written by others"},
+        {0644, 12345, "it belongs to user 12345"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct place      place = make_place();
+        struct gemm_cache cache = open_cache(&place);
+        add(&cache, "one, NVIDIA H200", 7);
+        gemm_cache_close(&cache);
+        cr_assert_eq(chmod(place.path, rows[i].mode), 0);
+        bool is_given = rows[i].owner == 0 || chown(place.path, rows[i].owner, (gid_t)-1) == 0;
+
+        cache = open_cache(&place);
+
+        if (is_given) {    // only root can give a file away
+            bool is_read = rows[i].reason[0] == '\0';
+            cr_expect_eq(cache.count, is_read ? 1 : 0, "row %zu", i);
+            cr_expect_eq(cache.path != NULL, is_read, "row %zu: it is not written either", i);
+            cr_expect_not_null(strstr(cache.refusal, rows[i].reason), "row %zu: %s", i, cache.refusal);
+        }
+        gemm_cache_close(&cache);
+        remove_place(&place);
+    }
+}
