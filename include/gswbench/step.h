@@ -3,6 +3,7 @@
 #ifndef GSWBENCH_STEP_H
 #define GSWBENCH_STEP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -46,6 +47,13 @@ struct step_watch {
     const void *state;
 };
 void step_set_watch(struct step *step, const struct step_watch *watch);
+
+// How far each lane is, for others to see: the op of the list that it is in, + 1, and 0 between ops; and whether that
+// op is a transfer which has begun to move something. A captured step shows nothing. NULL: nobody looks.
+struct step_progress {
+    atomic_int op[LANE_COUNT], moves[LANE_COUNT];
+};
+void step_set_progress(struct step *step, struct step_progress *progress);
 
 // From the first step on, each op is waited for, and the first one that writes a NaN or an infinity ends the job
 // (EXIT_NUMBER) with its name. Such a step is not captured.

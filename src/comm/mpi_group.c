@@ -10,9 +10,8 @@
 #include "gswbench/fatal.h"
 
 enum {
-    PIECE_BYTES  = 1 << 24,    // reductions proceed in pieces, so that what is received for summing stays bounded
-    TAG_TRANSFER = 0,
-    TAG_CHANNEL  = 1,    // channel 0 of sends and receives
+    PIECE_BYTES = 1 << 24,    // reductions proceed in pieces, so that what is received for summing stays bounded
+    TAGS        = 32749,      // a prime below what every MPI has
 };
 
 // The communicator of these members on this lane. Shared by the lanes that meet there.
@@ -40,6 +39,7 @@ struct comm_group {
     MPI_Request      *requests;     // [2 * size]
     const void      **sources;      // [size]
     comm_reduction   *reduction;    // of the transfer at hand
+    int               tag;          // likewise
     char             *scratch;      // what the other members contribute to a piece
 };
 
@@ -134,7 +134,7 @@ static int message_bytes(int64_t bytes, int64_t done, int most)
 }
 
 // Moves all that group->exchanges names with other members; the own entry is not looked at.
-static void exchange_all(struct comm_group *group, int tag)
+static void exchange_all(struct comm_group *group)
 {
     MPI_Comm communicator = group->link->communicator;
     int      count = 1, most = group->state->message_bytes;
@@ -147,11 +147,11 @@ static void exchange_all(struct comm_group *group, int tag)
             int                    receives = message_bytes(exchange->to_bytes, done, most);
             int                    sends    = message_bytes(exchange->from_bytes, done, most);
             if (receives > 0) {
-                MPI_CHECK(MPI_Irecv(exchange->to + done, receives, MPI_BYTE, peer, tag, communicator,
+                MPI_CHECK(MPI_Irecv(exchange->to + done, receives, MPI_BYTE, peer, group->tag, communicator,
                                     &group->requests[count++]));
             }
             if (sends > 0) {
-                MPI_CHECK(MPI_Isend(exchange->from + done, sends, MPI_BYTE, peer, tag, communicator,
+                MPI_CHECK(MPI_Isend(exchange->from + done, sends, MPI_BYTE, peer, group->tag, communicator,
                                     &group->requests[count++]));
             }
         }
@@ -169,7 +169,7 @@ static void reduce_own(struct comm_group *group, void *out, int64_t elements, en
         exchange->to_bytes        = bytes;
         group->sources[i]         = i == group->index ? exchange->from : exchange->to;
     }
-    exchange_all(group, TAG_TRANSFER);
+    exchange_all(group);
     group->reduction(out, group->sources, group->size, elements, format);
 }
 
@@ -193,7 +193,7 @@ static void all_reduce_piece(struct comm_group *group, char *data, int64_t eleme
                                                 .to         = data + format_offset(format, first),
                                                 .to_bytes   = format_bytes(format, last - first)};
     }
-    exchange_all(group, TAG_TRANSFER);
+    exchange_all(group);
 }
 
 static void all_reduce(struct comm_group *group, char *data, int64_t elements, enum format format)
@@ -227,7 +227,7 @@ static void scatter_and_gather(struct comm_group *group, const char *in, int64_t
             .from = in + i * in_stride, .from_bytes = bytes, .to = out + i * bytes, .to_bytes = bytes};
     }
     comm_copy(out + group->index * bytes, in + group->index * in_stride, bytes);
-    exchange_all(group, TAG_TRANSFER);
+    exchange_all(group);
 }
 
 static void broadcast(struct comm_group *group, int32_t root, char *data, int64_t bytes)
@@ -238,7 +238,7 @@ static void broadcast(struct comm_group *group, int32_t root, char *data, int64_
         exchange->from_bytes      = group->index == root ? bytes : 0;
         exchange->to_bytes        = i == root ? bytes : 0;
     }
-    exchange_all(group, TAG_TRANSFER);
+    exchange_all(group);
 }
 
 static void rotate(struct comm_group *group, int64_t places, const char *in, char *out, int64_t bytes)
@@ -253,7 +253,7 @@ static void rotate(struct comm_group *group, int64_t places, const char *in, cha
     if (target == &group->exchanges[group->index]) {
         comm_copy(out, in, bytes);
     }
-    exchange_all(group, TAG_TRANSFER);
+    exchange_all(group);
 }
 
 static void pass(struct comm_group *group, const struct op *op, const char *in, char *out, int64_t bytes)
@@ -262,7 +262,17 @@ static void pass(struct comm_group *group, const struct op *op, const char *in, 
     memset(group->exchanges, 0, (size_t)group->size * sizeof(*group->exchanges));
     group->exchanges[shape->peer] = op->kind == OP_SEND ? (struct exchange){.from = in, .from_bytes = bytes}
                                                         : (struct exchange){.to = out, .to_bytes = bytes};
-    exchange_all(group, TAG_CHANNEL + shape->channel);
+    exchange_all(group);
+}
+
+// Follows from what the transfer is, so that none takes the messages of another: a rank that leaves one out then waits,
+// and is found, where messages of other sizes would end the job on a rank that did nothing wrong.
+static int tag_of(const struct op *op, enum format format)
+{
+    const struct transfer_shape *shape = &op->shape.transfer;
+    bool                         pairs = op->kind == OP_SEND || op->kind == OP_RECEIVE;
+    int64_t                      kind  = pairs ? OP_COUNT + shape->channel : op->kind;
+    return (int)((shape->elements % TAGS * 31 + kind * 7 + format) % TAGS);
 }
 
 void mpi_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
@@ -271,6 +281,7 @@ void mpi_run(struct comm_group *group, const struct op *op, const void *in, void
     int64_t bytes    = format_bytes(format, elements);
     int64_t share    = bytes / group->size;
     group->reduction = comm_reduction_of((enum op_kind)op->kind);
+    group->tag       = tag_of(op, format);
     switch ((enum op_kind)op->kind) {
     case OP_ALL_REDUCE:
     case OP_ALL_REDUCE_MAXIMUM:

@@ -11,6 +11,7 @@
 #include "gswbench/step.h"
 #include "gswbench/text.h"
 #include "gswbench/validate.h"
+#include "gswbench/watch.h"
 
 // launch.c: sets the number of ranks to what the launcher started, or to what is asked for.
 status launch_count_ranks(struct job_selection *selection, struct text_buffer *errors);
@@ -48,12 +49,14 @@ struct steps {
     struct observer        *observer;       // of the device; NULL: nothing is observed
     struct ranges          *ranges;         // NULL: no profiler listens
     struct step_watch       watch;          // for ranges
+    struct watch           *hang_watch;     // NULL: nothing watches
     struct validation      *validation;     // NULL: the backend computes no numbers
     struct step_fault       fault;          // of this rank
     double                 *own_seconds;    // [steps], of this rank
     double                  clock_drift;    // of this rank, set at the end
 };
 status steps_measure(struct steps *steps);
+void   steps_enter(const struct steps *steps, enum watch_phase phase, int64_t index);    // for the watch, if any
 
 // Runs one step, from the same start on all ranks. Returns this rank's seconds.
 double steps_run_one(const struct steps *steps, int64_t index);

@@ -25,6 +25,7 @@ struct rank {
     struct plan             plan;
     struct step            *step;
     struct result           result;    // the job's on rank 0; elsewhere the steps alone are of use
+    struct watch           *watch;     // NULL: nothing watches
     struct steps            steps;
     struct text_stream      timeline;           // data is NULL: there is none
     struct output_folder    folder, weights;    // of rank 0, held from before the first step
@@ -175,6 +176,13 @@ static status check_graphs(const struct rank *rank)
                 rank->benchmark->job.config.run.check == CHECK_OPS ? " whose ops are checked" : "");
 }
 
+static status open_watch(struct rank *rank)
+{
+    int64_t                  seconds = rank->benchmark->job.config.run.hang_seconds;
+    const struct watch_setup setup   = {.comm = rank->comm, .plan = &rank->plan, .seconds = (double)seconds};
+    return seconds != 0 ? watch_open(&rank->watch, &setup) : OK;
+}
+
 static status prepare(struct rank *rank, struct comm *comm)
 {
     struct place           *place     = &rank->place;
@@ -182,6 +190,7 @@ static status prepare(struct rank *rank, struct comm *comm)
     status                  planned   = open_plan(rank, comm->place.rank);
     TRY(place_open(place, &benchmark->job.config, benchmark_hash(benchmark), comm, planned));
     rank->comm = comm = place->comm;
+    TRY(place_agree(comm, open_watch(rank)));
     TRY(place_agree(comm, step_prepare(&rank->plan, &place->backend)));
     TRY(place_agree(comm, step_open(&rank->step, &rank->plan, &place->backend, comm)));
     if (benchmark->job.config.run.check == CHECK_OPS) {
@@ -204,8 +213,12 @@ static status measure(struct rank *rank)
                                  .backend     = &rank->place.backend,
                                  .step        = rank->step,
                                  .result      = &rank->result,
+                                 .hang_watch  = rank->watch,
                                  .own_seconds = memory_allocate((size_t)run->steps * sizeof(double))};
     TRY(place_agree(rank->comm, fault_find(&rank->steps)));
+    if (rank->watch != NULL) {
+        step_set_progress(rank->step, watch_progress(rank->watch));
+    }
     if (rank->result.computes) {
         const struct validation_setup setup = {.plan    = &rank->plan,
                                                .step    = rank->step,
@@ -305,6 +318,9 @@ static void release(struct rank *rank)
     result_free(&rank->result);
     if (rank->step != NULL) {
         step_close(rank->step);
+    }
+    if (rank->watch != NULL) {
+        watch_close(rank->watch);
     }
     place_close(&rank->place);
     plan_free(&rank->plan);

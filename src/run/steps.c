@@ -77,6 +77,13 @@ double steps_run_one(const struct steps *steps, int64_t index)
     return seconds;
 }
 
+void steps_enter(const struct steps *steps, enum watch_phase phase, int64_t index)
+{
+    if (steps->hang_watch != NULL) {
+        watch_enter(steps->hang_watch, phase, index);
+    }
+}
+
 static struct step_facts run_step(const struct steps *steps, int64_t index)
 {
     double seconds = steps_run_one(steps, index);
@@ -222,9 +229,11 @@ status steps_measure(struct steps *steps)
             observer_begin(steps->observer);
         }
         profile_begin(steps, index);
+        steps_enter(steps, index == 0 ? WATCH_OPENING : WATCH_STEP, index);
         fault_begin(steps, index, false);
         struct step_facts own = run_step(steps, index);
         fault_end(steps);
+        steps_enter(steps, WATCH_BETWEEN, index);
         own.signal                = caught_signal;
         own.has_failed            = print_error != 0;
         steps->own_seconds[index] = own.seconds;
@@ -237,6 +246,9 @@ status steps_measure(struct steps *steps)
         }
         comm->ops->gather_all(comm, &own, facts, sizeof(own));
         record(steps, index, facts);
+        if (steps->hang_watch != NULL) {
+            watch_learn(steps->hang_watch, result->steps[index].seconds);
+        }
         record_routing(steps);
         if (comm->place.rank == 0 && print_error == 0 && !print_step(steps, index)) {
             print_error = errno;
@@ -253,6 +265,7 @@ status steps_measure(struct steps *steps)
             break;
         }
     }
+    steps_enter(steps, WATCH_CLOSING, result->planned_steps);
     result->wall_seconds     = clock_seconds() - monotonic;
     steps->clock_drift       = clock_wall_seconds() - wall - result->wall_seconds;
     result->step_allocations = steps->backend->allocations - allocations;

@@ -30,6 +30,7 @@ bool validation_end(struct steps *steps, int64_t index, bool is_finite)
         return true;
     }
     step_set_watch(steps->step, NULL);    // a profiler sees each step once
+    steps_enter(steps, WATCH_STEP, index);
     fault_begin(steps, index, true);
     if (is_finite) {
         is_right = validation_repeat(steps->validation, index);
@@ -38,6 +39,7 @@ bool validation_end(struct steps *steps, int64_t index, bool is_finite)
         is_right = false;
     }
     fault_end(steps);
+    steps_enter(steps, WATCH_BETWEEN, index);
     step_set_watch(steps->step, steps->ranges != NULL ? &steps->watch : NULL);
     return is_right;
 }

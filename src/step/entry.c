@@ -3,15 +3,24 @@
 #include "gswbench/clock.h"
 #include "check.h"
 
+// For whoever looks; that needs no order between lanes.
+static void show(atomic_int *place, int value)
+{
+    atomic_store_explicit(place, value, memory_order_relaxed);
+}
+
 void entry_transfer(struct lanes *lanes, const struct queue_entry *entry)
 {
     const struct buffer *in = &entry->buffers[TRANSFER_IN], *out = &entry->buffers[TRANSFER_OUT];
+    atomic_int          *moves = &lanes->progress->moves[entry->op->lane];
+    show(moves, 1);
     if (lanes->streams != NULL && !lanes->comm_ops->is_enqueued) {
         staging_run(lanes, entry);
     } else {
         lanes->comm_ops->run(entry->group, entry->op, in->data, out->data,
                              out->data != NULL ? out->format : in->format);
     }
+    show(moves, 0);
 }
 
 static void execute(struct lanes *lanes, const struct queue_entry *entry)
@@ -78,6 +87,8 @@ static void run_observed(struct lanes *lanes, const struct queue_entry *entry)
 
 void entry_run(struct lanes *lanes, const struct queue_entry *entry)
 {
+    atomic_int *op = &lanes->progress->op[entry->op->lane];
+    show(op, (int)(entry - lanes->entries) + 1);
     if (lanes->is_plain) {
         wait_for_others(lanes, entry);
         execute(lanes, entry);
@@ -85,4 +96,5 @@ void entry_run(struct lanes *lanes, const struct queue_entry *entry)
     } else {
         run_observed(lanes, entry);
     }
+    show(op, 0);
 }

@@ -67,6 +67,9 @@ struct lanes {
     const struct backend_streams *streams;    // of the backend; NULL: it has none
     const struct comm_ops        *comm_ops;
     struct trace                 *trace;       // NULL: steps leave no times
+    const struct queue_entry     *entries;     // of all lanes, in list order
+    struct step_progress         *progress;    // unseen, where nobody looks
+    struct step_progress          unseen;
     const struct step_watch      *watch;       // NULL: nobody is told of ops
     struct check                 *check;       // NULL: ops are not checked
     const struct step_fault      *fault;       // NULL: nothing goes wrong on purpose

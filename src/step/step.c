@@ -89,6 +89,11 @@ void step_trace(struct step *step, struct op_time *times)
     lanes->trace = times != NULL ? trace_open(lanes, step->entries, step->plan->op_count, times) : NULL;
 }
 
+void step_set_progress(struct step *step, struct step_progress *progress)
+{
+    step->lanes.progress = progress != NULL ? progress : &step->lanes.unseen;
+}
+
 void step_set_watch(struct step *step, const struct step_watch *watch)
 {
     step->lanes.watch = watch;

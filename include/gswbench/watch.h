@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// Notices that a run no longer moves, finds the rank that holds up the others, and ends the job. A thread of each rank
+// looks at what the rank itself has done; ranks of a host see each other through shared memory, which no library that
+// may hang has a part in.
+#ifndef GSWBENCH_WATCH_H
+#define GSWBENCH_WATCH_H
+
+#include <stdint.h>
+
+#include "gswbench/comm.h"
+#include "gswbench/plan.h"
+#include "gswbench/status.h"
+#include "gswbench/step.h"
+
+// Where a rank is in the run, in this order.
+enum watch_phase {
+    WATCH_OPENING,    // before the first step, and that step: memory, communicators, algorithms
+    WATCH_STEP,
+    WATCH_BETWEEN,    // after a step, where ranks tell each other of it
+    WATCH_CLOSING,    // traces, weights, files
+};
+
+struct watch_setup {
+    struct comm       *comm;
+    const struct plan *plan;
+    double             seconds;    // in which something has to move; 0: ten times the median step, 60 at least
+};
+struct watch;
+
+// Collective. A host without shared memory is an error (EXIT_LAUNCH).
+status watch_open(struct watch **watch, const struct watch_setup *setup);
+void   watch_close(struct watch *watch);
+
+// For step_set_progress.
+struct step_progress *watch_progress(struct watch *watch);
+
+// The rank goes over to a phase of that step.
+void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step);
+// A step took so long, which the limit follows where it is automatic.
+void watch_learn(struct watch *watch, double seconds);
+
+#endif

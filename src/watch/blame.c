@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+// Who holds up whom. A rank waits for those that have not come to where it is: to the transfer that it is in, or to the
+// end of the step. Who is waited for and waits for nobody is to blame; but a process that is stopped or gone is so
+// whatever it was doing.
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "internal.h"
+
+static const double DEAF_SECONDS = 3;    // thirty looks
+
+// Where a rank is between the run's begin and its end.
+static int64_t place_of(const struct post *post)
+{
+    switch ((enum watch_phase)post->phase) {
+    case WATCH_OPENING:
+        return -1;
+    case WATCH_STEP:
+        return 2 * post->step;
+    case WATCH_BETWEEN:
+        return 2 * post->step + 1;
+    case WATCH_CLOSING:
+        return INT64_MAX;
+    }
+    return -1;
+}
+
+static bool is_in_step(const struct post *post)
+{
+    return post->phase == WATCH_STEP || post->phase == WATCH_OPENING;
+}
+
+// Whether the other is in the transfer that this lane is in.
+static bool has_come(const struct post *post, int lane, const struct post *other)
+{
+    if (post->lanes[lane].peer < 0) {
+        return other->lanes[lane].axes == post->lanes[lane].axes && other->lanes[lane].mark == post->lanes[lane].mark;
+    }
+    for (int i = 0; i < LANE_COUNT; i++) {    // a send meets a receive
+        const struct lane_post *met = &other->lanes[i];
+        if (met->axes != 0 && met->peer == post->rank && met->mark != post->lanes[lane].mark) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_member(const struct post *post, int lane, const struct post *other, const struct mesh *mesh,
+                      int64_t *group)
+{
+    const struct lane_post *at = &post->lanes[lane];
+    if (at->peer >= 0) {
+        return other->rank == at->peer;
+    }
+    mesh_group_ranks(mesh, post->rank, at->axes, group);
+    for (int64_t i = 0; i < mesh_group_size(mesh, at->axes); i++) {
+        if (group[i] == other->rank) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool waits_for(const struct post *post, const struct post *other, const struct mesh *mesh, int64_t *group)
+{
+    if (post == other) {
+        return false;
+    }
+    if (!is_in_step(post)) {
+        return place_of(other) < place_of(post);
+    }
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        if (post->lanes[lane].axes != 0 && !has_come(post, lane, other) && is_member(post, lane, other, mesh, group)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum blame blame_process(const struct post *post)
+{
+    switch (post->state) {
+    case '-':
+    case 'Z':
+    case 'X':
+        return BLAME_GONE;
+    case 'T':
+    case 't':
+        return BLAME_STOPPED;
+    default:
+        return post->age > DEAF_SECONDS ? BLAME_DEAF : BLAME_NOBODY;
+    }
+}
+
+// The furthest op of its list that a lane of it is in; -1: none.
+static int32_t furthest_op(const struct post *post)
+{
+    int32_t furthest = -1;
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        furthest = post->lanes[lane].op > furthest ? post->lanes[lane].op : furthest;
+    }
+    return furthest;
+}
+
+// Whether the first is rather to blame. Who waits for nobody comes before who does. Where all wait in a circle,
+// somebody has left out a transfer, and is further than those who wait in it.
+static bool is_worse(const struct post *first, int64_t first_waits, const struct post *second, int64_t second_waits)
+{
+    if ((first_waits == 0) != (second_waits == 0)) {
+        return first_waits == 0;
+    }
+    return place_of(first) != place_of(second) ? place_of(first) > place_of(second)
+                                               : furthest_op(first) > furthest_op(second);
+}
+
+enum blame blame_find(const struct post *posts, int64_t count, const struct mesh *mesh, int64_t *index,
+                      int64_t *waiting)
+{
+    enum blame found   = BLAME_NOBODY;
+    int64_t   *group   = memory_allocate((size_t)mesh->world * sizeof(*group));
+    int64_t   *waits   = memory_allocate((size_t)count * sizeof(*waits));      // for how many each waits
+    int64_t   *waiters = memory_allocate((size_t)count * sizeof(*waiters));    // how many wait for it
+    int64_t    worst   = 0;
+    *waiting           = 0;
+    for (int64_t i = 0; i < count; i++) {
+        for (int64_t j = 0; j < count; j++) {
+            bool is_awaited = waits_for(&posts[i], &posts[j], mesh, group);
+            waits[i] += is_awaited;
+            waiters[j] += is_awaited;
+        }
+    }
+    for (int64_t i = 0; i < count; i++) {
+        enum blame process = blame_process(&posts[i]);
+        if (process < found) {
+            found  = process;
+            *index = i;
+        }
+        *waiting += waits[i] > 0;
+        if (waiters[i] > 0 && (waiters[worst] == 0 || is_worse(&posts[i], waits[i], &posts[worst], waits[worst]))) {
+            worst = i;
+        }
+    }
+    if (found == BLAME_NOBODY) {
+        found  = waiters[worst] > 0 ? BLAME_AWAITED : BLAME_NOBODY;
+        *index = worst;
+    }
+    free(group);
+    free(waits);
+    free(waiters);
+    return found;
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// Memory that the ranks of a host share. Its name is gone before the run begins, so that nothing of it outlives them.
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+static size_t bytes_of(const struct comm_place *place)
+{
+    return sizeof(struct board) + (size_t)place->local_ranks * sizeof(struct shown);
+}
+
+static status open_memory(struct board **board, const struct comm_place *place, const char *name, int flags)
+{
+    int file = shm_open(name, O_RDWR | O_CLOEXEC | flags, 0600);
+    if (file < 0 || (flags != 0 && ftruncate(file, (off_t)bytes_of(place)) != 0)) {
+        int error = errno;
+        if (file >= 0) {
+            close(file);
+        }
+        return fail_as(EXIT_LAUNCH,
+                       "cannot share memory with the ranks of this host as /dev/shm%s: %s; run.hang_seconds = 0 goes "
+                       "without the watch that needs it",
+                       name, strerror(error));
+    }
+    void *memory = mmap(NULL, bytes_of(place), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (memory == MAP_FAILED) {
+        return fail_as(EXIT_LAUNCH, "cannot map %zu bytes of shared memory: %s", bytes_of(place), strerror(errno));
+    }
+    *board = memory;
+    return OK;
+}
+
+// Ranks of a host open it after its first rank has made it, and that takes the name away after they have.
+status board_open(struct board **board, struct comm *comm)
+{
+    const struct comm_place *place = &comm->place;
+    char                     name[64];
+    uint64_t                 number = 0;
+    status                   opened = OK;
+    if (place->rank == 0 && getrandom(&number, sizeof(number), 0) != sizeof(number)) {
+        opened = fail_as(EXIT_LAUNCH, "no random number for the name of shared memory: %s", strerror(errno));
+    }
+    comm->ops->share(comm, &number, sizeof(number));
+    snprintf(name, sizeof(name), "/gswbench-%016" PRIx64 "-%d", number, place->node);
+    *board = NULL;
+    if (place->local_rank == 0 && !failed(&opened)) {
+        opened = open_memory(board, place, name, O_CREAT | O_EXCL);
+    }
+    comm->ops->barrier(comm);
+    if (place->local_rank != 0) {
+        opened = open_memory(board, place, name, 0);
+    }
+    comm->ops->barrier(comm);
+    if (place->local_rank == 0) {
+        shm_unlink(name);
+    }
+    return opened;
+}
+
+void board_close(struct board *board, const struct comm_place *place)
+{
+    if (board != NULL) {
+        munmap(board, bytes_of(place));
+    }
+}

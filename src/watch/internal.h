@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// What ranks show of themselves, and what follows from it.
+#ifndef GSWBENCH_WATCH_INTERNAL_H
+#define GSWBENCH_WATCH_INTERNAL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "gswbench/watch.h"
+
+// What a lane does as far as others can tell: a transfer that it is in, with whom.
+struct lane_post {
+    int32_t  op;      // in the list of its rank; -1: between ops
+    uint32_t axes;    // of the transfer's group; 0: it is in none
+    uint32_t mark;    // of what kind and how much it moves
+    int32_t  peer;    // the rank that it sends to or receives from; -1: all of the group
+};
+
+// What is known of a rank when nothing moves.
+struct post {
+    int32_t          rank, pid;
+    int32_t          phase;    // enum watch_phase
+    int64_t          step;
+    double           still;    // seconds in which nothing of it moved
+    double           age;      // seconds since its own thread looked
+    char             state;    // of the process, as /proc has it: R, S, T, ...; '-': it is gone; '?': not known
+    char             host[64];
+    struct lane_post lanes[LANE_COUNT];
+};
+
+// A rank's place in the shared memory of its host: the first part is written by the step itself.
+struct shown {
+    struct step_progress progress;
+    atomic_int           phase;
+    atomic_llong         step;
+    _Atomic double       moved;    // when its thread last saw it move, and when it last looked, by the host's clock
+    _Atomic double       looked;
+    atomic_int           pid, rank;
+    atomic_uint          axes[LANE_COUNT], marks[LANE_COUNT];
+    atomic_int           peers[LANE_COUNT];
+};
+
+// The memory of all ranks of a host.
+struct board {
+    atomic_int   speaker;    // the first of them that noticed, + 1; 0: none has
+    atomic_int   verdict;    // it has spoken: all end
+    struct shown ranks[];    // [local ranks]
+};
+
+// board.c: of this host, zeroed, shared by its ranks. Collective.
+status board_open(struct board **board, struct comm *comm);
+void   board_close(struct board *board, const struct comm_place *place);
+
+// post.c: what a place of the board says now; of a plan, what the op of a lane waits for.
+void post_read(struct post *post, const struct shown *shown, const char *host);
+void post_show_transfers(struct shown *shown, const struct plan *plan);
+
+// blame.c: why a rank is the one that holds up the others.
+enum blame {
+    BLAME_GONE,       // its process is no more
+    BLAME_STOPPED,    // its process is stopped
+    BLAME_DEAF,       // its own watch does not look any more
+    BLAME_AWAITED,    // others wait for it, it waits for nobody
+    BLAME_NOBODY,     // all wait for each other
+};
+// The rank to blame among posts [count], of this mesh; posts[*index] is it, and so many others wait.
+enum blame blame_find(const struct post *posts, int64_t count, const struct mesh *mesh, int64_t *index,
+                      int64_t *waiting);
+
+#endif

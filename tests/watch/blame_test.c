@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// Who holds up whom, from what four ranks show: two replicas of two shards.
+#include <criterion/criterion.h>
+
+#include "meshes.h"
+#include "watch/internal.h"
+
+enum { RANKS = 4, SHARDS = 1 << AXIS_FSDP, REPLICAS = 1 << AXIS_DP };
+
+static struct post posts[RANKS];
+static int64_t     index_found, waiting;
+
+// All compute in step 7, and nothing waits.
+static void show_ranks(void)
+{
+    for (int rank = 0; rank < RANKS; rank++) {
+        posts[rank] = (struct post){.rank = rank, .pid = 100 + rank, .phase = WATCH_STEP, .step = 7, .state = 'R'};
+        for (int lane = 0; lane < LANE_COUNT; lane++) {
+            posts[rank].lanes[lane] = (struct lane_post){.op = -1, .peer = -1};
+        }
+    }
+}
+
+static void put_in(int rank, int lane, int op, uint32_t axes, uint32_t mark)
+{
+    posts[rank].lanes[lane] = (struct lane_post){.op = op, .axes = axes, .mark = mark, .peer = -1};
+}
+
+static enum blame find(void)
+{
+    const struct mesh mesh = MESH(.dp = 2, .fsdp = 2);
+    return blame_find(posts, RANKS, &mesh, &index_found, &waiting);
+}
+
+TestSuite(blame, .init = show_ranks);
+
+Test(blame, falls_on_nobody_where_nobody_waits)
+{
+    cr_expect_eq(find(), BLAME_NOBODY);
+    cr_expect_eq(waiting, 0);
+}
+
+// Rank 3 has not come to the gradients of its replicas; its neighbour by shards waits for it there, and so on.
+Test(blame, falls_on_the_rank_that_all_wait_for_in_the_end)
+{
+    put_in(0, LANE_GRADIENT_REDUCE, 12, SHARDS, 5);
+    put_in(1, LANE_GRADIENT_REDUCE, 11, REPLICAS, 6);
+    put_in(2, LANE_GRADIENT_REDUCE, 12, SHARDS, 5);
+    posts[3].lanes[LANE_COMPUTE].op = 9;
+
+    cr_expect_eq(find(), BLAME_AWAITED);
+    cr_expect_eq(index_found, 3);
+    cr_expect_eq(waiting, 3);
+}
+
+Test(blame, falls_on_a_rank_that_is_still_in_the_step)
+{
+    for (int rank = 0; rank < RANKS; rank++) {
+        posts[rank].phase = rank == 1 ? WATCH_STEP : WATCH_BETWEEN;
+    }
+    cr_expect_eq(find(), BLAME_AWAITED);
+    cr_expect_eq(index_found, 1);
+}
+
+// Rank 2 left out what rank 3 waits in, and waits for the others in what comes next.
+Test(blame, falls_on_the_one_of_a_circle_that_is_further)
+{
+    put_in(0, LANE_GRADIENT_REDUCE, 12, SHARDS, 8);
+    put_in(1, LANE_GRADIENT_REDUCE, 11, REPLICAS, 6);
+    put_in(2, LANE_GRADIENT_REDUCE, 12, SHARDS, 8);
+    put_in(3, LANE_GRADIENT_REDUCE, 10, SHARDS, 5);
+
+    cr_expect_eq(find(), BLAME_AWAITED);
+    cr_expect_eq(index_found, 2);
+    cr_expect_eq(waiting, 4);
+}
+
+Test(blame, falls_on_a_process_that_is_stopped_or_gone_whatever_it_did)
+{
+    static const struct {
+        char       state;
+        double     age;
+        enum blame blame;
+    } rows[] = {{'T', 0, BLAME_STOPPED},
+                {'t', 0, BLAME_STOPPED},
+                {'-', 0, BLAME_GONE},
+                {'Z', 0, BLAME_GONE},
+                {'D', 9, BLAME_DEAF}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        show_ranks();
+        for (int rank = 0; rank < RANKS; rank++) {
+            put_in(rank, LANE_GRADIENT_REDUCE, 10, SHARDS, 5);
+        }
+        posts[1].state = rows[i].state;
+        posts[1].age   = rows[i].age;
+
+        cr_expect_eq(find(), rows[i].blame);
+        cr_expect_eq(index_found, 1);
+    }
+}
+
+// A send meets a receive of the other, and no other send.
+Test(blame, falls_on_the_rank_that_does_not_receive)
+{
+    posts[0].lanes[LANE_PIPELINE_SEND] = (struct lane_post){.op = 3, .axes = SHARDS, .mark = 40, .peer = 1};
+    posts[1].lanes[LANE_PIPELINE_SEND] = (struct lane_post){.op = -1, .peer = -1};
+    cr_expect_eq(find(), BLAME_AWAITED);
+    cr_expect_eq(index_found, 1);
+
+    posts[1].lanes[LANE_PIPELINE_RECEIVE] = (struct lane_post){.op = 4, .axes = SHARDS, .mark = 41, .peer = 0};
+    cr_expect_eq(find(), BLAME_NOBODY);
+}
