@@ -44,6 +44,7 @@ struct output {
 status output_begin(struct output *output, const char *path);    // replaces an older file
 status output_begin_in(struct output *output, const struct output_folder *folder, const char *name);    // a new file
 status output_append(struct output *output, const void *data, size_t bytes);
+status output_rewrite(struct output *output, const void *data, size_t bytes, int64_t offset);    // over what is there
 status output_finish(struct output *output);
 void   output_abandon(struct output *output);
 

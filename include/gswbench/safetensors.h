@@ -3,6 +3,7 @@
 #ifndef GSWBENCH_SAFETENSORS_H
 #define GSWBENCH_SAFETENSORS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -16,13 +17,19 @@ struct safetensor {
     int32_t     dims;
     int64_t     dim[4];
     int64_t     begin, bytes;    // in the data section
+    uint64_t    checksum;        // XXH3 of the data
+    bool        has_checksum;    // of a tensor that is read
 };
 
 // A file that is being written. The tensors' data follow in the order given (the header keeps the format's order of
-// offsets); begin and bytes are filled in.
+// offsets); begin, bytes and checksum are filled in. Finish writes the checksums into the header: until then the
+// tensors stay where they are.
 struct safetensors_writer {
-    struct output output;
-    int64_t       expected_bytes, written_bytes;
+    struct output        output;
+    struct safetensor   *tensors;
+    int32_t              count, current;    // current: whose data are next
+    int64_t              expected_bytes, written_bytes;
+    struct XXH3_state_s *hash;    // of the current one's data so far
 };
 status safetensors_create(struct safetensors_writer *writer, const char *path, struct safetensor *tensors,
                           int32_t count);
@@ -32,7 +39,9 @@ status safetensors_append(struct safetensors_writer *writer, const void *data, i
 status safetensors_finish(struct safetensors_writer *writer);
 void   safetensors_abandon(struct safetensors_writer *writer);    // leaves no file; also where another call has failed
 
-// Reads and checks the whole header: sizes, offsets, overlaps, names. Errors are EXIT_CHECKPOINT with file and tensor.
+// Reads and checks the whole header: sizes, offsets, overlaps, names, its checksum; and with a tensor its own. A file
+// without checksums is another program's. Data that are no finite numbers are refused as well. Errors are
+// EXIT_CHECKPOINT with file and tensor.
 struct safetensors_reader {
     FILE              *file;
     char               path[1024];

@@ -119,6 +119,24 @@ status output_append(struct output *output, const void *data, size_t bytes)
     return result;
 }
 
+status output_rewrite(struct output *output, const void *data, size_t bytes, int64_t offset)
+{
+    const char *next   = data;
+    bool        is_bad = false;
+    while (bytes > 0 && !is_bad) {
+        ssize_t written = pwrite(output->file, next, bytes, (off_t)offset);
+        is_bad          = written < 0 && errno != EINTR;
+        next += written > 0 ? written : 0;
+        offset += written > 0 ? written : 0;
+        bytes -= written > 0 ? (size_t)written : 0;
+    }
+    status result = is_bad ? cannot("write", output->path) : OK;
+    if (is_bad) {
+        output_abandon(output);
+    }
+    return result;
+}
+
 static status settle(const struct output *output)
 {
     bool is_synced = fsync(output->file) == 0;

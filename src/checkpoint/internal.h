@@ -3,6 +3,8 @@
 #ifndef GSWBENCH_CHECKPOINT_INTERNAL_H
 #define GSWBENCH_CHECKPOINT_INTERNAL_H
 
+#include <jansson.h>
+
 #include "gswbench/checkpoint.h"
 #include "gswbench/safetensors.h"
 
@@ -45,6 +47,16 @@ struct part_place  exports_find(const struct plan *plan, const struct export *ex
 // A safetensors file begins with the length of its header; an element type has a code there, by enum format.
 enum { SAFETENSORS_LENGTH_BYTES = 8 };
 extern const char *const safetensors_codes[];
+
+// "FILE: tensor 'NAME': PROBLEM", the name made safe to print.
+status safetensors_refuse(const char *path, const char *name, const char *problem);
+
+// checksums.c: the metadata that a file is written with; the header's checksum of its text, which changes; what is read
+// set against the metadata, NULL where there are none; and a tensor's data, when they are read.
+json_t  *checksums_describe(const struct safetensor *tensors, int32_t count, uint64_t header_checksum);
+uint64_t checksums_of_header(char *text, size_t bytes);
+status   checksums_read(struct safetensors_reader *reader, json_t *metadata, uint64_t header_checksum);
+status   checksums_verify(const char *path, const struct safetensor *tensor, const void *data);
 
 // Writes the folder with at most shard_bytes of tensor data a file; a larger tensor gets a file of its own.
 status checkpoint_write_folder(const struct weight_source *source, const struct output_folder *folder,

@@ -21,8 +21,7 @@ enum { HEADER_BYTES_MAX = 100000000, DIMS_MAX = 4 };
 const char *const safetensors_codes[] = {[FORMAT_F32] = "F32", [FORMAT_BF16] = "BF16", [FORMAT_I32] = "I32"};
 enum { FORMAT_CODES = sizeof(safetensors_codes) / sizeof(safetensors_codes[0]) };
 
-// "FILE: tensor 'NAME': PROBLEM", the name made safe to print.
-static status refuse(const char *path, const char *name, const char *problem)
+status safetensors_refuse(const char *path, const char *name, const char *problem)
 {
     char printable[128];
     text_printable(printable, sizeof(printable), name);
@@ -131,12 +130,14 @@ static status check_tiling(struct safetensors_reader *reader, int64_t data_bytes
     for (int32_t i = 0; i < reader->count; i++) {
         const struct safetensor *tensor = &reader->tensors[i];
         if (tensor->begin != end) {
-            return refuse(reader->path, tensor->name,
-                          tensor->begin < end ? "its data overlap another tensor's" : "a hole lies before its data");
+            return safetensors_refuse(reader->path, tensor->name,
+                                      tensor->begin < end ? "its data overlap another tensor's"
+                                                          : "a hole lies before its data");
         }
         end += tensor->bytes;
         if (end > data_bytes) {
-            return refuse(reader->path, tensor->name, "its data lie beyond the end of the file: the file is cut short");
+            return safetensors_refuse(reader->path, tensor->name,
+                                      "its data lie beyond the end of the file: the file is cut short");
         }
     }
     if (end != data_bytes) {
@@ -159,15 +160,15 @@ static status parse_header(struct safetensors_reader *reader, json_t *header)
             problem = parse_entry(&reader->tensors[reader->count++], name, entry);
         }
         if (problem != NULL) {
-            return refuse(reader->path, name, problem);
+            return safetensors_refuse(reader->path, name, problem);
         }
     }
     return OK;
 }
 
-static status load_header(struct safetensors_reader *reader, int64_t header_bytes, json_t **header)
+static status load_header(struct safetensors_reader *reader, int64_t header_bytes, json_t **header, uint64_t *checksum)
 {
-    char        *text = memory_allocate((size_t)header_bytes);
+    char        *text = memory_allocate((size_t)header_bytes + 1);
     json_error_t error;
     *header       = NULL;
     status result = OK;
@@ -183,6 +184,7 @@ static status load_header(struct safetensors_reader *reader, int64_t header_byte
             result = fail_as(EXIT_CHECKPOINT, "%s: the header is not valid JSON: %s (byte %d)", reader->path, reason,
                              error.position);
         }
+        *checksum = checksums_of_header(text, (size_t)header_bytes);
     }
     free(text);
     return result;
@@ -230,11 +232,15 @@ static status open_file(FILE **file, const char *path, int64_t *file_bytes)
 
 static status read_header(struct safetensors_reader *reader, int64_t file_bytes)
 {
-    int64_t header_bytes = 0;
-    json_t *header;
+    int64_t  header_bytes = 0;
+    uint64_t checksum     = 0;
+    json_t  *header;
     TRY(read_length(reader->file, reader->path, file_bytes, &header_bytes));
-    TRY(load_header(reader, header_bytes, &header));
+    TRY(load_header(reader, header_bytes, &header, &checksum));
     status result = parse_header(reader, header);
+    if (!failed(&result)) {
+        result = checksums_read(reader, json_object_get(header, "__metadata__"), checksum);
+    }
     json_decref(header);
     TRY(result);
     reader->data_start = SAFETENSORS_LENGTH_BYTES + header_bytes;
@@ -272,7 +278,7 @@ status safetensors_read(struct safetensors_reader *reader, const char *name, voi
             return fail_as(EXIT_CHECKPOINT, "%s: tensor '%s': cannot be read: %s", reader->path, name,
                            ferror(reader->file) ? strerror(errno) : "the file became shorter");
         }
-        return OK;
+        return checksums_verify(reader->path, tensor, data);
     }
     return fail_as(EXIT_CHECKPOINT, "%s: tensor '%s': not in the file", reader->path, name);
 }

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <xxhash.h>
+
 #include "gswbench/arena.h"
+#include "gswbench/fatal.h"
 #include "internal.h"
 
 static json_t *describe_tensor(const struct safetensor *tensor)
@@ -39,22 +42,40 @@ static status place_tensors(struct safetensor *tensors, int32_t count, const cha
 }
 
 // The header's text, padded with spaces so that the data begin at a multiple of 8. The caller frees.
-static char *format_header(const struct safetensor *tensors, int32_t count, size_t *header_bytes)
+static char *format_text(const struct safetensor *tensors, int32_t count, uint64_t checksum, size_t *header_bytes)
 {
-    json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");    // which some readers insist on
+    json_t *header = json_pack("{s:o}", "__metadata__", checksums_describe(tensors, count, checksum));
     for (int32_t i = 0; i < count; i++) {
         json_object_set_new(header, tensors[i].name, describe_tensor(&tensors[i]));
     }
     size_t length = json_dumpb(header, NULL, 0, JSON_COMPACT);
     *header_bytes = (length + SAFETENSORS_LENGTH_BYTES - 1) / SAFETENSORS_LENGTH_BYTES * SAFETENSORS_LENGTH_BYTES;
-    char *text    = memory_allocate(*header_bytes);
+    char *text    = memory_allocate(*header_bytes + 1);
     memset(text, ' ', *header_bytes);
     json_dumpb(header, text, length, JSON_COMPACT);
     json_decref(header);
     return text;
 }
 
-static status write_header(struct safetensors_writer *writer, const struct safetensor *tensors, int32_t count)
+// Its length is the same whatever the checksums are.
+static char *format_header(const struct safetensor *tensors, int32_t count, size_t *header_bytes)
+{
+    char    *text     = format_text(tensors, count, 0, header_bytes);
+    uint64_t checksum = checksums_of_header(text, *header_bytes);
+    free(text);
+    return format_text(tensors, count, checksum, header_bytes);
+}
+
+// The next tensor's data begin; those that have none are passed over.
+static void begin_tensor(struct safetensors_writer *writer)
+{
+    XXH3_64bits_reset(writer->hash);
+    while (writer->current < writer->count && writer->tensors[writer->current].bytes == 0) {
+        writer->tensors[writer->current++].checksum = XXH3_64bits_digest(writer->hash);
+    }
+}
+
+static status write_header(struct safetensors_writer *writer, struct safetensor *tensors, int32_t count)
 {
     const struct output *output = &writer->output;
     size_t               header_bytes;
@@ -64,6 +85,13 @@ static status write_header(struct safetensors_writer *writer, const struct safet
     for (int i = 0; i < SAFETENSORS_LENGTH_BYTES; i++) {
         length[i] = (unsigned char)(header_bytes >> (8 * i));
     }
+    writer->tensors = tensors;
+    writer->count   = count;
+    writer->hash    = XXH3_createState();
+    if (writer->hash == NULL) {
+        FATAL(EXIT_MEMORY, "out of host memory");
+    }
+    begin_tensor(writer);
     status result = output_check_space(output->folder, output->path, file_bytes, file_bytes);
     if (!failed(&result)) {
         result = output_append(&writer->output, length, sizeof(length));
@@ -96,19 +124,55 @@ status safetensors_create_in(struct safetensors_writer *writer, const struct out
     return write_header(writer, tensors, count);
 }
 
+static void add_to_checksums(struct safetensors_writer *writer, const char *data, int64_t bytes)
+{
+    while (bytes > 0) {
+        struct safetensor *tensor = &writer->tensors[writer->current];
+        int64_t            left   = tensor->begin + tensor->bytes - writer->written_bytes;
+        int64_t            part   = bytes < left ? bytes : left;
+        XXH3_64bits_update(writer->hash, data, (size_t)part);
+        writer->written_bytes += part;
+        data += part;
+        bytes -= part;
+        if (part == left) {
+            tensor->checksum = XXH3_64bits_digest(writer->hash);
+            writer->current++;
+            begin_tensor(writer);
+        }
+    }
+}
+
 status safetensors_append(struct safetensors_writer *writer, const void *data, int64_t bytes)
 {
-    writer->written_bytes += bytes;
-    return output_append(&writer->output, data, (size_t)bytes);
+    assert(writer->written_bytes + bytes <= writer->expected_bytes);
+    status result = output_append(&writer->output, data, (size_t)bytes);
+    if (failed(&result)) {
+        safetensors_abandon(writer);
+        return result;
+    }
+    add_to_checksums(writer, data, bytes);
+    return OK;
 }
 
 status safetensors_finish(struct safetensors_writer *writer)
 {
     assert(writer->written_bytes == writer->expected_bytes);
-    return output_finish(&writer->output);
+    size_t header_bytes;
+    char  *text   = format_header(writer->tensors, writer->count, &header_bytes);
+    status result = output_rewrite(&writer->output, text, header_bytes, SAFETENSORS_LENGTH_BYTES);
+    free(text);
+    if (!failed(&result)) {
+        result = output_finish(&writer->output);
+    }
+    safetensors_abandon(writer);
+    return result;
 }
 
 void safetensors_abandon(struct safetensors_writer *writer)
 {
     output_abandon(&writer->output);
+    if (writer->hash != NULL) {
+        XXH3_freeState(writer->hash);
+        writer->hash = NULL;
+    }
 }

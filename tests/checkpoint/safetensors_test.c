@@ -61,10 +61,11 @@ Test(safetensors, writes_the_bytes_of_the_format)
     bf16                      a         = 0x3f80;
     struct safetensors_writer writer;
     static const char         expected[] =
-        "\x90\0\0\0\0\0\0\0"
-        "{\"__metadata__\":{\"format\":\"pt\"},\"b\":{\"dtype\":\"I32\",\"shape\":[1,2],\"data_offsets\":[0,8]},"
+        "\xe0\0\0\0\0\0\0\0"
+        "{\"__metadata__\":{\"format\":\"pt\",\"xxh3\":\"8d6918ab55ed0bba\",\"xxh3 b\":\"24d903658672aaf1\","
+        "\"xxh3 a\":\"d5b04a01d92a33e2\"},\"b\":{\"dtype\":\"I32\",\"shape\":[1,2],\"data_offsets\":[0,8]},"
         "\"a\":{\"dtype\":\"BF16\",\"shape\":[],\"data_offsets\":[8,10]}}"
-        "   \x01\0\0\0\xfe\xff\xff\xff\x80\x3f";
+        " \x01\0\0\0\xfe\xff\xff\xff\x80\x3f";
 
     status created  = safetensors_create(&writer, path, tensors, 2);
     status first    = safetensors_append(&writer, b, sizeof(b));

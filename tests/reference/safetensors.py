@@ -19,7 +19,7 @@ def read(path):
     raw = pathlib.Path(path).read_bytes()
     (header_bytes,) = struct.unpack("<Q", raw[:8])
     header = json.loads(raw[8:8 + header_bytes])
-    assert header.pop("__metadata__") == {"format": "pt"}
+    assert header.pop("__metadata__")["format"] == "pt"
     tensors = {}
     for name, entry in header.items():
         begin, end = (8 + header_bytes + offset for offset in entry["data_offsets"])

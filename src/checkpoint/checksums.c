@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// Checksums in the metadata of a safetensors file: of each tensor's bytes, and of the header itself. One bit that
+// differs anywhere in a file is found, and so are entries that were exchanged.
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "internal.h"
+
+static const char header_key[] = "xxh3", tensor_prefix[] = "xxh3 ";
+enum { DIGITS = 16, KEY_BYTES = 160 };
+
+static json_t *print(uint64_t checksum)
+{
+    char digits[DIGITS + 1];
+    snprintf(digits, sizeof(digits), "%016" PRIx64, checksum);
+    return json_string(digits);
+}
+
+static void name_key(const struct safetensor *tensor, char key[KEY_BYTES])
+{
+    snprintf(key, KEY_BYTES, "%s%s", tensor_prefix, tensor->name);
+}
+
+json_t *checksums_describe(const struct safetensor *tensors, int32_t count, uint64_t header_checksum)
+{
+    char    key[KEY_BYTES];
+    json_t *metadata = json_pack("{s:s, s:o}", "format", "pt", header_key, print(header_checksum));
+    for (int32_t i = 0; i < count; i++) {
+        name_key(&tensors[i], key);
+        json_object_set_new(metadata, key, print(tensors[i].checksum));
+    }
+    return metadata;
+}
+
+// The header's own checksum is made of its text with zeros in that place.
+uint64_t checksums_of_header(char *text, size_t bytes)
+{
+    static const char before[] = "\"xxh3\":\"";
+    char             *value    = strstr(text, before);
+    if (value != NULL && strlen(value) >= strlen(before) + DIGITS) {
+        memset(value + strlen(before), '0', DIGITS);
+    }
+    return XXH3_64bits(text, bytes);
+}
+
+static bool parse(const json_t *value, uint64_t *checksum)
+{
+    const char *text = json_string_value(value);
+    char       *end;
+    if (text == NULL || strlen(text) != DIGITS || strspn(text, "0123456789abcdef") != DIGITS) {
+        return false;
+    }
+    *checksum = strtoull(text, &end, 16);
+    return true;
+}
+
+static bool has_any(json_t *metadata)
+{
+    const char *key;
+    json_t     *value;
+    json_object_foreach(metadata, key, value)
+    {
+        if (strncmp(key, header_key, strlen(header_key)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+status checksums_read(struct safetensors_reader *reader, json_t *metadata, uint64_t header_checksum)
+{
+    uint64_t written;
+    if (!has_any(metadata)) {    // another program's file
+        return OK;
+    }
+    if (!parse(json_object_get(metadata, header_key), &written) || written != header_checksum) {
+        return fail_as(EXIT_CHECKPOINT, "%s: the header differs from its checksum", reader->path);
+    }
+    for (int32_t i = 0; i < reader->count; i++) {
+        struct safetensor *tensor = &reader->tensors[i];
+        char               key[KEY_BYTES];
+        name_key(tensor, key);
+        tensor->has_checksum = parse(json_object_get(metadata, key), &tensor->checksum);
+        if (!tensor->has_checksum) {
+            return safetensors_refuse(reader->path, tensor->name, "has no checksum, though the file has others");
+        }
+    }
+    return OK;
+}
+
+static bool is_finite(enum format format, const void *data, int64_t bytes)
+{
+    const uint32_t *floats = data;
+    const uint16_t *halves = data;
+    bool            finite = true;
+    for (int64_t i = 0; format == FORMAT_F32 && i < bytes / (int64_t)sizeof(*floats); i++) {
+        finite &= (floats[i] & 0x7f800000u) != 0x7f800000u;
+    }
+    for (int64_t i = 0; format == FORMAT_BF16 && i < bytes / (int64_t)sizeof(*halves); i++) {
+        finite &= (halves[i] & 0x7f80u) != 0x7f80u;
+    }
+    return finite;
+}
+
+status checksums_verify(const char *path, const struct safetensor *tensor, const void *data)
+{
+    if (tensor->has_checksum && XXH3_64bits(data, (size_t)tensor->bytes) != tensor->checksum) {
+        return safetensors_refuse(path, tensor->name, "its data differ from their checksum");
+    }
+    return is_finite(tensor->format, data, tensor->bytes)
+               ? OK
+               : safetensors_refuse(path, tensor->name, "has a NaN or an infinity");
+}
