@@ -56,6 +56,9 @@ status output_replace(const char *path, const void *data, size_t bytes);
 // under the limit on the size of one.
 status output_check_space(int folder, const char *path, int64_t bytes, int64_t largest_bytes);
 
+// A new file that grows line by line, for as long as the process lives; close the descriptor.
+status output_open_log(const struct output_folder *folder, const char *name, int *file);
+
 // Adds to the end of a file, in one piece if the system can: a log, which need not be whole.
 status output_extend(const char *path, const void *data, size_t bytes);
 

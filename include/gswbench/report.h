@@ -51,6 +51,10 @@ status report_write_file(const struct output_folder *folder, const char *name, r
 // Prints to stdout, at once.
 status report_print(report_writer *write, const struct result *result);
 
+// Makes a partial result of the journal in the folder of a run that has none, and writes it there; why it ended: "the
+// run died".
+status report_recover(struct result *result, const char *path, const char *why);
+
 // Every format that has a file.
 status report_write_files(const struct output_folder *folder, const struct result *result);
 

@@ -14,6 +14,12 @@
 bool   result_write_json(const struct result *result, FILE *file);
 status result_read_json(struct result *result, const char *path);
 
+// A result without its figures, and one step of it. What is read is not judged. The caller owns what is returned.
+json_t *result_to_json(const struct result *result);
+status  result_from_json(struct result *result, const json_t *document);
+json_t *result_step_to_json(const struct result_step *step);
+status  result_step_from_json(struct result_step *step, const json_t *document);
+
 // The figures of a result, as result.json has them. The caller owns the reference.
 json_t *result_figures_to_json(const struct result *result);
 

@@ -5,6 +5,7 @@
 #ifndef GSWBENCH_WATCH_H
 #define GSWBENCH_WATCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gswbench/comm.h"
@@ -24,6 +25,15 @@ struct watch_setup {
     struct comm       *comm;
     const struct plan *plan;
     double             seconds;    // in which something has to move; 0: ten times the median step, 60 at least
+
+    // The signal that asks the process to end soon, 0 where none has come; and whether the state of all ranks is asked
+    // for, which is told once.
+    int (*caught)(void);
+    bool (*is_asked)(void);
+    // Ends the process with what is known, when a step takes too long after a signal to a rank of this host: launchers
+    // do not wait. NULL: this rank does not.
+    void (*leave)(void *context, int signal);
+    void *context;
 };
 struct watch;
 
@@ -38,5 +48,8 @@ struct step_progress *watch_progress(struct watch *watch);
 void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step);
 // A step took so long, which the limit follows where it is automatic.
 void watch_learn(struct watch *watch, double seconds);
+
+// Whether the caller may write the result, and leave will not any more; called where the steps end.
+bool watch_claim_end(struct watch *watch);
 
 #endif

@@ -211,3 +211,11 @@ status output_extend(const char *path, const void *data, size_t bytes)
     close(file);
     return result;
 }
+
+status output_open_log(const struct output_folder *folder, const char *name, int *file)
+{
+    char path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
+    *file = openat(folder->descriptor, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+    snprintf(path, sizeof(path), "%s/%s", folder->path, name);
+    return *file >= 0 ? OK : cannot("create", path);
+}

@@ -8,11 +8,14 @@
 struct report_arguments {
     struct text_list paths;
     const char      *format;
+    bool             recovers;
 };
 
 static const struct flag flags[] = {
     OPERANDS(report_arguments, paths, "DIR|FILE", "the folder of a run, or its result.json"),
     TEXT_FLAG(report_arguments, format, "--format", REPORT_FORMAT_NAMES, "text when not given; all go to stdout"),
+    SWITCH_FLAG(report_arguments, recovers, "--recover",
+                "make a partial result of the steps that a run finished before it died, and write it into its folder"),
     END_FLAGS,
 };
 
@@ -28,7 +31,8 @@ static status run(const void *arguments, struct text_buffer *errors)
         return fail_as(EXIT_USAGE, "--format %s: %s", chosen->format, REPORT_FORMAT_NAMES);
     }
     struct result *result = memory_allocate(sizeof(*result));
-    status         read   = cli_read_result(result, chosen->paths.items[0]);
+    const char    *path   = chosen->paths.items[0];
+    status read = chosen->recovers ? report_recover(result, path, "the run died") : cli_read_result(result, path);
     if (!failed(&read)) {
         read = report_print(format->write, result);
     }

@@ -6,8 +6,17 @@
 #include <sys/stat.h>
 
 #include "gswbench/result.h"
+#include "gswbench/journal.h"
 #include "gswbench/result_json.h"
 #include "internal.h"
+
+static bool has_journal(const char *path)
+{
+    struct stat state;
+    char        file[2048];
+    snprintf(file, sizeof(file), "%s/%s", path, JOURNAL_FILE);
+    return stat(file, &state) == 0;
+}
 
 status cli_read_result(struct result *result, const char *path)
 {
@@ -15,6 +24,13 @@ status cli_read_result(struct result *result, const char *path)
     char        file[2048];
     bool        is_folder = stat(path, &state) == 0 && S_ISDIR(state.st_mode);
     snprintf(file, sizeof(file), "%s%s", path, is_folder ? "/result.json" : "");
+    if (is_folder && stat(file, &state) != 0 && has_journal(path)) {
+        return fail_as(
+            EXIT_USAGE,
+            "%.900s has no result: its run died, or goes on; gswbench report --recover makes a partial one of "
+            "the steps that it finished",
+            path);
+    }
     if (stat(file, &state) != 0) {
         return fail_as(EXIT_USAGE, "%.900s: %s: name the folder of a run, as its last line does, or its result.json",
                        file, strerror(errno));

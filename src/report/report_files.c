@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "gswbench/journal.h"
 #include "gswbench/report.h"
 #include "gswbench/result_json.h"
 #include "gswbench/text.h"
@@ -112,4 +113,16 @@ status report_write_files(const struct output_folder *folder, const struct resul
         }
     }
     return OK;
+}
+
+status report_recover(struct result *result, const char *path, const char *why)
+{
+    struct output_folder folder = {0};
+    char                 journal[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
+    snprintf(journal, sizeof(journal), "%s/" JOURNAL_FILE, path);
+    TRY(journal_read(result, journal, why));
+    TRY(output_open_folder(&folder, path));
+    status written = report_write_files(&folder, result);
+    output_close_folder(&folder);
+    return written;
 }

@@ -16,9 +16,7 @@ extern const struct json_field observation_fields[];
 void devices_check(struct result *result);
 void devices_derive_energy(struct result *result);
 
-// result_read.c: whether a result that was read, with its figures derived, has values that can be, and the verdict that
-// follows from them; and whether figures as written are those that were derived. Errors name the field.
-status result_judge_again(struct result *result);
-status result_compare_figures(const json_t *written, json_t *derived);
+// result_json.c: under which key a document has the figures.
+const char *result_figures_key(const struct result *result);
 
 #endif

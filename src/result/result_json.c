@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: MIT
-// result.json: a row for every field of the result, and the checks of a file that is read back.
+// result.json: a row for every field of the result.
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "gswbench/input.h"
 #include "gswbench/json.h"
 #include "gswbench/result_json.h"
-#include "gswbench/text.h"
 #include "internal.h"
 
 #define SCHEMA "gswbench.result/1"
-enum { FILE_BYTES_MAX = 32 << 20 };
 
 // clang-format off
 #define TEXT(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_TEXT, key, field)
@@ -276,24 +271,15 @@ static const struct json_field fields[] = {
 };
 // clang-format on
 
-// Programs that look for a result find none where there is none.
-static const char *figures_key(const struct result *result)
-{
-    return result_is_comparable(result) ? "result" : result_is_shown(result) ? "emulated" : "unverified";
-}
-
-bool result_write_json(const struct result *result, FILE *file)
+json_t *result_to_json(const struct result *result)
 {
     json_t *document = json_object();
     json_object_set_new(document, "schema", json_string(SCHEMA));
     json_object_update_missing_new(document, json_from_struct(fields, result));
-    json_object_set_new(document, figures_key(result), result_figures_to_json(result));
-    bool written = json_print(document, file);
-    json_decref(document);
-    return written;
+    return document;
 }
 
-static status read_document(struct result *result, const json_t *document)
+status result_from_json(struct result *result, const json_t *document)
 {
     const char *schema = json_string_value(json_object_get(document, "schema"));
     if (schema == NULL || strcmp(schema, SCHEMA) != 0) {
@@ -304,45 +290,30 @@ static status read_document(struct result *result, const json_t *document)
         return fail_as(EXIT_COMPARE, "tool: method %lld is not the method %d of this version: take a new run",
                        (long long)result->method, RESULT_METHOD);
     }
-    result_derive(result);
-    TRY(result_judge_again(result));
-    json_t *figures  = result_figures_to_json(result);
-    status  compared = result_compare_figures(json_object_get(document, figures_key(result)), figures);
-    json_decref(figures);
-    return failed(&compared) ? fail("%s: %.900s", figures_key(result), compared.text) : OK;
+    return OK;
 }
 
-// A parsed file takes fifteen times its size.
-static status load_document(const char *path, json_t **document)
+json_t *result_step_to_json(const struct result_step *step)
 {
-    struct stat about;
-    int         descriptor;
-    status      opened = input_open(path, &descriptor, &about);
-    if (failed(&opened)) {
-        return fail("%s: %s", path, opened.text);
-    }
-    FILE *file = about.st_size <= FILE_BYTES_MAX ? fdopen(descriptor, "r") : NULL;
-    if (file == NULL) {
-        close(descriptor);
-        return fail("%s: has %lld bytes: a result has at most %d MiB", path, (long long)about.st_size,
-                    FILE_BYTES_MAX >> 20);
-    }
-    json_error_t error;
-    char         reason[JSON_ERROR_TEXT_LENGTH];
-    *document = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-    fclose(file);
-    text_printable(reason, sizeof(reason), error.text);
-    return *document != NULL ? OK : fail("%s:%d:%d: not a result: %s", path, error.line, error.column, reason);
+    return json_from_struct(steps, step);
 }
 
-// What is wrong may be told in the file's own words.
-status result_read_json(struct result *result, const char *path)
+status result_step_from_json(struct result_step *step, const json_t *document)
 {
-    json_t *document;
-    char    safe[1024];
-    TRY(load_document(path, &document));
-    status read = read_document(result, document);
+    return json_to_struct(steps, step, document);
+}
+
+// Programs that look for a result find none where there is none.
+const char *result_figures_key(const struct result *result)
+{
+    return result_is_comparable(result) ? "result" : result_is_shown(result) ? "emulated" : "unverified";
+}
+
+bool result_write_json(const struct result *result, FILE *file)
+{
+    json_t *document = result_to_json(result);
+    json_object_set_new(document, result_figures_key(result), result_figures_to_json(result));
+    bool written = json_print(document, file);
     json_decref(document);
-    text_printable(safe, sizeof(safe), read.text);
-    return failed(&read) ? fail_as(read.exit_code, "%s: %s", path, safe) : OK;
+    return written;
 }

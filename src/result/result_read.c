@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Judges a result that was read from a file by what the file has: a verdict that its own figures contradict is an
-// error.
+// Reads a result, and judges it by what the file has: a verdict that its own figures contradict is an error.
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "gswbench/input.h"
 #include "gswbench/result_json.h"
 #include "gswbench/status.h"
+#include "gswbench/text.h"
 #include "internal.h"
+
+enum { FILE_BYTES_MAX = 32 << 20 };
 
 // What no run has less of.
 static status check_sizes(const struct result *result)
@@ -118,7 +123,7 @@ static void judge(struct result *result, const struct result_reason *reasons, in
 }
 
 // Notes of the checks, which add up with every verdict, are of the file alone.
-status result_judge_again(struct result *result)
+static status judge_again(struct result *result)
 {
     struct result_reason *reasons = result->reasons;
     int64_t               count = result->reason_count, verdict = result->verdict, code = result->exit_code;
@@ -150,7 +155,7 @@ status result_judge_again(struct result *result)
 }
 
 // Written figures that are numbers, as what the steps give anew. Other processors may round the last digits otherwise.
-status result_compare_figures(const json_t *written, json_t *derived)
+static status compare_figures(const json_t *written, json_t *derived)
 {
     const double slack = 1e-6;
     const char  *key;
@@ -159,7 +164,7 @@ status result_compare_figures(const json_t *written, json_t *derived)
     {
         const json_t *other = json_object_get(written, key);
         if (json_is_object(value)) {
-            TRY(result_compare_figures(other, value));
+            TRY(compare_figures(other, value));
         }
         double was = json_number_value(other), is = json_number_value(value);
         if (json_is_number(value) && !(fabs(was - is) <= slack * fabs(is))) {
@@ -167,4 +172,50 @@ status result_compare_figures(const json_t *written, json_t *derived)
         }
     }
     return OK;
+}
+
+static status read_document(struct result *result, const json_t *document)
+{
+    TRY(result_from_json(result, document));
+    result_derive(result);
+    TRY(judge_again(result));
+    json_t *figures  = result_figures_to_json(result);
+    status  compared = compare_figures(json_object_get(document, result_figures_key(result)), figures);
+    json_decref(figures);
+    return failed(&compared) ? fail("%s: %.900s", result_figures_key(result), compared.text) : OK;
+}
+
+// A parsed file takes fifteen times its size.
+static status load_document(const char *path, json_t **document)
+{
+    struct stat about;
+    int         descriptor;
+    status      opened = input_open(path, &descriptor, &about);
+    if (failed(&opened)) {
+        return fail("%s: %s", path, opened.text);
+    }
+    FILE *file = about.st_size <= FILE_BYTES_MAX ? fdopen(descriptor, "r") : NULL;
+    if (file == NULL) {
+        close(descriptor);
+        return fail("%s: has %lld bytes: a result has at most %d MiB", path, (long long)about.st_size,
+                    FILE_BYTES_MAX >> 20);
+    }
+    json_error_t error;
+    char         reason[JSON_ERROR_TEXT_LENGTH];
+    *document = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    fclose(file);
+    text_printable(reason, sizeof(reason), error.text);
+    return *document != NULL ? OK : fail("%s:%d:%d: not a result: %s", path, error.line, error.column, reason);
+}
+
+// What is wrong may be told in the file's own words.
+status result_read_json(struct result *result, const char *path)
+{
+    json_t *document;
+    char    safe[1024];
+    TRY(load_document(path, &document));
+    status read = read_document(result, document);
+    json_decref(document);
+    text_printable(safe, sizeof(safe), read.text);
+    return failed(&read) ? fail_as(read.exit_code, "%s: %s", path, safe) : OK;
 }

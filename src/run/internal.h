@@ -4,6 +4,7 @@
 #define GSWBENCH_RUN_INTERNAL_H
 
 #include "gswbench/benchmark.h"
+#include "gswbench/journal.h"
 #include "gswbench/observe.h"
 #include "gswbench/place.h"
 #include "gswbench/plan.h"
@@ -30,13 +31,19 @@ void peers_check_places(struct result *result, const struct place_peer *peers);
 // Adds a note when a profiler watches a rank, after which the result is compared with nothing.
 void peers_check_profilers(struct result *result, const struct place_peer *peers, int ranks);
 
+// notes.c: adds notes about what else bears on the times: cores, devices, checks, the layout.
+void notes_add(struct result *result, const struct benchmark *benchmark, const struct place *place);
+
 // devices.c: adds a note when the ranks do not all have the same kind of device.
 void devices_check_kinds(struct result *result, const struct place_devices *devices);
 
-// steps.c: the first signal ends the run after the step that it falls in; a second one ends the process. Called by
-// every rank.
-void steps_catch_signals(void);
-int  steps_caught_signal(void);    // 0: none came
+// signals.c: the first signal ends the run after the step that it falls in; a second one ends the process. Called by
+// every rank. caught: by which number, 0 for none; caught_end: likewise, but not of one that leaves the step its time.
+// take_question: whether SIGUSR2 has come since the last call.
+void signals_catch(void);
+int  signals_caught(void);
+int  signals_caught_end(void);
+bool signals_take_question(void);
 
 // Everything that a rank measures, step by step. Rank 0 keeps all of it in the result and prints it.
 struct steps {
@@ -49,6 +56,7 @@ struct steps {
     struct observer        *observer;       // of the device; NULL: nothing is observed
     struct ranges          *ranges;         // NULL: no profiler listens
     struct step_watch       watch;          // for ranges
+    const struct journal   *journal;        // open on rank 0
     struct watch           *hang_watch;     // NULL: nothing watches
     struct validation      *validation;     // NULL: the backend computes no numbers
     struct step_fault       fault;          // of this rank

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gswbench/checkpoint.h"
 #include "gswbench/data.h"
@@ -24,8 +25,9 @@ struct rank {
     struct comm            *comm;    // the place's
     struct plan             plan;
     struct step            *step;
-    struct result           result;    // the job's on rank 0; elsewhere the steps alone are of use
-    struct watch           *watch;     // NULL: nothing watches
+    struct result           result;     // the job's on rank 0; elsewhere the steps alone are of use
+    struct watch           *watch;      // NULL: nothing watches
+    struct journal          journal;    // of rank 0
     struct steps            steps;
     struct text_stream      timeline;           // data is NULL: there is none
     struct output_folder    folder, weights;    // of rank 0, held from before the first step
@@ -43,51 +45,6 @@ static status open_plan(struct rank *rank, int number)
     request.rank = number;
     TRY(plan_build(&rank->plan, &request));
     return plan_verify(&rank->plan, &findings);
-}
-
-static void add_warning(struct rank *rank)
-{
-    struct result_reason reason = {.verdict = VERDICT_VALID, .id = "tp-across-nodes", .rank = -1, .step = -1};
-    if (job_warning(&rank->benchmark->job, reason.message, sizeof(reason.message)) != NULL) {
-        result_add_reason(&rank->result, &reason);
-    }
-}
-
-static void add_oversubscription(struct rank *rank)
-{
-    const struct place_cores *cores = &rank->place.cores;
-    if (cores->threads * cores->sharers > cores->cores) {
-        struct result_reason reason = {.verdict = VERDICT_VALID, .id = "oversubscribed", .rank = -1, .step = -1};
-        snprintf(reason.message, sizeof(reason.message),
-                 "%" PRId64 " threads of %" PRId64 " rank%s share %" PRId64
-                 " core%s of one machine: the times are no measure of them",
-                 cores->threads * cores->sharers, cores->sharers, cores->sharers == 1 ? "" : "s", cores->cores,
-                 cores->cores == 1 ? "" : "s");
-        result_add_reason(&rank->result, &reason);
-    }
-}
-
-// Figures of ranks that take turns on one device say nothing about it.
-static void add_sharing(struct rank *rank)
-{
-    if (rank->place.devices.sharers > 1) {
-        struct result_reason reason = {.verdict = VERDICT_VALID, .id = "shared-device", .rank = -1, .step = -1};
-        snprintf(reason.message, sizeof(reason.message),
-                 "%" PRId64 " ranks share a device: the times are no measure of it", rank->place.devices.sharers);
-        result_add_reason(&rank->result, &reason);
-        rank->result.peak = NAN;
-        text_copy(rank->result.peak_source, sizeof(rank->result.peak_source), "ranks share a device");
-    }
-}
-
-static void add_check(struct rank *rank)
-{
-    if (rank->benchmark->job.config.run.check == CHECK_OPS) {
-        struct result_reason reason = {.verdict = VERDICT_VALID, .id = RESULT_CHECKED, .rank = -1, .step = -1};
-        snprintf(reason.message, sizeof(reason.message),
-                 "each op was waited for and looked at: the times are no measure of a run without it");
-        result_add_reason(&rank->result, &reason);
-    }
 }
 
 static void append_choice(struct rank *rank, const char *choice)
@@ -132,7 +89,8 @@ static status open_folders(struct rank *rank)
         TRY(output_claim_folder(&rank->weights, benchmark->weights_out));
         TRY(checkpoint_check_space(&rank->plan, &rank->weights));
     }
-    return output_write(&rank->folder, "config.merged.ini", benchmark->config_text, benchmark->config_bytes);
+    TRY(output_write(&rank->folder, "config.merged.ini", benchmark->config_text, benchmark->config_bytes));
+    return journal_open(&rank->journal, &rank->folder, &rank->result);
 }
 
 // What is known before the first step; the output folders prove that they can be written.
@@ -153,14 +111,11 @@ static status open_result(struct rank *rank)
     result->allocated_bytes = rank->place.backend.allocated_bytes;
     describe_backend(rank);
     attention_gather(result, rank->comm, &rank->place.backend);
-    add_warning(rank);
-    add_oversubscription(rank);
+    notes_add(result, rank->benchmark, &rank->place);
     peers_check_places(result, rank->place.peers);
     peers_check_profilers(result, rank->place.peers, rank->comm->place.ranks);
     profile_check(result, &config->profile);
     devices_check_kinds(result, &rank->place.devices);
-    add_sharing(rank);
-    add_check(rank);
     fault_note(result, &config->fault);
     result_derive(result);
     return is_first(rank) ? open_folders(rank) : OK;
@@ -176,10 +131,32 @@ static status check_graphs(const struct rank *rank)
                 rank->benchmark->job.config.run.check == CHECK_OPS ? " whose ops are checked" : "");
 }
 
+// On the thread of the watch, while the step goes on: what is in the journal is the result.
+static void leave(void *context, int signal)
+{
+    const struct rank *rank   = context;
+    struct result      result = {0};
+    char               why[64];
+    if (rank->folder.is_open) {
+        snprintf(why, sizeof(why), "stopped within a step by signal %d", signal);
+        status written = report_recover(&result, rank->folder.path, why);
+        if (!failed(&written)) {
+            report_print(rank->benchmark->json ? report_write_json : report_write_result, &result);
+        }
+    }
+    _exit(EXIT_STOPPED);
+}
+
 static status open_watch(struct rank *rank)
 {
     int64_t                  seconds = rank->benchmark->job.config.run.hang_seconds;
-    const struct watch_setup setup   = {.comm = rank->comm, .plan = &rank->plan, .seconds = (double)seconds};
+    const struct watch_setup setup   = {.comm     = rank->comm,
+                                        .plan     = &rank->plan,
+                                        .seconds  = seconds < 0 ? 0 : (double)seconds,
+                                        .caught   = signals_caught_end,
+                                        .is_asked = signals_take_question,
+                                        .leave    = is_first(rank) ? leave : NULL,
+                                        .context  = rank};
     return seconds != 0 ? watch_open(&rank->watch, &setup) : OK;
 }
 
@@ -214,6 +191,7 @@ static status measure(struct rank *rank)
                                  .step        = rank->step,
                                  .result      = &rank->result,
                                  .hang_watch  = rank->watch,
+                                 .journal     = &rank->journal,
                                  .own_seconds = memory_allocate((size_t)run->steps * sizeof(double))};
     TRY(place_agree(rank->comm, fault_find(&rank->steps)));
     if (rank->watch != NULL) {
@@ -313,6 +291,7 @@ static void release(struct rank *rank)
     }
     free(rank->steps.own_seconds);
     free(rank->timeline.data);
+    journal_close(&rank->journal);
     output_close_folder(&rank->folder);
     output_close_folder(&rank->weights);
     result_free(&rank->result);
@@ -338,7 +317,7 @@ status benchmark_run_rank(const void *shared, struct comm *comm)
     struct rank *rank = memory_allocate(sizeof(*rank));
     rank->benchmark   = shared;
     fatal_set_rank(comm->place.rank);
-    steps_catch_signals();
+    signals_catch();
     status result = run(rank, comm);
     release(rank);
     free(rank);

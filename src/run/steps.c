@@ -6,9 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,41 +24,11 @@ struct step_facts {
     int32_t has_failed;    // rank 0 cannot print
 };
 
-static atomic_int caught_signal;    // any thread may run the handler
-
-static void catch_signal(int number)
-{
-    caught_signal = number;
-}
-
-static void set_handlers(void)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGUSR1};
-    struct sigaction action    = {.sa_handler = catch_signal, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        sigaction(numbers[i], &action, NULL);
-    }
-    // A reader that went away is found by the failing write.
-    signal(SIGPIPE, SIG_IGN);
-}
-
-// Ranks may be threads of one process.
-void steps_catch_signals(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, set_handlers);
-}
-
 static float read_scalar(const struct step *step, int32_t tensor)
 {
     float value;
     step_read(step, tensor, &value);
     return value;
-}
-
-int steps_caught_signal(void)
-{
-    return caught_signal;
 }
 
 double steps_run_one(const struct steps *steps, int64_t index)
@@ -159,6 +127,13 @@ static bool print_step(const struct steps *steps, int64_t index)
     return !prints || fflush(stdout) == 0;
 }
 
+// Into the journal first: what was printed can be recovered.
+static status keep_step(const struct steps *steps, int64_t index)
+{
+    TRY(journal_add_step(steps->journal, steps->result));
+    return print_step(steps, index) ? OK : fail_as(EXIT_OUTPUT, "cannot write to standard output: %s", strerror(errno));
+}
+
 // The signal that any rank caught; all ranks see the same.
 static int signal_of(const struct step_facts *facts, int ranks)
 {
@@ -185,6 +160,7 @@ static void stop(struct steps *steps, int64_t index, int number)
     snprintf(message, sizeof(message), "stopped after step %" PRId64 " by signal %d (%s)", index, number,
              number == SIGUSR1  ? "SIGUSR1"
              : number == SIGINT ? "SIGINT"
+             : number == SIGHUP ? "SIGHUP"
                                 : "SIGTERM");
     add_reason(steps->result, VERDICT_PARTIAL, "stopped", index, message);
 }
@@ -216,8 +192,8 @@ status steps_measure(struct steps *steps)
     struct step_facts *facts       = memory_allocate((size_t)comm->place.ranks * sizeof(*facts));
     int64_t            allocations = steps->backend->allocations;
     double             wall = clock_wall_seconds(), monotonic = clock_seconds();
-    int                print_error = 0;
-    status             captured    = OK;
+    status             output   = OK;    // of rank 0
+    status             captured = OK;
     bool captures = steps->benchmark->job.config.run.graphs != GRAPHS_OFF && step_can_capture(steps->step);
 
     for (int64_t index = 0; index < result->planned_steps; index++) {
@@ -234,8 +210,8 @@ status steps_measure(struct steps *steps)
         struct step_facts own = run_step(steps, index);
         fault_end(steps);
         steps_enter(steps, WATCH_BETWEEN, index);
-        own.signal                = caught_signal;
-        own.has_failed            = print_error != 0;
+        own.signal                = signals_caught();
+        own.has_failed            = failed(&output);
         steps->own_seconds[index] = own.seconds;
         if (index == 0 && captures) {
             captured = capture(steps);
@@ -250,8 +226,8 @@ status steps_measure(struct steps *steps)
             watch_learn(steps->hang_watch, result->steps[index].seconds);
         }
         record_routing(steps);
-        if (comm->place.rank == 0 && print_error == 0 && !print_step(steps, index)) {
-            print_error = errno;
+        if (comm->place.rank == 0 && !failed(&output)) {
+            output = keep_step(steps, index);
         }
         int  number     = signal_of(facts, comm->place.ranks);
         bool is_stopped = number != 0 && index + 1 < result->planned_steps;
@@ -266,6 +242,9 @@ status steps_measure(struct steps *steps)
         }
     }
     steps_enter(steps, WATCH_CLOSING, result->planned_steps);
+    while (steps->hang_watch != NULL && !watch_claim_end(steps->hang_watch)) {
+        pause();    // the process is being left
+    }
     result->wall_seconds     = clock_seconds() - monotonic;
     steps->clock_drift       = clock_wall_seconds() - wall - result->wall_seconds;
     result->step_allocations = steps->backend->allocations - allocations;
@@ -274,5 +253,5 @@ status steps_measure(struct steps *steps)
     }
     free(facts);
     TRY(captured);
-    return print_error == 0 ? OK : fail_as(EXIT_OUTPUT, "cannot write to standard output: %s", strerror(print_error));
+    return output;
 }

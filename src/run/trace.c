@@ -29,7 +29,7 @@ static double run_steps_traced(struct steps *steps)
     double slowest = 0.0, is_stopped = 0.0;
     for (int64_t i = 0; i < count && is_stopped == 0.0; i++) {
         struct pace own = {.seconds = steps_run_one(steps, steps->result->planned_steps + i),
-                           .signal  = steps_caught_signal() != 0};
+                           .signal  = signals_caught() != 0};
         steps->comm->ops->gather_all(steps->comm, &own, paces, sizeof(own));
         slowest = 0.0;
         for (int rank = 0; rank < ranks; rank++) {

@@ -44,6 +44,7 @@ struct shown {
 struct board {
     atomic_int   speaker;    // the first of them that noticed, + 1; 0: none has
     atomic_int   verdict;    // it has spoken: all end
+    atomic_int   signal;     // that a rank of them caught; 0: none
     struct shown ranks[];    // [local ranks]
 };
 

@@ -18,10 +18,11 @@
 enum { PERIOD_NS = 100000000, STEPS_KEPT = 15 };
 
 static const double LEAST_SECONDS     = 60;
-static const double STEPS_OF_PATIENCE = 10;    // median steps
-static const double SLOW_PHASES       = 10;    // other phases may take so many times as long
-static const double PAUSE_SECONDS     = 1;     // ten looks
-static const double SPEAKER_SECONDS   = 1;     // in which the speaker must have spoken
+static const double STEPS_OF_PATIENCE = 10;     // median steps
+static const double SLOW_PHASES       = 10;     // other phases may take so many times as long
+static const double PAUSE_SECONDS     = 1;      // ten looks
+static const double GRACE_SECONDS     = 0.4;    // of a step after a signal: mpirun kills a second after it
+static const double SPEAKER_SECONDS   = 1;      // in which the speaker must have spoken
 
 struct watch {
     struct watch_setup setup;
@@ -32,6 +33,8 @@ struct watch {
     pthread_cond_t     closes;
     bool               is_closing;
     _Atomic double     limit;
+    atomic_bool        is_claimed;           // who writes the result
+    double             caught;               // when a signal was seen; 0: none was
     double             steps[STEPS_KEPT];    // seconds of the latest
     int64_t            learnt;
 };
@@ -67,6 +70,19 @@ static void name_place(const struct watch *watch, const struct post *post, char 
                                              [WATCH_CLOSING] = "after the last step"};
         bool                     has_step = post->phase == WATCH_STEP || post->phase == WATCH_BETWEEN;
         snprintf(text, bytes, has_step ? "%s %" PRId64 : "%s", names[post->phase], post->step);
+    }
+}
+
+static void tell_all(const struct watch *watch)
+{
+    const struct comm_place *place = &watch->setup.comm->place;
+    for (int i = 0; i < place->local_ranks; i++) {
+        struct post post;
+        char        where[300];
+        post_read(&post, &watch->board->ranks[i], place->host);
+        name_place(watch, &post, where, sizeof(where));
+        fprintf(stderr, "gswbench: rank %d (%s, pid %d, state %c): %s; it moved %.1f s ago\n", post.rank, post.host,
+                post.pid, post.state, where, post.still);
     }
 }
 
@@ -121,6 +137,29 @@ static void end_job(const struct watch *watch, double still)
     _exit(EXIT_HANG);
 }
 
+bool watch_claim_end(struct watch *watch)
+{
+    return !atomic_exchange(&watch->is_claimed, true);
+}
+
+static void look_for_signals(struct watch *watch, double now)
+{
+    const struct watch_setup *setup  = &watch->setup;
+    int                       signal = setup->caught();
+    if (signal != 0) {
+        watch->board->signal = signal;
+    }
+    if (watch->board->signal != 0 && watch->caught == 0) {
+        watch->caught = now;
+    }
+    if (setup->leave != NULL && watch->caught != 0 && now - watch->caught > GRACE_SECONDS && watch_claim_end(watch)) {
+        setup->leave(setup->context, watch->board->signal);
+    }
+    if (setup->is_asked()) {
+        tell_all(watch);
+    }
+}
+
 static double limit_of(const struct watch *watch)
 {
     return watch->limit *
@@ -138,6 +177,7 @@ static void look(struct watch *watch, uint64_t *seen)
     }
     post_show_transfers(shown, watch->setup.plan);
     shown->looked = now;
+    look_for_signals(watch, now);
     if (now - shown->moved > limit_of(watch) || watch->board->verdict != 0) {
         end_job(watch, now - shown->moved);
     }

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// A line is {"xxh3": "...", "run" or "step": ...}; the checksum is that of the value, compact and with its keys in
+// order.
+#include "gswbench/journal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/fatal.h"
+#include "gswbench/input.h"
+#include "gswbench/result_json.h"
+#include "gswbench/text.h"
+
+enum { FILE_BYTES_MAX = 512 << 20, LINE_BYTES_MAX = 8 << 20, STEPS_MAX = 1000000 };
+
+static char *print_value(const json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    if (text == NULL) {
+        FATAL(EXIT_MEMORY, "out of host memory");
+    }
+    return text;
+}
+
+static status append(const struct journal *journal, const char *key, json_t *value)
+{
+    char  *text = print_value(value), *line;
+    size_t bytes;
+    FILE  *stream = open_memstream(&line, &bytes);
+    if (stream == NULL) {
+        FATAL(EXIT_MEMORY, "out of host memory");
+    }
+    fprintf(stream, "{\"xxh3\":\"%016" PRIx64 "\",\"%s\":%s}\n", XXH3_64bits(text, strlen(text)), key, text);
+    fclose(stream);
+    bool is_written = output_put(journal->file, line, bytes);
+    int  error      = errno;
+    free(line);
+    free(text);
+    json_decref(value);
+    return is_written ? OK : fail_as(EXIT_OUTPUT, "cannot write " JOURNAL_FILE ": %s", strerror(error));
+}
+
+status journal_open(struct journal *journal, const struct output_folder *folder, const struct result *result)
+{
+    TRY(output_open_log(folder, JOURNAL_FILE, &journal->file));
+    journal->is_open = true;
+    return append(journal, "run", result_to_json(result));
+}
+
+status journal_add_step(const struct journal *journal, const struct result *result)
+{
+    return append(journal, "step", result_step_to_json(&result->steps[result->step_count - 1]));
+}
+
+void journal_close(struct journal *journal)
+{
+    if (journal->is_open) {
+        close(journal->file);
+    }
+    journal->is_open = false;
+}
+
+// The value of a line that is whole; NULL: it is not.
+static json_t *read_line(const char *line, const char *key)
+{
+    json_error_t error;
+    json_t      *document  = json_loads(line, JSON_REJECT_DUPLICATES, &error);
+    json_t      *value     = json_object_get(document, key);
+    const char  *written   = json_string_value(json_object_get(document, "xxh3"));
+    char         found[24] = "";
+    if (value != NULL) {
+        char *text = print_value(value);
+        snprintf(found, sizeof(found), "%016" PRIx64, XXH3_64bits(text, strlen(text)));
+        free(text);
+    }
+    value = written != NULL && strcmp(written, found) == 0 ? json_incref(value) : NULL;
+    json_decref(document);
+    return value;
+}
+
+static status read_head(struct result *result, FILE *file, char **line, size_t *room)
+{
+    json_t *head = getline(line, room, file) > 0 ? read_line(*line, "run") : NULL;
+    if (head == NULL) {
+        return fail("its first line is not whole: the run died before it had begun");
+    }
+    status read = result_from_json(result, head);
+    json_decref(head);
+    TRY(read);
+    if (result->planned_steps < 1 || result->planned_steps > STEPS_MAX || result->step_count != 0) {
+        return fail("its first line is not that of a run");
+    }
+    free(result->steps);
+    result->steps = memory_allocate((size_t)result->planned_steps * sizeof(*result->steps));
+    return OK;
+}
+
+// Up to the first line that is not whole, or not the next step.
+static void read_steps(struct result *result, FILE *file, char **line, size_t *room)
+{
+    while (result->step_count < result->planned_steps && getline(line, room, file) > 0) {
+        struct result_step step;
+        json_t            *value = read_line(*line, "step");
+        status             read  = value != NULL ? result_step_from_json(&step, value) : fail("not whole");
+        json_decref(value);
+        if (failed(&read) || step.index != result->step_count) {
+            return;
+        }
+        result->wall_seconds += step.seconds;
+        result->steps[result->step_count++] = step;
+    }
+}
+
+static status read_file(struct result *result, FILE *file, const char *why)
+{
+    char  *line = NULL;
+    size_t room = 0;
+    status read = read_head(result, file, &line, &room);
+    if (!failed(&read)) {
+        struct result_reason reason = {.verdict = VERDICT_PARTIAL, .id = "died", .rank = -1};
+        read_steps(result, file, &line, &room);
+        reason.step = result->step_count - 1;
+        snprintf(reason.message, sizeof(reason.message), "%s; %" PRId64 " of %" PRId64 " steps are in its journal", why,
+                 result->step_count, result->planned_steps);
+        result_add_reason(result, &reason);
+        result_check(result);
+    }
+    free(line);
+    return read;
+}
+
+status journal_read(struct result *result, const char *path, const char *reason)
+{
+    struct stat about;
+    int         descriptor;
+    status      opened = input_open(path, &descriptor, &about);
+    FILE       *file   = failed(&opened) || about.st_size > FILE_BYTES_MAX ? NULL : fdopen(descriptor, "r");
+    char        safe[900];
+    if (file == NULL) {
+        return failed(&opened) ? fail("%s: %s", path, opened.text)
+                               : fail("%s: has %lld bytes: a journal has at most %d MiB", path,
+                                      (long long)about.st_size, FILE_BYTES_MAX >> 20);
+    }
+    status read = read_file(result, file, reason);
+    fclose(file);
+    text_printable(safe, sizeof(safe), read.text);
+    return failed(&read) ? fail_as(read.exit_code, "%s: %s", path, safe) : OK;
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// What is to be said of a run's conditions before it begins.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "gswbench/text.h"
+#include "internal.h"
+
+static void add_warning(struct result *result, const struct benchmark *benchmark)
+{
+    struct result_reason reason = {.verdict = VERDICT_VALID, .id = "tp-across-nodes", .rank = -1, .step = -1};
+    if (job_warning(&benchmark->job, reason.message, sizeof(reason.message)) != NULL) {
+        result_add_reason(result, &reason);
+    }
+}
+
+static void add_oversubscription(struct result *result, const struct place_cores *cores)
+{
+    if (cores->threads * cores->sharers > cores->cores) {
+        struct result_reason reason = {.verdict = VERDICT_VALID, .id = "oversubscribed", .rank = -1, .step = -1};
+        snprintf(reason.message, sizeof(reason.message),
+                 "%" PRId64 " threads of %" PRId64 " rank%s share %" PRId64
+                 " core%s of one machine: the times are no measure of them",
+                 cores->threads * cores->sharers, cores->sharers, cores->sharers == 1 ? "" : "s", cores->cores,
+                 cores->cores == 1 ? "" : "s");
+        result_add_reason(result, &reason);
+    }
+}
+
+// Figures of ranks that take turns on one device say nothing about it.
+static void add_sharing(struct result *result, const struct place_devices *devices)
+{
+    if (devices->sharers > 1) {
+        struct result_reason reason = {.verdict = VERDICT_VALID, .id = "shared-device", .rank = -1, .step = -1};
+        snprintf(reason.message, sizeof(reason.message),
+                 "%" PRId64 " ranks share a device: the times are no measure of it", devices->sharers);
+        result_add_reason(result, &reason);
+        result->peak = NAN;
+        text_copy(result->peak_source, sizeof(result->peak_source), "ranks share a device");
+    }
+}
+
+static void add_check(struct result *result, const struct benchmark *benchmark)
+{
+    if (benchmark->job.config.run.check == CHECK_OPS) {
+        struct result_reason reason = {.verdict = VERDICT_VALID, .id = RESULT_CHECKED, .rank = -1, .step = -1};
+        snprintf(reason.message, sizeof(reason.message),
+                 "each op was waited for and looked at: the times are no measure of a run without it");
+        result_add_reason(result, &reason);
+    }
+}
+
+void notes_add(struct result *result, const struct benchmark *benchmark, const struct place *place)
+{
+    add_warning(result, benchmark);
+    add_oversubscription(result, &place->cores);
+    add_sharing(result, &place->devices);
+    add_check(result, benchmark);
+}

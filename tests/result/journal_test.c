@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// The journal of a run, whole and torn.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gswbench/journal.h"
+#include "result_fixture.h"
+
+enum { KEPT = 12 };
+
+static char          folder[64], path[128];
+static struct result written, read_back;
+
+static void write_journal(void)
+{
+    struct output_folder output  = {0};
+    struct journal       journal = {0};
+    snprintf(folder, sizeof(folder), "/tmp/gswbench-journal-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, folder);
+    fixture_open(&written);
+    read_back          = (struct result){0};
+    written.step_count = written.rank_count = 0;
+    cr_assert_str_empty(output_open_folder(&output, folder).text);
+    cr_assert_str_empty(journal_open(&journal, &output, &written).text);
+    for (int i = 0; i < KEPT; i++) {
+        written.step_count++;
+        cr_assert_str_empty(journal_add_step(&journal, &written).text);
+    }
+    journal_close(&journal);
+    output_close_folder(&output);
+}
+
+static void remove_journal(void)
+{
+    char command[160];
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    cr_expect_eq(system(command), 0);
+    result_free(&written);
+    result_free(&read_back);
+}
+
+// Of the file as it is, or cut or changed by a command in its folder.
+static status read_after(const char *command)
+{
+    char line[400];
+    snprintf(line, sizeof(line), "cd %s && %s", folder, command);
+    cr_assert_eq(system(line), 0);
+    return journal_read(&read_back, path, "the run died");
+}
+
+TestSuite(journal, .init = write_journal, .fini = remove_journal);
+
+Test(journal, gives_every_step_back_in_a_partial_result)
+{
+    cr_assert_str_empty(read_after("true").text);
+
+    cr_expect_eq(read_back.verdict, VERDICT_PARTIAL);
+    cr_expect_eq(read_back.exit_code, EXIT_STOPPED);
+    cr_assert_eq(read_back.step_count, KEPT);
+    for (int i = 0; i < KEPT; i++) {
+        cr_expect_eq(read_back.steps[i].seconds, written.steps[i].seconds);
+        cr_expect_eq(read_back.steps[i].loss, written.steps[i].loss);
+        cr_expect_eq(read_back.steps[i].slowest_rank, written.steps[i].slowest_rank);
+    }
+    cr_expect_str_eq(read_back.reasons[0].id, "died");
+    cr_expect_str_eq(read_back.reasons[0].message, "the run died; 12 of 50 steps are in its journal");
+    cr_expect_str_eq(read_back.config_name, "llama2-70b");
+}
+
+Test(journal, ends_at_a_line_that_is_torn_or_changed)
+{
+    static const struct {
+        const char *command;
+        int64_t     steps;
+    } rows[] = {
+        {"truncate -s -20 run.jsonl", 11},                          // the last line
+        {"sed -i '5s/warmup/measure/' run.jsonl", 3},               // of step 3
+        {"sed -i '5d' run.jsonl", 3},                               // it is missing
+        {"sed -i '5{p}' run.jsonl", 4},                             // it is there twice
+        {"sed -i '2s/\"xxh3\":\"./\"xxh3\":\"g/' run.jsonl", 0},    // its checksum is none
+        {"printf 'no line' >> run.jsonl", 12},
+        {"head -c 100000 /dev/zero >> run.jsonl", 12},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        remove_journal();
+        write_journal();
+
+        cr_expect_str_empty(read_after(rows[i].command).text);
+
+        cr_expect_eq(read_back.step_count, rows[i].steps, "%s: %d", rows[i].command, (int)read_back.step_count);
+    }
+}
+
+Test(journal, is_refused_where_its_first_line_is_not_whole)
+{
+    static const char *const commands[] = {"truncate -s 0 run.jsonl", "truncate -s 300 run.jsonl",
+                                           "sed -i '1s/llama2/llama3/' run.jsonl", "sed -i 1d run.jsonl"};
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        remove_journal();
+        write_journal();
+
+        status read = read_after(commands[i]);
+
+        cr_expect_not_null(
+            strstr(read.text, "run.jsonl: its first line is not whole: the run died before it had begun"), "%s: %s",
+            commands[i], read.text);
+    }
+}

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A run that is killed or told to end, at any moment, ends in seconds on all ranks and leaves every step that it printed.
+# GSWBENCH_KILLS: how many kills.
+# shellcheck source=tests/support/script.sh
+. "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
+command -v mpirun >/dev/null || exit 77
+
+RANDOM=11
+job=(mpirun --allow-run-as-root -np 4 "$GSWBENCH" run --config tiny-llama --layers 1 --backend host --warmup 1 --comm mpi
+    --steps 2000 --set trace.steps=0 --set parallel.fsdp=4 --set run.output="$folder/results")
+ranks() { pgrep -f "^$GSWBENCH run .*$folder/results" | sort -n || true; }
+now() { echo "${EPOCHREALTIME/./}"; }
+
+begin() {    # begin SECONDS [ARGUMENT...]: starts a job with these arguments and waits so long
+    local seconds=$1
+    shift
+    rm -rf results
+    "${job[@]}" "$@" >output 2>&1 </dev/null &
+    launcher=$!
+    sleep "$seconds"
+}
+
+ends() {    # ends WITHIN_MS: the launcher comes back with an error, nobody is left, and no printed step is lost
+    local code=0 began took left printed kept run
+    began=$(now)
+    wait "$launcher" 2>/dev/null || code=$?
+    took=$((($(now) - began) / 1000))
+    [ $code -ne 0 ] || complain "the launcher says that all is well"
+    [ $took -le "$1" ] || complain "the launcher took $took ms"
+    for _ in {1..100}; do
+        left=$(ranks | wc -l)
+        [ "$left" -gt 0 ] || break
+        sleep 0.1
+    done
+    [ "$left" -eq 0 ] || complain "$left processes are left after 10 s"
+    run=$(find results -name config.merged.ini -printf '%h\n' 2>/dev/null | head -1)
+    printed=$(grep -c '^completed step: ' output) || true
+    [ "$printed" -gt 0 ] || return 0
+    [ -f "$run/result.json" ] || "$GSWBENCH" report --recover "$run" >recovered 2>&1 || complain "not recovered" recovered
+    kept=$(($(wc -l <"$run/steps.csv") - 1))
+    [ "$kept" -ge "$printed" ] || complain "$kept steps are kept of $printed that were printed"
+    "$GSWBENCH" report "$run" >shown 2>&1 || complain "no result" shown
+    grep -q '^RESULT PARTIAL' shown || complain "the result is not partial" shown
+    worst=$((took > worst ? took : worst))
+}
+
+worst=0
+for ((i = 0; i < ${GSWBENCH_KILLS:-3}; i++)); do
+    begin "$((RANDOM % 2)).$((RANDOM % 9 + 1))"
+    mapfile -t processes < <(ranks)
+    [ ${#processes[@]} -eq 0 ] || kill -KILL "${processes[RANDOM % ${#processes[@]}]}"
+    [ ${#processes[@]} -gt 0 ] || kill -KILL $launcher    # none had begun
+    ends 5000
+done
+echo "the slowest of ${GSWBENCH_KILLS:-3} kills took $worst ms"
+
+# Nothing but the journal is there when the ranks die at once.
+begin 1.5
+# shellcheck disable=SC2046
+kill -KILL $(ranks)
+wait $launcher 2>/dev/null || true
+run=$(find results -name run.jsonl -printf '%h\n')
+run 2 "$GSWBENCH" report "$run"
+expect 'has no result: its run died, or goes on; gswbench report --recover makes a partial one'
+run 0 "$GSWBENCH" report --recover "$run"
+expect '^RESULT PARTIAL'
+expect '^partial: died: the run died; [0-9]+ of 2000 steps are in its journal$'
+run 9 "$GSWBENCH" report --recover "$run"
+
+# Told to end within a step of a minute; asked how it goes before.
+for signal in TERM HUP; do
+    begin 2 --set fault.kind=delay --set fault.rank=2 --set fault.step=3 --set fault.amount=60
+    kill -USR2 "$(ranks | head -1)"
+    sleep 0.5
+    kill -$signal "$(ranks | head -1)"
+    ends 3000
+    expect '^gswbench: rank 2 \(.*, pid [0-9]+, state .\): step 3, op [0-9]+ .*; it moved [0-9.]+ s ago$'
+    expect "^partial: died: stopped within a step by signal ($(kill -l $signal)|15); 3 of 2000 steps are in its journal\$"
+done
+finish
