@@ -48,8 +48,8 @@ struct step_watch {
 };
 void step_set_watch(struct step *step, const struct step_watch *watch);
 
-// How far each lane is, for others to see: the op of the list that it is in, + 1, and 0 between ops; and whether that
-// op is a transfer which has begun to move something. A captured step shows nothing. NULL: nobody looks.
+// How far each lane is, for others to see: the op of the list that it began last, + 1, and 0 before the first; and
+// whether that is a transfer which has begun to move something. A captured step shows nothing. NULL: nobody looks.
 struct step_progress {
     atomic_int op[LANE_COUNT], moves[LANE_COUNT];
 };

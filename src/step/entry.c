@@ -87,8 +87,7 @@ static void run_observed(struct lanes *lanes, const struct queue_entry *entry)
 
 void entry_run(struct lanes *lanes, const struct queue_entry *entry)
 {
-    atomic_int *op = &lanes->progress->op[entry->op->lane];
-    show(op, (int)(entry - lanes->entries) + 1);
+    show(entry->shown, entry->number);
     if (lanes->is_plain) {
         wait_for_others(lanes, entry);
         execute(lanes, entry);
@@ -96,5 +95,4 @@ void entry_run(struct lanes *lanes, const struct queue_entry *entry)
     } else {
         run_observed(lanes, entry);
     }
-    show(op, 0);
 }

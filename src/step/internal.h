@@ -26,6 +26,8 @@ struct queue_entry {
     struct comm_group     *group;       // of a transfer; NULL: it computes
     struct wait            waits[OP_WAITS];
     int32_t                wait_count;
+    int32_t                number;        // its place in the list, + 1
+    atomic_int            *shown;         // where that is shown when it begins
     bool                   is_awaited;    // some other lane waits for it, so its completion is published
     void                  *event;         // recorded after it on a device, when it is awaited
     struct buffer          buffers[OP_OPERANDS];
@@ -67,7 +69,6 @@ struct lanes {
     const struct backend_streams *streams;    // of the backend; NULL: it has none
     const struct comm_ops        *comm_ops;
     struct trace                 *trace;       // NULL: steps leave no times
-    const struct queue_entry     *entries;     // of all lanes, in list order
     struct step_progress         *progress;    // unseen, where nobody looks
     struct step_progress          unseen;
     const struct step_watch      *watch;       // NULL: nobody is told of ops

@@ -124,8 +124,6 @@ static void fill_queues(struct step *step)
     struct queue      *queues    = step->lanes.queues;
     int32_t           *positions = memory_allocate((size_t)plan->op_count * sizeof(*positions));    // in its lane
     step->entries                = memory_allocate((size_t)plan->op_count * sizeof(*step->entries));
-    step->lanes.entries          = step->entries;
-    step->lanes.progress         = &step->lanes.unseen;
     step->queued                 = memory_allocate((size_t)plan->op_count * sizeof(struct queue_entry *));
     for (int32_t i = 0; i < plan->op_count; i++) {
         positions[i] = queues[plan->ops[i].lane].count++;
@@ -138,7 +136,9 @@ static void fill_queues(struct step *step)
     for (int32_t i = 0; i < plan->op_count; i++) {
         queues[plan->ops[i].lane].entries[positions[i]] = &step->entries[i];
         fill_entry(step, &step->entries[i], &plan->ops[i], positions);
+        step->entries[i].number = i + 1;
     }
+    step_set_progress(step, NULL);
     free(positions);
 }
 

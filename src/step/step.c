@@ -92,6 +92,9 @@ void step_trace(struct step *step, struct op_time *times)
 void step_set_progress(struct step *step, struct step_progress *progress)
 {
     step->lanes.progress = progress != NULL ? progress : &step->lanes.unseen;
+    for (int32_t i = 0; i < step->plan->op_count; i++) {
+        step->entries[i].shown = &step->lanes.progress->op[step->entries[i].op->lane];
+    }
 }
 
 void step_set_watch(struct step *step, const struct step_watch *watch)

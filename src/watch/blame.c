@@ -92,16 +92,6 @@ static enum blame blame_process(const struct post *post)
     }
 }
 
-// The furthest op of its list that a lane of it is in; -1: none.
-static int32_t furthest_op(const struct post *post)
-{
-    int32_t furthest = -1;
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        furthest = post->lanes[lane].op > furthest ? post->lanes[lane].op : furthest;
-    }
-    return furthest;
-}
-
 // Whether the first is rather to blame. Who waits for nobody comes before who does. Where all wait in a circle,
 // somebody has left out a transfer, and is further than those who wait in it.
 static bool is_worse(const struct post *first, int64_t first_waits, const struct post *second, int64_t second_waits)
@@ -109,8 +99,7 @@ static bool is_worse(const struct post *first, int64_t first_waits, const struct
     if ((first_waits == 0) != (second_waits == 0)) {
         return first_waits == 0;
     }
-    return place_of(first) != place_of(second) ? place_of(first) > place_of(second)
-                                               : furthest_op(first) > furthest_op(second);
+    return place_of(first) != place_of(second) ? place_of(first) > place_of(second) : post_op(first) > post_op(second);
 }
 
 enum blame blame_find(const struct post *posts, int64_t count, const struct mesh *mesh, int64_t *index,

@@ -10,7 +10,7 @@
 
 // What a lane does as far as others can tell: a transfer that it is in, with whom.
 struct lane_post {
-    int32_t  op;      // in the list of its rank; -1: between ops
+    int32_t  op;      // in the list of its rank, the last that it began; -1: none
     uint32_t axes;    // of the transfer's group; 0: it is in none
     uint32_t mark;    // of what kind and how much it moves
     int32_t  peer;    // the rank that it sends to or receives from; -1: all of the group
@@ -55,6 +55,10 @@ void   board_close(struct board *board, const struct comm_place *place);
 // post.c: what a place of the board says now; of a plan, what the op of a lane waits for.
 void post_read(struct post *post, const struct shown *shown, const char *host);
 void post_show_transfers(struct shown *shown, const struct plan *plan);
+
+// The op of its list that a rank is at: of the transfers that it is in the furthest, else what it computes; -1: none
+// yet.
+int32_t post_op(const struct post *post);
 
 // blame.c: why a rank is the one that holds up the others.
 enum blame {

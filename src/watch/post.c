@@ -64,3 +64,14 @@ void post_show_transfers(struct shown *shown, const struct plan *plan)
         shown->peers[lane] = (int)peer;
     }
 }
+
+int32_t post_op(const struct post *post)
+{
+    int32_t furthest = -1;
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        if (post->lanes[lane].axes != 0 && post->lanes[lane].op > furthest) {
+            furthest = post->lanes[lane].op;
+        }
+    }
+    return furthest >= 0 ? furthest : post->lanes[LANE_COMPUTE].op;
+}

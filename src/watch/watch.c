@@ -53,14 +53,8 @@ static uint64_t sum_of(const struct shown *shown)
 static void name_place(const struct watch *watch, const struct post *post, char *text, size_t bytes)
 {
     const struct plan *plan  = watch->setup.plan;
-    int                found = -1;
-    for (int lane = 0; lane < LANE_COUNT; lane++) {
-        int op = post->lanes[lane].op;
-        if (op >= 0 && op < plan->op_count && (found < 0 || op < found)) {
-            found = op;
-        }
-    }
-    if (found >= 0 && post->phase <= WATCH_STEP) {
+    int32_t            found = post_op(post);
+    if (found >= 0 && found < plan->op_count && post->phase <= WATCH_STEP) {
         char name[240];
         snprintf(text, bytes, "step %" PRId64 ", %s", post->step, plan_op_name(plan, found, name, sizeof(name)));
     } else {
