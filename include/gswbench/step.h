@@ -72,6 +72,11 @@ bool step_find_held(const struct step *step, struct step_finding *finding);
 // Runs the step and looks at what each op writes. Called by all ranks.
 void step_find_made(struct step *step, struct step_finding *finding);
 
+// Runs the step's transfers, one of each kind and size on each group and lane, on whole numbers whose outcome is known,
+// and nothing else; of what the step's memory holds nothing is kept. Returns how many were looked at. Called by all
+// ranks.
+int64_t step_examine_transfers(struct step *step, struct step_finding *finding);
+
 // One thing that goes wrong on purpose whenever the step runs, until it is called with NULL. The fault has to live
 // until then.
 struct step_fault {

@@ -24,6 +24,11 @@ struct validation;    // one rank's
 struct validation *validation_open(const struct validation_setup *setup);
 void               validation_close(struct validation *validation);
 
+// Runs the step's transfers on whole numbers; nothing of what the step's memory holds is kept. step: -1 before the
+// first, else the last. Returns false, with a reason in the result, when one brought another number than it should.
+// Collective.
+bool validation_examine(struct validation *validation, int64_t step);
+
 // Before a step: keeps what is needed to look at it again, of a step that is to be repeated all that it begins with.
 // Fails (EXIT_MEMORY) where this rank's host has no memory for it.
 status validation_begin(struct validation *validation, int64_t index, bool is_repeated);

@@ -183,7 +183,6 @@ static status measure(struct rank *rank)
     const struct run_config *run       = &benchmark->job.config.run;
     bool                     prints    = is_first(rank) && !benchmark->json && !benchmark->is_quiet;
     TRY(place_agree(rank->comm, prints ? report_print(report_write_header, &rank->result) : OK));
-    data_initialise(rank->step, &rank->plan, (uint64_t)run->seed);
     rank->steps = (struct steps){.benchmark   = benchmark,
                                  .comm        = rank->comm,
                                  .plan        = &rank->plan,
@@ -205,6 +204,10 @@ static status measure(struct rank *rank)
                                                .is_full = run->verify == VERIFY_FULL};
         rank->steps.validation              = validation_open(&setup);
     }
+    if (!validation_of_transfers(&rank->steps, -1)) {
+        return OK;    // a result without steps says why
+    }
+    data_initialise(rank->step, &rank->plan, (uint64_t)run->seed);
     profile_open(&rank->steps);
     observations_open(&rank->steps, rank->place.devices.sharers);
     return place_agree(rank->comm, steps_measure(&rank->steps));
@@ -261,12 +264,17 @@ static status finish(struct rank *rank)
     status         written = OK, kept = OK;
     gather_ranks(rank);
     observations_gather(&rank->steps, rank->place.devices.sharers);
-    replicas_compare(result, &rank->steps);
+    if (result->step_count > 0) {
+        replicas_compare(result, &rank->steps);
+    }
     if (rank->benchmark->weights_out != NULL) {    // before other steps change them
         kept = place_agree(comm, checkpoint_write(&rank->plan, rank->step, comm, &rank->weights));
     }
     if (result->step_count == result->planned_steps && rank->benchmark->job.config.trace.steps > 0) {
         steps_trace(&rank->steps, &rank->timeline);
+    }
+    if (result->step_count > 0) {    // the last use of the step's memory
+        validation_of_transfers(&rank->steps, result->step_count - 1);
     }
     if (is_first(rank)) {
         benchmark_print_time(result->ended, sizeof(result->ended));

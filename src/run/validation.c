@@ -15,6 +15,17 @@ static bool is_repeated(const struct steps *steps, int64_t index)
     return false;
 }
 
+bool validation_of_transfers(struct steps *steps, int64_t step)
+{
+    if (steps->validation == NULL || steps->benchmark->job.config.run.verify == VERIFY_OFF) {
+        return true;
+    }
+    fault_begin(steps, step, step >= 0);
+    bool is_right = validation_examine(steps->validation, step);
+    fault_end(steps);
+    return is_right;
+}
+
 status validation_start(struct steps *steps, int64_t index)
 {
     if (steps->validation == NULL) {

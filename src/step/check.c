@@ -9,7 +9,7 @@
 #include "gswbench/fp8.h"
 #include "check.h"
 
-static float number_at(const void *data, enum format format, int64_t i)
+float check_number(const void *data, enum format format, int64_t i)
 {
     return format == FORMAT_F32    ? ((const float *)data)[i]
            : format == FORMAT_BF16 ? bf16_to_float(((const bf16 *)data)[i])
@@ -26,7 +26,7 @@ static int64_t find(struct backend *backend, const struct buffer *buffer, float 
     void *copy = memory_allocate((size_t)bytes);
     backend->ops->download(backend, copy, buffer->data, bytes);
     for (int64_t i = 0; i < buffer->elements && found < 0; i++) {
-        *value = number_at(copy, buffer->format, i);
+        *value = check_number(copy, buffer->format, i);
         found  = isfinite(*value) ? -1 : i;
     }
     free(copy);

@@ -68,7 +68,9 @@ static void run_observed(struct lanes *lanes, const struct queue_entry *entry)
     if (lanes->trace != NULL) {
         trace_begin(lanes, entry);
     }
-    if (lanes->fault == NULL) {
+    if (lanes->exam != NULL) {
+        exam_run(lanes, entry);
+    } else if (lanes->fault == NULL) {
         execute(lanes, entry);
     } else {
         execute_faulty(lanes, entry);

@@ -75,7 +75,8 @@ struct lanes {
     struct check                 *check;       // NULL: ops are not checked
     const struct step_fault      *fault;       // NULL: nothing goes wrong on purpose
     const struct queue_entry     *faulty;      // the op that the fault is about; NULL: none
-    bool                          is_plain;    // the step: none of the four, which no op then asks for
+    struct exam                  *exam;        // NULL: the step computes
+    bool                          is_plain;    // the step: none of the five, which no op then asks for
     int                           rank;
     int                           threads;    // started
     pthread_mutex_t               mutex;

@@ -7,17 +7,23 @@
 #include "gswbench/arena.h"
 #include "check.h"
 
+// Whether each op has to be issued anew: a replay would leave out what is done beside it.
+static bool is_looked_into(const struct lanes *lanes)
+{
+    return lanes->trace != NULL || lanes->check != NULL || lanes->fault != NULL || lanes->exam != NULL;
+}
+
 // Once a step: its ops have one thing to ask.
 static void note_observers(struct lanes *lanes)
 {
-    lanes->is_plain = lanes->trace == NULL && lanes->watch == NULL && lanes->check == NULL && lanes->fault == NULL;
+    lanes->is_plain = lanes->watch == NULL && !is_looked_into(lanes);
 }
 
 static void run_device(struct step *step)
 {
     const struct backend_streams *streams = step->lanes.streams;
     streams->record(step->backend, LANE_COMPUTE, step->begin);
-    if (step->is_captured && step->lanes.trace == NULL && step->lanes.check == NULL && step->lanes.fault == NULL) {
+    if (step->is_captured && !is_looked_into(&step->lanes)) {
         streams->capture_launch(step->backend, LANE_COMPUTE);
     } else if (step->is_issued) {
         issue_run(&step->issue);

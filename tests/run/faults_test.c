@@ -132,3 +132,32 @@ Test(faults, no_flipped_bit_that_changes_loss_or_norm_is_valid_where_every_step_
         json_decref(clean);
     }
 }
+
+Test(faults, a_transfer_that_brings_another_number_than_it_should_ends_the_run_before_its_first_step)
+{
+    static const struct {
+        const char *axes, *at;
+    } rows[] = {
+        {"--set parallel.fsdp=2", "weight gather"},
+        {"--set parallel.fsdp=2", "gradient reduce-scatter"},
+        {"--set parallel.fsdp=1 --set parallel.dp=2", "gradient reduce"},
+        {"--set parallel.fsdp=1 --set parallel.cp=2", "kv gather"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char line[1024];
+        snprintf(line, sizeof(line),
+                 SMALL "%s --set fault.kind=flip --set fault.bit=14 --set fault.rank=1 --set fault.step=-1 "
+                       "--set 'fault.at=%s'",
+                 rows[i].axes, rows[i].at);
+
+        json_t *document = run_json(line, EXIT_INVALID);
+
+        const json_t *reason = find_reason(document, "transfer-wrong");
+        cr_assert_not_null(reason, "%s", line);
+        cr_expect_eq(json_integer_value(json_object_get(reason, "rank")), 1, "%s", line);
+        cr_expect_not_null(
+            strstr(json_string_value(json_object_get(reason, "message")), "whole numbers before the steps"));
+        cr_expect_eq(json_array_size(json_object_get(document, "steps")), 0);
+        json_decref(document);
+    }
+}

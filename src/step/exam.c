@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+// Transfers that are given small whole numbers, whose sums are exact in every format: what arrives is known to the bit.
+// The step runs with all its lanes and waits, and without its arithmetic.
+#include <stdlib.h>
+
+#include "check.h"
+#include "gswbench/arena.h"
+#include "gswbench/arithmetic.h"
+#include "gswbench/clock.h"
+#include "gswbench/fp8.h"
+
+enum { SMALL_GROUP = 64, SPARSE = 8, POISON = 7 };
+
+// What a rank gives: 1 to 3; in a sum of many, nearly all give nothing, so that it stays within the 256 whole numbers
+// of bf16. It depends on the rank alone, since several transfers may read the same memory at once.
+static int value_of(const struct op *op, int64_t rank, int64_t size)
+{
+    bool adds = op->kind == OP_ALL_REDUCE || op->kind == OP_REDUCE_SCATTER;
+    return adds && size > SMALL_GROUP ? rank % SPARSE == 0 : (int)(1 + rank % 3);
+}
+
+static int sum_of(const struct op *op, const struct plan_group *group)
+{
+    int sum = 0, most = 0;
+    for (int64_t i = 0; i < group->size; i++) {
+        int value = value_of(op, group->ranks[i], group->size);
+        sum += value;
+        most = value > most ? value : most;
+    }
+    return op->kind == OP_ALL_REDUCE_MAXIMUM ? most : sum;
+}
+
+// The member whose number is expected in that part of what arrives; -1: the sum of all.
+static int64_t source_of(const struct op *op, const struct plan_group *group, int64_t part)
+{
+    int64_t peer = op->shape.transfer.peer;
+    switch ((enum op_kind)op->kind) {
+    case OP_ALL_GATHER:
+    case OP_ALL_TO_ALL:
+        return part;
+    case OP_ROTATE:
+        return ((group->index - peer) % group->size + group->size) % group->size;
+    case OP_BROADCAST:
+    case OP_RECEIVE:
+        return peer;
+    case OP_ALL_REDUCE:
+    case OP_ALL_REDUCE_MAXIMUM:
+    case OP_REDUCE_SCATTER:
+    case OP_SEND:
+    case OP_ANY_COMPUTE:
+        return -1;
+    }
+    return -1;
+}
+
+static void put_number(void *data, enum format format, int64_t i, float number)
+{
+    if (format == FORMAT_F32) {
+        ((float *)data)[i] = number;
+    } else if (format == FORMAT_I32) {
+        ((int32_t *)data)[i] = (int32_t)number;
+    } else if (format == FORMAT_BF16) {
+        ((bf16 *)data)[i] = bf16_from_float(number);
+    } else {
+        ((uint8_t *)data)[i] = fp8_from_float(format, number);
+    }
+}
+
+static float take_number(const void *data, enum format format, int64_t i)
+{
+    return format == FORMAT_I32 ? (float)((const int32_t *)data)[i] : check_number(data, format, i);
+}
+
+static void fill(const struct lanes *lanes, const struct buffer *buffer, float number)
+{
+    int64_t bytes = format_bytes(buffer->format, buffer->elements);
+    void   *data  = memory_allocate((size_t)bytes);
+    for (int64_t i = 0; i < buffer->elements; i++) {
+        put_number(data, buffer->format, i, number);
+    }
+    lanes->backend->ops->upload(lanes->backend, buffer->data, data, bytes);
+    free(data);
+}
+
+// The first element of what arrived that is another than expected.
+static bool find_wrong(const struct lanes *lanes, const struct queue_entry *entry, const struct plan_group *group,
+                       struct step_finding *finding)
+{
+    const struct op     *op    = entry->op;
+    const struct buffer *out   = &entry->buffers[TRANSFER_OUT];
+    int64_t              parts = op->kind == OP_ALL_GATHER || op->kind == OP_ALL_TO_ALL ? group->size : 1;
+    int64_t              part = out->elements / parts, bytes = format_bytes(out->format, out->elements);
+    void                *data     = memory_allocate((size_t)bytes);
+    bool                 is_wrong = false;
+    lanes->backend->ops->download(lanes->backend, data, out->data, bytes);
+    for (int64_t i = 0; i < parts && !is_wrong; i++) {
+        int64_t source   = source_of(op, group, i);
+        int     expected = source < 0 ? sum_of(op, group) : value_of(op, group->ranks[source], group->size);
+        for (int64_t j = i * part; j < (i + 1) * part && !is_wrong; j++) {
+            finding->element = j;
+            finding->value   = take_number(data, out->format, j);
+            is_wrong         = finding->value != (float)expected;
+        }
+    }
+    free(data);
+    return is_wrong;
+}
+
+void exam_run(struct lanes *lanes, const struct queue_entry *entry)
+{
+    struct exam         *exam = lanes->exam;
+    const struct buffer *in = &entry->buffers[TRANSFER_IN], *out = &entry->buffers[TRANSFER_OUT];
+    if (entry->group == NULL) {
+        return;
+    }
+    int32_t                  number    = entry->number - 1;
+    const struct plan_group *group     = &exam->plan->groups[entry->op->shape.transfer.group];
+    float                    own       = (float)value_of(entry->op, group->ranks[group->index], group->size);
+    bool                     is_device = lanes->streams != NULL;
+    if (!exam->is_chosen[number]) {
+        entry_transfer(lanes, entry);
+        return;
+    }
+    if (is_device) {
+        lanes->streams->synchronize(lanes->backend, entry->op->lane);    // with what it waits for
+    }
+    bool in_place = in->data == NULL;
+    bool is_root  = entry->op->kind == OP_BROADCAST && entry->op->shape.transfer.peer == group->index;
+    if (out->data != NULL) {
+        fill(lanes, out, in_place && (entry->op->kind != OP_BROADCAST || is_root) ? own : POISON);
+    }
+    if (!in_place) {
+        fill(lanes, in, own);
+    }
+    entry_transfer(lanes, entry);
+    if (is_device) {
+        lanes->streams->synchronize(lanes->backend, entry->op->lane);
+    }
+    if (lanes->fault != NULL) {
+        fault_after(lanes, entry, clock_seconds());
+    }
+    struct step_finding finding = {.op = number};
+    if (out->data != NULL && find_wrong(lanes, entry, group, &finding)) {
+        finding.tensor = entry->op->operand[TRANSFER_OUT];
+        pthread_mutex_lock(&exam->mutex);
+        if (exam->finding->tensor < 0 || finding.op < exam->finding->op) {
+            *exam->finding = finding;
+        }
+        pthread_mutex_unlock(&exam->mutex);
+    }
+}
+
+static bool is_alike(const struct op *first, const struct op *second)
+{
+    const struct transfer_shape *a = &first->shape.transfer, *b = &second->shape.transfer;
+    return first->kind == second->kind && first->lane == second->lane && a->elements == b->elements &&
+           a->group == b->group && a->peer == b->peer && a->channel == b->channel;
+}
+
+// The first of each kind, size, group and lane: those of a group choose alike. They are few.
+static int64_t choose(const struct plan *plan, bool *is_chosen)
+{
+    int64_t  count  = 0;
+    int32_t *chosen = memory_allocate((size_t)plan->op_count * sizeof(*chosen));
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        bool is_new = op_is_transfer((enum op_kind)plan->ops[i].kind);
+        for (int64_t j = 0; j < count && is_new; j++) {
+            is_new = !is_alike(&plan->ops[i], &plan->ops[chosen[j]]);
+        }
+        is_chosen[i] = is_new;
+        if (is_new) {
+            chosen[count++] = i;
+        }
+    }
+    free(chosen);
+    return count;
+}
+
+int64_t step_examine_transfers(struct step *step, struct step_finding *finding)
+{
+    struct exam exam  = {.plan      = step->plan,
+                         .is_chosen = memory_allocate((size_t)step->plan->op_count * sizeof(bool)),
+                         .finding   = finding};
+    int64_t     count = choose(step->plan, exam.is_chosen);
+    *finding          = (struct step_finding){.op = -1, .tensor = -1};
+    pthread_mutex_init(&exam.mutex, NULL);
+    step->lanes.exam = &exam;
+    step_run(step);
+    step->lanes.exam = NULL;
+    pthread_mutex_destroy(&exam.mutex);
+    free(exam.is_chosen);
+    return count;
+}

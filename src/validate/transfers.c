@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// The step's own transfers, on numbers whose outcome is known.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "internal.h"
+
+// What a rank tells the others; count: of transfers it looked at.
+struct examined {
+    int64_t count;
+    char    text[200];    // "": none was wrong
+};
+
+static void describe(const struct plan *plan, const struct step_finding *finding, struct examined *own)
+{
+    char op[240], tensor[160];
+    plan_op_name(plan, finding->op, op, sizeof(op));
+    plan_tensor_name(plan, finding->tensor, tensor, sizeof(tensor));
+    snprintf(own->text, sizeof(own->text), "%.90s brought %g as element %" PRId64 " of %.60s", op,
+             (double)finding->value, finding->element, tensor);
+}
+
+// Who waits for a transfer that is only enqueued may hold up the rank of another stage.
+static bool can_examine(const struct validation_setup *setup)
+{
+    return !setup->comm->ops->is_enqueued || setup->plan->mesh.size[AXIS_PP] == 1;
+}
+
+bool validation_examine(struct validation *validation, int64_t step)
+{
+    const struct validation_setup *setup = &validation->setup;
+    struct step_finding            finding;
+    struct examined                own   = {.text = ""};
+    int                            ranks = setup->comm->place.ranks, wrong = 0;
+    if (!can_examine(setup)) {
+        return true;
+    }
+    own.count = step_examine_transfers(setup->step, &finding);
+    if (finding.tensor >= 0) {
+        describe(setup->plan, &finding, &own);
+    }
+    struct examined *all = memory_allocate((size_t)ranks * sizeof(*all));
+    setup->comm->ops->gather_all(setup->comm, &own, all, sizeof(own));
+    for (int rank = 0; rank < ranks; rank++) {
+        setup->result->examined_transfers += all[rank].count;
+        if (all[rank].text[0] != '\0' && wrong++ == 0) {
+            char message[256];
+            snprintf(message, sizeof(message), "rank %d, whole numbers %s the steps: %.200s", rank,
+                     step < 0 ? "before" : "after", all[rank].text);
+            validation_add_reason(validation, "transfer-wrong", rank, step, message);
+        }
+    }
+    free(all);
+    return wrong == 0;
+}
