@@ -77,6 +77,27 @@ static bool waits_for(const struct post *post, const struct post *other, const s
     return false;
 }
 
+// Whether it waits in a transfer with ranks of other hosts, or for the end of their step: who of them has come is not
+// known here.
+static bool waits_elsewhere(const struct post *post, const bool *is_here, const struct mesh *mesh, int64_t *group)
+{
+    bool waits = false;
+    for (int64_t rank = 0; rank < mesh->world && !is_in_step(post) && !waits; rank++) {
+        waits = !is_here[rank];
+    }
+    for (int lane = 0; lane < LANE_COUNT && is_in_step(post); lane++) {
+        const struct lane_post *at = &post->lanes[lane];
+        if (at->axes == 0) {
+            continue;
+        }
+        mesh_group_ranks(mesh, post->rank, at->axes, group);
+        for (int64_t i = 0; i < mesh_group_size(mesh, at->axes); i++) {
+            waits |= !is_here[group[i]] && (at->peer < 0 || at->peer == group[i]);
+        }
+    }
+    return waits;
+}
+
 static enum blame blame_process(const struct post *post)
 {
     switch (post->state) {
@@ -109,14 +130,19 @@ enum blame blame_find(const struct post *posts, int64_t count, const struct mesh
     int64_t   *group   = memory_allocate((size_t)mesh->world * sizeof(*group));
     int64_t   *waits   = memory_allocate((size_t)count * sizeof(*waits));      // for how many each waits
     int64_t   *waiters = memory_allocate((size_t)count * sizeof(*waiters));    // how many wait for it
+    bool      *is_here = memory_allocate((size_t)mesh->world * sizeof(*is_here));
     int64_t    worst   = 0;
     *waiting           = 0;
+    for (int64_t i = 0; i < count; i++) {
+        is_here[posts[i].rank] = true;
+    }
     for (int64_t i = 0; i < count; i++) {
         for (int64_t j = 0; j < count; j++) {
             bool is_awaited = waits_for(&posts[i], &posts[j], mesh, group);
             waits[i] += is_awaited;
             waiters[j] += is_awaited;
         }
+        waits[i] += waits_elsewhere(&posts[i], is_here, mesh, group);
     }
     for (int64_t i = 0; i < count; i++) {
         enum blame process = blame_process(&posts[i]);
@@ -130,9 +156,11 @@ enum blame blame_find(const struct post *posts, int64_t count, const struct mesh
         }
     }
     if (found == BLAME_NOBODY) {
-        found  = waiters[worst] > 0 ? BLAME_AWAITED : BLAME_NOBODY;
-        *index = worst;
+        bool is_known = waiters[worst] > 0 && (waits[worst] == 0 || count == mesh->world);
+        found         = is_known ? BLAME_AWAITED : BLAME_NOBODY;
+        *index        = worst;
     }
+    free(is_here);
     free(group);
     free(waits);
     free(waiters);

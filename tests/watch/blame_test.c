@@ -110,3 +110,16 @@ Test(blame, falls_on_the_rank_that_does_not_receive)
     posts[1].lanes[LANE_PIPELINE_RECEIVE] = (struct lane_post){.op = 4, .axes = SHARDS, .mark = 41, .peer = 0};
     cr_expect_eq(find(), BLAME_NOBODY);
 }
+
+// Ranks 2 and 3 are of another host, and rank 3 does not come. Here, rank 0 waits for rank 1, and that for rank 3.
+Test(blame, falls_on_nobody_of_a_host_whose_ranks_wait_for_those_of_another)
+{
+    const struct mesh mesh = MESH(.dp = 2, .fsdp = 2);
+    put_in(0, LANE_GRADIENT_REDUCE, 12, SHARDS, 5);
+    put_in(1, LANE_GRADIENT_REDUCE, 11, REPLICAS, 6);
+    cr_expect_eq(blame_find(posts, 2, &mesh, &index_found, &waiting), BLAME_NOBODY);
+
+    put_in(2, LANE_GRADIENT_REDUCE, 12, SHARDS, 5);
+    cr_expect_eq(blame_find(posts + 2, 2, &mesh, &index_found, &waiting), BLAME_AWAITED);
+    cr_expect_eq(index_found, 1);
+}
