@@ -36,6 +36,17 @@ status plan_check(const struct plan_sections *sections);
 // Why this version cannot run the request, or success. Cheap; says what is missing and which option asks for it.
 status plan_supports(const struct plan_request *request);
 
+// Upper bounds of what plans have, in microseconds; no plan is built.
+struct plan_size {
+    double rank_ops;      // of the rank that has most
+    double stage_ops;     // of one rank of each pipeline stage, together
+    double rank_bytes;    // of all tensors of a rank, as if none took the place of another
+};
+struct plan_size plan_size(const struct plan_request *request);
+
+// Refuses what is too large to be planned. The request is resolved without an error.
+status plan_check_size(const struct plan_request *request);
+
 // Builds the rank's plan: blocks, schedule, optimizer, waits, placement. plan_free follows a failure, too.
 status plan_build(struct plan *plan, const struct plan_request *request);
 

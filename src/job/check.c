@@ -101,6 +101,9 @@ status job_check(struct plan_request *request, const struct config *config)
         for (int axis = 0; axis < AXIS_COUNT; axis++) {
             check_axis(&errors, config, &axis_rows[axis], request->mesh.size[axis]);
         }
+        if (!failed(&errors)) {
+            note(&errors, plan_check_size(request));
+        }
         note(&errors, trace_config_check(&config->trace, request->mesh.world));
         note(&errors, profile_config_check_ranks(&config->profile, request->mesh.world));
     }

@@ -76,9 +76,8 @@ static uint32_t kept_values(const struct train_config *train, const struct block
 // A sublayer for the microbatch of the tag.
 static struct sublayer sublayer_of(struct builder *builder, int64_t place, int32_t index)
 {
-    int64_t       places = builder->plan->model.layers + 2;
-    struct block *block  = &builder->blocks[place];
-    int64_t       slot   = builder->assembly.tag.microbatch % builder->in_flight * places + place;
+    struct block *block = &builder->blocks[place];
+    int64_t       slot  = block->own * builder->in_flight + builder->assembly.tag.microbatch % builder->in_flight;
     return (struct sublayer){.builder = builder,
                              .kind    = block->kinds[index],
                              .weights = block->weights[index],

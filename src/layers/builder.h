@@ -18,6 +18,7 @@ struct block {
     int64_t                  linears, first_linear;     // that FP8 may compute, and the first of them in the model
     int64_t                  expert_layer;              // its number among the layers with experts; -1: it has none
     int32_t                  first_unit, unit_count;    // one after another; those of experts come last
+    int64_t                  own;                       // its number among the blocks of this rank's chunks
 };
 
 // How a unit stands while ops are appended.
@@ -40,7 +41,8 @@ struct builder {
     struct block        *blocks;                    // [layers + 2], by place
     int64_t              linears, expert_layers;    // of the model
     struct unit_state   *states;                    // of the plan's units
-    struct block_values *values;                    // [in_flight][layers + 2]
+    struct block_values *values;                    // [own_blocks][in_flight]
+    int64_t              own_blocks;                // of this rank's chunks
     int64_t              in_flight;                 // microbatches of a chunk between forward and backward, at most
     int32_t              first_unit, end_unit;      // of the chunk at hand
     int64_t              tokens;                    // T

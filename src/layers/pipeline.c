@@ -262,6 +262,23 @@ static int32_t append_turn(const struct replay *replay, const struct turn *turn,
     return stream.x;
 }
 
+// Room for the values of the blocks that are here, the ends of the model where they are.
+static void make_room(struct builder *builder, const struct schedule_deal *deal)
+{
+    const struct mesh *mesh = &builder->plan->mesh;
+    for (int64_t chunk = 0; chunk < mesh->vp; chunk++) {
+        int64_t                place = chunk * mesh->size[AXIS_PP] + pipeline_stage(builder->plan);
+        struct schedule_layers held  = schedule_layers(deal, place);
+        int64_t                first = place == 0 ? 0 : held.first + 1;
+        int64_t                end   = held.first + held.count + (place == deal->chunks - 1 ? 2 : 1);
+        for (int64_t block = first; block < end; block++) {
+            builder->blocks[block].own = builder->own_blocks++;
+        }
+    }
+    size_t values   = (size_t)(builder->own_blocks * builder->in_flight);
+    builder->values = arena_allocate(&builder->scratch, values * sizeof(*builder->values));
+}
+
 void pipeline_append(struct builder *builder)
 {
     struct plan          *plan  = builder->plan;
@@ -271,13 +288,12 @@ void pipeline_append(struct builder *builder)
     schedule_build(&shape, pipeline_stage(plan), turns);
 
     builder->in_flight   = schedule_in_flight(&shape, turns);
-    size_t        values = (size_t)(builder->in_flight * (plan->model.layers + 2));
     struct replay replay = {.builder = builder,
                             .deal    = pipeline_deal(plan),
                             .ends    = memory_allocate((size_t)builder->in_flight * sizeof(*replay.ends)),
                             .sent    = {-1, -1}};
-    builder->values      = arena_allocate(&builder->scratch, values * sizeof(*builder->values));
-    builder->deferred    = memory_allocate((size_t)plan->train.accumulation * sizeof(*builder->deferred));
+    make_room(builder, &replay.deal);
+    builder->deferred = memory_allocate((size_t)plan->train.accumulation * sizeof(*builder->deferred));
 
     struct turn next     = turn_of(&replay, &turns[0]);
     int32_t     received = append_receive(&replay, &next);

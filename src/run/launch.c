@@ -27,6 +27,9 @@ status launch_count_ranks(struct job_selection *selection, struct text_buffer *e
     return OK;
 }
 
+// Each is several threads, which meet in every transfer.
+enum { LOCAL_RANKS_MAX = 256 };
+
 // One rank of the local communicator, on its own thread.
 struct local_rank {
     launch_rank      *run;
@@ -48,6 +51,12 @@ static void *run_local_rank(void *argument)
 
 static status run_local(launch_rank *run, const void *shared, int ranks)
 {
+    if (ranks > LOCAL_RANKS_MAX) {
+        return fail_as(EXIT_LAUNCH,
+                       "%d ranks as threads of one process: at most %d; start them with mpirun or srun, or take fewer "
+                       "(--ranks)",
+                       ranks, LOCAL_RANKS_MAX);
+    }
     struct local_hub  *hub     = local_hub_open(ranks);
     struct local_rank *locals  = memory_allocate((size_t)ranks * sizeof(*locals));
     pthread_t         *threads = memory_allocate((size_t)ranks * sizeof(*threads));

@@ -21,6 +21,16 @@ Test(run, finds_an_unwritable_folder_before_the_first_step)
     cr_expect_str_eq(output, "");
 }
 
+Test(run, refuses_more_ranks_than_one_process_can_be)
+{
+    status result = run_here(TINY " --ranks 1024 --set train.global_batch=auto");
+
+    cr_expect_eq(result.exit_code, EXIT_LAUNCH);
+    cr_expect_str_eq(result.text, "1024 ranks as threads of one process: at most 256; start them with mpirun or srun, "
+                                  "or take fewer (--ranks)");
+    cr_expect_str_eq(output, "");
+}
+
 static void limit_files(rlim_t bytes)
 {
     struct rlimit limit = {.rlim_cur = bytes, .rlim_max = RLIM_INFINITY};

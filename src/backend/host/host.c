@@ -54,6 +54,7 @@ static void host_close(struct backend *backend)
 {
     struct host *host = backend->state;
     pool_close(host->pool);
+    host_blas_release(host->blas_bytes);
     backend_memory_release(backend, host->scratch);
     free(host);
 }
@@ -97,6 +98,9 @@ static void host_reserve_scratch(struct backend *backend, int64_t bytes)
     struct host *host = backend->state;
     backend_memory_release(backend, host->scratch);
     host->scratch = backend_memory_allocate(backend, bytes);
+    if (host->blas_bytes == 0) {    // the plan has its memory now
+        host->blas_bytes = host_blas_reserve(pool_threads(host->pool));
+    }
 }
 
 void host_run_loop(struct backend *backend, const struct op *op, const struct buffer buffers[], pool_body *body,

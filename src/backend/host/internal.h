@@ -9,7 +9,8 @@
 struct host {
     struct pool *pool;
     float       *scratch;
-    bool         has_amx;    // the processor multiplies bf16 matrices
+    bool         has_amx;       // the processor multiplies bf16 matrices
+    int64_t      blas_bytes;    // of address space that are kept for the BLAS
 };
 
 // What a loop over an op's rows works on.
@@ -28,6 +29,11 @@ void host_run_fused(struct backend *backend, const struct op *op, const struct b
 
 // Every op states its scratch as so many floats a thread; thread's share of it, on a cache line.
 float *host_scratch(const struct loop *loop, int thread, int64_t floats_per_thread);
+
+// Keeps address space for what the BLAS maps when so many threads multiply at once; none without a limit. Fatal when
+// there is too little.
+int64_t host_blas_reserve(int threads);
+void    host_blas_release(int64_t bytes);
 
 // Sums whose value must not depend on the number of threads are made of this many partial sums, in this order.
 enum { HOST_PARTS = 64 };

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+// How many ops the plans of a job have at most, and how many bytes, from a few products of its numbers: nothing is
+// built.
+
+#include "gswbench/layers.h"
+#include "gswbench/plan_build.h"
+#include "context.h"
+#include "mlp.h"
+#include "pattern.h"
+
+// More than any layer, linear or step appends, forward, recomputed and backward together. Each is the number of appends
+// in the code, rounded up; a test holds them against plans of every kind of layout.
+enum {
+    OPS_OF_SUBLAYER = 14,    // of a microbatch: norms, activation, routing, rope; gathers and reductions of a unit
+    OPS_OF_LINEAR   = 4,     // of a microbatch: GEMMs
+    OPS_OF_COPIES   = 7,     // ... copies of their operands in FP8
+    OPS_OF_SHARDS   = 4,     // ... transfers of tp
+    OPS_OF_BLOCK    = 8,     // of a microbatch, a linear and a block of a ring of tp: GEMM and transfer of each pass
+    OPS_OF_EXPERT   = 10,    // of a microbatch: activation, exchanges
+    OPS_OF_RUN      = 6,     // of a microbatch, a run of queries and a block of keys: attention, its merge, copies
+    OPS_OF_TURN     = 20,    // of a microbatch: embedding, head, transfers between chunks
+    OPS_OF_UPDATE   = 5,     // of a step, a weight: norm, optimizer, gathers, copies
+    OPS_OF_STEP     = 32,
+};
+
+// What plans may have: a check of as many takes some gigabytes and minutes. Sums of bytes stay below 2^63.
+enum { RANK_OPS_MAX = 1 << 21, STAGE_OPS_MAX = 1 << 23 };
+static const double bytes_max = 0x1p62;
+
+// Of what an op makes, in any format with what is kept beside it, and of a parameter with its gradient and moments.
+enum { OP_ELEMENT_BYTES = 32, PARAMETER_BYTES = 64 };
+
+// Numbers with a fraction: the product of the largest options fits in no integer.
+struct size {
+    const struct plan_request *request;
+    struct layer_pattern       pattern;
+};
+
+static double ops_of_sublayer(const struct plan_request *request, const struct layer_kind *kind)
+{
+    const struct mesh *mesh    = &request->mesh;
+    struct layer_count count   = kind->count(&request->model);
+    double             linears = (double)count.linears, of_linear = OPS_OF_LINEAR, ops = OPS_OF_SUBLAYER;
+    if (kind->has_experts) {
+        linears /= (double)mesh->size[AXIS_EP];
+        of_linear += (double)OPS_OF_EXPERT / MLP_LINEARS;
+    }
+    if (request->precision.narrow_linears != 0) {
+        of_linear += OPS_OF_COPIES;
+    }
+    if (mesh->size[AXIS_TP] > 1) {
+        of_linear += OPS_OF_SHARDS;
+        of_linear += request->parallel.tp_overlap != 0 ? OPS_OF_BLOCK * (double)mesh->size[AXIS_TP] : 0;
+    }
+    ops += of_linear * linears;
+    if (count.attended > 0 && mesh->size[AXIS_CP] > 1) {
+        ops += OPS_OF_RUN * (double)mesh->size[AXIS_CP] * (double)(HALVES * request->train.micro_batch + 1);
+    }
+    return ops;
+}
+
+// Of the layers from first on, before end: what each microbatch appends, and what a step appends once.
+static double ops_of_layers(const struct size *size, int64_t first, int64_t end)
+{
+    const struct plan_request *request = size->request;
+    double                     ops     = 0;
+    int64_t                    begin   = 0;
+    for (int i = 0; i < size->pattern.count; i++) {
+        const struct layer_run *run    = &size->pattern.runs[i];
+        int64_t                 from   = first > begin ? first : begin;
+        int64_t                 to     = end < begin + run->layers ? end : begin + run->layers;
+        double                  layers = to > from ? (double)(to - from) : 0;
+        for (int32_t kind = 0; kind < run->count; kind++) {
+            double of_sublayer = ops_of_sublayer(request, run->kinds[kind]);
+            double of_weights  = OPS_OF_UPDATE * (double)(run->kinds[kind]->count(&request->model).linears + 4);
+            ops += layers * ((double)request->train.accumulation * of_sublayer + of_weights);
+        }
+        begin += run->layers;
+    }
+    return ops;
+}
+
+static double ops_of_stage(const struct size *size, int64_t stage)
+{
+    const struct plan_request *request = size->request;
+    const struct mesh         *mesh    = &request->mesh;
+    struct schedule_deal       deal    = {.layers           = request->model.layers,
+                                          .chunks           = mesh->size[AXIS_PP] * mesh->vp,
+                                          .counts_embedding = request->parallel.layers_per_chunk_embedding != 0};
+    double                     ops     = OPS_OF_STEP;
+    for (int64_t chunk = 0; chunk < mesh->vp; chunk++) {
+        struct schedule_layers held = schedule_layers(&deal, chunk * mesh->size[AXIS_PP] + stage);
+        ops += OPS_OF_TURN * (double)request->train.accumulation +
+               ops_of_layers(size, held.first, held.first + held.count);
+    }
+    return ops;
+}
+
+static double larger(double one, double other)
+{
+    return one > other ? one : other;
+}
+
+// Elements of the largest tensor that an op makes: of a layer, of an expert's slots, or logits.
+static double largest_elements(const struct plan_request *request)
+{
+    const struct model_config *model   = &request->model;
+    double                     tokens  = (double)request->train.micro_batch * (double)request->train.sequence;
+    double                     experts = model->experts > 0 ? (double)model->experts : 1;
+    double                     width   = (double)(model_query_width(model) + 2 * model_kv_width(model));
+    width =
+        larger(larger(width, (double)model->hidden), 2.0 * larger((double)model->ffn, (double)model_expert_ffn(model)));
+    return tokens / (double)request->mesh.size[AXIS_CP] *
+           larger(width * experts, (double)model_padded_vocab(model, request->mesh.size[AXIS_TP]));
+}
+
+struct plan_size plan_size(const struct plan_request *request)
+{
+    struct size      size   = {.request = request};
+    struct plan_size bounds = {.rank_ops = 0};
+    status           read   = pattern_read(&size.pattern, &request->model);
+    for (int64_t stage = 0; stage < request->mesh.size[AXIS_PP] && !failed(&read); stage++) {
+        double ops      = ops_of_stage(&size, stage);
+        bounds.rank_ops = ops > bounds.rank_ops ? ops : bounds.rank_ops;
+        bounds.stage_ops += ops;
+    }
+    double padded     = (double)model_padded_vocab(&request->model, request->mesh.size[AXIS_TP]);
+    double parameters = (double)layers_parameters(&request->model) +
+                        2 * padded * (double)request->model.hidden;    // both tables, padded
+    bounds.rank_bytes = PARAMETER_BYTES * parameters + OP_ELEMENT_BYTES * bounds.rank_ops * largest_elements(request);
+    return bounds;
+}
+
+status plan_check_size(const struct plan_request *request)
+{
+    struct plan_size size = plan_size(request);
+    if (size.rank_ops > RANK_OPS_MAX || size.stage_ops > STAGE_OPS_MAX) {
+        return fail("a step of about %.3g ops on a rank, and %.3g on one of each stage: at most %d and %d are planned; "
+                    "lower [train] accumulation (by a larger micro_batch or a smaller global_batch), [model] layers or "
+                    "experts, or [parallel] cp, or deal the layers to more stages",
+                    size.rank_ops, size.stage_ops, RANK_OPS_MAX, STAGE_OPS_MAX);
+    }
+    if (size.rank_bytes > bytes_max) {
+        return fail("tensors of up to %.3g bytes on a rank: at most %.3g can be counted; lower [train] micro_batch or "
+                    "sequence, or [model] layers, experts, ffn or vocab",
+                    size.rank_bytes, bytes_max);
+    }
+    return OK;
+}

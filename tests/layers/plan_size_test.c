@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// What is said of the size of plans before they are built.
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "drawn_layout.h"
+#include "gswbench/plan_build.h"
+#include "layouts.h"
+
+enum { DRAWS = 300 };
+
+// The least steps of one layer and microbatch have few ops besides what every step has.
+static const double loosest = 5, usual = 3;
+
+// Of all stages: no plan is larger than was said, and what was said is at most so many times as large.
+static void expect_bound(const struct plan_request *request, double most, const char *name)
+{
+    struct plan_size size  = plan_size(request);
+    double           stage = 0;
+    for (int64_t i = 0; i < request->mesh.size[AXIS_PP]; i++) {
+        struct plan plan;
+        status      built = plan_build_stage(&plan, request, i);
+        cr_assert(!failed(&built), "%s: %s", name, built.text);
+        cr_assert_leq(plan.op_count, size.rank_ops, "%s: stage %" PRId64 " has %d ops, not %.0f", name, i,
+                      plan.op_count, size.rank_ops);
+        stage += plan.op_count;
+        plan_free(&plan);
+    }
+    cr_assert_leq(stage, size.stage_ops, "%s: %.0f ops, not %.0f", name, stage, size.stage_ops);
+    cr_assert_leq(size.stage_ops, most * stage, "%s: %.0f ops were said to be %.0f", name, stage, size.stage_ops);
+}
+
+Test(plan_size, bounds_the_plans_of_all_that_can_be_drawn)
+{
+    for (uint64_t seed = 0; seed < DRAWS; seed++) {
+        char                 name[LAYOUT_NAME_BYTES];
+        struct training      training = drawn_layout(seed);
+        struct plan_sections sections = drawn_layout_sections(&training);
+        struct plan_request  request  = resolved(&sections);
+        expect_bound(&request, loosest, layout_name(&training.tiny, name));
+    }
+}
+
+static struct plan_request request_of(const char *row)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    int ranks = layout_apply(&tiny, row);
+    return tiny_request(&tiny, ranks, 0);
+}
+
+// Where ops multiply: rings, blocks, experts, copies in FP8, each in the way that has the most of them.
+static const char *const rows[] = {
+    "layers 40; accumulation 20",
+    "layers 40; accumulation 20; recompute full",
+    "layers 40; accumulation 20; compute fp8",
+    "layers 40; accumulation 20; compute fp8; recompute full",
+    "layers 40; accumulation 20; compute fp8; fp8_recipe block; recompute full",
+    "layers 40; accumulation 20; compute fp8; fp8_recipe delayed; recompute full; fp8_weights yes; fsdp 8",
+    "layers 40; accumulation 20; fsdp 8; recompute full; compute bf16",
+    "layers 40; accumulation 20; tp 4; kv_heads 4; recompute full; compute bf16",
+    "layers 40; accumulation 20; tp 4; kv_heads 4; tp_overlap yes; compute fp8; recompute full",
+    "layers 40; accumulation 20; tp 4; kv_heads 4; tp_overlap yes; compute fp8; recompute full; fsdp 2; experts 8; "
+    "top_k 2",
+    "layers 4; accumulation 20; cp 4; context ring; sequence 64; micro_batch 3; recompute full",
+    "layers 4; accumulation 20; cp 4; context gather; sequence 64; micro_batch 3; recompute full",
+    "layers 4; accumulation 20; cp 32; context ring; sequence 128; micro_batch 8; recompute full",
+    "layers 8; accumulation 4; experts 64; top_k 2; recompute full; compute fp8; ep 4; fsdp 4",
+    "layers 8; accumulation 4; experts 64; top_k 2; recompute full; compute bf16; dp 2; ep 2",
+    "layers 40; accumulation 16; pp 4; vp 2; compute fp8; recompute full",
+    "layers 64; accumulation 64; pp 64; compute bf16",
+};
+
+Test(plan_size, bounds_the_plans_with_the_most_ops)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct plan_request request = request_of(rows[i]);
+        expect_bound(&request, usual, rows[i]);
+    }
+}
+
+static void expect_refused(const char *row, const char *expected)
+{
+    struct plan_request request = request_of(row);
+    status              result  = plan_check_size(&request);
+    cr_assert_eq(result.exit_code, EXIT_CONFIG, "%s: %s", row, result.text);
+    cr_assert_not_null(strstr(result.text, expected), "%s: %s", row, result.text);
+}
+
+Test(plan_size, refuses_more_ops_than_can_be_planned)
+{
+    expect_refused("layers 1; micro_batch 1; accumulation 1048576", "lower [train] accumulation");
+    expect_refused("layers 4096; pp 1024; vp 4; micro_batch 1; accumulation 1048576", "lower [train] accumulation");
+    expect_refused("layers 4096; pp 1024; vp 4; micro_batch 1; accumulation 1024", "one of each stage");
+    expect_refused("layers 4096; experts 1024; top_k 2; micro_batch 1", "layers or experts");
+    struct plan_request most = request_of("layers 4096; micro_batch 1; accumulation 8");
+    cr_assert_eq(plan_check_size(&most).exit_code, EXIT_VALID);
+}
+
+Test(plan_size, refuses_more_bytes_than_can_be_counted)
+{
+    static const char widest[] = "layers 8; hidden 131072; heads 4096; head_dim 1024; ffn 1048576; vocab 16777216; "
+                                 "experts 1024; top_k 1024; sequence 4194304; micro_batch 4096";
+    expect_refused(widest, "bytes on a rank");
+    struct plan_request usual_job = request_of("layers 126; hidden 16384; heads 128; kv_heads 8; head_dim 128; "
+                                               "ffn 53248; vocab 128256; sequence 131072; accumulation 64");
+    cr_assert_eq(plan_check_size(&usual_job).exit_code, EXIT_VALID);
+}
