@@ -15,14 +15,27 @@ static bool is_repeated(const struct steps *steps, int64_t index)
     return false;
 }
 
+// What is run beside the steps is not shown to profilers.
+static void begin_beside(struct steps *steps, int64_t step, bool is_repetition)
+{
+    step_set_watch(steps->step, NULL);
+    fault_begin(steps, step, is_repetition);
+}
+
+static void end_beside(struct steps *steps)
+{
+    fault_end(steps);
+    step_set_watch(steps->step, steps->ranges != NULL ? &steps->watch : NULL);
+}
+
 bool validation_of_transfers(struct steps *steps, int64_t step)
 {
     if (steps->validation == NULL || steps->benchmark->job.config.run.verify == VERIFY_OFF) {
         return true;
     }
-    fault_begin(steps, step, step >= 0);
+    begin_beside(steps, step, step >= 0);
     bool is_right = validation_examine(steps->validation, step);
-    fault_end(steps);
+    end_beside(steps);
     return is_right;
 }
 
@@ -40,17 +53,15 @@ bool validation_end(struct steps *steps, int64_t index, bool is_finite)
     if (steps->validation == NULL || (is_finite && !is_repeated(steps, index))) {
         return true;
     }
-    step_set_watch(steps->step, NULL);    // a profiler sees each step once
     steps_enter(steps, WATCH_STEP, index);
-    fault_begin(steps, index, true);
+    begin_beside(steps, index, true);
     if (is_finite) {
         is_right = validation_repeat(steps->validation, index);
     } else {
         validation_find(steps->validation, index);
         is_right = false;
     }
-    fault_end(steps);
+    end_beside(steps);
     steps_enter(steps, WATCH_BETWEEN, index);
-    step_set_watch(steps->step, steps->ranges != NULL ? &steps->watch : NULL);
     return is_right;
 }
