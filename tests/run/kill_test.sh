@@ -22,9 +22,12 @@ begin() {    # begin SECONDS [ARGUMENT...]: starts a job with these arguments an
 }
 
 ends() {    # ends WITHIN_MS: the launcher comes back with an error, nobody is left, and no printed step is lost
-    local code=0 began took left printed kept run
+    local code=0 began took left printed kept run guard
     began=$(now)
+    (sleep 30 && kill -KILL "$launcher") 2>/dev/null >/dev/null &
+    guard=$!
     wait "$launcher" 2>/dev/null || code=$?
+    kill $guard 2>/dev/null || true
     took=$((($(now) - began) / 1000))
     [ $code -ne 0 ] || complain "the launcher says that all is well"
     [ $took -le "$1" ] || complain "the launcher took $took ms"
@@ -34,7 +37,7 @@ ends() {    # ends WITHIN_MS: the launcher comes back with an error, nobody is l
         sleep 0.1
     done
     [ "$left" -eq 0 ] || complain "$left processes are left after 10 s"
-    run=$(find results -name config.merged.ini -printf '%h\n' 2>/dev/null | head -1)
+    run=$(find results -name config.merged.ini -printf '%h\n' 2>/dev/null || true)
     printed=$(grep -c '^completed step: ' output) || true
     [ "$printed" -gt 0 ] || return 0
     [ -f "$run/result.json" ] || "$GSWBENCH" report --recover "$run" >recovered 2>&1 || complain "not recovered" recovered
