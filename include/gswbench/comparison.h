@@ -52,6 +52,10 @@ void comparison_free(struct comparison *comparison);
 // Success, or what keeps the results from being compared (EXIT_COMPARE).
 status comparison_check(const struct comparison *comparison);
 
+// Fails where the second is slower by more than the threshold, with which the comparison was made (EXIT_GATE), and
+// where that cannot be told (EXIT_UNDECIDED).
+status comparison_gate(const struct comparison *comparison, double threshold);
+
 void comparison_write_text(const struct comparison *comparison, FILE *file);
 bool comparison_write_json(const struct comparison *comparison, FILE *file);
 

@@ -10,11 +10,13 @@
 struct statistics {
     int64_t count;
     double  median, mean, minimum, maximum;
-    double  low, high;    // 95 % confidence interval of the median, order statistics; n >= 6
+    double  low,
+        high;    // 95 % confidence interval of the median: order statistics, wider where steps are alike; n >= 6
     double  p05, p95;     // nearest rank; n >= 20
     double  variation;    // deviation / mean; n >= 2
     double  drift;        // Theil-Sen slope per step over the median; n >= 10
     double  wander;       // median absolute deviation of the medians of 8 successive blocks over the median; n >= 1
+    double  error;        // standard error of the median over it, with the likeness of successive steps; n >= 2
     int64_t outliers;     // |x - median| > 14.826 * median absolute deviation
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Order statistics of step times. The confidence interval of the median needs no distribution: the number of values
 // below the true median is binomial with p = 1/2, so two ranks of the sorted values bracket it with known probability.
+// That holds of values that do not depend on each other; where neighbours are alike, the interval becomes wider.
 #include "gswbench/statistics.h"
 
 #include <math.h>
@@ -16,6 +17,15 @@ enum {
     DRIFT_COUNT_MAX      = 1024,    // longer series are thinned: the pairs grow with the square
     BLOCKS               = 8,
 };
+
+// Of the normal distribution, and of the deviation that a median of absolute deviations stands for.
+static const double two_sided_95 = 1.96, deviations_per_median = 1.4826;
+
+// What is counted of a value that is far off, in deviations; and how far two medians have to be apart, in errors.
+static const double clipped_at = 3, errors_apart = 3.5;
+
+// No series is taken to be more alike than this: its error would have no bound.
+static const double most_alike = 0.98;
 
 const char *const statistics_change_names[] = {[CHANGE_SAME]      = "same",
                                                [CHANGE_FASTER]    = "faster",
@@ -122,6 +132,52 @@ static double wander_of(const double *values, int64_t count, double median)
     return median_of(deviations, blocks) / median;
 }
 
+// A copy in which no value is further from the median than three deviations: one slow step says nothing about the rest.
+// The caller frees.
+static double *clip(const double *values, int64_t count, double median)
+{
+    double *clipped = memory_allocate((size_t)count * sizeof(*clipped));
+    for (int64_t i = 0; i < count; i++) {
+        clipped[i] = fabs(values[i] - median);
+    }
+    double far = clipped_at * deviations_per_median * statistics_median(clipped, count);
+    for (int64_t i = 0; i < count; i++) {
+        clipped[i] = fmin(fmax(values[i], median - far), median + far);
+    }
+    return clipped;
+}
+
+// How much a value tells of the next one: the largest correlation that the series leaves plausible, or 0 where it shows
+// none. Short series look less alike than they are (Kendall 1954), which is made up for.
+static double likeness_of(double alike, int64_t count)
+{
+    double uncertainty = 1 / sqrt((double)count);
+    return alike > uncertainty ? fmin(most_alike, alike + (1 + 3 * alike) / (double)count + uncertainty) : 0;
+}
+
+// The standard error of the median over it, of a series in which each value keeps the share r of the one before: the
+// variance of the mean, times pi / 2. The deviation of the whole follows from that of the steps between neighbours,
+// since a series that wanders slowly has not shown it yet. It is never more than that of one value.
+static double error_of(const double *values, int64_t count, double median, bool *is_alike)
+{
+    double *clipped = clip(values, count, median);
+    double  n = (double)count, rounding = 1e-12 * median, mean = 0, squares = 0, products = 0, steps = 0;
+    for (int64_t i = 0; i < count; i++) {
+        mean += clipped[i] / n;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        squares += (clipped[i] - mean) * (clipped[i] - mean);
+        products += i > 0 ? (clipped[i] - mean) * (clipped[i - 1] - mean) : 0;
+        steps += i > 0 ? (clipped[i] - clipped[i - 1]) * (clipped[i] - clipped[i - 1]) : 0;
+    }
+    free(clipped);
+    double r        = likeness_of(squares > n * rounding * rounding ? products / squares : 0, count);
+    double variance = fmax(squares, r > 0 ? steps / (2 * (1 - r)) : 0) / (n - 1);
+    double inflated = (1 + r) / (1 - r) - 2 * r * (1 - pow(r, n)) / (n * (1 - r) * (1 - r));
+    *is_alike       = r > 0;
+    return sqrt(variance * fmin(1, acos(0) * inflated / n)) / median;
+}
+
 void statistics_flag_outliers(const double *values, int64_t count, bool *flags)
 {
     if (count == 0) {
@@ -165,7 +221,8 @@ void statistics_compute(struct statistics *statistics, const double *values, int
                                       .p95       = NAN,
                                       .variation = NAN,
                                       .drift     = NAN,
-                                      .wander    = NAN};
+                                      .wander    = NAN,
+                                      .error     = NAN};
     if (count == 0) {
         return;
     }
@@ -180,10 +237,15 @@ void statistics_compute(struct statistics *statistics, const double *values, int
     statistics->maximum  = sorted[count - 1];
     statistics->wander   = wander_of(values, count, statistics->median);
     statistics->outliers = count_outliers(values, count);
+    bool is_alike        = false;
+    if (count >= 2) {
+        statistics->error = error_of(values, count, statistics->median, &is_alike);
+    }
     if (count >= INTERVAL_COUNT_MIN) {
         int64_t rank     = interval_rank(count);
-        statistics->low  = sorted[rank - 1];
-        statistics->high = sorted[count - rank];
+        double  reach    = is_alike ? two_sided_95 * statistics->error * statistics->median : 0;
+        statistics->low  = fmin(sorted[rank - 1], statistics->median - reach);
+        statistics->high = fmax(sorted[count - rank], statistics->median + reach);
     }
     if (count >= PERCENTILE_COUNT_MIN) {
         statistics->p05 = nearest_rank(sorted, count, 5);
@@ -201,7 +263,8 @@ void statistics_compute(struct statistics *statistics, const double *values, int
 void statistics_compare(struct statistics_change *change, const struct statistics *first,
                         const struct statistics *second, double threshold)
 {
-    double noise    = 3 * fmax(first->wander, second->wander);
+    double errors   = errors_apart * hypot(first->error, second->error);
+    double noise    = fmax(3 * fmax(first->wander, second->wander), errors);
     double margin   = fmax(threshold, noise);
     double relative = second->median / first->median - 1;
     *change         = (struct statistics_change){.speedup  = first->median / second->median,

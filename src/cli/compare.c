@@ -17,7 +17,8 @@ struct compare_arguments {
 static const struct flag flags[] = {
     OPERANDS(compare_arguments, paths, "FIRST SECOND", "two results: folders of runs, or their result.json"),
     TEXT_FLAG(compare_arguments, fail_on, "--fail-on", "slower:PERCENT%",
-              "exit code 6 when the second is slower by more than that; without it, 1% counts as a change"),
+              "exit code 6 when the second is slower by more than that, 15 when that cannot be told; without it, 1% "
+              "counts as a change"),
     SWITCH_FLAG(compare_arguments, force, "--force", "compares what is not comparable, and marks it"),
     SWITCH_FLAG(compare_arguments, json, "--json", "prints JSON"),
     END_FLAGS,
@@ -45,7 +46,7 @@ static status read_threshold(const char *fail_on, double *threshold)
     return OK;
 }
 
-static status judge(const struct comparison *comparison, const struct compare_arguments *chosen)
+static status judge(const struct comparison *comparison, const struct compare_arguments *chosen, double threshold)
 {
     if (!chosen->force) {
         TRY(comparison_check(comparison));
@@ -55,12 +56,7 @@ static status judge(const struct comparison *comparison, const struct compare_ar
     } else if (!comparison_write_json(comparison, stdout)) {
         return OK;    // main sees what is wrong with stdout
     }
-    const struct statistics_change *step = &comparison->step;
-    if (chosen->fail_on != NULL && step->verdict == CHANGE_SLOWER) {
-        return fail_as(EXIT_GATE, "the second is slower by %.2f%%, which --fail-on %s does not allow",
-                       100 * step->relative, chosen->fail_on);
-    }
-    return OK;
+    return chosen->fail_on != NULL ? comparison_gate(comparison, threshold) : OK;
 }
 
 static status run(const void *arguments, struct text_buffer *errors)
@@ -80,7 +76,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     if (!failed(&outcome)) {
         struct comparison comparison;
         comparison_init(&comparison, &results[0], &results[1], threshold);
-        outcome = judge(&comparison, chosen);
+        outcome = judge(&comparison, chosen, threshold);
         comparison_free(&comparison);
     }
     result_free(&results[0]);

@@ -186,3 +186,19 @@ status comparison_check(const struct comparison *comparison)
     text_free(&text);
     return result;
 }
+
+status comparison_gate(const struct comparison *comparison, double threshold)
+{
+    const struct statistics_change *step = &comparison->step;
+    if (step->verdict == CHANGE_SLOWER) {
+        return fail_as(EXIT_GATE, "the second is slower by %.2f%%, which --fail-on slower:%g%% does not allow",
+                       100 * step->relative, 100 * threshold);
+    }
+    if (step->verdict == CHANGE_AMBIGUOUS && !(1 / step->low - 1 <= threshold)) {
+        return fail_as(EXIT_UNDECIDED,
+                       "whether the second is slower by more than --fail-on slower:%g%% allows cannot be told (%+.2f%% "
+                       "in these runs): more steps or a quieter machine are needed",
+                       100 * threshold, 100 * step->relative);
+    }
+    return OK;
+}

@@ -95,15 +95,21 @@ Test(compare, sets_fp8_against_bf16)
     expect_output(" 2.00 times as fast as bf16");    // not, or at least: it was measured
 }
 
-// Writes a made-up result whose steps take that much longer, and its path.
-static void write_result(const char *name, double slowdown, int64_t ranks, char path[128])
+// Writes a made-up result whose steps take that much longer, those of every second run of ten as much as restless
+// again; and its path.
+struct slowness {
+    double all, restless;
+};
+
+static void write_slow_result(const char *name, struct slowness slowness, int64_t ranks, char path[128])
 {
     struct result result;
     fixture_open(&result);
-    result.mesh.world = ranks;
-    result.wall_seconds *= 1 + slowdown;
+    result.mesh.world   = ranks;
+    result.wall_seconds = 0;
     for (int64_t i = 0; i < result.step_count; i++) {
-        result.steps[i].seconds *= 1 + slowdown;
+        result.steps[i].seconds *= 1 + slowness.all + (i / 10 % 2 == 0 ? slowness.restless : 0);
+        result.wall_seconds += result.steps[i].seconds;
     }
     result_derive(&result);
     snprintf(path, 128, "%s/%s.json", folder, name);
@@ -111,6 +117,16 @@ static void write_result(const char *name, double slowdown, int64_t ranks, char 
     cr_assert(file != NULL && result_write_json(&result, file));
     fclose(file);
     result_free(&result);
+}
+
+static void write_result(const char *name, double slowdown, int64_t ranks, char path[128])
+{
+    write_slow_result(name, (struct slowness){slowdown, 0}, ranks, path);
+}
+
+static void write_restless_result(const char *name, char path[128])
+{
+    write_slow_result(name, (struct slowness){0.1, 0.3}, 64, path);
 }
 
 Test(compare, fails_where_the_second_is_slower_than_allowed)
@@ -130,6 +146,23 @@ Test(compare, fails_where_the_second_is_slower_than_allowed)
     cr_expect_eq(below.exit_code, EXIT_VALID, "%s", below.text);
     cr_expect_eq(opposite.exit_code, EXIT_VALID, "%s", opposite.text);
     cr_expect_eq(without.exit_code, EXIT_VALID, "%s", without.text);
+}
+
+// Steps of two speeds in turn: the medians are apart, and so are the blocks of one run.
+Test(compare, says_that_it_cannot_tell)
+{
+    char base[128], restless[128];
+    write_result("base", 0, 64, base);
+    write_restless_result("restless", restless);
+
+    status asked = compare(base, restless, "--fail-on slower:2%");
+    expect_output("AMBIGUOUS ");
+    status unasked = compare(base, restless, "");
+
+    cr_expect_eq(asked.exit_code, EXIT_UNDECIDED, "%s", asked.text);
+    cr_expect_not_null(strstr(asked.text, "slower by more than --fail-on slower:2% allows cannot be told (+"), "%s",
+                       asked.text);
+    cr_expect_eq(unasked.exit_code, EXIT_VALID);
 }
 
 Test(compare, refuses_what_is_not_comparable_unless_forced)
