@@ -3,12 +3,11 @@
 #include "gswbench/arithmetic.h"
 
 #include "adamw.h"
+#include "codes.cuh"
 #include "spread.cuh"
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH;
-
 __device__ inline struct arithmetic_adamw constants_of(const struct adamw_args &args)
 {
     struct adamw_hyper hyper = *args.hyper;
@@ -22,13 +21,28 @@ __device__ inline struct arithmetic_adamw constants_of(const struct adamw_args &
             hyper.epsilon};
 }
 
+template <typename Weight, bool is_wide> __device__ inline float largest_weight(const struct adamw_args &args)
+{
+    float largest = 0;
+    for (spread its(args.elements); its.is_here(); its.advance()) {
+        float weight[width];
+        load<is_wide>(weight, (const Weight *)args.weight, its);
+        largest = larger(largest, weight);
+    }
+    return largest;
+}
+
 template <typename Gradient, typename Moment, typename Weight, bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) adamw_kernel(const struct adamw_args args)
 {
     struct arithmetic_adamw constants = constants_of(args);
     if (isnan(constants.gradient_scale)) {    // the gradient's norm is no finite number
+        if (args.magnitude != NULL) {
+            raise(args.magnitude, largest_weight<Weight, is_wide>(args));
+        }
         return;
     }
+    float   largest = 0;
     Moment *firsts = (Moment *)args.first, *seconds = (Moment *)args.second;
     for (spread its(args.elements); its.is_here(); its.advance()) {
         packet<Gradient> raw_gradient = fetch<is_wide>((const Gradient *)args.gradient, its);
@@ -55,6 +69,10 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) adamw_kernel(const struct adam
         if (args.weight != NULL) {
             store<is_wide>((Weight *)args.weight, weight, its);
         }
+        largest = larger(largest, weight);
+    }
+    if (args.magnitude != NULL) {
+        raise_stored<Weight>(args.magnitude, largest);
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// AdamW over the weights of a unit, one range of elements in all arrays, in one launch.
+// AdamW over weights of a unit, one range of elements in all arrays, in one launch.
 // Bound by memory: 30 bytes a weight with fp32 gradients, master weights and moments.
 #ifndef GSWBENCH_KERNELS_ADAMW_H
 #define GSWBENCH_KERNELS_ADAMW_H
@@ -20,6 +20,7 @@ struct adamw_args {
     float                    *master;            // absent: the weights are their own
     void                     *first, *second;    // moments
     void                     *weight;            // may be absent beside a master
+    float                    *magnitude;         // [1], may be absent: raised to the largest of the weights, as stored
     int64_t                   elements;
     enum format               gradient_type, moment, weight_type;
 };

@@ -86,7 +86,7 @@ struct plan {
 
     // Tensors that the host fills or reads. [accumulation] for tokens and targets; -1: another stage has them.
     int32_t            *tokens, *targets;
-    int32_t             rope_table, hyper, loss, gradient_norm;
+    int32_t             rope_table, hyper, loss, gradient_norm, clip_scale;
     struct plan_scaling scaling;
     int32_t routing;    // f32 [layers, experts + 2]: a step's routing statistics, of all ranks; -1: no experts
 

@@ -90,7 +90,8 @@ void step_set_fault(struct step *step, const struct step_fault *fault);
 // Seconds of the latest run by the device's clock; NaN on a backend that has none.
 double step_device_seconds(const struct step *step);
 
-// Makes the weights that are kept in FP8 from the initial masters, for data_initialise. Called by all ranks.
+// Makes the weights that are kept in FP8 from the initial masters, and scales that follow from weights, for
+// data_initialise. Called by all ranks.
 void step_make_weights(struct step *step);
 
 // Under ZeRO-1, makes all weights whole and up to date. Between two steps, called by all ranks; it changes nothing for

@@ -4,20 +4,19 @@
 #include "optimizer.h"
 #include "pipeline.h"
 #include "quantize.h"
+#include "scales.h"
 #include "units.h"
 
-static int32_t append_clip(struct builder *builder, int32_t partials)
+static void append_clip(struct builder *builder, int32_t partials)
 {
-    struct plan *plan  = builder->plan;
-    int32_t      scale = assembly_tensor(&builder->assembly, "clip scale", STORAGE_RESULT, FORMAT_F32, DIMS(1));
-    struct op    op    = assembly_op(&builder->assembly, OP_CLIP, "clip");
+    struct plan *plan = builder->plan;
+    struct op    op   = assembly_op(&builder->assembly, OP_CLIP, "clip");
     assembly_operand(&op, CLIP_PARTIALS, ACCESS_READ, partials);
     assembly_operand(&op, CLIP_NORM, ACCESS_WRITE, plan->gradient_norm);
-    assembly_operand(&op, CLIP_SCALE, ACCESS_WRITE, scale);
+    assembly_operand(&op, CLIP_SCALE, ACCESS_WRITE, plan->clip_scale);
     op.shape.elements =
         (struct elements_shape){.elements = plan->tensors[partials].elements, .limit = (float)plan->train.clip};
     assembly_append(&builder->assembly, &op);
-    return scale;
 }
 
 // The ranks that bring their squares together: all that update other elements than this one.
@@ -74,25 +73,65 @@ static int32_t append_square_sums(struct builder *builder)
     return partials;
 }
 
-static void append_adamw(struct builder *builder, int32_t index, int32_t scale)
+// So many of a tensor's elements; -1 where there is no tensor.
+static int32_t run_of(struct builder *builder, int32_t tensor, struct plan_slice run)
 {
-    struct plan            *plan = builder->plan;
-    const struct plan_unit *unit = &plan->units[index];
-    struct op               op   = assembly_op(&builder->assembly, OP_ADAMW, "adamw");
-    assembly_operand(&op, ADAMW_HYPER, ACCESS_READ, plan->hyper);
-    assembly_operand(&op, ADAMW_SCALE, ACCESS_READ, scale);
-    assembly_operand(&op, ADAMW_GRADIENT, ACCESS_READ, unit_updated_gradient(builder, index));
-    if (unit->master >= 0) {
-        assembly_operand(&op, ADAMW_MASTER, ACCESS_UPDATE, unit->master);
+    if (tensor < 0 || run.elements == builder->plan->tensors[tensor].elements) {
+        return tensor;
     }
-    assembly_operand(&op, ADAMW_FIRST, ACCESS_UPDATE, unit->first_moment);
-    assembly_operand(&op, ADAMW_SECOND, ACCESS_UPDATE, unit->second_moment);
+    return assembly_part(&builder->assembly, builder->plan->tensors[tensor].name, tensor, run.first,
+                         DIMS(run.elements));
+}
+
+// Of a run of the unit's elements that are updated here, counted from the first of them. Before the first step, too,
+// the magnitude of weights is noted: without a scale, AdamW changes nothing.
+static void append_run(struct builder *builder, int32_t index, struct plan_slice run, int32_t magnitude)
+{
+    struct plan            *plan     = builder->plan;
+    const struct plan_unit *unit     = &plan->units[index];
+    int32_t                 gradient = run_of(builder, unit_updated_gradient(builder, index), run);
+    struct op               op       = assembly_op(&builder->assembly, OP_ADAMW, "adamw");
+    op.is_initial                    = magnitude >= 0;
+    assembly_operand(&op, ADAMW_HYPER, ACCESS_READ, plan->hyper);
+    assembly_operand(&op, ADAMW_SCALE, ACCESS_READ, plan->clip_scale);
+    assembly_operand(&op, ADAMW_GRADIENT, ACCESS_READ, gradient);
+    if (unit->master >= 0) {
+        assembly_operand(&op, ADAMW_MASTER, ACCESS_UPDATE, run_of(builder, unit->master, run));
+    }
+    assembly_operand(&op, ADAMW_FIRST, ACCESS_UPDATE, run_of(builder, unit->first_moment, run));
+    assembly_operand(&op, ADAMW_SECOND, ACCESS_UPDATE, run_of(builder, unit->second_moment, run));
     if (!unit->is_narrow) {
         assembly_operand(&op, ADAMW_WEIGHT, unit->master >= 0 ? ACCESS_WRITE : ACCESS_UPDATE,
-                         unit_updated_weight(builder, index));
+                         run_of(builder, unit_updated_weight(builder, index), run));
     }
-    op.shape.elements.elements = unit->updated.elements;
+    if (magnitude >= 0) {
+        assembly_operand(&op, ADAMW_AMAX, ACCESS_UPDATE, magnitude);
+    }
+    op.shape.elements.elements = run.elements;
     assembly_append(&builder->assembly, &op);
+}
+
+// One op for all that is updated here of a unit, or, where the magnitudes of weights are noted, one for each of these:
+// up to the next, since what separates two weights is zero.
+static void append_adamw(struct builder *builder, int32_t index)
+{
+    const struct plan_unit *unit      = &builder->plan->units[index];
+    int64_t                 total     = unit->updated.elements;
+    int32_t                 magnitude = -1;
+    struct plan_slice       run       = {0, 0};
+    for (int32_t i = 0; i <= unit->weight_count; i++) {
+        int32_t weight = unit->first_weight + i;
+        bool    is_end = i == unit->weight_count;
+        int32_t next   = is_end ? -1 : scales_noted_magnitude(builder, weight);
+        int64_t begin  = is_end ? total : builder->plan->weights[weight].first - unit->updated.first;
+        begin          = begin < run.first ? run.first : begin < total ? begin : total;
+        run.elements   = begin - run.first;
+        if (run.elements > 0 && (is_end || next != magnitude)) {
+            append_run(builder, index, run, magnitude);
+            run.first = begin;
+        }
+        magnitude = next;
+    }
 }
 
 // From updated masters or weights to the weights that the next step reads.
@@ -109,22 +148,22 @@ static void append_weights(struct builder *builder, int32_t index)
     builder->assembly.is_initial = false;
 }
 
-// Scales that depend on all updated values hold their units' weights back until these are there.
-static void append_updates(struct builder *builder, int32_t scale)
+// Scales that depend on all updated values hold back what is made with them until these are there.
+static void append_updates(struct builder *builder)
 {
-    const struct plan *plan  = builder->plan;
-    bool               waits = plan->precision.has_narrow_weights && plan->precision.recipe == RECIPE_CURRENT;
+    const struct plan *plan   = builder->plan;
+    bool               scales = plan->scaling.scales >= 0 && plan->precision.recipe == RECIPE_CURRENT;
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
         builder->assembly.tag.layer = plan->tensors[plan->units[unit].gradient].layer;
-        append_adamw(builder, unit, scale);
-        if (!waits || !plan->units[unit].is_narrow) {
+        append_adamw(builder, unit);
+        if (!scales || !plan->units[unit].is_narrow) {
             append_weights(builder, unit);
         }
     }
-    if (waits) {
-        quantize_measure_weights(builder);
+    if (scales) {
+        quantize_scale_weights(builder);
     }
-    for (int32_t unit = 0; unit < plan->unit_count && waits; unit++) {
+    for (int32_t unit = 0; unit < plan->unit_count && scales; unit++) {
         builder->assembly.tag.layer = plan->tensors[plan->units[unit].gradient].layer;
         if (plan->units[unit].is_narrow) {
             append_weights(builder, unit);
@@ -189,7 +228,7 @@ void optimizer_append(struct builder *builder)
                        plan->routing);
     }
 
-    quantize_reduce_magnitudes(builder);
+    scales_reduce_magnitudes(builder);
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
         if (plan->model.tied && plan->mesh.size[AXIS_PP] > 1 && plan->units[unit].place == 0) {
             add_tied_gradient(builder, unit);
@@ -198,7 +237,7 @@ void optimizer_append(struct builder *builder)
     builder->assembly.tag.phase = PHASE_OPTIMIZER;
     int32_t partials            = append_square_sums(builder);
     reduce_scalars(builder, "gradient norm reduce", norm_axes(plan), partials);
-    int32_t scale = append_clip(builder, partials);
-    quantize_rescale(builder);
-    append_updates(builder, scale);
+    append_clip(builder, partials);
+    scales_renew(builder);
+    append_updates(builder);
 }

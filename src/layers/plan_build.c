@@ -12,6 +12,7 @@
 #include "optimizer.h"
 #include "pipeline.h"
 #include "quantize.h"
+#include "scales.h"
 
 static void note(status *errors, status result)
 {
@@ -113,6 +114,7 @@ static void declare_inputs(struct builder *builder)
     plan->hyper = assembly_tensor(&builder->assembly, "hyperparameters", STORAGE_INPUT, FORMAT_F32, DIMS(HYPER_COUNT));
     plan->loss  = assembly_tensor(&builder->assembly, "loss", STORAGE_RESULT, FORMAT_F32, DIMS(1));
     plan->gradient_norm = assembly_tensor(&builder->assembly, "gradient norm", STORAGE_RESULT, FORMAT_F32, DIMS(1));
+    plan->clip_scale    = assembly_tensor(&builder->assembly, "clip scale", STORAGE_RESULT, FORMAT_F32, DIMS(1));
     plan->routing       = -1;
     if (builder->expert_layers > 0) {
         plan->routing = assembly_tensor(&builder->assembly, "routing", STORAGE_RESULT, FORMAT_F32,
@@ -145,7 +147,7 @@ status plan_build(struct plan *plan, const struct plan_request *request)
         builder.routing = experts_routing(&builder);
     }
 
-    quantize_declare(&builder);
+    scales_declare(&builder);
     weights_declare(&builder);
     declare_inputs(&builder);
     pipeline_append(&builder);
@@ -175,7 +177,7 @@ void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank)
                               .is_zero          = plan->is_zero,
                               .counts_embedding = plan->counts_embedding};
     block_describe_all(&builder);
-    quantize_declare(&builder);
+    scales_declare(&builder);
     weights_declare(&builder);
     assembly_free(&builder.assembly);
     arena_free(&builder.scratch);

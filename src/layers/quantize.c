@@ -2,76 +2,13 @@
 // Copies of tensors in FP8 for the GEMMs of linears, as they are and transposed, and the scales for them: each
 // tensor's own, those that the magnitudes of steps before this one gave, or one for each part of a copy.
 #include "quantize.h"
-
-static bool is_delayed(const struct plan *plan)
-{
-    return plan->precision.narrow_linears != 0 && plan->precision.recipe == RECIPE_DELAYED;
-}
-
-// Whether a tensor's scale is kept in a slot: it is known before the tensor is, or ranks have to agree on it.
-static bool has_slot(const struct plan *plan, enum linear_role role)
-{
-    return is_delayed(plan) || (plan->precision.has_narrow_weights && role == ROLE_WEIGHT);
-}
-
-// A tensor with a slot for each linear and role; the slots, each a part of it, follow it among the tensors.
-static int32_t declare_slots(struct builder *builder, const char *name, const char *slot_name)
-{
-    struct plan *plan  = builder->plan;
-    int64_t      slots = LINEAR_ROLES * plan->scaling.linears;
-    int32_t      all   = assembly_tensor(&builder->assembly, name, STORAGE_OPTIMIZER, FORMAT_F32, DIMS(slots));
-    for (int64_t slot = 0, place = 0; slot < slots; slot++) {
-        int64_t linear = slot % plan->scaling.linears;
-        place          = linear == 0 ? 0 : place;
-        while (linear >= builder->blocks[place].first_linear + builder->blocks[place].linears) {
-            place++;
-        }
-        builder->assembly.tag.layer = (int16_t)builder->blocks[place].layer;
-        assembly_part(&builder->assembly, slot_name, all, slot, DIMS(1));
-    }
-    builder->assembly.tag.layer = -1;
-    return all;
-}
-
-static int32_t slot_of(const struct builder *builder, int32_t all, int32_t weight, enum linear_role role)
-{
-    const struct plan *plan = builder->plan;
-    return all + 1 + (int32_t)(role * plan->scaling.linears + plan->weights[weight].linear);
-}
-
-void quantize_declare(struct builder *builder)
-{
-    struct plan *plan = builder->plan;
-    plan->scaling     = (struct plan_scaling){.scales = -1, .factors = -1, .amaxes = -1, .history = -1};
-    if (!has_slot(plan, ROLE_WEIGHT)) {
-        return;
-    }
-    struct plan_scaling *scaling = &plan->scaling;
-    scaling->linears             = builder->linears;
-    scaling->scales              = declare_slots(builder, "scales", "scale");
-    scaling->factors             = declare_slots(builder, "factors", "factor");
-    scaling->amaxes              = declare_slots(builder, "magnitudes", "magnitude");
-    if (is_delayed(plan)) {
-        scaling->history = assembly_tensor(&builder->assembly, "magnitude history", STORAGE_OPTIMIZER, FORMAT_F32,
-                                           DIMS(LINEAR_ROLES * scaling->linears, plan->precision.magnitude_history));
-    }
-}
+#include "scales.h"
 
 enum scaling quantize_scaling(const struct plan *plan, enum linear_role role)
 {
     return plan->precision.recipe != RECIPE_BLOCK ? SCALING_WHOLE
            : role == ROLE_WEIGHT                  ? SCALING_SQUARES
                                                   : SCALING_RUNS;
-}
-
-// Scale and magnitude of a slot.
-static void add_slot(struct builder *builder, struct op *op, int32_t weight, enum linear_role role)
-{
-    const struct plan_scaling *scaling = &builder->plan->scaling;
-    assembly_operand(op, QUANTIZE_SCALE, ACCESS_READ, slot_of(builder, scaling->scales, weight, role));
-    if (is_delayed(builder->plan)) {
-        assembly_operand(op, QUANTIZE_AMAX, ACCESS_UPDATE, slot_of(builder, scaling->amaxes, weight, role));
-    }
 }
 
 // The op that made the tensor, if it can make its copies, too, and GEMMs of the linear read nothing but these, or their
@@ -108,8 +45,8 @@ static int32_t append_quantize(struct builder *builder, int32_t tensor, int32_t 
     struct tensor from    = plan->tensors[tensor];
     struct op     op      = assembly_op(&builder->assembly, OP_QUANTIZE, from.name);
     assembly_operand(&op, QUANTIZE_IN, ACCESS_READ, tensor);
-    if (has_slot(plan, role)) {
-        add_slot(builder, &op, weight, role);
+    if (scales_have_slot(plan, role)) {
+        scales_add_slot(builder, &op, weight, role);
     } else if (scaling == SCALING_WHOLE) {
         const char *factor = arena_format(&plan->arena, "factor of %s", from.name);
         assembly_operand(&op, QUANTIZE_FACTOR, ACCESS_WRITE,
@@ -131,8 +68,8 @@ static int32_t factor_of(struct builder *builder, int32_t op, int slot, int32_t 
 {
     struct plan *plan     = builder->plan;
     struct op    quantize = op_quantize_of(&plan->ops[op]);
-    if (has_slot(plan, role)) {
-        return slot_of(builder, plan->scaling.factors, weight, role);
+    if (scales_have_slot(plan, role)) {
+        return scales_factor(builder, weight, role);
     }
     if (quantize.shape.quantize.scaling == SCALING_WHOLE) {
         return quantize.operand[QUANTIZE_FACTOR];
@@ -215,63 +152,6 @@ void quantize_drop_unread(struct builder *builder)
     }
 }
 
-static void reduce_magnitudes(struct builder *builder)
-{
-    if (builder->plan->mesh.world == 1) {
-        return;
-    }
-    assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ALL_REDUCE_MAXIMUM,
-                                                             .role = "magnitude reduce",
-                                                             .axes = MESH_ALL_AXES,
-                                                             .lane = LANE_GRADIENT_REDUCE,
-                                                             .in   = -1,
-                                                             .out  = builder->plan->scaling.amaxes,
-                                                             .hold = -1});
-}
-
-// The slots of first_role .. end_role - 1, which have one format.
-static void append_rescale(struct builder *builder, enum linear_role first_role, enum linear_role end_role)
-{
-    const struct plan   *plan    = builder->plan;
-    struct plan_scaling  scaling = plan->scaling;
-    int64_t              first = first_role * scaling.linears, slots = (end_role - first_role) * scaling.linears;
-    struct op            op    = assembly_op(&builder->assembly, OP_RESCALE, "rescale");
-    struct rescale_shape shape = {slots, plan->precision.magnitude_history, plan->precision.narrow_target[first_role]};
-    assembly_operand(&op, RESCALE_AMAX, ACCESS_UPDATE,
-                     assembly_part(&builder->assembly, "magnitudes", scaling.amaxes, first, DIMS(slots)));
-    if (scaling.history >= 0) {
-        assembly_operand(&op, RESCALE_HISTORY, ACCESS_UPDATE,
-                         assembly_part(&builder->assembly, "magnitude history", scaling.history, first * shape.history,
-                                       DIMS(slots, shape.history)));
-    }
-    assembly_operand(&op, RESCALE_SCALE, ACCESS_UPDATE,
-                     assembly_part(&builder->assembly, "scales", scaling.scales, first, DIMS(slots)));
-    assembly_operand(&op, RESCALE_FACTOR, ACCESS_WRITE,
-                     assembly_part(&builder->assembly, "factors", scaling.factors, first, DIMS(slots)));
-    op.shape.rescale = shape;
-    assembly_append(&builder->assembly, &op);
-}
-
-void quantize_reduce_magnitudes(struct builder *builder)
-{
-    if (is_delayed(builder->plan)) {
-        reduce_magnitudes(builder);
-    }
-}
-
-void quantize_rescale(struct builder *builder)
-{
-    if (is_delayed(builder->plan)) {
-        append_rescale(builder, ROLE_INPUT, ROLE_GRADIENT);
-        append_rescale(builder, ROLE_GRADIENT, LINEAR_ROLES);
-    }
-}
-
-int32_t quantize_weight_factor(struct builder *builder, int32_t weight)
-{
-    return slot_of(builder, builder->plan->scaling.factors, weight, ROLE_WEIGHT);
-}
-
 // What this rank's optimizer keeps of a weight, in elements of the unit.
 static struct plan_slice updated_run(const struct plan_unit *unit, const struct weight *weight)
 {
@@ -282,10 +162,9 @@ static struct plan_slice updated_run(const struct plan_unit *unit, const struct 
 
 static void append_magnitude(struct builder *builder, int32_t index, int32_t masters)
 {
-    int32_t   amax = slot_of(builder, builder->plan->scaling.amaxes, index, ROLE_WEIGHT);
-    struct op op   = assembly_op(&builder->assembly, OP_MAGNITUDE, builder->plan->weights[index].name);
+    struct op op = assembly_op(&builder->assembly, OP_MAGNITUDE, builder->plan->weights[index].name);
     assembly_operand(&op, MAGNITUDE_IN, ACCESS_READ, masters);
-    assembly_operand(&op, MAGNITUDE_AMAX, ACCESS_UPDATE, amax);
+    assembly_operand(&op, MAGNITUDE_AMAX, ACCESS_UPDATE, scales_magnitude(builder, index));
     op.shape.elements.elements = builder->plan->tensors[masters].elements;
     assembly_append(&builder->assembly, &op);
 }
@@ -295,7 +174,7 @@ static void append_update(struct builder *builder, int32_t index, int32_t master
     struct op op = assembly_op(&builder->assembly, OP_QUANTIZE, builder->plan->weights[index].name);
     assembly_operand(&op, QUANTIZE_IN, ACCESS_READ, masters);
     assembly_operand(&op, QUANTIZE_OUT, ACCESS_WRITE, out);
-    add_slot(builder, &op, index, ROLE_WEIGHT);
+    scales_add_slot(builder, &op, index, ROLE_WEIGHT);
     op.shape.quantize = (struct quantize_shape){.rows = 1, .columns = builder->plan->tensors[masters].elements};
     assembly_append(&builder->assembly, &op);
 }
@@ -322,7 +201,7 @@ static void update_runs(struct builder *builder, int32_t index, bool measures)
     }
 }
 
-void quantize_measure_weights(struct builder *builder)
+void quantize_scale_weights(struct builder *builder)
 {
     builder->assembly.is_initial = true;
     for (int32_t unit = 0; unit < builder->plan->unit_count; unit++) {
@@ -332,8 +211,7 @@ void quantize_measure_weights(struct builder *builder)
         }
     }
     builder->assembly.tag.layer = -1;
-    reduce_magnitudes(builder);
-    append_rescale(builder, ROLE_WEIGHT, ROLE_GRADIENT);
+    scales_renew_of_weights(builder);
     builder->assembly.is_initial = false;
 }
 

@@ -5,7 +5,6 @@
 
 #include "builder.h"
 
-void quantize_declare(struct builder *builder);
 // A tensor [rows, columns] as the GEMMs of a weight read it: in FP8, transposed or not; itself if it is that. One op
 // makes both copies: the one that made the tensor, if it can, or one that is appended unless an earlier one still
 // holds.
@@ -13,13 +12,10 @@ int32_t      quantize_copy(struct builder *builder, int32_t tensor, int32_t weig
                            bool is_transposed);
 enum scaling quantize_scaling(const struct plan *plan, enum linear_role role);
 void quantize_drop_unread(struct builder *builder);    // at the end: outputs of which only the fused copies are read
-// After a step's last copy: magnitudes of all ranks to scales for the next step.
-void quantize_reduce_magnitudes(struct builder *builder);
-void quantize_rescale(struct builder *builder);
-// Weights that are kept in FP8: what brings them back, and the copy of this rank's slice of a unit, made of its
-// masters. Scaled by current values, all slices are measured before.
-int32_t quantize_weight_factor(struct builder *builder, int32_t weight);
-void    quantize_measure_weights(struct builder *builder);
-void    quantize_update_weights(struct builder *builder, int32_t unit);
+// Weights that are kept in FP8: the copy of this rank's slice of a unit, made of its masters. Scaled by current values,
+// all slices are measured before.
+void quantize_update_weights(struct builder *builder, int32_t unit);
+// The scales of weights that were updated, by their current values: those that AdamW noted, or that are measured here.
+void quantize_scale_weights(struct builder *builder);
 
 #endif

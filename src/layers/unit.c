@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Units: where they are among those of the model, what a rank keeps of them, and which tensors hold it.
-#include "quantize.h"
+#include "scales.h"
 #include "units.h"
 
 int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices)
@@ -96,7 +96,7 @@ void unit_point_weights(struct builder *builder, int32_t unit, int32_t whole)
         struct weight *weight = &builder->plan->weights[w];
         weight->tensor        = whole >= 0 ? part_of_whole(builder, weight, weight->name, whole) : -1;
         if (whole >= 0 && pointed->is_narrow) {
-            int32_t factor                                 = quantize_weight_factor(builder, w);
+            int32_t factor                                 = scales_factor(builder, w, ROLE_WEIGHT);
             builder->assembly.usage[weight->tensor].factor = factor;
         }
     }

@@ -41,7 +41,7 @@ const struct option precision_options[] = {
     BOOLEAN_OPTION(precision_config, fp8_weight_gradients, "yes", "the GEMMs of their weight gradients read FP8, too"),
     CHOICE_OPTION (precision_config, fp8_fast_accumulation, "forward", fast_names, "FP8 GEMMs whose partial sums a device may round to fewer digits"),
     BOOLEAN_OPTION(precision_config, fp8_weights, "no", "with compute = fp8, weights are stored and gathered in FP8"),
-    BOOLEAN_OPTION(precision_config, fp8_fused, "yes", "norms, activations and their gradients write FP8 themselves, and find the scale where it follows from the values"),
+    BOOLEAN_OPTION(precision_config, fp8_fused, "yes", "norms, activations and their gradients write FP8 themselves, and find the scale where it follows from the values; AdamW finds that of weights"),
     END_OPTIONS
 };
 // clang-format on

@@ -206,7 +206,7 @@ const struct op_row op_table[OP_COUNT] = {
         [ADAMW_HYPER] = READ("hyper", hyper), [ADAMW_SCALE] = READ("scale", one),
         [ADAMW_GRADIENT] = READ("gradient", all), [ADAMW_MASTER] = MAY_UPDATE("master", all),
         [ADAMW_FIRST] = UPDATE("first", all), [ADAMW_SECOND] = UPDATE("second", all),
-        [ADAMW_WEIGHT] = SLOT("weight", UNLESS_MASTER, NO_MASTER, all)}},
+        [ADAMW_WEIGHT] = SLOT("weight", UNLESS_MASTER, NO_MASTER, all), [ADAMW_AMAX] = MAY_UPDATE("amax", one)}},
     [OP_ALL_REDUCE] = {MOVES(transfer, TREE, NONE), {[TRANSFER_OUT] = UPDATE("out", whole)}},
     [OP_ALL_REDUCE_MAXIMUM] = {MOVES(transfer, TREE, NONE), {[TRANSFER_OUT] = UPDATE("out", whole)}},
     [OP_ALL_GATHER] = {MOVES(transfer, RING, NONE), {

@@ -190,6 +190,7 @@ static void initialise_scaling(struct step *step, const struct plan *plan)
     fill(step, plan, scaling->scales, 1);
     fill(step, plan, scaling->factors, 1);
     fill(step, plan, scaling->amaxes, 0);
+    fill(step, plan, plan->clip_scale, NAN);    // AdamW finds the magnitudes of weights, and leaves them as they are
     if (scaling->history >= 0) {
         fill(step, plan, scaling->history, 0);
     }

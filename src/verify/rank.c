@@ -203,6 +203,14 @@ static void check_access(struct verifier *verifier, int32_t op, int slot)
     }
 }
 
+// The ranks that have parts of the tensors that are scaled. Those of weights in BF16 are whole where they are read; the
+// optimizer, which finds their magnitudes, has slices of them.
+static uint32_t scaled_axes(const struct plan *plan)
+{
+    bool is_of_slices = plan->precision.recipe == RECIPE_CURRENT && !plan->precision.has_narrow_weights;
+    return is_of_slices ? plan->units[0].update_axes : MESH_ALL_AXES;
+}
+
 // A scale is the same on all ranks that have the tensor, or a part of it, only if it comes from the largest magnitude
 // of all of them.
 static void check_magnitudes(struct verifier *verifier, int32_t op)
@@ -213,7 +221,7 @@ static void check_magnitudes(struct verifier *verifier, int32_t op)
     for (int32_t i = verifier->first_segment[tensor]; i < verifier->end_segment[tensor]; i++) {
         const struct op *writer = segments[i].writer >= 0 ? &plan->ops[segments[i].writer] : NULL;
         if (writer == NULL || writer->kind != OP_ALL_REDUCE_MAXIMUM ||
-            plan->groups[writer->shape.transfer.group].size < plan->mesh.world) {
+            plan->groups[writer->shape.transfer.group].size < mesh_group_size(&plan->mesh, scaled_axes(plan))) {
             findings_add(&verifier->findings, op, tensor,
                          "scales by what is not the largest of all ranks:", segments[i].writer);
             return;
@@ -224,7 +232,7 @@ static void check_magnitudes(struct verifier *verifier, int32_t op)
 static void check_operands(struct verifier *verifier, int32_t op)
 {
     const struct op *checked = &verifier->plan->ops[op];
-    if (checked->kind == OP_RESCALE && verifier->plan->mesh.world > 1) {
+    if (checked->kind == OP_RESCALE && mesh_group_size(&verifier->plan->mesh, scaled_axes(verifier->plan)) > 1) {
         check_magnitudes(verifier, op);
     }
     // Reads first: an op reads all of its operands before it writes any.

@@ -101,6 +101,49 @@ static void expect_adamw(enum format weight_type, enum format moment_type, bool 
     free_buffers(buffers);
 }
 
+// What is stored, of all elements: the largest is the last, and rounds up.
+static void expect_magnitude(float gradient_scale, bool has_master, double amax, double expected)
+{
+    enum { COUNT = 2500 };
+    struct op     op                   = {.kind = OP_ADAMW, .shape.elements.elements = COUNT};
+    struct buffer buffers[OP_OPERANDS] = {
+        [ADAMW_HYPER]    = make_buffer(FORMAT_F32, HYPER_COUNT),
+        [ADAMW_SCALE]    = make_buffer(FORMAT_F32, 1),
+        [ADAMW_GRADIENT] = make_random(FORMAT_F32, COUNT, 2, 1),
+        [ADAMW_FIRST]    = make_buffer(FORMAT_F32, COUNT),
+        [ADAMW_SECOND]   = make_buffer(FORMAT_F32, COUNT),
+        [ADAMW_MASTER]   = has_master ? make_random(FORMAT_F32, COUNT, 1, 1) : (struct buffer){0},
+        [ADAMW_WEIGHT]   = make_random(FORMAT_BF16, COUNT, 1, 1),
+        [ADAMW_AMAX]     = make_buffer(FORMAT_F32, 1),
+    };
+    const struct buffer *kept = &buffers[has_master ? ADAMW_MASTER : ADAMW_WEIGHT];
+    set(kept, COUNT - 1, has_master ? -8.05 : -8.0625);
+    set(&buffers[ADAMW_WEIGHT], COUNT - 1, -8.0625);
+    set(&buffers[ADAMW_SCALE], 0, (double)gradient_scale);
+    set(&buffers[ADAMW_AMAX], 0, amax);
+    set(&buffers[ADAMW_HYPER], HYPER_LEARNING_RATE, 0.5);
+    set(&buffers[ADAMW_HYPER], HYPER_DECAY, 1);
+    for (int hyper = HYPER_EPSILON; hyper < HYPER_COUNT; hyper++) {
+        set(&buffers[ADAMW_HYPER], hyper, 1);
+    }
+    double before = get(kept, 17);
+
+    run_op(&op, buffers, THREADS);
+
+    cr_expect_eq(get(&buffers[ADAMW_AMAX], 0), expected, "%.9g", get(&buffers[ADAMW_AMAX], 0));
+    cr_expect_eq(get(kept, 17) == before, isnan(gradient_scale));
+    free_buffers(buffers);
+}
+
+Test(arithmetic, adamw_notes_the_largest_magnitude_of_what_it_leaves)
+{
+    for (int has_master = 0; has_master <= 1; has_master++) {
+        expect_magnitude(0, has_master, 0.25, 4.03125);    // decay leaves half
+        expect_magnitude(0, has_master, 5, 5);
+        expect_magnitude(NAN, has_master, 0.25, 8.0625);
+    }
+}
+
 Test(arithmetic, adamw_follows_its_formula_in_every_type)
 {
     expect_adamw(FORMAT_F32, FORMAT_F32, false);

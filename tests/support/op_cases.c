@@ -198,6 +198,9 @@ const struct op_case op_cases[] = {
     {"clip", "fff", {.kind = OP_CLIP, ELEMENTS(83)}},
     {"adamw", "ffffffb", {.kind = OP_ADAMW, ELEMENTS(50001)}},
     {"adamw in bf16", "ffb-bbb", {.kind = OP_ADAMW, ELEMENTS(1003)}},
+    {"adamw that finds a magnitude", "ffffffbf", {.kind = OP_ADAMW, ELEMENTS(30011)}},
+    {"adamw that finds a magnitude in bf16", "ffb-bbbf", {.kind = OP_ADAMW, ELEMENTS(1003)}},
+    {"adamw that finds a magnitude and has no scale", "fNf-ffbf", {.kind = OP_ADAMW, ELEMENTS(1003)}},
     {"adamw in fp32", "fff-fff", {.kind = OP_ADAMW, ELEMENTS(77)}},
 };
 // clang-format on

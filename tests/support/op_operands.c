@@ -25,7 +25,7 @@ struct op complete_op(const struct op_case *test)
 
 static enum format format_of(char letter)
 {
-    return strchr("fFz", letter) != NULL   ? FORMAT_F32
+    return strchr("fFzN", letter) != NULL  ? FORMAT_F32
            : strchr("bBZ", letter) != NULL ? FORMAT_BF16
            : letter == '4'                 ? FORMAT_E4M3
            : letter == '5'                 ? FORMAT_E5M2
@@ -81,6 +81,7 @@ static bool is_positive(const struct op *op, int slot)
     case AT(OP_LOSS_SUM, LOSS_SUM_OUT):
     case AT(OP_CLIP, CLIP_PARTIALS):
     case AT(OP_ADAMW, ADAMW_SECOND):
+    case AT(OP_ADAMW, ADAMW_AMAX):
     case AT(OP_QUANTIZE, QUANTIZE_SCALE):
     case AT(OP_QUANTIZE, QUANTIZE_AMAX):
     case AT(OP_MAGNITUDE, MAGNITUDE_AMAX):
@@ -112,6 +113,7 @@ static void fill_operand(const struct op_case *test, const struct op *op, int sl
         double normal = (double)random_normal(key, draw_of(op, slot, i));
         set(buffer, i,
             buffer->format == FORMAT_I32                  ? (double)draw_index(op, slot, i, key)
+            : test->operands[slot] == 'N'                 ? (double)NAN
             : op->kind == OP_ADAMW && slot == ADAMW_HYPER ? hyper[i]
             : is_positive(op, slot)                       ? ldexp(fabs(normal) + 0.1, exponent)
                                                           : ldexp(normal, exponent));

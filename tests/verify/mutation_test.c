@@ -27,6 +27,7 @@ static const char one[]      = "",
                   blocks[]   = "tp 2; tp_overlap yes; accumulation 2; compute fp8; fp8_recipe block",
                   zero_fp8[] = "dp 4; zero 1; compute fp8; fp8_recipe delayed; fp8_weights yes",
                   fsdp_fp8[] = "fsdp 4; compute fp8; fp8_recipe current; fp8_weights yes",
+                  noted[]    = "fsdp 2; tp 2; compute fp8; fp8_recipe current",
                   deep[]     = "tp 2; cp 2; pp 2; vp 2; accumulation 4; tp_overlap yes; layers 4; micro_batch 1";
 // clang-format on
 
@@ -129,6 +130,7 @@ static const struct mutation mutations[] = {
      "cannot multiply by the scaling of \"fc1 weight in e4m3"},
     {zero_fp8, 3, remove_op, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
     {fsdp_fp8, 2, remove_op, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
+    {noted, 2, remove_op, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
     {zero_fp8, 1, shrink, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
     {zero_fp8, 3, let_it_not_wait, "fc2 weight", 1, -1, "all_gather \"weight gather\", optimizer, layer 1",
      "is not ordered after the write of \"weight slice, layer 1\", used by op 98 quantize"},
@@ -137,6 +139,8 @@ static const struct mutation mutations[] = {
     {zero_fp8, 3, remove_what_waits, "fc2 weight", 0, -1, "all_gather \"weight gather\", optimizer, layer 0",
      "2176 elements of e4m3 meet those of rank 3"},
     {fsdp_fp8, 1, forget_waits, "magnitude reduce", ANY, ANY,
+     "all_reduce_maximum \"magnitude reduce\", optimizer", "is not ordered after the write of \"magnitudes\", used by"},
+    {noted, 1, forget_waits, "magnitude reduce", ANY, ANY,
      "all_reduce_maximum \"magnitude reduce\", optimizer", "is not ordered after the write of \"magnitudes\", used by"},
     {one, 0, have_a_factor, "fc1", 0, 0, "gemm \"fc1\", forward, layer 0, microbatch 0", "has a factor for \"mlp norm"},
     // Sends and receives.

@@ -64,6 +64,7 @@ void device_adamw(struct backend *backend, const struct op *op, const struct buf
                                                    .first         = buffers[ADAMW_FIRST].data,
                                                    .second        = buffers[ADAMW_SECOND].data,
                                                    .weight        = buffers[ADAMW_WEIGHT].data,
+                                                   .magnitude     = buffers[ADAMW_AMAX].data,
                                                    .elements      = op->shape.elements.elements,
                                                    .gradient_type = buffers[ADAMW_GRADIENT].format,
                                                    .moment        = buffers[ADAMW_FIRST].format,

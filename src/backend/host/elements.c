@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops on flat arrays: conversion, the gradient's norm and clipping, AdamW.
+// Ops on flat arrays: conversion, magnitudes, the gradient's norm and clipping, AdamW.
 #include <math.h>
 #include <string.h>
 
@@ -43,6 +43,41 @@ void host_clear(struct backend *backend, const struct op *op, const struct buffe
     (void)backend;
     const struct buffer *out = &buffers[CLEAR_OUT];
     memset(out->data, 0, (size_t)format_bytes(out->format, op->shape.elements.elements));
+}
+
+// The largest magnitude of each part lies in front, [HOST_PARTS].
+static void magnitude_parts(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct loop   *loop  = context;
+    const struct buffer *in    = loop->buffers;
+    int64_t              total = in->elements, chunks = chunks_of(total);
+    float               *space = loop->host->scratch + HOST_PARTS + (int64_t)thread * CHUNK;
+    for (int64_t part = first; part < last; part++) {
+        float   largest = 0;
+        int64_t end     = host_minimum(chunks * (part + 1) / HOST_PARTS * CHUNK, total);
+        for (int64_t at = chunks * part / HOST_PARTS * CHUNK; at < end; at += CHUNK) {
+            int64_t count = host_minimum(CHUNK, end - at);
+            largest       = fmaxf(largest, row_magnitude(row_read(in, at, count, space), count));
+        }
+        loop->host->scratch[part] = largest;
+    }
+}
+
+float host_find_magnitude(struct backend *backend, const struct op *op, const struct buffer *in)
+{
+    const struct host *host = backend->state;
+    host_run_loop(backend, op, in, magnitude_parts, HOST_PARTS);
+    return row_maximum(host->scratch, HOST_PARTS);
+}
+
+static void raise_magnitude(struct backend *backend, const struct op *op, const struct buffer *in, float *magnitude)
+{
+    *magnitude = fmaxf(*magnitude, host_find_magnitude(backend, op, in));
+}
+
+void host_magnitude(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    raise_magnitude(backend, op, &buffers[MAGNITUDE_IN], buffers[MAGNITUDE_AMAX].data);
 }
 
 // The partial sums of all threads lie in front, [HOST_PARTS] doubles.
@@ -137,5 +172,8 @@ void host_adamw(struct backend *backend, const struct op *op, const struct buffe
 {
     if (!isnan(*(const float *)buffers[ADAMW_SCALE].data)) {
         host_run_loop(backend, op, buffers, adamw_chunks, chunks_of(op->shape.elements.elements));
+    }
+    if (buffers[ADAMW_AMAX].data != NULL) {
+        raise_magnitude(backend, op, &buffers[ADAMW_WEIGHT], buffers[ADAMW_AMAX].data);
     }
 }

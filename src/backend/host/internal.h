@@ -75,6 +75,9 @@ void panel_multiply(const struct panel *out, const struct panel *a, const struct
 
 int64_t host_minimum(int64_t a, int64_t b);
 
+// The largest magnitude in a buffer; in scratch, of which [HOST_PARTS] and a thread's share of ops on flat arrays do.
+float host_find_magnitude(struct backend *backend, const struct op *op, const struct buffer *in);
+
 // The part of C that one of the threads computes; starts at multiples of 32, and may be empty.
 struct rectangle {
     int64_t row, column, rows, columns;

@@ -6,8 +6,8 @@
 #include "gswbench/fp8.h"
 #include "internal.h"
 
-// Magnitudes are looked for in chunks. Copies are made in tiles, each of which is a square that may have a scale.
-enum { CHUNK = 1024, TILE = SCALING_SIDE * SCALING_SIDE };
+// Copies are made in tiles, each of which is a square that may have a scale.
+enum { TILE = SCALING_SIDE * SCALING_SIDE };
 // Bytes are transposed in tiles, of whose transpose every cache line is filled at once.
 enum { TILE_ROWS = 64, TILE_COLUMNS = 256 };
 
@@ -27,31 +27,6 @@ int64_t host_quantize_floats(const struct op *op, int threads)
 static float *space_of_thread(const struct loop *loop, int thread)
 {
     return loop->host->scratch + HOST_PARTS + (int64_t)thread * 2 * TILE;
-}
-
-// The largest magnitude of each part of the first operand lies in front.
-static void magnitude_parts(void *context, int64_t first, int64_t last, int thread)
-{
-    const struct loop   *loop  = context;
-    const struct buffer *in    = &loop->buffers[0];
-    int64_t              total = in->elements, chunks = tiles_of(total, CHUNK);
-    for (int64_t part = first; part < last; part++) {
-        float   largest = 0;
-        int64_t end     = host_minimum(chunks * (part + 1) / HOST_PARTS * CHUNK, total);
-        for (int64_t at = chunks * part / HOST_PARTS * CHUNK; at < end; at += CHUNK) {
-            int64_t count = host_minimum(CHUNK, end - at);
-            largest = fmaxf(largest, row_magnitude(row_read(in, at, count, space_of_thread(loop, thread)), count));
-        }
-        loop->host->scratch[part] = largest;
-    }
-}
-
-// The largest magnitude of the first operand.
-static float find_magnitude(struct backend *backend, const struct op *op, const struct buffer buffers[])
-{
-    const struct host *host = backend->state;
-    host_run_loop(backend, op, buffers, magnitude_parts, HOST_PARTS);
-    return row_maximum(host->scratch, HOST_PARTS);
 }
 
 // In groups of rows, whose cache lines all stay until they are used up.
@@ -155,7 +130,7 @@ static float choose_scale(struct backend *backend, const struct op *op, const st
 {
     const float *given = buffers[QUANTIZE_SCALE].data;
     float       *amax = buffers[QUANTIZE_AMAX].data, *factor = buffers[QUANTIZE_FACTOR].data;
-    float        largest = given == NULL || amax != NULL ? find_magnitude(backend, op, buffers) : 0;
+    float        largest = given == NULL || amax != NULL ? host_find_magnitude(backend, op, &buffers[QUANTIZE_IN]) : 0;
     enum format  format  = buffers[buffers[QUANTIZE_OUT].data != NULL ? QUANTIZE_OUT : QUANTIZE_TRANSPOSED].format;
     float        scale   = given != NULL ? *given : fp8_scale(format, largest);
     if (amax != NULL) {
@@ -201,12 +176,6 @@ void host_transpose(struct backend *backend, const struct op *op, const struct b
     const struct rows_shape *shape = &op->shape.rows;
     host_run_loop(backend, op, buffers, transpose_tiles,
                   tiles_of(shape->rows, TILE_ROWS) * tiles_of(shape->columns, TILE_COLUMNS));
-}
-
-void host_magnitude(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    float *amax = buffers[MAGNITUDE_AMAX].data;
-    *amax       = fmaxf(*amax, find_magnitude(backend, op, buffers));
 }
 
 void host_rescale(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
