@@ -18,18 +18,19 @@ struct wait {
     void   *event;    // NULL: run() has computed when it returns
 };
 
-// An op with all that is looked up for it once, before the first step.
+// An op with all that is looked up for it once, before the first step. What every op reads stands first, within a
+// cache line: a step that computes little is bound by reading its list.
 struct queue_entry {
     const struct op       *op;
     op_run                *run;         // NULL: it is prepared, or a transfer
     const struct prepared *prepared;    // what the backend has decided for it; NULL: nothing
     struct comm_group     *group;       // of a transfer; NULL: it computes
-    struct wait            waits[OP_WAITS];
-    int32_t                wait_count;
-    int32_t                number;        // its place in the list, + 1
-    atomic_int            *shown;         // where that is shown when it begins
+    atomic_int            *shown;       // where its number is shown when it begins
+    void                  *event;       // recorded after it on a device, when it is awaited
+    int32_t                number;      // its place in the list, + 1
+    int16_t                wait_count;
     bool                   is_awaited;    // some other lane waits for it, so its completion is published
-    void                  *event;         // recorded after it on a device, when it is awaited
+    struct wait            waits[OP_WAITS];
     struct buffer          buffers[OP_OPERANDS];
 };
 
