@@ -8,7 +8,7 @@
 // Operands of another type are copied to fp32 in blocks that stay in the cache.
 enum { BLOCK_ROWS = 512, BLOCK_COLUMNS = 512, BLOCK_DEPTH = 512 };
 // Rectangles and blocks start at multiples of QUANTUM.
-enum { QUANTUM = 32, PARTS = 2, BLOCK_LEAST = 256 };
+enum { QUANTUM = 32, PARTS = 2 };
 
 static int64_t share(int64_t size, int64_t parts, int64_t part)
 {
@@ -123,12 +123,23 @@ static void multiply_block(const struct loop *loop, const struct rectangle *bloc
     }
 }
 
-// How much of a side of C one block takes: half, so that several threads have one each, but no less than BLAS
-// needs to be fast, and no more than the scratch holds.
-static int64_t block_side(int64_t size, int64_t most)
+static int64_t block_side(int64_t size, int64_t least, int64_t most)
 {
     int64_t half = (size + PARTS * QUANTUM - 1) / (PARTS * QUANTUM) * QUANTUM;
-    return half < BLOCK_LEAST ? BLOCK_LEAST : host_minimum(most, half);
+    return half < least ? least : host_minimum(most, half);
+}
+
+// How much of C one block takes: half a side, so that several threads have one each, but no less than BLAS needs to
+// be fast. What is not all in fp32 goes through the scratch, which bounds it; a larger block reads its operands less
+// often.
+static struct rectangle first_block(const struct gemm_shape *shape, bool is_wide)
+{
+    static const struct bounds {
+        int64_t rows, columns;
+    } least = {256, 512}, most = {BLOCK_ROWS, BLOCK_COLUMNS}, most_wide = {1024, 2048};
+    const struct bounds *bounds = is_wide ? &most_wide : &most;
+    return (struct rectangle){.rows    = block_side(shape->m, least.rows, bounds->rows),
+                              .columns = block_side(shape->n, least.columns, bounds->columns)};
 }
 
 static int64_t count_blocks(int64_t size, int64_t side)
@@ -136,22 +147,25 @@ static int64_t count_blocks(int64_t size, int64_t side)
     return (size + side - 1) / side;
 }
 
+static bool is_all_wide(const struct buffer buffers[OP_OPERANDS])
+{
+    return buffers[GEMM_A].format == FORMAT_F32 && buffers[GEMM_B].format == FORMAT_F32 &&
+           buffers[GEMM_C].format == FORMAT_F32;
+}
+
 static void multiply_blocks(void *context, int64_t first, int64_t last, int thread)
 {
     const struct loop       *loop  = context;
     const struct gemm_shape *shape = &loop->op->shape.gemm;
-    float *space   = host_scratch(loop, thread, host_gemm_floats(loop->op, pool_threads(loop->host->pool)));
-    bool   is_wide = true;
-    for (int i = 0; i < 3; i++) {
-        is_wide = is_wide && loop->buffers[i].format == FORMAT_F32;
-    }
-    int64_t depth = is_wide ? shape->k : host_gemm_scales_parts(loop) ? SCALING_SIDE : BLOCK_DEPTH;
-    int64_t rows = block_side(shape->m, BLOCK_ROWS), columns = block_side(shape->n, BLOCK_COLUMNS);
-    int64_t across = count_blocks(shape->n, columns);
+    float           *space   = host_scratch(loop, thread, host_gemm_floats(loop->op, pool_threads(loop->host->pool)));
+    bool             is_wide = is_all_wide(loop->buffers);
+    int64_t          depth   = is_wide ? shape->k : host_gemm_scales_parts(loop) ? SCALING_SIDE : BLOCK_DEPTH;
+    struct rectangle whole   = first_block(shape, is_wide);
+    int64_t          across  = count_blocks(shape->n, whole.columns);
     for (int64_t index = first; index < last; index++) {
-        struct rectangle block = {.row = index / across * rows, .column = index % across * columns};
-        block.rows             = host_minimum(rows, shape->m - block.row);
-        block.columns          = host_minimum(columns, shape->n - block.column);
+        struct rectangle block = {.row = index / across * whole.rows, .column = index % across * whole.columns};
+        block.rows             = host_minimum(whole.rows, shape->m - block.row);
+        block.columns          = host_minimum(whole.columns, shape->n - block.column);
         multiply_block(loop, &block, depth, space);
     }
 }
@@ -162,9 +176,9 @@ void host_gemm(struct backend *backend, const struct op *op, const struct buffer
     if (host->has_amx && buffers[GEMM_A].format != FORMAT_F32 && buffers[GEMM_B].format != FORMAT_F32) {
         host_amx_gemm(backend, op, buffers);
     } else {
-        const struct gemm_shape *shape   = &op->shape.gemm;
-        int64_t                  rows    = count_blocks(shape->m, block_side(shape->m, BLOCK_ROWS));
-        int64_t                  columns = count_blocks(shape->n, block_side(shape->n, BLOCK_COLUMNS));
-        host_run_loop(backend, op, buffers, multiply_blocks, rows * columns);
+        const struct gemm_shape *shape  = &op->shape.gemm;
+        struct rectangle         block  = first_block(shape, is_all_wide(buffers));
+        int64_t                  blocks = count_blocks(shape->m, block.rows) * count_blocks(shape->n, block.columns);
+        host_run_loop(backend, op, buffers, multiply_blocks, blocks);
     }
 }
