@@ -32,7 +32,8 @@ typedef struct status {
     char text[1020];
 } status;
 
-// A configuration error (EXIT_CONFIG); fail_as() names another code.
+// A configuration error (EXIT_CONFIG); fail_as() names another code. The text becomes printable and one line, whatever
+// the arguments are.
 status fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 status fail_as(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

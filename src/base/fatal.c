@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "gswbench/text.h"
+
 static fatal_hook       *end_job;
 static _Thread_local int rank_of_thread = -1;
 
@@ -21,11 +23,12 @@ void fatal_set_rank(int rank)
 
 noreturn void fatal_at(const char *file, int line, int exit_code, const char *format, ...)
 {
-    char    reason[1024];
+    char    text[1024], reason[1024];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(reason, sizeof(reason), format, arguments);
+    vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
+    text_printable(reason, sizeof(reason), text);
 
     char host[256] = "unknown";
     gethostname(host, sizeof(host) - 1);

@@ -6,10 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gswbench/text.h"
+
+// What an error quotes is the command line's, a file's or another program's: a terminal must not obey it.
 static status fail_list(int exit_code, const char *format, va_list arguments)
 {
     status result = {.exit_code = exit_code};
-    vsnprintf(result.text, sizeof(result.text), format, arguments);
+    char   text[sizeof(result.text)];
+    vsnprintf(text, sizeof(text), format, arguments);
+    text_printable(result.text, sizeof(result.text), text);
     return result;
 }
 

@@ -31,10 +31,12 @@ static status require_config(const struct job_selection *selection)
 // Gives each line of the check's result its place, as the errors of reading have.
 static status report(const struct config *config, const char *lines, struct text_buffer *errors)
 {
-    int count = 0;
+    int  count = 0;
+    char path[sizeof(config->path)];
+    text_printable(path, sizeof(path), config->path);
     for (const char *line = lines; *line != '\0'; count++) {
         size_t length = strcspn(line, "\n");
-        text_append(errors, "E-CONFIG %s: %.*s", config->path, (int)length, line);
+        text_append(errors, "E-CONFIG %s: %.*s", path, (int)length, line);
         if (config->ranks > 0) {
             text_append(errors, " (at %" PRId64 " rank%s)", config->ranks, config->ranks == 1 ? "" : "s");
         }

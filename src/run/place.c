@@ -8,6 +8,15 @@
 #include "gswbench/arena.h"
 #include "internal.h"
 
+// An error may have several lines.
+static status name_rank(int rank, const status *error)
+{
+    status result = {.exit_code = error->exit_code};
+    int    length = snprintf(result.text, sizeof(result.text), "rank %d: ", rank);
+    text_copy(result.text + length, sizeof(result.text) - (size_t)length, error->text);
+    return result;
+}
+
 status place_agree(struct comm *comm, status own)
 {
     status *all    = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
@@ -15,7 +24,7 @@ status place_agree(struct comm *comm, status own)
     comm->ops->gather_all(comm, &own, all, sizeof(own));
     for (int rank = comm->place.ranks - 1; rank >= 0; rank--) {
         if (failed(&all[rank])) {
-            result = rank == 0 ? all[rank] : fail_as(all[rank].exit_code, "rank %d: %.900s", rank, all[rank].text);
+            result = name_rank(rank, &all[rank]);
         }
     }
     free(all);

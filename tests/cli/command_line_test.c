@@ -31,6 +31,14 @@ Test(command_line, answers_bad_command_lines_with_a_remedy)
     expect_error("check", 2, "--config is missing: gswbench configs lists the installed ones");
 }
 
+Test(command_line, is_not_echoed_to_a_terminal_as_it_is)
+{
+    expect_error("\x1b[31mx\xe2\x80\xae", 2, "unknown command ?[31mx?: gswbench --help lists the commands");
+    expect_error("run --\x1b]0;x", 2, "unknown flag --?]0;x: gswbench run --help lists the flags");
+    expect_error("report \x9b", 2,
+                 "?: No such file or directory: name the folder of a run, as its last line does, or its result.json");
+}
+
 Test(command_line, frees_the_batch_size_that_an_override_contradicts)
 {
     expect_success("check --config llama3.1-8b --ranks 8 --set train.global_batch=256");
