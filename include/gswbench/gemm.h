@@ -60,14 +60,16 @@ struct gemm_cache {
     char               *path;    // NULL: nothing is kept
     struct gemm_choice *choices;
     int                 count;
-    char                refusal[160];    // why a file that is there is neither read nor written; else ""
+    bool                writes;
+    char                note[224];    // why not all is read or kept, the first reason of several; else ""
 };
 
 // Reads DIRECTORY/gemm.txt; NULL or "" stands for gswbench in the user's cache directory (XDG_CACHE_HOME, else
-// ~/.cache). No file: no choices; nor of a file that another user could have written. Fails (EXIT_OUTPUT) when the file
-// cannot be read or is damaged: it never guesses.
-status gemm_cache_open(struct gemm_cache *cache, const char *directory);
-void   gemm_cache_close(struct gemm_cache *cache);
+// ~/.cache). No file: no choices. What is no file of ours, or could have been written by another user, is neither read
+// nor written, and a damaged line is left out; the note says so. writes: whether choices that are added are kept for
+// later runs, which is one rank's of a host.
+void gemm_cache_open(struct gemm_cache *cache, const char *directory, bool writes);
+void gemm_cache_close(struct gemm_cache *cache);
 
 // What timing the candidates of a problem found; NaN: the library does not run it.
 enum { GEMM_CANDIDATES = 32 };
@@ -77,9 +79,10 @@ struct gemm_times {
 };
 
 const struct gemm_choice *gemm_cache_find(const struct gemm_cache *cache, const char *problem);
-// Adds a choice and writes the whole file anew, beside the old one, which it then replaces. Of ranks that do so at
+// Adds a choice and writes the whole file anew, beside the old one, which it then replaces. Of hosts that do so at
 // once, the last one's choices stay. The times go to a line at the end of gemm_times.txt beside it, which nothing
-// reads: it says how close the others came.
-status gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice, const struct gemm_times *times);
+// reads: it says how close the others came. Where it cannot be written, choices live as long as the process, and the
+// note says so.
+void gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice, const struct gemm_times *times);
 
 #endif

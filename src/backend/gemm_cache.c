@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,26 +76,45 @@ static void keep(struct gemm_cache *cache, const struct gemm_choice *choice)
     cache->choices[cache->count++] = *choice;
 }
 
-static status cannot(const char *what, const char *path)
+// The first is the one that is shown.
+static void note(struct gemm_cache *cache, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void note(struct gemm_cache *cache, const char *format, ...)
 {
-    return fail_as(EXIT_OUTPUT, "cannot %s %s: %s (run.cache names another directory)", what, path, strerror(errno));
+    va_list arguments;
+    va_start(arguments, format);
+    if (cache->note[0] == '\0') {
+        vsnprintf(cache->note, sizeof(cache->note), format, arguments);
+    }
+    va_end(arguments);
 }
 
-static status read_file(struct gemm_cache *cache, FILE *file)
+static void keep_nothing(struct gemm_cache *cache)
+{
+    free(cache->path);
+    cache->path = NULL;
+}
+
+// What another version wrote, or another program, is not replaced either. Of a line that is too long, each piece is
+// one that is left out.
+static void read_file(struct gemm_cache *cache, FILE *file)
 {
     char line[LINE_BYTES];
-    for (int number = 1; fgets(line, sizeof(line), file) != NULL; number++) {
+    if (fgets(line, sizeof(line), file) != NULL && strcmp(line, title) != 0) {
+        note(cache, "%.110s:1: not a file that this gswbench wrote: delete it, it is made again", cache->path);
+        keep_nothing(cache);
+        return;
+    }
+    for (int number = 2; fgets(line, sizeof(line), file) != NULL; number++) {
         struct gemm_choice choice;
-        bool               is_sound = number == 1 ? strcmp(line, title) == 0 : parse_line(line, &choice);
-        if (!is_sound) {
-            return fail_as(EXIT_OUTPUT, "%s:%d: not a line that gswbench wrote: delete the file, it is made again",
-                           cache->path, number);
-        }
-        if (number > 1) {
+        if (parse_line(line, &choice)) {
             keep(cache, &choice);
+        } else {
+            note(cache, "%.110s:%d: left out: not a line that gswbench wrote", cache->path, number);
         }
     }
-    return ferror(file) ? cannot("read", cache->path) : OK;
+    if (ferror(file)) {
+        note(cache, "%.110s not read to its end: %s", cache->path, strerror(errno));
+    }
 }
 
 // NULL: the user has no place for such files.
@@ -116,40 +136,38 @@ static char *find_path(const char *directory)
 }
 
 // Whoever could have written the file could choose what computes here.
-static void refuse(struct gemm_cache *cache, const status *reason)
+static FILE *open_file(const char *path, status *refusal)
 {
-    snprintf(cache->refusal, sizeof(cache->refusal), "%.110s not read: it %.30s", cache->path, reason->text);
-    free(cache->path);
-    cache->path = NULL;
+    struct stat about;
+    int         descriptor;
+    *refusal = input_open(path, &descriptor, &about);
+    if (failed(refusal)) {
+        return NULL;
+    }
+    *refusal   = input_check_owner(&about);
+    FILE *file = failed(refusal) ? NULL : fdopen(descriptor, "r");
+    if (file == NULL) {
+        close(descriptor);
+    }
+    return file;
 }
 
-status gemm_cache_open(struct gemm_cache *cache, const char *directory)
+void gemm_cache_open(struct gemm_cache *cache, const char *directory, bool writes)
 {
-    *cache = (struct gemm_cache){.path = find_path(directory)};
-    if (cache->path == NULL) {
-        return OK;
-    }
+    *cache = (struct gemm_cache){.path = find_path(directory), .writes = writes};
     struct stat about;
-    if (stat(cache->path, &about) != 0 && errno == ENOENT) {
-        return OK;
+    if (cache->path == NULL || (lstat(cache->path, &about) != 0 && errno == ENOENT)) {
+        return;
     }
-    int    descriptor;
-    status opened = input_open(cache->path, &descriptor, &about);
-    if (failed(&opened)) {
-        return fail_as(EXIT_OUTPUT, "%.700s %.200s (run.cache names another directory)", cache->path, opened.text);
+    status refusal;
+    FILE  *file = open_file(cache->path, &refusal);
+    if (file == NULL) {
+        note(cache, "%.110s not read: it %.60s", cache->path, refusal.text);
+        keep_nothing(cache);
+        return;
     }
-    status own = input_check_owner(&about);
-    if (failed(&own)) {
-        refuse(cache, &own);
-        close(descriptor);
-        return OK;
-    }
-    FILE  *file   = fdopen(descriptor, "r");
-    status result = file != NULL ? read_file(cache, file) : cannot("open", cache->path);
-    if (file != NULL) {
-        fclose(file);
-    }
-    return result;
+    read_file(cache, file);
+    fclose(file);
 }
 
 void gemm_cache_close(struct gemm_cache *cache)
@@ -215,12 +233,15 @@ static status write_files(const struct gemm_cache *cache, const char *problem, c
     return append_times(cache, problem, times);
 }
 
-status gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice, const struct gemm_times *times)
+void gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice, const struct gemm_times *times)
 {
     keep(cache, choice);
-    if (cache->path == NULL) {
-        return OK;
+    if (cache->path == NULL || !cache->writes) {
+        return;
     }
     status result = write_files(cache, choice->problem, times);
-    return failed(&result) ? fail_as(result.exit_code, "%.940s (run.cache names another directory)", result.text) : OK;
+    if (failed(&result)) {
+        note(cache, "algorithms are not kept: %.150s (run.cache)", result.text);
+        keep_nothing(cache);
+    }
 }

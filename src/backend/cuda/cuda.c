@@ -237,7 +237,7 @@ static void cuda_describe(struct backend *backend, char *text, size_t bytes)
              properties.name, cuda->device.processors, attribute_of(cuda->number, cudaDevAttrClockRate) / 1000,
              number_bytes(memory, sizeof(memory), (double)properties.totalGlobalMem), CUDART_VERSION / 1000,
              CUDART_VERSION % 1000 / 10, driver / 1000, driver % 1000 / 10, blas, cuda->gemms->timed,
-             cuda->gemms->remembered, cuda->gemms->cache.refusal[0] != '\0' ? "; " : "", cuda->gemms->cache.refusal);
+             cuda->gemms->remembered, cuda->gemms->cache.note[0] != '\0' ? "; " : "", cuda->gemms->cache.note);
 }
 
 const struct backend_ops backend_cuda = {
