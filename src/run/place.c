@@ -24,7 +24,7 @@ status place_agree(struct comm *comm, status own)
     comm->ops->gather_all(comm, &own, all, sizeof(own));
     for (int rank = comm->place.ranks - 1; rank >= 0; rank--) {
         if (failed(&all[rank])) {
-            result = name_rank(rank, &all[rank]);
+            result = rank == 0 ? all[rank] : name_rank(rank, &all[rank]);
         }
     }
     free(all);
