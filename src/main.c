@@ -10,14 +10,14 @@
 #include "gswbench/cli.h"
 #include "gswbench/comm.h"
 
-// Launchers end all processes when one exits with an error. So the others leave it to the first to speak: one that is
-// still there after five seconds has failed alone.
+// Launchers end all processes when one exits with an error. So the others leave it to the first to speak. One that
+// still has something to say of its own after five seconds has failed before the ranks could meet.
 static void print_error(const status *result, const struct text_buffer *errors)
 {
     int  rank    = comm_launched_rank();
     char who[32] = "";
     if (rank > 0) {
-        sleep(5);
+        sleep(failed(result) ? 5 : 1);
         snprintf(who, sizeof(who), "rank %d: ", rank);
     }
     if (failed(result)) {

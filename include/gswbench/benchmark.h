@@ -32,9 +32,15 @@ status benchmark_read(struct benchmark *benchmark, const struct job_selection *s
 uint64_t benchmark_hash(const struct benchmark *benchmark);
 
 // Runs the ranks of this process over the communicator that the configuration names: all of them as threads with local,
-// else one. A rank's function is collective; every rank returns the same.
+// else one. A rank's function is collective; every rank returns the same. Of several processes only the first returns a
+// text, with the lines that belong to it in errors; all have its exit code.
 typedef status launch_rank(const void *shared, struct comm *comm);
-status         launch_ranks(const struct run_config *config, int ranks, launch_rank *run, const void *shared);
+status         launch_ranks(const struct run_config *config, int ranks, launch_rank *run, const void *shared,
+                            struct text_buffer *errors);
+
+// What becomes of an error of this process: one from before its ranks were run is told to the others, which wait to be
+// met, so that the job has one error.
+status launch_fail(status own, struct text_buffer *errors);
 
 // One rank from plan to result, of a struct benchmark.
 launch_rank benchmark_run_rank;

@@ -63,7 +63,9 @@ void              comm_open_local(struct comm *comm, struct local_hub *hub, int 
 void comm_open_alone(struct comm *comm);
 
 // Initialises MPI once; without a launcher it is a job of one rank. Fails (EXIT_LAUNCH) in a build without MPI.
+// comm_has_opened_mpi: whether this process has done so, be it closed again.
 status comm_open_mpi(struct comm *comm);
+bool   comm_has_opened_mpi(void);
 
 // NCCL, for a backend with streams: over a communicator of processes, which stays the control plane. Close both after
 // it. Collective; fails alike on all ranks. comm_detect_nccl says why this process cannot have it.

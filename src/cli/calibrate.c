@@ -31,7 +31,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     }
     TRY(benchmark_read(benchmark, &chosen->config, errors));
     const struct job *job = &benchmark->job;
-    status result         = launch_ranks(&job->config.run, (int)job->request.mesh.world, calibrate_rank, &calibration);
+    status result = launch_ranks(&job->config.run, (int)job->request.mesh.world, calibrate_rank, &calibration, errors);
     free(benchmark->config_text);
     return result;
 }
@@ -42,4 +42,5 @@ const struct command command_calibrate = {
     .flags = flags,
     .bytes = sizeof(struct calibrate_arguments),
     .run   = run,
+    .meets = true,
 };

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "gswbench/benchmark.h"
 #include "gswbench/version.h"
 #include "internal.h"
 
@@ -80,7 +81,7 @@ static status run(const struct command *command, int count, char *const words[],
         result = command->run(arguments, errors);
     }
     arena_free(&arena);
-    return result;
+    return failed(&result) && command->meets ? launch_fail(result, errors) : result;
 }
 
 status cli_run(int argc, char *const argv[], struct text_buffer *errors)

@@ -67,6 +67,7 @@ struct command {
     const struct flag *flags;    // ends with END_FLAGS
     size_t             bytes;    // of the struct of arguments
     status (*run)(const void *arguments, struct text_buffer *errors);
+    bool meets;    // processes of one launch are ranks of one job
 };
 
 extern const struct command command_calibrate, command_check, command_compare, command_configs, command_data,

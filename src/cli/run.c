@@ -91,7 +91,8 @@ static status run(const void *arguments, struct text_buffer *errors)
     }
     TRY(benchmark_read(&benchmark, &chosen->config, errors));
     const struct job *job = &benchmark.job;
-    status result = launch_ranks(&job->config.run, (int)job->request.mesh.world, benchmark_run_rank, &benchmark);
+    status            result =
+        launch_ranks(&job->config.run, (int)job->request.mesh.world, benchmark_run_rank, &benchmark, errors);
     free(benchmark.config_text);
     return result;
 }
@@ -102,4 +103,5 @@ const struct command command_run = {
     .flags = flags,
     .bytes = sizeof(struct run_arguments),
     .run   = run,
+    .meets = true,
 };

@@ -53,6 +53,11 @@ status comm_open_mpi(struct comm *comm)
     return fail_as(EXIT_LAUNCH, "this gswbench was built without MPI: install Open MPI (libopenmpi-dev) or set "
                                 "MPI_HOME, and build again; or use run.communicator = local");
 }
+
+bool comm_has_opened_mpi(void)
+{
+    return false;
+}
 #endif
 
 #ifndef GSWBENCH_NCCL

@@ -136,3 +136,10 @@ status comm_open_mpi(struct comm *comm)
     find_node(&comm->place);
     return OK;
 }
+
+bool comm_has_opened_mpi(void)
+{
+    int has;
+    MPI_CHECK(MPI_Initialized(&has));
+    return has;
+}

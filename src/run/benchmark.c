@@ -2,15 +2,49 @@
 // What all ranks of a run share: the job and its configuration as text.
 #include "gswbench/benchmark.h"
 
+#include <inttypes.h>
+#include <string.h>
+
 #include <xxhash.h>
 
 #include "internal.h"
+
+// What was launched may be at fault for what the layout is said to lack: it would fit another number of ranks.
+static status check_ranks(const struct config *config, int64_t ranks, const struct text_buffer *errors)
+{
+    struct mesh mesh;
+    status      own   = mesh_init(&mesh, &config->parallel, ranks);
+    bool        is_so = failed(&own) && errors->text != NULL && strstr(errors->text, own.text) != NULL;
+    status      other = mesh_init(&mesh, &config->parallel, 0);
+    if (!is_so || failed(&other)) {
+        return OK;
+    }
+    return fail_as(
+        EXIT_LAUNCH,
+        "%" PRId64 " rank%s launched, but [parallel] has %s%" PRId64 ": launch as many (mpirun -np, srun -n; "
+        "ranks as threads of one process need no launcher), or change [parallel]",
+        ranks, ranks == 1 ? " was" : "s were", mesh_has_auto(&config->parallel) ? "a multiple of " : "", mesh.world);
+}
+
+static status read_job(struct job *job, const struct job_selection *selection, struct text_buffer *errors)
+{
+    status read   = job_read(job, selection, errors);
+    status launch = OK;
+    if (failed(&read) && comm_launched_ranks() > 0) {
+        launch = check_ranks(&job->config, selection->ranks, errors);
+    }
+    if (failed(&launch)) {
+        text_free(errors);    // they follow from it
+        return launch;
+    }
+    return read;
+}
 
 status benchmark_read(struct benchmark *benchmark, const struct job_selection *selection, struct text_buffer *errors)
 {
     struct job_selection launched = *selection;
     TRY(launch_count_ranks(&launched, errors));
-    TRY(job_read(&benchmark->job, &launched, errors));
+    TRY(read_job(&benchmark->job, &launched, errors));
     TRY(benchmark->job.support);
     struct text_stream text;
     text_stream_open(&text);

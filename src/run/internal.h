@@ -17,6 +17,9 @@
 // launch.c: sets the number of ranks to what the launcher started, or to what is asked for.
 status launch_count_ranks(struct job_selection *selection, struct text_buffer *errors);
 
+// place.c: place_agree, and which rank is the first that failed; -1: none.
+status place_agree_first(struct comm *comm, status own, int *first);
+
 // peers.c: gathers all ranks, in a list that the caller frees even after an error: one of them runs another job.
 // Collective; every rank returns the same.
 status peers_meet(struct place_peer **peers, uint64_t job_hash, struct comm *comm);

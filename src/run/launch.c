@@ -8,7 +8,8 @@
 #include "gswbench/fatal.h"
 #include "internal.h"
 
-// The ranks of the job: what the launcher started, or what is asked for, or what the axes multiply to (auto: 1).
+// The ranks of the job: what the launcher started, be it one, or what is asked for, or what the axes multiply to (auto:
+// 1).
 status launch_count_ranks(struct job_selection *selection, struct text_buffer *errors)
 {
     int launched = comm_launched_ranks();
@@ -16,7 +17,7 @@ status launch_count_ranks(struct job_selection *selection, struct text_buffer *e
         return fail_as(EXIT_LAUNCH, "--ranks %" PRId64 " of a job that was launched with %d: leave --ranks out",
                        selection->ranks, launched);
     }
-    if (launched > 1) {
+    if (launched > 0) {
         selection->ranks = launched;
     }
     if (selection->ranks == 0) {
@@ -80,35 +81,96 @@ static status run_local(launch_rank *run, const void *shared, int ranks)
     return result;
 }
 
-static status run_mpi(launch_rank *run, const void *shared, int ranks)
+// The first of what the launcher started speaks for all of them, where they are known to fail alike.
+static status of_first(status error)
 {
-    status launch = comm_check_launch();
-    if (failed(&launch)) {
-        return comm_launched_rank() == 0 ? launch : (status){.exit_code = launch.exit_code};
+    if (comm_launched_rank() > 0) {
+        error.text[0] = '\0';
+    }
+    return error;
+}
+
+// A job in which processes do not know each other is none: each is alone in a world of its own.
+static status open_mpi(struct comm *comm, int ranks)
+{
+    TRY(comm_check_launch());
+    TRY(comm_open_mpi(comm));
+    if (comm->place.ranks != ranks) {
+        comm_close(comm);
+        return fail_as(EXIT_LAUNCH,
+                       "MPI has %d rank%s, the job %d: launch all of them with one mpirun or srun of this MPI",
+                       comm->place.ranks, comm->place.ranks == 1 ? "" : "s", ranks);
+    }
+    return OK;
+}
+
+// Lines that belong to an error, of which the first rank that has one gives its own to rank 0.
+static void share_lines(struct comm *comm, int rank, struct text_buffer *errors)
+{
+    enum { LINES_BYTES = 8192 };
+    char *own = memory_allocate(LINES_BYTES), *all = memory_allocate((size_t)comm->place.ranks * LINES_BYTES);
+    text_copy(own, LINES_BYTES, errors->text == NULL ? "" : errors->text);
+    comm->ops->gather_all(comm, own, all, LINES_BYTES);
+    if (comm->place.rank == 0 && rank > 0) {
+        text_free(errors);
+        text_append(errors, "%s", all + (size_t)rank * LINES_BYTES);
+    }
+    free(own);
+    free(all);
+}
+
+// Before anything else all ranks learn whether one of them has failed already. Collective.
+static status meet(struct comm *comm, status own, struct text_buffer *errors)
+{
+    int    first;
+    status agreed = place_agree_first(comm, own, &first);
+    if (failed(&agreed)) {
+        share_lines(comm, first, errors);
+    }
+    return agreed;
+}
+
+// All ranks have agreed on the error, and the first prints it.
+static status leave(struct comm *comm, status result)
+{
+    if (comm->place.rank != 0) {
+        result.text[0] = '\0';
+    }
+    comm_close(comm);
+    return result;
+}
+
+static status run_mpi(launch_rank *run, const void *shared, int ranks, struct text_buffer *errors)
+{
+    struct comm comm;
+    status      opened = open_mpi(&comm, ranks);
+    if (failed(&opened)) {
+        return of_first(opened);
+    }
+    status met = meet(&comm, OK, errors);
+    return leave(&comm, failed(&met) ? met : run(shared, &comm));
+}
+
+status launch_fail(status own, struct text_buffer *errors)
+{
+    int launched = comm_launched_ranks();
+    if (launched <= 1 || comm_has_opened_mpi()) {
+        return own;
     }
     struct comm comm;
-    TRY(comm_open_mpi(&comm));
-    status result =
-        comm.place.ranks == ranks
-            ? run(shared, &comm)
-            : fail_as(EXIT_LAUNCH,
-                      "MPI has %d ranks, the job %d: launch all of them with one mpirun or srun of this MPI",
-                      comm.place.ranks, ranks);
-    if (comm.place.rank != 0) {
-        result.text[0] = '\0';    // all ranks have agreed on the error, and the first prints it
-    }
-    comm_close(&comm);
-    return result;
+    status      opened = open_mpi(&comm, launched);
+    return failed(&opened) ? of_first(own) : leave(&comm, meet(&comm, own, errors));
 }
 
 // local: ranks are threads of the one process. auto and nccl: mpi where a launcher started several; nccl itself is
 // opened over it when the ranks have their devices.
-status launch_ranks(const struct run_config *config, int ranks, launch_rank *run, const void *shared)
+status launch_ranks(const struct run_config *config, int ranks, launch_rank *run, const void *shared,
+                    struct text_buffer *errors)
 {
     const char *name     = config->communicator;
     int         launched = comm_launched_ranks();
     if (strcmp(name, "mpi") == 0 || (strcmp(name, "local") != 0 && launched > 1)) {
-        return run_mpi(run, shared, ranks);
+        return run_mpi(run, shared, ranks, errors);
     }
     if (strcmp(name, "nccl") == 0 && ranks > 1) {
         return fail_as(EXIT_LAUNCH,

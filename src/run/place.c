@@ -17,18 +17,26 @@ static status name_rank(int rank, const status *error)
     return result;
 }
 
-status place_agree(struct comm *comm, status own)
+status place_agree_first(struct comm *comm, status own, int *first)
 {
     status *all    = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
     status  result = OK;
+    *first         = -1;
     comm->ops->gather_all(comm, &own, all, sizeof(own));
     for (int rank = comm->place.ranks - 1; rank >= 0; rank--) {
         if (failed(&all[rank])) {
+            *first = rank;
             result = rank == 0 ? all[rank] : name_rank(rank, &all[rank]);
         }
     }
     free(all);
     return result;
+}
+
+status place_agree(struct comm *comm, status own)
+{
+    int first;
+    return place_agree_first(comm, own, &first);
 }
 
 status place_open(struct place *place, const struct config *config, uint64_t job_hash, struct comm *comm, status own)

@@ -1,35 +1,82 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Wrong launches end on all ranks, with the same exit code and one message that names the place.
+# Wrong launches end on all ranks within ten seconds, with the same exit code and one message that names the place.
 command -v mpirun >/dev/null && "$GSWBENCH" run --help | grep -q ' mpi,' || exit 77
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
-tiny='--config tiny-llama --layers 1 --steps 2 --warmup 1'
+tiny='run --config tiny-llama --layers 1 --steps 2 --warmup 1'
 
-refuses() {    # refuses CODE MESSAGE mpirun-arguments: that message and no other
-    local code=$1 message=$2
-    shift 2
-    run "$code" mpirun "$@"
-    expect_text "gswbench: $message"
-    [ "$(grep -c '^gswbench: ' output)" -eq 1 ] || complain "more than one message"
+# A launch is a folder with the arguments of each rank, `all` or by its number. Ranks that end with an error are not known
+# to the launcher, so that it ends no other: each writes down its own exit code.
+rank() {
+    local number=$OMPI_COMM_WORLD_RANK code=0
+    set -f
+    # shellcheck disable=SC2046
+    "$GSWBENCH" $(cat "rank$number" 2>/dev/null || cat all) || code=$?
+    echo $code >"code$number"
+}
+export -f rank
+launch() {    # launch FOLDER RANKS ARGUMENTS [ARGUMENTS_OF_RANK_1]
+    mkdir "$1"
+    echo "$3" >"$1/all"
+    [ $# -lt 4 ] || echo "$4" >"$1/rank1"
+    (cd "$1" && timeout 10 mpirun -np "$2" bash -c rank >output 2>&1 </dev/null || echo "launcher: $?" >>output) &
+}
+alone() {    # alone FOLDER VARIABLES: two of four processes, by the variables of a launcher, that do not find each other
+    mkdir "$1"
+    for number in 0 1; do
+        (cd "$1" && OMPI_COMM_WORLD_RANK=$number && code=0 &&
+            { timeout 10 env -u OMPI_COMM_WORLD_RANK "${@:2}=$number" "$GSWBENCH" $tiny >>output 2>&1 </dev/null || code=$?; } &&
+            echo $code >code$number) &
+    done
+}
+refused() {    # refused FOLDER CODE MESSAGE: of each of its ranks; that message and no other
+    [ "$(cat "$1"/code* | sort -u)" = "$2" ] || complain "$1: exit codes $(cat "$1"/code* | tr '\n' ' ')" "$1/output"
+    grep -qF -- "gswbench: $3" "$1/output" || complain "$1: no line with: gswbench: $3" "$1/output"
+    [ "$(grep -c 'gswbench: ' "$1/output")" -eq 1 ] || complain "$1: more than one message" "$1/output"
+    ! grep -q '^launcher: ' "$1/output" || complain "$1: the launcher does not come back" "$1/output"
 }
 
-# What the two ranks of `apart` run. mpirun's own way to say it, -np 1 A : -np 1 B, crashes Open MPI 5 as Debian builds it
-# (open-mpi/ompi issue 13303).
-apart=(-np 2 sh -c '. ./rank$OMPI_COMM_WORLD_RANK')
-ranks_run() {    # ranks_run ARGUMENTS_OF_RANK_0 ARGUMENTS_OF_RANK_1
-    echo "exec $GSWBENCH $1" >rank0
-    echo "exec $GSWBENCH $2" >rank1
-}
+four="$tiny --set parallel.dp=4"
+for ranks in 1 3 5; do
+    launch of$ranks $ranks "$four"
+done
+launch asked 2 "$tiny --ranks 4"
+launch threads 2 "$tiny" "$tiny --comm local"
+launch emulated 2 'run --config tiny-llama --emulate 2'
+wait
+refused of1 4 '1 rank was launched, but [parallel] has 4: launch as many'
+refused of3 4 '3 ranks were launched, but [parallel] has 4: launch as many'
+refused of5 4 '5 ranks were launched, but [parallel] has 4: launch as many'
+refused asked 4 '--ranks 4 of a job that was launched with 2'
+refused threads 4 'rank 1: 2 processes were launched, but communicator local runs all ranks in one'
+refused emulated 4 '--emulate takes one process'
 
-# shellcheck disable=SC2086
-refuses 4 "--ranks 4 of a job that was launched with 2" -np 2 "$GSWBENCH" $tiny --ranks 4
-ranks_run "$tiny" "$tiny --set run.seed=5"
-refuses 4 "rank 1 on $(hostname) has another configuration" "${apart[@]}"
-ranks_run "$tiny --weights-out weights" "$tiny"
-refuses 4 "rank 1 on $(hostname) has another configuration" "${apart[@]}"
+launch seed 2 "$tiny" "$tiny --set run.seed=5"
+launch weights 2 "$tiny" "$tiny --weights-out weights"
+launch missing 2 "$tiny" 'run --config missing'
+launch both 2 'run --config missing'
+launch flag 2 "$tiny" "$tiny --frobnicate"
+launch calibrated 2 'calibrate --config tiny-llama' 'calibrate --config tiny-llama -o file'
+wait
+refused seed 4 "rank 1 on $(hostname) has another configuration"
+refused weights 4 "rank 1 on $(hostname) has another configuration"
+refused missing 3 'rank 1: 1 configuration error'
+refused both 3 '1 configuration error'
+refused flag 2 'rank 1: unknown flag --frobnicate'
+refused calibrated 2 '-o is missing'
+for folder in missing both; do
+    [ "$(grep -c 'E-CONFIG missing: no such config' $folder/output)" -eq 1 ] || complain "$folder: its line" $folder/output
+done
 
-# An error of one rank alone is not lost.
-ranks_run "$tiny" "--config missing"
-refuses 3 "rank 1: 1 configuration error" "${apart[@]}"
-expect_text 'E-CONFIG missing: no such config'
+# Processes that each would be a job of its own.
+alone pmi PMI_SIZE=4 PMI_RANK
+alone ompi OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK
+alone slurm SLURM_STEP_NUM_TASKS=4 SLURM_PROCID
+wait
+refused pmi 4 'MPI has 1 rank, the job 4'
+refused ompi 4 'MPI has 1 rank, the job 4'
+refused slurm 4 'srun started 4 processes without PMIx'
+
+# The launcher is told, too.
+run 4 mpirun -np 3 "$GSWBENCH" $four
 finish
