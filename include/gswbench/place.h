@@ -17,7 +17,7 @@ struct place_peer {
     struct comm_place place;
     char              version[32], profiler[40];    // profiler: the environment variable of one; "": none
     uint64_t          job_hash;                     // of everything that has to be the same on all ranks
-    uint64_t          cores_hash;
+    uint64_t          machine, cores_hash;          // equal on ranks of one machine; of them, with the same cores
     int64_t           cores;
 };
 

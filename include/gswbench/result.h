@@ -103,6 +103,14 @@ double result_ideal_seconds(const struct result *result, enum flop_convention co
 // Adds a reason and raises the verdict to the reason's.
 void result_add_reason(struct result *result, const struct result_reason *reason);
 
+// How far a run's times can be trusted, by the limits of quality_check.c: deviation over mean; share of the step time
+// that changes over the run; threads a core; share of a host's processors that others took.
+enum quality { QUALITY_VARIATION, QUALITY_DRIFT, QUALITY_SHARING, QUALITY_FOREIGN, QUALITY_COUNT };
+// Adds a note that begins with these words where the value is above the first limit; above the second the result is
+// DEGRADED. NaN is above none.
+void result_judge(struct result *result, enum quality quality, double value, int64_t rank, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
 // No device executes more than its peak: a step is INVALID when it is shorter than what it executes takes at the peak.
 void result_check_peak(struct result *result);
 // Derives the figures and judges steps, replicas, allocations and clocks; exit_code follows from the verdict.

@@ -68,6 +68,8 @@ struct result_rank {
     double  median_seconds;         // of its own measured steps
     double  clock_drift_seconds;    // of the wall clock against the clock that times steps, over the run
     int64_t allocated_bytes;
+    int64_t processors;    // of its machine, that ranks of the job may use
+    double  foreign;       // how many of them others took while steps were measured; NaN: not known
 };
 
 // Who computes attention on rank 0; "" where nothing is to be said.

@@ -15,12 +15,16 @@ struct statistics {
     double  p05, p95;     // nearest rank; n >= 20
     double  variation;    // deviation / mean; n >= 2
     double  drift;        // Theil-Sen slope per step over the median; n >= 10
+    double  trend;        // of the drift over the whole series, what its 99 % interval leaves beyond doubt; n >= 10
     double  wander;       // median absolute deviation of the medians of 8 successive blocks over the median; n >= 1
     double  error;        // standard error of the median over it, with the likeness of successive steps; n >= 2
     int64_t outliers;     // |x - median| > 14.826 * median absolute deviation
 };
 
 void statistics_compute(struct statistics *statistics, const double *values, int64_t count);
+
+// Of the 95 % interval, the longer side over the median. NaN below six values.
+double statistics_half_width(const double *values, int64_t count);
 
 // NaN of none.
 double statistics_median(const double *values, int64_t count);

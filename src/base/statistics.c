@@ -19,7 +19,7 @@ enum {
 };
 
 // Of the normal distribution, and of the deviation that a median of absolute deviations stands for.
-static const double two_sided_95 = 1.96, deviations_per_median = 1.4826;
+static const double two_sided_95 = 1.96, two_sided_99 = 2.576, deviations_per_median = 1.4826;
 
 // What is counted of a value that is far off, in deviations; and how far two medians have to be apart, in errors.
 static const double clipped_at = 3, errors_apart = 3.5;
@@ -77,8 +77,21 @@ static double standard_deviation(const double *values, int64_t count, double mea
     return sqrt(sum / (double)(count - 1));
 }
 
+// What is left of the slope beyond doubt: the end nearest to 0 of its 99 % interval (Sen 1968), which follows from how
+// many of the pairs of values without a trend rise (Kendall); 0 where the interval holds 0.
+static double least_of(const double *slopes, int64_t pairs, int64_t points)
+{
+    double  n     = (double)points;
+    int64_t reach = (int64_t)ceil(two_sided_99 * sqrt(n * (n - 1) * (2 * n + 5) / 18));
+    int64_t rank  = (pairs - reach) / 2;
+    if (rank < 1) {
+        return 0;
+    }
+    return slopes[rank - 1] > 0 ? slopes[rank - 1] : fmin(0, slopes[pairs - rank]);
+}
+
 // Theil-Sen: the median of the slopes of all pairs.
-static double slope_of(const double *values, int64_t count)
+static double slope_of(const double *values, int64_t count, double *least)
 {
     int64_t stride = (count + DRIFT_COUNT_MAX - 1) / DRIFT_COUNT_MAX;
     int64_t points = (count + stride - 1) / stride;
@@ -91,6 +104,7 @@ static double slope_of(const double *values, int64_t count)
     }
     qsort(slopes, (size_t)pairs, sizeof(*slopes), compare);
     double slope = median_of(slopes, pairs);
+    *least       = least_of(slopes, pairs, points);
     free(slopes);
     return slope;
 }
@@ -208,6 +222,34 @@ static int64_t count_outliers(const double *values, int64_t count)
     return outliers;
 }
 
+// The median of values, which are sorted as well, with its error and its interval.
+static void bracket(struct statistics *statistics, const double *values, const double *sorted, int64_t count)
+{
+    bool is_alike      = false;
+    statistics->median = median_of(sorted, count);
+    if (count >= 2) {
+        statistics->error = error_of(values, count, statistics->median, &is_alike);
+    }
+    if (count >= INTERVAL_COUNT_MIN) {
+        int64_t rank     = interval_rank(count);
+        double  reach    = is_alike ? 1 + two_sided_95 * statistics->error : 1;    // a factor: no time is below 0
+        statistics->low  = fmin(sorted[rank - 1], statistics->median / reach);
+        statistics->high = fmax(sorted[count - rank], statistics->median * reach);
+    }
+}
+
+double statistics_half_width(const double *values, int64_t count)
+{
+    struct statistics statistics;
+    if (count < INTERVAL_COUNT_MIN) {
+        return NAN;
+    }
+    double *sorted = sort(values, count);
+    bracket(&statistics, values, sorted, count);
+    free(sorted);
+    return fmax(statistics.high - statistics.median, statistics.median - statistics.low) / statistics.median;
+}
+
 void statistics_compute(struct statistics *statistics, const double *values, int64_t count)
 {
     *statistics = (struct statistics){.count     = count,
@@ -221,6 +263,7 @@ void statistics_compute(struct statistics *statistics, const double *values, int
                                       .p95       = NAN,
                                       .variation = NAN,
                                       .drift     = NAN,
+                                      .trend     = NAN,
                                       .wander    = NAN,
                                       .error     = NAN};
     if (count == 0) {
@@ -231,22 +274,12 @@ void statistics_compute(struct statistics *statistics, const double *values, int
     for (int64_t i = 0; i < count; i++) {
         sum += values[i];
     }
+    bracket(statistics, values, sorted, count);
     statistics->mean     = sum / (double)count;
-    statistics->median   = median_of(sorted, count);
     statistics->minimum  = sorted[0];
     statistics->maximum  = sorted[count - 1];
     statistics->wander   = wander_of(values, count, statistics->median);
     statistics->outliers = count_outliers(values, count);
-    bool is_alike        = false;
-    if (count >= 2) {
-        statistics->error = error_of(values, count, statistics->median, &is_alike);
-    }
-    if (count >= INTERVAL_COUNT_MIN) {
-        int64_t rank     = interval_rank(count);
-        double  reach    = is_alike ? two_sided_95 * statistics->error * statistics->median : 0;
-        statistics->low  = fmin(sorted[rank - 1], statistics->median - reach);
-        statistics->high = fmax(sorted[count - rank], statistics->median + reach);
-    }
     if (count >= PERCENTILE_COUNT_MIN) {
         statistics->p05 = nearest_rank(sorted, count, 5);
         statistics->p95 = nearest_rank(sorted, count, 95);
@@ -255,7 +288,9 @@ void statistics_compute(struct statistics *statistics, const double *values, int
         statistics->variation = standard_deviation(values, count, statistics->mean) / statistics->mean;
     }
     if (count >= DRIFT_COUNT_MIN) {
-        statistics->drift = slope_of(values, count) / statistics->median;
+        double least;
+        statistics->drift = slope_of(values, count, &least) / statistics->median;
+        statistics->trend = least * (double)(count - 1) / statistics->median;
     }
     free(sorted);
 }

@@ -53,13 +53,15 @@ void report_write_csv(const struct result *result, FILE *file)
 
 void report_write_csv_ranks(const struct result *result, FILE *file)
 {
-    fprintf(file, "rank,host,node,local_rank,threads,median_seconds,allocated_bytes\n");
+    fprintf(file, "rank,host,node,local_rank,threads,median_seconds,allocated_bytes,processors,foreign_processors\n");
     for (int64_t i = 0; i < result->rank_count; i++) {
         const struct result_rank *rank = &result->ranks[i];
         fprintf(file, "%" PRId64 ",", rank->rank);
         write_text(rank->host, file);
         fprintf(file, ",%" PRId64 ",%" PRId64 ",%" PRId64 ",", rank->node, rank->local_rank, rank->threads);
         write_real(rank->median_seconds, file);
-        fprintf(file, ",%" PRId64 "\n", rank->allocated_bytes);
+        fprintf(file, ",%" PRId64 ",%" PRId64 ",", rank->allocated_bytes, rank->processors);
+        write_real(rank->foreign, file);
+        fputc('\n', file);
     }
 }

@@ -16,6 +16,9 @@ extern const struct json_field observation_fields[];
 void devices_check(struct result *result);
 void devices_derive_energy(struct result *result);
 
+// quality_check.c: judges the times of a run that is right.
+void quality_check(struct result *result);
+
 // result_json.c: under which key a document has the figures.
 const char *result_figures_key(const struct result *result);
 

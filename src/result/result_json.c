@@ -233,6 +233,8 @@ static const struct json_field ranks[] = {
     REAL(result_rank, "step_time_s_median", median_seconds),
     REAL(result_rank, "clock_drift_s", clock_drift_seconds),
     INTEGER(result_rank, "allocated_bytes", allocated_bytes),
+    INTEGER(result_rank, "processors", processors),
+    REAL(result_rank, "foreign_processors", foreign),
     JSON_END
 };
 static const struct json_field validation[] = {

@@ -48,6 +48,19 @@ int  signals_caught(void);
 int  signals_caught_end(void);
 bool signals_take_question(void);
 
+// processors.c: what they did from begin to end of the measured steps, by the file that Linux keeps in /proc/stat.
+enum { PROCESSORS_MAX = 1024 };
+struct processors {
+    bool   is_begun;
+    double wall_seconds, own_seconds;    // own: of this process, on all processors
+    double busy_seconds[PROCESSORS_MAX];
+};
+void processors_begin(struct processors *processors, const char *path);
+void processors_end(struct processors *processors, const char *path);    // nothing, where it has not begun
+// Sets processors and foreign. Ranks with equal numbers are on one machine. Collective.
+void processors_gather(const struct processors *processors, struct comm *comm, uint64_t machine,
+                       struct result_rank *own);
+
 // Everything that a rank measures, step by step. Rank 0 keeps all of it in the result and prints it.
 struct steps {
     const struct benchmark *benchmark;
@@ -65,6 +78,7 @@ struct steps {
     struct step_fault       fault;          // of this rank
     double                 *own_seconds;    // [steps], of this rank
     double                  clock_drift;    // of this rank, set at the end
+    struct processors       processors;     // of its host
 };
 status steps_measure(struct steps *steps);
 void   steps_enter(const struct steps *steps, enum watch_phase phase, int64_t index);    // for the watch, if any

@@ -15,17 +15,27 @@ static void add_warning(struct result *result, const struct benchmark *benchmark
     }
 }
 
-static void add_oversubscription(struct result *result, const struct place_cores *cores)
+static double threads_a_core(const struct place_cores *cores)
 {
-    if (cores->threads * cores->sharers > cores->cores) {
-        struct result_reason reason = {.verdict = VERDICT_VALID, .id = "oversubscribed", .rank = -1, .step = -1};
-        snprintf(reason.message, sizeof(reason.message),
-                 "%" PRId64 " threads of %" PRId64 " rank%s share %" PRId64
-                 " core%s of one machine: the times are no measure of them",
-                 cores->threads * cores->sharers, cores->sharers, cores->sharers == 1 ? "" : "s", cores->cores,
-                 cores->cores == 1 ? "" : "s");
-        result_add_reason(result, &reason);
+    return (double)(cores->threads * cores->sharers) / (double)cores->cores;
+}
+
+// Where ranks have the fewest cores.
+static void add_oversubscription(struct result *result, const struct place_peer *peers, int64_t threads)
+{
+    struct place_cores worst = peers_share_cores(peers, &peers[0].place, threads);
+    int                where = 0;
+    for (int rank = 1; rank < peers[0].place.ranks; rank++) {
+        struct place_cores cores = peers_share_cores(peers, &peers[rank].place, threads);
+        if (threads_a_core(&cores) > threads_a_core(&worst)) {
+            worst = cores;
+            where = rank;
+        }
     }
+    result_judge(result, QUALITY_SHARING, threads_a_core(&worst), where,
+                 "%" PRId64 " threads of %" PRId64 " rank%s share %" PRId64 " core%s of %s",
+                 worst.threads * worst.sharers, worst.sharers, worst.sharers == 1 ? "" : "s", worst.cores,
+                 worst.cores == 1 ? "" : "s", peers[where].place.host);
 }
 
 // Figures of ranks that take turns on one device say nothing about it.
@@ -54,7 +64,7 @@ static void add_check(struct result *result, const struct benchmark *benchmark)
 void notes_add(struct result *result, const struct benchmark *benchmark, const struct place *place)
 {
     add_warning(result, benchmark);
-    add_oversubscription(result, &place->cores);
+    add_oversubscription(result, place->peers, benchmark->job.config.run.threads);
     add_sharing(result, &place->devices);
     add_check(result, benchmark);
 }

@@ -68,11 +68,12 @@ status peers_meet(struct place_peer **peers, uint64_t job_hash, struct comm *com
     CPU_ZERO(&cores);
     bool              knows_cores = sched_getaffinity(0, sizeof(cores), &cores) == 0;
     struct place_peer own         = {
-                .place      = comm->place,
-                .job_hash   = job_hash,
-                .cores_hash = XXH3_64bits_withSeed(&cores, sizeof(cores), hash_machine(&comm->place)),
-                .cores      = knows_cores ? CPU_COUNT(&cores) : sysconf(_SC_NPROCESSORS_ONLN),
+                .place    = comm->place,
+                .job_hash = job_hash,
+                .machine  = hash_machine(&comm->place),
+                .cores    = knows_cores ? CPU_COUNT(&cores) : sysconf(_SC_NPROCESSORS_ONLN),
     };
+    own.cores_hash = XXH3_64bits_withSeed(&cores, sizeof(cores), own.machine);
     text_copy(own.version, sizeof(own.version), version_text);
     text_copy(own.profiler, sizeof(own.profiler), profiler());
     *peers = memory_allocate((size_t)comm->place.ranks * sizeof(**peers));

@@ -228,6 +228,7 @@ static void gather_ranks(struct rank *rank)
     text_copy(own.host, sizeof(own.host), place->host);
     statistics_compute(&statistics, rank->steps.own_seconds + result->planned_warmup, measured > 0 ? measured : 0);
     own.median_seconds = statistics.median;
+    processors_gather(&rank->steps.processors, rank->comm, rank->place.peers[place->rank].machine, &own);
     rank->comm->ops->gather_all(rank->comm, &own, result->ranks, sizeof(own));
     result->rank_count = place->ranks;
 }

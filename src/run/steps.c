@@ -16,6 +16,8 @@
 #include "gswbench/report.h"
 #include "gswbench/step.h"
 
+#define PROCESSOR_TIMES "/proc/stat"
+
 // What a rank tells the others after each step.
 struct step_facts {
     double  seconds, device_seconds;
@@ -201,8 +203,11 @@ status steps_measure(struct steps *steps)
         if (failed(&captured)) {
             break;
         }
-        if (steps->observer != NULL && index == result->planned_warmup) {
-            observer_begin(steps->observer);
+        if (index == result->planned_warmup) {
+            processors_begin(&steps->processors, PROCESSOR_TIMES);
+            if (steps->observer != NULL) {
+                observer_begin(steps->observer);
+            }
         }
         profile_begin(steps, index);
         steps_enter(steps, index == 0 ? WATCH_OPENING : WATCH_STEP, index);
@@ -248,6 +253,7 @@ status steps_measure(struct steps *steps)
     result->wall_seconds     = clock_seconds() - monotonic;
     steps->clock_drift       = clock_wall_seconds() - wall - result->wall_seconds;
     result->step_allocations = steps->backend->allocations - allocations;
+    processors_end(&steps->processors, PROCESSOR_TIMES);
     if (steps->observer != NULL) {
         observer_end(steps->observer);
     }

@@ -115,6 +115,31 @@ Test(statistics, sees_drift_through_an_outlier)
     cr_expect(fabs(statistics.drift - 0.1 / 11.1) < 1e-12, "%.17g", statistics.drift);
 }
 
+// 45 pairs; without a trend, the number of those that rise has a deviation of sqrt(10 9 25 / 18), of which 2.576 are
+// 29: the interval leaves out the 8 smallest and the 8 largest slopes, less one.
+Test(statistics, knows_what_of_a_drift_is_beyond_doubt)
+{
+    double rising[10] = {10, 10.9, 12, 13.1, 14, 15, 16.1, 17, 17.9, 19}, falling[10], odd[10], short_one[9];
+    for (int i = 0; i < 10; i++) {
+        falling[i] = 29 - rising[i];
+        odd[i]     = i % 2 == 0 ? 10 : 10.5;
+    }
+    for (int i = 0; i < 9; i++) {
+        short_one[i] = 10 + i;
+    }
+    struct statistics up, down, flat, none;
+    statistics_compute(&up, rising, 10);
+    statistics_compute(&down, falling, 10);
+    statistics_compute(&flat, odd, 10);
+    statistics_compute(&none, short_one, 9);
+
+    // The eighth smallest of the slopes.
+    cr_expect_float_eq(up.trend, 9 * 0.9666666666666667 / 14.5, 1e-12, "%.17g", up.trend * 14.5 / 9);
+    cr_expect_float_eq(down.trend, -9 * 0.9666666666666667 / 14.5, 1e-12, "%.17g", down.trend * 14.5 / 9);
+    cr_expect_eq(flat.trend, 0.0);
+    cr_expect(isnan(none.trend));
+}
+
 Test(statistics, measures_the_drift_of_long_series_per_step)
 {
     static double values[COUNT_MAX];
@@ -161,6 +186,22 @@ static void draw(double *values, int64_t count, const struct noise *noise, uint6
 }
 
 enum { PAIRS = 1000 };
+
+Test(statistics, takes_hardly_any_noise_for_a_drift)
+{
+    static const int64_t counts[] = {10, 20, 40};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        int wrong = 0;
+        for (uint64_t series = 0; series < PAIRS; series++) {
+            double            values[COUNT_MAX];
+            struct statistics statistics;
+            draw(values, counts[i], &(struct noise){7, 0.05, 0}, series);
+            statistics_compute(&statistics, values, counts[i]);
+            wrong += statistics.trend != 0;
+        }
+        cr_expect_leq(wrong, 20, "of %d steps: %d", (int)counts[i], wrong);
+    }
+}
 
 // How many of 1000 pairs, the second series slowed down, have each verdict.
 static void count_verdicts(int verdicts[CHANGE_COUNT], int64_t count, struct noise noise, double slowdown)

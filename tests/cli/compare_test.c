@@ -111,7 +111,7 @@ static void write_slow_result(const char *name, struct slowness slowness, int64_
         result.steps[i].seconds *= 1 + slowness.all + (i / 10 % 2 == 0 ? slowness.restless : 0);
         result.wall_seconds += result.steps[i].seconds;
     }
-    result_derive(&result);
+    result_check(&result);
     snprintf(path, 128, "%s/%s.json", folder, name);
     FILE *file = fopen(path, "w");
     cr_assert(file != NULL && result_write_json(&result, file));

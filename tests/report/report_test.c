@@ -215,9 +215,9 @@ Test(report, makes_hostile_texts_safe)
     char *html = render(report_write_html, &result);
 
     expect_lines(report_write_csv_ranks, &result,
-                 "rank,host,node,local_rank,threads,median_seconds,allocated_bytes\n"
-                 "0,\"'=cmd(\"\"x\"\"),?<i>\",0,0,2,6.9500000000000002,7\n"
-                 "1,\"dgx-02\",0,0,2,7,0\n");
+                 "rank,host,node,local_rank,threads,median_seconds,allocated_bytes,processors,foreign_processors\n"
+                 "0,\"'=cmd(\"\"x\"\"),?<i>\",0,0,2,6.9500000000000002,7,64,0.25\n"
+                 "1,\"dgx-02\",0,0,2,7,0,64,\n");
     cr_expect(strchr(head, '\x1b') == NULL && strstr(head, "# config </script><b>\"&'?[31m  xxh3:") != NULL, "%s",
               head);
     cr_expect(strstr(html, "</script>") == NULL && strstr(html, "<b>\"") == NULL && strstr(html, "<i>") == NULL);

@@ -106,8 +106,9 @@ static bool goes_unnoticed(const char *axes, int64_t number, json_t *clean)
                    "--set 'fault.at=%s' --set fault.element=%u --set fault.bit=%u",
              axes, draw(number, 0, 2), draw(number, 1, 4), places[draw(number, 2, places_count)],
              draw(number, 3, 1000000), draw(number, 4, 32));
-    json_t *document  = run_json(line, ANY_EXIT_CODE);
-    bool    is_valid  = strcmp(text_of(document, "status"), "valid") == 0;
+    json_t *document = run_json(line, ANY_EXIT_CODE);
+    bool    is_valid = strcmp(text_of(document, "status"), "valid") == 0 ||
+                    strcmp(text_of(document, "status"), "degraded") == 0;    // where ranks share cores
     bool is_unnoticed = is_valid && (is_changed(document, clean, "loss") || is_changed(document, clean, "grad_norm"));
     cr_expect_not(is_unnoticed, "%s", line);
     json_decref(document);

@@ -99,9 +99,14 @@ void fixture_open(struct result *result)
     };
     result_reserve(result, 50, 2, 0);
     fixture_add_steps(result);
-    result->ranks[0] =
-        (struct result_rank){.host = "dgx-01", .threads = 2, .median_seconds = 6.95, .allocated_bytes = 7};
-    result->ranks[1]       = (struct result_rank){.rank = 1, .host = "dgx-02", .threads = 2, .median_seconds = 7.0};
+    result->ranks[0] = (struct result_rank){.host            = "dgx-01",
+                                            .threads         = 2,
+                                            .median_seconds  = 6.95,
+                                            .allocated_bytes = 7,
+                                            .processors      = 64,
+                                            .foreign         = 0.25};
+    result->ranks[1] = (struct result_rank){
+        .rank = 1, .host = "dgx-02", .threads = 2, .median_seconds = 7.0, .processors = 64, .foreign = NAN};
     result->rank_count     = 2;
     result->transfers      = memory_allocate(sizeof(*result->transfers));
     result->transfers[0]   = (struct result_transfer){.kind       = "all_gather",

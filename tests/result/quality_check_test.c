@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+// From where on a run's times are told to be doubtful, and from where on its result is DEGRADED.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "gswbench/result.h"
+#include "result_fixture.h"
+
+static struct result result;
+
+static void open_result(void)
+{
+    fixture_open(&result);
+}
+
+static void close_result(void)
+{
+    result_free(&result);
+}
+
+TestSuite(quality_check, .init = open_result, .fini = close_result);
+
+// Step i of the 40 measured ones takes 7 s (1 + swing (-1)^i + rise i / 39).
+static void set_steps(double swing, double rise)
+{
+    close_result();
+    open_result();
+    for (int i = 0; i < 40; i++) {
+        result.steps[10 + i].seconds = 7 * (1 + (i % 2 == 0 ? swing : -swing) + rise * i / 39);
+    }
+}
+
+// The only reason; NULL: there is none.
+static void expect_reason(enum verdict verdict, const char *id, const char *message)
+{
+    result_check(&result);
+    cr_expect_eq(result.verdict, verdict, "%s", result_verdict_names[result.verdict]);
+    cr_expect_eq(result.exit_code, 0);
+    cr_assert_eq(result.reason_count, message != NULL, "%d reasons, the first is %s", (int)result.reason_count,
+                 result.reason_count > 0 ? result.reasons[0].message : "none");
+    if (message != NULL) {
+        cr_expect_str_eq(result.reasons[0].message, message);
+        cr_expect_str_eq(result.reasons[0].id, id);
+        cr_expect_eq(result.reasons[0].verdict, verdict);
+    }
+}
+
+Test(quality_check, has_nothing_to_say_of_a_quiet_run)
+{
+    expect_reason(VERDICT_VALID, NULL, NULL);
+}
+
+// The deviation of 40 steps that swing by s is s sqrt(40 / 39).
+Test(quality_check, notes_steps_that_vary_and_degrades_from_ten_percent_on)
+{
+    set_steps(0.0197, 0);
+    expect_reason(VERDICT_VALID, NULL, NULL);
+    set_steps(0.0198, 0);
+    expect_reason(VERDICT_VALID, "unsteady",
+                  "cv 2.01 % of 40 steps, above 2 %: take a quieter machine, or more steps (--until)");
+    set_steps(0.0987, 0);
+    expect_reason(VERDICT_VALID, "unsteady",
+                  "cv 10.00 % of 40 steps, above 2 %: take a quieter machine, or more steps (--until)");
+    set_steps(0.0988, 0);
+    expect_reason(VERDICT_DEGRADED, "unsteady",
+                  "cv 10.01 % of 40 steps, above 10 %: take a quieter machine, or more steps (--until)");
+}
+
+// The median is that of the middle of the run.
+Test(quality_check, notes_steps_that_become_slower_and_degrades_from_five_percent_on)
+{
+    set_steps(0, 0.01);
+    expect_reason(VERDICT_VALID, NULL, NULL);
+    set_steps(0, 0.0102);
+    expect_reason(VERDICT_VALID, "drift",
+                  "steps become slower, by 1.0 % at least over the 40 measured ones, above 1 %: warm up for longer "
+                  "(--warmup), or find what changes");
+    set_steps(0, -0.048);
+    expect_reason(VERDICT_VALID, "drift",
+                  "steps become faster, by 4.9 % at least over the 40 measured ones, above 1 %: warm up for longer "
+                  "(--warmup), or find what changes");
+    set_steps(0, -0.049);
+    expect_reason(VERDICT_DEGRADED, "drift",
+                  "steps become faster, by 5.0 % at least over the 40 measured ones, above 5 %: warm up for longer "
+                  "(--warmup), or find what changes");
+}
+
+Test(quality_check, says_nothing_of_nine_steps)
+{
+    set_steps(0.3, 0);
+    result.step_count = result.planned_steps = 19;
+    expect_reason(VERDICT_VALID, NULL, NULL);
+
+    set_steps(0.3, 0);
+    result.step_count = result.planned_steps = 20;
+    expect_reason(VERDICT_DEGRADED, "unsteady",
+                  "cv 31.62 % of 10 steps, above 10 %: take a quieter machine, or more steps (--until)");
+}
+
+static void set_foreign(double first, double second)
+{
+    close_result();
+    open_result();
+    result.ranks[0].foreign = first;
+    result.ranks[1].foreign = second;
+}
+
+// Of 64 processors, 2 % are 1.28, and 10 % are 6.4.
+Test(quality_check, names_the_host_where_others_took_most)
+{
+    set_foreign(1.2, NAN);
+    expect_reason(VERDICT_VALID, NULL, NULL);
+    set_foreign(1.3, 6.3);
+    expect_reason(
+        VERDICT_VALID, "foreign-load",
+        "dgx-02: others took 6.30 of 64 processors while steps were measured (9.8 %), above 2 %: end them, or "
+        "take other processors");
+    cr_expect_eq(result.reasons[0].rank, 1);
+    set_foreign(6.5, 1.3);
+    expect_reason(VERDICT_DEGRADED, "foreign-load",
+                  "dgx-01: others took 6.50 of 64 processors while steps were measured (10.2 %), above 10 %: end them, "
+                  "or take other processors");
+    cr_expect_eq(result.reasons[0].rank, 0);
+}
+
+// Two ranks of a host have the same to say of it.
+Test(quality_check, asks_the_first_rank_of_a_host)
+{
+    set_foreign(0, 32);
+    result.ranks[1].local_rank = 1;
+    expect_reason(VERDICT_VALID, NULL, NULL);
+}
+
+Test(quality_check, says_nothing_of_a_run_that_was_slowed_down_on_purpose)
+{
+    set_steps(0.3, 0);
+    result_add_reason(&result, &(struct result_reason){.verdict = VERDICT_VALID, .id = RESULT_FAULT});
+    result_check(&result);
+    cr_expect_eq(result.verdict, VERDICT_VALID);
+    cr_expect_eq(result.reason_count, 1);
+}
+
+Test(quality_check, leaves_a_wrong_result_with_what_is_wrong)
+{
+    set_steps(0.3, 0);
+    result.step_allocations = 1;
+    result_check(&result);
+    cr_expect_eq(result.verdict, VERDICT_INVALID);
+    cr_assert_eq(result.reason_count, 1);
+    cr_expect_str_eq(result.reasons[0].id, "allocation");
+}

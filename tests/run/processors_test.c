@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+// Who shares a host's processors with the ranks: too many ranks, and what others took of them.
+#define _GNU_SOURCE
+#include "run/internal.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "meshes.h"
+
+enum { HERE = 7, ELSEWHERE = 8 };
+
+static char file_path[] = "/tmp/gswbench-stat-XXXXXX";
+
+static void write_stat(const char *text)
+{
+    FILE *file = fopen(file_path, "w");
+    cr_assert_not_null(file);
+    cr_expect_geq(fputs(text, file), 0);
+    fclose(file);
+}
+
+// The processor of this rank: the file counts what the test says of it, and much of all others.
+static void use_one_processor(char before[256], char after[256])
+{
+    cpu_set_t cores, one;
+    int       processor = 0;
+    cr_assert_eq(sched_getaffinity(0, sizeof(cores), &cores), 0);
+    while (!CPU_ISSET((size_t)processor, &cores)) {
+        processor++;
+    }
+    CPU_ZERO(&one);
+    CPU_SET((size_t)processor, &one);
+    cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+    // user nice system idle iowait irq softirq steal guest: others took 100 + 20 + 30 + 50 ticks of it.
+    snprintf(before, 256, "cpu  9 9 9 9 9 9 9 9 9 9\ncpu%d 1000 0 500 7 1 10 10 3 0 0\ncpu%d 5 5 5 5 5 5 5 5 5 5\n",
+             processor, processor + 1);
+    snprintf(after, 256,
+             "cpu  9 9 9 9 9 9 9 9 9 9\ncpu%d 1100 20 530 99 9 90 90 53 99 0\ncpu%d 9000 5 5 5 5 5 5 5 5 5\n",
+             processor, processor + 1);
+}
+
+// Two ranks; what the other says of itself.
+static struct {
+    int64_t node_offset, process_offset;
+    double  seconds;
+    bool    is_elsewhere;
+} other;
+
+// The layout of what ranks tell each other: node, process, machine, seconds, ...
+static void gather_two(struct comm *comm, const void *in, void *out, int64_t bytes)
+{
+    (void)comm;
+    int64_t  words[3];
+    uint64_t machine = ELSEWHERE;
+    char    *second  = (char *)out + bytes;
+    memcpy(out, in, (size_t)bytes);
+    memcpy(second, in, (size_t)bytes);
+    memcpy(words, in, sizeof(words));
+    words[0] += other.node_offset;
+    words[1] += other.process_offset;
+    memcpy(second, words, sizeof(words));
+    if (other.is_elsewhere) {
+        memcpy(second + 2 * sizeof(int64_t), &machine, sizeof(machine));
+    }
+    memcpy(second + 3 * sizeof(int64_t), &other.seconds, sizeof(double));
+}
+
+// Of a run of 4 s, of which this process took 0.5 s; 2 s were taken in all.
+static struct result_rank gather(double wall_seconds)
+{
+    static const struct comm_ops two   = {.name = "mpi", .gather_all = gather_two};
+    struct comm                  comm  = {.ops = &two, .place = {.ranks = 2}};
+    struct result_rank           own   = {.rank = 0};
+    struct processors            times = {.is_begun = false};
+    char                         before[256], after[256];
+    use_one_processor(before, after);
+    write_stat(before);
+    processors_begin(&times, file_path);
+    write_stat(after);
+    processors_end(&times, file_path);
+    times.wall_seconds = wall_seconds;
+    times.own_seconds  = 0.5;
+    processors_gather(&times, &comm, HERE, &own);
+    return own;
+}
+
+static void make_file(void)
+{
+    int file = mkstemp(file_path);
+    cr_assert_geq(file, 0);
+    close(file);
+}
+
+static void remove_file(void)
+{
+    unlink(file_path);
+}
+
+TestSuite(processors, .init = make_file, .fini = remove_file);
+
+// 100 + 20 + 30 + 50 ticks of 10 ms, less what both ranks took, over 4 s.
+Test(processors, that_others_took_are_what_ranks_did_not)
+{
+    other.seconds = 0.7, other.process_offset = 1;
+    struct result_rank own = gather(4);
+    cr_expect_eq(own.processors, 1);
+    cr_expect_float_eq(own.foreign, 0.2, 1e-12);
+}
+
+Test(processors, are_counted_once_for_ranks_of_one_process)
+{
+    other.seconds = 0.5;
+    cr_expect_float_eq(gather(4).foreign, 0.375, 1e-12);
+}
+
+// Containers count processes from 1, each for itself.
+Test(processors, are_counted_for_both_of_two_processes_with_one_number)
+{
+    other.seconds = 0.7, other.node_offset = 1;
+    cr_expect_float_eq(gather(4).foreign, 0.2, 1e-12);
+}
+
+Test(processors, of_another_machine_do_not_count)
+{
+    other.seconds = 0.7, other.node_offset = 1, other.is_elsewhere = true;
+    cr_expect_float_eq(gather(4).foreign, 0.375, 1e-12);
+}
+
+Test(processors, are_never_less_than_none)
+{
+    other.seconds = 9, other.process_offset = 1;
+    cr_expect_eq(gather(4).foreign, 0.0);
+}
+
+Test(processors, of_a_short_run_are_not_known)
+{
+    cr_expect(isnan(gather(0.99).foreign));
+    cr_expect_not(isnan(gather(1).foreign));
+}
+
+Test(processors, are_not_known_without_the_file_or_without_a_measured_step)
+{
+    static const struct comm_ops two   = {.name = "mpi", .gather_all = gather_two};
+    struct comm                  comm  = {.ops = &two, .place = {.ranks = 2}};
+    struct result_rank           own   = {.rank = 0};
+    struct processors            times = {.is_begun = false};
+    processors_end(&times, file_path);
+    processors_gather(&times, &comm, HERE, &own);
+    cr_expect(isnan(own.foreign));
+
+    processors_begin(&times, "/proc/absent");
+    processors_end(&times, "/proc/absent");
+    processors_gather(&times, &comm, HERE, &own);
+    cr_expect(isnan(own.foreign));
+}
+
+// Ranks 0 and 1 have four cores, 2 to 5 two of another host.
+static struct result note_ranks(int ranks, int64_t threads)
+{
+    static struct benchmark benchmark;
+    struct place_peer       peers[7] = {{.cores = 0}};
+    struct place            place    = {.peers = peers, .devices = {.sharers = 1}};
+    struct result           result   = {.verdict = VERDICT_VALID};
+    for (int rank = 0; rank < ranks; rank++) {
+        peers[rank] = (struct place_peer){
+            .place = {.rank = rank, .ranks = ranks}, .cores = rank < 2 ? 4 : 2, .cores_hash = rank < 2 ? 1 : 2};
+        strcpy(peers[rank].place.host, rank < 2 ? "wide" : "narrow");
+    }
+    benchmark.job.request.mesh       = MESH(.dp = ranks);
+    benchmark.job.config.run.threads = threads;
+    notes_add(&result, &benchmark, &place);
+    return result;
+}
+
+static void expect_note(struct result result, enum verdict verdict, const char *message)
+{
+    cr_assert_eq(result.reason_count, message != NULL, "%d", (int)result.reason_count);
+    if (message != NULL) {
+        cr_expect_str_eq(result.reasons[0].id, "oversubscribed");
+        cr_expect_str_eq(result.reasons[0].message, message);
+        cr_expect_eq(result.reasons[0].rank, 2);
+    }
+    cr_expect_eq(result.verdict, verdict);
+    result_free(&result);
+}
+
+Test(processors, that_ranks_share_are_noted_and_degrade_from_two_a_core_on)
+{
+    expect_note(note_ranks(4, 0), VERDICT_VALID, NULL);
+    expect_note(note_ranks(5, 0), VERDICT_VALID,
+                "3 threads of 3 ranks share 2 cores of narrow, above 1 a core: the times are no measure of them");
+    expect_note(note_ranks(6, 0), VERDICT_VALID,
+                "4 threads of 4 ranks share 2 cores of narrow, above 1 a core: the times are no measure of them");
+    expect_note(note_ranks(7, 0), VERDICT_DEGRADED,
+                "5 threads of 5 ranks share 2 cores of narrow, above 2 a core: the times are no measure of them");
+    expect_note(note_ranks(4, 3), VERDICT_DEGRADED,
+                "6 threads of 2 ranks share 2 cores of narrow, above 2 a core: the times are no measure of them");
+}
