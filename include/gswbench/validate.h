@@ -17,6 +17,7 @@ struct validation_setup {
     struct step       *step;
     struct comm       *comm;
     struct result     *result;    // reasons and counts go there, the same on every rank
+    uint64_t           kin;       // the same on ranks whose ops find the same bits: of hardware and of who computes
     bool               is_full;
 };
 struct validation;    // one rank's
@@ -28,6 +29,10 @@ void               validation_close(struct validation *validation);
 // first, else the last. Returns false, with a reason in the result, when one brought another number than it should.
 // Collective.
 bool validation_examine(struct validation *validation, int64_t step);
+
+// Likewise of the ops that compute, one of each shape: GEMMs on whole numbers, whose product is known, and all on
+// numbers that are the same on every rank, whose outcome has to be. Of experts, only their GEMMs.
+bool validation_examine_ops(struct validation *validation, int64_t step);
 
 // Before a step: keeps what is needed to look at it again, of a step that is to be repeated all that it begins with.
 // Fails (EXIT_MEMORY) where this rank's host has no memory for it.

@@ -25,7 +25,7 @@ const struct option run_options[] = {
     INTEGER_OPTION(run_config, layers, "0", 0, 4096, "a proxy of that many layers, labelled as one; 0: the layers of the model"),
     CHOICE_OPTION (run_config, graphs, "auto", graphs_names, "cuda backend: capture the step and replay it; auto: where no transfer needs the host and the device takes it"),
     CHOICE_OPTION (run_config, check, "none", check_names, "ops: wait for each op, look at all that it wrote, and end at the first NaN or infinity with the op's name; such a run is not compared"),
-    CHOICE_OPTION (run_config, verify, "quick", verify_names, "what is proven outside the measured time: transfers bring whole numbers rightly, and steps that are run twice leave the same bits; quick: the first and the last step; full: all, and memory must not change between them; off: nothing"),
+    CHOICE_OPTION (run_config, verify, "quick", verify_names, "what is proven outside the measured time: ops and transfers, run alone, leave the numbers that they should, and steps that are run twice leave the same bits; quick: the first and the last step; full: all, and memory must not change between them; off: nothing"),
     BOOLEAN_OPTION(run_config, deterministic, "no", "cuda backend: take algorithms by rule, not by their time, so that every run has the same bits"),
     INTEGER_OPTION(run_config, ranks_per_device, "1", 1, 64, "ranks that may share a device; more than 1 is for tests, with transfers through the host"),
     INTEGER_OPTION(run_config, spared_processors, "0", 0, 64, "cuda backend: multiprocessors that GEMMs leave to transfers, and the most that NCCL takes for one; 0: no limit"),

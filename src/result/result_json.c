@@ -244,6 +244,7 @@ static const struct json_field validation[] = {
     REAL(result, "start_loss_margin", start_loss_margin),
     TEXT(result, "verify", verify),
     INTEGER(result, "examined_transfers", examined_transfers),
+    INTEGER(result, "examined_ops", examined_ops),
     INTEGER(result, "repeated_steps", repeated_steps),
     INTEGER(result, "repeated_steps_equal", repeated_equal),
     INTEGER(result, "replica_groups", replica_groups),

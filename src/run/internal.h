@@ -88,9 +88,11 @@ double steps_run_one(const struct steps *steps, int64_t index);
 
 // validation.c: whether the step was right, as far as [run] verify has it looked at, before and after it, and whether
 // the run may go on. Collective.
-status validation_start(struct steps *steps, int64_t index);
-bool   validation_of_transfers(struct steps *steps, int64_t step);    // -1: before the first
-bool   validation_end(struct steps *steps, int64_t index, bool is_finite);
+// find_kin: a number of this rank's device, libraries and kernels of attention.
+uint64_t validation_find_kin(struct backend *backend);
+status   validation_start(struct steps *steps, int64_t index);
+bool     validation_of_parts(struct steps *steps, int64_t step);    // -1: before the first
+bool     validation_end(struct steps *steps, int64_t index, bool is_finite);
 
 // fault.c: finds what [fault] is about in this rank's plan; lets it happen from the begin of its step to the end, in a
 // repetition only where it repeats; and adds a note to the result.

@@ -201,10 +201,11 @@ static status measure(struct rank *rank)
                                                .step    = rank->step,
                                                .comm    = rank->comm,
                                                .result  = &rank->result,
+                                               .kin     = validation_find_kin(&rank->place.backend),
                                                .is_full = run->verify == VERIFY_FULL};
         rank->steps.validation              = validation_open(&setup);
     }
-    if (!validation_of_transfers(&rank->steps, -1)) {
+    if (!validation_of_parts(&rank->steps, -1)) {
         return OK;    // a result without steps says why
     }
     data_initialise(rank->step, &rank->plan, (uint64_t)run->seed);
@@ -275,7 +276,7 @@ static status finish(struct rank *rank)
         steps_trace(&rank->steps, &rank->timeline);
     }
     if (result->step_count > 0) {    // the last use of the step's memory
-        validation_of_transfers(&rank->steps, result->step_count - 1);
+        validation_of_parts(&rank->steps, result->step_count - 1);
     }
     if (is_first(rank)) {
         benchmark_print_time(result->ended, sizeof(result->ended));

@@ -1,6 +1,24 @@
 // SPDX-License-Identifier: MIT
 // Which steps are repeated: all, or the first, which a device does cold, and the last, which it does hot.
+#include <string.h>
+
+#include <xxhash.h>
+
 #include "internal.h"
+
+uint64_t validation_find_kin(struct backend *backend)
+{
+    struct {
+        char                     device[256];
+        struct backend_attention attention;
+    } means;
+    memset(&means, 0, sizeof(means));
+    backend->ops->describe(backend, means.device, sizeof(means.device));
+    if (backend->ops->attention != NULL) {
+        backend->ops->attention(backend, &means.attention);
+    }
+    return XXH3_64bits(&means, sizeof(means));
+}
 
 static bool is_repeated(const struct steps *steps, int64_t index)
 {
@@ -28,13 +46,15 @@ static void end_beside(struct steps *steps)
     step_set_watch(steps->step, steps->ranges != NULL ? &steps->watch : NULL);
 }
 
-bool validation_of_transfers(struct steps *steps, int64_t step)
+bool validation_of_parts(struct steps *steps, int64_t step)
 {
     if (steps->validation == NULL || steps->benchmark->job.config.run.verify == VERIFY_OFF) {
         return true;
     }
     begin_beside(steps, step, step >= 0);
-    bool is_right = validation_examine(steps->validation, step);
+    bool has_ops = step < 0 || steps->benchmark->job.config.run.verify == VERIFY_FULL;
+    bool is_right =
+        (!has_ops || validation_examine_ops(steps->validation, step)) && validation_examine(steps->validation, step);
     end_beside(steps);
     return is_right;
 }

@@ -4,17 +4,9 @@
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/arithmetic.h"
+#include "gswbench/element.h"
 #include "gswbench/fatal.h"
-#include "gswbench/fp8.h"
 #include "check.h"
-
-float check_number(const void *data, enum format format, int64_t i)
-{
-    return format == FORMAT_F32    ? ((const float *)data)[i]
-           : format == FORMAT_BF16 ? bf16_to_float(((const bf16 *)data)[i])
-                                   : fp8_to_float(format, ((const uint8_t *)data)[i]);
-}
 
 // The first element that is no number, or infinite; -1: there is none.
 static int64_t find(struct backend *backend, const struct buffer *buffer, float *value)
@@ -26,7 +18,7 @@ static int64_t find(struct backend *backend, const struct buffer *buffer, float 
     void *copy = memory_allocate((size_t)bytes);
     backend->ops->download(backend, copy, buffer->data, bytes);
     for (int64_t i = 0; i < buffer->elements && found < 0; i++) {
-        *value = check_number(copy, buffer->format, i);
+        *value = element_read(buffer->format, copy, i);
         found  = isfinite(*value) ? -1 : i;
     }
     free(copy);

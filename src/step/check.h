@@ -25,10 +25,8 @@ struct exam {
 // exam.c: a transfer with such numbers.
 void exam_run(struct lanes *lanes, const struct queue_entry *entry);
 
-// check.c: a number of a real format; waits for the op, and ends the job, or notes it, where it wrote a NaN or an
-// infinity.
-float check_number(const void *data, enum format format, int64_t i);
-void  check_op(const struct lanes *lanes, const struct queue_entry *entry);
+// check.c: waits for the op, and ends the job, or notes it, where it wrote a NaN or an infinity.
+void check_op(const struct lanes *lanes, const struct queue_entry *entry);
 
 // fault.c: what goes wrong before the op, and after it. Returns false when the op is left out.
 bool fault_before(const struct lanes *lanes, const struct queue_entry *entry);

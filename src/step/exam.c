@@ -5,9 +5,8 @@
 
 #include "check.h"
 #include "gswbench/arena.h"
-#include "gswbench/arithmetic.h"
 #include "gswbench/clock.h"
-#include "gswbench/fp8.h"
+#include "gswbench/element.h"
 
 enum { SMALL_GROUP = 64, SPARSE = 8, POISON = 7 };
 
@@ -53,30 +52,12 @@ static int64_t source_of(const struct op *op, const struct plan_group *group, in
     return -1;
 }
 
-static void put_number(void *data, enum format format, int64_t i, float number)
-{
-    if (format == FORMAT_F32) {
-        ((float *)data)[i] = number;
-    } else if (format == FORMAT_I32) {
-        ((int32_t *)data)[i] = (int32_t)number;
-    } else if (format == FORMAT_BF16) {
-        ((bf16 *)data)[i] = bf16_from_float(number);
-    } else {
-        ((uint8_t *)data)[i] = fp8_from_float(format, number);
-    }
-}
-
-static float take_number(const void *data, enum format format, int64_t i)
-{
-    return format == FORMAT_I32 ? (float)((const int32_t *)data)[i] : check_number(data, format, i);
-}
-
 static void fill(const struct lanes *lanes, const struct buffer *buffer, float number)
 {
     int64_t bytes = format_bytes(buffer->format, buffer->elements);
     void   *data  = memory_allocate((size_t)bytes);
     for (int64_t i = 0; i < buffer->elements; i++) {
-        put_number(data, buffer->format, i, number);
+        element_write(buffer->format, data, i, number);
     }
     lanes->backend->ops->upload(lanes->backend, buffer->data, data, bytes);
     free(data);
@@ -98,7 +79,7 @@ static bool find_wrong(const struct lanes *lanes, const struct queue_entry *entr
         int     expected = source < 0 ? sum_of(op, group) : value_of(op, group->ranks[source], group->size);
         for (int64_t j = i * part; j < (i + 1) * part && !is_wrong; j++) {
             finding->element = j;
-            finding->value   = take_number(data, out->format, j);
+            finding->value   = element_read(out->format, data, j);
             is_wrong         = finding->value != (float)expected;
         }
     }

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/clock.h"
 #include "check.h"
 
 // Whether each op has to be issued anew: a replay would leave out what is done beside it.
@@ -135,6 +136,20 @@ void step_forget(struct step *step)
 double step_device_seconds(const struct step *step)
 {
     return step->lanes.streams != NULL ? step->lanes.streams->seconds_between(step->begin, step->end) : NAN;
+}
+
+void step_run_op(struct step *step, int32_t op)
+{
+    const struct queue_entry *entry = &step->entries[op];
+    double                    begin = clock_seconds();
+    atomic_store_explicit(entry->shown, entry->number, memory_order_relaxed);
+    backend_run(step->backend, entry->prepared, entry->op, entry->buffers);
+    if (step->lanes.streams != NULL) {
+        step->lanes.streams->synchronize(step->backend, entry->op->lane);
+    }
+    if (step->lanes.fault != NULL) {
+        fault_after(&step->lanes, entry, begin);
+    }
 }
 
 void step_make_weights(struct step *step)

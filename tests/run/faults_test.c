@@ -162,3 +162,72 @@ Test(faults, a_transfer_that_brings_another_number_than_it_should_ends_the_run_b
         json_decref(document);
     }
 }
+
+// A device that computes wrongly in the same way each time it is asked.
+Test(faults, a_rank_whose_device_computes_another_number_than_the_others_is_named_before_the_first_step)
+{
+    static const struct {
+        const char *at, *id;
+    } rows[] = {
+        {"fc2 weight gradient", "gemm-wrong"},
+        {"head data gradient", "gemm-wrong"},
+        {"norm", "device-differs"},
+        {"embedding", "device-differs"},
+        {"adamw", "device-differs"},
+        {"cross entropy", "device-differs"},
+    };
+    for (int64_t number = 0; number < 24; number++) {
+        const char *at   = rows[number % 6].at;
+        int         rank = (int)draw(number, 5, 3);
+        char        line[1024];
+        // The sign of a zero makes no other product.
+        snprintf(line, sizeof(line),
+                 SMALL "--ranks 3 --set parallel.fsdp=1 --set parallel.dp=3 --set train.global_batch=3 "
+                       "--set fault.kind=flip --set fault.step=-1 --set fault.rank=%d --set 'fault.at=%s' "
+                       "--set fault.element=%u --set fault.bit=%u",
+                 rank, at, draw(number, 6, 1000000), draw(number, 7, 15));
+
+        json_t *document = run_json(line, EXIT_INVALID);
+
+        const json_t *reason = find_reason(document, rows[number % 6].id);
+        cr_expect_not_null(reason, "%s", line);
+        cr_expect_eq(json_integer_value(json_object_get(reason, "rank")), rank, "%s", line);
+        cr_expect_eq(json_array_size(json_object_get(document, "steps")), 0, "%s", line);
+        json_decref(document);
+    }
+}
+
+static int64_t count_checks(json_t *document)
+{
+    static const char *const counts[] = {"examined_ops", "examined_transfers", "repeated_steps"};
+    int64_t                  sum      = 0;
+    for (int i = 0; i < 3; i++) {
+        sum += json_integer_value(json_object_get(json_object_get(document, "validation"), counts[i]));
+    }
+    return sum;
+}
+
+// GSWBENCH_CLEAN_CHECKS: more of them.
+Test(faults, what_is_right_is_never_called_wrong)
+{
+    static const char *const layouts[] = {
+        "--ranks 4 --set parallel.fsdp=4",
+        "--ranks 4 --set parallel.dp=2 --set parallel.fsdp=2 --set precision.compute=fp8",
+        "--ranks 4 --set parallel.fsdp=2 --set parallel.cp=2 --set precision.compute=fp32",
+        "--ranks 4 --set parallel.fsdp=1 --set parallel.dp=2 --set parallel.pp=2 --layers 2 --set "
+        "train.accumulation=2 --set train.global_batch=4",
+        "--ranks 2 --set parallel.fsdp=1 --set parallel.tp=2",
+    };
+    const char *asked  = getenv("GSWBENCH_CLEAN_CHECKS");
+    int64_t     checks = asked != NULL ? atoll(asked) : 600, seen = 0;
+    for (int64_t number = 0; seen < checks; number++) {
+        char line[1024];
+        snprintf(line, sizeof(line), SMALL "--set train.global_batch=4 --set run.verify=full %s --set run.seed=%d",
+                 layouts[number % 5], (int)number);
+        json_t *document = run_json(line, EXIT_VALID);
+        int64_t count    = count_checks(document);
+        cr_assert_gt(count, 30, "%s", line);
+        seen += count;
+        json_decref(document);
+    }
+}

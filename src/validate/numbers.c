@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// What an op is given when it is looked at. A GEMM gets whole numbers so small, and so few of them in B, that all its
+// sums are whole numbers within the 256 of bf16: every way to add them up gives the same bits. Other ops get
+// fractions; of arrays in fp32, which hold scales, moments and statistics, none is negative.
+#include "numbers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/element.h"
+
+// Numbers come again after a prime, which no row is a multiple of.
+enum { PERIOD = 1048573, LARGEST = 7, COLUMN_MAX = 1024 };
+enum { ADDED = 24 };    // of B, about so many numbers of a sum are not zero
+
+static uint64_t hash_of(int64_t index, int stream)
+{
+    return XXH3_64bits_withSeed(&index, sizeof(index), (uint64_t)stream);
+}
+
+// Uniform in 0 .. bound - 1.
+static int64_t below(uint64_t hash, int64_t bound)
+{
+    return (int64_t)((hash >> 32) * (uint64_t)bound >> 32);
+}
+
+static float sign_of(uint64_t hash)
+{
+    return hash & 1 ? 1 : -1;
+}
+
+static float number_of_gemm(const struct gemm_shape *shape, int slot, uint64_t hash)
+{
+    switch (slot) {
+    case GEMM_FACTOR_A:
+    case GEMM_FACTOR_B:
+        return 1;
+    case GEMM_B:
+        return below(hash, shape->k) < ADDED ? sign_of(hash) : 0;
+    default:
+        return (float)(below(hash, 2 * LARGEST + 1) - LARGEST);
+    }
+}
+
+static float number_of(const struct op *op, int slot, enum format format, uint64_t hash)
+{
+    if (op->kind == OP_GEMM) {
+        return number_of_gemm(&op->shape.gemm, slot, hash);
+    }
+    if (format == FORMAT_I32) {
+        return (float)below(hash, op->shape.rows.valid_columns);
+    }
+    float fraction = (float)(0.25 + 0.75 * ldexp((double)(hash >> 32), -32));
+    return format != FORMAT_F32 && op->kind != OP_ADAMW ? fraction * sign_of(hash) : fraction;
+}
+
+struct numbers numbers_of_operand(const struct op *op, int slot, enum format format, int64_t elements)
+{
+    struct numbers numbers = {.count = elements < PERIOD ? elements : PERIOD};
+    numbers.number         = memory_allocate((size_t)numbers.count * sizeof(*numbers.number));
+    for (int64_t i = 0; i < numbers.count; i++) {
+        numbers.number[i] = number_of(op, slot, format, hash_of(i, slot));
+    }
+    return numbers;
+}
+
+struct numbers numbers_of_columns(int64_t columns)
+{
+    struct numbers numbers = {.count = columns};
+    numbers.number         = memory_allocate((size_t)columns * sizeof(*numbers.number));
+    for (int64_t i = 0; i < columns; i++) {
+        uint64_t hash     = hash_of(i, OP_OPERANDS);
+        numbers.number[i] = (float)(1 + below(hash, COLUMN_MAX)) * sign_of(hash);
+    }
+    return numbers;
+}
+
+void numbers_free(struct numbers *numbers)
+{
+    free(numbers->number);
+}
+
+void numbers_fill(const struct numbers *numbers, enum format format, int64_t elements, void *data)
+{
+    for (int64_t i = 0; i < numbers->count; i++) {
+        element_write(format, data, i, numbers->number[i]);
+    }
+    for (int64_t done = numbers->count; done < elements; done += numbers->count) {
+        int64_t more = elements - done < numbers->count ? elements - done : numbers->count;
+        memcpy((char *)data + format_offset(format, done), data, (size_t)format_bytes(format, more));
+    }
+}
