@@ -14,6 +14,7 @@
 enum option_type {
     OPTION_INTEGER,     // int64_t; accepts 8192, 8_192, 8Ki, 8k, 128Mi
     OPTION_REAL,        // double; accepts 1e-5, 3.35e12
+    OPTION_PERCENT,     // double, in percent; accepts 0.5%
     OPTION_QUANTITY,    // struct quantity; accepts 0.72, 989e12 spec, 0.72 prior 5%
     OPTION_BOOLEAN,     // int64_t 0 or 1; yes, no, true, false, on, off, 1, 0
     OPTION_CHOICE,      // int64_t index into names
@@ -44,6 +45,8 @@ struct option {
     { #field, OPTION_INTEGER, OPTION_FIELD(owner, field), fallback, minimum, maximum, option_auto, help }
 #define REAL_OPTION(owner, field, fallback, minimum, maximum, help) \
     { #field, OPTION_REAL, OPTION_FIELD(owner, field), fallback, minimum, maximum, NULL, help }
+#define PERCENT_OPTION(owner, field, fallback, minimum, maximum, help) \
+    { #field, OPTION_PERCENT, OPTION_FIELD(owner, field), fallback, minimum, maximum, NULL, help }
 #define QUANTITY_OPTION(owner, field, fallback, minimum, maximum, help) \
     { #field, OPTION_QUANTITY, OPTION_FIELD(owner, field), fallback, minimum, maximum, NULL, help }
 #define BOOLEAN_OPTION(owner, field, fallback, help) \

@@ -116,6 +116,9 @@ void result_check_peak(struct result *result);
 // Derives the figures and judges steps, replicas, allocations and clocks; exit_code follows from the verdict.
 void result_check(struct result *result);
 
+// Of the measured steps so far: statistics_half_width.
+double result_half_width(const struct result *result);
+
 // Computes the figures and flags outliers.
 void result_derive(struct result *result);
 

@@ -15,6 +15,7 @@ enum run_verify { VERIFY_QUICK, VERIFY_FULL, VERIFY_OFF };
 // [run]
 struct run_config {
     int64_t steps, warmup;
+    double  until;    // percent: the half width of the median's interval that ends the run; 0: steps do
     int64_t seed;
     int64_t data;                // enum data_kind
     char    backend[16];         // auto, or a name of backend.h
@@ -35,6 +36,9 @@ struct run_config {
     char    output[176];        // folder for result folders; fits a line of a config
 };
 extern const struct option run_options[];
+
+// The most steps that a run takes: ten times as many where until is set.
+int64_t run_steps_most(const struct run_config *run);
 
 // The warm-up of so many steps where none is set.
 int64_t run_warmup(int64_t steps);

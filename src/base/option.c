@@ -71,6 +71,9 @@ void option_allowed(const struct option *option, char *text, size_t bytes)
     case OPTION_REAL:
         snprintf(text, bytes, "a number in %g..%g", option->minimum, option->maximum);
         break;
+    case OPTION_PERCENT:
+        snprintf(text, bytes, "a share in %g%%..%g%%, such as 0.5%%", option->minimum, option->maximum);
+        break;
     case OPTION_QUANTITY:
         snprintf(text, bytes, "a number in %g..%g, its origin, its spread in %%", option->minimum, option->maximum);
         break;
@@ -131,6 +134,18 @@ static bool set_real(const struct option *option, double *field, const char *tex
     }
     *field = value;
     return true;
+}
+
+static bool set_percent(const struct option *option, double *field, const char *text)
+{
+    char   number[32];
+    size_t length = strlen(text);
+    if (length == 0 || length >= sizeof(number) || text[length - 1] != '%') {
+        return false;
+    }
+    memcpy(number, text, length - 1);
+    number[length - 1] = '\0';
+    return set_real(option, field, number);
 }
 
 static bool set_quantity(const struct option *option, struct quantity *field, const char *text)
@@ -213,6 +228,9 @@ status option_set(const struct option *option, void *section, const char *text)
     case OPTION_REAL:
         accepted = set_real(option, real_field(option, section), text);
         break;
+    case OPTION_PERCENT:
+        accepted = set_percent(option, real_field(option, section), text);
+        break;
     case OPTION_QUANTITY:
         accepted = set_quantity(option, option_quantity(option, section), text);
         break;
@@ -260,12 +278,14 @@ static void print_mask(const char *const *names, int64_t mask, char *text, size_
 
 static bool is_integer(const struct option *option)
 {
-    return option->type != OPTION_REAL && option->type != OPTION_QUANTITY && option->type != OPTION_TEXT;
+    return option->type != OPTION_REAL && option->type != OPTION_PERCENT && option->type != OPTION_QUANTITY &&
+           option->type != OPTION_TEXT;
 }
 
 void option_print(const struct option *option, const void *section, char *text, size_t bytes)
 {
     const char   *field = (const char *)section + option->offset;
+    char          number[32];
     const int64_t value = is_integer(option) ? *(const int64_t *)(const void *)field : 0;
     switch (option->type) {
     case OPTION_INTEGER:
@@ -277,6 +297,10 @@ void option_print(const struct option *option, const void *section, char *text, 
         break;
     case OPTION_REAL:
         number_print_real(*(const double *)(const void *)field, text, bytes);
+        break;
+    case OPTION_PERCENT:
+        number_print_real(*(const double *)(const void *)field, number, sizeof(number));
+        snprintf(text, bytes, "%s%%", number);
         break;
     case OPTION_QUANTITY:
         quantity_print((const struct quantity *)(const void *)field, text, bytes);

@@ -19,6 +19,8 @@ static const struct flag flags[] = {
     CONFIG_FLAGS(run_arguments, config),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--steps", "N", "run.steps", "steps of the run, warm-up included"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--warmup", "N", "run.warmup", "first steps that are not measured"),
+    OVERRIDE_FLAG(run_arguments, config.overrides, "--until", "PERCENT", "run.until",
+                  "0.5%: more steps, up to ten times as many, until the median is known that well"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--backend", "NAME", "run.backend",
                   "what computes: auto, cuda, host, null"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--comm", "NAME", "run.communicator",

@@ -4,6 +4,8 @@
 
 #include "gswbench/backend.h"
 
+enum { RUN_STEPS_MOST = 1000000 };
+
 // clang-format off
 static const char *const data_names[] = {[DATA_UNIFORM] = "uniform", [DATA_MARKOV] = "markov", NULL};
 static const char *const graphs_names[] = {[GRAPHS_AUTO] = "auto", [GRAPHS_ON] = "on", [GRAPHS_OFF] = "off", NULL};
@@ -14,7 +16,8 @@ static const char *const verify_names[] = {
 static const char *const attention_names[] = {"auto", "cudnn", "own", NULL};
 
 const struct option run_options[] = {
-    INTEGER_OPTION(run_config, steps, "50", 1, 1000000, "steps of a run, warm-up included"),
+    INTEGER_OPTION(run_config, steps, "50", 1, RUN_STEPS_MOST, "steps of a run, warm-up included"),
+    PERCENT_OPTION(run_config, until, "0%", 0, 50, "run on after steps, until the 95 % interval of the median is no more than that to either side of it, but no more than ten times as many steps; 0%: end after steps"),
     AUTO_OPTION   (run_config, warmup, "auto", 0, 1000000, "first steps, run and reported but not measured; auto: a fifth of the steps, 10 at most"),
     INTEGER_OPTION(run_config, seed, "1", 0, 9007199254740991, "seed of the weights and tokens"),
     CHOICE_OPTION (run_config, data, "uniform", data_names, "synthetic tokens: independent, or a chain that a model can learn"),
@@ -37,6 +40,12 @@ const struct option run_options[] = {
     END_OPTIONS
 };
 // clang-format on
+
+int64_t run_steps_most(const struct run_config *run)
+{
+    int64_t most = run->steps > RUN_STEPS_MOST / 10 ? RUN_STEPS_MOST : 10 * run->steps;
+    return run->until > 0 ? most : run->steps;
+}
 
 int64_t run_warmup(int64_t steps)
 {

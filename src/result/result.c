@@ -215,21 +215,37 @@ static double mean_35_44(const struct result *result)
     return sum / 10;
 }
 
+// The seconds of the steps from first on, which are measured. The caller frees.
+static double *measured_seconds(const struct result *result, int64_t *first)
+{
+    double *seconds = memory_allocate((size_t)(result->step_count + 1) * sizeof(*seconds));
+    *first          = 0;
+    while (*first < result->step_count && result->steps[*first].phase == STEP_WARMUP) {
+        ++*first;
+    }
+    for (int64_t i = *first; i < result->step_count; i++) {
+        seconds[i - *first] = result->steps[i].seconds;
+    }
+    return seconds;
+}
+
+double result_half_width(const struct result *result)
+{
+    int64_t first;
+    double *seconds = measured_seconds(result, &first);
+    double  width   = statistics_half_width(seconds, result->step_count - first);
+    free(seconds);
+    return width;
+}
+
 static void derive_steps(struct result *result)
 {
     struct result_figures *figures = &result->figures;
-    size_t                 count   = (size_t)result->step_count;
-    double                *seconds = memory_allocate((count + 1) * sizeof(*seconds));
-    bool                  *flags   = memory_allocate((count + 1) * sizeof(*flags));
-    int64_t                first   = 0;
-    while (first < result->step_count && result->steps[first].phase == STEP_WARMUP) {
-        first++;
-    }
-    for (int64_t i = first; i < result->step_count; i++) {
-        seconds[i - first] = result->steps[i].seconds;
-    }
-    figures->warmup_steps   = first;
-    figures->measured_steps = result->step_count - first;
+    int64_t                first;
+    double                *seconds = measured_seconds(result, &first);
+    bool                  *flags   = memory_allocate((size_t)(result->step_count + 1) * sizeof(*flags));
+    figures->warmup_steps          = first;
+    figures->measured_steps        = result->step_count - first;
     statistics_compute(&figures->step, seconds, figures->measured_steps);
     statistics_flag_outliers(seconds, figures->measured_steps, flags);
     for (int64_t i = 0; i < result->step_count; i++) {

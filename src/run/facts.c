@@ -158,7 +158,7 @@ void benchmark_describe(struct result *result, const struct benchmark *benchmark
     text_copy(result->communicator, sizeof(result->communicator), comm->ops->name);
     text_copy(result->backend, sizeof(result->backend), backend->ops->name);
     result->computes      = backend->ops->computes;
-    result->planned_steps = config->run.steps;
+    result->planned_steps = run_steps_most(&config->run);
     text_copy(result->verify, sizeof(result->verify), option_find(run_options, "verify")->names[config->run.verify]);
     result->planned_warmup = config->run.warmup;
     result->is_proxy       = config->run.layers > 0;

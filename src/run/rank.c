@@ -75,7 +75,7 @@ static status check_space(const struct rank *rank)
         drawn += trace_config_draws(&config->trace, number);
     }
     int64_t timeline = drawn * rank->plan.op_count * OP_BYTES;
-    int64_t results  = RUN_BYTES + config->run.steps * STEP_BYTES + ranks * RANK_BYTES;
+    int64_t results  = RUN_BYTES + run_steps_most(&config->run) * STEP_BYTES + ranks * RANK_BYTES;
     return output_check_space(rank->folder.descriptor, rank->folder.path, results + timeline,
                               timeline > results ? timeline : results);
 }
@@ -104,7 +104,7 @@ static status open_result(struct rank *rank)
         TRY(plan_hardware_flops(&rank->plan, &rank->benchmark->job.request,
                                 &result->flops_per_sequence[FLOPS_HARDWARE]));
     }
-    result_reserve(result, config->run.steps, rank->comm->place.ranks, layers_with_experts(&rank->plan.model));
+    result_reserve(result, result->planned_steps, rank->comm->place.ranks, layers_with_experts(&rank->plan.model));
     for (int64_t i = 0; i < result->layer_load_count; i++) {
         result->layer_loads[i].layer = layers_expert_layer(&rank->plan.model, i);
     }
@@ -191,7 +191,7 @@ static status measure(struct rank *rank)
                                  .result      = &rank->result,
                                  .hang_watch  = rank->watch,
                                  .journal     = &rank->journal,
-                                 .own_seconds = memory_allocate((size_t)run->steps * sizeof(double))};
+                                 .own_seconds = memory_allocate((size_t)rank->result.planned_steps * sizeof(double))};
     TRY(place_agree(rank->comm, fault_find(&rank->steps)));
     if (rank->watch != NULL) {
         step_set_progress(rank->step, watch_progress(rank->watch));

@@ -24,6 +24,7 @@ struct step_facts {
     float   loss, gradient_norm;
     int32_t signal;        // 0: none came
     int32_t has_failed;    // rank 0 cannot print
+    int32_t is_enough;     // by the steps before this one, rank 0 knows the median as well as it was asked to
 };
 
 static float read_scalar(const struct step *step, int32_t tensor)
@@ -167,6 +168,29 @@ static void stop(struct steps *steps, int64_t index, int number)
     add_reason(steps->result, VERDICT_PARTIAL, "stopped", index, message);
 }
 
+// The next step but one may be the last: rank 0 says so with the next one's facts, and ranks verify their last step.
+static bool is_enough(const struct steps *steps, int64_t index)
+{
+    const struct run_config *run = &steps->benchmark->job.config.run;
+    return steps->comm->place.rank == 0 && run->until > 0 && index + 3 >= run->steps &&
+           100 * result_half_width(steps->result) <= run->until;
+}
+
+// Where the most steps that it may take end the run.
+static void note_bound(struct steps *steps)
+{
+    const struct run_config *run   = &steps->benchmark->job.config.run;
+    double                   width = 100 * result_half_width(steps->result);
+    char                     message[192];
+    if (run->until > 0 && steps->result->step_count == run_steps_most(run) && !(width <= run->until)) {
+        snprintf(message, sizeof(message),
+                 "run.until = %g%% was not reached: after %" PRId64
+                 " steps, the most that it takes, the median's 95 %% interval is %.2g%% to a side",
+                 run->until, steps->result->step_count, width);
+        add_reason(steps->result, VERDICT_VALID, "until", -1, message);
+    }
+}
+
 // Where one rank cannot, none does: a replayed step and one that is issued op by op are not alike.
 static status capture(struct steps *steps)
 {
@@ -196,6 +220,7 @@ status steps_measure(struct steps *steps)
     double             wall = clock_wall_seconds(), monotonic = clock_seconds();
     status             output   = OK;    // of rank 0
     status             captured = OK;
+    bool               enough   = false;    // on rank 0
     bool captures = steps->benchmark->job.config.run.graphs != GRAPHS_OFF && step_can_capture(steps->step);
 
     for (int64_t index = 0; index < result->planned_steps; index++) {
@@ -217,6 +242,7 @@ status steps_measure(struct steps *steps)
         steps_enter(steps, WATCH_BETWEEN, index);
         own.signal                = signals_caught();
         own.has_failed            = failed(&output);
+        own.is_enough             = enough;
         steps->own_seconds[index] = own.seconds;
         if (index == 0 && captures) {
             captured = capture(steps);
@@ -227,6 +253,10 @@ status steps_measure(struct steps *steps)
         }
         comm->ops->gather_all(comm, &own, facts, sizeof(own));
         record(steps, index, facts);
+        if (facts[0].is_enough && index + 2 < result->planned_steps) {
+            result->planned_steps = index + 2;
+        }
+        enough = enough || is_enough(steps, index);
         if (steps->hang_watch != NULL) {
             watch_learn(steps->hang_watch, result->steps[index].seconds);
         }
@@ -246,6 +276,7 @@ status steps_measure(struct steps *steps)
             break;
         }
     }
+    note_bound(steps);
     steps_enter(steps, WATCH_CLOSING, result->planned_steps);
     while (steps->hang_watch != NULL && !watch_claim_end(steps->hang_watch)) {
         pause();    // the process is being left

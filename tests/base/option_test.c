@@ -7,7 +7,7 @@
 
 struct sample_config {
     int64_t         whole, share, pause, tied, kind, saved;
-    double          rate;
+    double          rate, width;
     char            name[8], word[8];
     struct quantity share_reached;
 };
@@ -23,6 +23,7 @@ static const struct option sample_options[] = {
     CHOICE_OPTION (sample_config, kind, "half", kinds, "a kind"),
     SET_OPTION    (sample_config, saved, "qkv, fc1", parts, "a set"),
     REAL_OPTION   (sample_config, rate, "3e-4", 0, 1, "a rate"),
+    PERCENT_OPTION(sample_config, width, "0.5%", 0, 50, "a width"),
     TEXT_OPTION   (sample_config, name, "results", "a name"),
     NAME_OPTION   (sample_config, word, "none", kinds, "a word"),
     QUANTITY_OPTION(sample_config, share_reached, "0.72 prior 5%", 0, 1, "a share"),
@@ -49,6 +50,7 @@ Test(option, parses_its_defaults)
     cr_assert_eq(sample.kind, 1);
     cr_assert_eq(sample.saved, 6);
     cr_assert_eq(sample.rate, 3e-4);
+    cr_assert_eq(sample.width, 0.5);
     cr_assert_str_eq(sample.name, "results");
     cr_assert_str_eq(sample.word, "none");
     cr_assert_eq(sample.share_reached.value, 0.72);
@@ -83,6 +85,8 @@ Test(option, prints_what_it_reads)
         {"rate", "0.1", "0.1"},
         {"rate", "0.30000000000000004", "0.30000000000000004"},
         {"rate", "1", "1"},
+        {"width", "0.7%", "0.7%"},
+        {"width", "1e-3%", "0.001%"},
         {"share_reached", "0.5", "0.5"},
         {"share_reached", "0.5 given", "0.5"},
         {"share_reached", "1 spec", "1 spec"},
@@ -134,6 +138,11 @@ Test(option, names_what_it_refuses_and_what_it_expects)
         {"rate", "inf", "inf: expected a number in 0..1"},
         {"rate", "0.1x", "0.1x: expected a number in 0..1"},
         {"rate", "-1e-300", "-1e-300: expected a number in 0..1"},
+        {"width", "0.5", "0.5: expected a share in 0%..50%, such as 0.5%"},
+        {"width", "51%", "51%: expected a share in 0%..50%, such as 0.5%"},
+        {"width", "%", "%: expected a share in 0%..50%, such as 0.5%"},
+        {"width", "", ": expected a share in 0%..50%, such as 0.5%"},
+        {"width", "1%%", "1%%: expected a share in 0%..50%, such as 0.5%"},
         {"share_reached", "1.5 prior", "1.5 prior: expected a number in 0..1, its origin, its spread in %"},
         {"share_reached", "0.5 guess", "0.5 guess: expected a number in 0..1, its origin, its spread in %"},
         {"share_reached", "0.5 5%", "0.5 5%: expected a number in 0..1, its origin, its spread in %"},

@@ -37,6 +37,37 @@ Test(run, prints_every_step_and_fills_its_folder)
     }
 }
 
+static json_int_t validation_of(json_t *document, const char *key)
+{
+    return json_integer_value(json_object_get(json_object_get(document, "validation"), key));
+}
+
+// A step of a tenth of a second among eight of some milliseconds: with fewer than nine the interval reaches from end to
+// end.
+Test(run, goes_on_until_the_median_is_known_and_verifies_the_step_that_is_the_last)
+{
+    json_t *document = run_json(TINY " --steps 9 --warmup 1 --until 50% --ranks 2 --comm local --set fault.kind=delay "
+                                     "--set fault.step=3 --set fault.amount=0.3",
+                                EXIT_VALID);
+
+    size_t steps = json_array_size(json_object_get(document, "steps"));
+    cr_expect(steps > 9 && steps < 90, "%zu", steps);
+    cr_expect_eq(json_integer_value(json_object_get(json_object_get(document, "config"), "steps")), (json_int_t)steps);
+    cr_expect_eq(validation_of(document, "repeated_steps"), 2);
+    cr_expect_eq(validation_of(document, "repeated_steps_equal"), 2);
+    json_decref(document);
+}
+
+Test(run, notes_that_ten_times_as_many_steps_did_not_do)
+{
+    cr_assert_eq(run_here(TINY " --steps 2 --warmup 1 --until 0.000001%").exit_code, EXIT_VALID);
+
+    expect_output("\ncompleted step: 19, ");
+    expect_output("  20 steps: 1 warm-up, 19 measured, ");
+    expect_output("\nnote: until: run.until = 1e-06% was not reached: after 20 steps, the most that it takes, the "
+                  "median's 95 % interval is ");
+}
+
 Test(run, takes_a_flag_for_the_same_bits_on_a_device)
 {
     cr_assert_eq(run_here(TINY " --deterministic").exit_code, EXIT_VALID);
