@@ -48,6 +48,22 @@ Test(statistics, knows_how_wide_the_interval_is)
     cr_expect_eq(statistics_half_width(lopsided, 6), 11.5 / 12.5);
 }
 
+// Each value is like the one before: little is known of where the median of more would be.
+Test(statistics, takes_no_time_below_zero_for_possible)
+{
+    double values[40];
+    for (int i = 0; i < 40; i++) {
+        values[i] = i + 1;
+    }
+    struct statistics statistics;
+    statistics_compute(&statistics, values, 40);
+
+    double reach = 1 + 1.96 * statistics.error;
+    cr_expect_gt(reach, 2);
+    cr_expect_float_eq(statistics.low, 20.5 / reach, 1e-12, "%g", statistics.low);
+    cr_expect_float_eq(statistics.high, 20.5 * reach, 1e-12, "%g", statistics.high);
+}
+
 Test(statistics, describes_forty_values)
 {
     double values[40];

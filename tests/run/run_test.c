@@ -58,6 +58,13 @@ Test(run, goes_on_until_the_median_is_known_and_verifies_the_step_that_is_the_la
     json_decref(document);
 }
 
+Test(run, takes_no_fewer_steps_than_it_was_given_however_narrow_the_interval)
+{
+    json_t *document = run_json(TINY " --steps 14 --warmup 1 --until 50%", EXIT_VALID);
+    cr_expect_geq(json_array_size(json_object_get(document, "steps")), 14);
+    json_decref(document);
+}
+
 Test(run, notes_that_ten_times_as_many_steps_did_not_do)
 {
     cr_assert_eq(run_here(TINY " --steps 2 --warmup 1 --until 0.000001%").exit_code, EXIT_VALID);
