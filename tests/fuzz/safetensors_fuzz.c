@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// Any bytes as a file of weights: it is refused with its path, or all of its tensors lie in it and can be read or
+// refused.
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz_file.h"
+#include "gswbench/safetensors.h"
+
+static void require(bool is_right)
+{
+    if (!is_right) {
+        abort();
+    }
+}
+
+static void read_all(const char *path, size_t bytes)
+{
+    struct safetensors_reader reader;
+    status                    opened = safetensors_open(&reader, path);
+    if (failed(&opened)) {
+        require(opened.exit_code == EXIT_CHECKPOINT && strncmp(opened.text, path, strlen(path)) == 0);
+        return;
+    }
+    int64_t sum = reader.data_start;
+    for (int32_t i = 0; i < reader.count; i++) {
+        const struct safetensor *tensor = &reader.tensors[i];
+        require(tensor->begin >= 0 && tensor->bytes >= 0 && (uint64_t)tensor->bytes <= bytes);
+        void  *data = malloc((size_t)tensor->bytes + 1);
+        status read = safetensors_read(&reader, tensor->name, data, tensor->bytes);
+        require(!failed(&read) || read.exit_code == EXIT_CHECKPOINT);
+        free(data);
+        sum += tensor->bytes;
+    }
+    require(sum == (int64_t)bytes);
+    safetensors_close(&reader);
+}
+
+// The first byte: whether what follows is a whole file, or a header whose length is put before it, and whose data are
+// as many bytes as the second byte says.
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    if (bytes < 2) {
+        return 0;
+    }
+    if (data[0] % 2 == 1) {
+        read_all(fuzz_file("weights.safetensors", data + 1, bytes - 1), bytes - 1);
+        return 0;
+    }
+    uint64_t length = bytes - 2;
+    size_t   whole  = sizeof(length) + bytes - 2 + data[1];
+    uint8_t *file   = calloc(1, whole);
+    memcpy(file, &length, sizeof(length));
+    memcpy(file + sizeof(length), data + 2, bytes - 2);
+    read_all(fuzz_file("weights.safetensors", file, whole), whole);
+    free(file);
+    return 0;
+}
