@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "gswbench/backend_attention.h"
+#include "gswbench/backend_library.h"
 #include "gswbench/backend_streams.h"
 #include "gswbench/format.h"
 #include "gswbench/op.h"
@@ -68,11 +69,10 @@ struct backend_ops {
     void (*reserve_scratch)(struct backend *backend, int64_t bytes);
 
     // Decides, once for each op and before memory is allocated, all that a step must not decide: algorithms, kernels.
-    // buffers are aligned as the real ones will be, but their data must not be read. prepared stays
-    // as it is where there was nothing to decide; else it lives as long as the backend. NULL: no op needs it.
+    // buffers are aligned as the real ones will be, but their data must not be read. prepared stays as it is where
+    // there was nothing to decide; else it lives as long as the backend. NULL: no op needs it.
     status (*prepare)(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                       const struct prepared **prepared);
-
     // Tells profilers that what follows on the device is what they are to collect, or that it no longer is. NULL: the
     // backend has no device whose work they would collect.
     void (*profile)(struct backend *backend, bool is_on);
@@ -82,6 +82,7 @@ struct backend_ops {
     void (*device_id)(struct backend *backend, char *text, size_t bytes);
     void (*device_name)(struct backend *backend, char *text, size_t bytes);
 
+    int (*libraries)(struct backend *backend, struct backend_library list[BACKEND_LIBRARIES]);    // how many; NULL: 0
     // Who computes attention, once ops are prepared. NULL: the backend has but one way.
     void (*attention)(struct backend *backend, struct backend_attention *attention);
 
@@ -98,7 +99,7 @@ struct backend {
     int64_t                   scratch_bytes;      // reserved; backend_reserve_scratch only ever grows it
 };
 
-// Opens the backend of that name; "auto" takes the first of the list that has a device. A failed one needs no close.
+// "auto" takes the first of the list that has a device. A failed one needs no close.
 status backend_open(struct backend *backend, const char *name, const struct backend_setup *setup);
 void   backend_close(struct backend *backend);
 

@@ -28,9 +28,6 @@ struct benchmark {
 // Reads the selected job, at as many ranks as were launched. The benchmark's other fields stay as they are.
 status benchmark_read(struct benchmark *benchmark, const struct job_selection *selection, struct text_buffer *errors);
 
-// Equal on ranks that run the same job.
-uint64_t benchmark_hash(const struct benchmark *benchmark);
-
 // Runs the ranks of this process over the communicator that the configuration names: all of them as threads with local,
 // else one. A rank's function is collective; every rank returns the same. Of several processes only the first returns a
 // text, with the lines that belong to it in errors; all have its exit code.

@@ -11,13 +11,13 @@
 #include "gswbench/config.h"
 #include "gswbench/peak.h"
 #include "gswbench/status.h"
+#include "gswbench/text.h"
 
 // What every rank tells the others before anything else.
 struct place_peer {
     struct comm_place place;
-    char              version[32], profiler[40];    // profiler: the environment variable of one; "": none
-    uint64_t          job_hash;                     // of everything that has to be the same on all ranks
-    uint64_t          machine, cores_hash;          // equal on ranks of one machine; of them, with the same cores
+    char              profiler[40];           // the environment variable of one; "": none
+    uint64_t          machine, cores_hash;    // equal on ranks of one machine; of them, with the same cores
     int64_t           cores;
 };
 
@@ -41,11 +41,13 @@ struct place {
     struct place_cores   cores;
     struct backend       backend;    // ops is NULL until it is open
     struct place_devices devices;
+    struct text_buffer   notes;    // a line for what differs between ranks and may
 };
 
-// Fills a zeroed place. job_hash: equal on ranks that run the same job. own: the status of what this rank did before; a
-// failure then is one of all ranks. Collective; every rank returns the same. place_close follows, after an error too.
-status place_open(struct place *place, const struct config *config, uint64_t job_hash, struct comm *comm, status own);
+// Fills a zeroed place. Ranks whose configurations differ, or of which not all write weights, run no job together. own:
+// the status of what this rank did before; a failure then is one of all ranks. Collective; every rank returns the same.
+// place_close follows, after an error too.
+status place_open(struct place *place, const struct config *config, bool writes_weights, struct comm *comm, status own);
 void   place_close(struct place *place);
 
 // The first failing rank's status, on all ranks. Collective.

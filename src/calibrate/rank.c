@@ -28,7 +28,7 @@ static status open_place(struct rank *rank, struct comm *comm)
     const struct config    *config    = &benchmark->job.config;
     bool                    is_null   = strcmp(config->run.backend, backend_null.name) == 0;
     status own = is_null ? fail("[run] backend = null: it computes nothing that could be measured") : OK;
-    return place_open(&rank->place, config, benchmark_hash(benchmark), comm, own);
+    return place_open(&rank->place, config, benchmark->weights_out != NULL, comm, own);
 }
 
 // What a data sheet says of the machine: [hardware], unless that is of another device than the one at hand.

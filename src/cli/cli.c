@@ -92,7 +92,9 @@ status cli_run(int argc, char *const argv[], struct text_buffer *errors)
         return OK;
     }
     if (strcmp(argv[1], "--version") == 0) {
-        printf("gswbench %s\n", version_text);
+        char build[VERSION_BUILD_BYTES];
+        version_build(build);
+        printf("gswbench %s\nbuild %s\n", version_text, build);
         return OK;
     }
     const char           *name    = named ? argv[1] : "run";

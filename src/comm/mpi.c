@@ -5,10 +5,12 @@
 #include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
+#include "gswbench/text.h"
 
 enum { EAGER_POLLS = 512, PAUSE_NS = 50000 };
 
@@ -115,6 +117,16 @@ static void find_node(struct comm_place *place)
     place->nodes = where[1];
 }
 
+// "Open MPI v4.1.4, package: ...", "MPICH Version:\t4.0.2\n...": its first words.
+static void name_library(struct comm *comm)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int  length;
+    MPI_CHECK(MPI_Get_library_version(text, &length));
+    text[strcspn(text, ",\n")] = '\0';
+    text_printable(comm->library, sizeof(comm->library), text);
+}
+
 status comm_open_mpi(struct comm *comm)
 {
     int provided, rank, ranks;
@@ -134,6 +146,7 @@ status comm_open_mpi(struct comm *comm)
     state->message_bytes    = MPI_MESSAGE_BYTES;
     *comm = (struct comm){.ops = &mpi_ops, .state = state, .place = comm_place_on_one_host(rank, ranks)};
     find_node(&comm->place);
+    name_library(comm);
     return OK;
 }
 

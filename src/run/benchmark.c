@@ -5,8 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <xxhash.h>
-
 #include "internal.h"
 
 // What was launched may be at fault for what the layout is said to lack: it would fit another number of ranks.
@@ -53,10 +51,4 @@ status benchmark_read(struct benchmark *benchmark, const struct job_selection *s
     benchmark->config_text  = text.data;
     benchmark->config_bytes = text.bytes;
     return OK;
-}
-
-uint64_t benchmark_hash(const struct benchmark *benchmark)
-{
-    bool writes_weights = benchmark->weights_out != NULL;
-    return XXH3_64bits_withSeed(benchmark->config_text, benchmark->config_bytes, writes_weights);
 }

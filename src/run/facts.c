@@ -15,28 +15,38 @@
 #include "gswbench/version.h"
 
 // Nothing but these leaves the environment: variables may hold secrets.
-static const char *const recorded_variables[] = {
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "OPENBLAS_CORETYPE",
-    "CUDA_VISIBLE_DEVICES",
-    "NCCL_ALGO",
-    "NCCL_PROTO",
-    "NCCL_IB_HCA",
-    "NCCL_SOCKET_IFNAME",
-    "NCCL_MAX_CTAS",
-    "NCCL_NET",
-    "NCCL_HOSTID",
-    "NCCL_NVLS_ENABLE",
-    "UCX_TLS",
-    "UCX_NET_DEVICES",
-    "OMPI_COMM_WORLD_SIZE",
-    "OMPI_COMM_WORLD_LOCAL_SIZE",
-    "SLURM_JOB_ID",
-    "SLURM_JOB_NUM_NODES",
-    "SLURM_NTASKS",
-    "SLURM_JOB_PARTITION",
+static const struct {
+    const char *name;
+    bool        decides;    // how ranks compute or transfer; others say where one is
+} recorded_variables[] = {
+    {"OMP_NUM_THREADS", false},
+    {"OPENBLAS_NUM_THREADS", false},
+    {"OPENBLAS_CORETYPE", true},
+    {"CUDA_VISIBLE_DEVICES", false},
+    {"NCCL_ALGO", true},
+    {"NCCL_PROTO", true},
+    {"NCCL_IB_HCA", false},
+    {"NCCL_SOCKET_IFNAME", false},
+    {"NCCL_MAX_CTAS", true},
+    {"NCCL_NET", true},
+    {"NCCL_HOSTID", false},
+    {"NCCL_NVLS_ENABLE", true},
+    {"UCX_TLS", true},
+    {"UCX_NET_DEVICES", false},
+    {"OMPI_COMM_WORLD_SIZE", false},
+    {"OMPI_COMM_WORLD_LOCAL_SIZE", false},
+    {"SLURM_JOB_ID", false},
+    {"SLURM_JOB_NUM_NODES", false},
+    {"SLURM_NTASKS", false},
+    {"SLURM_JOB_PARTITION", false},
 };
+enum { RECORDED_VARIABLES = sizeof(recorded_variables) / sizeof(recorded_variables[0]) };
+
+const char *facts_variable(int number, bool *decides)
+{
+    *decides = number < RECORDED_VARIABLES && recorded_variables[number].decides;
+    return number < RECORDED_VARIABLES ? recorded_variables[number].name : NULL;
+}
 
 static void add(struct result *result, const char *name, const char *value)
 {
@@ -62,7 +72,9 @@ static void add_system(struct result *result)
 static void add_environment(struct result *result, const struct comm *comm)
 {
     struct utsname kernel;
-    char           text[256];
+    char           text[256], build[VERSION_BUILD_BYTES];
+    version_build(build);
+    add(result, "build", build);
     add(result, "host", comm->place.host);
     if (uname(&kernel) == 0) {
         snprintf(text, sizeof(text), "%s %s %s", kernel.sysname, kernel.release, kernel.machine);
@@ -76,10 +88,10 @@ static void add_environment(struct result *result, const struct comm *comm)
     add(result, "nodes", text);
     snprintf(text, sizeof(text), "%ld", sysconf(_SC_NPROCESSORS_ONLN));
     add(result, "processors online", text);
-    for (size_t i = 0; i < sizeof(recorded_variables) / sizeof(recorded_variables[0]); i++) {
-        const char *value = getenv(recorded_variables[i]);
+    for (int i = 0; i < RECORDED_VARIABLES; i++) {
+        const char *value = getenv(recorded_variables[i].name);
         if (value != NULL) {
-            add(result, recorded_variables[i], value);
+            add(result, recorded_variables[i].name, value);
         }
     }
 }

@@ -20,9 +20,19 @@ status launch_count_ranks(struct job_selection *selection, struct text_buffer *e
 // place.c: place_agree, and which rank is the first that failed; -1: none.
 status place_agree_first(struct comm *comm, status own, int *first);
 
-// peers.c: gathers all ranks, in a list that the caller frees even after an error: one of them runs another job.
-// Collective; every rank returns the same.
-status peers_meet(struct place_peer **peers, uint64_t job_hash, struct comm *comm);
+// peers.c: whether all processes run one program. Collective, and before all else: other programs know other structs.
+status peers_check_program(struct comm *comm);
+
+// Gathers all ranks, in a list that the caller frees even after an error: one of them runs another job. What else
+// differs is added to the place's notes. Collective; every rank returns the same.
+status peers_meet(struct place *place, const struct config *config, bool writes_weights, struct comm *comm);
+
+// What decides how ranks compute and is alike on them: of the backend, when it is open.
+status peers_compare_backends(struct place *place, struct comm *comm);
+
+// facts.c: the variables of the environment that a result records, by number, NULL after the last; decides: ranks of
+// one job have it alike.
+const char *facts_variable(int number, bool *decides);
 
 // How many cores this rank has for itself.
 struct place_cores peers_share_cores(const struct place_peer *peers, const struct comm_place *place,

@@ -119,9 +119,11 @@ static void share_lines(struct comm *comm, int rank, struct text_buffer *errors)
     free(all);
 }
 
-// Before anything else all ranks learn whether one of them has failed already. Collective.
+// Before anything else all ranks learn whether they are of one program, and whether one of them has failed already.
+// Collective.
 static status meet(struct comm *comm, status own, struct text_buffer *errors)
 {
+    TRY(peers_check_program(comm));
     int    first;
     status agreed = place_agree_first(comm, own, &first);
     if (failed(&agreed)) {

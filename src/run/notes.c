@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "gswbench/text.h"
 #include "internal.h"
@@ -61,10 +62,22 @@ static void add_check(struct result *result, const struct benchmark *benchmark)
     }
 }
 
+static void add_differences(struct result *result, const char *line)
+{
+    while (line != NULL && *line != '\0') {
+        size_t               length = strcspn(line, "\n");
+        struct result_reason reason = {.verdict = VERDICT_VALID, .id = "ranks-unlike", .rank = -1, .step = -1};
+        snprintf(reason.message, sizeof(reason.message), "%.*s", (int)length, line);
+        result_add_reason(result, &reason);
+        line += length + (line[length] == '\n');
+    }
+}
+
 void notes_add(struct result *result, const struct benchmark *benchmark, const struct place *place)
 {
     add_warning(result, benchmark);
     add_oversubscription(result, place->peers, benchmark->job.config.run.threads);
     add_sharing(result, &place->devices);
     add_check(result, benchmark);
+    add_differences(result, place->notes.text);
 }

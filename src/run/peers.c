@@ -3,6 +3,7 @@
 // shares cores, and whether the launcher put them where the mesh wants them.
 #define _GNU_SOURCE
 #include "internal.h"
+#include "likeness.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -26,26 +27,97 @@ static const char *profiler(void)
     return "";
 }
 
+// A version is not enough: one with sanitizers, or of sources that were changed since, has the same.
+status peers_check_program(struct comm *comm)
+{
+    struct likeness_voice own, *voices = memory_allocate((size_t)comm->place.ranks * sizeof(*voices));
+    char                  build[VERSION_BUILD_BYTES], text[LIKENESS_TEXT_BYTES];
+    bool                  is_one = true;
+    memset(&own, 0, sizeof(own));
+    version_build(build);
+    text_copy(own.host, sizeof(own.host), comm->place.host);
+    snprintf(own.value, sizeof(own.value), "%s, build %s", version_text, build);
+    comm->ops->gather_all(comm, &own, voices, sizeof(own));
+    for (int rank = 1; rank < comm->place.ranks; rank++) {
+        is_one &= strcmp(voices[rank].value, voices[0].value) == 0;
+    }
+    if (!is_one) {
+        likeness_describe(text, sizeof(text), "gswbench", voices, comm->place.ranks);
+    }
+    free(voices);
+    return is_one ? OK : fail_as(EXIT_LAUNCH, "%s: install the same program on every host", text);
+}
+
 // Ranks that read different configurations would measure nothing that has a meaning, and ranks that do not all write
 // weights would wait for each other.
-static status check_same_job(const struct place_peer *peers, int ranks)
+static void list_config(struct likeness_list *list, const struct config *config)
 {
-    const struct place_peer *first = &peers[0];
-    for (int rank = 1; rank < ranks; rank++) {
-        const struct place_peer *other = &peers[rank];
-        if (strcmp(other->version, first->version) != 0) {
-            return fail_as(EXIT_LAUNCH,
-                           "rank %d on %s is gswbench %s, rank 0 on %s is %s: install the same program on every host",
-                           rank, other->place.host, other->version, first->place.host, first->version);
-        }
-        if (other->job_hash != first->job_hash) {
-            return fail_as(EXIT_LAUNCH,
-                           "rank %d on %s has another configuration or another --weights-out than rank 0 on %s: give "
-                           "every rank the same files and flags",
-                           rank, other->place.host, first->place.host);
+    for (const struct config_section *section = config_sections; section->name != NULL; section++) {
+        for (const struct option *option = section->options; option->key != NULL; option++) {
+            char name[96], value[1024];
+            snprintf(name, sizeof(name), "%s.%s =", section->name, option->key);
+            option_print(option, (const char *)config + section->offset, value, sizeof(value));
+            likeness_add(list, name, value, "give every rank the same files and flags");
         }
     }
-    return OK;
+}
+
+static void list_environment(struct likeness_list *list)
+{
+    bool decides;
+    for (int i = 0; facts_variable(i, &decides) != NULL; i++) {
+        const char *name = facts_variable(i, &decides), *value = getenv(name);
+        char        shown[64];
+        snprintf(shown, sizeof(shown), "%s =", name);
+        if (decides) {
+            likeness_add(list, shown, value == NULL ? "" : value,
+                         "give every rank the same environment (mpirun -x, srun --export)");
+        }
+    }
+}
+
+static status check_same_job(struct place *place, const struct config *config, bool writes_weights, struct comm *comm)
+{
+    struct likeness_list list = {.rows = NULL};
+    list_config(&list, config);
+    likeness_add(&list, "--weights-out", writes_weights ? "given" : "", "give every rank the same files and flags");
+    list_environment(&list);
+    likeness_add(&list, "communicator", comm->library, NULL);
+    status result = likeness_compare(&list, comm, &place->notes);
+    likeness_free(&list);
+    return result;
+}
+
+// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 ...", without the words before the number.
+static void read_driver(char *text, size_t bytes)
+{
+    char  line[256] = "";
+    FILE *file      = fopen("/proc/driver/nvidia/version", "r");
+    if (file != NULL && fgets(line, sizeof(line), file) == NULL) {
+        line[0] = '\0';
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    const char *number = strpbrk(strstr(line, "Module") != NULL ? strstr(line, "Module") : line, "0123456789");
+    snprintf(text, bytes, "%.*s", number == NULL ? 0 : (int)strcspn(number, " \n"), number == NULL ? "" : number);
+}
+
+status peers_compare_backends(struct place *place, struct comm *comm)
+{
+    struct likeness_list   list = {.rows = NULL};
+    struct backend_library libraries[BACKEND_LIBRARIES];
+    char                   driver[32];
+    const struct backend  *backend = &place->backend;
+    int count = backend->ops->libraries == NULL ? 0 : backend->ops->libraries(&place->backend, libraries);
+    for (int i = 0; i < count; i++) {
+        likeness_add(&list, libraries[i].name, libraries[i].version, NULL);
+    }
+    read_driver(driver, sizeof(driver));
+    likeness_add(&list, "driver", driver, NULL);
+    status result = likeness_compare(&list, comm, &place->notes);
+    likeness_free(&list);
+    return result;
 }
 
 // Containers with a name each may be one machine, with one kernel and its cores.
@@ -62,23 +134,21 @@ static uint64_t hash_machine(const struct comm_place *place)
     return XXH3_64bits(machine, strlen(machine));
 }
 
-status peers_meet(struct place_peer **peers, uint64_t job_hash, struct comm *comm)
+status peers_meet(struct place *place, const struct config *config, bool writes_weights, struct comm *comm)
 {
     cpu_set_t cores;
     CPU_ZERO(&cores);
     bool              knows_cores = sched_getaffinity(0, sizeof(cores), &cores) == 0;
     struct place_peer own         = {
-                .place    = comm->place,
-                .job_hash = job_hash,
-                .machine  = hash_machine(&comm->place),
-                .cores    = knows_cores ? CPU_COUNT(&cores) : sysconf(_SC_NPROCESSORS_ONLN),
+                .place   = comm->place,
+                .machine = hash_machine(&comm->place),
+                .cores   = knows_cores ? CPU_COUNT(&cores) : sysconf(_SC_NPROCESSORS_ONLN),
     };
     own.cores_hash = XXH3_64bits_withSeed(&cores, sizeof(cores), own.machine);
-    text_copy(own.version, sizeof(own.version), version_text);
     text_copy(own.profiler, sizeof(own.profiler), profiler());
-    *peers = memory_allocate((size_t)comm->place.ranks * sizeof(**peers));
-    comm->ops->gather_all(comm, &own, *peers, sizeof(own));
-    return check_same_job(*peers, comm->place.ranks);
+    place->peers = memory_allocate((size_t)comm->place.ranks * sizeof(*place->peers));
+    comm->ops->gather_all(comm, &own, place->peers, sizeof(own));
+    return check_same_job(place, config, writes_weights, comm);
 }
 
 struct place_cores peers_share_cores(const struct place_peer *peers, const struct comm_place *place,

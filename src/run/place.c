@@ -39,17 +39,18 @@ status place_agree(struct comm *comm, status own)
     return place_agree_first(comm, own, &first);
 }
 
-status place_open(struct place *place, const struct config *config, uint64_t job_hash, struct comm *comm, status own)
+status place_open(struct place *place, const struct config *config, bool writes_weights, struct comm *comm, status own)
 {
     const struct run_config *run = &config->run;
     place->comm                  = comm;
-    TRY(peers_meet(&place->peers, job_hash, comm));
+    TRY(peers_meet(place, config, writes_weights, comm));
     place->cores = peers_share_cores(place->peers, &comm->place, run->threads);
     if (!failed(&own)) {
         own = place_open_backend(&place->backend, config, &comm->place, place->cores.threads);
     }
     TRY(place_agree(comm, own));
     TRY(place_agree(comm, place_share_devices(&place->devices, comm, &place->backend, run->ranks_per_device)));
+    TRY(peers_compare_backends(place, comm));
     TRY(place_connect(&place->nccl, comm, &place->backend, run, place->devices.sharers));
     place->comm = place->nccl.ops != NULL ? &place->nccl : comm;
     return OK;
@@ -58,6 +59,7 @@ status place_open(struct place *place, const struct config *config, uint64_t job
 void place_close(struct place *place)
 {
     free(place->peers);
+    text_free(&place->notes);
     free(place->devices.names);
     if (place->nccl.ops != NULL) {
         comm_close(&place->nccl);

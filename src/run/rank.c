@@ -165,7 +165,7 @@ static status prepare(struct rank *rank, struct comm *comm)
     struct place           *place     = &rank->place;
     const struct benchmark *benchmark = rank->benchmark;
     status                  planned   = open_plan(rank, comm->place.rank);
-    TRY(place_open(place, &benchmark->job.config, benchmark_hash(benchmark), comm, planned));
+    TRY(place_open(place, &benchmark->job.config, benchmark->weights_out != NULL, comm, planned));
     rank->comm = comm = place->comm;
     TRY(place_agree(comm, open_watch(rank)));
     TRY(place_agree(comm, step_prepare(&rank->plan, &place->backend)));

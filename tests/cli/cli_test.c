@@ -27,6 +27,7 @@ Test(cli, prints_its_version)
 {
     expect_success("--version");
     expect_output("gswbench 0.1.0");
+    expect_output("\nbuild ");
 }
 
 Test(cli, generates_help_from_the_flags)

@@ -33,3 +33,11 @@ for library in $(sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' <<<"$headers"); do
     echo "no library" >"$library"
 done
 "$GSWBENCH" --version >/dev/null
+
+# The program knows which build it is, by the linker's number of it.
+build=$(readelf -n "$GSWBENCH" | sed -n 's/.*Build ID: //p')
+if [ -n "$build" ] && ! "$GSWBENCH" --version | grep -qx "build $build"; then
+    echo "FAILED: readelf says build $build, the program:"
+    "$GSWBENCH" --version
+    exit 1
+fi

@@ -11,21 +11,23 @@ rank() {
     local number=$OMPI_COMM_WORLD_RANK code=0
     set -f
     # shellcheck disable=SC2046
-    "$GSWBENCH" $(cat "rank$number" 2>/dev/null || cat all) || code=$?
+    env $(cat "environment$number" 2>/dev/null) $(cat "program$number" 2>/dev/null || echo "$GSWBENCH") \
+        $(cat "rank$number" 2>/dev/null || cat all) || code=$?
     echo $code >"code$number"
 }
 export -f rank
 launch() {    # launch FOLDER RANKS ARGUMENTS [ARGUMENTS_OF_RANK_1]
-    mkdir "$1"
+    mkdir -p "$1"
     echo "$3" >"$1/all"
     [ $# -lt 4 ] || echo "$4" >"$1/rank1"
     (cd "$1" && timeout 10 mpirun -np "$2" bash -c rank >output 2>&1 </dev/null || echo "launcher: $?" >>output) &
 }
-alone() {    # alone FOLDER VARIABLES: two of four processes, by the variables of a launcher, that do not find each other
+alone() {    # alone FOLDER RANK_VARIABLE SIZE: two of four processes of a launcher that do not find each other
     mkdir "$1"
     for number in 0 1; do
-        (cd "$1" && OMPI_COMM_WORLD_RANK=$number && code=0 &&
-            { timeout 10 env -u OMPI_COMM_WORLD_RANK "${@:2}=$number" "$GSWBENCH" $tiny >>output 2>&1 </dev/null || code=$?; } &&
+        # shellcheck disable=SC2086
+        (cd "$1" && code=0 &&
+            { timeout 10 env "$2=$number" "$3" "$GSWBENCH" $tiny >>output 2>&1 </dev/null || code=$?; } &&
             echo $code >code$number) &
     done
 }
@@ -58,8 +60,9 @@ launch both 2 'run --config missing'
 launch flag 2 "$tiny" "$tiny --frobnicate"
 launch calibrated 2 'calibrate --config tiny-llama' 'calibrate --config tiny-llama -o file'
 wait
-refused seed 4 "rank 1 on $(hostname) has another configuration"
-refused weights 4 "rank 1 on $(hostname) has another configuration"
+host=$(hostname)
+refused seed 4 "rank 1 on $host has run.seed = 5, 1 of 2 ranks, such as 0 on $host, 1: give every rank the same files"
+refused weights 4 "rank 1 on $host has --weights-out given, 1 of 2 ranks, such as 0 on $host, none: give every rank"
 refused missing 3 'rank 1: 1 configuration error'
 refused both 3 '1 configuration error'
 refused flag 2 'rank 1: unknown flag --frobnicate'
@@ -68,10 +71,24 @@ for folder in missing both; do
     [ "$(grep -c 'E-CONFIG missing: no such config' $folder/output)" -eq 1 ] || complain "$folder: its line" $folder/output
 done
 
+# What ranks do not say: which program they are, and what is in their environment. Most of the ranks are right.
+mkdir variable program
+echo NCCL_ALGO=Ring >variable/environment1
+objcopy --remove-section .note.gnu.build-id "$GSWBENCH" program/other
+echo ./other >program/program0
+launch variable 4 "$tiny"
+launch program 4 "$tiny"
+wait
+refused variable 4 "rank 1 on $host has NCCL_ALGO = Ring, 3 of 4 ranks, such as 0 on $host, none: give every rank the same"
+version=$("$GSWBENCH" --version | sed -n 's/^gswbench //p') build=$("$GSWBENCH" --version | sed -n 's/^build //p')
+refused program 4 "rank 0 on $host has gswbench $version, build code "
+grep -qF ", 3 of 4 ranks, such as 1 on $host, $version, build $build: install the same program" program/output ||
+    complain "program: what the others are" program/output
+
 # Processes that each would be a job of its own.
-alone pmi PMI_SIZE=4 PMI_RANK
-alone ompi OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK
-alone slurm SLURM_STEP_NUM_TASKS=4 SLURM_PROCID
+alone pmi PMI_RANK PMI_SIZE=4
+alone ompi OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE=4
+alone slurm SLURM_PROCID SLURM_STEP_NUM_TASKS=4
 wait
 refused pmi 4 'MPI has 1 rank, the job 4'
 refused ompi 4 'MPI has 1 rank, the job 4'

@@ -222,6 +222,19 @@ static void cuda_device_name(struct backend *backend, char *text, size_t bytes)
     snprintf(text, bytes, "%s", properties.name);
 }
 
+// The runtime is part of the program, and attention says itself by which cuDNN it is.
+static int cuda_libraries(struct backend *backend, struct backend_library list[BACKEND_LIBRARIES])
+{
+    const struct cuda *cuda = backend->state;
+    int                driver;
+    CUDA_CHECK(cudaDriverGetVersion(&driver));
+    snprintf(list[0].name, sizeof(list[0].name), "a driver for CUDA");
+    snprintf(list[0].version, sizeof(list[0].version), "%d.%d", driver / 1000, driver % 1000 / 10);
+    snprintf(list[1].name, sizeof(list[1].name), "the library");
+    blas_version(&cuda->gemms->blas, list[1].version);
+    return 2;
+}
+
 static void cuda_describe(struct backend *backend, char *text, size_t bytes)
 {
     const struct cuda    *cuda = backend->state;
@@ -261,5 +274,6 @@ const struct backend_ops backend_cuda = {
     .device_id       = cuda_device_id,
     .device_name     = cuda_device_name,
     .attention       = cuda_attention,
+    .libraries       = cuda_libraries,
     .describe        = cuda_describe,
 };

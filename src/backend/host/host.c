@@ -152,13 +152,30 @@ static void read_processor_name(char *name, size_t bytes)
     fclose(file);
 }
 
+static void read_blas_version(char *text, size_t bytes)
+{
+    char version[32] = "";
+    sscanf(openblas_get_config(), "OpenBLAS %31s", version);
+    snprintf(text, bytes, "%s", version);
+}
+
+static int host_libraries(struct backend *backend, struct backend_library list[BACKEND_LIBRARIES])
+{
+    (void)backend;
+    read_processor_name(list[0].version, sizeof(list[0].version));
+    snprintf(list[0].name, sizeof(list[0].name), "processor");
+    snprintf(list[1].name, sizeof(list[1].name), "OpenBLAS");
+    read_blas_version(list[1].version, sizeof(list[1].version));
+    return 2;
+}
+
 static void host_describe(struct backend *backend, char *text, size_t bytes)
 {
     const struct host *host    = backend->state;
     int                threads = pool_threads(host->pool);
-    char               processor[128], blas[32] = "";
+    char               processor[128], blas[32];
     read_processor_name(processor, sizeof(processor));
-    sscanf(openblas_get_config(), "OpenBLAS %31s", blas);
+    read_blas_version(blas, sizeof(blas));
     snprintf(text, bytes, "%s, %d thread%s, OpenBLAS %s%s", processor, threads, threads == 1 ? "" : "s", blas,
              host->has_amx ? ", bf16 by AMX" : "");
 }
@@ -176,5 +193,6 @@ const struct backend_ops backend_host = {
     .download        = backend_memory_copy,
     .scratch_bytes   = host_scratch_bytes,
     .reserve_scratch = host_reserve_scratch,
+    .libraries       = host_libraries,
     .describe        = host_describe,
 };
