@@ -52,7 +52,7 @@ static float number_of(const struct op *op, int slot, enum format format, uint64
         return number_of_gemm(&op->shape.gemm, slot, hash);
     }
     if (format == FORMAT_I32) {
-        return (float)below(hash, op->shape.rows.valid_columns);
+        return (float)below(hash, op->shape.rows.total);
     }
     float fraction = (float)(0.25 + 0.75 * ldexp((double)(hash >> 32), -32));
     return format != FORMAT_F32 && op->kind != OP_ADAMW ? fraction * sign_of(hash) : fraction;
