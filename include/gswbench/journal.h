@@ -12,12 +12,14 @@
 
 // A zeroed one is closed. Errors are EXIT_OUTPUT.
 struct journal {
-    bool is_open;
-    int  file;
+    bool   is_open;
+    int    file;
+    double synced;    // when it last was, by the host's clock
 };
 status journal_open(struct journal *journal, const struct output_folder *folder, const struct result *result);
-// The last of the result's steps. In one piece, so that a line is whole or missing.
-status journal_add_step(const struct journal *journal, const struct result *result);
+// The last of the result's steps. In one piece, so that a line is whole or missing;
+// on the disk at most a second later.
+status journal_add_step(struct journal *journal, const struct result *result);
 void   journal_close(struct journal *journal);
 
 // A partial result of the whole lines of a journal, judged, with this reason for its end; %s.

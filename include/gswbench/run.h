@@ -31,6 +31,7 @@ struct run_config {
     int64_t spared_processors;
     int64_t connect_seconds;
     int64_t hang_seconds;       // -1: auto
+    int64_t time_limit;         // seconds; 0: none
     double  observe_seconds;    // between two samples of a device; 0: it is not observed
     char    cache[176];         // folder of files that outlive a run; "": the user's
     char    output[176];        // folder for result folders; fits a line of a config

@@ -21,6 +21,8 @@ static const struct flag flags[] = {
     OVERRIDE_FLAG(run_arguments, config.overrides, "--warmup", "N", "run.warmup", "first steps that are not measured"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--until", "PERCENT", "run.until",
                   "0.5%: more steps, up to ten times as many, until the median is known that well"),
+    OVERRIDE_FLAG(run_arguments, config.overrides, "--time-limit", "SECONDS", "run.time_limit",
+                  "ends the run after so long, with the steps that it has"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--backend", "NAME", "run.backend",
                   "what computes: auto, cuda, host, null"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--comm", "NAME", "run.communicator",

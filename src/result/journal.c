@@ -14,6 +14,7 @@
 #include <xxhash.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/clock.h"
 #include "gswbench/fatal.h"
 #include "gswbench/input.h"
 #include "gswbench/result_json.h"
@@ -30,7 +31,20 @@ static char *print_value(const json_t *value)
     return text;
 }
 
-static status append(const struct journal *journal, const char *key, json_t *value)
+// For a machine that loses power; not more often, since a disk may take longer than a step.
+static const double SYNC_SECONDS = 1;
+
+static bool sync_now_and_then(struct journal *journal)
+{
+    double now = clock_seconds();
+    if (now - journal->synced < SYNC_SECONDS) {
+        return true;
+    }
+    journal->synced = now;
+    return fdatasync(journal->file) == 0 || errno == EINVAL;    // a file that cannot be synced
+}
+
+static status append(struct journal *journal, const char *key, json_t *value)
 {
     char  *text = print_value(value), *line;
     size_t bytes;
@@ -40,7 +54,7 @@ static status append(const struct journal *journal, const char *key, json_t *val
     }
     fprintf(stream, "{\"xxh3\":\"%016" PRIx64 "\",\"%s\":%s}\n", XXH3_64bits(text, strlen(text)), key, text);
     fclose(stream);
-    bool is_written = output_put(journal->file, line, bytes);
+    bool is_written = output_put(journal->file, line, bytes) && sync_now_and_then(journal);
     int  error      = errno;
     free(line);
     free(text);
@@ -55,7 +69,7 @@ status journal_open(struct journal *journal, const struct output_folder *folder,
     return append(journal, "run", result_to_json(result));
 }
 
-status journal_add_step(const struct journal *journal, const struct result *result)
+status journal_add_step(struct journal *journal, const struct result *result)
 {
     return append(journal, "step", result_step_to_json(&result->steps[result->step_count - 1]));
 }

@@ -50,13 +50,17 @@ void notes_add(struct result *result, const struct benchmark *benchmark, const s
 // devices.c: adds a note when the ranks do not all have the same kind of device.
 void devices_check_kinds(struct result *result, const struct place_devices *devices);
 
-// signals.c: the first signal ends the run after the step that it falls in; a second one ends the process. Called by
-// every rank. caught: by which number, 0 for none; caught_end: likewise, but not of one that leaves the step its time.
-// take_question: whether SIGUSR2 has come since the last call.
-void signals_catch(void);
-int  signals_caught(void);
-int  signals_caught_end(void);
-bool signals_take_question(void);
+// signals.c: a signal ends the process at once until something is kept (keep), with a word from the first one; later
+// the run, after the step that it falls in, and a second one the process. So does a time limit, as SIGALRM after so
+// many seconds; 0: there is none. Called by every process, keep by every rank. caught: by which number, 0 for none;
+// caught_end: likewise, but not of one that leaves the step its time. take_question: whether SIGUSR2 has come since the
+// last call.
+void        signals_catch(bool is_first, int64_t seconds);
+void        signals_keep(void);
+int         signals_caught(void);
+int         signals_caught_end(void);
+const char *signals_name(int number);
+bool        signals_take_question(void);
 
 // processors.c: what they did from begin to end of the measured steps, by the file that Linux keeps in /proc/stat.
 enum { PROCESSORS_MAX = 1024 };
@@ -82,7 +86,7 @@ struct steps {
     struct observer        *observer;       // of the device; NULL: nothing is observed
     struct ranges          *ranges;         // NULL: no profiler listens
     struct step_watch       watch;          // for ranges
-    const struct journal   *journal;        // open on rank 0
+    struct journal         *journal;        // open on rank 0
     struct watch           *hang_watch;     // NULL: nothing watches
     struct validation      *validation;     // NULL: the backend computes no numbers
     struct step_fault       fault;          // of this rank

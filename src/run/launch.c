@@ -171,6 +171,7 @@ status launch_ranks(const struct run_config *config, int ranks, launch_rank *run
 {
     const char *name     = config->communicator;
     int         launched = comm_launched_ranks();
+    signals_catch(comm_launched_rank() <= 0, config->time_limit);
     if (strcmp(name, "mpi") == 0 || (strcmp(name, "local") != 0 && launched > 1)) {
         return run_mpi(run, shared, ranks, errors);
     }

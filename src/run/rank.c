@@ -98,6 +98,7 @@ static status open_result(struct rank *rank)
 {
     struct result       *result = &rank->result;
     const struct config *config = &rank->benchmark->job.config;
+    signals_keep();
     benchmark_describe(result, rank->benchmark, rank->comm, &rank->place.backend, &rank->place.devices);
     result_set_plan(result, &rank->plan, &config->published);
     if (is_first(rank)) {
@@ -138,7 +139,7 @@ static void leave(void *context, int signal)
     struct result      result = {0};
     char               why[64];
     if (rank->folder.is_open) {
-        snprintf(why, sizeof(why), "stopped within a step by signal %d", signal);
+        snprintf(why, sizeof(why), "stopped within a step by %s", signals_name(signal));
         status written = report_recover(&result, rank->folder.path, why);
         if (!failed(&written)) {
             report_print(rank->benchmark->json ? report_write_json : report_write_result, &result);
@@ -327,7 +328,6 @@ status benchmark_run_rank(const void *shared, struct comm *comm)
     struct rank *rank = memory_allocate(sizeof(*rank));
     rank->benchmark   = shared;
     fatal_set_rank(comm->place.rank);
-    signals_catch();
     status result = run(rank, comm);
     release(rank);
     free(rank);

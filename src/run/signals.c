@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: MIT
 // Signals that a run is ended by, or asked by.
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "internal.h"
 
 static atomic_int  caught;    // any thread may run the handler
-static atomic_bool is_asked;
+static atomic_bool is_asked, is_kept, is_mute;
 
+// Before a run keeps anything nothing is lost, and what opens may not come back soon.
 static void catch_end(int number)
 {
-    caught = number;
+    static const char early[] = "gswbench: stopped by a signal before anything was measured\n";
+    caught                    = number;
+    if (!is_kept) {
+        ssize_t unused = is_mute ? 0 : write(STDERR_FILENO, early, sizeof(early) - 1);
+        (void)unused;
+        _exit(EXIT_STOPPED);
+    }
 }
 
 static void catch_question(int number)
@@ -22,7 +29,7 @@ static void catch_question(int number)
 
 static void set_handlers(void)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGUSR1};
     struct sigaction end       = {.sa_handler = catch_end, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
     struct sigaction question  = {.sa_handler = catch_question, .sa_flags = SA_RESTART};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
@@ -33,11 +40,16 @@ static void set_handlers(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-// Ranks may be threads of one process.
-void signals_catch(void)
+void signals_catch(bool is_first, int64_t seconds)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, set_handlers);
+    is_mute = !is_first;
+    set_handlers();
+    alarm((unsigned)seconds);
+}
+
+void signals_keep(void)
+{
+    is_kept = true;
 }
 
 int signals_caught(void)
@@ -48,6 +60,24 @@ int signals_caught(void)
 int signals_caught_end(void)
 {
     return caught == SIGUSR1 ? 0 : caught;
+}
+
+const char *signals_name(int number)
+{
+    switch (number) {
+    case SIGINT:
+        return "SIGINT";
+    case SIGTERM:
+        return "SIGTERM";
+    case SIGHUP:
+        return "SIGHUP";
+    case SIGALRM:
+        return "its time limit";
+    case SIGUSR1:
+        return "SIGUSR1";
+    default:
+        return "a signal";
+    }
 }
 
 bool signals_take_question(void)

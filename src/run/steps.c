@@ -160,11 +160,7 @@ static bool are_finite(const struct step_facts *facts, int ranks)
 static void stop(struct steps *steps, int64_t index, int number)
 {
     char message[128];
-    snprintf(message, sizeof(message), "stopped after step %" PRId64 " by signal %d (%s)", index, number,
-             number == SIGUSR1  ? "SIGUSR1"
-             : number == SIGINT ? "SIGINT"
-             : number == SIGHUP ? "SIGHUP"
-                                : "SIGTERM");
+    snprintf(message, sizeof(message), "stopped after step %" PRId64 " by %s", index, signals_name(number));
     add_reason(steps->result, VERDICT_PARTIAL, "stopped", index, message);
 }
 

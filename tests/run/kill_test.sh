@@ -79,6 +79,23 @@ for signal in TERM HUP; do
     kill -$signal "$(ranks | head -1)"
     ends 3000
     expect '^gswbench: rank 2 \(.*, pid [0-9]+, state .\): step 3, op [0-9]+ .*; it moved [0-9.]+ s ago$'
-    expect "^partial: died: stopped within a step by signal ($(kill -l $signal)|15); 3 of 2000 steps are in its journal\$"
+    expect "^partial: died: stopped within a step by SIG($signal|TERM); 3 of 2000 steps are in its journal\$"
 done
+
+# Before there is anything to keep.
+begin 0
+until [ -n "$(ranks)" ]; do
+    sleep 0.02
+done
+kill -TERM "$(ranks | head -1)"
+ends 3000
+unexpected '^(completed step|RESULT)'
+
+# A limit that passes between short steps, and one within a long one.
+short=("$GSWBENCH" run --config tiny-llama --backend host --ranks 2 --steps 100000 --set trace.steps=0 --out results)
+run 12 "${short[@]}" --time-limit 1
+expect '^RESULT PARTIAL'
+expect '^partial: stopped: stopped after step [0-9]+ by its time limit$'
+run 12 "${short[@]}" --time-limit 2 --set fault.kind=delay --set fault.rank=1 --set fault.step=2 --set fault.amount=60
+expect '^partial: died: stopped within a step by its time limit; 2 of 100000 steps are in its journal$'
 finish
