@@ -94,7 +94,7 @@ static void check_change(struct result *result)
 static void check_clocks(struct result *result)
 {
     for (int64_t i = 0; i < result->step_count; i++) {
-        if (!(result->steps[i].seconds > 0)) {
+        if (!(result->steps[i].seconds > 0 && isfinite(result->steps[i].seconds))) {
             add(result, VERDICT_INVALID, "clock", i, "step %" PRId64 " took %g s", i, result->steps[i].seconds);
             return;
         }
