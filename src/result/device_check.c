@@ -12,15 +12,18 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-static const double clock_share_least = 0.95;    // of the median of the ranks
+static const double share_least = 0.95;    // of the median of the ranks
 
 enum { NAMED_MAX = 8 };    // ranks that are named for one reason; a note names one
 
 // What devices of one name have in common.
 struct kind {
     const char *name;
-    int64_t     ranks;
-    double      clock, links;    // median SM clock; the most active NVLinks of one
+    struct {
+        int64_t ranks;    // that know theirs
+        double  median;
+    } gauges[GAUGE_COUNT];
+    double links;    // the most active NVLinks of one
 };
 
 struct suspect {
@@ -33,8 +36,12 @@ struct suspect {
 // Whether it is so, and then what, in a few words.
 typedef bool find_fault(const struct suspect *suspect, char *text, size_t bytes);
 
+#define WORDS_OF_GAUGE(NAME, key, words, unit)   [GAUGE_##NAME] = {(words), (unit)},
 #define WORDS_OF_THROTTLE(NAME, key, bit, words) [THROTTLE_##NAME] = (words),
 #define WORDS_OF_COUNTER(NAME, key, words)       [COUNTER_##NAME] = (words),
+static const struct {
+    const char *words, *unit;
+} gauge_words[]                           = {GAUGES(WORDS_OF_GAUGE)};
 static const char *const throttle_words[] = {THROTTLES(WORDS_OF_THROTTLE)};
 static const char *const counter_words[]  = {COUNTERS(WORDS_OF_COUNTER)};
 
@@ -84,12 +91,13 @@ static bool find_inactive_link(const struct suspect *suspect, char *text, size_t
     return active->before < suspect->kind->links;
 }
 
-static bool find_low_clock(const struct suspect *suspect, char *text, size_t bytes)
+static bool find_low_gauge(const struct suspect *suspect, char *text, size_t bytes)
 {
-    double clock = suspect->observation->gauges[GAUGE_SM_CLOCK].median, median = suspect->kind->clock;
-    snprintf(text, bytes, "SM clock %.0f MHz, %.1f %% below %.0f, the median of %" PRId64 " ranks", clock,
-             100 * (1 - clock / median), median, suspect->kind->ranks);
-    return clock < clock_share_least * median;
+    int64_t what  = suspect->what;
+    double  value = suspect->observation->gauges[what].median, median = suspect->kind->gauges[what].median;
+    snprintf(text, bytes, "%s %.0f %s, %.1f %% below %.0f, the median of %" PRId64 " ranks", gauge_words[what].words,
+             value, gauge_words[what].unit, 100 * (1 - value / median), median, suspect->kind->gauges[what].ranks);
+    return value < share_least * median;
 }
 
 // Where nothing at all was observed, the result says so in a line of its own.
@@ -109,13 +117,14 @@ static const struct device_check {
     const char  *id;
     enum verdict verdict;
     find_fault  *find;
-    int64_t      what;    // which throttle, or which counter
+    int64_t      what;    // which throttle, counter or gauge
 } checks[] = {
     {"hw-slowdown", VERDICT_DEGRADED, find_throttle, THROTTLE_HARDWARE},
     {"hw-thermal-slowdown", VERDICT_DEGRADED, find_throttle, THROTTLE_HARDWARE_THERMAL},
     {"hw-power-brake", VERDICT_DEGRADED, find_throttle, THROTTLE_POWER_BRAKE},
     {"sw-thermal-slowdown", VERDICT_DEGRADED, find_throttle, THROTTLE_THERMAL},
-    {"sm-clock-low", VERDICT_DEGRADED, find_low_clock, 0},
+    {"sm-clock-low", VERDICT_DEGRADED, find_low_gauge, GAUGE_SM_CLOCK},
+    {"power-limit-low", VERDICT_DEGRADED, find_low_gauge, GAUGE_POWER_LIMIT},
     {"ecc-uncorrected", VERDICT_DEGRADED, find_uncorrected, 0},
     {"row-remap-failed", VERDICT_DEGRADED, find_raised, COUNTER_ROWS_FAILED},
     {"row-remap-pending", VERDICT_DEGRADED, find_raised, COUNTER_ROWS_PENDING},
@@ -132,20 +141,23 @@ static const struct device_check {
 
 static void measure_kind(struct kind *kind, const struct result *result, const char *name)
 {
-    double *clocks = memory_allocate((size_t)result->observation_count * sizeof(*clocks));
+    double *values = memory_allocate((size_t)result->observation_count * sizeof(*values));
     *kind          = (struct kind){.name = name, .links = NAN};
-    for (int64_t i = 0; i < result->observation_count; i++) {
-        const struct observation *observation = &result->observations[i];
-        double                    clock       = observation->gauges[GAUGE_SM_CLOCK].median;
-        if (strcmp(observation->name, name) == 0) {
-            kind->links = fmax(kind->links, observation->counters[COUNTER_LINKS_ACTIVE].before);
-            if (!isnan(clock)) {
-                clocks[kind->ranks++] = clock;
+    for (int gauge = 0; gauge < GAUGE_COUNT; gauge++) {
+        int64_t ranks = 0;
+        for (int64_t i = 0; i < result->observation_count; i++) {
+            const struct observation *observation = &result->observations[i];
+            bool                      is_of_it    = strcmp(observation->name, name) == 0;
+            if (is_of_it && !isnan(observation->gauges[gauge].median)) {
+                values[ranks++] = observation->gauges[gauge].median;
             }
+            kind->links =
+                is_of_it ? fmax(kind->links, observation->counters[COUNTER_LINKS_ACTIVE].before) : kind->links;
         }
+        kind->gauges[gauge].ranks  = ranks;
+        kind->gauges[gauge].median = statistics_median(values, ranks);
     }
-    kind->clock = statistics_median(clocks, kind->ranks);
-    free(clocks);
+    free(values);
 }
 
 // Kinds are few; kinds is [observations].

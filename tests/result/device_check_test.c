@@ -166,6 +166,16 @@ Test(device_check, finds_a_clock_more_than_5_percent_below_the_median)
     expect_reason(VERDICT_DEGRADED, "sm-clock-low", "SM clock 1667 MHz, 5.0 % below 1755, the median of 4 ranks");
 }
 
+// 0.95 of 700 is 665.
+Test(device_check, finds_a_power_limit_more_than_5_percent_below_the_median)
+{
+    device(2)->gauges[GAUGE_POWER_LIMIT].median = 665;
+    expect_nothing();
+    again();
+    device(2)->gauges[GAUGE_POWER_LIMIT].median = 664;
+    expect_reason(VERDICT_DEGRADED, "power-limit-low", "power limit 664 W, 5.1 % below 700, the median of 4 ranks");
+}
+
 Test(device_check, leaves_a_clock_5_percent_below_the_median_alone)
 {
     device(2)->gauges[GAUGE_SM_CLOCK].median = 1668;

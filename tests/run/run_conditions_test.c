@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+// From what the driver says of a device to the verdict of the run: of four ranks, the third one's device is ill.
+#include "run/internal.h"
+
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/result_json.h"
+#include "observation_fixture.h"
+#include "result_fixture.h"
+
+#define NVML GSWBENCH_BINARY_DIR "/tests/nvml_new/libnvidia-ml.so.1"
+#define DEVICE                                                                                                         \
+    "uuid=GPU-own name=NVIDIA_H100_80GB_HBM3 pci=00000000:1B:00.0 driver=580.65.06 vbios=96.00 memory=2619 "           \
+    "power=690000 temperature=66 utilization=100 energy=1000,9000000 ecc00=5 ecc01=5 ecc11=0 rows_corrected=0 "        \
+    "rows_uncorrected=0 pages_single=0 pages_double=0 links=18 link0=0 link1=0 link2=0 link3=0 "
+
+enum { RANKS = 4, ILL = 2 };
+
+static struct result result;
+
+static void print_id(struct backend *backend, char *text, size_t bytes)
+{
+    (void)backend;
+    snprintf(text, bytes, "GPU-own");
+}
+
+// The other ranks' devices are well.
+static void gather_four(struct comm *comm, const void *in, void *out, int64_t bytes)
+{
+    struct result well = {.verdict = VERDICT_VALID};
+    (void)comm;
+    cr_assert_eq(bytes, sizeof(struct observation));
+    fixture_observe(&well, RANKS);
+    memcpy(out, well.observations, RANKS * sizeof(struct observation));
+    memcpy((struct observation *)out + ILL, in, sizeof(struct observation));
+    result_free(&well);
+}
+
+// The driver says this, which comes first, and what is the same in all cases.
+static void run_with(const char *script)
+{
+    static const struct comm_ops    processes = {.name = "mpi", .gather_all = gather_four};
+    static const struct backend_ops ops       = {.name = "cuda", .is_device = true, .device_id = print_id};
+    struct comm                     comm = {.ops = &processes, .place = {.rank = ILL, .ranks = RANKS, .host = "here"}};
+    struct backend                  backend   = {.ops = &ops};
+    struct benchmark                benchmark = {.config_text = ""};
+    struct result                   gathered  = {.verdict = VERDICT_VALID};
+    struct steps steps = {.comm = &comm, .backend = &backend, .result = &gathered, .benchmark = &benchmark};
+    char         whole[1024];
+    benchmark.job.config.run.observe_seconds = 1;
+    snprintf(whole, sizeof(whole), "%s " DEVICE, script);
+    setenv("FAKE_NVML", whole, 1);
+    cr_assert_not_null(dlopen(NVML, RTLD_NOW));    // so that it is found by its name from here on
+    observations_open(&steps, 1);
+    observer_begin(steps.observer);
+    observer_end(steps.observer);
+    observations_gather(&steps, 1);
+
+    fixture_open(&result);
+    fixture_observe(&result, RANKS);
+    memcpy(result.observations, gathered.observations, RANKS * sizeof(struct observation));
+    result_check(&result);
+    result_free(&gathered);
+}
+
+Test(run_conditions, decide_the_verdict_and_name_rank_and_host)
+{
+#define WELL "sm=1755 limit=700000 events=0 ecc10=0 rows_pending=0 rows_failed=0 active=18"
+    static const struct {
+        const char  *script, *id, *fault;    // NULL: no reason
+        enum verdict verdict;
+    } cases[] = {
+        {WELL, NULL, NULL, VERDICT_VALID},
+        {"events=0,0x8,0 " WELL, "hw-slowdown", "hardware slowdown in 1 of 1 samples", VERDICT_DEGRADED},
+        {"events=0,0x40,0 " WELL, "hw-thermal-slowdown", "hardware thermal slowdown in 1 of 1 samples",
+         VERDICT_DEGRADED},
+        {"events=0,0x20,0 " WELL, "sw-thermal-slowdown", "software thermal slowdown in 1 of 1 samples",
+         VERDICT_DEGRADED},
+        {"events=0,0x80,0 " WELL, "hw-power-brake", "hardware power brake in 1 of 1 samples", VERDICT_DEGRADED},
+        {"events=0,0x4,0 " WELL, "sw-power-cap", "power cap in 1 of 1 samples, which is normal at full load",
+         VERDICT_VALID},
+        {"limit=500000 " WELL, "power-limit-low", "power limit 500 W, 28.6 % below 700, the median of 4 ranks",
+         VERDICT_DEGRADED},
+        {"sm=1410 " WELL, "sm-clock-low", "SM clock 1410 MHz, 19.7 % below 1755, the median of 4 ranks",
+         VERDICT_DEGRADED},
+        {"ecc10=0,0,1 " WELL, "ecc-uncorrected", "1 ECC errors not corrected during the run", VERDICT_DEGRADED},
+        {"ecc00=5,5,7 " WELL, "ecc-corrected", "2 ECC errors corrected during the run", VERDICT_VALID},
+        {"rows_pending=1 " WELL, "row-remap-pending", "a memory row waits for a reset to be remapped",
+         VERDICT_DEGRADED},
+        {"rows_failed=1 " WELL, "row-remap-failed", "a memory row could not be remapped", VERDICT_DEGRADED},
+        {"active=18,18,17 " WELL, "nvlink-inactive", "17 of 18 NVLinks active after the run, 18 before it",
+         VERDICT_DEGRADED},
+        {"active=17 " WELL, "nvlink-inactive", "17 of 18 NVLinks active, where others have 18", VERDICT_DEGRADED},
+        {"init=9 " WELL, "not-observed", "not observed: libnvidia-ml.so.1: Driver Not Loaded", VERDICT_VALID},
+        {"lost=3 " WELL, "not-observed", "observed for 1 samples only: GPU is lost", VERDICT_VALID},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *expected = "rank 2 (dgx-02";
+
+        run_with(cases[i].script);
+
+        cr_expect_eq(result.verdict, cases[i].verdict, "case %zu: %s", i, result_verdict_names[result.verdict]);
+        cr_expect_eq(result.exit_code, 0);
+        if (cases[i].id == NULL) {
+            cr_expect_eq(result.reason_count, 0, "%s", result.reason_count > 0 ? result.reasons[0].message : "");
+        } else {
+            cr_assert_eq(result.reason_count, 1, "case %zu: %d reasons", i, (int)result.reason_count);
+            const struct result_reason *reason = result.reasons;
+            size_t                      length = strlen(reason->message), tail = strlen(cases[i].fault);
+            cr_expect_str_eq(reason->id, cases[i].id);
+            cr_expect_eq(reason->rank, ILL);
+            cr_expect_eq(strncmp(reason->message, expected, strlen(expected)), 0, "%s", reason->message);
+            cr_expect(length > tail && strcmp(reason->message + length - tail, cases[i].fault) == 0, "%s",
+                      reason->message);
+        }
+        result_free(&result);
+    }
+}
+
+// How many values of an element are null.
+static int count_nulls(json_t *value)
+{
+    int         nulls = json_is_null(value);
+    const char *key;
+    json_t     *part;
+    json_object_foreach(value, key, part)
+    {
+        nulls += count_nulls(part);
+    }
+    return nulls;
+}
+
+// Of the ill rank; the caller releases the document.
+static json_t *observation_of(json_t **document)
+{
+    *document = result_to_json(&result);
+    return json_array_get(json_object_get(*document, "observations"), ILL);
+}
+
+static void expect_same_keys(json_t *well, json_t *ill, const char *function)
+{
+    const char *key;
+    json_t     *value;
+    cr_expect_eq(json_object_size(well), json_object_size(ill), "%s", function);
+    json_object_foreach(well, key, value)
+    {
+        json_t *other = json_object_get(ill, key);
+        cr_assert_not_null(other, "%s: %s is absent", function, key);
+        expect_same_keys(value, other, function);
+    }
+}
+
+// What a call would have said is null; nothing else is, no field is absent, and the run is judged by the rest.
+Test(run_conditions, lose_no_more_than_what_a_call_would_have_said)
+{
+    static const struct {
+        const char *function;
+        int         nulls;
+    } cases[] = {
+        {"nvmlSystemGetDriverVersion", 0},
+        {"nvmlDeviceGetName", 0},
+        {"nvmlDeviceGetUUID", 0},
+        {"nvmlDeviceGetPciInfo_v3", 0},
+        {"nvmlDeviceGetVbiosVersion", 0},
+        {"nvmlDeviceGetClockInfo", 10},
+        {"nvmlDeviceGetPowerUsage", 5},
+        {"nvmlDeviceGetEnforcedPowerLimit", 5},
+        {"nvmlDeviceGetUtilizationRates", 5},
+        {"nvmlDeviceGetTotalEccErrors", 12},
+        {"nvmlDeviceGetTemperature", 5},
+        {"nvmlDeviceGetTotalEnergyConsumption", 0},    // samples of power are added up
+        {"nvmlDeviceGetCurrentClocksEventReasons", 27},
+        {"nvmlDeviceGetCurrentClocksThrottleReasons", 0},
+        {"nvmlDeviceGetRemappedRows", 12},
+        {"nvmlDeviceGetRetiredPages", 6},
+        {"nvmlDeviceGetNvLinkState", 15},
+        {"nvmlDeviceGetNvLinkErrorCounter", 9},
+    };
+    json_t *well, *ill;
+    run_with(WELL);
+    json_t *expected = observation_of(&well);
+    cr_expect_eq(count_nulls(expected), 0);
+    result_free(&result);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char script[512];
+        snprintf(script, sizeof(script), "refuse=%s:999 " WELL, cases[i].function);
+
+        run_with(script);
+
+        json_t *observation = observation_of(&ill);
+        cr_expect_eq(count_nulls(observation), cases[i].nulls, "%s: %d", cases[i].function, count_nulls(observation));
+        expect_same_keys(expected, observation, cases[i].function);
+        cr_expect_eq(result.verdict, VERDICT_VALID, "%s", cases[i].function);
+        cr_expect_eq(result.reason_count, 0, "%s", cases[i].function);
+        json_decref(ill);
+        result_free(&result);
+    }
+    json_decref(well);
+}
