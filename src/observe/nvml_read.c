@@ -18,12 +18,14 @@ static double known(struct nvml_device *device, unsigned code, double value)
     if (code == NVML_CODE_GPU_IS_LOST || code == NVML_CODE_RESET_REQUIRED) {
         device->lost = code;
     }
+    device->refusal = device->refusal == NVML_CODE_SUCCESS ? code : device->refusal;
     return code == NVML_CODE_SUCCESS ? value : NAN;
 }
 
 status nvml_device_open(struct nvml_device *device, const char *library, const char *uuid)
 {
-    device->lost = 0;
+    device->lost    = 0;
+    device->refusal = NVML_CODE_SUCCESS;
     TRY(nvml_open(&device->nvml, library));
     unsigned code = device->nvml.nvmlDeviceGetHandleByUUID(uuid, &device->handle);
     if (code != NVML_CODE_SUCCESS) {

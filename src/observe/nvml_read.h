@@ -12,7 +12,8 @@
 struct nvml_device {
     struct nvml           nvml;
     struct nvmlDevice_st *handle;
-    atomic_uint lost;    // the code that says that the device is gone, after which nothing is asked; 0: it is not
+    unsigned    refusal;    // the first code that is none of success since this was cleared; 0: there was none
+    atomic_uint lost;       // the code that says that the device is gone, after which nothing is asked; 0: it is not
 };
 
 // Fails where the library, the driver or the device is not there.

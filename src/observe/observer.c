@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
@@ -20,6 +21,24 @@ struct observer {
     struct sampler    *sampler;
 };
 
+#define KEY_OF_GAUGE(NAME, key, words, unit) [GAUGE_##NAME] = #key,
+#define KEY_OF_COUNTER(NAME, key, words)     [COUNTER_##NAME] = #key,
+static const char *const gauge_keys[]   = {GAUGES(KEY_OF_GAUGE)};
+static const char *const counter_keys[] = {COUNTERS(KEY_OF_COUNTER)};
+
+// What is null in a result has its reason beside it.
+static double note_unknown(struct observer *observer, const char *key, double value)
+{
+    char  *text = observer->observation.unknown;
+    size_t used = strlen(text);
+    if (isnan(value)) {
+        snprintf(text + used, sizeof(observer->observation.unknown) - used, "%s%s: %.40s", used > 0 ? ", " : "", key,
+                 observer->device.nvml.nvmlErrorString(observer->device.refusal));
+    }
+    observer->device.refusal = 0;
+    return value;
+}
+
 struct observer *observer_open(const struct observe_setup *setup)
 {
     struct observer *observer = memory_allocate(sizeof(*observer));
@@ -34,11 +53,14 @@ struct observer *observer_open(const struct observe_setup *setup)
     double on[THROTTLE_COUNT];
     nvml_read_names(&observer->device, &observer->observation);
     nvml_read_throttles(&observer->device, on);
+    note_unknown(observer, "throttles", on[0]);
     for (int gauge = 0; gauge < GAUGE_COUNT; gauge++) {
-        observer->observation.gauges[gauge].before = nvml_read_gauge(&observer->device, (enum gauge)gauge);
+        double value                               = nvml_read_gauge(&observer->device, (enum gauge)gauge);
+        observer->observation.gauges[gauge].before = note_unknown(observer, gauge_keys[gauge], value);
     }
     for (int counter = 0; counter < COUNTER_COUNT; counter++) {
-        observer->observation.counters[counter].before = nvml_read_counter(&observer->device, (enum counter)counter);
+        double value                                   = nvml_read_counter(&observer->device, (enum counter)counter);
+        observer->observation.counters[counter].before = note_unknown(observer, counter_keys[counter], value);
     }
     for (int throttle = 0; throttle < THROTTLE_COUNT; throttle++) {
         observer->observation.throttles[throttle].before = on[throttle];

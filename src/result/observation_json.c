@@ -41,6 +41,7 @@ static const struct json_field throttles[] = { THROTTLES(OBJECT) JSON_END };
 const struct json_field observation_fields[] = {
     JSON_FIELD(observation, JSON_FIELD_INTEGER, "rank", rank),
     JSON_FIELD(observation, JSON_FIELD_TEXT, "missing", missing),
+    JSON_FIELD(observation, JSON_FIELD_TEXT, "unknown", unknown),
     OBSERVATION_NAMES(NAME_ROW)
     JSON_FIELD(observation, JSON_FIELD_INTEGER, "samples", samples),
     REAL("sampling_s", sampling_seconds),

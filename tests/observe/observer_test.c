@@ -157,6 +157,9 @@ Test(observer, knows_nothing_of_what_is_not_supported)
         const struct counter_values *counter = &observation.counters[i];
         cr_expect(isnan(counter->before) && isnan(counter->after) && isnan(counter->growth), "counter %d", i);
     }
+    cr_expect_eq(strncmp(observation.unknown, "throttles: Not Supported, sm_clock_mhz: Not Supported, ", 54), 0, "%s",
+                 observation.unknown);
+    cr_expect_not_null(strstr(observation.unknown, ", nvlink_crc_errors: Not Supported"), "%s", observation.unknown);
     for (int i = 0; i < THROTTLE_COUNT; i++) {
         const struct throttle_values *throttle = &observation.throttles[i];
         cr_expect(isnan(throttle->before) && isnan(throttle->samples) && isnan(throttle->after), "throttle %d", i);

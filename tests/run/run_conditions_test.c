@@ -155,31 +155,39 @@ static void expect_same_keys(json_t *well, json_t *ill, const char *function)
     }
 }
 
-// What a call would have said is null; nothing else is, no field is absent, and the run is judged by the rest.
+// What a call would have said is null, and why stands beside it; nothing else is, no field is absent, and the run is
+// judged by the rest.
 Test(run_conditions, lose_no_more_than_what_a_call_would_have_said)
 {
+#define THREE(a, b, c) a ": Unknown Error, " b ": Unknown Error, " c ": Unknown Error"
     static const struct {
         const char *function;
         int         nulls;
+        const char *unknown;
     } cases[] = {
-        {"nvmlSystemGetDriverVersion", 0},
-        {"nvmlDeviceGetName", 0},
-        {"nvmlDeviceGetUUID", 0},
-        {"nvmlDeviceGetPciInfo_v3", 0},
-        {"nvmlDeviceGetVbiosVersion", 0},
-        {"nvmlDeviceGetClockInfo", 10},
-        {"nvmlDeviceGetPowerUsage", 5},
-        {"nvmlDeviceGetEnforcedPowerLimit", 5},
-        {"nvmlDeviceGetUtilizationRates", 5},
-        {"nvmlDeviceGetTotalEccErrors", 12},
-        {"nvmlDeviceGetTemperature", 5},
-        {"nvmlDeviceGetTotalEnergyConsumption", 0},    // samples of power are added up
-        {"nvmlDeviceGetCurrentClocksEventReasons", 27},
-        {"nvmlDeviceGetCurrentClocksThrottleReasons", 0},
-        {"nvmlDeviceGetRemappedRows", 12},
-        {"nvmlDeviceGetRetiredPages", 6},
-        {"nvmlDeviceGetNvLinkState", 15},
-        {"nvmlDeviceGetNvLinkErrorCounter", 9},
+        {"nvmlSystemGetDriverVersion", 0, ""},
+        {"nvmlDeviceGetName", 0, ""},
+        {"nvmlDeviceGetUUID", 0, ""},
+        {"nvmlDeviceGetPciInfo_v3", 0, ""},
+        {"nvmlDeviceGetVbiosVersion", 0, ""},
+        {"nvmlDeviceGetClockInfo", 10, "sm_clock_mhz: Unknown Error, memory_clock_mhz: Unknown Error"},
+        {"nvmlDeviceGetPowerUsage", 5, "power_w: Unknown Error"},
+        {"nvmlDeviceGetEnforcedPowerLimit", 5, "power_limit_w: Unknown Error"},
+        {"nvmlDeviceGetUtilizationRates", 5, "utilization_percent: Unknown Error"},
+        {"nvmlDeviceGetTotalEccErrors", 12,
+         THREE("ecc_corrected", "ecc_uncorrected", "ecc_corrected_ever") ", ecc_uncorrected_ever: Unknown Error"},
+        {"nvmlDeviceGetTemperature", 5, "temperature_c: Unknown Error"},
+        {"nvmlDeviceGetTotalEnergyConsumption", 0, ""},    // samples of power are added up
+        {"nvmlDeviceGetCurrentClocksEventReasons", 27, "throttles: Unknown Error"},
+        {"nvmlDeviceGetCurrentClocksThrottleReasons", 0, ""},
+        {"nvmlDeviceGetRemappedRows", 12,
+         THREE("rows_remapped_corrected", "rows_remapped_uncorrected",
+               "row_remap_pending") ", row_remap_failed: Unknown Error"},
+        {"nvmlDeviceGetRetiredPages", 6, "pages_retired_single: Unknown Error, pages_retired_double: Unknown Error"},
+        {"nvmlDeviceGetNvLinkState", 15,
+         THREE("nvlinks", "nvlinks_active",
+               "nvlink_replays") ", nvlink_recoveries: Unknown Error, nvlink_crc_errors: Unknown Error"},
+        {"nvmlDeviceGetNvLinkErrorCounter", 9, THREE("nvlink_replays", "nvlink_recoveries", "nvlink_crc_errors")},
     };
     json_t *well, *ill;
     run_with(WELL);
@@ -194,6 +202,7 @@ Test(run_conditions, lose_no_more_than_what_a_call_would_have_said)
 
         json_t *observation = observation_of(&ill);
         cr_expect_eq(count_nulls(observation), cases[i].nulls, "%s: %d", cases[i].function, count_nulls(observation));
+        cr_expect_str_eq(json_string_value(json_object_get(observation, "unknown")), cases[i].unknown);
         expect_same_keys(expected, observation, cases[i].function);
         cr_expect_eq(result.verdict, VERDICT_VALID, "%s", cases[i].function);
         cr_expect_eq(result.reason_count, 0, "%s", cases[i].function);
