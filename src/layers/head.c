@@ -4,6 +4,7 @@
 #include "head.h"
 
 #include "kind.h"
+#include "optimizer.h"
 #include "tensor.h"
 
 enum { WEIGHT_TABLE = WEIGHT_OWN };
@@ -107,7 +108,9 @@ static void append_loss(struct builder *builder, int64_t microbatch, int32_t log
     sum.accumulates = plan->tensors[plan->loss].first_op >= 0;
     assembly_operand(&sum, LOSS_SUM_IN, ACCESS_READ, losses);
     assembly_operand(&sum, LOSS_SUM_OUT, sum.accumulates ? ACCESS_UPDATE : ACCESS_WRITE, plan->loss);
-    sum.shape.rows = (struct rows_shape){.rows = builder->tokens, .columns = 1, .scale = (float)(1.0 / tokens)};
+    // Of ranks that have the same loss one counts; another adds nothing, unless it has a NaN.
+    sum.shape.rows = (struct rows_shape){
+        .rows = builder->tokens, .columns = 1, .scale = optimizer_counts_loss(plan) ? (float)(1.0 / tokens) : 0.0F};
     assembly_append(&builder->assembly, &sum);
 }
 

@@ -7,4 +7,7 @@
 
 void optimizer_append(struct builder *builder);
 
+// Whether this rank's loss is a part of the job's: of those that have the same, one's is.
+bool optimizer_counts_loss(const struct plan *plan);
+
 #endif

@@ -19,14 +19,33 @@ static void append_clip(struct builder *builder, int32_t partials)
     assembly_append(&builder->assembly, &op);
 }
 
-// The ranks that bring their squares together: all that update other elements than this one.
-static uint32_t norm_axes(const struct plan *plan)
+// Where ranks have to bring a sum together, all of them do so in one communicator. Several, one for each replica of
+// what they add up, would each have an order of its own: their sums would differ in the last bits, and with the norm
+// the weights of replicas.
+static uint32_t whole_job(const struct plan *plan, uint32_t axes)
 {
-    return plan->units[0].update_axes | axis_sharing(AXIS_SHARES_MATRICES | AXIS_SHARES_EXPERTS | AXIS_SHARES_LAYERS);
+    return mesh_group_size(&plan->mesh, axes) > 1 ? MESH_ALL_AXES : 0;
 }
 
-// What several of them hold alike counts once: on the first of those of ep, and of those of tp, where that is only the
-// leading part.
+static uint32_t loss_axes(const struct plan *plan)
+{
+    return whole_job(plan, axis_sharing(AXIS_SHARES_TOKENS | AXIS_SHARES_LAYERS));
+}
+
+bool optimizer_counts_loss(const struct plan *plan)
+{
+    return mesh_group_index(&plan->mesh, plan->rank, loss_axes(plan) & 1u << AXIS_TP) == 0;
+}
+
+static uint32_t norm_axes(const struct plan *plan)
+{
+    return whole_job(plan, plan->units[0].update_axes |
+                               axis_sharing(AXIS_SHARES_MATRICES | AXIS_SHARES_EXPERTS | AXIS_SHARES_LAYERS));
+}
+
+// What several of them hold alike counts once: on the first of those that update the same elements, and of those of tp,
+// where that is only the leading part. Others that update it add it up as well, beside what counts: replicas do the
+// same work, so that plans of one of them stand for all.
 static void append_square_sum(struct builder *builder, int32_t index, int32_t partial)
 {
     const struct plan_unit *unit       = &builder->plan->units[index];
@@ -34,9 +53,11 @@ static void append_square_sum(struct builder *builder, int32_t index, int32_t pa
     int64_t                 replicated = unit->replicated - unit->updated.first;
     bool                    is_first = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP) == 0;
     int64_t                 skipped  = is_first || replicated < 0 ? 0 : replicated;
-    uint32_t                alike =
-        norm_axes(builder->plan) & ~unit->update_axes & (unit->is_experts ? 0 : axis_sharing(AXIS_SHARES_EXPERTS));
-    if (skipped >= unit->updated.elements || mesh_group_index(&builder->plan->mesh, builder->plan->rank, alike) > 0) {
+    uint32_t                others   = unit->update_axes | (unit->is_experts ? axis_sharing(AXIS_SHARES_EXPERTS) : 0);
+    uint32_t                alike    = norm_axes(builder->plan) & axis_sharing(AXIS_SHARES_TOKENS) & ~others;
+    bool                    counts   = mesh_group_index(&builder->plan->mesh, builder->plan->rank, alike) == 0;
+    int32_t                 out      = partial;
+    if (skipped >= unit->updated.elements) {
         assembly_clear(&builder->assembly, "gradient norm", partial);
         return;
     }
@@ -44,11 +65,17 @@ static void append_square_sum(struct builder *builder, int32_t index, int32_t pa
         gradient = assembly_part(&builder->assembly, "own gradients", gradient, skipped,
                                  DIMS(unit->updated.elements - skipped));
     }
+    if (!counts) {
+        out = assembly_tensor(&builder->assembly, "square sum of a replica", STORAGE_RESULT, FORMAT_F32, DIMS(1));
+    }
     struct op op = assembly_op(&builder->assembly, OP_SQUARE_SUM, "gradient norm");
     assembly_operand(&op, SQUARE_SUM_IN, ACCESS_READ, gradient);
-    assembly_operand(&op, SQUARE_SUM_OUT, ACCESS_WRITE, partial);
+    assembly_operand(&op, SQUARE_SUM_OUT, ACCESS_WRITE, out);
     op.shape.elements.elements = unit->updated.elements - skipped;
     assembly_append(&builder->assembly, &op);
+    if (!counts) {    // last, so that what follows waits for no less than where it counts
+        assembly_clear(&builder->assembly, "gradient norm", partial);
+    }
 }
 
 // One sum of squares for each unit of the model, side by side in one tensor, so that the norm adds them in that order.
@@ -221,7 +248,7 @@ void optimizer_append(struct builder *builder)
     if (plan->tensors[plan->loss].first_op < 0) {
         assembly_clear(&builder->assembly, "loss", plan->loss);    // the last stage has it
     }
-    reduce_scalars(builder, "loss reduce", axis_sharing(AXIS_SHARES_TOKENS | AXIS_SHARES_LAYERS), plan->loss);
+    reduce_scalars(builder, "loss reduce", loss_axes(plan), plan->loss);
     if (plan->routing >= 0) {
         reduce_scalars(builder, "routing reduce",
                        axis_sharing(AXIS_SHARES_TOKENS | AXIS_SHARES_LAYERS) | experts_row_axes(builder),

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/account.h"
 #include "gswbench/config.h"
@@ -182,5 +183,45 @@ Test(transfers, of_published_rows_are_those_of_their_layout, .timeout = 60)
         cr_expect_float_eq(moved.sends, published[i].sends * mebi, 1);
         cr_expect_float_eq(moved.scattered, share, 1e-3 * share, "%.6g %.6g", moved.scattered, share);
         cr_expect_float_eq(moved.shared, moved.scattered, 1);
+    }
+}
+
+// The ranks of the one reduction with this role; 0: there is none.
+static int64_t ranks_of(const struct plan *plan, const char *role)
+{
+    int64_t ranks = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        if (op_is_transfer((enum op_kind)op->kind) && strcmp(op->tag.role, role) == 0) {
+            cr_expect_eq(ranks, 0, "a second %s", role);
+            ranks = plan->groups[op->shape.transfer.group].size;
+        }
+    }
+    return ranks;
+}
+
+// Sums of several communicators may differ in their last bits: there is one, or every rank has all of it.
+Test(transfers, that_sum_loss_and_norm_join_all_ranks_or_none)
+{
+    static const struct {
+        int64_t dp, fsdp, tp, pp, loss, norm;
+    } rows[] = {
+        {4, 1, 1, 1, 4, 0}, {2, 2, 1, 1, 4, 4}, {1, 1, 2, 1, 0, 2}, {2, 1, 2, 1, 4, 4},
+        {1, 2, 2, 1, 4, 4}, {2, 1, 1, 2, 4, 4}, {1, 1, 2, 2, 4, 4}, {2, 2, 2, 2, 16, 16},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tiny tiny;
+        int64_t     world = rows[i].dp * rows[i].fsdp * rows[i].tp * rows[i].pp;
+        tiny_init(&tiny);
+        tiny.parallel.dp   = rows[i].dp;
+        tiny.parallel.fsdp = rows[i].fsdp;
+        tiny.parallel.tp   = rows[i].tp;
+        tiny.parallel.pp   = rows[i].pp;
+        for (int64_t rank = 0; rank < world; rank++) {
+            tiny_plan_rank(&tiny, world, rank);
+            cr_expect_eq(ranks_of(&tiny.plan, "loss reduce"), rows[i].loss, "row %zu, rank %d", i, (int)rank);
+            cr_expect_eq(ranks_of(&tiny.plan, "gradient norm reduce"), rows[i].norm, "row %zu, rank %d", i, (int)rank);
+            plan_free(&tiny.plan);
+        }
     }
 }
