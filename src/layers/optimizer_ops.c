@@ -66,7 +66,7 @@ static void append_square_sum(struct builder *builder, int32_t index, int32_t pa
                                  DIMS(unit->updated.elements - skipped));
     }
     if (!counts) {
-        out = assembly_tensor(&builder->assembly, "square sum of a replica", STORAGE_RESULT, FORMAT_F32, DIMS(1));
+        out = assembly_tensor(&builder->assembly, "square sum of a replica", STORAGE_ACTIVATION, FORMAT_F32, DIMS(1));
     }
     struct op op = assembly_op(&builder->assembly, OP_SQUARE_SUM, "gradient norm");
     assembly_operand(&op, SQUARE_SUM_IN, ACCESS_READ, gradient);
