@@ -3,6 +3,7 @@
 #ifndef GSWBENCH_WATCH_INTERNAL_H
 #define GSWBENCH_WATCH_INTERNAL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -25,6 +26,7 @@ struct post {
     double           age;      // seconds since its own thread looked
     char             state;    // of the process, as /proc has it: R, S, T, ...; '-': it is gone; '?': not known
     char             host[64];
+    char             where[160];    // in words, as its own thread last saw it
     struct lane_post lanes[LANE_COUNT];
 };
 
@@ -38,12 +40,14 @@ struct shown {
     atomic_int           pid, rank;
     atomic_uint          axes[LANE_COUNT], marks[LANE_COUNT];
     atomic_int           peers[LANE_COUNT];
+    _Atomic char         where[160];
 };
 
 // The memory of all ranks of a host.
 struct board {
     atomic_int   speaker;    // the first of them that noticed, + 1; 0: none has
     atomic_int   verdict;    // it has spoken: all end
+    atomic_int   called;     // nothing moves on another host
     atomic_int   signal;     // that a rank of them caught; 0: none
     struct shown ranks[];    // [local ranks]
 };
@@ -52,9 +56,11 @@ struct board {
 status board_open(struct board **board, struct comm *comm);
 void   board_close(struct board *board, const struct comm_place *place);
 
-// post.c: what a place of the board says now; of a plan, what the op of a lane waits for.
+// post.c: what a place of the board says now. Of this rank's plan, what the op of a lane waits for, and where it is.
 void post_read(struct post *post, const struct shown *shown, const char *host);
-void post_show_transfers(struct shown *shown, const struct plan *plan);
+void post_show(struct shown *shown, const struct plan *plan);
+// "step 7, op 12 all_gather ...", of any rank, beside one with this plan: ranks of its stage have the same ops.
+void post_name_place(const struct post *post, const struct plan *plan, char *text, size_t bytes);
 
 // The op of its list that a rank is at: of the transfers that it is in the furthest, else what it computes; -1: none
 // yet.
@@ -65,11 +71,36 @@ enum blame {
     BLAME_GONE,       // its process is no more
     BLAME_STOPPED,    // its process is stopped
     BLAME_DEAF,       // its own watch does not look any more
+    BLAME_SILENT,     // nobody of its host answers
     BLAME_AWAITED,    // others wait for it, it waits for nobody
     BLAME_NOBODY,     // all wait for each other
 };
 // The rank to blame among posts [count], of this mesh; posts[*index] is it, and so many others wait.
 enum blame blame_find(const struct post *posts, int64_t count, const struct mesh *mesh, int64_t *index,
                       int64_t *waiting);
+
+// The watch of a rank.
+struct channel;
+enum { WATCH_STEPS = 15 };
+struct watch {
+    struct watch_setup setup;
+    struct board      *board;
+    struct shown      *shown;      // of this rank
+    struct channel    *channel;    // to other hosts; NULL: there are none
+    pthread_t          thread;
+    pthread_mutex_t    mutex;
+    pthread_cond_t     closes;
+    bool               is_closing;
+    _Atomic double     limit;
+    atomic_bool        is_claimed;            // who writes the result
+    double             caught;                // when a signal was seen; 0: none was
+    double             steps[WATCH_STEPS];    // seconds of the latest
+    int64_t            learnt;
+};
+
+// alarm.c: answers what other hosts' watches ask; and ends the process, after the rank that holds up the others was
+// named by one of all.
+void alarm_answer(struct watch *watch);
+void alarm_end_job(struct watch *watch);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A rank as others see it.
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,6 +37,9 @@ void post_read(struct post *post, const struct shown *shown, const char *host)
                                .age   = now - shown->looked,
                                .state = process_state(shown->pid)};
     text_copy(post->host, sizeof(post->host), host);
+    for (size_t i = 0; i < sizeof(post->where); i++) {
+        post->where[i] = atomic_load_explicit(&shown->where[i], memory_order_relaxed);
+    }
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         post->lanes[lane] = (struct lane_post){.op   = shown->progress.op[lane] - 1,
                                                .axes = shown->axes[lane],
@@ -44,7 +48,7 @@ void post_read(struct post *post, const struct shown *shown, const char *host)
     }
 }
 
-void post_show_transfers(struct shown *shown, const struct plan *plan)
+static void show_transfers(struct shown *shown, const struct plan *plan)
 {
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         int              index = shown->progress.op[lane] - 1;
@@ -62,6 +66,50 @@ void post_show_transfers(struct shown *shown, const struct plan *plan)
         shown->axes[lane]  = axes;
         shown->marks[lane] = mark;
         shown->peers[lane] = (int)peer;
+    }
+}
+
+static void name_own_place(const struct post *post, const struct plan *plan, char *text, size_t bytes)
+{
+    int32_t found = post_op(post);
+    if (found >= 0 && found < plan->op_count && post->phase <= WATCH_STEP) {
+        char name[240];
+        snprintf(text, bytes, "step %" PRId64 ", %s", post->step, plan_op_name(plan, found, name, sizeof(name)));
+        return;
+    }
+    static const char *const names[]  = {[WATCH_OPENING] = "before the first step",
+                                         [WATCH_STEP]    = "between ops of step",
+                                         [WATCH_BETWEEN] = "after step",
+                                         [WATCH_CLOSING] = "after the last step"};
+    bool                     has_step = post->phase == WATCH_STEP || post->phase == WATCH_BETWEEN;
+    snprintf(text, bytes, has_step ? "%s %" PRId64 : "%s", names[post->phase], post->step);
+}
+
+static int64_t stage_of(const struct plan *plan, int64_t rank)
+{
+    int64_t coordinates[AXIS_COUNT];
+    mesh_coordinates(&plan->mesh, rank, coordinates);
+    return coordinates[AXIS_PP];
+}
+
+void post_name_place(const struct post *post, const struct plan *plan, char *text, size_t bytes)
+{
+    if (stage_of(plan, post->rank) == stage_of(plan, plan->rank) && post->pid >= 0) {
+        name_own_place(post, plan, text, bytes);
+    } else {
+        text_copy(text, bytes, post->where);
+    }
+}
+
+void post_show(struct shown *shown, const struct plan *plan)
+{
+    struct post post;
+    char        where[sizeof(shown->where)];
+    show_transfers(shown, plan);
+    post_read(&post, shown, "");
+    name_own_place(&post, plan, where, sizeof(where));
+    for (size_t i = 0; i < sizeof(where); i++) {
+        atomic_store_explicit(&shown->where[i], where[i], memory_order_relaxed);
     }
 }
 

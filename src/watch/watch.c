@@ -13,31 +13,15 @@
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
 #include "gswbench/fatal.h"
-#include "internal.h"
+#include "channel.h"
 
-enum { PERIOD_NS = 100000000, STEPS_KEPT = 15 };
+enum { PERIOD_NS = 100000000 };
 
 static const double LEAST_SECONDS     = 60;
 static const double STEPS_OF_PATIENCE = 10;     // median steps
 static const double SLOW_PHASES       = 10;     // other phases may take so many times as long
 static const double PAUSE_SECONDS     = 1;      // ten looks
 static const double GRACE_SECONDS     = 0.4;    // of a step after a signal: mpirun kills a second after it
-static const double SPEAKER_SECONDS   = 1;      // in which the speaker must have spoken
-
-struct watch {
-    struct watch_setup setup;
-    struct board      *board;
-    struct shown      *shown;    // of this rank
-    pthread_t          thread;
-    pthread_mutex_t    mutex;
-    pthread_cond_t     closes;
-    bool               is_closing;
-    _Atomic double     limit;
-    atomic_bool        is_claimed;           // who writes the result
-    double             caught;               // when a signal was seen; 0: none was
-    double             steps[STEPS_KEPT];    // seconds of the latest
-    int64_t            learnt;
-};
 
 // All that moves, as one number that changes when any of it does.
 static uint64_t sum_of(const struct shown *shown)
@@ -49,24 +33,6 @@ static uint64_t sum_of(const struct shown *shown)
     return sum;
 }
 
-// "all_gather "weight gather", forward, layer 3", of another rank: by that rank's own plan where ours is another.
-static void name_place(const struct watch *watch, const struct post *post, char *text, size_t bytes)
-{
-    const struct plan *plan  = watch->setup.plan;
-    int32_t            found = post_op(post);
-    if (found >= 0 && found < plan->op_count && post->phase <= WATCH_STEP) {
-        char name[240];
-        snprintf(text, bytes, "step %" PRId64 ", %s", post->step, plan_op_name(plan, found, name, sizeof(name)));
-    } else {
-        static const char *const names[]  = {[WATCH_OPENING] = "before the first step",
-                                             [WATCH_STEP]    = "between ops of step",
-                                             [WATCH_BETWEEN] = "after step",
-                                             [WATCH_CLOSING] = "after the last step"};
-        bool                     has_step = post->phase == WATCH_STEP || post->phase == WATCH_BETWEEN;
-        snprintf(text, bytes, has_step ? "%s %" PRId64 : "%s", names[post->phase], post->step);
-    }
-}
-
 static void tell_all(const struct watch *watch)
 {
     const struct comm_place *place = &watch->setup.comm->place;
@@ -74,61 +40,10 @@ static void tell_all(const struct watch *watch)
         struct post post;
         char        where[300];
         post_read(&post, &watch->board->ranks[i], place->host);
-        name_place(watch, &post, where, sizeof(where));
+        post_name_place(&post, watch->setup.plan, where, sizeof(where));
         fprintf(stderr, "gswbench: rank %d (%s, pid %d, state %c): %s; it moved %.1f s ago\n", post.rank, post.host,
                 post.pid, post.state, where, post.still);
     }
-}
-
-static void speak(const struct watch *watch, double still)
-{
-    const struct comm_place *place = &watch->setup.comm->place;
-    struct post             *posts = memory_allocate((size_t)place->local_ranks * sizeof(*posts));
-    int64_t                  index, waiting;
-    char                     where[300];
-    for (int i = 0; i < place->local_ranks; i++) {
-        post_read(&posts[i], &watch->board->ranks[i], place->host);
-    }
-    enum blame               blame = blame_find(posts, place->local_ranks, &watch->setup.plan->mesh, &index, &waiting);
-    const struct post       *post  = &posts[index];
-    static const char *const why[] = {[BLAME_GONE]    = "its process is gone",
-                                      [BLAME_STOPPED] = "its process is stopped",
-                                      [BLAME_DEAF]    = "its process does not get to run",
-                                      [BLAME_AWAITED] = "the others wait for it"};
-    name_place(watch, post, where, sizeof(where));
-    fflush(stdout);
-    if (blame == BLAME_NOBODY) {
-        fprintf(stderr,
-                "gswbench: hang: nothing has moved for %.1f s, and all ranks wait for each other; rank %d: %s\n", still,
-                post->rank, where);
-    } else {
-        fprintf(stderr,
-                "gswbench: hang: rank %d (%s, pid %d, state %c): %s; nothing has moved for %.1f s; last: %s; %" PRId64
-                " other%s wait\n",
-                post->rank, post->host, post->pid, post->state, why[blame], still, where, waiting,
-                waiting == 1 ? "" : "s");
-    }
-    watch->board->verdict = 1;
-    // A stopped process takes no other signal. The launcher is to see the others' exit code first.
-    if (blame == BLAME_STOPPED) {
-        nanosleep(&(struct timespec){.tv_nsec = 5 * PERIOD_NS}, NULL);
-        kill(post->pid, SIGKILL);
-    }
-    free(posts);
-}
-
-// No call that may wait for a library: the job ends because its processes do.
-static void end_job(const struct watch *watch, double still)
-{
-    int nobody = 0;
-    if (atomic_compare_exchange_strong(&watch->board->speaker, &nobody, watch->setup.comm->place.local_rank + 1)) {
-        speak(watch, still);
-    }
-    double begin = clock_seconds();
-    while (watch->board->verdict == 0 && clock_seconds() - begin < SPEAKER_SECONDS) {
-        nanosleep(&(struct timespec){.tv_nsec = PERIOD_NS / 10}, NULL);
-    }
-    _exit(EXIT_HANG);
 }
 
 bool watch_claim_end(struct watch *watch)
@@ -169,11 +84,12 @@ static void look(struct watch *watch, uint64_t *seen)
         shown->moved = now;
         *seen        = sum;
     }
-    post_show_transfers(shown, watch->setup.plan);
+    post_show(shown, watch->setup.plan);
     shown->looked = now;
     look_for_signals(watch, now);
-    if (now - shown->moved > limit_of(watch) || watch->board->verdict != 0) {
-        end_job(watch, now - shown->moved);
+    alarm_answer(watch);
+    if (now - shown->moved > limit_of(watch) || watch->board->called != 0 || watch->board->verdict != 0) {
+        alarm_end_job(watch);
     }
 }
 
@@ -207,6 +123,7 @@ status watch_open(struct watch **opened, const struct watch_setup *setup)
     watch->shown->rank  = setup->comm->place.rank;
     watch->shown->pid   = getpid();
     watch->shown->moved = clock_seconds();
+    watch->channel      = setup->comm->place.nodes > 1 ? channel_open(setup->comm) : NULL;
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -233,6 +150,9 @@ void watch_close(struct watch *watch)
         pthread_mutex_destroy(&watch->mutex);
         board_close(watch->board, &watch->setup.comm->place);
     }
+    if (watch->channel != NULL) {
+        channel_close(watch->channel);
+    }
     free(watch);
 }
 
@@ -255,10 +175,10 @@ static int compare_seconds(const void *one, const void *other)
 
 void watch_learn(struct watch *watch, double seconds)
 {
-    double  sorted[STEPS_KEPT];
+    double  sorted[WATCH_STEPS];
     int64_t count;
-    watch->steps[watch->learnt++ % STEPS_KEPT] = seconds;
-    count                                      = watch->learnt < STEPS_KEPT ? watch->learnt : STEPS_KEPT;
+    watch->steps[watch->learnt++ % WATCH_STEPS] = seconds;
+    count                                       = watch->learnt < WATCH_STEPS ? watch->learnt : WATCH_STEPS;
     memcpy(sorted, watch->steps, (size_t)count * sizeof(*sorted));
     qsort(sorted, (size_t)count, sizeof(*sorted), compare_seconds);
     if (watch->setup.seconds <= 0) {

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT
+// What happens when nothing moves. One rank of each host speaks for it, the one of the first host for the job: it asks
+// the others where they are, names the rank that holds them up, and tells all to end. No call here may wait for a
+// library: the job ends because its processes do.
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "channel.h"
+#include "gswbench/arena.h"
+#include "gswbench/clock.h"
+#include "gswbench/fatal.h"
+
+static const double ANSWER_SECONDS  = 1;      // in which every host has answered
+static const double FEW_SECONDS     = 0.3;    // in which one of a few of its ranks has
+static const double VERDICT_SECONDS = 2;      // in which each host before one's own may speak for the job
+static const double SPEAKER_SECONDS = 12;     // in which one's own host must have
+enum { FEW = 2, LOOK_NS = 10000000, GRACE_NS = 500000000 };
+
+// What all ranks say of themselves, as far as they do.
+struct roll {
+    struct post *posts;    // [count]
+    int64_t      count;
+    bool        *has_come;    // [ranks]
+};
+
+static void pause_for(long nanoseconds)
+{
+    nanosleep(&(struct timespec){.tv_nsec = nanoseconds}, NULL);
+}
+
+static void read_host(const struct watch *watch, struct letter *letter)
+{
+    const struct comm_place *place = &watch->setup.comm->place;
+    letter->kind                   = LETTER_ANSWER;
+    letter->count                  = place->local_ranks < LETTER_POSTS ? place->local_ranks : (int32_t)LETTER_POSTS;
+    for (int32_t i = 0; i < letter->count; i++) {
+        post_read(&letter->posts[i], &watch->board->ranks[i], place->host);
+    }
+}
+
+static void enter(struct roll *roll, const struct letter *letter, int ranks)
+{
+    for (int32_t i = 0; i < letter->count; i++) {
+        const struct post *post = &letter->posts[i];
+        if (post->rank >= 0 && post->rank < ranks && !roll->has_come[post->rank]) {
+            roll->has_come[post->rank] = true;
+            roll->posts[roll->count++] = *post;
+        }
+    }
+}
+
+// roll: where answers go; NULL: this rank has not asked.
+static void read_letters(struct watch *watch, struct roll *roll)
+{
+    struct letter *letter = memory_allocate(sizeof(*letter));
+    while (watch->channel != NULL && channel_receive(watch->channel, letter)) {
+        int from = letter->from;
+        switch ((enum letter_kind)letter->kind) {
+        case LETTER_ASK:
+            read_host(watch, letter);
+            channel_send(watch->channel, from, letter);
+            break;
+        case LETTER_ANSWER:
+            if (roll != NULL) {
+                enter(roll, letter, watch->setup.comm->place.ranks);
+            }
+            break;
+        case LETTER_HANG:
+            watch->board->called = 1;
+            break;
+        case LETTER_VERDICT:
+            watch->board->verdict = 1;
+            break;
+        }
+    }
+    free(letter);
+}
+
+void alarm_answer(struct watch *watch)
+{
+    if (watch->channel != NULL) {
+        read_letters(watch, NULL);
+    }
+}
+
+// To the first few ranks of each other host, or to those of them that the roll lacks.
+static void send_to_others(const struct watch *watch, enum letter_kind kind, const struct roll *roll, int few)
+{
+    const struct comm_place *place  = &watch->setup.comm->place;
+    struct letter           *letter = memory_allocate(sizeof(*letter));
+    letter->kind                    = (int32_t)kind;
+    for (int rank = 0; rank < place->ranks; rank++) {
+        bool is_meant =
+            channel_node(watch->channel, rank) != place->node && channel_local_rank(watch->channel, rank) < few;
+        if (is_meant && (roll == NULL || !roll->has_come[rank])) {
+            channel_send(watch->channel, rank, letter);
+        }
+    }
+    free(letter);
+}
+
+static void call_roll(struct watch *watch, struct roll *roll)
+{
+    int            ranks = watch->setup.comm->place.ranks;
+    struct letter *own   = memory_allocate(sizeof(*own));
+    double         begin = clock_seconds();
+    bool           all   = false;
+    *roll                = (struct roll){.posts    = memory_allocate((size_t)ranks * sizeof(*roll->posts)),
+                                         .has_come = memory_allocate((size_t)ranks * sizeof(*roll->has_come))};
+    read_host(watch, own);
+    enter(roll, own, ranks);
+    free(own);
+    if (watch->channel == NULL) {
+        return;
+    }
+    send_to_others(watch, LETTER_ASK, roll, FEW);
+    while (roll->count < ranks && clock_seconds() - begin < ANSWER_SECONDS) {
+        if (!all && clock_seconds() - begin > FEW_SECONDS) {
+            all = true;
+            send_to_others(watch, LETTER_ASK, roll, ranks);
+        }
+        pause_for(LOOK_NS);
+        read_letters(watch, roll);
+    }
+}
+
+// The rank to blame, and why. Hosts of which none has answered may be another network's; one that alone is silent is
+// not.
+static enum blame find_blame(const struct watch *watch, const struct roll *roll, struct post *blamed, int64_t *waiting)
+{
+    int        ranks = watch->setup.comm->place.ranks;
+    int64_t    index;
+    enum blame blame     = blame_find(roll->posts, roll->count, &watch->setup.plan->mesh, &index, waiting);
+    bool       has_heard = roll->count > watch->setup.comm->place.local_ranks;
+    *blamed              = roll->posts[index];
+    for (int rank = 0; rank < ranks && has_heard && blame > BLAME_SILENT; rank++) {
+        if (!roll->has_come[rank]) {
+            *blamed  = (struct post){.rank = rank, .pid = -1, .state = '?', .host = "its host", .where = "not known"};
+            *waiting = roll->count;
+            return BLAME_SILENT;
+        }
+    }
+    return blame;
+}
+
+static void speak(const struct watch *watch, const struct roll *roll)
+{
+    static const char *const why[] = {[BLAME_GONE]    = "its process is gone",
+                                      [BLAME_STOPPED] = "its process is stopped",
+                                      [BLAME_DEAF]    = "its process does not get to run",
+                                      [BLAME_SILENT]  = "nobody of its host answers",
+                                      [BLAME_AWAITED] = "the others wait for it"};
+    struct post              post;
+    int64_t                  waiting;
+    double                   still = 0;
+    char                     where[300];
+    enum blame               blame = find_blame(watch, roll, &post, &waiting);
+    for (int64_t i = 0; i < roll->count; i++) {
+        still = fmax(still, roll->posts[i].still);
+    }
+    post_name_place(&post, watch->setup.plan, where, sizeof(where));
+    fflush(stdout);
+    if (blame == BLAME_NOBODY) {
+        fprintf(stderr,
+                "gswbench: hang: nothing has moved for %.1f s, and all ranks wait for each other; rank %d: %s\n", still,
+                post.rank, where);
+    } else {
+        fprintf(stderr,
+                "gswbench: hang: rank %d (%s, pid %d, state %c): %s; nothing has moved for %.1f s; last: %s; %" PRId64
+                " other%s wait\n",
+                post.rank, post.host, post.pid, post.state, why[blame], still, where, waiting, waiting == 1 ? "" : "s");
+    }
+}
+
+static bool await_verdict(struct watch *watch, double seconds)
+{
+    double begin = clock_seconds();
+    while (watch->board->verdict == 0 && clock_seconds() - begin < seconds) {
+        pause_for(LOOK_NS);
+        read_letters(watch, NULL);
+    }
+    return watch->board->verdict != 0;
+}
+
+// A stopped process takes no other signal. The launcher is to see the others' exit code first.
+static void kill_stopped(const struct watch *watch)
+{
+    struct letter *own        = memory_allocate(sizeof(*own));
+    bool           has_waited = false;
+    read_host(watch, own);
+    for (int32_t i = 0; i < own->count; i++) {
+        if (own->posts[i].state == 'T' || own->posts[i].state == 't') {
+            if (!has_waited) {
+                pause_for(GRACE_NS);
+            }
+            has_waited = true;
+            kill(own->posts[i].pid, SIGKILL);
+        }
+    }
+    free(own);
+}
+
+// Hosts speak in their order, since the first ones may be those that are ill.
+static bool is_told_elsewhere(struct watch *watch)
+{
+    int node = watch->setup.comm->place.node;
+    if (watch->channel == NULL || node == 0) {
+        return false;
+    }
+    send_to_others(watch, LETTER_HANG, NULL, INT32_MAX);
+    return await_verdict(watch, VERDICT_SECONDS * node);
+}
+
+void alarm_end_job(struct watch *watch)
+{
+    int nobody = 0;
+    if (!atomic_compare_exchange_strong(&watch->board->speaker, &nobody, watch->setup.comm->place.local_rank + 1)) {
+        await_verdict(watch, SPEAKER_SECONDS);
+        _exit(EXIT_HANG);
+    }
+    if (watch->board->verdict == 0 && !is_told_elsewhere(watch)) {
+        struct roll roll;
+        call_roll(watch, &roll);
+        speak(watch, &roll);
+        free(roll.posts);
+        free(roll.has_come);
+        if (watch->channel != NULL) {
+            send_to_others(watch, LETTER_VERDICT, NULL, INT32_MAX);
+        }
+    }
+    watch->board->verdict = 1;
+    kill_stopped(watch);
+    _exit(EXIT_HANG);
+}
