@@ -184,15 +184,25 @@ Test(run, keeps_what_a_stopped_run_has_done)
     json_decref(document);
 }
 
+// In no file of the run's folder, and in nothing that is printed.
 Test(run, records_no_secret)
 {
-    setenv("HF_TOKEN", "hunter2", 1);
+    static const char *const names[] = {"HF_TOKEN",     "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "WANDB_API_KEY",
+                                        "GITHUB_TOKEN", "NGC_API_KEY",           "https_proxy",       "SLURM_JWT",
+                                        "SSH_AUTH_SOCK"};
+    char                     command[4096];
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        setenv(names[i], "https://user:hunter2@example.org", 1);
+    }
     setenv("OMP_NUM_THREADS", "3", 1);
 
     json_t *document = run_json(TINY, EXIT_VALID);
 
     cr_expect_null(strstr(output, "hunter2"));
     cr_expect_str_eq(text_of(json_object_get(document, "environment"), "OMP_NUM_THREADS"), "3");
+    snprintf(command, sizeof(command), "test -n \"$(find %s -name run.jsonl)\" && ! grep -rq hunter2 %s", folder,
+             folder);
+    cr_expect_eq(system(command), 0);
     json_decref(document);
 }
 

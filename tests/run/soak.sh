@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What only time shows: no alarm while a rank computes three times as long as the others, no memory that grows, nothing
+# left behind by a thousand runs, and 64 ranks on the cores that there are. GSWBENCH_SOAK_SECONDS: of the first, 900.
+. "${BASH_SOURCE%/*}/../support/script.sh"
+command -v mpirun >/dev/null || exit 77
+seconds=${GSWBENCH_SOAK_SECONDS:-900}
+tiny=(run --config tiny-llama --layers 1 --backend host --set trace.steps=0)
+
+resident() {    # KiB of all ranks
+    local sum=0 pid
+    for pid in $(pgrep -f "^$GSWBENCH run .*soaked"); do
+        sum=$((sum + $(awk '/^VmRSS:/ { print $2 }' "/proc/$pid/status")))
+    done
+    echo $sum
+}
+mpirun --allow-run-as-root --oversubscribe -np 4 "$GSWBENCH" "${tiny[@]}" --comm mpi --steps 1000000 --warmup 1 \
+    --set parallel.fsdp=4 --set run.verify=quick --set run.hang_seconds=5 --set fault.kind=slow --set fault.rank=2 \
+    --set fault.amount=200 --time-limit "$seconds" --quiet --set run.output=soaked >output 2>&1 </dev/null &
+sleep $((seconds / 5))
+early=$(resident)
+sleep $((seconds * 3 / 5))
+late=$(resident)
+code=0
+wait $! || code=$?
+[ $code -eq 12 ] || complain "exit code $code"
+expect '^partial: stopped: stopped after step [0-9]+ by its time limit$'
+unexpected 'hang'
+echo "$(grep -o '[0-9]* of 1000000 steps' output | head -1), resident $early KiB, later $late KiB"
+[ $((100 * (late - early))) -le "$early" ] || complain "resident memory grew from $early to $late KiB"
+
+before=$(find /dev/shm /tmp -maxdepth 1 -name '*gswbench*' | wc -l)
+for ((i = 0; i < 1000; i++)); do
+    "$GSWBENCH" "${tiny[@]}" --steps 1 --warmup 0 --quiet --out many >output 2>&1 </dev/null || complain "run $i"
+done
+[ "$(find many -name result.json | wc -l)" -eq 1000 ] || complain "not 1,000 results"
+[ "$(find /dev/shm /tmp -maxdepth 1 -name '*gswbench*' | wc -l)" -le "$before" ] || complain "files are left in /dev/shm or /tmp"
+
+began=$SECONDS
+run 0 mpirun --allow-run-as-root --oversubscribe -np 64 "$GSWBENCH" "${tiny[@]}" --comm mpi --steps 3 --warmup 1 \
+    --set train.micro_batch=1 --set train.global_batch=64 --set parallel.fsdp=8 --set parallel.dp=8 --out results
+echo "64 ranks took $((SECONDS - began)) s"
+[ $((SECONDS - began)) -le 60 ] || complain "64 ranks took $((SECONDS - began)) s"
+finish
