@@ -160,9 +160,14 @@ Test(run, writes_weights_as_the_last_measured_step_left_them)
     cr_expect_eq(system(command), 0);
 }
 
+// When a step is in the journal.
 static void *send_signal(void *argument)
 {
-    nanosleep(&(struct timespec){.tv_nsec = 700000000}, NULL);
+    char command[1200];
+    snprintf(command, sizeof(command), "grep -rqs --include=run.jsonl '\"step\":' %s", folder);
+    for (int i = 0; i < 600 && system(command) != 0; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    }
     kill(getpid(), *(int *)argument);
     return NULL;
 }
