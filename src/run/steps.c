@@ -164,10 +164,14 @@ static void stop(struct steps *steps, int64_t index, int number)
     add_reason(steps->result, VERDICT_PARTIAL, "stopped", index, message);
 }
 
-// The next step but one may be the last: rank 0 says so with the next one's facts, and ranks verify their last step.
-static bool is_enough(const struct steps *steps, int64_t index)
+// Whether the next step but one may be the last: rank 0 says so with the next one's facts. Where it had said so, the
+// next step is: ranks know it before, since they verify their last one.
+static bool decide_end(struct steps *steps, int64_t index, bool was_enough)
 {
     const struct run_config *run = &steps->benchmark->job.config.run;
+    if (was_enough && index + 2 < steps->result->planned_steps) {
+        steps->result->planned_steps = index + 2;
+    }
     return steps->comm->place.rank == 0 && run->until > 0 && index + 3 >= run->steps &&
            100 * result_half_width(steps->result) <= run->until;
 }
@@ -207,6 +211,36 @@ static status capture(struct steps *steps)
     return OK;
 }
 
+static void begin_step(struct steps *steps, int64_t index)
+{
+    if (index == steps->result->planned_warmup) {
+        processors_begin(&steps->processors, PROCESSOR_TIMES);
+        if (steps->observer != NULL) {
+            observer_begin(steps->observer);
+        }
+    }
+    profile_begin(steps, index);
+    steps_enter(steps, index == 0 ? WATCH_OPENING : WATCH_STEP, index);
+    fault_begin(steps, index, false);
+}
+
+// wall and monotonic: when the steps began, by both clocks.
+static void end_steps(struct steps *steps, double wall, double monotonic)
+{
+    struct result *result = steps->result;
+    steps_enter(steps, WATCH_CLOSING, result->planned_steps);
+    while (steps->hang_watch != NULL && !watch_claim_end(steps->hang_watch)) {
+        pause();    // the process is being left
+    }
+    result->wall_seconds = clock_seconds() - monotonic;
+    steps->clock_drift   = clock_wall_seconds() - wall - result->wall_seconds;
+    processors_end(&steps->processors, PROCESSOR_TIMES);
+    if (steps->observer != NULL) {
+        observer_end(steps->observer);
+    }
+    note_bound(steps);
+}
+
 status steps_measure(struct steps *steps)
 {
     struct comm       *comm        = steps->comm;
@@ -224,15 +258,7 @@ status steps_measure(struct steps *steps)
         if (failed(&captured)) {
             break;
         }
-        if (index == result->planned_warmup) {
-            processors_begin(&steps->processors, PROCESSOR_TIMES);
-            if (steps->observer != NULL) {
-                observer_begin(steps->observer);
-            }
-        }
-        profile_begin(steps, index);
-        steps_enter(steps, index == 0 ? WATCH_OPENING : WATCH_STEP, index);
-        fault_begin(steps, index, false);
+        begin_step(steps, index);
         struct step_facts own = run_step(steps, index);
         fault_end(steps);
         steps_enter(steps, WATCH_BETWEEN, index);
@@ -249,10 +275,7 @@ status steps_measure(struct steps *steps)
         }
         comm->ops->gather_all(comm, &own, facts, sizeof(own));
         record(steps, index, facts);
-        if (facts[0].is_enough && index + 2 < result->planned_steps) {
-            result->planned_steps = index + 2;
-        }
-        enough = enough || is_enough(steps, index);
+        enough = decide_end(steps, index, facts[0].is_enough != 0) || enough;
         if (steps->hang_watch != NULL) {
             watch_learn(steps->hang_watch, result->steps[index].seconds);
         }
@@ -272,18 +295,8 @@ status steps_measure(struct steps *steps)
             break;
         }
     }
-    note_bound(steps);
-    steps_enter(steps, WATCH_CLOSING, result->planned_steps);
-    while (steps->hang_watch != NULL && !watch_claim_end(steps->hang_watch)) {
-        pause();    // the process is being left
-    }
-    result->wall_seconds     = clock_seconds() - monotonic;
-    steps->clock_drift       = clock_wall_seconds() - wall - result->wall_seconds;
     result->step_allocations = steps->backend->allocations - allocations;
-    processors_end(&steps->processors, PROCESSOR_TIMES);
-    if (steps->observer != NULL) {
-        observer_end(steps->observer);
-    }
+    end_steps(steps, wall, monotonic);
     free(facts);
     TRY(captured);
     return output;
