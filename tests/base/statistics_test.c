@@ -243,3 +243,17 @@ Test(statistics, tells_how_much_faster)
     cr_expect(change.margin == 0.02);
     cr_expect_eq(change.verdict, CHANGE_FASTER);
 }
+
+// Blocks of one step each, all 1.5 from the median: more than what the errors of both medians leave open.
+Test(statistics, counts_no_change_that_a_run_shows_from_block_to_block)
+{
+    double                   swinging[] = {10, 13, 10, 13, 10, 13, 10, 13};
+    struct statistics        statistics;
+    struct statistics_change change;
+    statistics_compute(&statistics, swinging, 8);
+
+    statistics_compare(&change, &statistics, &statistics, 0.01);
+
+    cr_expect_lt(3.5 * sqrt(2) * statistics.error, 0.31);
+    cr_expect_float_eq(change.margin, 3 * 1.5 / 11.5, 1e-12, "%g", change.margin);
+}
