@@ -15,8 +15,13 @@
 
 enum { STEPS = 2, LAYOUTS = 4 };
 
-// Sums in BF16 are made in another order, and each is rounded.
-static const double loss_tolerance = 2e-3, norm_tolerance = 0.03;
+// Sums in BF16 are made in another order, and each is rounded. Where a router's logits are nearly equal, rounding
+// decides whom a token goes to, and each token that goes elsewhere moves the loss: by 0.6 % in draw 27, which agrees
+// where choices are balanced. In fp32 on the host, layouts with experts are held to 1e-5.
+struct tolerance {
+    double loss, norm;
+};
+static const struct tolerance rounded = {2e-3, 0.03}, chosen_otherwise = {1e-2, 0.05};
 
 static status connect_nccl(struct comm *made, struct comm *control, struct backend *backend)
 {
@@ -73,10 +78,12 @@ static int train(struct comm *comm, uint64_t seed, bool captures)
         return 0;
     }
     training_run(&one);
-    bool is_same = true;
+    bool                    is_same   = true;
+    bool                    chooses   = one.tiny.model.experts > 0;
+    const struct tolerance *tolerance = chooses ? &chosen_otherwise : &rounded;
     for (int i = 0; i < STEPS; i++) {
-        is_same = is_same && is_close(many.loss[i], one.loss[i], loss_tolerance) &&
-                  is_close(many.norm[i], one.norm[i], norm_tolerance);
+        is_same = is_same && is_close(many.loss[i], one.loss[i], tolerance->loss) &&
+                  is_close(many.norm[i], one.norm[i], tolerance->norm);
     }
     printf("%s draw %" PRIu64 "%s: %s\n", is_same ? "ok  " : "FAIL", seed, many.captures ? ", captured" : "",
            layout_name(&many.tiny, name));

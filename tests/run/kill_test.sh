@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # A run that is killed or told to end, at any moment, ends in seconds on all ranks and leaves every step that it printed.
-# GSWBENCH_KILLS: how many kills.
+# GSWBENCH_KILLS, GSWBENCH_SIGNALS: how many kills, and other signals.
 # shellcheck source=tests/support/script.sh
 . "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 command -v mpirun >/dev/null || exit 77
@@ -80,6 +80,28 @@ for signal in TERM HUP; do
     ends 3000
     expect '^gswbench: rank 2 \(.*, pid [0-9]+, state .\): step 3, op [0-9]+ .*; it moved [0-9.]+ s ago$'
     expect "^partial: died: stopped within a step by SIG($signal|TERM); 3 of 2000 steps are in its journal\$"
+done
+
+# Any signal to a rank, to all or to the launcher, at any moment, also twice.
+signals=(TERM INT HUP USR1)
+for ((i = 0; i < ${GSWBENCH_SIGNALS:-3}; i++)); do
+    signal=${signals[RANDOM % 4]} whom=$((RANDOM % 3)) twice=$((RANDOM % 3))
+    begin "$((RANDOM % 2)).$((RANDOM % 9 + 1))"
+    until [ $signal != USR1 ] || [ -n "$(ranks)" ]; do    # mpirun forwards it to those that there are
+        sleep 0.02
+    done
+    mapfile -t processes < <(ranks)
+    case $whom in
+    0) [ ${#processes[@]} -eq 0 ] || processes=("${processes[RANDOM % ${#processes[@]}]}") ;;
+    1) processes=("$launcher") ;;
+    esac
+    [ ${#processes[@]} -gt 0 ] || processes=("$launcher")
+    kill -$signal "${processes[@]}" 2>/dev/null || true
+    if [ $twice -eq 0 ]; then
+        sleep 0.05
+        kill -$signal "${processes[@]}" 2>/dev/null || true
+    fi
+    ends 5000
 done
 
 # Before there is anything to keep.
