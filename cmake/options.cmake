@@ -57,6 +57,7 @@ endif()
 if(GSWBENCH_SANITIZE)
     gswbench_compile_options(-fsanitize=${GSWBENCH_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
     add_link_options(-fsanitize=${GSWBENCH_SANITIZE})
+    add_compile_definitions(GSWBENCH_SANITIZED)    # for code that runs before the sanitizers are there
 endif()
 if(GSWBENCH_COVERAGE)
     gswbench_compile_options(--coverage)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Room for the buffers of OpenBLAS. It maps one for each thread that multiplies at the same time, when that first does,
 // and where the limit on address space (ulimit -v) has no room it tries again for ever: so room is asked for before.
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -29,6 +31,66 @@ static int64_t used_bytes(void)
     fclose(file);
     return pages * sysconf(_SC_PAGESIZE);
 }
+
+#ifndef GSWBENCH_SANITIZED
+enum { LOADING_BYTES = BUFFER_BYTES + (32 << 20), VARIABLES_MAX = 4096 };
+
+static bool is_limited(struct rlimit *limit)
+{
+    return getrlimit(RLIMIT_AS, limit) == 0 && limit->rlim_cur != RLIM_INFINITY;
+}
+
+// stdio is not there yet.
+static int64_t mapped_bytes(void)
+{
+    char    text[64] = "";
+    int64_t pages    = 0;
+    int     file     = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t bytes    = file >= 0 ? read(file, text, sizeof(text) - 1) : 0;
+    for (ssize_t i = 0; i < bytes && text[i] >= '0' && text[i] <= '9'; i++) {
+        pages = 10 * pages + text[i] - '0';
+    }
+    if (file >= 0) {
+        close(file);
+    }
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+// Newer ones map a buffer for each of their threads when they are loaded, before main, and threads of their own are
+// none that we use: where there is a limit, the program begins again with one. What stands in .preinit_array comes
+// before any library, when nothing but calls of the system is to be relied on.
+static void check_loading(int count, char **arguments, char **variables)
+{
+    static char       one_thread[] = "OPENBLAS_NUM_THREADS=1";
+    static const char message[] = "gswbench: out of address space: its limit (ulimit -v) leaves OpenBLAS less than the "
+                                  "160 MiB that it may take when it is loaded; raise the limit\n";
+    static char      *more[VARIABLES_MAX];
+    struct rlimit     limit;
+    int               kept   = 0;
+    bool              is_set = false;
+    (void)count;
+    if (!is_limited(&limit)) {
+        return;
+    }
+    for (int i = 0; variables[i] != NULL && kept < VARIABLES_MAX - 2; i++) {
+        is_set |= strcmp(variables[i], one_thread) == 0;
+        if (strncmp(variables[i], one_thread, sizeof(one_thread) - 2) != 0) {
+            more[kept++] = variables[i];
+        }
+    }
+    if (!is_set) {
+        more[kept] = one_thread;
+        execve("/proc/self/exe", arguments, more);    // where that fails, the check below is what there is
+    }
+    if ((int64_t)limit.rlim_cur - mapped_bytes() < LOADING_BYTES) {
+        ssize_t unused = write(STDERR_FILENO, message, sizeof(message) - 1);
+        (void)unused;
+        _exit(EXIT_MEMORY);
+    }
+}
+
+__attribute__((section(".preinit_array"), used)) static void (*before_libraries)(int, char **, char **) = check_loading;
+#endif
 
 int64_t host_blas_reserve(int threads)
 {
