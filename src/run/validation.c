@@ -13,7 +13,11 @@ uint64_t validation_find_kin(struct backend *backend)
         struct backend_attention attention;
     } means;
     memset(&means, 0, sizeof(means));
-    backend->ops->describe(backend, means.device, sizeof(means.device));
+    if (backend->ops->device_name != NULL) {
+        backend->ops->device_name(backend, means.device, sizeof(means.device));
+    } else {
+        backend->ops->describe(backend, means.device, sizeof(means.device));
+    }
     if (backend->ops->attention != NULL) {
         backend->ops->attention(backend, &means.attention);
     }
