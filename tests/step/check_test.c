@@ -49,8 +49,12 @@ static int train_apart(bool checks, char *output, size_t bytes)
         _exit(isfinite(training.loss[3]) ? isfinite(training.loss[2]) ? 0 : 99 : 98);
     }
     close(ends[1]);
-    ssize_t used                = read(ends[0], output, bytes - 1);
-    output[used > 0 ? used : 0] = '\0';
+    size_t  used = 0;    // a message may come in pieces
+    ssize_t more;
+    while ((more = read(ends[0], output + used, bytes - 1 - used)) > 0) {
+        used += (size_t)more;
+    }
+    output[used] = '\0';
     close(ends[0]);
     waitpid(child, &ended, 0);
     return WEXITSTATUS(ended);
