@@ -17,8 +17,8 @@ struct journal {
     double synced;    // when it last was, by the host's clock
 };
 status journal_open(struct journal *journal, const struct output_folder *folder, const struct result *result);
-// The last of the result's steps. In one piece, so that a line is whole or missing;
-// on the disk at most a second later.
+// The last of the result's steps, in one piece, so that a line is whole or missing; a step that ends a second or more
+// after the last sync is synced, with those before it.
 status journal_add_step(struct journal *journal, const struct result *result);
 void   journal_close(struct journal *journal);
 

@@ -75,9 +75,8 @@ struct throttle_values {
 #define OBSERVATION_NAME_FIELD(key, bytes, words) char key[bytes];
 struct observation {
     int64_t rank;
-    char    missing[200];    // why nothing was observed; or, with samples, why they ended before the run; "": complete
-    char
-        unknown[1024];    // what the library did not say before the run, by key, and why: "power_w: Not Supported, ..."
+    char    missing[200];     // why nothing was observed; or, with samples, why they ended before the run; "": complete
+    char    unknown[1024];    // what the library did not say before the run, by key: "power_w: Not Supported, ..."
     OBSERVATION_NAMES(OBSERVATION_NAME_FIELD)
 
     int64_t samples;             // taken while the measured steps ran

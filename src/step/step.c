@@ -160,10 +160,10 @@ void step_make_weights(struct step *step)
             continue;
         }
         if (entry->group == NULL) {
-            backend_run(step->backend, entry->prepared, entry->op, entry->buffers);
-        } else {
-            entry_transfer(&step->lanes, entry);
+            step_run_op(step, i);
+            continue;
         }
+        entry_transfer(&step->lanes, entry);
         if (step->lanes.streams != NULL) {
             step->lanes.streams->synchronize(step->backend, entry->op->lane);
         }

@@ -16,6 +16,15 @@ struct validation {
     int32_t                 changed;    // the tensor whose bits changed since; -1: none
 };
 
+// What a rank has to say; "": nothing.
+struct complaint {
+    char text[200];
+};
+
+// complaint.c: the words of the first rank that has some become all ranks'. Returns that rank; -1: none has.
+// Collective.
+int complaint_share(struct comm *comm, struct complaint *complaint);
+
 // Adds a reason for which the run is invalid; rank -1: of no one rank.
 void validation_add_reason(const struct validation *validation, const char *id, int rank, int64_t step,
                            const char *message);

@@ -20,11 +20,6 @@ struct outcome {
     int32_t  rank, op;
 };
 
-// What is said of an op that a rank found to be wrong; "": it found none.
-struct complaint {
-    char text[200];
-};
-
 // What the outcome depends on, and all in which ops of a kind differ.
 struct task {
     uint64_t kin;    // of ranks that compute alike
@@ -204,22 +199,6 @@ static struct outcome *gather(struct comm *comm, const struct outcome *own, int6
     return all;
 }
 
-// The first complaint of a rank, that all then know; -1: there is none.
-static int gather_complaint(struct comm *comm, struct complaint *own)
-{
-    int               ranks = comm->place.ranks, found = -1;
-    struct complaint *all = memory_allocate((size_t)ranks * sizeof(*all));
-    comm->ops->gather_all(comm, own, all, sizeof(*own));
-    for (int rank = ranks - 1; rank >= 0; rank--) {
-        found = all[rank].text[0] != '\0' ? rank : found;
-    }
-    if (found >= 0) {
-        *own = all[found];
-    }
-    free(all);
-    return found;
-}
-
 // The first task whose ranks differ; own: what this rank says of it, if it is the one in the minority.
 static void judge(const struct validation_setup *setup, struct outcome *all, int64_t count, struct complaint *own)
 {
@@ -244,7 +223,7 @@ static void judge(const struct validation_setup *setup, struct outcome *all, int
 
 static bool complain(struct validation *validation, const char *id, int64_t step, struct complaint *own)
 {
-    int  rank = gather_complaint(validation->setup.comm, own);
+    int  rank = complaint_share(validation->setup.comm, own);
     char message[256];
     if (rank >= 0) {
         snprintf(message, sizeof(message), "rank %d, given numbers %s the steps: %.200s", rank,

@@ -4,16 +4,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/text.h"
 #include "internal.h"
-
-// What a rank tells the others; tensor "" where it has found nothing.
-struct difference {
-    char tensor[160];
-};
 
 struct validation *validation_open(const struct validation_setup *setup)
 {
@@ -47,34 +40,14 @@ static int32_t compare(const struct validation *validation)
     return -1;
 }
 
-// The same on every rank: the first rank that has found something, -1 where none has.
-static int gather(const struct validation *validation, int32_t tensor, struct difference *found)
+// The first rank that has found a tensor, with its name, on every rank; -1: none has.
+static int share(const struct validation *validation, int32_t tensor, struct complaint *found)
 {
-    struct comm       *comm = validation->setup.comm;
-    struct difference  own  = {.tensor = ""};
-    struct difference *all  = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
-    int                rank = 0;
+    found->text[0] = '\0';
     if (tensor >= 0) {
-        plan_tensor_name(validation->setup.plan, tensor, own.tensor, sizeof(own.tensor));
+        plan_tensor_name(validation->setup.plan, tensor, found->text, sizeof(found->text));
     }
-    comm->ops->gather_all(comm, &own, all, sizeof(own));
-    while (rank < comm->place.ranks && all[rank].tensor[0] == '\0') {
-        rank++;
-    }
-    if (rank < comm->place.ranks) {
-        *found = all[rank];
-    }
-    free(all);
-    return rank < comm->place.ranks ? rank : -1;
-}
-
-void validation_add_reason(const struct validation *validation, const char *id, int rank, int64_t step,
-                           const char *message)
-{
-    struct result_reason reason = {.verdict = VERDICT_INVALID, .rank = rank, .step = step};
-    text_copy(reason.id, sizeof(reason.id), id);
-    text_copy(reason.message, sizeof(reason.message), message);
-    result_add_reason(validation->setup.result, &reason);
+    return complaint_share(validation->setup.comm, found);
 }
 
 status validation_begin(struct validation *validation, int64_t index, bool is_repeated)
@@ -102,13 +75,13 @@ status validation_begin(struct validation *validation, int64_t index, bool is_re
 
 static bool check_memory(const struct validation *validation, int64_t index)
 {
-    struct difference found;
-    int               rank = gather(validation, validation->changed, &found);
-    char              message[256];
+    struct complaint found;
+    int              rank = share(validation, validation->changed, &found);
+    char             message[256];
     if (rank >= 0) {
         snprintf(message, sizeof(message),
                  "rank %d: %.120s changed between steps %" PRId64 " and %" PRId64 ", when nothing writes it", rank,
-                 found.tensor, index - 1, index);
+                 found.text, index - 1, index);
         validation_add_reason(validation, "memory-changed", rank, index, message);
     }
     return rank < 0;
@@ -117,7 +90,7 @@ static bool check_memory(const struct validation *validation, int64_t index)
 bool validation_repeat(struct validation *validation, int64_t index)
 {
     const struct validation_setup *setup = &validation->setup;
-    struct difference              found;
+    struct complaint               found;
     char                           message[256];
     if (!check_memory(validation, index)) {
         return false;
@@ -130,13 +103,13 @@ bool validation_repeat(struct validation *validation, int64_t index)
     if (!setup->is_full) {
         state_close(&validation->begin);
     }
-    int rank = gather(validation, compare(validation), &found);
+    int rank = share(validation, compare(validation), &found);
     setup->result->repeated_steps++;
     setup->result->repeated_equal += rank < 0;
     if (rank >= 0) {
         snprintf(message, sizeof(message),
                  "step %" PRId64 " run twice left different bits, first in %.120s of rank %d: one of the two was wrong",
-                 index, found.tensor, rank);
+                 index, found.text, rank);
         validation_add_reason(validation, "repeat-differs", rank, index, message);
     }
     return rank < 0;

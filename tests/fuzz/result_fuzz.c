@@ -109,11 +109,7 @@ static size_t replace(json_t *value, const uint8_t *data, size_t bytes)
 static void print_all(const struct result *result)
 {
     for (const struct report_format *format = report_formats; format->name != NULL; format++) {
-        char  *text;
-        size_t bytes;
-        FILE  *file = open_memstream(&text, &bytes);
-        format->write(result, file);
-        fclose(file);
+        char *text = fixture_render(format->write, result);
         free(text);
     }
 }

@@ -41,16 +41,6 @@ static const char *const hostile[] = {
 };
 enum { HOSTILE = sizeof(hostile) / sizeof(hostile[0]) };
 
-static char *render(report_writer *write, const struct result *result)
-{
-    char  *text  = NULL;
-    size_t bytes = 0;
-    FILE  *file  = open_memstream(&text, &bytes);
-    write(result, file);
-    fclose(file);
-    return text;
-}
-
 static int count(const char *text, const char *part)
 {
     int found = 0;
@@ -104,7 +94,7 @@ Test(hostile_text, is_text_in_lines_and_cells)
         struct result result;
         put(&result, hostile[i]);
         for (int j = 0; j < 4; j++) {
-            char *text = render(writers[j], &result), *other = render(writers[j], &harmless);
+            char *text = fixture_render(writers[j], &result), *other = fixture_render(writers[j], &harmless);
             expect_lines(text, other, hostile[i]);
             expect_cells(text, hostile[i]);
             free(text);
@@ -119,12 +109,12 @@ Test(hostile_text, makes_no_element_of_a_page)
 {
     struct result harmless;
     put(&harmless, "abc");
-    char *other = render(report_write_html, &harmless);
+    char *other = fixture_render(report_write_html, &harmless);
     for (int i = 0; i < HOSTILE; i++) {
         struct result result;
         put(&result, hostile[i]);
 
-        char *text = render(report_write_html, &result);
+        char *text = fixture_render(report_write_html, &result);
 
         cr_expect_eq(count(text, "<"), count(other, "<"), "%s", hostile[i]);
         cr_expect_eq(count(text, "\""), count(other, "\""), "%s", hostile[i]);
@@ -144,7 +134,7 @@ Test(hostile_text, comes_back_from_json_as_it_is_shown)
         put(&result, hostile[i]);
         text_printable(shown, sizeof(shown), hostile[i]);
 
-        char   *text     = render(report_write_json, &result);
+        char   *text     = fixture_render(report_write_json, &result);
         json_t *document = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
         json_t *config   = json_object_get(document, "config");
         json_t *rank     = json_array_get(json_object_get(document, "ranks"), 0);

@@ -49,20 +49,10 @@ static void make(struct result *result, enum number number)
     result_check(result);
 }
 
-static char *render(report_writer *write, const struct result *result)
-{
-    char  *text  = NULL;
-    size_t bytes = 0;
-    FILE  *file  = open_memstream(&text, &bytes);
-    write(result, file);
-    fclose(file);
-    return text;
-}
-
 // Of result.json, whatever is in it: every utilization is null or at most 1.
 static double largest_share(const struct result *result)
 {
-    char   *text     = render(report_write_json, result);
+    char   *text     = fixture_render(report_write_json, result);
     json_t *document = json_loads(text, 0, NULL), *value;
     double  largest  = 0;
     cr_assert_not_null(document, "%s", text);
@@ -104,7 +94,7 @@ Test(impossible_numbers, make_a_run_invalid_or_leave_it_without_a_utilization)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct result result;
         make(&result, cases[i].number);
-        char *text = render(report_write_result, &result);
+        char *text = fixture_render(report_write_result, &result);
 
         cr_expect_eq(result.verdict, cases[i].verdict, "case %zu: %s", i, result_verdict_names[result.verdict]);
         cr_expect_eq(result.exit_code, cases[i].verdict == VERDICT_VALID ? 0 : 5, "case %zu", i);

@@ -10,20 +10,9 @@
 
 #include "result_fixture.h"
 
-// The caller frees.
-static char *render(report_writer *write, const struct result *result)
-{
-    char  *text  = NULL;
-    size_t bytes = 0;
-    FILE  *file  = open_memstream(&text, &bytes);
-    write(result, file);
-    fclose(file);
-    return text;
-}
-
 static void expect_lines(report_writer *write, const struct result *result, const char *expected)
 {
-    char *text = render(write, result);
+    char *text = fixture_render(write, result);
     cr_expect_str_eq(text, expected);
     free(text);
 }
@@ -112,7 +101,7 @@ Test(report, names_the_layer_whose_experts_are_used_least_evenly)
     result.layer_load_count = 3;
     memcpy(result.layer_loads, layers, sizeof(layers));
 
-    char *text = render(report_write_result, &result);
+    char *text = fixture_render(report_write_result, &result);
 
     cr_expect(strstr(text, "\nexperts: least even in layer 1: busiest 1.499 and idlest 0.500 of a fair share, dropped "
                            "12.34%, auxiliary loss 0.012500\nwhere ") != NULL,
@@ -128,8 +117,8 @@ Test(report, prints_no_figure_of_an_invalid_result)
     result.steps[7].loss = NAN;
     result_check(&result);
 
-    char *text = render(report_write_result, &result);
-    char *html = render(report_write_html, &result);
+    char *text = fixture_render(report_write_result, &result);
+    char *html = fixture_render(report_write_html, &result);
 
     cr_expect(strstr(text, "RESULT INVALID  50 steps") == text, "%s", text);
     cr_expect(strstr(text, "\ninvalid: not-finite: step 7: loss nan, gradient norm 1.1\n") != NULL, "%s", text);
@@ -153,8 +142,8 @@ Test(report, says_that_an_emulation_is_one)
 
     result.rank_count = 0;
 
-    char *text = render(report_write_result, &result);
-    char *html = render(report_write_html, &result);
+    char *text = fixture_render(report_write_result, &result);
+    char *html = fixture_render(report_write_html, &result);
 
     cr_expect_not_null(strstr(text, "RESULT EMULATED  64 ranks by one device: 2 of 8 stages executed, 87.5% of the "
                                     "step measured\n"),
@@ -177,9 +166,9 @@ Test(report, says_that_a_proxy_is_one)
     result.layers   = 4;
     result.is_proxy = true;
 
-    char *head = render(report_write_header, &result);
-    char *text = render(report_write_result, &result);
-    char *html = render(report_write_html, &result);
+    char *head = fixture_render(report_write_header, &result);
+    char *text = fixture_render(report_write_result, &result);
+    char *html = fixture_render(report_write_html, &result);
 
     cr_expect(strstr(head, "# proxy  layers 4: no figure is one of the whole model\n") != NULL, "%s", head);
     cr_expect(strstr(text, "RESULT VALID PROXY of 4 layers  50 steps") == text, "%s", text);
@@ -198,7 +187,7 @@ Test(report, says_why_there_is_no_utilization)
     strcpy(result.peak_source, "backend host has no known peak");
     result_derive(&result);
 
-    char *text = render(report_write_result, &result);
+    char *text = fixture_render(report_write_result, &result);
 
     cr_expect(strstr(text, "\nModel flops utilization: none (backend host has no known peak)\n") != NULL, "%s", text);
     free(text);
@@ -211,8 +200,8 @@ Test(report, makes_hostile_texts_safe)
     fixture_open(&result);
     fixture_poison(&result);
 
-    char *head = render(report_write_header, &result);
-    char *html = render(report_write_html, &result);
+    char *head = fixture_render(report_write_header, &result);
+    char *html = fixture_render(report_write_html, &result);
 
     expect_lines(report_write_csv_ranks, &result,
                  "rank,host,node,local_rank,threads,median_seconds,allocated_bytes,processors,foreign_processors\n"
@@ -232,7 +221,7 @@ Test(report, draws_a_page_that_needs_nothing_else)
     struct result result;
     fixture_open(&result);
 
-    char *html = render(report_write_html, &result);
+    char *html = fixture_render(report_write_html, &result);
 
     cr_expect(strstr(html, "default-src 'none'; style-src 'unsafe-inline'") != NULL);
     cr_expect(strstr(html, "<script") == NULL && strstr(html, "http://") == NULL && strstr(html, "https://") == NULL);
@@ -248,8 +237,8 @@ Test(report, says_why_a_profiled_run_is_not_set_against_the_published_one)
     fixture_open(&result);
     result_add_reason(&result, &(struct result_reason){.verdict = VERDICT_VALID, .id = RESULT_PROFILED});
     result_derive(&result);
-    char *text = render(report_write_result, &result);
-    char *html = render(report_write_html, &result);
+    char *text = fixture_render(report_write_result, &result);
+    char *html = fixture_render(report_write_html, &result);
 
     cr_expect(strstr(text, "\npublished: not compared, since the run was profiled\n") != NULL, "%s", text);
     cr_expect(strstr(text, "ratio to it") == NULL);
@@ -264,9 +253,9 @@ Test(report, draws_the_waterfall)
 {
     struct result result;
     fixture_open(&result);
-    char *html             = render(report_write_html, &result);
+    char *html             = fixture_render(report_write_html, &result);
     result.trace.source[0] = '\0';
-    char *without          = render(report_write_html, &result);
+    char *without          = fixture_render(report_write_html, &result);
 
     cr_expect(strstr(html, "<td>attention</td><td class=fall><i class=b0 style=\"margin-left:69.37%;width:3.56%\">") !=
               NULL);
@@ -286,10 +275,10 @@ Test(report, draws_runs_without_steps_and_without_numbers)
     for (int i = 0; i < 50; i++) {
         result.steps[i].loss = NAN;
     }
-    char *blank       = render(report_write_html, &result);
+    char *blank       = fixture_render(report_write_html, &result);
     result.step_count = 0;
     result_derive(&result);
-    char *empty = render(report_write_html, &result);
+    char *empty = fixture_render(report_write_html, &result);
 
     cr_expect(strstr(blank, "</html>") != NULL && strstr(blank, "\"nan") == NULL && strstr(blank, "=nan") == NULL);
     cr_expect(strstr(empty, "</html>") != NULL && strstr(empty, "<svg") == NULL);
@@ -309,7 +298,7 @@ Test(report, draws_numbers_that_no_run_has)
     result.steps[21].seconds = -1e308;
     result_derive(&result);
 
-    char *html = render(report_write_html, &result);
+    char *html = fixture_render(report_write_html, &result);
 
     cr_expect(strstr(html, "</html>") != NULL && strstr(html, "=nan") == NULL && strstr(html, "=inf") == NULL);
     cr_expect(strstr(html, "<td class=n>16.7 %</td>") != NULL);

@@ -3,6 +3,7 @@
 #include "result_fixture.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "gswbench/arena.h"
@@ -132,4 +133,14 @@ void fixture_poison(struct result *result)
     strcpy(result->config[0].value, "a\nb\xff"
                                     "c\x01\\");
     strcpy(result->ranks[0].host, "=cmd(\"x\"),\n<i>");
+}
+
+char *fixture_render(report_writer *write, const struct result *result)
+{
+    char  *text  = NULL;
+    size_t bytes = 0;
+    FILE  *file  = open_memstream(&text, &bytes);
+    write(result, file);
+    fclose(file);
+    return text;
 }

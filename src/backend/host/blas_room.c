@@ -18,29 +18,12 @@ enum { BUFFER_BYTES = 128 << 20 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int64_t         promised;
 
-static int64_t used_bytes(void)
-{
-    int64_t pages = 0;
-    FILE   *file  = fopen("/proc/self/statm", "re");
-    if (file == NULL) {
-        return 0;
-    }
-    if (fscanf(file, "%" SCNd64, &pages) != 1) {
-        pages = 0;
-    }
-    fclose(file);
-    return pages * sysconf(_SC_PAGESIZE);
-}
-
-#ifndef GSWBENCH_SANITIZED
-enum { LOADING_BYTES = BUFFER_BYTES + (32 << 20), VARIABLES_MAX = 4096 };
-
 static bool is_limited(struct rlimit *limit)
 {
     return getrlimit(RLIMIT_AS, limit) == 0 && limit->rlim_cur != RLIM_INFINITY;
 }
 
-// stdio is not there yet.
+// By calls of the system alone: stdio is not there before the libraries are.
 static int64_t mapped_bytes(void)
 {
     char    text[64] = "";
@@ -55,6 +38,9 @@ static int64_t mapped_bytes(void)
     }
     return pages * sysconf(_SC_PAGESIZE);
 }
+
+#ifndef GSWBENCH_SANITIZED
+enum { LOADING_BYTES = BUFFER_BYTES + (32 << 20), VARIABLES_MAX = 4096 };
 
 // Newer ones map a buffer for each of their threads when they are loaded, before main, and threads of their own are
 // none that we use: where there is a limit, the program begins again with one. What stands in .preinit_array comes
@@ -96,12 +82,12 @@ int64_t host_blas_reserve(int threads)
 {
     struct rlimit limit;
     int64_t       bytes = (int64_t)threads * BUFFER_BYTES;
-    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    if (!is_limited(&limit)) {
         return 0;
     }
     pthread_mutex_lock(&mutex);
     promised += bytes;
-    int64_t left = (int64_t)limit.rlim_cur - used_bytes() - promised;
+    int64_t left = (int64_t)limit.rlim_cur - mapped_bytes() - promised;
     pthread_mutex_unlock(&mutex);
     if (left < 0) {
         FATAL(EXIT_MEMORY,
