@@ -20,7 +20,7 @@ launch() {    # launch FOLDER RANKS ARGUMENTS [ARGUMENTS_OF_RANK_1]
     mkdir -p "$1"
     echo "$3" >"$1/all"
     [ $# -lt 4 ] || echo "$4" >"$1/rank1"
-    (cd "$1" && timeout 60 mpirun -np "$2" bash -c rank >output 2>&1 </dev/null || echo "launcher: $?" >>output) &
+    (cd "$1" && TMPDIR=$PWD timeout 60 mpirun -np "$2" bash -c rank >output 2>&1 </dev/null || echo "launcher: $?" >>output) &
 }
 alone() {    # alone FOLDER RANK_VARIABLE SIZE: two of four processes of a launcher that do not find each other
     mkdir "$1"

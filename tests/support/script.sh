@@ -7,6 +7,8 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"; [ -n "$is_finished" ] || { echo "FAILED: the script has not come to its end"; exit 1; }' EXIT
 cd "$folder"
 export XDG_CACHE_HOME=$folder/remembered    # no test knows what was timed before it
+# Launchers that start and end at one time would remove each other's session folders, were those in one place (Open MPI 4).
+export TMPDIR=$folder
 
 failures=0 is_finished=
 complain() {    # complain TEXT [FILE]: with what is in the file, else what was printed last
