@@ -216,15 +216,18 @@ Test(faults, what_is_right_is_never_called_wrong)
         "--ranks 4 --set parallel.fsdp=2 --set parallel.cp=2 --set precision.compute=fp32",
         "--ranks 4 --set parallel.fsdp=1 --set parallel.dp=2 --set parallel.pp=2 --layers 2 --set "
         "train.accumulation=2 --set train.global_batch=4",
-        "--ranks 2 --set parallel.fsdp=1 --set parallel.tp=2 --set model.vocab=50 --set model.vocab_multiple=64",
-        "--ranks 2 --set parallel.fsdp=1 --set parallel.ep=2 --set model.experts=4 --set model.top_k=2",
+        "--ranks 2 --set parallel.fsdp=1 --set parallel.tp=2 --set model.kv_heads=2 --set model.vocab=50 --set "
+        "model.vocab_multiple=64 --set train.accumulation=4",
+        "--ranks 2 --set parallel.fsdp=1 --set parallel.dp=2 --set parallel.ep=2 --set model.family=mixtral --set "
+        "model.experts=4 --set model.top_k=2 --set train.accumulation=2",
     };
+    enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
     const char *asked  = getenv("GSWBENCH_CLEAN_CHECKS");
     int64_t     checks = asked != NULL ? atoll(asked) : 600, seen = 0;
-    for (int64_t number = 0; seen < checks; number++) {
+    for (int64_t number = 0; seen < checks || number < LAYOUTS; number++) {
         char line[1024];
         snprintf(line, sizeof(line), SMALL "--set train.global_batch=4 --set run.verify=full %s --set run.seed=%d",
-                 layouts[number % 6], (int)number);
+                 layouts[number % LAYOUTS], (int)number);
         json_t *document = run_json(line, EXIT_VALID);
         int64_t count    = count_checks(document);
         cr_assert_gt(count, 30, "%s", line);
