@@ -32,16 +32,19 @@ done
 for host in 3 1; do
     # shellcheck disable=SC2086
     "${job[@]}" ${layouts[0]} >output 2>&1 </dev/null &
-    for _ in {1..300}; do
+    for _ in {1..600}; do
         ! grep -q "^completed step: 2" output || break
         sleep 0.1
     done
+    stopped=0
     for pid in $(pgrep -f "^$GSWBENCH run"); do
         if grep -qzE "^OMPI_COMM_WORLD_RANK=($((2 * host - 2))|$((2 * host - 1)))$" "/proc/$pid/environ"; then
             kill -STOP "$pid"
+            stopped=$((stopped + 1))
         fi
     done
     wait || true
+    [ $stopped = 2 ] || complain "$stopped ranks of host $host were found"
     expect_one "^gswbench: hang: rank $((2 * host - 2)) \(its host, pid -1, state \?\): nobody of its host answers; "
 done
 finish
