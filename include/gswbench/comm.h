@@ -30,8 +30,9 @@ struct comm_ops {
 
     // Collective over all ranks of the job, in the same order on each: members lists the caller's group in rank order.
     // Each (group, lane) is its own communicator, so that lanes never block each other; only the pipeline-send lane's
-    // sends meet the other rank's receives on the pipeline-receive lane.
-    struct comm_group *(*group_open)(struct comm *comm, const int64_t *members, int64_t size, int lane);
+    // sends meet the other rank's receives on the pipeline-receive lane. processors: multiprocessors of a device that a
+    // transfer may take, the same for all members; 0: as many as it likes.
+    struct comm_group *(*group_open)(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors);
     void (*group_close)(struct comm_group *group);
 
     // Executes a transfer op; blocks until this rank's part is complete, if it is not enqueued. Called from the lane's

@@ -15,6 +15,7 @@ enum lane {
     LANE_COMPUTE,
     LANE_WEIGHT_GATHER,
     LANE_GRADIENT_REDUCE,
+    LANE_REPLICA_REDUCE,    // of slices that the lane before has reduced: two networks may carry them at once
     LANE_TENSOR,
     LANE_CONTEXT,
     LANE_EXPERT,

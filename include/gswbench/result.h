@@ -50,10 +50,14 @@ struct result {
     // The plan of rank 0.
     int64_t storage_bytes[STORAGE_COUNT];
     int64_t live_bytes, allocated_bytes;    // allocated: with the backend's scratch
+    int64_t connection_bytes;               // of the device, by the library that connects devices; beside allocated
     double  flops[PHASE_COUNT];             // executed in a step
     int64_t tensor_count, op_count;
 
     struct result_trace trace;
+
+    // What rank 0 did before the steps: it chose algorithms, connected to the others, captured the step.
+    double tune_seconds, connect_seconds, capture_seconds;
 
     // For the checks.
     double  wall_seconds;        // of all steps and what lies between them

@@ -111,4 +111,7 @@ void step_write(const struct step *step, int32_t tensor, const void *from);
 // Bytes allocated for each storage: equal to the plan's, by test.
 int64_t step_storage_bytes(const struct step *step, enum storage storage);
 
+// Device memory that the communicator's library took for the step's connections; 0 where it takes none.
+int64_t step_connection_bytes(const struct step *step);
+
 #endif

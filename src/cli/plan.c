@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gswbench/account.h"
+#include "gswbench/connection.h"
 #include "gswbench/number.h"
 #include "gswbench/proof.h"
 #include "gswbench/schedule.h"
@@ -131,6 +132,26 @@ static void print_transfers(const struct account *account)
     }
 }
 
+// What a library that connects devices opens for this rank.
+static void print_connections(const struct plan *plan, int64_t ranks_per_node)
+{
+    struct plan_connections connections;
+    char                    axes[64], bytes[32], largest[32];
+    plan_connections(&connections, plan, ranks_per_node);
+    printf("connections\n  %-16s %-12s %6s %6s %12s %8s %12s\n", "", "axes", "ranks", "nodes", "largest op", "CTAs",
+           "memory");
+    for (int32_t i = 0; i < connections.count; i++) {
+        const struct plan_connection *one = &connections.list[i];
+        printf("  %-16s %-12s %6" PRId64 " %6" PRId64 " %12s %8d %12s\n", op_lane_name((enum lane)one->lane),
+               axes_name(plan->groups[one->group].axes, axes, sizeof(axes)), one->members, one->nodes,
+               number_bytes(largest, sizeof(largest), (double)one->largest_bytes), one->processors,
+               number_bytes(bytes, sizeof(bytes), (double)one->bytes));
+    }
+    printf("  %-58s %8d %12s estimated\n", "together", connections.processors,
+           number_bytes(bytes, sizeof(bytes), (double)connections.bytes));
+    free(connections.list);
+}
+
 static void print_flops(const struct account *account, double hardware)
 {
     double total = 0.0;
@@ -162,6 +183,9 @@ static status print_summary(const struct job *job, const struct plan *plan)
     print_layers(plan);
     print_memory(plan, &account);
     print_transfers(&account);
+    if (account.transfer_count > 0) {
+        print_connections(plan, job->config.hardware.gpus_per_node);
+    }
     print_flops(&account, hardware);
     return OK;
 }

@@ -6,6 +6,7 @@
 
 #include "gswbench/number.h"
 #include "gswbench/op_table.h"
+#include "gswbench/connection.h"
 #include "internal.h"
 
 static const struct op_field *fields_of(const struct op *op)
@@ -101,6 +102,23 @@ static json_t *describe_group(const struct plan_group *group)
     return json_pack("{s:i, s:I, s:o}", "axes", (int)group->axes, "index", (json_int_t)group->index, "ranks", ranks);
 }
 
+static json_t *describe_connections(const struct plan *plan, int64_t ranks_per_node)
+{
+    struct plan_connections connections;
+    json_t                 *list = json_array();
+    plan_connections(&connections, plan, ranks_per_node);
+    for (int32_t i = 0; i < connections.count; i++) {
+        const struct plan_connection *one = &connections.list[i];
+        json_array_append_new(list, json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:i, s:I}", "lane",
+                                              op_lane_name((enum lane)one->lane), "group", (int)one->group, "peer",
+                                              (json_int_t)one->peer, "ranks", (json_int_t)one->members, "nodes",
+                                              (json_int_t)one->nodes, "largest_bytes", (json_int_t)one->largest_bytes,
+                                              "ctas", one->processors, "memory_bytes", (json_int_t)one->bytes));
+    }
+    free(connections.list);
+    return list;
+}
+
 // Writes one member of the open array and frees it.
 static void print_member(int32_t index, json_t *value)
 {
@@ -136,6 +154,7 @@ void plan_print_json(const struct job *job, const struct plan *plan)
     print_value("ranks", json_integer(plan->mesh.world));
     print_value("storage_bytes", describe_storages(plan));
     print_value("activation_live_bytes", json_integer(plan->activation_live_bytes));
+    print_value("connections", describe_connections(plan, job->config.hardware.gpus_per_node));
     printf("\"groups\": [");
     for (int32_t i = 0; i < plan->group_count; i++) {
         print_member(i, describe_group(&plan->groups[i]));

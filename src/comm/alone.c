@@ -16,8 +16,9 @@ struct comm_group {
     enum format format;    // of the noise
 };
 
-static struct comm_group *group_open(struct comm *comm, const int64_t *members, int64_t size, int lane)
+static struct comm_group *group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors)
 {
+    (void)processors;
     (void)comm, (void)members, (void)lane;
     struct comm_group *group = memory_allocate(sizeof(*group));
     group->size              = size;

@@ -118,8 +118,9 @@ static struct meeting *meeting_find(struct local_hub *hub, const int64_t *member
     return meeting;
 }
 
-static struct comm_group *group_open(struct comm *comm, const int64_t *members, int64_t size, int lane)
+static struct comm_group *group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors)
 {
+    (void)processors;
     struct local_state *state = comm->state;
     struct comm_group  *group = memory_allocate(sizeof(*group));
     group->meeting            = meeting_find(state->hub, members, size, comm_meeting_lane(lane));
@@ -343,6 +344,6 @@ void comm_open_local(struct comm *comm, struct local_hub *hub, int rank)
     for (int i = 0; i < hub->ranks; i++) {
         members[i] = i;
     }
-    state->world = group_open(comm, members, hub->ranks, LANE_CONTROL);
+    state->world = group_open(comm, members, hub->ranks, LANE_CONTROL, 0);
     free(members);
 }

@@ -75,8 +75,9 @@ static struct mpi_link *link_create(struct mpi_state *state, const int64_t *memb
     return link;
 }
 
-struct comm_group *mpi_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane)
+struct comm_group *mpi_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors)
 {
+    (void)processors;
     struct mpi_state *state   = comm->state;
     int               meeting = comm_meeting_lane(lane);
     struct mpi_link  *link    = link_find(state, members, size, meeting);

@@ -16,7 +16,7 @@ void mpi_check(int error, const char *call, const char *file, int line);
 void mpi_wait_all(MPI_Request *requests, int count);
 
 // The members of comm_ops that move operands.
-struct comm_group *mpi_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane);
+struct comm_group *mpi_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors);
 void               mpi_group_close(struct comm_group *group);
 void mpi_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);
 

@@ -28,6 +28,7 @@ struct nccl_links {
 struct comm_group {
     struct nccl_state      *state;
     int64_t                 size, index;
+    int                     processors;    // of the device that one of its transfers may take; 0: no bound
     cudaStream_t            stream;
     struct nccl_connection *connection;    // of all members; NULL on the pipeline's lanes
     struct nccl_links      *links;         // NULL on other lanes
@@ -66,18 +67,26 @@ static void exchange_ids(const struct comm_group *group, const int64_t *members,
                          const ncclUniqueId *in, ncclUniqueId *out)
 {
     struct comm       *control = group->state->control;
-    struct comm_group *meeting = control->ops->group_open(control, members, group->size, LANE_COMPUTE);
+    struct comm_group *meeting = control->ops->group_open(control, members, group->size, LANE_COMPUTE, 0);
     control->ops->run(meeting, op, in, out, FORMAT_I32);
     control->ops->group_close(meeting);
 }
 
+// The plan's bound for the connection, or the user's for all, where that is less.
+static int bound_processors(int plan, int user)
+{
+    return user > 0 && (plan == 0 || user < plan) ? user : plan;
+}
+
 // Blocks until all members have come.
-static void join(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id, int size, int index)
+static void join(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id, int size, int index,
+                 int processors)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.commName     = connection->name;
-    if (state->setup.processors > 0) {
-        config.maxCTAs = state->setup.processors;
+    processors          = bound_processors(processors, state->setup.processors);
+    if (processors > 0) {
+        config.maxCTAs = processors;
     }
     NCCL_CHECK(&state->library, ncclCommInitRankConfig(&connection->handle, size, id, index, &config));
 }
@@ -102,7 +111,7 @@ static struct nccl_connection *open_collective(struct nccl_state *state, const s
     }
     struct op broadcast = transfer_ids(OP_BROADCAST, 1);
     exchange_ids(group, members, &broadcast, NULL, &id);
-    join(state, connection, id, (int)group->size, (int)group->index);
+    join(state, connection, id, (int)group->size, (int)group->index, group->processors);
     nccl_watch_end(state);
     nccl_watch_add(state, connection);
     return connection;
@@ -127,14 +136,15 @@ static void pass_first(const struct nccl_state *state, const struct nccl_connect
 }
 
 // The sender is the connection's rank 0.
-static struct nccl_connection *open_link(struct nccl_state *state, ncclUniqueId id, int64_t sender, int64_t receiver)
+static struct nccl_connection *open_link(struct nccl_state *state, ncclUniqueId id, int64_t sender, int64_t receiver,
+                                         int processors)
 {
     struct nccl_connection *connection = memory_allocate(sizeof(*connection));
     bool                    sends      = sender == state->rank;
     snprintf(connection->name, sizeof(connection->name), "the pipeline from rank %d to rank %d", (int)sender,
              (int)receiver);
     nccl_watch_begin(state, connection->name);
-    join(state, connection, id, 2, sends ? 0 : 1);
+    join(state, connection, id, 2, sends ? 0 : 1, processors);
     pass_first(state, connection, sends);
     nccl_watch_end(state);
     nccl_watch_add(state, connection);
@@ -153,7 +163,7 @@ static void open_links(struct nccl_state *state, struct nccl_links *links, const
             }
             struct nccl_connection **ends = sender == group->index ? links->send : links->receive;
             ends[direction] = open_link(state, ids[sender * NCCL_DIRECTIONS + direction], links->members[sender],
-                                        links->members[receiver]);
+                                        links->members[receiver], group->processors);
             links->opened[links->opened_count++] = ends[direction];
         }
     }
@@ -210,12 +220,14 @@ static void release_links(struct nccl_state *state, struct nccl_links *links)
     free(links);
 }
 
-struct comm_group *nccl_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane)
+struct comm_group *nccl_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors)
 {
     struct nccl_state *state = comm->state;
     struct comm_group *group = memory_allocate(sizeof(*group));
-    *group                   = (struct comm_group){
-                          .state = state, .size = size, .stream = state->backend->ops->streams->handle(state->backend, lane)};
+    *group                   = (struct comm_group){.state      = state,
+                                                   .size       = size,
+                                                   .processors = processors,
+                                                   .stream     = state->backend->ops->streams->handle(state->backend, lane)};
     while (members[group->index] != state->rank) {
         group->index++;
     }

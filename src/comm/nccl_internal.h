@@ -45,7 +45,7 @@ void nccl_watch_add(struct nccl_state *state, struct nccl_connection *connection
 void nccl_watch_remove(struct nccl_state *state, const struct nccl_connection *connection);
 
 // nccl_group.c
-struct comm_group *nccl_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane);
+struct comm_group *nccl_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors);
 void               nccl_group_close(struct comm_group *group);
 void nccl_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);
 

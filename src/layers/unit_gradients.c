@@ -46,12 +46,14 @@ void unit_begin_gradients(struct builder *builder, int32_t unit)
     builder->assembly.tag = tag;
 }
 
+// Of slices it is beside the next unit's reduction to slices, which is among other ranks.
 static int32_t reduce_over_replicas(struct builder *builder, int32_t unit, int32_t tensor)
 {
+    enum lane lane = unit_is_sharded(builder, unit) ? LANE_REPLICA_REDUCE : LANE_GRADIENT_REDUCE;
     return assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ALL_REDUCE,
                                                                     .role = "gradient reduce",
                                                                     .axes = builder->plan->units[unit].replica_axes,
-                                                                    .lane = LANE_GRADIENT_REDUCE,
+                                                                    .lane = lane,
                                                                     .in   = -1,
                                                                     .out  = tensor,
                                                                     .hold = -1});

@@ -15,6 +15,7 @@ const char *op_lane_name(enum lane lane)
         [LANE_COMPUTE]          = "compute",
         [LANE_WEIGHT_GATHER]    = "weight-gather",
         [LANE_GRADIENT_REDUCE]  = "gradient-reduce",
+        [LANE_REPLICA_REDUCE]   = "replica-reduce",
         [LANE_TENSOR]           = "tensor",
         [LANE_CONTEXT]          = "context",
         [LANE_EXPERT]           = "expert",

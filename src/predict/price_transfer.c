@@ -94,7 +94,7 @@ static double transfer_seconds(const struct hardware_config *hardware, const str
 // Sums the gradients of a layer.
 static bool is_reduction(const struct op *op)
 {
-    return op->lane == LANE_GRADIENT_REDUCE && op->tag.layer >= 0;
+    return (op->lane == LANE_GRADIENT_REDUCE || op->lane == LANE_REPLICA_REDUCE) && op->tag.layer >= 0;
 }
 
 struct price predict_price_transfer(const struct machine *machine, const struct plan *plan, const struct op *op)

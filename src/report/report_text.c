@@ -61,6 +61,13 @@ static void write_memory(const struct result *result, FILE *file)
                 number_bytes(text, sizeof(text), (double)result->storage_bytes[i]));
     }
     fprintf(file, "peak_memory_usage: %" PRId64 "\n", result->allocated_bytes);
+    if (result->connection_bytes > 0) {
+        fprintf(file,
+                "before the steps: algorithms chosen in %.1f s, devices connected in %.1f s (%s), step captured in "
+                "%.1f s\n",
+                result->tune_seconds, result->connect_seconds,
+                number_bytes(text, sizeof(text), (double)result->connection_bytes), result->capture_seconds);
+    }
 }
 
 // "attention cudnn: cuDNN 9.19.0, engines forward 2, backward 6"

@@ -106,6 +106,13 @@ static const struct json_field memory[] = {
     JSON_OBJECT("storage_bytes", storage_bytes),
     INTEGER(result, "activation_live_bytes", live_bytes),
     INTEGER(result, "allocated_bytes", allocated_bytes),
+    INTEGER(result, "connection_bytes", connection_bytes),
+    JSON_END
+};
+static const struct json_field preparation[] = {
+    REAL(result, "tune_s", tune_seconds),
+    REAL(result, "connect_s", connect_seconds),
+    REAL(result, "capture_s", capture_seconds),
     JSON_END
 };
 static const struct json_field phase_flops[] = {
@@ -263,6 +270,7 @@ static const struct json_field fields[] = {
     JSON_OBJECT("device", device),
     MAP("environment", environment),
     JSON_OBJECT("memory", memory),
+    JSON_OBJECT("preparation", preparation),
     JSON_OBJECT("plan", plan),
     JSON_OBJECT("waterfall", waterfall),
     JSON_OBJECT("emulation", emulation),

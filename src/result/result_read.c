@@ -35,6 +35,7 @@ static status check_sizes(const struct result *result)
         {"config.model.parameters", result->parameters, 1},
         {"config.model.active_parameters", result->active_parameters, 1},
         {"memory.allocated_bytes", result->allocated_bytes, 0},
+        {"memory.connection_bytes", result->connection_bytes, 0},
         {"validation.step_allocations", result->step_allocations, 0},
         {"validation.replica_groups_equal", result->replica_groups_equal, 0},
         {"emulation.stages", result->emulation.stages, 0},
@@ -67,6 +68,17 @@ static status check_reals(const struct result *result)
     for (size_t i = 0; i < sizeof(reals) / sizeof(reals[0]); i++) {
         if (reals[i].value <= 0) {    // NaN: not known
             return fail("%s is %g, and can only be above 0, or null", reals[i].field, reals[i].value);
+        }
+    }
+    return OK;
+}
+
+static status check_preparation(const struct result *result)
+{
+    const double seconds[] = {result->tune_seconds, result->connect_seconds, result->capture_seconds};
+    for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
+        if (!(seconds[i] >= 0)) {
+            return fail("preparation has %g seconds, and can only have 0 or more", seconds[i]);
         }
     }
     return OK;
@@ -130,6 +142,7 @@ static status judge_again(struct result *result)
     status                judged = OK;
     TRY(check_sizes(result));
     TRY(check_reals(result));
+    TRY(check_preparation(result));
     TRY(check_steps(result));
     result->reasons      = NULL;
     result->reason_count = 0;

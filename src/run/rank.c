@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "gswbench/checkpoint.h"
+#include "gswbench/clock.h"
 #include "gswbench/data.h"
 #include "gswbench/fatal.h"
 #include "gswbench/layers.h"
@@ -109,7 +110,8 @@ static status open_result(struct rank *rank)
     for (int64_t i = 0; i < result->layer_load_count; i++) {
         result->layer_loads[i].layer = layers_expert_layer(&rank->plan.model, i);
     }
-    result->allocated_bytes = rank->place.backend.allocated_bytes;
+    result->allocated_bytes  = rank->place.backend.allocated_bytes;
+    result->connection_bytes = step_connection_bytes(rank->step);
     describe_backend(rank);
     attention_gather(result, rank->comm, &rank->place.backend);
     notes_add(result, rank->benchmark, &rank->place);
@@ -169,8 +171,12 @@ static status prepare(struct rank *rank, struct comm *comm)
     TRY(place_open(place, &benchmark->job.config, benchmark->weights_out != NULL, comm, planned));
     rank->comm = comm = place->comm;
     TRY(place_agree(comm, open_watch(rank)));
+    double began = clock_seconds();
     TRY(place_agree(comm, step_prepare(&rank->plan, &place->backend)));
+    double prepared = clock_seconds();
     TRY(place_agree(comm, step_open(&rank->step, &rank->plan, &place->backend, comm)));
+    rank->result.tune_seconds    = prepared - began;
+    rank->result.connect_seconds = clock_seconds() - prepared;
     if (benchmark->job.config.run.check == CHECK_OPS) {
         step_check(rank->step);
     }

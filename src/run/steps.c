@@ -195,7 +195,9 @@ static void note_bound(struct steps *steps)
 static status capture(struct steps *steps)
 {
     ranges_begin(steps->ranges, RANGE_CAPTURE, 0);
-    status own = step_capture(steps->step);
+    double began = clock_seconds();
+    status own   = step_capture(steps->step);
+    steps->result->capture_seconds += clock_seconds() - began;
     ranges_end(steps->ranges);
     status captured = place_agree(steps->comm, own);
     char   message[256];

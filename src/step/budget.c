@@ -7,7 +7,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/number.h"
-#include "internal.h"
+#include "opening.h"
 
 // What a rank needs, and has together with the other ranks of the same memory.
 struct budget {
@@ -44,7 +44,7 @@ static struct budget sum_sharers(const struct budget *all, int ranks, int rank, 
     return sum;
 }
 
-static status describe_shortage(const struct plan *plan, const struct budget *shared, int64_t scratch_bytes,
+static status describe_shortage(const struct plan *plan, const struct budget *shared, const struct budget_extra *extra,
                                 int sharers)
 {
     char   table[640], amount[32], other[32];
@@ -54,8 +54,12 @@ static status describe_shortage(const struct plan *plan, const struct budget *sh
                                  plan_storage_name((enum storage)storage),
                                  number_bytes(amount, sizeof(amount), (double)plan->storage_bytes[storage]));
     }
+    if (extra->connections > 0) {
+        used += (size_t)snprintf(table + used, sizeof(table) - used, "\n  %-12s %12s, taken already", "connections",
+                                 number_bytes(amount, sizeof(amount), (double)extra->connections));
+    }
     snprintf(table + used, sizeof(table) - used, "\n  %-12s %12s", "scratch",
-             number_bytes(amount, sizeof(amount), (double)scratch_bytes));
+             number_bytes(amount, sizeof(amount), (double)extra->scratch));
     return fail_as(EXIT_MEMORY,
                    "the plan does not fit: %s needed by %d rank%s in this memory, %s available. A rank needs%s\n"
                    "  take a smaller train.micro_batch or run.layers, or more recompute",
@@ -63,10 +67,11 @@ static status describe_shortage(const struct plan *plan, const struct budget *sh
                    number_bytes(other, sizeof(other), (double)shared->available), table);
 }
 
-status budget_check(const struct plan *plan, struct backend *backend, struct comm *comm, int64_t scratch_bytes)
+status budget_check(const struct plan *plan, struct backend *backend, struct comm *comm,
+                    const struct budget_extra *extra)
 {
     int            ranks = comm->place.ranks, own = comm->place.rank;
-    struct budget  mine = own_budget(plan, backend, &comm->place, scratch_bytes);
+    struct budget  mine = own_budget(plan, backend, &comm->place, extra->scratch);
     struct budget *all  = memory_allocate((size_t)ranks * sizeof(*all));
     status         fits = OK;
     comm->ops->gather_all(comm, &mine, all, sizeof(mine));
@@ -75,7 +80,7 @@ status budget_check(const struct plan *plan, struct backend *backend, struct com
         int           rank = i > 0 ? i - 1 : own, sharers;
         struct budget sum  = sum_sharers(all, ranks, rank, &sharers);
         if (sum.needed > sum.available) {
-            fits = rank == own ? describe_shortage(plan, &sum, scratch_bytes, sharers)
+            fits = rank == own ? describe_shortage(plan, &sum, extra, sharers)
                                : fail_as(EXIT_MEMORY, "the plan does not fit on rank %d", rank);
         }
     }

@@ -93,9 +93,6 @@ void lanes_open(struct lanes *lanes);
 void lanes_run(struct lanes *lanes);
 void lanes_close(struct lanes *lanes);
 
-// budget.c: fails (EXIT_MEMORY) on every rank when a rank's plan does not fit. Collective.
-status budget_check(const struct plan *plan, struct backend *backend, struct comm *comm, int64_t scratch_bytes);
-
 // entry.c: runs one op, or enqueues it between its events, when what it waits for has run or is enqueued.
 void entry_run(struct lanes *lanes, const struct queue_entry *entry);
 void entry_transfer(struct lanes *lanes, const struct queue_entry *entry);    // a transfer, whatever it waits for
@@ -134,9 +131,10 @@ struct step {
     struct comm         *comm;
     void                *storage[STORAGE_COUNT];    // NULL: nothing in it
     int64_t              storage_bytes[STORAGE_COUNT];
-    struct comm_group  **groups;     // [LANE_COUNT][plan->group_count], NULL: the lane does not use the group
-    struct queue_entry  *entries;    // [plan->op_count]
-    struct queue_entry **queued;     // the same, lane by lane
+    struct comm_group  **groups;              // [LANE_COUNT][plan->group_count], NULL: the lane does not use the group
+    int64_t              connection_bytes;    // of the device, that the communicator's library has taken
+    struct queue_entry  *entries;             // [plan->op_count]
+    struct queue_entry **queued;              // the same, lane by lane
     struct lanes         lanes;
 
     // Of a device only. One thread issues all ops, or each lane has its own; and events around the latest step.

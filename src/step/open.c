@@ -4,7 +4,7 @@
 
 #include "gswbench/fatal.h"
 #include "gswbench/step.h"
-#include "internal.h"
+#include "opening.h"
 
 static bool is_transfer(const struct op *op)
 {
@@ -42,39 +42,6 @@ static int64_t find_scratch_bytes(const struct plan *plan, struct backend *backe
         }
     }
     return most;
-}
-
-static int32_t find_group(const struct plan *plan, uint32_t axes)
-{
-    for (int32_t i = 0; i < plan->group_count; i++) {
-        if (plan->groups[i].axes == axes) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-// Opened lane by lane and axes by axes: the same order on every rank, whatever its plan uses first.
-static void open_groups(struct step *step)
-{
-    const struct plan *plan  = step->plan;
-    size_t             count = (size_t)(LANE_COUNT * plan->group_count);
-    bool              *used  = memory_allocate(count * sizeof(*used));
-    step->groups             = memory_allocate(count * sizeof(struct comm_group *));
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        if (is_transfer(&plan->ops[i])) {
-            used[plan->ops[i].lane * plan->group_count + plan->ops[i].shape.transfer.group] = true;
-        }
-    }
-    for (uint32_t i = 0; i < (uint32_t)LANE_COUNT << AXIS_COUNT; i++) {
-        int     lane  = (int)(i >> AXIS_COUNT);
-        int32_t group = find_group(plan, i & ((1u << AXIS_COUNT) - 1));
-        if (group >= 0 && used[lane * plan->group_count + group]) {
-            step->groups[lane * plan->group_count + group] =
-                step->comm->ops->group_open(step->comm, plan->groups[group].ranks, plan->groups[group].size, lane);
-        }
-    }
-    free(used);
 }
 
 // An absent operand's stays zero.
@@ -182,20 +149,34 @@ status step_prepare(const struct plan *plan, struct backend *backend)
     return OK;
 }
 
+// Whether the plan fits into what the connections have left.
+static status check_left(const struct step *step, int64_t scratch_bytes)
+{
+    const struct budget_extra extra = {.scratch = scratch_bytes, .connections = step->connection_bytes};
+    return budget_check(step->plan, step->backend, step->comm, &extra);
+}
+
 status step_open(struct step **opened, const struct plan *plan, struct backend *backend, struct comm *comm)
 {
     TRY(check_ops(plan, backend));
     int64_t scratch_bytes = find_scratch_bytes(plan, backend);
-    TRY(budget_check(plan, backend, comm, scratch_bytes));
+    TRY(budget_check(plan, backend, comm, &(struct budget_extra){.scratch = scratch_bytes}));
 
     struct step *step = memory_allocate(sizeof(*step));
-    *opened           = step;
     *step             = (struct step){
                     .plan    = plan,
                     .backend = backend,
                     .comm    = comm,
                     .lanes   = {
                           .backend = backend, .streams = backend->ops->streams, .comm_ops = comm->ops, .rank = comm->place.rank}};
+    groups_open(step);
+    status left = comm->ops->is_enqueued ? check_left(step, scratch_bytes) : OK;
+    if (failed(&left)) {
+        groups_close(step);
+        free(step);
+        return left;
+    }
+    *opened = step;
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         step->storage_bytes[storage] = plan->storage_bytes[storage];
         if (plan->storage_bytes[storage] > 0) {
@@ -203,7 +184,6 @@ status step_open(struct step **opened, const struct plan *plan, struct backend *
         }
     }
     backend_reserve_scratch(backend, scratch_bytes);
-    open_groups(step);
     fill_queues(step);
     if (step->lanes.streams != NULL) {
         open_device(step);
@@ -241,18 +221,13 @@ void step_close(struct step *step)
     if (step->lanes.streams != NULL) {
         close_device(step);
     }
-    for (int32_t i = 0; i < LANE_COUNT * step->plan->group_count; i++) {
-        if (step->groups[i] != NULL) {
-            step->comm->ops->group_close(step->groups[i]);
-        }
-    }
+    groups_close(step);
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         if (step->storage[storage] != NULL) {
             backend_release(step->backend, step->storage[storage], step->storage_bytes[storage]);
         }
     }
     free(step->lanes.check);
-    free(step->groups);
     free(step->entries);
     free(step->queued);
     free(step);

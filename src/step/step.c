@@ -204,3 +204,8 @@ int64_t step_storage_bytes(const struct step *step, enum storage storage)
 {
     return step->storage_bytes[storage];
 }
+
+int64_t step_connection_bytes(const struct step *step)
+{
+    return step->connection_bytes;
+}

@@ -4,9 +4,10 @@
 # ranks share the emulated device; the emulator's NCCL makes the faults.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
-arguments=(--config tiny-llama --backend cuda --comm nccl --layers 1 --steps 2 --warmup 0 --set run.ranks_per_device=2
-    --set run.connect_seconds=2 --set trace.steps=0 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1
+job=(--config tiny-llama --layers 1 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1
     --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64 --set train.sequence=16)
+arguments=("${job[@]}" --backend cuda --comm nccl --steps 2 --warmup 0 --set run.ranks_per_device=2
+    --set run.connect_seconds=2 --set trace.steps=0)
 run_as_a_host() { NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"; }
 export -f run_as_a_host
 
@@ -18,6 +19,11 @@ launch() {    # launch FAULT EXIT_CODE PATTERN [ARGUMENT...]
 }
 
 launch '' 0 '^RESULT VALID'
+# Its NCCL takes a MiB of the device for each channel that a connection may have, when it is first used: before the steps.
+expect '^before the steps: algorithms chosen in [0-9.]+ s, devices connected in [0-9.]+ s \([0-9.]+ MiB\), step captured in '
+channels=$("$GSWBENCH" plan "${job[@]}" --ranks 2 --json |
+    python3 -c 'import json, sys; print(sum(one["ctas"] for one in json.load(sys.stdin)["connections"]))')
+expect "\"connection_bytes\": $((channels << 20))\b" "$(result result.json)"
 launch version=1:22800 4 'rank 1 on .* has NCCL 2\.28\.0, rank 0 on .* 2\.28\.9: install one version'
 launch refuse=1:ncclGetUniqueId 0 '^RESULT VALID'    # rank 0 names the communicators
 launch refuse=0:ncclCommInitRankConfig 8 'rank 0 on .*ncclCommInitRankConfig.*was refused on command'

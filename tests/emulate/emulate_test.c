@@ -242,7 +242,7 @@ static void transfer(enum op_kind kind, int64_t elements, const float *in, float
     struct op            op        = {.kind = (uint8_t)kind, .shape.transfer = {.elements = elements}};
     struct comm          comm;
     comm_open_alone(&comm);
-    struct comm_group *group = comm.ops->group_open(&comm, members, 4, LANE_TENSOR);
+    struct comm_group *group = comm.ops->group_open(&comm, members, 4, LANE_TENSOR, 0);
     comm.ops->run(group, &op, in, out, FORMAT_F32);
     comm.ops->group_close(group);
     comm_close(&comm);

@@ -111,6 +111,8 @@ Test(result_read, finds_what_contradicts_the_verdict)
         {"config.layout.sequence", "0", "config.layout.sequence is 0, and cannot be below 1"},
         {"config.model.parameters", "0", "config.model.parameters is 0, and cannot be below 1"},
         {"memory.allocated_bytes", "-1", "memory.allocated_bytes is -1, and cannot be below 0"},
+        {"memory.connection_bytes", "-1", "memory.connection_bytes is -1, and cannot be below 0"},
+        {"preparation.connect_s", "-0.5", "preparation has -0.5 seconds, and can only have 0 or more"},
         {"config.model.flops_per_sequence.full", "-1.5", "config.model.flops_per_sequence.full is -1.5, and can only "},
         {"result.tokens_per_s", "1e6", "result: tokens_per_s is 1000000, but the steps of the file give 74"},
         {"result.step_time_s.median", "0.001", "result: median is 0.001, but the steps of the file give 6.999"},

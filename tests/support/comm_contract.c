@@ -26,7 +26,7 @@ static struct contract_group contract_open(struct comm *comm, int64_t size, int 
         group.members[group.size] = first + group.size;
         group.size++;
     }
-    group.handle = comm->ops->group_open(comm, group.members, group.size, lane);
+    group.handle = comm->ops->group_open(comm, group.members, group.size, lane, 0);
     return group;
 }
 

@@ -273,7 +273,7 @@ Test(verify_links, folds_a_ring)
 {
     static const struct script blocked = RING(LANE_CONTEXT);
     expect_script_fault(&blocked,
-                        "rank 2: op 0 send \"out\", forward on lane context waits for the context lane of rank 0");
+                        "rank 0: op 0 send \"out\", forward on lane context waits for the context lane of rank 1");
 
     struct script    sound = RING(LANE_PIPELINE_RECEIVE);
     struct job_proof proof;

@@ -58,6 +58,18 @@ static status cuda_detect(void)
     return error == cudaSuccess ? OK : explain_no_device(error);
 }
 
+// Streams that share a queue wait for each other although no event says so.
+static status check_queues(void)
+{
+    const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    return queues != NULL && atoi(queues) >= LANE_COUNT
+               ? OK
+               : fail_as(EXIT_LAUNCH,
+                         "CUDA_DEVICE_MAX_CONNECTIONS = %.20s: transfers of one lane would wait for those of another, "
+                         "for which other ranks may wait; unset it, or take %d or more",
+                         queues != NULL ? queues : "", LANE_COUNT);
+}
+
 static int attribute_of(int device, enum cudaDeviceAttr attribute)
 {
     int value;
@@ -102,6 +114,7 @@ static void open_streams(struct cuda *cuda)
 static status cuda_open(struct backend *backend, const struct backend_setup *setup)
 {
     int device = 0;
+    TRY(check_queues());
     TRY(choose_device(setup->local_rank, &device));
     struct cuda *cuda = memory_allocate(sizeof(*cuda));
     backend->state    = cuda;

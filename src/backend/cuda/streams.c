@@ -93,7 +93,8 @@ static status capture_end(struct backend *backend, int lane)
     status captured = cuda_capture_end();
     if (!failed(&captured)) {
         cuda_capture_begin();
-        CUDA_CHECK(cudaGraphInstantiate(&cuda->graph, graph, 0));
+        // Without the flag all of a graph's work has the priority of the stream that it is launched on.
+        CUDA_CHECK(cudaGraphInstantiate(&cuda->graph, graph, cudaGraphInstantiateFlagUseNodePriority));
         captured = cuda_capture_end();
     }
     if (graph != NULL) {

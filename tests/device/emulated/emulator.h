@@ -5,6 +5,7 @@
 #ifndef GSWBENCH_TESTS_EMULATOR_H
 #define GSWBENCH_TESTS_EMULATOR_H
 
+#include <atomic>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -77,7 +78,8 @@ struct pending {
     std::function<bool()> is_ready;
     std::function<void()> run;
 };
-void enqueue_made(cudaStream_t stream, std::function<pending()> make);
+void                        enqueue_made(cudaStream_t stream, std::function<pending()> make);
+inline std::atomic<int64_t> taken_bytes{0};    // of the device's memory, by libraries: less is available
 // Does one piece of work of a stream that has some; false: none has.
 bool progress(void);
 

@@ -118,6 +118,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *made, int size, ncclUniqueId id,
     }
     *made = new ncclComm;
     (*made)->boxes.open(id.internal, size, rank);
+    (*made)->channels = config->maxCTAs == NCCL_CONFIG_UNDEF_INT ? 32 : config->maxCTAs;
     return ncclSuccess;
 }
 

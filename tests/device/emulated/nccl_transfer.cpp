@@ -38,6 +38,10 @@ bool progress(ncclComm_t comm, transfer &call)
 // The host waits until the other side of every way that is used for the first time has come to it as well.
 void connect(ncclComm_t comm, const transfer &call)
 {
+    if (!comm->is_used) {    // a MiB of the device for each channel, as late as the real one takes it
+        emulator::taken_bytes += comm->channels << 20;
+        comm->is_used = true;
+    }
     for (const part &one : call.parts) {
         comm->boxes.arrive(one.sends, one.peer);
     }

@@ -57,7 +57,9 @@ struct transfer {
 struct ncclComm {
     mailboxes boxes;
     uint64_t  calls = 0, done = 0;    // made by the host, and ended by streams
-    bool      is_lost = false;
+    int64_t   channels = 0;           // as many as its configuration lets it have
+    bool      is_used  = false;
+    bool      is_lost  = false;
 };
 
 // Members that the call sends to, and receives from.

@@ -184,7 +184,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
 }
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 {
-    *available = *total = (size_t)8 << 30;
+    *total     = (size_t)8 << 30;
+    *available = *total - (size_t)emulator::taken_bytes;
     return cudaSuccess;
 }
 
@@ -307,8 +308,12 @@ cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *graph)
     }
     return cudaSuccess;
 }
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *instance, cudaGraph_t graph, unsigned long long)
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *instance, cudaGraph_t graph, unsigned long long flags)
 {
+    if ((flags & cudaGraphInstantiateFlagUseNodePriority) == 0) {
+        fprintf(stderr, "the emulated device: a graph whose work does not keep the priorities of its streams\n");
+        abort();
+    }
     if (refuses("instantiate")) {
         return cudaErrorUnknown;
     }

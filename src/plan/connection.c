@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+// Which connections a plan's transfers need, and what they take of a device.
+#include "gswbench/connection.h"
+
+#include "gswbench/arena.h"
+
+// A channel is a block of a transfer's kernel with buffers of its own for what comes from and goes to a neighbour.
+// LINK: two neighbouring stages exchange less than a collective moves, and receives that are posted early hold what
+// they take. WIDE: NCCL's own bound where it drives a node's links at full rate. GRAIN: less than that is latency.
+enum { CHANNELS_LINK = 2, CHANNELS_WIDE = 16, GRAIN_BYTES = 64 << 10 };
+
+// Of a channel's way to or from one neighbour: the buffers of all protocols, rounded up to what a device maps at once.
+// Within a node the receiver has them and the sender little more than a counter; over the network both have them.
+enum { MIB = 1 << 20, BUFFER_BYTES = 10 * MIB, COUNTER_BYTES = 2 * MIB };
+
+static bool is_pipeline(int lane)
+{
+    return lane == LANE_PIPELINE_SEND || lane == LANE_PIPELINE_RECEIVE;
+}
+
+int plan_connection_processors(int lane, int64_t largest_bytes)
+{
+    int64_t most = is_pipeline(lane) ? CHANNELS_LINK : CHANNELS_WIDE;
+    int64_t used = (largest_bytes + GRAIN_BYTES - 1) / GRAIN_BYTES;
+    return (int)(used < 1 ? 1 : used < most ? used : most);
+}
+
+static uint32_t kind_bit(int kind)
+{
+    return 1u << (kind - OP_COMPUTE_COUNT);
+}
+
+static int64_t count_nodes(const struct plan_group *group, int64_t ranks_per_node)
+{
+    int64_t nodes = 1;
+    for (int64_t i = 1; i < group->size; i++) {
+        nodes += group->ranks[i] / ranks_per_node != group->ranks[i - 1] / ranks_per_node;
+    }
+    return nodes;
+}
+
+static bool are_apart(const struct plan_group *group, int64_t peer, int64_t ranks_per_node)
+{
+    return group->ranks[group->index] / ranks_per_node != group->ranks[peer] / ranks_per_node;
+}
+
+// To one neighbour and from another, of which each channel has one over the network for each node's share of ranks.
+static double ring_bytes(const struct plan_connection *connection)
+{
+    double crossings = connection->nodes > 1 ? (double)connection->nodes / (double)connection->members : 0.0;
+    return BUFFER_BYTES + COUNTER_BYTES + crossings * (BUFFER_BYTES - COUNTER_BYTES);
+}
+
+// To and from every member of this node; what goes over the network shares its buffers.
+static double all_to_all_bytes(const struct plan_connection *connection)
+{
+    double local = (double)connection->members / (double)connection->nodes;
+    return (local - 1.0) * (BUFFER_BYTES + COUNTER_BYTES) + (connection->nodes > 1 ? 2.0 * BUFFER_BYTES : 0.0);
+}
+
+static double link_bytes(const struct plan_connection *connection)
+{
+    bool receives = connection->lane == LANE_PIPELINE_RECEIVE;
+    return receives || connection->nodes > 1 ? BUFFER_BYTES : COUNTER_BYTES;
+}
+
+// Rings of collectives, neighbours that rotate, and all pairs have ways of their own.
+static int64_t device_bytes(const struct plan_connection *connection)
+{
+    const uint32_t rotates = kind_bit(OP_ROTATE), exchanges = kind_bit(OP_ALL_TO_ALL);
+    double         bytes = 0.0;
+    if (connection->peer >= 0) {
+        bytes = link_bytes(connection);
+    } else {
+        bytes += (connection->kinds & rotates) != 0 ? ring_bytes(connection) : 0.0;
+        bytes += (connection->kinds & exchanges) != 0 ? all_to_all_bytes(connection) : 0.0;
+        bytes += (connection->kinds & ~(rotates | exchanges)) != 0 ? ring_bytes(connection) : 0.0;
+    }
+    return (int64_t)(connection->processors * bytes);
+}
+
+static struct plan_connection *find(struct plan_connections *connections, const struct op *op)
+{
+    int64_t peer = is_pipeline(op->lane) ? op->shape.transfer.peer : -1;
+    for (int32_t i = 0; i < connections->count; i++) {
+        struct plan_connection *one = &connections->list[i];
+        if (one->lane == op->lane && one->group == op->shape.transfer.group && one->peer == peer) {
+            return one;
+        }
+    }
+    struct plan_connection *new = &connections->list[connections->count++];
+    *new = (struct plan_connection){.lane = op->lane, .group = op->shape.transfer.group, .peer = peer};
+    return new;
+}
+
+static void sort_by_lane(struct plan_connections *connections)
+{
+    for (int32_t i = 1; i < connections->count; i++) {
+        for (int32_t at = i; at > 0 && connections->list[at - 1].lane > connections->list[at].lane; at--) {
+            struct plan_connection swapped = connections->list[at];
+            connections->list[at]          = connections->list[at - 1];
+            connections->list[at - 1]      = swapped;
+        }
+    }
+}
+
+static void complete(struct plan_connection *connection, const struct plan *plan, int64_t ranks_per_node)
+{
+    const struct plan_group *group   = &plan->groups[connection->group];
+    bool                     is_link = connection->peer >= 0;
+    connection->members              = is_link ? 2 : group->size;
+    connection->nodes                = !is_link ? count_nodes(group, ranks_per_node)
+                                       : are_apart(group, connection->peer, ranks_per_node) ? 2
+                                                                                            : 1;
+    connection->processors           = plan_connection_processors(connection->lane, connection->largest_bytes);
+    connection->bytes                = device_bytes(connection);
+}
+
+// One op of a lane runs at a time, but the pipeline's neighbours do not wait for each other.
+static int concurrent_processors(const struct plan_connections *connections)
+{
+    int sum = 0, most[LANE_COUNT] = {0};
+    for (int32_t i = 0; i < connections->count; i++) {
+        const struct plan_connection *one = &connections->list[i];
+        if (one->peer >= 0) {
+            sum += one->processors;
+        } else if (one->processors > most[one->lane]) {
+            most[one->lane] = one->processors;
+        }
+    }
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        sum += most[lane];
+    }
+    return sum;
+}
+
+void plan_connections(struct plan_connections *connections, const struct plan *plan, int64_t ranks_per_node)
+{
+    // A group is met on each lane as a whole, or by each of two neighbours.
+    size_t most  = (size_t)(2 * LANE_COUNT * plan->group_count + 1);
+    *connections = (struct plan_connections){.list = memory_allocate(most * sizeof(*connections->list))};
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        if (op_is_transfer((enum op_kind)op->kind)) {
+            struct plan_connection *connection = find(connections, op);
+            int64_t                 bytes      = (int64_t)plan_op_bytes(plan, op);
+            connection->kinds |= kind_bit(op->kind);
+            connection->largest_bytes = bytes > connection->largest_bytes ? bytes : connection->largest_bytes;
+        }
+    }
+    sort_by_lane(connections);
+    for (int32_t i = 0; i < connections->count; i++) {
+        complete(&connections->list[i], plan, ranks_per_node);
+        connections->bytes += connections->list[i].bytes;
+    }
+    connections->processors = concurrent_processors(connections);
+}

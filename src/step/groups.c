@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+// The step's groups on its lanes: opened, and used for the first time, in one order on all ranks.
+//
+// A library that enqueues transfers makes the way between two ranks, and takes the memory for it, when an algorithm
+// first needs it, and the host waits for both. So each distinct transfer is made once before memory is divided and
+// before the first step, while nothing else is on the devices that could wait for it.
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/connection.h"
+#include "opening.h"
+
+// A group on a lane: where it is in step->groups.
+struct seat {
+    int     lane;
+    int32_t group;
+};
+
+static int32_t find_group(const struct plan *plan, uint32_t axes)
+{
+    for (int32_t i = 0; i < plan->group_count; i++) {
+        if (plan->groups[i].axes == axes) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static bool is_on_seat(const struct op *op, struct seat seat)
+{
+    return op_is_transfer((enum op_kind)op->kind) && op->lane == seat.lane && op->shape.transfer.group == seat.group;
+}
+
+static bool is_used(const struct plan *plan, struct seat seat)
+{
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        if (is_on_seat(&plan->ops[i], seat)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Lane by lane and axes by axes: the same order on every rank, whatever its plan uses first.
+static int list_seats(const struct plan *plan, struct seat *seats)
+{
+    int count = 0;
+    for (uint32_t i = 0; i < (uint32_t)LANE_COUNT << AXIS_COUNT; i++) {
+        struct seat seat = {(int)(i >> AXIS_COUNT), find_group(plan, i & MESH_ALL_AXES)};
+        if (seat.group >= 0 && is_used(plan, seat)) {
+            seats[count++] = seat;
+        }
+    }
+    return count;
+}
+
+static struct comm_group **group_of(const struct step *step, struct seat seat)
+{
+    return &step->groups[seat.lane * step->plan->group_count + seat.group];
+}
+
+// The most that a connection of it may take: pipeline groups have several.
+static int processors_of(const struct plan_connections *connections, struct seat seat)
+{
+    int most = 1;
+    for (int32_t i = 0; i < connections->count; i++) {
+        const struct plan_connection *one = &connections->list[i];
+        if (one->lane == seat.lane && one->group == seat.group && one->processors > most) {
+            most = one->processors;
+        }
+    }
+    return most;
+}
+
+static void open_all(struct step *step, const struct seat *seats, int count)
+{
+    const struct plan      *plan = step->plan;
+    struct plan_connections connections;
+    plan_connections(&connections, plan, step->comm->place.local_ranks);
+    for (int i = 0; i < count; i++) {
+        const struct plan_group *group = &plan->groups[seats[i].group];
+        *group_of(step, seats[i]) = step->comm->ops->group_open(step->comm, group->ranks, group->size, seats[i].lane,
+                                                                processors_of(&connections, seats[i]));
+    }
+    free(connections.list);
+}
+
+// The buffer of a slot, were it there: its data is given by who asks.
+static struct buffer operand(const struct plan *plan, const struct op *op, int slot, void *data)
+{
+    if (slot >= op->operand_count || op->operand[slot] < 0) {
+        return (struct buffer){.data = NULL};
+    }
+    const struct tensor *tensor = &plan->tensors[op->operand[slot]];
+    return (struct buffer){.data = data, .elements = tensor->elements, .format = tensor->format};
+}
+
+static bool are_alike(const struct plan *plan, const struct op *one, const struct op *other)
+{
+    const struct transfer_shape *a = &one->shape.transfer, *b = &other->shape.transfer;
+    for (int slot = TRANSFER_IN; slot <= TRANSFER_OUT; slot++) {
+        struct buffer mine = operand(plan, one, slot, NULL), yours = operand(plan, other, slot, NULL);
+        if (mine.elements != yours.elements || mine.format != yours.format) {
+            return false;
+        }
+    }
+    return one->kind == other->kind && a->elements == b->elements && a->peer == b->peer;
+}
+
+// Whether no earlier one of its seat is alike. Kinds and sizes are few, and repeat soon.
+static bool is_new(const struct plan *plan, int32_t index, struct seat seat)
+{
+    for (int32_t i = 0; i < index; i++) {
+        if (is_on_seat(&plan->ops[i], seat) && are_alike(plan, &plan->ops[i], &plan->ops[index])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Both ends of a pipeline's way have used it when it was opened.
+static void use_seat(const struct step *step, struct seat seat, void *in_data, void *out_data)
+{
+    const struct plan *plan = step->plan;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        if (is_on_seat(op, seat) && !op_is_link((enum op_kind)op->kind) && is_new(plan, i, seat)) {
+            struct buffer in = operand(plan, op, TRANSFER_IN, in_data), out = operand(plan, op, TRANSFER_OUT, out_data);
+            step->comm->ops->run(*group_of(step, seat), op, in.data, out.data,
+                                 out.data != NULL ? out.format : in.format);
+            step->lanes.streams->synchronize(step->backend, seat.lane);
+        }
+    }
+}
+
+static int64_t most_bytes(const struct plan *plan, int slot)
+{
+    int64_t most = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        if (op_is_transfer((enum op_kind)op->kind) && !op_is_link((enum op_kind)op->kind) && slot < op->operand_count &&
+            op->operand[slot] >= 0) {
+            int64_t bytes = plan->tensors[op->operand[slot]].bytes;
+            most          = bytes > most ? bytes : most;
+        }
+    }
+    return most;
+}
+
+// Their buffers are some of the plan's, which fits.
+static void use_all(struct step *step, const struct seat *seats, int count)
+{
+    struct backend *backend  = step->backend;
+    int64_t         in_bytes = most_bytes(step->plan, TRANSFER_IN), out_bytes = most_bytes(step->plan, TRANSFER_OUT);
+    void           *in = backend_allocate(backend, in_bytes), *out = backend_allocate(backend, out_bytes);
+    for (int i = 0; i < count; i++) {
+        use_seat(step, seats[i], in, out);
+    }
+    backend_release(backend, in, in_bytes);
+    backend_release(backend, out, out_bytes);
+}
+
+void groups_open(struct step *step)
+{
+    struct backend *backend = step->backend;
+    struct seat    *seats   = memory_allocate((size_t)(LANE_COUNT * step->plan->group_count) * sizeof(*seats));
+    int64_t         before  = backend->ops->available_bytes(backend);
+    int             count   = list_seats(step->plan, seats);
+    step->groups = memory_allocate((size_t)(LANE_COUNT * step->plan->group_count) * sizeof(struct comm_group *));
+    open_all(step, seats, count);
+    if (step->comm->ops->is_enqueued && count > 0) {
+        use_all(step, seats, count);
+        step->connection_bytes = before - backend->ops->available_bytes(backend);
+    }
+    free(seats);
+}
+
+void groups_close(struct step *step)
+{
+    for (int32_t i = 0; i < LANE_COUNT * step->plan->group_count; i++) {
+        if (step->groups[i] != NULL) {
+            step->comm->ops->group_close(step->groups[i]);
+        }
+    }
+    free(step->groups);
+}
