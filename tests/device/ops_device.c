@@ -46,8 +46,11 @@ static double tolerance_of(const struct op *op, const struct buffer operands[OP_
     if (op->kind == OP_GEMM && slot == GEMM_C && format_is_narrow(operands[GEMM_A].format)) {
         return 8e-3;
     }
-    if ((op->kind == OP_ATTENTION_FORWARD && slot == ATTENTION_OUT) || op->kind == OP_ATTENTION_BACKWARD) {
+    if (op->kind == OP_ATTENTION_FORWARD && slot == ATTENTION_OUT) {
         return 8e-3;
+    }
+    if (op->kind == OP_ATTENTION_BACKWARD) {    // probabilities, their gradients and the outcome are rounded
+        return 1.2e-2;
     }
     if ((op->kind >= OP_QUANTIZE && op->kind <= OP_RESCALE) || op_is_fused(op)) {
         return 0;
