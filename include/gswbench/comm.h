@@ -86,8 +86,12 @@ int comm_launched_ranks(void);
 // The number that the launcher gave this process; -1: no launcher.
 int comm_launched_rank(void);
 
-// An error where srun started several processes without a way to find each other: each would be a job of its own.
-status comm_check_launch(void);
+// An error where srun started several processes without a way to find each other, which would each be a job of its
+// own, or with one that this MPI hardly understands: the user has named a communicator who wants it tried.
+// comm_launcher: who started this process, in words. comm_mpi_asks_for_pmix: whether this MPI finds its ranks by PMIx.
+status      comm_check_launch(bool is_named);
+const char *comm_launcher(void);
+bool        comm_mpi_asks_for_pmix(void);
 
 void comm_close(struct comm *comm);
 

@@ -11,7 +11,6 @@
 #include "gswbench/config.h"
 #include "gswbench/peak.h"
 #include "gswbench/status.h"
-#include "gswbench/text.h"
 
 // What every rank tells the others before anything else.
 struct place_peer {
@@ -34,6 +33,16 @@ struct place_devices {
     char (*names)[DEVICE_NAME_BYTES];    // [kinds]
 };
 
+// What is to be said of the machine before a run begins on it.
+struct place_note {
+    const char *id;
+    char        text[256];
+};
+struct place_notes {
+    struct place_note *list;
+    int                count;
+};
+
 struct place {
     struct comm         *comm;     // that the rank is started with, or nccl
     struct comm          nccl;     // ops is NULL unless it is open
@@ -41,7 +50,7 @@ struct place {
     struct place_cores   cores;
     struct backend       backend;    // ops is NULL until it is open
     struct place_devices devices;
-    struct text_buffer   notes;    // a line for what differs between ranks and may
+    struct place_notes   notes;
 };
 
 // Fills a zeroed place. Ranks whose configurations differ, or of which not all write weights, run no job together. own:
@@ -61,8 +70,8 @@ status place_open_backend(struct backend *backend, const struct config *config, 
 // Collective; ranks may fail alone. The caller frees names, after an error too.
 status place_share_devices(struct place_devices *devices, struct comm *comm, struct backend *backend, int64_t allowed);
 
-// Opens nccl over the rank's communicator where the configuration wants it, or wants the best and can have it; else
-// leaves nccl->ops NULL. Collective; every rank returns the same.
+// Opens nccl over the rank's communicator where the configuration wants it, or wants the best and ranks have devices of
+// their own; else leaves nccl->ops NULL. Collective; every rank returns the same.
 status place_connect(struct comm *nccl, struct comm *comm, struct backend *backend, const struct run_config *run,
                      int64_t sharers);
 

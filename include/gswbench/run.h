@@ -10,6 +10,7 @@
 enum data_kind { DATA_UNIFORM, DATA_MARKOV };
 enum graphs { GRAPHS_AUTO, GRAPHS_ON, GRAPHS_OFF };
 enum run_check { CHECK_NONE, CHECK_OPS };
+enum run_conditions { CONDITIONS_NOTE, CONDITIONS_ERROR };
 enum run_verify { VERIFY_QUICK, VERIFY_FULL, VERIFY_OFF };
 
 // [run]
@@ -26,6 +27,7 @@ struct run_config {
     int64_t graphs;              // enum graphs
     int64_t check;               // enum run_check
     int64_t verify;              // enum run_verify
+    int64_t conditions;          // enum run_conditions
     int64_t deterministic;
     int64_t ranks_per_device;
     int64_t spared_processors;

@@ -33,20 +33,44 @@ int comm_launched_rank(void)
     return read_variable(names, sizeof(names) / sizeof(names[0]), 0);
 }
 
-status comm_check_launch(void)
+status comm_check_launch(bool is_named)
 {
-    bool is_connected =
-        getenv("OMPI_COMM_WORLD_SIZE") != NULL || getenv("PMIX_RANK") != NULL || getenv("PMI_SIZE") != NULL;
-    int ranks = comm_launched_ranks();
-    return is_connected || ranks <= 1
-               ? OK
-               : fail_as(EXIT_LAUNCH,
-                         "srun started %d processes without PMIx, so MPI cannot connect them: use srun --mpi=pmix "
-                         "(srun --mpi=list says what this Slurm has), or mpirun",
-                         ranks);
+    static const char remedy[] = "use srun --mpi=pmix (srun --mpi=list says what this Slurm has), or mpirun";
+    int               ranks    = comm_launched_ranks();
+    bool              has_pmi2 = getenv("PMI_SIZE") != NULL;
+    bool              is_direct =
+        getenv("SLURM_STEP_NUM_TASKS") != NULL && getenv("OMPI_COMM_WORLD_SIZE") == NULL && getenv("PMIX_RANK") == NULL;
+    if (ranks <= 1 || !is_direct) {
+        return OK;
+    }
+    if (!has_pmi2) {
+        return fail_as(EXIT_LAUNCH, "srun started %d processes without PMIx, so MPI cannot connect them: %s", ranks,
+                       remedy);
+    }
+    if (comm_mpi_asks_for_pmix() && !is_named) {    // it would end the process without a word of ours
+        return fail_as(EXIT_LAUNCH,
+                       "srun started %d processes with PMI-2 in the place of PMIx, which few builds of Open MPI "
+                       "understand: %s; or name a communicator, as by --comm mpi, to try it",
+                       ranks, remedy);
+    }
+    return OK;
+}
+
+const char *comm_launcher(void)
+{
+    return getenv("OMPI_COMM_WORLD_SIZE") != NULL ? "Open MPI's mpirun (OMPI_COMM_WORLD_SIZE is set)"
+           : getenv("PMIX_RANK") != NULL          ? "a launcher with PMIx, such as srun --mpi=pmix (PMIX_RANK is set)"
+           : getenv("PMI_SIZE") != NULL           ? "mpirun of MPICH or Intel MPI, or srun --mpi=pmi2 (PMI_SIZE is set)"
+           : getenv("SLURM_STEP_NUM_TASKS") != NULL ? "srun (SLURM_STEP_NUM_TASKS is set)"
+                                                    : "no launcher";
 }
 
 #ifndef GSWBENCH_MPI
+bool comm_mpi_asks_for_pmix(void)
+{
+    return false;
+}
+
 status comm_open_mpi(struct comm *comm)
 {
     (void)comm;

@@ -150,6 +150,16 @@ status comm_open_mpi(struct comm *comm)
     return OK;
 }
 
+// Open MPI 5 knows nothing else; builds of version 4 for PMI-2 are rare.
+bool comm_mpi_asks_for_pmix(void)
+{
+#ifdef OPEN_MPI
+    return true;
+#else
+    return false;
+#endif
+}
+
 bool comm_has_opened_mpi(void)
 {
     int has;

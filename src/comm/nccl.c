@@ -48,7 +48,13 @@ static const struct comm_ops nccl_ops = {
 status comm_detect_nccl(void)
 {
     struct nccl_library nccl;
-    return nccl_library_open(&nccl);
+    int                 version;
+    TRY(nccl_library_open(&nccl));
+    ncclResult_t answer = nccl.ncclGetVersion(&version);
+    if (answer != ncclSuccess) {
+        return fail_as(EXIT_LAUNCH, "ncclGetVersion: %s", nccl.ncclGetErrorString(answer));
+    }
+    return nccl_check_version(version);
 }
 
 // Collective: all ranks get the same answer.

@@ -13,6 +13,19 @@ const char *nccl_print_version(int version, char text[NCCL_TEXT_BYTES])
     return text;
 }
 
+// ncclConfig_t has had maxCTAs since 2.17, and older libraries leave it out without a word. commName came later, but
+// does nothing; of the functions, ncclCommInitRankConfig is the youngest (2.14).
+enum { VERSION_LEAST = 21700 };
+
+status nccl_check_version(int version)
+{
+    char own[NCCL_TEXT_BYTES], least[NCCL_TEXT_BYTES];
+    return version >= VERSION_LEAST
+               ? OK
+               : fail_as(EXIT_LAUNCH, "NCCL %s is too old: %s or newer is needed", nccl_print_version(version, own),
+                         nccl_print_version(VERSION_LEAST, least));
+}
+
 static status compare_versions(const struct nccl_seat *seats, int rank)
 {
     char own[NCCL_TEXT_BYTES], first[NCCL_TEXT_BYTES];

@@ -19,6 +19,9 @@ struct nccl_seat {
 enum { NCCL_TEXT_BYTES = 16 };
 const char *nccl_print_version(int version, char text[NCCL_TEXT_BYTES]);
 
+// Fails (EXIT_LAUNCH) for a library that is too old.
+status nccl_check_version(int version);
+
 // Fails (EXIT_LAUNCH) when NCCL versions differ, or ranks have one device without being set apart.
 status nccl_check_seats(const struct nccl_seat *seats, int ranks);
 

@@ -13,6 +13,7 @@ static const char *const communicator_names[] = {"auto", "local", "mpi", "nccl",
 static const char *const check_names[] = {[CHECK_NONE] = "none", [CHECK_OPS] = "ops", NULL};
 static const char *const verify_names[] = {
     [VERIFY_QUICK] = "quick", [VERIFY_FULL] = "full", [VERIFY_OFF] = "off", NULL};
+static const char *const conditions_names[] = {[CONDITIONS_NOTE] = "note", [CONDITIONS_ERROR] = "error", NULL};
 static const char *const attention_names[] = {"auto", "cudnn", "own", NULL};
 
 const struct option run_options[] = {
@@ -22,13 +23,14 @@ const struct option run_options[] = {
     INTEGER_OPTION(run_config, seed, "1", 0, 9007199254740991, "seed of the weights and tokens"),
     CHOICE_OPTION (run_config, data, "uniform", data_names, "synthetic tokens: independent, or a chain that a model can learn"),
     NAME_OPTION   (run_config, backend, "auto", backend_names, "what computes; auto: the best that this build and machine have"),
-    NAME_OPTION   (run_config, communicator, "auto", communicator_names, "what carries data between ranks; auto: nccl where each rank has a device of its own, else mpi or local as launched"),
+    NAME_OPTION   (run_config, communicator, "auto", communicator_names, "what carries data between ranks; auto: nccl where each rank has a device of its own, and an error where it does not work; else mpi or local as launched"),
     CHOICE_OPTION (run_config, attention, "auto", attention_names, "cuda backend: attention by cuDNN or by kernels of our own; auto: cuDNN where it is there, takes the shape and runs it"),
     INTEGER_OPTION(run_config, threads, "0", 0, 4096, "host backend: threads of a rank; 0: the cores that the rank is given"),
     INTEGER_OPTION(run_config, layers, "0", 0, 4096, "a proxy of that many layers, labelled as one; 0: the layers of the model"),
     CHOICE_OPTION (run_config, graphs, "auto", graphs_names, "cuda backend: capture the step and replay it; auto: where no transfer needs the host and the device takes it"),
     CHOICE_OPTION (run_config, check, "none", check_names, "ops: wait for each op, look at all that it wrote, and end at the first NaN or infinity with the op's name; such a run is not compared"),
     CHOICE_OPTION (run_config, verify, "quick", verify_names, "what is proven outside the measured time: ops and transfers, run alone, leave the numbers that they should, and steps that are run twice leave the same bits; quick: the first and the last step; full: all, and memory must not change between them; off: nothing"),
+    CHOICE_OPTION (run_config, conditions, "note", conditions_names, "what speaks against the machine before the first step, such as ranks with unlike drivers or devices, sockets in the place of InfiniBand, or cores far from the device: a note of the result, or an error"),
     BOOLEAN_OPTION(run_config, deterministic, "no", "cuda backend: take algorithms by rule, not by their time, so that every run has the same bits"),
     INTEGER_OPTION(run_config, ranks_per_device, "1", 1, 64, "ranks that may share a device; more than 1 is for tests, with transfers through the host"),
     INTEGER_OPTION(run_config, spared_processors, "0", 0, 64, "cuda backend: multiprocessors that GEMMs leave to transfers, and the most that NCCL takes for one; 0: no limit"),

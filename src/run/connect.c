@@ -1,22 +1,32 @@
 // SPDX-License-Identifier: MIT
-// Which communicator carries what is in the devices' memory.
+// Which communicator carries what is in the devices' memory. Devices of their own are connected by NCCL or not at all,
+// unless the user names another: a run that carried their data through the hosts would measure something else.
 #include <inttypes.h>
 #include <string.h>
 
 #include "internal.h"
+#include "network.h"
 
-// Why this rank cannot have NCCL.
-static status check_nccl(const struct backend *backend, int64_t sharers, bool is_auto)
+// Fails alike on all ranks, with the first one's reason and place.
+static status check_nccl(struct comm *comm, const struct backend *backend)
 {
     if (backend->ops->streams == NULL) {
         return fail_as(EXIT_LAUNCH, "it connects devices, but backend %s has none%s%s%s: take mpi or local",
                        backend->ops->name, backend->choice[0] != '\0' ? " (" : "", backend->choice,
                        backend->choice[0] != '\0' ? ")" : "");
     }
-    if (is_auto && sharers > 1) {
-        return fail_as(EXIT_LAUNCH, "%" PRId64 " ranks share a device", sharers);
+    int    first;
+    status own = comm_detect_nccl();
+    if (failed(&own)) {
+        own = fail_as(own.exit_code, "rank %d on %s has a device of its own, but no NCCL to connect it: %.600s",
+                      comm->place.rank, comm->place.host, own.text);
     }
-    return comm_detect_nccl();
+    return place_find_failed(comm, own, &first);
+}
+
+static status check_sharing(struct comm *comm, int64_t sharers)
+{
+    return place_agree(comm, sharers > 1 ? fail("%" PRId64 " ranks share a device", sharers) : OK);
 }
 
 status place_connect(struct comm *nccl, struct comm *comm, struct backend *backend, const struct run_config *run,
@@ -27,15 +37,26 @@ status place_connect(struct comm *nccl, struct comm *comm, struct backend *backe
         !(is_auto && comm->place.ranks > 1 && backend->ops->streams != NULL)) {
         return OK;
     }
-    status checked = place_agree(comm, check_nccl(backend, sharers, is_auto));
-    if (failed(&checked) && is_auto) {
-        snprintf(comm->choice, sizeof(comm->choice), "not nccl: %.140s", checked.text);
+    status shared = is_auto ? check_sharing(comm, sharers) : OK;
+    if (failed(&shared)) {
+        snprintf(comm->choice, sizeof(comm->choice), "not nccl: %.140s", shared.text);
         return OK;
     }
+    status checked = check_nccl(comm, backend);
     if (failed(&checked)) {
-        return fail_as(checked.exit_code, "[run] communicator = nccl: %.900s", checked.text);
+        return fail_as(checked.exit_code, "[run] communicator = %s: %.800s%s", run->communicator, checked.text,
+                       is_auto ? "; or, slower, let --comm mpi carry transfers through the hosts' memory" : "");
     }
     const struct comm_nccl_setup setup = {.connect_seconds = (int)run->connect_seconds,
                                           .processors      = (int)run->spared_processors};
     return place_agree(comm, comm_open_nccl(nccl, comm, backend, &setup));
+}
+
+void place_check_network(struct place *place, struct comm *comm)
+{
+    char own[PLACE_VOICE_BYTES] = "";
+    if (place->nccl.ops != NULL && comm->place.nodes > 1) {
+        network_explain_sockets(own, sizeof(own), "", "libibverbs.so.1");
+    }
+    place_note_ranks(&place->notes, "sockets", comm, own);
 }

@@ -81,12 +81,10 @@ status place_share_devices(struct place_devices *devices, struct comm *comm, str
     return result;
 }
 
-void devices_check_kinds(struct result *result, const struct place_devices *devices)
+void devices_check_kinds(struct place_notes *notes, const struct place_devices *devices)
 {
     if (devices->kinds > 1) {
-        struct result_reason reason = {.verdict = VERDICT_VALID, .id = "devices-differ", .rank = -1, .step = -1};
-        snprintf(reason.message, sizeof(reason.message), "ranks have devices of %d kinds, such as %.63s and %.63s",
-                 devices->kinds, devices->names[0], devices->names[1]);
-        result_add_reason(result, &reason);
+        place_note(notes, "devices-differ", "ranks have devices of %d kinds, such as %.63s and %.63s", devices->kinds,
+                   devices->names[0], devices->names[1]);
     }
 }

@@ -91,15 +91,23 @@ static status of_first(status error)
 }
 
 // A job in which processes do not know each other is none: each is alone in a world of its own.
-static status open_mpi(struct comm *comm, int ranks)
+static status open_mpi(struct comm *comm, int ranks, bool is_named)
 {
-    TRY(comm_check_launch());
+    TRY(comm_check_launch(is_named));
     TRY(comm_open_mpi(comm));
+    if (comm->place.ranks == 1 && ranks > 1) {
+        comm_close(comm);
+        return fail_as(
+            EXIT_LAUNCH,
+            "MPI has 1 rank, the job %d: it was started by %s, but %s does not find the others: launch all of "
+            "them with one mpirun or srun of this MPI",
+            ranks, comm_launcher(), comm->library[0] != '\0' ? comm->library : "this MPI");
+    }
     if (comm->place.ranks != ranks) {
         comm_close(comm);
         return fail_as(EXIT_LAUNCH,
-                       "MPI has %d rank%s, the job %d: launch all of them with one mpirun or srun of this MPI",
-                       comm->place.ranks, comm->place.ranks == 1 ? "" : "s", ranks);
+                       "MPI has %d ranks, the job %d: launch all of them with one mpirun or srun of this MPI",
+                       comm->place.ranks, ranks);
     }
     return OK;
 }
@@ -142,10 +150,10 @@ static status leave(struct comm *comm, status result)
     return result;
 }
 
-static status run_mpi(launch_rank *run, const void *shared, int ranks, struct text_buffer *errors)
+static status run_mpi(launch_rank *run, const void *shared, int ranks, bool is_named, struct text_buffer *errors)
 {
     struct comm comm;
-    status      opened = open_mpi(&comm, ranks);
+    status      opened = open_mpi(&comm, ranks, is_named);
     if (failed(&opened)) {
         return of_first(opened);
     }
@@ -160,7 +168,7 @@ status launch_fail(status own, struct text_buffer *errors)
         return own;
     }
     struct comm comm;
-    status      opened = open_mpi(&comm, launched);
+    status      opened = open_mpi(&comm, launched, false);
     return failed(&opened) ? of_first(own) : leave(&comm, meet(&comm, own, errors));
 }
 
@@ -173,7 +181,7 @@ status launch_ranks(const struct run_config *config, int ranks, launch_rank *run
     int         launched = comm_launched_ranks();
     signals_catch(comm_launched_rank() <= 0, config->time_limit);
     if (strcmp(name, "mpi") == 0 || (strcmp(name, "local") != 0 && launched > 1)) {
-        return run_mpi(run, shared, ranks, errors);
+        return run_mpi(run, shared, ranks, strcmp(name, "auto") != 0, errors);
     }
     if (strcmp(name, "nccl") == 0 && ranks > 1) {
         return fail_as(EXIT_LAUNCH,

@@ -62,14 +62,13 @@ static void add_check(struct result *result, const struct benchmark *benchmark)
     }
 }
 
-static void add_differences(struct result *result, const char *line)
+static void add_place(struct result *result, const struct place_notes *notes)
 {
-    while (line != NULL && *line != '\0') {
-        size_t               length = strcspn(line, "\n");
-        struct result_reason reason = {.verdict = VERDICT_VALID, .id = "ranks-unlike", .rank = -1, .step = -1};
-        snprintf(reason.message, sizeof(reason.message), "%.*s", (int)length, line);
+    for (int i = 0; i < notes->count; i++) {
+        struct result_reason reason = {.verdict = VERDICT_VALID, .rank = -1, .step = -1};
+        text_copy(reason.id, sizeof(reason.id), notes->list[i].id);
+        text_copy(reason.message, sizeof(reason.message), notes->list[i].text);
         result_add_reason(result, &reason);
-        line += length + (line[length] == '\n');
     }
 }
 
@@ -79,5 +78,5 @@ void notes_add(struct result *result, const struct benchmark *benchmark, const s
     add_oversubscription(result, place->peers, benchmark->job.config.run.threads);
     add_sharing(result, &place->devices);
     add_check(result, benchmark);
-    add_differences(result, place->notes.text);
+    add_place(result, &place->notes);
 }

@@ -76,6 +76,18 @@ static void list_environment(struct likeness_list *list)
     }
 }
 
+static status compare(const struct likeness_list *list, struct place *place, struct comm *comm)
+{
+    struct text_buffer lines  = {.text = NULL};
+    status             result = likeness_compare(list, comm, &lines);
+    for (char *line = lines.text; line != NULL && *line != '\0'; line += strlen(line) + 1) {
+        line[strcspn(line, "\n")] = '\0';
+        place_note(&place->notes, "ranks-unlike", "%s", line);
+    }
+    text_free(&lines);
+    return result;
+}
+
 static status check_same_job(struct place *place, const struct config *config, bool writes_weights, struct comm *comm)
 {
     struct likeness_list list = {.rows = NULL};
@@ -83,7 +95,7 @@ static status check_same_job(struct place *place, const struct config *config, b
     likeness_add(&list, "--weights-out", writes_weights ? "given" : "", "give every rank the same files and flags");
     list_environment(&list);
     likeness_add(&list, "communicator", comm->library, NULL);
-    status result = likeness_compare(&list, comm, &place->notes);
+    status result = compare(&list, place, comm);
     likeness_free(&list);
     return result;
 }
@@ -115,7 +127,7 @@ status peers_compare_backends(struct place *place, struct comm *comm)
     }
     read_driver(driver, sizeof(driver));
     likeness_add(&list, "driver", driver, NULL);
-    status result = likeness_compare(&list, comm, &place->notes);
+    status result = compare(&list, place, comm);
     likeness_free(&list);
     return result;
 }

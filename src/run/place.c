@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/text.h"
 #include "internal.h"
 
 // An error may have several lines.
@@ -17,7 +18,7 @@ static status name_rank(int rank, const status *error)
     return result;
 }
 
-status place_agree_first(struct comm *comm, status own, int *first)
+status place_find_failed(struct comm *comm, status own, int *first)
 {
     status *all    = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
     status  result = OK;
@@ -26,17 +27,31 @@ status place_agree_first(struct comm *comm, status own, int *first)
     for (int rank = comm->place.ranks - 1; rank >= 0; rank--) {
         if (failed(&all[rank])) {
             *first = rank;
-            result = rank == 0 ? all[rank] : name_rank(rank, &all[rank]);
+            result = all[rank];
         }
     }
     free(all);
     return result;
 }
 
+status place_agree_first(struct comm *comm, status own, int *first)
+{
+    status result = place_find_failed(comm, own, first);
+    return *first > 0 ? name_rank(*first, &result) : result;
+}
+
 status place_agree(struct comm *comm, status own)
 {
     int first;
     return place_agree_first(comm, own, &first);
+}
+
+// What speaks against the machine is noted, or ends the run, as the user wants.
+static status refuse_notes(const struct place_notes *notes, int64_t conditions)
+{
+    return conditions == CONDITIONS_NOTE || notes->count == 0
+               ? OK
+               : fail_as(EXIT_LAUNCH, "[run] conditions = error: %s: %s", notes->list[0].id, notes->list[0].text);
 }
 
 status place_open(struct place *place, const struct config *config, bool writes_weights, struct comm *comm, status own)
@@ -53,13 +68,15 @@ status place_open(struct place *place, const struct config *config, bool writes_
     TRY(peers_compare_backends(place, comm));
     TRY(place_connect(&place->nccl, comm, &place->backend, run, place->devices.sharers));
     place->comm = place->nccl.ops != NULL ? &place->nccl : comm;
-    return OK;
+    devices_check_kinds(&place->notes, &place->devices);
+    place_check_network(place, comm);
+    return refuse_notes(&place->notes, run->conditions);
 }
 
 void place_close(struct place *place)
 {
     free(place->peers);
-    text_free(&place->notes);
+    free(place->notes.list);
     free(place->devices.names);
     if (place->nccl.ops != NULL) {
         comm_close(&place->nccl);

@@ -118,7 +118,6 @@ static status open_result(struct rank *rank)
     peers_check_places(result, rank->place.peers);
     peers_check_profilers(result, rank->place.peers, rank->comm->place.ranks);
     profile_check(result, &config->profile);
-    devices_check_kinds(result, &rank->place.devices);
     fault_note(result, &config->fault);
     result_derive(result);
     return is_first(rank) ? open_folders(rank) : OK;

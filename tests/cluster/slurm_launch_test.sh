@@ -11,13 +11,15 @@ trap 'rm -rf "$PWD"' EXIT
 job=("$GSWBENCH" run --config tiny-llama --set parallel.tp=2 --set parallel.dp=auto --set train.global_batch=auto
     --layers 1 --warmup 1)
 
-# Without PMIx every process would be a job of its own. One message, whether or not the first error ends the step.
-for keep in 0 1; do
+# Without PMIx every process would be a job of its own, or ended by its MPI. One message, whether or not the first error
+# ends the step.
+for launch in 'none 0 without PMIx' 'none 1 without PMIx' 'pmi2 1 with PMI-2'; do
+    read -r plugin keep what <<<"$launch"
     code=0
-    timeout 100 srun --quiet --mpi=none --kill-on-bad-exit=$keep -N 4 -n 8 "${job[@]}" --steps 2 >log 2>&1 || code=$?
+    timeout 100 srun --quiet --mpi="$plugin" --kill-on-bad-exit="$keep" -N 4 -n 8 "${job[@]}" --steps 2 >log 2>&1 || code=$?
     if [ $code -eq 0 ] || [ "$(grep -c '^gswbench: ' log)" -ne 1 ] ||
-        ! grep -q '^gswbench: srun started 8 processes without PMIx.* use srun --mpi=pmix' log; then
-        echo "srun --mpi=none: exit code $code"
+        ! grep -q "^gswbench: srun started 8 processes $what.* use srun --mpi=pmix" log; then
+        echo "srun --mpi=$plugin: exit code $code"
         cat log
         exit 1
     fi

@@ -124,14 +124,23 @@ Test(comm, a_launch_by_srun_without_pmix_is_an_error_that_names_the_remedy)
     unsetenv("PMIX_RANK");
     setenv("SLURM_STEP_NUM_TASKS", "8", 1);
     setenv("SLURM_PROCID", "3", 1);
-    status alone = comm_check_launch();
+    status alone = comm_check_launch(false);
 
     cr_expect_eq(alone.exit_code, 4);
     cr_expect_not_null(strstr(alone.text, "srun started 8 processes"));
     cr_expect_not_null(strstr(alone.text, "--mpi=pmix"));
     cr_expect_eq(comm_launched_rank(), 3);
 
+    setenv("PMI_SIZE", "8", 1);    // srun --mpi=pmi2, which another MPI may understand
+    status pmi2 = comm_check_launch(false);
+    if (comm_mpi_asks_for_pmix()) {
+        cr_expect_eq(pmi2.exit_code, 4);
+        cr_expect_not_null(strstr(pmi2.text, "srun started 8 processes with PMI-2"));
+        cr_expect_not_null(strstr(pmi2.text, "--mpi=pmix"));
+    }
+    cr_expect_eq(comm_check_launch(true).exit_code, 0);
+
     setenv("PMIX_RANK", "2", 1);
-    cr_expect_eq(comm_check_launch().exit_code, 0);
+    cr_expect_eq(comm_check_launch(false).exit_code, 0);
     cr_expect_eq(comm_launched_rank(), 2);
 }

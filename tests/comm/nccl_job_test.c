@@ -48,6 +48,15 @@ Test(nccl_job, refuses_different_versions)
                      "rank 2 on n2 has NCCL 2.21.7, rank 0 on n1 2.28.9: install one version on every host");
 }
 
+Test(nccl_job, refuses_what_is_too_old_to_know_its_limits)
+{
+    cr_expect_eq(nccl_check_version(21700).exit_code, 0);
+    cr_expect_eq(nccl_check_version(22809).exit_code, 0);
+    status result = nccl_check_version(21605);
+    cr_expect_eq(result.exit_code, EXIT_LAUNCH);
+    cr_expect_str_eq(result.text, "NCCL 2.16.5 is too old: 2.17.0 or newer is needed");
+}
+
 Test(nccl_job, connects_neighbours_of_a_pipeline_both_ways)
 {
     cr_expect_eq(nccl_directions(4), 2);

@@ -33,4 +33,17 @@ for graphs in on off; do
     launch lose=1:7 8 'rank 1 on .*NCCL lost the [a-z-]+ lane of 2 ranks from 0 to 1: .*lost on command' \
         --set run.graphs=$graphs
 done
+
+# Devices of their own are connected by NCCL or not at all, unless the user names another.
+auto=(mpirun -np 2 bash -c 'FAKE_DEVICE=$OMPI_COMM_WORLD_RANK run_as_a_host "$@"' run "${arguments[@]}" --comm)
+FAKE_NCCL=version=1:21605 run 4 "${auto[@]}" auto
+expect 'communicator = auto: rank 1 on .* has a device of its own, but no NCCL .*: NCCL 2\.16\.5 is too old: 2\.17\.0 or newer'
+expect '; or, slower, let --comm mpi carry transfers'
+FAKE_NCCL=version=1:21605 run 0 "${auto[@]}" mpi
+expect '^RESULT VALID'
+mkdir broken
+touch broken/libnccl.so.2
+auto[5]='[ $OMPI_COMM_WORLD_RANK != 1 ] || export LD_LIBRARY_PATH=$PWD/broken; '${auto[5]}
+run 4 "${auto[@]}" auto
+expect 'communicator = auto: rank 1 on .* has a device of its own, but no NCCL to connect it: libnccl\.so\.2 does not open'
 finish

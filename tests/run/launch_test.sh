@@ -90,8 +90,8 @@ alone pmi PMI_RANK PMI_SIZE=4
 alone ompi OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE=4
 alone slurm SLURM_PROCID SLURM_STEP_NUM_TASKS=4
 wait
-refused pmi 4 'MPI has 1 rank, the job 4'
-refused ompi 4 'MPI has 1 rank, the job 4'
+refused pmi 4 'MPI has 1 rank, the job 4: it was started by mpirun of MPICH or Intel MPI, or srun --mpi=pmi2 (PMI_SIZE is set), but Open MPI v'
+refused ompi 4 "MPI has 1 rank, the job 4: it was started by Open MPI's mpirun (OMPI_COMM_WORLD_SIZE is set), but"
 refused slurm 4 'srun started 4 processes without PMIx'
 
 # The launcher is told, too.

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// The notes of a place: alike on all ranks, each named by the first rank that it is true of.
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "internal.h"
+
+void place_note(struct place_notes *notes, const char *id, const char *format, ...)
+{
+    va_list arguments;
+    notes->list             = memory_resize(notes->list, (size_t)(notes->count + 1) * sizeof(*notes->list));
+    struct place_note *note = &notes->list[notes->count++];
+    note->id                = id;
+    va_start(arguments, format);
+    vsnprintf(note->text, sizeof(note->text), format, arguments);
+    va_end(arguments);
+}
+
+struct voice {
+    char host[64], text[PLACE_VOICE_BYTES];
+};
+
+void place_note_ranks(struct place_notes *notes, const char *id, struct comm *comm, const char *own)
+{
+    int          ranks = comm->place.ranks, count = 0, first = ranks;
+    struct voice mine, *all = memory_allocate((size_t)ranks * sizeof(*all));
+    memset(&mine, 0, sizeof(mine));
+    text_copy(mine.host, sizeof(mine.host), comm->place.host);
+    text_copy(mine.text, sizeof(mine.text), own);
+    comm->ops->gather_all(comm, &mine, all, sizeof(mine));
+    for (int rank = ranks - 1; rank >= 0; rank--) {
+        if (all[rank].text[0] != '\0') {
+            first = rank;
+            count++;
+        }
+    }
+    char more[48] = "";
+    if (count > 1) {
+        snprintf(more, sizeof(more), " (as %d of %d ranks)", count, ranks);
+    }
+    if (count > 0) {
+        place_note(notes, id, "rank %d on %.40s%s: %s", first, all[first].host, more, all[first].text);
+    }
+    free(all);
+}
