@@ -9,6 +9,7 @@
 
 #include "gswbench/backend_attention.h"
 #include "gswbench/backend_library.h"
+#include "gswbench/backend_setup.h"
 #include "gswbench/backend_streams.h"
 #include "gswbench/format.h"
 #include "gswbench/op.h"
@@ -22,18 +23,6 @@ struct buffer {
 };
 
 struct backend;
-
-// What a rank asks of its backend, beside the backend's name.
-struct backend_setup {
-    int         local_rank;           // its place among the ranks of its host
-    int         threads;              // of the processor
-    bool        is_deterministic;     // no choice by measured time
-    bool        is_fp32;              // activations are fp32
-    int64_t     attention;            // enum attention_choice
-    int         spared_processors;    // multiprocessors of the device that GEMMs leave to transfers
-    int         processors;           // multiprocessors that our kernels count on, for tests; 0: all of the device
-    const char *cache;                // folder of files that outlive a run; NULL or "": the user's
-};
 
 // Executes one op, or enqueues it on the stream of its lane; buffers are in the order of the op's operand slots.
 // Failure is fatal.
@@ -52,6 +41,8 @@ struct backend_ops {
     bool        is_device;     // numbers are set against a device peak
     bool        computes;      // false: its ops compute nothing
     status (*detect)(void);    // why there is no device to open, in a few words; NULL: there always is one
+    // The PCI id of the device that open would take, without taking it; "": not known. NULL: the device is the host.
+    void (*locate)(const struct backend_setup *setup, char *text, size_t bytes);
     status (*open)(struct backend *backend, const struct backend_setup *setup);
     void (*close)(struct backend *backend);
     op_run *const *run;    // [OP_COUNT]; NULL: not supported. Transfers are the communicator's and stay NULL

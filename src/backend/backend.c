@@ -94,6 +94,25 @@ status backend_open(struct backend *backend, const char *name, const struct back
     return unknown_name(name);
 }
 
+void backend_locate(const char *name, const struct backend_setup *setup, char *text, size_t bytes)
+{
+    bool is_auto = strcmp(name, "auto") == 0;
+    snprintf(text, bytes, "%s", "");
+    for (int i = 0; backend_list[i] != NULL; i++) {
+        const struct backend_ops *ops = backend_list[i];
+        if (!is_auto && strcmp(name, ops->name) != 0) {
+            continue;
+        }
+        status usable = check_use(ops, setup);
+        if (!failed(&usable) && ops->locate != NULL) {
+            ops->locate(setup, text, bytes);
+        }
+        if (!failed(&usable) || !is_auto) {
+            return;
+        }
+    }
+}
+
 void backend_close(struct backend *backend)
 {
     backend->ops->close(backend);

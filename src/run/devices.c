@@ -9,18 +9,29 @@
 
 #include "gswbench/text.h"
 
+static struct backend_setup setup_of(const struct config *config, const struct comm_place *place, int64_t threads)
+{
+    const struct run_config *run = &config->run;
+    return (struct backend_setup){.local_rank        = place->local_rank,
+                                  .threads           = (int)threads,
+                                  .attention         = run->attention,
+                                  .is_deterministic  = run->deterministic != 0,
+                                  .is_fp32           = config->precision.compute == COMPUTE_FP32,
+                                  .spared_processors = (int)run->spared_processors,
+                                  .cache             = run->cache};
+}
+
 status place_open_backend(struct backend *backend, const struct config *config, const struct comm_place *place,
                           int64_t threads)
 {
-    const struct run_config   *run   = &config->run;
-    const struct backend_setup setup = {.local_rank        = place->local_rank,
-                                        .threads           = (int)threads,
-                                        .attention         = run->attention,
-                                        .is_deterministic  = run->deterministic != 0,
-                                        .is_fp32           = config->precision.compute == COMPUTE_FP32,
-                                        .spared_processors = (int)run->spared_processors,
-                                        .cache             = run->cache};
-    return backend_open(backend, run->backend, &setup);
+    const struct backend_setup setup = setup_of(config, place, threads);
+    return backend_open(backend, config->run.backend, &setup);
+}
+
+void place_locate_device(const struct config *config, const struct comm_place *place, char *text, size_t bytes)
+{
+    const struct backend_setup setup = setup_of(config, place, 1);
+    backend_locate(config->run.backend, &setup, text, bytes);
 }
 
 // What ranks tell each other.

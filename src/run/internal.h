@@ -3,6 +3,7 @@
 #ifndef GSWBENCH_RUN_INTERNAL_H
 #define GSWBENCH_RUN_INTERNAL_H
 
+#include "conditions.h"
 #include "gswbench/benchmark.h"
 #include "gswbench/journal.h"
 #include "gswbench/observe.h"
@@ -17,38 +18,9 @@
 // launch.c: sets the number of ranks to what the launcher started, or to what is asked for.
 status launch_count_ranks(struct job_selection *selection, struct text_buffer *errors);
 
-// place.c: place_agree, and which rank is the first that failed; -1: none. find_failed: without a word of which.
-status place_agree_first(struct comm *comm, status own, int *first);
-status place_find_failed(struct comm *comm, status own, int *first);
-
-// place_notes.c: a note of a place. note_ranks: of what some ranks say of themselves ("": nothing), by the first of
-// them, its host and how many they are. Collective.
-enum { PLACE_VOICE_BYTES = 160 };
-void place_note(struct place_notes *notes, const char *id, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-void place_note_ranks(struct place_notes *notes, const char *id, struct comm *comm, const char *own);
-
-// connect.c: notes where NCCL will go to other hosts by sockets, though InfiniBand is there or was asked for.
-// Collective.
-void place_check_network(struct place *place, struct comm *comm);
-
-// peers.c: whether all processes run one program. Collective, and before all else: other programs know other structs.
-status peers_check_program(struct comm *comm);
-
-// Gathers all ranks, in a list that the caller frees even after an error: one of them runs another job. What else
-// differs is added to the place's notes. Collective; every rank returns the same.
-status peers_meet(struct place *place, const struct config *config, bool writes_weights, struct comm *comm);
-
-// What decides how ranks compute and is alike on them: of the backend, when it is open.
-status peers_compare_backends(struct place *place, struct comm *comm);
-
 // facts.c: the variables of the environment that a result records, by number, NULL after the last; decides: ranks of
 // one job have it alike.
 const char *facts_variable(int number, bool *decides);
-
-// How many cores this rank has for itself.
-struct place_cores peers_share_cores(const struct place_peer *peers, const struct comm_place *place,
-                                     int64_t requested_threads);
 
 // Adds a note to the result when a tensor-parallel group is not on one node.
 void peers_check_places(struct result *result, const struct place_peer *peers);
@@ -58,9 +30,6 @@ void peers_check_profilers(struct result *result, const struct place_peer *peers
 
 // notes.c: adds notes about what else bears on the times: cores, devices, checks, the layout.
 void notes_add(struct result *result, const struct benchmark *benchmark, const struct place *place);
-
-// devices.c: adds a note when the ranks do not all have the same kind of device.
-void devices_check_kinds(struct place_notes *notes, const struct place_devices *devices);
 
 // signals.c: a signal ends the process at once until something is kept (keep), with a word from the first one; later
 // the run, after the step that it falls in, and a second one the process. So does a time limit, as SIGALRM after so

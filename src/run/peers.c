@@ -88,7 +88,7 @@ static status compare(const struct likeness_list *list, struct place *place, str
     return result;
 }
 
-static status check_same_job(struct place *place, const struct config *config, bool writes_weights, struct comm *comm)
+status peers_check_job(struct place *place, const struct config *config, bool writes_weights, struct comm *comm)
 {
     struct likeness_list list = {.rows = NULL};
     list_config(&list, config);
@@ -146,7 +146,29 @@ static uint64_t hash_machine(const struct comm_place *place)
     return XXH3_64bits(machine, strlen(machine));
 }
 
-status peers_meet(struct place *place, const struct config *config, bool writes_weights, struct comm *comm)
+// MPI's count of the ranks that share a host decides which device a rank takes, and is what the program knows of hosts.
+// The launcher's own count is set beside it, where its variables are about this process: of the ranks of an mpirun in
+// an allocation, Slurm's are not.
+static void check_local_rank(struct place *place, struct comm *comm)
+{
+    static const char *const names[][3] = {
+        {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+        {"SLURM_LOCALID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+    char own[PLACE_VOICE_BYTES] = "";
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *local = getenv(names[i][0]), *rank = getenv(names[i][1]), *ranks = getenv(names[i][2]);
+        if (local != NULL && rank != NULL && ranks != NULL && atoi(rank) == comm->place.rank &&
+            atoi(ranks) == comm->place.ranks && atoi(local) != comm->place.local_rank) {
+            snprintf(own, sizeof(own),
+                     "%s = %d, but to MPI it is local rank %d, which counts: let ranks of a host share its name and "
+                     "/dev/shm",
+                     names[i][0], atoi(local), comm->place.local_rank);
+        }
+    }
+    place_note_ranks(&place->notes, "local-rank", comm, own);
+}
+
+void peers_meet(struct place *place, struct comm *comm)
 {
     cpu_set_t cores;
     CPU_ZERO(&cores);
@@ -160,7 +182,7 @@ status peers_meet(struct place *place, const struct config *config, bool writes_
     text_copy(own.profiler, sizeof(own.profiler), profiler());
     place->peers = memory_allocate((size_t)comm->place.ranks * sizeof(*place->peers));
     comm->ops->gather_all(comm, &own, place->peers, sizeof(own));
-    return check_same_job(place, config, writes_weights, comm);
+    check_local_rank(place, comm);
 }
 
 struct place_cores peers_share_cores(const struct place_peer *peers, const struct comm_place *place,
@@ -210,7 +232,7 @@ static void check_places(struct result *result, const struct place_peer *peers, 
     struct result_reason reason   = {.verdict = VERDICT_VALID, .id = "ranks-apart", .rank = first, .step = -1};
     snprintf(reason.message, sizeof(reason.message),
              "%d of %d %s groups span nodes, the first is ranks %d (%.16s) to %d (%.16s): place ranks node by node "
-             "(mpirun --map-by ppr:%d:node, srun --ntasks-per-node=%d --distribution=block)",
+             "(mpirun --map-by ppr:%d:node --bind-to none, srun --ntasks-per-node=%d --distribution=block)",
              apart, groups, axis_rows[axis].name, first, peers[first].place.host, last, peers[last].place.host,
              per_node, per_node);
     result_add_reason(result, &reason);

@@ -58,7 +58,9 @@ status place_open(struct place *place, const struct config *config, bool writes_
 {
     const struct run_config *run = &config->run;
     place->comm                  = comm;
-    TRY(peers_meet(place, config, writes_weights, comm));
+    TRY(peers_check_job(place, config, writes_weights, comm));
+    place_bind(place, config, comm);    // before the backend, whose library takes memory
+    peers_meet(place, comm);
     place->cores = peers_share_cores(place->peers, &comm->place, run->threads);
     if (!failed(&own)) {
         own = place_open_backend(&place->backend, config, &comm->place, place->cores.threads);

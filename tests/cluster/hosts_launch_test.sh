@@ -17,10 +17,14 @@ job=(./gswbench run --config job.ini --set parallel.tp=2 --set parallel.dp=auto 
 # Ranks that belong together are put on different hosts: a note with the remedy, and the remedy helps.
 run 0 mpirun -np 16 --map-by node "${job[@]}"
 expect_text 'note: ranks-apart: 8 of 8 tp groups span nodes, the first is ranks 0 (h1) to 1 (h2)'
-expect_text 'mpirun --map-by ppr:4:node'
-run 0 mpirun -np 16 --map-by ppr:4:node "${job[@]}"
-expect '^RESULT (VALID|DEGRADED)'    # ranks share cores
-unexpected ranks-apart
+expect_text 'mpirun --map-by ppr:4:node --bind-to none'
+for way in 'ppr:4:node --bind-to none' ppr:4:socket; do
+    # shellcheck disable=SC2086
+    run 0 mpirun -np 16 --map-by $way "${job[@]}"
+    expect '^RESULT (VALID|DEGRADED)'    # ranks share cores
+    expect '^# config .* ranks 16 '
+    unexpected 'ranks-apart|local-rank'
+done
 
 # A host has another configuration, or another program, under the same name.
 "$on_host" h3 "mount --bind $PWD/other.ini $PWD/job.ini"

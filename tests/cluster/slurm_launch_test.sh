@@ -29,6 +29,10 @@ done
 srun --quiet --mpi=pmix -N 4 -n 8 --distribution=cyclic "${job[@]}" --steps 2 >log 2>&1
 grep -q '^note: ranks-apart: 4 of 4 tp groups span nodes, .*--ntasks-per-node=2 --distribution=block' log
 
+# The line of docs/cluster.md.
+srun --quiet --mpi=pmix --cpus-per-task=1 --cpu-bind=none -K1 -N 4 --ntasks-per-node=2 "${job[@]}" --steps 2 >log 2>&1
+grep -Eq '^RESULT (VALID|DEGRADED)' log && ! grep -Eq 'ranks-apart|local-rank' log
+
 # mpirun works inside an allocation.
 salloc --quiet -N 4 -n 8 mpirun "${job[@]}" --steps 2 >log 2>&1
 grep -Eq '^RESULT (VALID|DEGRADED)' log    # ranks share cores

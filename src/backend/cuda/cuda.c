@@ -78,11 +78,21 @@ static int attribute_of(int device, enum cudaDeviceAttr attribute)
 }
 
 // The ranks of a host take its devices in turn; where a launcher shows each rank its own, there is but one to take.
-static status choose_device(int local_rank, int *device)
+static int find_device(int local_rank)
 {
     int count;
     CUDA_CHECK(cudaGetDeviceCount(&count));
-    *device   = local_rank % count;
+    return local_rank % count;
+}
+
+static void cuda_locate(const struct backend_setup *setup, char *text, size_t bytes)
+{
+    CUDA_CHECK(cudaDeviceGetPCIBusId(text, (int)bytes, find_device(setup->local_rank)));
+}
+
+static status choose_device(int local_rank, int *device)
+{
+    *device   = find_device(local_rank);
     int major = attribute_of(*device, cudaDevAttrComputeCapabilityMajor);
     if (major < 8) {
         return fail_as(
@@ -271,6 +281,7 @@ const struct backend_ops backend_cuda = {
     .computes        = true,
     .is_device       = true,
     .detect          = cuda_detect,
+    .locate          = cuda_locate,
     .open            = cuda_open,
     .close           = cuda_close,
     .run             = run,

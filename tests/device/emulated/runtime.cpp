@@ -41,8 +41,6 @@ thread_local CUgraph_st   *the_capture;    // calls of this thread are kept here
 
 typedef std::lock_guard<std::recursive_mutex> guard;
 
-enum { MULTIPROCESSORS = 3, SHARED_BYTES = 232448 };
-
 // FAKE_CUDA: what this runtime does not do: "begin" a capture, "record" an event in one, "instantiate" a graph.
 bool refuses(const char *what)
 {
@@ -139,54 +137,6 @@ cudaError_t cudaGetLastError(void)
 const char *cudaGetErrorString(cudaError_t error)
 {
     return error == cudaSuccess ? "no error" : "an error of the emulator";
-}
-
-cudaError_t cudaDriverGetVersion(int *version)
-{
-    *version = CUDART_VERSION;
-    return cudaSuccess;
-}
-cudaError_t cudaGetDeviceCount(int *count)
-{
-    *count = 1;
-    return cudaSuccess;
-}
-cudaError_t cudaSetDevice(int device)
-{
-    return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
-}
-cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
-{
-    switch (attribute) {
-    case cudaDevAttrMultiProcessorCount:
-        *value = MULTIPROCESSORS;
-        break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-        *value = SHARED_BYTES;
-        break;
-    case cudaDevAttrComputeCapabilityMajor:
-        *value = 9;
-        break;
-    default:
-        *value = 0;
-    }
-    return cudaSuccess;
-}
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
-{
-    memset(properties, 0, sizeof(*properties));
-    strcpy(properties->name, "emulated GPU");
-    properties->totalGlobalMem = (size_t)8 << 30;
-    // FAKE_DEVICE, a number: ranks that say others have devices of their own.
-    const char *number         = getenv("FAKE_DEVICE");
-    properties->uuid.bytes[15] = (char)(number == NULL ? 0 : atoi(number));
-    return cudaSuccess;
-}
-cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
-{
-    *total     = (size_t)8 << 30;
-    *available = *total - (size_t)emulator::taken_bytes;
-    return cudaSuccess;
 }
 
 // Poisoned, so that what is not written shows.

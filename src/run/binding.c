@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// Memory is taken where the thread runs that first touches it: so ranks are bound to the cores beside their devices
+// before anything is allocated, where the launcher has left that open.
+#define _GNU_SOURCE
+#include "binding.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+enum { PATH_BYTES = 512, NODES_MAX = 1024 };
+
+static bool read_line(const char *path, char *line, int bytes)
+{
+    FILE *file    = fopen(path, "r");
+    bool  is_read = file != NULL && fgets(line, bytes, file) != NULL;
+    if (file != NULL) {
+        fclose(file);
+    }
+    return is_read;
+}
+
+// "0-55,112-167"
+static void read_cores(const char *root, int node, cpu_set_t *cores)
+{
+    char path[PATH_BYTES], line[4096], *next = line;
+    CPU_ZERO(cores);
+    snprintf(path, sizeof(path), "%s/sys/devices/system/node/node%d/cpulist", root, node);
+    if (!read_line(path, line, sizeof(line))) {
+        return;
+    }
+    while (isdigit((unsigned char)*next)) {
+        long first = strtol(next, &next, 10);
+        long last  = *next == '-' ? strtol(next + 1, &next, 10) : first;
+        for (long core = first; core <= last && core < CPU_SETSIZE; core++) {
+            CPU_SET((size_t)core, cores);
+        }
+        next += *next == ',';
+    }
+}
+
+static int find_device_node(const char *root, const char *pci)
+{
+    char path[PATH_BYTES], line[32], id[32];
+    text_copy(id, sizeof(id), pci);
+    for (char *letter = id; *letter != '\0'; letter++) {
+        *letter = (char)tolower((unsigned char)*letter);
+    }
+    snprintf(path, sizeof(path), "%s/sys/bus/pci/devices/%s/numa_node", root, id);
+    return id[0] != '\0' && read_line(path, line, sizeof(line)) ? atoi(line) : -1;
+}
+
+static int find_first_node(const char *root, const cpu_set_t *allowed)
+{
+    for (int node = 0; node < NODES_MAX; node++) {
+        cpu_set_t cores;
+        read_cores(root, node, &cores);
+        CPU_AND(&cores, &cores, allowed);
+        if (CPU_COUNT(&cores) > 0) {
+            return node;
+        }
+    }
+    return -1;
+}
+
+struct binding binding_find(const char *root, const char *pci, const cpu_set_t *allowed)
+{
+    struct binding binding = {.state = BINDING_UNKNOWN, .device_node = find_device_node(root, pci), .node = -1};
+    cpu_set_t      beside;
+    if (binding.device_node < 0) {
+        return binding;
+    }
+    read_cores(root, binding.device_node, &beside);
+    CPU_AND(&binding.cores, &beside, allowed);
+    if (CPU_COUNT(&beside) > 0) {    // a node may be memory alone
+        binding.state = CPU_COUNT(&binding.cores) == 0       ? BINDING_ELSEWHERE
+                        : CPU_EQUAL(&binding.cores, allowed) ? BINDING_FITS
+                                                             : BINDING_OPEN;
+        binding.node  = find_first_node(root, allowed);
+    }
+    return binding;
+}
+
+bool binding_apply(const cpu_set_t *cores, bool whole_process)
+{
+    DIR           *tasks   = whole_process ? opendir("/proc/self/task") : NULL;
+    bool           is_done = sched_setaffinity(0, sizeof(*cores), cores) == 0;
+    struct dirent *entry;
+    while (is_done && tasks != NULL && (entry = readdir(tasks)) != NULL) {
+        int task = atoi(entry->d_name);
+        if (task > 0) {    // one that has ended meanwhile needs no cores
+            sched_setaffinity(task, sizeof(*cores), cores);
+        }
+    }
+    if (tasks != NULL) {
+        closedir(tasks);
+    }
+    return is_done;
+}
+
+static void describe(char *text, size_t bytes, const struct binding *binding, const char *pci, bool is_bound)
+{
+    if (binding->state == BINDING_ELSEWHERE) {
+        snprintf(text, bytes,
+                 "the launcher bound it to NUMA node %d, its device %s is on node %d: mpirun --bind-to none or srun "
+                 "--cpu-bind=none lets it choose",
+                 binding->node, pci, binding->device_node);
+    } else if (binding->state == BINDING_OPEN && !is_bound) {
+        snprintf(text, bytes, "it may not bind itself to NUMA node %d, where its device %s is", binding->device_node,
+                 pci);
+    }
+}
+
+void place_bind(struct place *place, const struct config *config, struct comm *comm)
+{
+    char      pci[32], own[PLACE_VOICE_BYTES] = "";
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    place_locate_device(config, &comm->place, pci, sizeof(pci));
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
+        struct binding binding       = binding_find("", pci, &allowed);
+        bool           whole_process = strcmp(comm->ops->name, "local") != 0 || comm->place.ranks == 1;
+        bool           is_bound      = binding.state == BINDING_OPEN && binding_apply(&binding.cores, whole_process);
+        describe(own, sizeof(own), &binding, pci, is_bound);
+    }
+    place_note_ranks(&place->notes, "bound-elsewhere", comm, own);
+}

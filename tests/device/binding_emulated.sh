@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A rank that its launcher left unbound computes on the cores beside its device; one that was bound elsewhere is named.
+# The machine is made of files, which lie over those of the system in a namespace: cores of two nodes, devices on the second.
+if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
+    own=(unshare --mount)
+    [ "$(id -u)" -eq 0 ] || own+=(--user --map-root-user)
+    "${own[@]}" mount -t tmpfs tmpfs /sys/bus/pci/devices 2>/dev/null || exit 77
+    GSWBENCH_HOSTS=inside exec "${own[@]}" bash "$0"
+fi
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
+mapfile -t cores < <(for ((core = 0; core < $(nproc --all); core++)); do taskset -c $core true 2>/dev/null && echo $core; done)
+[ ${#cores[@]} -ge 2 ] || exit 77
+first=${cores[0]} last=${cores[-1]}
+
+mount -t tmpfs tmpfs /sys/devices/system/node
+mkdir /sys/devices/system/node/node{0,1}
+echo "$first" >/sys/devices/system/node/node0/cpulist
+echo "$last" >/sys/devices/system/node/node1/cpulist
+mount -t tmpfs tmpfs /sys/bus/pci/devices
+mkdir /sys/bus/pci/devices/ffff:00:00.0
+echo 1 >/sys/bus/pci/devices/ffff:00:00.0/numa_node
+
+job=("$GSWBENCH" run --config tiny-llama --backend cuda --layers 1 --steps 2 --warmup 0 --set trace.steps=0 --set model.hidden=32
+    --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64
+    --set train.sequence=16 --set run.output=out)
+run 0 taskset -c "$first,$last" "${job[@]}"
+expect '^RESULT VALID'
+unexpected bound-elsewhere
+expect '"processors": 1,' "$(result result.json)"
+run 0 taskset -c "$first" "${job[@]}"
+expect '^note: bound-elsewhere: rank 0 on .*: the launcher bound it to NUMA node 0, its device FFFF:00:00.0 is on node 1: mpirun'
+run 4 taskset -c "$first" "${job[@]}" --set run.conditions=error
+expect '\[run\] conditions = error: bound-elsewhere: rank 0 on '
+finish

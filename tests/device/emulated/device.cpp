@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// What the emulated device says of itself.
+#include "emulator.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+namespace
+{
+enum { MULTIPROCESSORS = 3, SHARED_BYTES = 232448 };
+}    // namespace
+
+extern "C" {
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    *count = 1;
+    return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device)
+{
+    return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+}
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
+{
+    switch (attribute) {
+    case cudaDevAttrMultiProcessorCount:
+        *value = MULTIPROCESSORS;
+        break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+        *value = SHARED_BYTES;
+        break;
+    case cudaDevAttrComputeCapabilityMajor:
+        *value = 9;
+        break;
+    default:
+        *value = 0;
+    }
+    return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
+{
+    memset(properties, 0, sizeof(*properties));
+    strcpy(properties->name, "emulated GPU");
+    properties->totalGlobalMem = (size_t)8 << 30;
+    // FAKE_DEVICE, a number: ranks that say others have devices of their own.
+    const char *number         = getenv("FAKE_DEVICE");
+    properties->uuid.bytes[15] = (char)(number == NULL ? 0 : atoi(number));
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char *text, int bytes, int)
+{
+    const char *number = getenv("FAKE_DEVICE");    // as above; in a domain that no machine has
+    snprintf(text, (size_t)bytes, "FFFF:%02X:00.0", number == NULL ? 0 : atoi(number));
+    return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
+{
+    *total     = (size_t)8 << 30;
+    *available = *total - (size_t)emulator::taken_bytes;
+    return cudaSuccess;
+}
+}
