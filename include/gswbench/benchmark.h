@@ -46,6 +46,9 @@ launch_rank benchmark_run_rank;
 void benchmark_describe(struct result *result, const struct benchmark *benchmark, const struct comm *comm,
                         const struct backend *backend, const struct place_devices *devices);
 
+// Adds what a place has found in the environment, and who deviates; place NULL: what this process has.
+void facts_add_environment(struct result *result, const struct place *place);
+
 // "2026-08-22T10:15:00Z"
 void benchmark_print_time(char *text, size_t bytes);
 

@@ -10,6 +10,7 @@
 #include "gswbench/comm.h"
 #include "gswbench/config.h"
 #include "gswbench/peak.h"
+#include "gswbench/result_parts.h"
 #include "gswbench/status.h"
 
 // What every rank tells the others before anything else.
@@ -51,6 +52,11 @@ struct place {
     struct backend       backend;    // ops is NULL until it is open
     struct place_devices devices;
     struct place_notes   notes;
+
+    struct likeness_list    *environment;    // of this rank, as it was compared
+    struct result_deviation *deviations;
+    int64_t                  deviation_count;
+    char                     binding[64];    // "8 of NUMA node 1, bound by gswbench"
 };
 
 // Fills a zeroed place. Ranks whose configurations differ, or of which not all write weights, run no job together. own:

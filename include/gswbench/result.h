@@ -69,17 +69,18 @@ struct result {
     int64_t examined_transfers, examined_ops;    // of all ranks, alone, before and after the steps
     int64_t repeated_steps, repeated_equal;      // run twice; with the same bits
 
-    struct result_entry    *config, *environment;
-    struct result_reason   *reasons;
-    struct result_step     *steps;
-    struct result_rank     *ranks;
-    struct result_transfer *transfers;
-    struct result_kind     *kinds;
-    struct result_op_time  *op_times;        // of the traced step
-    struct result_layer    *layer_loads;     // of a model with experts
-    struct observation     *observations;    // of each rank's device; none on a processor
+    struct result_entry     *config, *environment;    // of rank 0
+    struct result_deviation *deviations;
+    struct result_reason    *reasons;
+    struct result_step      *steps;
+    struct result_rank      *ranks;
+    struct result_transfer  *transfers;
+    struct result_kind      *kinds;
+    struct result_op_time   *op_times;        // of the traced step
+    struct result_layer     *layer_loads;     // of a model with experts
+    struct observation      *observations;    // of each rank's device; none on a processor
     int64_t config_count, environment_count, reason_count, step_count, rank_count, transfer_count, kind_count;
-    int64_t op_time_count, layer_load_count, observation_count;
+    int64_t op_time_count, layer_load_count, observation_count, deviation_count;
 
     struct result_figures figures;
 };

@@ -30,6 +30,13 @@ struct result_entry {
     char name[96], value[1024];
 };
 
+// Ranks that have something of the environment otherwise than rank 0.
+struct result_deviation {
+    char    name[64], value[128];    // "none": they do not have it
+    int64_t count;
+    char    ranks[96], host[64];    // "1,4-7", as many as there is room for; of the first
+};
+
 // Ids of notes: a profiler watched a rank, or was told to collect; every op was looked at; something went wrong on
 // purpose.
 #define RESULT_PROFILED "profiled"

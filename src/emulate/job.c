@@ -62,6 +62,7 @@ static status describe_job(struct emulated_job *emulated)
     struct result    *result = &emulated->result;
     struct plan       plan;
     benchmark_describe(result, emulated->benchmark, &emulated->comm, &emulated->backend, &emulated->devices);
+    facts_add_environment(result, NULL);
     status built = plan_build(&plan, &job->request);
     if (!failed(&built)) {
         result_set_plan(result, &plan, &job->config.published);

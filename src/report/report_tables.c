@@ -116,6 +116,22 @@ static void write_entries(const struct result_entry *entries, int64_t count, FIL
     fprintf(file, "</table></div>\n");
 }
 
+static void write_deviations(const struct result *result, FILE *file)
+{
+    if (result->deviation_count == 0) {
+        return;
+    }
+    fprintf(file, "<h3>Ranks that have it otherwise than rank 0</h3><div class=scroll><table>\n");
+    for (int64_t i = 0; i < result->deviation_count; i++) {
+        const struct result_deviation *deviation = &result->deviations[i];
+        char                           text[384];
+        snprintf(text, sizeof(text), "%s on rank%s %s (%s%s)", deviation->value, deviation->count == 1 ? "" : "s",
+                 deviation->ranks, deviation->count == 1 ? "" : "the first on ", deviation->host);
+        html_write_row(deviation->name, text, file);
+    }
+    fprintf(file, "</table></div>\n");
+}
+
 static void write_layout(const struct result *result, FILE *file)
 {
     char text[64];
@@ -183,6 +199,7 @@ void html_write_tables(const struct result *result, FILE *file)
     write_layout(result, file);
     fprintf(file, "<section class=card><h2>Environment</h2>");
     write_entries(result->environment, result->environment_count, file);
+    write_deviations(result, file);
     fprintf(file, "</section></div>\n");
     if (result->rank_count > 0) {
         write_ranks(result, file);

@@ -25,6 +25,7 @@ void result_free(struct result *result)
 {
     free(result->config);
     free(result->environment);
+    free(result->deviations);
     free(result->reasons);
     free(result->steps);
     free(result->ranks);

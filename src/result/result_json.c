@@ -244,6 +244,14 @@ static const struct json_field ranks[] = {
     REAL(result_rank, "foreign_processors", foreign),
     JSON_END
 };
+static const struct json_field deviations[] = {
+    TEXT(result_deviation, "name", name),
+    TEXT(result_deviation, "value", value),
+    INTEGER(result_deviation, "count", count),
+    TEXT(result_deviation, "ranks", ranks),
+    TEXT(result_deviation, "host", host),
+    JSON_END
+};
 static const struct json_field validation[] = {
     REAL(result, "wall_s", wall_seconds),
     INTEGER(result, "step_allocations", step_allocations),
@@ -269,6 +277,7 @@ static const struct json_field fields[] = {
     JSON_OBJECT("config", config),
     JSON_OBJECT("device", device),
     MAP("environment", environment),
+    LIST("environment_deviations", result_deviation, deviation, deviations),
     JSON_OBJECT("memory", memory),
     JSON_OBJECT("preparation", preparation),
     JSON_OBJECT("plan", plan),

@@ -115,6 +115,19 @@ static void describe(char *text, size_t bytes, const struct binding *binding, co
     }
 }
 
+static void record(char *text, size_t bytes, const struct binding *binding, int allowed, bool is_bound)
+{
+    if (is_bound || binding->state == BINDING_FITS) {
+        snprintf(text, bytes, "%d of NUMA node %d, that of the device%s", CPU_COUNT(&binding->cores),
+                 binding->device_node, is_bound ? ", bound by gswbench" : "");
+    } else if (binding->state == BINDING_ELSEWHERE) {
+        snprintf(text, bytes, "%d of NUMA node %d, the device is on node %d", allowed, binding->node,
+                 binding->device_node);
+    } else {
+        snprintf(text, bytes, "%d", allowed);
+    }
+}
+
 void place_bind(struct place *place, const struct config *config, struct comm *comm)
 {
     char      pci[32], own[PLACE_VOICE_BYTES] = "";
@@ -126,6 +139,7 @@ void place_bind(struct place *place, const struct config *config, struct comm *c
         bool           whole_process = strcmp(comm->ops->name, "local") != 0 || comm->place.ranks == 1;
         bool           is_bound      = binding.state == BINDING_OPEN && binding_apply(&binding.cores, whole_process);
         describe(own, sizeof(own), &binding, pci, is_bound);
+        record(place->binding, sizeof(place->binding), &binding, CPU_COUNT(&allowed), is_bound);
     }
     place_note_ranks(&place->notes, "bound-elsewhere", comm, own);
 }

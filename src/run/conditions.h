@@ -31,7 +31,7 @@ status peers_check_job(struct place *place, const struct config *config, bool wr
 void peers_meet(struct place *place, struct comm *comm);
 
 // What decides how ranks compute and is alike on them: of the backend, when it is open.
-status peers_compare_backends(struct place *place, struct comm *comm);
+status peers_compare_backends(struct place *place, const struct run_config *run, struct comm *comm);
 
 // How many cores this rank has for itself.
 struct place_cores peers_share_cores(const struct place_peer *peers, const struct comm_place *place,
@@ -43,8 +43,5 @@ void place_locate_device(const struct config *config, const struct comm_place *p
 // binding.c: binds a rank that its launcher left unbound to the cores beside its device, and notes who is bound
 // elsewhere. Collective.
 void place_bind(struct place *place, const struct config *config, struct comm *comm);
-
-// devices.c: adds a note when the ranks do not all have the same kind of device.
-void devices_check_kinds(struct place_notes *notes, const struct place_devices *devices);
 
 #endif

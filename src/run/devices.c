@@ -91,11 +91,3 @@ status place_share_devices(struct place_devices *devices, struct comm *comm, str
     }
     return result;
 }
-
-void devices_check_kinds(struct place_notes *notes, const struct place_devices *devices)
-{
-    if (devices->kinds > 1) {
-        place_note(notes, "devices-differ", "ranks have devices of %d kinds, such as %.63s and %.63s", devices->kinds,
-                   devices->names[0], devices->names[1]);
-    }
-}

@@ -12,41 +12,9 @@
 
 #include <xxhash.h>
 
+#include "environment.h"
+#include "gswbench/arena.h"
 #include "gswbench/version.h"
-
-// Nothing but these leaves the environment: variables may hold secrets.
-static const struct {
-    const char *name;
-    bool        decides;    // how ranks compute or transfer; others say where one is
-} recorded_variables[] = {
-    {"OMP_NUM_THREADS", false},
-    {"OPENBLAS_NUM_THREADS", false},
-    {"OPENBLAS_CORETYPE", true},
-    {"CUDA_VISIBLE_DEVICES", false},
-    {"NCCL_ALGO", true},
-    {"NCCL_PROTO", true},
-    {"NCCL_IB_HCA", false},
-    {"NCCL_SOCKET_IFNAME", false},
-    {"NCCL_MAX_CTAS", true},
-    {"NCCL_NET", true},
-    {"NCCL_HOSTID", false},
-    {"NCCL_NVLS_ENABLE", true},
-    {"UCX_TLS", true},
-    {"UCX_NET_DEVICES", false},
-    {"OMPI_COMM_WORLD_SIZE", false},
-    {"OMPI_COMM_WORLD_LOCAL_SIZE", false},
-    {"SLURM_JOB_ID", false},
-    {"SLURM_JOB_NUM_NODES", false},
-    {"SLURM_NTASKS", false},
-    {"SLURM_JOB_PARTITION", false},
-};
-enum { RECORDED_VARIABLES = sizeof(recorded_variables) / sizeof(recorded_variables[0]) };
-
-const char *facts_variable(int number, bool *decides)
-{
-    *decides = number < RECORDED_VARIABLES && recorded_variables[number].decides;
-    return number < RECORDED_VARIABLES ? recorded_variables[number].name : NULL;
-}
 
 static void add(struct result *result, const char *name, const char *value)
 {
@@ -88,11 +56,29 @@ static void add_environment(struct result *result, const struct comm *comm)
     add(result, "nodes", text);
     snprintf(text, sizeof(text), "%ld", sysconf(_SC_NPROCESSORS_ONLN));
     add(result, "processors online", text);
-    for (int i = 0; i < RECORDED_VARIABLES; i++) {
-        const char *value = getenv(recorded_variables[i].name);
-        if (value != NULL) {
-            add(result, recorded_variables[i].name, value);
+}
+
+// Names of settings are as they are in the environment, what is not known is not there.
+void facts_add_environment(struct result *result, const struct place *place)
+{
+    struct likeness_list  own  = {.rows = NULL};
+    struct likeness_list *list = place != NULL ? place->environment : &own;
+    if (place == NULL) {
+        environment_collect(&own);
+    }
+    for (int i = 0; i < list->count; i++) {
+        char name[64];
+        likeness_print_name(name, sizeof(name), list->rows[i].name);
+        if (list->rows[i].value[0] != '\0') {
+            add(result, name, list->rows[i].value);
         }
+    }
+    likeness_free(&own);
+    if (place != NULL && place->deviation_count > 0) {
+        size_t bytes            = (size_t)place->deviation_count * sizeof(*place->deviations);
+        result->deviations      = memory_allocate(bytes);
+        result->deviation_count = place->deviation_count;
+        memcpy(result->deviations, place->deviations, bytes);
     }
 }
 

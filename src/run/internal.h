@@ -18,10 +18,6 @@
 // launch.c: sets the number of ranks to what the launcher started, or to what is asked for.
 status launch_count_ranks(struct job_selection *selection, struct text_buffer *errors);
 
-// facts.c: the variables of the environment that a result records, by number, NULL after the last; decides: ranks of
-// one job have it alike.
-const char *facts_variable(int number, bool *decides);
-
 // Adds a note to the result when a tensor-parallel group is not on one node.
 void peers_check_places(struct result *result, const struct place_peer *peers);
 

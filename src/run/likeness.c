@@ -10,14 +10,21 @@
 #include <xxhash.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/text.h"
 
-void likeness_add(struct likeness_list *list, const char *name, const char *value, const char *remedy)
+void likeness_add(struct likeness_list *list, const struct likeness_kind *kind, const char *name, const char *value)
 {
     list->rows           = memory_resize(list->rows, (size_t)(list->count + 1) * sizeof(*list->rows));
     struct likeness *row = &list->rows[list->count++];
-    *row                 = (struct likeness){.hash = XXH3_64bits(value, strlen(value)), .remedy = remedy};
-    text_copy(row->name, sizeof(row->name), name);
+    *row                 = (struct likeness){.hash = XXH3_64bits(value, strlen(value)), .kind = *kind};
+    snprintf(row->name, sizeof(row->name), "%.60s%s", name, kind->is_setting ? " =" : "");
     text_printable(row->value, sizeof(row->value), value);
+}
+
+void likeness_print_name(char *text, size_t bytes, const char *name)
+{
+    const char *end = strstr(name, " =");
+    snprintf(text, bytes, "%.*s", (int)(end != NULL ? (size_t)(end - name) : strlen(name)), name);
 }
 
 void likeness_free(struct likeness_list *list)
@@ -60,50 +67,120 @@ void likeness_describe(char *text, size_t bytes, const char *name, const struct 
     }
 }
 
-static bool is_alike(const uint64_t *hashes, int row, int rows, int ranks)
+// What ranks tell of a row before it is known whether they differ. No name is 0: there is no such row.
+struct key {
+    uint64_t name, value;
+};
+
+struct keys {
+    struct key *list;    // [ranks][width]; NULL: all ranks have the same
+    int64_t     width;
+    int         ranks;
+};
+
+static struct keys gather_keys(const struct likeness_list *list, struct comm *comm)
 {
-    for (int rank = 1; rank < ranks; rank++) {
-        if (hashes[(size_t)rank * (size_t)rows + (size_t)row] != hashes[row]) {
-            return false;
-        }
+    struct keys keys = {.ranks = comm->place.ranks, .width = list->count};
+    struct key *own  = memory_allocate((size_t)(list->count + 1) * sizeof(*own));
+    for (int row = 0; row < list->count; row++) {
+        const char *name = list->rows[row].name;
+        own[row]         = (struct key){XXH3_64bits(name, strlen(name)), list->rows[row].hash};
     }
-    return true;
+    struct key  digest  = {XXH3_64bits(own, (size_t)list->count * sizeof(*own)), (uint64_t)list->count};
+    struct key *digests = memory_allocate((size_t)keys.ranks * sizeof(*digests));
+    bool        is_one  = true;
+    comm->ops->gather_all(comm, &digest, digests, sizeof(digest));
+    for (int rank = 0; rank < keys.ranks; rank++) {
+        is_one &= digests[rank].name == digests[0].name;
+        keys.width = (int64_t)digests[rank].value > keys.width ? (int64_t)digests[rank].value : keys.width;
+    }
+    free(digests);
+    if (!is_one) {
+        own = memory_resize(own, (size_t)keys.width * sizeof(*own));
+        memset(own + list->count, 0, (size_t)(keys.width - list->count) * sizeof(*own));
+        keys.list = memory_allocate((size_t)keys.ranks * (size_t)keys.width * sizeof(*keys.list));
+        comm->ops->gather_all(comm, own, keys.list, keys.width * (int64_t)sizeof(*own));
+    }
+    free(own);
+    return keys;
 }
 
-static void describe(char *text, size_t bytes, const struct likeness *row, struct comm *comm)
+// Most ranks have a row in the same place.
+static const struct key *find_key(const struct keys *keys, int rank, int64_t row, uint64_t name)
+{
+    const struct key *list = keys->list + rank * keys->width;
+    for (int64_t i = -1; i < keys->width; i++) {
+        const struct key *key = &list[i < 0 ? row : i];
+        if (key->name == name) {
+            return key;
+        }
+    }
+    return NULL;
+}
+
+// Whether ranks differ in a row of this one, and no rank before it has the row, which it would have been judged by.
+static bool differs_first(const struct keys *keys, int rank, int64_t row)
+{
+    const struct key *own    = &keys->list[rank * keys->width + row];
+    bool              unlike = false;
+    for (int other = 0; other < keys->ranks && own->name != 0; other++) {
+        const struct key *key = find_key(keys, other, row, own->name);
+        if (other < rank && key != NULL) {
+            return false;
+        }
+        unlike |= key == NULL || key->value != own->value;
+    }
+    return unlike;
+}
+
+static struct likeness_voice *gather_voices(const struct likeness_list *list, uint64_t name, struct comm *comm)
 {
     struct likeness_voice own, *voices = memory_allocate((size_t)comm->place.ranks * sizeof(*voices));
     memset(&own, 0, sizeof(own));
     text_copy(own.host, sizeof(own.host), comm->place.host);
-    text_copy(own.value, sizeof(own.value), row->value[0] == '\0' ? "none" : row->value);
+    text_copy(own.value, sizeof(own.value), "none");
+    for (int i = 0; i < list->count; i++) {
+        const struct likeness *row = &list->rows[i];
+        if (XXH3_64bits(row->name, strlen(row->name)) == name) {
+            text_copy(own.value, sizeof(own.value), row->value[0] == '\0' ? "none" : row->value);
+            text_copy(own.name, sizeof(own.name), row->name);
+            text_copy(own.remedy, sizeof(own.remedy), row->kind.remedy == NULL ? "" : row->kind.remedy);
+            own.rule = row->kind.rule;
+        }
+    }
     comm->ops->gather_all(comm, &own, voices, sizeof(own));
-    likeness_describe(text, bytes, row->name, voices, comm->place.ranks);
-    free(voices);
+    return voices;
 }
 
-status likeness_compare(const struct likeness_list *list, struct comm *comm, struct text_buffer *notes)
+static status judge(struct likeness_voice *voices, int first, int ranks, struct place *place)
 {
-    int       ranks = comm->place.ranks, rows = list->count;
-    uint64_t *own    = memory_allocate((size_t)rows * sizeof(*own));
-    uint64_t *all    = memory_allocate((size_t)ranks * (size_t)rows * sizeof(*all));
-    status    result = OK;
-    for (int row = 0; row < rows; row++) {
-        own[row] = list->rows[row].hash;
+    const struct likeness_voice *row = &voices[first];
+    char                         text[LIKENESS_TEXT_BYTES];
+    likeness_describe(text, sizeof(text), row->name, voices, ranks);
+    if (row->rule == LIKENESS_REQUIRED) {
+        return fail_as(EXIT_LAUNCH, "%s: %s", text, row->remedy);
     }
-    comm->ops->gather_all(comm, own, all, (int64_t)((size_t)rows * sizeof(*own)));
-    for (int row = 0; row < rows && !failed(&result); row++) {
-        char text[LIKENESS_TEXT_BYTES];
-        if (is_alike(all, row, rows, ranks)) {
-            continue;
-        }
-        describe(text, sizeof(text), &list->rows[row], comm);
-        if (list->rows[row].remedy != NULL) {
-            result = fail_as(EXIT_LAUNCH, "%s: %s", text, list->rows[row].remedy);
-        } else {
-            text_append(notes, "%s\n", text);
+    if (row->rule == LIKENESS_NOTED) {
+        place_note(&place->notes, "ranks-unlike", "%s", text);
+    }
+    deviations_add(place, row->name, voices, ranks);
+    return OK;
+}
+
+status likeness_compare(const struct likeness_list *list, struct comm *comm, struct place *place)
+{
+    struct keys keys   = gather_keys(list, comm);
+    status      result = OK;
+    for (int rank = 0; rank < keys.ranks && keys.list != NULL; rank++) {
+        for (int64_t row = 0; row < keys.width && !failed(&result); row++) {
+            if (differs_first(&keys, rank, row)) {
+                uint64_t               name   = keys.list[rank * keys.width + row].name;
+                struct likeness_voice *voices = gather_voices(list, name, comm);
+                result                        = judge(voices, rank, keys.ranks, place);
+                free(voices);
+            }
         }
     }
-    free(own);
-    free(all);
+    free(keys.list);
     return result;
 }

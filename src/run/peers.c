@@ -2,6 +2,7 @@
 // What ranks tell each other before anything else, and what follows from it: whether all of them run the same job, who
 // shares cores, and whether the launcher put them where the mesh wants them.
 #define _GNU_SOURCE
+#include "environment.h"
 #include "internal.h"
 #include "likeness.h"
 
@@ -12,6 +13,7 @@
 
 #include <xxhash.h>
 
+#include "gswbench/arena.h"
 #include "gswbench/version.h"
 
 // What profilers set in the environment of a program that they watch.
@@ -50,54 +52,37 @@ status peers_check_program(struct comm *comm)
 
 // Ranks that read different configurations would measure nothing that has a meaning, and ranks that do not all write
 // weights would wait for each other.
-static void list_config(struct likeness_list *list, const struct config *config)
+static void list_job(struct likeness_list *list, const struct config *config, bool writes_weights)
 {
+    static const char                 remedy[] = "give every rank the same files and flags";
+    static const struct likeness_kind setting  = {LIKENESS_REQUIRED, true, remedy};
+    static const struct likeness_kind flag     = {LIKENESS_REQUIRED, false, remedy};
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {
         for (const struct option *option = section->options; option->key != NULL; option++) {
-            char name[96], value[1024];
-            snprintf(name, sizeof(name), "%s.%s =", section->name, option->key);
+            char name[64], value[1024];
+            snprintf(name, sizeof(name), "%s.%s", section->name, option->key);
             option_print(option, (const char *)config + section->offset, value, sizeof(value));
-            likeness_add(list, name, value, "give every rank the same files and flags");
+            likeness_add(list, &setting, name, value);
         }
     }
+    likeness_add(list, &flag, "--weights-out", writes_weights ? "given" : "");
 }
 
-static void list_environment(struct likeness_list *list)
-{
-    bool decides;
-    for (int i = 0; facts_variable(i, &decides) != NULL; i++) {
-        const char *name = facts_variable(i, &decides), *value = getenv(name);
-        char        shown[64];
-        snprintf(shown, sizeof(shown), "%s =", name);
-        if (decides) {
-            likeness_add(list, shown, value == NULL ? "" : value,
-                         "give every rank the same environment (mpirun -x, srun --export)");
-        }
-    }
-}
-
-static status compare(const struct likeness_list *list, struct place *place, struct comm *comm)
-{
-    struct text_buffer lines  = {.text = NULL};
-    status             result = likeness_compare(list, comm, &lines);
-    for (char *line = lines.text; line != NULL && *line != '\0'; line += strlen(line) + 1) {
-        line[strcspn(line, "\n")] = '\0';
-        place_note(&place->notes, "ranks-unlike", "%s", line);
-    }
-    text_free(&lines);
-    return result;
-}
+static const struct likeness_kind noted = {.rule = LIKENESS_NOTED}, own_choice = {.rule = LIKENESS_OWN};
 
 status peers_check_job(struct place *place, const struct config *config, bool writes_weights, struct comm *comm)
 {
     struct likeness_list list = {.rows = NULL};
-    list_config(&list, config);
-    likeness_add(&list, "--weights-out", writes_weights ? "given" : "", "give every rank the same files and flags");
-    list_environment(&list);
-    likeness_add(&list, "communicator", comm->library, NULL);
-    status result = compare(&list, place, comm);
+    list_job(&list, config, writes_weights);
+    status result = likeness_compare(&list, comm, place);
     likeness_free(&list);
-    return result;
+    TRY(result);
+    place->environment = memory_allocate(sizeof(*place->environment));
+    environment_collect(place->environment);
+    if (comm->library[0] != '\0') {
+        likeness_add(place->environment, &noted, "control plane", comm->library);
+    }
+    return likeness_compare(place->environment, comm, place);
 }
 
 // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 ...", without the words before the number.
@@ -115,19 +100,39 @@ static void read_driver(char *text, size_t bytes)
     snprintf(text, bytes, "%.*s", number == NULL ? 0 : (int)strcspn(number, " \n"), number == NULL ? "" : number);
 }
 
-status peers_compare_backends(struct place *place, struct comm *comm)
+// What its driver's management library says of a device, which need not be there.
+static void add_device(struct likeness_list *list, struct backend *backend, double observe_seconds)
+{
+    char               id[64], name[DEVICE_NAME_BYTES];
+    struct observation observation;
+    backend->ops->device_id(backend, id, sizeof(id));
+    backend->ops->device_name(backend, name, sizeof(name));
+    const struct observe_setup setup = {.library = OBSERVE_LIBRARY, .device = id, .seconds = observe_seconds};
+    observer_close(observer_open(&setup), &observation);
+    likeness_add(list, &noted, "device", name);
+    likeness_add(list, &noted, "VBIOS", observation.vbios);
+}
+
+status peers_compare_backends(struct place *place, const struct run_config *run, struct comm *comm)
 {
     struct likeness_list   list = {.rows = NULL};
     struct backend_library libraries[BACKEND_LIBRARIES];
     char                   driver[32];
-    const struct backend  *backend = &place->backend;
-    int count = backend->ops->libraries == NULL ? 0 : backend->ops->libraries(&place->backend, libraries);
+    struct backend        *backend = &place->backend;
+    int                    count   = backend->ops->libraries == NULL ? 0 : backend->ops->libraries(backend, libraries);
     for (int i = 0; i < count; i++) {
-        likeness_add(&list, libraries[i].name, libraries[i].version, NULL);
+        likeness_add(&list, &noted, libraries[i].name, libraries[i].version);
     }
     read_driver(driver, sizeof(driver));
-    likeness_add(&list, "driver", driver, NULL);
-    status result = compare(&list, place, comm);
+    likeness_add(&list, &noted, "driver", driver);
+    likeness_add(&list, &own_choice, "cores", place->binding);
+    if (backend->ops->device_id != NULL) {
+        add_device(&list, backend, run->observe_seconds);
+    }
+    status result = likeness_compare(&list, comm, place);
+    for (int i = 0; i < list.count; i++) {
+        likeness_add(place->environment, &list.rows[i].kind, list.rows[i].name, list.rows[i].value);
+    }
     likeness_free(&list);
     return result;
 }

@@ -8,6 +8,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
 #include "internal.h"
+#include "likeness.h"
 
 // An error may have several lines.
 static status name_rank(int rank, const status *error)
@@ -67,10 +68,9 @@ status place_open(struct place *place, const struct config *config, bool writes_
     }
     TRY(place_agree(comm, own));
     TRY(place_agree(comm, place_share_devices(&place->devices, comm, &place->backend, run->ranks_per_device)));
-    TRY(peers_compare_backends(place, comm));
+    TRY(peers_compare_backends(place, run, comm));
     TRY(place_connect(&place->nccl, comm, &place->backend, run, place->devices.sharers));
     place->comm = place->nccl.ops != NULL ? &place->nccl : comm;
-    devices_check_kinds(&place->notes, &place->devices);
     place_check_network(place, comm);
     return refuse_notes(&place->notes, run->conditions);
 }
@@ -79,6 +79,11 @@ void place_close(struct place *place)
 {
     free(place->peers);
     free(place->notes.list);
+    free(place->deviations);
+    if (place->environment != NULL) {
+        likeness_free(place->environment);
+        free(place->environment);
+    }
     free(place->devices.names);
     if (place->nccl.ops != NULL) {
         comm_close(&place->nccl);

@@ -101,6 +101,7 @@ static status open_result(struct rank *rank)
     const struct config *config = &rank->benchmark->job.config;
     signals_keep();
     benchmark_describe(result, rank->benchmark, rank->comm, &rank->place.backend, &rank->place.devices);
+    facts_add_environment(result, &rank->place);
     result_set_plan(result, &rank->plan, &config->published);
     if (is_first(rank)) {
         TRY(plan_hardware_flops(&rank->plan, &rank->benchmark->job.request,

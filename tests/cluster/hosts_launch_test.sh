@@ -23,7 +23,7 @@ for way in 'ppr:4:node --bind-to none' ppr:4:socket; do
     run 0 mpirun -np 16 --map-by $way "${job[@]}"
     expect '^RESULT (VALID|DEGRADED)'    # ranks share cores
     expect '^# config .* ranks 16 '
-    unexpected 'ranks-apart|local-rank'
+    unexpected 'ranks-apart|ranks-unlike|local-rank'
 done
 
 # A host has another configuration, or another program, under the same name.

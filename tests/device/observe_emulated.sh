@@ -27,6 +27,16 @@ expect '"energy_j_per_step": 20.0' "$json"
 expect '<td>00000000:1B:00\.0</td>' "$(result report.html)"
 expect '<th class=n>NVLinks active</th>' "$(result report.html)"
 
+# Ranks with unlike devices: which one, where, and what most have.
+unlike() { FAKE_DEVICE=$OMPI_COMM_WORLD_RANK FAKE_NVML=${FAKE_NVML/000000000000 /00000000000$OMPI_COMM_WORLD_RANK } \
+    bash -c '[ $OMPI_COMM_WORLD_RANK != 2 ] || export FAKE_NVML=${FAKE_NVML/vbios=96.00/vbios=96.11}; exec "$@"' rank "$@"; }
+export -f unlike
+FAKE_NVML=$device run 0 mpirun -np 3 bash -c 'unlike "$@"' launch "$GSWBENCH" "${arguments[@]}" --comm mpi --set train.global_batch=3
+expect '^note: ranks-unlike: rank 2 on .* has VBIOS 96\.11, 2 of 3 ranks, such as 0 on .*, 96\.00$'
+expect '"VBIOS": "96.00"' "$(result result.json)"
+expect '"ranks": "2"' "$(result result.json)"
+expect '<td>96\.11 on rank 2 \(' "$(result report.html)"
+
 # What it is there for; the figures remain.
 FAKE_NVML="${device/events=0x1,0x4/events=0x1,0x44}" run 0 "$GSWBENCH" "${arguments[@]}"
 expect '^RESULT DEGRADED'

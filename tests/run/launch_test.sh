@@ -85,6 +85,17 @@ refused program 4 "rank 0 on $host has gswbench $version, build code "
 grep -qF ", 3 of 4 ranks, such as 1 on $host, $version, build $build: install the same program" program/output ||
     complain "program: what the others are" program/output
 
+# What may differ is noted, or recorded where it is a rank's to choose.
+mkdir unlike
+echo UCX_RNDV_THRESH=8k NCCL_IB_HCA=mlx5_1 >unlike/environment1
+launch unlike 2 "$tiny"
+wait
+grep -q "^note: ranks-unlike: rank 1 on $host has UCX_RNDV_THRESH = 8k, 1 of 2 ranks, such as 0 on $host, none$" unlike/output ||
+    complain "unlike: no note" unlike/output
+! grep -q 'NCCL_IB_HCA' unlike/output || complain "unlike: a note of what is a rank's own" unlike/output
+grep -A1 '"name": "NCCL_IB_HCA"' unlike/results/*/*/*/*/result.json | grep -q '"value": "mlx5_1"' ||
+    complain "unlike: not recorded" unlike/results/*/*/*/*/result.json
+
 # Processes that each would be a job of its own.
 alone pmi PMI_RANK PMI_SIZE=4
 alone ompi OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE=4

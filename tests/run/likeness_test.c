@@ -3,6 +3,7 @@
 #include "run/likeness.h"
 
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,65 +31,104 @@ Test(likeness, names_the_rank_that_deviates_from_most)
                      "rank 0 on h0 has CUDA 1 (3 ranks deviate), 3 of 6 ranks, such as 2 on h1, 3");
 }
 
-// Two ranks: the other one's list of rows, all of whose values are told at once.
-static const struct likeness_list *others;
-static int                         asked;
-
-static void gather_two(struct comm *comm, const void *in, void *out, int64_t bytes)
-{
-    memcpy(out, in, (size_t)bytes);
-    char *other = (char *)out + bytes;
-    memcpy(other, in, (size_t)bytes);
-    if (comm->state == NULL) {    // the hashes
-        for (int row = 0; row < others->count; row++) {
-            memcpy(other + (size_t)row * sizeof(uint64_t), &others->rows[row].hash, sizeof(uint64_t));
-        }
-        comm->state = &asked;
-    } else {
-        struct likeness_voice voice = {.host = "h1"};
-        snprintf(voice.value, sizeof(voice.value), "other %d", asked++);
-        memcpy(other, &voice, sizeof(voice));
-    }
-}
-
 struct row {
-    const char *name, *own, *other, *remedy;
+    const char          *name, *value;
+    struct likeness_kind kind;
+};
+enum { RANKS = 4, ROWS_MAX = 4 };
+
+// A rank of a job whose ranks are threads; its rows, of which the last has no name, and what it was told.
+struct rank {
+    int               number;
+    struct local_hub *hub;
+    const struct row *rows;
+    struct place      place;
+    status            result;
 };
 
-static status compare(const struct row *rows, int count, struct text_buffer *notes)
+static void *compare(void *argument)
 {
-    static const struct comm_ops ops  = {.name = "mpi", .gather_all = gather_two};
-    struct comm                  comm = {.ops = &ops, .place = {.ranks = 2, .host = "h0"}};
-    struct likeness_list         own = {.rows = NULL}, other = {.rows = NULL};
-    for (int i = 0; i < count; i++) {
-        likeness_add(&own, rows[i].name, rows[i].own, rows[i].remedy);
-        likeness_add(&other, rows[i].name, rows[i].other, rows[i].remedy);
+    struct rank         *rank = argument;
+    struct likeness_list list = {.rows = NULL};
+    struct comm          comm;
+    for (const struct row *row = rank->rows; row->name != NULL; row++) {
+        likeness_add(&list, &row->kind, row->name, row->value);
     }
-    others        = &other;
-    asked         = 0;
-    status result = likeness_compare(&own, &comm, notes);
-    likeness_free(&own);
-    likeness_free(&other);
-    return result;
+    comm_open_local(&comm, rank->hub, rank->number);
+    snprintf(comm.place.host, sizeof(comm.place.host), "h%d", rank->number / 2);
+    rank->result = likeness_compare(&list, &comm, &rank->place);
+    comm_close(&comm);
+    likeness_free(&list);
+    return NULL;
 }
 
-Test(likeness, refuses_what_has_to_be_alike_and_notes_the_rest)
+// Ranks have rows[0], but for the one that has rows[1]. All are told the same.
+static struct rank compare_with(const struct row rows[2][ROWS_MAX], int deviating)
 {
-    static const struct row rows[] = {{"same", "1", "1", "never"},
-                                      {"driver", "550", "560", NULL},
-                                      {"OpenBLAS", "", "0.3", NULL},
-                                      {"run.seed =", "1", "2", "give both the same"},
-                                      {"run.steps =", "1", "2", "give both the same"}};
-    struct text_buffer      notes  = {.text = NULL};
+    struct local_hub *hub = local_hub_open(RANKS);
+    struct rank       ranks[RANKS];
+    pthread_t         threads[RANKS];
+    for (int i = 0; i < RANKS; i++) {
+        ranks[i] = (struct rank){.number = i, .hub = hub, .rows = rows[i == deviating]};
+        cr_assert_eq(pthread_create(&threads[i], NULL, compare, &ranks[i]), 0);
+    }
+    for (int i = 0; i < RANKS; i++) {
+        pthread_join(threads[i], NULL);
+        cr_expect_str_eq(ranks[i].result.text, ranks[0].result.text);
+        cr_expect_eq(ranks[i].place.notes.count, ranks[0].place.notes.count);
+        cr_expect_eq(ranks[i].place.deviation_count, ranks[0].place.deviation_count);
+    }
+    local_hub_close(hub);
+    return ranks[0];
+}
 
-    status result = compare(rows, 5, &notes);
+static const struct likeness_kind noted    = {.rule = LIKENESS_NOTED};
+static const struct likeness_kind own      = {.rule = LIKENESS_OWN, .is_setting = true};
+static const struct likeness_kind required = {LIKENESS_REQUIRED, true, "give all the same"};
 
-    cr_expect_eq(result.exit_code, EXIT_LAUNCH);
-    cr_expect_str_eq(result.text,
-                     "rank 1 on h1 has run.seed = other 2, 1 of 2 ranks, such as 0 on h0, 1: give both the same");
-    cr_expect_str_eq(notes.text, "rank 1 on h1 has driver other 0, 1 of 2 ranks, such as 0 on h0, 550\n"
-                                 "rank 1 on h1 has OpenBLAS other 1, 1 of 2 ranks, such as 0 on h0, none\n");
-    text_free(&notes);
+Test(likeness, notes_what_may_differ_and_records_who_deviates)
+{
+    const struct row rows[2][ROWS_MAX] = {{{"driver", "550", noted}, {"NCCL_IB_HCA", "mlx5_0", own}},
+                                          {{"driver", "560", noted}, {"NCCL_IB_HCA", "mlx5_1", own}}};
+    struct rank      told              = compare_with(rows, 3);
+
+    cr_expect_str_empty(told.result.text);
+    cr_assert_eq(told.place.notes.count, 1);
+    cr_expect_str_eq(told.place.notes.list[0].id, "ranks-unlike");
+    cr_expect_str_eq(told.place.notes.list[0].text, "rank 3 on h1 has driver 560, 3 of 4 ranks, such as 0 on h0, 550");
+    cr_assert_eq(told.place.deviation_count, 2);
+    const struct result_deviation *second = &told.place.deviations[1];
+    cr_expect_str_eq(second->name, "NCCL_IB_HCA");
+    cr_expect_str_eq(second->value, "mlx5_1");
+    cr_expect_str_eq(second->ranks, "3");
+    cr_expect_str_eq(second->host, "h1");
+    cr_expect_eq(second->count, 1);
+}
+
+Test(likeness, refuses_what_has_to_be_alike)
+{
+    const struct row rows[2][ROWS_MAX] = {{{"same", "1", required}, {"run.seed", "1", required}},
+                                          {{"same", "1", required}, {"run.seed", "2", required}}};
+    struct rank      told              = compare_with(rows, 1);
+    cr_expect_eq(told.result.exit_code, EXIT_LAUNCH);
+    cr_expect_str_eq(told.result.text,
+                     "rank 1 on h0 has run.seed = 2, 3 of 4 ranks, such as 0 on h0, 1: give all the same");
+}
+
+Test(likeness, knows_rows_that_only_some_ranks_have)
+{
+    const struct row some[2][ROWS_MAX] = {{{"driver", "1", noted}},
+                                          {{"NCCL_ALGO", "Ring", required}, {"driver", "1", noted}}};
+    struct rank      told              = compare_with(some, 2);
+    cr_expect_str_eq(told.result.text,
+                     "rank 2 on h1 has NCCL_ALGO = Ring, 3 of 4 ranks, such as 0 on h0, none: give all the same");
+
+    const struct row most[2][ROWS_MAX] = {{{"a", "1", noted}, {"UCX_RNDV", "x", noted}}, {{"a", "1", noted}}};
+    told                               = compare_with(most, 0);
+    cr_expect_str_empty(told.result.text);
+    cr_expect_str_eq(told.place.notes.list[0].text, "rank 0 on h0 has UCX_RNDV none, 3 of 4 ranks, such as 1 on h0, x");
+    cr_expect_str_eq(told.place.deviations[0].ranks, "1-3");
+    cr_expect_eq(told.place.deviations[0].count, 3);
 }
 
 Test(likeness, sees_what_is_too_long_to_be_shown)
@@ -96,14 +136,11 @@ Test(likeness, sees_what_is_too_long_to_be_shown)
     char first[400], second[400];
     memset(first, 'x', sizeof(first) - 1);
     memset(second, 'x', sizeof(second) - 1);
-    first[399] = second[399] = '\0';
-    second[398]              = 'y';
-    struct text_buffer notes = {.text = NULL};
-
-    status result = compare(&(struct row){"path", first, second, "give both the same"}, 1, &notes);
-
-    cr_expect_eq(result.exit_code, EXIT_LAUNCH);
-    result = compare(&(struct row){"path", first, first, "give both the same"}, 1, &notes);
-    cr_expect_eq(result.exit_code, EXIT_VALID);
-    cr_expect_null(notes.text);
+    first[399] = second[399]           = '\0';
+    second[398]                        = 'y';
+    const struct row rows[2][ROWS_MAX] = {{{"path", first, required}}, {{"path", second, required}}};
+    cr_expect_eq(compare_with(rows, 1).result.exit_code, EXIT_LAUNCH);
+    struct rank told = compare_with(rows, -1);
+    cr_expect_str_empty(told.result.text);
+    cr_expect_eq(told.place.notes.count + told.place.deviation_count, 0);
 }

@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Of two ranks on one host, this one's device and the other's; and what was said of both.
+// Of two ranks on one host, this one's device and the other's.
 static const char *own_name, *other_name;
-static char        noted[256];
 
 static void print_id(struct backend *backend, char *text, size_t bytes)
 {
@@ -55,9 +54,8 @@ static struct result result_on(const char *own, const char *other, const struct 
     struct result        result    = {.verdict = VERDICT_VALID};
     struct benchmark     benchmark = {.config_text = ""};
     struct place_devices devices;
-    struct place_notes   notes = {.count = 0};
-    own_name                   = own;
-    other_name                 = other;
+    own_name   = own;
+    other_name = other;
     setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
     benchmark.job.config.precision.compute      = COMPUTE_BF16;
     benchmark.job.config.published.step_seconds = 7;
@@ -68,9 +66,6 @@ static struct result result_on(const char *own, const char *other, const struct 
     cr_assert_not(failed(&shared_out), "%s", shared_out.text);
     cr_expect_eq(devices.sharers, 1);
     benchmark_describe(&result, &benchmark, &comm, &backend, &devices);
-    devices_check_kinds(&notes, &devices);
-    text_copy(noted, sizeof(noted), notes.count == 0 ? "" : notes.list[0].text);
-    free(notes.list);
     free(devices.names);
     return result;
 }
@@ -81,7 +76,7 @@ Test(run_devices, are_set_against_their_own_peak)
     cr_expect_eq(result.peak, 989e12);
     cr_expect_str_eq(result.peak_source, "hardware profile h100-sxm, bf16");
     cr_expect_eq(result.published_seconds, 7.0);
-    cr_expect_str_empty(noted);
+    cr_expect_eq(result.reason_count, 0);
     result_free(&result);
 
     result = result_on("NVIDIA B200", "NVIDIA B200", &device);
@@ -105,13 +100,11 @@ Test(run_devices, of_two_kinds_have_one_peak_where_theirs_agree)
     struct result result = result_on("NVIDIA H100 80GB HBM3", "NVIDIA H200", &device);
     cr_expect_eq(result.peak, 989e12);
     cr_expect(isnan(result.published_seconds));
-    cr_expect_str_eq(noted, "ranks have devices of 2 kinds, such as NVIDIA H100 80GB HBM3 and NVIDIA H200");
     result_free(&result);
 
     result = result_on("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB", &device);
     cr_expect(isnan(result.peak));
     cr_expect_str_eq(result.peak_source, "NVIDIA H100 80GB HBM3 and NVIDIA A100-SXM4-80GB have different peaks");
-    cr_expect_str_eq(noted, "ranks have devices of 2 kinds, such as NVIDIA H100 80GB HBM3 and NVIDIA A100-SXM4-80GB");
     result_free(&result);
 }
 
@@ -121,6 +114,6 @@ Test(run_devices, that_are_processors_have_no_peak)
     cr_expect(isnan(result.peak));
     cr_expect_str_eq(result.peak_source, "backend host has no known peak");
     cr_expect(isnan(result.published_seconds));
-    cr_expect_str_empty(noted);
+    cr_expect_eq(result.reason_count, 0);
     result_free(&result);
 }

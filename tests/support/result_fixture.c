@@ -124,6 +124,10 @@ void fixture_open(struct result *result)
     fixture_add_trace(result);
     result_add_entry(&result->config, &result->config_count, "model.preset", "llama2-70b");
     result_add_entry(&result->environment, &result->environment_count, "kernel", "Linux 6.1");
+    result->deviations = memory_allocate(sizeof(*result->deviations));
+    result->deviations[0] =
+        (struct result_deviation){.name = "NCCL_IB_HCA", .value = "mlx5_1", .count = 1, .ranks = "1", .host = "dgx-02"};
+    result->deviation_count = 1;
     result_derive(result);
 }
 
@@ -132,6 +136,7 @@ void fixture_poison(struct result *result)
     strcpy(result->config_name, "</script><b>\"&'\x1b[31m");
     strcpy(result->config[0].value, "a\nb\xff"
                                     "c\x01\\");
+    strcpy(result->deviations[0].value, "<script>\x1b[31m");
     strcpy(result->ranks[0].host, "=cmd(\"x\"),\n<i>");
 }
 

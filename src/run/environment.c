@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// Nothing but these rows leaves the environment, since variables may hold secrets. The first row that a name matches
+// decides.
+#include "environment.h"
+
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/input.h"
+#include "gswbench/text.h"
+
+enum { HIDDEN = -1 };
+
+static const char remedy[] = "give every rank the same environment (mpirun -x, srun --export)";
+
+// REQUIRED: ranks of one collective that have it otherwise hang, or compute otherwise. OWN: of a rank or host by
+// intent.
+static const struct {
+    const char *pattern;
+    int         rule;
+} rows[] = {
+    {"*SECRET*", HIDDEN},
+    {"*TOKEN*", HIDDEN},
+    {"*PASSW*", HIDDEN},
+    {"*CREDENTIAL*", HIDDEN},
+    {"*API_KEY*", HIDDEN},
+    {"NCCL_ALGO", LIKENESS_REQUIRED},
+    {"NCCL_PROTO", LIKENESS_REQUIRED},
+    {"NCCL_NET", LIKENESS_REQUIRED},
+    {"NCCL_M??_CTAS", LIKENESS_REQUIRED},
+    {"NCCL_M??_NCHANNELS", LIKENESS_REQUIRED},
+    {"NCCL_*NTHREADS", LIKENESS_REQUIRED},
+    {"NCCL_*BUFFSIZE", LIKENESS_REQUIRED},
+    {"NCCL_NVLS_ENABLE", LIKENESS_REQUIRED},
+    {"NCCL_COLLNET_ENABLE", LIKENESS_REQUIRED},
+    {"NCCL_PAT_ENABLE", LIKENESS_REQUIRED},
+    {"NCCL_MNNVL_ENABLE", LIKENESS_REQUIRED},
+    {"NCCL_IB_HCA", LIKENESS_OWN},
+    {"NCCL_SOCKET_IFNAME", LIKENESS_OWN},
+    {"NCCL_HOSTID", LIKENESS_OWN},
+    {"NCCL_*_FILE", LIKENESS_OWN},
+    {"NCCL_*", LIKENESS_NOTED},
+    {"UCX_TLS", LIKENESS_REQUIRED},
+    {"UCX_NET_DEVICES", LIKENESS_OWN},
+    {"UCX_*", LIKENESS_NOTED},
+    {"OMPI_MCA_btl*", LIKENESS_NOTED},    // others are the launcher's, which tells each host its own
+    {"OMPI_MCA_pml*", LIKENESS_NOTED},
+    {"OMPI_MCA_mtl*", LIKENESS_NOTED},
+    {"OMPI_MCA_coll*", LIKENESS_NOTED},
+    {"OMPI_MCA_mpi_*", LIKENESS_NOTED},
+    {"OMPI_MCA_opal_*", LIKENESS_NOTED},
+    {"OMPI_MCA_hwloc_*", LIKENESS_NOTED},
+    {"OMPI_COMM_WORLD_*SIZE", LIKENESS_OWN},
+    {"CUDA_VISIBLE_DEVICES", LIKENESS_OWN},
+    {"CUDA_MPS_*", LIKENESS_OWN},
+    {"CUDA_INJECTION*", LIKENESS_OWN},
+    {"CUDA_HOME", LIKENESS_OWN},
+    {"CUDA_*PATH", LIKENESS_OWN},
+    {"CUDA_*", LIKENESS_NOTED},
+    {"OMP_NUM_THREADS", LIKENESS_OWN},
+    {"OPENBLAS_NUM_THREADS", LIKENESS_OWN},
+    {"OPENBLAS_CORETYPE", LIKENESS_REQUIRED},
+    {"SLURM_JOB_ID", LIKENESS_OWN},
+    {"SLURM_JOB_NUM_NODES", LIKENESS_OWN},
+    {"SLURM_NTASKS", LIKENESS_OWN},
+    {"SLURM_JOB_PARTITION", LIKENESS_OWN},
+};
+
+static int find_rule(const char *name)
+{
+    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        if (fnmatch(rows[row].pattern, name, 0) == 0) {
+            return rows[row].rule;
+        }
+    }
+    return HIDDEN;
+}
+
+static bool has(const struct likeness_list *list, const char *name)
+{
+    for (int i = 0; i < list->count; i++) {
+        char known[64];
+        likeness_print_name(known, sizeof(known), list->rows[i].name);
+        if (strcmp(known, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// "NAME=VALUE"; anything else is none. A name too long to be kept is not one of the rows'.
+static void add_variable(struct likeness_list *list, const char *line)
+{
+    char   name[60];
+    size_t length = strcspn(line, "=");
+    if (line[length] == '\0' || length >= sizeof(name)) {
+        return;
+    }
+    snprintf(name, sizeof(name), "%.*s", (int)length, line);
+    int                        rule = find_rule(name);
+    const struct likeness_kind kind = {.rule = (enum likeness_rule)rule, .is_setting = true, .remedy = remedy};
+    if (rule != HIDDEN && !has(list, name)) {
+        likeness_add(list, &kind, name, line + length + 1);
+    }
+}
+
+void environment_add_variables(struct likeness_list *list, char *const *variables)
+{
+    for (int i = 0; variables[i] != NULL; i++) {
+        add_variable(list, variables[i]);
+    }
+}
+
+void environment_add_file(struct likeness_list *list, const char *path)
+{
+    static const struct likeness_kind noted = {.rule = LIKENESS_NOTED};
+    enum { FILE_BYTES = 1 << 16 };
+    int         descriptor;
+    struct stat about;
+    status      opened = input_open(path, &descriptor, &about);
+    if (failed(&opened)) {
+        return;
+    }
+    char   *text       = memory_allocate(FILE_BYTES);
+    ssize_t read_bytes = read(descriptor, text, FILE_BYTES - 1);
+    close(descriptor);
+    if (read_bytes >= 0) {
+        char shown[64], *rest = NULL;
+        snprintf(shown, sizeof(shown), "%" PRId64 " bytes, xxh3:%016" PRIx64, (int64_t)about.st_size,
+                 (uint64_t)XXH3_64bits(text, (size_t)read_bytes));
+        likeness_add(list, &noted, path, shown);
+        for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+            add_variable(list, line);
+        }
+    }
+    free(text);
+}
+
+extern char **environ;
+
+void environment_collect(struct likeness_list *list)
+{
+    const char          *named = getenv("NCCL_CONF_FILE");
+    const struct passwd *user  = getpwuid(getuid());
+    char                 path[1024];
+    environment_add_variables(list, environ);
+    if (named != NULL || user != NULL) {
+        snprintf(path, sizeof(path), "%s%s", named != NULL ? named : user->pw_dir, named != NULL ? "" : "/.nccl.conf");
+        environment_add_file(list, path);
+    }
+    environment_add_file(list, "/etc/nccl.conf");
+}
