@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "gswbench/backend_attention.h"
+#include "gswbench/backend_choices.h"
 #include "gswbench/backend_library.h"
 #include "gswbench/backend_setup.h"
 #include "gswbench/backend_streams.h"
@@ -64,6 +65,7 @@ struct backend_ops {
     // there was nothing to decide; else it lives as long as the backend. NULL: no op needs it.
     status (*prepare)(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                       const struct prepared **prepared);
+    const struct backend_choices *choices;    // NULL: nothing is chosen by timing
     // Tells profilers that what follows on the device is what they are to collect, or that it no longer is. NULL: the
     // backend has no device whose work they would collect.
     void (*profile)(struct backend *backend, bool is_on);

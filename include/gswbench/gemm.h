@@ -46,21 +46,24 @@ int gemm_alignment(const void *address);
 // Which algorithm a GEMM uses with one version of the library on one kind of device. The words mean something to the
 // library only.
 enum { GEMM_ALGORITHM_WORDS = 8, GEMM_PROBLEM_BYTES = 256 };
+enum gemm_origin { GEMM_REMEMBERED, GEMM_TIMED, GEMM_TAKEN };    // of the file; here; from another rank
 struct gemm_choice {
-    char     problem[GEMM_PROBLEM_BYTES];
-    uint64_t algorithm[GEMM_ALGORITHM_WORDS];
+    char             problem[GEMM_PROBLEM_BYTES];
+    uint64_t         algorithm[GEMM_ALGORITHM_WORDS];
+    enum gemm_origin origin;
 };
 
 // "4096 x 6144 x 4096 nt bf16 bf16 f32 add, align 256 256 16, processors 0, cuBLASLt 130100, NVIDIA H200" into problem.
 void gemm_problem_name(const struct gemm_key *key, const char *library, const char *device,
                        char problem[GEMM_PROBLEM_BYTES]);
 
-// The choices of one file.
+// The choices of one file, and those that are to be added to it.
 struct gemm_cache {
     char               *path;    // NULL: nothing is kept
     struct gemm_choice *choices;
     int                 count;
-    bool                writes;
+    bool                writes, is_changed;
+    char               *times;        // lines for gemm_times.txt, of choices that are not yet kept; NULL: none
     char                note[224];    // why not all is read or kept, the first reason of several; else ""
 };
 
@@ -79,10 +82,13 @@ struct gemm_times {
 };
 
 const struct gemm_choice *gemm_cache_find(const struct gemm_cache *cache, const char *problem);
-// Adds a choice and writes the whole file anew, beside the old one, which it then replaces. Of hosts that do so at
-// once, the last one's choices stay. The times go to a line at the end of gemm_times.txt beside it, which nothing
-// reads: it says how close the others came. Where it cannot be written, choices live as long as the process, and the
-// note says so.
+// Adds a choice that was timed here, or takes another rank's in the place of what is there.
 void gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice, const struct gemm_times *times);
+void gemm_cache_take(struct gemm_cache *cache, const struct gemm_choice *choice);
+// Writes what was added since: the file is read again, so that what others have kept meanwhile stays, and replaced as a
+// whole, unless it has all. The times go to the end of gemm_times.txt beside it, which nothing reads: it says how close
+// the others came. Where it cannot be written, choices live as long as the process, and the note says so. Closing does
+// so, too.
+void gemm_cache_keep(struct gemm_cache *cache);
 
 #endif

@@ -56,7 +56,8 @@ struct place {
     struct likeness_list    *environment;    // of this rank, as it was compared
     struct result_deviation *deviations;
     int64_t                  deviation_count;
-    char                     binding[64];    // "8 of NUMA node 1, bound by gswbench"
+    int64_t                  choice_counts[3];    // by enum gemm_origin, of all ranks
+    char                     binding[64];         // "8 of NUMA node 1, bound by gswbench"
 };
 
 // Fills a zeroed place. Ranks whose configurations differ, or of which not all write weights, run no job together. own:

@@ -18,6 +18,11 @@ struct step;
 // Lets the backend decide what a step must not decide. Before step_open, on every rank.
 status step_prepare(const struct plan *plan, struct backend *backend);
 
+// Calls visit for each op that computes, with operands as step_prepare knows them: aligned as they will be, and
+// nowhere. Ends with the first error.
+typedef status step_visit(void *context, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
+status         step_visit_ops(const struct plan *plan, step_visit *visit, void *context);
+
 // Allocates every storage once and resolves the operands of every op. Fails (EXIT_MEMORY, with the accounting) when the
 // plan does not fit, or (EXIT_CONFIG) when the backend lacks an op. plan, backend and comm outlive the step.
 status step_open(struct step **step, const struct plan *plan, struct backend *backend, struct comm *comm);

@@ -105,7 +105,7 @@ static void read_file(struct gemm_cache *cache, FILE *file)
         return;
     }
     for (int number = 2; fgets(line, sizeof(line), file) != NULL; number++) {
-        struct gemm_choice choice;
+        struct gemm_choice choice = {.origin = GEMM_REMEMBERED};
         if (parse_line(line, &choice)) {
             keep(cache, &choice);
         } else {
@@ -152,9 +152,8 @@ static FILE *open_file(const char *path, status *refusal)
     return file;
 }
 
-void gemm_cache_open(struct gemm_cache *cache, const char *directory, bool writes)
+static void load(struct gemm_cache *cache)
 {
-    *cache = (struct gemm_cache){.path = find_path(directory), .writes = writes};
     struct stat about;
     if (cache->path == NULL || (lstat(cache->path, &about) != 0 && errno == ENOENT)) {
         return;
@@ -170,8 +169,16 @@ void gemm_cache_open(struct gemm_cache *cache, const char *directory, bool write
     fclose(file);
 }
 
+void gemm_cache_open(struct gemm_cache *cache, const char *directory, bool writes)
+{
+    *cache = (struct gemm_cache){.path = find_path(directory), .writes = writes};
+    load(cache);
+}
+
 void gemm_cache_close(struct gemm_cache *cache)
 {
+    gemm_cache_keep(cache);
+    free(cache->times);
     free(cache->path);
     free(cache->choices);
     *cache = (struct gemm_cache){.path = NULL};
@@ -202,44 +209,112 @@ static status write_file(const struct gemm_cache *cache)
 }
 
 // "PROBLEM: candidate 3 of 16; milliseconds: 1.234 1.301 - ...".
-static status append_times(const struct gemm_cache *cache, const char *problem, const struct gemm_times *times)
+static void note_times(struct gemm_cache *cache, const char *problem, const struct gemm_times *times)
 {
-    struct text_buffer path = {.text = NULL}, line = {.text = NULL};
-    text_append(&path, "%.*s_times.txt", (int)(strlen(cache->path) - strlen(".txt")), cache->path);
-    text_append(&line, "%s: candidate %d of %d; milliseconds:", problem, times->chosen + 1, times->count);
+    struct text_buffer lines = {.text = NULL};
+    text_append(&lines, "%s%s: candidate %d of %d; milliseconds:", cache->times == NULL ? "" : cache->times, problem,
+                times->chosen + 1, times->count);
     for (int i = 0; i < times->count; i++) {
         if (isnan(times->seconds[i])) {
-            text_append(&line, " -");
+            text_append(&lines, " -");
         } else {
-            text_append(&line, " %.4f", 1e3 * times->seconds[i]);
+            text_append(&lines, " %.4f", 1e3 * times->seconds[i]);
         }
     }
-    text_append(&line, "\n");
-    status result = output_extend(path.text, line.text, line.length);
+    text_append(&lines, "\n");
+    free(cache->times);
+    cache->times = lines.text;
+}
+
+static status append_times(const struct gemm_cache *cache)
+{
+    struct text_buffer path = {.text = NULL};
+    if (cache->times == NULL) {
+        return OK;
+    }
+    text_append(&path, "%.*s_times.txt", (int)(strlen(cache->path) - strlen(".txt")), cache->path);
+    status result = output_extend(path.text, cache->times, strlen(cache->times));
     text_free(&path);
-    text_free(&line);
     return result;
 }
 
-static status write_files(const struct gemm_cache *cache, const char *problem, const struct gemm_times *times)
+static status create_folder(const struct gemm_cache *cache)
 {
     char *directory = memory_allocate(strlen(cache->path) + 1);
     strcpy(directory, cache->path);
     *strrchr(directory, '/') = '\0';
     status created           = output_create_folders(directory);
     free(directory);
-    TRY(created);
-    TRY(write_file(cache));
-    return append_times(cache, problem, times);
+    return created;
+}
+
+// The choice that is there for the problem becomes this one; true when it was another, or none.
+static bool put(struct gemm_cache *cache, const struct gemm_choice *choice)
+{
+    for (int i = 0; i < cache->count; i++) {
+        struct gemm_choice *known = &cache->choices[i];
+        if (strcmp(known->problem, choice->problem) == 0) {
+            bool is_other = memcmp(known->algorithm, choice->algorithm, sizeof(known->algorithm)) != 0;
+            *known        = *choice;
+            return is_other;
+        }
+    }
+    keep(cache, choice);
+    return true;
 }
 
 void gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice, const struct gemm_times *times)
 {
-    keep(cache, choice);
-    if (cache->path == NULL || !cache->writes) {
+    struct gemm_choice timed = *choice;
+    timed.origin             = GEMM_TIMED;
+    cache->is_changed |= put(cache, &timed);
+    if (cache->path != NULL && cache->writes) {
+        note_times(cache, choice->problem, times);
+    }
+}
+
+void gemm_cache_take(struct gemm_cache *cache, const struct gemm_choice *choice)
+{
+    const struct gemm_choice *known = gemm_cache_find(cache, choice->problem);
+    struct gemm_choice        taken = *choice;
+    taken.origin                    = GEMM_TAKEN;
+    if (known == NULL || memcmp(known->algorithm, choice->algorithm, sizeof(known->algorithm)) != 0) {
+        cache->is_changed |= put(cache, &taken);
+    }
+}
+
+// What is in the file now, with what it lacks.
+static status merge(const struct gemm_cache *cache, struct gemm_cache *disk)
+{
+    bool is_changed = false;
+    disk->path      = memory_allocate(strlen(cache->path) + 1);
+    strcpy(disk->path, cache->path);
+    load(disk);
+    if (disk->path == NULL) {
+        return fail("%.200s", disk->note);
+    }
+    for (int i = 0; i < cache->count; i++) {
+        is_changed |= cache->choices[i].origin != GEMM_REMEMBERED && put(disk, &cache->choices[i]);
+    }
+    if (is_changed) {
+        TRY(create_folder(cache));
+        TRY(write_file(disk));
+    }
+    return append_times(cache);
+}
+
+void gemm_cache_keep(struct gemm_cache *cache)
+{
+    struct gemm_cache disk = {.path = NULL};
+    if (cache->path == NULL || !cache->writes || !cache->is_changed) {
         return;
     }
-    status result = write_files(cache, choice->problem, times);
+    status result     = merge(cache, &disk);
+    cache->is_changed = false;
+    free(cache->times);
+    cache->times = NULL;
+    free(disk.path);
+    free(disk.choices);
     if (failed(&result)) {
         note(cache, "algorithms are not kept: %.150s (run.cache)", result.text);
         keep_nothing(cache);

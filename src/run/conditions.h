@@ -4,6 +4,7 @@
 #define GSWBENCH_RUN_CONDITIONS_H
 
 #include "gswbench/place.h"
+#include "gswbench/plan.h"
 
 // place.c: place_agree, and which rank is the first that failed; -1: none. find_failed: without a word of which.
 status place_agree_first(struct comm *comm, status own, int *first);
@@ -15,6 +16,13 @@ enum { PLACE_VOICE_BYTES = 160 };
 void place_note(struct place_notes *notes, const char *id, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void place_note_ranks(struct place_notes *notes, const char *id, struct comm *comm, const char *own);
+
+// place.c: fails where the user wants no notes (enum run_conditions), and there is one.
+status place_check_notes(const struct place_notes *notes, int64_t conditions);
+
+// choices.c: step_prepare on all ranks, where each takes what one has chosen by timing; what differs all the same is
+// noted. Collective; every rank returns the same.
+status choices_prepare(const struct plan *plan, struct place *place, int64_t conditions);
 
 // connect.c: notes where NCCL will go to other hosts by sockets, though InfiniBand is there or was asked for.
 // Collective.

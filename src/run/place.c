@@ -48,7 +48,7 @@ status place_agree(struct comm *comm, status own)
 }
 
 // What speaks against the machine is noted, or ends the run, as the user wants.
-static status refuse_notes(const struct place_notes *notes, int64_t conditions)
+status place_check_notes(const struct place_notes *notes, int64_t conditions)
 {
     return conditions == CONDITIONS_NOTE || notes->count == 0
                ? OK
@@ -72,7 +72,7 @@ status place_open(struct place *place, const struct config *config, bool writes_
     TRY(place_connect(&place->nccl, comm, &place->backend, run, place->devices.sharers));
     place->comm = place->nccl.ops != NULL ? &place->nccl : comm;
     place_check_network(place, comm);
-    return refuse_notes(&place->notes, run->conditions);
+    return place_check_notes(&place->notes, run->conditions);
 }
 
 void place_close(struct place *place)

@@ -172,7 +172,7 @@ static status prepare(struct rank *rank, struct comm *comm)
     rank->comm = comm = place->comm;
     TRY(place_agree(comm, open_watch(rank)));
     double began = clock_seconds();
-    TRY(place_agree(comm, step_prepare(&rank->plan, &place->backend)));
+    TRY(choices_prepare(&rank->plan, place, benchmark->job.config.run.conditions));
     double prepared = clock_seconds();
     TRY(place_agree(comm, step_open(&rank->step, &rank->plan, &place->backend, comm)));
     rank->result.tune_seconds    = prepared - began;

@@ -132,21 +132,31 @@ static void open_device(struct step *step)
     }
 }
 
-status step_prepare(const struct plan *plan, struct backend *backend)
+status step_visit_ops(const struct plan *plan, step_visit *visit, void *context)
 {
     struct step unplaced = {.plan = plan};    // storages as aligned as they will be, and nowhere
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         unplaced.storage[storage] = (void *)(uintptr_t)PLAN_ALIGNMENT;
     }
     for (int32_t i = 0; i < plan->op_count; i++) {
-        struct buffer          buffers[OP_OPERANDS];
-        const struct prepared *prepared;
+        struct buffer buffers[OP_OPERANDS];
         find_buffers(&unplaced, &plan->ops[i], buffers);
         if (!is_transfer(&plan->ops[i])) {
-            TRY(backend_prepare(backend, &plan->ops[i], buffers, &prepared));
+            TRY(visit(context, &plan->ops[i], buffers));
         }
     }
     return OK;
+}
+
+static status prepare(void *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct prepared *prepared;
+    return backend_prepare(backend, op, buffers, &prepared);
+}
+
+status step_prepare(const struct plan *plan, struct backend *backend)
+{
+    return step_visit_ops(plan, prepare, backend);
 }
 
 // Whether the plan fits into what the connections have left.

@@ -50,6 +50,7 @@ static void add(struct gemm_cache *cache, const char *problem, uint64_t word)
     strcpy(choice.problem, problem);
     const struct gemm_times times = {.count = 3, .chosen = 1, .seconds = {2e-3, 1.5e-3, NAN}};
     gemm_cache_add(cache, &choice, &times);
+    gemm_cache_keep(cache);
     cr_assert_str_empty(cache->note);
 }
 
@@ -170,6 +171,57 @@ Test(gemm_cache, is_written_by_one_rank_of_a_host)
     remove_place(&place);
 }
 
+static struct gemm_choice choice_of(const char *problem, uint64_t word)
+{
+    struct gemm_choice choice = {.algorithm = {word}};
+    strcpy(choice.problem, problem);
+    return choice;
+}
+
+Test(gemm_cache, takes_what_another_rank_chose_in_the_place_of_its_own)
+{
+    struct place      place = make_place();
+    struct gemm_cache cache = open_cache(&place);
+    add(&cache, "one, NVIDIA H200", 7);
+    struct gemm_choice other = choice_of("one, NVIDIA H200", 8);
+
+    gemm_cache_take(&cache, &other);
+    gemm_cache_close(&cache);
+
+    cache = open_cache(&place);
+    cr_expect_eq(cache.count, 1);
+    cr_expect_eq(gemm_cache_find(&cache, "one, NVIDIA H200")->algorithm[0], 8);
+    cr_expect_eq(gemm_cache_find(&cache, "one, NVIDIA H200")->origin, GEMM_REMEMBERED);
+    gemm_cache_close(&cache);
+    remove_place(&place);
+}
+
+Test(gemm_cache, keeps_what_others_wrote_meanwhile_and_writes_only_what_is_new)
+{
+    struct place       place = make_place();
+    struct gemm_cache  first = open_cache(&place), second = open_cache(&place), third = open_cache(&place);
+    struct gemm_choice two = choice_of("two", 2);
+    struct stat        before, after;
+    add(&first, "one", 1);
+    gemm_cache_take(&second, &two);
+    gemm_cache_keep(&second);
+    gemm_cache_take(&third, &two);
+    cr_assert_eq(stat(place.path, &before), 0);
+    gemm_cache_keep(&third);
+    cr_assert_eq(stat(place.path, &after), 0);
+    cr_expect_eq(before.st_ino, after.st_ino, "it has all already");
+
+    struct gemm_cache all = open_cache(&place);
+    cr_expect_eq(all.count, 2);
+    cr_expect_not_null(gemm_cache_find(&all, "one"));
+    cr_expect_not_null(gemm_cache_find(&all, "two"));
+    gemm_cache_close(&all);
+    gemm_cache_close(&first);
+    gemm_cache_close(&second);
+    gemm_cache_close(&third);
+    remove_place(&place);
+}
+
 Test(gemm_cache, keeps_the_file_in_the_users_cache_directory)
 {
     struct gemm_cache cache;
@@ -193,6 +245,7 @@ Test(gemm_cache, goes_on_where_it_cannot_write_and_says_so)
 
     gemm_cache_add(&cache, &(struct gemm_choice){.problem = "one"}, &(struct gemm_times){.count = 0});
     gemm_cache_add(&cache, &(struct gemm_choice){.problem = "two"}, &(struct gemm_times){.count = 0});
+    gemm_cache_keep(&cache);
 
     cr_expect_str_eq(cache.note, "algorithms are not kept: cannot create /proc/none: No such file or directory "
                                  "(run.cache)");
@@ -215,6 +268,7 @@ Test(gemm_cache, writes_neither_of_its_files_through_a_link)
         cr_assert(mkdir(deep, 0755) == 0 && symlink(target, planted) == 0);
 
         gemm_cache_add(&cache, &(struct gemm_choice){.problem = "one"}, &times);
+        gemm_cache_keep(&cache);
 
         cr_expect_not_null(strstr(cache.note, names[i]), "%s", cache.note);
         cr_expect_neq(access(target, F_OK), 0, "%s is written through", names[i]);

@@ -68,6 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     bool is_ours = cache.path != NULL;    // another's is not replaced
     if (is_ours && gemm_cache_find(&cache, choice.problem) == NULL) {
         gemm_cache_add(&cache, &choice, &times);
+        gemm_cache_keep(&cache);
         gemm_cache_open(&again, fuzz_folder(), true);
         check_note(&again);
         const struct gemm_choice *found = gemm_cache_find(&again, choice.problem);

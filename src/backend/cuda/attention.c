@@ -150,6 +150,13 @@ status cuda_attention_prepare(struct backend *backend, const struct op *op, cons
     return OK;
 }
 
+void cuda_attention_name(const struct cuda *cuda, const struct op *op, char problem[GEMM_PROBLEM_BYTES])
+{
+    if (cuda->attention->cudnn != NULL) {
+        attention_trial_name(cuda, cuda->attention->cudnn, op, problem);
+    }
+}
+
 int64_t cuda_attention_scratch(struct cuda *cuda, const struct op *op)
 {
     const struct by_cudnn *chosen  = NULL;

@@ -98,7 +98,7 @@ static status take_first(struct trial *trial)
     return trial->refusal;
 }
 
-static status take_remembered(struct trial *trial, const struct gemm_choice *choice)
+static status take_known(struct trial *trial, const struct gemm_choice *choice)
 {
     uint64_t plan = choice->algorithm[0], engine = choice->algorithm[1];
     if (plan < (uint64_t)cudnn_attention_plans(trial->entry)) {
@@ -111,17 +111,17 @@ static status take_remembered(struct trial *trial, const struct gemm_choice *cho
                    trial->cuda->gemms->cache.path, choice->problem);
 }
 
-static void name_problem(const struct trial *trial, char problem[GEMM_PROBLEM_BYTES])
+void attention_trial_name(const struct cuda *cuda, struct cudnn_attention *cudnn, const struct op *op,
+                          char problem[GEMM_PROBLEM_BYTES])
 {
-    const struct attention_shape *shape = &trial->op->shape.attention;
+    const struct attention_shape *shape = &op->shape.attention;
     char                          version[32];
-    cudnn_attention_version(trial->cudnn, version, sizeof(version));
-    snprintf(problem, GEMM_PROBLEM_BYTES,
-             "%s %" PRId64 " x %" PRId64 " after %" PRId64 "%s, %" PRId64 " heads %" PRId64 " of %" PRId64
-             ", %s, %.100s",
-             op_name((enum op_kind)trial->op->kind), shape->batch, shape->sequence, shape->earlier,
-             shape->causal ? " causal" : "", shape->heads, shape->kv_heads, shape->head_dim, version,
-             trial->cuda->gemms->device);
+    cudnn_attention_version(cudnn, version, sizeof(version));
+    snprintf(
+        problem, GEMM_PROBLEM_BYTES,
+        "%s %" PRId64 " x %" PRId64 " after %" PRId64 "%s, %" PRId64 " heads %" PRId64 " of %" PRId64 ", %s, %.100s",
+        op_name((enum op_kind)op->kind), shape->batch, shape->sequence, shape->earlier, shape->causal ? " causal" : "",
+        shape->heads, shape->kv_heads, shape->head_dim, version, cuda->gemms->device);
 }
 
 static status take_fastest(struct trial *trial)
@@ -129,10 +129,13 @@ static status take_fastest(struct trial *trial)
     struct gemms      *gemms  = trial->cuda->gemms;
     struct gemm_choice choice = {.algorithm = {0}};
     struct gemm_times  times;
-    name_problem(trial, choice.problem);
+    attention_trial_name(trial->cuda, trial->cudnn, trial->op, choice.problem);
     const struct gemm_choice *known = gemm_cache_find(&gemms->cache, choice.problem);
     if (known != NULL) {
-        return take_remembered(trial, known);
+        status taken = take_known(trial, known);
+        if (!failed(&taken) || known->origin == GEMM_REMEMBERED) {
+            return taken;
+        }
     }
     int best = tune_fastest(&(struct tune){.stream   = trial->cuda->device.streams[LANE_COMPUTE],
                                            .run      = run_plan,

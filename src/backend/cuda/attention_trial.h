@@ -11,4 +11,8 @@
 status attention_trial(struct cuda *cuda, struct cudnn_attention *cudnn, struct cudnn_entry *entry,
                        const struct op *op);
 
+// What the op is called in the cache.
+void attention_trial_name(const struct cuda *cuda, struct cudnn_attention *cudnn, const struct op *op,
+                          char problem[GEMM_PROBLEM_BYTES]);
+
 #endif

@@ -263,17 +263,20 @@ static void cuda_describe(struct backend *backend, char *text, size_t bytes)
     const struct cuda    *cuda = backend->state;
     struct cudaDeviceProp properties;
     int                   driver;
-    char                  memory[32], blas[BLAS_VERSION_BYTES];
+    char                  memory[32], blas[BLAS_VERSION_BYTES], taken[32] = "";
     blas_version(&cuda->gemms->blas, blas);
+    if (cuda->gemms->taken > 0) {
+        snprintf(taken, sizeof(taken), ", %d from other ranks", cuda->gemms->taken);
+    }
     CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->number));
     CUDA_CHECK(cudaDriverGetVersion(&driver));
     snprintf(text, bytes,
              "%s, %d multiprocessors up to %d MHz, %s, CUDA %d.%d on a driver for %d.%d, %s: %d GEMMs timed, %d "
-             "remembered%s%s",
+             "remembered%s%s%s",
              properties.name, cuda->device.processors, attribute_of(cuda->number, cudaDevAttrClockRate) / 1000,
              number_bytes(memory, sizeof(memory), (double)properties.totalGlobalMem), CUDART_VERSION / 1000,
              CUDART_VERSION % 1000 / 10, driver / 1000, driver % 1000 / 10, blas, cuda->gemms->timed,
-             cuda->gemms->remembered, cuda->gemms->cache.note[0] != '\0' ? "; " : "", cuda->gemms->cache.note);
+             cuda->gemms->remembered, taken, cuda->gemms->cache.note[0] != '\0' ? "; " : "", cuda->gemms->cache.note);
 }
 
 const struct backend_ops backend_cuda = {
@@ -294,6 +297,7 @@ const struct backend_ops backend_cuda = {
     .scratch_bytes   = cuda_scratch_bytes,
     .reserve_scratch = cuda_reserve_scratch,
     .prepare         = prepare_op,
+    .choices         = &cuda_choices,
     .profile         = cuda_profile,
     .device_id       = cuda_device_id,
     .device_name     = cuda_device_name,

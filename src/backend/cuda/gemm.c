@@ -158,8 +158,23 @@ cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const 
                                       gemms->workspace, GEMM_WORKSPACE_BYTES, cuda->device.streams[LANE_COMPUTE]);
 }
 
-// An algorithm of the file is the library's own words; it still has to accept them for this problem.
-static status take_remembered(const struct cuda *cuda, struct gemm *gemm, const struct gemm_choice *choice)
+static void name_problem(const struct gemms *gemms, const struct gemm_key *key, char problem[GEMM_PROBLEM_BYTES])
+{
+    char version[BLAS_VERSION_BYTES];
+    blas_version(&gemms->blas, version);
+    gemm_problem_name(key, version, gemms->device, problem);
+}
+
+void gemm_name(const struct cuda *cuda, const struct op *op, const struct buffer buffers[],
+               char problem[GEMM_PROBLEM_BYTES])
+{
+    struct gemm_key key = key_of(cuda, op, buffers);
+    name_problem(cuda->gemms, &key, problem);
+}
+
+// An algorithm of the file, or of another rank, is the library's own words; it still has to accept them for this
+// problem.
+static status take_known(const struct cuda *cuda, struct gemm *gemm, const struct gemm_choice *choice)
 {
     const struct blas              *blas = &cuda->gemms->blas;
     cublasLtMatmulHeuristicResult_t result;
@@ -190,13 +205,17 @@ static status choose_algorithm(struct cuda *cuda, struct gemm *gemm)
 {
     struct gemms      *gemms = cuda->gemms;
     struct gemm_choice choice;
-    char               version[BLAS_VERSION_BYTES];
-    blas_version(&gemms->blas, version);
-    gemm_problem_name(&gemm->key, version, gemms->device, choice.problem);
+    name_problem(gemms, &gemm->key, choice.problem);
     const struct gemm_choice *known = gemm_cache_find(&gemms->cache, choice.problem);
     if (known != NULL) {
-        gemms->remembered++;
-        return take_remembered(cuda, gemm, known);
+        status taken      = take_known(cuda, gemm, known);
+        bool   is_refused = failed(&taken);
+        bool   is_others  = known->origin == GEMM_TAKEN;
+        gemms->remembered += known->origin == GEMM_REMEMBERED;
+        gemms->taken += is_others && !is_refused;
+        if (!is_refused || !is_others) {    // what this library refuses of another rank's is found out here
+            return taken;
+        }
     }
     cublasLtMatmulHeuristicResult_t candidates[GEMM_CANDIDATES];
     cublasStatus_t                  answer;

@@ -27,7 +27,7 @@ struct gemms {
     char              device[256];
     int               processors;    // that GEMMs may use; 0: all
     bool              is_deterministic;
-    int               timed, remembered;
+    int               timed, remembered, taken;
 };
 
 status gemms_open(struct cuda *cuda, const struct backend_setup *setup);
@@ -43,6 +43,10 @@ struct gemm_operands {
 // gemm.c: enqueues the GEMM with an algorithm. C is also what is added to.
 cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const cublasLtMatmulAlgo_t *algorithm,
                         const struct gemm_operands *operands);
+
+// gemm.c: what a GEMM is called in the cache.
+void gemm_name(const struct cuda *cuda, const struct op *op, const struct buffer buffers[],
+               char problem[GEMM_PROBLEM_BYTES]);
 
 // gemm_tune.c: the candidates of the library's heuristic, best guess first; returns how many, and its answer.
 int gemm_candidates(const struct cuda *cuda, const struct gemm *gemm, int wanted,

@@ -39,9 +39,11 @@ cuda_prepare   cuda_gemm_prepare, cuda_attention_prepare;
 
 void    cuda_attention_open(struct cuda *cuda, const struct backend_setup *setup);
 void    cuda_attention_close(struct cuda *cuda);
+void    cuda_attention_name(const struct cuda *cuda, const struct op *op, char problem[GEMM_PROBLEM_BYTES]);
 int64_t cuda_attention_scratch(struct cuda *cuda, const struct op *op);
 void    cuda_attention(struct backend *backend, struct backend_attention *attention);    // backend_ops' attention
 
 extern const struct backend_streams cuda_streams;
+extern const struct backend_choices cuda_choices;
 
 #endif

@@ -50,7 +50,8 @@ bool is_fp8(const layout &matrix)
     return matrix.type == CUDA_R_8F_E4M3 || matrix.type == CUDA_R_8F_E5M2;
 }
 
-// FAKE_CUBLASLT: what this library does with GEMMs of FP8; "refuse": has no algorithm; "abort": ends the process.
+// FAKE_CUBLASLT: what this library does with GEMMs of FP8; "refuse": has no algorithm; "abort": ends the process. Or
+// with all, by the algorithm: "late": the first is slower than the second; "second": it knows the second only.
 bool does(const char *what)
 {
     const char *told = getenv("FAKE_CUBLASLT");
@@ -258,15 +259,20 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, c
                                        const cublasLtMatmulAlgo_t *algorithm, cublasLtMatmulHeuristicResult_t *result)
 {
     memset(result, 0, sizeof(*result));
-    return algorithm->data[0] == 1 || algorithm->data[0] == 2 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+    return (algorithm->data[0] == 1 && !does("second")) || algorithm->data[0] == 2 ? CUBLAS_STATUS_SUCCESS
+                                                                                   : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const void *alpha, const void *a,
                               cublasLtMatrixLayout_t a_layout, const void *b, cublasLtMatrixLayout_t b_layout,
                               const void *beta, const void *c, cublasLtMatrixLayout_t, void *d,
-                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *, void *, size_t,
-                              cudaStream_t           stream)
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algorithm, void *, size_t,
+                              cudaStream_t stream)
 {
+    float milliseconds = algorithm->data[0] == 1 && does("late") ? 1 : 0;
+    if (algorithm->data[0] == 1 && does("second")) {
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
     product product = {.how    = *(operation *)(void *)how,
                        .a      = *(layout *)(void *)a_layout,
                        .b      = *(layout *)(void *)b_layout,
@@ -282,7 +288,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const 
     if (c != d || !product.is_possible()) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    emulator::enqueue(stream, [=]() { product.run(); });
+    emulator::enqueue(stream, [=]() {
+        product.run();
+        emulator::spend(milliseconds);
+    });
     return CUBLAS_STATUS_SUCCESS;
 }
 }

@@ -72,6 +72,8 @@ enum { WARP = 32 };
 void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body);
 // Work for a stream: done when its turn comes, at the latest when somebody waits for the stream.
 void enqueue(cudaStream_t stream, std::function<void()> work);
+// From within such work: it takes so much longer, by the events around it.
+void spend(float milliseconds);
 // Work that waits for other processes, too: made anew whenever it is enqueued, and each time that its graph is
 // launched.
 struct pending {

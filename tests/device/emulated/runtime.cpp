@@ -14,6 +14,7 @@
 
 struct CUevent_st {
     unsigned recorded, passed;    // records enqueued, and reached
+    float    milliseconds;        // when it was reached last
 };
 
 struct CUstream_st {
@@ -37,7 +38,8 @@ namespace
 std::recursive_mutex       the_lock;
 std::vector<CUstream_st *> the_streams;
 std::mt19937               the_draw(1);
-thread_local CUgraph_st   *the_capture;    // calls of this thread are kept here, not done
+float                      the_milliseconds;    // that work has taken beside its time
+thread_local CUgraph_st   *the_capture;         // calls of this thread are kept here, not done
 
 typedef std::lock_guard<std::recursive_mutex> guard;
 
@@ -119,6 +121,11 @@ void enqueue_made(cudaStream_t stream, std::function<pending()> make)
         pending made = make();
         push(stream, {made.run, NULL, 0, made.is_ready});
     });
+}
+
+void spend(float milliseconds)
+{
+    the_milliseconds += milliseconds;
 }
 
 bool progress(void)
@@ -203,7 +210,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
 {
-    *event = new CUevent_st{0, 0};
+    *event = new CUevent_st{0, 0, 0};
     return cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t *event)
@@ -223,7 +230,13 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     return perform([=]() {
         guard    held(the_lock);
         unsigned number = ++event->recorded;
-        push(stream, {[=]() { event->passed = number; }, NULL, 0, {}});
+        push(stream, {[=]() {
+                          event->passed       = number;
+                          event->milliseconds = the_milliseconds;
+                      },
+                      NULL,
+                      0,
+                      {}});
     });
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
@@ -233,9 +246,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
         push(stream, {[]() {}, event, event->recorded, {}});
     });
 }
-cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t, cudaEvent_t)
+// A millisecond, and what was said to take longer.
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end)
 {
-    *milliseconds = 1;
+    *milliseconds = 1 + end->milliseconds - begin->milliseconds;
     return cudaSuccess;
 }
 

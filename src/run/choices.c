@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+// What a backend chooses by timing is chosen once in a job: of each problem by the first rank that has it, all these at
+// the same time, and the others take it from there. A problem's name has the kind of device in it, so that kinds choose
+// for themselves.
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "gswbench/arena.h"
+#include "internal.h"
+#include "likeness.h"
+
+struct problem {
+    uint64_t hash;    // of the name; 0: none
+    char     name[GEMM_PROBLEM_BYTES];
+};
+
+struct choices {
+    struct backend *backend;
+    struct comm    *comm;
+    struct problem *own;    // [count], each once
+    int64_t         count;
+    uint64_t       *all;    // [ranks][width]
+    int64_t         width;
+};
+
+static const struct problem *find(const struct choices *choices, uint64_t hash)
+{
+    for (int64_t i = 0; i < choices->count; i++) {
+        if (choices->own[i].hash == hash) {
+            return &choices->own[i];
+        }
+    }
+    return NULL;
+}
+
+static status collect(void *context, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    struct choices *choices = context;
+    struct problem  problem;
+    choices->backend->ops->choices->name(choices->backend, op, buffers, problem.name);
+    problem.hash = XXH3_64bits(problem.name, strlen(problem.name));
+    if (problem.name[0] != '\0' && find(choices, problem.hash) == NULL) {
+        choices->own = memory_resize(choices->own, (size_t)(choices->count + 1) * sizeof(*choices->own));
+        choices->own[choices->count++] = problem;
+    }
+    return OK;
+}
+
+static void gather_problems(struct choices *choices)
+{
+    struct comm *comm   = choices->comm;
+    int          ranks  = comm->place.ranks;
+    int64_t     *counts = memory_allocate((size_t)ranks * sizeof(*counts));
+    comm->ops->gather_all(comm, &choices->count, counts, sizeof(*counts));
+    for (int rank = 0; rank < ranks; rank++) {
+        choices->width = counts[rank] > choices->width ? counts[rank] : choices->width;
+    }
+    free(counts);
+    uint64_t *own = memory_allocate((size_t)(choices->width + 1) * sizeof(*own));
+    for (int64_t i = 0; i < choices->count; i++) {
+        own[i] = choices->own[i].hash;
+    }
+    choices->all = memory_allocate((size_t)ranks * (size_t)(choices->width + 1) * sizeof(*choices->all));
+    comm->ops->gather_all(comm, own, choices->all, choices->width * (int64_t)sizeof(*own));
+    free(own);
+}
+
+// The first rank that has the problem.
+static int find_owner(const struct choices *choices, uint64_t hash)
+{
+    int64_t place = 0;
+    while (choices->all[place] != hash) {
+        place++;
+    }
+    return (int)(place / choices->width);
+}
+
+static status prepare_owned(void *context, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct choices  *choices = context;
+    const struct prepared *prepared;
+    char                   name[GEMM_PROBLEM_BYTES];
+    choices->backend->ops->choices->name(choices->backend, op, buffers, name);
+    bool is_owned =
+        name[0] != '\0' && find_owner(choices, XXH3_64bits(name, strlen(name))) == choices->comm->place.rank;
+    return is_owned ? backend_prepare(choices->backend, op, buffers, &prepared) : OK;
+}
+
+// What ranks tell each other of a problem. Zeroed: nothing was chosen, or the rank does not have it.
+struct answer {
+    bool               is_chosen;
+    struct gemm_choice choice;
+};
+
+static struct answer *gather_answers(const struct choices *choices, uint64_t hash)
+{
+    struct comm              *comm = choices->comm;
+    struct answer             own, *all = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    const struct problem     *problem = find(choices, hash);
+    const struct gemm_choice *chosen =
+        problem == NULL ? NULL : choices->backend->ops->choices->find(choices->backend, problem->name);
+    memset(&own, 0, sizeof(own));
+    if (chosen != NULL) {
+        own.is_chosen = true;
+        own.choice    = *chosen;
+    }
+    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    return all;
+}
+
+// A problem, and whose choice counts; of the job's.
+typedef void visit_problem(struct choices *choices, uint64_t hash, int owner, struct place *place);
+
+static void visit_all(struct choices *choices, struct place *place, visit_problem *visit)
+{
+    for (int rank = 0; rank < choices->comm->place.ranks; rank++) {
+        for (int64_t i = 0; i < choices->width; i++) {
+            uint64_t hash = choices->all[rank * choices->width + i];
+            if (hash != 0 && find_owner(choices, hash) == rank) {
+                visit(choices, hash, rank, place);
+            }
+        }
+    }
+}
+
+static void take(struct choices *choices, uint64_t hash, int owner, struct place *place)
+{
+    struct answer *answers = gather_answers(choices, hash);
+    (void)place;
+    if (owner != choices->comm->place.rank && answers[owner].is_chosen) {    // also what only the file needs
+        choices->backend->ops->choices->take(choices->backend, &answers[owner].choice);
+    }
+    free(answers);
+}
+
+static bool is_alike(const struct answer *one, const struct answer *other)
+{
+    return memcmp(one->choice.algorithm, other->choice.algorithm, sizeof(one->choice.algorithm)) == 0;
+}
+
+// Where a rank's library refused what it was given, ranks compute differently after all.
+static void compare(struct choices *choices, uint64_t hash, int owner, struct place *place)
+{
+    struct answer *answers = gather_answers(choices, hash);
+    int            unlike  = -1;
+    for (int rank = 0; rank < choices->comm->place.ranks; rank++) {
+        const struct answer *answer = &answers[rank];
+        if (answer->is_chosen) {
+            place->choice_counts[answer->choice.origin]++;
+            unlike = unlike < 0 && !is_alike(answer, &answers[owner]) ? rank : unlike;
+        }
+    }
+    if (unlike >= 0) {
+        place_note(&place->notes, "algorithms-differ", "rank %d on %.40s does not take rank %d's algorithm of %.100s",
+                   unlike, place->peers[unlike].place.host, owner, answers[owner].choice.problem);
+    }
+    free(answers);
+}
+
+// The file of all hosts may be one: the first rank writes it, and those of other hosts what theirs lacks.
+static void keep(const struct choices *choices)
+{
+    struct comm *comm = choices->comm;
+    if (comm->place.rank == 0) {
+        choices->backend->ops->choices->keep(choices->backend);
+    }
+    comm->ops->barrier(comm);
+    if (comm->place.rank > 0) {
+        choices->backend->ops->choices->keep(choices->backend);
+    }
+}
+
+static void record(struct place *place)
+{
+    static const struct likeness_kind alike  = {.rule = LIKENESS_NOTED};
+    const int64_t                    *counts = place->choice_counts;
+    char                              text[96];
+    snprintf(text, sizeof(text), "%lld timed, %lld from the cache, %lld from other ranks",
+             (long long)counts[GEMM_TIMED], (long long)counts[GEMM_REMEMBERED], (long long)counts[GEMM_TAKEN]);
+    likeness_add(place->environment, &alike, "algorithms of all ranks", text);
+}
+
+static status prepare(struct choices *choices, const struct plan *plan, struct place *place)
+{
+    TRY(step_visit_ops(plan, collect, choices));
+    gather_problems(choices);
+    TRY(place_agree(choices->comm, step_visit_ops(plan, prepare_owned, choices)));
+    visit_all(choices, place, take);
+    TRY(place_agree(choices->comm, step_prepare(plan, choices->backend)));
+    visit_all(choices, place, compare);
+    keep(choices);
+    record(place);
+    return OK;
+}
+
+status choices_prepare(const struct plan *plan, struct place *place, int64_t conditions)
+{
+    struct choices choices = {.backend = &place->backend, .comm = place->comm};
+    if (place->backend.ops->choices == NULL) {
+        return place_agree(place->comm, step_prepare(plan, &place->backend));
+    }
+    status result = prepare(&choices, plan, place);
+    free(choices.own);
+    free(choices.all);
+    return failed(&result) ? result : place_check_notes(&place->notes, conditions);
+}

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What is chosen by timing is timed by one rank of a job, taken by the others, and written once. To a rank with
+# FAKE_CUBLASLT=late another algorithm is faster than to rank 0; one with "second" knows no other.
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
+arguments=(--config tiny-llama --backend cuda --comm mpi --layers 2 --steps 2 --warmup 0 --set trace.steps=0 --set run.verify=off
+    --set run.cache=cache --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16
+    --set model.ffn=32 --set model.vocab=64 --set train.sequence=16 --set train.micro_batch=1 --set train.global_batch=4)
+rank() {    # rank NUMBER=WHAT ARGUMENT...: what the library of this rank does, of others it is late
+    local doing=late
+    [ $OMPI_COMM_WORLD_RANK != 0 ] || doing=
+    [ $OMPI_COMM_WORLD_RANK != "${1%=*}" ] || doing=${1#*=}
+    FAKE_DEVICE=$OMPI_COMM_WORLD_RANK FAKE_CUBLASLT=$doing exec "$GSWBENCH" run "${@:2}"
+}
+export -f rank
+launch() {    # launch EXIT_CODE NUMBER=WHAT ARGUMENT...
+    run "$1" mpirun -np 4 bash -c 'rank "$@"' launch "$2" "${arguments[@]}" "${@:3}"
+}
+algorithms() { sed -n 's/^ *"algorithms of all ranks": "\(.*\)",*$/\1/p' "$(result result.json)"; }
+lines() { grep -c "$1" cache/gemm.txt; }
+
+# Once a problem, by rank 0, whose algorithm is the first.
+launch 0 0=
+expect '^RESULT VALID'
+unexpected algorithms-differ
+problems=$(lines ' x ')
+[ "$problems" -gt 5 ] || complain "only $problems problems" cache/gemm.txt
+[ "$(algorithms)" = "$problems timed, 0 from the cache, $((3 * problems)) from other ranks" ] || complain "$(algorithms)"
+expect "$problems GEMMs timed, 0 remembered"
+[ "$(lines '^[0-9a-f]* 0000000000000001 ')" = "$problems" ] || complain "another algorithm" cache/gemm.txt
+[ "$(wc -l <cache/gemm_times.txt)" = "$problems" ] || complain "timed again" cache/gemm_times.txt
+
+# From the file, which is not written again.
+before=$(stat -c %i cache/gemm.txt)
+launch 0 0=
+[ "$(algorithms)" = "0 timed, $((4 * problems)) from the cache, 0 from other ranks" ] || complain "$(algorithms)"
+[ "$(stat -c %i cache/gemm.txt)" = "$before" ] || complain "written again"
+
+# Stages of a pipeline have problems of their own, whose first rank times them; the file has all.
+rm -r cache
+launch 0 0= --set parallel.pp=2 --set parallel.dp=2
+expect '^RESULT VALID'
+unexpected algorithms-differ
+all=$(lines ' x ')
+[ "$all" -gt 5 ] && [[ "$(algorithms)" == "$all timed, 0 from the cache, "* ]] || complain "$(algorithms)" cache/gemm.txt
+
+# A rank whose library does not take what it is given.
+rm -r cache
+launch 0 2=second
+expect "^note: algorithms-differ: rank 2 on .* does not take rank 0's algorithm of [0-9]+ x [0-9]+ x [0-9]+ "
+rm -r cache
+launch 4 2=second --set run.conditions=error
+expect '\[run\] conditions = error: algorithms-differ: rank 2 on '
+
+# A cache that cannot be written.
+launch 0 0= --set run.cache=/proc/none
+expect 'algorithms are not kept: cannot create /proc/none'
+finish
