@@ -5,6 +5,9 @@
 if(TARGET gswbench)
     install(PROGRAMS $<TARGET_FILE:gswbench> DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+if(TARGET gswbench_mpi)
+    install(PROGRAMS $<TARGET_FILE:gswbench_mpi> DESTINATION lib/gswbench)
+endif()
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/gswbench)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

@@ -65,25 +65,6 @@ const char *comm_launcher(void)
                                                     : "no launcher";
 }
 
-#ifndef GSWBENCH_MPI
-bool comm_mpi_asks_for_pmix(void)
-{
-    return false;
-}
-
-status comm_open_mpi(struct comm *comm)
-{
-    (void)comm;
-    return fail_as(EXIT_LAUNCH, "this gswbench was built without MPI: install Open MPI (libopenmpi-dev) or set "
-                                "MPI_HOME, and build again; or use run.communicator = local");
-}
-
-bool comm_has_opened_mpi(void)
-{
-    return false;
-}
-#endif
-
 #ifndef GSWBENCH_NCCL
 status comm_detect_nccl(void)
 {

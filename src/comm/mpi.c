@@ -127,7 +127,7 @@ static void name_library(struct comm *comm)
     text_printable(comm->library, sizeof(comm->library), text);
 }
 
-status comm_open_mpi(struct comm *comm)
+status mpi_module_open(struct comm *comm)
 {
     int provided, rank, ranks;
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS) {
@@ -151,7 +151,7 @@ status comm_open_mpi(struct comm *comm)
 }
 
 // Open MPI 5 knows nothing else; builds of version 4 for PMI-2 are rare.
-bool comm_mpi_asks_for_pmix(void)
+bool mpi_module_asks_for_pmix(void)
 {
 #ifdef OPEN_MPI
     return true;
@@ -160,7 +160,7 @@ bool comm_mpi_asks_for_pmix(void)
 #endif
 }
 
-bool comm_has_opened_mpi(void)
+bool mpi_module_has_opened(void)
 {
     int has;
     MPI_CHECK(MPI_Initialized(&has));

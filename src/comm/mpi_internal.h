@@ -6,6 +6,7 @@
 #include <mpi.h>
 
 #include "internal.h"
+#include "mpi_module.h"
 
 #define MPI_CHECK(call) mpi_check((call), #call, __FILE__, __LINE__)
 
@@ -19,15 +20,5 @@ void mpi_wait_all(MPI_Request *requests, int count);
 struct comm_group *mpi_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors);
 void               mpi_group_close(struct comm_group *group);
 void mpi_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);
-
-struct mpi_link;
-
-// The state of a comm. Longer messages are split into some of message_bytes: counts are int, and transports differ
-// beyond 2 GiB.
-enum { MPI_MESSAGE_BYTES = 1 << 28 };
-struct mpi_state {
-    struct mpi_link *links;
-    int              message_bytes;
-};
 
 #endif

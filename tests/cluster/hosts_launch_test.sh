@@ -8,10 +8,12 @@ source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 source "$GSWBENCH_SOURCE_DIR/tests/cluster/kill_rank.sh"
 on_host=$GSWBENCH_SOURCE_DIR/tests/cluster/on_host
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
-cp "$GSWBENCH" gswbench
+mkdir bin
+ln -s "$(dirname "$GSWBENCH")/../lib" lib
+cp "$GSWBENCH" bin/gswbench
 cp "$GSWBENCH_CONFIGS/tiny-llama.ini" job.ini
 sed 's/^sequence = .*/sequence = 64/' job.ini >other.ini
-job=(./gswbench run --config job.ini --set parallel.tp=2 --set parallel.dp=auto --set train.global_batch=auto
+job=(bin/gswbench run --config job.ini --set parallel.tp=2 --set parallel.dp=auto --set train.global_batch=auto
     --layers 1 --steps 3 --warmup 1)
 
 # Ranks that belong together are put on different hosts: a note with the remedy, and the remedy helps.
@@ -31,14 +33,14 @@ done
 run 4 mpirun -np 16 "${job[@]}"
 expect_text 'gswbench: rank 8 on h3 has train.sequence = 64 (4 ranks deviate), 12 of 16 ranks, such as 0 on h1, 128: give'
 "$on_host" h3 "umount $PWD/job.ini"
-version=$(./gswbench --version | sed -n 's/^gswbench //p')
-sed "s/$version/${version//[0-9]/7}/" gswbench >other
+version=$(bin/gswbench --version | sed -n 's/^gswbench //p')
+sed "s/$version/${version//[0-9]/7}/" bin/gswbench >other
 chmod +x other
-"$on_host" h2 "mount --bind $PWD/other $PWD/gswbench"
+"$on_host" h2 "mount --bind $PWD/other $PWD/bin/gswbench"
 run 4 mpirun -np 16 "${job[@]}"
 expect_text "gswbench: rank 4 on h2 has gswbench ${version//[0-9]/7}, build "
 expect_text " (4 ranks deviate), 12 of 16 ranks, such as 0 on h1, $version, build "
-"$on_host" h2 "umount $PWD/gswbench"
+"$on_host" h2 "umount $PWD/bin/gswbench"
 
 # A rank dies in the middle: the job ends on all hosts, the message names rank and host.
 kill_rank OMPI_COMM_WORLD_RANK=9 16 'process rank 9 .*on node h3 exited on signal 9' mpirun -np 16 "${job[@]}"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "comm_contract.h"
-#include "comm/mpi_internal.h"
+#include "comm/mpi_module.h"
 #include "gswbench/status.h"
 
 // The ranks share one host in this test.

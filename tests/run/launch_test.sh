@@ -72,10 +72,11 @@ for folder in missing both; do
 done
 
 # What ranks do not say: which program they are, and what is in their environment. Most of the ranks are right.
-mkdir variable program
+mkdir -p variable program/bin
+ln -s "$(dirname "$GSWBENCH")"/../lib program/lib
 echo NCCL_ALGO=Ring >variable/environment1
-objcopy --remove-section .note.gnu.build-id "$GSWBENCH" program/other
-echo ./other >program/program0
+objcopy --remove-section .note.gnu.build-id "$GSWBENCH" program/bin/other
+echo bin/other >program/program0
 launch variable 4 "$tiny"
 launch program 4 "$tiny"
 wait

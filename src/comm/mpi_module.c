@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// MPI is in a module of its own, which is opened when a launcher or a configuration asks for it: the program starts
+// where there is no MPI.
+#include "mpi_module.h"
+
+#ifdef GSWBENCH_MPI
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gswbench/library.h"
+
+static struct {
+    __typeof__(mpi_module_open)          *open;
+    __typeof__(mpi_module_has_opened)    *has_opened;    // NULL: the module is not open
+    __typeof__(mpi_module_asks_for_pmix) *asks_for_pmix;
+} module;
+
+// It lies beside the program: ../lib/gswbench.
+static status open_module(void)
+{
+    const struct library_symbol symbols[] = {{"mpi_module_open", &module.open, false},
+                                             {"mpi_module_has_opened", &module.has_opened, false},
+                                             {"mpi_module_asks_for_pmix", &module.asks_for_pmix, false}};
+    char                        program[900], path[1024];
+    ssize_t                     length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    program[length > 0 ? length : 0]   = '\0';
+    for (int parent = 0; parent < 2 && strrchr(program, '/') != NULL; parent++) {
+        *strrchr(program, '/') = '\0';
+    }
+    snprintf(path, sizeof(path), "%s/lib/gswbench/mpi.so", program);
+    status opened = library_open(path, symbols, sizeof(symbols) / sizeof(symbols[0]));
+    return failed(&opened) ? fail_as(EXIT_LAUNCH, "MPI is not here: %.900s", opened.text) : OK;
+}
+
+status comm_open_mpi(struct comm *comm)
+{
+    TRY(open_module());
+    return module.open(comm);
+}
+
+bool comm_mpi_asks_for_pmix(void)
+{
+    status opened = open_module();
+    return !failed(&opened) && module.asks_for_pmix();
+}
+
+bool comm_has_opened_mpi(void)
+{
+    return module.has_opened != NULL && module.has_opened();
+}
+
+#else
+
+status comm_open_mpi(struct comm *comm)
+{
+    (void)comm;
+    return fail_as(EXIT_LAUNCH, "this gswbench was built without MPI: install Open MPI (libopenmpi-dev) or set "
+                                "MPI_HOME, and build again; or use run.communicator = local");
+}
+
+bool comm_mpi_asks_for_pmix(void)
+{
+    return false;
+}
+
+bool comm_has_opened_mpi(void)
+{
+    return false;
+}
+
+#endif

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// What the module that is linked with MPI has for the program.
+#ifndef GSWBENCH_COMM_MPI_MODULE_H
+#define GSWBENCH_COMM_MPI_MODULE_H
+
+#include <stdbool.h>
+
+#include "gswbench/comm.h"
+
+status mpi_module_open(struct comm *comm);
+bool   mpi_module_has_opened(void);
+bool   mpi_module_asks_for_pmix(void);
+
+struct mpi_link;
+
+// The state of a comm. Longer messages are split into some of message_bytes: counts are int, and transports differ
+// beyond 2 GiB.
+enum { MPI_MESSAGE_BYTES = 1 << 28 };
+struct mpi_state {
+    struct mpi_link *links;
+    int              message_bytes;
+};
+
+#endif

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The program starts where there is no MPI: its module is opened when a launcher or --comm mpi asks for it.
+"$GSWBENCH" run --help | grep -q ' mpi,' || exit 77
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
+tiny=(run --config tiny-llama --layers 1 --steps 2 --warmup 0 --set trace.steps=0)
+
+! ldd "$GSWBENCH" | grep libmpi || complain "the program is linked with MPI"
+
+# A program beside which no module lies.
+mkdir -p lone/bin lone/share/gswbench
+cp "$GSWBENCH" lone/bin
+cp -r "$GSWBENCH_SOURCE_DIR/configs" lone/share/gswbench
+run 0 lone/bin/gswbench check --config tiny-llama
+run 0 lone/bin/gswbench "${tiny[@]}" --ranks 2
+expect '^RESULT (VALID|DEGRADED)'
+run 4 lone/bin/gswbench "${tiny[@]}" --comm mpi
+expect "^gswbench: MPI is not here: $PWD/lone/lib/gswbench/mpi\.so does not open "
+[ "$(wc -l <output)" = 1 ] || complain "more than one line"
+
+# The module, and none of the library that it is linked with.
+mkdir -p lone/lib/gswbench lone/empty
+cp "$(dirname "$GSWBENCH")/../lib/gswbench/mpi.so" lone/lib/gswbench
+library=$(ldd lone/lib/gswbench/mpi.so | sed -n 's/^\t\(libmpi[^ ]*\) => .*/\1/p')
+echo 'no library' >"lone/empty/$library"
+run 4 env LD_LIBRARY_PATH="$PWD/lone/empty" lone/bin/gswbench "${tiny[@]}" --comm mpi
+expect "^gswbench: MPI is not here: .*$library"
+run 0 lone/bin/gswbench "${tiny[@]}" --comm mpi
+expect '^# system mpi communicator'
+finish
