@@ -18,6 +18,7 @@ struct backend_streams {
     void *(*event_open)(struct backend *backend, bool is_timed);
     void (*event_close)(void *event);
     void (*record)(struct backend *backend, int lane, void *event);    // what the lane holds so far
+    void (*mark)(struct backend *backend, int lane, void *event);      // a timed one; if captured, in each launch
     void (*wait)(struct backend *backend, int lane, void *event);      // holds the lane back until it is done
     void (*synchronize)(struct backend *backend, int lane);            // blocks the caller until the lane is done
     double (*seconds_between)(void *begin, void *end);                 // of two recorded and finished events

@@ -66,6 +66,9 @@ struct place {
 status place_open(struct place *place, const struct config *config, bool writes_weights, struct comm *comm, status own);
 void   place_close(struct place *place);
 
+// Whether no other rank of the job computes where this one does: on its device, or on its processors.
+bool place_is_alone(const struct place *place);
+
 // The first failing rank's status, on all ranks. Collective.
 status place_agree(struct comm *comm, status own);
 

@@ -69,18 +69,19 @@ struct result {
     int64_t examined_transfers, examined_ops;    // of all ranks, alone, before and after the steps
     int64_t repeated_steps, repeated_equal;      // run twice; with the same bits
 
-    struct result_entry     *config, *environment;    // of rank 0
-    struct result_deviation *deviations;
-    struct result_reason    *reasons;
-    struct result_step      *steps;
-    struct result_rank      *ranks;
-    struct result_transfer  *transfers;
-    struct result_kind      *kinds;
-    struct result_op_time   *op_times;        // of the traced step
-    struct result_layer     *layer_loads;     // of a model with experts
-    struct observation      *observations;    // of each rank's device; none on a processor
+    struct result_entry        *config, *environment;    // of rank 0
+    struct result_deviation    *deviations;
+    struct result_reason       *reasons;
+    struct result_step         *steps;
+    struct result_rank         *ranks;
+    struct result_transfer     *transfers;
+    struct result_kind         *kinds;
+    struct result_op_time      *op_times;         // of the traced step
+    struct result_layer        *layer_loads;      // of a model with experts
+    struct observation         *observations;     // of each rank's device; none on a processor
+    struct result_compute_time *compute_times;    // step by step, RESULT_CELLS ranks or runs of ranks each
     int64_t config_count, environment_count, reason_count, step_count, rank_count, transfer_count, kind_count;
-    int64_t op_time_count, layer_load_count, observation_count, deviation_count;
+    int64_t op_time_count, layer_load_count, observation_count, deviation_count, compute_time_count;
 
     struct result_figures figures;
 };
@@ -100,6 +101,11 @@ void result_add_entry(struct result_entry **list, int64_t *count, const char *na
 // Adds the routing statistics of the last step in the list, as the plan has them: f32 [layers, experts + 2].
 void result_add_routing(struct result *result, const float *routing, int64_t experts);
 
+// Adds a measured step to compute_times; both lists are [ranks]. Ranks and steps that are too many to be told one by
+// one are told together.
+enum { RESULT_CELLS = 64 };    // at most, of ranks and of steps
+void result_add_compute_times(struct result *result, const double *seconds, const double *excess, int64_t ranks);
+
 // The times of the traced step's ops, by kind and phase, where there are any.
 void result_set_op_times(struct result *result, const struct op_totals *totals);
 
@@ -118,6 +124,10 @@ void result_judge(struct result *result, enum quality quality, double value, int
 
 // No device executes more than its peak: a step is INVALID when it is shorter than what it executes takes at the peak.
 void result_check_peak(struct result *result);
+// The UUID of a rank's device, "" where it is not known; and a rank's name for people, "rank 3 (host, GPU-1234)".
+const char *result_rank_gpu(const struct result *result, int64_t rank);
+const char *result_name_rank(const struct result *result, int64_t rank, char *text, size_t bytes);
+
 // Derives the figures and judges steps, replicas, allocations and clocks; exit_code follows from the verdict.
 void result_check(struct result *result);
 

@@ -77,6 +77,18 @@ struct result_rank {
     int64_t allocated_bytes;
     int64_t processors;    // of its machine, that ranks of the job may use
     double  foreign;       // how many of them others took while steps were measured; NaN: not known
+
+    // Of its measured steps, without waiting for other ranks; NaN: not known.
+    int64_t class;             // the lowest rank that computes the same
+    double compute_seconds;    // median
+    double excess;        // median of what it takes longer than the median of its class, as a share; NaN: it is alone
+    double excess_low;    // what that is beyond doubt; NaN: too few steps, or not its own doing
+};
+
+// What some ranks computed in some measured steps: the mean over the steps of the longest.
+struct result_compute_time {
+    int64_t rank, ranks, step, steps;    // the first, and how many
+    double  seconds, excess;             // as of a rank
 };
 
 // Who computes attention on rank 0; "" where nothing is to be said.

@@ -29,6 +29,7 @@ struct run_config {
     int64_t verify;              // enum run_verify
     int64_t conditions;          // enum run_conditions
     int64_t deterministic;
+    int64_t compute_times;
     int64_t ranks_per_device;
     int64_t spared_processors;
     int64_t connect_seconds;

@@ -28,6 +28,11 @@ double statistics_half_width(const double *values, int64_t count);
 
 // NaN of none.
 double statistics_median(const double *values, int64_t count);
+// The lower of two middle values; count >= 1.
+double statistics_lower_median(const double *values, int64_t count);
+// What the true median of values that do not depend on each other lies below with no more than that chance: an order
+// statistic. NaN where there are too few of them.
+double statistics_least_median(const double *values, int64_t count, double chance);
 
 // Marks outliers; flags is [count].
 void statistics_flag_outliers(const double *values, int64_t count, bool *flags);

@@ -98,6 +98,11 @@ void step_set_fault(struct step *step, const struct step_fault *fault);
 // Seconds of the latest run by the device's clock; NaN on a backend that has none.
 double step_device_seconds(const struct step *step);
 
+// Seconds of the latest run in which this rank's compute lane did not wait for other lanes; of a device only where
+// step_time_pauses came before the first run, else NaN.
+void   step_time_pauses(struct step *step);
+double step_compute_seconds(const struct step *step);
+
 // Makes the weights that are kept in FP8 from the initial masters, and scales that follow from weights, for
 // data_initialise. Called by all ranks.
 void step_make_weights(struct step *step);

@@ -45,16 +45,16 @@ static double median_of(const double *sorted, int64_t count)
     return count % 2 == 1 ? sorted[count / 2] : 0.5 * (sorted[count / 2 - 1] + sorted[count / 2]);
 }
 
-// The largest r for which the r-th smallest and r-th largest value enclose the median with at least 95 %: the
-// binomial's lower tail, P(fewer than r of count below the median), stays within 2.5 %.
-static int64_t interval_rank(int64_t count)
+// The largest r for which the r-th smallest value lies above the median by no more than that chance: the binomial's
+// lower tail, P(fewer than r of count below the median).
+static int64_t interval_rank(int64_t count, double chance)
 {
     double  log_term = -(double)count * log(2.0);    // of P(k values below); logs, since 0.5^count underflows
     double  tail     = 0;
     int64_t rank     = 0;
     for (int64_t k = 0; k < count; k++) {
         tail += exp(log_term);
-        if (tail > 0.025) {
+        if (tail > chance) {
             break;
         }
         rank = k + 1;
@@ -127,6 +127,23 @@ double statistics_median(const double *values, int64_t count)
     double  median = median_of(sorted, count);
     free(sorted);
     return median;
+}
+
+double statistics_lower_median(const double *values, int64_t count)
+{
+    double *sorted = sort(values, count);
+    double  median = sorted[(count - 1) / 2];
+    free(sorted);
+    return median;
+}
+
+double statistics_least_median(const double *values, int64_t count, double chance)
+{
+    int64_t rank   = interval_rank(count, chance);
+    double *sorted = sort(values, count);
+    double  least  = rank > 0 ? sorted[rank - 1] : NAN;
+    free(sorted);
+    return least;
 }
 
 // Steps near each other are alike, so that single steps say too little about how far a median may be off; medians of
@@ -231,7 +248,7 @@ static void bracket(struct statistics *statistics, const double *values, const d
         statistics->error = error_of(values, count, statistics->median, &is_alike);
     }
     if (count >= INTERVAL_COUNT_MIN) {
-        int64_t rank     = interval_rank(count);
+        int64_t rank     = interval_rank(count, 0.025);
         double  reach    = is_alike ? 1 + two_sided_95 * statistics->error : 1;    // a factor: no time is below 0
         statistics->low  = fmin(sorted[rank - 1], statistics->median / reach);
         statistics->high = fmax(sorted[count - rank], statistics->median * reach);

@@ -32,6 +32,7 @@ const struct option run_options[] = {
     CHOICE_OPTION (run_config, verify, "quick", verify_names, "what is proven outside the measured time: ops and transfers, run alone, leave the numbers that they should, and steps that are run twice leave the same bits; quick: the first and the last step; full: all, and memory must not change between them; off: nothing"),
     CHOICE_OPTION (run_config, conditions, "note", conditions_names, "what speaks against the machine before the first step, such as ranks with unlike drivers or devices, sockets in the place of InfiniBand, or cores far from the device: a note of the result, or an error"),
     BOOLEAN_OPTION(run_config, deterministic, "no", "cuda backend: take algorithms by rule, not by their time, so that every run has the same bits"),
+    BOOLEAN_OPTION(run_config, compute_times, "yes", "cuda backend: time by events in each step how long a rank waits for others, so that slow ranks are found; no: no such events"),
     INTEGER_OPTION(run_config, ranks_per_device, "1", 1, 64, "ranks that may share a device; more than 1 is for tests, with transfers through the host"),
     INTEGER_OPTION(run_config, spared_processors, "0", 0, 64, "cuda backend: multiprocessors that GEMMs leave to transfers, and the most that NCCL takes for one; 0: no limit"),
     INTEGER_OPTION(run_config, connect_seconds, "120", 1, 86400, "nccl communicator: seconds in which the ranks of a group must have found each other"),

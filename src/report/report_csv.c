@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// steps.csv and ranks.csv: one header line, a line a record, reals with 17 digits.
+// steps.csv, ranks.csv and compute_times.csv: one header line, a line a record, reals with 17 digits.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -53,7 +53,8 @@ void report_write_csv(const struct result *result, FILE *file)
 
 void report_write_csv_ranks(const struct result *result, FILE *file)
 {
-    fprintf(file, "rank,host,node,local_rank,threads,median_seconds,allocated_bytes,processors,foreign_processors\n");
+    fprintf(file, "rank,host,node,local_rank,threads,median_seconds,allocated_bytes,processors,foreign_processors,"
+                  "gpu,class,compute_seconds,compute_excess,compute_excess_low\n");
     for (int64_t i = 0; i < result->rank_count; i++) {
         const struct result_rank *rank = &result->ranks[i];
         fprintf(file, "%" PRId64 ",", rank->rank);
@@ -62,6 +63,27 @@ void report_write_csv_ranks(const struct result *result, FILE *file)
         write_real(rank->median_seconds, file);
         fprintf(file, ",%" PRId64 ",%" PRId64 ",", rank->allocated_bytes, rank->processors);
         write_real(rank->foreign, file);
+        fputc(',', file);
+        write_text(result_rank_gpu(result, rank->rank), file);
+        fprintf(file, ",%" PRId64, rank->class);
+        for (int column = 0; column < 3; column++) {
+            fputc(',', file);
+            write_real((const double[]){rank->compute_seconds, rank->excess, rank->excess_low}[column], file);
+        }
+        fputc('\n', file);
+    }
+}
+
+void report_write_csv_compute_times(const struct result *result, FILE *file)
+{
+    fprintf(file, "rank,ranks,step,steps,compute_seconds,excess\n");
+    for (int64_t i = 0; i < result->compute_time_count; i++) {
+        const struct result_compute_time *time = &result->compute_times[i];
+        fprintf(file, "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",", time->rank, time->ranks, time->step,
+                time->steps);
+        write_real(time->seconds, file);
+        fputc(',', file);
+        write_real(time->excess, file);
         fputc('\n', file);
     }
 }

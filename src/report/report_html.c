@@ -271,6 +271,7 @@ void report_write_html(const struct result *result, FILE *file)
     bool has_course = result->step_count > 0 && !is_simulated(result);
     if (has_course) {
         write_step_times(result, file);
+        html_write_compute_times(result, file);
     }
     if (result->step_count > 0 && result->trace.source[0] != '\0' && result_is_shown(result)) {
         html_write_waterfall(result, file);

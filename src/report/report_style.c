@@ -47,7 +47,7 @@ const char *const report_style[] = {
     ".key{display:inline-block;width:10px;height:10px;border-radius:3px;margin-right:9px}"
     ".b0{background:var(--c0)}.b1{background:var(--c1)}.b2{background:var(--c2)}.b3{background:var(--c3)}"
     ".b4{background:var(--c4)}.b5{background:var(--c5)}"
-    ".fall{width:70%;min-width:180px}.fall i{display:block;height:16px;border-radius:3px;min-width:1px;margin-top:3px}"
+    ".fall{width:70%;min-width:180px}.fall i{display:block;height:16px;border-radius:3px;min-width:1px;margin-top:3px}",
     "ul{margin:0;padding-left:20px}li{margin-bottom:4px;overflow-wrap:anywhere}"
     "code{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}"
     "summary{cursor:pointer;font-weight:620;font-size:16px}details[open]>summary{margin-bottom:14px}"
@@ -56,6 +56,8 @@ const char *const report_style[] = {
     "svg text{fill:var(--soft)}.grid{stroke:var(--line)}.warm{fill:var(--warm)}.band{fill:var(--band)}"
     ".median{stroke:var(--accent);stroke-dasharray:5 4;stroke-width:1.2}"
     ".series{fill:none;stroke:var(--accent);stroke-width:1.6;stroke-linejoin:round}.dot{fill:var(--accent)}"
+    ".h0{fill:var(--line)}.h1{fill:#ecd08a}.h2{fill:#e8963a}.h3{fill:var(--invalid)}.hx{fill:var(--warm)}"
+    "svg.keys{display:inline-block;width:300px;height:14px;vertical-align:middle}"
     ".dot.cold{fill:var(--soft)}.dot.odd{fill:var(--mark)}"
     "footer{color:var(--soft);font-size:13px;margin-top:24px}"
     "@media(max-width:560px){.columns{grid-template-columns:1fr}th:not(.n){white-space:normal}td{min-width:5em}main{padding:20px 14px}dl{grid-template-columns:1fr}dd{margin-bottom:8px}}"

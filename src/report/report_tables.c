@@ -85,22 +85,35 @@ static void write_transfers(const struct result *result, FILE *file)
     fprintf(file, "</table></div></section>\n");
 }
 
+static void write_seconds(double seconds, FILE *file)
+{
+    char text[32];
+    if (isnan(seconds)) {
+        fprintf(file, "<td class=n>&ndash;</td>");
+    } else {
+        fprintf(file, "<td class=n>%s s</td>", report_seconds(text, sizeof(text), seconds));
+    }
+}
+
 static void write_ranks(const struct result *result, FILE *file)
 {
     char text[32];
     fprintf(file,
             "<section class=card><details%s><summary>Ranks</summary><div class=scroll><table><tr><th>rank</th>"
-            "<th>host</th><th class=n>threads</th><th class=n>median step</th><th class=n>allocated</th></tr>\n",
+            "<th>host</th><th class=n>threads</th><th class=n>median step</th><th class=n>computes</th>"
+            "<th class=n>to its like</th><th class=n>allocated</th></tr>\n",
             result->rank_count <= 16 ? " open" : "");
     for (int64_t i = 0; i < result->rank_count; i++) {
         const struct result_rank *rank = &result->ranks[i];
         fprintf(file, "<tr><td>%" PRId64 "</td><td>", rank->rank);
         html_write_text(rank->host, file);
         fprintf(file, "</td><td class=n>%" PRId64 "</td>", rank->threads);
-        if (isnan(rank->median_seconds)) {
+        write_seconds(rank->median_seconds, file);
+        write_seconds(rank->compute_seconds, file);
+        if (isnan(rank->excess)) {
             fprintf(file, "<td class=n>&ndash;</td>");
         } else {
-            fprintf(file, "<td class=n>%s s</td>", report_seconds(text, sizeof(text), rank->median_seconds));
+            fprintf(file, "<td class=n>%+.1f %%</td>", 100 * rank->excess);
         }
         fprintf(file, "<td class=n>%s</td></tr>\n", number_bytes(text, sizeof(text), (double)rank->allocated_bytes));
     }
@@ -182,6 +195,9 @@ static const char how_to_read[] =
     "<dt>Where a step goes</dt><dd>One step after the measured ones, in which each op is timed, on the rank that computes "
     "longest. What transfers take is counted only while nothing is computed; exposed-tp is waiting for transfers of tensor "
     "parallelism, and so on. A part below zero did less work than the convention counts.</dd>"
+    "<dt>Computing</dt><dd>Ranks wait for each other, so their step times are alike; what a rank computes without waiting "
+    "shows who is waited for. Ranks are compared with the median of those that compute the same, such as a pipeline "
+    "stage.</dd>"
     "<dt>Loss, gradient norm</dt><dd>Proof of work: finite, and never the same twice. The same command gives the same "
     "bits.</dd>"
     "<dt>Memory</dt><dd>Planned to the byte before the first step; nothing is allocated inside one.</dd>"

@@ -215,6 +215,26 @@ static void write_figures(const struct result *result, FILE *file)
     }
 }
 
+// Who computes longest, of ranks that compute the same: step times are all alike, since ranks wait for each other.
+static void write_longest_compute(const struct result *result, FILE *file)
+{
+    const struct result_rank *longest = &result->ranks[0];
+    char                      name[128], safe[128];
+    for (int64_t i = 1; i < result->rank_count; i++) {
+        bool is_longer = isnan(longest->excess) || result->ranks[i].excess > longest->excess;
+        longest        = is_longer ? &result->ranks[i] : longest;
+    }
+    if (isnan(longest->excess)) {
+        return;
+    }
+    result_name_rank(result, longest->rank, name, sizeof(name));
+    fprintf(file, "  computes longest: %s %+.1f%% to its like", report_safe(safe, sizeof(safe), name),
+            100 * longest->excess);
+    if (!isnan(longest->excess_low)) {
+        fprintf(file, ", %+.1f%% beyond doubt", 100 * longest->excess_low);
+    }
+}
+
 static void write_slowest_rank(const struct result *result, FILE *file)
 {
     const struct result_rank *slowest = &result->ranks[0], *fastest = &result->ranks[0];
@@ -223,9 +243,11 @@ static void write_slowest_rank(const struct result *result, FILE *file)
         fastest = result->ranks[i].median_seconds < fastest->median_seconds ? &result->ranks[i] : fastest;
     }
     char host[64];
-    fprintf(file, "ranks: slowest %" PRId64 " (%s) %+.1f%% to the fastest\n", slowest->rank,
+    fprintf(file, "ranks: slowest %" PRId64 " (%s) %+.1f%% to the fastest", slowest->rank,
             report_safe(host, sizeof(host), slowest->host),
             100 * (slowest->median_seconds / fastest->median_seconds - 1));
+    write_longest_compute(result, file);
+    fputc('\n', file);
 }
 
 // The layer whose busiest expert has the most to do: it keeps the ranks of all others waiting.

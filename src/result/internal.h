@@ -19,6 +19,9 @@ void devices_derive_energy(struct result *result);
 // quality_check.c: judges the times of a run that is right.
 void quality_check(struct result *result);
 
+// rank_check.c: names ranks that compute longer than others like them.
+void ranks_check(struct result *result);
+
 // result_json.c: under which key a document has the figures.
 const char *result_figures_key(const struct result *result);
 

@@ -34,6 +34,7 @@ void result_free(struct result *result)
     free(result->op_times);
     free(result->layer_loads);
     free(result->observations);
+    free(result->compute_times);
     *result = (struct result){0};
 }
 

@@ -111,6 +111,21 @@ static status check_steps(const struct result *result)
     return OK;
 }
 
+static status check_compute_times(const struct result *result)
+{
+    for (int64_t i = 0; i < result->compute_time_count; i++) {
+        const struct result_compute_time *time = &result->compute_times[i];
+        bool is_of_ranks = time->rank >= 0 && time->ranks >= 1 && time->rank <= result->mesh.world - time->ranks;
+        bool is_of_steps = time->step >= 0 && time->steps >= 1 && time->step <= result->planned_steps - time->steps;
+        if (!is_of_ranks || !is_of_steps) {
+            return fail("compute_times[%" PRId64 "] is of %" PRId64 " ranks from %" PRId64 " and %" PRId64
+                        " steps from %" PRId64 ", which this run has not",
+                        i, time->ranks, time->rank, time->steps, time->step);
+        }
+    }
+    return OK;
+}
+
 static void raise(struct result *result, enum verdict verdict)
 {
     result->verdict = result->verdict < (int64_t)verdict ? (int64_t)verdict : result->verdict;
@@ -144,6 +159,7 @@ static status judge_again(struct result *result)
     TRY(check_reals(result));
     TRY(check_preparation(result));
     TRY(check_steps(result));
+    TRY(check_compute_times(result));
     result->reasons      = NULL;
     result->reason_count = 0;
     result->verdict      = VERDICT_VALID;

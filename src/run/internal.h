@@ -68,6 +68,7 @@ struct steps {
     struct validation      *validation;     // NULL: the backend computes no numbers
     struct step_fault       fault;          // of this rank
     double                 *own_seconds;    // [steps], of this rank
+    struct compute_times   *compute_times;
     double                  clock_drift;    // of this rank, set at the end
     struct processors       processors;     // of its host
 };

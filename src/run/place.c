@@ -92,3 +92,10 @@ void place_close(struct place *place)
         backend_close(&place->backend);
     }
 }
+
+bool place_is_alone(const struct place *place)
+{
+    const struct place_cores *cores = &place->cores;
+    return place->backend.ops->device_id != NULL ? place->devices.sharers == 1
+                                                 : cores->threads * cores->sharers <= cores->cores;
+}

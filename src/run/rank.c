@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One rank of a run: configuration, plan, backend, step; the timed loop; the result. Stages that can fail on one rank
 // alone end in place_agree, so that no rank waits for one that has left.
-#include "internal.h"
+#include "compute_times.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -180,6 +180,9 @@ static status prepare(struct rank *rank, struct comm *comm)
     if (benchmark->job.config.run.check == CHECK_OPS) {
         step_check(rank->step);
     }
+    if (benchmark->job.config.run.compute_times) {
+        step_time_pauses(rank->step);
+    }
     TRY(place_agree(comm, check_graphs(rank)));
     return place_agree(comm, open_result(rank));
 }
@@ -190,15 +193,16 @@ static status measure(struct rank *rank)
     const struct run_config *run       = &benchmark->job.config.run;
     bool                     prints    = is_first(rank) && !benchmark->json && !benchmark->is_quiet;
     TRY(place_agree(rank->comm, prints ? report_print(report_write_header, &rank->result) : OK));
-    rank->steps = (struct steps){.benchmark   = benchmark,
-                                 .comm        = rank->comm,
-                                 .plan        = &rank->plan,
-                                 .backend     = &rank->place.backend,
-                                 .step        = rank->step,
-                                 .result      = &rank->result,
-                                 .hang_watch  = rank->watch,
-                                 .journal     = &rank->journal,
-                                 .own_seconds = memory_allocate((size_t)rank->result.planned_steps * sizeof(double))};
+    rank->steps               = (struct steps){.benchmark   = benchmark,
+                                               .comm        = rank->comm,
+                                               .plan        = &rank->plan,
+                                               .backend     = &rank->place.backend,
+                                               .step        = rank->step,
+                                               .result      = &rank->result,
+                                               .hang_watch  = rank->watch,
+                                               .journal     = &rank->journal,
+                                               .own_seconds = memory_allocate((size_t)rank->result.planned_steps * sizeof(double))};
+    rank->steps.compute_times = compute_times_open(&rank->plan, rank->comm, rank->result.planned_steps);
     TRY(place_agree(rank->comm, fault_find(&rank->steps)));
     if (rank->watch != NULL) {
         step_set_progress(rank->step, watch_progress(rank->watch));
@@ -236,6 +240,7 @@ static void gather_ranks(struct rank *rank)
     text_copy(own.host, sizeof(own.host), place->host);
     statistics_compute(&statistics, rank->steps.own_seconds + result->planned_warmup, measured > 0 ? measured : 0);
     own.median_seconds = statistics.median;
+    compute_times_summarise(rank->steps.compute_times, place, place_is_alone(&rank->place), &own);
     processors_gather(&rank->steps.processors, rank->comm, rank->place.peers[place->rank].machine, &own);
     rank->comm->ops->gather_all(rank->comm, &own, result->ranks, sizeof(own));
     result->rank_count = place->ranks;
@@ -307,6 +312,9 @@ static void release(struct rank *rank)
         validation_close(rank->steps.validation);
     }
     free(rank->steps.own_seconds);
+    if (rank->steps.compute_times != NULL) {
+        compute_times_close(rank->steps.compute_times);
+    }
     free(rank->timeline.data);
     journal_close(&rank->journal);
     output_close_folder(&rank->folder);

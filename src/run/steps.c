@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The timed loop. Ranks start a step together and time it from before its first op to after its last; filling inputs
 // and what ranks tell each other lie between steps, so that the timed region holds the step and nothing else.
-#include "internal.h"
+#include "compute_times.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 
 // What a rank tells the others after each step.
 struct step_facts {
-    double  seconds, device_seconds;
+    double  seconds, device_seconds, compute_seconds;
     float   loss, gradient_norm;
     int32_t signal;        // 0: none came
     int32_t has_failed;    // rank 0 cannot print
@@ -58,10 +58,11 @@ void steps_enter(const struct steps *steps, enum watch_phase phase, int64_t inde
 static struct step_facts run_step(const struct steps *steps, int64_t index)
 {
     double seconds = steps_run_one(steps, index);
-    return (struct step_facts){.seconds        = seconds,
-                               .device_seconds = step_device_seconds(steps->step),
-                               .loss           = read_scalar(steps->step, steps->plan->loss),
-                               .gradient_norm  = read_scalar(steps->step, steps->plan->gradient_norm)};
+    return (struct step_facts){.seconds         = seconds,
+                               .device_seconds  = step_device_seconds(steps->step),
+                               .compute_seconds = step_compute_seconds(steps->step),
+                               .loss            = read_scalar(steps->step, steps->plan->loss),
+                               .gradient_norm   = read_scalar(steps->step, steps->plan->gradient_norm)};
 }
 
 static void add_reason(struct result *result, enum verdict verdict, const char *id, int64_t step, const char *message)
@@ -100,6 +101,17 @@ static void record(struct steps *steps, int64_t index, const struct step_facts *
                  index);
         add_reason(result, VERDICT_INVALID, "ranks-differ", index, message);
     }
+}
+
+static void record_compute_times(struct steps *steps, const struct step_facts *facts)
+{
+    const struct comm_place *place   = &steps->comm->place;
+    double                  *seconds = memory_allocate((size_t)place->ranks * sizeof(*seconds));
+    for (int rank = 0; rank < place->ranks; rank++) {
+        seconds[rank] = facts[rank].compute_seconds;
+    }
+    compute_times_add(steps->compute_times, place, seconds, steps->result);
+    free(seconds);
 }
 
 // What the plan summed over all ranks of how the step used its experts.
@@ -277,6 +289,9 @@ status steps_measure(struct steps *steps)
         }
         comm->ops->gather_all(comm, &own, facts, sizeof(own));
         record(steps, index, facts);
+        if (index >= result->planned_warmup && !isnan(own.compute_seconds)) {    // alike on all ranks
+            record_compute_times(steps, facts);
+        }
         enough = decide_end(steps, index, facts[0].is_enough != 0) || enough;
         if (steps->hang_watch != NULL) {
             watch_learn(steps->hang_watch, result->steps[index].seconds);

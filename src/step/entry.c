@@ -2,6 +2,7 @@
 // One op: at once where run() computes, between events where it enqueues.
 #include "gswbench/clock.h"
 #include "check.h"
+#include "pauses.h"
 
 // For whoever looks; that needs no order between lanes.
 static void show(atomic_int *place, int value)
@@ -45,8 +46,17 @@ static void execute_faulty(struct lanes *lanes, const struct queue_entry *entry)
 
 static void wait_for_others(struct lanes *lanes, const struct queue_entry *entry)
 {
-    for (int32_t i = 0; i < entry->wait_count && lanes->streams != NULL; i++) {
+    if (entry->wait_count == 0 || lanes->streams == NULL) {
+        return;
+    }
+    if (lanes->pauses != NULL) {
+        pauses_begin(lanes, entry);
+    }
+    for (int32_t i = 0; i < entry->wait_count; i++) {
         lanes->streams->wait(lanes->backend, entry->op->lane, entry->waits[i].event);
+    }
+    if (lanes->pauses != NULL) {
+        pauses_end(lanes, entry);
     }
 }
 

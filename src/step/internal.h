@@ -60,7 +60,8 @@ struct queue {
     pthread_mutex_t      mutex;
     pthread_cond_t       progressed;
     atomic_int           sleepers;
-    atomic_int           completed;    // in this step, as far as it is published
+    atomic_int           completed;         // in this step, as far as it is published
+    double               waited_seconds;    // for other lanes, in this step
 };
 
 // All lanes of a rank.
@@ -72,18 +73,19 @@ struct lanes {
     struct trace                 *trace;       // NULL: steps leave no times
     struct step_progress         *progress;    // unseen, where nobody looks
     struct step_progress          unseen;
-    const struct step_watch      *watch;       // NULL: nobody is told of ops
-    struct check                 *check;       // NULL: ops are not checked
-    const struct step_fault      *fault;       // NULL: nothing goes wrong on purpose
-    const struct queue_entry     *faulty;      // the op that the fault is about; NULL: none
-    struct exam                  *exam;        // NULL: the step computes
-    bool                          is_plain;    // the step: none of the five, which no op then asks for
-    int                           rank;
-    int                           threads;    // started
+    const struct step_watch      *watch;            // NULL: nobody is told of ops
+    struct check                 *check;            // NULL: ops are not checked
+    const struct step_fault      *fault;            // NULL: nothing goes wrong on purpose
+    const struct queue_entry     *faulty;           // the op that the fault is about; NULL: none
+    struct exam                  *exam;             // NULL: the step computes
+    bool                          is_plain;         // the step: none of the five, which no op then asks for
+    struct pauses                *pauses;           // of a device's compute lane; NULL: they are not timed
+    int                           rank, threads;    // threads: started
     pthread_mutex_t               mutex;
     pthread_cond_t                changed;
-    int                           running;    // threads that have not finished the step
-    int64_t                       steps;      // begun
+    int                           running;            // threads that have not finished the step
+    int64_t                       steps;              // begun
+    double                        compute_seconds;    // of the latest step, where run() computes
     bool                          is_closing;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One thread enqueues the list. An op stands behind all it waits for in the list, so its events are recorded by then.
-#include "internal.h"
+#include "pauses.h"
 
 void issue_open(struct issue *issue, struct lanes *lanes, struct queue_entry *entries, int32_t count)
 {
@@ -28,6 +28,9 @@ void issue_run(const struct issue *issue)
     }
     for (int32_t i = 0; i < issue->count; i++) {
         entry_run(lanes, &issue->entries[i]);
+    }
+    if (lanes->pauses != NULL) {
+        pauses_finish(lanes);
     }
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         if (issue->ends[lane] != NULL) {

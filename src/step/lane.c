@@ -2,10 +2,11 @@
 // Lanes as queues, each on a thread. Order between lanes comes from the ops' waits alone: a lane publishes how many of
 // its ops are complete (on a device: enqueued, and events do the rest), and a lane that must wait gives its core away
 // some hundred times, then sleeps.
-#include "internal.h"
+#include "pauses.h"
 
 #include <sched.h>
 
+#include "gswbench/clock.h"
 #include "gswbench/fatal.h"
 #include "gswbench/status.h"
 
@@ -23,10 +24,15 @@ static void publish(struct queue *queue, int32_t completed)
     }
 }
 
+static bool has_completed(const struct queue *queue, int32_t count)
+{
+    return atomic_load_explicit(&queue->completed, memory_order_acquire) >= count;
+}
+
 static void await(struct queue *queue, int32_t count)
 {
     for (int i = 0; i < POLLS; i++) {
-        if (atomic_load_explicit(&queue->completed, memory_order_acquire) >= count) {
+        if (has_completed(queue, count)) {
             return;
         }
         sched_yield();
@@ -40,13 +46,25 @@ static void await(struct queue *queue, int32_t count)
     pthread_mutex_unlock(&queue->mutex);
 }
 
+// The clock is read only by who really waits.
+static void wait_for(struct queue *queue, const struct wait *wait)
+{
+    struct queue *other = &queue->lanes->queues[wait->lane];
+    if (!has_completed(other, wait->count)) {
+        double began = clock_seconds();
+        await(other, wait->count);
+        queue->waited_seconds += clock_seconds() - began;
+    }
+}
+
 static void run_queue(struct queue *queue)
 {
-    struct lanes *lanes = queue->lanes;
+    struct lanes *lanes   = queue->lanes;
+    queue->waited_seconds = 0;
     for (int32_t i = 0; i < queue->count; i++) {
         const struct queue_entry *entry = queue->entries[i];
         for (int32_t j = 0; j < entry->wait_count; j++) {
-            await(&lanes->queues[entry->waits[j].lane], entry->waits[j].count);
+            wait_for(queue, &entry->waits[j]);
         }
         entry_run(lanes, entry);
         if (entry->is_awaited) {
@@ -113,7 +131,12 @@ void lanes_run(struct lanes *lanes)
     pthread_cond_broadcast(&lanes->changed);
     pthread_mutex_unlock(&lanes->mutex);
 
+    double began = clock_seconds();
     run_queue(&lanes->queues[LANE_COMPUTE]);
+    lanes->compute_seconds = clock_seconds() - began - lanes->queues[LANE_COMPUTE].waited_seconds;
+    if (lanes->pauses != NULL) {
+        pauses_finish(lanes);
+    }
 
     pthread_mutex_lock(&lanes->mutex);
     while (lanes->running > 0) {

@@ -5,6 +5,7 @@
 #include "gswbench/fatal.h"
 #include "gswbench/step.h"
 #include "opening.h"
+#include "pauses.h"
 
 static bool is_transfer(const struct op *op)
 {
@@ -208,6 +209,9 @@ static void close_device(struct step *step)
 {
     const struct backend_streams *streams = step->lanes.streams;
     step_forget(step);
+    if (step->lanes.pauses != NULL) {
+        pauses_close(&step->lanes, step->lanes.pauses);
+    }
     if (step->is_issued) {
         issue_close(&step->issue);
     } else {

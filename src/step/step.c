@@ -7,6 +7,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
 #include "check.h"
+#include "pauses.h"
 
 // Whether each op has to be issued anew: a replay would leave out what is done beside it.
 static bool is_looked_into(const struct lanes *lanes)
@@ -150,6 +151,21 @@ void step_run_op(struct step *step, int32_t op)
     if (step->lanes.fault != NULL) {
         fault_after(&step->lanes, entry, begin);
     }
+}
+
+void step_time_pauses(struct step *step)
+{
+    if (step->lanes.streams != NULL) {
+        step->lanes.pauses = pauses_open(&step->lanes, step->entries, step->plan->op_count);
+    }
+}
+
+double step_compute_seconds(const struct step *step)
+{
+    if (step->lanes.streams == NULL) {
+        return step->lanes.compute_seconds;
+    }
+    return step->lanes.pauses != NULL ? pauses_compute_seconds(&step->lanes, step->begin) : NAN;
 }
 
 void step_make_weights(struct step *step)

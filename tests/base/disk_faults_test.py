@@ -32,7 +32,8 @@ COMMANDS = {
                 ["timeline.json"]),
     "calibrate": (["calibrate", *TINY, "--backend", "host", "-o", "profile.ini"], ["profile.ini"]),
 }
-RUN_FILES = {"config.merged.ini", "steps.csv", "ranks.csv", "report.html", "result.json", "run.jsonl", "trace.json"}
+RUN_FILES = {"config.merged.ini", "steps.csv", "ranks.csv", "compute_times.csv", "report.html", "result.json",
+             "run.jsonl", "trace.json"}
 WEIGHT_FILES = {"config.json", "model.safetensors"}
 
 

@@ -68,8 +68,8 @@ Test(report_files, fills_a_new_folder_once)
     cr_expect(!failed(&created), "%s", created.text);
     cr_expect(!failed(&written), "%s", written.text);
     cr_expect_str_eq(folder.path, expected);
-    const char *names[] = {"result.json", "steps.csv", "ranks.csv", "report.html"};
-    for (int i = 0; i < 4; i++) {
+    const char *names[] = {"result.json", "steps.csv", "ranks.csv", "compute_times.csv", "report.html"};
+    for (int i = 0; i < 5; i++) {
         cr_expect_eq(faccessat(folder.descriptor, names[i], R_OK, 0), 0, "%s", names[i]);
     }
     cr_expect_eq(count_files(folder.path), count_formats(), "each that has a file, and nothing else");

@@ -72,7 +72,7 @@ Test(report, prints_a_valid_result)
         "Time to train 1T tokens in days: 154.51\n"
         "last step: 7.000  mean of steps 35-44: 6.999\n"
         "published: 6.999 (52.59%)  ratio to it: 1.000  source: a table\n"
-        "ranks: slowest 1 (dgx-02) +0.7% to the fastest\n"
+        "ranks: slowest 1 (dgx-02) +0.7% to the fastest  computes longest: rank 1 (dgx-02) +6.2% to its like\n"
         "where a step goes: 7.020 s, traced after the measured steps, on rank 1\n"
         "  ideal              3.680 s   52.4 %\n"
         "  gemm               1.440 s   20.5 %\n"
@@ -204,9 +204,14 @@ Test(report, makes_hostile_texts_safe)
     char *html = fixture_render(report_write_html, &result);
 
     expect_lines(report_write_csv_ranks, &result,
-                 "rank,host,node,local_rank,threads,median_seconds,allocated_bytes,processors,foreign_processors\n"
-                 "0,\"'=cmd(\"\"x\"\"),?<i>\",0,0,2,6.9500000000000002,7,64,0.25\n"
-                 "1,\"dgx-02\",0,0,2,7,0,64,\n");
+                 "rank,host,node,local_rank,threads,median_seconds,allocated_bytes,processors,foreign_processors,gpu,"
+                 "class,compute_seconds,compute_excess,compute_excess_low\n"
+                 "0,\"'=cmd(\"\"x\"\"),?<i>\",0,0,2,6.9500000000000002,7,64,0.25,\"\",0,0,0,0\n"
+                 "1,\"dgx-02\",0,0,2,7,0,64,,\"\",0,6.5,0.0625,\n");
+    expect_lines(report_write_csv_compute_times, &result,
+                 "rank,ranks,step,steps,compute_seconds,excess\n"
+                 "0,1,10,1,6.25,\n"
+                 "1,63,10,1,6.5,0.0625\n");
     cr_expect(strchr(head, '\x1b') == NULL && strstr(head, "# config </script><b>\"&'?[31m  xxh3:") != NULL, "%s",
               head);
     cr_expect(strstr(html, "</script>") == NULL && strstr(html, "<b>\"") == NULL && strstr(html, "<i>") == NULL);

@@ -118,6 +118,10 @@ Test(result_read, finds_what_contradicts_the_verdict)
         {"result.step_time_s.median", "0.001", "result: median is 0.001, but the steps of the file give 6.999"},
         {"reasons", "[{\"id\":\"x\",\"verdict\":\"invalid\",\"rank\":0,\"step\":0,\"message\":\"\"}]",
          "status is valid, but what the file has makes it invalid"},
+        {"ranks.1.compute_excess_low", "0.06",
+         "status is valid, but what the file has makes it degraded: rank 1 (dgx-02) computes 6.2 % longer than "},
+        {"compute_times.1.ranks", "64", "compute_times[1] is of 64 ranks from 1 and 1 steps from 10, which this run "},
+        {"compute_times.0.steps", "41", "compute_times[0] is of 1 ranks from 0 and 41 steps from 10, which this run "},
         {"ranks.1.clock_drift_s", "-30",
          "status is valid, but what the file has makes it invalid: the clocks of rank 1 "},
     };

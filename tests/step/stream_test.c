@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "stream_backend.h"
 #include "training.h"
@@ -39,6 +40,7 @@ Test(stream, enqueues_a_step_of_one_rank_in_list_order)
     expect_equal(&streams, &host);
     cr_expect_gt(streams.device_seconds, 0);
     cr_expect(isnan(host.device_seconds));
+    cr_expect(isnan(streams.compute_seconds), "nobody asked for it");
 }
 
 Test(stream, replays_a_captured_step)
@@ -77,6 +79,21 @@ Test(stream, times_the_ops_of_a_traced_step_though_others_are_replayed)
         cr_expect_eq(times[i].begin, 0.5 + 0.75 * i, "op %d begins at %g", i, times[i].begin);
         cr_expect_eq(times[i].end, times[i].begin + 0.5);
     }
+    plan_free(&streams.tiny.plan);
+}
+
+// A step without transfers never waits: two events, and the ops.
+Test(stream, computes_all_the_time_where_nothing_is_waited_for)
+{
+    struct training streams;
+    stream_fill_table();
+    start(&streams, &stream_backend, true);
+    streams.pauses = true;
+
+    training_run(&streams);
+
+    tiny_plan(&streams.tiny);
+    cr_expect_eq(streams.compute_seconds, 0.25 * (streams.tiny.plan.op_count + 2));
     plan_free(&streams.tiny.plan);
 }
 
@@ -190,15 +207,20 @@ static const struct comm_ops mirror_now = {.name        = "mirror",
                                            .barrier     = mirror_barrier,
                                            .gather_all  = mirror_gather};
 
+typedef void run_transfer(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);
+static run_transfer *host_run = run_now;
+static bool          times_pauses;
+
 // One rank of two, whose weights are gathered and gradients reduced on lanes beside the compute lane.
 static void run_mirrored(struct training *training, const struct backend_ops *backend, bool captures)
 {
     struct comm_ops ops  = mirror_now;
     struct comm     comm = {.ops = &ops, .place = {.ranks = 2, .local_ranks = 2, .nodes = 1}};
     ops.is_enqueued      = backend != NULL;
-    ops.run              = backend != NULL ? run_on_stream : run_now;
+    ops.run              = backend != NULL ? run_on_stream : host_run;
     start(training, backend, captures);
     training->ranks                = 2;
+    training->pauses               = times_pauses;
     training->tiny.parallel.fsdp   = 2;
     training->allocations_in_steps = training_run_rank(training, &comm);
 }
@@ -214,4 +236,38 @@ Test(stream, enqueues_and_captures_transfers_on_their_lanes)
 
     expect_equal(&eager, &host);
     expect_equal(&captured, &host);
+}
+
+// Of a step's ops, transfers and events, a quarter of a second each, what computes is left.
+Test(stream, leaves_out_what_the_compute_lane_waits_for)
+{
+    struct training eager, captured;
+    stream_fill_table();
+    times_pauses = true;
+
+    run_mirrored(&eager, &stream_backend, false);
+    run_mirrored(&captured, &stream_backend, true);
+
+    cr_expect_eq(eager.compute_seconds, 29.5);
+    cr_expect_eq(captured.compute_seconds, eager.compute_seconds);
+    cr_expect_eq(captured.device_seconds, eager.device_seconds);
+}
+
+static void run_late(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    run_now(group, op, in, out, format);
+}
+
+// Sixteen transfers of 20 ms each, for which a step that computes for a millisecond waits.
+Test(stream, leaves_out_what_a_lane_of_the_host_waits_for)
+{
+    struct training late;
+    host_run = run_late;
+
+    run_mirrored(&late, NULL, false);
+
+    cr_expect_gt(late.step_seconds, 0.1);
+    cr_expect_gt(late.compute_seconds, 0);
+    cr_expect_lt(late.compute_seconds, 0.5 * late.step_seconds);
 }

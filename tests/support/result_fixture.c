@@ -100,27 +100,38 @@ void fixture_open(struct result *result)
     };
     result_reserve(result, 50, 2, 0);
     fixture_add_steps(result);
-    result->ranks[0] = (struct result_rank){.host            = "dgx-01",
-                                            .threads         = 2,
-                                            .median_seconds  = 6.95,
-                                            .allocated_bytes = 7,
-                                            .processors      = 64,
-                                            .foreign         = 0.25};
-    result->ranks[1] = (struct result_rank){
-        .rank = 1, .host = "dgx-02", .threads = 2, .median_seconds = 7.0, .processors = 64, .foreign = NAN};
-    result->rank_count     = 2;
-    result->transfers      = memory_allocate(sizeof(*result->transfers));
-    result->transfers[0]   = (struct result_transfer){.kind       = "all_gather",
-                                                      .axes       = "fsdp",
-                                                      .format     = "bf16",
-                                                      .elements   = 855654400,
-                                                      .group_size = 64,
-                                                      .count      = 160,
-                                                      .bytes      = 2.7e11};
-    result->transfer_count = 1;
-    result->kinds          = memory_allocate(sizeof(*result->kinds));
-    result->kinds[0]       = (struct result_kind){.kind = "gemm", .count = 1683};
-    result->kind_count     = 1;
+    result->ranks[0]           = (struct result_rank){.host            = "dgx-01",
+                                                      .threads         = 2,
+                                                      .median_seconds  = 6.95,
+                                                      .allocated_bytes = 7,
+                                                      .processors      = 64,
+                                                      .foreign         = 0.25};
+    result->ranks[1]           = (struct result_rank){.rank            = 1,
+                                                      .host            = "dgx-02",
+                                                      .threads         = 2,
+                                                      .median_seconds  = 7.0,
+                                                      .processors      = 64,
+                                                      .foreign         = NAN,
+                                                      .compute_seconds = 6.5,
+                                                      .excess          = 0.0625,
+                                                      .excess_low      = NAN};
+    result->rank_count         = 2;
+    result->compute_times      = memory_allocate(2 * sizeof(*result->compute_times));
+    result->compute_times[0]   = (struct result_compute_time){0, 1, 10, 1, 6.25, NAN};
+    result->compute_times[1]   = (struct result_compute_time){1, 63, 10, 1, 6.5, 0.0625};
+    result->compute_time_count = 2;
+    result->transfers          = memory_allocate(sizeof(*result->transfers));
+    result->transfers[0]       = (struct result_transfer){.kind       = "all_gather",
+                                                          .axes       = "fsdp",
+                                                          .format     = "bf16",
+                                                          .elements   = 855654400,
+                                                          .group_size = 64,
+                                                          .count      = 160,
+                                                          .bytes      = 2.7e11};
+    result->transfer_count     = 1;
+    result->kinds              = memory_allocate(sizeof(*result->kinds));
+    result->kinds[0]           = (struct result_kind){.kind = "gemm", .count = 1683};
+    result->kind_count         = 1;
     fixture_add_trace(result);
     result_add_entry(&result->config, &result->config_count, "model.preset", "llama2-70b");
     result_add_entry(&result->environment, &result->environment_count, "kernel", "Linux 6.1");

@@ -285,6 +285,7 @@ static const struct backend_streams stream_streams = {
     .event_open      = stream_event_open,
     .event_close     = free,
     .record          = stream_record,
+    .mark            = stream_record,
     .wait            = stream_wait,
     .synchronize     = stream_synchronize,
     .seconds_between = stream_seconds_between,

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "gswbench/clock.h"
 #include "gswbench/fatal.h"
 
 void training_require(status result)
@@ -45,6 +46,9 @@ int64_t training_run_rank(struct training *training, struct comm *comm)
     if (training->checks) {
         step_check(step);
     }
+    if (training->pauses) {
+        step_time_pauses(step);
+    }
     data_initialise(step, &tiny.plan, training->seed);
 
     int64_t before = backend.allocations;
@@ -53,12 +57,15 @@ int64_t training_run_rank(struct training *training, struct comm *comm)
         if (rank == 0 && i + 1 == training->steps) {
             step_trace(step, training->times);
         }
+        double begin = clock_seconds();
         step_run(step);
         if (rank == 0) {
+            training->step_seconds = clock_seconds() - begin;
             step_read(step, tiny.plan.loss, &training->loss[i]);
             step_read(step, tiny.plan.gradient_norm, &training->norm[i]);
             training_read_routing(training, step, &tiny.plan, i);
-            training->device_seconds = step_device_seconds(step);
+            training->device_seconds  = step_device_seconds(step);
+            training->compute_seconds = step_compute_seconds(step);
         }
         if (i == 0 && training->captures) {
             training_require(step_capture(step));

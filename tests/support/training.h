@@ -17,6 +17,7 @@ struct training {
     enum data_kind            data;
     bool                      captures;    // the step after its first run
     bool                      checks;      // its ops
+    bool                      pauses;      // are timed
     const struct backend_ops *backend;     // NULL: the host's
     struct op_time           *times;       // [op_count]: rank 0's last step is traced; NULL: not
     // Over the communicator and the rank's backend, what carries transfers in the communicator's place; NULL: itself.
@@ -29,6 +30,8 @@ struct training {
     int64_t planned_bytes[STORAGE_COUNT];
     int64_t allocations_in_steps;    // of all ranks
     double  device_seconds;          // of rank 0's last step
+    double  compute_seconds;         // likewise
+    double  step_seconds;            // likewise, by the host's clock
 };
 
 // Ends the program where something failed.

@@ -24,9 +24,10 @@ struct cuda {
 void cuda_check(int error, const char *call, const char *file, int line);
 void cuda_failed(const char *reason, const char *call, const char *file, int line);
 
-// op.c: from when on calls are kept; then what was kept, if anything.
+// op.c: from when on calls are kept; then what was kept, if anything; and whether they are.
 void   cuda_capture_begin(void);
 status cuda_capture_end(void);
+bool   cuda_is_capturing(void);
 
 // The stream of the op's lane.
 cudaStream_t cuda_stream(const struct backend *backend, const struct op *op);

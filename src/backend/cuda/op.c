@@ -20,6 +20,11 @@ status cuda_capture_end(void)
     return capture.failure;
 }
 
+bool cuda_is_capturing(void)
+{
+    return capture.is_running;
+}
+
 void cuda_failed(const char *reason, const char *call, const char *file, int line)
 {
     if (!capture.is_running) {

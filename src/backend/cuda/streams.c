@@ -33,6 +33,13 @@ static void record(struct backend *backend, int lane, void *event)
     CUDA_CHECK(cudaEventRecord(event, cuda->device.streams[lane]));
 }
 
+static void mark(struct backend *backend, int lane, void *event)
+{
+    const struct cuda *cuda = backend->state;
+    unsigned           flag = cuda_is_capturing() ? cudaEventRecordExternal : cudaEventRecordDefault;
+    CUDA_CHECK(cudaEventRecordWithFlags(event, cuda->device.streams[lane], flag));
+}
+
 static void wait(struct backend *backend, int lane, void *event)
 {
     const struct cuda *cuda = backend->state;
@@ -126,6 +133,7 @@ const struct backend_streams cuda_streams = {
     .event_open      = event_open,
     .event_close     = event_close,
     .record          = record,
+    .mark            = mark,
     .wait            = wait,
     .synchronize     = synchronize,
     .seconds_between = seconds_between,

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The CUDA runtime that goes with the emulator: one device, whose memory is the process's own. Streams are queues,
-// taken from in an order drawn at random, so that a result that hangs on an order that no event asks for shows.
+// The CUDA runtime that goes with the emulator: streams, events and graphs. Streams are queues, taken from in an order
+// drawn at random, so that a result that hangs on an order that no event asks for shows.
 #include "emulator.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
 #include <random>
@@ -14,7 +16,8 @@
 
 struct CUevent_st {
     unsigned recorded, passed;    // records enqueued, and reached
-    float    milliseconds;        // when it was reached last
+    double   milliseconds;        // of the stream's clock, when it was reached
+    bool     is_within;           // recorded within a capture, for the order of what is captured alone
 };
 
 struct CUstream_st {
@@ -23,8 +26,10 @@ struct CUstream_st {
         CUevent_st           *awaited;    // NULL: none
         unsigned              passed;
         std::function<bool()> is_ready;    // of other processes; empty: does not wait for them
+        bool                  takes_time;
     };
     std::deque<item> items;
+    double           milliseconds;    // its clock, which knows nothing of the processor's time
 };
 
 struct CUgraph_st {
@@ -38,8 +43,9 @@ namespace
 std::recursive_mutex       the_lock;
 std::vector<CUstream_st *> the_streams;
 std::mt19937               the_draw(1);
-float                      the_milliseconds;    // that work has taken beside its time
-thread_local CUgraph_st   *the_capture;         // calls of this thread are kept here, not done
+std::mt19937               the_noise((unsigned)getpid());
+CUstream_st               *the_running;    // whose work is done now
+thread_local CUgraph_st   *the_capture;    // calls of this thread are kept here, not done
 
 typedef std::lock_guard<std::recursive_mutex> guard;
 
@@ -48,6 +54,13 @@ bool refuses(const char *what)
 {
     const char *told = getenv("FAKE_CUDA");
     return told != NULL && strcmp(told, what) == 0;
+}
+
+// What an item takes: a millisecond, give or take a tenth. FAKE_SLOW, a number: so many percent longer.
+double draw_milliseconds()
+{
+    const char *told = getenv("FAKE_SLOW");
+    return (told != NULL ? 1 + atof(told) / 100 : 1) * std::uniform_real_distribution<>(0.9, 1.1)(the_noise);
 }
 
 bool is_ready(const CUstream_st *stream)
@@ -71,6 +84,11 @@ bool advance()
     CUstream_st      *drawn = ready[the_draw() % ready.size()];
     CUstream_st::item item  = std::move(drawn->items.front());
     drawn->items.pop_front();
+    if (item.awaited != NULL) {
+        drawn->milliseconds = std::max(drawn->milliseconds, item.awaited->milliseconds);
+    }
+    drawn->milliseconds += item.takes_time ? draw_milliseconds() : 0;
+    the_running = drawn;
     item.work();
     return true;
 }
@@ -112,20 +130,20 @@ namespace emulator
 {
 void enqueue(cudaStream_t stream, std::function<void()> work)
 {
-    perform([=]() { push(stream, {work, NULL, 0, {}}); });
+    perform([=]() { push(stream, {work, NULL, 0, {}, true}); });
 }
 
 void enqueue_made(cudaStream_t stream, std::function<pending()> make)
 {
     perform([=]() {
         pending made = make();
-        push(stream, {made.run, NULL, 0, made.is_ready});
+        push(stream, {made.run, NULL, 0, made.is_ready, true});
     });
 }
 
 void spend(float milliseconds)
 {
-    the_milliseconds += milliseconds;
+    the_running->milliseconds += milliseconds;
 }
 
 bool progress(void)
@@ -146,37 +164,6 @@ const char *cudaGetErrorString(cudaError_t error)
     return error == cudaSuccess ? "no error" : "an error of the emulator";
 }
 
-// Poisoned, so that what is not written shows.
-cudaError_t cudaMalloc(void **data, size_t bytes)
-{
-    *data = aligned_alloc(256, (bytes + 256) / 256 * 256);
-    memset(*data, 0xff, bytes);
-    return cudaSuccess;
-}
-cudaError_t cudaFree(void *data)
-{
-    free(data);
-    return cudaSuccess;
-}
-cudaError_t cudaMallocHost(void **data, size_t bytes)
-{
-    return cudaMalloc(data, bytes);
-}
-cudaError_t cudaFreeHost(void *data)
-{
-    return cudaFree(data);
-}
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t stream)
-{
-    emulator::enqueue(stream, [=]() { memcpy(to, from, bytes); });
-    return cudaSuccess;
-}
-cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
-{
-    emulator::enqueue(stream, [=]() { memset(to, value, bytes); });
-    return cudaSuccess;
-}
-
 cudaError_t cudaDeviceGetStreamPriorityRange(int *lowest, int *highest)
 {
     *lowest = *highest = 0;
@@ -185,7 +172,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *lowest, int *highest)
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int)
 {
     guard held(the_lock);
-    *stream = new CUstream_st;
+    *stream = new CUstream_st{};
     the_streams.push_back(*stream);
     return cudaSuccess;
 }
@@ -210,7 +197,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
 {
-    *event = new CUevent_st{0, 0, 0};
+    *event = new CUevent_st{};
     return cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t *event)
@@ -222,34 +209,40 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
     delete event;
     return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
 {
     if (the_capture != NULL && refuses("record")) {
         return cudaErrorStreamCaptureUnsupported;
     }
+    if (the_capture == NULL && flags == cudaEventRecordExternal) {
+        return cudaErrorIllegalState;
+    }
+    event->is_within = the_capture != NULL && flags != cudaEventRecordExternal;
     return perform([=]() {
         guard    held(the_lock);
         unsigned number = ++event->recorded;
-        push(stream, {[=]() {
-                          event->passed       = number;
-                          event->milliseconds = the_milliseconds;
-                      },
-                      NULL,
-                      0,
-                      {}});
+        push(stream,
+             {[=]() { event->passed = number, event->milliseconds = stream->milliseconds; }, NULL, 0, {}, false});
     });
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
 {
     return perform([=]() {
         guard held(the_lock);
-        push(stream, {[]() {}, event, event->recorded, {}});
+        push(stream, {[]() {}, event, event->recorded, {}, false});
     });
 }
-// A millisecond, and what was said to take longer.
+// By the clocks of the streams that reached them.
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end)
 {
-    *milliseconds = 1 + end->milliseconds - begin->milliseconds;
+    if (begin->is_within || end->is_within || begin->passed == 0 || end->passed == 0) {
+        return cudaErrorInvalidResourceHandle;
+    }
+    *milliseconds = (float)(end->milliseconds - begin->milliseconds);
     return cudaSuccess;
 }
 

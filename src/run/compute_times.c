@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// Each rank knows all ranks' seconds after a step, so that it keeps no more than its own series.
+#include "compute_times.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "gswbench/account.h"
+#include "gswbench/arena.h"
+#include "gswbench/statistics.h"
+
+// Of a job in which no rank is slow, this is the chance that one is called slow.
+static const double false_alarm = 0.01;
+
+// Equal on ranks that compute the same: those of one pipeline stage, if the FLOPs of their phases are equal, too. Runs
+// of weights that ranks quantize or update may differ in length, by next to nothing.
+static uint64_t describe_work(const struct plan *plan)
+{
+    struct account *account = memory_allocate(sizeof(*account));
+    struct {
+        int64_t place[AXIS_COUNT];
+        double  flops[PHASE_COUNT];
+    } work;
+    mesh_coordinates(&plan->mesh, plan->rank, work.place);
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        work.place[axis] = axis == AXIS_PP ? work.place[axis] : 0;
+    }
+    plan_account(plan, account);
+    memcpy(work.flops, account->flops, sizeof(work.flops));
+    free(account);
+    return XXH3_64bits(&work, sizeof(work));
+}
+
+struct compute_times *compute_times_open(const struct plan *plan, struct comm *comm, int64_t steps)
+{
+    int                   ranks = comm->place.ranks, ordered = 0;
+    uint64_t             *work = memory_allocate((size_t)ranks * sizeof(*work)), own = describe_work(plan);
+    struct compute_times *times = memory_allocate(sizeof(*times));
+    *times                      = (struct compute_times){.classes = memory_allocate((size_t)ranks * sizeof(int64_t)),
+                                                         .order   = memory_allocate((size_t)ranks * sizeof(int)),
+                                                         .seconds = memory_allocate((size_t)steps * sizeof(double)),
+                                                         .excess  = memory_allocate((size_t)steps * sizeof(double))};
+    comm->ops->gather_all(comm, &own, work, sizeof(own));
+    memset(times->classes, -1, (size_t)ranks * sizeof(*times->classes));
+    for (int first = 0; first < ranks; first++) {
+        bool is_new = times->classes[first] < 0;
+        for (int rank = first; rank < ranks && is_new; rank++) {
+            if (work[rank] == work[first]) {
+                times->classes[rank]    = first;
+                times->order[ordered++] = rank;
+            }
+        }
+    }
+    free(work);
+    return times;
+}
+
+void compute_times_close(struct compute_times *times)
+{
+    free(times->classes);
+    free(times->order);
+    free(times->seconds);
+    free(times->excess);
+    free(times);
+}
+
+// Of ranks that stand one after the other in order.
+static void compare_class(const int *order, int count, const double *seconds, double *excess)
+{
+    double *values = memory_allocate((size_t)count * sizeof(*values));
+    for (int i = 0; i < count; i++) {
+        values[i] = seconds[order[i]];
+    }
+    double median = count > 1 ? statistics_lower_median(values, count) : NAN;
+    for (int i = 0; i < count; i++) {
+        excess[order[i]] = seconds[order[i]] / median - 1;
+    }
+    free(values);
+}
+
+static int count_class(const struct compute_times *times, int ranks, int first)
+{
+    int count = 1;
+    while (first + count < ranks &&
+           times->classes[times->order[first + count]] == times->classes[times->order[first]]) {
+        count++;
+    }
+    return count;
+}
+
+void compute_times_add(struct compute_times *times, const struct comm_place *place, const double *seconds,
+                       struct result *result)
+{
+    double *excess = memory_allocate((size_t)place->ranks * sizeof(*excess));
+    for (int first = 0; first < place->ranks;) {
+        int count = count_class(times, place->ranks, first);
+        compare_class(&times->order[first], count, seconds, excess);
+        first += count;
+    }
+    times->seconds[times->count]  = seconds[place->rank];
+    times->excess[times->count++] = excess[place->rank];
+    if (place->rank == 0 && place->ranks > 1) {
+        result_add_compute_times(result, seconds, excess, place->ranks);
+    }
+    free(excess);
+}
+
+void compute_times_summarise(const struct compute_times *times, const struct comm_place *place, bool is_judged,
+                             struct result_rank *own)
+{
+    own->class           = times->classes[place->rank];
+    own->compute_seconds = statistics_median(times->seconds, times->count);
+    own->excess          = statistics_median(times->excess, times->count);
+    own->excess_low      = is_judged && isfinite(own->excess)
+                               ? statistics_least_median(times->excess, times->count, false_alarm / place->ranks)
+                               : NAN;
+}
