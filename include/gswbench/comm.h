@@ -43,7 +43,7 @@ struct comm_ops {
     // Control plane, host memory, outside timed regions, called from the main thread only.
     void (*barrier)(struct comm *comm);
     void (*gather_all)(struct comm *comm, const void *in, void *out, int64_t bytes);    // out: [ranks][bytes]
-    void (*share)(struct comm *comm, void *data, int64_t bytes);                        // from rank 0
+    void (*share)(struct comm *comm, void *data, int64_t bytes, int from);              // a rank's with all
 };
 
 struct comm {

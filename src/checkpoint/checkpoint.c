@@ -90,7 +90,7 @@ static void gather_values(const struct weight_source *source, float *values, int
 static bool call_next(struct comm *comm, bool follows)
 {
     int32_t answer = follows;
-    comm->ops->share(comm, &answer, sizeof(answer));
+    comm->ops->share(comm, &answer, sizeof(answer), 0);
     return answer != 0;
 }
 

@@ -101,9 +101,9 @@ static void gather_all(struct comm *comm, const void *in, void *out, int64_t byt
     comm_copy(out, in, bytes);
 }
 
-static void share(struct comm *comm, void *data, int64_t bytes)
+static void share(struct comm *comm, void *data, int64_t bytes, int from)
 {
-    (void)comm, (void)data, (void)bytes;
+    (void)comm, (void)data, (void)bytes, (void)from;
 }
 
 static const struct comm_ops alone_ops = {

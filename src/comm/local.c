@@ -309,11 +309,11 @@ static void gather_all(struct comm *comm, const void *in, void *out, int64_t byt
     meet(world->meeting);
 }
 
-static void share(struct comm *comm, void *data, int64_t bytes)
+static void share(struct comm *comm, void *data, int64_t bytes, int from)
 {
     struct comm_group *world = ((struct local_state *)comm->state)->world;
     post(world, &(struct post){.kind = OP_BROADCAST, .elements = bytes, .out = data});
-    comm_copy(data, world->meeting->posts[0].out, bytes);
+    comm_copy(data, world->meeting->posts[from].out, bytes);
     meet(world->meeting);
 }
 

@@ -71,11 +71,11 @@ static void gather_all(struct comm *comm, const void *in, void *out, int64_t byt
     mpi_wait_all(&request, 1);
 }
 
-static void share(struct comm *comm, void *data, int64_t bytes)
+static void share(struct comm *comm, void *data, int64_t bytes, int from)
 {
     (void)comm;
     MPI_Request request;
-    MPI_CHECK(MPI_Ibcast(data, control_count(bytes), MPI_BYTE, 0, MPI_COMM_WORLD, &request));
+    MPI_CHECK(MPI_Ibcast(data, control_count(bytes), MPI_BYTE, from, MPI_COMM_WORLD, &request));
     mpi_wait_all(&request, 1);
 }
 

@@ -21,10 +21,10 @@ static void gather_all(struct comm *comm, const void *in, void *out, int64_t byt
     state->control->ops->gather_all(state->control, in, out, bytes);
 }
 
-static void share(struct comm *comm, void *data, int64_t bytes)
+static void share(struct comm *comm, void *data, int64_t bytes, int from)
 {
     const struct nccl_state *state = comm->state;
-    state->control->ops->share(state->control, data, bytes);
+    state->control->ops->share(state->control, data, bytes, from);
 }
 
 static void close_nccl(struct comm *comm)

@@ -108,9 +108,9 @@ void profile_end(const struct steps *steps, int64_t step, bool is_stopped);
 // Adds a note when the run does, after which the result is compared with nothing.
 void profile_check(struct result *result, const struct profile_config *profile);
 
-// trace.c: runs the steps of [trace] and puts into the result what the last of them shows; on rank 0 also into
-// timeline, if one is asked for: trace.json, which the caller frees. Collective.
-void steps_trace(struct steps *steps, struct text_stream *timeline);
+// trace.c: runs the steps of [trace] and puts into the result what the last of them shows; rank 0 also writes
+// trace.json into the folder, if it is asked for, and fails where it cannot. Collective.
+status steps_trace(struct steps *steps, const struct output_folder *folder);
 
 // attention.c: puts who computes attention on rank 0 into the result, with a note where own kernels do what cuDNN was
 // first asked for, and where ranks differ. Collective.

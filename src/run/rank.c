@@ -30,7 +30,6 @@ struct rank {
     struct watch           *watch;      // NULL: nothing watches
     struct journal          journal;    // of rank 0
     struct steps            steps;
-    struct text_stream      timeline;           // data is NULL: there is none
     struct output_folder    folder, weights;    // of rank 0, held from before the first step
 };
 
@@ -246,19 +245,11 @@ static void gather_ranks(struct rank *rank)
     result->rank_count = place->ranks;
 }
 
-static status write_files(const struct rank *rank)
-{
-    if (rank->timeline.data != NULL) {
-        TRY(output_write(&rank->folder, "trace.json", rank->timeline.data, rank->timeline.bytes));
-    }
-    return report_write_files(&rank->folder, &rank->result);
-}
-
-// Files first: nothing is called valid that is not kept. kept: whether the weights are.
+// Files first: nothing is called valid that is not kept. kept: whether the weights and the timeline are.
 static status write_result(struct rank *rank, status kept)
 {
     const struct benchmark *benchmark = rank->benchmark;
-    status                  written   = failed(&kept) ? kept : write_files(rank);
+    status                  written   = failed(&kept) ? kept : report_write_files(&rank->folder, &rank->result);
     if (failed(&written)) {
         struct result_reason reason = {.verdict = VERDICT_INVALID, .id = "not-written", .rank = -1, .step = -1};
         text_copy(reason.message, sizeof(reason.message), written.text);
@@ -275,7 +266,7 @@ static status finish(struct rank *rank)
 {
     struct comm   *comm    = rank->comm;
     struct result *result  = &rank->result;
-    status         written = OK, kept = OK;
+    status         written = OK, kept = OK, drawn = OK;
     gather_ranks(rank);
     observations_gather(&rank->steps, rank->place.devices.sharers);
     if (result->step_count > 0) {
@@ -285,7 +276,7 @@ static status finish(struct rank *rank)
         kept = place_agree(comm, checkpoint_write(&rank->plan, rank->step, comm, &rank->weights));
     }
     if (result->step_count == result->planned_steps && rank->benchmark->job.config.trace.steps > 0) {
-        steps_trace(&rank->steps, &rank->timeline);
+        drawn = steps_trace(&rank->steps, &rank->folder);
     }
     if (result->step_count > 0) {    // the last use of the step's memory
         validation_of_parts(&rank->steps, result->step_count - 1);
@@ -293,9 +284,9 @@ static status finish(struct rank *rank)
     if (is_first(rank)) {
         benchmark_print_time(result->ended, sizeof(result->ended));
         result_check(result);
-        written = write_result(rank, kept);
+        written = write_result(rank, failed(&kept) ? kept : drawn);
     }
-    comm->ops->share(comm, &result->exit_code, sizeof(result->exit_code));
+    comm->ops->share(comm, &result->exit_code, sizeof(result->exit_code), 0);
     TRY(place_agree(comm, written));
     TRY(kept);
     return (status){.exit_code = (int)result->exit_code};
@@ -315,7 +306,6 @@ static void release(struct rank *rank)
     if (rank->steps.compute_times != NULL) {
         compute_times_close(rank->steps.compute_times);
     }
-    free(rank->timeline.data);
     journal_close(&rank->journal);
     output_close_folder(&rank->folder);
     output_close_folder(&rank->weights);

@@ -59,38 +59,60 @@ static struct traced explain(const struct steps *steps, const struct op_time *ti
     return traced;
 }
 
-// Appends one rank's text to rank 0's file, piece by piece; elsewhere there is no file, and no text but that rank's.
-static void collect(struct comm *comm, int rank, const struct text_stream *own, FILE *file)
+static void append(struct output *file, const void *data, size_t bytes, status *written)
 {
-    enum { PIECE = 8192 };
+    if (!failed(written)) {
+        *written = output_append(file, data, bytes);
+    }
+}
+
+// Appends one rank's text to rank 0's file. It comes in pieces to all ranks, so that none holds more than a piece of
+// another's; hosts need no file system in common.
+static void collect(struct comm *comm, int rank, const struct text_stream *own, struct output *file, status *written)
+{
+    enum { PIECE = 1 << 16 };
     struct piece {
         size_t bytes, left;    // left: behind it
         char   text[PIECE];
-    } piece           = {.left = own->bytes};
-    struct piece *all = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    } *piece    = memory_allocate(sizeof(*piece));
+    piece->left = own->bytes;
     do {
-        const char *next = own->data + own->bytes - piece.left;
-        piece.bytes      = piece.left < PIECE ? piece.left : PIECE;
-        piece.left -= piece.bytes;
-        if (piece.bytes > 0) {
-            memcpy(piece.text, next, piece.bytes);
+        if (comm->place.rank == rank) {
+            const char *next = own->data + own->bytes - piece->left;
+            piece->bytes     = piece->left < PIECE ? piece->left : PIECE;
+            piece->left -= piece->bytes;
+            memcpy(piece->text, next, piece->bytes);
         }
-        comm->ops->gather_all(comm, &piece, all, sizeof(piece));
-        if (file != NULL) {
-            fwrite(all[rank].text, 1, all[rank].bytes, file);
+        comm->ops->share(comm, piece, sizeof(*piece), rank);
+        if (comm->place.rank == 0) {
+            append(file, piece->text, piece->bytes, written);
         }
-    } while (all[rank].left > 0);
-    free(all);
+    } while (piece->left > 0);
+    free(piece);
 }
 
-static void draw(const struct steps *steps, const struct op_time *times, struct text_stream *timeline)
+// What begins or ends the file.
+static void append_frame(void (*write)(FILE *file), struct output *file, status *written)
+{
+    struct text_stream text;
+    text_stream_open(&text);
+    write(text.file);
+    text_stream_close(&text);
+    append(file, text.data, text.bytes, written);
+    free(text.data);
+}
+
+// Returns rank 0's status; others go on all the same.
+static status draw(const struct steps *steps, const struct op_time *times, const struct output_folder *folder)
 {
     const struct trace_config *config   = &steps->benchmark->job.config.trace;
     const struct comm_place   *place    = &steps->comm->place;
     bool                       is_first = true;
+    struct output              file     = {.is_open = false};
+    status                     written  = OK;
     if (place->rank == 0) {
-        text_stream_open(timeline);
-        timeline_begin(timeline->file);
+        written = output_begin_in(&file, folder, "trace.json");
+        append_frame(timeline_begin, &file, &written);
     }
     for (int rank = 0; rank < place->ranks; rank++) {
         struct text_stream own = {.data = NULL};
@@ -102,18 +124,20 @@ static void draw(const struct steps *steps, const struct op_time *times, struct 
             timeline_write_rank(steps->plan, times, is_first, own.file);
             text_stream_close(&own);
         }
-        collect(steps->comm, rank, &own, timeline->file);
+        collect(steps->comm, rank, &own, &file, &written);
         free(own.data);
         is_first = false;
     }
     if (place->rank == 0) {
-        timeline_end(timeline->file);
-        text_stream_close(timeline);
+        append_frame(timeline_end, &file, &written);
+        return failed(&written) ? written : output_finish(&file);
     }
+    return OK;
 }
 
-void steps_trace(struct steps *steps, struct text_stream *timeline)
+status steps_trace(struct steps *steps, const struct output_folder *folder)
 {
+    status          drawn = OK;
     struct comm    *comm  = steps->comm;
     struct op_time *times = memory_allocate((size_t)steps->plan->op_count * sizeof(*times));
     struct traced  *all   = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
@@ -131,8 +155,9 @@ void steps_trace(struct steps *steps, struct text_stream *timeline)
         .source = "measured", .rank = busiest, .step_seconds = step_seconds, .waterfall = all[busiest].waterfall};
     result_set_op_times(steps->result, &all[busiest].totals);
     if (steps->benchmark->job.config.trace.timeline[0] != '\0') {
-        draw(steps, times, timeline);
+        drawn = draw(steps, times, folder);
     }
     free(all);
     free(times);
+    return drawn;
 }

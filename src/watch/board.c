@@ -48,7 +48,7 @@ status board_open(struct board **board, struct comm *comm)
     if (place->rank == 0 && getrandom(&number, sizeof(number), 0) != sizeof(number)) {
         opened = fail_as(EXIT_LAUNCH, "no random number for the name of shared memory: %s", strerror(errno));
     }
-    comm->ops->share(comm, &number, sizeof(number));
+    comm->ops->share(comm, &number, sizeof(number), 0);
     snprintf(name, sizeof(name), "/gswbench-%016" PRIx64 "-%d", number, place->node);
     *board = NULL;
     if (place->local_rank == 0 && !failed(&opened)) {

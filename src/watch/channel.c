@@ -85,7 +85,7 @@ struct channel *channel_open(struct comm *comm)
     if (channel->rank == 0 && getrandom(channel->secret, SECRET_BYTES, 0) != SECRET_BYTES) {
         memset(channel->secret, 0, SECRET_BYTES);    // opens no letter
     }
-    comm->ops->share(comm, channel->secret, SECRET_BYTES);
+    comm->ops->share(comm, channel->secret, SECRET_BYTES, 0);
     open_socket(channel, &own);
     comm->ops->gather_all(comm, &own, channel->stations, sizeof(own));
     return channel;

@@ -114,7 +114,7 @@ int main(int argc, char **argv)
             count--;
         }
     }
-    comm.ops->share(&comm, &failures, sizeof(failures));
+    comm.ops->share(&comm, &failures, sizeof(failures), 0);
     comm_close(&comm);
     return failures > 0;
 }

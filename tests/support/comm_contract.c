@@ -283,12 +283,13 @@ int64_t contract_check_ring(struct comm *comm)
 
 int64_t contract_check_control(struct comm *comm)
 {
-    int64_t own = 100 + comm->place.rank, all[CONTRACT_RANKS_MAX] = {0}, shared = own, wrong = 0;
+    int64_t own = 100 + comm->place.rank, all[CONTRACT_RANKS_MAX] = {0}, shared = own, last = own, wrong = 0;
     comm->ops->barrier(comm);
     comm->ops->gather_all(comm, &own, all, sizeof(own));
-    comm->ops->share(comm, &shared, sizeof(shared));
+    comm->ops->share(comm, &shared, sizeof(shared), 0);
+    comm->ops->share(comm, &last, sizeof(last), comm->place.ranks - 1);
     for (int rank = 0; rank < comm->place.ranks; rank++) {
         wrong += all[rank] != 100 + rank;
     }
-    return wrong + (shared != 100);
+    return wrong + (shared != 100) + (last != 99 + comm->place.ranks);
 }

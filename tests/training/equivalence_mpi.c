@@ -67,7 +67,7 @@ int main(void)
     if (comm.place.rank == 0) {
         printf("%d passed, %d failed\n", 3 * LAYOUTS - failures, failures);
     }
-    comm.ops->share(&comm, &failures, sizeof(failures));
+    comm.ops->share(&comm, &failures, sizeof(failures), 0);
     comm_close(&comm);
     return failures > 0;
 }
