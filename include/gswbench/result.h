@@ -69,19 +69,20 @@ struct result {
     int64_t examined_transfers, examined_ops;    // of all ranks, alone, before and after the steps
     int64_t repeated_steps, repeated_equal;      // run twice; with the same bits
 
-    struct result_entry        *config, *environment;    // of rank 0
-    struct result_deviation    *deviations;
-    struct result_reason       *reasons;
-    struct result_step         *steps;
-    struct result_rank         *ranks;
-    struct result_transfer     *transfers;
-    struct result_kind         *kinds;
-    struct result_op_time      *op_times;         // of the traced step
-    struct result_layer        *layer_loads;      // of a model with experts
-    struct observation         *observations;     // of each rank's device; none on a processor
-    struct result_compute_time *compute_times;    // step by step, RESULT_CELLS ranks or runs of ranks each
-    int64_t config_count, environment_count, reason_count, step_count, rank_count, transfer_count, kind_count;
-    int64_t op_time_count, layer_load_count, observation_count, deviation_count, compute_time_count;
+    struct result_entry         *config, *environment;    // of rank 0
+    struct result_deviation     *deviations;
+    struct result_reason        *reasons;
+    struct result_step          *steps;
+    struct result_rank          *ranks;
+    struct result_transfer      *transfers;
+    struct result_kind          *kinds;
+    struct result_op_time       *op_times;          // of the traced step
+    struct result_layer         *layer_loads;       // of a model with experts
+    struct observation          *observations;      // of each rank's device; none on a processor
+    struct result_transfer_time *transfer_times;    // of the traced step, over all ranks
+    struct result_compute_time  *compute_times;     // step by step, RESULT_CELLS ranks or runs of ranks each
+    int64_t config_count, environment_count, reason_count, step_count, rank_count, transfer_count, kind_count,
+        op_time_count, layer_load_count, observation_count, deviation_count, compute_time_count, transfer_time_count;
 
     struct result_figures figures;
 };
@@ -105,6 +106,9 @@ void result_add_routing(struct result *result, const float *routing, int64_t exp
 // one are told together.
 enum { RESULT_CELLS = 64 };    // at most, of ranks and of steps
 void result_add_compute_times(struct result *result, const double *seconds, const double *excess, int64_t ranks);
+// Adds it to transfer_times, with these names.
+void result_add_transfer_time(struct result *result, const struct result_transfer_time *time, enum op_kind kind,
+                              uint32_t axes, enum format format);
 
 // The times of the traced step's ops, by kind and phase, where there are any.
 void result_set_op_times(struct result *result, const struct op_totals *totals);

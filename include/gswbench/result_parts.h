@@ -77,7 +77,6 @@ struct result_rank {
     int64_t allocated_bytes;
     int64_t processors;    // of its machine, that ranks of the job may use
     double  foreign;       // how many of them others took while steps were measured; NaN: not known
-
     // Of its measured steps, without waiting for other ranks; NaN: not known.
     int64_t class;             // the lowest rank that computes the same
     double compute_seconds;    // median
@@ -85,10 +84,10 @@ struct result_rank {
     double excess_low;    // what that is beyond doubt; NaN: too few steps, or not its own doing
 };
 
-// What some ranks computed in some measured steps: the mean over the steps of the longest.
+// What some ranks computed in some measured steps, from the first of each on: the mean over the steps of the longest.
 struct result_compute_time {
-    int64_t rank, ranks, step, steps;    // the first, and how many
-    double  seconds, excess;             // as of a rank
+    int64_t rank, ranks, step, steps;
+    double  seconds, excess;    // as of a rank
 };
 
 // Who computes attention on rank 0; "" where nothing is to be said.
@@ -114,6 +113,17 @@ struct result_op_time {
     char    kind[24], phase[16];
     int64_t count;
     double  seconds;    // from begin to end, one op after the other
+};
+
+// Transfers that are alike, in the traced step and alone.
+struct result_transfer_time {
+    char    kind[24], axes[24], format[8];
+    int64_t elements, group_size, count;
+    double  bytes, seconds, moving_seconds;      // of one; medians: as ranks see it, and from when the last had come
+    double  alone_seconds, predicted_seconds;    // with nothing beside it; by the job's [hardware]
+    double  bandwidth, alone_bandwidth;          // bytes a second on the bus
+    int64_t late_rank;                           // of the group that waits longest, who comes last most often; -1: none
+    double  late_share, wait_seconds;            // in which share of them; how much longer the first one waits
 };
 
 // A step that is not among the measured ones, on the rank that computes longest.

@@ -85,6 +85,10 @@ int64_t step_examine_transfers(struct step *step, struct step_finding *finding);
 // Runs an op that computes, alone, and waits for it.
 void step_run_op(struct step *step, int32_t op);
 
+// Runs a transfer, with nothing beside it, and returns its seconds; by the device's clock, where it has one. Called by
+// all members of its group.
+double step_time_transfer(struct step *step, int32_t op);
+
 // One thing that goes wrong on purpose whenever the step runs, until it is called with NULL. The fault has to live
 // until then.
 struct step_fault {

@@ -275,6 +275,7 @@ void report_write_html(const struct result *result, FILE *file)
     }
     if (result->step_count > 0 && result->trace.source[0] != '\0' && result_is_shown(result)) {
         html_write_waterfall(result, file);
+        html_write_transfer_times(result, file);
     }
     if (has_course) {
         write_learning(result, file);

@@ -320,6 +320,7 @@ void report_write_result(const struct result *result, FILE *file)
         }
         if (result->trace.source[0] != '\0') {
             write_waterfall(&result->trace, file);
+            report_write_transfers(result, file);
         }
     }
     fprintf(file, "memory: ");

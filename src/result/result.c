@@ -35,6 +35,7 @@ void result_free(struct result *result)
     free(result->layer_loads);
     free(result->observations);
     free(result->compute_times);
+    free(result->transfer_times);
     *result = (struct result){0};
 }
 
@@ -157,6 +158,18 @@ static void set_account(struct result *result, const struct account *account)
         to->count      = from->count;
         to->bytes      = (double)(from->count * format_bytes(from->format, from->elements));
     }
+}
+
+void result_add_transfer_time(struct result *result, const struct result_transfer_time *time, enum op_kind kind,
+                              uint32_t axes, enum format format)
+{
+    int64_t count          = result->transfer_time_count + 1;
+    result->transfer_times = memory_resize(result->transfer_times, (size_t)count * sizeof(*result->transfer_times));
+    struct result_transfer_time *to = &result->transfer_times[result->transfer_time_count++];
+    *to                             = *time;
+    text_copy(to->kind, sizeof(to->kind), op_name(kind));
+    name_axes(axes, to->axes, sizeof(to->axes));
+    text_copy(to->format, sizeof(to->format), format_name(format));
 }
 
 // Weights as they are drawn predict nothing: logits are normal, of the variance that a normalised row has behind the

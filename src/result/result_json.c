@@ -231,32 +231,6 @@ static const struct json_field layer_loads[] = {
     JSON_OBJECT("mean", mean_load),
     JSON_END
 };
-static const struct json_field ranks[] = {
-    INTEGER(result_rank, "rank", rank),
-    TEXT(result_rank, "host", host),
-    INTEGER(result_rank, "node", node),
-    INTEGER(result_rank, "local_rank", local_rank),
-    INTEGER(result_rank, "threads", threads),
-    REAL(result_rank, "step_time_s_median", median_seconds),
-    REAL(result_rank, "clock_drift_s", clock_drift_seconds),
-    INTEGER(result_rank, "allocated_bytes", allocated_bytes),
-    INTEGER(result_rank, "processors", processors),
-    REAL(result_rank, "foreign_processors", foreign),
-    INTEGER(result_rank, "class", class),
-    REAL(result_rank, "compute_s_median", compute_seconds),
-    REAL(result_rank, "compute_excess", excess),
-    REAL(result_rank, "compute_excess_low", excess_low),
-    JSON_END
-};
-static const struct json_field compute_times[] = {
-    INTEGER(result_compute_time, "rank", rank),
-    INTEGER(result_compute_time, "ranks", ranks),
-    INTEGER(result_compute_time, "step", step),
-    INTEGER(result_compute_time, "steps", steps),
-    REAL(result_compute_time, "compute_s", seconds),
-    REAL(result_compute_time, "excess", excess),
-    JSON_END
-};
 static const struct json_field deviations[] = {
     TEXT(result_deviation, "name", name),
     TEXT(result_deviation, "value", value),
@@ -298,8 +272,9 @@ static const struct json_field fields[] = {
     JSON_OBJECT("emulation", emulation),
     JSON_OBJECT("validation", validation),
     LIST("steps", result_step, step, steps),
-    LIST("ranks", result_rank, rank, ranks),
-    LIST("compute_times", result_compute_time, compute_time, compute_times),
+    LIST("ranks", result_rank, rank, rank_fields),
+    LIST("transfer_times", result_transfer_time, transfer_time, transfer_time_fields),
+    LIST("compute_times", result_compute_time, compute_time, compute_time_fields),
     LIST("observations", observation, observation, observation_fields),
     LIST("expert_load", result_layer, layer_load, layer_loads),
     JSON_END

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Traced steps, after the measured ones: when each op of the last of them ran, on every rank, and what that says about
 // the rank that computes longest.
-#include "internal.h"
+#include "transfer_times.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/layers.h"
+#include "gswbench/measured.h"
 #include "gswbench/step.h"
 #include "gswbench/timeline.h"
 
@@ -135,6 +136,22 @@ static status draw(const struct steps *steps, const struct op_time *times, const
     return OK;
 }
 
+// With what the job's profile has measured, if it has; a price that is not known is left out.
+static void add_transfers(const struct steps *steps, const struct op_time *times)
+{
+    const struct config *config = &steps->benchmark->job.config;
+    struct measured_ops  measured;
+    status               read = measured_read_profile(&measured, config);
+    transfer_times_add(&(struct transfer_times_setup){.config   = config,
+                                                      .plan     = steps->plan,
+                                                      .step     = steps->step,
+                                                      .comm     = steps->comm,
+                                                      .times    = times,
+                                                      .measured = failed(&read) ? NULL : &measured,
+                                                      .result   = steps->result});
+    measured_free(&measured);
+}
+
 status steps_trace(struct steps *steps, const struct output_folder *folder)
 {
     status          drawn = OK;
@@ -157,6 +174,7 @@ status steps_trace(struct steps *steps, const struct output_folder *folder)
     if (steps->benchmark->job.config.trace.timeline[0] != '\0') {
         drawn = draw(steps, times, folder);
     }
+    add_transfers(steps, times);
     free(all);
     free(times);
     return drawn;

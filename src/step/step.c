@@ -168,6 +168,22 @@ double step_compute_seconds(const struct step *step)
     return step->lanes.pauses != NULL ? pauses_compute_seconds(&step->lanes, step->begin) : NAN;
 }
 
+double step_time_transfer(struct step *step, int32_t op)
+{
+    const struct queue_entry     *entry   = &step->entries[op];
+    const struct backend_streams *streams = step->lanes.streams;
+    if (streams == NULL) {
+        double begin = clock_seconds();
+        entry_transfer(&step->lanes, entry);
+        return clock_seconds() - begin;
+    }
+    streams->record(step->backend, entry->op->lane, step->begin);
+    entry_transfer(&step->lanes, entry);
+    streams->record(step->backend, entry->op->lane, step->end);
+    streams->synchronize(step->backend, entry->op->lane);
+    return streams->seconds_between(step->begin, step->end);
+}
+
 void step_make_weights(struct step *step)
 {
     for (int32_t i = 0; i < step->plan->op_count; i++) {

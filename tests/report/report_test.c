@@ -83,6 +83,13 @@ Test(report, prints_a_valid_result)
         "  exposed-fsdp       0.250 s    3.6 %\n"
         "  stragglers         0.040 s    0.6 %\n"
         "  unexplained        0.060 s    0.9 %\n"
+        "transfers of that step, in us and GB/s on the bus\n"
+        "  kind               axes       ranks count       size      time    moving      bus     alone      bus "
+        "predicted  "
+        "waited for\n"
+        "  all_gather         fsdp          64   160   1.59 GiB      5500      5000      337      4500      374        "
+        " -  "
+        "rank 1 (dgx-02), last in 75 %, 25.00 us\n"
         "memory: weights 2.01 GiB  gradients 2.01 GiB  optimizer 12.04 GiB  inputs 128.00 KiB  results 4.00 KiB  "
         "activations 50.00 GiB  peak_memory_usage: 70931397120\n");
     result_free(&result);

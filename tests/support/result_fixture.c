@@ -52,6 +52,24 @@ static void fixture_add_trace(struct result *result)
     result_set_op_times(result, &totals);
 }
 
+static void fixture_add_transfer_time(struct result *result)
+{
+    const struct result_transfer_time time = {.elements          = 855654400,
+                                              .group_size        = 64,
+                                              .count             = 160,
+                                              .bytes             = 1711308800,
+                                              .seconds           = 0.0055,
+                                              .moving_seconds    = 0.005,
+                                              .alone_seconds     = 0.0045,
+                                              .predicted_seconds = NAN,
+                                              .bandwidth         = 3.37e11,
+                                              .alone_bandwidth   = 3.74e11,
+                                              .late_rank         = 1,
+                                              .late_share        = 0.75,
+                                              .wait_seconds      = 0.000025};
+    result_add_transfer_time(result, &time, OP_ALL_GATHER, 1 << AXIS_FSDP, FORMAT_BF16);
+}
+
 void fixture_open(struct result *result)
 {
     *result = (struct result){
@@ -100,22 +118,23 @@ void fixture_open(struct result *result)
     };
     result_reserve(result, 50, 2, 0);
     fixture_add_steps(result);
-    result->ranks[0]           = (struct result_rank){.host            = "dgx-01",
-                                                      .threads         = 2,
-                                                      .median_seconds  = 6.95,
-                                                      .allocated_bytes = 7,
-                                                      .processors      = 64,
-                                                      .foreign         = 0.25};
-    result->ranks[1]           = (struct result_rank){.rank            = 1,
-                                                      .host            = "dgx-02",
-                                                      .threads         = 2,
-                                                      .median_seconds  = 7.0,
-                                                      .processors      = 64,
-                                                      .foreign         = NAN,
-                                                      .compute_seconds = 6.5,
-                                                      .excess          = 0.0625,
-                                                      .excess_low      = NAN};
-    result->rank_count         = 2;
+    result->ranks[0]   = (struct result_rank){.host            = "dgx-01",
+                                              .threads         = 2,
+                                              .median_seconds  = 6.95,
+                                              .allocated_bytes = 7,
+                                              .processors      = 64,
+                                              .foreign         = 0.25};
+    result->ranks[1]   = (struct result_rank){.rank            = 1,
+                                              .host            = "dgx-02",
+                                              .threads         = 2,
+                                              .median_seconds  = 7.0,
+                                              .processors      = 64,
+                                              .foreign         = NAN,
+                                              .compute_seconds = 6.5,
+                                              .excess          = 0.0625,
+                                              .excess_low      = NAN};
+    result->rank_count = 2;
+    fixture_add_transfer_time(result);
     result->compute_times      = memory_allocate(2 * sizeof(*result->compute_times));
     result->compute_times[0]   = (struct result_compute_time){0, 1, 10, 1, 6.25, NAN};
     result->compute_times[1]   = (struct result_compute_time){1, 63, 10, 1, 6.5, 0.0625};

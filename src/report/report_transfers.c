@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+// The transfers of a traced step, the one that takes longest in all first: a table as text, and one of the page.
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/number.h"
+#include "internal.h"
+
+enum { TEXT_ROWS = 8 };
+
+static double total_seconds(const struct result_transfer_time *time)
+{
+    return (double)time->count * time->seconds;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct result_transfer_time *const *left = a, *const *right = b;
+    double                                    first = total_seconds(*left), second = total_seconds(*right);
+    return first != second ? (first < second) - (first > second) : (*left > *right) - (*left < *right);
+}
+
+// The caller frees.
+static const struct result_transfer_time **sort(const struct result *result)
+{
+    const struct result_transfer_time **times = memory_allocate((size_t)result->transfer_time_count * sizeof(*times));
+    for (int64_t i = 0; i < result->transfer_time_count; i++) {
+        times[i] = &result->transfer_times[i];
+    }
+    qsort(times, (size_t)result->transfer_time_count, sizeof(*times), compare);
+    return times;
+}
+
+// Gigabytes a second, microseconds; a dash where it is not known.
+static const char *name_number(char *text, size_t bytes, double value, double unit)
+{
+    snprintf(text, bytes, "-");
+    if (isfinite(value)) {
+        snprintf(text, bytes, "%.*f", value / unit < 100 ? 2 : 0, value / unit);
+    }
+    return text;
+}
+
+static const double GIGABYTE = 1e9, MICROSECOND = 1e-6;
+
+// "rank 3 (host), 62 % of the time, 12.3 us"; returns text.
+static const char *name_late(const struct result *result, const struct result_transfer_time *time, char *text,
+                             size_t bytes)
+{
+    char name[128], wait[32];
+    snprintf(text, bytes, "-");
+    if (time->late_rank >= 0 && isfinite(time->wait_seconds)) {
+        result_name_rank(result, time->late_rank, name, sizeof(name));
+        snprintf(text, bytes, "%s, last in %.0f %%, %s us", name, 100 * time->late_share,
+                 name_number(wait, sizeof(wait), time->wait_seconds, MICROSECOND));
+    }
+    return text;
+}
+
+struct numbers {
+    char seconds[32], moving[32], bandwidth[32], alone[32], alone_bandwidth[32], predicted[32], late[256];
+};
+
+static void name_numbers(const struct result *result, const struct result_transfer_time *time, struct numbers *text)
+{
+    name_number(text->seconds, sizeof(text->seconds), time->seconds, MICROSECOND);
+    name_number(text->moving, sizeof(text->moving), time->moving_seconds, MICROSECOND);
+    name_number(text->bandwidth, sizeof(text->bandwidth), time->bandwidth, GIGABYTE);
+    name_number(text->alone, sizeof(text->alone), time->alone_seconds, MICROSECOND);
+    name_number(text->alone_bandwidth, sizeof(text->alone_bandwidth), time->alone_bandwidth, GIGABYTE);
+    name_number(text->predicted, sizeof(text->predicted), time->predicted_seconds, MICROSECOND);
+    name_late(result, time, text->late, sizeof(text->late));
+}
+
+void report_write_transfers(const struct result *result, FILE *file)
+{
+    if (result->transfer_time_count == 0) {
+        return;
+    }
+    const struct result_transfer_time **times = sort(result);
+    fprintf(
+        file,
+        "transfers of that step, in us and GB/s on the bus\n  %-18s %-10s %5s %5s %10s %9s %9s %8s %9s %8s %9s  %s\n",
+        "kind", "axes", "ranks", "count", "size", "time", "moving", "bus", "alone", "bus", "predicted", "waited for");
+    for (int64_t i = 0; i < result->transfer_time_count && i < TEXT_ROWS; i++) {
+        struct numbers text;
+        char           kind[24], axes[24], size[32], late[256];
+        name_numbers(result, times[i], &text);
+        fprintf(file, "  %-18s %-10s %5" PRId64 " %5" PRId64 " %10s %9s %9s %8s %9s %8s %9s  %s\n",
+                report_safe(kind, sizeof(kind), times[i]->kind), report_safe(axes, sizeof(axes), times[i]->axes),
+                times[i]->group_size, times[i]->count, number_bytes(size, sizeof(size), times[i]->bytes), text.seconds,
+                text.moving, text.bandwidth, text.alone, text.alone_bandwidth, text.predicted,
+                report_safe(late, sizeof(late), text.late));
+    }
+    if (result->transfer_time_count > TEXT_ROWS) {
+        fprintf(file, "  and %" PRId64 " more, in report.html and result.json\n",
+                result->transfer_time_count - TEXT_ROWS);
+    }
+    free(times);
+}
+
+static void write_texts(const char *const *texts, FILE *file)
+{
+    for (; *texts != NULL; texts++) {
+        fprintf(file, "</td><td class=n>%s", *texts);
+    }
+}
+
+void html_write_transfer_times(const struct result *result, FILE *file)
+{
+    if (result->transfer_time_count == 0) {
+        return;
+    }
+    const struct result_transfer_time **times = sort(result);
+    fprintf(file, "<section class=card><h2>Transfers <span class=soft>of the traced step, and alone</span></h2>"
+                  "<div class=scroll><table><tr><th>kind</th><th>axes</th><th class=n>ranks</th><th class=n>count</th>"
+                  "<th class=n>size</th><th class=n>time, &micro;s</th><th class=n>moving, &micro;s</th>"
+                  "<th class=n>bus, GB/s</th><th class=n>alone, &micro;s</th><th class=n>bus, GB/s</th>"
+                  "<th class=n>predicted, &micro;s</th><th>waited for</th></tr>\n");
+    for (int64_t i = 0; i < result->transfer_time_count; i++) {
+        struct numbers text;
+        char           size[32];
+        name_numbers(result, times[i], &text);
+        fprintf(file, "<tr><td>");
+        html_write_text(times[i]->kind, file);
+        fprintf(file, "</td><td>");
+        html_write_text(times[i]->axes, file);
+        fprintf(file, "</td><td class=n>%" PRId64 "</td><td class=n>%" PRId64, times[i]->group_size, times[i]->count);
+        number_bytes(size, sizeof(size), times[i]->bytes);
+        write_texts((const char *const[]){size, text.seconds, text.moving, text.bandwidth, text.alone,
+                                          text.alone_bandwidth, text.predicted, NULL},
+                    file);
+        fprintf(file, "</td><td>");
+        html_write_text(text.late, file);
+        fprintf(file, "</td></tr>\n");
+    }
+    fprintf(file,
+            "</table></div><p class=soft>Moving: from when the last rank of a group came. Longer than alone: other "
+            "transfers or computing slow it. Alone longer than predicted: the network is slow.</p></section>\n");
+    free(times);
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// What result.json has of each rank, and of what ranks do with each other: a row for every field.
+#include "internal.h"
+
+// clang-format off
+#define TEXT(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_TEXT, key, field)
+#define INTEGER(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_INTEGER, key, field)
+#define REAL(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_REAL, key, field)
+
+const struct json_field rank_fields[] = {
+    INTEGER(result_rank, "rank", rank),
+    TEXT(result_rank, "host", host),
+    INTEGER(result_rank, "node", node),
+    INTEGER(result_rank, "local_rank", local_rank),
+    INTEGER(result_rank, "threads", threads),
+    REAL(result_rank, "step_time_s_median", median_seconds),
+    REAL(result_rank, "clock_drift_s", clock_drift_seconds),
+    INTEGER(result_rank, "allocated_bytes", allocated_bytes),
+    INTEGER(result_rank, "processors", processors),
+    REAL(result_rank, "foreign_processors", foreign),
+    INTEGER(result_rank, "class", class),
+    REAL(result_rank, "compute_s_median", compute_seconds),
+    REAL(result_rank, "compute_excess", excess),
+    REAL(result_rank, "compute_excess_low", excess_low),
+    JSON_END
+};
+const struct json_field transfer_time_fields[] = {
+    TEXT(result_transfer_time, "kind", kind),
+    TEXT(result_transfer_time, "axes", axes),
+    TEXT(result_transfer_time, "dtype", format),
+    INTEGER(result_transfer_time, "elements", elements),
+    INTEGER(result_transfer_time, "group_size", group_size),
+    INTEGER(result_transfer_time, "count", count),
+    REAL(result_transfer_time, "bytes", bytes),
+    REAL(result_transfer_time, "time_s", seconds),
+    REAL(result_transfer_time, "moving_s", moving_seconds),
+    REAL(result_transfer_time, "bus_bytes_per_s", bandwidth),
+    REAL(result_transfer_time, "alone_s", alone_seconds),
+    REAL(result_transfer_time, "alone_bus_bytes_per_s", alone_bandwidth),
+    REAL(result_transfer_time, "predicted_s", predicted_seconds),
+    INTEGER(result_transfer_time, "late_rank", late_rank),
+    REAL(result_transfer_time, "late_share", late_share),
+    REAL(result_transfer_time, "wait_s", wait_seconds),
+    JSON_END
+};
+const struct json_field compute_time_fields[] = {
+    INTEGER(result_compute_time, "rank", rank),
+    INTEGER(result_compute_time, "ranks", ranks),
+    INTEGER(result_compute_time, "step", step),
+    INTEGER(result_compute_time, "steps", steps),
+    REAL(result_compute_time, "compute_s", seconds),
+    REAL(result_compute_time, "excess", excess),
+    JSON_END
+};
+// clang-format on

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+// How long the transfers of a traced step took on all ranks, and how long they take alone. Members of a group begin one
+// when they come to it and end it together, so that the one that comes last has the shortest time, which is the
+// transfer's; what others have beyond that is waiting for it. No clocks of two hosts are compared.
+#include "transfer_times.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/predict.h"
+#include "gswbench/statistics.h"
+
+enum {
+    ROWS     = 64,
+    READINGS = 32,
+    ALONE    = 4
+};    // of a row at most: transfers that are read; times alone, with the first
+
+// Transfers that are alike, on all ranks that have them. No padding: it is compared whole.
+struct row {
+    int64_t  elements, group_size, count;
+    uint32_t axes;
+    int32_t  kind, format, lane;
+};
+
+// What a rank tells the others of a row. NaN: there are fewer, or it has none.
+struct readings {
+    double seconds[READINGS], alone[ALONE], predicted;
+};
+
+static bool are_alike(const struct row *a, const struct row *b)
+{
+    return a->elements == b->elements && a->axes == b->axes && a->kind == b->kind && a->format == b->format &&
+           a->lane == b->lane;
+}
+
+static struct row describe(const struct plan *plan, const struct op *op)
+{
+    int32_t tensor = op->operand[TRANSFER_OUT] >= 0 ? op->operand[TRANSFER_OUT] : op->operand[TRANSFER_IN];
+    const struct plan_group *group = &plan->groups[op->shape.transfer.group];
+    return (struct row){.elements   = op->shape.transfer.elements,
+                        .group_size = group->size,
+                        .count      = 1,
+                        .axes       = group->axes,
+                        .kind       = op->kind,
+                        .format     = (int32_t)plan->tensors[tensor].format,
+                        .lane       = op->lane};
+}
+
+// Adds it to rows, if there is room; rows whose kind is 0 end the list.
+static void add_row(struct row rows[ROWS], const struct row *row, bool is_own)
+{
+    int i = 0;
+    while (i < ROWS && rows[i].group_size > 0 && !are_alike(&rows[i], row)) {
+        i++;
+    }
+    if (i < ROWS && rows[i].group_size > 0) {
+        rows[i].count = is_own ? rows[i].count + 1 : rows[i].count > row->count ? rows[i].count : row->count;
+    } else if (i < ROWS) {
+        rows[i] = *row;
+    }
+}
+
+// Those of all ranks, alike on each of them.
+static void find_rows(const struct plan *plan, struct comm *comm, struct row rows[ROWS])
+{
+    struct row own[ROWS] = {{.group_size = 0}};
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        if (op_is_transfer((enum op_kind)plan->ops[i].kind)) {
+            struct row row = describe(plan, &plan->ops[i]);
+            add_row(own, &row, true);
+        }
+    }
+    struct row *all = memory_allocate((size_t)comm->place.ranks * sizeof(own));
+    comm->ops->gather_all(comm, own, all, sizeof(own));
+    for (int64_t i = 0; i < (int64_t)comm->place.ranks * ROWS; i++) {
+        if (all[i].group_size > 1) {
+            add_row(rows, &all[i], false);
+        }
+    }
+    free(all);
+}
+
+// Of the plan's ops that are of the row, as many as are read, evenly; returns the first, or -1.
+static int32_t read_times(const struct plan *plan, const struct op_time *times, const struct row *row,
+                          double seconds[READINGS])
+{
+    int64_t stride = (row->count + READINGS - 1) / READINGS, number = 0;
+    int32_t first = -1;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        struct row of = {.kind = -1};
+        if (op_is_transfer((enum op_kind)plan->ops[i].kind)) {
+            of = describe(plan, &plan->ops[i]);
+        }
+        if (are_alike(&of, row)) {
+            first = first < 0 ? i : first;
+            if (number % stride == 0 && number / stride < READINGS) {
+                seconds[number / stride] = times[i].end - times[i].begin;
+            }
+            number++;
+        }
+    }
+    return first;
+}
+
+static double find_price(const struct transfer_times_setup *setup, int32_t op)
+{
+    const struct machine machine = {.hardware = &setup->config->hardware, .measured = setup->measured};
+    double               price   = predict_price_op(&machine, setup->plan, &setup->plan->ops[op]).seconds;
+    return isfinite(price) ? price : NAN;
+}
+
+static struct readings read_row(const struct transfer_times_setup *setup, const struct row *row)
+{
+    struct readings own;
+    struct comm    *comm = setup->comm;
+    for (int i = 0; i < READINGS; i++) {
+        own.seconds[i] = NAN;
+    }
+    int32_t op    = read_times(setup->plan, setup->times, row, own.seconds);
+    own.predicted = op >= 0 ? find_price(setup, op) : NAN;
+    for (int i = 0; i < ALONE; i++) {
+        comm->ops->barrier(comm);
+        bool runs    = op >= 0 && !op_is_link((enum op_kind)row->kind);
+        own.alone[i] = runs ? step_time_transfer(setup->step, op) : NAN;
+    }
+    return own;
+}
+
+// Of a group, in one transfer: the shortest and the longest time, and whose is the shortest.
+struct meeting {
+    double  shortest, longest;
+    int64_t last;
+};
+
+static struct meeting find_meeting(const double *first, size_t stride, const int64_t *members, int64_t size)
+{
+    struct meeting meeting = {.shortest = NAN, .longest = NAN};
+    for (int64_t i = 0; i < size; i++) {
+        double seconds   = first[(size_t)members[i] * stride];
+        meeting.longest  = fmax(meeting.longest, seconds);
+        meeting.last     = seconds <= meeting.shortest || isnan(meeting.shortest) ? members[i] : meeting.last;
+        meeting.shortest = fmin(meeting.shortest, seconds);
+    }
+    return meeting;
+}
+
+struct series {
+    double *values;
+    int64_t count;
+};
+
+static void add(struct series *series, double value)
+{
+    if (!isnan(value)) {
+        series->values[series->count++] = value;
+    }
+}
+
+// The times of a group: what the transfers took, and who was waited for.
+static void add_group(struct result_transfer_time *time, const struct readings *all, const int64_t *members,
+                      struct series *moving, struct series *alone)
+{
+    enum { STRIDE = sizeof(struct readings) / sizeof(double) };
+    int64_t size = time->group_size, count = 0;
+    double  waited = 0;
+    double *lasts  = memory_allocate((size_t)size * sizeof(*lasts));
+    for (int i = 0; i < READINGS; i++) {
+        struct meeting meeting = find_meeting(&all[0].seconds[i], STRIDE, members, size);
+        add(moving, meeting.shortest);
+        for (int64_t j = 0; j < size && !isnan(meeting.shortest); j++) {
+            lasts[j] += members[j] == meeting.last;
+        }
+        waited += isnan(meeting.shortest) ? 0 : meeting.longest - meeting.shortest;
+        count += !isnan(meeting.shortest);
+    }
+    for (int i = 1; i < ALONE; i++) {    // the first is cold
+        add(alone, find_meeting(&all[0].alone[i], STRIDE, members, size).shortest);
+    }
+    if (count > 0 && waited / (double)count >= time->wait_seconds) {
+        time->wait_seconds = waited / (double)count;
+        time->late_share   = 0;
+        for (int64_t j = 0; j < size; j++) {
+            if (lasts[j] / (double)count > time->late_share) {
+                time->late_share = lasts[j] / (double)count;
+                time->late_rank  = members[j];
+            }
+        }
+    }
+    free(lasts);
+}
+
+static double bus_factor(int32_t kind, double size)
+{
+    switch ((enum op_kind)kind) {
+    case OP_ALL_REDUCE:
+    case OP_ALL_REDUCE_MAXIMUM:
+        return 2 * (size - 1) / size;
+    case OP_ALL_GATHER:
+    case OP_REDUCE_SCATTER:
+    case OP_ALL_TO_ALL:
+        return (size - 1) / size;
+    case OP_ROTATE:
+    case OP_SEND:
+    case OP_RECEIVE:
+    case OP_BROADCAST:
+        return 1;
+    case OP_ANY_COMPUTE:
+        break;
+    }
+    return NAN;
+}
+
+// On rank 0, of what all have read.
+static void add_time(const struct transfer_times_setup *setup, const struct row *row, const struct readings *all)
+{
+    int                         ranks = setup->comm->place.ranks;
+    bool                        meets = !op_is_link((enum op_kind)row->kind);
+    size_t                      room  = (size_t)ranks * READINGS * sizeof(double);
+    struct series               seen = {memory_allocate(room), 0}, moving = {memory_allocate(room), 0};
+    struct series               alone   = {memory_allocate(room), 0};
+    int64_t                    *members = memory_allocate((size_t)row->group_size * sizeof(*members));
+    struct result_transfer_time time    = {.elements          = row->elements,
+                                           .group_size        = row->group_size,
+                                           .count             = row->count,
+                                           .late_rank         = -1,
+                                           .predicted_seconds = NAN};
+    for (int rank = 0; rank < ranks; rank++) {
+        for (int i = 0; i < READINGS; i++) {
+            add(&seen, all[rank].seconds[i]);
+        }
+        time.predicted_seconds = fmax(time.predicted_seconds, all[rank].predicted);
+        mesh_group_ranks(&setup->plan->mesh, rank, row->axes, members);
+        if (meets && members[0] == rank) {
+            add_group(&time, all, members, &moving, &alone);
+        }
+    }
+    double bytes         = (double)format_bytes((enum format)row->format, row->elements);
+    time.bytes           = bytes;
+    time.seconds         = statistics_median(seen.values, seen.count);
+    time.moving_seconds  = meets ? statistics_median(moving.values, moving.count) : time.seconds;
+    time.alone_seconds   = statistics_median(alone.values, alone.count);
+    time.bandwidth       = bus_factor(row->kind, (double)row->group_size) * bytes / time.moving_seconds;
+    time.alone_bandwidth = bus_factor(row->kind, (double)row->group_size) * bytes / time.alone_seconds;
+    time.wait_seconds    = meets ? time.wait_seconds : NAN;
+    time.late_share      = meets ? time.late_share : NAN;
+    result_add_transfer_time(setup->result, &time, (enum op_kind)row->kind, row->axes, (enum format)row->format);
+    free(seen.values);
+    free(moving.values);
+    free(alone.values);
+    free(members);
+}
+
+void transfer_times_add(const struct transfer_times_setup *setup)
+{
+    struct comm     *comm       = setup->comm;
+    struct row       rows[ROWS] = {{.group_size = 0}};
+    struct readings *all        = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    find_rows(setup->plan, comm, rows);
+    for (int i = 0; i < ROWS && rows[i].group_size > 0; i++) {
+        struct readings own = read_row(setup, &rows[i]);
+        comm->ops->gather_all(comm, &own, all, sizeof(own));
+        if (comm->place.rank == 0) {
+            add_time(setup, &rows[i], all);
+        }
+    }
+    free(all);
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+// What transfers took from when the last rank had come, who that was, and what they take alone.
+#include "run/transfer_times.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tiny.h"
+#include "training.h"
+
+enum { RANKS = 4 };
+
+static struct result          result;
+static struct config          config;
+static struct local_hub      *hub;
+static struct parallel_config parallel;
+
+// A transfer of rank r takes 10 - r ms: all end it together, so rank 3 is the last to come.
+static void *run_rank(void *argument)
+{
+    int            rank = *(int *)argument;
+    struct comm    comm;
+    struct backend backend = {.ops = &backend_host};
+    struct tiny    tiny;
+    struct step   *step;
+    struct result  own = {.method = 0};
+    tiny_init(&tiny);
+    tiny.parallel = parallel;
+    tiny_plan_rank(&tiny, RANKS, rank);
+    comm_open_local(&comm, hub, rank);
+    training_require(backend.ops->open(&backend, &(struct backend_setup){.threads = 1, .cache = ""}));
+    training_require(step_open(&step, &tiny.plan, &backend, &comm));
+    struct op_time *times = calloc((size_t)tiny.plan.op_count, sizeof(*times));
+    for (int32_t i = 0; i < tiny.plan.op_count; i++) {
+        times[i] = (struct op_time){.begin = 1, .end = 1.010 - 0.001 * rank};
+    }
+
+    transfer_times_add(&(struct transfer_times_setup){.config = &config,
+                                                      .plan   = &tiny.plan,
+                                                      .step   = step,
+                                                      .comm   = &comm,
+                                                      .times  = times,
+                                                      .result = rank == 0 ? &result : &own});
+
+    cr_expect_eq(own.transfer_time_count, 0);
+    free(times);
+    step_close(step);
+    backend_close(&backend);
+    comm_close(&comm);
+    plan_free(&tiny.plan);
+    return NULL;
+}
+
+static void run_all(void)
+{
+    pthread_t threads[RANKS];
+    int       ranks[RANKS];
+    hub = local_hub_open(RANKS);
+    for (int rank = 0; rank < RANKS; rank++) {
+        ranks[rank] = rank;
+        pthread_create(&threads[rank], NULL, run_rank, &ranks[rank]);
+    }
+    for (int rank = 0; rank < RANKS; rank++) {
+        pthread_join(threads[rank], NULL);
+    }
+    local_hub_close(hub);
+}
+
+static const struct result_transfer_time *find(const char *kind, const char *axes)
+{
+    for (int64_t i = 0; i < result.transfer_time_count; i++) {
+        const struct result_transfer_time *time = &result.transfer_times[i];
+        if (strcmp(time->kind, kind) == 0 && strcmp(time->axes, axes) == 0 && time->elements > 1) {
+            return time;
+        }
+    }
+    cr_assert_fail("no %s over %s", kind, axes);
+    return NULL;
+}
+
+static void close_all(void)
+{
+    result_free(&result);
+}
+
+TestSuite(transfer_times, .fini = close_all, .timeout = 60);
+
+Test(transfer_times, say_who_is_waited_for_and_what_moves_how_fast)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    parallel                              = tiny.parallel;
+    parallel.dp                           = 1;
+    parallel.fsdp                         = RANKS;
+    config.hardware.gpus_per_node         = 8;
+    config.hardware.node_bandwidth.value  = 1e9;
+    config.hardware.node_efficiency.value = 1;
+
+    run_all();
+
+    const struct result_transfer_time *time = find("all_gather", "fsdp");
+    cr_expect_eq(time->group_size, RANKS);
+    cr_expect_eq(time->bytes, 4.0 * (double)time->elements);
+    cr_expect_float_eq(time->seconds, 0.0085, 1e-9);
+    cr_expect_float_eq(time->moving_seconds, 0.007, 1e-9);
+    cr_expect_float_eq(time->bandwidth, 0.75 * time->bytes / 0.007, 1);
+    cr_expect_float_eq(time->predicted_seconds, 0.75 * time->bytes / 1e9, 1e-12);
+    cr_expect_eq(time->late_rank, 3);
+    cr_expect_eq(time->late_share, 1);
+    cr_expect_float_eq(time->wait_seconds, 0.003, 1e-9);
+    cr_expect(time->alone_seconds > 0 && time->alone_seconds < 10);
+    cr_expect_float_eq(time->alone_bandwidth, 0.75 * time->bytes / time->alone_seconds, 1);
+    time = find("reduce_scatter", "fsdp");
+    cr_expect_float_eq(time->bandwidth, 0.75 * time->bytes / 0.007, 1);
+}
+
+// Groups of two: rank 1 is waited for in one, rank 3 in the other. A price without a network is not known.
+Test(transfer_times, are_read_by_groups_and_links)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    parallel                              = tiny.parallel;
+    parallel.dp                           = 1;
+    parallel.tp                           = 2;
+    parallel.pp                           = 2;
+    config.hardware.gpus_per_node         = 1;
+    config.hardware.node_bandwidth.value  = 1e9;
+    config.hardware.node_efficiency.value = 1;
+
+    run_all();
+
+    const struct result_transfer_time *time = find("all_gather", "tp");
+    cr_expect_float_eq(time->moving_seconds, 0.008, 1e-9);
+    cr_expect_float_eq(time->wait_seconds, 0.001, 1e-9);
+    cr_expect(time->late_rank == 1 || time->late_rank == 3);
+    cr_expect(isnan(time->predicted_seconds));
+    time = find("send", "pp");
+    cr_expect_eq(time->bandwidth, time->bytes / time->seconds);
+    cr_expect(isnan(time->alone_seconds) && isnan(time->wait_seconds));
+    cr_expect_eq(time->late_rank, -1);
+}
