@@ -76,6 +76,9 @@ status place_agree(struct comm *comm, status own);
 status place_open_backend(struct backend *backend, const struct config *config, const struct comm_place *place,
                           int64_t threads);
 
+// A number that ranks have alike which compute alike: of the device, its libraries and kernels of attention.
+uint64_t place_find_kin(struct backend *backend);
+
 // Fails (EXIT_LAUNCH) when more ranks than allowed use this rank's device, or ranks differ in their backends.
 // Collective; ranks may fail alone. The caller frees names, after an error too.
 status place_share_devices(struct place_devices *devices, struct comm *comm, struct backend *backend, int64_t allowed);

@@ -14,7 +14,7 @@ enum exit_code {
     EXIT_CONFIG     = 3,     // configuration
     EXIT_LAUNCH     = 4,     // wrong launch or environment (ranks, devices, versions)
     EXIT_INVALID    = 5,     // the run finished but its numbers failed a check
-    EXIT_GATE       = 6,     // below a threshold that the user asked for
+    EXIT_GATE       = 6,     // below a threshold that the user asked for, or that its like set
     EXIT_HANG       = 7,     // watchdog
     EXIT_LOST       = 8,     // a rank, node, or communication library failed
     EXIT_OUTPUT     = 9,     // output cannot be written

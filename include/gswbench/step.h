@@ -98,6 +98,8 @@ struct step_fault {
     double          amount;
 };
 void step_set_fault(struct step *step, const struct step_fault *fault);
+// What [fault] asks for of the plan's rank; FAULT_NONE on others.
+status step_find_fault(struct step_fault *fault, const struct plan *plan, const struct fault_config *config);
 
 // Seconds of the latest run by the device's clock; NaN on a backend that has none.
 double step_device_seconds(const struct step *step);

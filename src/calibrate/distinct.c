@@ -34,6 +34,18 @@ void distinct_add(struct distinct_ops *list, const struct plan *plan, const stru
     list->ops[list->count++] = distinct;
 }
 
+void distinct_add_probe(struct distinct_ops *list, struct op op, const enum format *formats, int operands)
+{
+    struct tensor tensors[OP_OPERANDS];
+    op.operand_count = (uint8_t)operands;
+    for (int slot = 0; slot < operands; slot++) {
+        op.operand[slot] = slot;
+        op.access[slot]  = (uint8_t)op_operand_access(&op, slot);
+        tensors[slot]    = (struct tensor){.format = formats[slot], .elements = op_operand_elements(&op, slot)};
+    }
+    distinct_add(list, &(struct plan){.tensors = tensors}, &op);
+}
+
 status calibrate_collect(struct distinct_ops *list, const struct plan_request *request, int64_t *bytes)
 {
     status result = OK;

@@ -10,23 +10,11 @@
 // that has a peak here.
 enum probe { PROBE_GAP, PROBE_COPY, PROBE_ATTENTION, PROBE_ATTENTION_BACKWARD, PROBE_GEMMS };
 
-static void add_probe(struct distinct_ops *list, struct op op, const enum format *formats, int operands)
-{
-    struct tensor tensors[OP_OPERANDS];
-    op.operand_count = (uint8_t)operands;
-    for (int slot = 0; slot < operands; slot++) {
-        op.operand[slot] = slot;
-        op.access[slot]  = (uint8_t)op_operand_access(&op, slot);
-        tensors[slot]    = (struct tensor){.format = formats[slot], .elements = op_operand_elements(&op, slot)};
-    }
-    distinct_add(list, &(struct plan){.tensors = tensors}, &op);
-}
-
 static void add_gemm(struct distinct_ops *list, enum format format, int64_t size)
 {
     const enum format formats[] = {format, format, format};
     const struct op   gemm = {.kind = OP_GEMM, .shape.gemm = {.m = size, .n = size, .k = size, .transpose_b = true}};
-    add_probe(list, gemm, formats, 3);
+    distinct_add_probe(list, gemm, formats, 3);
 }
 
 // Large enough that the ends of an op do not count, and not so large that a processor takes minutes. The job's own
@@ -44,11 +32,11 @@ static void add_probes(struct distinct_ops *list, bool is_device, enum format ow
                                          .head_dim = 128,
                                          .scale    = 0.088F,
                                          .causal   = true};
-    add_probe(list, (struct op){.kind = OP_CLEAR, .shape.elements = {.elements = 1}}, &f32, 1);
-    add_probe(list, (struct op){.kind = OP_CAST, .shape.elements = {.elements = is_device ? 256 << 20 : 8 << 20}}, bf,
-              2);
-    add_probe(list, (struct op){.kind = OP_ATTENTION_FORWARD, .shape.attention = attention}, forward, 4);
-    add_probe(list, (struct op){.kind = OP_ATTENTION_BACKWARD, .shape.attention = attention}, backward, 7);
+    distinct_add_probe(list, (struct op){.kind = OP_CLEAR, .shape.elements = {.elements = 1}}, &f32, 1);
+    distinct_add_probe(
+        list, (struct op){.kind = OP_CAST, .shape.elements = {.elements = is_device ? 256 << 20 : 8 << 20}}, bf, 2);
+    distinct_add_probe(list, (struct op){.kind = OP_ATTENTION_FORWARD, .shape.attention = attention}, forward, 4);
+    distinct_add_probe(list, (struct op){.kind = OP_ATTENTION_BACKWARD, .shape.attention = attention}, backward, 7);
     add_gemm(list, FORMAT_BF16, size);
     add_gemm(list, own, size);
 }

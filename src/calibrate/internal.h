@@ -1,30 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A microbenchmark: a step that runs one op over and over.
+// What the parts of a calibration share.
 #ifndef GSWBENCH_CALIBRATE_INTERNAL_H
 #define GSWBENCH_CALIBRATE_INTERNAL_H
 
-#include "gswbench/assembly.h"
 #include "gswbench/calibrate.h"
-#include "gswbench/step.h"
-
-struct microbenchmark {
-    int32_t repeats;     // of the op in a step; set by the caller
-    int32_t computes;    // so many ops that compute go before each transfer, and none waits for one; 0: one, that waits
-
-    struct plan     plan;
-    struct assembly assembly;    // of the plan
-    int32_t         group;       // of the transfer, in the plan
-    struct step    *step;        // NULL until it is open
-};
-
-// microbenchmark.c: opens a zeroed microbenchmark. Operands hold normal numbers. between is what computes from one
-// transfer to the next; NULL: the op computes itself. Alone, it does so on the same operands over and over. Collective.
-// A failed one is closed, too.
-status microbenchmark_open(struct microbenchmark *bench, const struct distinct_op *distinct,
-                           const struct distinct_op *between, const struct calibrate_setup *setup);
-status microbenchmark_open_alone(struct microbenchmark *bench, const struct distinct_op *between,
-                                 const struct calibrate_setup *setup);
-void   microbenchmark_close(struct microbenchmark *bench);
+#include "gswbench/microbenchmark.h"
 
 // measure.c: measures the transfers of the list, with between before each; without between, the other ops.
 status microbenchmarks_measure(struct distinct_ops *list, const struct distinct_op *between,

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/clock.h"
 #include "gswbench/emulate.h"
 #include "internal.h"
 
@@ -50,10 +49,7 @@ static double run(const struct microbenchmark *bench, const struct distinct_op *
     if (!is_transfer(distinct) && !takes_part(setup)) {
         return 0.0;
     }
-    double begin = clock_seconds();
-    step_run(bench->step);
-    double host = clock_seconds() - begin, device = step_device_seconds(bench->step);
-    return (isnan(device) ? host : device) / bench->repeats;
+    return microbenchmark_run(bench);
 }
 
 // So many repeats that a round lasts long enough. The first run of a microbenchmark meets memory that nobody has

@@ -2,10 +2,14 @@
 // A step that does an op over and over, each time on other operands. Between two transfers the compute lane has an op
 // of its own, that waits for the one and is waited for by the other, so that a transfer is met as a step meets it: by
 // ranks that come from computing, and lanes that have gone to sleep.
+#include "gswbench/microbenchmark.h"
+
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/clock.h"
 #include "gswbench/fp8.h"
 #include "gswbench/random.h"
 #include "internal.h"
@@ -170,6 +174,14 @@ status microbenchmark_open_alone(struct microbenchmark *bench, const struct dist
     struct calibrate_setup in_place = *setup;
     in_place.working_bytes          = 0;
     return microbenchmark_open(bench, between, NULL, &in_place);
+}
+
+double microbenchmark_run(const struct microbenchmark *bench)
+{
+    double begin = clock_seconds();
+    step_run(bench->step);
+    double host = clock_seconds() - begin, device = step_device_seconds(bench->step);
+    return (isnan(device) ? host : device) / bench->repeats;
 }
 
 void microbenchmark_close(struct microbenchmark *bench)

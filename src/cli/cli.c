@@ -15,6 +15,7 @@ static const struct command *const commands[] = {
     &command_plan,
     &command_predict,
     &command_calibrate,
+    &command_preflight,
     &command_report,
     &command_compare,
     &command_configs,

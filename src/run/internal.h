@@ -80,18 +80,15 @@ double steps_run_one(const struct steps *steps, int64_t index);
 
 // validation.c: whether the step was right, as far as [run] verify has it looked at, before and after it, and whether
 // the run may go on. Collective.
-// find_kin: a number of this rank's device, libraries and kernels of attention.
-uint64_t validation_find_kin(struct backend *backend);
-status   validation_start(struct steps *steps, int64_t index);
-bool     validation_of_parts(struct steps *steps, int64_t step);    // -1: before the first
-bool     validation_end(struct steps *steps, int64_t index, bool is_finite);
+status validation_start(struct steps *steps, int64_t index);
+bool   validation_of_parts(struct steps *steps, int64_t step);    // -1: before the first
+bool   validation_end(struct steps *steps, int64_t index, bool is_finite);
 
-// fault.c: finds what [fault] is about in this rank's plan; lets it happen from the begin of its step to the end, in a
-// repetition only where it repeats; and adds a note to the result.
-status fault_find(struct steps *steps);
-void   fault_begin(struct steps *steps, int64_t index, bool is_repetition);
-void   fault_end(struct steps *steps);
-void   fault_note(struct result *result, const struct fault_config *fault);
+// fault.c: lets a fault happen from the begin of its step to the end, in a repetition only where it repeats; and adds a
+// note to the result.
+void fault_begin(struct steps *steps, int64_t index, bool is_repetition);
+void fault_end(struct steps *steps);
+void fault_note(struct result *result, const struct fault_config *fault);
 
 // observations.c: begins to observe this rank's device, which so many ranks use; and puts into the result what every
 // rank saw of its own, where ranks have devices. Gathering is collective.

@@ -4,6 +4,9 @@
 #include "gswbench/place.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
@@ -53,6 +56,24 @@ status place_check_notes(const struct place_notes *notes, int64_t conditions)
     return conditions == CONDITIONS_NOTE || notes->count == 0
                ? OK
                : fail_as(EXIT_LAUNCH, "[run] conditions = error: %s: %s", notes->list[0].id, notes->list[0].text);
+}
+
+uint64_t place_find_kin(struct backend *backend)
+{
+    struct {
+        char                     device[256];
+        struct backend_attention attention;
+    } means;
+    memset(&means, 0, sizeof(means));
+    if (backend->ops->device_name != NULL) {
+        backend->ops->device_name(backend, means.device, sizeof(means.device));
+    } else {
+        backend->ops->describe(backend, means.device, sizeof(means.device));
+    }
+    if (backend->ops->attention != NULL) {
+        backend->ops->attention(backend, &means.attention);
+    }
+    return XXH3_64bits(&means, sizeof(means));
 }
 
 status place_open(struct place *place, const struct config *config, bool writes_weights, struct comm *comm, status own)

@@ -202,7 +202,7 @@ static status measure(struct rank *rank)
                                                .journal     = &rank->journal,
                                                .own_seconds = memory_allocate((size_t)rank->result.planned_steps * sizeof(double))};
     rank->steps.compute_times = compute_times_open(&rank->plan, rank->comm, rank->result.planned_steps);
-    TRY(place_agree(rank->comm, fault_find(&rank->steps)));
+    TRY(place_agree(rank->comm, step_find_fault(&rank->steps.fault, &rank->plan, &benchmark->job.config.fault)));
     if (rank->watch != NULL) {
         step_set_progress(rank->step, watch_progress(rank->watch));
     }
@@ -211,7 +211,7 @@ static status measure(struct rank *rank)
                                                .step    = rank->step,
                                                .comm    = rank->comm,
                                                .result  = &rank->result,
-                                               .kin     = validation_find_kin(&rank->place.backend),
+                                               .kin     = place_find_kin(&rank->place.backend),
                                                .is_full = run->verify == VERIFY_FULL};
         rank->steps.validation              = validation_open(&setup);
     }

@@ -1,28 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Which steps are repeated: all, or the first, which a device does cold, and the last, which it does hot.
-#include <string.h>
-
-#include <xxhash.h>
-
 #include "internal.h"
-
-uint64_t validation_find_kin(struct backend *backend)
-{
-    struct {
-        char                     device[256];
-        struct backend_attention attention;
-    } means;
-    memset(&means, 0, sizeof(means));
-    if (backend->ops->device_name != NULL) {
-        backend->ops->device_name(backend, means.device, sizeof(means.device));
-    } else {
-        backend->ops->describe(backend, means.device, sizeof(means.device));
-    }
-    if (backend->ops->attention != NULL) {
-        backend->ops->attention(backend, &means.attention);
-    }
-    return XXH3_64bits(&means, sizeof(means));
-}
 
 static bool is_repeated(const struct steps *steps, int64_t index)
 {

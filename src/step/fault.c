@@ -1,12 +1,62 @@
 // SPDX-License-Identifier: MIT
-// What goes wrong on purpose, so that an alarm can be seen.
+// What goes wrong on purpose, so that an alarm can be seen: at an op that is found by its name.
+#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "gswbench/clock.h"
 #include "check.h"
+
+static const char tensor_word[] = "tensor ";
+
+static int32_t find_op(const struct plan *plan, const char *words)
+{
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        char name[240];
+        if (strstr(plan_op_name(plan, i, name, sizeof(name)), words) != NULL) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static int32_t find_tensor(const struct plan *plan, const char *words)
+{
+    for (int32_t i = 0; i < plan->tensor_count; i++) {
+        char name[160];
+        if (strcmp(plan_tensor_name(plan, i, name, sizeof(name)), words) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+status step_find_fault(struct step_fault *fault, const struct plan *plan, const struct fault_config *config)
+{
+    bool is_tensor = strncmp(config->at, tensor_word, strlen(tensor_word)) == 0;
+    *fault         = (struct step_fault){.op = -1, .tensor = -1};
+    if (config->kind == FAULT_NONE || config->rank != plan->rank) {
+        return OK;
+    }
+    if (is_tensor) {
+        fault->tensor = find_tensor(plan, config->at + strlen(tensor_word));
+    } else {
+        fault->op = find_op(plan, config->at);
+    }
+    if (fault->op < 0 && fault->tensor < 0) {
+        return fail("[fault] at = %s: no %s of rank %" PRId64 " has that name: gswbench plan --ops --rank %" PRId64
+                    " prints them",
+                    config->at, is_tensor ? "tensor" : "op", config->rank, config->rank);
+    }
+    fault->kind    = (enum fault_kind)config->kind;
+    fault->element = config->element;
+    fault->bit     = config->bit;
+    fault->amount  = config->amount;
+    return OK;
+}
 
 static void sleep_for(double seconds)
 {

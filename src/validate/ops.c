@@ -160,22 +160,36 @@ static int compare(const void *one, const void *other)
     return a->rank - b->rank;
 }
 
-// Of the ranks that had one task, in the order of their bits: the first of those whose bits are the rarest, and how
-// many have the most common ones. Returns false when all have the same.
-static bool find_minority(const struct outcome *outcomes, int64_t count, const struct outcome **rarest, int64_t *most)
+// Of the ranks that had one task, in the order of their bits.
+struct vote {
+    const struct outcome *rarest, *common;    // the first of those with the rarest bits, and with the most common ones
+    int64_t               most, count;        // how many have these; of so many
+};
+
+// Returns false when all have the same.
+static bool take_vote(struct vote *vote, const struct outcome *outcomes, int64_t count)
 {
     int64_t fewest = INT64_MAX;
-    *most          = 0;
+    *vote          = (struct vote){.count = count};
     for (int64_t begin = 0, end; begin < count; begin = end) {
         for (end = begin + 1; end < count && outcomes[end].bits == outcomes[begin].bits; end++) {
         }
         if (end - begin < fewest) {
-            fewest  = end - begin;
-            *rarest = &outcomes[begin];
+            fewest       = end - begin;
+            vote->rarest = &outcomes[begin];
         }
-        *most = end - begin > *most ? end - begin : *most;
+        if (end - begin > vote->most) {
+            vote->most   = end - begin;
+            vote->common = &outcomes[begin];
+        }
     }
-    return *most < count;
+    return vote->most < count;
+}
+
+// Whoever is not of the majority is wrong; where there is none, one of the rarest speaks for all.
+static bool is_wrong(const struct vote *vote, const struct outcome *outcome)
+{
+    return 2 * vote->most > vote->count ? outcome->bits != vote->common->bits : outcome == vote->rarest;
 }
 
 // All ranks', of which each has room for as many as the one with the most: [*count].
@@ -199,38 +213,47 @@ static struct outcome *gather(struct comm *comm, const struct outcome *own, int6
     return all;
 }
 
-// The first task whose ranks differ; own: what this rank says of it, if it is the one in the minority.
+// The first task whose ranks differ; own: what this rank says of it, if it is wrong.
 static void judge(const struct validation_setup *setup, struct outcome *all, int64_t count, struct complaint *own)
 {
     qsort(all, (size_t)count, sizeof(*all), compare);
     for (int64_t begin = 0, end; begin < count; begin = end) {
-        const struct outcome *rarest = NULL;
-        int64_t               most;
+        struct vote vote;
         for (end = begin + 1; end < count && all[end].task == all[begin].task; end++) {
         }
-        if (all[begin].task == 0 || !find_minority(all + begin, end - begin, &rarest, &most)) {
+        if (all[begin].task == 0 || !take_vote(&vote, all + begin, end - begin)) {
             continue;
         }
-        if (rarest->rank == setup->comm->place.rank) {
+        for (int64_t i = begin; i < end; i++) {
             char name[240];
-            snprintf(own->text, sizeof(own->text), "%.100s: other bits than %" PRId64 " of %" PRId64 " ranks%s",
-                     plan_op_name(setup->plan, rarest->op, name, sizeof(name)), most, end - begin,
-                     2 * most > end - begin ? "" : ", which are no majority");
+            if (all[i].rank == setup->comm->place.rank && is_wrong(&vote, &all[i])) {
+                snprintf(own->text, sizeof(own->text), "%.100s: other bits than %" PRId64 " of %" PRId64 " ranks%s",
+                         plan_op_name(setup->plan, all[i].op, name, sizeof(name)), vote.most, vote.count,
+                         2 * vote.most > vote.count ? "" : ", which are no majority");
+            }
         }
         return;
     }
 }
 
-static bool complain(struct validation *validation, const char *id, int64_t step, struct complaint *own)
+// A reason for each rank that has something to say.
+static bool complain(struct validation *validation, const char *id, int64_t step, const struct complaint *own)
 {
-    int  rank = complaint_share(validation->setup.comm, own);
-    char message[256];
-    if (rank >= 0) {
-        snprintf(message, sizeof(message), "rank %d, given numbers %s the steps: %.200s", rank,
-                 step < 0 ? "before" : "after", own->text);
-        validation_add_reason(validation, id, rank, step, message);
+    struct comm      *comm  = validation->setup.comm;
+    int               ranks = comm->place.ranks, count = 0;
+    struct complaint *all = memory_allocate((size_t)ranks * sizeof(*all));
+    comm->ops->gather_all(comm, own, all, sizeof(*own));
+    for (int rank = 0; rank < ranks; rank++) {
+        if (all[rank].text[0] != '\0') {
+            char message[256];
+            snprintf(message, sizeof(message), "rank %d, given numbers %s the steps: %.200s", rank,
+                     step < 0 ? "before" : "after", all[rank].text);
+            validation_add_reason(validation, id, rank, step, message);
+            count++;
+        }
     }
-    return rank >= 0;
+    free(all);
+    return count > 0;
 }
 
 bool validation_examine_ops(struct validation *validation, int64_t step)
@@ -243,12 +266,12 @@ bool validation_examine_ops(struct validation *validation, int64_t step)
     for (int64_t i = 0; i < all_count; i++) {
         setup->result->examined_ops += all[i].task != 0;
     }
-    bool is_wrong = complain(validation, "gemm-wrong", step, &wrong);
-    if (!is_wrong) {
+    bool has_complaint = complain(validation, "gemm-wrong", step, &wrong);
+    if (!has_complaint) {
         judge(setup, all, all_count, &wrong);
-        is_wrong = complain(validation, "device-differs", step, &wrong);
+        has_complaint = complain(validation, "device-differs", step, &wrong);
     }
     free(all);
     free(own);
-    return !is_wrong;
+    return !has_complaint;
 }

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+// How fast each device computes: the GEMMs that most of the job's time goes to, and copies within its memory. Ranks
+// that share cores take turns.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/clock.h"
+#include "gswbench/microbenchmark.h"
+#include "gswbench/op_table.h"
+#include "internal.h"
+
+enum { GEMMS = 3, PROBES = GEMMS + 1, BATCH = 5 };
+static const double device_limit   = 5.0;     // percent
+static const double shared_limit   = 6.0;     // of ranks that share cores, whose clock is not the same in every turn
+static const double shared_settled = 2.0;     // likewise
+static const double run_seconds    = 1e-3;    // of one run on a host
+static const double event_seconds  = 5e-3;    // likewise on a device, whose clock counts
+
+struct probe {
+    const struct distinct_op *op;
+    double                    work;    // FLOPs or bytes of the op
+    struct microbenchmark     bench;
+    struct op_time           *times;    // of a host's ops; NULL: a device times the whole run
+    double                    best;     // seconds of the op; 0: not measured
+};
+
+struct devices {
+    struct distinct_ops copy;    // of one op
+    struct probe        probes[PROBES];
+    int                 count;
+    int64_t             first_class;
+    int64_t             rounds;    // so far
+    double              turn_seconds;
+    struct step_fault   fault;
+};
+
+static double total_flops(const struct distinct_op *distinct)
+{
+    return distinct->op.kind == OP_GEMM ? op_flops(&distinct->op) * (double)distinct->count : 0.0;
+}
+
+// In the order of their FLOPs.
+static void choose_gemms(struct devices *devices, const struct distinct_ops *list)
+{
+    double below = INFINITY;
+    for (int i = 0; i < GEMMS; i++) {
+        const struct distinct_op *most = NULL;
+        for (int32_t j = 0; j < list->count; j++) {
+            double flops = total_flops(&list->ops[j]);
+            if (flops > 0.0 && flops < below && (most == NULL || flops > total_flops(most))) {
+                most = &list->ops[j];
+            }
+        }
+        if (most != NULL) {
+            below                             = total_flops(most);
+            devices->probes[devices->count++] = (struct probe){.op = most, .work = op_flops(&most->op)};
+        }
+    }
+}
+
+static void choose_copy(struct devices *devices, bool is_device)
+{
+    const enum format formats[] = {FORMAT_BF16, FORMAT_BF16};
+    int64_t           elements  = is_device ? 256 << 20 : 1 << 20;
+    distinct_add_probe(&devices->copy, (struct op){.kind = OP_CAST, .shape.elements = {.elements = elements}}, formats,
+                       2);
+    devices->probes[devices->count++] = (struct probe){.op = &devices->copy.ops[0], .work = 4.0 * (double)elements};
+}
+
+static void close_probe(struct probe *probe)
+{
+    microbenchmark_close(&probe->bench);
+    free(probe->times);
+    probe->times = NULL;
+}
+
+// A run of the probe lasts so many repeats; opened anew.
+static status open_probe(struct flight *flight, struct probe *probe, int32_t repeats, const struct step_fault *fault)
+{
+    close_probe(probe);
+    probe->bench = (struct microbenchmark){.repeats = repeats};
+    TRY(microbenchmark_open(&probe->bench, probe->op, NULL, &flight->setup));
+    step_set_fault(probe->bench.step, fault->kind == FAULT_SLOW ? fault : NULL);
+    if (!flight->place.backend.ops->is_device) {
+        probe->times = memory_allocate((size_t)probe->bench.plan.op_count * sizeof(*probe->times));
+        step_trace(probe->bench.step, probe->times);
+    }
+    return OK;
+}
+
+// Of a host the shortest op: so short a time is rarely interrupted, and now and then what else its cores do is little.
+static void run_probe(struct probe *probe)
+{
+    double seconds = microbenchmark_run(&probe->bench);
+    for (int32_t i = 0; probe->times != NULL && i < probe->bench.plan.op_count; i++) {
+        seconds = fmin(seconds, probe->times[i].end - probe->times[i].begin);
+    }
+    probe->best = probe->best == 0.0 ? seconds : fmin(probe->best, seconds);
+}
+
+// What the fastest rank needs, 0 being none.
+static double fastest(struct comm *comm, double own)
+{
+    double *all = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    for (int i = 0; i < comm->place.ranks; i++) {
+        own = fmin(own, all[i]);
+    }
+    free(all);
+    return own;
+}
+
+// So many repeats that a run lasts long enough. The first run meets memory that nobody has touched.
+static status prepare_probe(struct flight *flight, struct devices *devices, struct probe *probe)
+{
+    enum { REPEATS_MAX = 256, RUNS_A_TURN = 4 };
+    static const struct step_fault none  = {.kind = FAULT_NONE};
+    double                         lasts = flight->place.backend.ops->is_device ? event_seconds : run_seconds;
+    TRY(place_agree(flight->comm, open_probe(flight, probe, 1, &none)));
+    microbenchmark_run(&probe->bench);
+    double  seconds = fastest(flight->comm, microbenchmark_run(&probe->bench));
+    int32_t repeats = (int32_t)fmin(fmax(lasts / seconds, 1.0), REPEATS_MAX);
+    devices->turn_seconds += RUNS_A_TURN * repeats * seconds;
+    return place_agree(flight->comm, open_probe(flight, probe, repeats, &devices->fault));
+}
+
+static void add_class(struct flight *flight, struct probe *probe)
+{
+    char name[224], key[OP_KEY_BYTES];
+    bool is_gemm = probe->op->op.kind == OP_GEMM;
+    snprintf(name, sizeof(name), "%s", is_gemm ? op_key_print(&probe->op->key, key) : "copy in the device's memory");
+    struct preflight_class *added = flight_add_class(flight, PREFLIGHT_DEVICE, is_gemm ? "FLOP/s" : "bytes/s",
+                                                     flight->takes_turns ? shared_limit : device_limit, name);
+    const struct quantity  *known = measured_find_key(&flight->measured, &probe->op->key);
+    added->profile                = known != NULL ? probe->work / known->value : NAN;
+}
+
+// Ranks that share cores are to have met the same best moments of them.
+static double settled_percent(const struct flight *flight)
+{
+    return flight->takes_turns ? shared_settled : 0.0;
+}
+
+// Where they have not met them yet, the limit is as much wider.
+static void widen_limits(struct flight *flight, const struct devices *devices)
+{
+    for (int64_t i = devices->first_class; i < flight->report.class_count && flight->takes_turns; i++) {
+        struct preflight_class *value_class = &flight->report.classes[i];
+        preflight_measure_class(value_class);
+        double spread              = 100.0 * (value_class->maximum / value_class->median - 1.0);
+        value_class->limit_percent = shared_limit + fmax(spread - shared_settled, 0.0);
+    }
+}
+
+// All ranks take part until they have settled, then those that stand out: they alone have something to gain.
+static void choose_ranks(const struct flight *flight, const struct devices *devices, bool *takes_part)
+{
+    bool has_settled =
+        devices->rounds >= BATCH && flight_has_settled(flight, devices->first_class, settled_percent(flight));
+    for (int64_t rank = 0; rank < flight->report.rank_count; rank++) {
+        takes_part[rank] = !has_settled || flight_is_doubted(flight, devices->first_class, rank);
+    }
+}
+
+static void run_probes(struct devices *devices, const struct flight_turn *turn)
+{
+    double until = turn->begin + (turn->end - turn->begin) * 0.6;    // it has to end within its turn
+    do {
+        for (int i = 0; i < devices->count; i++) {
+            run_probe(&devices->probes[i]);
+        }
+    } while (clock_seconds() < until);
+}
+
+static void gather(struct flight *flight, const struct devices *devices)
+{
+    int    ranks       = flight->comm->place.ranks;
+    double own[PROBES] = {0.0}, *all = memory_allocate((size_t)ranks * sizeof(own));
+    for (int i = 0; i < devices->count; i++) {
+        own[i] = devices->probes[i].work / devices->probes[i].best;
+    }
+    flight->comm->ops->gather_all(flight->comm, own, all, sizeof(own));
+    for (int rank = 0; rank < ranks; rank++) {
+        for (int i = 0; i < devices->count; i++) {
+            flight_set_value(&flight->report.classes[devices->first_class + i], rank, rank, all[rank * PROBES + i]);
+        }
+    }
+    free(all);
+    widen_limits(flight, devices);
+}
+
+// Each rank has its turn, in which it runs its probes one after the other.
+static status run_round(struct flight *flight, void *state)
+{
+    struct devices *devices    = state;
+    bool           *takes_part = memory_allocate((size_t)flight->report.rank_count * sizeof(*takes_part));
+    choose_ranks(flight, devices, takes_part);
+    const struct flight_turn turn = flight_take_turn(flight, takes_part, devices->turn_seconds);
+    free(takes_part);
+    if (turn.takes_part) {
+        run_probes(devices, &turn);
+    }
+    flight_end_turn(&turn);
+    gather(flight, devices);
+    devices->rounds++;
+    return OK;
+}
+
+static status measure(struct flight *flight, struct devices *devices)
+{
+    for (int i = 0; i < devices->count; i++) {
+        add_class(flight, &devices->probes[i]);
+        TRY(prepare_probe(flight, devices, &devices->probes[i]));
+    }
+    const struct flight_series series = {
+        .run = run_round, .state = devices, .batch = BATCH, .first_class = devices->first_class, .share = 0.45};
+    return flight_repeat(flight, &series);
+}
+
+status flight_measure_devices(struct flight *flight)
+{
+    struct devices devices = {.first_class = flight->report.class_count, .fault = flight->fault};
+    devices.fault.op = devices.fault.tensor = -1;    // those of the job's plan
+    choose_gemms(&devices, &flight->list);
+    choose_copy(&devices, flight->place.backend.ops->is_device);
+    status result = measure(flight, &devices);
+    for (int i = 0; i < devices.count; i++) {
+        close_probe(&devices.probes[i]);
+    }
+    calibrate_free(&devices.copy);
+    return result;
+}

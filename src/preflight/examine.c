@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// The job's own ops and transfers on numbers whose outcome is known, or has to be the same on every rank: what a run
+// examines before its first step, in the memory that a run takes.
+#include <math.h>
+#include <stdio.h>
+
+#include "gswbench/text.h"
+#include "gswbench/validate.h"
+#include "judge.h"
+#include "internal.h"
+
+static void name_wrong(struct flight *flight, const struct result_reason *reason)
+{
+    static const struct preflight_class numbers = {.name = "numbers"};
+    struct preflight_report            *report  = &flight->report;
+    const struct preflight_rank        *rank    = &report->ranks[reason->rank];
+    struct preflight_outlier           *added   = judge_add(report, &numbers, BLAME_NUMBERS, NAN);
+    added->rank                                 = reason->rank;
+    text_copy(added->host, sizeof(added->host), rank->host);
+    snprintf(added->text, sizeof(added->text), "device %d of host %s: %.255s", (int)rank->local_rank, rank->host,
+             reason->message);
+}
+
+static void examine(struct flight *flight, struct step *step)
+{
+    struct result                 result     = {.reasons = NULL};
+    const struct validation_setup setup      = {.plan   = &flight->plan,
+                                                .step   = step,
+                                                .comm   = flight->comm,
+                                                .result = &result,
+                                                .kin    = place_find_kin(&flight->place.backend)};
+    struct validation            *validation = validation_open(&setup);
+    step_set_fault(step, flight->fault.kind != FAULT_NONE ? &flight->fault : NULL);
+    validation_examine_ops(validation, -1);
+    validation_examine(validation, -1);
+    for (int64_t i = 0; i < result.reason_count; i++) {
+        name_wrong(flight, &result.reasons[i]);
+    }
+    flight->report.examined_ops       = result.examined_ops;
+    flight->report.examined_transfers = result.examined_transfers;
+    validation_close(validation);
+    result_free(&result);
+}
+
+status flight_examine(struct flight *flight)
+{
+    struct step *step = NULL;
+    TRY(place_agree(flight->comm, step_prepare(&flight->plan, &flight->place.backend)));
+    status opened = step_open(&step, &flight->plan, &flight->place.backend, flight->comm);
+    if (!failed(&opened)) {
+        examine(flight, step);
+    }
+    if (step != NULL) {
+        step_close(step);
+    }
+    return place_agree(flight->comm, opened);
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// Each transfer of the plan among the ranks of its groups, at its size, all groups at once as in a step.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/microbenchmark.h"
+#include "internal.h"
+
+enum { REPEATS = 4, RUNS = 3 };
+static const double  group_limit  = 15.0;                               // percent
+static const int64_t device_bytes = 256 << 20, host_bytes = 1 << 20;    // of the larger side, at most
+
+struct groups {
+    struct distinct_ops gap;     // of one op: what computes between two transfers
+    struct distinct_op  op;      // the transfer at hand
+    double              best;    // seconds of it
+    int64_t class;               // of the report
+};
+
+// Halved until it is no larger, as long as shares stay whole. Returns by how much.
+static int64_t cap(struct distinct_op *op, int64_t bytes)
+{
+    int64_t halves = 1;
+    for (;; halves *= 2) {
+        int64_t *in = &op->elements[TRANSFER_IN], *out = &op->elements[TRANSFER_OUT];
+        int64_t  most = format_bytes(op->format[TRANSFER_OUT], *out > *in ? *out : *in);
+        if (most <= bytes || *in % 2 != 0 || *out % 2 != 0 || op->op.shape.transfer.elements % 2 != 0) {
+            return halves;
+        }
+        *in /= 2;
+        *out /= 2;
+        op->op.shape.transfer.elements /= 2;
+    }
+}
+
+// A group is as fast as its slowest rank.
+static void gather_groups(struct flight *flight, const struct groups *groups)
+{
+    const struct mesh *mesh = &flight->setup.request->mesh;
+    int64_t size = mesh_group_size(mesh, groups->op.axes), *members = memory_allocate((size_t)size * sizeof(*members));
+    int     ranks = flight->comm->place.ranks;
+    double *all   = memory_allocate((size_t)ranks * sizeof(*all));
+    flight->comm->ops->gather_all(flight->comm, &groups->best, all, sizeof(groups->best));
+    for (int rank = 0; rank < ranks; rank++) {
+        double slowest = 0.0;
+        mesh_group_ranks(mesh, rank, groups->op.axes, members);
+        for (int64_t i = 0; i < size; i++) {
+            slowest = fmax(slowest, all[members[i]]);
+        }
+        flight_set_value(&flight->report.classes[groups->class], members[0], members[size - 1], slowest);
+    }
+    free(all);
+    free(members);
+}
+
+static status run_group(struct flight *flight, void *state)
+{
+    struct groups        *groups = state;
+    struct microbenchmark bench  = {.repeats = REPEATS};
+    status                result = microbenchmark_open(&bench, &groups->op, &groups->gap.ops[0], &flight->setup);
+    for (int i = 0; i <= RUNS && !failed(&result); i++) {
+        flight->comm->ops->barrier(flight->comm);
+        double seconds = microbenchmark_run(&bench);
+        groups->best =
+            i > 0 ? fmin(groups->best, seconds) : groups->best;    // the first meets memory that nobody has touched
+    }
+    microbenchmark_close(&bench);
+    TRY(place_agree(flight->comm, result));
+    gather_groups(flight, groups);
+    return OK;
+}
+
+static void add_class(struct flight *flight, struct groups *groups, int64_t halves)
+{
+    char                    name[224], key[OP_KEY_BYTES];
+    const struct quantity  *known = measured_find_key(&flight->measured, &groups->op.key);
+    struct preflight_class *added;
+    snprintf(name, sizeof(name), "%s", op_key_print(&groups->op.key, key));
+    groups->class = flight->report.class_count;
+    added         = flight_add_class(flight, PREFLIGHT_GROUP, "s", flight->takes_turns ? 0.0 : group_limit, name);
+    if (halves > 1) {
+        snprintf(added->note, sizeof(added->note), "at 1/%" PRId64 " of its size", halves);
+    } else {
+        added->profile = known != NULL ? known->value : NAN;
+    }
+    if (flight->takes_turns) {
+        snprintf(added->note, sizeof(added->note), "not judged: ranks share cores");
+    }
+}
+
+static status measure_group(struct flight *flight, struct groups *groups, const struct distinct_op *op)
+{
+    groups->op     = *op;
+    groups->best   = INFINITY;
+    int64_t halves = cap(&groups->op, flight->place.backend.ops->is_device ? device_bytes : host_bytes);
+    add_class(flight, groups, halves);
+    const struct flight_series series = {
+        .run = run_group, .state = groups, .batch = 1, .first_class = groups->class, .share = 0.95};
+    return flight_repeat(flight, &series);
+}
+
+status flight_measure_groups(struct flight *flight)
+{
+    const enum format format = FORMAT_F32;
+    struct groups     groups = {.class = 0};
+    status            result = OK;
+    distinct_add_probe(&groups.gap, (struct op){.kind = OP_CLEAR, .shape.elements = {.elements = 1}}, &format, 1);
+    for (int32_t i = 0; i < flight->list.count && !failed(&result); i++) {
+        const struct distinct_op *op = &flight->list.ops[i];
+        if (op_is_transfer((enum op_kind)op->op.kind) && flight_has_time(flight, 0.95)) {
+            result = measure_group(flight, &groups, op);
+        }
+    }
+    calibrate_free(&groups.gap);
+    return result;
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// A report for programs: a row for each field.
+#include <stddef.h>
+
+#include "gswbench/json.h"
+#include "gswbench/preflight.h"
+
+// clang-format off
+#define TEXT(owner, field)           JSON_FIELD(owner, JSON_FIELD_TEXT, #field, field)
+#define INTEGER(owner, field)        JSON_FIELD(owner, JSON_FIELD_INTEGER, #field, field)
+#define REAL(owner, field)           JSON_FIELD(owner, JSON_FIELD_REAL, #field, field)
+#define CHOICE(owner, field, names)  { #field, JSON_FIELD_CHOICE, offsetof(struct owner, field), 0, names, NULL, 0, 0 }
+#define LIST(owner, key, element, list, count, fields) \
+    { key, JSON_FIELD_LIST, offsetof(struct owner, list), sizeof(struct element), NULL, fields, \
+      offsetof(struct owner, count), 0 }
+
+static const struct json_field values[] = {
+    INTEGER(preflight_value, first),
+    INTEGER(preflight_value, second),
+    REAL(preflight_value, value),
+    JSON_END
+};
+static const struct json_field classes[] = {
+    TEXT(preflight_class, name),
+    TEXT(preflight_class, unit),
+    CHOICE(preflight_class, subject, preflight_subject_names),
+    REAL(preflight_class, limit_percent),
+    TEXT(preflight_class, note),
+    REAL(preflight_class, profile),
+    REAL(preflight_class, minimum),
+    REAL(preflight_class, median),
+    REAL(preflight_class, maximum),
+    LIST(preflight_class, "values", preflight_value, values, value_count, values),
+    JSON_END
+};
+static const struct json_field outliers[] = {
+    CHOICE(preflight_outlier, blame, preflight_blame_names),
+    TEXT(preflight_outlier, host),
+    TEXT(preflight_outlier, other_host),
+    INTEGER(preflight_outlier, rank),
+    INTEGER(preflight_outlier, other_rank),
+    JSON_FIELD(preflight_outlier, JSON_FIELD_TEXT, "class", class_name),
+    REAL(preflight_outlier, percent),
+    TEXT(preflight_outlier, text),
+    JSON_END
+};
+static const struct json_field ranks[] = {
+    TEXT(preflight_rank, host),
+    INTEGER(preflight_rank, node),
+    INTEGER(preflight_rank, local_rank),
+    JSON_END
+};
+static const struct json_field hosts[] = {
+    TEXT(preflight_host, host),
+    JSON_END
+};
+
+const struct json_field preflight_fields[] = {
+    TEXT(preflight_report, version),
+    TEXT(preflight_report, config),
+    TEXT(preflight_report, device),
+    TEXT(preflight_report, backend),
+    TEXT(preflight_report, communicator),
+    TEXT(preflight_report, started),
+    REAL(preflight_report, seconds),
+    INTEGER(preflight_report, exit_code),
+    INTEGER(preflight_report, examined_ops),
+    INTEGER(preflight_report, examined_transfers),
+    LIST(preflight_report, "drain", preflight_host, drain, drain_count, hosts),
+    LIST(preflight_report, "outliers", preflight_outlier, outliers, outlier_count, outliers),
+    LIST(preflight_report, "classes", preflight_class, classes, class_count, classes),
+    LIST(preflight_report, "ranks", preflight_rank, ranks, rank_count, ranks),
+    JSON_END
+};
+// clang-format on
+
+void preflight_write_json(const struct preflight_report *report, FILE *file)
+{
+    json_t *document = json_from_struct(preflight_fields, report);
+    json_print(document, file);
+    json_decref(document);
+}

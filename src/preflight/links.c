@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+// Links between two ranks, by a tournament: of nodes, whose ranks of one number meet, and of the ranks within each
+// node. Every way is measured by itself, where the bytes arrive.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/clock.h"
+#include "gswbench/statistics.h"
+#include "internal.h"
+
+enum { PINGS = 8, BULKS = 2, SAMPLES = 32, WHOLE = 3, HOST_BYTES = 1 << 20, DEVICE_BYTES = 64 << 20 };
+static const double link_limit = 20.0;    // percent
+
+// What came in from a partner.
+struct samples {
+    double  rate[SAMPLES], latency[SAMPLES];
+    int64_t count;
+};
+
+struct links {
+    bool    between;    // nodes; else within each
+    int64_t players;    // nodes, or the most ranks of a node
+    int64_t first_class, bytes;
+    double  visit_seconds;    // of the longest visit so far
+    double  share;
+    int64_t tournaments;    // so far
+
+    struct samples *samples;    // [players]
+};
+
+// What a rank tells the others of a visit to a partner: what came in from there.
+struct visit {
+    int64_t partner;    // -1: none
+    double  rate, latency, seconds;
+};
+
+static int64_t find_rank(const struct flight *flight, int64_t node, int64_t local)
+{
+    const struct preflight_report *report = &flight->report;
+    for (int64_t i = 0; i < report->rank_count; i++) {
+        if (report->ranks[i].node == node && report->ranks[i].local_rank == local) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+// Whom this rank meets; -1: nobody.
+static int64_t find_partner(const struct flight *flight, const struct links *links, int64_t round)
+{
+    const struct comm_place *place   = &flight->comm->place;
+    int64_t                  player  = links->between ? place->node : place->local_rank;
+    int64_t                  partner = preflight_partner(links->players, player, round);
+    if (partner < 0) {
+        return -1;
+    }
+    return links->between ? find_rank(flight, partner, place->local_rank) : find_rank(flight, place->node, partner);
+}
+
+// First small ones to and fro, then large ones in one direction, then in the other.
+static status open_traffic(struct flight *flight, struct traffic *traffic, int64_t partner, int64_t bytes)
+{
+    int64_t own = flight->comm->place.rank, members[] = {own < partner ? own : partner, own < partner ? partner : own};
+    traffic_begin(traffic, flight, members, partner >= 0 ? 2 : 0);
+    if (partner >= 0) {
+        int32_t small = assembly_tensor(&traffic->assembly, "ping", STORAGE_INPUT, FORMAT_F32, DIMS(1));
+        int32_t large = assembly_tensor(&traffic->assembly, "bulk", STORAGE_INPUT, FORMAT_BF16,
+                                        DIMS(bytes / format_bytes(FORMAT_BF16, 1)));
+        for (int i = 0; i < 2 * PINGS; i++) {
+            traffic_add(traffic, OP_BROADCAST, -1, small, i % 2);
+        }
+        for (int i = 0; i < 2 * (1 + BULKS); i++) {
+            traffic_add(traffic, OP_BROADCAST, -1, large, i / (1 + BULKS));
+        }
+    }
+    return traffic_open(traffic, flight);
+}
+
+// The first of each kind only fills what lies between the two: buffers, and what a limit lets pass at once.
+static void read_times(struct samples *samples, const struct traffic *traffic, int64_t bytes)
+{
+    const struct op_time *times = traffic->times;
+    int                   from  = 1 - (int)traffic->plan.groups[0].index;
+    const struct op_time *bulk  = &times[2 * PINGS + from * (1 + BULKS)];
+    int64_t               at    = samples->count++ % SAMPLES;
+    samples->rate[at]           = BULKS * (double)bytes / fmax(bulk[BULKS].end - bulk[0].end, 1e-9);
+    samples->latency[at]        = fmax(times[2 * PINGS - 1].end - times[1].end, 1e-9) / (2 * (PINGS - 1));
+}
+
+// Who arrives late at the clock may see a link that is too slow, or too fast.
+static void sum_up(struct visit *visit, const struct samples *samples)
+{
+    int64_t count  = samples->count < SAMPLES ? samples->count : SAMPLES;
+    visit->rate    = statistics_median(samples->rate, count);
+    visit->latency = statistics_median(samples->latency, count);
+}
+
+static void sleep_for(double seconds)
+{
+    const struct flight_turn turn = {.all = clock_seconds() + seconds};
+    flight_end_turn(&turn);
+}
+
+static struct samples *samples_of(const struct flight *flight, const struct links *links, int64_t partner)
+{
+    const struct preflight_rank *rank = &flight->report.ranks[partner];
+    return &links->samples[links->between ? rank->node : rank->local_rank];
+}
+
+static void run_visit(struct flight *flight, struct links *links, const struct traffic *traffic, struct visit *visit)
+{
+    struct samples *samples = samples_of(flight, links, visit->partner);
+    double          begin   = clock_seconds();
+    step_run(traffic->step);
+    read_times(samples, traffic, links->bytes);
+    visit->seconds = clock_seconds() - begin;
+    sum_up(visit, samples);
+}
+
+// Who has nothing to do lets the others have the cores for about as long as they need.
+static status visit_partner(struct flight *flight, struct links *links, struct visit *visit)
+{
+    struct traffic traffic;
+    status         result = open_traffic(flight, &traffic, visit->partner, links->bytes);
+    if (!failed(&result)) {
+        flight->comm->ops->barrier(flight->comm);
+        if (visit->partner >= 0) {
+            run_visit(flight, links, &traffic, visit);
+        } else {
+            sleep_for(0.9 * links->visit_seconds);
+        }
+    }
+    traffic_close(&traffic);
+    return place_agree(flight->comm, result);
+}
+
+static void gather_visits(struct flight *flight, struct links *links, const struct visit *own)
+{
+    int           ranks = flight->comm->place.ranks;
+    struct visit *all   = memory_allocate((size_t)ranks * sizeof(*all));
+    flight->comm->ops->gather_all(flight->comm, own, all, sizeof(*own));
+    for (int rank = 0; rank < ranks; rank++) {
+        const struct visit *visit = &all[rank];
+        links->visit_seconds      = visit->seconds > links->visit_seconds ? visit->seconds : links->visit_seconds;
+        if (visit->partner >= 0) {
+            flight_set_value(&flight->report.classes[links->first_class], visit->partner, rank, visit->rate);
+            flight_set_value(&flight->report.classes[links->first_class + 1], visit->partner, rank, visit->latency);
+        }
+    }
+    free(all);
+}
+
+static int64_t most_local_ranks(const struct flight *flight)
+{
+    int64_t most = 0;
+    for (int64_t i = 0; i < flight->report.rank_count; i++) {
+        most = flight->report.ranks[i].local_rank >= most ? flight->report.ranks[i].local_rank + 1 : most;
+    }
+    return most;
+}
+
+// Ranks of a node that reach the network through one way have it in turn; devices have their own.
+static int64_t count_turns(const struct flight *flight, const struct links *links)
+{
+    return links->between && !flight->place.backend.ops->is_device ? most_local_ranks(flight) : 1;
+}
+
+// Whether a link that stood out at the latest look is met in this round.
+static bool is_doubted(const struct flight *flight, const struct links *links, int64_t turn, int64_t round)
+{
+    const struct preflight_report *report = &flight->report;
+    for (int64_t i = 0; i < report->outlier_count; i++) {
+        const struct preflight_outlier *outlier = &report->outliers[i];
+        if (outlier->blame != BLAME_LINK ||
+            strcmp(outlier->class_name, report->classes[links->first_class].name) != 0) {
+            continue;
+        }
+        const struct preflight_rank *from = &report->ranks[outlier->rank], *to = &report->ranks[outlier->other_rank];
+        int64_t                      one = links->between ? from->node : from->local_rank,
+                other                    = links->between ? to->node : to->local_rank;
+        if (preflight_partner(links->players, one, round) == other && (turn < 0 || turn == from->local_rank)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// A whole tournament, unless time is over: then it has met fewer. Later ones are of the links that stand out.
+static status run_tournament(struct flight *flight, void *state)
+{
+    struct links *links = state;
+    int64_t turns = count_turns(flight, links), rounds = preflight_rounds(links->players), met = links->tournaments;
+    bool    is_whole = links->tournaments++ < WHOLE;
+    for (int64_t i = 0; i < turns * rounds; i++) {
+        int64_t turn = turns > 1 ? i / rounds : -1, round = i % rounds;
+        if ((!is_whole && !is_doubted(flight, links, turn, round)) ||
+            (met++ > 0 && !flight_has_time(flight, links->share))) {
+            continue;
+        }
+        bool         is_on = turn < 0 || flight->comm->place.local_rank == turn;
+        struct visit visit = {.partner = is_on ? find_partner(flight, links, round) : -1};
+        TRY(visit_partner(flight, links, &visit));
+        gather_visits(flight, links, &visit);
+    }
+    return OK;
+}
+
+static bool is_judged(const struct flight *flight, bool between)
+{
+    return between || !flight->takes_turns;
+}
+
+static void add_classes(struct flight *flight, const struct links *links)
+{
+    const char *const where = links->between ? "between nodes" : "within a node";
+    char              name[64], note[120] = "";
+    bool              judged = is_judged(flight, links->between);
+    snprintf(name, sizeof(name), "link %s", where);
+    snprintf(note, sizeof(note), "%s", judged ? "" : "not judged: ranks share cores");
+    snprintf(flight_add_class(flight, PREFLIGHT_LINK, "bytes/s", judged ? link_limit : 0.0, name)->note, sizeof(note),
+             "%s", note);
+    snprintf(name, sizeof(name), "latency %s", where);
+    snprintf(flight_add_class(flight, PREFLIGHT_LINK, "s", 0.0, name)->note, sizeof(note), "%s", "not judged");
+}
+
+static void note_missing(struct flight *flight, const struct links *links)
+{
+    struct preflight_class *rates = &flight->report.classes[links->first_class];
+    int64_t                 pairs = 0;
+    for (int64_t i = 0; i < flight->report.rank_count; i++) {
+        for (int64_t player = 0; player < links->players; player++) {
+            const struct preflight_rank *rank = &flight->report.ranks[i];
+            int64_t                      other =
+                links->between ? find_rank(flight, player, rank->local_rank) : find_rank(flight, rank->node, player);
+            pairs += other >= 0 && other != i;
+        }
+    }
+    if (rates->value_count < pairs && rates->note[0] == '\0') {
+        snprintf(rates->note, sizeof(rates->note), "%d of %d measured in the time", (int)rates->value_count,
+                 (int)pairs);
+    }
+}
+
+status flight_measure_links(struct flight *flight, bool between)
+{
+    bool         is_device = flight->place.backend.ops->is_device;
+    struct links links     = {.between     = between,
+                              .players     = between ? flight->comm->place.nodes : most_local_ranks(flight),
+                              .first_class = flight->report.class_count,
+                              .bytes       = is_device ? DEVICE_BYTES : HOST_BYTES,
+                              .share       = between ? 0.85 : 0.55};
+    if (links.players < 2) {
+        return OK;
+    }
+    add_classes(flight, &links);
+    const struct flight_series series = {.run         = run_tournament,
+                                         .state       = &links,
+                                         .batch       = is_judged(flight, between) ? WHOLE : 1,
+                                         .first_class = links.first_class,
+                                         .share       = links.share};
+    links.samples                     = memory_allocate((size_t)links.players * sizeof(*links.samples));
+    status result                     = flight_repeat(flight, &series);
+    note_missing(flight, &links);
+    free(links.samples);
+    return result;
+}

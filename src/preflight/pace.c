@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+// How long is measured, and when ranks that share cores do so.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <xxhash.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/clock.h"
+#include "internal.h"
+
+bool flight_has_time(struct flight *flight, double share)
+{
+    double elapsed = clock_seconds() - flight->began;
+    flight->comm->ops->share(flight->comm, &elapsed, sizeof(elapsed));
+    return elapsed < share * flight->preflight->seconds;
+}
+
+// What stands out, whatever it measures: 0 where nothing does.
+static uint64_t find_fingerprint(const struct preflight_outlier *outliers, int64_t count)
+{
+    uint64_t hash = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const struct preflight_outlier *outlier   = &outliers[i];
+        const int64_t                   numbers[] = {outlier->blame, outlier->rank, outlier->other_rank};
+        hash = XXH3_64bits_withSeed(outlier->class_name, sizeof(outlier->class_name),
+                                    XXH3_64bits_withSeed(numbers, sizeof(numbers), hash));
+    }
+    return hash;
+}
+
+static uint64_t judge(struct preflight_report *report, int64_t first_class, int64_t first_outlier)
+{
+    report->outlier_count = first_outlier;
+    for (int64_t i = first_class; i < report->class_count; i++) {
+        preflight_judge(report, &report->classes[i]);
+    }
+    return find_fingerprint(report->outliers + first_outlier, report->outlier_count - first_outlier);
+}
+
+bool flight_is_doubted(const struct flight *flight, int64_t first_class, int64_t rank)
+{
+    const struct preflight_report *report = &flight->report;
+    for (int64_t i = 0; i < report->outlier_count; i++) {
+        const struct preflight_outlier *outlier = &report->outliers[i];
+        bool is_host = outlier->rank < 0 && strcmp(outlier->host, report->ranks[rank].host) == 0;
+        for (int64_t j = first_class; j < report->class_count && (is_host || outlier->rank == rank); j++) {
+            if (strcmp(outlier->class_name, report->classes[j].name) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool flight_has_settled(const struct flight *flight, int64_t first_class, double percent)
+{
+    const struct preflight_report *report = &flight->report;
+    bool                           has    = true;
+    for (int64_t i = first_class; i < report->class_count && percent > 0.0; i++) {
+        const struct preflight_class *value_class = &report->classes[i];
+        double                        best        = value_class->is_time ? value_class->minimum : value_class->maximum;
+        has &= fabs(best / value_class->median - 1.0) <= percent / 100.0;
+    }
+    return has;
+}
+
+status flight_repeat(struct flight *flight, const struct flight_series *series)
+{
+    enum { CONFIRMATIONS = 4 };
+    struct preflight_report *report = &flight->report;
+    int64_t                  before = report->outlier_count;
+    uint64_t                 last   = 0;
+    for (int alike = 0; alike < CONFIRMATIONS;) {
+        for (int i = 0; i < series->batch; i++) {
+            TRY(series->run(flight, series->state));
+        }
+        uint64_t found   = judge(report, series->first_class, before);
+        bool     settled = flight_has_settled(flight, series->first_class, series->settled_percent);
+        alike            = settled && found == last ? alike + 1 : settled;
+        last             = found;
+        if ((found == 0 && settled) || !flight_has_time(flight, series->share)) {
+            break;
+        }
+    }
+    return OK;
+}
+
+static void sleep_until(double seconds)
+{
+    struct timespec until = {.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * (seconds - floor(seconds)))};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0) {
+    }
+}
+
+static bool shares(const struct flight *flight, int rank)
+{
+    const struct place_peer *peers = flight->place.peers;
+    return peers[rank].cores_hash == peers[flight->comm->place.rank].cores_hash;
+}
+
+// Who waits by asking would take the cores from the one that measures. Ranks that share cores have one clock. Where few
+// take part, each has longer.
+struct flight_turn flight_take_turn(struct flight *flight, const bool *takes_part, double seconds)
+{
+    static const double settling = 2e-3;    // until all have come back from the gathering
+    int                 ranks = flight->comm->place.ranks, own = flight->comm->place.rank, turns = 0, index = 0;
+    double             *starts = memory_allocate((size_t)ranks * sizeof(*starts)), start = clock_seconds();
+    struct flight_turn  turn = {.takes_part = takes_part[own]};
+    flight->comm->ops->gather_all(flight->comm, &start, starts, sizeof(start));
+    for (int rank = ranks - 1; rank >= 0 && flight->takes_turns; rank--) {
+        start = shares(flight, rank) ? starts[rank] + settling : start;
+        turns += shares(flight, rank) && takes_part[rank];
+        index += shares(flight, rank) && takes_part[rank] && rank < own;
+    }
+    free(starts);
+    turn.all      = start + seconds * (double)(flight->takes_turns ? flight->place.cores.sharers : 1);
+    double length = (turn.all - start) / (turns > 0 ? turns : 1);
+    turn.begin    = start + index * length;
+    turn.end      = turn.begin + length;
+    if (flight->takes_turns && turn.takes_part) {
+        sleep_until(turn.begin);
+    }
+    return turn;
+}
+
+void flight_end_turn(const struct flight_turn *turn)
+{
+    sleep_until(turn->all);
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+// One rank of a preflight: from its place to the report, which rank 0 prints and keeps.
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/clock.h"
+#include "gswbench/fatal.h"
+#include "gswbench/output.h"
+#include "gswbench/verify.h"
+#include "gswbench/text.h"
+#include "gswbench/version.h"
+#include "internal.h"
+
+static status open_plan(struct flight *flight, int rank)
+{
+    struct plan_request request = flight->preflight->benchmark.job.request;
+    int32_t             findings;
+    request.rank = rank;
+    TRY(plan_build(&flight->plan, &request));
+    return plan_verify(&flight->plan, &findings);
+}
+
+// What goes wrong on purpose goes wrong throughout: a preflight has no steps.
+static status find_fault(struct flight *flight)
+{
+    const struct fault_config *fault = &flight->preflight->benchmark.job.config.fault;
+    if (fault->kind != FAULT_NONE && fault->kind != FAULT_NAN && fault->kind != FAULT_FLIP &&
+        fault->kind != FAULT_SLOW) {
+        return fail("[fault] kind = %s: a preflight, which has no steps, knows nan, flip and slow",
+                    option_find(fault_options, "kind")->names[fault->kind]);
+    }
+    return step_find_fault(&flight->fault, &flight->plan, fault);
+}
+
+static status open_place(struct flight *flight, struct comm *comm)
+{
+    const struct config *config  = &flight->preflight->benchmark.job.config;
+    bool                 is_null = strcmp(config->run.backend, backend_null.name) == 0;
+    status               own = is_null ? fail("[run] backend = null: it computes nothing that could be measured") : OK;
+    own                      = failed(&own) ? own : open_plan(flight, comm->place.rank);
+    own                      = failed(&own) ? own : find_fault(flight);
+    TRY(place_open(&flight->place, config, false, comm, own));
+    flight->comm = flight->place.comm;
+    return OK;
+}
+
+static bool shares_cores(const struct flight *flight)
+{
+    const struct place_cores *cores = &flight->place.cores;
+    return !flight->place.backend.ops->is_device && cores->sharers * cores->threads > cores->cores;
+}
+
+// Where one rank takes turns all do, each among those with which it shares cores.
+static void find_turns(struct flight *flight)
+{
+    int  ranks = flight->comm->place.ranks;
+    bool own = shares_cores(flight), *all = memory_allocate((size_t)ranks * sizeof(*all));
+    flight->comm->ops->gather_all(flight->comm, &own, all, sizeof(own));
+    for (int rank = 0; rank < ranks; rank++) {
+        flight->takes_turns |= all[rank];
+    }
+    free(all);
+}
+
+static void describe(struct flight *flight)
+{
+    struct preflight_report    *report  = &flight->report;
+    const struct job           *job     = &flight->preflight->benchmark.job;
+    const struct place_devices *devices = &flight->place.devices;
+    int                         ranks   = flight->comm->place.ranks;
+    text_copy(report->version, sizeof(report->version), version_text);
+    text_copy(report->config, sizeof(report->config), job->config.name);
+    text_copy(report->device, sizeof(report->device),
+              devices->kinds == 0   ? ""
+              : devices->kinds == 1 ? devices->names[0]
+                                    : "devices of several kinds");
+    text_copy(report->backend, sizeof(report->backend), flight->place.backend.ops->name);
+    text_copy(report->communicator, sizeof(report->communicator), flight->comm->ops->name);
+    benchmark_print_time(report->started, sizeof(report->started));
+    report->ranks      = memory_allocate((size_t)ranks * sizeof(*report->ranks));
+    report->rank_count = ranks;
+    for (int rank = 0; rank < ranks; rank++) {
+        const struct comm_place *place = &flight->place.peers[rank].place;
+        report->ranks[rank].node       = place->node;
+        report->ranks[rank].local_rank = place->local_rank;
+        text_copy(report->ranks[rank].host, sizeof(report->ranks[rank].host), place->host);
+    }
+}
+
+static status prepare(struct flight *flight, struct comm *comm)
+{
+    const struct job *job = &flight->preflight->benchmark.job;
+    int64_t           unused;
+    TRY(open_place(flight, comm));
+    find_turns(flight);
+    describe(flight);
+    flight->setup = (struct calibrate_setup){
+        .request = &job->request, .run = &job->config.run, .backend = &flight->place.backend, .comm = flight->comm};
+    TRY(place_agree(flight->comm, calibrate_collect(&flight->list, &job->request, &unused)));
+    return place_agree(flight->comm, measured_read_profile(&flight->measured, &job->config));
+}
+
+static status measure(struct flight *flight, struct comm *comm)
+{
+    TRY(prepare(flight, comm));
+    TRY(flight_examine(flight));
+    TRY(flight_measure_devices(flight));
+    TRY(flight_measure_links(flight, false));
+    TRY(flight_measure_links(flight, true));
+    return flight_measure_groups(flight);
+}
+
+status preflight_measure(struct preflight_report *report, const struct preflight *preflight, struct comm *comm)
+{
+    struct flight flight = {.preflight = preflight, .began = clock_seconds()};
+    fatal_set_rank(comm->place.rank);
+    status result         = measure(&flight, comm);
+    flight.report.seconds = clock_seconds() - flight.began;
+    preflight_conclude(&flight.report);
+    *report = flight.report;
+    measured_free(&flight.measured);
+    calibrate_free(&flight.list);
+    place_close(&flight.place);
+    plan_free(&flight.plan);
+    return result;
+}
+
+static status write_file(const char *folder, const char *name, void (*write)(const struct preflight_report *, FILE *),
+                         const struct preflight_report *report)
+{
+    char               path[OUTPUT_PATH_BYTES];
+    struct text_stream stream;
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    text_stream_open(&stream);
+    write(report, stream.file);
+    text_stream_close(&stream);
+    status written = output_replace(path, stream.data, stream.bytes);
+    free(stream.data);
+    return written;
+}
+
+static status write_report(const struct preflight *preflight, const struct preflight_report *report)
+{
+    if (preflight->json) {
+        preflight_write_json(report, stdout);
+    } else {
+        preflight_write_text(report, stdout);
+    }
+    if (preflight->output != NULL) {
+        TRY(output_create_folders(preflight->output));
+        TRY(write_file(preflight->output, "preflight.txt", preflight_write_text, report));
+        TRY(write_file(preflight->output, "preflight.json", preflight_write_json, report));
+    }
+    return OK;
+}
+
+status preflight_rank(const void *shared, struct comm *comm)
+{
+    const struct preflight *preflight = shared;
+    struct preflight_report report    = {.ranks = NULL};
+    status                  result    = preflight_measure(&report, preflight, comm);
+    if (!failed(&result)) {
+        result = place_agree(comm, comm->place.rank == 0 ? write_report(preflight, &report) : OK);
+    }
+    if (!failed(&result)) {
+        result.exit_code = (int)report.exit_code;
+    }
+    preflight_free(&report);
+    return result;
+}

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A preflight of 8 hosts with 4 ranks each names the rank that computes slowly by 10 % or wrong, the host that sends 30 %
+# less than others, and the way between two hosts that carries 30 % less; each alone, and nobody where all is well.
+# GSWBENCH_PREFLIGHTS: how many of each. Runs itself on hosts of tests/cluster/hosts.
+if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
+    exec "$GSWBENCH_SOURCE_DIR/tests/cluster/hosts" --hosts 8 --slots 4 --rate 400mbit bash "$0"
+fi
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
+export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
+on_host=$GSWBENCH_SOURCE_DIR/tests/cluster/on_host
+RANDOM=${GSWBENCH_SEED:-5}
+preflight=(mpirun -np 32 --map-by ppr:4:node "$GSWBENCH" preflight --config tiny-llama --layers 1 --backend host --comm mpi
+    --set train.micro_batch=1 --set train.global_batch=32)
+places=('gemm "fc1"' 'gemm "qkv"' attention_forward 'gemm "head"')
+
+expect_outliers() {    # expect_outliers PATTERN HOST: all of them are of that kind, and that host alone is drained
+    grep -q '^outlier: ' output || complain "nothing is named, not $1"
+    ! grep '^outlier: ' output | grep -vE "^outlier: $1" || complain "something else is named than $1"
+    grep -qE "^drain: $2$" output || complain "not drained: $2"
+}
+limit() {    # limit HOST QDISC...
+    "$on_host" "$1" "tc qdisc replace dev eth0 root ${*:2}" 2>/dev/null
+}
+restore() {
+    "$on_host" "$1" "tc qdisc delete dev eth0 root"
+    limit "$1" tbf rate 400mbit burst 1m latency 50ms
+}
+
+for ((i = 0; i < ${GSWBENCH_PREFLIGHTS:-1}; i++)); do
+    run 0 "${preflight[@]}"
+    grep -q '^drain: none$' output || complain "something is named on hosts that are alike"
+
+    rank=$((RANDOM % 32)) host=h$((rank / 4 + 1))
+    run 6 "${preflight[@]}" --set fault.kind=slow --set fault.amount=10 --set fault.rank=$rank
+    expect_outliers "device $((rank % 4)) of host $host \(rank $rank\): " "$host"
+
+    rank=$((RANDOM % 32)) host=h$((rank / 4 + 1))
+    run 5 "${preflight[@]}" --set fault.kind=flip --set fault.rank=$rank --set "fault.at=${places[i % 4]}" \
+        --set fault.element=$RANDOM --set fault.bit=$((RANDOM % 15))
+    expect_outliers "device $((rank % 4)) of host $host: rank $rank, given numbers" "$host"
+
+    host=h$((RANDOM % 8 + 1))
+    limit $host tbf rate 280mbit burst 1m latency 50ms
+    run 6 "${preflight[@]}"
+    expect_outliers "host $host: every link between nodes from it takes " "$host"
+    restore $host
+
+    from=$((RANDOM % 8)) to=$(((from + 1 + RANDOM % 7) % 8))
+    limit h$((from + 1)) handle 1: htb default 1
+    "$on_host" h$((from + 1)) "tc class add dev eth0 parent 1: classid 1:1 htb rate 400mbit quantum 60000 &&
+        tc class add dev eth0 parent 1: classid 1:2 htb rate 280mbit quantum 60000 &&
+        tc filter add dev eth0 parent 1: protocol ip u32 match ip dst 10.0.0.$((to + 1)) flowid 1:2"
+    run 6 "${preflight[@]}"
+    expect_outliers "link h$((from + 1)) -> h$((to + 1)) " "h$((to + 1))"
+    restore h$((from + 1))
+done
+finish

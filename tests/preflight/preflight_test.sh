@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A preflight of a few ranks on this machine: nobody is named where all is well, a slow rank and a wrong one are; as text, as
+# JSON and in files.
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
+export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
+preflight=("$GSWBENCH" preflight --config tiny-llama --layers 1 --backend host --set train.micro_batch=1
+    --set train.global_batch=16 --ranks 16)    # more ranks than cores: they take turns
+
+run 0 "${preflight[@]}" -o kept
+expect '^# preflight of tiny-llama: 16 ranks, host backend, local communicator, [0-9.]+ s; minimum / median / maximum$'
+expect '^numbers: [1-9][0-9]* ops and [1-9][0-9]* transfers of all ranks$'
+expect '^gemm bf16,bf16,bf16 [0-9x]+: .*FLOP/s, 16 devices$'
+expect '^copy in the device.s memory: .* GB/s, 16 devices$'
+expect '^link within a node: .*B/s, 240 links; not judged: ranks share cores$'
+expect '^all_reduce .* 1 group; not judged: ranks share cores$'
+expect '^drain: none$'
+unexpected '^outlier'
+cmp output kept/preflight.txt || complain "preflight.txt is not what was printed"
+expect '"exit_code": 0,' kept/preflight.json
+
+run 6 "${preflight[@]}" --set fault.kind=slow --set fault.amount=30 --set fault.rank=2
+expect '^outlier: device 2 of host [^ ]+ \(rank 2\): gemm .* takes [0-9.]+ % longer$'
+[ "$(grep -c '^outlier: device 2 of host' output)" = "$(grep -c ^outlier output)" ] || complain "another rank is named"
+expect "^drain: $(hostname)$"
+
+run 5 "${preflight[@]}" --set fault.kind=flip --set fault.at=attention_forward --set fault.rank=1 --set fault.bit=14 --json
+expect '"blame": "numbers",'
+expect '"rank": 1,'
+expect 'rank 1, given numbers before the steps: .*attention.*other bits than 15 of 16 ranks'
+
+run 3 "${preflight[@]}" --set fault.kind=stop
+expect '^gswbench: \[fault\] kind = stop: a preflight, which has no steps, knows nan, flip and slow$'
+run 3 "${preflight[@]}" --backend null
+expect '^gswbench: \[run\] backend = null: it computes nothing that could be measured$'
+finish
