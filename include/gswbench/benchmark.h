@@ -18,6 +18,8 @@
 struct benchmark {
     const char *weights_out;       // the folder of the trained weights, or NULL
     bool        json, is_quiet;    // stdout is result.json; nothing of the run's progress is printed
+    void (*conclude)(void *context, struct result *result);    // rank 0's last word on a judged result; NULL: none
+    void *context;
 
     // benchmark_read:
     struct job job;

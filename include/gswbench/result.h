@@ -44,8 +44,9 @@ struct result {
     char   published_source[128];
     double published_seconds, published_percent;    // NaN: not published
 
-    struct result_emulation emulation;
-    struct result_attention attention;
+    struct result_emulation  emulation;
+    struct result_attention  attention;
+    struct result_acceptance acceptance;
 
     // The plan of rank 0.
     int64_t storage_bytes[STORAGE_COUNT];
@@ -134,6 +135,10 @@ const char *result_name_rank(const struct result *result, int64_t rank, char *te
 
 // Derives the figures and judges steps, replicas, allocations and clocks; exit_code follows from the verdict.
 void result_check(struct result *result);
+
+// acceptance.c: the verdict on the machine and its reason, of what is expected and of the judged run.
+void result_accept(struct result *result);
+int  result_acceptance_code(enum acceptance verdict);
 
 // Of the measured steps so far: statistics_half_width.
 double result_half_width(const struct result *result);

@@ -97,6 +97,20 @@ struct result_attention {
     char refusal[256];                 // why own kernels do what cuDNN was first asked for
 };
 
+// Whether a machine passes: set by result_accept.
+enum acceptance { ACCEPTANCE_NONE, ACCEPTANCE_ACCEPT, ACCEPTANCE_REFUSE, ACCEPTANCE_CANNOT_TELL };
+extern const char *const result_acceptance_names[];    // "none", "accept", ...; ends with NULL
+
+// What a run is to show; basis "": it was not asked.
+struct result_acceptance {
+    int64_t verdict;                      // enum acceptance
+    char    basis[16];                    // of what is expected: "published", "predicted", "nothing"
+    double  expected_seconds, percent;    // a step, more or less so much; NaN: nothing is known
+    int64_t outliers;                     // of the preflight before the run
+    char    drain[1024];                  // hosts, with commas
+    char    reason[512];                  // what decided
+};
+
 struct result_transfer {
     char    kind[24], axes[24], format[8];
     int64_t elements, group_size, count;    // elements of one transfer; count in one step

@@ -23,7 +23,7 @@ enum exit_code {
     EXIT_STOPPED    = 12,    // signal or time limit, partial result kept
     EXIT_COMPARE    = 13,    // results cannot be compared
     EXIT_NUMBER     = 14,    // an op that was checked made a NaN or an infinity
-    EXIT_UNDECIDED  = 15,    // a comparison that was asked for cannot tell
+    EXIT_UNDECIDED  = 15,    // a comparison or an acceptance that was asked for cannot tell
 };
 
 // text is empty on success. Several errors may be joined by newlines.

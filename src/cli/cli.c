@@ -16,6 +16,7 @@ static const struct command *const commands[] = {
     &command_predict,
     &command_calibrate,
     &command_preflight,
+    &command_accept,
     &command_report,
     &command_compare,
     &command_configs,

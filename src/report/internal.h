@@ -48,6 +48,9 @@ void comparison_write_parts(const struct comparison *comparison, FILE *file);
 // Foreign text as HTML.
 void html_write_text(const char *from, FILE *file);
 
+// report_acceptance.c: the verdict on the machine, where the run has one.
+void html_write_acceptance(const struct result *result, FILE *file);
+
 // A table's row of name and value.
 void html_write_row(const char *name, const char *value, FILE *file);
 

@@ -264,6 +264,7 @@ static void write_learning(const struct result *result, FILE *file)
 void report_write_html(const struct result *result, FILE *file)
 {
     write_head(result, file);
+    html_write_acceptance(result, file);
     write_reasons(result, file);
     if (result_is_shown(result)) {
         write_figures(result, file);

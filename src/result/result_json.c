@@ -190,6 +190,16 @@ static const struct json_field emulation[] = {
     REAL(result, "measured_share", emulation.measured_share),
     JSON_END
 };
+static const struct json_field acceptance[] = {
+    CHOICE(result, "verdict", acceptance.verdict, result_acceptance_names),
+    TEXT(result, "basis", acceptance.basis),
+    REAL(result, "expected_s", acceptance.expected_seconds),
+    REAL(result, "percent", acceptance.percent),
+    INTEGER(result, "outliers", acceptance.outliers),
+    TEXT(result, "drain", acceptance.drain),
+    TEXT(result, "reason", acceptance.reason),
+    JSON_END
+};
 static const struct json_field reasons[] = {
     TEXT(result_reason, "id", id),
     CHOICE(result_reason, "verdict", verdict, result_verdict_names),
@@ -270,6 +280,7 @@ static const struct json_field fields[] = {
     JSON_OBJECT("plan", plan),
     JSON_OBJECT("waterfall", waterfall),
     JSON_OBJECT("emulation", emulation),
+    JSON_OBJECT("acceptance", acceptance),
     JSON_OBJECT("validation", validation),
     LIST("steps", result_step, step, steps),
     LIST("ranks", result_rank, rank, rank_fields),

@@ -203,11 +203,26 @@ static status compare_figures(const json_t *written, json_t *derived)
     return OK;
 }
 
+// An acceptance is decided again.
+static status check_acceptance(struct result *result)
+{
+    int64_t verdict = result->acceptance.verdict;
+    if (result->acceptance.basis[0] == '\0') {
+        return verdict == ACCEPTANCE_NONE ? OK : fail("acceptance.verdict is given, and acceptance.basis is not");
+    }
+    result_accept(result);
+    return result->acceptance.verdict == verdict
+               ? OK
+               : fail("acceptance.verdict is %s, but what the file has makes it %s", result_acceptance_names[verdict],
+                      result_acceptance_names[result->acceptance.verdict]);
+}
+
 static status read_document(struct result *result, const json_t *document)
 {
     TRY(result_from_json(result, document));
     result_derive(result);
     TRY(judge_again(result));
+    TRY(check_acceptance(result));
     json_t *figures  = result_figures_to_json(result);
     status  compared = compare_figures(json_object_get(document, result_figures_key(result)), figures);
     json_decref(figures);

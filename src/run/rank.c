@@ -284,6 +284,9 @@ static status finish(struct rank *rank)
     if (is_first(rank)) {
         benchmark_print_time(result->ended, sizeof(result->ended));
         result_check(result);
+        if (rank->benchmark->conclude != NULL) {
+            rank->benchmark->conclude(rank->benchmark->context, result);
+        }
         written = write_result(rank, failed(&kept) ? kept : drawn);
     }
     comm->ops->share(comm, &result->exit_code, sizeof(result->exit_code), 0);

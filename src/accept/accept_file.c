@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// The verdict on a machine for people, and with everything that it rests on for programs.
+#include <math.h>
+#include <stddef.h>
+
+#include "gswbench/accept.h"
+#include "gswbench/json.h"
+
+// clang-format off
+#define TEXT(key, field)    JSON_FIELD(accept, JSON_FIELD_TEXT, key, field)
+#define INTEGER(key, field) JSON_FIELD(accept, JSON_FIELD_INTEGER, key, field)
+#define REAL(key, field)    JSON_FIELD(accept, JSON_FIELD_REAL, key, field)
+
+static const struct json_field expected[] = {
+    TEXT("basis", acceptance.basis),
+    REAL("step_s", acceptance.expected_seconds),
+    REAL("percent", acceptance.percent),
+    JSON_END
+};
+static const struct json_field measured[] = {
+    TEXT("run_id", run_id),
+    TEXT("run_verdict", run_verdict),
+    INTEGER("steps", step.count),
+    REAL("step_s", step.median),
+    JSON_FIELD(accept, JSON_FIELD_INTERVAL, "ci95", step.low),
+    REAL("cv", step.variation),
+    JSON_END
+};
+static const struct json_field fields[] = {
+    { "verdict", JSON_FIELD_CHOICE, offsetof(struct accept, acceptance.verdict), 0, result_acceptance_names, NULL, 0, 0 },
+    TEXT("reason", acceptance.reason),
+    TEXT("drain", acceptance.drain),
+    JSON_OBJECT("expected", expected),
+    JSON_OBJECT("measured", measured),
+    JSON_END
+};
+// clang-format on
+
+void accept_write_json(const struct accept *accept, FILE *file)
+{
+    json_t *document = json_from_struct(fields, accept);
+    json_object_set_new(document, "preflight", json_from_struct(preflight_fields, &accept->report));
+    json_print(document, file);
+    json_decref(document);
+}
+
+static const char *shout(enum acceptance verdict)
+{
+    switch (verdict) {
+    case ACCEPTANCE_ACCEPT:
+        return "ACCEPT";
+    case ACCEPTANCE_REFUSE:
+        return "REFUSE";
+    case ACCEPTANCE_NONE:
+    case ACCEPTANCE_CANNOT_TELL:
+        return "CANNOT TELL";
+    }
+    return "CANNOT TELL";
+}
+
+void accept_write_text(const struct accept *accept, FILE *file)
+{
+    const struct result_acceptance *acceptance = &accept->acceptance;
+    fprintf(file, "%s  %s\n", shout((enum acceptance)acceptance->verdict), acceptance->reason);
+    fprintf(file, "drain: %s\n", acceptance->drain[0] != '\0' ? acceptance->drain : "none");
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// What a step should take, and how far a machine may be off that is as good as it should be.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/accept.h"
+#include "gswbench/predict_row.h"
+#include "gswbench/text.h"
+
+static const double machines_percent = 3.5;    // by which equal machines differ
+
+static void set(struct result_acceptance *acceptance, const char *basis, double seconds, double percent)
+{
+    text_copy(acceptance->basis, sizeof(acceptance->basis), basis);
+    acceptance->expected_seconds = seconds;
+    acceptance->percent          = percent;
+}
+
+void accept_expect(struct result_acceptance *acceptance, const struct job *job, const char *device)
+{
+    struct predict_row row            = {.job = *job};
+    bool               is_its_machine = strcmp(device, job->config.hardware.device) == 0;
+    set(acceptance, "nothing", NAN, NAN);
+    if (!is_its_machine) {
+        return;
+    }
+    predict_row_compute(&row, true);
+    if (!isnan(row.published_seconds)) {
+        set(acceptance, "published", row.published_seconds, machines_percent);
+    } else if (!failed(&row.support)) {
+        set(acceptance, "predicted", row.prediction.step_seconds, hypot(machines_percent, row.range.percent));
+    }
+    text_free(&row.warnings);
+}

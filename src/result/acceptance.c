@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// Whether a machine passes: what is expected of a step, and what a run took.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gswbench/result.h"
+#include "gswbench/status.h"
+
+const char *const result_acceptance_names[] = {[ACCEPTANCE_NONE]        = "none",
+                                               [ACCEPTANCE_ACCEPT]      = "accept",
+                                               [ACCEPTANCE_REFUSE]      = "refuse",
+                                               [ACCEPTANCE_CANNOT_TELL] = "cannot tell",
+                                               NULL};
+
+// A wider interval lets a machine pass that lost an eighth.
+static const double percent_most = 15.0;
+
+int result_acceptance_code(enum acceptance verdict)
+{
+    switch (verdict) {
+    case ACCEPTANCE_REFUSE:
+        return EXIT_GATE;
+    case ACCEPTANCE_CANNOT_TELL:
+        return EXIT_UNDECIDED;
+    case ACCEPTANCE_NONE:
+    case ACCEPTANCE_ACCEPT:
+        return EXIT_VALID;
+    }
+    return EXIT_VALID;
+}
+
+// The gravest reason of the run's own verdict.
+static const char *find_reason(const struct result *result)
+{
+    for (int64_t i = 0; i < result->reason_count; i++) {
+        if (result->reasons[i].verdict == result->verdict) {
+            return result->reasons[i].message;
+        }
+    }
+    return "no reason is given";
+}
+
+static void decide(struct result *result, enum acceptance verdict, const char *reason)
+{
+    result->acceptance.verdict = verdict;
+    snprintf(result->acceptance.reason, sizeof(result->acceptance.reason), "%s", reason);
+}
+
+static void compare(struct result *result)
+{
+    const struct result_acceptance *acceptance = &result->acceptance;
+    const struct statistics        *step       = &result->figures.step;
+    double                          most       = acceptance->expected_seconds * (1.0 + acceptance->percent / 100.0);
+    double                          least      = acceptance->expected_seconds * (1.0 - acceptance->percent / 100.0);
+    char                            reason[sizeof(acceptance->reason)];
+    snprintf(reason, sizeof(reason),
+             "a step takes %.6g s (95 %% interval %.6g to %.6g), %s is %.6g s, from %.6g to %.6g", step->median,
+             step->low, step->high, acceptance->basis, acceptance->expected_seconds, least, most);
+    if (step->low > most) {
+        decide(result, ACCEPTANCE_REFUSE, reason);
+    } else {
+        decide(result, step->high > most ? ACCEPTANCE_CANNOT_TELL : ACCEPTANCE_ACCEPT, reason);
+    }
+}
+
+// Gravest first: who is wrong is refused whatever is expected, and what is not known decides nothing.
+void result_accept(struct result *result)
+{
+    const struct result_acceptance *acceptance = &result->acceptance;
+    char                            reason[sizeof(acceptance->reason)];
+    if (acceptance->outliers > 0) {
+        snprintf(reason, sizeof(reason), "the preflight named %d", (int)acceptance->outliers);
+        decide(result, ACCEPTANCE_REFUSE, reason);
+    } else if (result->verdict == VERDICT_INVALID) {
+        snprintf(reason, sizeof(reason), "the run is INVALID: %.400s", find_reason(result));
+        decide(result, ACCEPTANCE_REFUSE, reason);
+    } else if (result->verdict != VERDICT_VALID) {
+        snprintf(reason, sizeof(reason), "the run is %s: %.400s", result_verdict_names[result->verdict],
+                 find_reason(result));
+        decide(result, ACCEPTANCE_CANNOT_TELL, reason);
+    } else if (isnan(acceptance->expected_seconds)) {
+        decide(result, ACCEPTANCE_CANNOT_TELL, "nothing is published or predicted of this job on this machine");
+    } else if (acceptance->percent > percent_most) {
+        snprintf(reason, sizeof(reason), "what is %s may be off by %.1f %%, more than %.0f %%", acceptance->basis,
+                 acceptance->percent, percent_most);
+        decide(result, ACCEPTANCE_CANNOT_TELL, reason);
+    } else if (isnan(result->figures.step.low)) {
+        decide(result, ACCEPTANCE_CANNOT_TELL, "fewer than 6 steps were measured");
+    } else {
+        compare(result);
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// Which verdict on a machine follows from what is expected, the preflight and the run; gravest first.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "gswbench/result.h"
+
+// A VALID run of steps within a percent, of a row that expects 10 s, give or take 3.5 %.
+static struct result run_of(double seconds)
+{
+    return (struct result){
+        .figures.step = {.count = 40, .median = seconds, .low = seconds * 0.99, .high = seconds * 1.01},
+        .acceptance   = {.basis = "published", .expected_seconds = 10.0, .percent = 3.5}};
+}
+
+static void expect(struct result result, enum acceptance verdict, int code, const char *words)
+{
+    result_accept(&result);
+    cr_expect_eq(result.acceptance.verdict, verdict, "%s", result.acceptance.reason);
+    cr_expect_eq(result_acceptance_code((enum acceptance)result.acceptance.verdict), code);
+    cr_expect(strstr(result.acceptance.reason, words) != NULL, "%s", result.acceptance.reason);
+}
+
+Test(acceptance, accepts_what_is_within_the_interval_or_faster)
+{
+    expect(run_of(10.2), ACCEPTANCE_ACCEPT, 0,
+           "a step takes 10.2 s (95 % interval 10.098 to 10.302), published is 10 s, from 9.65 to 10.35");
+    expect(run_of(7.0), ACCEPTANCE_ACCEPT, 0, "a step takes 7 s");
+}
+
+Test(acceptance, refuses_what_is_slower_for_certain_and_cannot_tell_where_it_is_not_certain)
+{
+    expect(run_of(10.6), ACCEPTANCE_REFUSE, 6, "a step takes 10.6 s");
+    expect(run_of(10.3), ACCEPTANCE_CANNOT_TELL, 15, "a step takes 10.3 s");
+}
+
+Test(acceptance, refuses_whom_the_preflight_names_before_all_else)
+{
+    struct result result       = run_of(10.0);
+    result.acceptance.outliers = 2;
+    result.verdict             = VERDICT_DEGRADED;
+
+    expect(result, ACCEPTANCE_REFUSE, 6, "the preflight named 2");
+}
+
+Test(acceptance, refuses_a_run_that_is_invalid_and_says_why)
+{
+    struct result_reason reason = {.verdict = VERDICT_INVALID, .message = "rank 3 is wrong"};
+    struct result        result = run_of(10.0);
+    result.verdict              = VERDICT_INVALID;
+    result.reasons              = &reason;
+    result.reason_count         = 1;
+
+    expect(result, ACCEPTANCE_REFUSE, 6, "the run is INVALID: rank 3 is wrong");
+}
+
+Test(acceptance, cannot_tell_of_a_run_under_bad_conditions_even_if_it_is_slow)
+{
+    struct result_reason reason = {.verdict = VERDICT_DEGRADED, .message = "unsteady"};
+    struct result        result = run_of(20.0);
+    result.verdict              = VERDICT_DEGRADED;
+    result.reasons              = &reason;
+    result.reason_count         = 1;
+
+    expect(result, ACCEPTANCE_CANNOT_TELL, 15, "the run is degraded: unsteady");
+}
+
+Test(acceptance, cannot_tell_without_a_row_with_a_wide_one_or_with_few_steps)
+{
+    struct result unknown = run_of(10.0), wide = run_of(10.0), few = run_of(10.0);
+    strcpy(unknown.acceptance.basis, "nothing");
+    unknown.acceptance.expected_seconds = NAN;
+    strcpy(wide.acceptance.basis, "predicted");
+    wide.acceptance.percent = 15.5;
+    few.figures.step.low = few.figures.step.high = NAN;
+
+    expect(unknown, ACCEPTANCE_CANNOT_TELL, 15, "nothing is published or predicted of this job on this machine");
+    expect(wide, ACCEPTANCE_CANNOT_TELL, 15, "what is predicted may be off by 15.5 %, more than 15 %");
+    expect(few, ACCEPTANCE_CANNOT_TELL, 15, "fewer than 6 steps were measured");
+}
