@@ -83,7 +83,7 @@ static status leave(struct accept *accept, struct comm *comm)
     if (comm->place.rank == 0) {
         code = result_acceptance_code((enum acceptance)accept->acceptance.verdict);
     }
-    comm->ops->share(comm, &code, sizeof(code));
+    comm->ops->share(comm, &code, sizeof(code), 0);
     return (status){.exit_code = code};
 }
 

@@ -14,7 +14,7 @@
 bool flight_has_time(struct flight *flight, double share)
 {
     double elapsed = clock_seconds() - flight->began;
-    flight->comm->ops->share(flight->comm, &elapsed, sizeof(elapsed));
+    flight->comm->ops->share(flight->comm, &elapsed, sizeof(elapsed), 0);
     return elapsed < share * flight->preflight->seconds;
 }
 
