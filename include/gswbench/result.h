@@ -13,6 +13,7 @@
 #include "gswbench/observation.h"
 #include "gswbench/op.h"
 #include "gswbench/plan.h"
+#include "gswbench/result_judge.h"
 #include "gswbench/result_parts.h"
 
 // Numbers of different methods are not comparable: docs/method.md has the history.
@@ -119,26 +120,9 @@ double result_ideal_seconds(const struct result *result, enum flop_convention co
 // Adds a reason and raises the verdict to the reason's.
 void result_add_reason(struct result *result, const struct result_reason *reason);
 
-// How far a run's times can be trusted, by the limits of quality_check.c: deviation over mean; share of the step time
-// that changes over the run; threads a core; share of a host's processors that others took.
-enum quality { QUALITY_VARIATION, QUALITY_DRIFT, QUALITY_SHARING, QUALITY_FOREIGN, QUALITY_COUNT };
-// Adds a note that begins with these words where the value is above the first limit; above the second the result is
-// DEGRADED. NaN is above none.
-void result_judge(struct result *result, enum quality quality, double value, int64_t rank, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
-
-// No device executes more than its peak: a step is INVALID when it is shorter than what it executes takes at the peak.
-void result_check_peak(struct result *result);
 // The UUID of a rank's device, "" where it is not known; and a rank's name for people, "rank 3 (host, GPU-1234)".
 const char *result_rank_gpu(const struct result *result, int64_t rank);
 const char *result_name_rank(const struct result *result, int64_t rank, char *text, size_t bytes);
-
-// Derives the figures and judges steps, replicas, allocations and clocks; exit_code follows from the verdict.
-void result_check(struct result *result);
-
-// acceptance.c: the verdict on the machine and its reason, of what is expected and of the judged run.
-void result_accept(struct result *result);
-int  result_acceptance_code(enum acceptance verdict);
 
 // Of the measured steps so far: statistics_half_width.
 double result_half_width(const struct result *result);
