@@ -12,7 +12,8 @@ arguments=(--config tiny-llama --backend cuda --comm nccl --layers 1 --steps 25 
     --set model.ffn=32 --set model.vocab=64 --set train.sequence=16 --set train.micro_batch=1 --set train.global_batch=4)
 run_on_own_device() {
     export FAKE_DEVICE=$OMPI_COMM_WORLD_RANK NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK
-    [ "$OMPI_COMM_WORLD_RANK" != "$SLOW_RANK" ] || export FAKE_SLOW=$SLOW_PERCENT
+    export FAKE_SLOW=0
+    [ "$OMPI_COMM_WORLD_RANK" != "$SLOW_RANK" ] || FAKE_SLOW=$SLOW_PERCENT
     exec "$GSWBENCH" "$@"
 }
 export -f run_on_own_device

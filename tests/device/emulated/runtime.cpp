@@ -56,11 +56,11 @@ bool refuses(const char *what)
     return told != NULL && strcmp(told, what) == 0;
 }
 
-// What an item takes: a millisecond, give or take a tenth. FAKE_SLOW, a number: so many percent longer.
+// What an item takes: a millisecond. FAKE_SLOW, a number: so many percent longer, give or take a tenth.
 double draw_milliseconds()
 {
     const char *told = getenv("FAKE_SLOW");
-    return (told != NULL ? 1 + atof(told) / 100 : 1) * std::uniform_real_distribution<>(0.9, 1.1)(the_noise);
+    return told == NULL ? 1 : (1 + atof(told) / 100) * std::uniform_real_distribution<>(0.9, 1.1)(the_noise);
 }
 
 bool is_ready(const CUstream_st *stream)
