@@ -12,13 +12,24 @@
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
 
+// What is cut or escaped ends with a hash, so that what differs is shown to differ.
+static void show(char *text, size_t bytes, const char *value, uint64_t hash)
+{
+    static const size_t mark_bytes = sizeof("#01234567");
+    text_printable(text, bytes, value);
+    if (strcmp(text, value) != 0) {
+        size_t used = strlen(text), at = used + mark_bytes <= bytes ? used : bytes - mark_bytes;
+        snprintf(text + at, bytes - at, "#%08x", (unsigned)(hash >> 32));
+    }
+}
+
 void likeness_add(struct likeness_list *list, const struct likeness_kind *kind, const char *name, const char *value)
 {
     list->rows           = memory_resize(list->rows, (size_t)(list->count + 1) * sizeof(*list->rows));
     struct likeness *row = &list->rows[list->count++];
     *row                 = (struct likeness){.hash = XXH3_64bits(value, strlen(value)), .kind = *kind};
     snprintf(row->name, sizeof(row->name), "%.60s%s", name, kind->is_setting ? " =" : "");
-    text_printable(row->value, sizeof(row->value), value);
+    show(row->value, sizeof(row->value), value, row->hash);
 }
 
 void likeness_print_name(char *text, size_t bytes, const char *name)
@@ -54,7 +65,7 @@ static int find_usual(const struct likeness_voice *voices, int ranks, int *usual
 void likeness_describe(char *text, size_t bytes, const char *name, const struct likeness_voice *voices, int ranks)
 {
     int count, usual = find_usual(voices, ranks, &count), first = 0;
-    while (strcmp(voices[first].value, voices[usual].value) == 0) {
+    while (first < ranks - 1 && strcmp(voices[first].value, voices[usual].value) == 0) {
         first++;
     }
     int used = snprintf(text, bytes, "rank %d on %s has %s %s", first, voices[first].host, name, voices[first].value);

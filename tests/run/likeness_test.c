@@ -139,8 +139,12 @@ Test(likeness, sees_what_is_too_long_to_be_shown)
     first[399] = second[399]           = '\0';
     second[398]                        = 'y';
     const struct row rows[2][ROWS_MAX] = {{{"path", first, required}}, {{"path", second, required}}};
-    cr_expect_eq(compare_with(rows, 1).result.exit_code, EXIT_LAUNCH);
-    struct rank told = compare_with(rows, -1);
+    struct rank      told              = compare_with(rows, 1);
+    cr_expect_eq(told.result.exit_code, EXIT_LAUNCH);
+    cr_expect_eq(strncmp(told.result.text, "rank 1 on h0 has path = xxx", 27), 0, "%s", told.result.text);
+    cr_expect_not_null(strstr(told.result.text, "x#"), "%s", told.result.text);
+
+    told = compare_with(rows, -1);
     cr_expect_str_empty(told.result.text);
     cr_expect_eq(told.place.notes.count + told.place.deviation_count, 0);
 }
