@@ -50,6 +50,7 @@ struct comm {
     const struct comm_ops *ops;
     void                  *state;
     struct comm_place      place;
+    bool                   is_threaded;    // several threads may move operands at a time
     char                   library[32];    // "NCCL 2.28.9", "Open MPI v4.1.4"; "": none
     char                   choice[160];    // why "auto" took no better one; "": nothing
 };

@@ -338,7 +338,8 @@ void comm_open_local(struct comm *comm, struct local_hub *hub, int rank)
 {
     struct local_state *state = memory_allocate(sizeof(*state));
     *state                    = (struct local_state){.hub = hub, .rank = rank};
-    *comm = (struct comm){.ops = &local_ops, .state = state, .place = comm_place_on_one_host(rank, hub->ranks)};
+    *comm                     = (struct comm){
+                            .ops = &local_ops, .state = state, .place = comm_place_on_one_host(rank, hub->ranks), .is_threaded = true};
 
     int64_t *members = memory_allocate((size_t)hub->ranks * sizeof(*members));
     for (int i = 0; i < hub->ranks; i++) {

@@ -133,18 +133,16 @@ status mpi_module_open(struct comm *comm)
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS) {
         return fail_as(EXIT_LAUNCH, "MPI does not start: see its message above");
     }
-    if (provided < MPI_THREAD_MULTIPLE) {
-        MPI_Finalize();
-        return fail_as(EXIT_LAUNCH, "this MPI does not let several threads communicate (MPI_THREAD_MULTIPLE): use a "
-                                    "build that does");
-    }
     MPI_CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
     fatal_set_hook(abort_job);
     struct mpi_state *state = memory_allocate(sizeof(*state));
     state->message_bytes    = MPI_MESSAGE_BYTES;
-    *comm = (struct comm){.ops = &mpi_ops, .state = state, .place = comm_place_on_one_host(rank, ranks)};
+    *comm                   = (struct comm){.ops         = &mpi_ops,
+                                            .state       = state,
+                                            .place       = comm_place_on_one_host(rank, ranks),
+                                            .is_threaded = provided == MPI_THREAD_MULTIPLE};
     find_node(&comm->place);
     name_library(comm);
     return OK;

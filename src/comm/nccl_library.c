@@ -2,11 +2,29 @@
 // Opens NCCL, and says what went wrong in its own words.
 #include "nccl_library.h"
 
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "gswbench/fatal.h"
 #include "gswbench/library.h"
 
+// NCCL's log goes to stdout, among what the program prints for others to read, unless a file is named, which NCCL
+// empties: so stderr is one only where it is none, and else each process has its own.
+static void move_log(void)
+{
+    struct stat about;
+    bool        is_stream = fstat(STDERR_FILENO, &about) == 0 && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode)) &&
+                     access("/dev/stderr", W_OK) == 0;
+    if (getenv("NCCL_DEBUG") != NULL) {
+        setenv("NCCL_DEBUG_FILE", is_stream ? "/dev/stderr" : "nccl.%h.%p.log", 0);
+    }
+}
+
 status nccl_library_open(struct nccl_library *nccl)
 {
+    move_log();
 #define NCCL_SYMBOL(function) {#function, &nccl->function, false},
     const struct library_symbol symbols[] = {NCCL_FUNCTIONS(NCCL_SYMBOL)};
 #undef NCCL_SYMBOL

@@ -76,6 +76,17 @@ uint64_t place_find_kin(struct backend *backend)
     return XXH3_64bits(&means, sizeof(means));
 }
 
+// Where transfers are not enqueued, each lane has a thread that makes its own.
+static status check_threads(const struct comm *comm)
+{
+    return comm->ops->is_enqueued || comm->is_threaded || comm->place.ranks == 1
+               ? OK
+               : fail_as(EXIT_LAUNCH,
+                         "%s does not let several threads communicate (MPI_THREAD_MULTIPLE), as communicator %s does: "
+                         "take a build of it that does",
+                         comm->library, comm->ops->name);
+}
+
 status place_open(struct place *place, const struct config *config, bool writes_weights, struct comm *comm, status own)
 {
     const struct run_config *run = &config->run;
@@ -92,6 +103,7 @@ status place_open(struct place *place, const struct config *config, bool writes_
     TRY(peers_compare_backends(place, run, comm));
     TRY(place_connect(&place->nccl, comm, &place->backend, run, place->devices.sharers));
     place->comm = place->nccl.ops != NULL ? &place->nccl : comm;
+    TRY(place_agree(comm, check_threads(place->comm)));
     place_check_network(place, comm);
     return place_check_notes(&place->notes, run->conditions);
 }

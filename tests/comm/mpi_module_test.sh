@@ -27,4 +27,10 @@ run 4 env LD_LIBRARY_PATH="$PWD/lone/empty" lone/bin/gswbench "${tiny[@]}" --com
 expect "^gswbench: MPI is not here: .*$library"
 run 0 lone/bin/gswbench "${tiny[@]}" --comm mpi
 expect '^# system mpi communicator'
+
+# Each lane has a thread that communicates, where there is anybody to communicate with.
+single=$GSWBENCH_BINARY_DIR/tests/libmpi_of_one_thread.so
+run 4 mpirun -np 2 env LD_PRELOAD="$single" "$GSWBENCH" "${tiny[@]}"
+expect '^gswbench: Open MPI .* does not let several threads communicate \(MPI_THREAD_MULTIPLE\), as communicator mpi does: '
+run 0 env LD_PRELOAD="$single" "$GSWBENCH" "${tiny[@]}" --comm mpi
 finish

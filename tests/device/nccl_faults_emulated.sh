@@ -24,6 +24,15 @@ expect '^before the steps: algorithms chosen in [0-9.]+ s, devices connected in 
 channels=$("$GSWBENCH" plan "${job[@]}" --ranks 2 --json |
     python3 -c 'import json, sys; print(sum(one["ctas"] for one in json.load(sys.stdin)["connections"]))')
 expect "\"connection_bytes\": $((channels << 20))\b" "$(result result.json)"
+
+# NCCL's log is not among what the program prints.
+NCCL_DEBUG=INFO timeout 120 mpirun -np 2 bash -c 'run_as_a_host "$@"' run "${arguments[@]}" --json >result.json 2>log ||
+    complain "exit code $?" log
+python3 -c 'import json; json.load(open("result.json"))' || complain "more than a result" result.json
+expect '^NCCL INFO a communicator of 2 ranks$' log
+# Transfers that are enqueued need one thread of MPI alone.
+FAKE_NCCL='' run 0 mpirun -np 2 env LD_PRELOAD="$GSWBENCH_BINARY_DIR/tests/libmpi_of_one_thread.so" bash -c 'run_as_a_host "$@"' run "${arguments[@]}"
+expect '^RESULT VALID'
 launch version=1:22800 4 'rank 1 on .* has NCCL 2\.28\.0, rank 0 on .* 2\.28\.9: install one version'
 launch refuse=1:ncclGetUniqueId 0 '^RESULT VALID'    # rank 0 names the communicators
 launch refuse=0:ncclCommInitRankConfig 8 'rank 0 on .*ncclCommInitRankConfig.*was refused on command'

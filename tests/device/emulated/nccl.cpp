@@ -118,6 +118,11 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *made, int size, ncclUniqueId id,
     }
     *made = new ncclComm;
     (*made)->boxes.open(id.internal, size, rank);
+    if (const char *log = getenv("NCCL_DEBUG_FILE"); getenv("NCCL_DEBUG") != NULL) {
+        FILE *file = log != NULL ? fopen(log, "w") : stdout;
+        fprintf(file, "NCCL INFO a communicator of %d ranks\n", size);
+        fflush(file);
+    }
     (*made)->channels = config->maxCTAs == NCCL_CONFIG_UNDEF_INT ? 32 : config->maxCTAs;
     return ncclSuccess;
 }
