@@ -2,10 +2,13 @@
 // gswbench check: everything about a configuration that needs neither device nor MPI.
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/connection.h"
 #include "gswbench/layers.h"
 #include "gswbench/number.h"
+#include "gswbench/plan_build.h"
 #include "gswbench/proof.h"
 #include "internal.h"
 
@@ -26,7 +29,22 @@ struct checked {
     struct job       job;
     double           flops[FLOPS_COUNT];
     struct job_proof proof;
+    int64_t          connection_bytes;    // of the rank that needs the most memory, estimated
 };
+
+static status count_connections(struct checked *checked)
+{
+    struct plan_request     request = checked->job.request;
+    struct plan_connections connections;
+    struct plan             plan;
+    request.rank = checked->proof.largest_rank;
+    TRY(plan_build(&plan, &request));
+    plan_connections(&connections, &plan, checked->job.config.hardware.gpus_per_node);
+    checked->connection_bytes = connections.bytes;
+    free(connections.list);
+    plan_free(&plan);
+    return OK;
+}
 
 static status check(struct checked *checked)
 {
@@ -41,7 +59,7 @@ static status check(struct checked *checked)
     TRY(proof_check_backend(&checked->job.request, checked->job.config.run.backend));
     TRY(job_verify(&checked->job.request, &checked->proof));
     checked->flops[FLOPS_HARDWARE] = checked->proof.flops / (double)config->train.global_batch;
-    return OK;
+    return checked->proof.world > 1 ? count_connections(checked) : OK;
 }
 
 static void print_flops(const struct checked *checked)
@@ -82,7 +100,7 @@ static enum fits fits(const struct checked *checked)
     if (device_bytes == 0.0) {
         return FITS_UNKNOWN;
     }
-    return (double)checked->proof.largest_bytes > device_bytes ? FITS_NOT : FITS;
+    return (double)(checked->proof.largest_bytes + checked->connection_bytes) > device_bytes ? FITS_NOT : FITS;
 }
 
 static void print_plan(const struct checked *checked)
@@ -103,6 +121,10 @@ static void print_plan(const struct checked *checked)
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         printf("  %-12s %s\n", plan_storage_name((enum storage)storage),
                number_bytes(text, sizeof(text), (double)checked->proof.largest_storage_bytes[storage]));
+    }
+    if (checked->connection_bytes > 0) {
+        printf("connections    %s beside it, estimated\n",
+               number_bytes(text, sizeof(text), (double)checked->connection_bytes));
     }
     if (checked->proof.largest_quantized_bytes > 0) {
         printf("casts to FP8   %s read and written in a step\n",
@@ -207,9 +229,10 @@ static json_t *describe_plan(const struct checked *checked)
     json_t *proof       = json_pack("{s:I, s:I, s:I, s:I, s:I}", "ranks", (json_int_t)checked->proof.world, "built",
                                     (json_int_t)checked->proof.built, "distinct", (json_int_t)checked->proof.distinct, "ops",
                                     (json_int_t)checked->proof.ops, "transfers", (json_int_t)checked->proof.transfers);
-    return json_pack("{s:i, s:I, s:o, s:I, s:o, s:o}", "ops", (int)checked->proof.largest_ops, "total_bytes",
+    return json_pack("{s:i, s:I, s:o, s:I, s:I, s:o, s:o}", "ops", (int)checked->proof.largest_ops, "total_bytes",
                      (json_int_t)checked->proof.largest_bytes, "storage_bytes", bytes, "quantized_bytes",
-                     (json_int_t)checked->proof.largest_quantized_bytes, "fits_device", fits_device, "verified", proof);
+                     (json_int_t)checked->proof.largest_quantized_bytes, "connection_bytes",
+                     (json_int_t)checked->connection_bytes, "fits_device", fits_device, "verified", proof);
 }
 
 static json_t *describe(const struct checked *checked)
