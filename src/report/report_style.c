@@ -36,7 +36,7 @@ const char *const report_style[] = {
     ".figure span{font-size:13px;color:var(--soft);display:block}"
     ".columns{display:grid;grid-template-columns:repeat(auto-fit,minmax(420px,1fr));gap:16px}"
     ".columns>.card{min-width:0}"
-    ".scroll{overflow-x:auto}"
+    ".scroll{overflow-x:auto}.scroll td{overflow-wrap:normal}"
     "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums;font-size:14px}"
     "th,td{text-align:left;padding:6px 16px 6px 0;border-bottom:1px solid var(--line);vertical-align:top;"
     "overflow-wrap:anywhere}"
