@@ -30,6 +30,13 @@ NCCL_DEBUG=INFO timeout 120 mpirun -np 2 bash -c 'run_as_a_host "$@"' run "${arg
     complain "exit code $?" log
 python3 -c 'import json; json.load(open("result.json"))' || complain "more than a result" result.json
 expect '^NCCL INFO a communicator of 2 ranks$' log
+# A driver with which NCCL would serialize what it captures.
+for graphs in auto on; do
+    code=0 pattern='^note: graphs-off: .*NCCL_LAUNCH_ORDER_IMPLICIT = 1 with a driver for CUDA 12\.8, older than 12\.9'
+    [ $graphs = auto ] || code=4 pattern='\[run\] graphs = on: .*NCCL_LAUNCH_ORDER_IMPLICIT = 1 with a driver'
+    NCCL_LAUNCH_ORDER_IMPLICIT=1 FAKE_DRIVER=12080 launch '' $code "$pattern" --set run.graphs=$graphs
+done
+NCCL_LAUNCH_ORDER_IMPLICIT=1 launch '' 0 '^RESULT VALID' --set run.graphs=on
 # Transfers that are enqueued need one thread of MPI alone.
 FAKE_NCCL='' run 0 mpirun -np 2 env LD_PRELOAD="$GSWBENCH_BINARY_DIR/tests/libmpi_of_one_thread.so" bash -c 'run_as_a_host "$@"' run "${arguments[@]}"
 expect '^RESULT VALID'

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Streams, events and the captured step.
+#include <stdlib.h>
+
 #include "internal.h"
 
 static void attach(struct backend *backend)
@@ -79,8 +81,26 @@ static void copy(struct backend *backend, int lane, void *to, const void *from, 
     CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, cuda->device.streams[lane]));
 }
 
+// Where NCCL is told to keep the order of launches, and the driver cannot do so in a graph, it makes each transfer
+// there wait for the end of the one before, whatever its lane: a receive that is posted early then holds up what its
+// sender waits for.
+static status check_order(void)
+{
+    enum { DRIVER_LEAST = 12090 };
+    const char *asked = getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+    int         driver;
+    CUDA_CHECK(cudaDriverGetVersion(&driver));
+    return asked == NULL || atoi(asked) == 0 || driver >= DRIVER_LEAST
+               ? OK
+               : fail_as(EXIT_LAUNCH,
+                         "NCCL_LAUNCH_ORDER_IMPLICIT = %.20s with a driver for CUDA %d.%d, older than 12.9, would make "
+                         "lanes wait for each other in a graph: unset it",
+                         asked, driver / 1000, driver % 1000 / 10);
+}
+
 static status capture_begin(struct backend *backend, int lane)
 {
+    TRY(check_order());
     const struct cuda *cuda  = backend->state;
     cudaError_t        error = cudaStreamBeginCapture(cuda->device.streams[lane], cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess) {
