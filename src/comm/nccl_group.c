@@ -105,7 +105,8 @@ static struct nccl_connection *open_collective(struct nccl_state *state, const s
     ncclUniqueId            id;
     snprintf(connection->name, sizeof(connection->name), "the %s lane of %d ranks from %d to %d",
              op_lane_name((enum lane)lane), (int)group->size, (int)members[0], (int)members[group->size - 1]);
-    nccl_watch_begin(state, connection->name);
+    connection->index = (int)group->index;
+    nccl_watch_begin(state, connection->name, group->index);
     if (group->index == 0) {
         id = create_id(state);
     }
@@ -143,7 +144,8 @@ static struct nccl_connection *open_link(struct nccl_state *state, ncclUniqueId 
     bool                    sends      = sender == state->rank;
     snprintf(connection->name, sizeof(connection->name), "the pipeline from rank %d to rank %d", (int)sender,
              (int)receiver);
-    nccl_watch_begin(state, connection->name);
+    connection->index = sends ? 0 : 1;
+    nccl_watch_begin(state, connection->name, connection->index);
     join(state, connection, id, 2, sends ? 0 : 1, processors);
     pass_first(state, connection, sends);
     nccl_watch_end(state);
@@ -180,7 +182,7 @@ static struct nccl_links *create_links(struct nccl_state *state, const struct co
     memcpy(links->members, members, (size_t)group->size * sizeof(*members));
     state->pipelines = links;
 
-    nccl_watch_begin(state, "the ranks of a pipeline");
+    nccl_watch_begin(state, "the ranks of a pipeline", group->index);
     memset(own, 0, sizeof(own));
     for (int direction = 0; direction < nccl_directions(group->size); direction++) {
         own[direction] = create_id(state);

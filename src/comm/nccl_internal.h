@@ -14,6 +14,8 @@ struct nccl_connection {
     struct nccl_connection *next;    // of those that are watched
     ncclComm_t              handle;
     char                    name[96];
+    int                     index;           // of this rank among its members
+    double                  lost_seconds;    // when it was found to be lost; 0: it is not
 };
 
 struct nccl_watch {
@@ -22,6 +24,7 @@ struct nccl_watch {
     pthread_cond_t          closes;
     struct nccl_connection *connections;
     const char             *opening;           // what the main thread connects now; NULL: nothing
+    int                     opening_index;     // of this rank among those that connect
     double                  opened_seconds;    // when it began
     bool                    is_closing;
 };
@@ -39,7 +42,7 @@ struct nccl_state {
 // nccl_watch.c: a thread that ends the job when a connection fails, or cannot be opened in time.
 void nccl_watch_open(struct nccl_state *state);
 void nccl_watch_close(struct nccl_state *state);
-void nccl_watch_begin(struct nccl_state *state, const char *opening);
+void nccl_watch_begin(struct nccl_state *state, const char *opening, int64_t index);
 void nccl_watch_end(struct nccl_state *state);
 void nccl_watch_add(struct nccl_state *state, struct nccl_connection *connection);
 void nccl_watch_remove(struct nccl_state *state, const struct nccl_connection *connection);

@@ -11,10 +11,20 @@
 
 enum { PERIOD_NS = 100000000, SECOND_NS = 1000000000 };
 
+// All members find the same at the same time. The first one that still lives says it and ends the job, before the turn
+// of the next has come.
+static bool is_my_turn(double seconds_since, int index)
+{
+    static const double turn_seconds = 0.5;
+    enum { TURNS = 8 };
+    return seconds_since > turn_seconds * (index < TURNS ? index : TURNS);
+}
+
 static void check_opening(const struct nccl_state *state)
 {
     const struct nccl_watch *watch = &state->watch;
-    if (watch->opening != NULL && clock_seconds() - watch->opened_seconds > state->setup.connect_seconds) {
+    double                   since = clock_seconds() - watch->opened_seconds - state->setup.connect_seconds;
+    if (watch->opening != NULL && is_my_turn(since, watch->opening_index)) {
         FATAL(EXIT_LOST,
               "NCCL did not connect %s in %d s: a rank has not come, or the network between them does not carry "
               "(NCCL_DEBUG=INFO, NCCL_SOCKET_IFNAME; run.connect_seconds allows more time)",
@@ -24,11 +34,15 @@ static void check_opening(const struct nccl_state *state)
 
 static void check_connections(const struct nccl_state *state)
 {
+    double                     now  = clock_seconds();
     const struct nccl_library *nccl = &state->library;
-    for (const struct nccl_connection *one = state->watch.connections; one != NULL; one = one->next) {
+    for (struct nccl_connection *one = state->watch.connections; one != NULL; one = one->next) {
         ncclResult_t error;
         NCCL_CHECK(nccl, ncclCommGetAsyncError(one->handle, &error));
-        if (error != ncclSuccess) {
+        if (error != ncclSuccess && one->lost_seconds == 0) {
+            one->lost_seconds = now;
+        }
+        if (error != ncclSuccess && is_my_turn(now - one->lost_seconds + 1e-9, one->index)) {
             FATAL(EXIT_LOST, "NCCL lost %s: %s: %s", one->name, nccl->ncclGetErrorString(error),
                   nccl->ncclGetLastError(one->handle));
         }
@@ -85,17 +99,18 @@ void nccl_watch_close(struct nccl_state *state)
     pthread_mutex_destroy(&watch->mutex);
 }
 
-void nccl_watch_begin(struct nccl_state *state, const char *opening)
+void nccl_watch_begin(struct nccl_state *state, const char *opening, int64_t index)
 {
     pthread_mutex_lock(&state->watch.mutex);
     state->watch.opening        = opening;
+    state->watch.opening_index  = (int)index;
     state->watch.opened_seconds = clock_seconds();
     pthread_mutex_unlock(&state->watch.mutex);
 }
 
 void nccl_watch_end(struct nccl_state *state)
 {
-    nccl_watch_begin(state, NULL);
+    nccl_watch_begin(state, NULL, 0);
 }
 
 void nccl_watch_add(struct nccl_state *state, struct nccl_connection *connection)

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <string>
+
 enum { HEAD_BYTES = 64 };    // how many members are present
 
 void fake_fail(const char *format, ...)
@@ -83,12 +85,19 @@ void mailboxes_name(char *name, size_t bytes)
     snprintf(name, bytes, "/gswbench-nccl-%d-%d-%lld", (int)getpid(), count++, (long long)(1e6 * fake_seconds()));
 }
 
+// FAKE_NCCL_FOLDER: where the files are instead, for hosts that have no shared memory in common.
+static std::string path_of(const char *name)
+{
+    const char *folder = getenv("FAKE_NCCL_FOLDER");
+    return std::string(folder != NULL ? folder : "/dev/shm") + name;
+}
+
 void mailboxes::open(const char *name, int members, int own)
 {
     size     = members;
     rank     = own;
     total    = HEAD_BYTES + sizeof(mailbox) * (size_t)(size * size);
-    int file = shm_open(name, O_RDWR | O_CREAT, 0600);
+    int file = ::open(path_of(name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (file < 0 || ftruncate(file, (off_t)total) != 0) {
         fake_fail("no shared memory");
     }
@@ -100,7 +109,7 @@ void mailboxes::open(const char *name, int members, int own)
     present = (std::atomic<int> *)memory;
     boxes   = (mailbox *)((char *)memory + HEAD_BYTES);
     if (++*present == size) {
-        shm_unlink(name);
+        unlink(path_of(name).c_str());
     }
     while (*present < size) {
         fake_sleep();

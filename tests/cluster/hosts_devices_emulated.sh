@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Eight hosts with four devices each, all emulated: a job is VALID, and one whose rank never comes ends with one message.
+# Runs itself on hosts of tests/cluster/hosts.
+if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
+    exec "$GSWBENCH_SOURCE_DIR/tests/cluster/hosts" --hosts 8 --slots 4 bash "$0"
+fi
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
+export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs FAKE_NCCL_FOLDER=$PWD
+job=(run --config tiny-llama --backend cuda --layers 1 --steps 3 --warmup 1 --set trace.steps=0 --set parallel.fsdp=4
+    --set parallel.dp=8 --set train.global_batch=32 --set train.micro_batch=1 --set model.hidden=32 --set model.heads=2
+    --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64 --set train.sequence=16)
+on_device() { FAKE_DEVICE=$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"; }
+export -f on_device
+launch() {    # launch EXIT_CODE FAULT [ARGUMENT...]
+    run "$1" mpirun -np 32 --map-by ppr:4:node -x GSWBENCH -x GSWBENCH_CONFIGS -x FAKE_NCCL_FOLDER -x FAKE_NCCL="$2" \
+        -x BASH_FUNC_on_device%% bash -c 'on_device "$@"' launch "${job[@]}" "${@:3}"
+}
+
+launch 0 ''
+expect '^RESULT (VALID|DEGRADED)'    # ranks share cores
+expect '^# system nccl communicator'
+expect '^before the steps: .*devices connected in '
+launch 8 absent=9 --set run.connect_seconds=20
+expect "^gswbench: rank [0-9]+ on h[1-8]: NCCL did not connect the [a-z-]+ lane of [0-9]+ ranks "
+[ "$(grep -c 'NCCL did not connect' output)" -le 8 ] || complain "a message from each rank"
+finish
