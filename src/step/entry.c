@@ -44,11 +44,8 @@ static void execute_faulty(struct lanes *lanes, const struct queue_entry *entry)
     }
 }
 
-static void wait_for_others(struct lanes *lanes, const struct queue_entry *entry)
+static void hold_stream(struct lanes *lanes, const struct queue_entry *entry)
 {
-    if (entry->wait_count == 0 || lanes->streams == NULL) {
-        return;
-    }
     if (lanes->pauses != NULL) {
         pauses_begin(lanes, entry);
     }
@@ -57,6 +54,13 @@ static void wait_for_others(struct lanes *lanes, const struct queue_entry *entry
     }
     if (lanes->pauses != NULL) {
         pauses_end(lanes, entry);
+    }
+}
+
+static void wait_for_others(struct lanes *lanes, const struct queue_entry *entry)
+{
+    if (entry->wait_count > 0 && lanes->streams != NULL) {
+        hold_stream(lanes, entry);
     }
 }
 

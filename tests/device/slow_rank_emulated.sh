@@ -7,7 +7,7 @@
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 runs=${GSWBENCH_SLOW_RUNS:-1}
-arguments=(--config tiny-llama --backend cuda --comm nccl --layers 1 --steps 25 --warmup 5 --set run.verify=off
+arguments=(--config tiny-llama --backend cuda --comm nccl --deterministic --layers 1 --steps 25 --warmup 5 --set run.verify=off
     --set trace.steps=0 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16
     --set model.ffn=32 --set model.vocab=64 --set train.sequence=16 --set train.micro_batch=1 --set train.global_batch=4)
 run_on_own_device() {
@@ -35,8 +35,9 @@ for ((i = 1; i <= runs; i++)); do
 done
 
 # Stages of a pipeline are not compared with each other, and an option leaves the events out.
-launch 1 6 --set run.graphs=off --set parallel.pp=2 --set parallel.dp=2 --layers 2
-expect '^(note|degraded): slow-rank: rank 1 \(.*\) computes [4-8]\.[0-9] % longer than the median of the 2 ranks'
+# The first rank of each has two small ops less than its neighbour, 1 % of so small a model.
+launch 0 8 --set run.graphs=off --set parallel.pp=2 --set parallel.dp=2 --layers 4
+expect '^(note|degraded): slow-rank: rank 0 \(.*\) computes [4-9]\.[0-9] % longer than the median of the 2 ranks'
 [ "$(grep -c slow-rank: output)" -eq 1 ] || complain 'not one rank is named'
 launch 1 6 --set run.compute_times=no
 unexpected 'slow-rank|computes longest'

@@ -27,6 +27,7 @@ struct CUstream_st {
         unsigned              passed;
         std::function<bool()> is_ready;    // of other processes; empty: does not wait for them
         bool                  takes_time;
+        double                enqueued;    // when, by the host
     };
     std::deque<item> items;
     double           milliseconds;    // its clock, which knows nothing of the processor's time
@@ -45,6 +46,7 @@ std::vector<CUstream_st *> the_streams;
 std::mt19937               the_draw(1);
 std::mt19937               the_noise((unsigned)getpid());
 CUstream_st               *the_running;    // whose work is done now
+double                     the_host;       // milliseconds: up to where it has waited for streams
 thread_local CUgraph_st   *the_capture;    // calls of this thread are kept here, not done
 
 typedef std::lock_guard<std::recursive_mutex> guard;
@@ -84,6 +86,7 @@ bool advance()
     CUstream_st      *drawn = ready[the_draw() % ready.size()];
     CUstream_st::item item  = std::move(drawn->items.front());
     drawn->items.pop_front();
+    drawn->milliseconds = std::max(drawn->milliseconds, item.enqueued);
     if (item.awaited != NULL) {
         drawn->milliseconds = std::max(drawn->milliseconds, item.awaited->milliseconds);
     }
@@ -111,6 +114,7 @@ void wait_for_others()
 void push(cudaStream_t stream, CUstream_st::item item)
 {
     guard held(the_lock);
+    item.enqueued = the_host;
     stream->items.push_back(std::move(item));
 }
 
@@ -130,14 +134,14 @@ namespace emulator
 {
 void enqueue(cudaStream_t stream, std::function<void()> work)
 {
-    perform([=]() { push(stream, {work, NULL, 0, {}, true}); });
+    perform([=]() { push(stream, {work, NULL, 0, {}, true, 0}); });
 }
 
 void enqueue_made(cudaStream_t stream, std::function<pending()> make)
 {
     perform([=]() {
         pending made = make();
-        push(stream, {made.run, NULL, 0, made.is_ready, true});
+        push(stream, {made.run, NULL, 0, made.is_ready, true, 0});
     });
 }
 
@@ -184,6 +188,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
             wait_for_others();
         }
     }
+    the_host = std::max(the_host, stream->milliseconds);
     return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
@@ -222,7 +227,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
         guard    held(the_lock);
         unsigned number = ++event->recorded;
         push(stream,
-             {[=]() { event->passed = number, event->milliseconds = stream->milliseconds; }, NULL, 0, {}, false});
+             {[=]() { event->passed = number, event->milliseconds = stream->milliseconds; }, NULL, 0, {}, false, 0});
     });
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
@@ -233,7 +238,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 {
     return perform([=]() {
         guard held(the_lock);
-        push(stream, {[]() {}, event, event->recorded, {}, false});
+        push(stream, {[]() {}, event, event->recorded, {}, false, 0});
     });
 }
 // By the clocks of the streams that reached them.
