@@ -39,7 +39,9 @@ static int64_t mapped_bytes(void)
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-#ifndef GSWBENCH_SANITIZED
+// A library cannot have what comes before libraries: packed programs, which share one (gswbench_core_EXPORTS is set
+// when it is built), bring an OpenBLAS along.
+#if !defined(GSWBENCH_SANITIZED) && !defined(gswbench_core_EXPORTS)
 enum { LOADING_BYTES = BUFFER_BYTES + (32 << 20), VARIABLES_MAX = 4096 };
 
 // Newer ones map a buffer for each of their threads when they are loaded, before main, and threads of their own are
