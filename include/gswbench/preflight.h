@@ -19,7 +19,7 @@ extern const char *const preflight_subject_names[];    // ends with NULL
 
 struct preflight_value {
     int64_t first, second;    // a rank twice; sender and receiver; the first and the last rank of a group
-    double  value;            // the best of all measurements, of a link their median
+    double  value;            // the best of all measurements, of a link their upper quartile
 };
 
 // Values that are to be alike.

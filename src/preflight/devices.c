@@ -63,7 +63,7 @@ static void choose_gemms(struct devices *devices, const struct distinct_ops *lis
 static void choose_copy(struct devices *devices, bool is_device)
 {
     const enum format formats[] = {FORMAT_BF16, FORMAT_BF16};
-    int64_t           elements  = is_device ? 256 << 20 : 1 << 20;
+    int64_t           elements  = is_device ? 64 << 20 : 1 << 20;
     distinct_add_probe(&devices->copy, (struct op){.kind = OP_CAST, .shape.elements = {.elements = elements}}, formats,
                        2);
     devices->probes[devices->count++] = (struct probe){.op = &devices->copy.ops[0], .work = 4.0 * (double)elements};
@@ -143,14 +143,20 @@ static double settled_percent(const struct flight *flight)
     return flight->takes_turns ? shared_settled : 0.0;
 }
 
-// Where they have not met them yet, the limit is as much wider.
+// Where they have not met them yet, the limits are as much wider: what disturbs copies disturbs GEMMs, too.
 static void widen_limits(struct flight *flight, const struct devices *devices)
 {
-    for (int64_t i = devices->first_class; i < flight->report.class_count && flight->takes_turns; i++) {
-        struct preflight_class *value_class = &flight->report.classes[i];
+    double spread = 0.0;
+    for (int i = 0; i < devices->count && flight->takes_turns; i++) {
+        struct preflight_class *value_class = &flight->report.classes[devices->first_class + i];
         preflight_measure_class(value_class);
-        double spread              = 100.0 * (value_class->maximum / value_class->median - 1.0);
-        value_class->limit_percent = shared_limit + fmax(spread - shared_settled, 0.0);
+        spread = fmax(spread, 100.0 * (value_class->maximum / value_class->median - 1.0));
+    }
+    for (int i = 0; i < devices->count && flight->takes_turns; i++) {
+        struct preflight_class *value_class = &flight->report.classes[devices->first_class + i];
+        value_class->limit_percent          = shared_limit + fmax(spread - shared_settled, 0.0);
+        snprintf(value_class->note, sizeof(value_class->note), "limit %.1f %%: ranks share cores",
+                 value_class->limit_percent);
     }
 }
 

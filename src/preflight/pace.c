@@ -74,7 +74,7 @@ status flight_repeat(struct flight *flight, const struct flight_series *series)
     int64_t                  before = report->outlier_count;
     uint64_t                 last   = 0;
     for (int alike = 0; alike < CONFIRMATIONS;) {
-        for (int i = 0; i < series->batch; i++) {
+        for (int i = 0; i < series->batch && (i == 0 || flight_has_time(flight, series->share)); i++) {
             TRY(series->run(flight, series->state));
         }
         uint64_t found   = judge(report, series->first_class, before);

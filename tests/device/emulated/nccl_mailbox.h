@@ -10,7 +10,7 @@
 #include <atomic>
 #include <vector>
 
-enum { MAILBOX_BYTES = 16 << 20, FAKE_SECONDS = 60 };
+enum { MAILBOX_BYTES = 64 << 20, FAKE_SECONDS = 60 };
 
 [[noreturn]] void fake_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void              fake_sleep(void);
