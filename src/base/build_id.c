@@ -54,7 +54,7 @@ static int read_object(struct dl_phdr_info *object, size_t bytes, void *text)
     uint64_t hash = 0;
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
-        const char *memory        = (const char *)0 + (object->dlpi_addr + segment->p_vaddr);
+        const char *memory        = (const char *)(uintptr_t)(object->dlpi_addr + segment->p_vaddr);
         if (segment->p_type == PT_NOTE && read_notes(memory, segment->p_memsz, text)) {
             return 1;
         }
