@@ -61,8 +61,8 @@ static const char *const rows[] = {
     "layers 40; accumulation 20; fsdp 8; recompute full; compute bf16",
     "layers 40; accumulation 20; tp 4; kv_heads 4; recompute full; compute bf16",
     "layers 40; accumulation 20; tp 4; kv_heads 4; tp_overlap yes; compute fp8; recompute full",
-    "layers 40; accumulation 20; tp 4; kv_heads 4; tp_overlap yes; compute fp8; recompute full; fsdp 2; experts 8; "
-    "top_k 2",
+    ("layers 40; accumulation 20; tp 4; kv_heads 4; tp_overlap yes; compute fp8; recompute full; fsdp 2; experts 8; "
+     "top_k 2"),
     "layers 4; accumulation 20; cp 4; context ring; sequence 64; micro_batch 3; recompute full",
     "layers 4; accumulation 20; cp 4; context gather; sequence 64; micro_batch 3; recompute full",
     "layers 4; accumulation 20; cp 32; context ring; sequence 128; micro_batch 8; recompute full",
