@@ -79,7 +79,7 @@ static int bound_processors(int plan, int user)
 }
 
 // Blocks until all members have come.
-static void join(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id, int size, int index,
+static void join(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id, int size,
                  int processors)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -88,7 +88,7 @@ static void join(struct nccl_state *state, struct nccl_connection *connection, n
     if (processors > 0) {
         config.maxCTAs = processors;
     }
-    NCCL_CHECK(&state->library, ncclCommInitRankConfig(&connection->handle, size, id, index, &config));
+    NCCL_CHECK(&state->library, ncclCommInitRankConfig(&connection->handle, size, id, connection->index, &config));
 }
 
 static void disconnect(struct nccl_state *state, struct nccl_connection *connection)
@@ -112,7 +112,7 @@ static struct nccl_connection *open_collective(struct nccl_state *state, const s
     }
     struct op broadcast = transfer_ids(OP_BROADCAST, 1);
     exchange_ids(group, members, &broadcast, NULL, &id);
-    join(state, connection, id, (int)group->size, (int)group->index, group->processors);
+    join(state, connection, id, (int)group->size, group->processors);
     nccl_watch_end(state);
     nccl_watch_add(state, connection);
     return connection;
@@ -146,7 +146,7 @@ static struct nccl_connection *open_link(struct nccl_state *state, ncclUniqueId 
              (int)receiver);
     connection->index = sends ? 0 : 1;
     nccl_watch_begin(state, connection->name, connection->index);
-    join(state, connection, id, 2, sends ? 0 : 1, processors);
+    join(state, connection, id, 2, processors);
     pass_first(state, connection, sends);
     nccl_watch_end(state);
     nccl_watch_add(state, connection);

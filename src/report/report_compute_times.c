@@ -70,7 +70,8 @@ void html_write_compute_times(const struct result *result, FILE *file)
         "others</span></h2>\n<svg viewBox=\"0 0 %d %" PRId64 "\" role=img aria-label=\"Computing, rank by step\">\n",
         WIDTH, rows * ROW + BOTTOM);
     for (int64_t i = 0; i < rows * columns; i++) {
-        write_cell(&result->compute_times[i], LEFT + (double)(i / rows) * width, i % rows * ROW, width, file);
+        int64_t column = i / rows;
+        write_cell(&result->compute_times[i], LEFT + (double)column * width, i % rows * ROW, width, file);
     }
     write_labels(result, rows, columns, width, file);
     fprintf(file, "</svg>\n<p class=soft>Longer than the median of the ranks that compute the same: "

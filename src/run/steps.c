@@ -255,6 +255,21 @@ static void end_steps(struct steps *steps, double wall, double monotonic)
     note_bound(steps);
 }
 
+// All ranks' facts of a step into the result.
+static void gather_step(struct steps *steps, int64_t index, const struct step_facts *own, struct step_facts *facts)
+{
+    struct result *result = steps->result;
+    steps->comm->ops->gather_all(steps->comm, own, facts, sizeof(*own));
+    record(steps, index, facts);
+    if (index >= result->planned_warmup && !isnan(own->compute_seconds)) {    // alike on all ranks
+        record_compute_times(steps, facts);
+    }
+    if (steps->hang_watch != NULL) {
+        watch_learn(steps->hang_watch, result->steps[index].seconds);
+    }
+    record_routing(steps);
+}
+
 status steps_measure(struct steps *steps)
 {
     struct comm       *comm        = steps->comm;
@@ -287,16 +302,8 @@ status steps_measure(struct steps *steps)
             profile_end(steps, index, true);
             break;
         }
-        comm->ops->gather_all(comm, &own, facts, sizeof(own));
-        record(steps, index, facts);
-        if (index >= result->planned_warmup && !isnan(own.compute_seconds)) {    // alike on all ranks
-            record_compute_times(steps, facts);
-        }
+        gather_step(steps, index, &own, facts);
         enough = decide_end(steps, index, facts[0].is_enough != 0) || enough;
-        if (steps->hang_watch != NULL) {
-            watch_learn(steps->hang_watch, result->steps[index].seconds);
-        }
-        record_routing(steps);
         if (comm->place.rank == 0 && !failed(&output)) {
             output = keep_step(steps, index);
         }

@@ -7,11 +7,17 @@
 #include "gswbench/element.h"
 #include "numbers.h"
 
-// A matrix times a vector, added to the product. It is stored row by row, or column by column.
-static void multiply(double *product, const struct numbers *matrix, int64_t rows, int64_t columns, bool is_transposed,
-                     const double *vector)
+struct stored {
+    int64_t rows, columns;
+    bool    is_transposed;    // column by column, else row by row
+};
+
+// A matrix times a vector, added to the product.
+static void multiply(double *product, const struct numbers *matrix, struct stored stored, const double *vector)
 {
-    int64_t at = 0, outer = is_transposed ? columns : rows, inner = is_transposed ? rows : columns;
+    bool    is_transposed = stored.is_transposed;
+    int64_t at = 0, outer = is_transposed ? stored.columns : stored.rows,
+            inner = is_transposed ? stored.rows : stored.columns;
     for (int64_t i = 0; i < outer; i++) {
         for (int64_t j = 0; j < inner; j++) {
             double number = numbers_next(matrix, &at);
@@ -36,11 +42,11 @@ static void expect(double *rows, const struct op *op, const enum format formats[
     double                  *product = allocate(shape->k);
     struct numbers           a       = numbers_of_operand(op, GEMM_A, formats[GEMM_A], shape->m * shape->k);
     struct numbers           b       = numbers_of_operand(op, GEMM_B, formats[GEMM_B], shape->k * shape->n);
-    multiply(product, &b, shape->k, shape->n, shape->transpose_b, r);
-    multiply(rows, &a, shape->m, shape->k, shape->transpose_a, product);
+    multiply(product, &b, (struct stored){shape->k, shape->n, shape->transpose_b}, r);
+    multiply(rows, &a, (struct stored){shape->m, shape->k, shape->transpose_a}, product);
     if (op->accumulates) {
         struct numbers c = numbers_of_operand(op, GEMM_C, formats[GEMM_C], shape->m * shape->n);
-        multiply(rows, &c, shape->m, shape->n, false, r);
+        multiply(rows, &c, (struct stored){shape->m, shape->n, false}, r);
         numbers_free(&c);
     }
     numbers_free(&a);
