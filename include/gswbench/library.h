@@ -19,4 +19,7 @@ struct library_symbol {
 // of this kind cannot be closed and opened again.
 status library_open(const char *name, const struct library_symbol *symbols, size_t count);
 
+// Into text: where this file is that comes with the program and lies beside its folder, "lib/gswbench/mpi.so".
+void library_beside_program(char *text, size_t bytes, const char *path);
+
 #endif

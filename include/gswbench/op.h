@@ -62,6 +62,7 @@ const char *op_lane_name(enum lane lane);       // "compute", "gradient-reduce"
 const char *op_phase_name(enum phase phase);    // "forward", "recompute"
 bool        op_is_transfer(enum op_kind kind);
 bool        op_is_link(enum op_kind kind);    // between two ranks: send and receive
+bool        op_lane_is_pipeline(int lane);    // of the two on which links run
 
 // When an op ran, in seconds from the begin of the step. A transfer begins in a run when its lane reaches it, in a
 // simulation when all members have reached it.

@@ -49,6 +49,10 @@ struct plan_group {
     int64_t  index;    // this rank's place
 };
 
+// How many nodes a group is on, whose ranks fill one after another, and whether this rank's is not the peer's.
+int64_t plan_group_nodes(const struct plan_group *group, int64_t ranks_per_node);
+bool    plan_group_is_apart(const struct plan_group *group, int64_t peer, int64_t ranks_per_node);
+
 // What brings tensors into the range of FP8, of all linears of the model on every rank: f32 [slots], slot role *
 // linears + linear.
 struct plan_scaling {

@@ -3,7 +3,9 @@
 #include "gswbench/library.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 status library_open(const char *name, const struct library_symbol *symbols, size_t count)
 {
@@ -27,4 +29,15 @@ status library_open(const char *name, const struct library_symbol *symbols, size
         memcpy(symbols[i].place, &address, sizeof(address));
     }
     return OK;
+}
+
+void library_beside_program(char *text, size_t bytes, const char *path)
+{
+    char    program[900];
+    ssize_t length                   = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    program[length > 0 ? length : 0] = '\0';
+    for (int parent = 0; parent < 2 && strrchr(program, '/') != NULL; parent++) {
+        *strrchr(program, '/') = '\0';
+    }
+    snprintf(text, bytes, "%s/%s", program, path);
 }

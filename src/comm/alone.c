@@ -18,8 +18,7 @@ struct comm_group {
 
 static struct comm_group *group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors)
 {
-    (void)processors;
-    (void)comm, (void)members, (void)lane;
+    (void)comm, (void)members, (void)lane, (void)processors;
     struct comm_group *group = memory_allocate(sizeof(*group));
     group->size              = size;
     return group;

@@ -5,10 +5,6 @@
 
 #ifdef GSWBENCH_MPI
 
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "gswbench/library.h"
 
 static struct {
@@ -17,19 +13,13 @@ static struct {
     __typeof__(mpi_module_asks_for_pmix) *asks_for_pmix;
 } module;
 
-// It lies beside the program: ../lib/gswbench.
 static status open_module(void)
 {
     const struct library_symbol symbols[] = {{"mpi_module_open", &module.open, false},
                                              {"mpi_module_has_opened", &module.has_opened, false},
                                              {"mpi_module_asks_for_pmix", &module.asks_for_pmix, false}};
-    char                        program[900], path[1024];
-    ssize_t                     length = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    program[length > 0 ? length : 0]   = '\0';
-    for (int parent = 0; parent < 2 && strrchr(program, '/') != NULL; parent++) {
-        *strrchr(program, '/') = '\0';
-    }
-    snprintf(path, sizeof(path), "%s/lib/gswbench/mpi.so", program);
+    char                        path[1024];
+    library_beside_program(path, sizeof(path), "lib/gswbench/mpi.so");
     status opened = library_open(path, symbols, sizeof(symbols) / sizeof(symbols[0]));
     return failed(&opened) ? fail_as(EXIT_LAUNCH, "MPI is not here: %.900s", opened.text) : OK;
 }

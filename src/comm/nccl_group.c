@@ -42,11 +42,6 @@ static ncclDataType_t type_of(enum format format)
                                    : ncclUint8;    // narrow formats are moved, never added up
 }
 
-static bool is_pipeline(int lane)
-{
-    return lane == LANE_PIPELINE_SEND || lane == LANE_PIPELINE_RECEIVE;
-}
-
 static ncclUniqueId create_id(const struct nccl_state *state)
 {
     ncclUniqueId id;
@@ -233,7 +228,7 @@ struct comm_group *nccl_group_open(struct comm *comm, const int64_t *members, in
     while (members[group->index] != state->rank) {
         group->index++;
     }
-    if (is_pipeline(lane)) {
+    if (op_lane_is_pipeline(lane)) {
         struct nccl_links *links = find_links(state, members, size);
         group->links             = links != NULL ? links : create_links(state, group, members);
         group->links->users++;

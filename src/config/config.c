@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "gswbench/library.h"
 
 // clang-format off
 #define SECTION(name, help) \
@@ -54,13 +55,7 @@ const char *config_folder(void)
         text_copy(folder, sizeof(folder), given);
         return folder;
     }
-    char    program[900];
-    ssize_t length                   = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    program[length > 0 ? length : 0] = '\0';
-    for (int parent = 0; parent < 2 && strrchr(program, '/') != NULL; parent++) {
-        *strrchr(program, '/') = '\0';
-    }
-    snprintf(folder, sizeof(folder), "%s/share/gswbench/configs", program);
+    library_beside_program(folder, sizeof(folder), "share/gswbench/configs");
     return folder;
 }
 

@@ -25,6 +25,11 @@ const char *op_lane_name(enum lane lane)
     return names[lane];
 }
 
+bool op_lane_is_pipeline(int lane)
+{
+    return lane == LANE_PIPELINE_SEND || lane == LANE_PIPELINE_RECEIVE;
+}
+
 const char *op_phase_name(enum phase phase)
 {
     static const char *const names[PHASE_COUNT] = {

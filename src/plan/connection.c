@@ -13,14 +13,9 @@ enum { CHANNELS_LINK = 2, CHANNELS_WIDE = 16, GRAIN_BYTES = 64 << 10 };
 // Within a node the receiver has them and the sender little more than a counter; over the network both have them.
 enum { MIB = 1 << 20, BUFFER_BYTES = 10 * MIB, COUNTER_BYTES = 2 * MIB };
 
-static bool is_pipeline(int lane)
-{
-    return lane == LANE_PIPELINE_SEND || lane == LANE_PIPELINE_RECEIVE;
-}
-
 int plan_connection_processors(int lane, int64_t largest_bytes)
 {
-    int64_t most = is_pipeline(lane) ? CHANNELS_LINK : CHANNELS_WIDE;
+    int64_t most = op_lane_is_pipeline(lane) ? CHANNELS_LINK : CHANNELS_WIDE;
     int64_t used = (largest_bytes + GRAIN_BYTES - 1) / GRAIN_BYTES;
     return (int)(used < 1 ? 1 : used < most ? used : most);
 }
@@ -28,20 +23,6 @@ int plan_connection_processors(int lane, int64_t largest_bytes)
 static uint32_t kind_bit(int kind)
 {
     return 1u << (kind - OP_COMPUTE_COUNT);
-}
-
-static int64_t count_nodes(const struct plan_group *group, int64_t ranks_per_node)
-{
-    int64_t nodes = 1;
-    for (int64_t i = 1; i < group->size; i++) {
-        nodes += group->ranks[i] / ranks_per_node != group->ranks[i - 1] / ranks_per_node;
-    }
-    return nodes;
-}
-
-static bool are_apart(const struct plan_group *group, int64_t peer, int64_t ranks_per_node)
-{
-    return group->ranks[group->index] / ranks_per_node != group->ranks[peer] / ranks_per_node;
 }
 
 // To one neighbour and from another, of which each channel has one over the network for each node's share of ranks.
@@ -81,7 +62,7 @@ static int64_t device_bytes(const struct plan_connection *connection)
 
 static struct plan_connection *find(struct plan_connections *connections, const struct op *op)
 {
-    int64_t peer = is_pipeline(op->lane) ? op->shape.transfer.peer : -1;
+    int64_t peer = op_lane_is_pipeline(op->lane) ? op->shape.transfer.peer : -1;
     for (int32_t i = 0; i < connections->count; i++) {
         struct plan_connection *one = &connections->list[i];
         if (one->lane == op->lane && one->group == op->shape.transfer.group && one->peer == peer) {
@@ -109,9 +90,9 @@ static void complete(struct plan_connection *connection, const struct plan *plan
     const struct plan_group *group   = &plan->groups[connection->group];
     bool                     is_link = connection->peer >= 0;
     connection->members              = is_link ? 2 : group->size;
-    connection->nodes                = !is_link ? count_nodes(group, ranks_per_node)
-                                       : are_apart(group, connection->peer, ranks_per_node) ? 2
-                                                                                            : 1;
+    connection->nodes                = !is_link ? plan_group_nodes(group, ranks_per_node)
+                                       : plan_group_is_apart(group, connection->peer, ranks_per_node) ? 2
+                                                                                                      : 1;
     connection->processors           = plan_connection_processors(connection->lane, connection->largest_bytes);
     connection->bytes                = device_bytes(connection);
 }

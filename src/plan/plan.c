@@ -68,6 +68,20 @@ void plan_free(struct plan *plan)
     *plan = (struct plan){.tensors = NULL};
 }
 
+int64_t plan_group_nodes(const struct plan_group *group, int64_t ranks_per_node)
+{
+    int64_t nodes = 1;
+    for (int64_t i = 1; i < group->size; i++) {
+        nodes += group->ranks[i] / ranks_per_node != group->ranks[i - 1] / ranks_per_node;
+    }
+    return nodes;
+}
+
+bool plan_group_is_apart(const struct plan_group *group, int64_t peer, int64_t ranks_per_node)
+{
+    return group->ranks[group->index] / ranks_per_node != group->ranks[peer] / ranks_per_node;
+}
+
 const char *plan_storage_name(enum storage storage)
 {
     static const char *const names[STORAGE_COUNT] = {

@@ -26,8 +26,9 @@ struct construction {
 // What is sent on the one pipeline lane is received on the other.
 static int32_t sending_lane(const struct op *op)
 {
-    bool is_pipeline = op->lane == LANE_PIPELINE_SEND || op->lane == LANE_PIPELINE_RECEIVE;
-    return op->kind == OP_RECEIVE && is_pipeline ? LANE_PIPELINE_SEND + LANE_PIPELINE_RECEIVE - op->lane : op->lane;
+    return op->kind == OP_RECEIVE && op_lane_is_pipeline(op->lane)
+               ? LANE_PIPELINE_SEND + LANE_PIPELINE_RECEIVE - op->lane
+               : op->lane;
 }
 
 static int32_t stage_of(const struct plan *plan, int64_t rank)

@@ -14,14 +14,10 @@ struct span {
 
 static struct span find_span(const struct hardware_config *hardware, const struct plan_group *group)
 {
-    struct span span = {.members = (double)group->size,
-                        .nodes   = 1.0,
-                        .node    = hardware->node_efficiency.value * hardware->node_bandwidth.value,
-                        .network = hardware->network_efficiency.value * hardware->network_bandwidth.value};
-    for (int64_t i = 1; i < group->size; i++) {
-        span.nodes += group->ranks[i] / hardware->gpus_per_node != group->ranks[i - 1] / hardware->gpus_per_node;
-    }
-    return span;
+    return (struct span){.members = (double)group->size,
+                         .nodes   = (double)plan_group_nodes(group, hardware->gpus_per_node),
+                         .node    = hardware->node_efficiency.value * hardware->node_bandwidth.value,
+                         .network = hardware->network_efficiency.value * hardware->network_bandwidth.value};
 }
 
 static double hop_latency(const struct hardware_config *hardware, bool is_network)
@@ -68,11 +64,6 @@ static double hop_seconds(const struct hardware_config *hardware, const struct s
     return bytes / (is_network ? span->network : span->node) + hop_latency(hardware, is_network);
 }
 
-static bool are_apart(const struct hardware_config *hardware, const struct plan_group *group, int64_t peer)
-{
-    return group->ranks[group->index] / hardware->gpus_per_node != group->ranks[peer] / hardware->gpus_per_node;
-}
-
 static double transfer_seconds(const struct hardware_config *hardware, const struct span *span, const struct op *op,
                                double bytes, bool is_network)
 {
@@ -104,12 +95,12 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
     const struct transfer_shape  *shape    = &op->shape.transfer;
     const struct plan_group      *group    = &plan->groups[shape->group];
 
-    double      bytes      = plan_op_bytes(plan, op);
-    struct span span       = find_span(hardware, group);
-    bool        is_link    = op_is_link((enum op_kind)op->kind);
-    bool        is_network = is_link ? are_apart(hardware, group, shape->peer) : span.nodes > 1.0;
-    int         out        = op->kind == OP_RECEIVE ? 0 : is_network ? LINK_NETWORK_OUT : LINK_NODE_OUT;
-    int         in         = op->kind == OP_SEND ? 0 : is_network ? LINK_NETWORK_IN : LINK_NODE_IN;
+    double      bytes   = plan_op_bytes(plan, op);
+    struct span span    = find_span(hardware, group);
+    bool        is_link = op_is_link((enum op_kind)op->kind);
+    bool is_network     = is_link ? plan_group_is_apart(group, shape->peer, hardware->gpus_per_node) : span.nodes > 1.0;
+    int  out            = op->kind == OP_RECEIVE ? 0 : is_network ? LINK_NETWORK_OUT : LINK_NODE_OUT;
+    int  in             = op->kind == OP_SEND ? 0 : is_network ? LINK_NETWORK_IN : LINK_NODE_IN;
 
     struct price price = {.seconds = transfer_seconds(hardware, &span, op, bytes, is_network),
                           .links   = (uint8_t)(out | in)};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "distinct.h"
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
 #include "gswbench/element.h"
@@ -131,38 +132,12 @@ void exam_run(struct lanes *lanes, const struct queue_entry *entry)
     }
 }
 
-static bool is_alike(const struct op *first, const struct op *second)
-{
-    const struct transfer_shape *a = &first->shape.transfer, *b = &second->shape.transfer;
-    return first->kind == second->kind && first->lane == second->lane && a->elements == b->elements &&
-           a->group == b->group && a->peer == b->peer && a->channel == b->channel;
-}
-
-// The first of each kind, size, group and lane: those of a group choose alike. They are few.
-static int64_t choose(const struct plan *plan, bool *is_chosen)
-{
-    int64_t  count  = 0;
-    int32_t *chosen = memory_allocate((size_t)plan->op_count * sizeof(*chosen));
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        bool is_new = op_is_transfer((enum op_kind)plan->ops[i].kind);
-        for (int64_t j = 0; j < count && is_new; j++) {
-            is_new = !is_alike(&plan->ops[i], &plan->ops[chosen[j]]);
-        }
-        is_chosen[i] = is_new;
-        if (is_new) {
-            chosen[count++] = i;
-        }
-    }
-    free(chosen);
-    return count;
-}
-
 int64_t step_examine_transfers(struct step *step, struct step_finding *finding)
 {
     struct exam exam  = {.plan      = step->plan,
                          .is_chosen = memory_allocate((size_t)step->plan->op_count * sizeof(bool)),
                          .finding   = finding};
-    int64_t     count = choose(step->plan, exam.is_chosen);
+    int64_t     count = distinct_choose(step->plan, exam.is_chosen);
     *finding          = (struct step_finding){.op = -1, .tensor = -1};
     pthread_mutex_init(&exam.mutex, NULL);
     step->lanes.exam = &exam;

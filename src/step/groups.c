@@ -8,6 +8,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/connection.h"
+#include "distinct.h"
 #include "opening.h"
 
 // A group on a lane: where it is in step->groups.
@@ -95,36 +96,13 @@ static struct buffer operand(const struct plan *plan, const struct op *op, int s
     return (struct buffer){.data = data, .elements = tensor->elements, .format = tensor->format};
 }
 
-static bool are_alike(const struct plan *plan, const struct op *one, const struct op *other)
-{
-    const struct transfer_shape *a = &one->shape.transfer, *b = &other->shape.transfer;
-    for (int slot = TRANSFER_IN; slot <= TRANSFER_OUT; slot++) {
-        struct buffer mine = operand(plan, one, slot, NULL), yours = operand(plan, other, slot, NULL);
-        if (mine.elements != yours.elements || mine.format != yours.format) {
-            return false;
-        }
-    }
-    return one->kind == other->kind && a->elements == b->elements && a->peer == b->peer;
-}
-
-// Whether no earlier one of its seat is alike. Kinds and sizes are few, and repeat soon.
-static bool is_new(const struct plan *plan, int32_t index, struct seat seat)
-{
-    for (int32_t i = 0; i < index; i++) {
-        if (is_on_seat(&plan->ops[i], seat) && are_alike(plan, &plan->ops[i], &plan->ops[index])) {
-            return false;
-        }
-    }
-    return true;
-}
-
 // Both ends of a pipeline's way have used it when it was opened.
-static void use_seat(const struct step *step, struct seat seat, void *in_data, void *out_data)
+static void use_seat(const struct step *step, struct seat seat, const bool *is_chosen, void *in_data, void *out_data)
 {
     const struct plan *plan = step->plan;
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
-        if (is_on_seat(op, seat) && !op_is_link((enum op_kind)op->kind) && is_new(plan, i, seat)) {
+        if (is_chosen[i] && is_on_seat(op, seat) && !op_is_link((enum op_kind)op->kind)) {
             struct buffer in = operand(plan, op, TRANSFER_IN, in_data), out = operand(plan, op, TRANSFER_OUT, out_data);
             step->comm->ops->run(*group_of(step, seat), op, in.data, out.data,
                                  out.data != NULL ? out.format : in.format);
@@ -153,9 +131,12 @@ static void use_all(struct step *step, const struct seat *seats, int count)
     struct backend *backend  = step->backend;
     int64_t         in_bytes = most_bytes(step->plan, TRANSFER_IN), out_bytes = most_bytes(step->plan, TRANSFER_OUT);
     void           *in = backend_allocate(backend, in_bytes), *out = backend_allocate(backend, out_bytes);
+    bool           *is_chosen = memory_allocate((size_t)step->plan->op_count * sizeof(*is_chosen));
+    distinct_choose(step->plan, is_chosen);
     for (int i = 0; i < count; i++) {
-        use_seat(step, seats[i], in, out);
+        use_seat(step, seats[i], is_chosen, in, out);
     }
+    free(is_chosen);
     backend_release(backend, in, in_bytes);
     backend_release(backend, out, out_bytes);
 }
