@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Eight hosts with four devices each, all emulated: a job is VALID, and one whose rank never comes ends with one message.
+# Eight hosts with four devices each, all emulated: a job is VALID; one whose rank never comes ends with a few messages, by those
+# whose turn comes first, not with one from each rank.
 # Runs itself on hosts of tests/cluster/hosts.
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     exec "$GSWBENCH_SOURCE_DIR/tests/cluster/hosts" --hosts 8 --slots 4 bash "$0"
