@@ -20,8 +20,9 @@
 // What prices are made from.
 struct machine {
     const struct hardware_config *hardware;
-    const struct software_config *software;    // NULL: this program
-    const struct measured_ops    *measured;    // these take the place of prices; NULL: none
+    const struct software_config *software;             // NULL: this program
+    const struct measured_ops    *measured;             // these take the place of prices; NULL: none
+    int64_t                       spared_processors;    // as run.spared_processors
 };
 
 struct prediction {
@@ -69,6 +70,7 @@ struct price {
     double  seconds;
     double  stall_seconds;    // for which compute stops for a transfer, wherever that runs
     uint8_t links;            // of a transfer, as a task has them; 0: the op computes
+    int16_t processors;       // of its device, that a transfer takes
     bool    is_measured;
 };
 // price.c, price_transfer.c: the price of one op; docs/method.md has the formulas.

@@ -23,7 +23,8 @@ struct task {
     int32_t meeting;           // which the tasks of several actors have in common; -1: none, or all members do the same
     int32_t wait[OP_WAITS];    // tasks of the same actor on other lanes that end first
     uint8_t lane, wait_count;
-    uint8_t links;    // 0: computes
+    uint8_t links;         // 0: computes
+    int16_t processors;    // of its device, that it takes from what computes beside it
 };
 
 // One rank that stands for all that do the same. Tasks of one lane run in the order of the list.
@@ -43,11 +44,14 @@ struct simulated_cores {
 };
 
 struct simulation {
-    struct actor          *actors;
-    int32_t                actor_count;
-    int32_t               *parties;    // [meeting_count]: how many actors come to it
-    int32_t                meeting_count;
-    double                 contention;    // seconds that compute loses for each second of transfers beside it, below 1
+    struct actor *actors;
+    int32_t       actor_count;
+    int32_t      *parties;    // [meeting_count]: how many actors come to it
+    int32_t       meeting_count;
+    double        contention;             // seconds that compute loses for each second of transfers beside it, below 1,
+                                          // besides the processors that these take
+    double                 processors;    // of a device; 0: transfers take none
+    int32_t                spared;        // of these, which compute leaves to transfers in any case
     struct simulated_cores cores;
 };
 

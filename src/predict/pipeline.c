@@ -114,10 +114,11 @@ static void price_stage(struct actor *actor, struct predict_stage *stage, const 
 {
     stage->stall_seconds = stage->measured_seconds = stage->compute_seconds = 0.0;
     for (int32_t i = 0; i < actor->task_count; i++) {
-        const struct op *op     = &stage->plan.ops[i];
-        struct price     price  = pricing->price(pricing->state, &stage->plan, op);
-        actor->tasks[i].seconds = price.seconds;
-        actor->tasks[i].links   = price.links;
+        const struct op *op        = &stage->plan.ops[i];
+        struct price     price     = pricing->price(pricing->state, &stage->plan, op);
+        actor->tasks[i].seconds    = price.seconds;
+        actor->tasks[i].links      = price.links;
+        actor->tasks[i].processors = price.processors;
         stage->stall_seconds += price.stall_seconds;
         stage->measured_seconds += price.is_measured ? price.seconds : 0.0;
         stage->compute_seconds += price.links == 0 ? price.seconds : 0.0;

@@ -145,6 +145,8 @@ static status time_pipeline(struct prediction *prediction, struct predict_pipeli
     predict_pipeline_price(pipeline, &(struct pricing){.price = price, .state = machine});
     place_actors(pipeline, request, hardware);
     pipeline->simulation.contention = hardware->contention.value;
+    pipeline->simulation.processors = hardware->cores > 0 ? 0.0 : (double)hardware->multiprocessors;
+    pipeline->simulation.spared     = (int32_t)machine->spared_processors;
     TRY(simulate(&pipeline->simulation, times));
     sum_up(prediction, pipeline, times);
     prediction->straggler_seconds = straggler_seconds(request, machine, prediction->step_seconds);

@@ -29,16 +29,17 @@ static double sum_seconds(const struct hardware_config *hardware, const struct g
 }
 
 // The last one leaves processors idle, the more of it the less the kernel can smooth.
-static double count_waves(const struct hardware_config *hardware, double tiles)
+static double count_waves(const struct hardware_config *hardware, double tiles, double units)
 {
-    double waves = tiles / (double)hardware->multiprocessors;
+    double waves = tiles / units;
     return (1.0 - hardware->gemm_smoothing.value) * ceil(waves) + hardware->gemm_smoothing.value * fmax(waves, 1.0);
 }
 
 // The tile that is fastest for the shape, and the parts that k is split into where tiles are fewer than processors. A
 // tile's beginning and end cost like more steps along k: in FP8 like twice as many, since these take half the time.
-static double gemm_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
+static double gemm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
+    const struct hardware_config *hardware = machine->hardware;
     static const struct {
         double m, n, efficiency;
     } tiles[]                          = {{128, 256, 1.0},  {256, 128, 1.0},  {128, 192, 1.0},
@@ -46,7 +47,8 @@ static double gemm_seconds(const struct hardware_config *hardware, const struct 
     const struct gemm_shape *shape     = &op->shape.gemm;
     const struct format_row *format    = gemm_format(plan, op);
     bool                     is_narrow = format->bits < 16;
-    double                   units     = (double)hardware->multiprocessors;
+    double                   all       = (double)hardware->multiprocessors;
+    double                   units     = fmax(all - (double)machine->spared_processors, 1.0);
     double                   share  = is_narrow ? hardware->gemm_efficiency_fp8.value : hardware->gemm_efficiency.value;
     double                   rate   = share * hardware->peak[format->rate].value;
     double                   around = hardware->gemm_prologue.value * (is_narrow ? 16.0 / format->bits : 1.0) +
@@ -55,9 +57,10 @@ static double gemm_seconds(const struct hardware_config *hardware, const struct 
     for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
         double count = ceil((double)shape->m / tiles[i].m) * ceil((double)shape->n / tiles[i].n);
         for (double parts = 1.0; parts <= (count < units ? MOST_PARTS : 1.0); parts++) {
-            double tile = 2.0 * tiles[i].m * tiles[i].n * ((double)shape->k / parts + around) * units /
+            double tile = 2.0 * tiles[i].m * tiles[i].n * ((double)shape->k / parts + around) * all /
                           (rate * tiles[i].efficiency);
-            fastest = fmin(fastest, count_waves(hardware, parts * count) * tile + sum_seconds(hardware, shape, parts));
+            fastest =
+                fmin(fastest, count_waves(hardware, parts * count, units) * tile + sum_seconds(hardware, shape, parts));
         }
     }
     return fastest;
@@ -92,7 +95,7 @@ static double compute_seconds(const struct machine *machine, const struct plan *
     const struct hardware_config *hardware = machine->hardware;
     switch ((enum op_price)op_table[op->kind].price) {
     case OP_PRICE_GEMM:
-        return fmax(gemm_seconds(hardware, plan, op), memory_seconds(hardware, plan, op));
+        return fmax(gemm_seconds(machine, plan, op), memory_seconds(hardware, plan, op));
     case OP_PRICE_ATTENTION_FORWARD:
     case OP_PRICE_ATTENTION_BACKWARD:
         return attention_seconds(machine, plan, op);

@@ -3,21 +3,33 @@
 // several nodes, each rank on a node brings its own link to the network.
 #include <math.h>
 
+#include "gswbench/connection.h"
 #include "gswbench/fatal.h"
 #include "gswbench/op_table.h"
 #include "gswbench/predict.h"
 
 struct span {
     double members, nodes;
-    double node, network;    // bytes a second of one device
+    double node, network;    // bytes a second of one device, as far as the multiprocessors of the transfer carry them
 };
 
-static struct span find_span(const struct hardware_config *hardware, const struct plan_group *group)
+// What the library takes for a transfer of so many bytes, or the user's bound. Cores have no multiprocessors.
+static int find_processors(const struct machine *machine, const struct op *op, double bytes)
 {
+    int processors = plan_connection_processors(op->lane, (int64_t)bytes), most = (int)machine->spared_processors;
+    return machine->hardware->cores > 0 ? 0 : most > 0 && most < processors ? most : processors;
+}
+
+static struct span find_span(const struct hardware_config *hardware, const struct plan_group *group, int processors)
+{
+    double carried = processors > 0 && hardware->channel_bandwidth.value > 0.0
+                         ? processors * hardware->channel_bandwidth.value
+                         : INFINITY;
     return (struct span){.members = (double)group->size,
                          .nodes   = (double)plan_group_nodes(group, hardware->gpus_per_node),
-                         .node    = hardware->node_efficiency.value * hardware->node_bandwidth.value,
-                         .network = hardware->network_efficiency.value * hardware->network_bandwidth.value};
+                         .node    = fmin(hardware->node_efficiency.value * hardware->node_bandwidth.value, carried),
+                         .network =
+                             fmin(hardware->network_efficiency.value * hardware->network_bandwidth.value, carried)};
 }
 
 static double hop_latency(const struct hardware_config *hardware, bool is_network)
@@ -95,15 +107,17 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
     const struct transfer_shape  *shape    = &op->shape.transfer;
     const struct plan_group      *group    = &plan->groups[shape->group];
 
-    double      bytes   = plan_op_bytes(plan, op);
-    struct span span    = find_span(hardware, group);
-    bool        is_link = op_is_link((enum op_kind)op->kind);
-    bool is_network     = is_link ? plan_group_is_apart(group, shape->peer, hardware->gpus_per_node) : span.nodes > 1.0;
-    int  out            = op->kind == OP_RECEIVE ? 0 : is_network ? LINK_NETWORK_OUT : LINK_NODE_OUT;
-    int  in             = op->kind == OP_SEND ? 0 : is_network ? LINK_NETWORK_IN : LINK_NODE_IN;
+    double      bytes      = plan_op_bytes(plan, op);
+    int         processors = find_processors(machine, op, bytes);
+    struct span span       = find_span(hardware, group, processors);
+    bool        is_link    = op_is_link((enum op_kind)op->kind);
+    bool is_network = is_link ? plan_group_is_apart(group, shape->peer, hardware->gpus_per_node) : span.nodes > 1.0;
+    int  out        = op->kind == OP_RECEIVE ? 0 : is_network ? LINK_NETWORK_OUT : LINK_NODE_OUT;
+    int  in         = op->kind == OP_SEND ? 0 : is_network ? LINK_NETWORK_IN : LINK_NODE_IN;
 
-    struct price price = {.seconds = transfer_seconds(hardware, &span, op, bytes, is_network),
-                          .links   = (uint8_t)(out | in)};
+    struct price price = {.seconds    = transfer_seconds(hardware, &span, op, bytes, is_network),
+                          .links      = (uint8_t)(out | in),
+                          .processors = (int16_t)processors};
     if (software != NULL && is_reduction(op)) {    // each part has a beginning of its own
         double latency = transfer_seconds(hardware, &span, op, 0.0, is_network),
                parts   = software->reduction_parts.value;

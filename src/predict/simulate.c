@@ -34,6 +34,7 @@ struct progress {
     struct front            *fronts;
     int32_t                **next;                 // [actor][task]: the next task of the same lane
     int32_t (*busy)[LINK_BITS];                    // [actor]: transfers that go through a link
+    int32_t          *taken;                       // [actor]: processors that transfers take
     double           *computing, *transferring;    // [node]: ranks
     struct gathering *gatherings;                  // [meeting]
     int32_t          *running, running_count;      // fronts: the first party of each task that runs
@@ -65,11 +66,21 @@ static double disturbance_of(const struct progress *progress, int32_t actor)
     return busy > 0 ? 1.0 : 0.0;
 }
 
+// The share of its device that transfers take of what computes.
+static double processors_lost(const struct progress *progress, int32_t actor)
+{
+    int32_t taken = progress->taken[actor] - progress->simulation->spared;
+    return taken > 0 && progress->simulation->processors > 0.0 ? taken / progress->simulation->processors : 0.0;
+}
+
+// However much transfers take, blocks of what computes get their turn.
 static double compute_rate(const struct progress *progress, int32_t front)
 {
+    enum { LEAST_PERCENT = 10 };
     int32_t actor = front / LANE_COUNT;
     double  load  = load_of(progress, progress->simulation->actors[actor].node);
-    return (1.0 - progress->simulation->contention * disturbance_of(progress, actor)) / fmax(load, 1.0);
+    double lost = progress->simulation->contention * disturbance_of(progress, actor) + processors_lost(progress, actor);
+    return fmax(1.0 - lost, LEAST_PERCENT / 100.0) / fmax(load, 1.0);
 }
 
 static double transfer_rate(const struct progress *progress, int32_t first)
@@ -112,6 +123,7 @@ static void count_running(struct progress *progress, int32_t first, int32_t chan
     for (int32_t front = first; front != NONE; front = progress->fronts[front].party) {
         const struct actor *actor = &progress->simulation->actors[front / LANE_COUNT];
         int                 links = task_of(progress, front)->links;
+        progress->taken[front / LANE_COUNT] += change * task_of(progress, front)->processors;
         for (int link = 0; link < LINK_BITS; link++) {
             progress->busy[front / LANE_COUNT][link] += links >> link & 1 ? change : 0;
         }
@@ -226,6 +238,7 @@ static void init(struct progress *progress)
     progress->fronts       = memory_allocate(actors * LANE_COUNT * sizeof(*progress->fronts));
     progress->next         = memory_allocate(actors * sizeof(*progress->next));
     progress->busy         = memory_allocate(actors * sizeof(*progress->busy));
+    progress->taken        = memory_allocate(actors * sizeof(*progress->taken));
     progress->computing    = memory_allocate(actors * sizeof(double));
     progress->transferring = memory_allocate(actors * sizeof(double));
     progress->gatherings = memory_allocate((size_t)progress->simulation->meeting_count * sizeof(*progress->gatherings));
@@ -244,6 +257,7 @@ static void release(struct progress *progress)
     free(progress->fronts);
     free(progress->next);
     free(progress->busy);
+    free(progress->taken);
     free(progress->computing);
     free(progress->transferring);
     free(progress->gatherings);

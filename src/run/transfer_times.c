@@ -107,7 +107,9 @@ static int32_t read_times(const struct plan *plan, const struct op_time *times, 
 
 static double find_price(const struct transfer_times_setup *setup, int32_t op)
 {
-    const struct machine machine = {.hardware = &setup->config->hardware, .measured = setup->measured};
+    const struct machine machine = {.hardware          = &setup->config->hardware,
+                                    .measured          = setup->measured,
+                                    .spared_processors = setup->config->run.spared_processors};
     double               price   = predict_price_op(&machine, setup->plan, &setup->plan->ops[op]).seconds;
     return isfinite(price) ? price : NAN;
 }

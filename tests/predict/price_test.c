@@ -164,6 +164,46 @@ Test(price, prices_transfers_as_the_program_makes_them)
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved + latency);
 }
 
+Test(price, carries_no_more_than_the_multiprocessors_of_a_transfer_do)
+{
+    int64_t                ranks[]  = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct plan_group      group    = {.size = 8, .ranks = ranks};
+    struct tensor          tensor   = {.format = FORMAT_BF16, .elements = ELEMENTS};
+    struct plan            plan     = {.tensors = &tensor, .groups = &group};
+    struct hardware_config hardware = round_machine();
+    struct machine         machine  = {.hardware = &hardware};
+    struct op              op       = {.kind           = OP_ALL_GATHER,
+                                       .lane           = LANE_WEIGHT_GATHER,
+                                       .operand_count  = 2,
+                                       .operand        = {0, 0},
+                                       .shape.transfer = {.elements = ELEMENTS}};
+    const double           latency = 15e-6 + 7 * 3.4e-6, bytes = 2.0 * ELEMENTS * 7 / 8;
+    struct price           price = predict_price_op(&machine, &plan, &op);
+    cr_expect_eq(price.processors, 16);
+    expect_seconds(price.seconds, bytes / 1e11 + latency);
+    hardware.channel_bandwidth.value = 5e9;    // 8e10 on 16 of them
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 8e10 + latency);
+    machine.spared_processors = 4;
+    price                     = predict_price_op(&machine, &plan, &op);
+    cr_expect_eq(price.processors, 4);
+    expect_seconds(price.seconds, bytes / 2e10 + latency);
+    hardware.channel_bandwidth.value = 0.0;    // nothing is known of them
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 1e11 + latency);
+    hardware.cores = 2;
+    cr_expect_eq(predict_price_op(&machine, &plan, &op).processors, 0);
+}
+
+Test(price, prices_gemms_on_the_multiprocessors_that_they_do_not_leave)
+{
+    // 16 x 32 = 512 tiles of 128 x 256, on 64 of 100 multiprocessors: 8 full waves, each at the pace of a hundredth.
+    struct tensor          tensor   = {.format = FORMAT_BF16};
+    struct plan            plan     = {.tensors = &tensor};
+    struct hardware_config hardware = round_machine();
+    struct machine         machine  = {.hardware = &hardware, .spared_processors = 36};
+    struct op              op = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192, .transpose_b = true}};
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 8 * 2.0 * 128 * 256 * (8192 + 256) / 1e13);
+}
+
 Test(price, prices_a_thin_gemm_by_its_bytes)
 {
     struct op op   = {.kind          = OP_GEMM,

@@ -11,7 +11,8 @@ enum { NODE = LINK_NODE_OUT | LINK_NODE_IN, NETWORK = LINK_NETWORK_OUT | LINK_NE
 struct timeline {
     struct task tasks[ACTORS][TASKS];
     int32_t     counts[ACTORS], parties[2];
-    double      contention;
+    double      contention, processors;
+    int32_t     spared;
     double      end[ACTORS], compute[ACTORS];
 
     struct simulated_cores cores;
@@ -47,6 +48,8 @@ static void expect_timeline(const struct timeline *timeline)
                                     .parties       = copy.parties,
                                     .meeting_count = 2,
                                     .contention    = copy.contention,
+                                    .processors    = copy.processors,
+                                    .spared        = copy.spared,
                                     .cores         = copy.cores};
     status            result     = simulate(&simulation, times);
     cr_assert(!failed(&result), "%s", result.text);
@@ -143,6 +146,26 @@ Test(simulate, takes_from_compute_what_transfers_beside_it_need)
                                        .contention = 0.5,
                                        .end        = {5},
                                        .compute    = {5}});
+}
+
+Test(simulate, takes_from_compute_the_processors_that_transfers_run_on)
+{
+    const struct task two[] = {{.seconds = 2, .meeting = -1, .lane = LANE_TENSOR, .links = NODE, .processors = 32},
+                               {.seconds = 2, .meeting = -1, .lane = LANE_EXPERT, .links = NETWORK, .processors = 16}};
+    // A quarter of the device for 2 seconds, another eighth for the same: compute does 1.25 seconds' work.
+    expect_timeline(&(struct timeline){
+        .tasks = {{COMPUTE(4), two[0], two[1]}}, .counts = {3}, .processors = 128, .end = {4.75}, .compute = {4.75}});
+    // What compute leaves to transfers anyway, they do not take from it.
+    expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), two[0], two[1]}},
+                                       .counts     = {3},
+                                       .processors = 128,
+                                       .spared     = 32,
+                                       .end        = {4.25},
+                                       .compute    = {4.25}});
+    expect_timeline(&(struct timeline){
+        .tasks = {{COMPUTE(4), two[1]}}, .counts = {2}, .processors = 128, .spared = 32, .end = {4}, .compute = {4}});
+    // Ranks on cores have no such processors.
+    expect_timeline(&(struct timeline){.tasks = {{COMPUTE(4), two[0]}}, .counts = {2}, .end = {4}, .compute = {4}});
 }
 
 Test(simulate, keeps_what_is_done_whenever_the_rate_changes)
