@@ -52,7 +52,8 @@ struct backend_ops {
     // Device memory, zeroed. Failure is fatal: the plan's bytes are compared with available_bytes before.
     void *(*allocate)(struct backend *backend, int64_t bytes);
     void (*release)(struct backend *backend, void *data);
-    int64_t (*available_bytes)(struct backend *backend);    // INT64_MAX: no limit known
+    void (*clear)(struct backend *backend, void *data, int64_t bytes);    // zeroes it; NULL: without streams
+    int64_t (*available_bytes)(struct backend *backend);                  // INT64_MAX: no limit known
     void (*upload)(struct backend *backend, void *to, const void *from, int64_t bytes);
     void (*download)(struct backend *backend, void *to, const void *from, int64_t bytes);
 
@@ -99,7 +100,11 @@ void   backend_close(struct backend *backend);
 // allocate, release and reserve_scratch of the backend, counted.
 void *backend_allocate(struct backend *backend, int64_t bytes);
 void  backend_release(struct backend *backend, void *data, int64_t bytes);
-void  backend_reserve_scratch(struct backend *backend, int64_t bytes);
+// Memory of a backend with streams that a library has allocated: zeroed and counted like the backend's own, until the
+// library takes it back.
+void backend_adopt(struct backend *backend, void *data, int64_t bytes);
+void backend_disown(struct backend *backend, int64_t bytes);
+void backend_reserve_scratch(struct backend *backend, int64_t bytes);
 
 // Prepares an op, where there is something to decide, and runs it: whoever runs an op more than once keeps prepared.
 status backend_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],

@@ -15,6 +15,29 @@
 struct comm;
 struct comm_group;    // one communicator: the members of a group on one lane
 
+// What of a library's younger functions a job uses, counted as its groups open.
+struct comm_extras {
+    bool    allocates;              // memory that transfers use is the library's
+    int32_t windows, registered;    // memory that connections know: alike on all members; each member's own
+    int32_t refused;                // memory that the library would not register
+};
+
+// Memory that members of a group have for their transfers.
+struct comm_buffer {
+    void   *data;
+    int64_t bytes;
+    uint64_t
+        layout;    // 0: the group does not use it. Equal on members that have it alike: its size, and what is where
+};
+
+// Device memory of a library that moves what is in it faster than what is in others.
+struct comm_memory {
+    void *(*allocate)(struct comm *comm, int64_t bytes);
+    void (*release)(struct comm *comm, void *data);
+    // Tells the library of memory that a group uses until it is closed. Collective in the group.
+    void (*share)(struct comm_group *group, const struct comm_buffer *buffers, int count);
+};
+
 // Where this process or thread stands in the job.
 struct comm_place {
     int  rank, ranks;
@@ -47,12 +70,14 @@ struct comm_ops {
 };
 
 struct comm {
-    const struct comm_ops *ops;
-    void                  *state;
-    struct comm_place      place;
-    bool                   is_threaded;    // several threads may move operands at a time
-    char                   library[32];    // "NCCL 2.28.9", "Open MPI v4.1.4"; "": none
-    char                   choice[160];    // why "auto" took no better one; "": nothing
+    const struct comm_ops    *ops;
+    void                     *state;
+    struct comm_place         place;
+    const struct comm_memory *memory;         // NULL: the backend's will do
+    const struct comm_extras *extras;         // NULL: it has none
+    bool                      is_threaded;    // several threads may move operands at a time
+    char                      library[32];    // "NCCL 2.28.9", "Open MPI v4.1.4"; "": none
+    char                      choice[160];    // why "auto" took no better one; "": nothing
 };
 
 // Ranks as threads of this process. One hub for all, opened by the caller, then one comm a thread.
@@ -73,8 +98,9 @@ bool   comm_has_opened_mpi(void);
 // it. Collective; fails alike on all ranks. comm_detect_nccl says why this process cannot have it.
 struct backend;
 struct comm_nccl_setup {
-    int connect_seconds;    // longer than that, and the job ends
-    int processors;         // of the device that a transfer may take; 0: as many as NCCL likes
+    int  connect_seconds;             // longer than that, and the job ends
+    int  processors;                  // of the device that a transfer may take; 0: as many as NCCL likes
+    bool registers, must_register;    // memory that transfers use is made known to NCCL; or the job ends
 };
 status comm_detect_nccl(void);
 status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *backend,

@@ -31,6 +31,10 @@ struct plan_connections {
 // The connections of a plan, lane by lane, whose ranks fill one node after another. The caller frees list.
 void plan_connections(struct plan_connections *connections, const struct plan *plan, int64_t ranks_per_node);
 
+// What the transfers of a group on a lane see of a storage: its size, and which bytes of it each of them takes. Equal
+// on members that have it alike; 0: they do not use it.
+uint64_t plan_transfer_layout(const struct plan *plan, int lane, int32_t group, enum storage storage);
+
 // How many multiprocessors a transfer on a lane may take, of so many bytes at the most.
 int plan_connection_processors(int lane, int64_t largest_bytes);
 

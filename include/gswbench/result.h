@@ -13,6 +13,7 @@
 #include "gswbench/observation.h"
 #include "gswbench/op.h"
 #include "gswbench/plan.h"
+#include "gswbench/result_connections.h"
 #include "gswbench/result_judge.h"
 #include "gswbench/result_parts.h"
 
@@ -45,9 +46,10 @@ struct result {
     char   published_source[128];
     double published_seconds, published_percent;    // NaN: not published
 
-    struct result_emulation  emulation;
-    struct result_attention  attention;
-    struct result_acceptance acceptance;
+    struct result_emulation   emulation;
+    struct result_attention   attention;
+    struct result_connections connections;
+    struct result_acceptance  acceptance;
 
     // The plan of rank 0.
     int64_t storage_bytes[STORAGE_COUNT];

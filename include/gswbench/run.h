@@ -11,6 +11,7 @@ enum data_kind { DATA_UNIFORM, DATA_MARKOV };
 enum graphs { GRAPHS_AUTO, GRAPHS_ON, GRAPHS_OFF };
 enum run_check { CHECK_NONE, CHECK_OPS };
 enum run_conditions { CONDITIONS_NOTE, CONDITIONS_ERROR };
+enum run_registered { REGISTERED_AUTO, REGISTERED_NO, REGISTERED_YES };
 enum run_verify { VERIFY_QUICK, VERIFY_FULL, VERIFY_OFF };
 
 // [run]
@@ -32,6 +33,7 @@ struct run_config {
     int64_t compute_times;
     int64_t ranks_per_device;
     int64_t spared_processors;
+    int64_t registered_buffers;    // enum run_registered
     int64_t connect_seconds;
     int64_t hang_seconds;       // -1: auto
     int64_t time_limit;         // seconds; 0: none

@@ -132,6 +132,18 @@ void backend_release(struct backend *backend, void *data, int64_t bytes)
     backend->ops->release(backend, data);
 }
 
+void backend_adopt(struct backend *backend, void *data, int64_t bytes)
+{
+    backend->allocations++;
+    backend->allocated_bytes += bytes;
+    backend->ops->clear(backend, data, bytes);
+}
+
+void backend_disown(struct backend *backend, int64_t bytes)
+{
+    backend->allocated_bytes -= bytes;
+}
+
 void backend_reserve_scratch(struct backend *backend, int64_t bytes)
 {
     if (bytes <= backend->scratch_bytes) {

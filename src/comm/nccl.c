@@ -91,6 +91,13 @@ status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *b
     NCCL_CHECK(&state->library, ncclGetVersion(&version));
     *comm = (struct comm){.ops = &nccl_ops, .state = state, .place = control->place};
     snprintf(comm->library, sizeof(comm->library), "NCCL %s", nccl_print_version(version, text));
+    comm->extras = &state->extras;
+    result       = nccl_memory_open(comm, state);
+    if (failed(&result)) {
+        *comm = (struct comm){.ops = NULL};
+        free(state);
+        return result;
+    }
     nccl_watch_open(state);
     return OK;
 }

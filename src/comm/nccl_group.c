@@ -12,27 +12,6 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
-#include "nccl_job.h"
-
-// What a rank sends and receives along one pipeline; of both lanes.
-struct nccl_links {
-    struct nccl_links      *next;
-    int64_t                *members;    // [size]
-    int64_t                 size;
-    int                     users;
-    struct nccl_connection *send[NCCL_DIRECTIONS], *receive[NCCL_DIRECTIONS];    // by the sender's direction
-    struct nccl_connection *opened[2 * NCCL_DIRECTIONS];                         // the same, in order
-    int                     opened_count;
-};
-
-struct comm_group {
-    struct nccl_state      *state;
-    int64_t                 size, index;
-    int                     processors;    // of the device that one of its transfers may take; 0: no bound
-    cudaStream_t            stream;
-    struct nccl_connection *connection;    // of all members; NULL on the pipeline's lanes
-    struct nccl_links      *links;         // NULL on other lanes
-};
 
 static ncclDataType_t type_of(enum format format)
 {
@@ -40,57 +19,6 @@ static ncclDataType_t type_of(enum format format)
            : format == FORMAT_BF16 ? ncclBfloat16
            : format == FORMAT_I32  ? ncclInt32
                                    : ncclUint8;    // narrow formats are moved, never added up
-}
-
-static ncclUniqueId create_id(const struct nccl_state *state)
-{
-    ncclUniqueId id;
-    NCCL_CHECK(&state->library, ncclGetUniqueId(&id));
-    return id;
-}
-
-// A transfer of so many ids.
-static struct op transfer_ids(enum op_kind kind, int64_t count)
-{
-    struct op op               = {.kind = (uint8_t)kind};
-    op.shape.transfer.elements = format_elements(FORMAT_I32, count * (int64_t)sizeof(ncclUniqueId));
-    return op;
-}
-
-// Between the members of a group, in host memory.
-static void exchange_ids(const struct comm_group *group, const int64_t *members, const struct op *op,
-                         const ncclUniqueId *in, ncclUniqueId *out)
-{
-    struct comm       *control = group->state->control;
-    struct comm_group *meeting = control->ops->group_open(control, members, group->size, LANE_COMPUTE, 0);
-    control->ops->run(meeting, op, in, out, FORMAT_I32);
-    control->ops->group_close(meeting);
-}
-
-// The plan's bound for the connection, or the user's for all, where that is less.
-static int bound_processors(int plan, int user)
-{
-    return user > 0 && (plan == 0 || user < plan) ? user : plan;
-}
-
-// Blocks until all members have come.
-static void join(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id, int size,
-                 int processors)
-{
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.commName     = connection->name;
-    processors          = bound_processors(processors, state->setup.processors);
-    if (processors > 0) {
-        config.maxCTAs = processors;
-    }
-    NCCL_CHECK(&state->library, ncclCommInitRankConfig(&connection->handle, size, id, connection->index, &config));
-}
-
-static void disconnect(struct nccl_state *state, struct nccl_connection *connection)
-{
-    nccl_watch_remove(state, connection);
-    NCCL_CHECK(&state->library, ncclCommDestroy(connection->handle));
-    free(connection);
 }
 
 static struct nccl_connection *open_collective(struct nccl_state *state, const struct comm_group *group,
@@ -103,11 +31,10 @@ static struct nccl_connection *open_collective(struct nccl_state *state, const s
     connection->index = (int)group->index;
     nccl_watch_begin(state, connection->name, group->index);
     if (group->index == 0) {
-        id = create_id(state);
+        id = nccl_create_id(state);
     }
-    struct op broadcast = transfer_ids(OP_BROADCAST, 1);
-    exchange_ids(group, members, &broadcast, NULL, &id);
-    join(state, connection, id, (int)group->size, group->processors);
+    nccl_exchange(group, OP_BROADCAST, (int64_t)sizeof(id) / 4, NULL, &id);
+    nccl_join(state, connection, id, (int)group->size, group->processors);
     nccl_watch_end(state);
     nccl_watch_add(state, connection);
     return connection;
@@ -141,7 +68,7 @@ static struct nccl_connection *open_link(struct nccl_state *state, ncclUniqueId 
              (int)receiver);
     connection->index = sends ? 0 : 1;
     nccl_watch_begin(state, connection->name, connection->index);
-    join(state, connection, id, 2, processors);
+    nccl_join(state, connection, id, 2, processors);
     pass_first(state, connection, sends);
     nccl_watch_end(state);
     nccl_watch_add(state, connection);
@@ -180,10 +107,9 @@ static struct nccl_links *create_links(struct nccl_state *state, const struct co
     nccl_watch_begin(state, "the ranks of a pipeline", group->index);
     memset(own, 0, sizeof(own));
     for (int direction = 0; direction < nccl_directions(group->size); direction++) {
-        own[direction] = create_id(state);
+        own[direction] = nccl_create_id(state);
     }
-    struct op gather = transfer_ids(OP_ALL_GATHER, group->size * NCCL_DIRECTIONS);
-    exchange_ids(group, members, &gather, own, ids);
+    nccl_exchange(group, OP_ALL_GATHER, group->size * NCCL_DIRECTIONS * (int64_t)sizeof(*ids) / 4, own, ids);
     open_links(state, links, group, ids);
     free(ids);
     return links;
@@ -211,7 +137,7 @@ static void release_links(struct nccl_state *state, struct nccl_links *links)
     }
     *place = links->next;
     for (int i = 0; i < links->opened_count; i++) {
-        disconnect(state, links->opened[i]);
+        nccl_disconnect(state, links->opened[i]);
     }
     free(links->members);
     free(links);
@@ -222,9 +148,12 @@ struct comm_group *nccl_group_open(struct comm *comm, const int64_t *members, in
     struct nccl_state *state = comm->state;
     struct comm_group *group = memory_allocate(sizeof(*group));
     *group                   = (struct comm_group){.state      = state,
+                                                   .members    = memory_allocate((size_t)size * sizeof(*members)),
                                                    .size       = size,
+                                                   .lane       = lane,
                                                    .processors = processors,
                                                    .stream     = state->backend->ops->streams->handle(state->backend, lane)};
+    memcpy(group->members, members, (size_t)size * sizeof(*members));
     while (members[group->index] != state->rank) {
         group->index++;
     }
@@ -243,8 +172,9 @@ void nccl_group_close(struct comm_group *group)
     if (group->links != NULL) {
         release_links(group->state, group->links);
     } else {
-        disconnect(group->state, group->connection);
+        nccl_disconnect(group->state, group->connection);
     }
+    free(group->members);
     free(group);
 }
 

@@ -7,7 +7,15 @@
 
 #include "gswbench/backend.h"
 #include "internal.h"
+#include "nccl_job.h"
 #include "nccl_library.h"
+
+// Memory that a connection knows. Members have a window alike, the other each for itself.
+enum { NCCL_BUFFERS = 8 };
+struct nccl_buffer {
+    void        *handle;
+    ncclWindow_t window;
+};
 
 // One of NCCL's communicators.
 struct nccl_connection {
@@ -16,6 +24,30 @@ struct nccl_connection {
     char                    name[96];
     int                     index;           // of this rank among its members
     double                  lost_seconds;    // when it was found to be lost; 0: it is not
+    int                     buffer_count;
+    struct nccl_buffer      buffers[NCCL_BUFFERS];
+};
+
+// What a rank sends and receives along one pipeline; of both lanes.
+struct nccl_links {
+    struct nccl_links      *next;
+    int64_t                *members;    // [size]
+    int64_t                 size;
+    int                     users;
+    struct nccl_connection *send[NCCL_DIRECTIONS], *receive[NCCL_DIRECTIONS];    // by the sender's direction
+    struct nccl_connection *opened[2 * NCCL_DIRECTIONS];                         // the same, in order
+    int                     opened_count;
+};
+
+struct comm_group {
+    struct nccl_state      *state;
+    int64_t                *members;    // [size]
+    int64_t                 size, index;
+    int                     lane;
+    int                     processors;    // of the device that one of its transfers may take; 0: no bound
+    cudaStream_t            stream;
+    struct nccl_connection *connection;    // of all members; NULL on the pipeline's lanes
+    struct nccl_links      *links;         // NULL on other lanes
 };
 
 struct nccl_watch {
@@ -36,6 +68,7 @@ struct nccl_state {
     struct comm_nccl_setup setup;
     int                    rank;
     struct nccl_links     *pipelines;
+    struct comm_extras     extras;
     struct nccl_watch      watch;
 };
 
@@ -46,6 +79,17 @@ void nccl_watch_begin(struct nccl_state *state, const char *opening, int64_t ind
 void nccl_watch_end(struct nccl_state *state);
 void nccl_watch_add(struct nccl_state *state, struct nccl_connection *connection);
 void nccl_watch_remove(struct nccl_state *state, const struct nccl_connection *connection);
+
+// nccl_connect.c: NCCL's communicators. exchange: a broadcast from the first member or a gather of words of 4 bytes,
+// between the members of a group in host memory. close may have to wait for the other members.
+void         nccl_exchange(const struct comm_group *group, enum op_kind kind, int64_t words, const void *in, void *out);
+ncclUniqueId nccl_create_id(const struct nccl_state *state);
+void nccl_join(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id, int size, int processors);
+void nccl_disconnect(struct nccl_state *state, struct nccl_connection *connection);
+
+// nccl_memory.c: fails (EXIT_LAUNCH) where the setup wants what the library lacks. forget: before a connection closes.
+status nccl_memory_open(struct comm *comm, struct nccl_state *state);
+void   nccl_memory_forget(struct nccl_state *state, struct nccl_connection *connection);
 
 // nccl_group.c
 struct comm_group *nccl_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors);

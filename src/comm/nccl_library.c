@@ -25,9 +25,11 @@ static void move_log(void)
 status nccl_library_open(struct nccl_library *nccl)
 {
     move_log();
-#define NCCL_SYMBOL(function) {#function, &nccl->function, false},
-    const struct library_symbol symbols[] = {NCCL_FUNCTIONS(NCCL_SYMBOL)};
+#define NCCL_SYMBOL(function)         {#function, &nccl->function, false},
+#define NCCL_YOUNGER(function, takes) {#function, &nccl->function, true},
+    const struct library_symbol symbols[] = {NCCL_FUNCTIONS(NCCL_SYMBOL) NCCL_OPTIONAL(NCCL_YOUNGER)};
 #undef NCCL_SYMBOL
+#undef NCCL_YOUNGER
     return library_open("libnccl.so.2", symbols, sizeof(symbols) / sizeof(symbols[0]));
 }
 

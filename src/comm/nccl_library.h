@@ -13,11 +13,23 @@
     X(ncclCommInitRankConfig) X(ncclCommDestroy) X(ncclCommGetAsyncError)                   \
     X(ncclAllReduce) X(ncclAllGather) X(ncclReduceScatter) X(ncclBroadcast)                 \
     X(ncclSend) X(ncclRecv) X(ncclGroupStart) X(ncclGroupEnd)
+// Younger than the oldest library that will do, and some than the oldest header: what they take is said here.
+#define NCCL_OPTIONAL(X)                                                                                               \
+    X(ncclMemAlloc, (void **data, size_t bytes))                                                             /* 2.19 */ \
+    X(ncclMemFree, (void *data))                                                                                       \
+    X(ncclCommRegister, (ncclComm_t connection, void *data, size_t bytes, void **handle))                              \
+    X(ncclCommDeregister, (ncclComm_t connection, void *handle))                                                       \
+    X(ncclCommWindowRegister,                                                                                /* 2.27 */ \
+      (ncclComm_t connection, void *data, size_t bytes, ncclWindow_t *window, int flags))                              \
+    X(ncclCommWindowDeregister, (ncclComm_t connection, ncclWindow_t window))
 // clang-format on
 
 struct nccl_library {
 #define NCCL_MEMBER(function) __typeof__(function) *function;
     NCCL_FUNCTIONS(NCCL_MEMBER)
+#undef NCCL_MEMBER
+#define NCCL_MEMBER(function, parameters) ncclResult_t(*function) parameters;    // NULL: the library lacks it
+    NCCL_OPTIONAL(NCCL_MEMBER)
 #undef NCCL_MEMBER
 };
 

@@ -136,3 +136,37 @@ void plan_connections(struct plan_connections *connections, const struct plan *p
     }
     connections->processors = concurrent_processors(connections);
 }
+
+// Into the hash, whatever it holds.
+static uint64_t mix(uint64_t hash, int64_t value)
+{
+    uint64_t mixed = (hash ^ (uint64_t)value) * UINT64_C(0x9e3779b97f4a7c15);
+    return mixed ^ mixed >> 29;
+}
+
+// What other members read or write of this one's memory. What a gather sends and a scatter receives, its own rank does,
+// which may be a part of the whole that is another on each member.
+static bool is_met(const struct op *op, int slot)
+{
+    return !(op->kind == OP_ALL_GATHER && slot == TRANSFER_IN) &&
+           !(op->kind == OP_REDUCE_SCATTER && slot == TRANSFER_OUT);
+}
+
+uint64_t plan_transfer_layout(const struct plan *plan, int lane, int32_t group, enum storage storage)
+{
+    uint64_t hash    = mix(1, plan->storage_bytes[storage]);
+    bool     is_used = false;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        if (!op_is_transfer((enum op_kind)op->kind) || op->lane != lane || op->shape.transfer.group != group) {
+            continue;
+        }
+        for (int slot = 0; slot < op->operand_count; slot++) {
+            const struct tensor *tensor = op->operand[slot] >= 0 ? &plan->tensors[op->operand[slot]] : NULL;
+            bool                 is_in  = tensor != NULL && tensor->storage == storage;
+            is_used |= is_in;
+            hash = mix(hash, is_in && is_met(op, slot) ? tensor->offset : -1);
+        }
+    }
+    return !is_used ? 0 : hash != 0 ? hash : 1;
+}

@@ -34,6 +34,9 @@ void html_write_devices(const struct result *result, FILE *file);
 // report_compute_times.c: a map of ranks and steps; nothing where it is not known.
 void html_write_compute_times(const struct result *result, FILE *file);
 
+// report_connections.c: which of the library's younger functions connections use, a line; nothing without NCCL.
+void report_write_connections(const struct result *result, FILE *file);
+
 // report_transfers.c: of the traced step, as lines and as a table; nothing where it has none.
 void report_write_transfers(const struct result *result, FILE *file);
 void html_write_transfer_times(const struct result *result, FILE *file);

@@ -68,6 +68,7 @@ static void write_memory(const struct result *result, FILE *file)
                 result->tune_seconds, result->connect_seconds,
                 number_bytes(text, sizeof(text), (double)result->connection_bytes), result->capture_seconds);
     }
+    report_write_connections(result, file);
 }
 
 // "attention cudnn: cuDNN 9.19.0, engines forward 2, backward 6"

@@ -12,6 +12,7 @@
 // observation_json.c, ranks_json.c: the fields of elements of lists.
 extern const struct json_field observation_fields[];
 extern const struct json_field rank_fields[], transfer_time_fields[], compute_time_fields[];
+extern const struct json_field connection_fields[];
 
 // device_check.c: judges what was observed of the devices; and the figures of energy, NaN where a rank's is not known.
 void devices_check(struct result *result);

@@ -6,6 +6,7 @@
 #define TEXT(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_TEXT, key, field)
 #define INTEGER(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_INTEGER, key, field)
 #define REAL(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_REAL, key, field)
+#define BOOLEAN(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_BOOLEAN, key, field)
 
 const struct json_field rank_fields[] = {
     INTEGER(result_rank, "rank", rank),
@@ -50,6 +51,13 @@ const struct json_field compute_time_fields[] = {
     INTEGER(result_compute_time, "steps", steps),
     REAL(result_compute_time, "compute_s", seconds),
     REAL(result_compute_time, "excess", excess),
+    JSON_END
+};
+const struct json_field connection_fields[] = {
+    BOOLEAN(result, "library_memory", connections.allocates),
+    INTEGER(result, "windows", connections.windows),
+    INTEGER(result, "registered", connections.registered),
+    INTEGER(result, "refused", connections.refused),
     JSON_END
 };
 // clang-format on

@@ -276,6 +276,7 @@ static const struct json_field fields[] = {
     MAP("environment", environment),
     LIST("environment_deviations", result_deviation, deviation, deviations),
     JSON_OBJECT("memory", memory),
+    JSON_OBJECT("connections", connection_fields),
     JSON_OBJECT("preparation", preparation),
     JSON_OBJECT("plan", plan),
     JSON_OBJECT("waterfall", waterfall),

@@ -29,18 +29,28 @@ static status check_sharing(struct comm *comm, int64_t sharers)
     return place_agree(comm, sharers > 1 ? fail("%" PRId64 " ranks share a device", sharers) : OK);
 }
 
+// What only NCCL does is not asked of another.
+static status check_plain(const struct comm *comm, const struct run_config *run)
+{
+    return run->registered_buffers != REGISTERED_YES
+               ? OK
+               : fail_as(EXIT_LAUNCH,
+                         "[run] registered_buffers = yes: communicator %s registers no memory%s%s: take auto",
+                         comm->ops->name, comm->choice[0] != '\0' ? ", and is taken because " : "", comm->choice);
+}
+
 status place_connect(struct comm *nccl, struct comm *comm, struct backend *backend, const struct run_config *run,
                      int64_t sharers)
 {
     bool is_auto = strcmp(run->communicator, "auto") == 0;
     if (strcmp(run->communicator, "nccl") != 0 &&
         !(is_auto && comm->place.ranks > 1 && backend->ops->streams != NULL)) {
-        return OK;
+        return check_plain(comm, run);
     }
     status shared = is_auto ? check_sharing(comm, sharers) : OK;
     if (failed(&shared)) {
         snprintf(comm->choice, sizeof(comm->choice), "not nccl: %.140s", shared.text);
-        return OK;
+        return check_plain(comm, run);
     }
     status checked = check_nccl(comm, backend);
     if (failed(&checked)) {
@@ -48,7 +58,9 @@ status place_connect(struct comm *nccl, struct comm *comm, struct backend *backe
                        is_auto ? "; or, slower, let --comm mpi carry transfers through the hosts' memory" : "");
     }
     const struct comm_nccl_setup setup = {.connect_seconds = (int)run->connect_seconds,
-                                          .processors      = (int)run->spared_processors};
+                                          .processors      = (int)run->spared_processors,
+                                          .registers       = run->registered_buffers != REGISTERED_NO,
+                                          .must_register   = run->registered_buffers == REGISTERED_YES};
     return place_agree(comm, comm_open_nccl(nccl, comm, backend, &setup));
 }
 

@@ -164,3 +164,15 @@ void benchmark_describe(struct result *result, const struct benchmark *benchmark
     add_environment(result, comm);
     add_config(result, config);
 }
+
+void facts_add_connections(struct result *result, const struct comm *comm, const struct step *step)
+{
+    const struct comm_extras *extras = comm->extras;
+    result->connection_bytes         = step_connection_bytes(step);
+    if (extras != NULL) {
+        result->connections = (struct result_connections){.allocates  = extras->allocates,
+                                                          .windows    = extras->windows,
+                                                          .registered = extras->registered,
+                                                          .refused    = extras->refused};
+    }
+}

@@ -39,6 +39,9 @@ int         signals_caught_end(void);
 const char *signals_name(int number);
 bool        signals_take_question(void);
 
+// facts.c: adds what connecting took of this rank's device, and which of the library's functions it uses.
+void facts_add_connections(struct result *result, const struct comm *comm, const struct step *step);
+
 // processors.c: what they did from begin to end of the measured steps, by the file that Linux keeps in /proc/stat.
 enum { PROCESSORS_MAX = 1024 };
 struct processors {

@@ -110,8 +110,8 @@ static status open_result(struct rank *rank)
     for (int64_t i = 0; i < result->layer_load_count; i++) {
         result->layer_loads[i].layer = layers_expert_layer(&rank->plan.model, i);
     }
-    result->allocated_bytes  = rank->place.backend.allocated_bytes;
-    result->connection_bytes = step_connection_bytes(rank->step);
+    result->allocated_bytes = rank->place.backend.allocated_bytes;
+    facts_add_connections(result, rank->comm, rank->step);
     describe_backend(rank);
     attention_gather(result, rank->comm, &rank->place.backend);
     notes_add(result, rank->benchmark, &rank->place);

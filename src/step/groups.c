@@ -86,24 +86,26 @@ static void open_all(struct step *step, const struct seat *seats, int count)
     free(connections.list);
 }
 
-// The buffer of a slot, were it there: its data is given by who asks.
-static struct buffer operand(const struct plan *plan, const struct op *op, int slot, void *data)
+// A slot's buffer in the step's storages, or, while there are none, at scratch.
+static struct buffer operand(const struct step *step, const struct op *op, int slot, void *scratch)
 {
     if (slot >= op->operand_count || op->operand[slot] < 0) {
         return (struct buffer){.data = NULL};
     }
-    const struct tensor *tensor = &plan->tensors[op->operand[slot]];
-    return (struct buffer){.data = data, .elements = tensor->elements, .format = tensor->format};
+    struct buffer buffer = step_buffer(step, op->operand[slot]);
+    buffer.data          = scratch != NULL ? scratch : buffer.data;
+    return buffer;
 }
 
 // Both ends of a pipeline's way have used it when it was opened.
-static void use_seat(const struct step *step, struct seat seat, const bool *is_chosen, void *in_data, void *out_data)
+static void use_seat(const struct step *step, struct seat seat, const bool *is_chosen, void *const scratch[2])
 {
     const struct plan *plan = step->plan;
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
         if (is_chosen[i] && is_on_seat(op, seat) && !op_is_link((enum op_kind)op->kind)) {
-            struct buffer in = operand(plan, op, TRANSFER_IN, in_data), out = operand(plan, op, TRANSFER_OUT, out_data);
+            struct buffer in  = operand(step, op, TRANSFER_IN, scratch[TRANSFER_IN]),
+                          out = operand(step, op, TRANSFER_OUT, scratch[TRANSFER_OUT]);
             step->comm->ops->run(*group_of(step, seat), op, in.data, out.data,
                                  out.data != NULL ? out.format : in.format);
             step->lanes.streams->synchronize(step->backend, seat.lane);
@@ -125,34 +127,69 @@ static int64_t most_bytes(const struct plan *plan, int slot)
     return most;
 }
 
-// Their buffers are some of the plan's, which fits.
-static void use_all(struct step *step, const struct seat *seats, int count)
+static void use_all(const struct step *step, const struct seat *seats, int count, void *const scratch[2])
 {
-    struct backend *backend  = step->backend;
-    int64_t         in_bytes = most_bytes(step->plan, TRANSFER_IN), out_bytes = most_bytes(step->plan, TRANSFER_OUT);
-    void           *in = backend_allocate(backend, in_bytes), *out = backend_allocate(backend, out_bytes);
-    bool           *is_chosen = memory_allocate((size_t)step->plan->op_count * sizeof(*is_chosen));
+    bool *is_chosen = memory_allocate((size_t)step->plan->op_count * sizeof(*is_chosen));
     distinct_choose(step->plan, is_chosen);
     for (int i = 0; i < count; i++) {
-        use_seat(step, seats[i], is_chosen, in, out);
+        use_seat(step, seats[i], is_chosen, scratch);
     }
     free(is_chosen);
-    backend_release(backend, in, in_bytes);
-    backend_release(backend, out, out_bytes);
+}
+
+// Their buffers are some of the plan's, which fits.
+static void use_scratch(const struct step *step, const struct seat *seats, int count)
+{
+    struct backend *backend  = step->backend;
+    int64_t         bytes[2] = {most_bytes(step->plan, TRANSFER_IN), most_bytes(step->plan, TRANSFER_OUT)};
+    void           *scratch[2];
+    for (int slot = 0; slot < 2; slot++) {
+        scratch[slot] = backend_allocate(backend, bytes[slot]);
+    }
+    use_all(step, seats, count, scratch);
+    for (int slot = 0; slot < 2; slot++) {
+        backend_release(backend, scratch[slot], bytes[slot]);
+    }
+}
+
+static struct seat *allocate_seats(const struct step *step)
+{
+    return memory_allocate((size_t)(LANE_COUNT * step->plan->group_count) * sizeof(struct seat));
 }
 
 void groups_open(struct step *step)
 {
     struct backend *backend = step->backend;
-    struct seat    *seats   = memory_allocate((size_t)(LANE_COUNT * step->plan->group_count) * sizeof(*seats));
+    struct seat    *seats   = allocate_seats(step);
     int64_t         before  = backend->ops->available_bytes(backend);
     int             count   = list_seats(step->plan, seats);
     step->groups = memory_allocate((size_t)(LANE_COUNT * step->plan->group_count) * sizeof(struct comm_group *));
     open_all(step, seats, count);
     if (step->comm->ops->is_enqueued && count > 0) {
-        use_all(step, seats, count);
+        use_scratch(step, seats, count);
         step->connection_bytes = before - backend->ops->available_bytes(backend);
     }
+    free(seats);
+}
+
+void groups_share(struct step *step)
+{
+    struct backend *backend = step->backend;
+    struct seat    *seats   = allocate_seats(step);
+    int64_t         before  = backend->ops->available_bytes(backend);
+    int             count   = step->comm->memory != NULL ? list_seats(step->plan, seats) : 0;
+    for (int i = 0; i < count; i++) {
+        struct comm_buffer buffers[STORAGE_COUNT];
+        for (int storage = 0; storage < STORAGE_COUNT; storage++) {
+            buffers[storage] = (struct comm_buffer){
+                .data   = step->storage[storage],
+                .bytes  = step->storage_bytes[storage],
+                .layout = plan_transfer_layout(step->plan, seats[i].lane, seats[i].group, (enum storage)storage)};
+        }
+        step->comm->memory->share(*group_of(step, seats[i]), buffers, STORAGE_COUNT);
+    }
+    use_all(step, seats, count, (void *[2]){NULL, NULL});
+    step->connection_bytes += before - backend->ops->available_bytes(backend);
     free(seats);
 }
 

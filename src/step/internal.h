@@ -133,6 +133,7 @@ struct step {
     struct comm         *comm;
     void                *storage[STORAGE_COUNT];    // NULL: nothing in it
     int64_t              storage_bytes[STORAGE_COUNT];
+    bool                 is_lent[STORAGE_COUNT];    // by the communicator
     struct comm_group  **groups;              // [LANE_COUNT][plan->group_count], NULL: the lane does not use the group
     int64_t              connection_bytes;    // of the device, that the communicator's library has taken
     struct queue_entry  *entries;             // [plan->op_count]

@@ -188,12 +188,8 @@ status step_open(struct step **opened, const struct plan *plan, struct backend *
         return left;
     }
     *opened = step;
-    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
-        step->storage_bytes[storage] = plan->storage_bytes[storage];
-        if (plan->storage_bytes[storage] > 0) {
-            step->storage[storage] = backend_allocate(backend, plan->storage_bytes[storage]);
-        }
-    }
+    storages_open(step);
+    groups_share(step);
     backend_reserve_scratch(backend, scratch_bytes);
     fill_queues(step);
     if (step->lanes.streams != NULL) {
@@ -236,11 +232,7 @@ void step_close(struct step *step)
         close_device(step);
     }
     groups_close(step);
-    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
-        if (step->storage[storage] != NULL) {
-            backend_release(step->backend, step->storage[storage], step->storage_bytes[storage]);
-        }
-    }
+    storages_close(step);
     free(step->lanes.check);
     free(step->entries);
     free(step->queued);

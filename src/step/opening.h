@@ -10,6 +10,14 @@
 void groups_open(struct step *step);
 void groups_close(struct step *step);
 
+// Lets the groups know of the storages that the communicator lends, and makes the transfers once more in them: with
+// known memory a library may choose otherwise, and connect what that needs. Collective.
+void groups_share(struct step *step);
+
+// storage.c
+void storages_open(struct step *step);
+void storages_close(struct step *step);
+
 // budget.c: fails (EXIT_MEMORY) on every rank when a rank's plan does not fit. Collective.
 struct budget_extra {
     int64_t scratch;        // that the backend reserves

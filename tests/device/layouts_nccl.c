@@ -25,7 +25,7 @@ static const struct tolerance rounded = {2e-3, 0.03}, chosen_otherwise = {1e-2, 
 
 static status connect_nccl(struct comm *made, struct comm *control, struct backend *backend)
 {
-    return comm_open_nccl(made, control, backend, &(struct comm_nccl_setup){.connect_seconds = 60});
+    return comm_open_nccl(made, control, backend, &(struct comm_nccl_setup){.connect_seconds = 60, .registers = true});
 }
 
 // As the device takes it: BF16, rows of whole packets. And small: the emulator is slow.

@@ -152,13 +152,18 @@ static void cuda_close(struct backend *backend)
     free(cuda);
 }
 
-static void *cuda_allocate(struct backend *backend, int64_t bytes)
+static void cuda_clear(struct backend *backend, void *data, int64_t bytes)
 {
-    struct cuda *cuda = backend->state;
-    void        *data;
-    CUDA_CHECK(cudaMalloc(&data, (size_t)bytes));
+    const struct cuda *cuda = backend->state;
     CUDA_CHECK(cudaMemsetAsync(data, 0, (size_t)bytes, cuda->device.streams[LANE_COMPUTE]));
     CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[LANE_COMPUTE]));
+}
+
+static void *cuda_allocate(struct backend *backend, int64_t bytes)
+{
+    void *data;
+    CUDA_CHECK(cudaMalloc(&data, (size_t)bytes));
+    cuda_clear(backend, data, bytes);
     return data;
 }
 
@@ -291,6 +296,7 @@ const struct backend_ops backend_cuda = {
     .streams         = &cuda_streams,
     .allocate        = cuda_allocate,
     .release         = cuda_release,
+    .clear           = cuda_clear,
     .available_bytes = cuda_available_bytes,
     .upload          = copy_and_wait,
     .download        = copy_and_wait,

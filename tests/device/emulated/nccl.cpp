@@ -132,6 +132,11 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     if (comm->done != comm->calls) {
         fake_fail("a communicator is destroyed while %d of its calls run", (int)(comm->calls - comm->done));
     }
+    for (const registration &one : comm->known) {
+        if (one.is_open) {
+            fake_fail("a communicator is destroyed that still knows memory of %zu bytes", one.bytes);
+        }
+    }
     comm->boxes.close();
     delete comm;
     return ncclSuccess;
@@ -163,7 +168,7 @@ ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int p
 {
     REFUSE_ON_COMMAND;
     transfer call;
-    call.kind = {'S', (int)type, count};
+    call.kind = {'S', (int)type, count, -1, -1, -1, -1};
     add_send(call, peer, from, count * bytes_of(type));
     return add(comm, stream, std::move(call));
 }
@@ -172,7 +177,7 @@ ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncc
 {
     REFUSE_ON_COMMAND;
     transfer call;
-    call.kind = {'S', (int)type, count};
+    call.kind = {'S', (int)type, count, -1, -1, -1, -1};
     add_receive(call, peer, count * bytes_of(type));
     call.finish.push_back([=](std::vector<part> &parts) { memcpy(to, parts[0].data.data(), parts[0].bytes); });
     return add(comm, stream, std::move(call));
@@ -184,7 +189,8 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataTyp
     REFUSE_ON_COMMAND;
     transfer call;
     int      size = comm->boxes.size;
-    call.kind     = {how == ncclMax ? 'M' : 'A', (int)type, count};
+    call.kind     = {how == ncclMax ? 'M' : 'A', (int)type, count, -1, -1, -1, -1};
+    place(call, comm, from, to);
     for (int peer = 0; peer < size; peer++) {
         add_send(call, peer, from, count * bytes_of(type));
         add_receive(call, peer, count * bytes_of(type));
@@ -205,7 +211,8 @@ ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDat
     transfer call;
     int      rank  = comm->boxes.rank;
     size_t   share = count * bytes_of(type);
-    call.kind      = {'R', (int)type, count};
+    call.kind      = {'R', (int)type, count, -1, -1, -1, -1};
+    place(call, comm, from, NULL);
     for (int peer = 0; peer < comm->boxes.size; peer++) {
         add_send(call, peer, (const char *)from + (size_t)peer * share, share);
         add_receive(call, peer, share);
@@ -221,16 +228,17 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataTyp
     REFUSE_ON_COMMAND;
     transfer call;
     size_t   share = count * bytes_of(type);
-    call.kind      = {'G', (int)type, count};
+    call.kind      = {'G', (int)type, count, -1, -1, -1, -1};
+    place(call, comm, NULL, to);
     for (int peer = 0; peer < comm->boxes.size; peer++) {
         add_send(call, peer, from, share);
         add_receive(call, peer, share);
     }
     call.finish.push_back([=](std::vector<part> &parts) {
-        char *place = (char *)to;
+        char *next = (char *)to;
         for (const std::vector<char> *data : received(parts)) {
-            memcpy(place, data->data(), share);
-            place += share;
+            memcpy(next, data->data(), share);
+            next += share;
         }
     });
     return add(comm, stream, std::move(call));
@@ -241,7 +249,8 @@ ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataTyp
 {
     REFUSE_ON_COMMAND;
     transfer call;
-    call.kind = {'B', (int)type, count};
+    call.kind = {'B', (int)type, count, -1, -1, -1, -1};
+    place(call, comm, from, to);
     for (int peer = 0; peer < comm->boxes.size && comm->boxes.rank == root; peer++) {
         add_send(call, peer, from, count * bytes_of(type));
     }

@@ -44,6 +44,12 @@ static bool is_equal(const message_kind &one, const message_kind &other)
     return one.call == other.call && one.type == other.type && one.count == other.count;
 }
 
+static bool is_placed_alike(const message_kind &one, const message_kind &other)
+{
+    return one.in_window == other.in_window && one.in_offset == other.in_offset && one.out_window == other.out_window &&
+           one.out_offset == other.out_offset;
+}
+
 bool mailbox::is_taken() const
 {
     return taken == posted;
@@ -72,6 +78,12 @@ bool mailbox::take(std::vector<char> &to, size_t size, message_kind what)
     if (!is_equal(kind, what) || bytes != size) {
         fake_fail("members call %c of %zu elements of type %d (%zu bytes) and %c of %zu of type %d (%zu bytes)",
                   kind.call, kind.count, kind.type, bytes, what.call, what.count, what.type, size);
+    }
+    if (!is_placed_alike(kind, what)) {
+        fake_fail("members call %c in other places of symmetric windows: from window %ld at %ld and %ld at %ld, to %ld "
+                  "at %ld and %ld at %ld",
+                  what.call, kind.in_window, kind.in_offset, what.in_window, what.in_offset, kind.out_window,
+                  kind.out_offset, what.out_window, what.out_offset);
     }
     to.assign(data, data + size);
     taken++;

@@ -20,6 +20,8 @@ struct message_kind {
     char   call;
     int    type;
     size_t count;
+    // Where members reach into each other's memory: in which window it lies, and where there; -1: in none.
+    long in_window, in_offset, out_window, out_offset;
 };
 
 struct mailbox {

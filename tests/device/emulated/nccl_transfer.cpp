@@ -99,6 +99,25 @@ ncclResult_t add(ncclComm_t comm, cudaStream_t stream, transfer call)
     return ncclSuccess;
 }
 
+static void find_window(ncclComm_t comm, const void *data, long *window, long *offset)
+{
+    *window = *offset = -1;
+    for (size_t i = 0; i < comm->known.size() && data != NULL; i++) {
+        const registration &one = comm->known[i];
+        if (one.is_open && one.is_window && one.data <= (const char *)data &&
+            (const char *)data < one.data + one.bytes) {
+            *window = (long)i;
+            *offset = (const char *)data - one.data;
+        }
+    }
+}
+
+void place(transfer &call, ncclComm_t comm, const void *in, const void *out)
+{
+    find_window(comm, in, &call.kind.in_window, &call.kind.in_offset);
+    find_window(comm, out, &call.kind.out_window, &call.kind.out_offset);
+}
+
 void add_send(transfer &call, int peer, const void *from, size_t bytes)
 {
     call.parts.push_back({peer, true, false, false, from, {}, bytes});

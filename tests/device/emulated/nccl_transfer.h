@@ -8,12 +8,17 @@
 #include "emulator.h"
 #include "nccl_mailbox.h"
 
+#ifndef FAKE_NCCL_VERSION
+#define FAKE_NCCL_VERSION NCCL_VERSION_CODE
+#endif
+
 // What FAKE_NCCL asks for, words after each other: "version=RANK:21800"; "refuse=RANK:ncclSend"; "lose=RANK:CALLS",
-// after so many transfers that rank's connections are lost; "absent=RANK", which comes to no communicator.
+// after so many transfers that rank's connections are lost; "absent=RANK", which comes to no communicator;
+// "unknown=RANK": nothing is registered, as without cuMem.
 struct faults {
-    int         version = NCCL_VERSION_CODE, lost_after = -1;
+    int         version = FAKE_NCCL_VERSION, lost_after = -1;
     std::string refused;
-    bool        is_absent = false;
+    bool        is_absent = false, knows_nothing = false;
 
     faults()
     {
@@ -29,6 +34,8 @@ struct faults {
                 lost_after = number == rank ? calls : lost_after;
             } else if (sscanf(text, "absent=%d", &number) == 1) {
                 is_absent = number == rank;
+            } else if (sscanf(text, "unknown=%d", &number) == 1) {
+                knows_nothing = number == rank || knows_nothing;
             } else {
                 fake_fail("FAKE_NCCL has no '%s'", text);
             }
@@ -54,13 +61,24 @@ struct transfer {
     uint64_t                                              turn;    // among the calls of its communicator
 };
 
-struct ncclComm {
-    mailboxes boxes;
-    uint64_t  calls = 0, done = 0;    // made by the host, and ended by streams
-    int64_t   channels = 0;           // as many as its configuration lets it have
-    bool      is_used  = false;
-    bool      is_lost  = false;
+// Memory that a communicator knows: alike on all members, or this one's own.
+struct registration {
+    const char *data;
+    size_t      bytes;
+    bool        is_window, is_open;
 };
+
+struct ncclComm {
+    mailboxes                 boxes;
+    std::vector<registration> known;
+    uint64_t                  calls = 0, done = 0;    // made by the host, and ended by streams
+    int64_t                   channels = 0;           // as many as its configuration lets it have
+    bool                      is_used  = false;
+    bool                      is_lost  = false;
+};
+
+// What is sent and received where other members reach into it; NULL: they do not.
+void place(transfer &call, ncclComm_t comm, const void *in, const void *out);
 
 // Members that the call sends to, and receives from.
 void add_send(transfer &call, int peer, const void *from, size_t bytes);

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// What a result says of how devices were connected: by which of the library's younger functions, on rank 0.
+#ifndef GSWBENCH_RESULT_CONNECTIONS_H
+#define GSWBENCH_RESULT_CONNECTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct result_connections {
+    bool    allocates;              // memory that transfers use is the library's
+    int64_t windows, registered;    // storages that connections know: alike on all members; each member's own
+    int64_t refused;                // storages that the library would not register
+};
+
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// Which of the younger functions of the library that connects devices a run used.
+#include <inttypes.h>
+#include <string.h>
+
+#include "internal.h"
+
+static void write_part(FILE *file, const char **separator, const char *text)
+{
+    fprintf(file, "%s%s", *separator, text);
+    *separator = ", ";
+}
+
+static void write_count(FILE *file, const char **separator, int64_t count, const char *what)
+{
+    if (count > 0) {
+        fprintf(file, "%s%" PRId64 " %s", *separator, count, what);
+        *separator = ", ";
+    }
+}
+
+// "connections with: memory of NCCL's, 12 symmetric windows, 3 storages registered"
+void report_write_connections(const struct result *result, FILE *file)
+{
+    const struct result_connections *connections = &result->connections;
+    const char                      *separator   = "connections with: ";
+    if (strcmp(result->communicator, "nccl") != 0) {
+        return;
+    }
+    if (connections->allocates) {
+        write_part(file, &separator, "memory of NCCL's");
+    }
+    write_count(file, &separator, connections->windows, "symmetric windows");
+    write_count(file, &separator, connections->registered, "storages registered");
+    write_count(file, &separator, connections->refused, "storages that NCCL did not register");
+    fprintf(file, "%s\n", separator[0] == ',' ? "" : "connections with: plain calls alone");
+}

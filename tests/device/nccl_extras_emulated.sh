@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What a run uses of a younger NCCL: reported, optional, and without it when the library is an older one. The emulator's
+# NCCL ends a rank that does not keep to the rules of these functions.
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
+
+arguments=(--config tiny-llama --layers 2 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=2
+    --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64 --set train.sequence=16 --backend cuda --comm nccl
+    --steps 2 --warmup 0 --set run.ranks_per_device=8 --deterministic)
+run_as_a_host() { NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"; }
+export -f run_as_a_host
+old=$GSWBENCH_BINARY_DIR/tests/device/emulated/nccl_old${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+
+launch() {    # launch RANKS EXIT_CODE [ARGUMENT...]
+    local ranks=$1 expected=$2
+    shift 2
+    run "$expected" mpirun -np "$ranks" bash -c 'run_as_a_host "$@"' run "${arguments[@]}" "$@"
+}
+figures() { grep -oE 'loss: [0-9.]+, grad_norm: [0-9.]+' output; }
+connections() {    # connections KEY=VALUE...: what the result says of them
+    python3 - "$(result result.json)" "$@" <<'END' || complain "other connections than $*"
+import json, sys
+found = json.load(open(sys.argv[1]))["connections"]
+for key, value in (word.split("=") for word in sys.argv[2:]):
+    if found[key] != json.loads(value):
+        sys.exit(f"{key} is {found[key]}, not {value}")
+END
+}
+
+# Members of a group have all their memory alike, in windows, on each lane; numbers are as without.
+launch 2 0 --set parallel.fsdp=2
+expect "^connections with: memory of NCCL's, 4 symmetric windows$"
+connections library_memory=true windows=4 registered=0 refused=0
+with=$(figures)
+launch 2 0 --set parallel.fsdp=2 --set run.registered_buffers=no
+expect '^connections with: plain calls alone$'
+connections library_memory=false windows=0
+[ -n "$with" ] && [ "$with" = "$(figures)" ] || complain "other numbers than $with"
+
+# Stages of a pipeline know what they pass on, each its own: activations, for each way and neighbour. The loss and the
+# norm are in a window.
+launch 4 0 --set parallel.pp=2 --set parallel.fsdp=2 --set train.accumulation=2 --set run.registered_buffers=yes
+connections library_memory=true windows=4 registered=2 refused=0
+
+# A library that will not have it, and one that has not heard of it.
+export FAKE_NCCL='unknown=0 unknown=1'
+launch 2 0 --set parallel.fsdp=2
+connections library_memory=true windows=0 refused=4
+launch 2 4 --set parallel.fsdp=2 --set run.registered_buffers=yes
+expect 'registered_buffers = yes: NCCL did not register memory for the [a-z-]+ lane of 2 ranks from 0 to 1: it needs a driver'
+unset FAKE_NCCL
+LD_LIBRARY_PATH=$old launch 2 0 --set parallel.fsdp=2
+expect '^connections with: plain calls alone$'
+[ "$with" = "$(figures)" ] || complain "other numbers than $with"
+LD_LIBRARY_PATH=$old launch 2 4 --set parallel.fsdp=2 --set run.registered_buffers=yes
+expect 'registered_buffers = yes: NCCL 2\.17\.1 has no ncclMemAlloc or ncclCommRegister: 2\.19 or newer has them'
+run 4 mpirun -np 2 "$GSWBENCH" "${arguments[@]}" --comm mpi --set parallel.fsdp=2 --set run.registered_buffers=yes
+expect 'registered_buffers = yes: communicator mpi registers no memory: take auto'
+finish

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+// Memory that members of a group have alike: what plans say of it holds byte by byte, and which groups have it.
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/connection.h"
+#include "layouts.h"
+
+enum { RANKS = 16 };
+
+// The whole job, each rank's plan.
+struct job {
+    struct tiny tiny[RANKS];
+    int         ranks;
+};
+
+static struct job *open_job(const char *layout)
+{
+    struct job *job = calloc(1, sizeof(*job));
+    job->ranks      = 1;
+    for (int rank = 0; rank < job->ranks; rank++) {
+        tiny_init(&job->tiny[rank]);
+        job->ranks = layout_apply(&job->tiny[rank], layout);
+        cr_assert_leq(job->ranks, RANKS);
+        tiny_plan_rank(&job->tiny[rank], job->ranks, rank);
+    }
+    return job;
+}
+
+static void close_job(struct job *job)
+{
+    for (int rank = 0; rank < job->ranks; rank++) {
+        plan_free(&job->tiny[rank].plan);
+    }
+    free(job);
+}
+
+// Ops of the group with those axes, in the order of the list.
+static const struct op *next_op(const struct plan *plan, int32_t *at, int lane, uint32_t axes)
+{
+    for (; *at < plan->op_count; ++*at) {
+        const struct op *op = &plan->ops[*at];
+        if (op_is_transfer((enum op_kind)op->kind) && op->lane == lane &&
+            plan->groups[op->shape.transfer.group].axes == axes) {
+            return &plan->ops[(*at)++];
+        }
+    }
+    return NULL;
+}
+
+static int32_t find_group(const struct plan *plan, uint32_t axes)
+{
+    int32_t group = 0;
+    while (group < plan->group_count && plan->groups[group].axes != axes) {
+        group++;
+    }
+    return group;
+}
+
+// The bytes that members find in each other's memory, found without the hash.
+static bool have_alike(const struct plan *a, const struct plan *b, int lane, uint32_t axes, enum storage storage)
+{
+    int32_t          at_a = 0, at_b = 0;
+    const struct op *op;
+    if (a->storage_bytes[storage] != b->storage_bytes[storage]) {
+        return false;
+    }
+    while ((op = next_op(a, &at_a, lane, axes)) != NULL) {
+        const struct op *other = next_op(b, &at_b, lane, axes);
+        for (int slot = 0; slot < op->operand_count; slot++) {
+            if (op->operand[slot] < 0 || (op->kind == OP_ALL_GATHER && slot == TRANSFER_IN) ||
+                (op->kind == OP_REDUCE_SCATTER && slot == TRANSFER_OUT)) {
+                continue;
+            }
+            const struct tensor *here = &a->tensors[op->operand[slot]], *there = &b->tensors[other->operand[slot]];
+            if ((here->storage == storage || there->storage == storage) &&
+                (here->storage != there->storage || here->offset != there->offset)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+// How many (rank, group, lane, storage) have memory that all members have alike, and that they have otherwise.
+struct tally {
+    int alike, otherwise;
+};
+
+static void count_storage(const struct job *job, int rank, const struct plan_group *group, int lane,
+                          struct tally *tally)
+{
+    const struct plan *own = &job->tiny[rank].plan;
+    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
+        uint64_t layout = plan_transfer_layout(own, lane, find_group(own, group->axes), (enum storage)storage);
+        bool     says = layout != 0, is = true;
+        for (int64_t i = 0; i < group->size && layout != 0; i++) {
+            const struct plan *other = &job->tiny[group->ranks[i]].plan;
+            says &= plan_transfer_layout(other, lane, find_group(other, group->axes), (enum storage)storage) == layout;
+            is &= have_alike(own, other, lane, group->axes, (enum storage)storage);
+        }
+        if (layout != 0) {
+            cr_expect_eq(says, is, "rank %d, axes %x, lane %d, storage %d", rank, group->axes, lane, storage);
+            tally->alike += says;
+            tally->otherwise += !says;
+        }
+    }
+}
+
+static struct tally count(const char *layout)
+{
+    struct job  *job   = open_job(layout);
+    struct tally tally = {0, 0};
+    for (int rank = 0; rank < job->ranks; rank++) {
+        const struct plan *plan = &job->tiny[rank].plan;
+        for (int32_t group = 0; group < plan->group_count; group++) {
+            for (int lane = 0; lane < LANE_COUNT; lane++) {
+                if (!op_lane_is_pipeline(lane)) {
+                    count_storage(job, rank, &plan->groups[group], lane, &tally);
+                }
+            }
+        }
+    }
+    close_job(job);
+    return tally;
+}
+
+// Stages of a pipeline differ in all but what they sum over all ranks.
+Test(windows, are_all_memory_that_a_group_uses)
+{
+    static const struct {
+        const char *layout;
+        int         alike;
+    } cases[] = {
+        {"dp 4", 8},
+        {"dp 4; zero 1", 12},
+        {"fsdp 4", 20},
+        {"dp 2; fsdp 2; tp 2", 56},
+        {"tp 4; sequence_parallel no", 8},
+        {"tp 2; cp 2; fsdp 2", 64},
+        {"pp 4; layers 6", 4},
+        {"pp 2; dp 2; layers 3; tied yes", 8},
+        {"ep 2; fsdp 4; experts 4; top_k 2; expert_ffn 16; pattern 2 x experts", 40},
+        {"fsdp 2; tp 2; pp 2; compute fp8; fp8_weights yes", 56},
+        {"dp 3; zero 1; compute fp8", 12},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tally tally = count(cases[i].layout);
+        cr_expect_eq(tally.alike, cases[i].alike, "%s: %d", cases[i].layout, tally.alike);
+        cr_expect_eq(tally.otherwise, 0, "%s: %d", cases[i].layout, tally.otherwise);
+    }
+}
+
+static uint64_t layout_of(const struct plan *plan, enum storage storage)
+{
+    return plan_transfer_layout(plan, LANE_GRADIENT_REDUCE, 0, storage);
+}
+
+// A stage that has more of a storage, and a member that has a tensor elsewhere.
+Test(windows, are_not_there_where_one_member_has_its_memory_otherwise)
+{
+    struct job      *job    = open_job("fsdp 4");
+    struct plan     *other  = &job->tiny[2].plan;
+    int32_t          at     = 0;
+    const struct op *reduce = next_op(other, &at, LANE_GRADIENT_REDUCE, other->groups[0].axes);
+    struct tensor   *in     = &other->tensors[reduce->operand[TRANSFER_IN]],
+                  *out      = &other->tensors[reduce->operand[TRANSFER_OUT]];
+    cr_assert_eq(reduce->kind, OP_REDUCE_SCATTER);
+    uint64_t whole = layout_of(other, in->storage), own = layout_of(other, out->storage);
+    other->storage_bytes[in->storage] += 256;
+    uint64_t grown = layout_of(other, in->storage);
+    cr_expect_neq(whole, 0);
+    cr_expect_neq(grown, whole);
+    in->offset += 256;
+    cr_expect_neq(layout_of(other, in->storage), grown);
+    // Its own share is another on each member, and nobody else's concern.
+    out->offset += 256;
+    cr_assert_neq(in->storage, out->storage);
+    cr_expect_eq(layout_of(other, out->storage), own);
+    cr_expect_eq(plan_transfer_layout(other, LANE_EXPERT, 0, in->storage), 0);
+    close_job(job);
+}
