@@ -20,6 +20,8 @@ struct comm_extras {
     bool    allocates;              // memory that transfers use is the library's
     int32_t windows, registered;    // memory that connections know: alike on all members; each member's own
     int32_t refused;                // memory that the library would not register
+    int32_t copying;                // connections that may leave multiprocessors alone
+    bool    exchanges;              // an all-to-all is one call
 };
 
 // Memory that members of a group have for their transfers.
@@ -101,6 +103,7 @@ struct comm_nccl_setup {
     int  connect_seconds;             // longer than that, and the job ends
     int  processors;                  // of the device that a transfer may take; 0: as many as NCCL likes
     bool registers, must_register;    // memory that transfers use is made known to NCCL; or the job ends
+    bool copies;                      // where the devices' copy engines can do it, they do
 };
 status comm_detect_nccl(void);
 status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *backend,

@@ -10,6 +10,8 @@ struct result_connections {
     bool    allocates;              // memory that transfers use is the library's
     int64_t windows, registered;    // storages that connections know: alike on all members; each member's own
     int64_t refused;                // storages that the library would not register
+    int64_t copying;                // connections whose gathers and all-to-alls copy engines may make
+    bool    exchanges;              // an all-to-all is one call
 };
 
 #endif

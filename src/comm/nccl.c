@@ -27,10 +27,16 @@ static void share(struct comm *comm, void *data, int64_t bytes, int from)
     state->control->ops->share(state->control, data, bytes, from);
 }
 
+static void free_state(struct nccl_state *state)
+{
+    free(state->nodes);
+    free(state);
+}
+
 static void close_nccl(struct comm *comm)
 {
     nccl_watch_close(comm->state);
-    free(comm->state);
+    free_state(comm->state);
 }
 
 static const struct comm_ops nccl_ops = {
@@ -58,9 +64,10 @@ status comm_detect_nccl(void)
 }
 
 // Collective: all ranks get the same answer.
-static status check_ranks(const struct nccl_state *state)
+static status check_ranks(struct nccl_state *state)
 {
     struct comm      *control = state->control;
+    int64_t           node    = control->place.node;
     struct nccl_seat *seats = memory_allocate((size_t)control->place.ranks * sizeof(*seats)), own = {0};
     const char       *host_id = getenv("NCCL_HOSTID");
     NCCL_CHECK(&state->library, ncclGetVersion(&own.version));
@@ -70,7 +77,23 @@ static status check_ranks(const struct nccl_state *state)
     control->ops->gather_all(control, &own, seats, sizeof(own));
     status result = nccl_check_seats(seats, control->place.ranks);
     free(seats);
+    state->nodes = memory_allocate((size_t)control->place.ranks * sizeof(*state->nodes));
+    control->ops->gather_all(control, &node, state->nodes, sizeof(node));
     return result;
+}
+
+// Zero CTAs are younger than what else is looked up, and no function of its own.
+static status check_copies(const struct nccl_state *state, const struct comm *comm)
+{
+    enum { VERSION_ZERO = 22800 };
+    int version;
+    NCCL_CHECK(&state->library, ncclGetVersion(&version));
+    if (!state->setup.copies || (version >= VERSION_ZERO && comm->memory != NULL)) {
+        return OK;
+    }
+    return fail_as(EXIT_LAUNCH, "[run] zero_cta = yes: %s: leave it out",
+                   version < VERSION_ZERO ? "NCCL 2.28 is the first that can"
+                                          : "it takes memory that NCCL knows, but registered_buffers = no");
 }
 
 status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *backend,
@@ -83,7 +106,7 @@ status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *b
         result = check_ranks(state);
     }
     if (failed(&result)) {
-        free(state);
+        free_state(state);
         return result;
     }
     int  version;
@@ -93,9 +116,12 @@ status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *b
     snprintf(comm->library, sizeof(comm->library), "NCCL %s", nccl_print_version(version, text));
     comm->extras = &state->extras;
     result       = nccl_memory_open(comm, state);
+    if (!failed(&result)) {
+        result = check_copies(state, comm);
+    }
     if (failed(&result)) {
         *comm = (struct comm){.ops = NULL};
-        free(state);
+        free_state(state);
         return result;
     }
     nccl_watch_open(state);

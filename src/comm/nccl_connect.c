@@ -27,14 +27,21 @@ static int bound_processors(int plan, int user)
     return user > 0 && (plan == 0 || user < plan) ? user : plan;
 }
 
+// Headers before 2.28 have the field but not the value.
+enum { CTA_POLICY_ZERO = 2 };
+
 // Blocks until all members have come.
-void nccl_join(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id, int size, int processors)
+void nccl_join(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id, int size)
 {
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.commName     = connection->name;
-    processors          = bound_processors(processors, state->setup.processors);
+    ncclConfig_t config     = NCCL_CONFIG_INITIALIZER;
+    int          processors = bound_processors(connection->processors, state->setup.processors);
+    config.commName         = connection->name;
     if (processors > 0) {
         config.maxCTAs = processors;
+    }
+    if (state->setup.copies && connection->is_near) {
+        config.CTAPolicy = CTA_POLICY_ZERO;
+        state->extras.copying++;
     }
     NCCL_CHECK(&state->library, ncclCommInitRankConfig(&connection->handle, size, id, connection->index, &config));
 }

@@ -21,6 +21,16 @@ static ncclDataType_t type_of(enum format format)
                                    : ncclUint8;    // narrow formats are moved, never added up
 }
 
+static bool is_on_one_node(const struct comm_group *group)
+{
+    const int64_t *nodes = group->state->nodes;
+    bool           is    = true;
+    for (int64_t i = 1; i < group->size; i++) {
+        is &= nodes[group->members[i]] == nodes[group->members[0]];
+    }
+    return is;
+}
+
 static struct nccl_connection *open_collective(struct nccl_state *state, const struct comm_group *group,
                                                const int64_t *members, int lane)
 {
@@ -28,13 +38,15 @@ static struct nccl_connection *open_collective(struct nccl_state *state, const s
     ncclUniqueId            id;
     snprintf(connection->name, sizeof(connection->name), "the %s lane of %d ranks from %d to %d",
              op_lane_name((enum lane)lane), (int)group->size, (int)members[0], (int)members[group->size - 1]);
-    connection->index = (int)group->index;
+    connection->index      = (int)group->index;
+    connection->processors = group->processors;
+    connection->is_near    = is_on_one_node(group);
     nccl_watch_begin(state, connection->name, group->index);
     if (group->index == 0) {
         id = nccl_create_id(state);
     }
     nccl_exchange(group, OP_BROADCAST, (int64_t)sizeof(id) / 4, NULL, &id);
-    nccl_join(state, connection, id, (int)group->size, group->processors);
+    nccl_join(state, connection, id, (int)group->size);
     nccl_watch_end(state);
     nccl_watch_add(state, connection);
     return connection;
@@ -66,9 +78,10 @@ static struct nccl_connection *open_link(struct nccl_state *state, ncclUniqueId 
     bool                    sends      = sender == state->rank;
     snprintf(connection->name, sizeof(connection->name), "the pipeline from rank %d to rank %d", (int)sender,
              (int)receiver);
-    connection->index = sends ? 0 : 1;
+    connection->index      = sends ? 0 : 1;
+    connection->processors = processors;
     nccl_watch_begin(state, connection->name, connection->index);
-    nccl_join(state, connection, id, 2, processors);
+    nccl_join(state, connection, id, 2);
     pass_first(state, connection, sends);
     nccl_watch_end(state);
     nccl_watch_add(state, connection);
@@ -195,6 +208,12 @@ static void receive_from(const struct comm_group *group, int64_t member, void *o
 static void all_to_all(const struct comm_group *group, const char *in, char *out, int64_t share, enum format format)
 {
     int64_t bytes = format_bytes(format, share);
+    if (group->state->library.ncclAlltoAll != NULL) {
+        group->state->extras.exchanges = true;
+        NCCL_CHECK(&group->state->library,
+                   ncclAlltoAll(in, out, (size_t)share, type_of(format), group->connection->handle, group->stream));
+        return;
+    }
     NCCL_CHECK(&group->state->library, ncclGroupStart());
     for (int64_t i = 0; i < group->size; i++) {
         send_to(group, i, in + i * bytes, share, format);

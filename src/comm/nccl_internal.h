@@ -23,6 +23,8 @@ struct nccl_connection {
     ncclComm_t              handle;
     char                    name[96];
     int                     index;           // of this rank among its members
+    int                     processors;      // of the device that a transfer may take; 0: no bound
+    bool                    is_near;         // its members are on one node
     double                  lost_seconds;    // when it was found to be lost; 0: it is not
     int                     buffer_count;
     struct nccl_buffer      buffers[NCCL_BUFFERS];
@@ -67,6 +69,7 @@ struct nccl_state {
     struct backend        *backend;
     struct comm_nccl_setup setup;
     int                    rank;
+    int64_t               *nodes;    // [ranks]
     struct nccl_links     *pipelines;
     struct comm_extras     extras;
     struct nccl_watch      watch;
@@ -84,8 +87,8 @@ void nccl_watch_remove(struct nccl_state *state, const struct nccl_connection *c
 // between the members of a group in host memory. close may have to wait for the other members.
 void         nccl_exchange(const struct comm_group *group, enum op_kind kind, int64_t words, const void *in, void *out);
 ncclUniqueId nccl_create_id(const struct nccl_state *state);
-void nccl_join(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id, int size, int processors);
-void nccl_disconnect(struct nccl_state *state, struct nccl_connection *connection);
+void         nccl_join(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id, int size);
+void         nccl_disconnect(struct nccl_state *state, struct nccl_connection *connection);
 
 // nccl_memory.c: fails (EXIT_LAUNCH) where the setup wants what the library lacks. forget: before a connection closes.
 status nccl_memory_open(struct comm *comm, struct nccl_state *state);

@@ -21,7 +21,9 @@
     X(ncclCommDeregister, (ncclComm_t connection, void *handle))                                                       \
     X(ncclCommWindowRegister,                                                                                /* 2.27 */ \
       (ncclComm_t connection, void *data, size_t bytes, ncclWindow_t *window, int flags))                              \
-    X(ncclCommWindowDeregister, (ncclComm_t connection, ncclWindow_t window))
+    X(ncclCommWindowDeregister, (ncclComm_t connection, ncclWindow_t window))                                          \
+    X(ncclAlltoAll, (const void *in, void *out, size_t share, ncclDataType_t type, ncclComm_t connection,    /* 2.28 */ \
+                     cudaStream_t stream))
 // clang-format on
 
 struct nccl_library {

@@ -38,6 +38,7 @@ const struct option run_options[] = {
     INTEGER_OPTION(run_config, ranks_per_device, "1", 1, 64, "ranks that may share a device; more than 1 is for tests, with transfers through the host"),
     INTEGER_OPTION(run_config, spared_processors, "0", 0, 64, "cuda backend: multiprocessors that GEMMs leave to transfers, and the most that NCCL takes for one; 0: no limit"),
     CHOICE_OPTION (run_config, registered_buffers, "auto", registered_names, "nccl communicator: memory that transfers use is NCCL's, and known to its connections, which spares copies; auto: where the library can; yes: an error where it cannot"),
+    BOOLEAN_OPTION(run_config, zero_cta, "no", "nccl communicator: gathers and all-to-alls within a node are made by the devices' copy engines, so that they take no multiprocessors, but start later; NCCL 2.28 and a driver for CUDA 12.5"),
     INTEGER_OPTION(run_config, connect_seconds, "120", 1, 86400, "nccl communicator: seconds in which the ranks of a group must have found each other"),
     AUTO_OPTION   (run_config, hang_seconds, "auto", 0, 86400, "seconds in which something of a rank must move, else the job ends and names who holds it up; ten times as long before the first step and after the last; auto: ten median steps, 60 at least; 0: nothing watches"),
     INTEGER_OPTION(run_config, time_limit, "0", 0, 2592000, "seconds after which the run ends with the steps that it has, as a partial result; 0: no limit"),

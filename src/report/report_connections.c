@@ -33,5 +33,9 @@ void report_write_connections(const struct result *result, FILE *file)
     write_count(file, &separator, connections->windows, "symmetric windows");
     write_count(file, &separator, connections->registered, "storages registered");
     write_count(file, &separator, connections->refused, "storages that NCCL did not register");
+    write_count(file, &separator, connections->copying, "connections with zero CTAs");
+    if (connections->exchanges) {
+        write_part(file, &separator, "ncclAlltoAll");
+    }
     fprintf(file, "%s\n", separator[0] == ',' ? "" : "connections with: plain calls alone");
 }

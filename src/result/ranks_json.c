@@ -58,6 +58,8 @@ const struct json_field connection_fields[] = {
     INTEGER(result, "windows", connections.windows),
     INTEGER(result, "registered", connections.registered),
     INTEGER(result, "refused", connections.refused),
+    INTEGER(result, "zero_cta", connections.copying),
+    BOOLEAN(result, "all_to_all", connections.exchanges),
     JSON_END
 };
 // clang-format on

@@ -32,10 +32,12 @@ static status check_sharing(struct comm *comm, int64_t sharers)
 // What only NCCL does is not asked of another.
 static status check_plain(const struct comm *comm, const struct run_config *run)
 {
-    return run->registered_buffers != REGISTERED_YES
+    const char *asked = run->registered_buffers == REGISTERED_YES ? "registered_buffers = yes"
+                        : run->zero_cta != 0                      ? "zero_cta = yes"
+                                                                  : NULL;
+    return asked == NULL
                ? OK
-               : fail_as(EXIT_LAUNCH,
-                         "[run] registered_buffers = yes: communicator %s registers no memory%s%s: take auto",
+               : fail_as(EXIT_LAUNCH, "[run] %s: communicator %s does not do that%s%s: leave it out", asked,
                          comm->ops->name, comm->choice[0] != '\0' ? ", and is taken because " : "", comm->choice);
 }
 
@@ -60,7 +62,9 @@ status place_connect(struct comm *nccl, struct comm *comm, struct backend *backe
     const struct comm_nccl_setup setup = {.connect_seconds = (int)run->connect_seconds,
                                           .processors      = (int)run->spared_processors,
                                           .registers       = run->registered_buffers != REGISTERED_NO,
-                                          .must_register   = run->registered_buffers == REGISTERED_YES};
+                                          .must_register =
+                                              run->registered_buffers == REGISTERED_YES || run->zero_cta != 0,
+                                          .copies = run->zero_cta != 0};
     return place_agree(comm, comm_open_nccl(nccl, comm, backend, &setup));
 }
 

@@ -173,6 +173,8 @@ void facts_add_connections(struct result *result, const struct comm *comm, const
         result->connections = (struct result_connections){.allocates  = extras->allocates,
                                                           .windows    = extras->windows,
                                                           .registered = extras->registered,
-                                                          .refused    = extras->refused};
+                                                          .refused    = extras->refused,
+                                                          .copying    = extras->copying,
+                                                          .exchanges  = extras->exchanges};
     }
 }

@@ -47,13 +47,32 @@ export FAKE_NCCL='unknown=0 unknown=1'
 launch 2 0 --set parallel.fsdp=2
 connections library_memory=true windows=0 refused=4
 launch 2 4 --set parallel.fsdp=2 --set run.registered_buffers=yes
-expect 'registered_buffers = yes: NCCL did not register memory for the [a-z-]+ lane of 2 ranks from 0 to 1: it needs a driver'
+expect 'registered_buffers or zero_cta = yes: NCCL did not register memory for the [a-z-]+ lane of 2 ranks from 0 to 1: it needs a driver'
 unset FAKE_NCCL
+
+# All-to-alls are one call, and copy engines make them where they may; an older library makes them of sends and receives.
+experts=(--set model.family=mixtral --set model.pattern=experts,experts --set model.experts=4 --set model.top_k=2 --set model.expert_ffn=16 --set parallel.fsdp=2
+    --set parallel.ep=2)
+launch 2 0 "${experts[@]}"
+connections all_to_all=true zero_cta=0
+one_call=$(figures)
+launch 2 0 "${experts[@]}" --set run.zero_cta=yes
+expect ', 3 connections with zero CTAs, ncclAlltoAll$'
+connections all_to_all=true zero_cta=3
+[ -n "$one_call" ] && [ "$one_call" = "$(figures)" ] || complain "other numbers than $one_call"
+LD_LIBRARY_PATH=$old launch 2 0 "${experts[@]}"
+connections all_to_all=false
+[ "$one_call" = "$(figures)" ] || complain "other numbers than $one_call"
+launch 2 4 --set parallel.fsdp=2 --set run.zero_cta=yes --set run.registered_buffers=no
+expect 'zero_cta = yes: it takes memory that NCCL knows, but registered_buffers = no'
+FAKE_NCCL='version=0:22703 version=1:22703' launch 2 4 --set parallel.fsdp=2 --set run.zero_cta=yes
+expect 'zero_cta = yes: NCCL 2\.28 is the first that can'
+
 LD_LIBRARY_PATH=$old launch 2 0 --set parallel.fsdp=2
 expect '^connections with: plain calls alone$'
 [ "$with" = "$(figures)" ] || complain "other numbers than $with"
 LD_LIBRARY_PATH=$old launch 2 4 --set parallel.fsdp=2 --set run.registered_buffers=yes
-expect 'registered_buffers = yes: NCCL 2\.17\.1 has no ncclMemAlloc or ncclCommRegister: 2\.19 or newer has them'
+expect 'registered_buffers or zero_cta = yes: NCCL 2\.17\.1 has no ncclMemAlloc or ncclCommRegister: 2\.19 or newer has them'
 run 4 mpirun -np 2 "$GSWBENCH" "${arguments[@]}" --comm mpi --set parallel.fsdp=2 --set run.registered_buffers=yes
-expect 'registered_buffers = yes: communicator mpi registers no memory: take auto'
+expect 'registered_buffers = yes: communicator mpi does not do that: leave it out'
 finish

@@ -25,11 +25,6 @@ ncclResult_t refuse(const char *function)
         }                                                                                                              \
     } while (0)
 
-size_t bytes_of(ncclDataType_t type)
-{
-    return type == ncclFloat32 || type == ncclInt32 ? 4 : type == ncclBfloat16 ? 2 : 1;
-}
-
 float number_at(const std::vector<char> &data, ncclDataType_t type, size_t i)
 {
     if (type == ncclBfloat16) {
@@ -111,6 +106,10 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *made, int size, ncclUniqueId id,
     REFUSE_ON_COMMAND;
     if (config->size != sizeof(*config) || config->blocking == 0 || rank < 0 || rank >= size) {
         the_error = "an argument is wrong";
+        return ncclInvalidArgument;
+    }
+    if (config->CTAPolicy != NCCL_CONFIG_UNDEF_INT && the_faults().version < 22800) {
+        the_error = "this version knows no such CTA policy";
         return ncclInvalidArgument;
     }
     while (the_faults().is_absent) {

@@ -112,6 +112,33 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *data, size_t bytes, n
     return ncclSuccess;
 }
 
+// Each member's share of what it sends is the receiver's.
+ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
+                          cudaStream_t stream)
+{
+    if (the_faults().refused == __func__) {
+        return ncclSystemError;
+    }
+    transfer     call;
+    const size_t share = count * bytes_of(type);
+    call.kind          = {'X', (int)type, count, -1, -1, -1, -1};
+    place(call, comm, from, to);
+    for (int peer = 0; peer < comm->boxes.size; peer++) {
+        add_send(call, peer, (const char *)from + (size_t)peer * share, share);
+        add_receive(call, peer, share);
+    }
+    call.finish.push_back([=](std::vector<part> &parts) {
+        char *next = (char *)to;
+        for (const part &one : parts) {
+            if (!one.sends) {
+                memcpy(next, one.data.data(), share);
+                next += share;
+            }
+        }
+    });
+    return add(comm, stream, std::move(call));
+}
+
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window)
 {
     return forget(comm, window, true);

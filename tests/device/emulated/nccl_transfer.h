@@ -77,6 +77,11 @@ struct ncclComm {
     bool                      is_lost  = false;
 };
 
+inline size_t bytes_of(ncclDataType_t type)
+{
+    return type == ncclFloat32 || type == ncclInt32 ? 4 : type == ncclBfloat16 ? 2 : 1;
+}
+
 // What is sent and received where other members reach into it; NULL: they do not.
 void place(transfer &call, ncclComm_t comm, const void *in, const void *out);
 
