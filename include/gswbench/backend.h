@@ -87,7 +87,8 @@ struct backend_ops {
 struct backend {
     const struct backend_ops *ops;
     void                     *state;
-    char                      choice[160];        // why "auto" took it: what the better ones lack; "": nothing
+    char                      choice[160];          // why "auto" took it: what the better ones lack; "": nothing
+    int                       spared_processors;    // of its device, that GEMMs leave to transfers; of what is prepared
     int64_t                   allocations;        // calls of allocate and reserve_scratch so far: constant during steps
     int64_t                   allocated_bytes;    // held now
     int64_t                   scratch_bytes;      // reserved; backend_reserve_scratch only ever grows it

@@ -78,6 +78,7 @@ struct comm {
     const struct comm_memory *memory;         // NULL: the backend's will do
     const struct comm_extras *extras;         // NULL: it has none
     bool                      is_threaded;    // several threads may move operands at a time
+    int                       processors;     // of a device that a transfer takes at most, whatever opens; 0: no bound
     char                      library[32];    // "NCCL 2.28.9", "Open MPI v4.1.4"; "": none
     char                      choice[160];    // why "auto" took no better one; "": nothing
 };
@@ -101,7 +102,6 @@ bool   comm_has_opened_mpi(void);
 struct backend;
 struct comm_nccl_setup {
     int  connect_seconds;             // longer than that, and the job ends
-    int  processors;                  // of the device that a transfer may take; 0: as many as NCCL likes
     bool registers, must_register;    // memory that transfers use is made known to NCCL; or the job ends
     bool copies;                      // where the devices' copy engines can do it, they do
 };

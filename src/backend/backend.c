@@ -62,8 +62,10 @@ static status open_one(struct backend *backend, const struct backend_ops *ops, c
     opened       = ops->open(backend, setup);
     if (failed(&opened)) {
         *backend = (struct backend){.ops = NULL};
+        return opened;
     }
-    return opened;
+    backend->spared_processors = setup->spared_processors;
+    return OK;
 }
 
 // A device that is there but does not open is an error, not a reason to take the next.

@@ -112,7 +112,8 @@ status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *b
     int  version;
     char text[NCCL_TEXT_BYTES];
     NCCL_CHECK(&state->library, ncclGetVersion(&version));
-    *comm = (struct comm){.ops = &nccl_ops, .state = state, .place = control->place};
+    *comm       = (struct comm){.ops = &nccl_ops, .state = state, .place = control->place};
+    state->comm = comm;
     snprintf(comm->library, sizeof(comm->library), "NCCL %s", nccl_print_version(version, text));
     comm->extras = &state->extras;
     result       = nccl_memory_open(comm, state);

@@ -34,7 +34,7 @@ enum { CTA_POLICY_ZERO = 2 };
 void nccl_join(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id, int size)
 {
     ncclConfig_t config     = NCCL_CONFIG_INITIALIZER;
-    int          processors = bound_processors(connection->processors, state->setup.processors);
+    int          processors = bound_processors(connection->processors, state->comm->processors);
     config.commName         = connection->name;
     if (processors > 0) {
         config.maxCTAs = processors;

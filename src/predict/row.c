@@ -18,10 +18,11 @@ static status predict_on_profile(struct predict_row *row, bool wants_range)
 {
     const struct config *config   = &row->job.config;
     struct measured_ops  measured = {.ops = NULL};
-    struct machine       machine  = {.hardware          = &config->hardware,
-                                     .software          = &config->software,
-                                     .measured          = &measured,
-                                     .spared_processors = config->run.spared_processors};
+    struct machine       machine  = {.hardware = &config->hardware,
+                                     .software = &config->software,
+                                     .measured = &measured,
+                                     .spared_processors =
+                                  config->run.spared_processors > 0 ? config->run.spared_processors : 0};
     TRY(predict_supports(&row->job.request, &config->hardware));
     status result = measured_read_profile(&measured, &row->job.config);
     if (!failed(&result)) {

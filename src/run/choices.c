@@ -188,11 +188,26 @@ static status prepare(struct choices *choices, const struct plan *plan, struct p
     gather_problems(choices);
     TRY(place_agree(choices->comm, step_visit_ops(plan, prepare_owned, choices)));
     visit_all(choices, place, take);
-    TRY(place_agree(choices->comm, step_prepare(plan, choices->backend)));
+    return place_agree(choices->comm, step_prepare(plan, choices->backend));
+}
+
+static void conclude(struct choices *choices, struct place *place)
+{
     visit_all(choices, place, compare);
     keep(choices);
     record(place);
-    return OK;
+}
+
+status choices_share(const struct plan *plan, struct place *place)
+{
+    struct choices choices = {.backend = &place->backend, .comm = place->comm};
+    if (place->backend.ops->choices == NULL) {
+        return place_agree(place->comm, step_prepare(plan, &place->backend));
+    }
+    status result = prepare(&choices, plan, place);
+    free(choices.own);
+    free(choices.all);
+    return result;
 }
 
 status choices_prepare(const struct plan *plan, struct place *place, int64_t conditions)
@@ -202,6 +217,9 @@ status choices_prepare(const struct plan *plan, struct place *place, int64_t con
         return place_agree(place->comm, step_prepare(plan, &place->backend));
     }
     status result = prepare(&choices, plan, place);
+    if (!failed(&result)) {
+        conclude(&choices, place);
+    }
     free(choices.own);
     free(choices.all);
     return failed(&result) ? result : place_check_notes(&place->notes, conditions);

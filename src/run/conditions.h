@@ -21,7 +21,8 @@ void place_note_ranks(struct place_notes *notes, const char *id, struct comm *co
 status place_check_notes(const struct place_notes *notes, int64_t conditions);
 
 // choices.c: step_prepare on all ranks, where each takes what one has chosen by timing; what differs all the same is
-// noted. Collective; every rank returns the same.
+// noted. choices_share: of a plan that is not the job's, without a note. Collective; every rank returns the same.
+status choices_share(const struct plan *plan, struct place *place);
 status choices_prepare(const struct plan *plan, struct place *place, int64_t conditions);
 
 // connect.c: notes where NCCL will go to other hosts by sockets, though InfiniBand is there or was asked for.

@@ -60,12 +60,13 @@ status place_connect(struct comm *nccl, struct comm *comm, struct backend *backe
                        is_auto ? "; or, slower, let --comm mpi carry transfers through the hosts' memory" : "");
     }
     const struct comm_nccl_setup setup = {.connect_seconds = (int)run->connect_seconds,
-                                          .processors      = (int)run->spared_processors,
                                           .registers       = run->registered_buffers != REGISTERED_NO,
                                           .must_register =
                                               run->registered_buffers == REGISTERED_YES || run->zero_cta != 0,
                                           .copies = run->zero_cta != 0};
-    return place_agree(comm, comm_open_nccl(nccl, comm, backend, &setup));
+    TRY(place_agree(comm, comm_open_nccl(nccl, comm, backend, &setup)));
+    nccl->processors = backend->spared_processors;
+    return OK;
 }
 
 void place_check_network(struct place *place, struct comm *comm)

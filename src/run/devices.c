@@ -17,7 +17,7 @@ static struct backend_setup setup_of(const struct config *config, const struct c
                                   .attention         = run->attention,
                                   .is_deterministic  = run->deterministic != 0,
                                   .is_fp32           = config->precision.compute == COMPUTE_FP32,
-                                  .spared_processors = (int)run->spared_processors,
+                                  .spared_processors = run->spared_processors > 0 ? (int)run->spared_processors : 0,
                                   .cache             = run->cache};
 }
 

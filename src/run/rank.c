@@ -2,6 +2,7 @@
 // One rank of a run: configuration, plan, backend, step; the timed loop; the result. Stages that can fail on one rank
 // alone end in place_agree, so that no rank waits for one that has left.
 #include "compute_times.h"
+#include "spare.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -171,6 +172,7 @@ static status prepare(struct rank *rank, struct comm *comm)
     rank->comm = comm = place->comm;
     TRY(place_agree(comm, open_watch(rank)));
     double began = clock_seconds();
+    TRY(spare_choose(place, &rank->plan, &benchmark->job.config.run));
     TRY(choices_prepare(&rank->plan, place, benchmark->job.config.run.conditions));
     double prepared = clock_seconds();
     TRY(place_agree(comm, step_open(&rank->step, &rank->plan, &place->backend, comm)));

@@ -109,7 +109,7 @@ static double find_price(const struct transfer_times_setup *setup, int32_t op)
 {
     const struct machine machine = {.hardware          = &setup->config->hardware,
                                     .measured          = setup->measured,
-                                    .spared_processors = setup->config->run.spared_processors};
+                                    .spared_processors = setup->comm->processors};
     double               price   = predict_price_op(&machine, setup->plan, &setup->plan->ops[op]).seconds;
     return isfinite(price) ? price : NAN;
 }

@@ -12,7 +12,7 @@ static void name(struct backend *backend, const struct op *op, const struct buff
         return;
     }
     if (op->kind == OP_GEMM) {
-        gemm_name(cuda, op, buffers, problem);
+        gemm_name(backend, op, buffers, problem);
     } else if (op->kind == OP_ATTENTION_FORWARD || op->kind == OP_ATTENTION_BACKWARD) {
         cuda_attention_name(cuda, op, problem);
     }

@@ -9,8 +9,16 @@
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
 
-static struct gemm_key key_of(const struct cuda *cuda, const struct op *op, const struct buffer buffers[])
+// However many are to be spared, one computes.
+static int leave_processors(const struct cuda *cuda, int spared)
 {
+    return spared < cuda->device.processors ? cuda->device.processors - spared : 1;
+}
+
+static struct gemm_key key_of(const struct backend *backend, const struct op *op, const struct buffer buffers[])
+{
+    const struct cuda *cuda   = backend->state;
+    int                spared = backend->spared_processors;
     return (struct gemm_key){.shape       = op->shape.gemm,
                              .a           = buffers[GEMM_A].format,
                              .b           = buffers[GEMM_B].format,
@@ -19,7 +27,7 @@ static struct gemm_key key_of(const struct cuda *cuda, const struct op *op, cons
                              .sums_fast   = op->sums_fast,
                              .alignment   = {gemm_alignment(buffers[GEMM_A].data), gemm_alignment(buffers[GEMM_B].data),
                                              gemm_alignment(buffers[GEMM_C].data)},
-                             .processors  = cuda->gemms->processors};
+                             .processors  = spared > 0 ? leave_processors(cuda, spared) : 0};
 }
 
 static struct gemm *find(const struct cuda *cuda, const struct gemm_key *key)
@@ -165,10 +173,11 @@ static void name_problem(const struct gemms *gemms, const struct gemm_key *key, 
     gemm_problem_name(key, version, gemms->device, problem);
 }
 
-void gemm_name(const struct cuda *cuda, const struct op *op, const struct buffer buffers[],
+void gemm_name(const struct backend *backend, const struct op *op, const struct buffer buffers[],
                char problem[GEMM_PROBLEM_BYTES])
 {
-    struct gemm_key key = key_of(cuda, op, buffers);
+    const struct cuda *cuda = backend->state;
+    struct gemm_key    key  = key_of(backend, op, buffers);
     name_problem(cuda->gemms, &key, problem);
 }
 
@@ -253,7 +262,7 @@ status cuda_gemm_prepare(struct backend *backend, const struct op *op, const str
                          const struct prepared **prepared)
 {
     struct cuda    *cuda = backend->state;
-    struct gemm_key key  = key_of(cuda, op, buffers);
+    struct gemm_key key  = key_of(backend, op, buffers);
     struct gemm    *gemm = find(cuda, &key);
     if (gemm == NULL) {
         TRY(check_gemm(cuda, &key));
@@ -280,7 +289,6 @@ status gemms_open(struct cuda *cuda, const struct backend_setup *setup)
     struct gemms *gemms     = memory_allocate(sizeof(*gemms));
     cuda->gemms             = gemms;
     gemms->is_deterministic = setup->is_deterministic;
-    gemms->processors       = setup->spared_processors > 0 ? cuda->device.processors - setup->spared_processors : 0;
     memcpy(gemms->device, properties.name, sizeof(gemms->device));
     TRY(blas_open(&gemms->blas));
     if (!setup->is_deterministic) {

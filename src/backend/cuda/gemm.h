@@ -25,7 +25,6 @@ struct gemms {
     struct gemm_cache cache;
     void             *workspace;    // of the compute lane, the only one that multiplies
     char              device[256];
-    int               processors;    // that GEMMs may use; 0: all
     bool              is_deterministic;
     int               timed, remembered, taken;
 };
@@ -45,7 +44,7 @@ cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const 
                         const struct gemm_operands *operands);
 
 // gemm.c: what a GEMM is called in the cache.
-void gemm_name(const struct cuda *cuda, const struct op *op, const struct buffer buffers[],
+void gemm_name(const struct backend *backend, const struct op *op, const struct buffer buffers[],
                char problem[GEMM_PROBLEM_BYTES]);
 
 // gemm_tune.c: the candidates of the library's heuristic, best guess first; returns how many, and its answer.

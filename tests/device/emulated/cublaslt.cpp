@@ -23,7 +23,8 @@ struct operation {
     int32_t      transposes[2];
     const float *scales[2];
     int8_t       is_fast;
-    int32_t      modes[2];    // of scales: 0 one, 4 by runs of 128, 5 by squares of 128 x 128
+    int32_t      modes[2];      // of scales: 0 one, 4 by runs of 128, 5 by squares of 128 x 128
+    int32_t      processors;    // that it may use; 0: all
 };
 
 // What is opaque to the caller holds one of the above.
@@ -66,6 +67,17 @@ void set(void *data, const layout *matrix, int64_t row, int64_t column, float va
     } else {
         ((bf16 *)data)[at] = bf16_from_float(value);
     }
+}
+
+// With FAKE_SHARING a GEMM that counts on multiprocessors which a connection's channels have runs a second wave; else
+// it takes longer by what it leaves.
+float sharing_milliseconds(int processors)
+{
+    int all = emulator::multiprocessors(), used = processors == 0 ? all : processors;
+    if (getenv("FAKE_SHARING") == NULL || emulator::channels == 0) {
+        return 0;
+    }
+    return used > all - emulator::channels ? 1 : (float)all / (float)used - 1;
 }
 
 struct product {
@@ -198,6 +210,9 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t made, cublasL
     case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
         how->scales[attribute == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER] = *(const float *const *)value;
         break;
+    case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET:
+        how->processors = *(const int32_t *)value;
+        break;
     case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
         how->is_fast = *(const int8_t *)value;
         break;
@@ -290,7 +305,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const 
     }
     emulator::enqueue(stream, [=]() {
         product.run();
-        emulator::spend(milliseconds);
+        emulator::spend(milliseconds + sharing_milliseconds(product.how.processors));
     });
     return CUBLAS_STATUS_SUCCESS;
 }

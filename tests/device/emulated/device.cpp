@@ -7,8 +7,14 @@
 
 namespace
 {
-enum { MULTIPROCESSORS = 3, SHARED_BYTES = 232448 };
+enum { SHARED_BYTES = 232448 };
+
 }    // namespace
+
+int emulator::multiprocessors(void)
+{
+    return getenv("FAKE_SHARING") != NULL ? 132 : 3;
+}
 
 extern "C" {
 
@@ -31,7 +37,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
 {
     switch (attribute) {
     case cudaDevAttrMultiProcessorCount:
-        *value = MULTIPROCESSORS;
+        *value = emulator::multiprocessors();
         break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
         *value = SHARED_BYTES;

@@ -81,7 +81,10 @@ struct pending {
     std::function<void()> run;
 };
 void                        enqueue_made(cudaStream_t stream, std::function<pending()> make);
+// Of the device: few, so that loops over a grid come round again; with FAKE_SHARING as many as a real one has.
+int                         multiprocessors(void);
 inline std::atomic<int64_t> taken_bytes{0};    // of the device's memory, by libraries: less is available
+inline std::atomic<int>     channels{0};       // of the connection that was opened last, while one is open
 // Does one piece of work of a stream that has some; false: none has.
 bool progress(void);
 

@@ -122,7 +122,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *made, int size, ncclUniqueId id,
         fprintf(file, "NCCL INFO a communicator of %d ranks\n", size);
         fflush(file);
     }
-    (*made)->channels = config->maxCTAs == NCCL_CONFIG_UNDEF_INT ? 32 : config->maxCTAs;
+    (*made)->channels  = config->maxCTAs == NCCL_CONFIG_UNDEF_INT ? 32 : config->maxCTAs;
+    emulator::channels = (int)(*made)->channels;
     return ncclSuccess;
 }
 
@@ -137,6 +138,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
         }
     }
     comm->boxes.close();
+    emulator::channels = 0;
     delete comm;
     return ncclSuccess;
 }

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+// How many multiprocessors a transfer may take, and how many GEMMs leave to transfers: chosen together, by the time
+// that both need side by side. Fewer blocks of a transfer leave more of the device to what computes, until they carry
+// less than the links do; and a GEMM that counts on multiprocessors which a transfer has runs a second wave. What a
+// device loses by either is measured, on a step in little: the GEMM that computes most of the plan beside the largest
+// transfer of each lane, in the plan's proportions.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/assembly.h"
+#include "gswbench/step.h"
+#include "conditions.h"
+#include "likeness.h"
+#include "spare.h"
+
+enum { WAYS = 6, ROUNDS = 5, OPS_MOST = 16, KINDS_MOST = 64 };
+
+// The first is what holds where nothing is gained.
+static const struct spare_way ways[WAYS] = {{0, 0}, {16, 16}, {8, 0}, {8, 8}, {4, 0}, {4, 4}};
+
+// Of ops on a lane that are alike the ones that do most, in FLOPs or bytes.
+struct lane_load {
+    const struct op *op;    // the first of them; NULL: the lane has none
+    double           each, alike, lane;
+};
+
+// What makes an op of the miniature: the same on all members of a group, or their steps would not meet.
+struct part {
+    struct op op;
+    int32_t   count;
+};
+
+static bool is_alike(const struct plan *plan, const struct op *one, const struct op *other)
+{
+    bool is_same = one->kind == other->kind && one->operand_count == other->operand_count;
+    for (int slot = 0; slot < one->operand_count && is_same; slot++) {
+        int32_t a = one->operand[slot], b = other->operand[slot];
+        is_same = (a < 0) == (b < 0) && (a < 0 || (plan->tensors[a].elements == plan->tensors[b].elements &&
+                                                   plan->tensors[a].format == plan->tensors[b].format));
+    }
+    return is_same && (one->kind == OP_GEMM ? memcmp(&one->shape.gemm, &other->shape.gemm, sizeof(one->shape.gemm)) == 0
+                                            : one->shape.transfer.group == other->shape.transfer.group);
+}
+
+// Of the compute lane GEMMs count; of another, transfers among all members of groups within a pipeline stage.
+static bool counts(const struct plan *plan, const struct op *op, int lane)
+{
+    if (op->lane != lane || lane == LANE_COMPUTE) {
+        return op->lane == lane && op->kind == OP_GEMM;
+    }
+    return op_is_transfer((enum op_kind)op->kind) && !op_is_link((enum op_kind)op->kind) &&
+           (plan->groups[op->shape.transfer.group].axes & 1u << AXIS_PP) == 0;
+}
+
+static struct lane_load find_load(const struct plan *plan, int lane)
+{
+    struct lane_load kinds[KINDS_MOST], most = {.op = NULL};
+    int              count = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        if (!counts(plan, op, lane)) {
+            continue;
+        }
+        double does = lane == LANE_COMPUTE ? op_flops(op) : plan_op_bytes(plan, op);
+        int    kind = 0;
+        while (kind < count && !is_alike(plan, kinds[kind].op, op)) {
+            kind++;
+        }
+        if (kind == count && count < KINDS_MOST) {
+            kinds[count++] = (struct lane_load){.op = op, .each = does};
+        }
+        most.lane += does;
+        if (kind < count) {
+            kinds[kind].alike += does;
+            most = kinds[kind].alike > most.alike
+                       ? (struct lane_load){kinds[kind].op, does, kinds[kind].alike, most.lane}
+                       : most;
+        }
+    }
+    return most;
+}
+
+// Which lanes a step lets run beside what computes: tensor parallelism's and context parallelism's are waited for.
+static const int lanes[] = {LANE_COMPUTE, LANE_WEIGHT_GATHER, LANE_GRADIENT_REDUCE, LANE_REPLICA_REDUCE, LANE_EXPERT};
+enum { LANES = sizeof(lanes) / sizeof(lanes[0]) };
+
+// How often each lane does its op, so that lanes keep their proportions. Returns whether there is something to time.
+static bool find_parts(const struct plan *plan, struct part parts[LANES])
+{
+    double times[LANES], most = 0.0;
+    int    transfers = 0;
+    for (int i = 0; i < LANES; i++) {
+        struct lane_load load = find_load(plan, lanes[i]);
+        parts[i]              = (struct part){.count = 0};
+        times[i]              = load.op != NULL ? load.lane / load.each : 0.0;
+        most                  = fmax(most, times[i]);
+        if (load.op != NULL) {
+            parts[i].op = *load.op;
+            transfers += lanes[i] != LANE_COMPUTE;
+        }
+    }
+    for (int i = 0; i < LANES; i++) {
+        parts[i].count = times[i] > 0.0 ? (int32_t)fmax(round(times[i] * OPS_MOST / most), 1.0) : 0;
+    }
+    return parts[0].count > 0 && transfers > 0;
+}
+
+static uint64_t hash_parts(const struct plan *plan, const struct part parts[LANES])
+{
+    int64_t words[LANES][5] = {{0}};
+    for (int i = 0; i < LANES; i++) {
+        const struct op *op = &parts[i].op;
+        if (parts[i].count > 0 && lanes[i] != LANE_COMPUTE) {
+            const struct tensor *tensor = &plan->tensors[op->operand[TRANSFER_OUT]];
+            const int64_t        word[] = {parts[i].count, op->kind, plan->groups[op->shape.transfer.group].axes,
+                                           op->shape.transfer.elements, tensor->format};
+            memcpy(words[i], word, sizeof(word));
+        }
+    }
+    return XXH3_64bits(words, sizeof(words));
+}
+
+// Whether every rank has something to time, and members of a group the same.
+static bool agree(const struct plan *plan, const struct part parts[LANES], bool has_own, struct comm *comm)
+{
+    uint64_t  own    = has_own ? hash_parts(plan, parts) | 1u : 0;
+    uint64_t *all    = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    bool      is_all = true;
+    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    for (int rank = 0; rank < comm->place.ranks; rank++) {
+        is_all = is_all && all[rank] != 0;
+    }
+    for (int i = 1; i < LANES && has_own; i++) {
+        const struct plan_group *group = parts[i].count > 0 ? &plan->groups[parts[i].op.shape.transfer.group] : NULL;
+        for (int64_t member = 0; group != NULL && member < group->size; member++) {
+            is_all = is_all && all[group->ranks[member]] == own;
+        }
+    }
+    free(all);
+    int8_t one = is_all, *every = memory_allocate((size_t)comm->place.ranks);
+    comm->ops->gather_all(comm, &one, every, sizeof(one));
+    for (int rank = 0; rank < comm->place.ranks; rank++) {
+        is_all = is_all && every[rank] != 0;
+    }
+    free(every);
+    return is_all;
+}
+
+static void add_part(struct assembly *assembly, const struct plan *plan, const struct part *part)
+{
+    struct op op  = part->op;
+    op.wait_count = 0;
+    if (op.kind != OP_GEMM) {
+        op.shape.transfer.group = assembly_group(assembly, plan->groups[op.shape.transfer.group].axes);
+    }
+    for (int slot = 0; slot < op.operand_count; slot++) {
+        if (op.operand[slot] >= 0) {
+            const struct tensor *tensor = &plan->tensors[op.operand[slot]];
+            op.operand[slot] =
+                assembly_tensor(assembly, "operand", STORAGE_INPUT, tensor->format, DIMS(tensor->elements));
+        }
+    }
+    for (int32_t i = 0; i < part->count; i++) {
+        struct op again = op;
+        assembly_append(assembly, &again);
+    }
+}
+
+static double slowest(struct comm *comm, double own)
+{
+    double *all = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    for (int rank = 0; rank < comm->place.ranks; rank++) {
+        own = fmax(own, all[rank]);
+    }
+    free(all);
+    return own;
+}
+
+static void take_way(struct place *place, const struct spare_way *way)
+{
+    place->comm->processors          = way->transfer;
+    place->backend.spared_processors = way->spared;
+}
+
+// The least of a few rounds; the first meets kernels that are not loaded yet.
+static status time_way(double *seconds, struct plan *little, struct place *place)
+{
+    struct step *step;
+    *seconds = INFINITY;
+    TRY(choices_share(little, place));
+    TRY(place_agree(place->comm, step_open(&step, little, &place->backend, place->comm)));
+    for (int round = 0; round <= ROUNDS; round++) {
+        place->comm->ops->barrier(place->comm);
+        step_run(step);
+        double now = slowest(place->comm, step_device_seconds(step));
+        *seconds   = round > 0 ? fmin(*seconds, now) : *seconds;
+    }
+    step_close(step);
+    return OK;
+}
+
+int spare_best(const double seconds[], int count)
+{
+    const double gain = 0.01;    // less than that is noise, and not worth another choice from run to run
+    int          best = 0;
+    for (int i = 1; i < count; i++) {
+        best = seconds[i] < seconds[best] ? i : best;
+    }
+    return seconds[best] < (1.0 - gain) * seconds[0] ? best : 0;
+}
+
+// "8 each, GEMMs leave 8: 16/16 -2.1 %, 8/0 +0.3 %, 8/8 -3.4 %, 4/0 +1.0 %, 4/4 -1.2 %": by how much each way of a
+// transfer's most and GEMMs' leavings takes longer than none
+static void record(const struct place *place, const double seconds[WAYS], int best)
+{
+    static const struct likeness_kind alike = {.rule = LIKENESS_NOTED};
+    char                              text[LIKENESS_BYTES], *end = text + sizeof(text), *at = text;
+    at += best == 0
+              ? snprintf(at, (size_t)(end - at), "as planned, GEMMs leave none:")
+              : snprintf(at, (size_t)(end - at), "%d each, GEMMs leave %d:", ways[best].transfer, ways[best].spared);
+    for (int i = 1; i < WAYS; i++) {
+        at += snprintf(at, (size_t)(end - at), "%s %d/%d %+.1f %%", i > 1 ? "," : "", ways[i].transfer, ways[i].spared,
+                       100.0 * (seconds[i] / seconds[0] - 1.0));
+    }
+    likeness_add(place->environment, &alike, "multiprocessors of transfers", text);
+}
+
+static status time_ways(struct place *place, const struct plan *plan, const struct part parts[LANES])
+{
+    double          seconds[WAYS];
+    struct plan     little = {.mesh = plan->mesh, .rank = plan->rank};
+    struct assembly assembly;
+    status          result = OK;
+    assembly_begin(&assembly, &little);
+    for (int i = LANES - 1; i >= 0; i--) {    // transfers are under way when GEMMs begin
+        if (parts[i].count > 0) {
+            add_part(&assembly, plan, &parts[i]);
+        }
+    }
+    assembly_finish(&assembly);
+    for (int i = 0; i < WAYS && !failed(&result); i++) {
+        take_way(place, &ways[i]);
+        result = time_way(&seconds[i], &little, place);
+    }
+    plan_free(&little);
+    TRY(result);
+    int best = spare_best(seconds, WAYS);
+    take_way(place, &ways[best]);
+    record(place, seconds, best);
+    return OK;
+}
+
+status spare_choose(struct place *place, const struct plan *plan, const struct run_config *run)
+{
+    struct part parts[LANES];
+    if (run->spared_processors >= 0 || run->deterministic || !place->comm->ops->is_enqueued) {
+        return OK;
+    }
+    bool has_own = find_parts(plan, parts);
+    return agree(plan, parts, has_own, place->comm) ? time_ways(place, plan, parts) : OK;
+}
