@@ -23,6 +23,7 @@ struct machine {
     const struct software_config *software;             // NULL: this program
     const struct measured_ops    *measured;             // these take the place of prices; NULL: none
     int64_t                       spared_processors;    // as run.spared_processors
+    bool                          zero_cta;             // as run.zero_cta
 };
 
 struct prediction {

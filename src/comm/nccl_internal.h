@@ -65,7 +65,7 @@ struct nccl_watch {
 
 struct nccl_state {
     struct nccl_library    library;
-    struct comm           *comm;       // itself
+    struct comm           *comm;    // itself
     struct comm           *control;
     struct backend        *backend;
     struct comm_nccl_setup setup;

@@ -13,11 +13,21 @@ struct span {
     double node, network;    // bytes a second of one device, as far as the multiprocessors of the transfer carry them
 };
 
+// Within a node copy engines can move what nobody adds up, and take no multiprocessor.
+static bool is_copied(const struct machine *machine, const struct op *op, const struct plan_group *group)
+{
+    return machine->zero_cta && (op->kind == OP_ALL_GATHER || op->kind == OP_ALL_TO_ALL) &&
+           plan_group_nodes(group, machine->hardware->gpus_per_node) == 1;
+}
+
 // What the library takes for a transfer of so many bytes, or the user's bound. Cores have no multiprocessors.
-static int find_processors(const struct machine *machine, const struct op *op, double bytes)
+static int find_processors(const struct machine *machine, const struct op *op, const struct plan_group *group,
+                           double bytes)
 {
     int processors = plan_connection_processors(op->lane, (int64_t)bytes), most = (int)machine->spared_processors;
-    return machine->hardware->cores > 0 ? 0 : most > 0 && most < processors ? most : processors;
+    return machine->hardware->cores > 0 || is_copied(machine, op, group) ? 0
+           : most > 0 && most < processors                               ? most
+                                                                         : processors;
 }
 
 static struct span find_span(const struct hardware_config *hardware, const struct plan_group *group, int processors)
@@ -108,7 +118,7 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
     const struct plan_group      *group    = &plan->groups[shape->group];
 
     double      bytes      = plan_op_bytes(plan, op);
-    int         processors = find_processors(machine, op, bytes);
+    int         processors = find_processors(machine, op, group, bytes);
     struct span span       = find_span(hardware, group, processors);
     bool        is_link    = op_is_link((enum op_kind)op->kind);
     bool is_network = is_link ? plan_group_is_apart(group, shape->peer, hardware->gpus_per_node) : span.nodes > 1.0;

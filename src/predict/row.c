@@ -22,7 +22,8 @@ static status predict_on_profile(struct predict_row *row, bool wants_range)
                                      .software = &config->software,
                                      .measured = &measured,
                                      .spared_processors =
-                                  config->run.spared_processors > 0 ? config->run.spared_processors : 0};
+                                  config->run.spared_processors > 0 ? config->run.spared_processors : 0,
+                                     .zero_cta = config->run.zero_cta != 0};
     TRY(predict_supports(&row->job.request, &config->hardware));
     status result = measured_read_profile(&measured, &row->job.config);
     if (!failed(&result)) {

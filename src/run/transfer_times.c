@@ -109,7 +109,8 @@ static double find_price(const struct transfer_times_setup *setup, int32_t op)
 {
     const struct machine machine = {.hardware          = &setup->config->hardware,
                                     .measured          = setup->measured,
-                                    .spared_processors = setup->comm->processors};
+                                    .spared_processors = setup->comm->processors,
+                                    .zero_cta          = setup->config->run.zero_cta != 0};
     double               price   = predict_price_op(&machine, setup->plan, &setup->plan->ops[op]).seconds;
     return isfinite(price) ? price : NAN;
 }

@@ -189,7 +189,15 @@ Test(price, carries_no_more_than_the_multiprocessors_of_a_transfer_do)
     expect_seconds(price.seconds, bytes / 2e10 + latency);
     hardware.channel_bandwidth.value = 0.0;    // nothing is known of them
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 1e11 + latency);
-    hardware.cores = 2;
+    machine.zero_cta                 = true;    // copy engines: no multiprocessor, and no bound by them
+    hardware.channel_bandwidth.value = 5e9;
+    cr_expect_eq(predict_price_op(&machine, &plan, &op).processors, 0);
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 1e11 + latency);
+    op.kind = OP_REDUCE_SCATTER;    // which adds up
+    cr_expect_eq(predict_price_op(&machine, &plan, &op).processors, 4);
+    machine.zero_cta = false;
+    op.kind          = OP_ALL_GATHER;
+    hardware.cores   = 2;
     cr_expect_eq(predict_price_op(&machine, &plan, &op).processors, 0);
 }
 
