@@ -71,6 +71,7 @@ struct backend_ops {
     // backend has no device whose work they would collect.
     void (*profile)(struct backend *backend, bool is_on);
 
+    int (*processors)(struct backend *backend);    // multiprocessors of the device; NULL: it is the host
     // device_id differs between devices of one host; device_name is their kind, as the driver names it: "NVIDIA H200".
     // NULL: the backend's device is the host.
     void (*device_id)(struct backend *backend, char *text, size_t bytes);

@@ -6,6 +6,7 @@
 #define GSWBENCH_CONNECTION_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "gswbench/plan.h"
@@ -30,6 +31,12 @@ struct plan_connections {
 
 // The connections of a plan, lane by lane, whose ranks fill one node after another. The caller frees list.
 void plan_connections(struct plan_connections *connections, const struct plan *plan, int64_t ranks_per_node);
+
+// Whether transfers may hold so many multiprocessors of a device at a time, where none takes more than most (0: no
+// bound of the user's), that none is left to compute: then ranks may wait for each other without end. Writes what there
+// is to be done into text, and returns it; NULL: some are left, or the device's number is not known (0).
+const char *plan_connections_excess(const struct plan_connections *connections, int64_t device, int64_t most,
+                                    char *text, size_t bytes);
 
 // What the transfers of a group on a lane see of a storage: its size, and which bytes of it each of them takes. Equal
 // on members that have it alike; 0: they do not use it.

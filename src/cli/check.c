@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/connection.h"
 #include "gswbench/layers.h"
 #include "gswbench/number.h"
 #include "gswbench/plan_build.h"
@@ -29,22 +28,9 @@ struct checked {
     struct job       job;
     double           flops[FLOPS_COUNT];
     struct job_proof proof;
-    int64_t          connection_bytes;    // of the rank that needs the most memory, estimated
+    int64_t          connection_bytes;            // of the rank that needs the most memory, estimated
+    char             excess[CLI_EXCESS_BYTES];    // of multiprocessors that transfers may hold; "": none
 };
-
-static status count_connections(struct checked *checked)
-{
-    struct plan_request     request = checked->job.request;
-    struct plan_connections connections;
-    struct plan             plan;
-    request.rank = checked->proof.largest_rank;
-    TRY(plan_build(&plan, &request));
-    plan_connections(&connections, &plan, checked->job.config.hardware.gpus_per_node);
-    checked->connection_bytes = connections.bytes;
-    free(connections.list);
-    plan_free(&plan);
-    return OK;
-}
 
 static status check(struct checked *checked)
 {
@@ -59,7 +45,9 @@ static status check(struct checked *checked)
     TRY(proof_check_backend(&checked->job.request, checked->job.config.run.backend));
     TRY(job_verify(&checked->job.request, &checked->proof));
     checked->flops[FLOPS_HARDWARE] = checked->proof.flops / (double)config->train.global_batch;
-    return checked->proof.world > 1 ? count_connections(checked) : OK;
+    return checked->proof.world == 1 ? OK
+                                     : cli_check_connections(&checked->job, checked->proof.largest_rank,
+                                                             &checked->connection_bytes, checked->excess);
 }
 
 static void print_flops(const struct checked *checked)
@@ -125,6 +113,9 @@ static void print_plan(const struct checked *checked)
     if (checked->connection_bytes > 0) {
         printf("connections    %s beside it, estimated\n",
                number_bytes(text, sizeof(text), (double)checked->connection_bytes));
+    }
+    if (checked->excess[0] != '\0') {
+        printf("warning        %s\n", checked->excess);
     }
     if (checked->proof.largest_quantized_bytes > 0) {
         printf("casts to FP8   %s read and written in a step\n",
@@ -229,10 +220,12 @@ static json_t *describe_plan(const struct checked *checked)
     json_t *proof       = json_pack("{s:I, s:I, s:I, s:I, s:I}", "ranks", (json_int_t)checked->proof.world, "built",
                                     (json_int_t)checked->proof.built, "distinct", (json_int_t)checked->proof.distinct, "ops",
                                     (json_int_t)checked->proof.ops, "transfers", (json_int_t)checked->proof.transfers);
-    return json_pack("{s:i, s:I, s:o, s:I, s:I, s:o, s:o}", "ops", (int)checked->proof.largest_ops, "total_bytes",
+    return json_pack("{s:i, s:I, s:o, s:I, s:I, s:s?, s:o, s:o}", "ops", (int)checked->proof.largest_ops, "total_bytes",
                      (json_int_t)checked->proof.largest_bytes, "storage_bytes", bytes, "quantized_bytes",
                      (json_int_t)checked->proof.largest_quantized_bytes, "connection_bytes",
-                     (json_int_t)checked->connection_bytes, "fits_device", fits_device, "verified", proof);
+                     (json_int_t)checked->connection_bytes, "ctas_warning",
+                     checked->excess[0] != '\0' ? checked->excess : NULL, "fits_device", fits_device, "verified",
+                     proof);
 }
 
 static json_t *describe(const struct checked *checked)

@@ -97,6 +97,11 @@ status cli_read_result(struct result *result, const char *path);
 struct predict_range;
 void predict_print_values(const struct config *config, const struct predict_range *range);
 
+// check_connections.c: an estimate of the memory that this rank's connections take of its device, and, in excess, what
+// there is to be said where transfers may hold all of the device; "": nothing.
+enum { CLI_EXCESS_BYTES = 192 };
+status cli_check_connections(const struct job *job, int64_t largest_rank, int64_t *bytes, char *excess);
+
 // null for NaN.
 json_t *cli_json_real(double value);
 

@@ -133,11 +133,11 @@ static void print_transfers(const struct account *account)
 }
 
 // What a library that connects devices opens for this rank.
-static void print_connections(const struct plan *plan, int64_t ranks_per_node)
+static void print_connections(const struct plan *plan, const struct config *config)
 {
     struct plan_connections connections;
-    char                    axes[64], bytes[32], largest[32];
-    plan_connections(&connections, plan, ranks_per_node);
+    char                    axes[64], bytes[32], largest[32], excess[192];
+    plan_connections(&connections, plan, config->hardware.gpus_per_node);
     printf("connections\n  %-16s %-12s %6s %6s %12s %8s %12s\n", "", "axes", "ranks", "nodes", "largest op", "CTAs",
            "memory");
     for (int32_t i = 0; i < connections.count; i++) {
@@ -149,6 +149,10 @@ static void print_connections(const struct plan *plan, int64_t ranks_per_node)
     }
     printf("  %-58s %8d %12s estimated\n", "together", connections.processors,
            number_bytes(bytes, sizeof(bytes), (double)connections.bytes));
+    if (plan_connections_excess(&connections, config->hardware.multiprocessors, config->run.spared_processors, excess,
+                                sizeof(excess)) != NULL) {
+        printf("  warning: %s\n", excess);
+    }
     free(connections.list);
 }
 
@@ -184,7 +188,7 @@ static status print_summary(const struct job *job, const struct plan *plan)
     print_memory(plan, &account);
     print_transfers(&account);
     if (account.transfer_count > 0) {
-        print_connections(plan, job->config.hardware.gpus_per_node);
+        print_connections(plan, &job->config);
     }
     print_flops(&account, hardware);
     return OK;

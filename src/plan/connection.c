@@ -2,6 +2,9 @@
 // Which connections a plan's transfers need, and what they take of a device.
 #include "gswbench/connection.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "gswbench/arena.h"
 
 // A channel is a block of a transfer's kernel with buffers of its own for what comes from and goes to a neighbour.
@@ -97,22 +100,44 @@ static void complete(struct plan_connection *connection, const struct plan *plan
     connection->bytes                = device_bytes(connection);
 }
 
-// One op of a lane runs at a time, but the pipeline's neighbours do not wait for each other.
-static int concurrent_processors(const struct plan_connections *connections)
+// One op of a lane runs at a time, but the pipeline's neighbours do not wait for each other. None takes more than most;
+// 0: there is no such bound.
+static int concurrent_processors(const struct plan_connections *connections, int64_t most)
 {
-    int sum = 0, most[LANE_COUNT] = {0};
+    int sum = 0, lanes[LANE_COUNT] = {0};
     for (int32_t i = 0; i < connections->count; i++) {
-        const struct plan_connection *one = &connections->list[i];
+        const struct plan_connection *one        = &connections->list[i];
+        int                           processors = most > 0 && most < one->processors ? (int)most : one->processors;
         if (one->peer >= 0) {
-            sum += one->processors;
-        } else if (one->processors > most[one->lane]) {
-            most[one->lane] = one->processors;
+            sum += processors;
+        } else if (processors > lanes[one->lane]) {
+            lanes[one->lane] = processors;
         }
     }
     for (int lane = 0; lane < LANE_COUNT; lane++) {
-        sum += most[lane];
+        sum += lanes[lane];
     }
     return sum;
+}
+
+const char *plan_connections_excess(const struct plan_connections *connections, int64_t device, int64_t most,
+                                    char *text, size_t bytes)
+{
+    int held = concurrent_processors(connections, most), enough = CHANNELS_WIDE;
+    if (device == 0 || held < device) {
+        return NULL;
+    }
+    while (enough > 0 && concurrent_processors(connections, enough) >= device) {
+        enough--;
+    }
+    int used = snprintf(text, bytes,
+                        "transfers may hold %d multiprocessors at a time, and the device has %" PRId64
+                        ": none is left to compute",
+                        held, device);
+    if (enough > 0) {
+        snprintf(text + used, bytes - (size_t)used, "; run.spared_processors = %d would do", enough);
+    }
+    return text;
 }
 
 void plan_connections(struct plan_connections *connections, const struct plan *plan, int64_t ranks_per_node)
@@ -134,7 +159,7 @@ void plan_connections(struct plan_connections *connections, const struct plan *p
         complete(&connections->list[i], plan, ranks_per_node);
         connections->bytes += connections->list[i].bytes;
     }
-    connections->processors = concurrent_processors(connections);
+    connections->processors = concurrent_processors(connections, 0);
 }
 
 // Into the hash, whatever it holds.

@@ -29,6 +29,10 @@ status choices_prepare(const struct plan *plan, struct place *place, int64_t con
 // Collective.
 void place_check_network(struct place *place, struct comm *comm);
 
+// connect.c: notes where transfers over NCCL may leave a device nothing to compute with. Collective; every rank returns
+// the same.
+status place_check_processors(struct place *place, const struct plan *plan, const struct run_config *run);
+
 // peers.c: whether all processes run one program. Collective, and before all else: other programs know other structs.
 status peers_check_program(struct comm *comm);
 

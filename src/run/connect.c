@@ -2,8 +2,10 @@
 // Which communicator carries what is in the devices' memory. Devices of their own are connected by NCCL or not at all,
 // unless the user names another: a run that carried their data through the hosts would measure something else.
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/connection.h"
 #include "internal.h"
 #include "network.h"
 
@@ -76,4 +78,19 @@ void place_check_network(struct place *place, struct comm *comm)
         network_explain_sockets(own, sizeof(own), "", "libibverbs.so.1");
     }
     place_note_ranks(&place->notes, "sockets", comm, own);
+}
+
+status place_check_processors(struct place *place, const struct plan *plan, const struct run_config *run)
+{
+    struct plan_connections connections;
+    char                    own[PLACE_VOICE_BYTES] = "";
+    if (place->nccl.ops == NULL) {
+        return OK;
+    }
+    plan_connections(&connections, plan, place->comm->place.local_ranks);
+    plan_connections_excess(&connections, place->backend.ops->processors(&place->backend), place->comm->processors, own,
+                            sizeof(own));
+    free(connections.list);
+    place_note_ranks(&place->notes, "ctas", place->comm, own);
+    return place_check_notes(&place->notes, run->conditions);
 }

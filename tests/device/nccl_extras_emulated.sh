@@ -75,4 +75,12 @@ LD_LIBRARY_PATH=$old launch 2 4 --set parallel.fsdp=2 --set run.registered_buffe
 expect 'registered_buffers or zero_cta = yes: NCCL 2\.17\.1 has no ncclMemAlloc or ncclCommRegister: 2\.19 or newer has them'
 run 4 mpirun -np 2 "$GSWBENCH" "${arguments[@]}" --comm mpi --set parallel.fsdp=2 --set run.registered_buffers=yes
 expect 'registered_buffers = yes: communicator mpi does not do that: leave it out'
+
+# A device whose multiprocessors transfers may all hold.
+FAKE_PROCESSORS=2 launch 2 0 --set parallel.fsdp=2
+expect '^note: ctas: rank 0 on .* \(as 2 of 2 ranks\): transfers may hold 2 multiprocessors at a time, and the device has 2: none is left to compute$'
+FAKE_PROCESSORS=2 launch 2 4 --set parallel.fsdp=2 --set run.conditions=error
+expect 'conditions = error: ctas: rank 0'
+launch 2 0 --set parallel.fsdp=2
+unexpected '^note: ctas'
 finish

@@ -116,6 +116,28 @@ Test(connection, of_one_group_on_one_lane_is_one_whatever_it_carries)
     free(connections.list);
 }
 
+// A reduction of 16 beside a gather of 16; of a pipeline, four ways that none waits for.
+Test(connection, leaves_a_device_something_to_compute_with_or_says_what_would)
+{
+    struct transfers        transfers = {.plan = {.op_count = 0}};
+    struct plan_connections connections;
+    char                    text[192];
+    set_group(&transfers, 0, 8, 1);
+    append(&transfers, OP_ALL_REDUCE, LANE_GRADIENT_REDUCE, 0, 64 << 20, 0);
+    append(&transfers, OP_ALL_GATHER, LANE_WEIGHT_GATHER, 0, 64 << 20, 0);
+    plan_connections(&connections, &transfers.plan, NODE);
+    cr_expect_null(plan_connections_excess(&connections, 0, 0, text, sizeof(text)));    // not known
+    cr_expect_null(plan_connections_excess(&connections, 33, 0, text, sizeof(text)));
+    cr_expect_str_eq(plan_connections_excess(&connections, 32, 0, text, sizeof(text)),
+                     "transfers may hold 32 multiprocessors at a time, and the device has 32: none is left to compute; "
+                     "run.spared_processors = 15 would do");
+    cr_expect_null(plan_connections_excess(&connections, 32, 15, text, sizeof(text)));
+    cr_expect_null(plan_connections_excess(&connections, 3, 1, text, sizeof(text)));
+    cr_expect_str_eq(plan_connections_excess(&connections, 2, 1, text, sizeof(text)),
+                     "transfers may hold 2 multiprocessors at a time, and the device has 2: none is left to compute");
+    free(connections.list);
+}
+
 Test(connection, of_a_pipeline_is_one_for_each_neighbour_and_way)
 {
     struct transfers        transfers = {.plan = {.op_count = 0}};

@@ -173,6 +173,12 @@ static void cuda_release(struct backend *backend, void *data)
     CUDA_CHECK(cudaFree(data));
 }
 
+static int cuda_processors(struct backend *backend)
+{
+    const struct cuda *cuda = backend->state;
+    return attribute_of(cuda->number, cudaDevAttrMultiProcessorCount);
+}
+
 static int64_t cuda_available_bytes(struct backend *backend)
 {
     (void)backend;
@@ -305,6 +311,7 @@ const struct backend_ops backend_cuda = {
     .prepare         = prepare_op,
     .choices         = &cuda_choices,
     .profile         = cuda_profile,
+    .processors      = cuda_processors,
     .device_id       = cuda_device_id,
     .device_name     = cuda_device_name,
     .attention       = cuda_attention,
