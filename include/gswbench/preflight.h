@@ -33,6 +33,8 @@ struct preflight_class {
 
     struct preflight_value *values;
     int64_t                 value_count;
+    int64_t                *slots;    // where a value is, by a hash of its ranks: its number, from 1; 0: free
+    int64_t                 slot_count;
     double                  minimum, median, maximum;
 };
 

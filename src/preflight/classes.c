@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include <xxhash.h>
+
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
 #include "internal.h"
@@ -30,24 +32,50 @@ struct preflight_class *flight_add_class(struct flight *flight, enum preflight_s
     return added;
 }
 
-void flight_set_value(struct preflight_class *value_class, int64_t first, int64_t second, double value)
+// Of the value of these ranks; the free one where there is none.
+static int64_t *find_slot(const struct preflight_class *value_class, int64_t first, int64_t second)
 {
-    struct preflight_value *values = value_class->values;
-    for (int64_t i = 0; i < value_class->value_count; i++) {
-        if (values[i].first == first && values[i].second == second) {
-            values[i].value = value;
-            return;
+    const int64_t ranks[] = {first, second}, mask = value_class->slot_count - 1;
+    for (int64_t i = (int64_t)(XXH3_64bits(ranks, sizeof(ranks)) >> 1);; i++) {
+        int64_t                      *slot  = &value_class->slots[i & mask];
+        const struct preflight_value *value = &value_class->values[*slot - 1];
+        if (*slot == 0 || (value->first == first && value->second == second)) {
+            return slot;
         }
     }
-    value_class->values = memory_resize(values, (size_t)(value_class->value_count + 1) * sizeof(*values));
-    value_class->values[value_class->value_count++] =
-        (struct preflight_value){.first = first, .second = second, .value = value};
+}
+
+// At most half of the slots are taken.
+static void grow(struct preflight_class *value_class)
+{
+    enum { LEAST = 64 };
+    int64_t count = value_class->slot_count > 0 ? 2 * value_class->slot_count : LEAST;
+    free(value_class->slots);
+    value_class->slots      = memory_allocate((size_t)count * sizeof(*value_class->slots));
+    value_class->slot_count = count;
+    value_class->values     = memory_resize(value_class->values, (size_t)(count / 2) * sizeof(*value_class->values));
+    for (int64_t i = 0; i < value_class->value_count; i++) {
+        *find_slot(value_class, value_class->values[i].first, value_class->values[i].second) = i + 1;
+    }
+}
+
+void flight_set_value(struct preflight_class *value_class, int64_t first, int64_t second, double value)
+{
+    if (2 * value_class->value_count == value_class->slot_count) {
+        grow(value_class);
+    }
+    int64_t *slot = find_slot(value_class, first, second);
+    if (*slot == 0) {
+        *slot = ++value_class->value_count;
+    }
+    value_class->values[*slot - 1] = (struct preflight_value){.first = first, .second = second, .value = value};
 }
 
 void preflight_free(struct preflight_report *report)
 {
     for (int64_t i = 0; i < report->class_count; i++) {
         free(report->classes[i].values);
+        free(report->classes[i].slots);
     }
     free(report->classes);
     free(report->ranks);

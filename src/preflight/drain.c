@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which hosts a scheduler should take no more, and the exit code.
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/arena.h"
@@ -26,33 +27,51 @@ static void drain(struct preflight_report *report, const char *host)
     text_copy(report->drain[report->drain_count++].host, sizeof(report->drain->host), host);
 }
 
-static bool is_open_link(const struct preflight_report *report, const struct preflight_outlier *outlier)
+// Of links between two nodes: which nodes are drained, and how many slow links each of the others has with such.
+struct open_links {
+    bool    *is_drained;    // [ranks], by node
+    int64_t *count;         // likewise
+};
+
+static bool is_open(const struct open_links *open, const struct preflight_report *report,
+                    const struct preflight_outlier *outlier)
 {
-    return outlier->blame == BLAME_LINK && !is_drained(report, outlier->host) &&
-           !is_drained(report, outlier->other_host);
+    return outlier->blame == BLAME_LINK && !open->is_drained[report->ranks[outlier->rank].node] &&
+           !open->is_drained[report->ranks[outlier->other_rank].node];
 }
 
-static int64_t count_open_links(const struct preflight_report *report, const char *host)
+static void count_open(struct open_links *open, const struct preflight_report *report)
 {
-    int64_t count = 0;
+    memset(open->count, 0, (size_t)report->rank_count * sizeof(*open->count));
+    for (int64_t i = 0; i < report->rank_count; i++) {
+        open->is_drained[report->ranks[i].node] = is_drained(report, report->ranks[i].host);
+    }
     for (int64_t i = 0; i < report->outlier_count; i++) {
         const struct preflight_outlier *outlier = &report->outliers[i];
-        count += is_open_link(report, outlier) &&
-                 (strcmp(outlier->host, host) == 0 || strcmp(outlier->other_host, host) == 0);
+        if (is_open(open, report, outlier)) {
+            open->count[report->ranks[outlier->rank].node]++;
+            open->count[report->ranks[outlier->other_rank].node]++;
+        }
     }
-    return count;
 }
 
 // Without one end nobody uses the link: the end with more slow links, else the one that receives.
 static void drain_links(struct preflight_report *report)
 {
+    struct open_links open = {.is_drained =
+                                  memory_allocate((size_t)(report->rank_count + 1) * sizeof(*open.is_drained)),
+                              .count = memory_allocate((size_t)(report->rank_count + 1) * sizeof(*open.count))};
+    count_open(&open, report);
     for (int64_t i = 0; i < report->outlier_count; i++) {
         const struct preflight_outlier *outlier = &report->outliers[i];
-        if (is_open_link(report, outlier)) {
-            bool sender = count_open_links(report, outlier->host) > count_open_links(report, outlier->other_host);
-            drain(report, sender ? outlier->host : outlier->other_host);
+        if (is_open(&open, report, outlier)) {
+            int64_t from = report->ranks[outlier->rank].node, to = report->ranks[outlier->other_rank].node;
+            drain(report, open.count[from] > open.count[to] ? outlier->host : outlier->other_host);
+            count_open(&open, report);
         }
     }
+    free(open.is_drained);
+    free(open.count);
 }
 
 void preflight_conclude(struct preflight_report *report)

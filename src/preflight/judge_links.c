@@ -14,6 +14,7 @@ enum way { SENDS, RECEIVES, WAYS };
 // One rank's way out or in.
 struct end {
     double  like;    // of its links
+    double *values;
     int64_t links;
     bool    is_slow;
 };
@@ -30,39 +31,46 @@ static struct end *end_of(const struct ends *ends, int64_t rank, enum way way)
     return &ends->ends[rank * WAYS + way];
 }
 
-// An end is what its links are in the middle.
-static void find_end(const struct ends *ends, int64_t rank, enum way way, double *values)
+// The values of all ends, end by end. Each end finds its own there; the caller frees them.
+static double *sort_by_end(const struct ends *ends)
 {
     const struct preflight_class *value_class = ends->value_class;
-    struct end                   *end         = end_of(ends, rank, way);
+    double *sorted = memory_allocate((size_t)(WAYS * value_class->value_count + 1) * sizeof(*sorted)), *next = sorted;
     for (int64_t i = 0; i < value_class->value_count; i++) {
-        const struct preflight_value *value = &value_class->values[i];
-        if ((way == SENDS ? value->first : value->second) == rank) {
-            values[end->links++] = value->value;
-        }
+        end_of(ends, value_class->values[i].first, SENDS)->links++;
+        end_of(ends, value_class->values[i].second, RECEIVES)->links++;
     }
-    end->like = judge_like(value_class, values, end->links);
+    for (int64_t i = 0; i < ends->report->rank_count * WAYS; i++) {
+        next += ends->ends[i].links;
+        ends->ends[i].values = next;
+    }
+    for (int64_t i = 0; i < value_class->value_count; i++) {
+        *--end_of(ends, value_class->values[i].first, SENDS)->values     = value_class->values[i].value;
+        *--end_of(ends, value_class->values[i].second, RECEIVES)->values = value_class->values[i].value;
+    }
+    return sorted;
 }
 
+// An end is what its links are in the middle.
 static void find_ends(struct ends *ends)
 {
     const struct preflight_class *value_class = ends->value_class;
     int64_t                       count = 0, all = ends->report->rank_count * WAYS;
-    double                       *values = memory_allocate((size_t)(all + value_class->value_count) * sizeof(*values));
+    double                       *likes = memory_allocate((size_t)all * sizeof(*likes)), *sorted = sort_by_end(ends);
     for (int64_t i = 0; i < all; i++) {
-        find_end(ends, i / WAYS, (enum way)(i % WAYS), values);
-    }
-    for (int64_t i = 0; i < all; i++) {
-        if (ends->ends[i].links > 0) {
-            values[count++] = ends->ends[i].like;
+        struct end *end = &ends->ends[i];
+        end->like       = judge_like(value_class, end->values, end->links);
+        if (end->links > 0) {
+            likes[count++] = end->like;
         }
     }
-    ends->like = judge_like(value_class, values, count);
+    ends->like = judge_like(value_class, likes, count);
     for (int64_t i = 0; i < all; i++) {
         struct end *end = &ends->ends[i];
         end->is_slow = end->links > 1 && judge_percent(value_class, ends->like, end->like) > value_class->limit_percent;
     }
-    free(values);
+    free(likes);
+    free(sorted);
 }
 
 // Which ways of a rank are slow, as a mask.
@@ -102,10 +110,14 @@ static void name_end(const struct ends *ends, int64_t rank)
     static const char *const     does[] = {"", "from", "to", "from and to"};
     const struct preflight_rank *of     = &ends->report->ranks[rank];
     unsigned                     ways   = slow_ways(ends, rank);
-    bool                         is_first, is_all = is_host(ends, rank, &is_first);
+    bool                         is_first, is_all;
     double                       percent = slowness(ends, rank);
     char                         who[128];
-    if (ways == 0 || (is_all && !is_first)) {
+    if (ways == 0) {
+        return;
+    }
+    is_all = is_host(ends, rank, &is_first);
+    if (is_all && !is_first) {
         return;
     }
     struct preflight_outlier *added =

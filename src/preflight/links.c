@@ -28,6 +28,8 @@ struct links {
     double  share;
     int64_t tournaments;    // so far
 
+    int64_t        *numbers;    // of each rank, from 1, by node and local rank; 0: there is none
+    int64_t         local_ranks;
     struct samples *samples;    // [players]
 };
 
@@ -37,15 +39,30 @@ struct visit {
     double  rate, latency, seconds;
 };
 
-static int64_t find_rank(const struct flight *flight, int64_t node, int64_t local)
+static int64_t most_local_ranks(const struct flight *flight)
+{
+    int64_t most = 0;
+    for (int64_t i = 0; i < flight->report.rank_count; i++) {
+        most = flight->report.ranks[i].local_rank >= most ? flight->report.ranks[i].local_rank + 1 : most;
+    }
+    return most;
+}
+
+static void list_places(struct links *links, const struct flight *flight)
 {
     const struct preflight_report *report = &flight->report;
+    links->local_ranks                    = most_local_ranks(flight);
+    links->numbers =
+        memory_allocate((size_t)(flight->comm->place.nodes * links->local_ranks) * sizeof(*links->numbers));
     for (int64_t i = 0; i < report->rank_count; i++) {
-        if (report->ranks[i].node == node && report->ranks[i].local_rank == local) {
-            return i;
-        }
+        links->numbers[report->ranks[i].node * links->local_ranks + report->ranks[i].local_rank] = i + 1;
     }
-    return -1;
+}
+
+// -1: there is none.
+static int64_t find_rank(const struct links *links, int64_t node, int64_t local)
+{
+    return links->numbers[node * links->local_ranks + local] - 1;
 }
 
 // Whom this rank meets; -1: nobody.
@@ -57,7 +74,7 @@ static int64_t find_partner(const struct flight *flight, const struct links *lin
     if (partner < 0) {
         return -1;
     }
-    return links->between ? find_rank(flight, partner, place->local_rank) : find_rank(flight, place->node, partner);
+    return links->between ? find_rank(links, partner, place->local_rank) : find_rank(links, place->node, partner);
 }
 
 // First small ones to and fro, then large ones in one direction, then in the other.
@@ -163,19 +180,10 @@ static void gather_visits(struct flight *flight, struct links *links, const stru
     free(all);
 }
 
-static int64_t most_local_ranks(const struct flight *flight)
-{
-    int64_t most = 0;
-    for (int64_t i = 0; i < flight->report.rank_count; i++) {
-        most = flight->report.ranks[i].local_rank >= most ? flight->report.ranks[i].local_rank + 1 : most;
-    }
-    return most;
-}
-
 // Ranks of a node that reach the network through one way have it in turn; devices have their own.
 static int64_t count_turns(const struct flight *flight, const struct links *links)
 {
-    return links->between && !flight->place.backend.ops->is_device ? most_local_ranks(flight) : 1;
+    return links->between && !flight->place.backend.ops->is_device ? links->local_ranks : 1;
 }
 
 // Whether a link that stood out at the latest look is met in this round.
@@ -244,7 +252,7 @@ static void note_missing(struct flight *flight, const struct links *links)
         for (int64_t player = 0; player < links->players; player++) {
             const struct preflight_rank *rank = &flight->report.ranks[i];
             int64_t                      other =
-                links->between ? find_rank(flight, player, rank->local_rank) : find_rank(flight, rank->node, player);
+                links->between ? find_rank(links, player, rank->local_rank) : find_rank(links, rank->node, player);
             pairs += other >= 0 && other != i;
         }
     }
@@ -265,6 +273,7 @@ status flight_measure_links(struct flight *flight, bool between)
     if (links.players < 2) {
         return OK;
     }
+    list_places(&links, flight);
     add_classes(flight, &links);
     const struct flight_series series = {.run         = run_tournament,
                                          .state       = &links,
@@ -275,5 +284,6 @@ status flight_measure_links(struct flight *flight, bool between)
     status result                     = flight_repeat(flight, &series);
     note_missing(flight, &links);
     free(links.samples);
+    free(links.numbers);
     return result;
 }
