@@ -18,6 +18,7 @@
 struct benchmark {
     const char *weights_out;       // the folder of the trained weights, or NULL
     bool        json, is_quiet;    // stdout is result.json; nothing of the run's progress is printed
+    bool        is_mute;           // with json: stdout is not even that
     void (*conclude)(void *context, struct result *result);    // rank 0's last word on a judged result; NULL: none
     void *context;
 

@@ -46,6 +46,10 @@ struct step_progress *watch_progress(struct watch *watch);
 
 // The rank goes over to a phase of that step.
 void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step);
+// Likewise where ranks do something else than steps of one plan: words say what. WATCH_STEP: it does so, and waits in
+// transfers of this plan alone, of groups of the mesh or of two; NULL: in none. WATCH_BETWEEN: it waits for all others,
+// which come there, too; every rank has as many of these. The plan stays until the next call.
+void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct plan *plan, const char *words);
 // A step took so long, which the limit follows where it is automatic.
 void watch_learn(struct watch *watch, double seconds);
 

@@ -69,9 +69,13 @@ static status write_files(const struct accept *accept)
     accept_write_json(accept, stream.file);
     text_stream_close(&stream);
     status written = output_replace(path, stream.data, stream.bytes);
+    if (accept->preflight.json) {
+        fwrite(stream.data, 1, stream.bytes, stdout);
+    } else {
+        accept_write_text(accept, stdout);
+        printf("everything that decides it: %s\n", path);
+    }
     free(stream.data);
-    accept_write_text(accept, stdout);
-    printf("everything that decides it: %s\n", path);
     return written;
 }
 
@@ -92,14 +96,17 @@ static status run(struct accept *accept, const struct preflight_report *report, 
     const struct benchmark *shared    = &accept->preflight.benchmark;
     struct benchmark        benchmark = *shared;
     bool                    is_first  = comm->place.rank == 0;
-    if (is_first) {
+    if (is_first && !accept->preflight.json) {
         preflight_write_text(report, stdout);
+    }
+    if (is_first) {
         accept_expect(&accept->acceptance, &shared->job, report->device);
         take_preflight(accept);
     }
     if (report->outlier_count == 0) {
-        benchmark.conclude = conclude;
-        benchmark.context  = accept;
+        benchmark.json = benchmark.is_mute = accept->preflight.json;
+        benchmark.conclude                 = conclude;
+        benchmark.context                  = accept;
         TRY(benchmark_run_rank(&benchmark, comm));
     } else if (is_first) {
         refuse(accept);

@@ -10,6 +10,7 @@ struct accept_arguments {
     struct job_selection config;
     const char          *output;
     int64_t              seconds;    // 0: not given
+    bool                 json;
 };
 
 static const struct flag flags[] = {
@@ -25,6 +26,7 @@ static const struct flag flags[] = {
     INTEGER_FLAG(accept_arguments, seconds, "--seconds", "N", 1, 3600,
                  "how long the preflight may measure; 60 when not given"),
     TEXT_FLAG(accept_arguments, output, "-o", "DIR", "folder for accept.json; accept when not given"),
+    SWITCH_FLAG(accept_arguments, json, "--json", "prints accept.json"),
     END_FLAGS,
 };
 
@@ -32,7 +34,8 @@ static status run(const void *arguments, struct text_buffer *errors)
 {
     enum { DEFAULT_SECONDS = 60 };
     const struct accept_arguments *chosen    = arguments;
-    struct accept                  accept    = {.preflight.output = chosen->output != NULL ? chosen->output : "accept",
+    struct accept                  accept    = {.preflight.json   = chosen->json,
+                                                .preflight.output = chosen->output != NULL ? chosen->output : "accept",
                                                 .preflight.seconds = chosen->seconds > 0 ? (double)chosen->seconds : DEFAULT_SECONDS};
     struct benchmark              *benchmark = &accept.preflight.benchmark;
     TRY(benchmark_read(benchmark, &chosen->config, errors));

@@ -21,6 +21,7 @@ static const double event_seconds  = 5e-3;    // likewise on a device, whose clo
 struct probe {
     const struct distinct_op *op;
     double                    work;    // FLOPs or bytes of the op
+    char                      name[OP_KEY_BYTES];
     struct microbenchmark     bench;
     struct op_time           *times;    // of a host's ops; NULL: a device times the whole run
     double                    best;     // seconds of the op; 0: not measured
@@ -90,9 +91,18 @@ static status open_probe(struct flight *flight, struct probe *probe, int32_t rep
     return OK;
 }
 
-// Of a host the shortest op: so short a time is rarely interrupted, and now and then what else its cores do is little.
-static void run_probe(struct probe *probe)
+static status open_agreed(struct flight *flight, struct probe *probe, int32_t repeats, const struct step_fault *fault)
 {
+    flight_run(flight, NULL, NULL, "opening %s", probe->name);
+    status opened = open_probe(flight, probe, repeats, fault);
+    flight_meet(flight, "opening a probe");
+    return place_agree(flight->comm, opened);
+}
+
+// Of a host the shortest op: so short a time is rarely interrupted, and now and then what else its cores do is little.
+static void run_probe(struct flight *flight, struct probe *probe)
+{
+    flight_run(flight, NULL, NULL, "%s", probe->name);
     double seconds = microbenchmark_run(&probe->bench);
     for (int32_t i = 0; probe->times != NULL && i < probe->bench.plan.op_count; i++) {
         seconds = fmin(seconds, probe->times[i].end - probe->times[i].begin);
@@ -118,21 +128,27 @@ static status prepare_probe(struct flight *flight, struct devices *devices, stru
     enum { REPEATS_MAX = 256, RUNS_A_TURN = 4 };
     static const struct step_fault none  = {.kind = FAULT_NONE};
     double                         lasts = flight->place.backend.ops->is_device ? event_seconds : run_seconds;
-    TRY(place_agree(flight->comm, open_probe(flight, probe, 1, &none)));
+    TRY(open_agreed(flight, probe, 1, &none));
+    flight_run(flight, NULL, NULL, "%s", probe->name);
     microbenchmark_run(&probe->bench);
-    double  seconds = fastest(flight->comm, microbenchmark_run(&probe->bench));
+    double own = microbenchmark_run(&probe->bench);
+    flight_meet(flight, probe->name);
+    double  seconds = fastest(flight->comm, own);
     int32_t repeats = (int32_t)fmin(fmax(lasts / seconds, 1.0), REPEATS_MAX);
     devices->turn_seconds += RUNS_A_TURN * repeats * seconds;
-    return place_agree(flight->comm, open_probe(flight, probe, repeats, &devices->fault));
+    return open_agreed(flight, probe, repeats, &devices->fault);
 }
 
 static void add_class(struct flight *flight, struct probe *probe)
 {
-    char name[224], key[OP_KEY_BYTES];
     bool is_gemm = probe->op->op.kind == OP_GEMM;
-    snprintf(name, sizeof(name), "%s", is_gemm ? op_key_print(&probe->op->key, key) : "copy in the device's memory");
+    if (is_gemm) {
+        op_key_print(&probe->op->key, probe->name);
+    } else {
+        snprintf(probe->name, sizeof(probe->name), "copy in the device's memory");
+    }
     struct preflight_class *added = flight_add_class(flight, PREFLIGHT_DEVICE, is_gemm ? "FLOP/s" : "bytes/s",
-                                                     flight->takes_turns ? shared_limit : device_limit, name);
+                                                     flight->takes_turns ? shared_limit : device_limit, probe->name);
     const struct quantity  *known = measured_find_key(&flight->measured, &probe->op->key);
     added->profile                = known != NULL ? probe->work / known->value : NAN;
 }
@@ -170,12 +186,12 @@ static void choose_ranks(const struct flight *flight, const struct devices *devi
     }
 }
 
-static void run_probes(struct devices *devices, const struct flight_turn *turn)
+static void run_probes(struct flight *flight, struct devices *devices, const struct flight_turn *turn)
 {
     double until = turn->begin + (turn->end - turn->begin) * 0.6;    // it has to end within its turn
     do {
         for (int i = 0; i < devices->count; i++) {
-            run_probe(&devices->probes[i]);
+            run_probe(flight, &devices->probes[i]);
         }
     } while (clock_seconds() < until);
 }
@@ -206,8 +222,9 @@ static status run_round(struct flight *flight, void *state)
     const struct flight_turn turn = flight_take_turn(flight, takes_part, devices->turn_seconds);
     free(takes_part);
     if (turn.takes_part) {
-        run_probes(devices, &turn);
+        run_probes(flight, devices, &turn);
     }
+    flight_meet(flight, "GEMMs and copies");
     flight_end_turn(&turn);
     gather(flight, devices);
     devices->rounds++;

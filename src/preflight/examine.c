@@ -31,6 +31,7 @@ static void examine(struct flight *flight, struct step *step)
                                                 .kin    = place_find_kin(&flight->place.backend)};
     struct validation            *validation = validation_open(&setup);
     step_set_fault(step, flight->fault.kind != FAULT_NONE ? &flight->fault : NULL);
+    flight_run(flight, &flight->plan, step, "numbers");
     validation_examine_ops(validation, -1);
     validation_examine(validation, -1);
     for (int64_t i = 0; i < result.reason_count; i++) {
@@ -50,6 +51,7 @@ status flight_examine(struct flight *flight)
     if (!failed(&opened)) {
         examine(flight, step);
     }
+    flight_meet(flight, "the numbers");
     if (step != NULL) {
         step_close(step);
     }

@@ -60,15 +60,21 @@ static status run_group(struct flight *flight, void *state)
 {
     struct groups        *groups = state;
     struct microbenchmark bench  = {.repeats = REPEATS};
-    status                result = microbenchmark_open(&bench, &groups->op, &groups->gap.ops[0], &flight->setup);
-    for (int i = 0; i <= RUNS && !failed(&result); i++) {
+    const char           *name   = flight->report.classes[groups->class].name;
+    flight_run(flight, NULL, NULL, "opening %s", name);
+    status opened = microbenchmark_open(&bench, &groups->op, &groups->gap.ops[0], &flight->setup);
+    flight_meet(flight, "opening a group");
+    opened = place_agree(flight->comm, opened);
+    for (int i = 0; i <= RUNS && !failed(&opened); i++) {
         flight->comm->ops->barrier(flight->comm);
+        flight_run(flight, &bench.plan, bench.step, "%s", name);
         double seconds = microbenchmark_run(&bench);
+        flight_meet(flight, name);
         groups->best =
             i > 0 ? fmin(groups->best, seconds) : groups->best;    // the first meets memory that nobody has touched
     }
     microbenchmark_close(&bench);
-    TRY(place_agree(flight->comm, result));
+    TRY(opened);
     gather_groups(flight, groups);
     return OK;
 }

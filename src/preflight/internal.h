@@ -9,12 +9,14 @@
 #include "gswbench/place.h"
 #include "gswbench/preflight.h"
 #include "gswbench/step.h"
+#include "gswbench/watch.h"
 
 // One rank's.
 struct flight {
     const struct preflight *preflight;
     struct place            place;
-    struct comm            *comm;    // the place's
+    struct comm            *comm;     // the place's
+    struct watch           *watch;    // NULL: there is none
     struct plan             plan;
     struct step_fault       fault;
     struct calibrate_setup  setup;
@@ -24,6 +26,14 @@ struct flight {
     double                  began;
     struct preflight_report report;    // the same on every rank
 };
+
+// parts.c: what this rank is about to do, in words, for the watch: something of its own, or the step of a plan, which
+// both stay until flight_meet; NULL: none. Then it meets all others, with the same words on every rank. Nothing waits
+// for all others but after that.
+status flight_open_watch(struct flight *flight);    // collective
+void   flight_run(struct flight *flight, const struct plan *plan, struct step *step, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void flight_meet(struct flight *flight, const char *after);
 
 // pace.c: whether less than this share of the time is over, by the clock of rank 0. Collective.
 bool flight_has_time(struct flight *flight, double share);

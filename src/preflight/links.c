@@ -151,17 +151,21 @@ static void run_visit(struct flight *flight, struct links *links, const struct t
 static status visit_partner(struct flight *flight, struct links *links, struct visit *visit)
 {
     struct traffic traffic;
-    status         result = open_traffic(flight, &traffic, visit->partner, links->bytes);
-    if (!failed(&result)) {
-        flight->comm->ops->barrier(flight->comm);
-        if (visit->partner >= 0) {
-            run_visit(flight, links, &traffic, visit);
-        } else {
-            sleep_for(0.9 * links->visit_seconds);
-        }
+    int64_t        partner = visit->partner;
+    const char    *host    = partner >= 0 ? flight->report.ranks[partner].host : "";
+    flight_run(flight, NULL, NULL, "opening the link with rank %d (%s)", (int)partner, host);
+    status opened = open_traffic(flight, &traffic, partner, links->bytes);
+    flight_meet(flight, "opening a link");
+    opened = place_agree(flight->comm, opened);
+    if (!failed(&opened) && partner >= 0) {
+        flight_run(flight, &traffic.plan, traffic.step, "link with rank %d (%s)", (int)partner, host);
+        run_visit(flight, links, &traffic, visit);
+    } else if (!failed(&opened)) {
+        sleep_for(0.9 * links->visit_seconds);
     }
+    flight_meet(flight, "a link");
     traffic_close(&traffic);
-    return place_agree(flight->comm, result);
+    return opened;
 }
 
 static void gather_visits(struct flight *flight, struct links *links, const struct visit *own)

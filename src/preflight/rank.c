@@ -21,25 +21,13 @@ static status open_plan(struct flight *flight, int rank)
     return plan_verify(&flight->plan, &findings);
 }
 
-// What goes wrong on purpose goes wrong throughout: a preflight has no steps.
-static status find_fault(struct flight *flight)
-{
-    const struct fault_config *fault = &flight->preflight->benchmark.job.config.fault;
-    if (fault->kind != FAULT_NONE && fault->kind != FAULT_NAN && fault->kind != FAULT_FLIP &&
-        fault->kind != FAULT_SLOW) {
-        return fail("[fault] kind = %s: a preflight, which has no steps, knows nan, flip and slow",
-                    option_find(fault_options, "kind")->names[fault->kind]);
-    }
-    return step_find_fault(&flight->fault, &flight->plan, fault);
-}
-
 static status open_place(struct flight *flight, struct comm *comm)
 {
     const struct config *config  = &flight->preflight->benchmark.job.config;
     bool                 is_null = strcmp(config->run.backend, backend_null.name) == 0;
     status               own = is_null ? fail("[run] backend = null: it computes nothing that could be measured") : OK;
     own                      = failed(&own) ? own : open_plan(flight, comm->place.rank);
-    own                      = failed(&own) ? own : find_fault(flight);
+    own                      = failed(&own) ? own : step_find_fault(&flight->fault, &flight->plan, &config->fault);
     TRY(place_open(&flight->place, config, false, comm, own));
     flight->comm = flight->place.comm;
     return OK;
@@ -93,6 +81,7 @@ static status prepare(struct flight *flight, struct comm *comm)
     const struct job *job = &flight->preflight->benchmark.job;
     int64_t           unused;
     TRY(open_place(flight, comm));
+    TRY(flight_open_watch(flight));
     find_turns(flight);
     describe(flight);
     flight->setup = (struct calibrate_setup){
@@ -119,6 +108,9 @@ status preflight_measure(struct preflight_report *report, const struct preflight
     flight.report.seconds = clock_seconds() - flight.began;
     preflight_conclude(&flight.report);
     *report = flight.report;
+    if (flight.watch != NULL) {
+        watch_close(flight.watch);
+    }
     measured_free(&flight.measured);
     calibrate_free(&flight.list);
     place_close(&flight.place);

@@ -6,6 +6,8 @@
 
 #include "gswbench/preflight.h"
 
+enum { OUTLIERS_SHOWN = 100 };
+
 // What is printed of a value by its unit.
 struct scale {
     const char *unit, *shown;
@@ -49,8 +51,11 @@ void preflight_write_text(const struct preflight_report *report, FILE *file)
     for (int64_t i = 0; i < report->class_count; i++) {
         write_class(&report->classes[i], file);
     }
-    for (int64_t i = 0; i < report->outlier_count; i++) {
+    for (int64_t i = 0; i < report->outlier_count && i < OUTLIERS_SHOWN; i++) {
         fprintf(file, "outlier: %s\n", report->outliers[i].text);
+    }
+    if (report->outlier_count > OUTLIERS_SHOWN) {
+        fprintf(file, "outlier: and %" PRId64 " more, which --json has\n", report->outlier_count - OUTLIERS_SHOWN);
     }
     fprintf(file, "drain:%s", report->drain_count == 0 ? " none" : "");
     for (int64_t i = 0; i < report->drain_count; i++) {

@@ -4,6 +4,7 @@
 #define GSWBENCH_RUN_INTERNAL_H
 
 #include "conditions.h"
+#include "gswbench/signals.h"
 #include "gswbench/benchmark.h"
 #include "gswbench/journal.h"
 #include "gswbench/observe.h"
@@ -26,18 +27,6 @@ void peers_check_profilers(struct result *result, const struct place_peer *peers
 
 // notes.c: adds notes about what else bears on the times: cores, devices, checks, the layout.
 void notes_add(struct result *result, const struct benchmark *benchmark, const struct place *place);
-
-// signals.c: a signal ends the process at once until something is kept (keep), with a word from the first one; later
-// the run, after the step that it falls in, and a second one the process. So does a time limit, as SIGALRM after so
-// many seconds; 0: there is none. Called by every process, keep by every rank. caught: by which number, 0 for none;
-// caught_end: likewise, but not of one that leaves the step its time. take_question: whether SIGUSR2 has come since the
-// last call.
-void        signals_catch(bool is_first, int64_t seconds);
-void        signals_keep(void);
-int         signals_caught(void);
-int         signals_caught_end(void);
-const char *signals_name(int number);
-bool        signals_take_question(void);
 
 // facts.c: adds what connecting took of this rank's device, and which of the library's functions it uses.
 void facts_add_connections(struct result *result, const struct comm *comm, const struct step *step);

@@ -143,7 +143,7 @@ static void leave(void *context, int signal)
     if (rank->folder.is_open) {
         snprintf(why, sizeof(why), "stopped within a step by %s", signals_name(signal));
         status written = report_recover(&result, rank->folder.path, why);
-        if (!failed(&written)) {
+        if (!failed(&written) && !rank->benchmark->is_mute) {
             report_print(rank->benchmark->json ? report_write_json : report_write_result, &result);
         }
     }
@@ -258,7 +258,9 @@ static status write_result(struct rank *rank, status kept)
         text_copy(reason.message, sizeof(reason.message), written.text);
         result_add_reason(&rank->result, &reason);
     }
-    TRY(report_print(benchmark->json ? report_write_json : report_write_result, &rank->result));
+    if (!benchmark->is_mute) {
+        TRY(report_print(benchmark->json ? report_write_json : report_write_result, &rank->result));
+    }
     if (!failed(&written) && !benchmark->json) {
         printf("files: %s/\n", rank->folder.path);
     }

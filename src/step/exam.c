@@ -92,7 +92,7 @@ void exam_run(struct lanes *lanes, const struct queue_entry *entry)
 {
     struct exam         *exam = lanes->exam;
     const struct buffer *in = &entry->buffers[TRANSFER_IN], *out = &entry->buffers[TRANSFER_OUT];
-    if (entry->group == NULL) {
+    if (entry->group == NULL || (lanes->fault != NULL && !fault_before(lanes, entry))) {
         return;
     }
     int32_t                  number    = entry->number - 1;

@@ -144,13 +144,16 @@ void step_run_op(struct step *step, int32_t op)
     const struct queue_entry *entry = &step->entries[op];
     double                    begin = clock_seconds();
     atomic_store_explicit(entry->shown, entry->number, memory_order_relaxed);
-    backend_run(step->backend, entry->prepared, entry->op, entry->buffers);
+    if (step->lanes.fault == NULL || fault_before(&step->lanes, entry)) {
+        backend_run(step->backend, entry->prepared, entry->op, entry->buffers);
+    }
     if (step->lanes.streams != NULL) {
         step->lanes.streams->synchronize(step->backend, entry->op->lane);
     }
     if (step->lanes.fault != NULL) {
         fault_after(&step->lanes, entry, begin);
     }
+    atomic_store_explicit(entry->shown, 0, memory_order_relaxed);
 }
 
 void step_time_pauses(struct step *step)

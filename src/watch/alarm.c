@@ -164,7 +164,7 @@ static void speak(const struct watch *watch, const struct roll *roll)
     for (int64_t i = 0; i < roll->count; i++) {
         still = fmax(still, roll->posts[i].still);
     }
-    post_name_place(&post, watch->setup.plan, where, sizeof(where));
+    post_name_place(&post, watch_named_plan(watch), where, sizeof(where));
     fflush(stdout);
     if (blame == BLAME_NOBODY) {
         fprintf(stderr,

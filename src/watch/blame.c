@@ -30,6 +30,18 @@ static bool is_in_step(const struct post *post)
     return post->phase == WATCH_STEP || post->phase == WATCH_OPENING;
 }
 
+// Whether it has begun an op, and is in no transfer; idle: it has begun none.
+static bool is_computing(const struct post *post, bool *is_idle)
+{
+    bool moves = false;
+    *is_idle   = true;
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        *is_idle &= post->lanes[lane].op < 0;
+        moves |= post->lanes[lane].axes != 0;
+    }
+    return !*is_idle && !moves;
+}
+
 // Whether the other is in the transfer that this lane is in.
 static bool has_come(const struct post *post, int lane, const struct post *other)
 {
@@ -68,6 +80,11 @@ static bool waits_for(const struct post *post, const struct post *other, const s
     }
     if (!is_in_step(post)) {
         return place_of(other) < place_of(post);
+    }
+    bool is_idle, other_is_idle;
+    is_computing(post, &is_idle);
+    if (is_idle) {    // ops alone are over for it, and for all before they tell each other of them
+        return is_computing(other, &other_is_idle) && place_of(other) == place_of(post);
     }
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         if (post->lanes[lane].axes != 0 && !has_come(post, lane, other) && is_member(post, lane, other, mesh, group)) {

@@ -59,7 +59,10 @@ void   board_close(struct board *board, const struct comm_place *place);
 // post.c: what a place of the board says now. Of this rank's plan, what the op of a lane waits for, and where it is.
 void post_read(struct post *post, const struct shown *shown, const char *host);
 void post_show(struct shown *shown, const struct plan *plan);
-// "step 7, op 12 all_gather ...", of any rank, beside one with this plan: ranks of its stage have the same ops.
+// Likewise of a part, in these words, and of the plan that it runs; NULL: none.
+void post_show_part(struct shown *shown, const struct plan *plan, const char *words);
+// "step 7, op 12 all_gather ...", of any rank, beside one with this plan: ranks of its stage have the same ops. NULL:
+// as the rank itself has said.
 void post_name_place(const struct post *post, const struct plan *plan, char *text, size_t bytes);
 
 // The op of its list that a rank is at: of the transfers that it is in the furthest, else what it computes; -1: none
@@ -94,9 +97,14 @@ struct watch {
     _Atomic double     limit;
     atomic_bool        is_claimed;            // who writes the result
     double             caught;                // when a signal was seen; 0: none was
+    const struct plan *part;                  // that runs beside the steps of setup.plan; NULL: none
+    char               words[160];            // what ranks do then; "": they run steps
     double             steps[WATCH_STEPS];    // seconds of the latest
     int64_t            learnt;
 };
+
+// watch.c: the plan by whose ops ranks are named; NULL: they run other ones.
+const struct plan *watch_named_plan(const struct watch *watch);
 
 // alarm.c: answers what other hosts' watches ask; and ends the process, after the rank that holds up the others was
 // named by one of all.

@@ -48,11 +48,12 @@ void post_read(struct post *post, const struct shown *shown, const char *host)
     }
 }
 
-static void show_transfers(struct shown *shown, const struct plan *plan)
+// Beside a plan's steps two ranks of any node may be a group: each waits for the other.
+static void show_transfers(struct shown *shown, const struct plan *plan, bool is_part)
 {
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         int              index = shown->progress.op[lane] - 1;
-        const struct op *op    = index >= 0 ? &plan->ops[index] : NULL;
+        const struct op *op    = index >= 0 && plan != NULL ? &plan->ops[index] : NULL;
         uint32_t         axes = 0, mark = 0;
         int64_t          peer = -1;
         if (op != NULL && shown->progress.moves[lane] != 0) {
@@ -61,6 +62,9 @@ static void show_transfers(struct shown *shown, const struct plan *plan)
             mark                           = (uint32_t)(op->shape.transfer.elements * OP_COUNT + op->kind);
             if (op->kind == OP_SEND || op->kind == OP_RECEIVE) {
                 peer = group->ranks[op->shape.transfer.peer];
+            } else if (is_part && group->size == 2) {
+                peer = group->ranks[1 - group->index];
+                mark = 2 * mark + (uint32_t)group->index;    // as a send's differs from its receive's
             }
         }
         shown->axes[lane]  = axes;
@@ -94,10 +98,19 @@ static int64_t stage_of(const struct plan *plan, int64_t rank)
 
 void post_name_place(const struct post *post, const struct plan *plan, char *text, size_t bytes)
 {
-    if (stage_of(plan, post->rank) == stage_of(plan, plan->rank) && post->pid >= 0) {
+    if (plan != NULL && stage_of(plan, post->rank) == stage_of(plan, plan->rank) && post->pid >= 0) {
         name_own_place(post, plan, text, bytes);
+    } else if (strstr(post->where, ", op ") == NULL && post_op(post) >= 0) {    // it has not come to say which
+        snprintf(text, bytes, "%s, op %" PRId32, post->where, post_op(post));
     } else {
         text_copy(text, bytes, post->where);
+    }
+}
+
+static void show_where(struct shown *shown, const char *where)
+{
+    for (size_t i = 0; i < sizeof(shown->where); i++) {
+        atomic_store_explicit(&shown->where[i], where[i], memory_order_relaxed);
     }
 }
 
@@ -105,12 +118,22 @@ void post_show(struct shown *shown, const struct plan *plan)
 {
     struct post post;
     char        where[sizeof(shown->where)];
-    show_transfers(shown, plan);
+    show_transfers(shown, plan, false);
     post_read(&post, shown, "");
     name_own_place(&post, plan, where, sizeof(where));
-    for (size_t i = 0; i < sizeof(where); i++) {
-        atomic_store_explicit(&shown->where[i], where[i], memory_order_relaxed);
-    }
+    show_where(shown, where);
+}
+
+void post_show_part(struct shown *shown, const struct plan *plan, const char *words)
+{
+    struct post post;
+    char        where[sizeof(shown->where)], name[240];
+    show_transfers(shown, plan, true);
+    post_read(&post, shown, "");
+    int32_t op = plan != NULL ? post_op(&post) : -1;
+    snprintf(where, sizeof(where), op >= 0 ? "%.79s, %.79s" : "%s", words,
+             op >= 0 ? plan_op_name(plan, op, name, sizeof(name)) : "");
+    show_where(shown, where);
 }
 
 int32_t post_op(const struct post *post)

@@ -13,6 +13,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
 #include "gswbench/fatal.h"
+#include "gswbench/text.h"
 #include "channel.h"
 
 enum { PERIOD_NS = 100000000 };
@@ -33,6 +34,11 @@ static uint64_t sum_of(const struct shown *shown)
     return sum;
 }
 
+const struct plan *watch_named_plan(const struct watch *watch)
+{
+    return watch->words[0] == '\0' ? watch->setup.plan : NULL;
+}
+
 static void tell_all(const struct watch *watch)
 {
     const struct comm_place *place = &watch->setup.comm->place;
@@ -40,7 +46,7 @@ static void tell_all(const struct watch *watch)
         struct post post;
         char        where[300];
         post_read(&post, &watch->board->ranks[i], place->host);
-        post_name_place(&post, watch->setup.plan, where, sizeof(where));
+        post_name_place(&post, watch_named_plan(watch), where, sizeof(where));
         fprintf(stderr, "gswbench: rank %d (%s, pid %d, state %c): %s; it moved %.1f s ago\n", post.rank, post.host,
                 post.pid, post.state, where, post.still);
     }
@@ -84,7 +90,11 @@ static void look(struct watch *watch, uint64_t *seen)
         shown->moved = now;
         *seen        = sum;
     }
-    post_show(shown, watch->setup.plan);
+    if (watch->words[0] == '\0') {
+        post_show(shown, watch->setup.plan);
+    } else {
+        post_show_part(shown, watch->part, watch->words);
+    }
     shown->looked = now;
     look_for_signals(watch, now);
     alarm_answer(watch);
@@ -165,6 +175,24 @@ void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step)
 {
     watch->shown->step  = step;
     watch->shown->phase = phase;
+}
+
+// The thread that looks holds the mutex, but while it waits for its next look.
+void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct plan *plan, const char *words)
+{
+    struct shown *shown = watch->shown;
+    pthread_mutex_lock(&watch->mutex);
+    shown->step += (int)phase == shown->phase && phase == WATCH_BETWEEN;
+    shown->step += phase == WATCH_STEP && shown->phase != WATCH_STEP;
+    shown->phase = phase;
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        shown->progress.op[lane]    = 0;
+        shown->progress.moves[lane] = 0;
+    }
+    watch->part = plan;
+    text_copy(watch->words, sizeof(watch->words), words);
+    post_show_part(shown, plan, words);
+    pthread_mutex_unlock(&watch->mutex);
 }
 
 static int compare_seconds(const void *one, const void *other)

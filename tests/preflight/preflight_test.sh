@@ -29,8 +29,6 @@ expect '"blame": "numbers",'
 expect '"rank": 1,'
 expect 'rank 1, given numbers before the steps: .*attention.*other bits than 15 of 16 ranks'
 
-run 3 "${preflight[@]}" --set fault.kind=stop
-expect '^gswbench: \[fault\] kind = stop: a preflight, which has no steps, knows nan, flip and slow$'
 run 3 "${preflight[@]}" --backend null
 expect '^gswbench: \[run\] backend = null: it computes nothing that could be measured$'
 finish

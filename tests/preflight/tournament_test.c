@@ -13,6 +13,18 @@ Test(tournament, has_one_round_less_than_an_even_number_of_players)
     cr_expect_eq(preflight_rounds(7), 7);
 }
 
+// So a tournament that time ends after r rounds has shown every node r others.
+Test(tournament, lets_each_of_256_meet_somebody_in_every_round)
+{
+    enum { NODES = 256 };
+    for (int64_t round = 0; round < preflight_rounds(NODES); round++) {
+        for (int64_t player = 0; player < NODES; player++) {
+            int64_t partner = preflight_partner(NODES, player, round);
+            cr_assert(partner >= 0 && partner < NODES && partner != player, "%d in round %d", (int)player, (int)round);
+        }
+    }
+}
+
 Test(tournament, lets_every_pair_meet_once_and_both_know_it)
 {
     for (int64_t players = 2; players <= PLAYERS_MAX; players++) {

@@ -111,6 +111,18 @@ Test(blame, falls_on_the_rank_that_does_not_receive)
     cr_expect_eq(find(), BLAME_NOBODY);
 }
 
+// Who has done its ops alone is in none, and waits for the one that is.
+Test(blame, falls_on_the_rank_whose_op_alone_does_not_end)
+{
+    posts[2].lanes[LANE_COMPUTE].op = 4;
+    cr_expect_eq(find(), BLAME_AWAITED);
+    cr_expect_eq(index_found, 2);
+    cr_expect_eq(waiting, 3);
+
+    posts[2].step = 8;
+    cr_expect_eq(find(), BLAME_NOBODY);
+}
+
 // Ranks 2 and 3 are of another host, and rank 3 does not come. Here, rank 0 waits for rank 1, and that for rank 3.
 Test(blame, falls_on_nobody_of_a_host_whose_ranks_wait_for_those_of_another)
 {

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Accepting 8 hosts with 2 ranks each: what computes alone and each link between two hosts comes before the whole job, so
+# that a slow rank, a way out or a way between two that carries less is refused with its host and without a run. Where all is
+# well the whole job runs, and cannot be told: hosts that are imitated share two cores, whatever a row says. Runs itself on
+# hosts of tests/cluster/hosts.
+if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
+    exec "$GSWBENCH_SOURCE_DIR/tests/cluster/hosts" --hosts 8 --slots 2 --rate 400mbit bash "$0"
+fi
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
+export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
+on_host=$GSWBENCH_SOURCE_DIR/tests/cluster/on_host
+
+row() {    # row NAME SECONDS: a configuration that is published with steps of so many
+    printf '%s\n' '[model]' 'preset = tiny-llama' 'layers = 1' '[parallel]' 'dp = auto' '[train]' 'sequence = 128' \
+        'micro_batch = 1' 'global_batch = 16' '[when ranks=16]' "published.step_seconds = $2" >"$1.ini"
+}
+accept() {    # accept CODE NAME ARGUMENT...
+    run "$1" mpirun -np 16 --map-by ppr:2:node "$GSWBENCH" accept --config "$folder/$2.ini" --backend host --comm mpi \
+        --steps 20 --out "$folder/results" -o "$folder/$2" "${@:3}"
+}
+expect_refusal() {    # expect_refusal NAME HOST OUTLIER: before any run
+    expect '^REFUSE  the preflight named [0-9]+$'
+    expect "^drain: $2$"
+    ! grep '^outlier: ' output | grep -vE "^outlier: $3" || complain "something else is named than $3"
+    unexpected '^RESULT'
+    expect "\"drain\": \"$2\"," "$folder/$1/accept.json"
+    expect '"run_id": "",' "$folder/$1/accept.json"
+    expect '"name": "link between nodes",' "$folder/$1/accept.json"
+}
+limit() {    # limit HOST QDISC...
+    "$on_host" "$1" "tc qdisc replace dev eth0 root ${*:2}" 2>/dev/null
+}
+restore() {
+    "$on_host" "$1" "tc qdisc delete dev eth0 root"
+    limit "$1" tbf rate 400mbit burst 1m latency 50ms
+}
+
+row published 100
+
+accept 6 published --set fault.kind=slow --set fault.amount=20 --set fault.rank=9
+expect_refusal published h5 'device 1 of host h5 \(rank 9\): '
+
+limit h3 tbf rate 280mbit burst 1m latency 50ms
+accept 6 published
+expect_refusal published h3 'host h3: every link between nodes from it takes '
+restore h3
+
+limit h2 handle 1: htb default 1
+"$on_host" h2 "tc class add dev eth0 parent 1: classid 1:1 htb rate 400mbit quantum 60000 &&
+    tc class add dev eth0 parent 1: classid 1:2 htb rate 280mbit quantum 60000 &&
+    tc filter add dev eth0 parent 1: protocol ip u32 match ip dst 10.0.0.7 flowid 1:2"
+accept 6 published
+expect_refusal published h7 'link h2 -> h7 '
+restore h2
+
+accept 15 published
+expect '^link between nodes: .*, 112 links$'
+expect '^RESULT DEGRADED'
+expect '^CANNOT TELL  the run is degraded: 16 threads of 16 ranks share [0-9]+ cores of h1'
+expect '^drain: none$'
+expect '"basis": "published",' "$folder/published/accept.json"
+expect '"name": "link between nodes",' "$folder/published/accept.json"
+expect '"outliers": \[\],' "$folder/published/accept.json"
+finish
