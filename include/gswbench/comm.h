@@ -15,13 +15,15 @@
 struct comm;
 struct comm_group;    // one communicator: the members of a group on one lane
 
-// What of a library's younger functions a job uses, counted as its groups open.
+// What of a library's younger functions a job uses.
 struct comm_extras {
     bool    allocates;              // memory that transfers use is the library's
     int32_t windows, registered;    // memory that connections know: alike on all members; each member's own
     int32_t refused;                // memory that the library would not register
     int32_t copying;                // connections that may leave multiprocessors alone
     bool    exchanges;              // an all-to-all is one call
+    int32_t scalable;               // connections whose members found each other by several ids
+    double  bytes;                  // of the device, by the library's own count; NaN: it does not tell
 };
 
 // Memory that members of a group have for their transfers.
@@ -65,6 +67,8 @@ struct comm_ops {
     // NULL for in-place kinds): device memory when it is enqueued, else the host's.
     void (*run)(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);
 
+    struct comm_extras (*extras)(struct comm *comm);    // of connections that are open; NULL: it has none
+
     // Control plane, host memory, outside timed regions, called from the main thread only.
     void (*barrier)(struct comm *comm);
     void (*gather_all)(struct comm *comm, const void *in, void *out, int64_t bytes);    // out: [ranks][bytes]
@@ -76,7 +80,6 @@ struct comm {
     void                     *state;
     struct comm_place         place;
     const struct comm_memory *memory;         // NULL: the backend's will do
-    const struct comm_extras *extras;         // NULL: it has none
     bool                      is_threaded;    // several threads may move operands at a time
     int                       processors;     // of a device that a transfer takes at most, whatever opens; 0: no bound
     char                      library[32];    // "NCCL 2.28.9", "Open MPI v4.1.4"; "": none
@@ -103,6 +106,7 @@ struct backend;
 struct comm_nccl_setup {
     int  connect_seconds;             // longer than that, and the job ends
     bool registers, must_register;    // memory that transfers use is made known to NCCL; or the job ends
+    int  ranks_per_id;                // that find each other by one id, where there are twice as many; 0: all
     bool copies;                      // where the devices' copy engines can do it, they do
 };
 status comm_detect_nccl(void);

@@ -12,6 +12,8 @@ struct result_connections {
     int64_t refused;                // storages that the library would not register
     int64_t copying;                // connections whose gathers and all-to-alls copy engines may make
     bool    exchanges;              // an all-to-all is one call
+    int64_t scalable;               // connections whose members found each other by several ids
+    double  library_bytes;          // of the device, by the library's own count; NaN: it does not tell
 };
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // NCCL between processes with a device each: transfers are enqueued on the streams of the backend's lanes. The control
 // plane stays that of the communicator it is opened over.
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -39,6 +40,36 @@ static void close_nccl(struct comm *comm)
     free_state(comm->state);
 }
 
+static void count(const struct nccl_library *nccl, const struct nccl_connection *connection, struct comm_extras *sum)
+{
+    enum { STAT_TOTAL = 3 };    // ncclStatGpuMemTotal, which headers before 2.29.7 do not have
+    uint64_t bytes = 0;
+    if (nccl->ncclCommMemStats != NULL) {
+        NCCL_CHECK(nccl, ncclCommMemStats(connection->handle, STAT_TOTAL, &bytes));
+    }
+    for (int i = 0; i < connection->buffer_count; i++) {
+        sum->windows += connection->buffers[i].window != NULL;
+        sum->registered += connection->buffers[i].handle != NULL;
+    }
+    sum->refused += connection->refused;
+    sum->copying += connection->is_copying;
+    sum->scalable += connection->is_scalable;
+    sum->bytes += (double)bytes;
+}
+
+static struct comm_extras extras(struct comm *comm)
+{
+    const struct nccl_state   *state = comm->state;
+    const struct nccl_library *nccl  = &state->library;
+    struct comm_extras         sum   = {.allocates = comm->memory != NULL,
+                                        .exchanges = state->exchanges,
+                                        .bytes     = nccl->ncclCommMemStats != NULL ? 0 : NAN};
+    for (const struct nccl_connection *one = state->watch.connections; one != NULL; one = one->next) {
+        count(nccl, one, &sum);
+    }
+    return sum;
+}
+
 static const struct comm_ops nccl_ops = {
     .name        = "nccl",
     .is_enqueued = true,
@@ -46,6 +77,7 @@ static const struct comm_ops nccl_ops = {
     .group_open  = nccl_group_open,
     .group_close = nccl_group_close,
     .run         = nccl_run,
+    .extras      = extras,
     .barrier     = barrier,
     .gather_all  = gather_all,
     .share       = share,
@@ -115,8 +147,7 @@ status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *b
     *comm       = (struct comm){.ops = &nccl_ops, .state = state, .place = control->place};
     state->comm = comm;
     snprintf(comm->library, sizeof(comm->library), "NCCL %s", nccl_print_version(version, text));
-    comm->extras = &state->extras;
-    result       = nccl_memory_open(comm, state);
+    result = nccl_memory_open(comm, state);
     if (!failed(&result)) {
         result = check_copies(state, comm);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // NCCL's communicators: their ids, which members learn through the control plane, and their configuration.
 #include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/arena.h"
 #include "nccl_internal.h"
@@ -30,8 +31,7 @@ static int bound_processors(int plan, int user)
 // Headers before 2.28 have the field but not the value.
 enum { CTA_POLICY_ZERO = 2 };
 
-// Blocks until all members have come.
-void nccl_join(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id, int size)
+static ncclConfig_t configure(const struct nccl_state *state, struct nccl_connection *connection)
 {
     ncclConfig_t config     = NCCL_CONFIG_INITIALIZER;
     int          processors = bound_processors(connection->processors, state->comm->processors);
@@ -39,11 +39,57 @@ void nccl_join(struct nccl_state *state, struct nccl_connection *connection, ncc
     if (processors > 0) {
         config.maxCTAs = processors;
     }
-    if (state->setup.copies && connection->is_near) {
+    connection->is_copying = state->setup.copies && connection->is_near;
+    if (connection->is_copying) {
         config.CTAPolicy = CTA_POLICY_ZERO;
-        state->extras.copying++;
     }
-    NCCL_CHECK(&state->library, ncclCommInitRankConfig(&connection->handle, size, id, connection->index, &config));
+    return config;
+}
+
+// Blocks until both have come.
+void nccl_join_pair(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id)
+{
+    ncclConfig_t config = configure(state, connection);
+    NCCL_CHECK(&state->library, ncclCommInitRankConfig(&connection->handle, 2, id, connection->index, &config));
+}
+
+// Whoever makes an id is called by all ranks that have it: of a large group several members make some.
+static void join_by_many(const struct comm_group *group, struct nccl_connection *connection, int count)
+{
+    struct nccl_state *state  = group->state;
+    ncclConfig_t       config = configure(state, connection);
+    ncclUniqueId      *all    = memory_allocate((size_t)group->size * sizeof(*all)), own;
+    memset(&own, 0, sizeof(own));
+    for (int id = 0; id < count; id++) {
+        own = nccl_id_owner(group->size, count, id) == group->index ? nccl_create_id(state) : own;
+    }
+    nccl_exchange(group, OP_ALL_GATHER, group->size * (int64_t)sizeof(*all) / 4, &own, all);
+    for (int id = 0; id < count; id++) {
+        all[id] = all[nccl_id_owner(group->size, count, id)];
+    }
+    NCCL_CHECK(&state->library,
+               ncclCommInitRankScalable(&connection->handle, (int)group->size, connection->index, count, all, &config));
+    connection->is_scalable = true;
+    free(all);
+}
+
+// Blocks until all members have come.
+void nccl_join(const struct comm_group *group, struct nccl_connection *connection)
+{
+    struct nccl_state *state = group->state;
+    int                count = nccl_ids(group->size, state->setup.ranks_per_id);
+    ncclUniqueId       id;
+    if (count > 1 && state->library.ncclCommInitRankScalable != NULL) {
+        join_by_many(group, connection, count);
+        return;
+    }
+    if (group->index == 0) {
+        id = nccl_create_id(state);
+    }
+    nccl_exchange(group, OP_BROADCAST, (int64_t)sizeof(id) / 4, NULL, &id);
+    ncclConfig_t config = configure(state, connection);
+    NCCL_CHECK(&state->library,
+               ncclCommInitRankConfig(&connection->handle, (int)group->size, id, connection->index, &config));
 }
 
 void nccl_disconnect(struct nccl_state *state, struct nccl_connection *connection)

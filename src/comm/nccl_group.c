@@ -35,18 +35,13 @@ static struct nccl_connection *open_collective(struct nccl_state *state, const s
                                                const int64_t *members, int lane)
 {
     struct nccl_connection *connection = memory_allocate(sizeof(*connection));
-    ncclUniqueId            id;
     snprintf(connection->name, sizeof(connection->name), "the %s lane of %d ranks from %d to %d",
              op_lane_name((enum lane)lane), (int)group->size, (int)members[0], (int)members[group->size - 1]);
     connection->index      = (int)group->index;
     connection->processors = group->processors;
     connection->is_near    = is_on_one_node(group);
     nccl_watch_begin(state, connection->name, group->index);
-    if (group->index == 0) {
-        id = nccl_create_id(state);
-    }
-    nccl_exchange(group, OP_BROADCAST, (int64_t)sizeof(id) / 4, NULL, &id);
-    nccl_join(state, connection, id, (int)group->size);
+    nccl_join(group, connection);
     nccl_watch_end(state);
     nccl_watch_add(state, connection);
     return connection;
@@ -81,7 +76,7 @@ static struct nccl_connection *open_link(struct nccl_state *state, ncclUniqueId 
     connection->index      = sends ? 0 : 1;
     connection->processors = processors;
     nccl_watch_begin(state, connection->name, connection->index);
-    nccl_join(state, connection, id, 2);
+    nccl_join_pair(state, connection, id);
     pass_first(state, connection, sends);
     nccl_watch_end(state);
     nccl_watch_add(state, connection);
@@ -209,7 +204,7 @@ static void all_to_all(const struct comm_group *group, const char *in, char *out
 {
     int64_t bytes = format_bytes(format, share);
     if (group->state->library.ncclAlltoAll != NULL) {
-        group->state->extras.exchanges = true;
+        group->state->exchanges = true;
         NCCL_CHECK(&group->state->library,
                    ncclAlltoAll(in, out, (size_t)share, type_of(format), group->connection->handle, group->stream));
         return;

@@ -22,10 +22,12 @@ struct nccl_connection {
     struct nccl_connection *next;    // of those that are watched
     ncclComm_t              handle;
     char                    name[96];
-    int                     index;           // of this rank among its members
-    int                     processors;      // of the device that a transfer may take; 0: no bound
-    bool                    is_near;         // its members are on one node
-    double                  lost_seconds;    // when it was found to be lost; 0: it is not
+    int                     index;                      // of this rank among its members
+    int                     processors;                 // of the device that a transfer may take; 0: no bound
+    bool                    is_near;                    // its members are on one node
+    bool                    is_copying, is_scalable;    // with zero CTAs; opened by several ids
+    int                     refused;                    // storages that NCCL would not register
+    double                  lost_seconds;               // when it was found to be lost; 0: it is not
     int                     buffer_count;
     struct nccl_buffer      buffers[NCCL_BUFFERS];
 };
@@ -72,7 +74,7 @@ struct nccl_state {
     int                    rank;
     int64_t               *nodes;    // [ranks]
     struct nccl_links     *pipelines;
-    struct comm_extras     extras;
+    bool                   exchanges;    // all-to-alls have been one call
     struct nccl_watch      watch;
 };
 
@@ -88,7 +90,8 @@ void nccl_watch_remove(struct nccl_state *state, const struct nccl_connection *c
 // between the members of a group in host memory. close may have to wait for the other members.
 void         nccl_exchange(const struct comm_group *group, enum op_kind kind, int64_t words, const void *in, void *out);
 ncclUniqueId nccl_create_id(const struct nccl_state *state);
-void         nccl_join(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id, int size);
+void         nccl_join(const struct comm_group *group, struct nccl_connection *connection);
+void         nccl_join_pair(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id);
 void         nccl_disconnect(struct nccl_state *state, struct nccl_connection *connection);
 
 // nccl_memory.c: fails (EXIT_LAUNCH) where the setup wants what the library lacks. forget: before a connection closes.

@@ -54,6 +54,16 @@ status nccl_check_seats(const struct nccl_seat *seats, int ranks)
     return OK;
 }
 
+int nccl_ids(int64_t size, int ranks_per_id)
+{
+    return ranks_per_id > 0 && size >= 2 * (int64_t)ranks_per_id ? (int)(size / ranks_per_id) : 1;
+}
+
+int64_t nccl_id_owner(int64_t size, int ids, int id)
+{
+    return id * size / ids;
+}
+
 int nccl_directions(int64_t size)
 {
     return size > 2 ? NCCL_DIRECTIONS : 1;

@@ -25,6 +25,12 @@ status nccl_check_version(int version);
 // Fails (EXIT_LAUNCH) when NCCL versions differ, or ranks have one device without being set apart.
 status nccl_check_seats(const struct nccl_seat *seats, int ranks);
 
+// By how many ids a group of that size finds itself, where each id is for so many ranks (0: for all): more only where
+// two are full. nccl_id_owner: the member that makes an id, as far apart as can be, since ranks come to who made
+// theirs.
+int     nccl_ids(int64_t size, int ranks_per_id);
+int64_t nccl_id_owner(int64_t size, int ids, int id);
+
 // Members of a pipeline's group form a ring. NCCL executes what is enqueued on one communicator in order, while sends
 // and receives of a rank are on two lanes: so each member has a communicator with the next and one with the one before
 // it for what it sends, and shares theirs for what it receives.

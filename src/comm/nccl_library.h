@@ -4,6 +4,7 @@
 #define GSWBENCH_COMM_NCCL_LIBRARY_H
 
 #include <nccl.h>
+#include <stdint.h>
 
 #include "gswbench/status.h"
 
@@ -23,7 +24,10 @@
       (ncclComm_t connection, void *data, size_t bytes, ncclWindow_t *window, int flags))                              \
     X(ncclCommWindowDeregister, (ncclComm_t connection, ncclWindow_t window))                                          \
     X(ncclAlltoAll, (const void *in, void *out, size_t share, ncclDataType_t type, ncclComm_t connection,    /* 2.28 */ \
-                     cudaStream_t stream))
+                     cudaStream_t stream))                                                                             \
+    X(ncclCommInitRankScalable, (ncclComm_t *made, int size, int index, int id_count, ncclUniqueId *ids,     /* 2.23 */ \
+                                 ncclConfig_t *config))                                                                \
+    X(ncclCommMemStats, (ncclComm_t connection, int stat, uint64_t *value))    /* 2.29.7 */
 // clang-format on
 
 struct nccl_library {

@@ -23,19 +23,17 @@ static void release(struct comm *comm, void *data)
 }
 
 // NCCL gives nothing, and no error, where it cannot use the memory.
-static void keep(struct nccl_state *state, struct nccl_connection *connection, struct nccl_buffer buffer)
+static void keep(const struct nccl_state *state, struct nccl_connection *connection, struct nccl_buffer buffer)
 {
     if (buffer.window != NULL || buffer.handle != NULL) {
         connection->buffers[connection->buffer_count++] = buffer;
-        state->extras.windows += buffer.window != NULL;
-        state->extras.registered += buffer.handle != NULL;
     } else if (state->setup.must_register) {
         FATAL(EXIT_LAUNCH,
               "[run] registered_buffers or zero_cta = yes: NCCL did not register memory for %s: it needs a driver with "
               "cuMem and neither NCCL_CUMEM_ENABLE = 0 nor NCCL_LOCAL_REGISTER = 0; auto goes on without",
               connection->name);
     } else {
-        state->extras.refused++;
+        connection->refused++;
     }
 }
 
@@ -137,8 +135,7 @@ status nccl_memory_open(struct comm *comm, struct nccl_state *state)
             comm->library);
     }
     if (state->setup.registers && nccl->ncclMemAlloc != NULL && registers) {
-        comm->memory            = &memory;
-        state->extras.allocates = true;
+        comm->memory = &memory;
     }
     return OK;
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Which of the younger functions of the library that connects devices a run used.
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
+#include "gswbench/number.h"
 #include "internal.h"
 
 static void write_part(FILE *file, const char **separator, const char *text)
@@ -36,6 +38,13 @@ void report_write_connections(const struct result *result, FILE *file)
     write_count(file, &separator, connections->copying, "connections with zero CTAs");
     if (connections->exchanges) {
         write_part(file, &separator, "ncclAlltoAll");
+    }
+    write_count(file, &separator, connections->scalable, "connections opened by several ids");
+    if (isfinite(connections->library_bytes)) {
+        char text[32];
+        fprintf(file, "%s%s of the device by NCCL's own count", separator,
+                number_bytes(text, sizeof(text), connections->library_bytes));
+        separator = ", ";
     }
     fprintf(file, "%s\n", separator[0] == ',' ? "" : "connections with: plain calls alone");
 }

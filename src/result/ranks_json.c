@@ -60,6 +60,8 @@ const struct json_field connection_fields[] = {
     INTEGER(result, "refused", connections.refused),
     INTEGER(result, "zero_cta", connections.copying),
     BOOLEAN(result, "all_to_all", connections.exchanges),
+    INTEGER(result, "by_several_ids", connections.scalable),
+    REAL(result, "library_bytes", connections.library_bytes),
     JSON_END
 };
 // clang-format on

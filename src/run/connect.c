@@ -62,6 +62,7 @@ status place_connect(struct comm *nccl, struct comm *comm, struct backend *backe
                        is_auto ? "; or, slower, let --comm mpi carry transfers through the hosts' memory" : "");
     }
     const struct comm_nccl_setup setup = {.connect_seconds = (int)run->connect_seconds,
+                                          .ranks_per_id    = (int)run->ranks_per_id,
                                           .registers       = run->registered_buffers != REGISTERED_NO,
                                           .must_register =
                                               run->registered_buffers == REGISTERED_YES || run->zero_cta != 0,

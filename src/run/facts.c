@@ -165,16 +165,19 @@ void benchmark_describe(struct result *result, const struct benchmark *benchmark
     add_config(result, config);
 }
 
-void facts_add_connections(struct result *result, const struct comm *comm, const struct step *step)
+void facts_add_connections(struct result *result, struct comm *comm, const struct step *step)
 {
-    const struct comm_extras *extras = comm->extras;
-    result->connection_bytes         = step_connection_bytes(step);
-    if (extras != NULL) {
-        result->connections = (struct result_connections){.allocates  = extras->allocates,
-                                                          .windows    = extras->windows,
-                                                          .registered = extras->registered,
-                                                          .refused    = extras->refused,
-                                                          .copying    = extras->copying,
-                                                          .exchanges  = extras->exchanges};
+    result->connection_bytes          = step_connection_bytes(step);
+    result->connections.library_bytes = NAN;
+    if (comm->ops->extras != NULL) {
+        const struct comm_extras extras = comm->ops->extras(comm);
+        result->connections             = (struct result_connections){.allocates     = extras.allocates,
+                                                                      .windows       = extras.windows,
+                                                                      .registered    = extras.registered,
+                                                                      .refused       = extras.refused,
+                                                                      .copying       = extras.copying,
+                                                                      .exchanges     = extras.exchanges,
+                                                                      .scalable      = extras.scalable,
+                                                                      .library_bytes = extras.bytes};
     }
 }

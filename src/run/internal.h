@@ -29,7 +29,7 @@ void peers_check_profilers(struct result *result, const struct place_peer *peers
 void notes_add(struct result *result, const struct benchmark *benchmark, const struct place *place);
 
 // facts.c: adds what connecting took of this rank's device, and which of the library's functions it uses.
-void facts_add_connections(struct result *result, const struct comm *comm, const struct step *step);
+void facts_add_connections(struct result *result, struct comm *comm, const struct step *step);
 
 // processors.c: what they did from begin to end of the measured steps, by the file that Linux keeps in /proc/stat.
 enum { PROCESSORS_MAX = 1024 };

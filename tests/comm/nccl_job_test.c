@@ -80,3 +80,16 @@ Test(nccl_job, connects_nobody_else, .exit_code = EXIT_INTERNAL)
 {
     nccl_direction(4, 0, 2);
 }
+
+// More ids only where two of them are full: 128 ranks have 2, and 1000 as many as come whole.
+Test(nccl_job, gives_large_groups_several_ids_that_members_far_apart_make)
+{
+    cr_expect_eq(nccl_ids(127, 64), 1);
+    cr_expect_eq(nccl_ids(128, 64), 2);
+    cr_expect_eq(nccl_ids(1000, 64), 15);
+    cr_expect_eq(nccl_ids(4096, 0), 1);
+    cr_expect_eq(nccl_ids(4, 2), 2);
+    cr_expect_eq(nccl_id_owner(128, 2, 0), 0);
+    cr_expect_eq(nccl_id_owner(128, 2, 1), 64);
+    cr_expect_eq(nccl_id_owner(1000, 15, 14), 933);
+}

@@ -29,12 +29,12 @@ END
 
 # Members of a group have all their memory alike, in windows, on each lane; numbers are as without.
 launch 2 0 --set parallel.fsdp=2
-expect "^connections with: memory of NCCL's, 4 symmetric windows$"
+expect "^connections with: memory of NCCL's, 4 symmetric windows, 2\.00 MiB of the device by NCCL's own count$"
 connections library_memory=true windows=4 registered=0 refused=0
 with=$(figures)
 launch 2 0 --set parallel.fsdp=2 --set run.registered_buffers=no
-expect '^connections with: plain calls alone$'
-connections library_memory=false windows=0
+expect '^connections with: 2\.00 MiB of the device by NCCL.s own count$'
+connections library_memory=false windows=0 library_bytes=2097152
 [ -n "$with" ] && [ "$with" = "$(figures)" ] || complain "other numbers than $with"
 
 # Stages of a pipeline know what they pass on, each its own: activations, for each way and neighbour. The loss and the
@@ -57,7 +57,7 @@ launch 2 0 "${experts[@]}"
 connections all_to_all=true zero_cta=0
 one_call=$(figures)
 launch 2 0 "${experts[@]}" --set run.zero_cta=yes
-expect ', 3 connections with zero CTAs, ncclAlltoAll$'
+expect ', 3 connections with zero CTAs, ncclAlltoAll,'
 connections all_to_all=true zero_cta=3
 [ -n "$one_call" ] && [ "$one_call" = "$(figures)" ] || complain "other numbers than $one_call"
 LD_LIBRARY_PATH=$old launch 2 0 "${experts[@]}"
@@ -75,6 +75,15 @@ LD_LIBRARY_PATH=$old launch 2 4 --set parallel.fsdp=2 --set run.registered_buffe
 expect 'registered_buffers or zero_cta = yes: NCCL 2\.17\.1 has no ncclMemAlloc or ncclCommRegister: 2\.19 or newer has them'
 run 4 mpirun -np 2 "$GSWBENCH" "${arguments[@]}" --comm mpi --set parallel.fsdp=2 --set run.registered_buffers=yes
 expect 'registered_buffers = yes: communicator mpi does not do that: leave it out'
+
+# Several ids for a group that is large enough, and one where the library knows one alone.
+launch 4 0 --set parallel.fsdp=4 --set run.ranks_per_id=2
+expect ', 2 connections opened by several ids, '
+connections by_several_ids=2 library_bytes=2097152
+launch 4 0 --set parallel.fsdp=4 --set run.ranks_per_id=3
+connections by_several_ids=0
+LD_LIBRARY_PATH=$old launch 4 0 --set parallel.fsdp=4 --set run.ranks_per_id=2
+connections by_several_ids=0 library_bytes=null
 
 # A device whose multiprocessors transfers may all hold.
 FAKE_PROCESSORS=2 launch 2 0 --set parallel.fsdp=2

@@ -76,6 +76,31 @@ std::vector<const std::vector<char> *> received(const std::vector<part> &parts)
 }
 }    // namespace
 
+ncclResult_t make(ncclComm_t *made, const char *name, int size, int rank, const ncclConfig_t *config)
+{
+    if (config->size != sizeof(*config) || config->blocking == 0 || rank < 0 || rank >= size) {
+        the_error = "an argument is wrong";
+        return ncclInvalidArgument;
+    }
+    if (config->CTAPolicy != NCCL_CONFIG_UNDEF_INT && the_faults().version < 22800) {
+        the_error = "this version knows no such CTA policy";
+        return ncclInvalidArgument;
+    }
+    while (the_faults().is_absent) {
+        fake_sleep();
+    }
+    *made = new ncclComm;
+    (*made)->boxes.open(name, size, rank);
+    if (const char *log = getenv("NCCL_DEBUG_FILE"); getenv("NCCL_DEBUG") != NULL) {
+        FILE *file = log != NULL ? fopen(log, "w") : stdout;
+        fprintf(file, "NCCL INFO a communicator of %d ranks\n", size);
+        fflush(file);
+    }
+    (*made)->channels  = config->maxCTAs == NCCL_CONFIG_UNDEF_INT ? 32 : config->maxCTAs;
+    emulator::channels = (int)(*made)->channels;
+    return ncclSuccess;
+}
+
 extern "C" {
 
 ncclResult_t ncclGetVersion(int *version)
@@ -104,27 +129,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *made, int size, ncclUniqueId id, int rank, ncclConfig_t *config)
 {
     REFUSE_ON_COMMAND;
-    if (config->size != sizeof(*config) || config->blocking == 0 || rank < 0 || rank >= size) {
-        the_error = "an argument is wrong";
-        return ncclInvalidArgument;
-    }
-    if (config->CTAPolicy != NCCL_CONFIG_UNDEF_INT && the_faults().version < 22800) {
-        the_error = "this version knows no such CTA policy";
-        return ncclInvalidArgument;
-    }
-    while (the_faults().is_absent) {
-        fake_sleep();
-    }
-    *made = new ncclComm;
-    (*made)->boxes.open(id.internal, size, rank);
-    if (const char *log = getenv("NCCL_DEBUG_FILE"); getenv("NCCL_DEBUG") != NULL) {
-        FILE *file = log != NULL ? fopen(log, "w") : stdout;
-        fprintf(file, "NCCL INFO a communicator of %d ranks\n", size);
-        fflush(file);
-    }
-    (*made)->channels  = config->maxCTAs == NCCL_CONFIG_UNDEF_INT ? 32 : config->maxCTAs;
-    emulator::channels = (int)(*made)->channels;
-    return ncclSuccess;
+    return make(made, id.internal, size, rank, config);
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)

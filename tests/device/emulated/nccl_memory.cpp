@@ -24,26 +24,16 @@ char *find(const char *function, void *data, size_t bytes)
     return next->first;
 }
 
-// What a member says to all others of its window, and hears of theirs.
+// All members open one window, in one place and size.
 void compare(ncclComm_t comm, size_t offset, size_t bytes)
 {
-    mailboxes         &boxes = comm->boxes;
-    const size_t       own[] = {comm->known.size(), offset, bytes};
-    const message_kind what  = {'W', 0, 0, -1, -1, -1, -1};
-    std::vector<char>  heard;
-    for (int peer = 0; peer < boxes.size; peer++) {
-        while (!boxes.at(boxes.rank, peer).post(own, sizeof(own), what)) {
-            fake_sleep();
-        }
-    }
-    for (int peer = 0; peer < boxes.size; peer++) {
-        while (!boxes.at(peer, boxes.rank).take(heard, sizeof(own), what)) {
-            fake_sleep();
-        }
-        const size_t *other = (const size_t *)heard.data();
+    const size_t own[] = {comm->known.size(), offset, bytes};
+    auto         heard = tell_all(comm->boxes, own, sizeof(own));
+    for (int peer = 0; peer < comm->boxes.size; peer++) {
+        const size_t *other = (const size_t *)heard[(size_t)peer].data();
         if (other[0] != own[0] || other[1] != own[1] || other[2] != own[2]) {
-            fake_fail("member %d opens window %zu at %zu of %zu bytes, member %d %zu at %zu of %zu", boxes.rank, own[0],
-                      own[1], own[2], peer, other[0], other[1], other[2]);
+            fake_fail("member %d opens window %zu at %zu of %zu bytes, member %d %zu at %zu of %zu", comm->boxes.rank,
+                      own[0], own[1], own[2], peer, other[0], other[1], other[2]);
         }
     }
 }
@@ -96,6 +86,16 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void *data, size_t bytes, v
     return ncclSuccess;
 }
 
+// ncclStatGpuMemTotal.
+ncclResult_t ncclCommMemStats(ncclComm_t comm, int stat, uint64_t *value)
+{
+    if (stat != 3) {
+        fake_fail("ncclCommMemStats of number %d", stat);
+    }
+    *value = comm->is_used ? (uint64_t)comm->channels << 20 : 0;
+    return ncclSuccess;
+}
+
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
 {
     return forget(comm, handle, false);
@@ -110,33 +110,6 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *data, size_t bytes, n
     compare(comm, offset, bytes);
     *window = the_faults().knows_nothing ? NULL : (ncclWindow_t)keep(comm, data, bytes, true);
     return ncclSuccess;
-}
-
-// Each member's share of what it sends is the receiver's.
-ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
-                          cudaStream_t stream)
-{
-    if (the_faults().refused == __func__) {
-        return ncclSystemError;
-    }
-    transfer     call;
-    const size_t share = count * bytes_of(type);
-    call.kind          = {'X', (int)type, count, -1, -1, -1, -1};
-    place(call, comm, from, to);
-    for (int peer = 0; peer < comm->boxes.size; peer++) {
-        add_send(call, peer, (const char *)from + (size_t)peer * share, share);
-        add_receive(call, peer, share);
-    }
-    call.finish.push_back([=](std::vector<part> &parts) {
-        char *next = (char *)to;
-        for (const part &one : parts) {
-            if (!one.sends) {
-                memcpy(next, one.data.data(), share);
-                next += share;
-            }
-        }
-    });
-    return add(comm, stream, std::move(call));
 }
 
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window)

@@ -77,6 +77,9 @@ struct ncclComm {
     bool                      is_lost  = false;
 };
 
+// The communicator of that name. Blocks until all members have come.
+ncclResult_t make(ncclComm_t *made, const char *name, int size, int rank, const ncclConfig_t *config);
+
 inline size_t bytes_of(ncclDataType_t type)
 {
     return type == ncclFloat32 || type == ncclInt32 ? 4 : type == ncclBfloat16 ? 2 : 1;
