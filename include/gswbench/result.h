@@ -58,7 +58,8 @@ struct result {
     double  flops[PHASE_COUNT];             // executed in a step
     int64_t tensor_count, op_count;
 
-    struct result_trace trace;
+    struct result_trace       trace;
+    struct result_expectation expectation;
 
     // What rank 0 did before the steps: it chose algorithms, connected to the others, captured the step.
     double tune_seconds, connect_seconds, capture_seconds;

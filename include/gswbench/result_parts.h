@@ -121,6 +121,15 @@ struct result_trace {
     struct waterfall waterfall;
 };
 
+// What a step should take, by a prediction of this program on this machine.
+struct result_expectation {
+    char             profile[112];             // of [hardware], by which it is predicted; "": there is none
+    char             reason[128];              // why there is none
+    double           step_seconds, percent;    // percent: give or take, a standard deviation
+    double           measured_share;           // of what computes, priced by what was measured on such a machine
+    struct waterfall waterfall;
+};
+
 // One device in place of a job's; stages 0: it is none. Ops are those of the stage that computes longest.
 struct result_emulation {
     int64_t stages, executed;    // of the job; on the device

@@ -57,8 +57,9 @@ struct op_totals {
 };
 void waterfall_sum_ops(struct op_totals *totals, const struct plan *plan, const struct op_time *times);
 
-// waterfall_print.c: a line for each part that has at least half a thousandth of the step: those that are shown.
+// waterfall_print.c: a line for each part that has at least half a thousandth of the step: those that are shown; beside
+// what was expected of them (NULL: nothing).
 bool waterfall_shows(const struct waterfall *waterfall, enum waterfall_part part);
-void waterfall_print(const struct waterfall *waterfall, FILE *file);
+void waterfall_print(const struct waterfall *waterfall, const struct waterfall *expected, FILE *file);
 
 #endif

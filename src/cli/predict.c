@@ -85,7 +85,7 @@ static void print_details(const struct predict_row *row)
     print_warnings(&row->warnings);
     printf("where it goes  on stage %" PRId64 " of %" PRId64 ", which computes longest\n", prediction->busiest_stage,
            prediction->stages);
-    waterfall_print(&row->explanation.waterfall, stdout);
+    waterfall_print(&row->explanation.waterfall, NULL, stdout);
 }
 
 static void print_line(const struct predict_row *row)

@@ -120,7 +120,7 @@ static void price_stage(struct actor *actor, struct predict_stage *stage, const 
         actor->tasks[i].links      = price.links;
         actor->tasks[i].processors = price.processors;
         stage->stall_seconds += price.stall_seconds;
-        stage->measured_seconds += price.is_measured ? price.seconds : 0.0;
+        stage->measured_seconds += price.is_measured && price.links == 0 ? price.seconds : 0.0;
         stage->compute_seconds += price.links == 0 ? price.seconds : 0.0;
     }
 }

@@ -137,6 +137,18 @@ static void write_utilization(const struct result *result, FILE *file)
                  model_flop_names[figures->convention], result->peak / 1e12, result->peak_source);
 }
 
+static void write_expectation(const struct result *result, FILE *file)
+{
+    const struct result_expectation *expectation = &result->expectation;
+    char                             value[32], seconds[32];
+    if (expectation->profile[0] != '\0' && !is_simulated(result)) {
+        snprintf(value, sizeof(value), "%+.1f", 100 * (result->figures.step.median / expectation->step_seconds - 1));
+        write_figure(file, value, "%", "To what is expected", "%s s, give or take %.1f %%; %s",
+                     report_seconds(seconds, sizeof(seconds), expectation->step_seconds), expectation->percent,
+                     expectation->profile);
+    }
+}
+
 static void write_figures(const struct result *result, FILE *file)
 {
     const struct result_figures *figures = &result->figures;
@@ -158,6 +170,7 @@ static void write_figures(const struct result *result, FILE *file)
     snprintf(value, sizeof(value), "%.4g", figures->teraflops_per_rank);
     write_figure(file, value, "TFLOP/s", "Per device", "convention %s", model_flop_names[figures->convention]);
     write_utilization(result, file);
+    write_expectation(result, file);
     snprintf(value, sizeof(value), "%.4g", figures->days_per_trillion_tokens);
     write_figure(file, value, "days", "To train 1T tokens", "at this step time");
     if (!isnan(figures->published_ratio)) {

@@ -214,6 +214,7 @@ static void write_figures(const struct result *result, FILE *file)
     } else if (result_slowed_by(result) != NULL && !isnan(result->published_seconds)) {
         fprintf(file, "published: not compared, since the run was %s\n", result_slowed_by(result));
     }
+    report_write_expectation(result, file);
 }
 
 // Who computes longest, of ranks that compute the same: step times are all alike, since ranks wait for each other.
@@ -266,15 +267,16 @@ static void write_expert_load(const struct result *result, FILE *file)
             worst->mean[LOAD_AUXILIARY]);
 }
 
-static void write_waterfall(const struct result_trace *trace, FILE *file)
+static void write_waterfall(const struct result *result, FILE *file)
 {
-    char seconds[32], source[16];
-    bool is_measured = strcmp(trace->source, "measured") == 0;
+    const struct result_trace *trace = &result->trace;
+    char                       seconds[32], source[16];
+    bool                       is_measured = strcmp(trace->source, "measured") == 0;
     fprintf(file, "where a step goes: %s s, ", report_seconds(seconds, sizeof(seconds), trace->step_seconds));
     fprintf(file, "%s, on rank %" PRId64 "\n",
             is_measured ? "traced after the measured steps" : report_safe(source, sizeof(source), trace->source),
             trace->rank);
-    waterfall_print(&trace->waterfall, file);
+    waterfall_print(&trace->waterfall, report_expected_parts(result), file);
 }
 
 static void write_step_counts(const struct result *result, FILE *file)
@@ -320,7 +322,7 @@ void report_write_result(const struct result *result, FILE *file)
             write_expert_load(result, file);
         }
         if (result->trace.source[0] != '\0') {
-            write_waterfall(&result->trace, file);
+            write_waterfall(result, file);
             report_write_transfers(result, file);
         }
     }

@@ -27,22 +27,51 @@ static double find_reach(const struct waterfall *waterfall)
     return reach;
 }
 
-// A bar begins where the one above it ends; one below zero goes back.
-static void write_bars(const struct result_trace *trace, FILE *file)
+static void write_seconds(double seconds, int decimals, const char *sign, FILE *file)
 {
-    double sum = 0.0, reach = find_reach(&trace->waterfall);
-    int    decimals = trace->step_seconds < 1.0 ? 6 : 3;
+    fprintf(file, "<td class=n>%s%.*f s</td>", seconds >= 0.0 ? sign : "", decimals, seconds);
+}
+
+// A bar begins where the one above it ends; one below zero goes back. Beside it what was expected of the part.
+static void write_bars(const struct result *result, FILE *file)
+{
+    const struct result_trace *trace    = &result->trace;
+    const struct waterfall    *expected = report_expected_parts(result);
+    double                     sum = 0.0, reach = find_reach(&trace->waterfall);
+    int                        decimals = trace->step_seconds < 1.0 ? 6 : 3;
     for (int part = 0; part < WATERFALL_PARTS; part++) {
         double seconds = trace->waterfall.seconds[part];
-        if (waterfall_shows(&trace->waterfall, (enum waterfall_part)part)) {
+        if (waterfall_shows(&trace->waterfall, (enum waterfall_part)part) ||
+            (expected != NULL && waterfall_shows(expected, (enum waterfall_part)part))) {
             fprintf(file,
-                    "<tr><td>%s</td><td class=fall><i class=b%d style=\"margin-left:%.2f%%;width:%.2f%%\"></i></td>"
-                    "<td class=n>%.*f s</td><td class=n>%.1f %%</td></tr>\n",
+                    "<tr><td>%s</td><td class=fall><i class=b%d style=\"margin-left:%.2f%%;width:%.2f%%\"></i></td>",
                     waterfall_part_names[part], (int)bar_of(part), 100 * fmin(sum, sum + seconds) / reach,
-                    100 * fabs(seconds) / reach, decimals, seconds, 100 * seconds / trace->step_seconds);
+                    100 * fabs(seconds) / reach);
+            write_seconds(seconds, decimals, "", file);
+            fprintf(file, "<td class=n>%.1f %%</td>", 100 * seconds / trace->step_seconds);
+            if (expected != NULL) {
+                write_seconds(expected->seconds[part], decimals, "", file);
+                write_seconds(seconds - expected->seconds[part], decimals, "+", file);
+            }
+            fprintf(file, "</tr>\n");
         }
         sum += seconds;
     }
+}
+
+// The line below: the steps, traced and expected.
+static void write_sum(const struct result *result, FILE *file)
+{
+    double traced   = result->trace.step_seconds;
+    int    decimals = traced < 1.0 ? 6 : 3;
+    fprintf(file, "<tr><th>step</th><td></td>");
+    write_seconds(traced, decimals, "", file);
+    fprintf(file, "<td class=n>100 %%</td>");
+    if (report_expected_parts(result) != NULL) {
+        write_seconds(result->expectation.step_seconds, decimals, "", file);
+        write_seconds(traced - result->expectation.step_seconds, decimals, "+", file);
+    }
+    fprintf(file, "</tr></table></div>\n");
 }
 
 static void write_ops(const struct result *result, FILE *file)
@@ -65,13 +94,15 @@ static void write_ops(const struct result *result, FILE *file)
 void html_write_waterfall(const struct result *result, FILE *file)
 {
     const struct result_trace *trace = &result->trace;
-    char                       text[32];
     fprintf(file, "<section class=card><h2>Where a step goes <span class=soft>rank %" PRId64 ", ", trace->rank);
     html_write_text(trace->source, file);
     fprintf(file, "</span></h2><div class=scroll><table>\n");
-    write_bars(trace, file);
-    fprintf(file, "<tr><th>step</th><td></td><td class=n>%s s</td><td class=n>100 %%</td></tr></table></div>\n",
-            report_seconds(text, sizeof(text), trace->step_seconds));
+    if (report_expected_parts(result) != NULL) {
+        fprintf(file, "<tr><th></th><th></th><th class=n>took</th><th></th><th class=n>expected</th><th class=n>more"
+                      "</th></tr>\n");
+    }
+    write_bars(result, file);
+    write_sum(result, file);
     fprintf(file,
             "<p class=soft><span class=\"key b%d\"></span>the model's FLOPs at the peak &nbsp;<span class=\"key b%d\">"
             "</span>computing beyond that &nbsp;<span class=\"key b%d\"></span>waiting &nbsp;<span class=\"key b%d\">"

@@ -146,27 +146,6 @@ static const struct json_field plan[] = {
     LIST("transfers", result_transfer, transfer, transfers),
     JSON_END
 };
-#define PART(key, part) REAL(result, key, trace.waterfall.seconds[WATERFALL_##part])
-static const struct json_field parts[] = {
-    PART("ideal", IDEAL),
-    PART("gemm", GEMM),
-    PART("attention", ATTENTION),
-    PART("memory", MEMORY),
-    PART("cast", CAST),
-    PART("recompute", RECOMPUTE),
-    PART("optimizer", OPTIMIZER),
-    PART("bubble", BUBBLE),
-    PART("exposed-dp", EXPOSED_DP),
-    PART("exposed-fsdp", EXPOSED_FSDP),
-    PART("exposed-tp", EXPOSED_TP),
-    PART("exposed-cp", EXPOSED_CP),
-    PART("exposed-ep", EXPOSED_EP),
-    PART("exposed-pp", EXPOSED_PP),
-    PART("contention", CONTENTION),
-    PART("stragglers", STRAGGLERS),
-    PART("unexplained", UNEXPLAINED),
-    JSON_END
-};
 static const struct json_field op_times[] = {
     TEXT(result_op_time, "kind", kind),
     TEXT(result_op_time, "phase", phase),
@@ -178,7 +157,7 @@ static const struct json_field waterfall[] = {
     TEXT(result, "source", trace.source),
     INTEGER(result, "rank", trace.rank),
     REAL(result, "step_s", trace.step_seconds),
-    JSON_OBJECT("parts_s", parts),
+    JSON_OBJECT("parts_s", waterfall_part_fields),
     LIST("op_times", result_op_time, op_time, op_times),
     JSON_END
 };
@@ -280,6 +259,7 @@ static const struct json_field fields[] = {
     JSON_OBJECT("preparation", preparation),
     JSON_OBJECT("plan", plan),
     JSON_OBJECT("waterfall", waterfall),
+    JSON_OBJECT("expected", expectation_fields),
     JSON_OBJECT("emulation", emulation),
     JSON_OBJECT("acceptance", acceptance),
     JSON_OBJECT("validation", validation),

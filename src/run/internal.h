@@ -28,6 +28,9 @@ void peers_check_profilers(struct result *result, const struct place_peer *peers
 // notes.c: adds notes about what else bears on the times: cores, devices, checks, the layout.
 void notes_add(struct result *result, const struct benchmark *benchmark, const struct place *place);
 
+// expectation.c: what a step should take; rank 0 alone.
+void expectation_find(struct result *result, const struct job *job, const struct place *place);
+
 // facts.c: adds what connecting took of this rank's device, and which of the library's functions it uses.
 void facts_add_connections(struct result *result, struct comm *comm, const struct step *step);
 

@@ -121,7 +121,11 @@ static status open_result(struct rank *rank)
     profile_check(result, &config->profile);
     fault_note(result, &config->fault);
     result_derive(result);
-    return is_first(rank) ? open_folders(rank) : OK;
+    if (!is_first(rank)) {
+        return OK;
+    }
+    expectation_find(result, &rank->benchmark->job, &rank->place);
+    return open_folders(rank);
 }
 
 static status check_graphs(const struct rank *rank)

@@ -30,6 +30,14 @@ expect "$problems GEMMs timed, 0 remembered"
 [ "$(lines '^[0-9a-f]* 0000000000000001 ')" = "$problems" ] || complain "another algorithm" cache/gemm.txt
 [ "$(wc -l <cache/gemm_times.txt)" = "$problems" ] || complain "timed again" cache/gemm_times.txt
 
+# A device that a profile names is expected to take what is predicted for it; here of one that it is not.
+expect '^expected: unknown \(no profile names this device: gswbench calibrate makes one for hardware\.profile\)$'
+launch 0 0= --set hardware.profile=h100-sxm --set 'hardware.device=emulated GPU'
+expect '^expected: 0\.0[0-9]+ s \+- [0-9.]+ % \(h100-sxm\), measured [0-9.]+ s: \+[0-9.]+ %$'
+before=$("$GSWBENCH" predict --config tiny-llama --ranks 4 --layers 2 --set hardware.profile=h100-sxm --set software.profile=gswbench \
+    --no-range "${arguments[@]:12}" | sed -n 's/^predicted *\([0-9.]*\) s.*/\1/p')
+expect "^expected: ${before}[0-9]* s "
+
 # From the file, which is not written again.
 before=$(stat -c %i cache/gemm.txt)
 launch 0 0=

@@ -67,16 +67,20 @@ Test(result_json, names_parts_of_the_waterfall_as_everybody_does)
     struct result result;
     fixture_open(&result);
     for (int part = 0; part < WATERFALL_PARTS; part++) {
-        result.trace.waterfall.seconds[part] = part + 0.5;
+        result.trace.waterfall.seconds[part]       = part + 0.5;
+        result.expectation.waterfall.seconds[part] = part + 0.25;
     }
 
     json_t *document = write_and_parse(&result);
     json_t *parts    = json_object_get(json_object_get(document, "waterfall"), "parts_s");
+    json_t *expected = json_object_get(json_object_get(document, "expected"), "parts_s");
 
     cr_expect_eq(json_object_size(parts), WATERFALL_PARTS);
+    cr_expect_eq(json_object_size(expected), WATERFALL_PARTS);
     for (int part = 0; part < WATERFALL_PARTS; part++) {
         cr_expect_eq(json_real_value(json_object_get(parts, waterfall_part_names[part])), part + 0.5, "%s",
                      waterfall_part_names[part]);
+        cr_expect_eq(json_real_value(json_object_get(expected, waterfall_part_names[part])), part + 0.25);
     }
     json_decref(document);
     result_free(&result);

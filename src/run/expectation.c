@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// What a step of this run should take: a prediction of this program, on the machine that the run is on.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gswbench/predict.h"
+#include "gswbench/text.h"
+#include "internal.h"
+
+// The machine that predictions are made for.
+struct expected_machine {
+    struct hardware_config hardware;
+    struct measured_ops    measured;    // of the configured profile alone
+};
+
+// Why there is none; NULL: there is.
+static const char *find_machine(struct expected_machine *found, const struct config *config, const struct place *place)
+{
+    const struct hardware_config *configured = &config->hardware;
+    const struct place_devices   *devices    = &place->devices;
+    const struct backend_ops     *backend    = place->backend.ops;
+    *found                                   = (struct expected_machine){.hardware = *configured};
+    if (!backend->computes) {
+        return "nothing is computed";
+    }
+    if (!backend->is_device) {
+        return configured->cores > 0 ? NULL
+                                     : "no profile of these cores: gswbench calibrate makes one for "
+                                       "hardware.profile";
+    }
+    if (devices->sharers > 1 || devices->kinds != 1) {
+        return devices->sharers > 1 ? "ranks share a device" : "devices are of several kinds";
+    }
+    if (strcmp(configured->device, devices->names[0]) == 0) {
+        return NULL;
+    }
+    return config_find_hardware(&found->hardware, devices->names[0])
+               ? NULL
+               : "no profile names this device: gswbench calibrate makes one for hardware.profile";
+}
+
+static status predict_on(struct result_expectation *expectation, const struct job *job, const struct machine *machine,
+                         const struct result *result)
+{
+    double                     ideal = result_ideal_seconds(result, (enum flop_convention)result->figures.convention);
+    struct predict_explanation explanation = {.ideal_seconds   = isnan(ideal) ? 0.0 : ideal,
+                                              .attention_share = job_attention_share(job)};
+    struct prediction          prediction;
+    struct predict_range       range;
+    TRY(predict_explain(&explanation, &prediction, &job->request, machine));
+    TRY(predict_range(&range, &job->request, machine));
+    expectation->step_seconds   = prediction.step_seconds;
+    expectation->percent        = range.percent;
+    expectation->measured_share = prediction.measured_percent / 100.0;
+    expectation->waterfall      = explanation.waterfall;
+    return OK;
+}
+
+// Of the configured profile what it has measured.
+static status expect(struct expected_machine *found, struct result *result, const struct job *job,
+                     const struct place *place)
+{
+    const struct config *config        = &job->config;
+    bool                 is_configured = strcmp(found->hardware.profile, config->hardware.profile) == 0;
+    TRY(is_configured ? measured_read_profile(&found->measured, config) : OK);
+    const struct machine machine = {.hardware          = &found->hardware,
+                                    .measured          = &found->measured,
+                                    .spared_processors = place->comm->processors,
+                                    .zero_cta          = config->run.zero_cta != 0};
+    return predict_on(&result->expectation, job, &machine, result);
+}
+
+void expectation_find(struct result *result, const struct job *job, const struct place *place)
+{
+    struct expected_machine    found;
+    struct result_expectation *expectation = &result->expectation;
+    const char                *none        = find_machine(&found, &job->config, place);
+    status                     expected    = none != NULL ? fail("%s", none) : expect(&found, result, job, place);
+    if (failed(&expected)) {
+        *expectation = (struct result_expectation){.step_seconds = NAN, .percent = NAN, .measured_share = NAN};
+        text_copy(expectation->reason, sizeof(expectation->reason), expected.text);
+    } else {
+        bool is_named = strcmp(found.hardware.profile, "none") != 0;
+        text_copy(expectation->profile, sizeof(expectation->profile), is_named ? found.hardware.profile : "[hardware]");
+    }
+    measured_free(&found.measured);
+}
