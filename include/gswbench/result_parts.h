@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gswbench/result_trace.h"
 #include "gswbench/model.h"
 #include "gswbench/result_ranks.h"
 #include "gswbench/statistics.h"
@@ -93,41 +94,6 @@ struct result_transfer {
 struct result_kind {
     char    kind[24];
     int64_t count;    // in one step of rank 0
-};
-
-// Ops of one kind and phase in the traced step.
-struct result_op_time {
-    char    kind[24], phase[16];
-    int64_t count;
-    double  seconds;    // from begin to end, one op after the other
-};
-
-// Transfers that are alike, in the traced step and alone.
-struct result_transfer_time {
-    char    kind[24], axes[24], format[8];
-    int64_t elements, group_size, count;
-    double  bytes, seconds, moving_seconds;      // of one; medians: as ranks see it, and from when the last had come
-    double  alone_seconds, predicted_seconds;    // with nothing beside it; by the job's [hardware]
-    double  bandwidth, alone_bandwidth;          // bytes a second on the bus
-    int64_t late_rank;                           // of the group that waits longest, who comes last most often; -1: none
-    double  late_share, wait_seconds;            // in which share of them; how much longer the first one waits
-};
-
-// A step that is not among the measured ones, on the rank that computes longest.
-struct result_trace {
-    char             source[16];    // "measured", "emulated"; "": no step was traced, and the rest is NaN or 0
-    int64_t          rank;
-    double           step_seconds;    // of the slowest rank: what the parts add up to
-    struct waterfall waterfall;
-};
-
-// What a step should take, by a prediction of this program on this machine.
-struct result_expectation {
-    char             profile[112];             // of [hardware], by which it is predicted; "": there is none
-    char             reason[128];              // why there is none
-    double           step_seconds, percent;    // percent: give or take, a standard deviation
-    double           measured_share;           // of what computes, priced by what was measured on such a machine
-    struct waterfall waterfall;
 };
 
 // One device in place of a job's; stages 0: it is none. Ops are those of the stage that computes longest.

@@ -34,8 +34,8 @@ void html_write_devices(const struct result *result, FILE *file);
 // report_compute_times.c: a map of ranks and steps; nothing where it is not known.
 void html_write_compute_times(const struct result *result, FILE *file);
 
-// report_expectation.c: what the step should take beside what it takes, a line; nothing where nothing is said of it. And
-// the parts of the one that is expected; NULL: there is none.
+// report_expectation.c: what the step should take beside what it takes, a line; nothing where nothing is said of it.
+// And the parts of the one that is expected; NULL: there is none.
 void                    report_write_expectation(const struct result *result, FILE *file);
 const struct waterfall *report_expected_parts(const struct result *result);
 
