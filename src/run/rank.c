@@ -177,7 +177,6 @@ static status prepare(struct rank *rank, struct comm *comm)
     TRY(place_agree(comm, open_watch(rank)));
     double began = clock_seconds();
     TRY(spare_choose(place, &rank->plan, &benchmark->job.config.run));
-    TRY(place_check_processors(place, &rank->plan, &benchmark->job.config.run));
     TRY(choices_prepare(&rank->plan, place, benchmark->job.config.run.conditions));
     double prepared = clock_seconds();
     TRY(place_agree(comm, step_open(&rank->step, &rank->plan, &place->backend, comm)));

@@ -255,7 +255,7 @@ static status time_ways(struct place *place, const struct plan *plan, const stru
     return OK;
 }
 
-status spare_choose(struct place *place, const struct plan *plan, const struct run_config *run)
+static status choose(struct place *place, const struct plan *plan, const struct run_config *run)
 {
     struct part parts[LANES];
     if (run->spared_processors >= 0 || run->deterministic || !place->comm->ops->is_enqueued) {
@@ -263,4 +263,10 @@ status spare_choose(struct place *place, const struct plan *plan, const struct r
     }
     bool has_own = find_parts(plan, parts);
     return agree(plan, parts, has_own, place->comm) ? time_ways(place, plan, parts) : OK;
+}
+
+status spare_choose(struct place *place, const struct plan *plan, const struct run_config *run)
+{
+    TRY(choose(place, plan, run));
+    return place_check_processors(place, plan, run);
 }

@@ -12,7 +12,7 @@ struct spare_way {
 };
 
 // With run.spared_processors = auto, and devices that a library connects: times a few ways and takes the best of them,
-// for all that is prepared and opened from now on. Collective.
+// for all that is prepared and opened from now on. Fails where transfers could then hold all of a device. Collective.
 status spare_choose(struct place *place, const struct plan *plan, const struct run_config *run);
 
 // Which of these takes the least, or 0 where none takes noticeably less than the first.
