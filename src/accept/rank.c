@@ -63,7 +63,6 @@ static status write_files(const struct accept *accept)
 {
     char               path[OUTPUT_PATH_BYTES];
     struct text_stream stream;
-    TRY(output_create_folders(accept->preflight.output));
     snprintf(path, sizeof(path), "%s/accept.json", accept->preflight.output);
     text_stream_open(&stream);
     accept_write_json(accept, stream.file);

@@ -173,6 +173,11 @@ static void widen_limits(struct flight *flight, const struct devices *devices)
         value_class->limit_percent          = shared_limit + fmax(spread - shared_settled, 0.0);
         snprintf(value_class->note, sizeof(value_class->note), "limit %.1f %%: ranks share cores",
                  value_class->limit_percent);
+        if (devices->rounds < BATCH) {
+            value_class->limit_percent = 0.0;
+            snprintf(value_class->note, sizeof(value_class->note), "not judged: %d of %d turns in the time",
+                     (int)devices->rounds, BATCH);
+        }
     }
 }
 
@@ -226,8 +231,8 @@ static status run_round(struct flight *flight, void *state)
     }
     flight_meet(flight, "GEMMs and copies");
     flight_end_turn(&turn);
-    gather(flight, devices);
     devices->rounds++;
+    gather(flight, devices);
     return OK;
 }
 

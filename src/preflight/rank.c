@@ -21,11 +21,28 @@ static status open_plan(struct flight *flight, int rank)
     return plan_verify(&flight->plan, &findings);
 }
 
+// A minute later is too late to hear of it.
+static status open_output(const struct preflight *preflight)
+{
+    struct output_folder folder = {.is_open = false};
+    if (preflight->output == NULL) {
+        return OK;
+    }
+    if (preflight->output[0] == '\0') {
+        return fail_as(EXIT_USAGE, "-o: the name of a folder is needed");
+    }
+    TRY(output_create_folders(preflight->output));
+    TRY(output_open_folder(&folder, preflight->output));
+    output_close_folder(&folder);
+    return OK;
+}
+
 static status open_place(struct flight *flight, struct comm *comm)
 {
     const struct config *config  = &flight->preflight->benchmark.job.config;
     bool                 is_null = strcmp(config->run.backend, backend_null.name) == 0;
     status               own = is_null ? fail("[run] backend = null: it computes nothing that could be measured") : OK;
+    own                      = failed(&own) || comm->place.rank > 0 ? own : open_output(flight->preflight);
     own                      = failed(&own) ? own : open_plan(flight, comm->place.rank);
     own                      = failed(&own) ? own : step_find_fault(&flight->fault, &flight->plan, &config->fault);
     TRY(place_open(&flight->place, config, false, comm, own));
@@ -140,18 +157,29 @@ static status write_report(const struct preflight *preflight, const struct prefl
         preflight_write_text(report, stdout);
     }
     if (preflight->output != NULL) {
-        TRY(output_create_folders(preflight->output));
         TRY(write_file(preflight->output, "preflight.txt", preflight_write_text, report));
         TRY(write_file(preflight->output, "preflight.json", preflight_write_json, report));
     }
     return OK;
 }
 
+// One rank has no like; who forgot the launcher is not to hear that nothing stands out.
+static status check_ranks(const struct preflight *preflight, const struct comm *comm)
+{
+    char profile[1400];
+    bool has_profile = config_find_profile(&preflight->benchmark.job.config, profile, sizeof(profile));
+    return comm->place.ranks > 1 || has_profile
+               ? OK
+               : fail_as(EXIT_LAUNCH, "a preflight compares ranks, and here is 1: launch it as the run will be, with "
+                                      "srun or mpirun, or give --ranks");
+}
+
 status preflight_rank(const void *shared, struct comm *comm)
 {
     const struct preflight *preflight = shared;
     struct preflight_report report    = {.ranks = NULL};
-    status                  result    = preflight_measure(&report, preflight, comm);
+    status                  result    = check_ranks(preflight, comm);
+    result                            = failed(&result) ? result : preflight_measure(&report, preflight, comm);
     if (!failed(&result)) {
         result = place_agree(comm, comm->place.rank == 0 ? write_report(preflight, &report) : OK);
     }

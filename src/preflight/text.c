@@ -44,8 +44,9 @@ static void write_class(const struct preflight_class *value_class, FILE *file)
 void preflight_write_text(const struct preflight_report *report, FILE *file)
 {
     fprintf(file,
-            "# preflight of %s: %" PRId64 " ranks, %s backend, %s communicator, %.1f s; minimum / median / maximum\n",
-            report->config, report->rank_count, report->backend, report->communicator, report->seconds);
+            "# preflight of %s: %" PRId64 " rank%s, %s backend, %s communicator, %.1f s; minimum / median / maximum\n",
+            report->config, report->rank_count, report->rank_count == 1 ? "" : "s", report->backend,
+            report->communicator, report->seconds);
     fprintf(file, "numbers: %" PRId64 " ops and %" PRId64 " transfers of all ranks\n", report->examined_ops,
             report->examined_transfers);
     for (int64_t i = 0; i < report->class_count; i++) {

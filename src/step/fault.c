@@ -38,6 +38,9 @@ status step_find_fault(struct step_fault *fault, const struct plan *plan, const 
 {
     bool is_tensor = strncmp(config->at, tensor_word, strlen(tensor_word)) == 0;
     *fault         = (struct step_fault){.op = -1, .tensor = -1};
+    if (config->kind != FAULT_NONE && config->rank >= plan->mesh.world) {
+        return fail("[fault] rank = %" PRId64 ": the job's last rank is %" PRId64, config->rank, plan->mesh.world - 1);
+    }
     if (config->kind == FAULT_NONE || config->rank != plan->rank) {
         return OK;
     }
