@@ -1,23 +1,46 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A preflight of two devices that NCCL connects, emulated: every class is measured, and a device that computes wrongly is
-# named. Times of an emulated device mean nothing, so that nothing is said of outliers.
+# A preflight of four devices that NCCL connects, emulated: nobody is named where all is well, the one that is slower by 10 %
+# is, and the one that computes wrongly; none of them with another. Each device has a clock of its own, whose items vary by
+# 2 %, so that the processor's load has no part in it. GSWBENCH_PREFLIGHTS: so many of each.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
-export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
-preflight=(mpirun -np 2 bash -c 'NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"' preflight preflight
-    --config tiny-llama --layers 1 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16
-    --set model.ffn=32 --set model.vocab=64 --set train.sequence=16 --backend cuda --comm nccl --set run.ranks_per_device=2 --seconds 4)
-export GSWBENCH
+export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs GSWBENCH FAKE_VARY=2
+arguments=(--config tiny-llama --layers 1 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1
+    --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64 --set train.sequence=16 --set train.micro_batch=1
+    --set train.global_batch=4 --backend cuda --comm nccl --seconds 4)
+places=('gemm "qkv"' 'gemm "fc1"' attention_forward 'gemm "head"')
+run_on_own_device() {
+    export FAKE_DEVICE=$OMPI_COMM_WORLD_RANK NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK
+    export FAKE_SLOW=0
+    [ "$OMPI_COMM_WORLD_RANK" != "$SLOW_RANK" ] || FAKE_SLOW=10
+    exec "$GSWBENCH" "$@"
+}
+export -f run_on_own_device
 
-code=0
-"${preflight[@]}" >output 2>&1 || code=$?
-[ $code -eq 0 ] || [ $code -eq 6 ] || complain "exit code $code, neither 0 nor 6"
-expect '^# preflight of tiny-llama: 2 ranks, cuda backend, nccl communicator'
-expect '^gemm bf16,bf16,bf16 .*FLOP/s, 2 devices$'
-expect '^copy in the device.s memory: .*B/s, 2 devices$'
-expect '^link within a node: .*B/s, 2 links$'
-expect '^drain: '
+launch() {    # launch CODE SLOW_RANK [ARGUMENT...]
+    export SLOW_RANK=$2
+    run "$1" mpirun -np 4 bash -c 'run_on_own_device "$@"' preflight preflight "${arguments[@]}" "${@:3}"
+    expect '^# preflight of tiny-llama: 4 ranks, cuda backend, nccl communicator'
+    expect '^gemm bf16,bf16,bf16 .*FLOP/s, 4 devices$'
+    expect '^copy in the device.s memory: .*B/s, 4 devices$'
+    expect '^link within a node: .*B/s, [0-9]+ links'
+}
+expect_outliers() {    # expect_outliers PATTERN: all of them are of that kind
+    expect "^outlier: $1"
+    ! grep '^outlier: ' output | grep -vE "^outlier: $1" || complain "something else is named than $1"
+    expect "^drain: $(hostname)$"
+}
 
-run 5 "${preflight[@]}" --set fault.kind=flip --set 'fault.at=gemm "qkv"' --set fault.rank=1 --set fault.bit=14
-expect '^outlier: device 1 of host .*: rank 1, given numbers before the steps: .*qkv'
+for ((i = 0; i < ${GSWBENCH_PREFLIGHTS:-1}; i++)); do
+    launch 0 none
+    expect '^drain: none$'
+    unexpected '^outlier'
+
+    launch 6 $((i % 4))
+    expect_outliers "device $((i % 4)) of host [^ ]+ \\(rank $((i % 4))\\): (gemm|copy|every link).* takes ([4-9]|1[0-9])\\.[0-9] % longer$"
+
+    rank=$(((i + 1) % 4))
+    launch 5 none --set fault.kind=flip --set "fault.at=${places[i % 4]}" --set fault.rank=$rank --set fault.bit=14
+    expect_outliers "device $rank of host [^ ]+: rank $rank, given numbers before the steps: "
+done
 finish

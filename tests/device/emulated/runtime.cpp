@@ -58,11 +58,13 @@ bool refuses(const char *what)
     return told != NULL && strcmp(told, what) == 0;
 }
 
-// What an item takes: a millisecond. FAKE_SLOW, a number: so many percent longer, give or take a tenth.
+// What an item takes: a millisecond. FAKE_SLOW, a number: so many percent longer, give or take a tenth, or FAKE_VARY
+// percent.
 double draw_milliseconds()
 {
-    const char *told = getenv("FAKE_SLOW");
-    return told == NULL ? 1 : (1 + atof(told) / 100) * std::uniform_real_distribution<>(0.9, 1.1)(the_noise);
+    const char *told = getenv("FAKE_SLOW"), *varies = getenv("FAKE_VARY");
+    double      part = varies == NULL ? 0.1 : atof(varies) / 100;
+    return told == NULL ? 1 : (1 + atof(told) / 100) * std::uniform_real_distribution<>(1 - part, 1 + part)(the_noise);
 }
 
 bool is_ready(const CUstream_st *stream)
