@@ -33,6 +33,9 @@ void   output_close_folder(struct output_folder *folder);
 status output_make_folder(const struct output_folder *folder, const char *name, bool *is_new);
 status output_enter_folder(struct output_folder *folder, const char *name);
 
+// Lets NAME in the folder at that path be a link to the target, in place of an older link. What is no link stays.
+status output_link(const char *path, const char *name, const char *target);
+
 // A file on its way to its name. Finish or abandon it; a failed begin, append or finish has abandoned it, and a zeroed
 // one needs neither.
 struct output {

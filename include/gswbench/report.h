@@ -56,7 +56,8 @@ status report_print(report_writer *write, const struct result *result);
 // run died".
 status report_recover(struct result *result, const char *path, const char *why);
 
-// Every format that has a file.
+// Every format that has a file. Of a run that has ended now, "latest" in the folder of all runs is a link to it.
+status report_write_run(const struct output_folder *folder, const struct result *result);
 status report_write_files(const struct output_folder *folder, const struct result *result);
 
 #endif

@@ -133,6 +133,31 @@ status output_enter_folder(struct output_folder *folder, const char *name)
     return OK;
 }
 
+// A link that is made under another name and renamed replaces the older one at once.
+status output_link(const char *path, const char *name, const char *target)
+{
+    char        at[OUTPUT_PATH_BYTES], temporary[OUTPUT_PATH_BYTES];
+    struct stat older;
+    bool        fits = snprintf(at, sizeof(at), "%s/%s", path, name) < (int)sizeof(at) &&
+                snprintf(temporary, sizeof(temporary), "%s/.%s-%d", path, name, (int)getpid()) < (int)sizeof(temporary);
+    errno = ENAMETOOLONG;
+    if (!fits) {
+        return cannot("link", path);
+    }
+    if (lstat(at, &older) == 0 && !S_ISLNK(older.st_mode)) {
+        return fail_as(EXIT_OUTPUT, "%.900s: is no link", at);
+    }
+    if (symlink(target, temporary) != 0) {
+        return cannot("link", temporary);
+    }
+    if (rename(temporary, at) != 0) {
+        status result = cannot("link", at);
+        unlink(temporary);
+        return result;
+    }
+    return OK;
+}
+
 status output_check_space(int folder, const char *path, int64_t bytes, int64_t largest_bytes)
 {
     struct statvfs about;

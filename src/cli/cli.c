@@ -19,6 +19,7 @@ static const struct command *const commands[] = {
     &command_accept,
     &command_report,
     &command_compare,
+    &command_table,
     &command_configs,
     &command_options,
     &command_data,

@@ -72,7 +72,7 @@ struct command {
 
 extern const struct command command_accept, command_calibrate, command_check, command_compare, command_configs,
     command_data, command_options, command_plan, command_predict, command_preflight, command_report, command_run,
-    command_weights;
+    command_table, command_weights;
 
 // flags.c: fills the command's zeroed arguments from words. Errors are EXIT_USAGE. arena holds composed texts.
 status flags_parse(const struct command *command, int count, char *const words[], void *arguments, struct arena *arena);

@@ -156,7 +156,7 @@ static status write_result(struct emulated_job *emulated)
     const struct benchmark *benchmark = emulated->benchmark;
     const struct result    *result    = &emulated->result;
     bool                    json      = benchmark->json;
-    TRY(report_write_files(&emulated->folder, result));
+    TRY(report_write_run(&emulated->folder, result));
     if (!json && !benchmark->is_quiet) {
         TRY(report_print(report_write_header, result));
     }

@@ -8,7 +8,7 @@
 #include "internal.h"
 
 // A quoted cell. Spreadsheets execute cells that begin like a formula, so those get an apostrophe in front.
-static void write_text(const char *from, FILE *file)
+void csv_write_text(const char *from, FILE *file)
 {
     char text[1024];
     report_safe(text, sizeof(text), from);
@@ -58,13 +58,13 @@ void report_write_csv_ranks(const struct result *result, FILE *file)
     for (int64_t i = 0; i < result->rank_count; i++) {
         const struct result_rank *rank = &result->ranks[i];
         fprintf(file, "%" PRId64 ",", rank->rank);
-        write_text(rank->host, file);
+        csv_write_text(rank->host, file);
         fprintf(file, ",%" PRId64 ",%" PRId64 ",%" PRId64 ",", rank->node, rank->local_rank, rank->threads);
         write_real(rank->median_seconds, file);
         fprintf(file, ",%" PRId64 ",%" PRId64 ",", rank->allocated_bytes, rank->processors);
         write_real(rank->foreign, file);
         fputc(',', file);
-        write_text(result_rank_gpu(result, rank->rank), file);
+        csv_write_text(result_rank_gpu(result, rank->rank), file);
         fprintf(file, ",%" PRId64, rank->class);
         for (int column = 0; column < 3; column++) {
             fputc(',', file);

@@ -115,6 +115,32 @@ status report_write_files(const struct output_folder *folder, const struct resul
     return OK;
 }
 
+// The run's folder is four below that of all runs.
+static void link_latest(const struct output_folder *folder)
+{
+    enum { LEVELS = 4 };
+    char        output[OUTPUT_PATH_BYTES];
+    const char *target = folder->path + strlen(folder->path);
+    for (int level = 0; level < LEVELS && target > folder->path; level++) {
+        do {
+            target--;
+        } while (target > folder->path && target[-1] != '/');
+    }
+    int length = (int)(target - folder->path) - 1;    // without the bar
+    snprintf(output, sizeof(output), "%.*s", length > 0 ? length : 0, folder->path);
+    status linked = output_link(output[0] != '\0' ? output : ".", "latest", target);
+    if (failed(&linked)) {
+        fprintf(stderr, "gswbench: latest is not this run: %s\n", linked.text);
+    }
+}
+
+status report_write_run(const struct output_folder *folder, const struct result *result)
+{
+    TRY(report_write_files(folder, result));
+    link_latest(folder);
+    return OK;
+}
+
 status report_recover(struct result *result, const char *path, const char *why)
 {
     struct output_folder folder = {0};

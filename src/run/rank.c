@@ -255,7 +255,7 @@ static void gather_ranks(struct rank *rank)
 static status write_result(struct rank *rank, status kept)
 {
     const struct benchmark *benchmark = rank->benchmark;
-    status                  written   = failed(&kept) ? kept : report_write_files(&rank->folder, &rank->result);
+    status                  written   = failed(&kept) ? kept : report_write_run(&rank->folder, &rank->result);
     if (failed(&written)) {
         struct result_reason reason = {.verdict = VERDICT_INVALID, .id = "not-written", .rank = -1, .step = -1};
         text_copy(reason.message, sizeof(reason.message), written.text);

@@ -84,6 +84,24 @@ Test(output, replaces_an_older_file_by_path_and_none_in_a_folder)
     cr_expect_eq(count_entries("."), 2, "nothing else is left");
 }
 
+Test(output, links_a_name_to_the_latest_target_and_replaces_nothing_else)
+{
+    char   target[64] = {0};
+    status linked     = output_link(base, "latest", "one");
+    cr_assert_not(failed(&linked), "%s", linked.text);
+    linked = output_link(base, "latest", "two/three");
+    cr_assert_not(failed(&linked), "%s", linked.text);
+    cr_expect_eq(readlink("latest", target, sizeof(target) - 1), 9);
+    cr_expect_str_eq(target, "two/three");
+    plant("file", "mine");
+    linked = output_link(base, "file", "two");
+    cr_expect(failed(&linked));
+    cr_expect_eq(linked.exit_code, EXIT_OUTPUT);
+    expect_text("file", "mine");
+    linked = output_link("/nowhere/at/all", "latest", "two");
+    cr_expect(failed(&linked));
+}
+
 Test(output, gives_a_file_its_name_when_it_is_whole)
 {
     struct output output;

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// gswbench table: many results as one table.
+#include "gswbench/table.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/text.h"
+#include "internal.h"
+
+// A folder of results has config, precision, ranks and run below it; and no more results than somebody reads.
+enum { DEPTH_MOST = 6, RESULTS_MOST = 4096 };
+
+struct table_arguments {
+    struct text_list paths;
+    const char      *format;
+};
+
+static const struct flag flags[] = {
+    OPERANDS(table_arguments, paths, "DIR...",
+             "folders of runs, or folders that have such folders, as run.output is one"),
+    TEXT_FLAG(table_arguments, format, "--format", "text|markdown|csv",
+              "as what the table is printed; text when not given"),
+    END_FLAGS,
+};
+
+struct reading {
+    struct table   table;
+    struct result *result;
+    int64_t        left_out;
+};
+
+// What may not be compared, or cannot be read, is told on stderr and left out: the others are still a table.
+static void add(struct reading *reading, const char *path)
+{
+    memset(reading->result, 0, sizeof(*reading->result));
+    status read = cli_read_result(reading->result, path);
+    if (failed(&read)) {
+        fprintf(stderr, "gswbench: left out: %s\n", read.text);
+        reading->left_out++;
+    } else if (!result_is_comparable(reading->result)) {
+        fprintf(stderr, "gswbench: left out: %s: %s\n", path, result_verdict_names[reading->result->verdict]);
+        reading->left_out++;
+    } else {
+        table_add(&reading->table, reading->result);
+    }
+    result_free(reading->result);
+}
+
+static int is_visible(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+// A link is not followed: "latest" would be a run twice.
+static status walk(struct reading *reading, const char *path, int depth)
+{
+    char            file[2048];
+    struct stat     state;
+    struct dirent **entries;
+    snprintf(file, sizeof(file), "%s/result.json", path);
+    if (stat(file, &state) == 0) {
+        add(reading, path);
+        return OK;
+    }
+    int    count  = depth < DEPTH_MOST ? scandir(path, &entries, is_visible, alphasort) : 0;
+    status walked = OK;
+    for (int i = 0; i < count; i++) {
+        bool fits = snprintf(file, sizeof(file), "%s/%s", path, entries[i]->d_name) < (int)sizeof(file);
+        if (fits && !failed(&walked) && lstat(file, &state) == 0 && S_ISDIR(state.st_mode)) {
+            walked = walk(reading, file, depth + 1);
+        }
+        free(entries[i]);
+    }
+    if (count > 0) {
+        free(entries);
+    }
+    return reading->table.run_count + reading->left_out <= RESULTS_MOST
+               ? walked
+               : fail_as(EXIT_USAGE, "more than %d results: name folders that have fewer", RESULTS_MOST);
+}
+
+static status read_all(struct reading *reading, const struct text_list *paths)
+{
+    for (int i = 0; i < paths->count; i++) {
+        struct stat state;
+        int64_t     before = reading->table.run_count + reading->left_out;
+        if (stat(paths->items[i], &state) == 0 && S_ISDIR(state.st_mode)) {
+            TRY(walk(reading, paths->items[i], 0));
+        } else {
+            add(reading, paths->items[i]);
+        }
+        if (reading->table.run_count + reading->left_out == before) {
+            return fail_as(EXIT_USAGE, "%s: no result in it: name the folder of a run, or one that has some",
+                           paths->items[i]);
+        }
+    }
+    return reading->table.run_count > 0 ? OK : fail_as(EXIT_COMPARE, "no result that can be compared");
+}
+
+static status run(const void *arguments, struct text_buffer *errors)
+{
+    static const struct {
+        const char *name;
+        void (*write)(const struct table *table, FILE *file);
+    } formats[] = {{"text", table_write_text}, {"markdown", table_write_markdown}, {"csv", table_write_csv}};
+    const struct table_arguments *chosen = arguments;
+    const char                   *name   = chosen->format != NULL ? chosen->format : "text";
+    size_t                        format = 0, count = sizeof(formats) / sizeof(formats[0]);
+    (void)errors;
+    while (format < count && strcmp(formats[format].name, name) != 0) {
+        format++;
+    }
+    if (format == count || chosen->paths.count == 0) {
+        return format == count ? fail_as(EXIT_USAGE, "--format %s: expected text, markdown or csv", name)
+                               : fail_as(EXIT_USAGE, "table takes folders of results: name one, such as results");
+    }
+    struct reading reading = {.result = memory_allocate(sizeof(*reading.result))};
+    status         result  = read_all(&reading, &chosen->paths);
+    if (!failed(&result)) {
+        table_finish(&reading.table);
+        formats[format].write(&reading.table, stdout);
+    }
+    table_free(&reading.table);
+    free(reading.result);
+    return result;
+}
+
+const struct command command_table = {
+    .name  = "table",
+    .help  = "print many results as one table: repeats, scaling, ratio to published and expected",
+    .flags = flags,
+    .bytes = sizeof(struct table_arguments),
+    .run   = run,
+};

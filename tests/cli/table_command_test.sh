@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# gswbench table finds the runs below a folder, makes repeats one row, says what it leaves out, and refuses what has none.
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
+job=(--config tiny-llama --comm local --backend host --quiet --steps 2 --warmup 0 --set trace.steps=0 --set run.verify=off --layers 1
+    --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64
+    --set train.sequence=16)
+for ranks in 1 2 2; do
+    run 0 "$GSWBENCH" "${job[@]}" --ranks $ranks
+done
+# The last run has a name that does not change.
+[ "$(readlink results/latest)" = "tiny-llama/bf16/2/$(basename "$(readlink results/latest)")" ] || complain "latest is elsewhere"
+run 0 "$GSWBENCH" report results/latest
+expect "^# gswbench .* run $(basename "$(readlink results/latest)")$"
+
+run 0 "$GSWBENCH" table results
+[ "$(wc -l <output)" = 3 ] || complain "not a title and two rows"
+expect '^tiny-llama +1  bf16  one rank .* 1  '
+expect '^tiny-llama +2  bf16  dp 2 .* 2  '
+run 0 "$GSWBENCH" table results/latest --format csv
+expect '^"tiny-llama",2,"bf16","dp 2",.*,1,[0-9.]+,,'
+
+# What cannot be compared, or read, is left out, and said.
+run 5 "$GSWBENCH" "${job[@]}" --ranks 1 --backend null --out other
+cp -r results/tiny-llama/bf16/1 other/broken
+echo '{' >"$(echo other/broken/*/result.json)"
+run 13 "$GSWBENCH" table other
+expect '^gswbench: left out: other/broken/.*result\.json:2:0: not a result'
+expect '^gswbench: left out: other/tiny-llama/.*: unverified'
+expect 'no result that can be compared'
+run 0 "$GSWBENCH" table results other
+mkdir empty
+run 2 "$GSWBENCH" table empty
+expect 'empty: no result in it'
+run 2 "$GSWBENCH" table
+run 2 "$GSWBENCH" table results --format html
+expect '\-\-format html: expected text, markdown or csv'
+
+# A folder of that name is nobody's to replace.
+rm results/latest && mkdir results/latest
+run 0 "$GSWBENCH" "${job[@]}" --ranks 1
+expect '^gswbench: latest is not this run: results/latest: is no link'
+finish

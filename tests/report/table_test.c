@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// Many results as one table.
+#include "gswbench/table.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/text.h"
+#include "result_fixture.h"
+
+static struct table table;
+
+// The fixture's run, of that many ranks and with that median: 8192 x 512 tokens a step, whatever the ranks.
+static void add(int64_t ranks, double seconds)
+{
+    struct result result;
+    fixture_open(&result);
+    result.mesh.world               = ranks;
+    result.figures.step.median      = seconds;
+    result.figures.tokens_per_step  = 1e6;
+    result.expectation.step_seconds = 5.0;
+    result.expectation.profile[0]   = ranks == 64 ? 'h' : '\0';
+    table_add(&table, &result);
+    result_free(&result);
+}
+
+static char *render(void (*write)(const struct table *table, FILE *file))
+{
+    struct text_stream stream;
+    text_stream_open(&stream);
+    write(&table, stream.file);
+    text_stream_close(&stream);
+    return stream.data;
+}
+
+static void expect_line(void (*write)(const struct table *table, FILE *file), const char *line)
+{
+    char *text = render(write);
+    cr_expect_not_null(strstr(text, line), "no '%s' in\n%s", line, text);
+    free(text);
+}
+
+Test(table, makes_one_row_of_repeats_with_their_spread)
+{
+    add(64, 10.0);
+    add(64, 10.4);
+    add(64, 9.8);
+    add(64, 10.2);
+    table_finish(&table);
+    cr_assert_eq(table.row_count, 1);
+    cr_expect_eq(table.rows[0].runs, 4);
+    cr_expect_float_eq(table.rows[0].step_seconds, 10.1, 1e-12);
+    cr_expect_float_eq(table.rows[0].spread, 0.6 / 10.1, 1e-12);
+    cr_expect_float_eq(table.rows[0].tokens_per_second, 1e6 / 10.1, 1e-6);
+    cr_expect_float_eq(table.rows[0].expected_ratio, 2.02, 1e-12);
+    cr_expect_float_eq(table.rows[0].published_ratio, 10.1 / 6.999, 1e-9);
+    table_free(&table);
+}
+
+Test(table, sets_a_job_against_its_row_of_fewest_ranks)
+{
+    add(256, 3.0);
+    add(64, 10.0);
+    add(128, 5.0);
+    table_finish(&table);
+    cr_assert_eq(table.row_count, 3);
+    cr_expect_eq(table.rows[0].key.ranks, 64);
+    cr_expect(isnan(table.rows[0].efficiency));
+    cr_expect_float_eq(table.rows[1].efficiency, 1.0, 1e-12);
+    cr_expect_float_eq(table.rows[2].efficiency, 10.0 / 12.0, 1e-12);
+    expect_line(table_write_csv, ",256,");
+    expect_line(table_write_csv, ",83.3,");
+    table_free(&table);
+}
+
+Test(table, keeps_machines_and_precisions_apart)
+{
+    struct result result;
+    add(64, 10.0);
+    fixture_open(&result);
+    text_copy(result.precision, sizeof(result.precision), "fp8");
+    table_add(&table, &result);
+    text_copy(result.precision, sizeof(result.precision), "bf16");
+    text_copy(result.device, sizeof(result.device), "another GPU, 3 multiprocessors");
+    table_add(&table, &result);
+    result_free(&result);
+    table_finish(&table);
+    cr_expect_eq(table.row_count, 3);
+    expect_line(table_write_text, "  another GPU ");
+    table_free(&table);
+}
+
+Test(table, says_nothing_of_what_is_not_known)
+{
+    add(128, 10.0);
+    table_finish(&table);
+    expect_line(table_write_markdown, " | 1 | 10.000 | - | 100000 | ");
+    expect_line(table_write_markdown, " | - |\n");
+    expect_line(table_write_csv, ",1,10.000,,100000,");
+    table_free(&table);
+}
+
+Test(table, lets_no_foreign_text_out_of_its_cell)
+{
+    struct result result;
+    fixture_open(&result);
+    text_copy(result.config_name, sizeof(result.config_name), "=a|b\",\033[31m\nc");
+    table_add(&table, &result);
+    result_free(&result);
+    table_finish(&table);
+    expect_line(table_write_csv, "\n\"'=a|b\"\",?[31m?c\",");
+    expect_line(table_write_markdown, "| =a\\|b\",?[31m?c | ");
+    expect_line(table_write_text, "=a|b\",?[31m?c ");
+    table_free(&table);
+}
