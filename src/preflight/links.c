@@ -157,6 +157,7 @@ static status visit_partner(struct flight *flight, struct links *links, struct v
     status opened = open_traffic(flight, &traffic, partner, links->bytes);
     flight_meet(flight, "opening a link");
     opened = place_agree(flight->comm, opened);
+    flight->comm->ops->barrier(flight->comm);
     if (!failed(&opened) && partner >= 0) {
         flight_run(flight, &traffic.plan, traffic.step, "link with rank %d (%s)", (int)partner, host);
         run_visit(flight, links, &traffic, visit);
