@@ -8,7 +8,7 @@ export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs GSWBENCH FAKE_VARY=2
 arguments=(--config tiny-llama --layers 1 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1
     --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64 --set train.sequence=16 --set train.micro_batch=1
     --set train.global_batch=4 --backend cuda --comm nccl --seconds 4)
-places=('gemm "qkv"' 'gemm "fc1"' attention_forward 'gemm "head"')
+places=('gemm "qkv"' attention_forward)    # of ops that are alike the first alone is proven
 run_on_own_device() {
     export FAKE_DEVICE=$OMPI_COMM_WORLD_RANK NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK
     export FAKE_SLOW=0
@@ -40,7 +40,7 @@ for ((i = 0; i < ${GSWBENCH_PREFLIGHTS:-1}; i++)); do
     expect_outliers "device $((i % 4)) of host [^ ]+ \\(rank $((i % 4))\\): (gemm|copy|every link).* takes ([4-9]|1[0-9])\\.[0-9] % longer$"
 
     rank=$(((i + 1) % 4))
-    launch 5 none --set fault.kind=flip --set "fault.at=${places[i % 4]}" --set fault.rank=$rank --set fault.bit=14
+    launch 5 none --set fault.kind=flip --set "fault.at=${places[i % 2]}" --set fault.rank=$rank --set fault.bit=14
     expect_outliers "device $rank of host [^ ]+: rank $rank, given numbers before the steps: "
 done
 finish
