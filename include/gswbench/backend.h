@@ -52,7 +52,7 @@ struct backend_ops {
     // Device memory, zeroed. Failure is fatal: the plan's bytes are compared with available_bytes before.
     void *(*allocate)(struct backend *backend, int64_t bytes);
     void (*release)(struct backend *backend, void *data);
-    void (*clear)(struct backend *backend, void *data, int64_t bytes);    // zeroes it; NULL: without streams
+    void (*clear)(struct backend *backend, void *data, int64_t bytes);    // zeroes it; NULL: it is no device's
     int64_t (*available_bytes)(struct backend *backend);                  // INT64_MAX: no limit known
     void (*upload)(struct backend *backend, void *to, const void *from, int64_t bytes);
     void (*download)(struct backend *backend, void *to, const void *from, int64_t bytes);
@@ -102,7 +102,7 @@ void   backend_close(struct backend *backend);
 // allocate, release and reserve_scratch of the backend, counted.
 void *backend_allocate(struct backend *backend, int64_t bytes);
 void  backend_release(struct backend *backend, void *data, int64_t bytes);
-// Memory of a backend with streams that a library has allocated: zeroed and counted like the backend's own, until the
+// Memory of a device that a library has allocated: zeroed and counted like the backend's own, until the
 // library takes it back.
 void backend_adopt(struct backend *backend, void *data, int64_t bytes);
 void backend_disown(struct backend *backend, int64_t bytes);

@@ -195,6 +195,9 @@ status step_open(struct step **opened, const struct plan *plan, struct backend *
     if (step->lanes.streams != NULL) {
         open_device(step);
     }
+    if (backend->ops->is_device) {
+        step_warm(step);
+    }
     if (!step->is_issued) {
         lanes_open(&step->lanes);
     }

@@ -14,6 +14,9 @@ void groups_close(struct step *step);
 // known memory a library may choose otherwise, and connect what that needs. Collective.
 void groups_share(struct step *step);
 
+// warm.c: runs each distinct op that computes once, on zeros, and leaves zeros. For a device.
+void step_warm(struct step *step);
+
 // storage.c
 void storages_open(struct step *step);
 void storages_close(struct step *step);

@@ -85,6 +85,12 @@ connections by_several_ids=0
 LD_LIBRARY_PATH=$old launch 4 0 --set parallel.fsdp=4 --set run.ranks_per_id=2
 connections by_several_ids=0 library_bytes=null
 
+# No kernel is loaded in a step, where a transfer may hold up what loads it: with that the emulator ends a run. Nothing is
+# examined before, which would run ops alone.
+launch 2 0 "${experts[@]}" --set run.verify=off --set run.graphs=off
+expect '^RESULT VALID'
+[ "$one_call" = "$(figures)" ] || complain "other numbers than $one_call"
+
 # A device whose multiprocessors transfers may all hold.
 FAKE_PROCESSORS=2 launch 2 0 --set parallel.fsdp=2
 expect '^note: ctas: rank 0 on .* \(as 2 of 2 ranks\): transfers may hold 2 multiprocessors at a time, and the device has 2: none is left to compute$'

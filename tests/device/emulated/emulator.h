@@ -72,6 +72,9 @@ enum { WARP = 32 };
 void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body);
 // Work for a stream: done when its turn comes, at the latest when somebody waits for the stream.
 void enqueue(cudaStream_t stream, std::function<void()> work);
+// That a kernel is about to be enqueued. Loading one, which the first launch of it does, may wait for all streams:
+// where one of them then waits for another process, the emulator ends this one.
+void load(const void *kernel);
 // From within such work: it takes so much longer, by the events around it.
 void spend(float milliseconds);
 // Work that waits for other processes, too: made anew whenever it is enqueued, and each time that its graph is
@@ -133,6 +136,7 @@ static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, v
                                              const Arguments &...arguments)
 {
     cudaLaunchConfig_t how = *config;
+    emulator::load((const void *)kernel);
     emulator::enqueue(how.stream, [how, kernel, arguments...]() {
         emulator::run(how.gridDim, how.blockDim, how.dynamicSmemBytes, [&]() { kernel(arguments...); });
     });

@@ -12,6 +12,7 @@
 #include <deque>
 #include <mutex>
 #include <random>
+#include <set>
 #include <vector>
 
 struct CUevent_st {
@@ -43,6 +44,7 @@ namespace
 {
 std::recursive_mutex       the_lock;
 std::vector<CUstream_st *> the_streams;
+std::set<const void *>     the_kernels;    // that have been launched
 std::mt19937               the_draw(1);
 std::mt19937               the_noise((unsigned)getpid());
 CUstream_st               *the_running;    // whose work is done now
@@ -137,6 +139,22 @@ namespace emulator
 void enqueue(cudaStream_t stream, std::function<void()> work)
 {
     perform([=]() { push(stream, {work, NULL, 0, {}, true, 0}); });
+}
+
+void load(const void *kernel)
+{
+    guard held(the_lock);
+    if (!the_kernels.insert(kernel).second) {
+        return;
+    }
+    for (const CUstream_st *stream : the_streams) {
+        for (const CUstream_st::item &item : stream->items) {
+            if (item.is_ready) {
+                fprintf(stderr, "emulator: a kernel is loaded while a transfer may wait for another process\n");
+                abort();
+            }
+        }
+    }
 }
 
 void enqueue_made(cudaStream_t stream, std::function<pending()> make)

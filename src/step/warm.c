@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Kernels come to a device when they are first launched, and that may wait for what runs there. In a step that could be
+// a transfer that waits for a rank which has yet to be sent to: so each distinct op runs once, alone, before any step.
+// Loading all kernels at once (CUDA_MODULE_LOADING = EAGER) would load those of the libraries, too, which are
+// thousands, and takes their memory. Runs have nothing to do with whether the results are looked at.
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "opening.h"
+
+// What decides by which kernels an op runs.
+static bool are_alike(const struct queue_entry *one, const struct queue_entry *other)
+{
+    const struct op *a = one->op, *b = other->op;
+    bool alike = a->kind == b->kind && one->prepared == other->prepared && a->accumulates == b->accumulates &&
+                 a->sums_fast == b->sums_fast && a->fused_scaling == b->fused_scaling &&
+                 a->operand_count == b->operand_count && memcmp(&a->shape, &b->shape, sizeof(a->shape)) == 0;
+    for (int slot = 0; slot < a->operand_count && alike; slot++) {
+        alike = (a->operand[slot] < 0) == (b->operand[slot] < 0) &&
+                one->buffers[slot].format == other->buffers[slot].format;
+    }
+    return alike;
+}
+
+static bool is_new(const struct step *step, const struct queue_entry *entry, const int32_t *run, int32_t count)
+{
+    bool is = entry->group == NULL;
+    for (int32_t i = 0; i < count && is; i++) {
+        is = !are_alike(entry, &step->entries[run[i]]);
+    }
+    return is;
+}
+
+void step_warm(struct step *step)
+{
+    int32_t *run = memory_allocate((size_t)step->plan->op_count * sizeof(*run)), count = 0;
+    for (int32_t i = 0; i < step->plan->op_count; i++) {
+        const struct queue_entry *entry = &step->entries[i];
+        if (is_new(step, entry, run, count)) {
+            backend_run(step->backend, entry->prepared, entry->op, entry->buffers);
+            step->lanes.streams->synchronize(step->backend, entry->op->lane);
+            run[count++] = i;
+        }
+    }
+    free(run);
+    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
+        if (step->storage[storage] != NULL) {
+            step->backend->ops->clear(step->backend, step->storage[storage], step->storage_bytes[storage]);
+        }
+    }
+}
