@@ -37,11 +37,12 @@ struct run_config {
     int64_t zero_cta;
     int64_t ranks_per_id;
     int64_t connect_seconds;
-    int64_t hang_seconds;       // -1: auto
-    int64_t time_limit;         // seconds; 0: none
-    double  observe_seconds;    // between two samples of a device; 0: it is not observed
-    char    cache[176];         // folder of files that outlive a run; "": the user's
-    char    output[176];        // folder for result folders; fits a line of a config
+    int64_t hang_seconds;                        // -1: auto
+    int64_t time_limit;                          // seconds; 0: none
+    double  observe_seconds;                     // between two samples of a device; 0: it is not observed
+    char    cache[176];                          // folder of files that outlive a run; "": the user's
+    char    output[176];                         // folder for result folders; fits a line of a config
+    char    fail_above[112], fail_below[112];    // "step=13", "mfu=0.5,tokens=60000"; "": nothing is demanded
 };
 extern const struct option run_options[];
 

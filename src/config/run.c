@@ -45,6 +45,8 @@ const struct option run_options[] = {
     INTEGER_OPTION(run_config, time_limit, "0", 0, 2592000, "seconds after which the run ends with the steps that it has, as a partial result; 0: no limit"),
     REAL_OPTION   (run_config, observe_seconds, "1", 0, 3600, "seconds between two samples of clocks, power and temperature of a rank's device; 0: it is not observed"),
     TEXT_OPTION   (run_config, cache, "", "folder for what one run learns for the next, such as algorithms; empty: gswbench in the user's cache folder"),
+    TEXT_OPTION   (run_config, fail_above, "", "exit code 6 where a figure is above its limit, 15 where that cannot be told: step=13; empty: none"),
+    TEXT_OPTION   (run_config, fail_below, "", "the same where a figure is below: mfu=0.5, tokens=60000 (a second), with commas; empty: none"),
     TEXT_OPTION   (run_config, output, "results", "folder in which each run makes its own"),
     END_OPTIONS
 };

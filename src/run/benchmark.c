@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What all ranks of a run share: the job and its configuration as text.
 #include "gswbench/benchmark.h"
+#include "thresholds.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -44,6 +45,7 @@ status benchmark_read(struct benchmark *benchmark, const struct job_selection *s
     TRY(launch_count_ranks(&launched, errors));
     TRY(read_job(&benchmark->job, &launched, errors));
     TRY(benchmark->job.support);
+    TRY(thresholds_check(&benchmark->job.config.run));
     struct text_stream text;
     text_stream_open(&text);
     config_write(&benchmark->job.config, text.file);

@@ -58,6 +58,22 @@ static void add_environment(struct result *result, const struct comm *comm)
     add(result, "processors online", text);
 }
 
+static void append_choice(struct result *result, const char *choice)
+{
+    char  *text = result->device;
+    size_t used = strlen(text);
+    if (choice[0] != '\0') {
+        snprintf(text + used, sizeof(result->device) - used, " (%s)", choice);
+    }
+}
+
+void facts_describe_device(struct result *result, struct place *place)
+{
+    place->backend.ops->describe(&place->backend, result->device, sizeof(result->device));
+    append_choice(result, place->backend.choice);
+    append_choice(result, place->comm->choice);
+}
+
 // Names of settings are as they are in the environment, what is not known is not there.
 void facts_add_environment(struct result *result, const struct place *place)
 {

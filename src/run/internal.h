@@ -31,6 +31,9 @@ void notes_add(struct result *result, const struct benchmark *benchmark, const s
 // expectation.c: what a step should take; rank 0 alone.
 void expectation_find(struct result *result, const struct job *job, const struct place *place);
 
+// facts.c: "NVIDIA H200, ...", and why a better backend or communicator was not taken.
+void facts_describe_device(struct result *result, struct place *place);
+
 // facts.c: adds what connecting took of this rank's device, and which of the library's functions it uses.
 void facts_add_connections(struct result *result, struct comm *comm, const struct step *step);
 

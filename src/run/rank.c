@@ -3,6 +3,7 @@
 // alone end in place_agree, so that no rank waits for one that has left.
 #include "compute_times.h"
 #include "spare.h"
+#include "thresholds.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -46,23 +47,6 @@ static status open_plan(struct rank *rank, int number)
     request.rank = number;
     TRY(plan_build(&rank->plan, &request));
     return plan_verify(&rank->plan, &findings);
-}
-
-static void append_choice(struct rank *rank, const char *choice)
-{
-    char  *text = rank->result.device;
-    size_t used = strlen(text);
-    if (choice[0] != '\0') {
-        snprintf(text + used, sizeof(rank->result.device) - used, " (%s)", choice);
-    }
-}
-
-// "NVIDIA H200, ...", and why a better backend or communicator was not taken.
-static void describe_backend(struct rank *rank)
-{
-    rank->place.backend.ops->describe(&rank->place.backend, rank->result.device, sizeof(rank->result.device));
-    append_choice(rank, rank->place.backend.choice);
-    append_choice(rank, rank->comm->choice);
 }
 
 // What a run writes into its folder, rather more than less: a model of a few steps writes 50 KB, a step 700 bytes more,
@@ -113,7 +97,7 @@ static status open_result(struct rank *rank)
     }
     result->allocated_bytes = rank->place.backend.allocated_bytes;
     facts_add_connections(result, rank->comm, rank->step);
-    describe_backend(rank);
+    facts_describe_device(result, &rank->place);
     attention_gather(result, rank->comm, &rank->place.backend);
     notes_add(result, rank->benchmark, &rank->place);
     peers_check_places(result, rank->place.peers);
@@ -270,6 +254,16 @@ static status write_result(struct rank *rank, status kept)
     return written;
 }
 
+// What the user demands is judged where the run itself has nothing against it.
+static int leave_code(const struct rank *rank)
+{
+    const struct benchmark *benchmark = rank->benchmark;
+    int                     code      = (int)rank->result.exit_code;
+    bool                    is_judged = is_first(rank) && code == EXIT_VALID;
+    return is_judged ? thresholds_judge(&rank->result, &benchmark->job.config.run, benchmark->json ? stderr : stdout)
+                     : code;
+}
+
 static status finish(struct rank *rank)
 {
     struct comm   *comm    = rank->comm;
@@ -297,10 +291,11 @@ static status finish(struct rank *rank)
         }
         written = write_result(rank, failed(&kept) ? kept : drawn);
     }
-    comm->ops->share(comm, &result->exit_code, sizeof(result->exit_code), 0);
+    int code = leave_code(rank);
+    comm->ops->share(comm, &code, sizeof(code), 0);
     TRY(place_agree(comm, written));
     TRY(kept);
-    return (status){.exit_code = (int)result->exit_code};
+    return (status){.exit_code = code};
 }
 
 static void release(struct rank *rank)

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// What a user demands of one run.
+#include "run/thresholds.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/text.h"
+
+// A median of 10 s within 9.9 to 10.2 s, 50 % MFU, 1000 tokens a second.
+static struct result measured(void)
+{
+    struct result result             = {.verdict = VERDICT_VALID};
+    result.figures.step              = (struct statistics){.median = 10.0, .low = 9.9, .high = 10.2};
+    result.figures.tokens_per_second = 1000.0;
+    for (int i = 0; i < FLOPS_COUNT; i++) {
+        result.figures.utilization[i] = 0.5;
+    }
+    return result;
+}
+
+static void expect_code(const struct result *result, const char *above, const char *below, int code, const char *words)
+{
+    struct run_config  run = {.steps = 1};
+    struct text_stream stream;
+    text_copy(run.fail_above, sizeof(run.fail_above), above);
+    text_copy(run.fail_below, sizeof(run.fail_below), below);
+    status checked = thresholds_check(&run);
+    cr_assert_not(failed(&checked), "%s", checked.text);
+    text_stream_open(&stream);
+    cr_expect_eq(thresholds_judge(result, &run, stream.file), code, "%s %s", above, below);
+    text_stream_close(&stream);
+    cr_expect_not_null(strstr(stream.data, words), "no '%s' in '%s'", words, stream.data);
+    free(stream.data);
+}
+
+Test(thresholds, are_missed_only_beyond_the_interval_of_the_median)
+{
+    struct result result = measured();
+    expect_code(&result, "step=10.3", "", EXIT_VALID, "step no more than 10.3: met");
+    expect_code(&result, "step=10.1", "", EXIT_UNDECIDED, "cannot be told");
+    expect_code(&result, "step=9.95", "", EXIT_UNDECIDED, "cannot be told");
+    expect_code(&result, "step=9.8", "", EXIT_GATE, "missed");
+    // 48 % would take a step of 10.42 s, 49.5 % one of 10.1 s, 51 % one of 9.8 s.
+    expect_code(&result, "", "mfu=0.48", EXIT_VALID, "mfu no less than 0.48: met; it takes a step of 10.4167 s");
+    expect_code(&result, "", "mfu=0.495", EXIT_UNDECIDED, "cannot be told");
+    expect_code(&result, "", "mfu=0.51", EXIT_GATE, "missed");
+    expect_code(&result, "", "tokens=1050", EXIT_GATE, "it takes a step of 9.52381 s");
+}
+
+Test(thresholds, count_the_median_where_it_has_no_interval)
+{
+    struct result result    = measured();
+    result.figures.step.low = result.figures.step.high = NAN;
+    expect_code(&result, "step=10.1", "", EXIT_VALID, "met");
+    expect_code(&result, "step=9.9", "", EXIT_GATE, "missed");
+}
+
+Test(thresholds, are_missed_when_one_is)
+{
+    struct result result = measured();
+    expect_code(&result, "step=10.3", "mfu=0.495,tokens=900", EXIT_UNDECIDED, "met");
+    expect_code(&result, "step=9.8", "mfu=0.495", EXIT_GATE, "cannot be told");
+    expect_code(&result, "", "tokens=2000,mfu=0.495", EXIT_GATE, "cannot be told");
+    expect_code(&result, "", "", EXIT_VALID, "");
+}
+
+Test(thresholds, cannot_be_told_of_a_figure_that_a_run_lacks)
+{
+    struct result result = measured();
+    for (int i = 0; i < FLOPS_COUNT; i++) {
+        result.figures.utilization[i] = NAN;
+    }
+    expect_code(&result, "", "mfu=0.5", EXIT_UNDECIDED, "has no such figure");
+    result.verdict = VERDICT_UNVERIFIED;
+    expect_code(&result, "step=100", "", EXIT_UNDECIDED, "has no such figure");
+}
+
+Test(thresholds, are_refused_where_they_cannot_be_read)
+{
+    static const struct {
+        const char *above, *below;
+    } wrong[] = {{"step", ""},   {"step=", ""},  {"step=-1", ""}, {"step=0", ""}, {"mfu=0.5", ""},  {"steps=1", ""},
+                 {"", "mfu=50"}, {"", "step=1"}, {"", "mfu=nan"}, {"", "=1"},     {"", "tokens=1e"}};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct run_config run = {.steps = 1};
+        text_copy(run.fail_above, sizeof(run.fail_above), wrong[i].above);
+        text_copy(run.fail_below, sizeof(run.fail_below), wrong[i].below);
+        status checked = thresholds_check(&run);
+        cr_expect_eq(checked.exit_code, EXIT_CONFIG, "%s%s is read", wrong[i].above, wrong[i].below);
+    }
+}
