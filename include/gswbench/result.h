@@ -63,6 +63,7 @@ struct result {
 
     // What rank 0 did before the steps: it chose algorithms, connected to the others, captured the step.
     double tune_seconds, connect_seconds, capture_seconds;
+    double eager_seconds, replay_seconds;    // a step each way, of the warm-up; NaN: it was not found out
 
     // For the checks.
     double  wall_seconds;        // of all steps and what lies between them

@@ -113,6 +113,8 @@ static const struct json_field preparation[] = {
     REAL(result, "tune_s", tune_seconds),
     REAL(result, "connect_s", connect_seconds),
     REAL(result, "capture_s", capture_seconds),
+    REAL(result, "eager_step_s", eager_seconds),
+    REAL(result, "captured_step_s", replay_seconds),
     JSON_END
 };
 static const struct json_field phase_flops[] = {

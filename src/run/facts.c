@@ -176,6 +176,7 @@ void benchmark_describe(struct result *result, const struct benchmark *benchmark
     text_copy(result->verify, sizeof(result->verify), option_find(run_options, "verify")->names[config->run.verify]);
     result->planned_warmup = config->run.warmup;
     result->is_proxy       = config->run.layers > 0;
+    result->eager_seconds = result->replay_seconds = NAN;
     set_against(result, config, backend, devices);
     add_environment(result, comm);
     add_config(result, config);

@@ -50,6 +50,12 @@ void processors_end(struct processors *processors, const char *path);    // noth
 void processors_gather(const struct processors *processors, struct comm *comm, uint64_t machine,
                        struct result_rank *own);
 
+// After which step the step is captured, -1: it is not; and how many are timed each way to find out whether it stays
+// so.
+struct graphs_plan {
+    int64_t capture_after, tried;
+};
+
 // Everything that a rank measures, step by step. Rank 0 keeps all of it in the result and prints it.
 struct steps {
     const struct benchmark *benchmark;
@@ -58,12 +64,13 @@ struct steps {
     struct backend         *backend;
     struct step            *step;
     struct result          *result;
-    struct observer        *observer;       // of the device; NULL: nothing is observed
-    struct ranges          *ranges;         // NULL: no profiler listens
-    struct step_watch       watch;          // for ranges
-    struct journal         *journal;        // open on rank 0
-    struct watch           *hang_watch;     // NULL: nothing watches
-    struct validation      *validation;     // NULL: the backend computes no numbers
+    struct observer        *observer;      // of the device; NULL: nothing is observed
+    struct ranges          *ranges;        // NULL: no profiler listens
+    struct step_watch       watch;         // for ranges
+    struct journal         *journal;       // open on rank 0
+    struct watch           *hang_watch;    // NULL: nothing watches
+    struct validation      *validation;    // NULL: the backend computes no numbers
+    struct graphs_plan      graphs;
     struct step_fault       fault;          // of this rank
     double                 *own_seconds;    // [steps], of this rank
     struct compute_times   *compute_times;

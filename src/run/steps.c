@@ -2,6 +2,7 @@
 // The timed loop. Ranks start a step together and time it from before its first op to after its last; filling inputs
 // and what ranks tell each other lie between steps, so that the timed region holds the step and nothing else.
 #include "compute_times.h"
+#include "graphs.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -203,28 +204,6 @@ static void note_bound(struct steps *steps)
     }
 }
 
-// Where one rank cannot, none does: a replayed step and one that is issued op by op are not alike.
-static status capture(struct steps *steps)
-{
-    ranges_begin(steps->ranges, RANGE_CAPTURE, 0);
-    double began = clock_seconds();
-    status own   = step_capture(steps->step);
-    steps->result->capture_seconds += clock_seconds() - began;
-    ranges_end(steps->ranges);
-    status captured = place_agree(steps->comm, own);
-    char   message[256];
-    if (!failed(&captured)) {
-        return OK;
-    }
-    if (steps->benchmark->job.config.run.graphs == GRAPHS_ON) {
-        return fail_as(captured.exit_code, "[run] graphs = on: %.800s; graphs = auto goes on without", captured.text);
-    }
-    step_forget(steps->step);
-    snprintf(message, sizeof(message), "the step is not captured but issued op by op: %.180s", captured.text);
-    add_reason(steps->result, VERDICT_VALID, "graphs-off", -1, message);
-    return OK;
-}
-
 static void begin_step(struct steps *steps, int64_t index)
 {
     if (index == steps->result->planned_warmup) {
@@ -280,7 +259,8 @@ status steps_measure(struct steps *steps)
     status             output   = OK;    // of rank 0
     status             captured = OK;
     bool               enough   = false;    // on rank 0
-    bool captures = steps->benchmark->job.config.run.graphs != GRAPHS_OFF && step_can_capture(steps->step);
+    steps->graphs = graphs_plan((enum graphs)steps->benchmark->job.config.run.graphs, step_can_capture(steps->step),
+                                comm->place.nodes, result->planned_warmup);
 
     for (int64_t index = 0; index < result->planned_steps; index++) {
         captured = validation_start(steps, index);
@@ -295,14 +275,13 @@ status steps_measure(struct steps *steps)
         own.has_failed            = failed(&output);
         own.is_enough             = enough;
         steps->own_seconds[index] = own.seconds;
-        if (index == 0 && captures) {
-            captured = capture(steps);
-        }
+        captured                  = graphs_follow(steps, index);
         if (failed(&captured)) {
             profile_end(steps, index, true);
             break;
         }
         gather_step(steps, index, &own, facts);
+        graphs_decide(steps, index);
         enough = decide_end(steps, index, facts[0].is_enough != 0) || enough;
         if (comm->place.rank == 0 && !failed(&output)) {
             output = keep_step(steps, index);

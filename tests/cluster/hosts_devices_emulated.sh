@@ -22,6 +22,17 @@ launch 0 ''
 expect '^RESULT (VALID|DEGRADED)'    # ranks share cores
 expect '^# system nccl communicator'
 expect '^before the steps: .*devices connected in '
+# Between nodes steps are captured where that is found to be faster.
+launch 0 '' --steps 11 --warmup 8
+expect '^note: graphs-timed: over 8 nodes a replayed step takes [0-9.e-]+ s and one that is issued op by op [0-9.e-]+ s, by the median of 3 each in the warm-up: steps are (replayed|issued op by op)$'
+python3 - "$(result result.json)" <<'END' || complain "other times than those of the steps"
+import json, statistics, sys
+result = json.load(open(sys.argv[1]))
+times = [step["time_s"] for step in result["steps"]]
+found = (result["preparation"]["eager_step_s"], result["preparation"]["captured_step_s"])
+expected = (statistics.median(times[1:4]), statistics.median(times[5:8]))
+sys.exit(found != expected and f"{found}, not {expected}")
+END
 launch 8 absent=9 --set run.connect_seconds=20
 expect "^gswbench: rank [0-9]+ on h[1-8]: NCCL did not connect the [a-z-]+ lane of [0-9]+ ranks "
 [ "$(grep -c 'NCCL did not connect' output)" -le 8 ] || complain "a message from each rank"

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// Whether steps are captured and replayed. On one node a replay spares the host's time and costs nothing. Between nodes
+// what a graph makes of transfers that the network's threads serve is not known beforehand: some warm-up steps are
+// issued op by op, as many are replayed, and the faster way stays.
+#include "graphs.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "gswbench/clock.h"
+#include "gswbench/statistics.h"
+
+enum { TRIED_MOST = 3 };
+
+struct graphs_plan graphs_plan(enum graphs choice, bool can_capture, int nodes, int64_t warmup)
+{
+    struct graphs_plan plan = {.capture_after = -1};
+    if (choice == GRAPHS_OFF || !can_capture) {
+        return plan;
+    }
+    // The first step is cold, and so is the first replay.
+    int64_t room       = (warmup - 2) / 2;
+    plan.tried         = choice != GRAPHS_AUTO || nodes == 1 || room < 1 ? 0 : room < TRIED_MOST ? room : TRIED_MOST;
+    plan.capture_after = plan.tried;
+    return plan;
+}
+
+bool graphs_is_captured_faster(const struct graphs_plan *plan, const struct result_step *steps, double seconds[2])
+{
+    double times[2][TRIED_MOST];
+    for (int64_t i = 0; i < plan->tried; i++) {
+        times[0][i] = steps[1 + i].seconds;
+        times[1][i] = steps[plan->capture_after + 2 + i].seconds;
+    }
+    seconds[0] = statistics_median(times[0], plan->tried);
+    seconds[1] = statistics_median(times[1], plan->tried);
+    return seconds[1] <= seconds[0];
+}
+
+static void note(struct result *result, const char *id, const char *text)
+{
+    struct result_reason reason = {.verdict = VERDICT_VALID, .rank = -1, .step = -1};
+    text_copy(reason.id, sizeof(reason.id), id);
+    text_copy(reason.message, sizeof(reason.message), text);
+    result_add_reason(result, &reason);
+}
+
+// Where one rank cannot, none does: a replayed step and one that is issued op by op are not alike.
+static status capture(struct steps *steps)
+{
+    ranges_begin(steps->ranges, RANGE_CAPTURE, 0);
+    double began = clock_seconds();
+    status own   = step_capture(steps->step);
+    steps->result->capture_seconds += clock_seconds() - began;
+    ranges_end(steps->ranges);
+    status captured = place_agree(steps->comm, own);
+    char   message[256];
+    if (!failed(&captured)) {
+        return OK;
+    }
+    if (steps->benchmark->job.config.run.graphs == GRAPHS_ON) {
+        return fail_as(captured.exit_code, "[run] graphs = on: %.800s; graphs = auto goes on without", captured.text);
+    }
+    step_forget(steps->step);
+    steps->graphs.tried = 0;
+    snprintf(message, sizeof(message), "the step is not captured but issued op by op: %.180s", captured.text);
+    note(steps->result, "graphs-off", message);
+    return OK;
+}
+
+status graphs_follow(struct steps *steps, int64_t index)
+{
+    return index == steps->graphs.capture_after ? capture(steps) : OK;
+}
+
+// Rank 0 decides: all ranks have the same times, and then one answer for sure.
+void graphs_decide(struct steps *steps, int64_t index)
+{
+    const struct graphs_plan *plan   = &steps->graphs;
+    struct result            *result = steps->result;
+    double                    seconds[2];
+    char                      message[256];
+    if (plan->tried == 0 || index != plan->capture_after + 1 + plan->tried) {
+        return;
+    }
+    int32_t stays = graphs_is_captured_faster(plan, result->steps, seconds);
+    steps->comm->ops->share(steps->comm, &stays, sizeof(stays), 0);
+    result->eager_seconds  = seconds[0];
+    result->replay_seconds = seconds[1];
+    if (stays == 0) {
+        step_forget(steps->step);
+    }
+    snprintf(
+        message, sizeof(message),
+        "over %d nodes a replayed step takes %.6g s and one that is issued op by op %.6g s, by the median of %" PRId64
+        " each in the warm-up: steps are %s",
+        steps->comm->place.nodes, seconds[1], seconds[0], plan->tried, stays != 0 ? "replayed" : "issued op by op");
+    note(result, "graphs-timed", message);
+}
