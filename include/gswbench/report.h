@@ -43,6 +43,14 @@ const struct report_format *report_find_format(const char *name);
 // "completed step: 0, seconds: 1.234, ..."
 void report_write_step(const struct result *result, const struct result_step *step, FILE *file);
 
+// The same as another program prints it; style: enum log_style.
+struct report_step_style {
+    int64_t style;
+    double  learning_rate;
+};
+void report_write_styled_step(const struct result *result, const struct result_step *step,
+                              const struct report_step_style *style, FILE *file);
+
 // Creates OUTPUT/<config>/<precision>/<ranks>/<run id>/, which is new, and holds it open for what follows; where a run
 // has that id already, the result gets the next one. Errors here and below are EXIT_OUTPUT and name path and reason.
 status report_create_folder(struct output_folder *folder, struct result *result, const char *output);

@@ -8,6 +8,9 @@
 #include "gswbench/option.h"
 
 enum data_kind { DATA_UNIFORM, DATA_MARKOV };
+// As whose program prints steps.
+enum log_style { LOG_GSWBENCH, LOG_MAXTEXT, LOG_NEMO, LOG_TORCHTITAN, LOG_MEGATRON };
+
 enum graphs { GRAPHS_AUTO, GRAPHS_ON, GRAPHS_OFF };
 enum run_check { CHECK_NONE, CHECK_OPS };
 enum run_conditions { CONDITIONS_NOTE, CONDITIONS_ERROR };
@@ -29,6 +32,7 @@ struct run_config {
     int64_t check;               // enum run_check
     int64_t verify;              // enum run_verify
     int64_t conditions;          // enum run_conditions
+    int64_t log_style;           // enum log_style
     int64_t deterministic;
     int64_t compute_times;
     int64_t ranks_per_device;

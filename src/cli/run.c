@@ -23,6 +23,8 @@ static const struct flag flags[] = {
                   "0.5%: more steps, up to ten times as many, until the median is known that well"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--time-limit", "SECONDS", "run.time_limit",
                   "ends the run after so long, with the steps that it has"),
+    OVERRIDE_FLAG(run_arguments, config.overrides, "--log-style", "STYLE", "run.log_style",
+                  "lines of steps as gswbench, maxtext, nemo, torchtitan or megatron prints them"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--fail-above", "step=SECONDS", "run.fail_above",
                   "exit code 6 when the median step is longer, 15 when that cannot be told"),
     OVERRIDE_FLAG(run_arguments, config.overrides, "--fail-below", "mfu=SHARE", "run.fail_below",

@@ -16,6 +16,7 @@ static const char *const verify_names[] = {
 static const char *const conditions_names[] = {[CONDITIONS_NOTE] = "note", [CONDITIONS_ERROR] = "error", NULL};
 static const char *const registered_names[] = {
     [REGISTERED_AUTO] = "auto", [REGISTERED_NO] = "no", [REGISTERED_YES] = "yes", NULL};
+static const char *const log_style_names[] = {[LOG_GSWBENCH] = "gswbench", [LOG_MAXTEXT] = "maxtext", [LOG_NEMO] = "nemo", [LOG_TORCHTITAN] = "torchtitan", [LOG_MEGATRON] = "megatron", NULL};
 static const char *const attention_names[] = {"auto", "cudnn", "own", NULL};
 
 const struct option run_options[] = {
@@ -33,6 +34,7 @@ const struct option run_options[] = {
     CHOICE_OPTION (run_config, check, "none", check_names, "ops: wait for each op, look at all that it wrote, and end at the first NaN or infinity with the op's name; such a run is not compared"),
     CHOICE_OPTION (run_config, verify, "quick", verify_names, "what is proven outside the measured time: ops and transfers, run alone, leave the numbers that they should, and steps that are run twice leave the same bits; quick: the first and the last step; full: all, and memory must not change between them; off: nothing"),
     CHOICE_OPTION (run_config, conditions, "note", conditions_names, "what speaks against the machine before the first step, such as ranks with unlike drivers or devices, sockets in the place of InfiniBand, or cores far from the device: a note of the result, or an error"),
+    CHOICE_OPTION (run_config, log_style, "gswbench", log_style_names, "as which program prints its steps, for scripts that read its log"),
     BOOLEAN_OPTION(run_config, deterministic, "no", "cuda backend: take algorithms by rule, not by their time, so that every run has the same bits"),
     BOOLEAN_OPTION(run_config, compute_times, "yes", "cuda backend: time by events in each step how long a rank waits for others, so that slow ranks are found; no: no such events"),
     INTEGER_OPTION(run_config, ranks_per_device, "1", 1, 64, "ranks that may share a device; more than 1 is for tests, with transfers through the host"),

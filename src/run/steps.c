@@ -133,7 +133,10 @@ static bool print_step(const struct steps *steps, int64_t index)
     const struct result_step *step      = &steps->result->steps[index];
     bool                      prints    = !benchmark->json && !benchmark->is_quiet;
     if (prints) {
-        report_write_step(steps->result, step, stdout);
+        const struct config *config = &benchmark->job.config;
+        report_write_styled_step(steps->result, step,
+                                 &(struct report_step_style){config->run.log_style, config->train.learning_rate},
+                                 stdout);
     }
     if (!benchmark->is_quiet && isatty(STDERR_FILENO) && !(prints && isatty(STDOUT_FILENO))) {
         bool is_last = index + 1 == steps->result->planned_steps;

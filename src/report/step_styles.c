@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// The line of a step as other programs print it, for scripts that read their logs. What a line names and a run does not
+// have is 0 there, as in these programs.
+#include <inttypes.h>
+#include <math.h>
+#include <time.h>
+
+#include "gswbench/report.h"
+#include "gswbench/run.h"
+#include "internal.h"
+
+static double known(double value)
+{
+    return isfinite(value) ? value : 0.0;
+}
+
+// Of one device, by the convention that the result's figures have.
+static double teraflops(const struct result *result, const struct result_step *step)
+{
+    double sequences = (double)result->global_batch / step->seconds / (double)result->mesh.world;
+    return result->flops_per_sequence[result->figures.convention] * sequences / 1e12;
+}
+
+static void write_clock(const char *format, FILE *file)
+{
+    char      text[64];
+    time_t    now = time(NULL);
+    struct tm local;
+    strftime(text, sizeof(text), format, localtime_r(&now, &local));
+    fputs(text, file);
+}
+
+static void write_maxtext(const struct result *result, const struct result_step *step, double learning_rate, FILE *file)
+{
+    double sequences = (double)result->global_batch / step->seconds / (double)result->mesh.world;
+    (void)learning_rate;
+    fprintf(file,
+            "completed step: %" PRId64
+            ", seconds: %.3f, TFLOP/s/device: %.3f, Tokens/s/device: %.3f, total_weights: %.0f, "
+            "loss: %.3f\n",
+            step->index, step->seconds, teraflops(result, step), sequences * (double)result->sequence,
+            result->figures.tokens_per_step, known(step->loss));
+}
+
+static void write_nemo(const struct result *result, const struct result_step *step, double learning_rate, FILE *file)
+{
+    fprintf(file,
+            "Training epoch 0, iteration %" PRId64 "/%" PRId64 " | lr: %.4g | global_batch_size: %" PRId64
+            " | global_step: %" PRId64 " | peak_memory_usage: %" PRId64 " | reduced_train_loss: %.4g",
+            step->index, result->planned_steps - 1, learning_rate, result->global_batch, step->index,
+            result->allocated_bytes, known(step->loss));
+    fprintf(file, " | train_step_timing in s: %.4g | TFLOPS_per_GPU: %.5g | consumed_samples: %" PRId64 "\n",
+            step->seconds, teraflops(result, step), (step->index + 1) * result->global_batch);
+}
+
+// Thousands are set apart by commas.
+static void write_grouped(double value, FILE *file)
+{
+    int64_t number = (int64_t)llround(value);
+    if (number >= 1000000) {
+        fprintf(file, "%" PRId64 ",%03" PRId64 ",%03" PRId64, number / 1000000, number / 1000 % 1000, number % 1000);
+    } else if (number >= 1000) {
+        fprintf(file, "%" PRId64 ",%03" PRId64, number / 1000, number % 1000);
+    } else {
+        fprintf(file, "%" PRId64, number);
+    }
+}
+
+static void write_torchtitan(const struct result *result, const struct result_step *step, double learning_rate,
+                             FILE *file)
+{
+    double rate = teraflops(result, step), gib = (double)result->allocated_bytes / (1 << 30);
+    (void)learning_rate;
+    write_clock("[titan] %Y-%m-%d %H:%M:%S,000 - root - INFO - ", file);
+    fprintf(file, "step: %2" PRId64 "  loss: %7.4f  grad_norm: %7.4f  memory: %5.2fGiB(0.00%%)  tps: ", step->index + 1,
+            known(step->loss), known(step->gradient_norm), gib);
+    write_grouped((double)(result->global_batch * result->sequence) / step->seconds / (double)result->mesh.world, file);
+    fprintf(file, "  tflops: %.2f  mfu: %.2f%%\n", rate, known(100.0 * rate * 1e12 / result->peak));
+}
+
+// The second line is that of Megatron-Bridge's scripts.
+static void write_megatron(const struct result *result, const struct result_step *step, double learning_rate,
+                           FILE *file)
+{
+    double rate = teraflops(result, step);
+    write_clock(" [%Y-%m-%d %H:%M:%S]", file);
+    fprintf(file,
+            " iteration %8" PRId64 "/%8" PRId64 " | consumed samples: %12" PRId64
+            " | elapsed time per iteration (ms): %.1f | throughput per GPU (TFLOP/s/GPU): %.1f | learning rate: %.6E |",
+            step->index + 1, result->planned_steps, (step->index + 1) * result->global_batch, 1e3 * step->seconds, rate,
+            learning_rate);
+    fprintf(file,
+            " global batch size: %5" PRId64 " | lm loss: %.6E | loss scale: 1.0 | grad norm: %.3f | number of skipped "
+            "iterations:   0 | number of nan iterations:   0 |\n",
+            result->global_batch, known(step->loss), known(step->gradient_norm));
+    fprintf(file, "Step Time : %.2fs GPU utilization: %.1fMODEL_TFLOP/s/GPU\n", step->seconds, rate);
+}
+
+static void write_own(const struct result *result, const struct result_step *step, double learning_rate, FILE *file)
+{
+    (void)learning_rate;
+    report_write_step(result, step, file);
+}
+
+void report_write_styled_step(const struct result *result, const struct result_step *step,
+                              const struct report_step_style *style, FILE *file)
+{
+    typedef void             write_step(const struct result *, const struct result_step *, double, FILE *);
+    static write_step *const writers[] = {[LOG_GSWBENCH]   = write_own,
+                                          [LOG_MAXTEXT]    = write_maxtext,
+                                          [LOG_NEMO]       = write_nemo,
+                                          [LOG_TORCHTITAN] = write_torchtitan,
+                                          [LOG_MEGATRON]   = write_megatron};
+    writers[style->style](result, step, style->learning_rate, file);
+}
