@@ -45,6 +45,14 @@ status launch_fail(status own, struct text_buffer *errors);
 // One rank from plan to result, of a struct benchmark.
 launch_rank benchmark_run_rank;
 
+// The same so many times, one run after the other, of a struct repeated_benchmark, whose conclude is not used; rank 0
+// prints what the runs differ by.
+struct repeated_benchmark {
+    struct benchmark benchmark;
+    int64_t          times;
+};
+launch_rank benchmark_repeat_rank;
+
 // Fills what is known of the program, the machine and the configuration before the first step, apart from the plan.
 void benchmark_describe(struct result *result, const struct benchmark *benchmark, const struct comm *comm,
                         const struct backend *backend, const struct place_devices *devices);

@@ -10,7 +10,7 @@
 struct run_arguments {
     struct job_selection config;
     const char          *weights_out;
-    int64_t              emulate, repeats;    // 0: not given
+    int64_t              emulate, repeat;    // 0: not given
     const char          *stages;
     bool                 json, quiet;
 };
@@ -44,8 +44,10 @@ static const struct flag flags[] = {
                  "takes one device for N ranks: executes one rank of each stage, and simulates the rest"),
     TEXT_FLAG(run_arguments, stages, "--stages", "WHICH",
               "with --emulate: distinct stages, all, or the first; distinct when not given"),
-    INTEGER_FLAG(run_arguments, repeats, "--repeats", "N", 1, 1000,
-                 "with --emulate: measured steps of each stage; 3 when not given"),
+    INTEGER_FLAG(
+        run_arguments, repeat, "--repeat", "N", 1, 1000,
+        "runs the job so often, each with a folder of its own; with --emulate: measured steps of each stage, 3 "
+        "when not given"),
     SWITCH_FLAG(run_arguments, json, "--json", "stdout is result.json and nothing else"),
     SWITCH_FLAG(run_arguments, quiet, "--quiet", "no header and no steps on stdout, no progress on stderr"),
     END_FLAGS,
@@ -84,9 +86,21 @@ static status run_emulated(const struct run_arguments *arguments, struct benchma
     TRY(check_arguments(arguments, &stages));
     selection.ranks = arguments->emulate;
     TRY(benchmark_read(benchmark, &selection, errors));
-    status result = emulate_job(benchmark, stages, arguments->repeats > 0 ? arguments->repeats : DEFAULT_REPEATS);
+    status result = emulate_job(benchmark, stages, arguments->repeat > 0 ? arguments->repeat : DEFAULT_REPEATS);
     free(benchmark->config_text);
     return result;
+}
+
+static status check_run(const struct run_arguments *arguments)
+{
+    if (arguments->stages != NULL) {
+        return fail_as(EXIT_USAGE, "--stages is of --emulate: give it the number of ranks");
+    }
+    if (arguments->repeat > 1 && (arguments->json || arguments->weights_out != NULL)) {
+        return fail_as(EXIT_USAGE, "--repeat has a result for each run: leave %s out, and see the runs' folders",
+                       arguments->json ? "--json" : "--weights-out");
+    }
+    return OK;
 }
 
 static status run(const void *arguments, struct text_buffer *errors)
@@ -96,13 +110,13 @@ static status run(const void *arguments, struct text_buffer *errors)
     if (chosen->emulate > 0) {
         return run_emulated(chosen, &benchmark, errors);
     }
-    if (chosen->stages != NULL || chosen->repeats > 0) {
-        return fail_as(EXIT_USAGE, "--stages and --repeats are of --emulate: give it the number of ranks");
-    }
+    TRY(check_run(chosen));
     TRY(benchmark_read(&benchmark, &chosen->config, errors));
-    const struct job *job = &benchmark.job;
-    status            result =
-        launch_ranks(&job->config.run, (int)job->request.mesh.world, benchmark_run_rank, &benchmark, errors);
+    const struct job         *job      = &benchmark.job;
+    struct repeated_benchmark repeated = {benchmark, chosen->repeat};
+    int                       ranks    = (int)job->request.mesh.world;
+    status result = chosen->repeat > 1 ? launch_ranks(&job->config.run, ranks, benchmark_repeat_rank, &repeated, errors)
+                                       : launch_ranks(&job->config.run, ranks, benchmark_run_rank, &benchmark, errors);
     free(benchmark.config_text);
     return result;
 }

@@ -20,6 +20,14 @@ expect '^tiny-llama +2  bf16  dp 2 .* 2  '
 run 0 "$GSWBENCH" table results/latest --format csv
 expect '^"tiny-llama",2,"bf16","dp 2",.*,1,[0-9.]+,,'
 
+# A job that runs twice in one launch has a folder for each, and ends with their table.
+run 6 "$GSWBENCH" "${job[@]}" --ranks 2 --repeat 2 --out repeated --fail-above step=1e-9
+[ "$(grep -c '^RESULT VALID' output)" = 2 ] || complain "not two runs"
+expect '^tiny-llama +2  bf16  dp 2 .* 2  '
+[ "$(ls -d repeated/tiny-llama/bf16/2/* | wc -l)" = 2 ] || complain "not two folders"
+run 2 "$GSWBENCH" "${job[@]}" --ranks 2 --repeat 2 --json
+expect 'leave --json out'
+
 # What cannot be compared, or read, is left out, and said.
 run 5 "$GSWBENCH" "${job[@]}" --ranks 1 --backend null --out other
 cp -r results/tiny-llama/bf16/1 other/broken

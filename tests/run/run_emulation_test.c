@@ -8,7 +8,7 @@
 
 TestSuite(run, .init = make_folder, .fini = remove_folder, .timeout = 100);
 
-#define EMULATION "run --config tiny-llama --backend host --set hardware.node_bandwidth=1e10 --repeats 1 "
+#define EMULATION "run --config tiny-llama --backend host --set hardware.node_bandwidth=1e10 --repeat 1 "
 
 Test(run, emulates_a_job_on_one_device)
 {
@@ -43,7 +43,7 @@ Test(run, says_what_an_emulation_lacks)
 {
     expect_refusal(EMULATION "--emulate 2 --ranks 2", EXIT_USAGE, "leave --ranks and --weights-out out");
     expect_refusal(EMULATION "--emulate 2 --stages last", EXIT_USAGE, "--stages last: expected distinct, all or first");
-    expect_refusal(TINY " --repeats 2", EXIT_USAGE, "--stages and --repeats are of --emulate");
+    expect_refusal(TINY " --stages all", EXIT_USAGE, "--stages is of --emulate");
     expect_refusal("run --config tiny-llama --backend host --emulate 2", EXIT_CONFIG,
                    "[hardware] node_bandwidth is not known");
     expect_refusal(EMULATION "--emulate 2 --set parallel.pp=2 --stages first", EXIT_CONFIG,

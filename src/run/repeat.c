@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// One rank of a job that runs several times in one launch: what runs differ by, beyond the steps of each.
+#include <stdio.h>
+
+#include "gswbench/benchmark.h"
+#include "gswbench/table.h"
+
+// The run's last word: what may be compared is a row of the table.
+static void conclude(void *context, struct result *result)
+{
+    if (result_is_comparable(result)) {
+        table_add(context, result);
+    }
+}
+
+static void print_table(struct table *table)
+{
+    if (table->run_count > 1) {
+        table_finish(table);
+        table_write_text(table, stdout);
+    }
+}
+
+// A run that was stopped, or is not right, is the last; one that missed a threshold is not.
+static bool goes_on(const status *result)
+{
+    return !failed(result) &&
+           (result->exit_code == EXIT_VALID || result->exit_code == EXIT_GATE || result->exit_code == EXIT_UNDECIDED);
+}
+
+status benchmark_repeat_rank(const void *shared, struct comm *comm)
+{
+    const struct repeated_benchmark *repeated  = shared;
+    struct benchmark                 benchmark = repeated->benchmark;
+    struct table                     table     = {.rows = NULL};
+    int                              code      = EXIT_VALID;
+    status                           result    = OK;
+    benchmark.conclude                         = conclude;
+    benchmark.context                          = &table;
+    for (int64_t i = 0; i < repeated->times && goes_on(&result); i++) {
+        result = benchmark_run_rank(&benchmark, comm);
+        code   = code == EXIT_VALID || result.exit_code == EXIT_GATE ? result.exit_code : code;
+    }
+    if (comm->place.rank == 0) {
+        print_table(&table);
+    }
+    table_free(&table);
+    result.exit_code = goes_on(&result) ? code : result.exit_code;
+    return result;
+}
