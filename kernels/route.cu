@@ -149,12 +149,46 @@ __global__ void __launch_bounds__(expert_threads)
     }
 }
 
+// Where slots are packed: how many each expert has. A block for each expert.
+__global__ void __launch_bounds__(expert_threads)
+    tally_kernel(const struct route_forward_args args, const struct route_scratch scratch)
+{
+    int64_t first = args.shape.first * args.shape.top_k, end = first + args.shape.rows * args.shape.top_k;
+    int     count = 0;
+    for (int64_t choice = first + threadIdx.x; choice < end; choice += blockDim.x) {
+        count += scratch.experts[choice] == (int)blockIdx.x && scratch.probabilities[choice] >= 0;
+    }
+    count = block_sum(count);
+    if (threadIdx.x == 0) {
+        int quantum              = (int)args.shape.quantum;
+        args.tallies[blockIdx.x] = (count + quantum - 1) / quantum * quantum;
+    }
+}
+
+// The first slot of an expert, and the one behind its last; behind those of the last expert there is nothing.
+__device__ inline int64_t find_slots(const struct route_forward_args &args, int64_t expert, int64_t *end)
+{
+    const struct route_shape &shape = args.shape;
+    int64_t                   place = route_place(&shape, expert);
+    if (shape.quantum == 0) {
+        *end = (place + 1) * shape.capacity;
+        return place * shape.capacity;
+    }
+    int before = 0;
+    for (int64_t i = threadIdx.x; i < place; i += blockDim.x) {
+        before += args.tallies[route_expert_at(&shape, i)];
+    }
+    before = block_sum(before);
+    *end   = place == shape.experts - 1 ? shape.slots : before + args.tallies[expert];
+    return before;
+}
+
 // A block for each expert.
 __global__ void __launch_bounds__(expert_threads)
     place_kernel(const struct route_forward_args args, const struct route_scratch scratch)
 {
     int64_t  expert = blockIdx.x, own = args.shape.first * args.shape.top_k;
-    int64_t  choices = args.shape.rows * args.shape.top_k, begin = route_first_slot(&args.shape, expert);
+    int64_t  choices = args.shape.rows * args.shape.top_k, end, begin = find_slots(args, expert, &end);
     int32_t *sources = args.sources + begin;
     int      count = 0, dropped = 0;
     for (int64_t tile = 0; tile < choices; tile += blockDim.x) {
@@ -163,7 +197,7 @@ __global__ void __launch_bounds__(expert_threads)
         bool    is_taken = is_own && scratch.probabilities[own + choice] >= 0;
         int     total, place = count - dropped + rank_in_block(is_taken, &total);
         if (is_taken) {
-            assert(place < args.shape.capacity);
+            assert(begin + place < end);
             sources[place]     = (int32_t)choice;
             args.slots[choice] = (int32_t)(begin + place);
         } else if (is_own) {
@@ -173,7 +207,7 @@ __global__ void __launch_bounds__(expert_threads)
         count += own_total;
         dropped += own_total - total;
     }
-    for (int64_t place = count - dropped + threadIdx.x; place < args.shape.capacity; place += blockDim.x) {
+    for (int64_t place = count - dropped + threadIdx.x; place < end - begin; place += blockDim.x) {
         sources[place] = -1;
     }
     if (threadIdx.x == 0) {
@@ -247,10 +281,12 @@ int kernel_route_forward(const struct route_forward_args *args, const struct ker
     struct launch             own     = launch_warps(shape->rows, target->multiprocessors);
     struct launch             lists   = {(uint32_t)(shape->sequences * shape->experts), expert_threads};
     struct launch             experts = {(uint32_t)shape->experts, expert_threads}, one = {1, LAUNCH_THREADS};
-    const int                 errors[] = {
-                        enqueue(choose_kernel, all, 0, target, *args, scratch), enqueue(drop_kernel, lists, 0, target, *args, scratch),
-                        enqueue(place_kernel, experts, 0, target, *args, scratch), enqueue(gate_kernel, own, 0, target, *args, scratch),
-        args->statistics == NULL ? 0 : enqueue(total_kernel, one, 0, target, *args, scratch)};
+    const int                 errors[] = {enqueue(choose_kernel, all, 0, target, *args, scratch),
+                                          enqueue(drop_kernel, lists, 0, target, *args, scratch),
+                          shape->quantum == 0 ? 0 : enqueue(tally_kernel, experts, 0, target, *args, scratch),
+                                          enqueue(place_kernel, experts, 0, target, *args, scratch),
+                                          enqueue(gate_kernel, own, 0, target, *args, scratch),
+                          args->statistics == NULL ? 0 : enqueue(total_kernel, one, 0, target, *args, scratch)};
     for (int error : errors) {
         if (error != 0) {
             return error;

@@ -13,7 +13,7 @@ enum { ROUTE_EXPERTS_MAX = LAUNCH_WARP * 32 };
 // As struct routing_shape, whose comments say more.
 struct route_shape {
     int64_t rows, first, total, sequences, sequence_rows;
-    int64_t experts, top_k, owners, capacity, taken;
+    int64_t experts, top_k, owners, capacity, taken, quantum, slots;
     bool    balanced;
     float   auxiliary_scale;    // route_auxiliary_scale
 };
@@ -23,9 +23,10 @@ struct route_forward_args {
     int32_t           *choices;       // [rows, top_k]
     int32_t           *slots;         // [rows, top_k]
     float             *gates;         // [rows, top_k]
-    int32_t           *sources;       // [experts * capacity]
+    int32_t           *sources;       // [slots]
     float             *counts;        // [sequences, experts]
     float             *statistics;    // [experts + 2]; may be absent
+    int32_t           *tallies;       // [experts]; may be absent where slots are not packed
     void              *scratch;       // route_scratch_bytes
     struct route_shape shape;
     bool               accumulates;
@@ -84,11 +85,16 @@ GSWBENCH_INLINE int64_t route_scratch_bytes(const struct route_shape *shape)
     return shape->total * shape->experts * (int64_t)sizeof(struct route_candidate) + words * (int64_t)sizeof(int32_t);
 }
 
-// The first slot of an expert.
-GSWBENCH_INLINE int64_t route_first_slot(const struct route_shape *shape, int64_t expert)
+// The place of an expert in the order of the slots, and the expert at a place.
+GSWBENCH_INLINE int64_t route_place(const struct route_shape *shape, int64_t expert)
 {
     int64_t experts_per_owner = shape->experts / shape->owners;
-    return (expert % experts_per_owner * shape->owners + expert / experts_per_owner) * shape->capacity;
+    return expert % experts_per_owner * shape->owners + expert / experts_per_owner;
+}
+
+GSWBENCH_INLINE int64_t route_expert_at(const struct route_shape *shape, int64_t place)
+{
+    return place % shape->owners * (shape->experts / shape->owners) + place / shape->owners;
 }
 
 // The sequence of a row of all.

@@ -27,6 +27,7 @@ struct assembly {
     bool          is_initial;             // of the ops being appended
     int32_t       pending[LANE_COUNT];    // ops that the next compute op waits for, whatever it touches; -1
     int32_t       last_compute;           // -1: none
+    int32_t       last_reader;            // of tallies, for which the host waits before it goes on; -1: none
 };
 
 // The plan is zeroed but for the fields that say what it is built from; it belongs to the caller.
@@ -45,6 +46,14 @@ int32_t assembly_part(struct assembly *assembly, const char *name, int32_t whole
 // From now on ops on the part do not wait for ops on the rest of its whole. The caller orders ops that touch the same
 // bytes under another name.
 void assembly_set_apart(struct assembly *assembly, int32_t part);
+
+// A tally that an op reads; how many rows of a tensor an op is planned with, and a tensor has places for, whether they
+// follow a tally or not; and a new activation with as many rows as another, which follow what that follows.
+int32_t assembly_tally(struct assembly *assembly, const struct tally *tally);
+int64_t assembly_rows(const struct assembly *assembly, int32_t tensor);
+int64_t assembly_most_rows(const struct assembly *assembly, int32_t tensor);
+int64_t assembly_elements(const struct assembly *assembly, int32_t tensor);    // of the rows it is planned with
+int32_t assembly_alike(struct assembly *assembly, const char *name, int32_t tensor, int64_t columns);
 
 struct op assembly_op(const struct assembly *assembly, enum op_kind kind, const char *role);
 void      assembly_operand(struct op *op, int slot, enum access access, int32_t tensor);

@@ -25,8 +25,8 @@ struct buffer {
 
 struct backend;
 
-// Executes one op, or enqueues it on the stream of its lane; buffers are in the order of the op's operand slots.
-// Failure is fatal.
+// Executes one op, or enqueues it on the stream of its lane; buffers are in the order of the op's operand slots. Op and
+// buffers are the caller's again when it returns. Failure is fatal.
 typedef void op_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 
 // What prepare has decided for an op. Whoever runs the op keeps it, and calls its function in place of the kind's.

@@ -22,6 +22,7 @@
     KIND(OP_ACTIVATION_BACKWARD, activation_backward) \
     KIND(OP_ROUTE_FORWARD, route_forward)             \
     KIND(OP_ROUTE_BACKWARD, route_backward)           \
+    KIND(OP_READ_TALLIES, read_tallies)               \
     KIND(OP_DISPATCH, dispatch)                       \
     KIND(OP_COMBINE, combine)                         \
     KIND(OP_COMBINE_BACKWARD, combine_backward)       \
@@ -88,20 +89,20 @@ enum { ATTENTION_MERGE_OUT, ATTENTION_MERGE_STATISTICS, ATTENTION_MERGE_PART, AT
 // OUT rw [T, heads, head_dim] and STATISTICS rw take in the PART r of the same queries over other keys, and its r.
 enum { ACTIVATION_IN, ACTIVATION_OUT };                          // [T, 2 columns] (gate, up) or [T, columns] r; w
 enum { ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN, ACTIVATION_GRADIENT_IN };    // d OUT r, IN r, d IN w
-// Experts: a token's choices are the top_k largest of its logits, its gates their softmax. Each expert has capacity places
-// in the dispatch buffer, slots = experts * capacity in all; a choice beyond what an expert takes is dropped: it has no
-// slot (-1). A slot's source is the choice that fills it (row * top_k + choice), or -1.
-enum { ROUTE_LOGITS, ROUTE_CHOICES, ROUTE_SLOTS, ROUTE_GATES, ROUTE_SOURCES, ROUTE_COUNTS, ROUTE_STATISTICS };
+// Experts: a token's choices are the top_k largest of its logits, its gates their softmax. Each expert has places, slots; a
+// choice beyond what it takes is dropped: it has none (-1). A slot's source is the choice (row * top_k + choice), or -1.
+enum { ROUTE_LOGITS, ROUTE_CHOICES, ROUTE_SLOTS, ROUTE_GATES, ROUTE_SOURCES, ROUTE_COUNTS, ROUTE_STATISTICS, ROUTE_TALLIES };
 // forward: LOGITS f32 [total, experts] r; of the own rows: CHOICES i32 [rows, top_k] w (experts), SLOTS i32 [rows, top_k] w,
 // GATES f32 [rows, top_k] w; SOURCES i32 [slots] w; COUNTS f32 [sequences, experts] w: choices of all rows before any is
 // dropped; STATISTICS f32 [experts + 2] w or rw, or absent: += own choices by expert, own dropped choices, own auxiliary
-// loss with its weight.
+// loss with its weight; TALLIES i32 [experts] w, or absent: slots that each expert has where they are packed.
 enum { ROUTE_GRADIENT_LOGITS_IN, ROUTE_GRADIENT_CHOICES, ROUTE_GRADIENT_GATES_IN, ROUTE_GRADIENT_COUNTS,
        ROUTE_GRADIENT_GATES, ROUTE_GRADIENT_LOGITS };
 // backward: LOGITS r, CHOICES r, GATES r, COUNTS r, d GATES f32 [rows, top_k] r, d LOGITS w [rows, experts].
+enum { READ_TALLIES_OWN, READ_TALLIES_RECEIVED };    // i32 [experts] r: own TALLIES; what all owners have for the experts here,
+                                                     // or absent. The step reads them: a backend has nothing to do
 enum { DISPATCH_IN, DISPATCH_SOURCES, DISPATCH_OUT };            // [rows, columns] r, r, [slots, columns] w: empty slots zero
-enum { COMBINE_IN, COMBINE_SLOTS, COMBINE_GATES, COMBINE_OUT };  // [slots, columns] r, r, r or absent (all 1), [rows, columns]
-                                                                 // w, or rw when it accumulates: the sum over choices
+enum { COMBINE_IN, COMBINE_SLOTS, COMBINE_GATES, COMBINE_OUT };  // [slots, columns] r, r, r or absent (all 1), sums w or rw
 enum { COMBINE_GRADIENT_OUT, COMBINE_GRADIENT_IN_IN, COMBINE_GRADIENT_SLOTS, COMBINE_GRADIENT_SOURCES,
        COMBINE_GRADIENT_GATES_IN, COMBINE_GRADIENT_IN, COMBINE_GRADIENT_GATES };
 // backward: d OUT r, IN r, SLOTS r, SOURCES r, GATES r, d IN w (empty slots zero), d GATES w (dropped choices zero).

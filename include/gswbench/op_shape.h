@@ -42,12 +42,26 @@ struct routing_shape {
     int64_t experts, top_k;
     int64_t owners;       // ranks that share the experts out: expert e is number e % (experts / owners) of owner
                           // e / (experts / owners), and its slots follow number * owners + owner runs of capacity
-    int64_t capacity;     // slots of an expert
+    int64_t capacity;     // slots of an expert, or where they are packed, the most that one may take
+    int64_t quantum;      // 0: not packed; else slots of experts follow each other in the same order without gaps, and
+                          // each has as many as it takes of this rank's rows, rounded up to a multiple of this
     int64_t taken;        // choices that an expert takes of a sequence at most: the most probable, then the first
     bool    balanced;     // choice j of row r is expert (r * top_k + j) % experts, whatever the logits say
     float   auxiliary;    // weight of a sequence's auxiliary loss: experts * sum over experts of (share of the choices
                           // * mean probability); an own row brings its part of it
 };
+// All slots. Where they are packed, as many as there may be, in equal shares for the experts of an owner.
+static inline int64_t routing_slots(const struct routing_shape *shape)
+{
+    if (shape->quantum == 0) {
+        return shape->experts * shape->capacity;
+    }
+    int64_t experts = shape->experts / shape->owners;
+    int64_t needed  = shape->rows * shape->top_k + shape->experts * (shape->quantum - 1);
+    int64_t each    = (needed + experts - 1) / experts;
+    return experts * ((each + shape->quantum - 1) / shape->quantum * shape->quantum);
+}
+
 struct quantize_shape {
     int64_t rows, columns;
     int32_t scaling;    // enum scaling of both copies
@@ -60,11 +74,17 @@ struct elements_shape {
     int64_t elements;
     float   limit;    // clip: largest norm; 0: measured, never clipped
 };
+// How many rows go to and come from each member of an all-to-all of unequal parts, which lie one behind the other.
+struct transfer_parts {
+    const int64_t *in, *out;    // [size]
+    int64_t        row;         // elements
+};
 struct transfer_shape {
     int64_t elements;    // of the whole buffer: size * n above
     int32_t group;       // index in the plan's groups
     int32_t peer;        // send, receive, broadcast: index in the group; rotate: places that it goes on, or back if < 0
     int32_t channel;     // send and receive pair in order within (group, lane pair, channel)
+    const struct transfer_parts *parts;    // of an all-to-all; NULL: equal ones. A plan has none: the step knows them
 };
 
 #endif

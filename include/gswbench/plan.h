@@ -40,6 +40,18 @@ struct tensor {
     int32_t      whole;                // the tensor that this one is a part of; itself when it is none
     int64_t      part_offset;          // bytes from the start of the whole
     int32_t      first_op, last_op;    // list positions of its first and last use; -1: unused
+    int32_t      tally;                // 1 + place in the plan's tallies: of its rows, only so many are there; 0: all
+    bool         has_rows_across;      // ... and these are its columns: it is a transposed copy
+    bool         is_packed;    // ... and they begin in its whole where the tally says, not where the part is placed
+};
+
+// How many rows there are of something that only a step knows, such as the tokens of an expert. Tensors have places for
+// the most; an op is planned, counted and priced with the expected number, and the step gives it the real one. Tallies
+// with one reader are those of a rank's experts: where they come from other ranks, each has one of the slots that its
+// tokens leave from, and behind it one of the rows that arrive.
+struct tally {
+    int32_t reader;    // OP_READ_TALLIES, with which the host knows it
+    int64_t expected, most;
 };
 
 struct plan_group {
@@ -85,6 +97,8 @@ struct plan {
     int32_t            unit_count;
     struct plan_group *groups;
     int32_t            group_count;
+    struct tally      *tallies;
+    int32_t            tally_count;
     int64_t            storage_bytes[STORAGE_COUNT];
     int64_t            activation_live_bytes;    // largest sum of live activations: the arena's lower bound
 
@@ -108,6 +122,15 @@ const char *plan_tensor_name(const struct plan *plan, int32_t tensor, char *text
 // "op 512 gemm fc1 weight gradient, backward, layer 3, microbatch 0"
 const char *plan_op_name(const struct plan *plan, int32_t op, char *text, size_t bytes);
 const char *plan_storage_name(enum storage storage);
+
+// The tally that the op's rows follow; NULL: they are always the same.
+const struct tally *plan_op_tally(const struct plan *plan, const struct op *op);
+// The op with that many rows, where its rows follow a tally.
+struct op plan_op_of_rows(const struct plan *plan, const struct op *op, int64_t rows);
+// Elements of its operand in that slot that the planned op handles.
+int64_t plan_operand_elements(const struct plan *plan, const struct op *op, int slot);
+// Elements of a row of a tensor whose rows follow a tally.
+int64_t plan_row_elements(const struct plan *plan, int32_t tensor);
 
 // Of all storages.
 int64_t plan_total_bytes(const struct plan *plan);

@@ -19,7 +19,7 @@ void distinct_add(struct distinct_ops *list, const struct plan *plan, const stru
     for (int slot = 0; slot < op->operand_count; slot++) {
         if (op->operand[slot] >= 0) {
             distinct.format[slot]   = plan->tensors[op->operand[slot]].format;
-            distinct.elements[slot] = plan->tensors[op->operand[slot]].elements;
+            distinct.elements[slot] = plan_operand_elements(plan, op, slot);
         }
     }
     if (op_is_transfer((enum op_kind)op->kind)) {

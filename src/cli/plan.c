@@ -132,6 +132,29 @@ static void print_transfers(const struct account *account)
     }
 }
 
+// What of the places for tokens is moved and computed: those that are taken, or all.
+static void print_experts(const struct job *job, const struct plan *plan)
+{
+    const struct op *route = NULL;
+    for (int32_t i = 0; i < plan->op_count && route == NULL; i++) {
+        route = plan->ops[i].kind == OP_ROUTE_FORWARD ? &plan->ops[i] : NULL;
+    }
+    if (route == NULL) {
+        return;
+    }
+    const struct routing_shape *shape = &route->shape.routing;
+    printf("rows of an expert  ");
+    if (plan->tally_count > 0) {
+        printf("%" PRId64 " expected and %" PRId64 " at most, counted in each step: ops are given as expected\n",
+               plan->tallies[0].expected, plan->tallies[0].most);
+    } else {
+        bool is_bounded = job->config.model.capacity_factor > 0 || shape->balanced;
+        printf("%" PRId64 ", of each of %" PRId64 " ranks %" PRId64 "%s\n", shape->owners * shape->capacity,
+               shape->owners, shape->capacity,
+               is_bounded ? "" : ", padded for the worst case: with tp they are not counted");
+    }
+}
+
 // What a library that connects devices opens for this rank.
 static void print_connections(const struct plan *plan, const struct config *config)
 {
@@ -186,6 +209,7 @@ static status print_summary(const struct job *job, const struct plan *plan)
            account.parameters);
     print_layers(plan);
     print_memory(plan, &account);
+    print_experts(job, plan);
     print_transfers(&account);
     if (account.transfer_count > 0) {
         print_connections(plan, &job->config);

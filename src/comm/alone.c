@@ -55,9 +55,19 @@ static void receive(struct comm_group *group, char *out, int64_t elements, enum 
     }
 }
 
+static int64_t rows_of(const int64_t *parts, int64_t size)
+{
+    int64_t rows = 0;
+    for (int64_t i = 0; i < size; i++) {
+        rows += parts[i];
+    }
+    return rows;
+}
+
 static void run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
 {
-    int64_t bytes = format_bytes(format, op->shape.transfer.elements), part = bytes / group->size;
+    int64_t bytes = format_bytes(format, op->shape.transfer.elements),
+            part  = format_bytes(format, op->shape.transfer.elements / group->size);
     switch ((enum op_kind)op->kind) {
     case OP_ALL_GATHER:
         for (int64_t i = 0; i < group->size; i++) {
@@ -68,6 +78,12 @@ static void run(struct comm_group *group, const struct op *op, const void *in, v
         comm_copy(out, in, part);
         break;
     case OP_ALL_TO_ALL:
+        if (op->shape.transfer.parts != NULL) {    // it has told itself how many it has for others
+            bytes = format_bytes(format,
+                                 rows_of(op->shape.transfer.parts->out, group->size) * op->shape.transfer.parts->row);
+        }
+        comm_copy(out, in, bytes);
+        break;
     case OP_ROTATE:
         comm_copy(out, in, bytes);
         break;

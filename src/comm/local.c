@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Ranks as threads of one process. The members of a group post their buffers, meet, each does its share of the work
 // straight from and into the others' memory, and meet again before anyone goes on. Waiting threads sleep.
-#include "internal.h"
+#include "local_meeting.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
@@ -12,48 +11,10 @@
 
 enum { PIECE = 1 << 14, LANE_CONTROL = LANE_COUNT };
 
-// What one member brings to a transfer. All of a group must bring the same kind, elements, format and peer.
-struct post {
-    enum op_kind kind;
-    enum format  format;
-    int32_t      peer;
-    int64_t      elements;
-    const void  *in;
-    void        *out;
-};
-
-// What one member is sending. It waits until the receiver has taken it.
-struct letter {
-    bool        is_waiting;
-    int32_t     to, channel;
-    int64_t     bytes;
-    const void *data;
-};
-
-// The meeting place of a group's members on one lane. Lives as long as the hub.
-struct meeting {
-    struct meeting *next;
-    int64_t        *members;    // [size]
-    int64_t         size;
-    int             lane;
-    pthread_mutex_t mutex;
-    pthread_cond_t  changed;
-    int64_t         arrived;
-    uint64_t        generation;
-    struct post    *posts;      // [size]
-    struct letter  *letters;    // [size], by sender
-};
-
 struct local_hub {
     int             ranks;
     pthread_mutex_t mutex;
     struct meeting *meetings;
-};
-
-struct comm_group {
-    struct meeting *meeting;
-    int64_t         index;      // the caller's place among the members
-    const void    **sources;    // [size]
 };
 
 struct local_state {
@@ -210,44 +171,41 @@ static void gather(const struct comm_group *group, void *out, int64_t offset, in
     }
 }
 
-// Leaves the data for the receiver and sleeps until it is taken.
-static void letter_send(struct comm_group *group, const struct transfer_shape *shape, const void *data, int64_t bytes)
+// Rows of the members before the one at index.
+static int64_t rows_before(const int64_t *parts, int64_t index)
 {
-    struct meeting *meeting = group->meeting;
-    struct letter  *letter  = &meeting->letters[group->index];
-    pthread_mutex_lock(&meeting->mutex);
-    *letter =
-        (struct letter){.is_waiting = true, .to = shape->peer, .channel = shape->channel, .bytes = bytes, .data = data};
-    pthread_cond_broadcast(&meeting->changed);
-    while (letter->is_waiting) {
-        pthread_cond_wait(&meeting->changed, &meeting->mutex);
+    int64_t rows = 0;
+    for (int64_t i = 0; i < index; i++) {
+        rows += parts[i];
     }
-    pthread_mutex_unlock(&meeting->mutex);
+    return rows;
 }
 
-static void letter_receive(struct comm_group *group, const struct transfer_shape *shape, void *data, int64_t bytes)
+// As gather, but each member has said how much is for whom.
+static void gather_parts(const struct comm_group *group, const struct post *own)
 {
-    struct meeting *meeting = group->meeting;
-    struct letter  *letter  = &meeting->letters[shape->peer];
-    pthread_mutex_lock(&meeting->mutex);
-    while (!letter->is_waiting || letter->to != group->index || letter->channel != shape->channel) {
-        pthread_cond_wait(&meeting->changed, &meeting->mutex);
+    const struct meeting *meeting = group->meeting;
+    for (int64_t i = 0; i < meeting->size; i++) {
+        const struct post *other = &meeting->posts[i];
+        int64_t            row = own->parts->row, rows = own->parts->out[i];
+        if (other->parts == NULL || other->parts->in[group->index] != rows) {
+            FATAL(EXIT_INTERNAL,
+                  "the members of a group disagree: rank %" PRId64 " expects %" PRId64 " rows of rank %" PRId64
+                  ", which has %" PRId64 " for it",
+                  meeting->members[group->index], rows, meeting->members[i],
+                  other->parts != NULL ? other->parts->in[group->index] : -1);
+        }
+        comm_copy((char *)own->out + format_offset(own->format, rows_before(own->parts->out, i) * row),
+                  (const char *)other->in +
+                      format_offset(own->format, rows_before(other->parts->in, group->index) * row),
+                  format_bytes(own->format, rows * row));
     }
-    pthread_mutex_unlock(&meeting->mutex);
-    if (letter->bytes != bytes) {
-        FATAL(EXIT_INTERNAL, "a receive of %" PRId64 " bytes met a send of %" PRId64, bytes, letter->bytes);
-    }
-    memcpy(data, letter->data, (size_t)bytes);
-    pthread_mutex_lock(&meeting->mutex);
-    letter->is_waiting = false;
-    pthread_cond_broadcast(&meeting->changed);
-    pthread_mutex_unlock(&meeting->mutex);
 }
 
 static void collective(struct comm_group *group, const struct post *own)
 {
     int64_t bytes = format_bytes(own->format, own->elements);
-    int64_t part  = bytes / group->meeting->size;
+    int64_t part  = format_bytes(own->format, own->elements / group->meeting->size);
     post(group, own);
     switch (own->kind) {
     case OP_ALL_REDUCE:
@@ -261,7 +219,11 @@ static void collective(struct comm_group *group, const struct post *own)
         gather(group, own->out, 0, part);
         break;
     case OP_ALL_TO_ALL:
-        gather(group, own->out, group->index * part, part);
+        if (own->parts != NULL) {
+            gather_parts(group, own);
+        } else {
+            gather(group, own->out, group->index * part, part);
+        }
         break;
     case OP_ROTATE:
         comm_copy(own->out, group->meeting->posts[comm_ring_member(group->index - own->peer, group->meeting->size)].in,
@@ -292,7 +254,8 @@ static void run(struct comm_group *group, const struct op *op, const void *in, v
                                          .peer     = shape->peer,
                                          .elements = shape->elements,
                                          .in       = in,
-                                         .out      = out});
+                                         .out      = out,
+                                         .parts    = shape->parts});
     }
 }
 

@@ -231,6 +231,24 @@ static void scatter_and_gather(struct comm_group *group, const char *in, int64_t
     exchange_all(group);
 }
 
+// Parts lie one behind the other, as many rows for each member as parts says.
+static void exchange_parts(struct comm_group *group, const struct transfer_parts *parts, const char *in, char *out,
+                           enum format format)
+{
+    for (int64_t i = 0; i < group->size; i++) {
+        struct exchange *exchange = &group->exchanges[i];
+        *exchange                 = (struct exchange){.from       = in,
+                                                      .to         = out,
+                                                      .from_bytes = format_bytes(format, parts->in[i] * parts->row),
+                                                      .to_bytes   = format_bytes(format, parts->out[i] * parts->row)};
+        in += exchange->from_bytes;
+        out += exchange->to_bytes;
+    }
+    const struct exchange *own = &group->exchanges[group->index];
+    comm_copy(own->to, own->from, own->to_bytes);
+    exchange_all(group);
+}
+
 static void broadcast(struct comm_group *group, int32_t root, char *data, int64_t bytes)
 {
     for (int64_t i = 0; i < group->size; i++) {
@@ -280,7 +298,7 @@ void mpi_run(struct comm_group *group, const struct op *op, const void *in, void
 {
     int64_t elements = op->shape.transfer.elements;
     int64_t bytes    = format_bytes(format, elements);
-    int64_t share    = bytes / group->size;
+    int64_t share    = format_bytes(format, elements / group->size);
     group->reduction = comm_reduction_of((enum op_kind)op->kind);
     group->tag       = tag_of(op, format);
     switch ((enum op_kind)op->kind) {
@@ -295,7 +313,11 @@ void mpi_run(struct comm_group *group, const struct op *op, const void *in, void
         scatter_and_gather(group, in, 0, out, share);
         break;
     case OP_ALL_TO_ALL:
-        scatter_and_gather(group, in, share, out, share);
+        if (op->shape.transfer.parts != NULL) {
+            exchange_parts(group, op->shape.transfer.parts, in, out, format);
+        } else {
+            scatter_and_gather(group, in, share, out, share);
+        }
         break;
     case OP_ROTATE:
         rotate(group, op->shape.transfer.peer, in, out, bytes);

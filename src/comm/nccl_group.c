@@ -217,6 +217,25 @@ static void all_to_all(const struct comm_group *group, const char *in, char *out
     NCCL_CHECK(&group->state->library, ncclGroupEnd());
 }
 
+// As many rows for each member as parts says; NCCL is not asked for what is nothing.
+static void exchange_parts(const struct comm_group *group, const struct transfer_parts *parts, const char *in,
+                           char *out, enum format format)
+{
+    NCCL_CHECK(&group->state->library, ncclGroupStart());
+    for (int64_t i = 0; i < group->size; i++) {
+        int64_t sent = parts->in[i] * parts->row, received = parts->out[i] * parts->row;
+        if (sent > 0) {
+            send_to(group, i, in, sent, format);
+        }
+        if (received > 0) {
+            receive_from(group, i, out, received, format);
+        }
+        in += format_bytes(format, sent);
+        out += format_bytes(format, received);
+    }
+    NCCL_CHECK(&group->state->library, ncclGroupEnd());
+}
+
 static void rotate(const struct comm_group *group, const struct transfer_shape *shape, const void *in, void *out,
                    enum format format)
 {
@@ -262,7 +281,11 @@ static void run_collective(const struct comm_group *group, const struct op *op, 
         NCCL_CHECK(nccl, ncclAllGather(in, out, (size_t)share, type, connection, stream));
         break;
     case OP_ALL_TO_ALL:
-        all_to_all(group, in, out, share, format);
+        if (op->shape.transfer.parts != NULL) {
+            exchange_parts(group, op->shape.transfer.parts, in, out, format);
+        } else {
+            all_to_all(group, in, out, share, format);
+        }
         break;
     case OP_ROTATE:
         rotate(group, &op->shape.transfer, in, out, format);

@@ -8,7 +8,7 @@ static struct op activation_op(const struct builder *builder, enum op_kind kind,
     const struct model_config *model   = &builder->plan->model;
     int64_t                    columns = builder->plan->tensors[in].dim[1];
     struct op                  op      = assembly_op(&builder->assembly, kind, role);
-    op.shape.rows                      = (struct rows_shape){.rows    = builder->plan->tensors[in].dim[0],
+    op.shape.rows                      = (struct rows_shape){.rows    = assembly_rows(&builder->assembly, in),
                                                              .columns = model_is_gated(model) ? columns / 2 : columns,
                                                              .variant = (int32_t)model->activation};
     return op;
@@ -16,9 +16,8 @@ static struct op activation_op(const struct builder *builder, enum op_kind kind,
 
 int32_t activation_forward(struct builder *builder, int32_t in)
 {
-    struct op op = activation_op(builder, OP_ACTIVATION_FORWARD, "activation", in);
-    int32_t   out =
-        assembly_activation(&builder->assembly, "activation", DIMS(op.shape.rows.rows, op.shape.rows.columns));
+    struct op op  = activation_op(builder, OP_ACTIVATION_FORWARD, "activation", in);
+    int32_t   out = assembly_alike(&builder->assembly, "activation", in, op.shape.rows.columns);
 
     assembly_operand(&op, ACTIVATION_IN, ACCESS_READ, in);
     assembly_operand(&op, ACTIVATION_OUT, ACCESS_WRITE, out);
@@ -29,8 +28,7 @@ int32_t activation_forward(struct builder *builder, int32_t in)
 int32_t activation_backward(struct builder *builder, int32_t gradient, int32_t in)
 {
     struct op op   = activation_op(builder, OP_ACTIVATION_BACKWARD, "activation gradient", in);
-    int32_t   d_in = assembly_activation(&builder->assembly, "fc1 gradient",
-                                         DIMS(op.shape.rows.rows, builder->plan->tensors[in].dim[1]));
+    int32_t   d_in = assembly_alike(&builder->assembly, "fc1 gradient", in, builder->plan->tensors[in].dim[1]);
 
     assembly_operand(&op, ACTIVATION_GRADIENT_OUT, ACCESS_READ, gradient);
     assembly_operand(&op, ACTIVATION_GRADIENT_IN_IN, ACCESS_READ, in);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Experts: a router chooses each token's experts, the tokens travel to them and back, and the same backward.
 //
-// Every rank fills a buffer of slots, an equal number for each expert, and ep shares the experts out. The slots of the
-// first expert of each rank come first, then those of the second: one all-to-all a local expert brings it its tokens of
-// all ranks, while the ones before it work.
+// Every rank fills a buffer of slots, and ep shares the experts out. The slots of the first expert of each rank come
+// first, then those of the second: one all-to-all a local expert brings it its tokens of all ranks, while the ones
+// before it work. An expert has an equal number of slots; or, where it takes all tokens that choose it, as many as it
+// needs, which ranks tell each other before: then a step moves and computes no empty slot.
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -15,9 +16,10 @@
 
 // Of an expert on this rank; S: its slots on all ranks of ep, R: those on all ranks of tp, too.
 struct expert_values {
-    int32_t in;     // [S, hidden]
-    int32_t fc1;    // [R, ffn] or [R, 2 ffn]
-    int32_t s;      // [R, ffn]
+    int32_t in;       // [S, hidden]
+    int32_t fc1;      // [R, ffn] or [R, 2 ffn]
+    int32_t s;        // [R, ffn]
+    int32_t tally;    // where rows are counted: of the slots; the next one is that of S, which are the same without ep
 };
 
 static const struct exported  exported_router = {"model.layers.%d.block_sparse_moe.gate.weight", 15};
@@ -72,14 +74,7 @@ static void declare(struct declarations *declarations, int32_t *weights)
 static int32_t new_slots(struct builder *builder, const char *name)
 {
     const struct routing_shape *shape = &builder->routing;
-    return assembly_activation(&builder->assembly, name, DIMS(shape->experts * shape->capacity, shape->columns));
-}
-
-// The slots of a local expert and its like on the other ranks of ep.
-static int32_t slots_of(struct builder *builder, int32_t slots, int64_t expert)
-{
-    int64_t rows = builder->routing.owners * builder->routing.capacity;
-    return context_rows(builder, "expert slots", slots, expert * rows, rows);
+    return assembly_activation(&builder->assembly, name, DIMS(routing_slots(shape), shape->columns));
 }
 
 static bool is_shared(const struct builder *builder)
@@ -87,22 +82,62 @@ static bool is_shared(const struct builder *builder)
     return builder->routing.owners > 1;
 }
 
-// Rows of slots to the ranks that they are for. out -1: a new tensor. Without ep they are there already.
-static int32_t exchange(struct builder *builder, const char *role, int32_t in, int32_t out)
+static struct expert_values *experts_of(const struct sublayer *sublayer)
+{
+    return sublayer->values->own;
+}
+
+// The slots of a local expert and its like on the other ranks of ep.
+static int32_t slots_of(const struct sublayer *sublayer, int32_t slots, int64_t expert)
+{
+    struct builder *builder = sublayer->builder;
+    int64_t         rows    = builder->plan->tensors[slots].dim[0] / experts_here(builder->plan);
+    int32_t         part    = context_rows(builder, "expert slots", slots, expert * rows, rows);
+    if (builder->routing.quantum > 0) {
+        builder->plan->tensors[part].tally     = 1 + experts_of(sublayer)[expert].tally;
+        builder->plan->tensors[part].is_packed = true;
+    }
+    return part;
+}
+
+// Where a local expert's rows of all ranks arrive.
+static int32_t new_rows(const struct sublayer *sublayer, const char *name, int64_t expert)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t         tally   = experts_of(sublayer)[expert].tally + 1;
+    bool            counts  = builder->routing.quantum > 0;
+    int64_t         padded  = builder->routing.owners * builder->routing.capacity;
+    int64_t         rows    = counts ? builder->plan->tallies[tally].most : padded;
+    int32_t         made    = assembly_activation(&builder->assembly, name, DIMS(rows, builder->routing.columns));
+    builder->plan->tensors[made].tally = counts ? 1 + tally : 0;
+    return made;
+}
+
+// Rows of slots to the ranks that they are for, or back. Without ep they are there already.
+static void exchange(struct builder *builder, const char *role, int32_t in, int32_t out)
 {
     if (!is_shared(builder)) {
-        return in;
+        return;
     }
-    const int64_t *dim = builder->plan->tensors[in].dim;
-    int32_t        to  = out >= 0 ? out : assembly_activation(&builder->assembly, role, DIMS(dim[0], dim[1]));
     assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ALL_TO_ALL,
                                                              .role = role,
                                                              .axes = 1u << AXIS_EP,
                                                              .lane = LANE_EXPERT,
                                                              .in   = in,
-                                                             .out  = to,
+                                                             .out  = out,
                                                              .hold = -1});
-    return to;
+}
+
+// Brings a local expert what is in its slots; returns where it is.
+static int32_t bring(const struct sublayer *sublayer, const char *role, int32_t slots, int64_t expert)
+{
+    int32_t in = slots_of(sublayer, slots, expert);
+    if (!is_shared(sublayer->builder)) {
+        return in;
+    }
+    int32_t out = new_rows(sublayer, role, expert);
+    exchange(sublayer->builder, role, in, out);
+    return out;
 }
 
 // Where what an expert made is written, when it ends in these slots: there at once, or in a new tensor (-1) if it has
@@ -110,11 +145,6 @@ static int32_t exchange(struct builder *builder, const char *role, int32_t in, i
 static int32_t made_in(const struct builder *builder, int32_t slots)
 {
     return is_shared(builder) ? -1 : slots;
-}
-
-static struct expert_values *experts_of(const struct sublayer *sublayer)
-{
-    return sublayer->values->own;
 }
 
 static int32_t fc1_of(const struct sublayer *sublayer, int64_t expert)
@@ -140,8 +170,12 @@ static void append_dispatch(struct sublayer *sublayer)
     if (sublayer->values->own == NULL) {
         sublayer->values->own = arena_allocate(&builder->scratch, (size_t)count * sizeof(struct expert_values));
     }
+    int32_t tally = experts_append_tallies(sublayer);
     for (int64_t i = 0; i < count; i++) {
-        experts_of(sublayer)[i].in = exchange(builder, "dispatch exchange", slots_of(builder, slots, i), -1);
+        if (tally >= 0) {
+            experts_of(sublayer)[i].tally = tally + (int32_t)i * (is_shared(builder) ? 2 : 1);
+        }
+        experts_of(sublayer)[i].in = bring(sublayer, "dispatch exchange", slots, i);
     }
 }
 
@@ -167,7 +201,7 @@ static void append_fc2(struct sublayer *sublayer)
     struct builder *builder = sublayer->builder;
     int32_t         outputs = new_slots(builder, "expert outputs");
     for (int64_t i = 0; i < experts_here(builder->plan); i++) {
-        int32_t slots = slots_of(builder, outputs, i);
+        int32_t slots = slots_of(sublayer, outputs, i);
         int32_t out   = tensor_linear_reduce(builder, &(struct linear){"fc2", fc2_of(sublayer, i), false}, "fc2 output",
                                              experts_of(sublayer)[i].s, made_in(builder, slots));
         exchange(builder, "output exchange", out, slots);
@@ -246,11 +280,11 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     int32_t         d_slots   = new_slots(builder, "dispatched gradients");
     int32_t        *travelled = memory_allocate((size_t)count * sizeof(*travelled));
     for (int64_t i = 0; i < count; i++) {
-        travelled[i] = exchange(builder, "output gradient exchange", slots_of(builder, slots, i), -1);
+        travelled[i] = bring(sublayer, "output gradient exchange", slots, i);
     }
     int32_t d_in = experts_router_backward(sublayer, gates);    // beside the first exchange
     for (int64_t i = 0; i < count; i++) {
-        expert_backward(sublayer, i, travelled[i], slots_of(builder, d_slots, i));
+        expert_backward(sublayer, i, travelled[i], slots_of(sublayer, d_slots, i));
     }
     sum_choices(sublayer, "dispatch gradient", d_slots, -1, d_in);
     free(travelled);

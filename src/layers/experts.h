@@ -20,14 +20,20 @@ enum {
     VALUE_FC1,
     VALUE_S,
     VALUE_EXPERT_OUT,    // [slots, hidden], back on the ranks of the tokens
+    VALUE_TALLIES,       // where rows are counted: slots of each expert, own and those that other ranks have for the
+    VALUE_RECEIVED,      // experts here; -1: there are no others
 };
 
 // routing.c: who gets a token.
-uint32_t experts_row_axes(const struct builder *builder);    // whose ranks have other rows of the same sequences
+bool     experts_counts_rows(const struct builder *builder);    // they are moved and computed as far as they are there
+uint32_t experts_row_axes(const struct builder *builder);       // whose ranks have other rows of the same sequences
 struct routing_shape experts_routing(const struct builder *builder);
 struct op            experts_routing_op(const struct builder *builder, enum op_kind kind, const char *role);
 void                 experts_append_logits(struct sublayer *sublayer);
 void                 experts_append_route(struct sublayer *sublayer);
+// The host reads how many rows there are, if they are counted and not known yet. Returns the first of the tallies, or
+// -1.
+int32_t experts_append_tallies(struct sublayer *sublayer);
 // Returns the part of the input's gradient that comes through the router.
 int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates);
 

@@ -67,6 +67,12 @@ int32_t linear_out(struct builder *builder, const struct linear *linear, int64_t
                                DIMS(rows, builder->plan->tensors[w].dim[linear->is_gradient]));
 }
 
+int32_t linear_out_of(struct builder *builder, const struct linear *linear, int32_t x)
+{
+    const int64_t *dim = builder->plan->tensors[weight_of(builder, linear)].dim;
+    return assembly_alike(&builder->assembly, linear->role, x, dim[linear->is_gradient]);
+}
+
 void linear_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out, bool accumulates)
 {
     int32_t        w   = weight_of(builder, linear);
@@ -76,7 +82,7 @@ void linear_append(struct builder *builder, const struct linear *linear, int32_t
                                         .a           = {x, linear->is_gradient ? ROLE_GRADIENT : ROLE_INPUT},
                                         .b           = {w, ROLE_WEIGHT},
                                         .c           = out,
-                                        .shape       = {.m           = builder->plan->tensors[x].dim[0],
+                                        .shape       = {.m           = assembly_rows(&builder->assembly, x),
                                                         .n           = dim[linear->is_gradient],
                                                         .k           = dim[!linear->is_gradient],
                                                         .transpose_b = !linear->is_gradient},
@@ -95,7 +101,7 @@ int32_t linear_factor(struct builder *builder, const struct linear *linear, int3
 
 int32_t linear_gemm(struct builder *builder, const struct linear *linear, int32_t x)
 {
-    int32_t out = linear_out(builder, linear, builder->plan->tensors[x].dim[0]);
+    int32_t out = linear_out_of(builder, linear, x);
     linear_append(builder, linear, x, out, false);
     return out;
 }
@@ -116,13 +122,14 @@ void linear_weight_gradient(struct builder *builder, const char *role, int32_t d
     const int64_t *dim = builder->plan->tensors[dw].dim;
     append_gemm(
         builder,
-        &(struct gemm){.role   = role,
-                       .weight = weight,
-                       .a      = {dy, ROLE_GRADIENT},
-                       .b      = {x, ROLE_INPUT},
-                       .c      = dw,
-                       .shape = {.m = dim[0], .n = dim[1], .k = builder->plan->tensors[dy].dim[0], .transpose_a = true},
-                       .accumulates = gradient_accumulates(builder, weight)});
+        &(struct gemm){
+            .role        = role,
+            .weight      = weight,
+            .a           = {dy, ROLE_GRADIENT},
+            .b           = {x, ROLE_INPUT},
+            .c           = dw,
+            .shape       = {.m = dim[0], .n = dim[1], .k = assembly_rows(&builder->assembly, dy), .transpose_a = true},
+            .accumulates = gradient_accumulates(builder, weight)});
 }
 
 bool gradient_accumulates(const struct builder *builder, int32_t weight)

@@ -11,6 +11,7 @@ struct linear {
     bool        is_gradient;    // dx = dy W instead
 };
 int32_t linear_out(struct builder *builder, const struct linear *linear, int64_t rows);    // a tensor for so many rows
+int32_t linear_out_of(struct builder *builder, const struct linear *linear, int32_t x);    // for as many as x has
 void    linear_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out, bool accumulates);
 int32_t linear_gemm(struct builder *builder, const struct linear *linear, int32_t x);
 int32_t linear_factor(struct builder *builder, const struct linear *linear, int32_t x);    // x as the GEMM reads it

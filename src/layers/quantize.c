@@ -52,7 +52,8 @@ static int32_t append_quantize(struct builder *builder, int32_t tensor, int32_t 
         assembly_operand(&op, QUANTIZE_FACTOR, ACCESS_WRITE,
                          assembly_tensor(&builder->assembly, factor, STORAGE_ACTIVATION, FORMAT_F32, DIMS(1)));
     }
-    op.shape.quantize = (struct quantize_shape){from.dim[0], from.elements / from.dim[0], (int32_t)scaling};
+    op.shape.quantize = (struct quantize_shape){assembly_rows(&builder->assembly, tensor), from.elements / from.dim[0],
+                                                (int32_t)scaling};
     int32_t maker     = find_maker(builder, &op);
     return maker >= 0 ? fuse(builder, maker, &op) : assembly_append(&builder->assembly, &op);
 }
@@ -74,10 +75,11 @@ static int32_t factor_of(struct builder *builder, int32_t op, int slot, int32_t 
     if (quantize.shape.quantize.scaling == SCALING_WHOLE) {
         return quantize.operand[QUANTIZE_FACTOR];
     }
-    int         own     = slot == QUANTIZE_TRANSPOSED ? QUANTIZE_TRANSPOSED_FACTOR : QUANTIZE_FACTOR;
-    const char *name    = arena_format(&plan->arena, "factors of %s", plan->tensors[quantize.operand[slot]].name);
-    int64_t     count   = op_operand_elements(&quantize, own);
-    int32_t     factors = assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, FORMAT_F32, DIMS(count));
+    int         own  = slot == QUANTIZE_TRANSPOSED ? QUANTIZE_TRANSPOSED_FACTOR : QUANTIZE_FACTOR;
+    const char *name = arena_format(&plan->arena, "factors of %s", plan->tensors[quantize.operand[slot]].name);
+    quantize.shape.quantize.rows = assembly_most_rows(&builder->assembly, quantize.operand[QUANTIZE_IN]);
+    int64_t count                = op_operand_elements(&quantize, own);
+    int32_t factors = assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, FORMAT_F32, DIMS(count));
     assembly_add_operand(&builder->assembly, op, slot_in(&plan->ops[op], own), ACCESS_WRITE, factors);
     return factors;
 }
@@ -87,12 +89,15 @@ static void add_copy(struct builder *builder, int32_t op, int slot, int32_t weig
     struct plan   *plan          = builder->plan;
     bool           is_transposed = slot == QUANTIZE_TRANSPOSED;
     struct op      quantize      = op_quantize_of(&plan->ops[op]);
-    int64_t        rows = quantize.shape.quantize.rows, columns = quantize.shape.quantize.columns;
-    enum format    format = plan->precision.narrow_format[role];
-    const int64_t *dim    = is_transposed ? DIMS(columns, rows) : DIMS(rows, columns);
-    const char    *name   = arena_format(&plan->arena, "%s in %s%s", plan->tensors[quantize.operand[QUANTIZE_IN]].name,
-                                         format_name(format), is_transposed ? ", transposed" : "");
-    int32_t        copy   = assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, format, dim);
+    int32_t        from          = quantize.operand[QUANTIZE_IN];
+    int64_t        rows = assembly_most_rows(&builder->assembly, from), columns = quantize.shape.quantize.columns;
+    enum format    format     = plan->precision.narrow_format[role];
+    const int64_t *dim        = is_transposed ? DIMS(columns, rows) : DIMS(rows, columns);
+    const char    *name       = arena_format(&plan->arena, "%s in %s%s", plan->tensors[from].name, format_name(format),
+                                    is_transposed ? ", transposed" : "");
+    int32_t        copy       = assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, format, dim);
+    plan->tensors[copy].tally = plan->tensors[from].tally;
+    plan->tensors[copy].has_rows_across = is_transposed && plan->tensors[from].tally > 0;
     assembly_add_operand(&builder->assembly, op, slot_in(&plan->ops[op], slot), ACCESS_WRITE, copy);
     // Making them may append tensors, and move what is known of them.
     int32_t factor                       = factor_of(builder, op, slot, weight, role);

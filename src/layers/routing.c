@@ -5,6 +5,9 @@
 #include "experts.h"
 #include "tensor.h"
 
+// Sizes of a GEMM in FP8 are multiples of this.
+enum { NARROW_ROWS = 16 };
+
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -19,6 +22,13 @@ static int64_t share_of_choices(const struct model_config *model, int64_t rows, 
 uint32_t experts_row_axes(const struct builder *builder)
 {
     return 1u << AXIS_CP | (tensor_shares_rows(builder) ? 1u << AXIS_TP : 0);
+}
+
+// Nothing bounds what an expert takes but the number of rows, and each rank of tp has all of an expert's.
+bool experts_counts_rows(const struct builder *builder)
+{
+    const struct plan *plan = builder->plan;
+    return plan->model.capacity_factor == 0 && plan->train.routing != ROUTING_BALANCED && plan->mesh.size[AXIS_TP] == 1;
 }
 
 struct routing_shape experts_routing(const struct builder *builder)
@@ -42,6 +52,7 @@ struct routing_shape experts_routing(const struct builder *builder)
                                   .owners        = plan->mesh.size[AXIS_EP],
                                   .balanced      = is_balanced};
     // A row chooses an expert once at most: an expert that takes as many choices as there are rows drops none.
+    shape.quantum     = experts_counts_rows(builder) ? (plan->precision.narrow_linears != 0 ? NARROW_ROWS : 1) : 0;
     int64_t competing = shape.total / shape.sequences;
     int64_t needed    = is_balanced ? share_of_choices(model, rows, 1) : rows;
     double  factor    = model->capacity_factor;
@@ -82,6 +93,67 @@ void experts_append_logits(struct sublayer *sublayer)
     }
 }
 
+// Slots that each expert has, and what of them the other ranks of ep have for the experts here.
+static void append_exchange(struct sublayer *sublayer)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t own = sublayer->values->tensor[VALUE_TALLIES], *received = &sublayer->values->tensor[VALUE_RECEIVED];
+    *received = -1;
+    if (builder->routing.owners > 1) {
+        *received = assembly_tensor(&builder->assembly, "received tallies", STORAGE_ACTIVATION, FORMAT_I32,
+                                    DIMS(builder->routing.experts));
+        assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ALL_TO_ALL,
+                                                                 .role = "tally exchange",
+                                                                 .axes = 1u << AXIS_EP,
+                                                                 .lane = LANE_EXPERT,
+                                                                 .in   = own,
+                                                                 .out  = *received,
+                                                                 .hold = -1});
+    }
+}
+
+static int64_t round_up(int64_t number, int64_t quantum)
+{
+    return (number + quantum - 1) / quantum * quantum;
+}
+
+// All experts are expected to be chosen alike, so that a rank receives as many rows as it sends: of these the share of
+// a local expert. At most all rows of all ranks choose it.
+static struct tally tally_of(const struct builder *builder, int32_t reader, int64_t expert)
+{
+    const struct routing_shape *shape = &builder->routing;
+    int64_t                     here = shape->experts / shape->owners, rows = shape->rows * shape->top_k;
+    int64_t                     share = (expert + 1) * rows / here - expert * rows / here;
+    return (struct tally){.reader   = reader,
+                          .expected = round_up(share > 0 ? share : 1, shape->quantum),
+                          .most     = shape->owners * round_up(shape->rows, shape->quantum)};
+}
+
+// What is recomputed was counted before.
+int32_t experts_append_tallies(struct sublayer *sublayer)
+{
+    struct builder               *builder = sublayer->builder;
+    const struct routing_shape   *shape   = &builder->routing;
+    const struct sublayer_values *values  = sublayer->values;
+    if (shape->quantum == 0 || builder->assembly.tag.phase == PHASE_RECOMPUTE) {
+        return -1;
+    }
+    struct op op = experts_routing_op(builder, OP_READ_TALLIES, "read tallies");
+    assembly_operand(&op, READ_TALLIES_OWN, ACCESS_READ, values->tensor[VALUE_TALLIES]);
+    if (values->tensor[VALUE_RECEIVED] >= 0) {
+        assembly_operand(&op, READ_TALLIES_RECEIVED, ACCESS_READ, values->tensor[VALUE_RECEIVED]);
+    }
+    int32_t reader = assembly_append(&builder->assembly, &op), first = builder->plan->tally_count;
+    for (int64_t expert = 0; expert < shape->experts / shape->owners; expert++) {
+        struct tally tally = tally_of(builder, reader, expert);
+        assembly_tally(&builder->assembly, &tally);
+        if (shape->owners > 1) {
+            assembly_tally(&builder->assembly, &tally);
+        }
+    }
+    return first;
+}
+
 // What is recomputed was counted before: it has no statistics.
 void experts_append_route(struct sublayer *sublayer)
 {
@@ -97,7 +169,7 @@ void experts_append_route(struct sublayer *sublayer)
         {VALUE_CHOICES, ROUTE_CHOICES, "choices", FORMAT_I32, shape->rows, shape->top_k},
         {VALUE_SLOTS, ROUTE_SLOTS, "slots", FORMAT_I32, shape->rows, shape->top_k},
         {VALUE_GATES, ROUTE_GATES, "gates", FORMAT_F32, shape->rows, shape->top_k},
-        {VALUE_SOURCES, ROUTE_SOURCES, "sources", FORMAT_I32, shape->experts, shape->capacity},
+        {VALUE_SOURCES, ROUTE_SOURCES, "sources", FORMAT_I32, routing_slots(shape), 1},
         {VALUE_COUNTS, ROUTE_COUNTS, "counts", FORMAT_F32, shape->sequences, shape->experts},
     };
     struct op op = experts_routing_op(builder, OP_ROUTE_FORWARD, "route");
@@ -116,7 +188,16 @@ void experts_append_route(struct sublayer *sublayer)
                                        builder->blocks[builder->assembly.tag.layer + 1].expert_layer * width,
                                        DIMS(width)));
     }
+    if (shape->quantum > 0) {
+        int32_t tallies =
+            assembly_tensor(&builder->assembly, "tallies", STORAGE_ACTIVATION, FORMAT_I32, DIMS(shape->experts));
+        assembly_operand(&op, ROUTE_TALLIES, ACCESS_WRITE, tallies);
+        sublayer->values->tensor[VALUE_TALLIES] = tallies;
+    }
     assembly_append(&builder->assembly, &op);
+    if (shape->quantum > 0 && builder->assembly.tag.phase != PHASE_RECOMPUTE) {
+        append_exchange(sublayer);
+    }
 }
 
 int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates)

@@ -78,7 +78,7 @@ int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *
                                   int32_t out)
 {
     bool    is_apart = out < 0 || tensor_shares_rows(builder);
-    int32_t partial  = is_apart ? linear_out(builder, linear, builder->plan->tensors[x].dim[0]) : out;
+    int32_t partial  = is_apart ? linear_out_of(builder, linear, x) : out;
     linear_append(builder, linear, x, partial, false);
     return reduce(builder, role, partial, out);
 }

@@ -40,8 +40,9 @@ SIZE(routing, all_logits, shape->total * shape->experts)
 SIZE(routing, own_logits, shape->rows * shape->experts)
 SIZE(routing, choices, shape->rows * shape->top_k)
 SIZE(routing, stream, shape->rows * shape->columns)
-SIZE(routing, slots, shape->experts * shape->capacity)
-SIZE(routing, in_slots, shape->experts * shape->capacity * shape->columns)
+SIZE(routing, slots, routing_slots(shape))
+SIZE(routing, in_slots, routing_slots(shape) * shape->columns)
+SIZE(routing, one_an_expert, shape->experts)
 SIZE(routing, counts, shape->sequences * shape->experts)
 SIZE(routing, load, shape->experts + 2)
 
@@ -157,12 +158,14 @@ const struct op_row op_table[OP_COUNT] = {
         [ROUTE_LOGITS] = READ("logits", all_logits), [ROUTE_CHOICES] = WRITE("choices", choices),
         [ROUTE_SLOTS] = WRITE("slots", choices), [ROUTE_GATES] = WRITE("gates", choices),
         [ROUTE_SOURCES] = WRITE("sources", slots), [ROUTE_COUNTS] = WRITE("counts", counts),
-        [ROUTE_STATISTICS] = MAY_ADD("statistics", load)}},
+        [ROUTE_STATISTICS] = MAY_ADD("statistics", load), [ROUTE_TALLIES] = MAY_WRITE("tallies", one_an_expert)}},
     [OP_ROUTE_BACKWARD] = {COMPUTES(routing, ROUTE, MEMORY), {
         [ROUTE_GRADIENT_LOGITS_IN] = READ("logits", all_logits), [ROUTE_GRADIENT_CHOICES] = READ("choices", choices),
         [ROUTE_GRADIENT_GATES_IN] = READ("gates", choices), [ROUTE_GRADIENT_COUNTS] = READ("counts", counts),
         [ROUTE_GRADIENT_GATES] = READ("gates_gradient", choices),
         [ROUTE_GRADIENT_LOGITS] = WRITE("logits_gradient", own_logits)}},
+    [OP_READ_TALLIES] = {COMPUTES(routing, MEMORY, MEMORY), {
+        [READ_TALLIES_OWN] = READ("own", one_an_expert), [READ_TALLIES_RECEIVED] = MAY_READ("received", one_an_expert)}},
     [OP_DISPATCH] = {COMPUTES(routing, MEMORY, MEMORY), {
         [DISPATCH_IN] = READ("in", stream), [DISPATCH_SOURCES] = READ("sources", slots),
         [DISPATCH_OUT] = WRITE("out", in_slots)}},

@@ -9,8 +9,10 @@
 
 void assembly_begin(struct assembly *assembly, struct plan *plan)
 {
-    *assembly = (struct assembly){
-        .plan = plan, .tag = {.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = -1}, .last_compute = -1};
+    *assembly = (struct assembly){.plan         = plan,
+                                  .tag          = {.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = -1},
+                                  .last_compute = -1,
+                                  .last_reader  = -1};
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         assembly->pending[lane] = -1;
     }
@@ -221,8 +223,13 @@ int32_t assembly_append(struct assembly *assembly, struct op *op)
             assembly->pending[lane] = -1;
         }
     }
+    // One thread may issue all lanes: what it has not issued when the host waits, waits too.
+    if (op->lane != LANE_COMPUTE && assembly->last_reader >= 0) {
+        assembly_hold(assembly, op, assembly->last_reader);
+    }
     int32_t index          = plan->op_count++;
     plan->ops[index]       = *op;
+    assembly->last_reader  = op->kind == OP_READ_TALLIES ? index : assembly->last_reader;
     assembly->last_compute = op->lane == LANE_COMPUTE ? index : assembly->last_compute;
     record(assembly, op, index);
     return index;
@@ -267,19 +274,19 @@ bool assembly_is_current(const struct assembly *assembly, int32_t op, int32_t te
 
 int32_t assembly_transfer(struct assembly *assembly, const struct transfer *transfer)
 {
-    const struct tensor *tensors  = assembly->plan->tensors;
-    struct op            op       = assembly_op(assembly, transfer->kind, transfer->role);
-    bool                 is_pair  = op_is_link(transfer->kind);
-    int64_t              elements = 0;
-    op.lane                       = (uint8_t)transfer->lane;
+    struct op op       = assembly_op(assembly, transfer->kind, transfer->role);
+    bool      is_pair  = op_is_link(transfer->kind);
+    int64_t   elements = 0;
+    op.lane            = (uint8_t)transfer->lane;
     if (transfer->in >= 0) {
         assembly_operand(&op, TRANSFER_IN, ACCESS_READ, transfer->in);
-        elements = tensors[transfer->in].elements;
+        elements = assembly_elements(assembly, transfer->in);
     }
     if (transfer->out >= 0) {
         bool is_update = transfer->in < 0 && !is_pair;
         assembly_operand(&op, TRANSFER_OUT, is_update ? ACCESS_UPDATE : ACCESS_WRITE, transfer->out);
-        elements = tensors[transfer->out].elements > elements ? tensors[transfer->out].elements : elements;
+        int64_t others = assembly_elements(assembly, transfer->out);
+        elements       = others > elements ? others : elements;
     }
     op.shape.transfer = (struct transfer_shape){.elements = elements,
                                                 .group    = assembly_group(assembly, transfer->axes),

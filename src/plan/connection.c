@@ -190,6 +190,9 @@ uint64_t plan_transfer_layout(const struct plan *plan, int lane, int32_t group, 
             const struct tensor *tensor = op->operand[slot] >= 0 ? &plan->tensors[op->operand[slot]] : NULL;
             bool                 is_in  = tensor != NULL && tensor->storage == storage;
             is_used |= is_in;
+            if (is_in && tensor->is_packed) {    // where it is, each member's own numbers of rows say
+                hash = mix(hash, plan->rank);
+            }
             hash = mix(hash, is_in && is_met(op, slot) ? tensor->offset : -1);
         }
     }

@@ -64,6 +64,7 @@ void plan_free(struct plan *plan)
     free(plan->ops);
     free(plan->weights);
     free(plan->groups);
+    free(plan->tallies);
     arena_free(&plan->arena);
     *plan = (struct plan){.tensors = NULL};
 }

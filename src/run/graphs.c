@@ -69,8 +69,21 @@ static status capture(struct steps *steps)
     return OK;
 }
 
+// What keeps a device's step from being captured, where it is not asked for.
+static void note_tallies(const struct steps *steps)
+{
+    if (steps->backend->ops->streams != NULL && steps->plan->tally_count > 0 &&
+        steps->benchmark->job.config.run.graphs == GRAPHS_AUTO) {
+        note(steps->result, "graphs-off",
+             "the step is not captured but issued op by op: the host reads in it how many rows experts have");
+    }
+}
+
 status graphs_follow(struct steps *steps, int64_t index)
 {
+    if (index == 0) {
+        note_tallies(steps);
+    }
     return index == steps->graphs.capture_after ? capture(steps) : OK;
 }
 

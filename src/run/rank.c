@@ -114,12 +114,13 @@ static status open_result(struct rank *rank)
 
 static status check_graphs(const struct rank *rank)
 {
-    if (rank->benchmark->job.config.run.graphs != GRAPHS_ON || step_can_capture(rank->step)) {
-        return OK;
-    }
-    return fail("[run] graphs = on: backend %s with communicator %s cannot capture a step%s; use auto or off",
-                rank->place.backend.ops->name, rank->comm->ops->name,
-                rank->benchmark->job.config.run.check == CHECK_OPS ? " whose ops are checked" : "");
+    const struct run_config *run = &rank->benchmark->job.config.run;
+    const char *why = rank->plan.tally_count > 0 ? " in which the host reads how many rows experts have" : "";
+    return run->graphs != GRAPHS_ON || step_can_capture(rank->step)
+               ? OK
+               : fail("[run] graphs = on: backend %s with communicator %s cannot capture a step%s; use auto or off",
+                      rank->place.backend.ops->name, rank->comm->ops->name,
+                      run->check == CHECK_OPS ? " whose ops are checked" : why);
 }
 
 // On the thread of the watch, while the step goes on: what is in the journal is the result.

@@ -7,6 +7,7 @@
 #include "gswbench/element.h"
 #include "gswbench/fatal.h"
 #include "check.h"
+#include "tallies.h"
 
 // The first element that is no number, or infinite; -1: there is none.
 static int64_t find(struct backend *backend, const struct buffer *buffer, float *value)
@@ -74,8 +75,16 @@ void check_op(const struct lanes *lanes, const struct queue_entry *entry)
     if (lanes->streams != NULL) {
         lanes->streams->synchronize(lanes->backend, op->lane);
     }
+    struct tallied now;
+    int32_t        number = entry->number - 1;
+    if (tallies_apply(lanes, entry, &now)) {
+        entry = &now.entry;
+        if (now.rows == 0 && op->kind != OP_GEMM) {
+            return;    // it did not run
+        }
+    }
     for (int slot = 0; slot < op->operand_count; slot++) {
-        struct step_finding finding = {.op = (int32_t)(entry - check->entries), .tensor = op->operand[slot]};
+        struct step_finding finding = {.op = number, .tensor = op->operand[slot]};
         finding.element =
             (op->access[slot] & ACCESS_WRITE) ? find(lanes->backend, &entry->buffers[slot], &finding.value) : -1;
         if (finding.element >= 0) {

@@ -7,11 +7,10 @@
 
 // That ops are checked, one by one.
 struct check {
-    const struct plan        *plan;
-    const struct queue_entry *entries;    // in list order
-    int64_t                   step;       // that runs
-    struct step_finding      *finding;    // what is found is left here; NULL: it ends the job
-    pthread_mutex_t           mutex;      // of finding
+    const struct plan   *plan;
+    int64_t              step;       // that runs
+    struct step_finding *finding;    // what is found is left here; NULL: it ends the job
+    pthread_mutex_t      mutex;      // of finding
 };
 
 // That transfers are given numbers whose outcome is known, and nothing computes.

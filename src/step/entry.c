@@ -3,6 +3,7 @@
 #include "gswbench/clock.h"
 #include "check.h"
 #include "pauses.h"
+#include "tallies.h"
 
 // For whoever looks; that needs no order between lanes.
 static void show(atomic_int *place, int value)
@@ -24,7 +25,7 @@ void entry_transfer(struct lanes *lanes, const struct queue_entry *entry)
     show(moves, 0);
 }
 
-static void execute(struct lanes *lanes, const struct queue_entry *entry)
+static void execute_planned(struct lanes *lanes, const struct queue_entry *entry)
 {
     if (entry->run != NULL) {
         entry->run(lanes->backend, entry->op, entry->buffers);
@@ -32,6 +33,35 @@ static void execute(struct lanes *lanes, const struct queue_entry *entry)
         entry->prepared->run(lanes->backend, entry->prepared, entry->op, entry->buffers);
     } else {
         entry_transfer(lanes, entry);
+    }
+}
+
+static bool is_weight_gradient(const struct op *op)
+{
+    return op->kind == OP_GEMM && op->shape.gemm.k == 0;
+}
+
+// A transfer without rows is one all the same, which others may have some for.
+static void execute_tallied(struct lanes *lanes, const struct queue_entry *entry)
+{
+    struct tallied now;
+    if (entry->op->kind == OP_READ_TALLIES && lanes->backend->ops->computes) {
+        tallies_read(lanes, entry);
+    } else if (!tallies_apply(lanes, entry, &now)) {
+        execute_planned(lanes, entry);
+    } else if (now.rows > 0 || entry->group != NULL) {
+        execute_planned(lanes, &now.entry);
+    } else if (is_weight_gradient(&now.op) && !now.op.accumulates) {
+        tallies_clear(lanes, &now);
+    }
+}
+
+static void execute(struct lanes *lanes, const struct queue_entry *entry)
+{
+    if (entry->tally == NULL) {
+        execute_planned(lanes, entry);
+    } else {
+        execute_tallied(lanes, entry);
     }
 }
 

@@ -97,6 +97,27 @@ static struct buffer operand(const struct step *step, const struct op *op, int s
     return buffer;
 }
 
+static void use(const struct step *step, struct seat seat, const struct op *op, const struct buffer buffers[2])
+{
+    const struct buffer *in = &buffers[TRANSFER_IN], *out = &buffers[TRANSFER_OUT];
+    step->comm->ops->run(*group_of(step, seat), op, in->data, out->data, out->data != NULL ? out->format : in->format);
+    step->lanes.streams->synchronize(step->backend, seat.lane);
+}
+
+// An exchange whose rows are counted goes another way in a step than as planned, which has equal parts.
+static void use_parts(const struct step *step, struct seat seat, const struct op *op, const struct buffer buffers[2])
+{
+    int64_t   size  = step->plan->groups[seat.group].size;
+    int64_t  *equal = memory_allocate((size_t)size * sizeof(*equal));
+    struct op parts = *op;
+    for (int64_t i = 0; i < size; i++) {
+        equal[i] = op->shape.transfer.elements / size;
+    }
+    parts.shape.transfer.parts = &(struct transfer_parts){.in = equal, .out = equal, .row = 1};
+    use(step, seat, &parts, buffers);
+    free(equal);
+}
+
 // Both ends of a pipeline's way have used it when it was opened.
 static void use_seat(const struct step *step, struct seat seat, const bool *is_chosen, void *const scratch[2])
 {
@@ -104,11 +125,12 @@ static void use_seat(const struct step *step, struct seat seat, const bool *is_c
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
         if (is_chosen[i] && is_on_seat(op, seat) && !op_is_link((enum op_kind)op->kind)) {
-            struct buffer in  = operand(step, op, TRANSFER_IN, scratch[TRANSFER_IN]),
-                          out = operand(step, op, TRANSFER_OUT, scratch[TRANSFER_OUT]);
-            step->comm->ops->run(*group_of(step, seat), op, in.data, out.data,
-                                 out.data != NULL ? out.format : in.format);
-            step->lanes.streams->synchronize(step->backend, seat.lane);
+            const struct buffer buffers[2] = {operand(step, op, TRANSFER_IN, scratch[TRANSFER_IN]),
+                                              operand(step, op, TRANSFER_OUT, scratch[TRANSFER_OUT])};
+            use(step, seat, op, buffers);
+            if (plan_op_tally(plan, op) != NULL) {
+                use_parts(step, seat, op, buffers);
+            }
         }
     }
 }

@@ -8,7 +8,6 @@
 
 #include "gswbench/backend.h"
 #include "gswbench/comm.h"
-#include "gswbench/op.h"
 #include "gswbench/plan.h"
 #include "gswbench/step.h"
 
@@ -26,8 +25,9 @@ struct queue_entry {
     const struct prepared *prepared;    // what the backend has decided for it; NULL: nothing
     struct comm_group     *group;       // of a transfer; NULL: it computes
     atomic_int            *shown;       // where its number is shown when it begins
-    void                  *event;       // recorded after it on a device, when it is awaited
+    void                  *event;       // recorded after it on a device, if awaited
     int32_t                number;      // its place in the list, + 1
+    const struct tally    *tally;       // that its rows follow, or the first that it reads; NULL: neither
     int16_t                wait_count;
     bool                   is_awaited;    // some other lane waits for it, so its completion is published
     struct wait            waits[OP_WAITS];
@@ -70,6 +70,7 @@ struct lanes {
     struct backend               *backend;
     const struct backend_streams *streams;    // of the backend; NULL: it has none
     const struct comm_ops        *comm_ops;
+    struct tallies               *tallies;     // NULL: the plan has none
     struct trace                 *trace;       // NULL: steps leave no times
     struct step_progress         *progress;    // unseen, where nobody looks
     struct step_progress          unseen;

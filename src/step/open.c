@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Makes a plan ready to run: memory for its storages, operands, communicators and waits, all looked up once.
 #include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/fatal.h"
 #include "gswbench/step.h"
 #include "opening.h"
 #include "pauses.h"
+#include "tallies.h"
 
 static bool is_transfer(const struct op *op)
 {
@@ -38,8 +40,10 @@ static int64_t find_scratch_bytes(const struct plan *plan, struct backend *backe
     int64_t most = 0;
     for (int32_t i = 0; i < plan->op_count; i++) {
         if (!is_transfer(&plan->ops[i])) {
-            int64_t bytes = backend->ops->scratch_bytes(backend, &plan->ops[i]);
-            most          = bytes > most ? bytes : most;
+            const struct tally *tally = plan_op_tally(plan, &plan->ops[i]);
+            struct op           op    = plan_op_of_rows(plan, &plan->ops[i], tally != NULL ? tally->most : 0);
+            int64_t             bytes = backend->ops->scratch_bytes(backend, &op);
+            most                      = bytes > most ? bytes : most;
         }
     }
     return most;
@@ -51,13 +55,19 @@ static void find_buffers(const struct step *step, const struct op *op, struct bu
     for (int slot = 0; slot < OP_OPERANDS; slot++) {
         bool is_present = slot < op->operand_count && op->operand[slot] >= 0;
         buffers[slot]   = is_present ? step_buffer(step, op->operand[slot]) : (struct buffer){.data = NULL};
+        if (is_present) {
+            buffers[slot].elements = plan_operand_elements(step->plan, op, slot);
+        }
     }
 }
 
 // Decided by step_prepare, for buffers that are aligned as these.
 static void take_prepared(const struct step *step, struct queue_entry *entry)
 {
-    status prepared = backend_prepare(step->backend, entry->op, entry->buffers, &entry->prepared);
+    struct buffer buffers[OP_OPERANDS];
+    memcpy(buffers, entry->buffers, sizeof(buffers));
+    tallies_align(step->plan, entry->op, buffers);
+    status prepared = backend_prepare(step->backend, entry->op, buffers, &entry->prepared);
     if (failed(&prepared)) {
         FATAL(EXIT_INTERNAL, "%s: %s", entry->op->tag.role, prepared.text);
     }
@@ -67,7 +77,8 @@ static void take_prepared(const struct step *step, struct queue_entry *entry)
 static void fill_entry(const struct step *step, struct queue_entry *entry, const struct op *op,
                        const int32_t *positions)
 {
-    entry->op = op;
+    entry->op    = op;
+    entry->tally = tallies_of(step->plan, op);
     find_buffers(step, op, entry->buffers);
     if (is_transfer(op)) {
         entry->group = step->groups[op->lane * step->plan->group_count + op->shape.transfer.group];
@@ -142,6 +153,7 @@ status step_visit_ops(const struct plan *plan, step_visit *visit, void *context)
     for (int32_t i = 0; i < plan->op_count; i++) {
         struct buffer buffers[OP_OPERANDS];
         find_buffers(&unplaced, &plan->ops[i], buffers);
+        tallies_align(plan, &plan->ops[i], buffers);
         if (!is_transfer(&plan->ops[i])) {
             TRY(visit(context, &plan->ops[i], buffers));
         }
@@ -191,6 +203,7 @@ status step_open(struct step **opened, const struct plan *plan, struct backend *
     storages_open(step);
     groups_share(step);
     backend_reserve_scratch(backend, scratch_bytes);
+    step->lanes.tallies = tallies_open(plan, backend);
     fill_queues(step);
     if (step->lanes.streams != NULL) {
         open_device(step);
@@ -236,6 +249,7 @@ void step_close(struct step *step)
     }
     groups_close(step);
     storages_close(step);
+    tallies_close(step->lanes.tallies);
     free(step->lanes.check);
     free(step->entries);
     free(step->queued);

@@ -9,11 +9,19 @@ static int64_t buffer_bytes(const struct buffer *buffer)
     return buffer->data != NULL ? format_bytes(buffer->format, buffer->elements) : 0;
 }
 
+// At most, where its rows are counted.
+static int64_t most_bytes(const struct queue_entry *entry, int slot)
+{
+    int64_t             bytes = buffer_bytes(&entry->buffers[slot]);
+    const struct tally *tally = entry->tally;
+    return tally != NULL ? bytes / tally->expected * tally->most : bytes;
+}
+
 static void open_slot(struct lanes *lanes, struct queue *queue, int slot)
 {
     int64_t most = 0;
     for (int32_t i = 0; i < queue->count; i++) {
-        int64_t bytes = queue->entries[i]->group != NULL ? buffer_bytes(&queue->entries[i]->buffers[slot]) : 0;
+        int64_t bytes = queue->entries[i]->group != NULL ? most_bytes(queue->entries[i], slot) : 0;
         most          = bytes > most ? bytes : most;
     }
     queue->staging.data[slot] = most > 0 ? lanes->streams->allocate_host(lanes->backend, most) : NULL;

@@ -67,13 +67,13 @@ void step_run(struct step *step)
 void step_check(struct step *step)
 {
     step->lanes.check  = memory_allocate(sizeof(*step->lanes.check));
-    *step->lanes.check = (struct check){.plan = step->plan, .entries = step->entries};
+    *step->lanes.check = (struct check){.plan = step->plan};
 }
 
 void step_find_made(struct step *step, struct step_finding *finding)
 {
     struct check *checks = step->lanes.check;
-    struct check  notes  = {.plan = step->plan, .entries = step->entries, .finding = finding};
+    struct check  notes  = {.plan = step->plan, .finding = finding};
     *finding             = (struct step_finding){.op = -1, .tensor = -1};
     pthread_mutex_init(&notes.mutex, NULL);
     step->lanes.check = &notes;
@@ -112,7 +112,7 @@ void step_set_watch(struct step *step, const struct step_watch *watch)
 
 bool step_can_capture(const struct step *step)
 {
-    return step->is_issued && step->lanes.check == NULL;
+    return step->is_issued && step->lanes.check == NULL && step->lanes.tallies == NULL;
 }
 
 status step_capture(struct step *step)

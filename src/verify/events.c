@@ -8,6 +8,15 @@
 #include "gswbench/op_table.h"
 #include "internal.h"
 
+// Whether what follows a tally fits at most: what is packed does in the whole, which is looked at with the rank's plan.
+static bool has_places(const struct plan *plan, const struct op *op, int slot)
+{
+    const struct tensor *tensor = &plan->tensors[op->operand[slot]];
+    const struct tally  *tally  = tensor->tally > 0 ? &plan->tallies[tensor->tally - 1] : NULL;
+    return tally == NULL || tensor->is_packed ||
+           tally->most * plan_row_elements(plan, op->operand[slot]) == tensor->elements;
+}
+
 static void check_operands(struct verification *job, const struct plan *plan, int32_t index)
 {
     const struct op         *op    = &plan->ops[index];
@@ -18,7 +27,8 @@ static void check_operands(struct verification *job, const struct plan *plan, in
             continue;
         }
         const struct tensor *tensor = &plan->tensors[op->operand[slot]];
-        if (tensor->elements != op_transfer_elements(op, slot, group->size)) {
+        if (plan_operand_elements(plan, op, slot) != op_transfer_elements(op, slot, group->size) ||
+            !has_places(plan, op, slot)) {
             job_report(job, "%s: %lld elements over %lld ranks do not fit its operand of %lld",
                        job_name(job, plan->rank, index, text), (long long)op->shape.transfer.elements,
                        (long long)group->size, (long long)tensor->elements);

@@ -31,14 +31,32 @@ static void check_waits(struct findings *findings, int32_t op)
     }
 }
 
+// The places of a part are as many as are expected, and all parts together have places for what there may be.
+static void check_packed(struct findings *findings, int32_t op, int slot)
+{
+    const struct plan   *plan   = findings->plan;
+    const struct op     *packed = &plan->ops[op];
+    const struct tensor *part   = &plan->tensors[packed->operand[slot]];
+    const struct tally  *tally  = &plan->tallies[part->tally - 1];
+    int64_t              whole  = routing_slots(&plan->ops[tally->reader].shape.routing);
+    if (op_operand_elements(packed, slot) > part->elements ||
+        whole * plan_row_elements(plan, packed->operand[slot]) != plan->tensors[part->whole].elements) {
+        findings_add(findings, op, packed->operand[slot], "has a shape that does not fit", -1);
+    }
+}
+
 static void check_operand(struct findings *findings, int32_t op, int slot)
 {
     const struct op     *checked  = &findings->plan->ops[op];
     int32_t              tensor   = checked->operand[slot];
     const struct tensor *operand  = &findings->plan->tensors[tensor];
-    int64_t              expected = op_operand_elements(checked, slot);
+    const struct tally  *tally    = plan_op_tally(findings->plan, checked);
+    struct op            largest  = plan_op_of_rows(findings->plan, checked, tally != NULL ? tally->most : 0);
+    int64_t              expected = op_operand_elements(&largest, slot);
     if (checked->access[slot] != op_operand_access(checked, slot)) {
         findings_add(findings, op, tensor, "does not read and write as its kind does:", -1);
+    } else if (operand->is_packed && expected >= 0) {
+        check_packed(findings, op, slot);
     } else if (expected >= 0 && expected != operand->elements) {
         findings_add(findings, op, tensor, "has a shape that does not fit", -1);
     } else if (operand->offset < 0 ||
@@ -107,8 +125,35 @@ static void check_kind(struct findings *findings, int32_t op)
     }
 }
 
+// All that follow a tally follow those of one op, of the same layer and microbatch, and are planned with what it
+// expects.
+static void check_tallies(struct findings *findings, int32_t op)
+{
+    const struct plan  *plan    = findings->plan;
+    const struct op    *checked = &plan->ops[op];
+    const struct tally *first   = plan_op_tally(plan, checked);
+    for (int slot = 0; slot < checked->operand_count && first != NULL; slot++) {
+        int32_t tally = checked->operand[slot] >= 0 ? plan->tensors[checked->operand[slot]].tally : 0;
+        if (tally == 0) {
+            continue;
+        }
+        const struct op *reader   = &plan->ops[first->reader];
+        bool             is_other = plan->tallies[tally - 1].reader != first->reader ||
+                        (&plan->tallies[tally - 1] != first && !op_is_transfer((enum op_kind)checked->kind));
+        if (is_other || reader->kind != OP_READ_TALLIES || reader->tag.layer != checked->tag.layer ||
+            reader->tag.microbatch != checked->tag.microbatch) {
+            findings_add(findings, op, checked->operand[slot], "follows what was counted for another op:", -1);
+        }
+        struct op planned = plan_op_of_rows(plan, checked, first->expected);
+        if (op_operand_elements(&planned, slot) != op_operand_elements(checked, slot)) {
+            findings_add(findings, op, checked->operand[slot], "has other rows than are expected of", -1);
+        }
+    }
+}
+
 void findings_check_op(struct findings *findings, int32_t op)
 {
     check_waits(findings, op);
+    check_tallies(findings, op);
     check_kind(findings, op);
 }

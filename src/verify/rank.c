@@ -235,6 +235,10 @@ static void check_operands(struct verifier *verifier, int32_t op)
     if (checked->kind == OP_RESCALE && mesh_group_size(&verifier->plan->mesh, scaled_axes(verifier->plan)) > 1) {
         check_magnitudes(verifier, op);
     }
+    const struct tally *tally = plan_op_tally(verifier->plan, checked);
+    if (tally != NULL && (tally->reader >= op || !is_after(verifier, op, tally->reader))) {
+        findings_add(&verifier->findings, op, -1, "is not ordered after its rows are counted", -1);
+    }
     // Reads first: an op reads all of its operands before it writes any.
     for (int writes = 0; writes <= 1; writes++) {
         for (int slot = 0; slot < checked->operand_count; slot++) {

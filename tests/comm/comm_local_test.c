@@ -54,6 +54,13 @@ Test(comm_local, collectives_give_the_bits_of_a_sum_in_rank_order, .timeout = 60
     }
 }
 
+Test(comm_local, unequal_parts_go_where_they_belong, .timeout = 60)
+{
+    for (int ranks = 1; ranks <= 5; ranks++) {
+        cr_expect_eq(run_ranks(ranks, contract_check_parts), 0, "%d ranks", ranks);
+    }
+}
+
 Test(comm_local, large_buffers_are_reduced_whole, .timeout = 60)
 {
     cr_expect_eq(run_ranks(2, contract_check_large), 0);

@@ -21,7 +21,7 @@ static int64_t check_split_messages(struct comm *comm)
     struct mpi_state *state = comm->state;
     int               limit = state->message_bytes;
     state->message_bytes    = 1000;
-    int64_t wrong           = contract_check_collectives(comm);
+    int64_t wrong           = contract_check_collectives(comm) + contract_check_parts(comm);
     state->message_bytes    = limit;
     return wrong;
 }
@@ -33,6 +33,7 @@ int main(void)
         int64_t (*check)(struct comm *comm);
     } checks[] = {
         {"collectives give the bits of a sum in rank order", contract_check_collectives},
+        {"unequal parts go where they belong", contract_check_parts},
         {"large buffers are reduced whole", contract_check_large},
         {"messages above the limit are split and arrive whole", check_split_messages},
         {"a maximum is the largest of all members", contract_check_maximum},

@@ -95,6 +95,7 @@ static const struct row rows[] = {
     {"llama3.1-405b", 2048, "bf16", 126, "405.853", "dp 16 tp 8 cp 2 pp 8 vp 8 zero 1", 1024, "2.1715e+16"},
     {"llama3.1-405b", 2048, "fp8", 126, "405.853", "dp 16 tp 8 cp 2 pp 8 vp 8 zero 1", 1024, "2.1715e+16"},
     {"mixtral-8x7b", 1, "bf16", 32, "46.703", "one rank", 1, ""},
+    {"qwen3-30b-a3b", 1, "bf16", 48, "30.532", "one rank", 1, ""},
     {"tiny-geglu", 1, "bf16", 3, "0.000558", "one rank", 8, ""},
     {"tiny-llama", 1, "bf16", 4, "0.000870", "one rank", 8, ""},
     {"tiny-nemotron", 1, "bf16", 3, "0.000404", "one rank", 8, ""},

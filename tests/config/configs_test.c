@@ -205,7 +205,7 @@ Test(configs, are_in_the_table_row_by_row)
 struct name {
     char text[64];
 };
-enum { CONFIGS = 16 };
+enum { CONFIGS = 17 };
 
 // Every configuration is a test of its own: they run beside each other.
 ParameterizedTestParameters(configs, are_what_was_published)
@@ -267,5 +267,21 @@ Test(configs, hold_what_was_published)
                   json_number_value(json_object_get(bytes, "gradients")) +
                   json_number_value(json_object_get(bytes, "optimizer"));
     cr_expect_float_eq(held, 44.27e9, 0.01 * 44.27e9, "%.2f GB", held / 1e9);
+    json_decref(found);
+}
+
+// 128 experts, shared out by 64 ranks: what a step is expected to compute is what the tokens need, recompute and the
+// padding of the vocabulary included, and the places for the worst case fit.
+Test(configs, prove_experts_that_drop_nothing_at_64_ranks)
+{
+    const char *words[] = {"gswbench", "check", "--config", "qwen3-30b-a3b", "--json",
+                           "--ranks",  "64",    "--set",    "parallel.ep=64"};
+    json_t     *found = run(words, 9), *row = json_array_get(json_object_get(found, "rows"), 0);
+    json_t     *flops = json_object_get(row, "flops_per_sequence"), *plan = json_object_get(row, "plan");
+    double      forward = json_number_value(json_object_get(flops, "causal")) / 3;
+    double      share   = json_number_value(json_object_get(flops, "hardware")) / (4 * forward);
+    cr_expect(share > 0.95 && share < 1.05, "%g", share);
+    cr_expect_eq(json_integer_value(json_object_get(json_object_get(plan, "verified"), "ranks")), 64);
+    cr_expect(json_number_value(json_object_get(plan, "total_bytes")) < 80e9);
     json_decref(found);
 }

@@ -83,4 +83,14 @@ expect '^RESULT VALID'
 expect '^note: checked: each op was waited for and looked at'
 run 3 "$GSWBENCH" "${arguments[@]}" --set run.check=ops --set run.graphs=on
 expect 'cannot capture a step whose ops are checked; use auto or off'
+
+# Steps in which the host reads how many rows experts have.
+experts=(--set model.family=mixtral --set model.experts=4 --set model.top_k=2 --set run.attention=own)
+run 0 "$GSWBENCH" "${arguments[@]}" "${experts[@]}"
+expect '^RESULT VALID'
+expect '^note: graphs-off: the step is not captured but issued op by op: the host reads in it how many rows experts have$'
+run 3 "$GSWBENCH" "${arguments[@]}" "${experts[@]}" --set run.graphs=on
+expect 'cannot capture a step in which the host reads how many rows experts have; use auto or off'
+run 0 "$GSWBENCH" "${arguments[@]}" "${experts[@]}" --set run.graphs=on --set model.capacity_factor=2
+expect '^RESULT VALID'
 finish

@@ -138,6 +138,7 @@ static const char *const variants[] = {
     "cp 2; context ring",
     "dp 2; zero 1; zero_gather forward; micro_batch 1; accumulation 2",
     "dp 2; ep 2; experts 4; top_k 2; auxiliary_loss 0.05; capacity_factor 1",
+    "dp 2; ep 2; experts 4; top_k 2; auxiliary_loss 0.05; recompute full",
     "pp 2; micro_batch 1; accumulation 2",
     "norm layernorm1p; activation relu2; rope_fraction 0.5",
     "recompute selective; recompute_save qkv, attention",
@@ -149,6 +150,8 @@ static const char *const variants[] = {
     "tp 2; compute fp8; fp8_recipe current",
     "tp 2; compute fp8; fp8_recipe delayed; fp8_history 3",
     "dp 2; ep 2; experts 4; top_k 2; auxiliary_loss 0.05; capacity_factor 1; compute fp8; fp8_recipe current",
+    "dp 2; ep 2; experts 4; top_k 2; auxiliary_loss 0.05; compute fp8; fp8_recipe block",
+    "experts 4; top_k 1; auxiliary_loss 0.05; compute fp8; fp8_recipe delayed; fp8_history 3",
 };
 // clang-format on
 

@@ -294,7 +294,7 @@ static void expect_logit_gradient(const struct routing_shape *shape)
 
 Test(routing, has_the_gradient_of_its_gates_and_of_the_auxiliary_loss)
 {
-    struct routing_shape shape = {6, 1, 12, 24, 2, 3, 5, 2, 1, 20, 12, false, 0};
+    struct routing_shape shape = {6, 1, 12, 24, 2, 3, 5, 2, 1, 20, 0, 12, false, 0};
     for (int i = 0; i < 4; i++) {
         shape.auxiliary = i % 2 == 0 ? 0.0f : 30.0f;
         shape.balanced  = i >= 2;
@@ -308,7 +308,7 @@ Test(routing, has_the_gradient_of_its_gates_and_of_the_auxiliary_loss)
 // 3000 choices for 7 experts of 2 sequences, of which each expert takes 100 a sequence.
 Test(routing, of_any_shape_fills_slots_that_sources_name)
 {
-    struct op     op = route_op((struct routing_shape){500, 1, 500, 1500, 2, 250, 7, 2, 1, 200, 100, false, 0.1f});
+    struct op     op = route_op((struct routing_shape){500, 1, 500, 1500, 2, 250, 7, 2, 1, 200, 0, 100, false, 0.1f});
     struct buffer buffers[OP_OPERANDS] = {make_random(FORMAT_F32, 1500 * 7, 1, 1)};
     make_route_outputs(buffers, &op);
 

@@ -3,7 +3,9 @@
 #include "gswbench/plan.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
+#include "layouts.h"
 #include "plan_ops.h"
 #include "tiny.h"
 
@@ -18,9 +20,10 @@ Test(plan, sends_each_expert_its_tokens_while_the_one_before_works)
     tiny_plan(&tiny);
 
     list_roles(&tiny.plan, PHASE_FORWARD, 1, roles);
-    cr_assert_str_eq(roles, "attention norm,qkv,rope,attention,projection,mlp norm,router,route,dispatch,"
-                            "dispatch exchange,dispatch exchange,fc1,fc1,activation,activation,"
-                            "fc2,output exchange,fc2,output exchange,combine");
+    cr_assert_str_eq(
+        roles, "attention norm,qkv,rope,attention,projection,mlp norm,router,route,"
+               "tally exchange,dispatch,read tallies,dispatch exchange,dispatch exchange,fc1,fc1,activation,activation,"
+               "fc2,output exchange,fc2,output exchange,combine");
     list_roles(&tiny.plan, PHASE_BACKWARD, 1, roles);
     cr_assert_str_eq(roles, "combine gradient,output gradient exchange,output gradient exchange,route gradient,"
                             "router weight gradient,router data gradient,"
@@ -85,5 +88,89 @@ Test(plan, counts_a_microbatch_that_is_routed_again_once)
     }
     cr_expect_eq(routed, 2 * 2);
     cr_expect_eq(counted, 2);
+    plan_free(&tiny.plan);
+}
+
+// Bytes that the exchanges of a step move, but for those of the tallies.
+static double moved_bytes(const struct plan *plan)
+{
+    double bytes = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        bytes += op->kind == OP_ALL_TO_ALL && strcmp(op->tag.role, "tally exchange") != 0 ? plan_op_bytes(plan, op) : 0;
+    }
+    return bytes;
+}
+
+// 2 layers, 16 rows of 16 fp32 numbers, to experts and back, and the same for gradients.
+Test(plan, expects_to_move_a_row_to_each_of_its_experts_and_not_to_all)
+{
+    static const struct {
+        int64_t experts, top_k, ep;
+        double  factor, rows;
+    } rows[] = {{8, 2, 2, 0, 2 * 16},  {8, 2, 4, 0, 2 * 16},    {8, 3, 8, 0, 3 * 16},
+                {16, 1, 2, 0, 1 * 16}, {8, 2, 2, 1000, 8 * 16}, {8, 2, 2, 1, 2 * 16}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tiny tiny;
+        tiny_init(&tiny);
+        tiny_set_experts(&tiny, rows[i].experts, rows[i].top_k);
+        tiny.parallel.dp = tiny.parallel.ep = rows[i].ep;
+        tiny.model.capacity_factor          = rows[i].factor;
+
+        tiny_plan(&tiny);
+
+        cr_expect_eq(moved_bytes(&tiny.plan), 2 * 4 * rows[i].rows * 16 * 4, "row %d: %g", (int)i,
+                     moved_bytes(&tiny.plan));
+        double gemms = 0;
+        for (int32_t op = 0; op < tiny.plan.op_count; op++) {
+            gemms += strncmp(tiny.plan.ops[op].tag.role, "fc", 2) == 0 ? op_flops(&tiny.plan.ops[op]) : 0;
+        }
+        cr_expect_eq(gemms, 2 * 3 * 2.0 * rows[i].rows * 16 * (2 + 1) * 24, "row %d: %g", (int)i, gemms);
+        plan_free(&tiny.plan);
+    }
+}
+
+// Rows of the residual stream are shared out by tp, and with balanced routing each expert has as many.
+Test(plan, counts_rows_where_nothing_else_bounds_them)
+{
+    static const struct {
+        const char *layout;
+        bool        counts;
+    } rows[] = {{"experts 4; top_k 2", true},
+                {"dp 4; ep 2; experts 4; top_k 2; capacity_scope sequence", true},
+                {"dp 2; ep 2; cp 2; pp 2; experts 4; top_k 2; recompute full", true},
+                {"experts 4; top_k 2; capacity_factor 1.25", false},
+                {"dp 2; ep 2; experts 4; top_k 2; routing balanced", false},
+                {"dp 2; ep 2; tp 2; experts 4; top_k 2", false}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tiny tiny;
+        tiny_init(&tiny);
+        tiny_plan_rank(&tiny, layout_apply(&tiny, rows[i].layout), 0);
+
+        cr_expect_eq(tiny.plan.tally_count > 0, rows[i].counts, "%s", rows[i].layout);
+        cr_expect_eq(count_ops(&tiny.plan, OP_READ_TALLIES, ANY) > 0, rows[i].counts, "%s", rows[i].layout);
+        plan_free(&tiny.plan);
+    }
+}
+
+// A microbatch is counted once a layer, and its rows follow that in all passes.
+Test(plan, recomputes_with_the_rows_that_were_counted_before)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    int ranks = layout_apply(&tiny, "dp 2; ep 2; experts 4; top_k 2; recompute full; accumulation 2; micro_batch 1");
+
+    tiny_plan_rank(&tiny, ranks, 0);
+
+    cr_expect_eq(count_ops(&tiny.plan, OP_READ_TALLIES, ANY), 2 * 2);
+    cr_expect_eq(count_ops(&tiny.plan, OP_READ_TALLIES, PHASE_FORWARD), 2 * 2);
+    cr_expect_eq(tiny.plan.tally_count, 2 * 2 * 2 * 2);
+    int first = find_op(&tiny.plan, "fc1", 1, 1), reader = find_op(&tiny.plan, "read tallies", 1, 1), followers = 0;
+    for (int32_t i = first; i < tiny.plan.op_count; i++) {
+        const struct op    *op    = &tiny.plan.ops[i];
+        const struct tally *tally = plan_op_tally(&tiny.plan, op);
+        followers += op->kind == OP_GEMM && tally != NULL && tally->reader == reader;
+    }
+    cr_expect_eq(followers, 2 * (2 + 2 + 4), "%d", followers);    // forward, recomputed, and two gradients of each
     plan_free(&tiny.plan);
 }

@@ -132,6 +132,27 @@ Test(stream, stages_transfers_of_matrices_sequences_and_stages, .timeout = 60)
     expect_staged(&tiny.parallel, 4);
 }
 
+// The host waits for the numbers of rows on the stream, and nothing is captured.
+Test(stream, runs_ops_with_rows_that_are_counted_on_the_device, .timeout = 60)
+{
+    static const int ranks[] = {1, 2};
+    for (int i = 0; i < 2; i++) {
+        struct training streams, host;
+        stream_fill_table();
+        start(&streams, &stream_backend, true);
+        tiny_set_experts(&streams.tiny, 4, 2);
+        streams.tiny.parallel.dp = streams.tiny.parallel.ep = streams.ranks = ranks[i];
+        host                                                                = streams;
+        host.backend                                                        = NULL;
+        host.captures                                                       = false;
+
+        training_run(&streams);
+        training_run(&host);
+
+        expect_equal(&streams, &host);
+    }
+}
+
 // A communicator whose other members always bring what the caller brings. It copies at once, or on the lane's stream.
 struct comm_group {
     int64_t size;

@@ -171,6 +171,57 @@ int64_t contract_check_collectives(struct comm *comm)
     return wrong;
 }
 
+// Rows that one member has for another: none for some, and none at all for the last.
+static int64_t contract_rows(int64_t from, int64_t to, int64_t size)
+{
+    return to == size - 1 && size > 1 ? 0 : (from * 3 + to * 5) % 4 * 57;
+}
+
+// Rows are as long as row says, and number what they are by their sender, their receiver and their place.
+static float contract_part(int64_t from, int64_t to, int64_t i)
+{
+    return (float)(from * 100000 + to * 10000 + i);
+}
+
+static int64_t contract_check_parts_of(const struct contract_group *group, int64_t row)
+{
+    enum { ROWS_MAX = 4 * 57 * CONTRACT_RANKS_MAX, ROW_MAX = 3 };
+    int64_t in_rows[CONTRACT_RANKS_MAX], out_rows[CONTRACT_RANKS_MAX], sent = 0, received = 0, wrong = 0;
+    float  *in  = memory_allocate(ROWS_MAX * ROW_MAX * sizeof(*in));
+    float  *out = memory_allocate(ROWS_MAX * ROW_MAX * sizeof(*out));
+    for (int64_t i = 0; i < group->size; i++) {
+        in_rows[i]  = contract_rows(group->index, i, group->size);
+        out_rows[i] = contract_rows(i, group->index, group->size);
+        for (int64_t j = 0; j < in_rows[i] * row; j++) {
+            in[sent++] = contract_part(group->index, i, j);
+        }
+    }
+    // Members have different sums; what they agree on is how much is expected.
+    struct op op            = contract_op(OP_ALL_TO_ALL, group->size * row, 0, 0);
+    op.shape.transfer.parts = &(struct transfer_parts){.in = in_rows, .out = out_rows, .row = row};
+    contract_transfer(group, op, in, out, FORMAT_F32);
+    for (int64_t i = 0; i < group->size; i++) {
+        for (int64_t j = 0; j < out_rows[i] * row; j++) {
+            wrong += out[received++] != contract_part(i, group->index, j);
+        }
+    }
+    wrong += out[received] != 0;
+    free(in);
+    free(out);
+    return wrong;
+}
+
+int64_t contract_check_parts(struct comm *comm)
+{
+    int64_t wrong = 0;
+    for (int64_t size = 1; size <= comm->place.ranks; size++) {
+        struct contract_group group = contract_open(comm, size, LANE_EXPERT);
+        wrong += contract_check_parts_of(&group, 1) + contract_check_parts_of(&group, 3);
+        contract_close(&group);
+    }
+    return wrong;
+}
+
 int64_t contract_check_large(struct comm *comm)
 {
     struct contract_group group = contract_open(comm, comm->place.ranks, LANE_TENSOR);

@@ -16,6 +16,9 @@ int64_t contract_check_maximum(struct comm *comm);
 // Every collective, format and a few sizes, on groups of each size up to the world's.
 int64_t contract_check_collectives(struct comm *comm);
 
+// All-to-alls of parts that are unequal, and some of them empty, on groups of each size.
+int64_t contract_check_parts(struct comm *comm);
+
 // Larger than the pieces in which a communicator may work.
 int64_t contract_check_large(struct comm *comm);
 

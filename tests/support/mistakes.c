@@ -264,3 +264,27 @@ void add_to_what_is_not_there(struct plan *plan, int32_t op)
     plan->ops[op].accumulates                         = true;
     plan->ops[op].access[output_slot(&plan->ops[op])] = ACCESS_UPDATE;
 }
+
+void follow_another_layer(struct plan *plan, int32_t op)
+{
+    struct tensor *tensor = &plan->tensors[plan->ops[op].operand[0]];
+    tensor->tally         = tensor->tally > plan->tally_count / 2 ? 1 : plan->tally_count;
+}
+
+void follow_the_next_expert(struct plan *plan, int32_t op)
+{
+    plan->tensors[plan->ops[op].operand[0]].tally += 2;
+}
+
+void plan_a_row_more(struct plan *plan, int32_t op)
+{
+    plan->ops[op].shape.gemm.m++;
+}
+
+void have_places_for_the_expected(struct plan *plan, int32_t op)
+{
+    struct tensor *output = output_of(plan, op);
+    int64_t        rows   = plan->tallies[output->tally - 1].expected;
+    output->elements      = output->elements / output->dim[0] * rows;
+    output->dim[0]        = rows;
+}

@@ -17,6 +17,9 @@ plant_fn send_further, send_home, turn_round, be_a_broadcast, be_a_sum;
 // How much; shrink takes the operands with it, so that the rank's own plan is sound.
 plant_fn shrink, shrink_alone, shrink_what_waits, narrow_output;
 
+// Rows that are counted in the step.
+plant_fn follow_another_layer, follow_the_next_expert, plan_a_row_more, have_places_for_the_expected;
+
 // Places in the arena.
 plant_fn write_over_the_input, leave_the_arena, write_over_a_saved_value, write_over_its_end;
 

@@ -22,6 +22,10 @@
 #define ROUTE(rows_, columns_, first_, total_, sequences_, run, experts_, top_k_, owners_, capacity_, taken_) \
     .shape.routing = {.rows = rows_, .columns = columns_, .first = first_, .total = total_, .sequences = sequences_, .sequence_rows = run, \
                       .experts = experts_, .top_k = top_k_, .owners = owners_, .capacity = capacity_, .taken = taken_, .auxiliary = 0.02f}
+#define PACKED(rows_, first_, total_, sequences_, run, experts_, top_k_, owners_, quantum_)                             \
+    .shape.routing = {.rows = rows_, .columns = 24, .first = first_, .total = total_, .sequences = sequences_,          \
+                      .sequence_rows = run, .experts = experts_, .top_k = top_k_, .owners = owners_, .capacity = rows_, \
+                      .quantum = quantum_, .taken = total_, .auxiliary = 0.02f}
 #define MATRIX(rows_, columns_) .shape.quantize = {.rows = rows_, .columns = columns_}
 #define PARTS(rows_, columns_, by) .shape.quantize = {.rows = rows_, .columns = columns_, .scaling = by}
 #define HISTORY(slots_, history_) .shape.rescale = {.slots = slots_, .history = history_, .target = 224.0f}
@@ -111,6 +115,12 @@ const struct op_case op_cases[] = {
     {"route, a part of two sequences", "fiififf", {.kind = OP_ROUTE_FORWARD, ADDS, ROUTE(60, 0, 60, 120, 2, 15, 6, 2, 3, 40, 9)}},
     {"route, many experts", "fiifif", {.kind = OP_ROUTE_FORWARD, ROUTE(300, 0, 0, 300, 1, 300, 36, 6, 4, 45, 45)}},
     {"route, many tokens", "fiifif", {.kind = OP_ROUTE_FORWARD, ROUTE(1200, 0, 0, 1200, 1, 1200, 2, 1, 1, 520, 520)}},
+    {"route, packed", "fiififfi", {.kind = OP_ROUTE_FORWARD, PACKED(64, 0, 64, 1, 64, 8, 2, 1, 1)}},
+    {"route, packed for owners, a part of two sequences", "fiififfi", {.kind = OP_ROUTE_FORWARD, ADDS, PACKED(60, 60, 120, 2, 15, 6, 2, 3, 1)}},
+    {"route, packed in sixteens, many experts", "fiifif-i", {.kind = OP_ROUTE_FORWARD, PACKED(300, 0, 300, 1, 300, 36, 6, 4, 16)}},
+    {"route, packed, more experts than choices", "fiifif-i", {.kind = OP_ROUTE_FORWARD, PACKED(3, 0, 3, 1, 3, 72, 2, 8, 16)}},
+    {"read tallies", "ii", {.kind = OP_READ_TALLIES, PACKED(30, 0, 30, 1, 30, 8, 2, 4, 1)}},
+    {"dispatch, packed in sixteens", "bib", {.kind = OP_DISPATCH, PACKED(30, 0, 30, 1, 30, 8, 2, 1, 16)}},
     {"route gradient", "fifffb", {.kind = OP_ROUTE_BACKWARD, ROUTE(60, 0, 60, 120, 2, 15, 6, 2, 3, 40, 9)}},
     {"route gradient, many experts", "fiffff", {.kind = OP_ROUTE_BACKWARD, ROUTE(20, 0, 0, 20, 1, 20, 72, 6, 8, 110, 110)}},
     {"dispatch", "bib", {.kind = OP_DISPATCH, ROUTE(30, 64, 0, 30, 1, 30, 8, 2, 1, 9, 9)}},
@@ -119,6 +129,7 @@ const struct op_case op_cases[] = {
     {"combine without gates, odd", "bi-b", {.kind = OP_COMBINE, ADDS, ROUTE(30, 21, 0, 30, 1, 30, 8, 6, 1, 20, 20)}},
     {"combine gradient", "bbiifbf", {.kind = OP_COMBINE_BACKWARD, ROUTE(30, 2112, 0, 30, 1, 30, 8, 2, 1, 9, 9)}},
     {"combine gradient, odd", "ffiifff", {.kind = OP_COMBINE_BACKWARD, ROUTE(30, 21, 0, 30, 1, 30, 8, 2, 1, 9, 9)}},
+    {"combine gradient, packed", "bbiifbf", {.kind = OP_COMBINE_BACKWARD, PACKED(30, 0, 30, 1, 30, 8, 2, 2, 1)}},
     {"logit statistics", "bif", {.kind = OP_LOGIT_STATISTICS, LOSS(6, 1024, 1003, 500, 4000, 2)}},
     {"logit statistics of padding", "bif", {.kind = OP_LOGIT_STATISTICS, LOSS(3, 64, 0, 500, 500, 2)}},
     {"cross entropy", "bif", {.kind = OP_CROSS_ENTROPY, LOSS(2, 128256, 128256, 0, 128256, 1)}},

@@ -52,7 +52,7 @@ void poison(const struct buffer *buffer, int64_t first, int64_t count)
 static int64_t draw_index(const struct op *op, int slot, int64_t i, uint64_t key)
 {
     const struct routing_shape *routing = &op->shape.routing;
-    uint32_t                    slots   = (uint32_t)(routing->experts * routing->capacity);
+    uint32_t                    slots   = (uint32_t)routing_slots(routing);
     int64_t                     source  = i / 7 * 6 + i % 7 - (i % 7 > 3);
     switch (AT(op->kind, slot)) {
     case AT(OP_ROUTE_BACKWARD, ROUTE_GRADIENT_CHOICES):    // no expert twice for one token

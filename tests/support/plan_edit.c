@@ -27,6 +27,9 @@ static void follow_waits(struct plan *plan, int32_t (*map)(int32_t, int32_t, int
             plan->ops[i].wait[w] = map(plan->ops[i].wait[w], from, to);
         }
     }
+    for (int32_t i = 0; i < plan->tally_count; i++) {
+        plan->tallies[i].reader = map(plan->tallies[i].reader, from, to);
+    }
 }
 
 static int32_t map_moved(int32_t wait, int32_t from, int32_t to)

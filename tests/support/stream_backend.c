@@ -22,7 +22,7 @@ struct stream_event {
 
 struct stream_entry {
     enum stream_action   action;
-    const struct op     *op;
+    struct op            op;
     struct buffer        buffers[OP_OPERANDS];
     void                *to;
     const void          *from;
@@ -81,7 +81,7 @@ static bool stream_advance(struct stream_device *device, int lane)
     struct stream_entry *entry = &queue->entries[queue->executed % STREAM_ENTRIES];
     switch (entry->action) {
     case STREAM_RUN:
-        device->host.ops->run[entry->op->kind](&device->host, entry->op, entry->buffers);
+        device->host.ops->run[entry->op.kind](&device->host, &entry->op, entry->buffers);
         break;
     case STREAM_COPY:
         memcpy(entry->to, entry->from, (size_t)entry->bytes);
@@ -230,7 +230,7 @@ static void stream_capture_release(struct backend *backend)
 
 static void stream_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    struct stream_entry entry = {.action = STREAM_RUN, .op = op};
+    struct stream_entry entry = {.action = STREAM_RUN, .op = *op};
     memcpy(entry.buffers, buffers, sizeof(entry.buffers));
     stream_enqueue(backend, op->lane, &entry);
 }
@@ -302,6 +302,7 @@ static op_run *stream_table[OP_COUNT];
 
 const struct backend_ops stream_backend = {
     .name            = "stream",
+    .computes        = true,
     .open            = stream_open,
     .close           = stream_close,
     .run             = stream_table,

@@ -67,7 +67,7 @@ int64_t training_run_rank(struct training *training, struct comm *comm)
             training->device_seconds  = step_device_seconds(step);
             training->compute_seconds = step_compute_seconds(step);
         }
-        if (i == 0 && training->captures) {
+        if (i == 0 && training->captures && step_can_capture(step)) {
             training_require(step_capture(step));
         }
     }

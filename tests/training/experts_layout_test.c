@@ -105,7 +105,7 @@ Test(experts_layout, has_the_same_scales_in_fp8_whatever_is_padded, .timeout = 6
 {
     for (int recipe = RECIPE_DELAYED; recipe <= RECIPE_BLOCK; recipe++) {
         struct training enough = describe("layers 2; capacity_factor 1.9; capacity_scope rank");
-        struct training padded = describe("layers 2; capacity_scope rank");
+        struct training padded = describe("layers 2; capacity_factor 4; capacity_scope rank");
         choose_fp8(&enough, (enum scaling_recipe)recipe);
         choose_fp8(&padded, (enum scaling_recipe)recipe);
         training_run(&enough);
@@ -117,6 +117,90 @@ Test(experts_layout, has_the_same_scales_in_fp8_whatever_is_padded, .timeout = 6
             expect_near(padded.loss[step], enough.loss[step], 1e-4, "padded");
             expect_near(padded.norm[step], enough.norm[step], 1e-3, "padded");
         }
+    }
+}
+
+// What no capacity bounds is counted in the step; with a factor that drops nothing, the same is computed with all
+// places that there may be.
+static struct training padded(const struct training *counted)
+{
+    struct training same            = *counted;
+    same.tiny.model.capacity_factor = 1000;
+    return same;
+}
+
+// The hidden layers and tokens of the last rows are such that most experts have no token, or one has all.
+// clang-format off
+static const char *const counted_layouts[] = {
+    "",
+    "accumulation 2; recompute full",
+    "dp 2; ep 2",
+    "dp 4; ep 2; experts 8; recompute full",
+    "dp 4; ep 4; zero 1; accumulation 2; recompute selective",
+    "fsdp 4; ep 2; accumulation 2; experts 8; recompute attention",
+    "fsdp 4; ep 4; recompute block_every; capacity_scope rank",
+    "dp 2; ep 2; cp 2; zero 1; accumulation 2; context ring",
+    "dp 2; ep 2; pp 2; vp 2; accumulation 4; layers 4; recompute full",
+    "fsdp 2; ep 2; pp 2; accumulation 4; layers 4",
+    "dp 4; ep 4; experts 8; top_k 1; sequence 2; accumulation 2",
+    "dp 2; ep 2; experts 8; top_k 3; sequence 1; accumulation 2; recompute full",
+};
+// clang-format on
+enum { COUNTED_LAYOUTS = sizeof(counted_layouts) / sizeof(counted_layouts[0]) };
+
+Test(experts_layout, trains_alike_with_rows_that_are_counted_and_with_padded_ones, .timeout = 300)
+{
+    static const struct closeness exact = {1e-5, 1e-5, 1e-5};
+    for (int i = 0; i < COUNTED_LAYOUTS; i++) {
+        struct training counted = describe(counted_layouts[i]), others = padded(&counted);
+        expect_same_training(&counted, &others, &exact, counted_layouts[i]);
+        cr_expect_lt(counted.planned_bytes[STORAGE_ACTIVATION], others.planned_bytes[STORAGE_ACTIVATION], "%s",
+                     counted_layouts[i]);
+    }
+}
+
+// In BF16 and in FP8 with all recipes. Sums of a weight's gradient are made of other parts.
+Test(experts_layout, trains_alike_with_counted_rows_in_few_digits, .timeout = 300)
+{
+    for (int i = 0; i < COUNTED_LAYOUTS; i++) {
+        struct training counted = describe(counted_layouts[i]);
+        int             recipe  = i % (RECIPE_BLOCK + 2);
+        char            name[256];
+        counted.tiny.precision.compute = COMPUTE_BF16;
+        if (recipe <= RECIPE_BLOCK) {
+            choose_fp8(&counted, (enum scaling_recipe)recipe);
+        }
+        struct training others = padded(&counted);
+        training_run(&counted);
+        training_run(&others);
+        cr_expect_arr_eq(counted.storage_bytes, counted.planned_bytes, sizeof(counted.planned_bytes));
+        cr_expect_eq(counted.loss[0], others.loss[0], "%s: %.8f, not %.8f", counted_layouts[i], (double)counted.loss[0],
+                     (double)others.loss[0]);
+        for (int step = 1; step < STEPS; step++) {
+            snprintf(name, sizeof(name), "%s, step %d: loss", counted_layouts[i], step);
+            expect_near(counted.loss[step], others.loss[step], 1e-3, name);
+        }
+    }
+}
+
+// Logits of a router without weights are equal: all tokens of all ranks go to the first experts, and none to others.
+Test(experts_layout, has_places_for_all_tokens_at_one_expert, .timeout = 60)
+{
+    static const char *const rows[] = {"top_k 1", "dp 4; ep 4; top_k 1", "dp 2; ep 2; top_k 2; compute fp8"};
+    for (int i = 0; i < 3; i++) {
+        struct training all           = describe(rows[i]);
+        int64_t         per_step      = BATCH * 16 * all.tiny.model.layers;
+        all.tiny.model.init_deviation = 0;
+        training_run(&all);
+        for (int expert = 0; expert < 4; expert++) {
+            float load = 0;
+            for (int64_t layer = 0; layer < all.tiny.model.layers; layer++) {
+                load += all.routing[layer * (4 + 2) + expert];
+            }
+            cr_expect_eq(load, expert < all.tiny.model.top_k ? (float)per_step : 0.0f, "%s: expert %d has %g", rows[i],
+                         expert, (double)load);
+        }
+        cr_expect_float_eq(all.loss[0], 3.6109f, 1e-3, "%s: %g", rows[i], (double)all.loss[0]);    // log 37
     }
 }
 

@@ -28,6 +28,7 @@ static const char one[]      = "",
                   zero_fp8[] = "dp 4; zero 1; compute fp8; fp8_recipe delayed; fp8_weights yes",
                   fsdp_fp8[] = "fsdp 4; compute fp8; fp8_recipe current; fp8_weights yes",
                   noted[]    = "fsdp 2; tp 2; compute fp8; fp8_recipe current",
+                  counted[]  = "dp 2; ep 2; experts 4; top_k 2; accumulation 2",
                   deep[]     = "tp 2; cp 2; pp 2; vp 2; accumulation 4; tp_overlap yes; layers 4; micro_batch 1";
 // clang-format on
 
@@ -143,6 +144,22 @@ static const struct mutation mutations[] = {
     {noted, 1, forget_waits, "magnitude reduce", ANY, ANY,
      "all_reduce_maximum \"magnitude reduce\", optimizer", "is not ordered after the write of \"magnitudes\", used by"},
     {one, 0, have_a_factor, "fc1", 0, 0, "gemm \"fc1\", forward, layer 0, microbatch 0", "has a factor for \"mlp norm"},
+    // Rows that are counted in the step.
+    {counted, 1, forget_waits, "dispatch exchange", 1, 0,
+     "all_to_all \"dispatch exchange\", forward, layer 1, microbatch 0", "is not ordered after its rows are counted"},
+    {counted, 0, forget_waits, "read tallies", 1, 1,
+     "read_tallies \"read tallies\", forward, layer 1, microbatch 1", "is not ordered after the write of \"received tallies"},
+    {counted, 0, follow_another_layer, "fc1", 0, 1, "layer 0, microbatch 1",
+     "follows what was counted for another op: \"dispatch exchange, layer 0"},
+    {counted, 1, follow_another_layer, "output exchange", 1, 0,
+     "\"fc2\", forward, layer 1, microbatch 0", "follows what was counted for another op: \"fc2, layer 1"},
+    {counted, 1, follow_the_next_expert, "activation", 0, 0, "gemm \"fc1\", forward, layer 0, microbatch 0",
+     "follows what was counted for another op: \"fc1"},
+    {counted, 0, plan_a_row_more, "fc2", 1, 0, "gemm \"fc2\", forward, layer 1, microbatch 0",
+     "has other rows than are expected of"},
+    {counted, 0, have_places_for_the_expected, "fc1", 1, 0, "gemm \"fc1\", forward, layer 1, microbatch 0",
+     "has a shape that does not fit \"fc1, layer 1"},
+    {counted, 0, shrink_alone, "dispatch exchange", 1, 0, "\"dispatch exchange\"", "do not fit its operand of"},
     // Sends and receives.
     {pp, 1, send_further, "residual send", ANY, 2, "send \"residual send\", forward, microbatch 2", "meet nothing on rank 3"},
     {pp, 2, send_home, "residual gradient send", ANY, 0, "send \"residual gradient send\"", "its peer is the rank itself"},

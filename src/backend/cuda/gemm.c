@@ -245,17 +245,44 @@ static status choose_algorithm(struct cuda *cuda, struct gemm *gemm)
     return OK;
 }
 
+// Another size of a prepared GEMM, whose rows are counted in the step: by its algorithm, or if the library refuses that
+// for the size, by its first guess.
+static cublasStatus_t run_of_size(struct cuda *cuda, const struct gemm *prepared, const struct gemm_shape *shape,
+                                  const struct gemm_operands *operands)
+{
+    const struct blas              *blas = &cuda->gemms->blas;
+    struct gemm_key                 key  = prepared->key;
+    cublasLtMatmulHeuristicResult_t result;
+    cublasStatus_t                  answer;
+    key.shape         = *shape;
+    struct gemm *gemm = gemm_create(cuda, &key);
+    gemm->algorithm   = prepared->algorithm;
+    answer = blas->cublasLtMatmulAlgoCheck(blas->handle, gemm->operation, gemm->first, gemm->second, gemm->out,
+                                           gemm->out, &gemm->algorithm, &result);
+    if (answer != CUBLAS_STATUS_SUCCESS || result.workspaceSize > GEMM_WORKSPACE_BYTES) {
+        int count       = gemm_candidates(cuda, gemm, 1, &result, &answer);
+        gemm->algorithm = result.algo;
+        answer          = count > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+    answer = answer == CUBLAS_STATUS_SUCCESS ? gemm_run(cuda, gemm, &gemm->algorithm, operands) : answer;
+    gemm_free(blas, gemm);
+    return answer;
+}
+
 static void run_prepared(struct backend *backend, const struct prepared *prepared, const struct op *op,
                          const struct buffer buffers[OP_OPERANDS])
 {
-    const struct cuda   *cuda     = backend->state;
-    const struct gemm   *gemm     = (const struct gemm *)prepared;    // its first member
-    struct gemm_operands operands = {.a        = buffers[GEMM_A].data,
-                                     .b        = buffers[GEMM_B].data,
-                                     .factor_a = buffers[GEMM_FACTOR_A].data,
-                                     .factor_b = buffers[GEMM_FACTOR_B].data,
-                                     .c        = buffers[GEMM_C].data};
-    blas_check(&cuda->gemms->blas, gemm_run(cuda, gemm, &gemm->algorithm, &operands), op->tag.role, __FILE__, __LINE__);
+    struct cuda         *cuda       = backend->state;
+    const struct gemm   *gemm       = (const struct gemm *)prepared;    // its first member
+    struct gemm_operands operands   = {.a        = buffers[GEMM_A].data,
+                                       .b        = buffers[GEMM_B].data,
+                                       .factor_a = buffers[GEMM_FACTOR_A].data,
+                                       .factor_b = buffers[GEMM_FACTOR_B].data,
+                                       .c        = buffers[GEMM_C].data};
+    bool                 is_planned = op->shape.gemm.m == gemm->key.shape.m && op->shape.gemm.k == gemm->key.shape.k;
+    cublasStatus_t       answer     = is_planned ? gemm_run(cuda, gemm, &gemm->algorithm, &operands)
+                                                 : run_of_size(cuda, gemm, &op->shape.gemm, &operands);
+    blas_check(&cuda->gemms->blas, answer, op->tag.role, __FILE__, __LINE__);
 }
 
 status cuda_gemm_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],

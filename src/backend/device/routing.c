@@ -19,6 +19,8 @@ static struct route_shape route_shape_of(const struct op *op)
                                          .top_k         = shape->top_k,
                                          .owners        = shape->owners,
                                          .capacity      = shape->capacity,
+                                         .quantum       = shape->quantum,
+                                         .slots         = routing_slots(shape),
                                          .taken         = shape->taken,
                                          .balanced      = shape->balanced};
     route.auxiliary_scale             = route_auxiliary_scale(&route, shape->auxiliary);
@@ -46,6 +48,7 @@ void device_route_forward(struct backend *backend, const struct op *op, const st
                                                                    .sources     = buffers[ROUTE_SOURCES].data,
                                                                    .counts      = buffers[ROUTE_COUNTS].data,
                                                                    .statistics  = buffers[ROUTE_STATISTICS].data,
+                                                                   .tallies     = buffers[ROUTE_TALLIES].data,
                                                                    .scratch     = device->scratch,
                                                                    .shape       = route_shape_of(op),
                                                                    .accumulates = op->accumulates},
@@ -67,6 +70,12 @@ void device_route_backward(struct backend *backend, const struct op *op, const s
                               &target));
 }
 
+// The step copies them to the host, and waits for its stream.
+void device_read_tallies(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    (void)backend, (void)op, (void)buffers;
+}
+
 void device_dispatch(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct routing_shape *shape  = &op->shape.routing;
@@ -74,7 +83,7 @@ void device_dispatch(struct backend *backend, const struct op *op, const struct 
     DEVICE_CHECK(kernel_gather(&(struct gather_args){.index   = buffers[DISPATCH_SOURCES].data,
                                                      .in      = buffers[DISPATCH_IN].data,
                                                      .out     = buffers[DISPATCH_OUT].data,
-                                                     .rows    = shape->experts * shape->capacity,
+                                                     .rows    = routing_slots(shape),
                                                      .columns = shape->columns,
                                                      .first   = 0,
                                                      .count   = shape->rows * shape->top_k,
@@ -111,7 +120,7 @@ void device_combine_backward(struct backend *backend, const struct op *op, const
                                         .out            = buffers[COMBINE_GRADIENT_IN].data,
                                         .gates_gradient = buffers[COMBINE_GRADIENT_GATES].data,
                                         .rows           = shape->rows,
-                                        .slots          = shape->experts * shape->capacity,
+                                        .slots          = routing_slots(shape),
                                         .columns        = shape->columns,
                                         .top_k          = shape->top_k,
                                         .type = device_type(op, buffers, COMBINE_GRADIENT_OUT, COMBINE_GRADIENT_IN)},

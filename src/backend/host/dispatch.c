@@ -11,11 +11,6 @@ int64_t host_dispatch_floats(const struct op *op, int threads)
     return 2 * op->shape.routing.columns;
 }
 
-static int64_t slots_of(const struct routing_shape *shape)
-{
-    return shape->experts * shape->capacity;
-}
-
 static void clear_row(const struct buffer *buffer, int64_t row, int64_t columns)
 {
     int64_t bytes = format_bytes(buffer->format, columns);
@@ -41,7 +36,7 @@ static void dispatch_slots(void *context, int64_t first, int64_t last, int threa
 
 void host_dispatch(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    host_run_loop(backend, op, buffers, dispatch_slots, slots_of(&op->shape.routing));
+    host_run_loop(backend, op, buffers, dispatch_slots, routing_slots(&op->shape.routing));
 }
 
 static void combine_rows(void *context, int64_t first, int64_t last, int thread)
@@ -104,5 +99,11 @@ void host_combine_backward(struct backend *backend, const struct op *op, const s
 {
     const struct routing_shape *shape = &op->shape.routing;
     memset(buffers[COMBINE_GRADIENT_GATES].data, 0, sizeof(float) * (size_t)(shape->rows * shape->top_k));
-    host_run_loop(backend, op, buffers, combine_backward_slots, slots_of(shape));
+    host_run_loop(backend, op, buffers, combine_backward_slots, routing_slots(shape));
+}
+
+// The host waits, which is the step's affair: the numbers are in memory.
+void host_read_tallies(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    (void)backend, (void)op, (void)buffers;
 }

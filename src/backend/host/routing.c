@@ -155,10 +155,45 @@ static void drop_choices(void *context, int64_t first, int64_t last, int thread)
     }
 }
 
-static int64_t first_slot(const struct routing_shape *shape, int64_t expert)
+// The place of an expert in the order of the slots, and the expert at a place.
+static int64_t place_of(const struct routing_shape *shape, int64_t expert)
 {
     int64_t experts_per_owner = shape->experts / shape->owners;
-    return (expert % experts_per_owner * shape->owners + expert / experts_per_owner) * shape->capacity;
+    return expert % experts_per_owner * shape->owners + expert / experts_per_owner;
+}
+
+static int64_t expert_at(const struct routing_shape *shape, int64_t place)
+{
+    return place % shape->owners * (shape->experts / shape->owners) + place / shape->owners;
+}
+
+// Where slots are packed: how many each expert has, in tallies.
+static void count_slots(const struct loop *loop)
+{
+    const struct routing_shape *shape   = &loop->op->shape.routing;
+    struct choices              choices = all_choices(loop);
+    int32_t                    *tallies = loop->buffers[ROUTE_TALLIES].data;
+    int64_t                     own     = shape->first * shape->top_k;
+    memset(tallies, 0, sizeof(*tallies) * (size_t)shape->experts);
+    for (int64_t choice = own; choice < own + shape->rows * shape->top_k; choice++) {
+        tallies[choices.experts[choice]] += choices.probabilities[choice] != DROPPED;
+    }
+    for (int64_t expert = 0; expert < shape->experts; expert++) {
+        tallies[expert] = (int32_t)((tallies[expert] + shape->quantum - 1) / shape->quantum * shape->quantum);
+    }
+}
+
+// Where the slots of an expert begin and end.
+static void find_slots(const struct loop *loop, int64_t expert, int64_t *begin, int64_t *end)
+{
+    const struct routing_shape *shape   = &loop->op->shape.routing;
+    const int32_t              *tallies = loop->buffers[ROUTE_TALLIES].data;
+    int64_t                     place   = place_of(shape, expert);
+    *begin                              = shape->quantum == 0 ? place * shape->capacity : 0;
+    for (int64_t before = 0; before < place && shape->quantum > 0; before++) {
+        *begin += tallies[expert_at(shape, before)];
+    }
+    *end = *begin + (shape->quantum == 0 ? shape->capacity : tallies[expert]);
 }
 
 // Gives the own choices that an expert takes its slots, in the order of the rows.
@@ -171,8 +206,9 @@ static void place_experts(void *context, int64_t first, int64_t last, int thread
     int32_t                    *slots   = loop->buffers[ROUTE_SLOTS].data;
     int64_t                     own     = shape->first * shape->top_k;
     for (int64_t expert = first; expert < last; expert++) {
-        int64_t  begin = first_slot(shape, expert), place = 0;
-        int32_t *sources = (int32_t *)loop->buffers[ROUTE_SOURCES].data + begin;
+        int32_t *sources = loop->buffers[ROUTE_SOURCES].data;
+        int64_t  slot, end;
+        find_slots(loop, expert, &slot, &end);
         for (int64_t choice = 0; choice < shape->rows * shape->top_k; choice++) {
             if (choices.experts[own + choice] != expert) {
                 continue;
@@ -181,15 +217,15 @@ static void place_experts(void *context, int64_t first, int64_t last, int thread
                 slots[choice] = -1;
                 continue;
             }
-            if (place == shape->capacity) {
+            if (slot == end) {
                 FATAL(EXIT_INTERNAL, "route: expert %" PRId64 " takes more than its capacity of %" PRId64 " choices",
                       expert, shape->capacity);
             }
-            sources[place] = (int32_t)choice;
-            slots[choice]  = (int32_t)(begin + place++);
+            sources[slot] = (int32_t)choice;
+            slots[choice] = (int32_t)slot++;
         }
-        for (; place < shape->capacity; place++) {
-            sources[place] = -1;
+        for (; slot < end; slot++) {
+            sources[slot] = -1;
         }
     }
 }
@@ -252,10 +288,15 @@ void host_route_forward(struct backend *backend, const struct op *op, const stru
     const struct routing_shape *shape = &op->shape.routing;
     host_run_loop(backend, op, buffers, choose_rows, shape->total);
     host_run_loop(backend, op, buffers, drop_choices, shape->sequences * shape->experts);
+    struct loop loop = {.op = op, .buffers = buffers, .host = backend->state};
+    if (shape->quantum > 0) {
+        count_slots(&loop);
+        memset(buffers[ROUTE_SOURCES].data, -1, sizeof(int32_t) * (size_t)routing_slots(shape));    // behind the last
+    }
     host_run_loop(backend, op, buffers, place_experts, shape->experts);
     host_run_loop(backend, op, buffers, gate_rows, shape->rows);
     if (buffers[ROUTE_STATISTICS].data != NULL) {
-        add_statistics(&(struct loop){.op = op, .buffers = buffers, .host = backend->state});
+        add_statistics(&loop);
     }
 }
 

@@ -25,10 +25,10 @@ bool progress(ncclComm_t comm, transfer &call)
         mailbox &box =
             one.sends ? comm->boxes.at(comm->boxes.rank, one.peer) : comm->boxes.at(one.peer, comm->boxes.rank);
         if (!one.is_done && one.sends) {
-            one.is_started = one.is_started || box.post(one.from, one.bytes, call.kind);
+            one.is_started = one.is_started || box.post(one.from, one.bytes, one.kind);
             one.is_done    = one.is_started && box.is_taken();
         } else if (!one.is_done) {
-            one.is_done = box.take(one.data, one.bytes, call.kind);
+            one.is_done = box.take(one.data, one.bytes, one.kind);
         }
         is_done = is_done && one.is_done;
     }
@@ -87,6 +87,9 @@ const faults &the_faults()
 
 ncclResult_t add(ncclComm_t comm, cudaStream_t stream, transfer call)
 {
+    for (part &one : call.parts) {
+        one.kind = call.kind;
+    }
     if (the_depth == 0) {
         enqueue(comm, stream, std::move(call));
         return ncclSuccess;
@@ -129,12 +132,12 @@ void place(transfer &call, ncclComm_t comm, const void *in, const void *out)
 
 void add_send(transfer &call, int peer, const void *from, size_t bytes)
 {
-    call.parts.push_back({peer, true, false, false, from, {}, bytes});
+    call.parts.push_back({peer, true, false, false, from, {}, bytes, {}});
 }
 
 void add_receive(transfer &call, int peer, size_t bytes)
 {
-    call.parts.push_back({peer, false, false, false, NULL, {}, bytes});
+    call.parts.push_back({peer, false, false, false, NULL, {}, bytes, {}});
 }
 
 void begin_group(void)

@@ -51,6 +51,7 @@ struct part {
     const void       *from;
     std::vector<char> data;    // received
     size_t            bytes;
+    message_kind      kind;    // of its own call, in a group of several
 };
 
 // Calls that run together on a stream: one, or those between ncclGroupStart and ncclGroupEnd.

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+// Rows that are counted in the step. One op brings the counts to the host, which waits for it; the ops whose rows
+// follow them then run with the numbers that are, in place of those that the plan expects.
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/fatal.h"
+#include "tallies.h"
+
+// What the host knows of a tally since it read it last.
+struct known {
+    bool     is_read;
+    int64_t  begin, rows;    // begin: among the rows of all experts here
+    int64_t *parts;          // [owners]: how many of the rows are each member's
+};
+
+struct tallies {
+    const struct plan *plan;
+    struct known      *known;         // [plan->tally_count]
+    int64_t           *parts;         // of all
+    int32_t           *numbers[2];    // host memory that a device copies to; NULL: there is none
+    struct backend    *backend;
+};
+
+static const struct routing_shape *shape_of(const struct plan *plan, const struct tally *tally)
+{
+    return &plan->ops[tally->reader].shape.routing;
+}
+
+struct tallies *tallies_open(const struct plan *plan, struct backend *backend)
+{
+    if (plan->tally_count == 0) {
+        return NULL;
+    }
+    struct tallies *tallies = memory_allocate(sizeof(*tallies));
+    int64_t         owners  = shape_of(plan, plan->tallies)->owners;    // of all layers alike, as the experts
+    *tallies                = (struct tallies){.plan    = plan,
+                                               .backend = backend,
+                                               .known   = memory_allocate((size_t)plan->tally_count * sizeof(*tallies->known)),
+                                               .parts   = memory_allocate((size_t)(plan->tally_count * owners) * sizeof(int64_t))};
+    for (int32_t i = 0; i < plan->tally_count; i++) {
+        tallies->known[i].parts = tallies->parts + i * owners;
+    }
+    for (int i = 0; i < 2 && backend->ops->streams != NULL; i++) {
+        int64_t bytes       = format_bytes(FORMAT_I32, shape_of(plan, plan->tallies)->experts);
+        tallies->numbers[i] = backend->ops->streams->allocate_host(backend, bytes);
+    }
+    return tallies;
+}
+
+void tallies_close(struct tallies *tallies)
+{
+    if (tallies == NULL) {
+        return;
+    }
+    for (int i = 0; i < 2 && tallies->numbers[i] != NULL; i++) {
+        tallies->backend->ops->streams->release_host(tallies->backend, tallies->numbers[i]);
+    }
+    free(tallies->known);
+    free(tallies->parts);
+    free(tallies);
+}
+
+const struct tally *tallies_of(const struct plan *plan, const struct op *op)
+{
+    if (op->kind != OP_READ_TALLIES) {
+        return plan_op_tally(plan, op);
+    }
+    int32_t i = 0;
+    while (i < plan->tally_count && &plan->ops[plan->tallies[i].reader] != op) {
+        i++;
+    }
+    return i < plan->tally_count ? &plan->tallies[i] : NULL;
+}
+
+// Whose rows begin behind those of the expert before it. numbers: [owners][experts here].
+static void note(const struct tallies *tallies, int32_t index, const int32_t *numbers, int64_t *begin)
+{
+    const struct tally         *tally = &tallies->plan->tallies[index];
+    const struct routing_shape *shape = shape_of(tallies->plan, tally);
+    struct known               *known = &tallies->known[index];
+    *known                            = (struct known){.is_read = true, .begin = *begin, .parts = known->parts};
+    for (int64_t i = 0; i < shape->owners; i++) {
+        known->parts[i] = numbers[i * (shape->experts / shape->owners)];
+        known->rows += known->parts[i];
+        if (known->parts[i] < 0 || known->rows > tally->most) {
+            FATAL(EXIT_INTERNAL, "%" PRId64 " rows are said to be there for an expert, of %" PRId64 " at most",
+                  known->rows, tally->most);
+        }
+    }
+    *begin += known->rows;
+}
+
+void tallies_read(const struct lanes *lanes, const struct queue_entry *entry)
+{
+    const struct tallies         *tallies = lanes->tallies;
+    const struct routing_shape   *shape   = &entry->op->shape.routing;
+    const struct backend_streams *streams = lanes->streams;
+    const int32_t                *numbers[2];
+    int32_t                       index     = (int32_t)(entry->tally - tallies->plan->tallies);
+    int64_t                       begins[2] = {0, 0};
+    int                           sides     = shape->owners > 1 ? 2 : 1;
+    for (int side = 0; side < sides; side++) {
+        const struct buffer *from = &entry->buffers[side == 0 ? READ_TALLIES_OWN : READ_TALLIES_RECEIVED];
+        numbers[side]             = streams != NULL ? tallies->numbers[side] : from->data;
+        if (streams != NULL) {
+            streams->copy(lanes->backend, entry->op->lane, tallies->numbers[side], from->data,
+                          format_bytes(from->format, from->elements));
+        }
+    }
+    if (streams != NULL) {
+        streams->synchronize(lanes->backend, entry->op->lane);
+    }
+    for (int64_t expert = 0; expert < shape->experts / shape->owners; expert++) {
+        for (int side = 0; side < sides; side++) {
+            note(tallies, index++, numbers[side] + expert, &begins[side]);
+        }
+    }
+}
+
+// The rows of an operand, where they are.
+static struct buffer find_rows(const struct tallies *tallies, const struct queue_entry *entry, int slot)
+{
+    const struct plan   *plan   = tallies->plan;
+    const struct tensor *tensor = &plan->tensors[entry->op->operand[slot]];
+    const struct known  *known  = &tallies->known[tensor->tally - 1];
+    int64_t              width  = plan_row_elements(plan, entry->op->operand[slot]);
+    struct buffer        buffer = entry->buffers[slot];
+    buffer.elements             = known->rows * width;
+    if (tensor->is_packed) {
+        buffer.data = (char *)buffer.data - (tensor->offset - plan->tensors[tensor->whole].offset) +
+                      format_offset(tensor->format, known->begin * width);
+    }
+    return buffer;
+}
+
+bool tallies_apply(const struct lanes *lanes, const struct queue_entry *entry, struct tallied *now)
+{
+    const struct tallies *tallies = lanes->tallies;
+    const struct op      *op      = entry->op;
+    const struct known   *known = entry->tally != NULL ? &tallies->known[entry->tally - tallies->plan->tallies] : NULL;
+    if (known == NULL || op->kind == OP_READ_TALLIES || !known->is_read) {
+        return false;
+    }
+    now->op       = plan_op_of_rows(tallies->plan, op, known->rows);
+    now->entry    = *entry;
+    now->entry.op = &now->op;
+    now->rows     = known->rows;
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        if (op->operand[slot] >= 0 && tallies->plan->tensors[op->operand[slot]].tally > 0) {
+            now->entry.buffers[slot] = find_rows(tallies, entry, slot);
+        }
+    }
+    if (entry->group != NULL) {
+        const struct tensor *tensors = tallies->plan->tensors;
+        now->parts                   = (struct transfer_parts){
+                              .in  = tallies->known[tensors[op->operand[TRANSFER_IN]].tally - 1].parts,
+                              .out = tallies->known[tensors[op->operand[TRANSFER_OUT]].tally - 1].parts,
+                              .row = plan_row_elements(tallies->plan, op->operand[TRANSFER_IN]),
+        };
+        now->op.shape.transfer       = op->shape.transfer;    // whose elements its group has in common
+        now->op.shape.transfer.parts = &now->parts;
+    }
+    return true;
+}
+
+void tallies_clear(const struct lanes *lanes, const struct tallied *now)
+{
+    struct buffer buffers[OP_OPERANDS] = {[CLEAR_OUT] = now->entry.buffers[GEMM_C]};
+    struct op     clear                = {.kind = OP_CLEAR, .lane = now->op.lane, .tag = now->op.tag};
+    clear.shape.elements.elements      = buffers[CLEAR_OUT].elements;
+    lanes->backend->ops->run[OP_CLEAR](lanes->backend, &clear, buffers);
+}
+
+void tallies_align(const struct plan *plan, const struct op *op, struct buffer buffers[OP_OPERANDS])
+{
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        const struct tensor *tensor = op->operand[slot] >= 0 ? &plan->tensors[op->operand[slot]] : NULL;
+        if (tensor != NULL && tensor->is_packed) {
+            int64_t row = format_offset(tensor->format, plan_row_elements(plan, op->operand[slot]));
+            buffers[slot].data =
+                (char *)buffers[slot].data - (tensor->offset - plan->tensors[tensor->whole].offset) + row;
+        }
+    }
+}
