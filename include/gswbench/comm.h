@@ -26,6 +26,12 @@ struct comm_extras {
     double  bytes;                  // of the device, by the library's own count; NaN: it does not tell
 };
 
+// By what a library makes a transfer, in its own words; "": it does not say. 8 bytes' alignment, no padding.
+struct comm_choice {
+    char    algorithm[32], protocol[16];
+    int64_t channels;    // 0: it does not say
+};
+
 // Memory that members of a group have for their transfers.
 struct comm_buffer {
     void   *data;
@@ -69,6 +75,8 @@ struct comm_ops {
 
     struct comm_extras (*extras)(struct comm *comm);    // of connections that are open; NULL: it has none
 
+    struct comm_choice (*chosen)(struct comm *comm);    // of what has run since the call before; NULL: nothing is known
+
     // Control plane, host memory, outside timed regions, called from the main thread only.
     void (*barrier)(struct comm *comm);
     void (*gather_all)(struct comm *comm, const void *in, void *out, int64_t bytes);    // out: [ranks][bytes]
@@ -107,6 +115,7 @@ struct comm_nccl_setup {
     int  connect_seconds;             // longer than that, and the job ends
     bool registers, must_register;    // memory that transfers use is made known to NCCL; or the job ends
     int  ranks_per_id;                // that find each other by one id, where there are twice as many; 0: all
+    bool tells;                       // how each collective is made is looked up in NCCL's log
     bool copies;                      // where the devices' copy engines can do it, they do
 };
 status comm_detect_nccl(void);

@@ -23,6 +23,8 @@ struct result_transfer_time {
     double  bandwidth, alone_bandwidth;          // bytes a second on the bus
     int64_t late_rank;                           // of the group that waits longest, who comes last most often; -1: none
     double  late_share, wait_seconds;            // in which share of them; how much longer the first one waits
+    char    algorithm[32], protocol[16];         // as the library calls them; "": it does not say
+    int64_t channels;                            // 0: it does not say
 };
 
 // A step that is not among the measured ones, on the rank that computes longest.

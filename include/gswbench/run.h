@@ -39,6 +39,7 @@ struct run_config {
     int64_t spared_processors;
     int64_t registered_buffers;    // enum run_registered
     int64_t zero_cta;
+    int64_t transfer_algorithms;
     int64_t ranks_per_id;
     int64_t connect_seconds;
     int64_t hang_seconds;                        // -1: auto

@@ -130,4 +130,7 @@ int64_t step_storage_bytes(const struct step *step, enum storage storage);
 // Device memory that the communicator's library took for the step's connections; 0 where it takes none.
 int64_t step_connection_bytes(const struct step *step);
 
+// How the communicator's library makes a transfer, where it says so.
+struct comm_choice step_chosen(const struct step *step, int32_t op);
+
 #endif

@@ -4,11 +4,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
 #include "nccl_internal.h"
 #include "nccl_job.h"
+#include "nccl_log.h"
 
 static void barrier(struct comm *comm)
 {
@@ -30,6 +32,9 @@ static void share(struct comm *comm, void *data, int64_t bytes, int from)
 
 static void free_state(struct nccl_state *state)
 {
+    if (state->log >= 0) {
+        close(state->log);
+    }
     free(state->nodes);
     free(state);
 }
@@ -70,6 +75,12 @@ static struct comm_extras extras(struct comm *comm)
     return sum;
 }
 
+static struct comm_choice chosen(struct comm *comm)
+{
+    struct nccl_state *state = comm->state;
+    return state->log >= 0 ? nccl_log_read(state->log, &state->log_place) : (struct comm_choice){.algorithm = ""};
+}
+
 static const struct comm_ops nccl_ops = {
     .name        = "nccl",
     .is_enqueued = true,
@@ -78,6 +89,7 @@ static const struct comm_ops nccl_ops = {
     .group_close = nccl_group_close,
     .run         = nccl_run,
     .extras      = extras,
+    .chosen      = chosen,
     .barrier     = barrier,
     .gather_all  = gather_all,
     .share       = share,
@@ -133,7 +145,11 @@ status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *b
 {
     struct nccl_state *state = memory_allocate(sizeof(*state));
     *state = (struct nccl_state){.control = control, .backend = backend, .setup = *setup, .rank = control->place.rank};
-    status result = nccl_library_open(&state->library);
+    state->log    = -1;
+    status result = setup->tells ? nccl_log_open(&state->log) : OK;
+    if (!failed(&result)) {
+        result = nccl_library_open(&state->library);
+    }
     if (!failed(&result)) {
         result = check_ranks(state);
     }

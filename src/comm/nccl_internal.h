@@ -75,6 +75,8 @@ struct nccl_state {
     int64_t               *nodes;    // [ranks]
     struct nccl_links     *pipelines;
     bool                   exchanges;    // all-to-alls have been one call
+    int                    log;          // a file; -1: it is not read
+    int64_t                log_place;    // up to which it was
     struct nccl_watch      watch;
 };
 

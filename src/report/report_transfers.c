@@ -59,8 +59,20 @@ static const char *name_late(const struct result *result, const struct result_tr
     return text;
 }
 
+// "RING LL x 4"; returns text.
+static const char *name_choice(const struct result_transfer_time *time, char *text, size_t bytes)
+{
+    char algorithm[40], protocol[24], channels[32] = "";
+    if (time->channels > 0) {
+        snprintf(channels, sizeof(channels), " x %" PRId64, time->channels);
+    }
+    snprintf(text, bytes, "%s%s%s%s", report_safe(algorithm, sizeof(algorithm), time->algorithm),
+             time->protocol[0] != '\0' ? " " : "", report_safe(protocol, sizeof(protocol), time->protocol), channels);
+    return text;
+}
+
 struct numbers {
-    char seconds[32], moving[32], bandwidth[32], alone[32], alone_bandwidth[32], predicted[32], late[256];
+    char seconds[32], moving[32], bandwidth[32], alone[32], alone_bandwidth[32], predicted[32], by[80], late[256];
 };
 
 static void name_numbers(const struct result *result, const struct result_transfer_time *time, struct numbers *text)
@@ -71,6 +83,7 @@ static void name_numbers(const struct result *result, const struct result_transf
     name_number(text->alone, sizeof(text->alone), time->alone_seconds, MICROSECOND);
     name_number(text->alone_bandwidth, sizeof(text->alone_bandwidth), time->alone_bandwidth, GIGABYTE);
     name_number(text->predicted, sizeof(text->predicted), time->predicted_seconds, MICROSECOND);
+    name_choice(time, text->by, sizeof(text->by));
     name_late(result, time, text->late, sizeof(text->late));
 }
 
@@ -93,6 +106,9 @@ void report_write_transfers(const struct result *result, FILE *file)
                 times[i]->group_size, times[i]->count, number_bytes(size, sizeof(size), times[i]->bytes), text.seconds,
                 text.moving, text.bandwidth, text.alone, text.alone_bandwidth, text.predicted,
                 report_safe(late, sizeof(late), text.late));
+        if (text.by[0] != '\0') {
+            fprintf(file, "    by %s\n", text.by);
+        }
     }
     if (result->transfer_time_count > TEXT_ROWS) {
         fprintf(file, "  and %" PRId64 " more, in report.html and result.json\n",
@@ -118,7 +134,7 @@ void html_write_transfer_times(const struct result *result, FILE *file)
                   "<div class=scroll><table><tr><th>kind</th><th>axes</th><th class=n>ranks</th><th class=n>count</th>"
                   "<th class=n>size</th><th class=n>time, &micro;s</th><th class=n>moving, &micro;s</th>"
                   "<th class=n>bus, GB/s</th><th class=n>alone, &micro;s</th><th class=n>bus, GB/s</th>"
-                  "<th class=n>predicted, &micro;s</th><th>waited for</th></tr>\n");
+                  "<th class=n>predicted, &micro;s</th><th>by</th><th>waited for</th></tr>\n");
     for (int64_t i = 0; i < result->transfer_time_count; i++) {
         struct numbers text;
         char           size[32];
@@ -132,6 +148,8 @@ void html_write_transfer_times(const struct result *result, FILE *file)
         write_texts((const char *const[]){size, text.seconds, text.moving, text.bandwidth, text.alone,
                                           text.alone_bandwidth, text.predicted, NULL},
                     file);
+        fprintf(file, "</td><td>");
+        html_write_text(text.by, file);
         fprintf(file, "</td><td>");
         html_write_text(text.late, file);
         fprintf(file, "</td></tr>\n");

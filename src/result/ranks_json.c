@@ -42,6 +42,9 @@ const struct json_field transfer_time_fields[] = {
     INTEGER(result_transfer_time, "late_rank", late_rank),
     REAL(result_transfer_time, "late_share", late_share),
     REAL(result_transfer_time, "wait_s", wait_seconds),
+    TEXT(result_transfer_time, "algorithm", algorithm),
+    TEXT(result_transfer_time, "protocol", protocol),
+    INTEGER(result_transfer_time, "channels", channels),
     JSON_END
 };
 const struct json_field compute_time_fields[] = {

@@ -11,6 +11,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/predict.h"
 #include "gswbench/statistics.h"
+#include "gswbench/text.h"
 
 enum {
     ROWS     = 64,
@@ -27,7 +28,8 @@ struct row {
 
 // What a rank tells the others of a row. NaN: there are fewer, or it has none.
 struct readings {
-    double seconds[READINGS], alone[ALONE], predicted;
+    struct comm_choice chosen;
+    double             seconds[READINGS], alone[ALONE], predicted;
 };
 
 static bool are_alike(const struct row *a, const struct row *b)
@@ -123,6 +125,7 @@ static struct readings read_row(const struct transfer_times_setup *setup, const 
         own.seconds[i] = NAN;
     }
     int32_t op    = read_times(setup->plan, setup->times, row, own.seconds);
+    own.chosen    = op >= 0 ? step_chosen(setup->step, op) : (struct comm_choice){.algorithm = ""};
     own.predicted = op >= 0 ? find_price(setup, op) : NAN;
     for (int i = 0; i < ALONE; i++) {
         comm->ops->barrier(comm);
@@ -233,6 +236,11 @@ static void add_time(const struct transfer_times_setup *setup, const struct row 
     for (int rank = 0; rank < ranks; rank++) {
         for (int i = 0; i < READINGS; i++) {
             add(&seen, all[rank].seconds[i]);
+        }
+        if (time.algorithm[0] == '\0') {    // a group's first member knows
+            text_copy(time.algorithm, sizeof(time.algorithm), all[rank].chosen.algorithm);
+            text_copy(time.protocol, sizeof(time.protocol), all[rank].chosen.protocol);
+            time.channels = all[rank].chosen.channels;
         }
         time.predicted_seconds = fmax(time.predicted_seconds, all[rank].predicted);
         mesh_group_ranks(&setup->plan->mesh, rank, row->axes, members);

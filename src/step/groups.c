@@ -128,6 +128,9 @@ static void use_seat(const struct step *step, struct seat seat, const bool *is_c
             const struct buffer buffers[2] = {operand(step, op, TRANSFER_IN, scratch[TRANSFER_IN]),
                                               operand(step, op, TRANSFER_OUT, scratch[TRANSFER_OUT])};
             use(step, seat, op, buffers);
+            if (step->chosen != NULL) {
+                step->chosen[i] = step->comm->ops->chosen(step->comm);
+            }
             if (plan_op_tally(plan, op) != NULL) {
                 use_parts(step, seat, op, buffers);
             }
@@ -186,6 +189,9 @@ void groups_open(struct step *step)
     int64_t         before  = backend->ops->available_bytes(backend);
     int             count   = list_seats(step->plan, seats);
     step->groups = memory_allocate((size_t)(LANE_COUNT * step->plan->group_count) * sizeof(struct comm_group *));
+    if (step->comm->ops->chosen != NULL) {
+        step->chosen = memory_allocate((size_t)step->plan->op_count * sizeof(*step->chosen));
+    }
     open_all(step, seats, count);
     if (step->comm->ops->is_enqueued && count > 0) {
         use_scratch(step, seats, count);
@@ -223,4 +229,5 @@ void groups_close(struct step *step)
         }
     }
     free(step->groups);
+    free(step->chosen);
 }

@@ -90,8 +90,8 @@ struct lanes {
     bool                          is_closing;
 };
 
-// lane.c: the compute lane runs on the caller's thread, each other lane that has ops on its own. queues' entries and
-// counts, backend, streams, comm_ops and rank are filled in before; nothing moves until close.
+// lane.c: the compute lane runs on the caller's thread, each other one with ops on its own. All else is filled in
+// before.
 void lanes_open(struct lanes *lanes);
 void lanes_run(struct lanes *lanes);
 void lanes_close(struct lanes *lanes);
@@ -136,6 +136,7 @@ struct step {
     int64_t              storage_bytes[STORAGE_COUNT];
     bool                 is_lent[STORAGE_COUNT];    // by the communicator
     struct comm_group  **groups;              // [LANE_COUNT][plan->group_count], NULL: the lane does not use the group
+    struct comm_choice  *chosen;              // [op_count], of those transfers that were made before the steps; or NULL
     int64_t              connection_bytes;    // of the device, that the communicator's library has taken
     struct queue_entry  *entries;             // [plan->op_count]
     struct queue_entry **queued;              // the same, lane by lane

@@ -244,3 +244,8 @@ int64_t step_connection_bytes(const struct step *step)
 {
     return step->connection_bytes;
 }
+
+struct comm_choice step_chosen(const struct step *step, int32_t op)
+{
+    return step->chosen != NULL ? step->chosen[op] : (struct comm_choice){.algorithm = ""};
+}

@@ -91,6 +91,32 @@ launch 2 0 "${experts[@]}" --set run.verify=off --set run.graphs=off
 expect '^RESULT VALID'
 [ "$one_call" = "$(figures)" ] || complain "other numbers than $one_call"
 
+# By what each transfer is made, from lines of NCCL's log as its versions write them.
+by() {    # by KIND ALGORITHM PROTOCOL CHANNELS
+    python3 - "$(result result.json)" "$@" <<'END' || complain "a $1 is not by $2 $3 with $4 channels"
+import json, sys
+kind, *expected = sys.argv[2:]
+rows = [row for row in json.load(open(sys.argv[1]))["transfer_times"] if row["kind"] == kind]
+found = {(row["algorithm"], row["protocol"], str(row["channels"])) for row in rows}
+sys.exit(found != {tuple(expected)} and f"{found}")
+END
+}
+launch 2 0 --set parallel.fsdp=2 --set run.transfer_algorithms=yes
+expect '^    by AllGather_LD symmetric x 1$'
+by all_gather AllGather_LD symmetric 1
+by all_reduce AllReduce_LD symmetric 1
+launch 2 0 --set parallel.fsdp=2 --set run.transfer_algorithms=yes --set run.registered_buffers=no
+by reduce_scatter RING LL 1
+launch 2 0 "${experts[@]}" --set run.transfer_algorithms=yes --set run.zero_cta=yes
+by all_gather 'copy engine' '' 0
+by all_to_all 'copy engine' '' 0
+by reduce_scatter ReduceScatter_LD symmetric 1
+LD_LIBRARY_PATH=$old launch 2 0 "${experts[@]}" --set run.transfer_algorithms=yes
+by all_gather RING SIMPLE 0
+by all_to_all '' '' 0
+NCCL_DEBUG=WARN launch 2 4 --set parallel.fsdp=2 --set run.transfer_algorithms=yes
+expect "transfer_algorithms = yes: NCCL's log is asked for otherwise"
+
 # A device whose multiprocessors transfers may all hold.
 FAKE_PROCESSORS=2 launch 2 0 --set parallel.fsdp=2
 expect '^note: ctas: rank 0 on .* \(as 2 of 2 ranks\): transfers may hold 2 multiprocessors at a time, and the device has 2: none is left to compute$'

@@ -91,11 +91,10 @@ ncclResult_t make(ncclComm_t *made, const char *name, int size, int rank, const 
     }
     *made = new ncclComm;
     (*made)->boxes.open(name, size, rank);
-    if (const char *log = getenv("NCCL_DEBUG_FILE"); getenv("NCCL_DEBUG") != NULL) {
-        FILE *file = log != NULL ? fopen(log, "w") : stdout;
-        fprintf(file, "NCCL INFO a communicator of %d ranks\n", size);
-        fflush(file);
+    if (FILE *log = the_log(); log != NULL) {
+        fprintf(log, "NCCL INFO a communicator of %d ranks\n", size);
     }
+    (*made)->copies    = config->CTAPolicy == 2;
     (*made)->channels  = config->maxCTAs == NCCL_CONFIG_UNDEF_INT ? 32 : config->maxCTAs;
     emulator::channels = (int)(*made)->channels;
     return ncclSuccess;
@@ -207,6 +206,7 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataTyp
             reduce(received(parts), type, how, first, end - first, keeper, (char *)to + first * bytes_of(type));
         }
     });
+    tell("AllReduce", comm, call);
     return add(comm, stream, std::move(call));
 }
 
@@ -225,6 +225,7 @@ ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDat
     }
     call.finish.push_back(
         [=](std::vector<part> &parts) { reduce(received(parts), type, how, 0, count, rank, (char *)to); });
+    tell("ReduceScatter", comm, call);
     return add(comm, stream, std::move(call));
 }
 
@@ -247,6 +248,7 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataTyp
             next += share;
         }
     });
+    tell("AllGather", comm, call);
     return add(comm, stream, std::move(call));
 }
 
@@ -265,6 +267,7 @@ ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataTyp
         const std::vector<char> *data = received(parts)[0];
         memcpy(to, data->data(), data->size());
     });
+    tell("Broadcast", comm, call);
     return add(comm, stream, std::move(call));
 }
 }

@@ -2,6 +2,11 @@
 // A call makes way each time that its stream is looked at, until all its messages have passed.
 #include "nccl_transfer.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include <memory>
 
 namespace
@@ -152,5 +157,40 @@ void end_group(void)
             enqueue(one.comm, one.stream, std::move(one.call));
         }
         the_group.clear();
+    }
+}
+
+FILE *the_log()
+{
+    static FILE *const file = []() -> FILE * {
+        const char *name = getenv("NCCL_DEBUG_FILE");
+        return getenv("NCCL_DEBUG") == NULL ? NULL : name != NULL ? fopen(name, "w") : stdout;
+    }();
+    if (file != NULL) {
+        setlinebuf(file);
+    }
+    return file;
+}
+
+void tell(const char *function, ncclComm_t comm, const transfer &call)
+{
+    const char *asked  = getenv("NCCL_DEBUG_SUBSYS");
+    size_t      bytes  = call.kind.count * bytes_of((ncclDataType_t)call.kind.type);
+    bool        is_met = call.kind.in_window >= 0 || call.kind.out_window >= 0;
+    char        what   = call.kind.call;
+    if (the_log() == NULL || asked == NULL || strstr(asked, "TUNING") == NULL || comm->boxes.rank != 0) {
+        return;
+    }
+    fprintf(the_log(), "vm:%d:%d [0] NCCL INFO ", (int)getpid(), (int)getpid());
+    if (the_faults().version < 22400) {
+        fprintf(the_log(), "%zu Bytes -> Algo 1 proto 2 time 12.300000\n", bytes);
+    } else if (is_met && comm->copies && (what == 'G' || what == 'X')) {
+        fprintf(the_log(), "%s [Copy Engine]: %zu Bytes -> cudaMemcpy\n", function, bytes);
+    } else if (is_met) {
+        fprintf(the_log(), "%s [Symmetric]: %zu Bytes -> Kernel %s_LD nchannels %d nthreads 512 nWorks 1\n", function,
+                bytes, function, (int)comm->channels);
+    } else {
+        fprintf(the_log(), "%s: %zu Bytes -> Algo RING proto LL channel{Lo..Hi}={0..%d}\n", function, bytes,
+                (int)comm->channels - 1);
     }
 }

@@ -3,6 +3,8 @@
 #ifndef GSWBENCH_TESTS_NCCL_TRANSFER_H
 #define GSWBENCH_TESTS_NCCL_TRANSFER_H
 
+#include <stdio.h>
+
 #include <string>
 
 #include "emulator.h"
@@ -74,9 +76,14 @@ struct ncclComm {
     std::vector<registration> known;
     uint64_t                  calls = 0, done = 0;    // made by the host, and ended by streams
     int64_t                   channels = 0;           // as many as its configuration lets it have
+    bool                      copies   = false;       // where it may, without multiprocessors
     bool                      is_used  = false;
     bool                      is_lost  = false;
 };
+
+// NCCL's log; NULL: nobody asks for it. tell: how a collective is made, as the real one says it, on rank 0 alone.
+FILE *the_log();
+void  tell(const char *function, ncclComm_t comm, const transfer &call);
 
 // The communicator of that name. Blocks until all members have come.
 ncclResult_t make(ncclComm_t *made, const char *name, int size, int rank, const ncclConfig_t *config);

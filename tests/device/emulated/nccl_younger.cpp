@@ -31,6 +31,9 @@ ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count, ncclDataType
             }
         }
     });
+    if (comm->copies) {
+        tell("AlltoAll", comm, call);    // else it is sends and receives, of which nothing is said
+    }
     return add(comm, stream, std::move(call));
 }
 
