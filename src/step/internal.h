@@ -90,8 +90,7 @@ struct lanes {
     bool                          is_closing;
 };
 
-// lane.c: the compute lane runs on the caller's thread, each other one with ops on its own. All else is filled in
-// before.
+// lane.c: the compute lane runs on the caller's thread, each other one with ops on its own. All else is filled before.
 void lanes_open(struct lanes *lanes);
 void lanes_run(struct lanes *lanes);
 void lanes_close(struct lanes *lanes);
