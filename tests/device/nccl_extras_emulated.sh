@@ -51,7 +51,7 @@ expect 'registered_buffers or zero_cta = yes: NCCL did not register memory for t
 unset FAKE_NCCL
 
 # All-to-alls are one call, and copy engines make them where they may; an older library makes them of sends and receives.
-experts=(--set model.family=mixtral --set model.pattern=experts,experts --set model.experts=4 --set model.top_k=2 --set model.expert_ffn=16 --set parallel.fsdp=2
+experts=(--set model.family=mixtral --set model.capacity_factor=1 --set model.pattern=experts,experts --set model.experts=4 --set model.top_k=2 --set model.expert_ffn=16 --set parallel.fsdp=2
     --set parallel.ep=2)
 launch 2 0 "${experts[@]}"
 connections all_to_all=true zero_cta=0
