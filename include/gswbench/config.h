@@ -81,6 +81,9 @@ status config_rows(const struct config_request *request, struct config_row rows[
 // Writes every option of every section as an INI file that config_read accepts.
 void config_write(const struct config *config, FILE *file);
 
+// What a configuration is read from that came from standard input; its name is "stdin".
+#define CONFIG_STDIN "/proc/self/fd/"
+
 // The folders that hold installed configs, and the path of a config by name. False when there is none.
 const char *config_folder(void);
 bool        config_find(const char *name, char *path, size_t bytes);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "gswbench/fatal.h"
 #include "gswbench/number.h"
@@ -218,6 +219,24 @@ static bool set_text(const struct option *option, char *field, const char *text)
     return true;
 }
 
+// The name that people mean by another word, or misspelt.
+static const char *find_meant(const char *text, const char *const *names)
+{
+    static const struct {
+        const char *word, *name;
+    } synonyms[] = {{"gpu", "cuda"},      {"nvidia", "cuda"},   {"cpu", "host"},           {"float8", "fp8"},
+                    {"e4m3", "fp8"},      {"bfloat16", "bf16"}, {"half", "bf16"},          {"float32", "fp32"},
+                    {"threads", "local"}, {"sharp", "nccl"},    {"selective", "attention"}};
+    for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
+        for (int j = 0; strcasecmp(text, synonyms[i].word) == 0 && names[j] != NULL; j++) {
+            if (strcmp(names[j], synonyms[i].name) == 0) {
+                return names[j];
+            }
+        }
+    }
+    return text_closest(text, names);
+}
+
 status option_set(const struct option *option, void *section, const char *text)
 {
     bool accepted = false;
@@ -250,10 +269,13 @@ status option_set(const struct option *option, void *section, const char *text)
     if (accepted) {
         return OK;
     }
-    char value[64], allowed[512];
+    char        value[64], allowed[512];
+    bool        is_named = option->names != NULL && option->names != option_auto && option->type != OPTION_SET;
+    const char *meant    = is_named ? find_meant(text, option->names) : NULL;
     text_printable(value, sizeof(value), text);
     option_allowed(option, allowed, sizeof(allowed));
-    return fail("%s: expected %s", value, allowed);
+    return fail("%s: expected %s%s%s%s", value, allowed, meant != NULL ? " (did you mean \"" : "",
+                meant != NULL ? meant : "", meant != NULL ? "\"?)" : "");
 }
 
 void option_set_defaults(const struct option *options, void *section)

@@ -34,9 +34,6 @@ static status unknown_command(const char *name)
     for (int i = 0; i < COMMANDS; i++) {
         names[i] = commands[i]->name;
     }
-    if (cli_is_config(name)) {
-        return fail_as(EXIT_USAGE, "unknown command %s: did you mean --config %s?", name, name);
-    }
     const char *closest = text_closest(name, names);
     if (closest != NULL) {
         return fail_as(EXIT_USAGE, "unknown command %s: did you mean %s?", name, closest);
@@ -87,6 +84,20 @@ static status run(const struct command *command, int count, char *const words[],
     return failed(&result) && command->meets ? launch_fail(result, errors) : result;
 }
 
+static status explain(const char *name)
+{
+    const struct command *command = name != NULL ? find(name) : NULL;
+    if (name != NULL && command == NULL) {
+        return unknown_command(name);
+    }
+    if (command != NULL) {
+        flags_print_help(command, stdout);
+    } else {
+        print_help();
+    }
+    return OK;
+}
+
 status cli_run(int argc, char *const argv[], struct text_buffer *errors)
 {
     bool named = argc > 1 && argv[1][0] != '-';
@@ -94,15 +105,22 @@ status cli_run(int argc, char *const argv[], struct text_buffer *errors)
         print_help();
         return OK;
     }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         char build[VERSION_BUILD_BYTES];
         version_build(build);
         printf("gswbench %s\nbuild %s\n", version_text, build);
         return OK;
     }
+    if (strcmp(argv[1], "help") == 0) {
+        return explain(argc > 2 ? argv[2] : NULL);
+    }
     const char           *name    = named ? argv[1] : "run";
     const struct command *command = find(name);
     int                   skipped = named ? 2 : 1;
+    if (command == NULL && cli_is_config(name)) {    // of a run
+        command = find("run");
+        skipped = 1;
+    }
     if (command == NULL) {
         return unknown_command(name);
     }

@@ -5,10 +5,12 @@
 #include "internal.h"
 
 struct configs_arguments {
-    bool json;
+    struct text_list names;
+    bool             json;
 };
 
 static const struct flag flags[] = {
+    OPERANDS(configs_arguments, names, "NAME...", "shows these configurations, as they are written"),
     SWITCH_FLAG(configs_arguments, json, "--json", "prints JSON"),
     END_FLAGS,
 };
@@ -67,10 +69,34 @@ static status list_config(void *state, const char *name, const char *path, struc
     return OK;
 }
 
+static status show(const char *name)
+{
+    char path[1024], line[1024];
+    if (!cli_is_config(name) || !config_find(name, path, sizeof(path))) {
+        return fail_as(EXIT_USAGE, "%s: no such configuration: gswbench configs lists them", name);
+    }
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        return fail_as(EXIT_USAGE, "%s: cannot be read", path);
+    }
+    printf("# %s\n", path);
+    while (fgets(line, sizeof(line), file) != NULL) {
+        fputs(line, stdout);
+    }
+    fclose(file);
+    return OK;
+}
+
 static status run(const void *arguments, struct text_buffer *errors)
 {
     const struct configs_arguments *configs = arguments;
 
+    for (int i = 0; i < configs->names.count; i++) {
+        TRY(show(configs->names.items[i]));
+    }
+    if (configs->names.count > 0) {
+        return OK;
+    }
     json_t *list = configs->json ? json_array() : NULL;
     if (list == NULL) {
         printf("%s\n  %6s  %-5s %8s  %-38s %9s\n", config_folder(), "ranks", "type", "layers", "layout", "published");

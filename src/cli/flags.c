@@ -10,6 +10,8 @@
 
 enum { FLAGS_MAX = 64 };
 
+static const char CONFIG[] = "--config";
+
 // Where parsing stands, and what it fills.
 struct parser {
     const struct command *command;
@@ -34,7 +36,10 @@ static bool means_key(const char *flag, const char *key)
 {
     static const struct {
         const char *word, *key;
-    } synonyms[] = {{"dtype", "compute"}, {"precision", "compute"}};
+    } synonyms[] = {{"gbs", "global_batch"},        {"batch_size", "global_batch"},    {"mbs", "micro_batch"},
+                    {"seq_len", "sequence"},        {"seq_length", "sequence"},        {"sequence_length", "sequence"},
+                    {"tensor_parallel", "tp"},      {"pipeline_parallel", "pp"},       {"lr", "learning_rate"},
+                    {"tensor_parallel_size", "tp"}, {"attention_backend", "attention"}};
     char word[64];
     text_copy(word, sizeof(word), flag);
     for (char *dash = strchr(word, '-'); dash != NULL; dash = strchr(dash, '-')) {
@@ -71,12 +76,46 @@ static const char *find_setting(const struct parser *parser, const char *flag)
     return NULL;
 }
 
+// The flag that other programs call so; NULL: none, or not of this command.
+static const char *find_synonym(const struct parser *parser, const char *word)
+{
+    static const struct {
+        const char *word, *flag;
+    } synonyms[] = {{"-n", "--ranks"},
+                    {"-np", "--ranks"},
+                    {"--np", "--ranks"},
+                    {"--gpus", "--ranks"},
+                    {"--num-gpus", "--ranks"},
+                    {"--nproc", "--ranks"},
+                    {"--world-size", "--ranks"},
+                    {"--model", "--config"},
+                    {"--dtype", "--precision"},
+                    {"--output", "--out"},
+                    {"-o", "--out"},
+                    {"--iters", "--steps"},
+                    {"--iterations", "--steps"},
+                    {"--max-steps", "--steps"},
+                    {"--device", "--gpu"},
+                    {"-c", "--config"}};
+    for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
+        if (strcmp(word, synonyms[i].word) == 0 &&
+            find(parser->command, synonyms[i].flag, strlen(synonyms[i].flag)) != NULL) {
+            return synonyms[i].flag;
+        }
+    }
+    return NULL;
+}
+
 static status unknown_flag(const struct parser *parser)
 {
     const struct command *command = parser->command;
     const char           *start   = parser->words[parser->place];
     const char           *word    = arena_format(parser->arena, "%.*s", (int)strcspn(start, "="), start);
+    const char           *synonym = find_synonym(parser, word);
     const char           *setting = find_setting(parser, word);
+    if (synonym != NULL) {
+        return fail_as(EXIT_USAGE, "unknown flag %s: did you mean %s?", word, synonym);
+    }
     if (setting != NULL) {
         return fail_as(EXIT_USAGE, "unknown flag %s: did you mean --set %s?", word, setting);
     }
@@ -112,6 +151,21 @@ static status set_integer(const struct flag *flag, const char *text, int64_t *va
     return OK;
 }
 
+static status set_text(const char *value, const char **text)
+{
+    *text = value;
+    return OK;
+}
+
+// By the flag, or as a word of its own.
+static status set_config(const struct parser *parser, const char *value, const char **name)
+{
+    if (*name != NULL) {
+        return fail_as(EXIT_USAGE, "two configurations: %s, and %s", *name, value);
+    }
+    return strcmp(value, "-") == 0 ? cli_read_stdin(name, parser->arena) : set_text(value, name);
+}
+
 static status set(const struct parser *parser, const struct flag *flag, const char *value)
 {
     void *field = (char *)parser->arguments + flag->offset;
@@ -120,8 +174,7 @@ static status set(const struct parser *parser, const struct flag *flag, const ch
         *(bool *)field = true;
         return OK;
     case FLAG_TEXT:
-        *(const char **)field = value;
-        return OK;
+        return strcmp(flag->name, CONFIG) == 0 ? set_config(parser, value, field) : set_text(value, field);
     case FLAG_INTEGER:
         return set_integer(flag, value, field);
     case FLAG_OVERRIDE:
@@ -147,10 +200,11 @@ static status take_operand(const struct parser *parser)
             return set(parser, flag, word);
         }
     }
-    if (find(parser->command, "--config", strlen("--config")) != NULL && cli_is_config(word)) {
-        return fail_as(EXIT_USAGE, "unexpected argument %s: did you mean --config %s?", word, word);
+    const struct flag *config = find(parser->command, CONFIG, strlen(CONFIG));
+    if (config == NULL) {
+        return fail_as(EXIT_USAGE, "unexpected argument %s: gswbench %s takes flags only", word, parser->command->name);
     }
-    return fail_as(EXIT_USAGE, "unexpected argument %s: gswbench %s takes flags only", word, parser->command->name);
+    return set(parser, config, word);
 }
 
 // Takes a flag and its value, which stands after '=' or is the next word.

@@ -55,8 +55,10 @@ struct flag {
 #define END_FLAGS { NULL, NULL, FLAG_SWITCH, 0, NULL, 0, 0, NULL }
 
 #define CONFIG_FLAGS(owner, field) \
-    TEXT_FLAG    (owner, field.name, "--config", "NAME|FILE", "configuration: a file, or the name of an installed one"), \
+    TEXT_FLAG    (owner, field.name, "--config", "NAME|FILE", "configuration: a file, the name of an installed one, or - for standard input; the word --config may be left out"), \
     LIST_FLAG    (owner, field.overrides, "--set", "SECTION.KEY=VALUE", "overrides an option of the configuration; repeatable"), \
+    OVERRIDE_FLAG(owner, field.overrides, "--precision", "TYPE", "precision.compute", "bf16, fp8 or fp32"), \
+    OVERRIDE_FLAG(owner, field.overrides, "--gpu", "NAME", "hardware.profile", "hardware that a prediction is made for: h100-sxm, h200, b200, a100-80gb, or a file whose name has a /"), \
     OVERRIDE_FLAG(owner, field.overrides, "--layers", "N", "run.layers", "only that many layers of the model; figures are labelled as of a proxy"), \
     INTEGER_FLAG (owner, field.ranks, "--ranks", "N", 1, 1048576, "number of ranks, which selects the rows of the configuration")
 // clang-format on
@@ -77,6 +79,9 @@ extern const struct command command_accept, command_calibrate, command_check, co
 // flags.c: fills the command's zeroed arguments from words. Errors are EXIT_USAGE. arena holds composed texts.
 status flags_parse(const struct command *command, int count, char *const words[], void *arguments, struct arena *arena);
 void   flags_print_help(const struct command *command, FILE *file);
+
+// stdin.c: what standard input has, as a file that can be read more than once.
+status cli_read_stdin(const char **path, struct arena *arena);
 
 // Whether a configuration of that name or path is there.
 bool cli_is_config(const char *word);

@@ -173,8 +173,11 @@ static void apply_preset(struct config *config, struct document *document, struc
     char *folder = arena_format(&document->arena, "%s/%s", config_folder(), preset->folder);
     if (!preset_find(folder, preset->name, path, sizeof(path))) {
         const char *suggestion = file_suggest(&document->arena, folder, preset->name);
-        document_error(document, "%s%s: no such file in %s%s", document_find(document, option, selection)->place,
-                       preset->name, folder, document_hint(document, "\"", suggestion, "\""));
+        const char *all        = file_list(&document->arena, folder);
+        document_error(document, "%s%s: no such file in %s%s%s", document_find(document, option, selection)->place,
+                       preset->name, folder, document_hint(document, "\"", suggestion, "\""),
+                       suggestion == NULL && all[0] != '\0' ? arena_format(&document->arena, ", which has %s", all)
+                                                            : "");
         return;
     }
     struct document values = {.errors      = document->errors,
@@ -263,6 +266,11 @@ status document_finish(struct document *document)
 // The base name without .ini.
 static void name_config(struct config *config)
 {
+    if (strncmp(config->path, CONFIG_STDIN, strlen(CONFIG_STDIN)) == 0) {
+        text_copy(config->name, sizeof(config->name), "stdin");
+        text_copy(config->path, sizeof(config->path), "stdin");
+        return;
+    }
     const char *slash = strrchr(config->path, '/');
     text_copy(config->name, sizeof(config->name), slash == NULL ? config->path : slash + 1);
     size_t length = strlen(config->name);

@@ -321,7 +321,8 @@ void document_parse(struct document *document, const char *path, const char *tex
 {
     const char *end = text + bytes;
     document->file  = path;
-    document->path  = document_show(document, path);
+    bool is_stdin   = strncmp(path, CONFIG_STDIN, strlen(CONFIG_STDIN)) == 0;
+    document->path  = is_stdin ? "stdin" : document_show(document, path);
     document->lines = LINES_BEFORE_SECTIONS;
     document->line  = 0;
     if (bytes >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0)) {

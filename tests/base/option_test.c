@@ -156,7 +156,7 @@ Test(option, names_what_it_refuses_and_what_it_expects)
         {"name", " a", " a: expected printable text of up to 7 bytes, without ;"},
         {"name", "a ", "a : expected printable text of up to 7 bytes, without ;"},
         {"name", "a\nb", "a?b: expected printable text of up to 7 bytes, without ;"},
-        {"word", "fulll", "fulll: expected none, half or full"},
+        {"word", "fulll", "fulll: expected none, half or full (did you mean \"full\"?)"},
         {"word", "", ": expected none, half or full"},
         {"name", "\xff", "?: expected printable text of up to 7 bytes, without ;"},
     };

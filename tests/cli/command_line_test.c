@@ -18,13 +18,14 @@ Test(command_line, answers_bad_command_lines_with_a_remedy)
     expect_error("check --ranks=0", 2, "--ranks 0: a whole number from 1 to 1048576 is needed");
     expect_error("check --json=yes", 2, "--json takes no value");
     expect_error("run --deterministic=yes", 2, "--deterministic takes no value");
-    expect_error("check frobnicate", 2, "unexpected argument frobnicate: gswbench check takes flags only");
-    expect_error("check tiny-llama", 2, "unexpected argument tiny-llama: did you mean --config tiny-llama?");
-    expect_error("run tiny-llama.ini", 2, "unexpected argument tiny-llama.ini: did you mean --config tiny-llama.ini?");
-    expect_error("tiny-llama", 2, "unknown command tiny-llama: did you mean --config tiny-llama?");
-    expect_error("run --config tiny-llama --dtype fp8", 2,
-                 "unknown flag --dtype: did you mean --set precision.compute=fp8?");
-    expect_error("check --precision=bf16", 2, "unknown flag --precision: did you mean --set precision.compute=bf16?");
+    expect_error("configs --json extra", 2, "extra: no such configuration: gswbench configs lists them");
+    expect_error("options extra", 2, "unexpected argument extra: gswbench options takes flags only");
+    expect_error("check tiny-llama other", 2, "two configurations: tiny-llama, and other");
+    expect_error("check tiny-llama --config other", 2, "two configurations: tiny-llama, and other");
+    expect_error("help tiny-llama", 2, "unknown command tiny-llama: gswbench --help lists the commands");
+    expect_error("run --config tiny-llama --dtype fp8", 2, "unknown flag --dtype: did you mean --precision?");
+    expect_error("check --gbs 128", 2, "unknown flag --gbs: did you mean --set train.global_batch=128?");
+    expect_error("check -np 8", 2, "unknown flag -np: did you mean --ranks?");
     expect_error("check --micro-batch 2", 2, "unknown flag --micro-batch: did you mean --set train.micro_batch=2?");
     expect_error("check --seed", 2, "unknown flag --seed: did you mean --set run.seed=VALUE?");
     expect_error("options --seed 3", 2, "unknown flag --seed: gswbench options --help lists the flags");

@@ -75,8 +75,8 @@ static const struct bad values[] = {
      "E-CONFIG bad.ini:2: [train] learning_rate = 1e-4x: expected a number in 0..1\n"},
     {"[train]\nlearning_rate = 3,5\n", "E-CONFIG bad.ini:2: [train] learning_rate = 3,5: expected a number in 0..1\n"},
     {"[train]\nclip = inf\n", "E-CONFIG bad.ini:2: [train] clip = inf: expected a number in 0..1e+09\n"},
-    {"[train]\nrecompute = some\n",
-     "E-CONFIG bad.ini:2: [train] recompute = some: expected none, attention, full, block_every or selective\n"},
+    {"[train]\nrecompute = some\n", "E-CONFIG bad.ini:2: [train] recompute = some: expected none, attention, full, "
+                                    "block_every or selective (did you mean \"none\"?)\n"},
     {"[train]\nrecompute_save = qkv, atention\n",
      "E-CONFIG bad.ini:2: [train] recompute_save = qkv, atention: expected none, or some of norm, qkv, attention, "
      "projection, fc1, activation, fc2, dispatch\n"},
@@ -84,7 +84,8 @@ static const struct bad values[] = {
      "E-CONFIG bad.ini:2: [train] recompute_save = qkv,,fc1: expected none, or some of norm, qkv, attention, "
      "projection, fc1, activation, fc2, dispatch\n"},
     {"[run]\ndata = random\n", "E-CONFIG bad.ini:2: [run] data = random: expected uniform or markov\n"},
-    {"[run]\nattention = cudn\n", "E-CONFIG bad.ini:2: [run] attention = cudn: expected auto, cudnn or own\n"},
+    {"[run]\nattention = cudn\n",
+     "E-CONFIG bad.ini:2: [run] attention = cudn: expected auto, cudnn or own (did you mean \"cudnn\"?)\n"},
     {"[run]\ncommunicator =\n", "E-CONFIG bad.ini:2: [run] communicator = : expected auto, local, mpi or nccl\n"},
     {"[run]\noutput = a;b\n",
      "E-CONFIG bad.ini:2: [run] output = a;b: expected printable text of up to 175 bytes, without ;\n"},

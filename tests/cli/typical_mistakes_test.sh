@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What people type wrongly, and what they are told: one message with place and remedy, and the exit code. A row is the exit
+# code, the arguments, and a pattern of the message.
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
+export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
+mkdir empty
+printf '[model]\nlayers = many\n' >word.ini
+printf '[model]\nlayers = 4 # four\n' >comment.ini
+printf '[modle]\nlayers = 4\n' >section.ini
+printf '[model]\nlayer = 4\n' >key.ini
+printf 'layers = 4\n' >none.ini
+printf '[model]\nlayers 4\n' >equals.ini
+printf '[parallel]\ntp = 3\n' >three.ini
+echo '{}' >empty.json
+count=0
+while IFS='|' read -r code arguments pattern; do
+    [ -n "$code" ] || continue
+    count=$((count + 1))
+    # shellcheck disable=SC2086
+    got=0 && timeout 60 "$GSWBENCH" $arguments >output 2>error </dev/null || got=$?
+    [ $got = "$code" ] || complain "exit code $got, not $code: $arguments" error
+    grep -qE -- "$pattern" error || complain "no line like '$pattern': $arguments" error
+    [ "$(wc -l <error)" -le 3 ] || complain "more than one error: $arguments" error
+done <<'END'
+2|chek|unknown command chek: did you mean check\?
+2|tiny-lama|unknown command tiny-lama: gswbench --help lists the commands
+2|benchmark|unknown command benchmark
+2|run|--config is missing: gswbench configs lists the installed ones
+2|check|--config is missing
+2|run --confg tiny-llama|unknown flag --confg: did you mean --config\?
+2|run tiny-llama --model x|unknown flag --model: did you mean --config\?
+2|run tiny-llama -np 4|unknown flag -np: did you mean --ranks\?
+2|run tiny-llama --gpus 4|unknown flag --gpus: did you mean --ranks\?
+2|run tiny-llama --nproc 4|unknown flag --nproc: did you mean --ranks\?
+2|run tiny-llama --dtype fp8|unknown flag --dtype: did you mean --precision\?
+2|run tiny-llama -o out|unknown flag -o: did you mean --out\?
+2|run tiny-llama --output out|unknown flag --output: did you mean --out\?
+2|run tiny-llama --iters 4|unknown flag --iters: did you mean --steps\?
+2|run tiny-llama --max-steps 4|unknown flag --max-steps: did you mean --steps\?
+2|run tiny-llama --tp 2|unknown flag --tp: did you mean --set parallel.tp=2\?
+2|run tiny-llama --pp=2|unknown flag --pp: did you mean --set parallel.pp=2\?
+2|run tiny-llama --fsdp 2|unknown flag --fsdp: did you mean --set parallel.fsdp=2\?
+2|run tiny-llama --mbs 2|unknown flag --mbs: did you mean --set train.micro_batch=2\?
+2|run tiny-llama --gbs 2|unknown flag --gbs: did you mean --set train.global_batch=2\?
+2|run tiny-llama --batch-size 2|unknown flag --batch-size: did you mean --set train.global_batch=2\?
+2|run tiny-llama --seq-len 2|unknown flag --seq-len: did you mean --set train.sequence=2\?
+2|run tiny-llama --lr 2|unknown flag --lr: did you mean --set train.learning_rate=2\?
+2|run tiny-llama --hidden 2|unknown flag --hidden: did you mean --set model.hidden=2\?
+2|run tiny-llama --seed|unknown flag --seed: did you mean --set run.seed=VALUE\?
+2|run tiny-llama --ranks|--ranks needs a value: N
+2|run tiny-llama --ranks four|--ranks four: a whole number from 1
+2|run tiny-llama --ranks 0|--ranks 0: a whole number from 1
+2|run tiny-llama --json=yes|--json takes no value
+2|run tiny-llama llama2-70b-fsdp|two configurations: tiny-llama, and llama2-70b-fsdp
+3|run --config tinyllama|tinyllama: no such config, here or in .* \(did you mean "tiny-llama"\?\)
+3|run --config missing.ini|missing.ini: no such config
+3|run --config ./missing.ini|missing.ini: cannot be opened: No such file
+3|run --config empty|empty: no such config
+3|run --config word.ini|E-CONFIG word.ini:2: \[model\] layers = many: expected an integer
+3|run --config comment.ini|E-CONFIG comment.ini:2: .*4 # four
+3|run --config section.ini|E-CONFIG section.ini:1: .*modle.*did you mean
+3|run --config key.ini|E-CONFIG key.ini:2: .*layer.*did you mean
+3|run --config none.ini|E-CONFIG none.ini:1:
+3|run --config equals.ini|E-CONFIG equals.ini:2:
+3|run --config - --set model.preset=llama|no such file in .*models.*did you mean
+3|run tiny-llama --set layers=4|E-CONFIG --set layers=4
+3|run tiny-llama --set model.layer=4|E-CONFIG --set model.layer=4.*did you mean
+3|run tiny-llama --set model.layers|E-CONFIG --set model.layers
+3|run tiny-llama --set model.layers=-1|E-CONFIG --set model.layers=-1: expected an integer
+3|run tiny-llama --precision float8|--set precision.compute=float8: expected fp32, bf16 or fp8 \(did you mean "fp8"\?\)
+3|run tiny-llama --precision int8|--set precision.compute=int8: expected fp32, bf16 or fp8
+3|run tiny-llama --backend gpu|--set run.backend=gpu: expected auto, cuda, host or null \(did you mean "cuda"\?\)
+3|run tiny-llama --backend cpu|did you mean "host"\?
+3|run tiny-llama --comm openmpi|--set run.communicator=openmpi: expected auto, local, mpi or nccl
+3|predict llama2-70b-fsdp --ranks 64 --gpu h100|h100: no such file in .* \(did you mean "h100-sxm"\?\)
+3|predict llama2-70b-fsdp --ranks 64 --gpu rtx|rtx: no such file in .*, which has a100-80gb, b200, h100-sxm, h200
+3|check llama2-70b-fsdp --ranks 64 --set parallel.tp=3|tp = 3 does not divide 64 ranks \(allowed: 1, 2, 4
+3|check tiny-llama --ranks 3|3
+3|run tiny-llama --ranks 2 --comm local --backend host --fail-below mfu=50|fail_below = mfu=50: allowed are mfu=0 to 1
+3|run tiny-llama --ranks 2 --comm local --backend host --fail-above 13|fail_above = 13: allowed are step=SECONDS
+4|run tiny-llama --ranks 2 --comm nccl|start them with mpirun or srun
+2|compare one|compare takes two folders or result.json, not 1
+2|compare one two|one: No such file or directory: name the folder of a run
+2|compare empty empty|empty/result.json: No such file or directory
+3|report empty.json|empty.json: not a result
+2|report|
+2|report missing|missing: No such file or directory: name the folder of a run
+2|table empty|empty: no result in it
+2|configs nosuch|nosuch: no such configuration: gswbench configs lists them
+2|help chek|unknown command chek: did you mean check\?
+END
+[ $count -ge 60 ] || complain "only $count mistakes"
+finish
