@@ -136,6 +136,10 @@ status      comm_check_launch(bool is_named);
 const char *comm_launcher(void);
 bool        comm_mpi_asks_for_pmix(void);
 
+// The most and the least of what ranks say. Collective, over the control plane.
+double comm_largest(struct comm *comm, double own);
+double comm_smallest(struct comm *comm, double own);
+
 void comm_close(struct comm *comm);
 
 #endif

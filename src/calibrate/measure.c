@@ -19,17 +19,6 @@ struct timing {
     int                       rounds;     // so far
 };
 
-static double largest(struct comm *comm, double own)
-{
-    double *all = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
-    comm->ops->gather_all(comm, &own, all, sizeof(own));
-    for (int i = 0; i < comm->place.ranks; i++) {
-        own = fmax(own, all[i]);
-    }
-    free(all);
-    return own;
-}
-
 static bool is_transfer(const struct distinct_op *distinct)
 {
     return op_is_transfer((enum op_kind)distinct->op.kind);
@@ -61,7 +50,7 @@ static status choose_repeats(struct timing *timing, const struct distinct_op *di
     status                result = microbenchmark_open(&bench, distinct, timing->between, setup);
     if (!failed(&result)) {
         run(&bench, distinct, setup);
-        double seconds  = largest(setup->comm, run(&bench, distinct, setup));
+        double seconds  = comm_largest(setup->comm, run(&bench, distinct, setup));
         timing->repeats = (int32_t)fmin(fmax(setup->round_seconds / seconds, REPEATS_MIN), REPEATS_MAX);
     }
     microbenchmark_close(&bench);
@@ -118,8 +107,8 @@ static void sum_up(struct distinct_op *distinct, const struct timing *timing, co
     qsort(seconds, (size_t)count, sizeof(*seconds), compare);
     double median = fmax(seconds[count / 2], seconds_least), range = seconds[count * 3 / 4] - seconds[count / 4];
     distinct->seconds = (struct quantity){.origin         = QUANTITY_MEASURED,
-                                          .value          = largest(setup->comm, median),
-                                          .spread_percent = largest(setup->comm, 100.0 * range / 1.349 / median)};
+                                          .value          = comm_largest(setup->comm, median),
+                                          .spread_percent = comm_largest(setup->comm, 100.0 * range / 1.349 / median)};
 }
 
 status microbenchmarks_measure(struct distinct_ops *list, const struct distinct_op *between,
@@ -166,8 +155,8 @@ status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *
         if (!is_transfer(distinct)) {
             distinct->seconds =
                 (struct quantity){.origin         = QUANTITY_MEASURED,
-                                  .value          = largest(setup->comm, own != NULL ? own->value : 0.0),
-                                  .spread_percent = largest(setup->comm, own != NULL ? own->spread_percent : 0.0)};
+                                  .value          = comm_largest(setup->comm, own != NULL ? own->value : 0.0),
+                                  .spread_percent = comm_largest(setup->comm, own != NULL ? own->spread_percent : 0.0)};
         }
     }
     measured_free(&ops);

@@ -3,8 +3,11 @@
 #include "internal.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "gswbench/arena.h"
 
 // The first of these variables that is a number from least on; -1: none is.
 static int read_variable(const char *const *names, size_t count, long least)
@@ -99,4 +102,25 @@ struct comm_place comm_place_on_one_host(int rank, int ranks)
     struct comm_place place = {.rank = rank, .ranks = ranks, .local_rank = rank, .local_ranks = ranks, .nodes = 1};
     gethostname(place.host, sizeof(place.host) - 1);
     return place;
+}
+
+static double choose(struct comm *comm, double own, double (*better)(double, double))
+{
+    double *all = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    for (int i = 0; i < comm->place.ranks; i++) {
+        own = better(own, all[i]);
+    }
+    free(all);
+    return own;
+}
+
+double comm_largest(struct comm *comm, double own)
+{
+    return choose(comm, own, fmax);
+}
+
+double comm_smallest(struct comm *comm, double own)
+{
+    return choose(comm, own, fmin);
 }

@@ -110,18 +110,6 @@ static void run_probe(struct flight *flight, struct probe *probe)
     probe->best = probe->best == 0.0 ? seconds : fmin(probe->best, seconds);
 }
 
-// What the fastest rank needs, 0 being none.
-static double fastest(struct comm *comm, double own)
-{
-    double *all = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
-    comm->ops->gather_all(comm, &own, all, sizeof(own));
-    for (int i = 0; i < comm->place.ranks; i++) {
-        own = fmin(own, all[i]);
-    }
-    free(all);
-    return own;
-}
-
 // So many repeats that a run lasts long enough. The first run meets memory that nobody has touched.
 static status prepare_probe(struct flight *flight, struct devices *devices, struct probe *probe)
 {
@@ -133,7 +121,7 @@ static status prepare_probe(struct flight *flight, struct devices *devices, stru
     microbenchmark_run(&probe->bench);
     double own = microbenchmark_run(&probe->bench);
     flight_meet(flight, probe->name);
-    double  seconds = fastest(flight->comm, own);
+    double  seconds = comm_smallest(flight->comm, own);
     int32_t repeats = (int32_t)fmin(fmax(lasts / seconds, 1.0), REPEATS_MAX);
     devices->turn_seconds += RUNS_A_TURN * repeats * seconds;
     return open_agreed(flight, probe, repeats, &devices->fault);

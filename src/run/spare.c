@@ -141,13 +141,7 @@ static bool agree(const struct plan *plan, const struct part parts[LANES], bool 
         }
     }
     free(all);
-    int8_t one = is_all, *every = memory_allocate((size_t)comm->place.ranks);
-    comm->ops->gather_all(comm, &one, every, sizeof(one));
-    for (int rank = 0; rank < comm->place.ranks; rank++) {
-        is_all = is_all && every[rank] != 0;
-    }
-    free(every);
-    return is_all;
+    return comm_smallest(comm, is_all ? 1.0 : 0.0) > 0.0;
 }
 
 static void add_part(struct assembly *assembly, const struct plan *plan, const struct part *part)
@@ -170,17 +164,6 @@ static void add_part(struct assembly *assembly, const struct plan *plan, const s
     }
 }
 
-static double slowest(struct comm *comm, double own)
-{
-    double *all = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
-    comm->ops->gather_all(comm, &own, all, sizeof(own));
-    for (int rank = 0; rank < comm->place.ranks; rank++) {
-        own = fmax(own, all[rank]);
-    }
-    free(all);
-    return own;
-}
-
 static void take_way(struct place *place, const struct spare_way *way)
 {
     place->comm->processors          = way->transfer;
@@ -197,7 +180,7 @@ static status time_way(double *seconds, struct plan *little, struct place *place
     for (int round = 0; round <= ROUNDS; round++) {
         place->comm->ops->barrier(place->comm);
         step_run(step);
-        double now = slowest(place->comm, step_device_seconds(step));
+        double now = comm_largest(place->comm, step_device_seconds(step));
         *seconds   = round > 0 ? fmin(*seconds, now) : *seconds;
     }
     step_close(step);
