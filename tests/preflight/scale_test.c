@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a preflight of 256 nodes with 8 devices each has to judge takes about a second, whoever is slow: a search through
-// all links for each would take minutes.
+// What a preflight of 256 nodes with 8 devices each has to judge takes about a second, whoever is slow: a search
+// through all links for each would take minutes.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
