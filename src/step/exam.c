@@ -8,6 +8,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
 #include "gswbench/element.h"
+#include "opening.h"
 
 enum { SMALL_GROUP = 64, SPARSE = 8, POISON = 7 };
 
@@ -145,5 +146,6 @@ int64_t step_examine_transfers(struct step *step, struct step_finding *finding)
     step->lanes.exam = NULL;
     pthread_mutex_destroy(&exam.mutex);
     free(exam.is_chosen);
+    storages_clear(step);    // gradients lie apart: what fills the gaps is reduced with them, and no op writes it
     return count;
 }

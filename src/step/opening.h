@@ -20,6 +20,7 @@ void step_warm(struct step *step);
 // storage.c
 void storages_open(struct step *step);
 void storages_close(struct step *step);
+void storages_clear(struct step *step);    // to zeros, as they were allocated
 
 // budget.c: fails (EXIT_MEMORY) on every rank when a rank's plan does not fit. Collective.
 struct budget_extra {

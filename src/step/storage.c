@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The memory of a step's storages: the communicator's own where it has some and transfers use the storage, else the
 // backend's.
+#include <string.h>
+
 #include "opening.h"
 
 static bool is_moved(const struct plan *plan, const struct op *op, int storage)
@@ -44,6 +46,17 @@ void storages_close(struct step *step)
             backend_disown(step->backend, step->storage_bytes[storage]);
         } else if (step->storage[storage] != NULL) {
             backend_release(step->backend, step->storage[storage], step->storage_bytes[storage]);
+        }
+    }
+}
+
+void storages_clear(struct step *step)
+{
+    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
+        if (step->storage[storage] != NULL && step->backend->ops->clear != NULL) {
+            step->backend->ops->clear(step->backend, step->storage[storage], step->storage_bytes[storage]);
+        } else if (step->storage[storage] != NULL) {
+            memset(step->storage[storage], 0, (size_t)step->storage_bytes[storage]);
         }
     }
 }

@@ -44,9 +44,5 @@ void step_warm(struct step *step)
         }
     }
     free(run);
-    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
-        if (step->storage[storage] != NULL) {
-            step->backend->ops->clear(step->backend, step->storage[storage], step->storage_bytes[storage]);
-        }
-    }
+    storages_clear(step);
 }

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What proves a run leaves nothing behind: losses and gradient norms are those of a run that nobody looks at, also where so
+# many ranks reduce gradients that what a proof had left between them would grow from step to step.
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
+numbers() { sed -n 's/^completed step.*, \(loss: .*, grad_norm: [^,]*\), .*/\1/p' output; }
+for layout in 'dp=24' 'dp=3 fsdp=8' 'dp=12 tp=2' 'dp=24 zero=1'; do
+    arguments=(--config tiny-llama --ranks 24 --comm local --backend host --steps 3 --warmup 0 --layers 1 --set trace.steps=0
+        --set train.micro_batch=1 --set train.global_batch=24)
+    for axis in $layout; do
+        arguments+=(--set "parallel.$axis")
+    done
+    run 0 "$GSWBENCH" "${arguments[@]}" --set run.verify=off
+    alone=$(numbers)
+    [ "$(wc -l <<<"$alone")" = 3 ] || complain "no numbers of $layout"
+    for verify in quick full; do
+        run 0 "$GSWBENCH" "${arguments[@]}" --set run.verify=$verify
+        [ "$(numbers)" = "$alone" ] || complain "other numbers with verify = $verify of $layout than: $alone"
+    done
+done
+finish
