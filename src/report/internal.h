@@ -60,6 +60,9 @@ void html_write_text(const char *from, FILE *file);
 // report_acceptance.c: the verdict on the machine, where the run has one.
 void html_write_acceptance(const struct result *result, FILE *file);
 
+// A cell with a bar of that colour of the style sheet, which begins where shares `from` of the width end.
+void html_write_bar(int colour, double from, double share, FILE *file);
+
 // A table's row of name and value.
 void html_write_row(const char *name, const char *value, FILE *file);
 
@@ -73,7 +76,6 @@ void html_write_waterfall(const struct result *result, FILE *file);
 // the measured steps and what lies beyond it is drawn at the edge; low and high are NaN without an interval.
 struct chart {
     const char   *title, *unit;
-    int           width;     // in units of which text is 11 high
     const double *values;    // [count]; NaN: a gap
     const bool   *marks;     // [count], drawn as outliers; NULL: none
     int64_t       count, warmup;
@@ -81,7 +83,7 @@ struct chart {
 };
 void chart_write(const struct chart *chart, FILE *file);
 
-// The style sheet of report.html, in pieces; ends with NULL.
-extern const char *const report_style[];
+// report.css: the style sheet of report.html.
+extern const char report_style[];
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Draws a series over the steps as SVG, styled by the page.
+// Draws a series over the steps as SVG, styled by the page: as high as it says, and as wide as there is room.
 #include <inttypes.h>
 #include <math.h>
 
 #include "internal.h"
 
-enum { HEIGHT = 210, LEFT = 64, RIGHT = 12, TOP = 10, BOTTOM = 26, TICKS = 6, DOTS_MAX = 600 };
+enum { HEIGHT = 210, TOP = 10, BOTTOM = 26, TICKS = 6, TICK_LENGTH = 8, LABELS = 10, DOTS_MAX = 600 };
 
 // The drawn range of values, and where the axis has its lines.
 struct range {
@@ -46,10 +46,11 @@ static struct range range_of(const struct chart *chart)
     return range;
 }
 
+// Percent of the width.
 static double x_of(const struct chart *chart, double step)
 {
     double steps = chart->count > 1 ? (double)(chart->count - 1) : 1;
-    return LEFT + 8 + (chart->width - LEFT - RIGHT - 16) * step / steps;
+    return 1 + 98 * step / steps;
 }
 
 static double y_of(const struct range *range, double value)
@@ -58,54 +59,66 @@ static double y_of(const struct range *range, double value)
     return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share;
 }
 
+// In the room that there is on the left; returns text.
+static const char *name_tick(char *text, size_t bytes, double tick, int decimals)
+{
+    if (snprintf(text, bytes, "%.*f", decimals, tick) > TICK_LENGTH) {
+        snprintf(text, bytes, "%.1e", tick);
+    }
+    return text;
+}
+
 static void write_axes(const struct chart *chart, const struct range *range, FILE *file)
 {
+    char text[32];
     for (double tick = range->tick; tick <= range->high && range->decimals <= 12; tick += range->tick_step) {
         double y = y_of(range, tick);
-        fprintf(file, "<line class=grid x1=%d x2=%d y1=%.1f y2=%.1f />", LEFT, chart->width - RIGHT, y, y);
-        fprintf(file, "<text x=%d y=%.1f text-anchor=end>%.*f</text>", LEFT - 8, y + 4, range->decimals, tick);
+        fprintf(file, "<line class=grid x1=0 x2=100%% y1=%.1f y2=%.1f />", y, y);
+        fprintf(file, "<text x=-8 y=%.1f text-anchor=end>%s</text>", y + 4,
+                name_tick(text, sizeof(text), tick, range->decimals));
     }
     int64_t stride = 1;
-    for (int i = 0; (chart->count - 1) / stride > 10; i++) {
+    for (int i = 0; (chart->count - 1) / stride > LABELS; i++) {
         stride = stride * (i % 3 == 1 ? 5 : 4) / 2;    // 1, 2, 5, 10, 20, 50, ...
     }
     for (int64_t step = 0; step < chart->count; step += stride) {
-        fprintf(file, "<text x=%.1f y=%d text-anchor=middle>%" PRId64 "</text>", x_of(chart, (double)step), HEIGHT - 8,
-                step);
+        fprintf(file, "<text%s x=%.2f%% y=%d text-anchor=middle>%" PRId64 "</text>",
+                step / stride % 2 == 1 ? " class=second" : "", x_of(chart, (double)step), HEIGHT - 8, step);
     }
 }
 
 static void write_background(const struct chart *chart, const struct range *range, FILE *file)
 {
     if (chart->warmup > 0) {
-        double right = chart->warmup < chart->count ? x_of(chart, (double)chart->warmup - 0.5) : chart->width - RIGHT;
-        fprintf(file, "<rect class=warm x=%d y=%d width=%.1f height=%d><title>warm-up</title></rect>", LEFT, TOP,
-                right - LEFT, HEIGHT - TOP - BOTTOM);
+        double right = chart->warmup < chart->count ? x_of(chart, (double)chart->warmup - 0.5) : 100;
+        fprintf(file, "<rect class=warm x=0 y=%d width=%.2f%% height=%d><title>warm-up</title></rect>", TOP, right,
+                HEIGHT - TOP - BOTTOM);
     }
     if (!isnan(chart->low)) {
         double top = y_of(range, chart->high);
         fprintf(file,
-                "<rect class=band x=%d y=%.1f width=%d height=%.1f><title>95%% interval of the median</title></rect>",
-                LEFT, top, chart->width - LEFT - RIGHT, fmax(y_of(range, chart->low) - top, 1));
+                "<rect class=band x=0 y=%.1f width=100%% height=%.1f><title>95%% interval of the median</title></rect>",
+                top, fmax(y_of(range, chart->low) - top, 1));
     }
     if (!isnan(chart->median)) {
         double y = y_of(range, chart->median);
-        fprintf(file, "<line class=median x1=%d x2=%d y1=%.1f y2=%.1f />", LEFT, chart->width - RIGHT, y, y);
+        fprintf(file, "<line class=median x1=0 x2=100%% y1=%.1f y2=%.1f />", y, y);
     }
 }
 
+// A path takes no percents: it has a frame of its own, which is stretched sideways only, and its pen is not.
 static void write_line(const struct chart *chart, const struct range *range, FILE *file)
 {
     bool pen_is_down = false;
-    fprintf(file, "<path class=series d=\"");
+    fprintf(file, "<svg viewBox=\"0 0 100 %d\" preserveAspectRatio=none><path class=series d=\"", HEIGHT);
     for (int64_t i = 0; i < chart->count; i++) {
         if (isfinite(chart->values[i])) {
-            fprintf(file, "%c%.1f %.1f", pen_is_down ? 'L' : 'M', x_of(chart, (double)i),
+            fprintf(file, "%c%.2f %.1f", pen_is_down ? 'L' : 'M', x_of(chart, (double)i),
                     y_of(range, chart->values[i]));
         }
         pen_is_down = isfinite(chart->values[i]);
     }
-    fprintf(file, "\"/>");
+    fprintf(file, "\"/></svg>");
 }
 
 static void write_dots(const struct chart *chart, const struct range *range, FILE *file)
@@ -114,7 +127,7 @@ static void write_dots(const struct chart *chart, const struct range *range, FIL
         bool is_odd = chart->marks != NULL && chart->marks[i];
         if (isfinite(chart->values[i]) && (is_odd || chart->count <= DOTS_MAX)) {
             fprintf(file,
-                    "<circle class=\"dot%s\" cx=%.1f cy=%.1f r=%s><title>step %" PRId64 ": %.6g %s</title></circle>",
+                    "<circle class=\"dot%s\" cx=%.2f%% cy=%.1f r=%s><title>step %" PRId64 ": %.6g %s</title></circle>",
                     is_odd              ? " odd"
                     : i < chart->warmup ? " cold"
                                         : "",
@@ -127,10 +140,10 @@ static void write_dots(const struct chart *chart, const struct range *range, FIL
 void chart_write(const struct chart *chart, FILE *file)
 {
     struct range range = range_of(chart);
-    fprintf(file, "<svg viewBox=\"0 0 %d %d\" role=img aria-label=\"%s\">", chart->width, HEIGHT, chart->title);
+    fprintf(file, "<div class=plot><svg height=%d role=img aria-label=\"%s\">", HEIGHT, chart->title);
     write_background(chart, &range, file);
     write_axes(chart, &range, file);
     write_line(chart, &range, file);
     write_dots(chart, &range, file);
-    fprintf(file, "</svg>\n");
+    fprintf(file, "</svg></div>\n");
 }

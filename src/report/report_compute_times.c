@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-enum { WIDTH = 980, LEFT = 64, RIGHT = 12, ROW = 14, BOTTOM = 22, LABELS = 16 };
+enum { ROW = 14, BOTTOM = 22, ROW_LABELS = 16, COLUMN_LABELS = 10 };
 
 // By how much more than the median of its class, as the checks and the comparisons of runs count it.
 static const char *shade(double excess)
@@ -31,10 +31,11 @@ static void write_span(const char *word, int64_t first, int64_t count, FILE *fil
     }
 }
 
+// x and width are percent.
 static void write_cell(const struct result_compute_time *cell, double x, int64_t y, double width, FILE *file)
 {
-    fprintf(file, "<rect class=%s x=%.1f y=%" PRId64 " width=%.1f height=%d><title>", shade(cell->excess), x, y,
-            fmax(width - 1, 1), ROW - 1);
+    fprintf(file, "<rect class=%s x=%.3f%% y=%" PRId64 " width=%.3f%% height=%d><title>", shade(cell->excess), x, y,
+            width, ROW);
     write_span("rank", cell->rank, cell->ranks, file);
     write_span(", step", cell->step, cell->steps, file);
     fprintf(file, ": %.6g s", cell->seconds);
@@ -46,15 +47,33 @@ static void write_cell(const struct result_compute_time *cell, double x, int64_t
 
 static void write_labels(const struct result *result, int64_t rows, int64_t columns, double width, FILE *file)
 {
-    for (int64_t row = 0; row < rows; row += (rows + LABELS - 1) / LABELS) {
-        fprintf(file, "<text x=%d y=%" PRId64 " text-anchor=end>rank %" PRId64 "</text>", LEFT - 8, row * ROW + 11,
+    for (int64_t row = 0; row < rows; row += (rows + ROW_LABELS - 1) / ROW_LABELS) {
+        fprintf(file, "<text x=-8 y=%" PRId64 " text-anchor=end>%" PRId64 "</text>", row * ROW + 11,
                 result->compute_times[row].rank);
     }
-    for (int64_t column = 0; column < columns; column += (columns + LABELS - 1) / LABELS) {
-        fprintf(file, "<text x=%.1f y=%" PRId64 ">%" PRId64 "</text>", LEFT + (double)column * width, rows * ROW + 14,
+    int64_t stride = (columns + COLUMN_LABELS - 1) / COLUMN_LABELS;
+    for (int64_t column = 0; column < columns; column += stride) {
+        fprintf(file, "<text%s x=%.2f%% y=%" PRId64 " text-anchor=middle>%" PRId64 "</text>",
+                column / stride % 2 == 1 ? " class=second" : "", ((double)column + 0.5) * width, rows * ROW + 16,
                 result->compute_times[column * rows].step);
     }
     fputc('\n', file);
+}
+
+// What shades mean; the last one where a cell has it.
+static void write_keys(const struct result *result, FILE *file)
+{
+    static const char *const keys[][2] = {
+        {"h0", "below 1 %"}, {"h1", "1 to 3 %"}, {"h2", "3 to 5 %"}, {"h3", "5 % and more"}, {"hx", "not compared"}};
+    bool is_compared = true;
+    for (int64_t i = 0; i < result->compute_time_count; i++) {
+        is_compared = is_compared && !isnan(result->compute_times[i].excess);
+    }
+    fprintf(file, "<p class=\"soft keys\"><span>Above the median of the ranks that compute the same:</span>");
+    for (int i = 0; i < (is_compared ? 4 : 5); i++) {
+        fprintf(file, "<span><i class=\"key %s\"></i>%s</span>", keys[i][0], keys[i][1]);
+    }
+    fprintf(file, "</p>");
 }
 
 void html_write_compute_times(const struct result *result, FILE *file)
@@ -63,23 +82,18 @@ void html_write_compute_times(const struct result *result, FILE *file)
         return;
     }
     int64_t rows = count_rows(result), columns = result->compute_time_count / rows;
-    double  width = (double)(WIDTH - LEFT - RIGHT) / (double)columns;
-    fprintf(
-        file,
-        "<section class=card><h2>Computing <span class=soft>of each rank in each measured step, without waiting for "
-        "others</span></h2>\n<svg viewBox=\"0 0 %d %" PRId64 "\" role=img aria-label=\"Computing, rank by step\">\n",
-        WIDTH, rows * ROW + BOTTOM);
+    double  width = 100.0 / (double)columns;
+    fprintf(file,
+            "<section class=card><h2>Computing <span class=soft>of each rank (down) in each measured step (across), "
+            "without waiting for others</span></h2>\n<div class=plot><svg class=map height=%" PRId64
+            " role=img aria-label=\"Computing, rank by step\">\n",
+            rows * ROW + BOTTOM);
     for (int64_t i = 0; i < rows * columns; i++) {
         int64_t column = i / rows;
-        write_cell(&result->compute_times[i], LEFT + (double)column * width, i % rows * ROW, width, file);
+        write_cell(&result->compute_times[i], (double)column * width, i % rows * ROW, width, file);
     }
     write_labels(result, rows, columns, width, file);
-    fprintf(file, "</svg>\n<p class=soft>Longer than the median of the ranks that compute the same: "
-                  "<svg class=keys viewBox=\"0 0 300 14\">");
-    static const char *const words[] = {"below 1 %", "1 to 3 %", "3 to 5 %", "5 % and more"};
-    for (int i = 0; i < 4; i++) {
-        fprintf(file, "<rect class=h%d x=%d y=2 width=10 height=10 /><text x=%d y=11>%s</text>", i, 75 * i, 75 * i + 14,
-                words[i]);
-    }
-    fprintf(file, "</svg></p></section>\n");
+    fprintf(file, "</svg></div>\n");
+    write_keys(result, file);
+    fprintf(file, "</section>\n");
 }

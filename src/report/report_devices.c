@@ -115,9 +115,10 @@ void report_write_devices(const struct result *result, FILE *file)
     fputc('\n', file);
 }
 
-static void write_cell(const char *text, FILE *file)
+// Of a class: "text" is broken into lines.
+static void write_cell(const char *class, const char *text, FILE *file)
 {
-    fprintf(file, "<td>");
+    fprintf(file, "<td%s%s>", class[0] != '\0' ? " class=" : "", class);
     html_write_text(text, file);
     fprintf(file, "</td>");
 }
@@ -132,7 +133,7 @@ static void write_head(const char *words, const char *unit, FILE *file)
 static void begin_table(const char *summary, const struct result *result, FILE *file)
 {
     fprintf(file,
-            "<section class=card><details%s><summary>%s</summary><div class=scroll><table><tr><th>rank</th>"
+            "<section class=\"card devices\"><details%s><summary>%s</summary><div class=scroll><table><tr><th>rank</th>"
             "<th>host</th>",
             result->observation_count <= 16 ? " open" : "", summary);
 }
@@ -141,7 +142,7 @@ static void begin_row(const struct result *result, const struct observation *obs
 {
     bool has_host = observation->rank >= 0 && observation->rank < result->rank_count;
     fprintf(file, "<tr><td>%" PRId64 "</td>", observation->rank);
-    write_cell(has_host ? result->ranks[observation->rank].host : "", file);
+    write_cell("", has_host ? result->ranks[observation->rank].host : "", file);
 }
 
 static void end_table(FILE *file)
@@ -171,7 +172,7 @@ static void write_gauge_cell(const struct gauge_values *gauge, FILE *file)
 static void write_throttles_cell(const struct observation *observation, FILE *file)
 {
     bool is_first = true;
-    fprintf(file, "<td>");
+    fprintf(file, "<td class=text>");
     for (int i = 0; i < THROTTLE_COUNT; i++) {
         if (observation->throttles[i].samples > 0) {
             fprintf(file, "%s%s %.0f/%" PRId64, is_first ? "" : ", ", throttle_rows[i].words,
@@ -189,7 +190,7 @@ static void write_states(const struct result *result, FILE *file)
 {
     begin_table("Devices while the measured steps ran: median of the samples, least and most", result, file);
     for (size_t i = 0; i < sizeof(name_rows) / sizeof(name_rows[0]); i++) {
-        write_head(name_rows[i].words, "", file);
+        fprintf(file, "<th>%s</th>", name_rows[i].words);
     }
     for (int gauge = 0; gauge < GAUGE_COUNT; gauge++) {
         write_head(gauge_rows[gauge].words, gauge_rows[gauge].unit, file);
@@ -199,7 +200,7 @@ static void write_states(const struct result *result, FILE *file)
         const struct observation *observation = &result->observations[rank];
         begin_row(result, observation, file);
         for (size_t i = 0; i < sizeof(name_rows) / sizeof(name_rows[0]); i++) {
-            write_cell((const char *)observation + name_rows[i].offset, file);
+            write_cell("", (const char *)observation + name_rows[i].offset, file);
         }
         for (int gauge = 0; gauge < GAUGE_COUNT; gauge++) {
             write_gauge_cell(&observation->gauges[gauge], file);
@@ -210,7 +211,7 @@ static void write_states(const struct result *result, FILE *file)
         } else {
             fprintf(file, "<td class=n>%.6g</td>", observation->energy_joules);
         }
-        write_cell(observation->missing, file);
+        write_cell("text", observation->missing, file);
         fprintf(file, "</tr>\n");
     }
     end_table(file);

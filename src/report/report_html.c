@@ -46,18 +46,22 @@ void html_write_row(const char *name, const char *value, FILE *file)
     fprintf(file, "</td></tr>\n");
 }
 
+void html_write_bar(int colour, double from, double share, FILE *file)
+{
+    fprintf(file, "<td class=fall><i class=b%d style=\"margin-left:%.2f%%;width:%.2f%%\"></i></td>", colour, 100 * from,
+            100 * share);
+}
+
 static void write_head(const struct result *result, FILE *file)
 {
-    fprintf(file,
-            "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\n"
-            "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-            "<meta name=viewport content=\"width=device-width,initial-scale=1\">\n"
-            "<meta name=color-scheme content=\"light dark\"><title>");
+    fprintf(file, "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\n"
+                  "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'; "
+                  "base-uri 'none'; form-action 'none'\">\n"
+                  "<meta name=viewport content=\"width=device-width,initial-scale=1\">\n"
+                  "<meta name=color-scheme content=\"light dark\"><title>");
     html_write_text(result->config_name, file);
     fprintf(file, " - gswbench</title>\n<style>");
-    for (const char *const *piece = report_style; *piece != NULL; piece++) {
-        fputs(*piece, file);
-    }
+    fputs(report_style, file);
     fprintf(file, "</style></head><body><main>\n<header><div><h1>");
     html_write_text(result->config_name, file);
     fprintf(file, "</h1><p>%" PRId64 " rank%s &middot; ", result->mesh.world, result->mesh.world == 1 ? "" : "s");
@@ -244,7 +248,6 @@ static void write_step_times(const struct result *result, FILE *file)
     bool                     shown = result_is_shown(result);
     struct chart             chart = {.title  = "Step time",
                                       .unit   = "s",
-                                      .width  = 980,
                                       .marks  = marks,
                                       .median = shown ? step->median : NAN,
                                       .low    = shown ? step->low : NAN,
@@ -265,8 +268,8 @@ static void write_step_times(const struct result *result, FILE *file)
 
 static void write_learning(const struct result *result, FILE *file)
 {
-    struct chart loss = {.title = "Loss", .unit = "", .width = 480, .median = NAN, .low = NAN};
-    struct chart norm = {.title = "Gradient norm", .unit = "", .width = 480, .median = NAN, .low = NAN};
+    struct chart loss = {.title = "Loss", .unit = "", .median = NAN, .low = NAN};
+    struct chart norm = {.title = "Gradient norm", .unit = "", .median = NAN, .low = NAN};
     fprintf(file, "<div class=columns><section class=card><h2>Loss</h2>\n");
     write_chart(result, loss, offsetof(struct result_step, loss), file);
     fprintf(file, "</section><section class=card><h2>Gradient norm</h2>\n");

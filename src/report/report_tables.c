@@ -10,22 +10,19 @@
 static void write_memory(const struct result *result, FILE *file)
 {
     char   size[32];
-    double total = report_total_bytes(result);
-    fprintf(file, "<section class=card><h2>Memory <span class=soft>of one rank</span></h2><div class=bar>");
+    double total = report_total_bytes(result), from = 0;
+    fprintf(file, "<section class=card><h2>Memory <span class=soft>of one rank</span></h2><table>\n");
     for (int i = 0; i < STORAGE_COUNT; i++) {
-        if (result->storage_bytes[i] > 0) {
-            fprintf(file, "<i class=b%d style=\"flex:%.4f\"></i>", i, 100 * (double)result->storage_bytes[i] / total);
-        }
+        double bytes = (double)result->storage_bytes[i], share = total > 0 ? bytes / total : 0;
+        fprintf(file, "<tr><td>%s</td>", plan_storage_name((enum storage)i));
+        html_write_bar(0, from, share, file);
+        fprintf(file, "<td class=n>%s</td><td class=n>%.1f %%</td></tr>\n", number_bytes(size, sizeof(size), bytes),
+                100 * share);
+        from += share;
     }
-    fprintf(file, "</div><table>\n");
-    for (int i = 0; i < STORAGE_COUNT; i++) {
-        fprintf(file,
-                "<tr><td><span class=\"key b%d\"></span>%s</td><td class=n>%s</td><td class=n>%.1f %%</td></tr>\n", i,
-                plan_storage_name((enum storage)i), number_bytes(size, sizeof(size), (double)result->storage_bytes[i]),
-                total > 0 ? 100 * (double)result->storage_bytes[i] / total : 0);
-    }
-    fprintf(file, "<tr><th>planned</th><td class=n>%s</td><td></td></tr>\n", number_bytes(size, sizeof(size), total));
-    fprintf(file, "<tr><th>allocated, with scratch</th><td class=n>%s</td><td></td></tr></table></section>\n",
+    fprintf(file, "<tr><th colspan=2>planned</th><td class=n>%s</td><td></td></tr>\n",
+            number_bytes(size, sizeof(size), total));
+    fprintf(file, "<tr><th colspan=2>allocated, with scratch</th><td class=n>%s</td><td></td></tr></table></section>\n",
             number_bytes(size, sizeof(size), (double)result->allocated_bytes));
 }
 
@@ -46,7 +43,7 @@ static void write_work(const struct result *result, FILE *file)
     }
     fprintf(file, "<tr><th>sum</th><td class=n>%s</td><td></td></tr></table>\n",
             number_count(text, sizeof(text), total));
-    fprintf(file, "<h3 style=\"margin-top:18px\">Per sequence, by convention</h3><table>\n");
+    fprintf(file, "<h3>Per sequence, by convention</h3><table>\n");
     for (int i = 0; i < FLOPS_COUNT; i++) {
         if (!isnan(result->flops_per_sequence[i])) {
             fprintf(file, "<tr><td>%s</td><td class=n>%.6E</td><td class=n>", model_flop_names[i],

@@ -150,7 +150,7 @@ void html_write_transfer_times(const struct result *result, FILE *file)
                     file);
         fprintf(file, "</td><td>");
         html_write_text(text.by, file);
-        fprintf(file, "</td><td>");
+        fprintf(file, "</td><td class=text>");
         html_write_text(text.late, file);
         fprintf(file, "</td></tr>\n");
     }

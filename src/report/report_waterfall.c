@@ -43,10 +43,8 @@ static void write_bars(const struct result *result, FILE *file)
         double seconds = trace->waterfall.seconds[part];
         if (waterfall_shows(&trace->waterfall, (enum waterfall_part)part) ||
             (expected != NULL && waterfall_shows(expected, (enum waterfall_part)part))) {
-            fprintf(file,
-                    "<tr><td>%s</td><td class=fall><i class=b%d style=\"margin-left:%.2f%%;width:%.2f%%\"></i></td>",
-                    waterfall_part_names[part], (int)bar_of(part), 100 * fmin(sum, sum + seconds) / reach,
-                    100 * fabs(seconds) / reach);
+            fprintf(file, "<tr><td>%s</td>", waterfall_part_names[part]);
+            html_write_bar((int)bar_of(part), fmin(sum, sum + seconds) / reach, fabs(seconds) / reach, file);
             write_seconds(seconds, decimals, "", file);
             fprintf(file, "<td class=n>%.1f %%</td>", 100 * seconds / trace->step_seconds);
             if (expected != NULL) {
@@ -96,18 +94,23 @@ void html_write_waterfall(const struct result *result, FILE *file)
     const struct result_trace *trace = &result->trace;
     fprintf(file, "<section class=card><h2>Where a step goes <span class=soft>rank %" PRId64 ", ", trace->rank);
     html_write_text(trace->source, file);
-    fprintf(file, "</span></h2><div class=scroll><table>\n");
+    fprintf(file, "</span></h2><div class=scroll><table class=parts>\n");
     if (report_expected_parts(result) != NULL) {
         fprintf(file, "<tr><th></th><th></th><th class=n>took</th><th></th><th class=n>expected</th><th class=n>more"
                       "</th></tr>\n");
     }
     write_bars(result, file);
     write_sum(result, file);
-    fprintf(file,
-            "<p class=soft><span class=\"key b%d\"></span>the model's FLOPs at the peak &nbsp;<span class=\"key b%d\">"
-            "</span>computing beyond that &nbsp;<span class=\"key b%d\"></span>waiting &nbsp;<span class=\"key b%d\">"
-            "</span>the rest</p>\n",
-            BAR_IDEAL, BAR_COMPUTE, BAR_IDLE, BAR_REST);
+    static const char *const meanings[] = {[BAR_COMPUTE] = "computing beyond that",
+                                           [BAR_IDEAL]   = "the model's FLOPs at the peak",
+                                           [BAR_REST]    = "the rest",
+                                           [BAR_IDLE]    = "waiting"};
+    static const enum bar    order[]    = {BAR_IDEAL, BAR_COMPUTE, BAR_IDLE, BAR_REST};
+    fprintf(file, "<p class=\"soft keys\">");
+    for (int i = 0; i < 4; i++) {
+        fprintf(file, "<span><i class=\"key b%d\"></i>%s</span>", (int)order[i], meanings[order[i]]);
+    }
+    fprintf(file, "</p>\n");
     write_ops(result, file);
     fprintf(file, "</section>\n");
 }

@@ -97,7 +97,7 @@ Test(report_devices, that_nobody_observed_are_a_reason)
     render(report_write_result);
     expect_line("gpus: not observed: libnvidia-ml.so.1 does not open");
     render(report_write_html);
-    cr_expect_eq(count_in("<td>libnvidia-ml.so.1 does not open</td>"), 2);
+    cr_expect_eq(count_in("<td class=text>libnvidia-ml.so.1 does not open</td>"), 2);
     cr_expect_eq(count_in("Errors and links"), 0);
 }
 
@@ -114,7 +114,7 @@ Test(report_devices, are_a_row_of_tables_each)
     cr_expect_eq(count_in("<td class=n title=\"before 345, after 1980\">1755 <span class=soft>1740&ndash;1980</span>"),
                  2);
     cr_expect_eq(count_in("<td class=n title=\"before 700, after 700\">700</td>"), 2);
-    cr_expect_eq(count_in("<td>power cap 40/40, hardware slowdown 12/40</td>"), 1);
+    cr_expect_eq(count_in("<td class=text>power cap 40/40, hardware slowdown 12/40</td>"), 1);
     cr_expect_eq(count_in("<td class=n>9 <span class=soft>+4</span></td>"), 1);
     cr_expect_eq(count_in("<th class=n>NVLinks active</th>"), 1);
     cr_expect_eq(count_in("<td class=n>8000</td>"), 2);
@@ -129,5 +129,5 @@ Test(report_devices, cannot_put_markup_on_the_page)
     render(report_write_html);
     cr_expect_eq(count_in("<script>"), 0);
     cr_expect_eq(count_in("<td>&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;</td>"), 1);
-    cr_expect_eq(count_in("<td>&lt;b&gt;&quot;&amp;&#39;?[31m</td>"), 1);
+    cr_expect_eq(count_in("<td class=text>&lt;b&gt;&quot;&amp;&#39;?[31m</td>"), 1);
 }

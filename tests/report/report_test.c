@@ -274,7 +274,7 @@ Test(report, draws_the_waterfall)
     cr_expect(strstr(html, "<td>exposed-fsdp</td><td class=fall><i class=b3 style=\"margin-left:95.01%;width:3.56%\">"
                            "</i></td><td class=n>0.250 s</td><td class=n>3.6 %</td>") != NULL);
     cr_expect(strstr(html, "<td>bubble</td>") == NULL);
-    cr_expect(strstr(without, "class=fall>") == NULL);
+    cr_expect(strstr(without, "class=parts>") == NULL);
     free(html);
     free(without);
     result_free(&result);

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// Writes pages of made-up results, for a test that looks at them in a browser: report_pages FOLDER
+// FOLDER/NAME.html and NAME.json, in kinds that one machine does not show: many ranks and long names, a run that failed
+// with texts that are more than text, an emulation.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/fatal.h"
+#include "gswbench/text.h"
+#include "observation_fixture.h"
+#include "result_fixture.h"
+
+enum { STEPS = 1200, RANKS = 16, TRANSFERS = 12 };
+
+static void write_page(const char *folder, const char *name, const struct result *result)
+{
+    static const struct {
+        const char    *suffix;
+        report_writer *write;
+    } formats[] = {{"html", report_write_html}, {"json", report_write_json}};
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+        char path[1024];
+        snprintf(path, sizeof(path), "%s/%s.%s", folder, name, formats[i].suffix);
+        FILE *file = fopen(path, "w");
+        if (file == NULL) {
+            FATAL(EXIT_OUTPUT, "%s cannot be written", path);
+        }
+        formats[i].write(result, file);
+        fclose(file);
+    }
+}
+
+// A run that is set against what was expected of it, with a mark of every colour.
+static void write_published(const char *folder)
+{
+    struct result result;
+    fixture_open(&result);
+    result.expectation = (struct result_expectation){.profile = "h100-sxm", .step_seconds = 6.8, .percent = 2.4};
+    result.expectation.waterfall.seconds[WATERFALL_IDEAL]  = 3.68;
+    result.expectation.waterfall.seconds[WATERFALL_BUBBLE] = 0.5;
+    result.acceptance =
+        (struct result_acceptance){.verdict = ACCEPTANCE_REFUSE, .basis = "published", .drain = "dgx-02,dgx-17"};
+    text_copy(
+        result.acceptance.reason, sizeof(result.acceptance.reason),
+        "rank 1 on dgx-02 computes 6.25 % longer than its like, beyond doubt; its interval does not touch theirs");
+    result.is_proxy          = true;
+    result.steps[20].seconds = 7.9;
+    result_add_reason(&result, &(struct result_reason){.verdict = VERDICT_DEGRADED,
+                                                       .id      = "slow-rank",
+                                                       .message = "rank 1 (dgx-02) computes 6.25 % longer"});
+    result_derive(&result);
+    write_page(folder, "published", &result);
+    result_free(&result);
+}
+
+// Steps, ranks and cells in numbers, names without a space in them, and a cell of every shade.
+static void write_many(const char *folder)
+{
+    static const char host[] = "gpu-worker-0123456789.eu-central-1.compute.cluster.example.internal";
+    struct result     result;
+    fixture_open(&result);
+    fixture_observe(&result, RANKS);
+    for (int64_t rank = 0; rank < RANKS; rank++) {
+        text_copy(result.ranks[rank].host, sizeof(result.ranks[rank].host), host);
+        result.observations[rank].throttles[THROTTLE_POWER_CAP].samples        = 40;
+        result.observations[rank].throttles[THROTTLE_HARDWARE_THERMAL].samples = 7;
+    }
+    result.steps      = memory_resize(result.steps, STEPS * sizeof(*result.steps));
+    result.step_count = STEPS;
+    for (int64_t i = 50; i < STEPS; i++) {
+        result.steps[i]         = result.steps[10 + i % 40];
+        result.steps[i].index   = i;
+        result.steps[i].seconds = i == 700 ? 9.5 : result.steps[i].seconds;
+    }
+    result.compute_time_count = RESULT_CELLS * (RESULT_CELLS - 1);
+    result.compute_times =
+        memory_resize(result.compute_times, (size_t)result.compute_time_count * sizeof(*result.compute_times));
+    for (int64_t i = 0; i < result.compute_time_count; i++) {
+        static const double excess[] = {0.001, 0.02, 0.04, 0.5, NAN};
+        int64_t             rank = i % RESULT_CELLS * 64, step = 10 + i / RESULT_CELLS * 19;
+        result.compute_times[i] = (struct result_compute_time){rank, 64, step, 19, 6.5, excess[i * i / 7 % 5]};
+    }
+    for (int i = 0; i < TRANSFERS; i++) {
+        result_add_transfer_time(&result, &result.transfer_times[0], OP_REDUCE_SCATTER, 1 << AXIS_FSDP | 1 << AXIS_EP,
+                                 FORMAT_F32);
+    }
+    strcpy(result.config_name, "a-mixture-of-experts-with-a-name-as-long-as-file-systems-allow-it-to-be-and-no-space");
+    strcpy(result.device, "NVIDIA H100 80GB HBM3, CUDA 13.0, cuDNN 9.19.0, NCCL 2.28.3, driver 580.65.06");
+    result_add_entry(&result.environment, &result.environment_count, "NCCL_IB_HCA_AND_A_NAME_THAT_NOBODY_SHORTENED",
+                     "mlx5_0,mlx5_1,mlx5_2,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_7");
+    result_add_entry(&result.environment, &result.environment_count, "LD_LIBRARY_PATH",
+                     "/opt/hpcx/ompi/lib:/opt/hpcx/nccl_rdma_sharp_plugin/lib:/usr/local/cuda/lib64");
+    result_derive(&result);
+    write_page(folder, "many", &result);
+    result_free(&result);
+}
+
+static void write_invalid(const char *folder)
+{
+    struct result result;
+    fixture_open(&result);
+    fixture_poison(&result);
+    result.steps[7].loss = NAN;
+    result_check(&result);
+    result_derive(&result);
+    write_page(folder, "invalid", &result);
+    result_free(&result);
+}
+
+static void write_emulated(const char *folder)
+{
+    struct result result;
+    fixture_open(&result);
+    result.emulation =
+        (struct result_emulation){.stages = 8, .executed = 2, .ops = 90, .measured_ops = 80, .measured_share = 0.875};
+    result.rank_count = 0;
+    result_add_reason(&result,
+                      &(struct result_reason){.verdict = VERDICT_EMULATED, .id = "emulated", .rank = -1, .step = -1});
+    write_page(folder, "emulated", &result);
+    result_free(&result);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        FATAL(EXIT_USAGE, "usage: report_pages FOLDER");
+    }
+    write_published(argv[1]);
+    write_many(argv[1]);
+    write_invalid(argv[1]);
+    write_emulated(argv[1]);
+    return 0;
+}
