@@ -34,7 +34,11 @@ double judge_percent(const struct preflight_class *value_class, double like, dou
 struct preflight_outlier *judge_add(struct preflight_report *report, const struct preflight_class *value_class,
                                     enum preflight_blame blame, double percent)
 {
-    report->outliers = memory_resize(report->outliers, (size_t)(report->outlier_count + 1) * sizeof(*report->outliers));
+    int64_t count = report->outlier_count;
+    if ((count & (count - 1)) == 0) {    // room for twice as many, whenever it is full
+        report->outliers =
+            memory_resize(report->outliers, (size_t)(count > 0 ? 2 * count : 1) * sizeof(*report->outliers));
+    }
     struct preflight_outlier *added = &report->outliers[report->outlier_count++];
     memset(added, 0, sizeof(*added));    // it is hashed
     *added = (struct preflight_outlier){.blame = blame, .rank = -1, .other_rank = -1, .percent = percent};
