@@ -34,10 +34,9 @@ struct comm_choice {
 
 // Memory that members of a group have for their transfers.
 struct comm_buffer {
-    void   *data;
-    int64_t bytes;
-    uint64_t
-        layout;    // 0: the group does not use it. Equal on members that have it alike: its size, and what is where
+    void    *data;
+    int64_t  bytes;
+    uint64_t layout;    // 0: the group does not use it; equal where its size, and what is where, are
 };
 
 // Device memory of a library that moves what is in it faster than what is in others.

@@ -25,6 +25,7 @@ void accept_expect(struct result_acceptance *acceptance, const struct job *job, 
     if (!is_its_machine) {
         return;
     }
+    option_set_defaults(software_options, &row.job.config.software);    // what runs is this program
     predict_row_compute(&row, true);
     if (!isnan(row.published_seconds)) {
         set(acceptance, "published", row.published_seconds, machines_percent);

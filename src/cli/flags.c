@@ -151,19 +151,14 @@ static status set_integer(const struct flag *flag, const char *text, int64_t *va
     return OK;
 }
 
-static status set_text(const char *value, const char **text)
-{
-    *text = value;
-    return OK;
-}
-
 // By the flag, or as a word of its own.
 static status set_config(const struct parser *parser, const char *value, const char **name)
 {
     if (*name != NULL) {
         return fail_as(EXIT_USAGE, "two configurations: %s, and %s", *name, value);
     }
-    return strcmp(value, "-") == 0 ? cli_read_stdin(name, parser->arena) : set_text(value, name);
+    *name = value;
+    return strcmp(value, "-") == 0 ? cli_read_stdin(name, parser->arena) : OK;
 }
 
 static status set(const struct parser *parser, const struct flag *flag, const char *value)
@@ -174,7 +169,11 @@ static status set(const struct parser *parser, const struct flag *flag, const ch
         *(bool *)field = true;
         return OK;
     case FLAG_TEXT:
-        return strcmp(flag->name, CONFIG) == 0 ? set_config(parser, value, field) : set_text(value, field);
+        if (strcmp(flag->name, CONFIG) == 0) {
+            return set_config(parser, value, field);
+        }
+        *(const char **)field = value;
+        return OK;
     case FLAG_INTEGER:
         return set_integer(flag, value, field);
     case FLAG_OVERRIDE:

@@ -55,15 +55,6 @@ static void receive(struct comm_group *group, char *out, int64_t elements, enum 
     }
 }
 
-static int64_t rows_of(const int64_t *parts, int64_t size)
-{
-    int64_t rows = 0;
-    for (int64_t i = 0; i < size; i++) {
-        rows += parts[i];
-    }
-    return rows;
-}
-
 static void run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
 {
     int64_t bytes = format_bytes(format, op->shape.transfer.elements),
@@ -79,8 +70,8 @@ static void run(struct comm_group *group, const struct op *op, const void *in, v
         break;
     case OP_ALL_TO_ALL:
         if (op->shape.transfer.parts != NULL) {    // it has told itself how many it has for others
-            bytes = format_bytes(format,
-                                 rows_of(op->shape.transfer.parts->out, group->size) * op->shape.transfer.parts->row);
+            bytes = format_bytes(format, comm_rows_before(op->shape.transfer.parts->out, group->size) *
+                                             op->shape.transfer.parts->row);
         }
         comm_copy(out, in, bytes);
         break;

@@ -10,6 +10,9 @@
 // Where slice number slice begins when elements are cut into size slices, as equal as can be.
 int64_t comm_slice_begin(int64_t elements, int64_t size, int64_t slice);
 
+// Rows of the members before that one, of an all-to-all whose parts are as long as parts says.
+int64_t comm_rows_before(const int64_t *parts, int64_t index);
+
 // The member at a place of the ring that the members form, however often the place goes round it, on or back.
 int64_t comm_ring_member(int64_t place, int64_t size);
 

@@ -171,16 +171,6 @@ static void gather(const struct comm_group *group, void *out, int64_t offset, in
     }
 }
 
-// Rows of the members before the one at index.
-static int64_t rows_before(const int64_t *parts, int64_t index)
-{
-    int64_t rows = 0;
-    for (int64_t i = 0; i < index; i++) {
-        rows += parts[i];
-    }
-    return rows;
-}
-
 // As gather, but each member has said how much is for whom.
 static void gather_parts(const struct comm_group *group, const struct post *own)
 {
@@ -195,9 +185,9 @@ static void gather_parts(const struct comm_group *group, const struct post *own)
                   meeting->members[group->index], rows, meeting->members[i],
                   other->parts != NULL ? other->parts->in[group->index] : -1);
         }
-        comm_copy((char *)own->out + format_offset(own->format, rows_before(own->parts->out, i) * row),
+        comm_copy((char *)own->out + format_offset(own->format, comm_rows_before(own->parts->out, i) * row),
                   (const char *)other->in +
-                      format_offset(own->format, rows_before(other->parts->in, group->index) * row),
+                      format_offset(own->format, comm_rows_before(other->parts->in, group->index) * row),
                   format_bytes(own->format, rows * row));
     }
 }

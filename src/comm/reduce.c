@@ -16,6 +16,15 @@ int64_t comm_slice_begin(int64_t elements, int64_t size, int64_t slice)
     return elements / size * slice + elements % size * slice / size;
 }
 
+int64_t comm_rows_before(const int64_t *parts, int64_t index)
+{
+    int64_t rows = 0;
+    for (int64_t i = 0; i < index; i++) {
+        rows += parts[i];
+    }
+    return rows;
+}
+
 void comm_copy(void *to, const void *from, int64_t bytes)
 {
     if (to != from && bytes > 0) {

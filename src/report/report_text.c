@@ -126,19 +126,6 @@ void report_write_header(const struct result *result, FILE *file)
     write_reasons(result, "# ", file);
 }
 
-void report_write_step(const struct result *result, const struct result_step *step, FILE *file)
-{
-    double sequences = (double)result->global_batch / step->seconds / (double)result->mesh.world;
-    double teraflops = result->flops_per_sequence[result->figures.convention] * sequences / 1e12;
-    char   seconds[32];
-    report_seconds(seconds, sizeof(seconds), step->seconds);
-    fprintf(file, "completed step: %" PRId64 ", seconds: %s, TFLOP/s/device: ", step->index, seconds);
-    fprintf(file, teraflops < 1 ? "%.6f" : "%.3f", teraflops);
-    fprintf(file, ", Tokens/s/device: %.3f, total_weights: %.0f, loss: %.6f, grad_norm: %.6f",
-            sequences * (double)result->sequence, result->figures.tokens_per_step, step->loss, step->gradient_norm);
-    fprintf(file, ", phase: %s, train_step_timing in s: %s\n", result_phase_names[step->phase], seconds);
-}
-
 static void write_utilization(const struct result *result, FILE *file)
 {
     const struct result_figures *figures = &result->figures;

@@ -12,6 +12,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/assembly.h"
+#include "gswbench/measured.h"
 #include "gswbench/step.h"
 #include "conditions.h"
 #include "likeness.h"
@@ -25,6 +26,7 @@ static const struct spare_way ways[WAYS] = {{0, 0}, {16, 16}, {8, 0}, {8, 8}, {4
 // Of ops on a lane that are alike the ones that do most, in FLOPs or bytes.
 struct lane_load {
     const struct op *op;    // the first of them; NULL: the lane has none
+    struct op_key    key;
     double           each, alike, lane;
 };
 
@@ -33,18 +35,6 @@ struct part {
     struct op op;
     int32_t   count;
 };
-
-static bool is_alike(const struct plan *plan, const struct op *one, const struct op *other)
-{
-    bool is_same = one->kind == other->kind && one->operand_count == other->operand_count;
-    for (int slot = 0; slot < one->operand_count && is_same; slot++) {
-        int32_t a = one->operand[slot], b = other->operand[slot];
-        is_same = (a < 0) == (b < 0) && (a < 0 || (plan->tensors[a].elements == plan->tensors[b].elements &&
-                                                   plan->tensors[a].format == plan->tensors[b].format));
-    }
-    return is_same && (one->kind == OP_GEMM ? memcmp(&one->shape.gemm, &other->shape.gemm, sizeof(one->shape.gemm)) == 0
-                                            : one->shape.transfer.group == other->shape.transfer.group);
-}
 
 // Of the compute lane GEMMs count; of another, transfers among all members of groups within a pipeline stage.
 static bool counts(const struct plan *plan, const struct op *op, int lane)
@@ -59,28 +49,29 @@ static bool counts(const struct plan *plan, const struct op *op, int lane)
 static struct lane_load find_load(const struct plan *plan, int lane)
 {
     struct lane_load kinds[KINDS_MOST], most = {.op = NULL};
+    double           sum   = 0.0;
     int              count = 0;
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
         if (!counts(plan, op, lane)) {
             continue;
         }
-        double does = lane == LANE_COMPUTE ? op_flops(op) : plan_op_bytes(plan, op);
-        int    kind = 0;
-        while (kind < count && !is_alike(plan, kinds[kind].op, op)) {
+        struct lane_load own  = {.op = op, .each = lane == LANE_COMPUTE ? op_flops(op) : plan_op_bytes(plan, op)};
+        int              kind = 0;
+        op_key_init(&own.key, plan, op);
+        while (kind < count && memcmp(&kinds[kind].key, &own.key, sizeof(own.key)) != 0) {
             kind++;
         }
         if (kind == count && count < KINDS_MOST) {
-            kinds[count++] = (struct lane_load){.op = op, .each = does};
+            kinds[count++] = own;
         }
-        most.lane += does;
         if (kind < count) {
-            kinds[kind].alike += does;
-            most = kinds[kind].alike > most.alike
-                       ? (struct lane_load){kinds[kind].op, does, kinds[kind].alike, most.lane}
-                       : most;
+            kinds[kind].alike += own.each;
+            most = kinds[kind].alike > most.alike ? kinds[kind] : most;
         }
+        sum += own.each;
     }
+    most.lane = sum;
     return most;
 }
 

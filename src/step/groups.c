@@ -202,10 +202,13 @@ void groups_open(struct step *step)
 
 void groups_share(struct step *step)
 {
+    if (step->comm->memory == NULL) {
+        return;
+    }
     struct backend *backend = step->backend;
     struct seat    *seats   = allocate_seats(step);
     int64_t         before  = backend->ops->available_bytes(backend);
-    int             count   = step->comm->memory != NULL ? list_seats(step->plan, seats) : 0;
+    int             count   = list_seats(step->plan, seats);
     for (int i = 0; i < count; i++) {
         struct comm_buffer buffers[STORAGE_COUNT];
         for (int storage = 0; storage < STORAGE_COUNT; storage++) {

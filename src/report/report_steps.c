@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The line of a step as other programs print it, for scripts that read their logs. What a line names and a run does not
-// have is 0 there, as in these programs.
+// The line of a step, and the same as other programs print it, for scripts that read their logs. What such a line names
+// and a run does not have is 0 there.
 #include <inttypes.h>
 #include <math.h>
 #include <time.h>
@@ -14,11 +14,29 @@ static double known(double value)
     return isfinite(value) ? value : 0.0;
 }
 
-// Of one device, by the convention that the result's figures have.
+// What a device does in a second of the step.
+static double tokens(const struct result *result, const struct result_step *step)
+{
+    return (double)(result->global_batch * result->sequence) / step->seconds / (double)result->mesh.world;
+}
+
+// By the convention that the result's figures have.
 static double teraflops(const struct result *result, const struct result_step *step)
 {
-    double sequences = (double)result->global_batch / step->seconds / (double)result->mesh.world;
-    return result->flops_per_sequence[result->figures.convention] * sequences / 1e12;
+    double flops_per_token = result->flops_per_sequence[result->figures.convention] / (double)result->sequence;
+    return flops_per_token * tokens(result, step) / 1e12;
+}
+
+void report_write_step(const struct result *result, const struct result_step *step, FILE *file)
+{
+    double rate = teraflops(result, step);
+    char   seconds[32];
+    report_seconds(seconds, sizeof(seconds), step->seconds);
+    fprintf(file, "completed step: %" PRId64 ", seconds: %s, TFLOP/s/device: ", step->index, seconds);
+    fprintf(file, rate < 1 ? "%.6f" : "%.3f", rate);
+    fprintf(file, ", Tokens/s/device: %.3f, total_weights: %.0f, loss: %.6f, grad_norm: %.6f", tokens(result, step),
+            result->figures.tokens_per_step, step->loss, step->gradient_norm);
+    fprintf(file, ", phase: %s, train_step_timing in s: %s\n", result_phase_names[step->phase], seconds);
 }
 
 static void write_clock(const char *format, FILE *file)
@@ -32,14 +50,13 @@ static void write_clock(const char *format, FILE *file)
 
 static void write_maxtext(const struct result *result, const struct result_step *step, double learning_rate, FILE *file)
 {
-    double sequences = (double)result->global_batch / step->seconds / (double)result->mesh.world;
     (void)learning_rate;
     fprintf(file,
             "completed step: %" PRId64
             ", seconds: %.3f, TFLOP/s/device: %.3f, Tokens/s/device: %.3f, total_weights: %.0f, "
             "loss: %.3f\n",
-            step->index, step->seconds, teraflops(result, step), sequences * (double)result->sequence,
-            result->figures.tokens_per_step, known(step->loss));
+            step->index, step->seconds, teraflops(result, step), tokens(result, step), result->figures.tokens_per_step,
+            known(step->loss));
 }
 
 static void write_nemo(const struct result *result, const struct result_step *step, double learning_rate, FILE *file)
@@ -74,7 +91,7 @@ static void write_torchtitan(const struct result *result, const struct result_st
     write_clock("[titan] %Y-%m-%d %H:%M:%S,000 - root - INFO - ", file);
     fprintf(file, "step: %2" PRId64 "  loss: %7.4f  grad_norm: %7.4f  memory: %5.2fGiB(0.00%%)  tps: ", step->index + 1,
             known(step->loss), known(step->gradient_norm), gib);
-    write_grouped((double)(result->global_batch * result->sequence) / step->seconds / (double)result->mesh.world, file);
+    write_grouped(tokens(result, step), file);
     fprintf(file, "  tflops: %.2f  mfu: %.2f%%\n", rate, known(100.0 * rate * 1e12 / result->peak));
 }
 
