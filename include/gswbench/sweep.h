@@ -3,6 +3,7 @@
 #ifndef GSWBENCH_SWEEP_H
 #define GSWBENCH_SWEEP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gswbench/predict.h"
@@ -26,9 +27,14 @@ struct sweep {
     const struct plan_request *layouts;    // of one model, precision, sequence and global batch
     int64_t                    layout_count;
     int                        threads;
+    // Asked after each layout, by the thread that called, whether to go on; NULL: it does.
+    bool (*goes_on)(void *state, const struct sweep *sweep);
+    void *state;
 
     // Filled. Layouts = refused + too large + those that fit; of these, the priced ones could be among the best.
     int64_t              refused, too_large, fit, priced;
+    int64_t              bounded;                     // layouts whose bounds are known
+    bool                 is_stopped;                  // before its end: best is the best of those that are priced
     struct sweep_refusal refusals[SWEEP_REFUSALS];    // the first so many reasons
     int                  refusal_count;
     struct sweep_choice  best[SWEEP_BEST];    // fastest first

@@ -5,6 +5,7 @@
 
 #include "gswbench/accept.h"
 #include "gswbench/json.h"
+#include "gswbench/terminal.h"
 
 // clang-format off
 #define TEXT(key, field)    JSON_FIELD(accept, JSON_FIELD_TEXT, key, field)
@@ -58,9 +59,16 @@ static const char *shout(enum acceptance verdict)
     return "CANNOT TELL";
 }
 
+static enum colour colour_of(enum acceptance verdict)
+{
+    return verdict == ACCEPTANCE_ACCEPT ? COLOUR_GOOD : verdict == ACCEPTANCE_REFUSE ? COLOUR_BAD : COLOUR_DOUBTFUL;
+}
+
 void accept_write_text(const struct accept *accept, FILE *file)
 {
     const struct result_acceptance *acceptance = &accept->acceptance;
-    fprintf(file, "%s  %s\n", shout((enum acceptance)acceptance->verdict), acceptance->reason);
+    enum acceptance                 verdict    = (enum acceptance)acceptance->verdict;
+    fprintf(file, "%s%s%s  %s\n", terminal_colour(file, colour_of(verdict)), shout(verdict),
+            terminal_colour(file, COLOUR_END), acceptance->reason);
     fprintf(file, "drain: %s\n", acceptance->drain[0] != '\0' ? acceptance->drain : "none");
 }

@@ -6,6 +6,8 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/emulate.h"
+#include "gswbench/op.h"
+#include "gswbench/terminal.h"
 #include "internal.h"
 
 static const double seconds_least = 1e-8;    // what is left of a difference that noise made negative
@@ -111,6 +113,14 @@ static void sum_up(struct distinct_op *distinct, const struct timing *timing, co
                                           .spread_percent = comm_largest(setup->comm, 100.0 * range / 1.349 / median)};
 }
 
+static void show_progress(struct progress *progress, int64_t done, const struct distinct_op *distinct,
+                          const struct calibrate_setup *setup)
+{
+    if (setup->comm->place.rank == 0) {
+        progress_show(progress, done, op_name((enum op_kind)distinct->op.kind));
+    }
+}
+
 status microbenchmarks_measure(struct distinct_ops *list, const struct distinct_op *between,
                                const struct calibrate_setup *setup)
 {
@@ -119,8 +129,12 @@ status microbenchmarks_measure(struct distinct_ops *list, const struct distinct_
     struct timing *timings   = memory_allocate((size_t)list->count * sizeof(*timings));
     double        *seconds   = memory_allocate((size_t)list->count * count * sizeof(*seconds));
     status         result    = OK;
+
+    struct progress progress =
+        progress_begin(transfers ? "rounds of transfers" : "rounds of ops", (int64_t)setup->passes * list->count);
     for (int pass = 0; pass < setup->passes; pass++) {
         for (int32_t i = 0; i < list->count && !failed(&result); i++) {
+            show_progress(&progress, (int64_t)pass * list->count + i, &list->ops[i], setup);
             timings[i].seconds = &seconds[(size_t)i * count];
             timings[i].between = between;
             if (is_transfer(&list->ops[i]) == transfers) {
@@ -128,6 +142,7 @@ status microbenchmarks_measure(struct distinct_ops *list, const struct distinct_
             }
         }
     }
+    progress_clear(&progress);
     for (int32_t i = 0; i < list->count && !failed(&result); i++) {
         if (is_transfer(&list->ops[i]) == transfers) {
             sum_up(&list->ops[i], &timings[i], setup);

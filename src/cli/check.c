@@ -9,6 +9,7 @@
 #include "gswbench/number.h"
 #include "gswbench/plan_build.h"
 #include "gswbench/proof.h"
+#include "gswbench/terminal.h"
 #include "internal.h"
 
 struct check_arguments {
@@ -182,6 +183,7 @@ static void print_row(const struct checked *checked, bool is_alone)
 
 // Rows that were looked at, and what was proven of them.
 struct sum {
+    struct progress  progress;
     int              rows, verified;
     struct job_proof proof;
 };
@@ -274,7 +276,9 @@ static status check_rows(const struct check_arguments *options, json_t *list, st
         struct checked checked = {.proof = {.world = 0}};
         status         row     = job_read_row(&checked.job, &options->config, &rows[i], errors);
         if (!failed(&row)) {
+            progress_show(&sum->progress, sum->rows, checked.job.config.name);
             row = check(&checked);
+            progress_clear(&sum->progress);
         }
         if (failed(&row)) {
             result = row;
@@ -319,9 +323,12 @@ static status run(const void *arguments, struct text_buffer *errors)
 {
     const struct check_arguments *options = arguments;
     struct sum                    sum     = {.rows = 0};
+    int64_t                       count   = 0;
     if (options->all && (options->json || options->config.name != NULL)) {
         return fail_as(EXIT_USAGE, "--all stands for every --config, and has no --json");
     }
+    TRY(cli_count_rows(&count, &options->config, errors));
+    sum.progress   = progress_begin("rows", count);
     json_t *list   = options->json ? json_array() : NULL;
     status  result = options->all ? check_all(options, &sum, errors) : check_rows(options, list, &sum, errors);
     if (!failed(&result) && list != NULL) {

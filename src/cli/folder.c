@@ -16,6 +16,25 @@ static status visit_file(config_visitor *visit, void *state, const char *file, s
     return visit(state, name, path, errors);
 }
 
+static status count_rows(void *state, const char *name, const char *path, struct text_buffer *errors)
+{
+    struct job_selection one = {.name = path};
+    (void)name;
+    return cli_count_rows(state, &one, errors);
+}
+
+status cli_count_rows(int64_t *count, const struct job_selection *selection, struct text_buffer *errors)
+{
+    struct config_row rows[CONFIG_ROWS_MAX];
+    int               own = 0;
+    if (selection->name == NULL) {
+        return cli_visit_configs(count_rows, count, errors);
+    }
+    TRY(job_rows(selection, rows, &own, errors));
+    *count += own;
+    return OK;
+}
+
 status cli_visit_configs(config_visitor *visit, void *state, struct text_buffer *errors)
 {
     const char     *folder = config_folder();

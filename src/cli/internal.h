@@ -86,9 +86,11 @@ status cli_read_stdin(const char **path, struct arena *arena);
 // Whether a configuration of that name or path is there.
 bool cli_is_config(const char *word);
 
-// folder.c: every installed configuration by its name, in alphabetic order, until one fails.
+// folder.c: every installed configuration by its name, in alphabetic order, until one fails; and how many rows a
+// selection has, which without a name is all of them.
 typedef status config_visitor(void *state, const char *name, const char *path, struct text_buffer *errors);
 status         cli_visit_configs(config_visitor *visit, void *state, struct text_buffer *errors);
+status         cli_count_rows(int64_t *count, const struct job_selection *selection, struct text_buffer *errors);
 
 // plan_ops.c: the whole plan, streamed to stdout.
 void plan_print_ops(const struct plan *plan);

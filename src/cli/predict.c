@@ -9,6 +9,7 @@
 
 #include "gswbench/number.h"
 #include "gswbench/output.h"
+#include "gswbench/terminal.h"
 #include "gswbench/timeline.h"
 #include "internal.h"
 #include "sweep.h"
@@ -40,6 +41,7 @@ struct table {
     json_t                         *list;        // NULL: for people
     FILE                           *timeline;    // NULL: none
     bool                            is_alone;
+    struct progress                 progress;
     int                             rows, predicted;
     int                             config_rows;    // of the configuration at hand
     // How far predictions are off published step times, in percent without signs. The rows that values were fitted to
@@ -193,7 +195,9 @@ static status add_rows(struct table *table, const struct job_selection *argument
     for (int i = 0; i < row_count; i++) {
         struct predict_row row = {.explanation = {.timeline = table->timeline}};
         TRY(job_read_row(&row.job, arguments, &rows[i], errors));
+        progress_show(&table->progress, table->rows, row.job.config.name);
         predict_row_compute(&row, !table->options->no_range);
+        progress_clear(&table->progress);
         count(table, &row);
         if (table->is_alone && table->list == NULL && failed(&row.support)) {
             return row.support;
@@ -251,6 +255,9 @@ static status check_arguments(const struct predict_arguments *arguments)
 static status add_all_rows(struct table *table, struct text_buffer *errors)
 {
     const struct predict_arguments *options = table->options;
+    int64_t                         count   = 0;
+    TRY(cli_count_rows(&count, &options->config, errors));
+    table->progress = progress_begin("rows", count);
     return options->all ? cli_visit_configs(add_config, table, errors) : add_rows(table, &options->config, errors);
 }
 

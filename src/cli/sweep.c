@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "gswbench/number.h"
+#include "gswbench/signals.h"
 #include "gswbench/sweep_space.h"
+#include "gswbench/terminal.h"
 
 enum { OWN = -1 };    // in place of a listed layout: the job's
 
@@ -16,6 +18,7 @@ struct table {
     struct sweep_list list;
     struct sweep      sweep;
     char              advice[512];    // empty: something fits
+    struct progress   bounding, pricing;
 };
 
 static int count_cores(void)
@@ -57,9 +60,9 @@ static void print_table(const struct table *table, const struct sweep_choice *ow
            precision_compute_names[config->precision.compute], config->train.global_batch, config->train.sequence,
            config->hardware.profile);
     printf("layouts        %" PRId64 " legal: %" PRId64 " refused, %" PRId64 " too large for %.0f GB, %" PRId64
-           " fit, %" PRId64 " of them priced: no other can be among the best\n",
+           " fit, %" PRId64 " of them priced: %s\n",
            sweep->layout_count, sweep->refused, sweep->too_large, config->hardware.memory_gb.value, sweep->fit,
-           sweep->priced);
+           sweep->priced, sweep->is_stopped ? "stopped, others may be faster" : "no other can be among the best");
     if (table->advice[0] != '\0') {
         printf("nothing fits   %s\n", table->advice);
     }
@@ -119,23 +122,58 @@ static void print_json(const struct table *table, const struct sweep_choice *own
         json_array_append_new(refusals, json_pack("{s:s, s:I}", "reason", sweep->refusals[i].text, "layouts",
                                                   sweep->refusals[i].layouts));
     }
-    cli_print_json(json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:s*, s:o, s:o, s:o}", "config",
+    cli_print_json(json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:s*, s:o, s:o, s:o}", "config",
                              table->job.config.name, "ranks", table->job.request.mesh.world, "legal",
                              sweep->layout_count, "refused", sweep->refused, "too_large", sweep->too_large, "fit",
-                             sweep->fit, "priced", sweep->priced, "advice",
+                             sweep->fit, "priced", sweep->priced, "is_stopped", (int)sweep->is_stopped, "advice",
                              table->advice[0] == '\0' ? NULL : table->advice, "refusals", refusals, "best", best, "own",
                              own == NULL ? json_null() : describe(table, own)));
 }
 
+// Shows how far it is and the best so far, until a signal ends it.
+static bool show_progress(void *state, const struct sweep *sweep)
+{
+    struct table *table     = state;
+    char          best[320] = "", layout[256];
+    if (sweep->best_count > 0) {
+        struct job job = job_of(table, sweep->best[0].layout);
+        snprintf(best, sizeof(best), "best so far %.3f s: %s", sweep->best[0].prediction.step_seconds,
+                 job_layout(&job, layout, sizeof(layout)));
+    }
+    if (sweep->bounded < sweep->layout_count) {
+        progress_show(&table->bounding, sweep->bounded, "");
+    } else {
+        progress_show(&table->pricing, sweep->priced, best);
+    }
+    return signals_caught() == 0;
+}
+
+static status search(struct table *table, const struct machine *machine)
+{
+    sweep_list(&table->list, &table->job);
+    table->sweep    = (struct sweep){.machine      = machine,
+                                     .layouts      = table->list.layouts,
+                                     .layout_count = table->list.count,
+                                     .threads      = count_cores(),
+                                     .goes_on      = show_progress,
+                                     .state        = table};
+    table->bounding = progress_begin("layouts bounded", table->list.count);
+    table->pricing  = progress_begin("layouts priced", 0);
+    signals_catch(true, 0);
+    signals_keep();
+    status result = sweep_run(&table->sweep);
+    progress_clear(&table->bounding);
+    progress_clear(&table->pricing);
+    if (!failed(&result) && table->sweep.is_stopped && table->sweep.best_count == 0) {
+        result = fail_as(EXIT_STOPPED, "stopped by %s before any layout was priced", signals_name(signals_caught()));
+    }
+    return result;
+}
+
 static status run(struct table *table, const struct machine *machine, bool json)
 {
-    const struct job *job = &table->job;
-    sweep_list(&table->list, job);
-    table->sweep  = (struct sweep){.machine      = machine,
-                                   .layouts      = table->list.layouts,
-                                   .layout_count = table->list.count,
-                                   .threads      = count_cores()};
-    status result = sweep_run(&table->sweep);
+    const struct job *job    = &table->job;
+    status            result = search(table, machine);
     if (!failed(&result) && table->list.count == 0) {
         result = fail("no layout of %" PRId64 " ranks is legal for %" PRId64 " sequences of %" PRId64 " tokens a step: "
                       "take another number of ranks, or another train.global_batch",
@@ -150,6 +188,12 @@ static status run(struct table *table, const struct machine *machine, bool json)
         struct sweep_choice own     = {.layout = OWN};
         status              support = job->has_layout ? predict(&own.prediction, &job->request, machine) : job->support;
         (json ? print_json : print_table)(table, failed(&support) ? NULL : &own);
+    }
+    if (!failed(&result) && table->sweep.is_stopped) {
+        result = fail_as(EXIT_STOPPED,
+                         "stopped by %s: listed are the best of the %" PRId64 " layouts that were priced "
+                         "until then; others may be faster",
+                         signals_name(signals_caught()), table->sweep.priced);
     }
     free(table->list.layouts);
     return result;

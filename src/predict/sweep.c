@@ -17,6 +17,7 @@ enum { BATCH = 16 };    // layouts that are priced between two looks at the best
 
 struct candidate {
     int64_t            layout;
+    bool               is_priced;
     status             support;
     struct sweep_bound bound;
     struct prediction  prediction;
@@ -27,20 +28,45 @@ struct candidate_loop {
     struct candidate *candidates;
     int64_t           count;
     void (*do_one)(const struct sweep *sweep, struct candidate *candidate);
-    atomic_int_fast64_t next;
+    int64_t            *counter;    // of the sweep
+    atomic_int_fast64_t next, done;
 };
+
+static bool serve_one(struct candidate_loop *loop)
+{
+    int64_t i = atomic_fetch_add(&loop->next, 1);
+    if (i >= loop->count) {
+        return false;
+    }
+    loop->do_one(loop->sweep, &loop->candidates[i]);
+    atomic_fetch_add(&loop->done, 1);
+    return true;
+}
 
 static void *serve(void *argument)
 {
-    struct candidate_loop *loop = argument;
-    for (int64_t i; (i = atomic_fetch_add(&loop->next, 1)) < loop->count;) {
-        loop->do_one(loop->sweep, &loop->candidates[i]);
+    while (serve_one(argument)) {
     }
     return NULL;
 }
 
+// Whoever is to stop the sweep takes all candidates that are left from the threads.
+static void serve_and_ask(struct candidate_loop *loop)
+{
+    struct sweep *sweep  = loop->sweep;
+    int64_t       before = *loop->counter;
+    while (serve_one(loop)) {
+        *loop->counter = before + loop->done;
+        if (sweep->goes_on != NULL && !sweep->goes_on(sweep->state, sweep)) {
+            sweep->is_stopped = true;
+            atomic_fetch_add(&loop->next, loop->count);
+        }
+    }
+}
+
 static void for_each(struct candidate_loop *loop)
 {
+    int64_t    before  = *loop->counter;
     int64_t    helpers = (loop->sweep->threads < loop->count ? loop->sweep->threads : loop->count) - 1;
     pthread_t *threads = memory_allocate((size_t)(helpers > 0 ? helpers : 1) * sizeof(*threads));
     for (int64_t i = 0; i < helpers; i++) {
@@ -48,10 +74,11 @@ static void for_each(struct candidate_loop *loop)
             FATAL(EXIT_INTERNAL, "no thread for a sweep");
         }
     }
-    serve(loop);
+    serve_and_ask(loop);
     for (int64_t i = 0; i < helpers; i++) {
         pthread_join(threads[i], NULL);
     }
+    *loop->counter = before + loop->done;
     free(threads);
 }
 
@@ -66,7 +93,8 @@ static void find_bound(const struct sweep *sweep, struct candidate *candidate)
 
 static void price(const struct sweep *sweep, struct candidate *candidate)
 {
-    candidate->support = predict(&candidate->prediction, &sweep->layouts[candidate->layout], sweep->machine);
+    candidate->support   = predict(&candidate->prediction, &sweep->layouts[candidate->layout], sweep->machine);
+    candidate->is_priced = true;
 }
 
 static void refuse(struct sweep *sweep, const char *reason)
@@ -139,37 +167,58 @@ static double limit(const struct sweep *sweep)
     return sweep->best_count < SWEEP_BEST ? INFINITY : sweep->best[SWEEP_BEST - 1].prediction.step_seconds;
 }
 
+// Of those that were priced, also in a batch that was not finished.
+static status add_priced(struct sweep *sweep, const struct candidate *candidates, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (!candidates[i].is_priced) {
+            continue;
+        }
+        TRY(candidates[i].support);
+        if (sweep_fits(sweep->machine->hardware, candidates[i].prediction.largest_bytes)) {
+            add(sweep, &candidates[i]);
+        } else {
+            sweep->fit--;
+            sweep->too_large++;
+        }
+    }
+    return OK;
+}
+
+static status price_all(struct sweep *sweep, struct candidate *candidates)
+{
+    int64_t end = sweep->fit;
+    for (int64_t first = 0; first < end && candidates[first].bound.seconds <= limit(sweep) && !sweep->is_stopped;
+         first += BATCH) {
+        struct candidate_loop loop = {.sweep      = sweep,
+                                      .candidates = candidates + first,
+                                      .count      = end - first < BATCH ? end - first : BATCH,
+                                      .do_one     = price,
+                                      .counter    = &sweep->priced};
+        for_each(&loop);
+        TRY(add_priced(sweep, candidates + first, loop.count));
+    }
+    return OK;
+}
+
 status sweep_run(struct sweep *sweep)
 {
     struct candidate *candidates = memory_allocate((size_t)sweep->layout_count * sizeof(*candidates));
+    status            result     = OK;
     for (int64_t i = 0; i < sweep->layout_count; i++) {
-        candidates[i].layout = i;
+        candidates[i].layout    = i;
+        candidates[i].is_priced = false;
     }
-    struct candidate_loop loop = {
-        .sweep = sweep, .candidates = candidates, .count = sweep->layout_count, .do_one = find_bound};
-    for_each(&loop);
-    sweep->fit = sort_out(sweep, candidates);
-    qsort(candidates, (size_t)sweep->fit, sizeof(*candidates), by_bound);
-
-    status  result = OK;
-    int64_t end    = sweep->fit;
-    for (int64_t first = 0; first < end && candidates[first].bound.seconds <= limit(sweep) && !failed(&result);
-         first += BATCH) {
-        int64_t count = end - first < BATCH ? end - first : BATCH;
-        loop =
-            (struct candidate_loop){.sweep = sweep, .candidates = candidates + first, .count = count, .do_one = price};
-        for_each(&loop);
-        sweep->priced += count;
-        for (int64_t i = first; i < first + count; i++) {
-            if (failed(&candidates[i].support)) {
-                result = candidates[i].support;
-            } else if (sweep_fits(sweep->machine->hardware, candidates[i].prediction.largest_bytes)) {
-                add(sweep, &candidates[i]);
-            } else {
-                sweep->fit--;
-                sweep->too_large++;
-            }
-        }
+    struct candidate_loop bounds = {.sweep      = sweep,
+                                    .candidates = candidates,
+                                    .count      = sweep->layout_count,
+                                    .do_one     = find_bound,
+                                    .counter    = &sweep->bounded};
+    for_each(&bounds);
+    if (!sweep->is_stopped) {
+        sweep->fit = sort_out(sweep, candidates);
+        qsort(candidates, (size_t)sweep->fit, sizeof(*candidates), by_bound);
+        result = price_all(sweep, candidates);
     }
     free(candidates);
     return result;

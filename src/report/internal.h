@@ -19,6 +19,7 @@ const char *report_safe(char *text, size_t bytes, const char *from);
 const char *report_seconds(char *text, size_t bytes, double seconds);
 
 // A word in capitals.
+#define REPORT_VERDICT_PREFIX "RESULT "
 void report_write_upper(const char *word, FILE *file);
 
 // "precision bf16  sequence 128 ...", a line.

@@ -10,6 +10,7 @@
 #include "gswbench/journal.h"
 #include "gswbench/report.h"
 #include "gswbench/result_json.h"
+#include "gswbench/terminal.h"
 #include "gswbench/text.h"
 #include "internal.h"
 
@@ -30,11 +31,32 @@ status report_write_file(const struct output_folder *folder, const char *name, r
     return written;
 }
 
+static enum colour colour_of(enum verdict verdict)
+{
+    return verdict == VERDICT_VALID ? COLOUR_GOOD : verdict == VERDICT_INVALID ? COLOUR_BAD : COLOUR_DOUBTFUL;
+}
+
+static bool put(const char *text, size_t bytes)
+{
+    return output_put(STDOUT_FILENO, text, bytes);
+}
+
+// The text with its verdict, which it begins with, in that colour.
+static bool put_result(const struct text_stream *stream, enum verdict verdict)
+{
+    const char *colour = terminal_colour(stdout, colour_of(verdict)), *end = terminal_colour(stdout, COLOUR_END);
+    size_t      first = strlen(REPORT_VERDICT_PREFIX), last = first + strlen(result_verdict_names[verdict]);
+    return put(stream->data, first) && put(colour, strlen(colour)) && put(stream->data + first, last - first) &&
+           put(end, strlen(end)) && put(stream->data + last, stream->bytes - last);
+}
+
 status report_print(report_writer *write, const struct result *result)
 {
     struct text_stream stream;
     render(&stream, write, result);
-    bool is_out = fflush(stdout) == 0 && output_put(STDOUT_FILENO, stream.data, stream.bytes);
+    bool is_out =
+        fflush(stdout) == 0 && (write == report_write_result ? put_result(&stream, (enum verdict)result->verdict)
+                                                             : put(stream.data, stream.bytes));
     free(stream.data);
     return is_out ? OK : fail_as(EXIT_OUTPUT, "cannot write to standard output: %s", strerror(errno));
 }

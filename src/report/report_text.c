@@ -288,7 +288,7 @@ static void write_emulation(const struct result *result, FILE *file)
 
 void report_write_result(const struct result *result, FILE *file)
 {
-    fprintf(file, "RESULT ");
+    fputs(REPORT_VERDICT_PREFIX, file);
     report_write_upper(result_verdict_names[result->verdict], file);
     if (result->is_proxy) {
         fprintf(file, " PROXY of %" PRId64 " layer%s", result->layers, result->layers == 1 ? "" : "s");

@@ -4,14 +4,15 @@
 #define GSWBENCH_RUN_INTERNAL_H
 
 #include "conditions.h"
-#include "gswbench/signals.h"
 #include "gswbench/benchmark.h"
 #include "gswbench/journal.h"
 #include "gswbench/observe.h"
 #include "gswbench/place.h"
 #include "gswbench/plan.h"
 #include "gswbench/ranges.h"
+#include "gswbench/signals.h"
 #include "gswbench/step.h"
+#include "gswbench/terminal.h"
 #include "gswbench/text.h"
 #include "gswbench/validate.h"
 #include "gswbench/watch.h"
@@ -76,6 +77,7 @@ struct steps {
     struct compute_times   *compute_times;
     double                  clock_drift;    // of this rank, set at the end
     struct processors       processors;     // of its host
+    struct progress         progress;
 };
 status steps_measure(struct steps *steps);
 void   steps_enter(const struct steps *steps, enum watch_phase phase, int64_t index);    // for the watch, if any

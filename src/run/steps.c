@@ -127,7 +127,7 @@ static void record_routing(struct steps *steps)
     }
 }
 
-static bool print_step(const struct steps *steps, int64_t index)
+static bool print_step(struct steps *steps, int64_t index)
 {
     const struct benchmark   *benchmark = steps->benchmark;
     const struct result_step *step      = &steps->result->steps[index];
@@ -138,16 +138,17 @@ static bool print_step(const struct steps *steps, int64_t index)
                                  &(struct report_step_style){config->run.log_style, config->train.learning_rate},
                                  stdout);
     }
-    if (!benchmark->is_quiet && isatty(STDERR_FILENO) && !(prints && isatty(STDOUT_FILENO))) {
-        bool is_last = index + 1 == steps->result->planned_steps;
-        fprintf(stderr, "\rstep %" PRId64 " of %" PRId64 ", %.3f s%s", index + 1, steps->result->planned_steps,
-                step->seconds, is_last ? "\n" : "");
+    if (!benchmark->is_quiet && !(prints && isatty(STDOUT_FILENO))) {
+        char seconds[32];
+        snprintf(seconds, sizeof(seconds), "%.3f s a step", step->seconds);
+        steps->progress.total = steps->result->planned_steps;
+        progress_show(&steps->progress, index + 1, seconds);
     }
     return !prints || fflush(stdout) == 0;
 }
 
 // Into the journal first: what was printed can be recovered.
-static status keep_step(const struct steps *steps, int64_t index)
+static status keep_step(struct steps *steps, int64_t index)
 {
     TRY(journal_add_step(steps->journal, steps->result));
     return print_step(steps, index) ? OK : fail_as(EXIT_OUTPUT, "cannot write to standard output: %s", strerror(errno));
@@ -265,6 +266,7 @@ status steps_measure(struct steps *steps)
     steps->graphs = graphs_plan((enum graphs)steps->benchmark->job.config.run.graphs, step_can_capture(steps->step),
                                 comm->place.nodes, result->planned_warmup);
 
+    steps->progress = progress_begin("steps", result->planned_steps);
     for (int64_t index = 0; index < result->planned_steps; index++) {
         captured = validation_start(steps, index);
         if (failed(&captured)) {
@@ -301,6 +303,7 @@ status steps_measure(struct steps *steps)
             break;
         }
     }
+    progress_clear(&steps->progress);
     result->step_allocations = steps->backend->allocations - allocations;
     end_steps(steps, wall, monotonic);
     free(facts);

@@ -4,7 +4,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "gswbench/signals.h"
+#include "gswbench/status.h"
 
 static atomic_int  caught;    // any thread may run the handler
 static atomic_bool is_asked, is_kept, is_mute;
