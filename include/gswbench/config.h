@@ -48,7 +48,7 @@ extern const struct config_section config_sections[];    // ends with a NULL nam
 // Where a config is looked for and what overrides it.
 struct config_request {
     const char        *name;         // a path, or the name of an installed config with or without .ini
-    const char *const *overrides;    // "section.key=value", applied last
+    const char *const *overrides;    // "section.key=value", or "--flag section.key=value" of a short flag; applied last
     int                override_count;
     bool               skips_fits;    // leaves out the [fit] sections of profiles
     int64_t            ranks;         // selects [when ranks=...]; 0: unknown, such sections then never match
@@ -63,6 +63,10 @@ status config_read(struct config *config, const struct config_request *request, 
 // The same from memory; the request's name stands for the path in messages.
 status config_read_text(struct config *config, const struct config_request *request, const char *text, size_t bytes,
                         struct text_buffer *errors);
+
+// Where the values were set that an error of a rule across options names, as "[section] key = " or, of the section
+// named last, "key = ", "key x " or "key / ": "tp: a.ini:7; heads: models/b.ini:3".
+void config_print_places(struct text_buffer *places, const struct config_request *request, const char *text);
 
 // A row of the published table, as the file's [when ...] sections select it.
 struct config_row {
@@ -80,6 +84,10 @@ status config_rows(const struct config_request *request, struct config_row rows[
 
 // Writes every option of every section as an INI file that config_read accepts.
 void config_write(const struct config *config, FILE *file);
+
+// The same for people, of what makes a job: each option with its meaning, behind ; where it has its default, or what
+// the profile of the machine says. Models are written out; of published figures there are none.
+void config_write_commented(const struct config *config, FILE *file);
 
 // What a configuration is read from that came from standard input; its name is "stdin".
 #define CONFIG_STDIN "/proc/self/fd/"

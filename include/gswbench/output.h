@@ -51,8 +51,9 @@ status output_rewrite(struct output *output, const void *data, size_t bytes, int
 status output_finish(struct output *output);
 void   output_abandon(struct output *output);
 
-// A whole new file; one that replaces an older one.
+// A whole new file, in a folder and by its path; one that replaces an older one.
 status output_write(const struct output_folder *folder, const char *name, const void *data, size_t bytes);
+status output_create(const char *path, const void *data, size_t bytes);
 status output_replace(const char *path, const void *data, size_t bytes);
 
 // Fails when what is written to a path, into an open folder, has no room on its file system, or its largest file none

@@ -88,4 +88,13 @@ status place_share_devices(struct place_devices *devices, struct comm *comm, str
 status place_connect(struct comm *nccl, struct comm *comm, struct backend *backend, const struct run_config *run,
                      int64_t sharers);
 
+// What this host has to compute on; no rank of a job is asked.
+struct place_machine {
+    int     devices;    // 0: it computes on its cores
+    char    device[DEVICE_NAME_BYTES];
+    int64_t device_bytes;    // that are free on the first one
+    int     cores;
+};
+status place_find_machine(struct place_machine *machine);
+
 #endif

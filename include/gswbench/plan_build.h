@@ -44,7 +44,9 @@ struct plan_size {
 };
 struct plan_size plan_size(const struct plan_request *request);
 
-// Refuses what is too large to be planned. The request is resolved without an error.
+// The request is resolved without an error. Refuses what layers, tokens and axes are at odds about; what is too large
+// to be planned.
+status plan_check_layout(const struct plan_request *request);
 status plan_check_size(const struct plan_request *request);
 
 // Builds the rank's plan: blocks, schedule, optimizer, waits, placement. plan_free follows a failure, too.

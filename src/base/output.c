@@ -89,11 +89,11 @@ static status begin(struct output *output, const char *name)
     return result;
 }
 
-status output_begin(struct output *output, const char *path)
+static status begin_at(struct output *output, const char *path, bool replaces)
 {
     const char *slash = strrchr(path, '/');
     char        folder[OUTPUT_PATH_BYTES];
-    *output = (struct output){.replaces = true};
+    *output = (struct output){.replaces = replaces};
     if (!text_copy(output->path, OUTPUT_PATH_BYTES, path)) {
         errno = ENAMETOOLONG;
         return cannot("write", path);
@@ -101,6 +101,11 @@ status output_begin(struct output *output, const char *path)
     snprintf(folder, sizeof(folder), "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1, slash == NULL ? "." : path);
     output->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return output->folder >= 0 ? begin(output, slash == NULL ? path : slash + 1) : cannot("write", path);
+}
+
+status output_begin(struct output *output, const char *path)
+{
+    return begin_at(output, path, true);
 }
 
 status output_begin_in(struct output *output, const struct output_folder *folder, const char *name)
@@ -192,6 +197,13 @@ status output_replace(const char *path, const void *data, size_t bytes)
 {
     struct output output;
     TRY(output_begin(&output, path));
+    return fill(&output, data, bytes);
+}
+
+status output_create(const char *path, const void *data, size_t bytes)
+{
+    struct output output;
+    TRY(begin_at(&output, path, false));
     return fill(&output, data, bytes);
 }
 

@@ -21,6 +21,7 @@ static const struct command *const commands[] = {
     &command_compare,
     &command_table,
     &command_configs,
+    &command_init,
     &command_options,
     &command_data,
     &command_weights,

@@ -81,22 +81,12 @@ static const char *find_synonym(const struct parser *parser, const char *word)
 {
     static const struct {
         const char *word, *flag;
-    } synonyms[] = {{"-n", "--ranks"},
-                    {"-np", "--ranks"},
-                    {"--np", "--ranks"},
-                    {"--gpus", "--ranks"},
-                    {"--num-gpus", "--ranks"},
-                    {"--nproc", "--ranks"},
-                    {"--world-size", "--ranks"},
-                    {"--model", "--config"},
-                    {"--dtype", "--precision"},
-                    {"--output", "--out"},
-                    {"-o", "--out"},
-                    {"--iters", "--steps"},
-                    {"--iterations", "--steps"},
-                    {"--max-steps", "--steps"},
-                    {"--device", "--gpu"},
-                    {"-c", "--config"}};
+    } synonyms[] = {{"-n", "--ranks"},           {"-np", "--ranks"},          {"--np", "--ranks"},
+                    {"--gpus", "--ranks"},       {"--num-gpus", "--ranks"},   {"--nproc", "--ranks"},
+                    {"--world-size", "--ranks"}, {"--model", "--config"},     {"--config", "--model"},
+                    {"--dtype", "--precision"},  {"--output", "--out"},       {"-o", "--out"},
+                    {"--iters", "--steps"},      {"--iterations", "--steps"}, {"--max-steps", "--steps"},
+                    {"--device", "--gpu"},       {"-c", "--config"}};
     for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
         if (strcmp(word, synonyms[i].word) == 0 &&
             find(parser->command, synonyms[i].flag, strlen(synonyms[i].flag)) != NULL) {
@@ -177,7 +167,8 @@ static status set(const struct parser *parser, const struct flag *flag, const ch
     case FLAG_INTEGER:
         return set_integer(flag, value, field);
     case FLAG_OVERRIDE:
-        return append(field, flag, arena_format(parser->arena, "%s=%s", flag->target, value != NULL ? value : "yes"));
+        return append(field, flag,
+                      arena_format(parser->arena, "%s %s=%s", flag->name, flag->target, value != NULL ? value : "yes"));
     case FLAG_LIST:
     case FLAG_OPERANDS:
         break;

@@ -73,8 +73,8 @@ struct command {
 };
 
 extern const struct command command_accept, command_calibrate, command_check, command_compare, command_configs,
-    command_data, command_options, command_plan, command_predict, command_preflight, command_report, command_run,
-    command_table, command_weights;
+    command_data, command_init, command_options, command_plan, command_predict, command_preflight, command_report,
+    command_run, command_table, command_weights;
 
 // flags.c: fills the command's zeroed arguments from words. Errors are EXIT_USAGE. arena holds composed texts.
 status flags_parse(const struct command *command, int count, char *const words[], void *arguments, struct arena *arena);
@@ -108,6 +108,11 @@ void predict_print_values(const struct config *config, const struct predict_rang
 // there is to be said where transfers may hold all of the device; "": nothing.
 enum { CLI_EXCESS_BYTES = 192 };
 status cli_check_connections(const struct job *job, int64_t largest_rank, int64_t *bytes, char *excess);
+
+// init.c: a job that suits the machine; the selection learns its ranks.
+struct place_machine;
+status init_choose(struct config *config, struct job_selection *selection, const struct place_machine *machine,
+                   struct text_buffer *errors);
 
 // null for NaN.
 json_t *cli_json_real(double value);

@@ -143,53 +143,6 @@ void document_parse_file(struct document *document, const char *path)
     }
 }
 
-// One kind of file with values for one section, that an option of this section names.
-struct preset {
-    const char *folder, *section, *key, *name;
-    const char *ignored;    // a section of it that is not for here; NULL: none
-};
-
-// A name with '/' is a file of the user's.
-static bool preset_find(const char *folder, const char *name, char *path, size_t bytes)
-{
-    return strchr(name, '/') != NULL ? text_copy(path, bytes, name) : file_find(folder, name, path, bytes);
-}
-
-bool config_find_profile(const struct config *config, char *path, size_t bytes)
-{
-    char folder[1100];
-    snprintf(folder, sizeof(folder), "%s/hardware", config_folder());
-    return preset_find(folder, config->hardware.profile, path, bytes);
-}
-
-static void apply_preset(struct config *config, struct document *document, struct selection selection,
-                         const struct preset *preset)
-{
-    const struct option *option = option_find(section_find(preset->section)->options, preset->key);
-    if (strcmp(preset->name, option->fallback) == 0) {
-        return;
-    }
-    char  path[1400];
-    char *folder = arena_format(&document->arena, "%s/%s", config_folder(), preset->folder);
-    if (!preset_find(folder, preset->name, path, sizeof(path))) {
-        const char *suggestion = file_suggest(&document->arena, folder, preset->name);
-        const char *all        = file_list(&document->arena, folder);
-        document_error(document, "%s%s: no such file in %s%s%s", document_find(document, option, selection)->place,
-                       preset->name, folder, document_hint(document, "\"", suggestion, "\""),
-                       suggestion == NULL && all[0] != '\0' ? arena_format(&document->arena, ", which has %s", all)
-                                                            : "");
-        return;
-    }
-    struct document values = {.errors      = document->errors,
-                              .error_count = document->error_count,
-                              .only        = preset->section,
-                              .ignored     = preset->ignored};
-    document_parse_file(&values, path);
-    document_apply(config, &values, selection);
-    document->error_count = values.error_count;
-    document_free(&values);
-}
-
 static bool is_overridden(const struct document *document, const struct option *option)
 {
     for (size_t i = 0; i < document->count; i++) {
@@ -222,19 +175,8 @@ static void free_batch_size(struct train_config *train, const struct document *d
 
 void config_evaluate(struct config *config, struct document *document, struct selection selection)
 {
-    struct config names;
-    config_set_defaults(&names);
-    document_apply(&names, document, selection);
-
-    const struct preset presets[] = {
-        {"models", "model", "preset", names.model.preset, NULL},
-        {"hardware", "hardware", "profile", names.hardware.profile, "measured"},
-        {"software", "software", "profile", names.software.profile, NULL},
-    };
     config_set_defaults(config);
-    for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
-        apply_preset(config, document, selection, &presets[i]);
-    }
+    preset_apply_all(config, document, selection);
     document_apply(config, document, selection);
     free_batch_size(&config->train, document, selection);
     config->ranks = selection.ranks;

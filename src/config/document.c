@@ -168,16 +168,20 @@ static char *trim(struct document *document, const char *start, const char *end)
     return arena_format(&document->arena, "%.*s", (int)(end - start), start);
 }
 
+// An error names what was typed: a short flag, or --set.
 void document_override(struct document *document, const char *text)
 {
-    const char *equals = strchr(text, '=');
+    size_t      flag   = strncmp(text, "--", 2) == 0 ? strcspn(text, " ") : 0;
+    const char *start  = text + flag;
+    const char *equals = strchr(start, '=');
     if (equals == NULL) {
         document_error(document, "--set %s: expected section.key=value", document_show(document, text));
         return;
     }
-    const char *name  = trim(document, text, equals);
+    const char *name  = trim(document, start, equals);
     const char *value = trim(document, equals + 1, equals + strlen(equals));
-    const char *place = arena_format(&document->arena, "--set %s=", document_show(document, name));
+    const char *place = flag > 0 ? arena_format(&document->arena, "%.*s ", (int)flag, text)
+                                 : arena_format(&document->arena, "--set %s=", document_show(document, name));
     resolve_dotted(document, (struct assignment){.place = place, .origin = ORIGIN_OVERRIDE}, name, value);
 }
 

@@ -94,6 +94,11 @@ status document_finish(struct document *document);    // frees it; the status ho
 // The config of a selection, before run.layers replaces its layers. What is wrong with its presets becomes an error.
 void config_evaluate(struct config *config, struct document *document, struct selection selection);
 
+// preset.c: the values of the files that the options of a selection name. What is wrong with them becomes an error.
+void preset_apply_all(struct config *config, struct document *document, struct selection selection);
+// Where such a file sets the option: "FILE:LINE", in the document's arena. NULL: nowhere.
+const char *preset_find_place(struct document *document, struct selection selection, const struct option *option);
+
 // Parses a file that has to be there.
 void document_parse_file(struct document *document, const char *path);
 

@@ -58,6 +58,79 @@ void config_write(const struct config *config, FILE *file)
     }
 }
 
+// Words in lines that begin with #.
+static void print_comment(FILE *file, const char *text)
+{
+    enum { WIDTH = 110 };
+    int column = fprintf(file, "#") - 1;
+    while (*text != '\0') {
+        int length = (int)strcspn(text, " ");
+        if (column + 1 + length > WIDTH) {
+            column = fprintf(file, "\n#") - 2;
+        }
+        column += fprintf(file, " %.*s", length, text);
+        text += length;
+        text += strspn(text, " ");
+    }
+    fputc('\n', file);
+}
+
+// What was published, or found out about another program, is of another job than the one that this becomes.
+static bool is_of_table(const struct config_section *section)
+{
+    return section->options == published_options || section->options == software_options;
+}
+
+// What a job is made of is shown in full; of the other sections that which differs.
+static bool is_in_full(const struct config_section *section)
+{
+    return section->offset <= offsetof(struct config, run);
+}
+
+static void print_section(const struct config_section *section, const struct config *config, const struct config *plain,
+                          FILE *file)
+{
+    bool is_begun = false;
+    for (const struct option *option = section->options; option->key != NULL; option++) {
+        char value[VALUE_BYTES], fallback[VALUE_BYTES], allowed[VALUE_BYTES], comment[3 * VALUE_BYTES];
+        print_value(option, (const char *)config + section->offset, value, sizeof(value));
+        print_value(option, (const char *)plain + section->offset, fallback, sizeof(fallback));
+        bool is_plain = strcmp(value, fallback) == 0;
+        if (is_plain && !is_in_full(section)) {
+            continue;
+        }
+        if (!is_begun) {
+            fprintf(file, "\n# %s.\n[%s]\n", section->help, section->name);
+            is_begun = true;
+        }
+        option_allowed(option, allowed, sizeof(allowed));
+        snprintf(comment, sizeof(comment), "%s (%s)", option->help, allowed);
+        print_comment(file, comment);
+        fprintf(file, "%s%s = %s\n", is_plain ? "; " : "", option->key, value);
+    }
+}
+
+void config_write_commented(const struct config *config, FILE *file)
+{
+    struct text_buffer ignored  = {.text = NULL};
+    struct document    document = {.errors = &ignored};
+    struct config      copy     = *config, plain;
+    config_set_defaults(&plain);
+    option_set(option_find(model_options, "preset"), &copy.model, plain.model.preset);    // its values are written
+    if (copy.run.warmup == run_warmup(copy.run.steps)) {
+        copy.run.warmup = plain.run.warmup;
+    }
+    document_override(&document, arena_format(&document.arena, "hardware.profile=%s", config->hardware.profile));
+    preset_apply_all(&plain, &document, (struct selection){.ranks = -1, .compute = -1});
+    for (const struct config_section *section = config_sections; section->name != NULL; section++) {
+        if (!is_of_table(section)) {
+            print_section(section, &copy, &plain, file);
+        }
+    }
+    document_free(&document);
+    text_free(&ignored);
+}
+
 static void print_text(const struct config_section *section, FILE *file)
 {
     fprintf(file, "[%s]  %s\n", section->name, section->help);

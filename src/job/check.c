@@ -102,6 +102,7 @@ status job_check(struct plan_request *request, const struct config *config)
             check_axis(&errors, config, &axis_rows[axis], request->mesh.size[axis]);
         }
         if (!failed(&errors)) {
+            note(&errors, plan_check_layout(request));
             note(&errors, plan_check_size(request));
         }
         note(&errors, trace_config_check(&config->trace, request->mesh.world));

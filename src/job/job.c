@@ -28,19 +28,28 @@ static status require_config(const struct job_selection *selection)
     return OK;
 }
 
-// Gives each line of the check's result its place, as the errors of reading have.
-static status report(const struct config *config, const char *lines, struct text_buffer *errors)
+// Gives each line of the check's result its place, as the errors of reading have, and those of the values that it
+// names.
+static status report(const struct config *config, const struct config_request *request, const char *lines,
+                     struct text_buffer *errors)
 {
     int  count = 0;
     char path[sizeof(config->path)];
     text_printable(path, sizeof(path), config->path);
     for (const char *line = lines; *line != '\0'; count++) {
-        size_t length = strcspn(line, "\n");
-        text_append(errors, "E-CONFIG %s: %.*s", path, (int)length, line);
+        char               text[sizeof(((status *)0)->text)], ranks[64] = "";
+        struct text_buffer places = {.text = NULL};
+        size_t             length = strcspn(line, "\n");
+        snprintf(text, sizeof(text), "%.*s", (int)length, line);
+        config_print_places(&places, request, text);
         if (config->ranks > 0) {
-            text_append(errors, " (at %" PRId64 " rank%s)", config->ranks, config->ranks == 1 ? "" : "s");
+            snprintf(ranks, sizeof(ranks), "at %" PRId64 " rank%s", config->ranks, config->ranks == 1 ? "" : "s");
         }
-        text_append(errors, "\n");
+        const char *and = ranks[0] != '\0' && places.length > 0 ? "; " : "";
+        bool is_placed  = ranks[0] != '\0' || places.length > 0;
+        text_append(errors, "E-CONFIG %s: %s%s%s%s%s%s\n", path, text, is_placed ? " (" : "", ranks, and,
+                    places.length > 0 ? places.text : "", is_placed ? ")" : "");
+        text_free(&places);
         line += length + (line[length] == '\n');
     }
     return fail("%d configuration error%s", count, count == 1 ? "" : "s");
@@ -53,17 +62,19 @@ static status read_config(struct config *config, struct plan_request *request, c
     struct config_request chosen = make_request(selection);
     TRY(config_read(config, &chosen, errors));
     status check = job_check(request, config);
-    return failed(&check) ? report(config, check.text, errors) : OK;
+    return failed(&check) ? report(config, &chosen, check.text, errors) : OK;
 }
 
 // What follows from a configuration that was checked; the layout that it leaves open is the smallest.
-static status resolve(struct job *job)
+static status resolve(struct job *job, const struct job_selection *selection, struct text_buffer *errors)
 {
     struct config *config = &job->config;
     job->is_open          = job_is_open(config);
     if (job->is_open) {
-        struct plan_sections sections = job_sections(config);
-        TRY(plan_resolve(&job->request, &sections));
+        struct plan_sections  sections = job_sections(config);
+        struct config_request chosen   = make_request(selection);
+        status                resolved = plan_resolve(&job->request, &sections);
+        TRY(failed(&resolved) ? report(config, &chosen, resolved.text, errors) : OK);
     }
     config->parallel = job->request.parallel;
     config->train    = job->request.train;
@@ -81,7 +92,7 @@ status job_read_config(struct config *config, const struct job_selection *select
 status job_read(struct job *job, const struct job_selection *selection, struct text_buffer *errors)
 {
     TRY(read_config(&job->config, &job->request, selection, errors));
-    return resolve(job);
+    return resolve(job, selection, errors);
 }
 
 // Without a legal layout, the job has the plainest: replicas alone, whatever becomes of the batch.
@@ -93,10 +104,10 @@ status job_read_open(struct job *job, const struct job_selection *selection, str
     TRY(config_read(config, &chosen, errors));
     status sections = job_check_sections(config), whole = job_check(&job->request, config);
     if (failed(&sections) || (failed(&whole) && config->train.global_batch == 0)) {
-        return report(config, whole.text, errors);
+        return report(config, &chosen, whole.text, errors);
     }
     if (!failed(&whole)) {
-        return resolve(job);
+        return resolve(job, selection, errors);
     }
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         mesh_ask(&config->parallel, (enum axis)axis, axis_rows[axis].values == AXIS_REST ? config->ranks : 1);

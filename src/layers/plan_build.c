@@ -64,24 +64,36 @@ status plan_supports(const struct plan_request *request)
     return OK;
 }
 
+static struct plan describe(const struct plan_request *request)
+{
+    return (struct plan){.model            = request->model,
+                         .mesh             = request->mesh,
+                         .train            = request->train,
+                         .precision        = request->precision,
+                         .rank             = request->rank,
+                         .counts_embedding = request->parallel.layers_per_chunk_embedding != 0,
+                         .is_zero          = request->parallel.zero > 0 && !mesh_is_sharded(&request->mesh)};
+}
+
+status plan_check_layout(const struct plan_request *request)
+{
+    struct plan          plan = describe(request);
+    struct schedule_deal deal = pipeline_deal(&plan);
+    TRY(schedule_check(&deal));
+    int64_t tokens = plan.train.micro_batch * plan.train.sequence / plan.mesh.size[AXIS_CP];
+    if (request->parallel.sequence_parallel && tokens % plan.mesh.size[AXIS_TP] != 0) {
+        return fail("[parallel] tp = %lld does not divide the %lld tokens that it shares out ([train] "
+                    "micro_batch x sequence / [parallel] cp): choose other sizes, or sequence_parallel = no",
+                    (long long)plan.mesh.size[AXIS_TP], (long long)tokens);
+    }
+    return OK;
+}
+
 static status init(struct plan *plan, const struct plan_request *request)
 {
-    *plan = (struct plan){.model            = request->model,
-                          .mesh             = request->mesh,
-                          .train            = request->train,
-                          .precision        = request->precision,
-                          .rank             = request->rank,
-                          .counts_embedding = request->parallel.layers_per_chunk_embedding != 0,
-                          .is_zero          = request->parallel.zero > 0 && !mesh_is_sharded(&request->mesh)};
+    *plan = describe(request);
     TRY(plan_supports(request));
-    struct schedule_deal deal = pipeline_deal(plan);
-    TRY(schedule_check(&deal));
-    int64_t tokens = plan->train.micro_batch * plan->train.sequence / plan->mesh.size[AXIS_CP];
-    if (request->parallel.sequence_parallel && tokens % plan->mesh.size[AXIS_TP] != 0) {
-        return fail("[parallel] tp = %lld does not divide the %lld tokens that it shares out (micro_batch * sequence / "
-                    "cp): choose other sizes, or sequence_parallel = no",
-                    (long long)plan->mesh.size[AXIS_TP], (long long)tokens);
-    }
+    TRY(plan_check_layout(request));
     if (request->rank < 0 || request->rank >= plan->mesh.world) {
         return fail("rank %lld is outside 0..%lld", (long long)request->rank, (long long)plan->mesh.world - 1);
     }

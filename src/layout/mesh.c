@@ -171,7 +171,7 @@ status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         mesh->size[axis] = axis_rows[axis].within != 0 ? 1 : mesh_asked(config, (enum axis)axis);
         if (mesh->size[axis] == 0 && spread >= 0) {
-            return fail("[parallel] %s and %s are both auto: one axis at most", axis_rows[spread].name,
+            return fail("[parallel] %s = auto and %s = auto: one axis at most", axis_rows[spread].name,
                         axis_rows[axis].name);
         }
         spread = mesh->size[axis] == 0 ? axis : spread;

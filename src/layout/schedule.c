@@ -115,11 +115,10 @@ int64_t schedule_simulate(const struct schedule_shape *shape, const struct sched
 
 status schedule_check(const struct schedule_deal *deal)
 {
-    int64_t counted = deal->layers + (deal->counts_embedding ? 2 : 0);
-    if (deal->chunks > counted) {
-        return fail("[parallel] pp x vp = %" PRId64 " chunks, but there are %" PRId64
-                    " layers%s: every chunk needs one",
-                    deal->chunks, counted, deal->counts_embedding ? " with embedding and loss" : "");
+    if (deal->chunks > deal->layers + (deal->counts_embedding ? 2 : 0)) {
+        return fail("[parallel] pp x vp = %" PRId64 " chunks, but [model] layers = %" PRId64
+                    "%s: every chunk needs one",
+                    deal->chunks, deal->layers, deal->counts_embedding ? ", with embedding and loss" : "");
     }
     return OK;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The device of a rank, and who has which: all ranks the same kind of backend, and none a device of another's without
 // being told so.
+#define _GNU_SOURCE    // sched_getaffinity
 #include "internal.h"
 
 #include <inttypes.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,4 +92,35 @@ status place_share_devices(struct place_devices *devices, struct comm *comm, str
                          devices->sharers, comm->place.host, own.device, devices->sharers);
     }
     return result;
+}
+
+// Ranks of a host take its devices in turn: the first one's comes round when all are taken.
+static int count_devices(void)
+{
+    char first[64], next[64];
+    int  count = 0;
+    backend_locate("auto", &(struct backend_setup){.local_rank = 0}, first, sizeof(first));
+    do {
+        count++;
+        backend_locate("auto", &(struct backend_setup){.local_rank = count}, next, sizeof(next));
+    } while (strcmp(first, next) != 0);
+    return count;
+}
+
+status place_find_machine(struct place_machine *machine)
+{
+    struct backend backend;
+    cpu_set_t      cores;
+    TRY(backend_open(&backend, "auto", &(struct backend_setup){.threads = 1}));
+    *machine = (struct place_machine){.cores = 1};
+    if (sched_getaffinity(0, sizeof(cores), &cores) == 0) {
+        machine->cores = CPU_COUNT(&cores);
+    }
+    if (backend.ops->device_name != NULL) {
+        backend.ops->device_name(&backend, machine->device, sizeof(machine->device));
+        machine->device_bytes = backend.ops->available_bytes(&backend);
+        machine->devices      = count_devices();
+    }
+    backend_close(&backend);
+    return OK;
 }

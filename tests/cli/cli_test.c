@@ -44,9 +44,9 @@ Test(cli, reports_every_error_of_a_configuration)
 {
     expect_error("check --config llama3.1-70b --ranks 48 --set model.kv_heads=7", 3, "2 configuration errors");
     cr_expect_not_null(strstr(errors.text, "llama3.1-70b.ini: [model] kv_heads = 7 does not divide heads = 64 (at 48 "
-                                           "ranks)\n"));
+                                           "ranks; kv_heads: --set model.kv_heads=7; heads: "));
     cr_expect_not_null(strstr(errors.text, "llama3.1-70b.ini: [parallel] pp = 4 does not divide the 6 of 48 ranks that "
-                                           "the other axes leave (allowed: 1, 2, 3, 6) (at 48 ranks)\n"));
+                                           "the other axes leave (allowed: 1, 2, 3, 6) (at 48 ranks; pp: "));
 }
 
 Test(cli, checks_what_the_device_cannot_do_where_it_is_named)

@@ -11,7 +11,7 @@ printf '[modle]\nlayers = 4\n' >section.ini
 printf '[model]\nlayer = 4\n' >key.ini
 printf 'layers = 4\n' >none.ini
 printf '[model]\nlayers 4\n' >equals.ini
-printf '[parallel]\ntp = 3\n' >three.ini
+printf '[model]\npreset = llama3.1-8b\nkv_heads = 3\n' >three.ini
 echo '{}' >empty.json
 count=0
 while IFS='|' read -r code arguments pattern; do
@@ -68,15 +68,20 @@ done <<'END'
 3|run tiny-llama --set model.layer=4|E-CONFIG --set model.layer=4.*did you mean
 3|run tiny-llama --set model.layers|E-CONFIG --set model.layers
 3|run tiny-llama --set model.layers=-1|E-CONFIG --set model.layers=-1: expected an integer
-3|run tiny-llama --precision float8|--set precision.compute=float8: expected fp32, bf16 or fp8 \(did you mean "fp8"\?\)
-3|run tiny-llama --precision int8|--set precision.compute=int8: expected fp32, bf16 or fp8
-3|run tiny-llama --backend gpu|--set run.backend=gpu: expected auto, cuda, host or null \(did you mean "cuda"\?\)
+3|run tiny-llama --precision float8|E-CONFIG --precision float8: expected fp32, bf16 or fp8 \(did you mean "fp8"\?\)
+3|run tiny-llama --precision int8|E-CONFIG --precision int8: expected fp32, bf16 or fp8
+3|run tiny-llama --backend gpu|E-CONFIG --backend gpu: expected auto, cuda, host or null \(did you mean "cuda"\?\)
 3|run tiny-llama --backend cpu|did you mean "host"\?
-3|run tiny-llama --comm openmpi|--set run.communicator=openmpi: expected auto, local, mpi or nccl
+3|run tiny-llama --comm openmpi|E-CONFIG --comm openmpi: expected auto, local, mpi or nccl
 3|predict llama2-70b-fsdp --ranks 64 --gpu h100|h100: no such file in .* \(did you mean "h100-sxm"\?\)
 3|predict llama2-70b-fsdp --ranks 64 --gpu rtx|rtx: no such file in .*, which has a100-80gb, b200, h100-sxm, h200
 3|check llama2-70b-fsdp --ranks 64 --set parallel.tp=3|tp = 3 does not divide 64 ranks \(allowed: 1, 2, 4
-3|check tiny-llama --ranks 3|3
+3|check tiny-llama --ranks 3|global_batch = 8 is no multiple of .* \(at 3 ranks; global_batch: .*tiny-llama.ini:14; micro_batch: .*tiny-llama.ini:13\)$
+3|check --config three.ini --ranks 1|kv_heads = 3 does not divide heads = 32 \(at 1 rank; kv_heads: three.ini:3; heads: .*/models/llama3.1-8b.ini:9\)$
+3|check tiny-llama --ranks 4 --set parallel.tp=4 --set model.kv_heads=2|kv_heads = 2 \(at 4 ranks; tp: --set parallel.tp=4; kv_heads: --set model.kv_heads=2\)$
+3|run tiny-llama --comm local --steps 2 --warmup 2|\(warmup: --warmup 2; steps: --steps 2\)$
+3|check tiny-llama --layers 2 --set parallel.pp=4 --ranks 4|layers = 2: .*\(at 4 ranks; pp: --set parallel.pp=4; vp: default; layers: --layers 2\)$
+3|check tiny-llama --set parallel.fsdp=auto|dp = auto: one axis .*\(fsdp: --set parallel.fsdp=auto; dp: .*tiny-llama.ini:9\)$
 3|run tiny-llama --ranks 2 --comm local --backend host --fail-below mfu=50|fail_below = mfu=50: allowed are mfu=0 to 1
 3|run tiny-llama --ranks 2 --comm local --backend host --fail-above 13|fail_above = 13: allowed are step=SECONDS
 4|run tiny-llama --ranks 2 --comm nccl|start them with mpirun or srun
@@ -88,6 +93,13 @@ done <<'END'
 2|report missing|missing: No such file or directory: name the folder of a run
 2|table empty|empty: no result in it
 2|configs nosuch|nosuch: no such configuration: gswbench configs lists them
+2|init|init takes one file to write, not 0
+2|init one two|init takes one file to write, not 2
+2|init new.ini --config tiny-llama|unknown flag --config: did you mean --model\?
+9|init three.ini --model tiny-llama|cannot write three.ini: File exists
+9|init nowhere/new.ini --model tiny-llama|cannot write nowhere/new.ini: No such file or directory
+3|init new.ini --model qwen3|E-CONFIG --model qwen3: no such file in .*/models \(did you mean "qwen3-30b-a3b"\?\)
+3|init new.ini --model tiny-llama --ranks 3|global_batch = 8 is no multiple of
 2|help chek|unknown command chek: did you mean check\?
 END
 [ $count -ge 60 ] || complain "only $count mistakes"

@@ -282,7 +282,7 @@ Test(bad_config, explains_contradictions)
          "[train] accumulation = 4 contradicts global_batch = 32: micro_batch x replicas = 1 x 16 = 16 makes it 2"},
         {"[parallel]\nfsdp = 6\n", "[parallel] fsdp = 6 does not divide 16 ranks (allowed: 1, 2, 4, 8, 16)"},
         {"[parallel]\nfsdp = 4\n", "[parallel] the axes take 4 of 16 ranks (dp = 4, or auto, takes all)"},
-        {"[parallel]\nfsdp = auto\ndp = auto\n", "[parallel] fsdp and dp are both auto: one axis at most"},
+        {"[parallel]\nfsdp = auto\ndp = auto\n", "[parallel] fsdp = auto and dp = auto: one axis at most"},
         {"[parallel]\nfsdp = 4\ndp = 4\nep = 8\n", "[parallel] ep = 8 does not divide fsdp = 4"},
         {"[parallel]\ndp = 16\nep = 8\n", "[parallel] ep = 8 needs experts: set [model] experts, or leave ep out"},
         {"[parallel]\ntp = 8\ndp = 2\n",

@@ -168,7 +168,7 @@ Test(mesh, rejects_two_axes_that_are_auto)
 {
     struct parallel_config config = one;
     config.fsdp = config.dp = 0;
-    expect_error(config, 64, "[parallel] fsdp and dp are both auto: one axis at most");
+    expect_error(config, 64, "[parallel] fsdp = auto and dp = auto: one axis at most");
 }
 
 Test(mesh, rejects_chunks_without_stages_and_experts_that_do_not_divide)

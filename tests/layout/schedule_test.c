@@ -176,9 +176,9 @@ Test(schedule, counts_embedding_and_head_as_layers)
 Test(schedule, refuses_more_chunks_than_layers)
 {
     status error = schedule_check(&(struct schedule_deal){5, 6, false});
-    cr_expect_str_eq(error.text, "[parallel] pp x vp = 6 chunks, but there are 5 layers: every chunk needs one");
+    cr_expect_str_eq(error.text, "[parallel] pp x vp = 6 chunks, but [model] layers = 5: every chunk needs one");
     error = schedule_check(&(struct schedule_deal){5, 8, true});
-    cr_expect_not_null(strstr(error.text, "there are 7 layers with embedding and loss"), "%s", error.text);
+    cr_expect_not_null(strstr(error.text, "[model] layers = 5, with embedding and loss: every"), "%s", error.text);
     error = schedule_check(&(struct schedule_deal){5, 7, true});
     cr_expect_not(failed(&error));
 }

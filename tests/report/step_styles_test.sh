@@ -62,5 +62,5 @@ for row, step in zip(rows, steps_of("torchtitan")):
     assert int(row[0]) == step["i"] + 1 and abs(int(row[4].replace(",", "")) - tokens) <= 1, (row, tokens)
 END
 run 3 "$GSWBENCH" "${job[@]}" --log-style nemotron
-expect 'log_style'
+expect '--log-style nemotron: expected'
 finish

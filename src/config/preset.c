@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// Files with values for one section that an option of this section names: the shape of a model, a machine, a program.
+#include <string.h>
+
+#include "internal.h"
+
+struct preset {
+    const char *folder, *section, *key, *name;
+    const char *ignored;    // a section of it that is not for here; NULL: none
+};
+enum { PRESETS = 3 };
+
+// names holds the names; presets point into it.
+static void list_presets(struct preset presets[PRESETS], struct config *names, const struct document *document,
+                         struct selection selection)
+{
+    config_set_defaults(names);
+    document_apply(names, document, selection);
+    presets[0] = (struct preset){"models", "model", "preset", names->model.preset, NULL};
+    presets[1] = (struct preset){"hardware", "hardware", "profile", names->hardware.profile, "measured"};
+    presets[2] = (struct preset){"software", "software", "profile", names->software.profile, NULL};
+}
+
+// A name with '/' is a file of the user's.
+static bool find_file(const char *folder, const char *name, char *path, size_t bytes)
+{
+    return strchr(name, '/') != NULL ? text_copy(path, bytes, name) : file_find(folder, name, path, bytes);
+}
+
+bool config_find_profile(const struct config *config, char *path, size_t bytes)
+{
+    char folder[1100];
+    snprintf(folder, sizeof(folder), "%s/hardware", config_folder());
+    return find_file(folder, config->hardware.profile, path, bytes);
+}
+
+// What the file says, to be freed. Nothing where none is named, or there is none, which is an error of the document.
+static struct document read_preset(struct document *document, struct selection selection, const struct preset *preset)
+{
+    struct document      values = {.errors      = document->errors,
+                                   .error_count = document->error_count,
+                                   .only        = preset->section,
+                                   .ignored     = preset->ignored};
+    const struct option *option = option_find(section_find(preset->section)->options, preset->key);
+    char                 path[1400];
+    char                *folder = arena_format(&document->arena, "%s/%s", config_folder(), preset->folder);
+    if (strcmp(preset->name, option->fallback) == 0) {
+        return values;
+    }
+    if (find_file(folder, preset->name, path, sizeof(path))) {
+        document_parse_file(&values, path);
+        document->error_count = values.error_count;
+        return values;
+    }
+    const char *suggestion = file_suggest(&document->arena, folder, preset->name);
+    const char *all        = file_list(&document->arena, folder);
+    document_error(document, "%s%s: no such file in %s%s%s", document_find(document, option, selection)->place,
+                   preset->name, folder, document_hint(document, "\"", suggestion, "\""),
+                   suggestion == NULL && all[0] != '\0' ? arena_format(&document->arena, ", which has %s", all) : "");
+    return values;
+}
+
+void preset_apply_all(struct config *config, struct document *document, struct selection selection)
+{
+    struct config names;
+    struct preset presets[PRESETS];
+    list_presets(presets, &names, document, selection);
+    for (int i = 0; i < PRESETS; i++) {
+        struct document values = read_preset(document, selection, &presets[i]);
+        document_apply(config, &values, selection);
+        document_free(&values);
+    }
+}
+
+const char *preset_find_place(struct document *document, struct selection selection, const struct option *option)
+{
+    const char   *place = NULL;
+    struct config names;
+    struct preset presets[PRESETS];
+    list_presets(presets, &names, document, selection);
+    for (int i = 0; i < PRESETS; i++) {
+        struct document          values = read_preset(document, selection, &presets[i]);
+        const struct assignment *found  = document_find(&values, option, selection);
+        if (found != NULL) {
+            place = arena_format(&document->arena, "%s:%d", values.path, found->line);
+        }
+        document_free(&values);
+    }
+    return place;
+}
