@@ -9,6 +9,7 @@
 
 #include "gswbench/cli.h"
 #include "gswbench/comm.h"
+#include "gswbench/terminal.h"
 
 // Launchers end all processes when one exits with an error. So the others leave it to the first to speak. One that
 // still has something to say of its own after five seconds has failed before the ranks could meet.
@@ -40,7 +41,10 @@ int main(int argc, char *argv[])
     keep_memory();
     signal(SIGXFSZ, SIG_IGN);    // the write that finds a file too large fails, and is reported
     struct text_buffer errors = {0};
-    status             result = cli_run(argc, argv, &errors);
+    if (comm_launched_ranks() > 0) {
+        terminal_hide();
+    }
+    status result = cli_run(argc, argv, &errors);
     if ((fflush(stdout) != 0 || ferror(stdout)) && !failed(&result)) {
         result = fail_as(EXIT_OUTPUT, "cannot write to standard output: %s", strerror(errno));
     }

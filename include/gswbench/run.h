@@ -35,7 +35,7 @@ struct run_config {
     int64_t log_style;           // enum log_style
     int64_t deterministic;
     int64_t compute_times;
-    int64_t ranks_per_device;
+    int64_t ranks_per_device, threads_per_core;
     int64_t spared_processors;
     int64_t registered_buffers;    // enum run_registered
     int64_t zero_cta;

@@ -8,6 +8,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+// From then on there is none, whatever the files seem to be: launchers give their processes terminals, and write what
+// comes of them to a file.
+void terminal_hide(void);
+
 // One line on standard error that is drawn again and again. It says how far the work is, and how long the rest takes if
 // it goes on as it did. Of one thread.
 struct progress {

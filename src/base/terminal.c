@@ -10,10 +10,17 @@
 
 static const double drawn_every = 0.1;
 
+static bool is_hidden;
+
+void terminal_hide(void)
+{
+    is_hidden = true;
+}
+
 static bool draws(FILE *file)
 {
     const char *terminal = getenv("TERM");
-    return isatty(fileno(file)) && terminal != NULL && strcmp(terminal, "dumb") != 0;
+    return !is_hidden && isatty(fileno(file)) && terminal != NULL && strcmp(terminal, "dumb") != 0;
 }
 
 struct progress progress_begin(const char *what, int64_t total)

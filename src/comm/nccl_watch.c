@@ -11,20 +11,22 @@
 
 enum { PERIOD_NS = 100000000, SECOND_NS = 1000000000 };
 
-// All members find the same at the same time. The first one that still lives says it and ends the job, before the turn
-// of the next has come.
-static bool is_my_turn(double seconds_since, int index)
+// All that wait for the lost rank find it at the same time, in groups that know nothing of each other. The first one
+// says it and ends the job, before the turn of the next has come: the job's first ranks one by one, and where none of
+// them is concerned the groups' first members, with time enough for a busy machine to end them all.
+static bool is_my_turn(double seconds_since, int rank, int index)
 {
-    static const double turn_seconds = 0.5;
+    static const double turn_seconds = 0.5, group_turn_seconds = 4, last_seconds = 30;
     enum { TURNS = 8 };
-    return seconds_since > turn_seconds * (index < TURNS ? index : TURNS);
+    double turn = rank < TURNS ? turn_seconds * rank : TURNS * turn_seconds + group_turn_seconds * index;
+    return seconds_since > (turn < last_seconds ? turn : last_seconds);
 }
 
 static void check_opening(const struct nccl_state *state)
 {
     const struct nccl_watch *watch = &state->watch;
     double                   since = clock_seconds() - watch->opened_seconds - state->setup.connect_seconds;
-    if (watch->opening != NULL && is_my_turn(since, watch->opening_index)) {
+    if (watch->opening != NULL && is_my_turn(since, state->rank, watch->opening_index)) {
         FATAL(EXIT_LOST,
               "NCCL did not connect %s in %d s: a rank has not come, or the network between them does not carry "
               "(NCCL_DEBUG=INFO, NCCL_SOCKET_IFNAME; run.connect_seconds allows more time)",
@@ -42,7 +44,7 @@ static void check_connections(const struct nccl_state *state)
         if (error != ncclSuccess && one->lost_seconds == 0) {
             one->lost_seconds = now;
         }
-        if (error != ncclSuccess && is_my_turn(now - one->lost_seconds + 1e-9, one->index)) {
+        if (error != ncclSuccess && is_my_turn(now - one->lost_seconds + 1e-9, state->rank, one->index)) {
             FATAL(EXIT_LOST, "NCCL lost %s: %s: %s", one->name, nccl->ncclGetErrorString(error),
                   nccl->ncclGetLastError(one->handle));
         }

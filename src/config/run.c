@@ -38,6 +38,7 @@ const struct option run_options[] = {
     BOOLEAN_OPTION(run_config, deterministic, "no", "cuda backend: take algorithms by rule, not by their time, so that every run has the same bits"),
     BOOLEAN_OPTION(run_config, compute_times, "yes", "cuda backend: time by events in each step how long a rank waits for others, so that slow ranks are found; no: no such events"),
     INTEGER_OPTION(run_config, ranks_per_device, "1", 1, 64, "ranks that may share a device; more than 1 is for tests, with transfers through the host"),
+    INTEGER_OPTION(run_config, threads_per_core, "2", 2, 1024, "threads of ranks that may share a core before a run is DEGRADED; more than 2 is for tests, whose times are no measure"),
     AUTO_OPTION   (run_config, spared_processors, "auto", 0, 64, "cuda backend: multiprocessors that GEMMs leave to transfers, and the most that NCCL takes for one; 0: no limit; auto: both as timed side by side before the first step, or no limit with deterministic"),
     CHOICE_OPTION (run_config, registered_buffers, "auto", registered_names, "nccl communicator: memory that transfers use is NCCL's, and known to its connections, which spares copies; auto: where the library can; yes: an error where it cannot"),
     BOOLEAN_OPTION(run_config, zero_cta, "no", "nccl communicator: gathers and all-to-alls within a node are made by the devices' copy engines, so that they take no multiprocessors, but start later; NCCL 2.28 and a driver for CUDA 12.5"),

@@ -21,20 +21,22 @@ static double threads_a_core(const struct place_cores *cores)
     return (double)(cores->threads * cores->sharers) / (double)cores->cores;
 }
 
-// Where ranks have the fewest cores.
-static void add_oversubscription(struct result *result, const struct place_peer *peers, int64_t threads)
+// Where ranks have the fewest cores. As many threads as were allowed are worth a note, however many these are.
+static void add_oversubscription(struct result *result, const struct place_peer *peers, const struct run_config *run)
 {
-    struct place_cores worst = peers_share_cores(peers, &peers[0].place, threads);
+    enum { NOTED_MOST = 2 };
+    struct place_cores worst = peers_share_cores(peers, &peers[0].place, run->threads);
     int                where = 0;
     for (int rank = 1; rank < peers[0].place.ranks; rank++) {
-        struct place_cores cores = peers_share_cores(peers, &peers[rank].place, threads);
+        struct place_cores cores = peers_share_cores(peers, &peers[rank].place, run->threads);
         if (threads_a_core(&cores) > threads_a_core(&worst)) {
             worst = cores;
             where = rank;
         }
     }
-    result_judge(result, QUALITY_SHARING, threads_a_core(&worst), where,
-                 "%" PRId64 " threads of %" PRId64 " rank%s share %" PRId64 " core%s of %s",
+    double degree = threads_a_core(&worst);
+    result_judge(result, QUALITY_SHARING, degree > (double)run->threads_per_core ? degree : fmin(degree, NOTED_MOST),
+                 where, "%" PRId64 " threads of %" PRId64 " rank%s share %" PRId64 " core%s of %s",
                  worst.threads * worst.sharers, worst.sharers, worst.sharers == 1 ? "" : "s", worst.cores,
                  worst.cores == 1 ? "" : "s", peers[where].place.host);
 }
@@ -75,7 +77,7 @@ static void add_place(struct result *result, const struct place_notes *notes)
 void notes_add(struct result *result, const struct benchmark *benchmark, const struct place *place)
 {
     add_warning(result, benchmark);
-    add_oversubscription(result, place->peers, benchmark->job.config.run.threads);
+    add_oversubscription(result, place->peers, &benchmark->job.config.run);
     add_sharing(result, &place->devices);
     add_check(result, benchmark);
     add_place(result, &place->notes);

@@ -12,6 +12,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/assembly.h"
+#include "gswbench/clock.h"
 #include "gswbench/measured.h"
 #include "gswbench/step.h"
 #include "conditions.h"
@@ -189,19 +190,27 @@ int spare_best(const double seconds[], int count)
 }
 
 // "8 each, GEMMs leave 8: 16/16 -2.1 %, 8/0 +0.3 %, 8/8 -3.4 %, 4/0 +1.0 %, 4/4 -1.2 %": by how much each way of a
-// transfer's most and GEMMs' leavings takes longer than none
-static void record(const struct place *place, const double seconds[WAYS], int best)
+// transfer's most and GEMMs' leavings takes longer than none; of those that were tried
+static void record(const struct place *place, const double seconds[], int count, int best)
 {
     static const struct likeness_kind alike = {.rule = LIKENESS_NOTED};
     char                              text[LIKENESS_BYTES], *end = text + sizeof(text), *at = text;
     at += best == 0
               ? snprintf(at, (size_t)(end - at), "as planned, GEMMs leave none:")
               : snprintf(at, (size_t)(end - at), "%d each, GEMMs leave %d:", ways[best].transfer, ways[best].spared);
-    for (int i = 1; i < WAYS; i++) {
+    for (int i = 1; i < count; i++) {
         at += snprintf(at, (size_t)(end - at), "%s %d/%d %+.1f %%", i > 1 ? "," : "", ways[i].transfer, ways[i].spared,
                        100.0 * (seconds[i] / seconds[0] - 1.0));
     }
     likeness_add(place->environment, &alike, "multiprocessors of transfers", text);
+}
+
+// Whether one more way can be tried. Each opens connections of its own, which of many ranks takes longest.
+static bool has_time(struct comm *comm, double elapsed, int tried)
+{
+    static const double seconds_most = 20;
+    double              each         = tried > 0 ? elapsed / tried : 0.0;
+    return comm_largest(comm, elapsed + each) < seconds_most;
 }
 
 static status time_ways(struct place *place, const struct plan *plan, const struct part parts[LANES])
@@ -217,15 +226,17 @@ static status time_ways(struct place *place, const struct plan *plan, const stru
         }
     }
     assembly_finish(&assembly);
-    for (int i = 0; i < WAYS && !failed(&result); i++) {
-        take_way(place, &ways[i]);
-        result = time_way(&seconds[i], &little, place);
+    double began = clock_seconds();
+    int    count = 0;
+    while (count < WAYS && !failed(&result) && has_time(place->comm, clock_seconds() - began, count)) {
+        take_way(place, &ways[count]);
+        result = time_way(&seconds[count++], &little, place);
     }
     plan_free(&little);
     TRY(result);
-    int best = spare_best(seconds, WAYS);
+    int best = spare_best(seconds, count);
     take_way(place, &ways[best]);
-    record(place, seconds, best);
+    record(place, seconds, count, best);
     return OK;
 }
 

@@ -81,6 +81,11 @@ class Terminal(unittest.TestCase):
             self.assertNotIn("\033", run.stdout)
             self.assertNotIn("\r", run.stdout)
 
+    def test_what_a_launcher_started_has_no_terminal_of_its_own(self):
+        text, _ = on_terminal(SWEEP, OMPI_COMM_WORLD_SIZE="1", OMPI_COMM_WORLD_RANK="0")
+        self.assertRegex(text, "^config +llama3.1-8b at 4 ranks")
+        self.assertNotIn("\033", text)
+
     def test_steps_count_down_on_standard_error_where_they_are_not_printed(self):
         text, code = on_terminal([*TRAINING, "--json"])
         self.assertEqual(code, 0)
