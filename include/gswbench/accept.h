@@ -22,8 +22,9 @@ struct accept {
 void accept_expect(struct result_acceptance *acceptance, const struct job *job, const char *device);
 
 // accept_file.c: everything that decides, as text (its last lines) and as accept.json.
-void accept_write_text(const struct accept *accept, FILE *file);
-void accept_write_json(const struct accept *accept, FILE *file);
+void                           accept_write_text(const struct accept *accept, FILE *file);
+void                           accept_write_json(const struct accept *accept, FILE *file);
+extern const struct json_field accept_fields[];
 
 // One rank, of a struct accept. The exit code follows from the verdict.
 launch_rank accept_rank;

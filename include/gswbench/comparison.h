@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "gswbench/json.h"
 #include "gswbench/result.h"
 #include "gswbench/statistics.h"
 #include "gswbench/status.h"
@@ -58,5 +59,7 @@ status comparison_gate(const struct comparison *comparison, double threshold);
 
 void comparison_write_text(const struct comparison *comparison, FILE *file);
 bool comparison_write_json(const struct comparison *comparison, FILE *file);
+
+extern const struct json_field comparison_fields[];
 
 #endif

@@ -67,14 +67,14 @@ const char *job_warning(const struct job *job, char *text, size_t bytes);
 // Figures that follow from the published step time of the job, by the published convention; NaN without one, and for a
 // proxy.
 double job_published_tokens_per_second(const struct job *job);
-double job_published_mfu_percent(const struct job *job);
+double job_published_mfu(const struct job *job);
 
 // What a rank's share of the model's FLOPs takes at the peak of the machine of [hardware]: by the published convention
 // where there is a table, else by the full one; NaN without a peak. Attention's share of it; MFU, NaN where that were
 // above the peak, and rate of a step.
 double job_ideal_seconds(const struct job *job);
 double job_attention_share(const struct job *job);
-double job_mfu_percent(const struct job *job, double seconds);
+double job_mfu(const struct job *job, double seconds);
 double job_tokens_per_second(const struct job *job, double seconds);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "gswbench/format.h"
+#include "gswbench/json.h"
 #include "gswbench/op_shape.h"
 #include "gswbench/option.h"
 #include "gswbench/status.h"
@@ -48,7 +49,8 @@ enum flop_convention {
     FLOPS_HARDWARE,     // what the step really executes: known by the plan, not here
     FLOPS_COUNT
 };
-extern const char *const model_flop_names[];
+extern const char *const       model_flop_names[];
+extern const struct json_field model_flop_fields[];    // of an array of them
 
 // [published]: what the published table of this system counted and reported.
 struct published_config {

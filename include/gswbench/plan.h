@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/json.h"
 #include "gswbench/mesh.h"
 #include "gswbench/model.h"
 #include "gswbench/op.h"
@@ -122,6 +123,9 @@ const char *plan_tensor_name(const struct plan *plan, int32_t tensor, char *text
 // "op 512 gemm fc1 weight gradient, backward, layer 3, microbatch 0"
 const char *plan_op_name(const struct plan *plan, int32_t op, char *text, size_t bytes);
 const char *plan_storage_name(enum storage storage);
+
+// Of an array of the bytes of all storages.
+extern const struct json_field plan_storage_fields[];
 
 // The tally that the op's rows follow; NULL: they are always the same.
 const struct tally *plan_op_tally(const struct plan *plan, const struct op *op);

@@ -16,10 +16,12 @@ struct predict_row {
     struct prediction    prediction;
     struct predict_range range;    // percent is NaN: not asked for
     struct text_buffer   warnings;
-    double               tokens_per_second, mfu_percent;
+    double               tokens_per_second, mfu;
     double               published_seconds, error_percent;    // NaN: not published
 
     struct predict_explanation explanation;    // its timeline is the caller's
+    char                       layout[256];
+    bool                       fits;    // the device's memory
 };
 
 // Predicts the row's job, which is read already. The caller frees the warnings.

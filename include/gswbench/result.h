@@ -44,7 +44,7 @@ struct result {
     double peak, published_peak;
     char   peak_source[160];    // where the peak is from, or why there is none
     char   published_source[128];
-    double published_seconds, published_percent;    // NaN: not published
+    double published_seconds, published_mfu;    // NaN: not published
 
     struct result_emulation   emulation;
     struct result_attention   attention;

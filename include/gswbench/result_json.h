@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "gswbench/json.h"
 #include "gswbench/result.h"
 #include "gswbench/status.h"
 
@@ -21,6 +22,10 @@ json_t *result_step_to_json(const struct result_step *step);
 status  result_step_from_json(struct result_step *step, const json_t *document);
 
 // The figures of a result, as result.json has them. The caller owns the reference.
-json_t *result_figures_to_json(const struct result *result);
+json_t                        *result_figures_to_json(const struct result *result);
+extern const struct json_field result_figure_fields[];    // of struct result_figures
+
+// The JSON Schema of result.json. The caller owns the reference.
+json_t *result_schema(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "gswbench/json.h"
 #include "gswbench/result.h"
 
 // What tells rows apart, and what runs are repeats of.
@@ -40,5 +41,8 @@ void table_free(struct table *table);
 void table_write_text(const struct table *table, FILE *file);
 void table_write_markdown(const struct table *table, FILE *file);
 void table_write_csv(const struct table *table, FILE *file);
+void table_write_json(const struct table *table, FILE *file);
+
+extern const struct json_field table_fields[];
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "gswbench/json.h"
 #include "gswbench/plan.h"
 
 // clang-format off
@@ -32,6 +33,7 @@ extern const char *const waterfall_part_names[];    // "ideal", "exposed-dp"
 struct waterfall {
     double seconds[WATERFALL_PARTS];
 };
+extern const struct json_field waterfall_fields[];    // "ideal", "exposed_dp"
 
 // One rank's step.
 struct waterfall_step {

@@ -27,20 +27,21 @@ static const struct json_field measured[] = {
     REAL("cv", step.variation),
     JSON_END
 };
-static const struct json_field fields[] = {
-    { "verdict", JSON_FIELD_CHOICE, offsetof(struct accept, acceptance.verdict), 0, result_acceptance_names, NULL, 0, 0 },
+const struct json_field accept_fields[] = {
+    JSON_SCHEMA("gswbench.accept/1"),
+    JSON_CHOICE(accept, "verdict", acceptance.verdict, result_acceptance_names),
     TEXT("reason", acceptance.reason),
     TEXT("drain", acceptance.drain),
     JSON_OBJECT("expected", expected),
     JSON_OBJECT("measured", measured),
+    JSON_MEMBER(accept, "preflight", report, preflight_fields),
     JSON_END
 };
 // clang-format on
 
 void accept_write_json(const struct accept *accept, FILE *file)
 {
-    json_t *document = json_from_struct(fields, accept);
-    json_object_set_new(document, "preflight", json_from_struct(preflight_fields, &accept->report));
+    json_t *document = json_from_struct(accept_fields, accept);
     json_print(document, file);
     json_decref(document);
 }

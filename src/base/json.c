@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Writes and reads structs by their field tables.
-#include "gswbench/json.h"
+#include "json_map.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -21,7 +21,21 @@ static int64_t integer_at(const void *from, size_t offset)
     return *(const int64_t *)at(from, offset);
 }
 
-static json_t *from_text(const char *text)
+static int64_t integer_of(const struct json_field *field, const void *value)
+{
+    switch (field->size) {
+    case sizeof(int8_t):
+        return *(const int8_t *)value;
+    case sizeof(int16_t):
+        return *(const int16_t *)value;
+    case sizeof(int32_t):
+        return *(const int32_t *)value;
+    default:
+        return *(const int64_t *)value;
+    }
+}
+
+json_t *json_from_text(const char *text)
 {
     size_t bytes     = strlen(text) + 1;
     char  *printable = memory_allocate(bytes);
@@ -40,47 +54,77 @@ static json_t *from_list(const struct json_field *field, const void *from)
 {
     const char *elements = *(const char *const *)at(from, field->offset);
     int64_t     count    = integer_at(from, field->count_offset);
-    json_t     *list     = field->kind == JSON_FIELD_MAP ? json_object() : json_array();
+    if (field->kind == JSON_FIELD_MAP) {
+        return json_from_map(field, elements, count);
+    }
+    json_t *list = field->kind == JSON_FIELD_COUNTS ? json_object() : json_array();
     for (int64_t i = 0; i < count; i++) {
-        const char *element = elements + (size_t)i * field->size;
+        const void *element = elements + (size_t)i * field->size;
         if (field->kind == JSON_FIELD_LIST) {
             json_array_append_new(list, json_from_struct(field->fields, element));
         } else {
-            json_t *name = from_text(element);
-            json_object_set_new(list, json_string_value(name), from_text(element + field->value_offset));
-            json_decref(name);
+            const struct json_count *one = element;
+            json_object_set_new(list, one->name, json_integer(one->count));
         }
     }
     return list;
 }
 
-static json_t *from_field(const struct json_field *field, const void *from)
+static json_t *from_lines(const char *text)
 {
-    const double *reals = at(from, field->offset);
+    json_t *lines = json_array();
+    for (const char *line = text; line != NULL && *line != '\0'; line += strcspn(line, "\n") + 1) {
+        json_array_append_new(lines, json_stringn(line, strcspn(line, "\n")));
+    }
+    return lines;
+}
+
+static json_t *from_value(const struct json_field *field, const void *from, const void *value)
+{
+    const double *reals = value;
     switch (field->kind) {
     case JSON_FIELD_TEXT:
-        return from_text(at(from, field->offset));
+        return json_from_text(value);
     case JSON_FIELD_INTEGER:
-        return json_integer(integer_at(from, field->offset));
+        return json_integer(integer_of(field, value));
     case JSON_FIELD_REAL:
         return from_real(reals[0]);
     case JSON_FIELD_BOOLEAN:
-        return json_boolean(*(const bool *)at(from, field->offset));
+        return json_boolean(integer_of(field, value) != 0);
     case JSON_FIELD_CHOICE:
-        return json_string(field->names[integer_at(from, field->offset)]);
+        return json_string(field->names[*(const int64_t *)value]);
     case JSON_FIELD_INTERVAL:
         return json_pack("[o, o]", from_real(reals[0]), from_real(reals[1]));
     case JSON_FIELD_OBJECT:
-        return json_from_struct(field->fields, from);
+        return json_from_struct(field->fields, value);
     case JSON_FIELD_LIST:
     case JSON_FIELD_MAP:
+    case JSON_FIELD_COUNTS:
         return from_list(field, from);
+    case JSON_FIELD_LINES:
+        return from_lines(*(const char *const *)value);
+    case JSON_FIELD_ARRAY:
+        return *(json_t *const *)value != NULL ? json_incref(*(json_t *const *)value) : json_null();
+    case JSON_FIELD_SCHEMA:
+        return json_string(field->names[0]);
     }
     return NULL;
 }
 
+static json_t *from_field(const struct json_field *field, const void *from)
+{
+    const void *value = at(from, field->offset);
+    if (field->is_reference) {
+        value = *(const void *const *)value;
+    }
+    return value == NULL ? json_null() : from_value(field, from, value);
+}
+
 json_t *json_from_struct(const struct json_field *fields, const void *from)
 {
+    if (fields->key[0] == '\0') {
+        return from_field(fields, from);
+    }
     json_t *object = json_object();
     for (const struct json_field *field = fields; field->key != NULL; field++) {
         json_object_set_new(object, field->key, from_field(field, from));
@@ -93,7 +137,7 @@ static status wrong(const struct json_field *field, const char *expected)
     return fail("%s must be %s", field->key, expected);
 }
 
-static status to_text(const struct json_field *field, char *to, size_t bytes, const json_t *value)
+status json_to_text(const struct json_field *field, char *to, size_t bytes, const json_t *value)
 {
     if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value) ||
         !text_copy(to, bytes, json_string_value(value))) {
@@ -143,35 +187,12 @@ static status to_list(const struct json_field *field, void *to, const json_t *va
     return OK;
 }
 
-static status to_map(const struct json_field *field, void *to, json_t *value)
-{
-    if (!json_is_object(value) || json_object_size(value) > LENGTH_MAX) {
-        return wrong(field, "an object of at most a million texts");
-    }
-    char *element                                  = memory_allocate(json_object_size(value) * field->size);
-    *(void **)((char *)to + field->offset)         = element;
-    *(int64_t *)((char *)to + field->count_offset) = (int64_t)json_object_size(value);
-
-    const char *name;
-    json_t     *text;
-    json_object_foreach(value, name, text)
-    {
-        if (!text_copy(element, field->value_offset, name)) {
-            return wrong(field, "an object with shorter names");
-        }
-        text_printable(element, field->value_offset, name);
-        TRY(to_text(field, element + field->value_offset, field->size - field->value_offset, text));
-        element += field->size;
-    }
-    return OK;
-}
-
 static status to_field(const struct json_field *field, void *to, json_t *value)
 {
     void *target = (char *)to + field->offset;
     switch (field->kind) {
     case JSON_FIELD_TEXT:
-        return to_text(field, target, field->size, value);
+        return json_to_text(field, target, field->size, value);
     case JSON_FIELD_INTEGER:
         *(int64_t *)target = json_integer_value(value);
         return json_is_integer(value) ? OK : wrong(field, "a whole number");
@@ -186,13 +207,18 @@ static status to_field(const struct json_field *field, void *to, json_t *value)
         TRY(to_real(field, target, json_array_get(value, 0)));
         return to_real(field, (double *)target + 1, json_array_get(value, 1));
     case JSON_FIELD_OBJECT: {
-        status result = json_to_struct(field->fields, to, value);
+        status result = json_to_struct(field->fields, target, value);
         return failed(&result) ? fail("%s: %s", field->key, result.text) : OK;
     }
     case JSON_FIELD_LIST:
         return to_list(field, to, value);
     case JSON_FIELD_MAP:
-        return to_map(field, to, value);
+        return json_to_map(field, to, value);
+    case JSON_FIELD_SCHEMA:    // the caller's, who knows what it wants to read
+    case JSON_FIELD_COUNTS:    // written, and never read
+    case JSON_FIELD_LINES:
+    case JSON_FIELD_ARRAY:
+        break;
     }
     return OK;
 }

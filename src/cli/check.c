@@ -10,7 +10,7 @@
 #include "gswbench/plan_build.h"
 #include "gswbench/proof.h"
 #include "gswbench/terminal.h"
-#include "internal.h"
+#include "check.h"
 
 struct check_arguments {
     struct job_selection config;
@@ -24,18 +24,21 @@ static const struct flag flags[] = {
     END_FLAGS,
 };
 
-// One row with its proof, where this version can run it. FLOPs by convention; NaN: not known.
-struct checked {
-    struct job       job;
-    double           flops[FLOPS_COUNT];
-    struct job_proof proof;
-    int64_t          connection_bytes;            // of the rank that needs the most memory, estimated
-    char             excess[CLI_EXCESS_BYTES];    // of multiprocessors that transfers may hold; "": none
-};
+// The plan against the device that results are set against.
+static void set_fits(struct checked *checked)
+{
+    double device_bytes = checked->job.config.hardware.memory_gb.value * 1e9;
+    checked->is_fit     = (double)(checked->proof.largest_bytes + checked->connection_bytes) <= device_bytes;
+    checked->fits       = device_bytes > 0.0 ? &checked->is_fit : NULL;
+}
 
 static status check(struct checked *checked)
 {
     const struct config *config = &checked->job.config;
+    checked->published_mfu      = job_published_mfu(&checked->job);
+    checked->published_tokens   = job_published_tokens_per_second(&checked->job);
+    job_layout(&checked->job, checked->layout, sizeof(checked->layout));
+    checked->warning = job_warning(&checked->job, checked->warning_text, sizeof(checked->warning_text));
     for (int convention = 0; convention < FLOPS_COUNT; convention++) {
         checked->flops[convention] =
             layers_flops(&config->model, &config->published, (enum flop_convention)convention, config->train.sequence);
@@ -46,9 +49,12 @@ static status check(struct checked *checked)
     TRY(proof_check_backend(&checked->job.request, checked->job.config.run.backend));
     TRY(job_verify(&checked->job.request, &checked->proof));
     checked->flops[FLOPS_HARDWARE] = checked->proof.flops / (double)config->train.global_batch;
-    return checked->proof.world == 1 ? OK
-                                     : cli_check_connections(&checked->job, checked->proof.largest_rank,
-                                                             &checked->connection_bytes, checked->excess);
+    if (checked->proof.world > 1) {
+        TRY(cli_check_connections(&checked->job, checked->proof.largest_rank, &checked->connection_bytes,
+                                  checked->excess));
+    }
+    set_fits(checked);
+    return OK;
 }
 
 static void print_flops(const struct checked *checked)
@@ -69,27 +75,15 @@ static void print_flops(const struct checked *checked)
     }
 }
 
-static void print_published(const struct job *job)
+static void print_published(const struct checked *checked)
 {
-    const struct published_config *published = &job->config.published;
-    double                         tokens    = job_published_tokens_per_second(job);
+    const struct published_config *published = &checked->job.config.published;
+    double                         tokens    = checked->published_tokens;
     if (!isnan(tokens)) {
         printf("published      %.3f s a step: %.0f tokens/s, %.2f days to 1T tokens, MFU %.2f %% (printed: %.2f %%)\n",
-               published->step_seconds, tokens, 1e12 / tokens / 86400.0, job_published_mfu_percent(job),
+               published->step_seconds, tokens, 1e12 / tokens / 86400.0, 100 * checked->published_mfu,
                published->mfu_percent);
     }
-}
-
-// The plan against the device that results are set against.
-enum fits { FITS_UNKNOWN, FITS_NOT, FITS };
-
-static enum fits fits(const struct checked *checked)
-{
-    double device_bytes = checked->job.config.hardware.memory_gb.value * 1e9;
-    if (device_bytes == 0.0) {
-        return FITS_UNKNOWN;
-    }
-    return (double)(checked->proof.largest_bytes + checked->connection_bytes) > device_bytes ? FITS_NOT : FITS;
 }
 
 static void print_plan(const struct checked *checked)
@@ -106,7 +100,7 @@ static void print_plan(const struct checked *checked)
            checked->proof.distinct);
     printf("memory         %s on rank %" PRId64 ", the most%s\n",
            number_bytes(text, sizeof(text), (double)checked->proof.largest_bytes), checked->proof.largest_rank,
-           fits(checked) == FITS_NOT ? ": more than the device of [hardware] has" : "");
+           checked->fits != NULL && !*checked->fits ? ": more than the device of [hardware] has" : "");
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         printf("  %-12s %s\n", plan_storage_name((enum storage)storage),
                number_bytes(text, sizeof(text), (double)checked->proof.largest_storage_bytes[storage]));
@@ -128,7 +122,6 @@ static void print_details(const struct checked *checked)
 {
     const struct config       *config = &checked->job.config;
     const struct model_config *model  = &config->model;
-    char                       layout[256];
 
     printf("config         %s%s at %" PRId64 " rank%s, %s\n", config->name, config->run.layers > 0 ? ", a proxy," : "",
            checked->job.request.mesh.world, checked->job.request.mesh.world == 1 ? "" : "s",
@@ -142,42 +135,40 @@ static void print_details(const struct checked *checked)
         printf(", %" PRId64 " active (%" PRId64 " of %" PRId64 " experts a token)", layers_active_parameters(model),
                model->top_k, model->experts);
     }
-    printf("\nlayout         %s\n", job_layout(&checked->job, layout, sizeof(layout)));
+    printf("\nlayout         %s\n", checked->layout);
     printf("batch          %" PRId64 " sequences of %" PRId64 " tokens a step; a replica computes %" PRId64
            " at a time, %" PRId64 " times\n",
            config->train.global_batch, config->train.sequence, config->train.micro_batch, config->train.accumulation);
     printf("recompute      %s\n", train_recompute_names[config->train.recompute]);
     print_flops(checked);
-    print_published(&checked->job);
+    print_published(checked);
     print_plan(checked);
 }
 
 static void print_line(const struct checked *checked)
 {
     const struct config *config = &checked->job.config;
-    char                 layout[256], parameters[32], published[32] = "-", mfu[32] = "-", verified[64];
+    char                 parameters[32], published[32] = "-", mfu[32] = "-", verified[64];
     snprintf(verified, sizeof(verified), "verified: %" PRId64 " plans built, %" PRId64 " distinct",
              checked->proof.built, checked->proof.distinct);
     if (!isnan(checked->flops[FLOPS_PUBLISHED])) {
         snprintf(published, sizeof(published), "%.6g", checked->flops[FLOPS_PUBLISHED]);
     }
-    if (!isnan(job_published_mfu_percent(&checked->job))) {
-        snprintf(mfu, sizeof(mfu), "%.2f %%", job_published_mfu_percent(&checked->job));
+    if (!isnan(checked->published_mfu)) {
+        snprintf(mfu, sizeof(mfu), "%.2f %%", 100 * checked->published_mfu);
     }
     printf("%6" PRId64 "  %-5s %-10s %-38s %6" PRId64 "  %-12s %-12.6g %-8s %s\n", checked->job.request.mesh.world,
            precision_compute_names[config->precision.compute],
-           number_count(parameters, sizeof(parameters), (double)layers_parameters(&config->model)),
-           job_layout(&checked->job, layout, sizeof(layout)), config->train.global_batch, published,
-           checked->flops[FLOPS_FULL], mfu, failed(&checked->job.support) ? checked->job.support.text : verified);
+           number_count(parameters, sizeof(parameters), (double)layers_parameters(&config->model)), checked->layout,
+           config->train.global_batch, published, checked->flops[FLOPS_FULL], mfu,
+           failed(&checked->job.support) ? checked->job.support.text : verified);
 }
 
 static void print_row(const struct checked *checked, bool is_alone)
 {
-    char        text[128];
-    const char *warning = job_warning(&checked->job, text, sizeof(text));
     (is_alone ? print_details : print_line)(checked);
-    if (warning != NULL) {
-        printf("warning: %s\n", warning);
+    if (checked->warning != NULL) {
+        printf("warning: %s\n", checked->warning);
     }
 }
 
@@ -208,56 +199,6 @@ static void print_sum(const struct sum *sum)
            sum->verified, sum->rows, proof->world, proof->built, proof->distinct, proof->ops, proof->transfers);
 }
 
-static json_t *describe_plan(const struct checked *checked)
-{
-    if (failed(&checked->job.support)) {
-        return json_null();
-    }
-    json_t *bytes = json_object();
-    for (int storage = 0; storage < STORAGE_COUNT; storage++) {
-        json_object_set_new(bytes, plan_storage_name((enum storage)storage),
-                            json_integer(checked->proof.largest_storage_bytes[storage]));
-    }
-    json_t *fits_device = fits(checked) == FITS_UNKNOWN ? json_null() : json_boolean(fits(checked) == FITS);
-    json_t *proof       = json_pack("{s:I, s:I, s:I, s:I, s:I}", "ranks", (json_int_t)checked->proof.world, "built",
-                                    (json_int_t)checked->proof.built, "distinct", (json_int_t)checked->proof.distinct, "ops",
-                                    (json_int_t)checked->proof.ops, "transfers", (json_int_t)checked->proof.transfers);
-    return json_pack("{s:i, s:I, s:o, s:I, s:I, s:s?, s:o, s:o}", "ops", (int)checked->proof.largest_ops, "total_bytes",
-                     (json_int_t)checked->proof.largest_bytes, "storage_bytes", bytes, "quantized_bytes",
-                     (json_int_t)checked->proof.largest_quantized_bytes, "connection_bytes",
-                     (json_int_t)checked->connection_bytes, "ctas_warning",
-                     checked->excess[0] != '\0' ? checked->excess : NULL, "fits_device", fits_device, "verified",
-                     proof);
-}
-
-static json_t *describe(const struct checked *checked)
-{
-    const struct config       *config = &checked->job.config;
-    const struct model_config *model  = &config->model;
-    char                       layout[256], warning[128];
-
-    json_t *flops = json_object();
-    for (int convention = 0; convention < FLOPS_COUNT; convention++) {
-        json_object_set_new(flops, model_flop_names[convention], cli_json_real(checked->flops[convention]));
-    }
-    json_t *published = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o}", "source", config->published.source, "step_seconds",
-        config->published.step_seconds == 0.0 ? json_null() : json_real(config->published.step_seconds), "mfu_percent",
-        config->published.mfu_percent == 0.0 ? json_null() : json_real(config->published.mfu_percent),
-        "derived_mfu_percent", cli_json_real(job_published_mfu_percent(&checked->job)), "derived_tokens_per_second",
-        cli_json_real(job_published_tokens_per_second(&checked->job)));
-    return json_pack(
-        "{s:I, s:s, s:I, s:I, s:I, s:o, s:s, s:{s:I, s:I, s:I, s:I}, s:o, s:s?, s:b, s:s, s:o}", "ranks",
-        (json_int_t)checked->job.request.mesh.world, "precision", precision_compute_names[config->precision.compute],
-        "layers", (json_int_t)model->layers, "parameters", (json_int_t)layers_parameters(model), "active_parameters",
-        (json_int_t)layers_active_parameters(model), "flops_per_sequence", flops, "layout",
-        job_layout(&checked->job, layout, sizeof(layout)), "batch", "sequence", (json_int_t)config->train.sequence,
-        "micro_batch", (json_int_t)config->train.micro_batch, "accumulation", (json_int_t)config->train.accumulation,
-        "global_batch", (json_int_t)config->train.global_batch, "published", published, "warning",
-        job_warning(&checked->job, warning, sizeof(warning)), "supported", !failed(&checked->job.support), "reason",
-        checked->job.support.text, "plan", describe_plan(checked));
-}
-
 // Goes through all rows, so that the errors of all of them are reported; the status is the last one's. list: where rows
 // are described, not printed; or NULL.
 static status check_rows(const struct check_arguments *options, json_t *list, struct sum *sum,
@@ -283,7 +224,7 @@ static status check_rows(const struct check_arguments *options, json_t *list, st
         if (failed(&row)) {
             result = row;
         } else if (list != NULL) {
-            json_array_append_new(list, describe(&checked));
+            json_array_append_new(list, check_describe(&checked));
         } else {
             print_row(&checked, is_alone);
         }
@@ -332,7 +273,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     json_t *list   = options->json ? json_array() : NULL;
     status  result = options->all ? check_all(options, &sum, errors) : check_rows(options, list, &sum, errors);
     if (!failed(&result) && list != NULL) {
-        cli_print_json(json_pack("{s:s, s:O}", "config", options->config.name, "rows", list));
+        cli_print_json(json_from_struct(cli_check_fields, &(struct check_document){options->config.name, list}));
     } else if (!failed(&result) && sum.rows > 1) {
         print_sum(&sum);
     }

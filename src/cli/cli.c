@@ -23,6 +23,7 @@ static const struct command *const commands[] = {
     &command_configs,
     &command_init,
     &command_options,
+    &command_schema,
     &command_data,
     &command_weights,
 };

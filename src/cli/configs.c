@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // gswbench configs: the installed configurations and their rows.
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 
 #include "internal.h"
 
@@ -15,17 +17,53 @@ static const struct flag flags[] = {
     END_FLAGS,
 };
 
-static json_t *describe_row(const struct job *job)
+// A row as JSON, and a configuration.
+struct row {
+    struct job     job;
+    const int64_t *ranks;    // NULL: any
+    char           layout[256];
+    double         published_seconds;
+    bool           is_supported;
+};
+struct described {
+    const char *name;
+    struct row *rows;
+    int64_t     row_count;
+};
+struct list {
+    json_t *configs;
+};
+
+// clang-format off
+static const struct json_field row_fields[] = {
+    JSON_REFERENCE(row, JSON_FIELD_INTEGER, "ranks", ranks, NULL),
+    JSON_CHOICE(row, "precision", job.config.precision.compute, precision_compute_names),
+    JSON_FIELD(row, JSON_FIELD_INTEGER, "layers", job.config.model.layers),
+    JSON_FIELD(row, JSON_FIELD_TEXT, "layout", layout),
+    JSON_FIELD(row, JSON_FIELD_REAL, "published_step_s", published_seconds),
+    JSON_FIELD(row, JSON_FIELD_BOOLEAN, "supported", is_supported),
+    JSON_FIELD(row, JSON_FIELD_TEXT, "reason", job.support.text),
+    JSON_END
+};
+static const struct json_field config_fields[] = {
+    JSON_REFERENCE(described, JSON_FIELD_TEXT, "name", name, NULL),
+    JSON_LIST(described, "rows", rows, row_count, sizeof(struct row), row_fields),
+    JSON_END
+};
+const struct json_field cli_configs_fields[] = {
+    JSON_SCHEMA("gswbench.configs/1"),
+    JSON_ARRAY(list, "configs", configs, config_fields),
+    JSON_END
+};
+// clang-format on
+
+static void describe_row(struct row *row)
 {
-    char                           layout[256];
-    const struct published_config *published = &job->config.published;
-    return json_pack("{s:o, s:s, s:I, s:s, s:o, s:b, s:s}", "ranks",
-                     job->is_open ? json_null() : json_integer(job->request.mesh.world), "precision",
-                     precision_compute_names[job->config.precision.compute], "layers",
-                     (json_int_t)job->config.model.layers, "layout", job_layout(job, layout, sizeof(layout)),
-                     "published_step_seconds",
-                     published->step_seconds == 0.0 ? json_null() : json_real(published->step_seconds), "supported",
-                     !failed(&job->support), "reason", job->support.text);
+    const struct job *job  = &row->job;
+    row->ranks             = job->is_open ? NULL : &job->request.mesh.world;
+    row->published_seconds = job->config.published.step_seconds == 0.0 ? NAN : job->config.published.step_seconds;
+    row->is_supported      = !failed(&job->support);
+    job_layout(job, row->layout, sizeof(row->layout));
 }
 
 static void print_row(const struct job *job)
@@ -42,6 +80,20 @@ static void print_row(const struct job *job)
            failed(&job->support) ? job->support.text : "runs");
 }
 
+// Reads rows, and prints them where there is no list.
+static status read_rows(struct row *rows, const struct job_selection *arguments, const struct config_row *list,
+                        int count, bool prints, struct text_buffer *errors)
+{
+    for (int i = 0; i < count; i++) {
+        TRY(job_read_row(&rows[i].job, arguments, &list[i], errors));
+        describe_row(&rows[i]);
+        if (prints) {
+            print_row(&rows[i].job);
+        }
+    }
+    return OK;
+}
+
 // Adds the configuration to the list, or prints it when there is no list.
 static status list_config(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
@@ -50,23 +102,16 @@ static status list_config(void *state, const char *name, const char *path, struc
     struct config_row    rows[CONFIG_ROWS_MAX];
     int                  count;
     TRY(job_rows(&arguments, rows, &count, errors));
-    json_t *described = NULL;
     if (list == NULL) {
         printf("%s\n", name);
-    } else {
-        described = json_array();
-        json_array_append_new(list, json_pack("{s:s, s:o}", "name", name, "rows", described));
     }
-    for (int i = 0; i < count; i++) {
-        struct job job;
-        TRY(job_read_row(&job, &arguments, &rows[i], errors));
-        if (list == NULL) {
-            print_row(&job);
-        } else {
-            json_array_append_new(described, describe_row(&job));
-        }
+    struct described described = {name, memory_allocate((size_t)count * sizeof(*described.rows)), count};
+    status           result    = read_rows(described.rows, &arguments, rows, count, list == NULL, errors);
+    if (list != NULL && !failed(&result)) {
+        json_array_append_new(list, json_from_struct(config_fields, &described));
     }
-    return OK;
+    free(described.rows);
+    return result;
 }
 
 static status show(const char *name)
@@ -103,7 +148,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     }
     status result = cli_visit_configs(list_config, list, errors);
     if (list != NULL && !failed(&result)) {
-        cli_print_json(json_incref(list));
+        cli_print_json(json_from_struct(cli_configs_fields, &(struct list){list}));
     }
     json_decref(list);
     return result;

@@ -10,6 +10,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/job.h"
+#include "gswbench/json.h"
 #include "gswbench/measured.h"
 #include "gswbench/plan.h"
 #include "gswbench/plan_build.h"
@@ -74,7 +75,7 @@ struct command {
 
 extern const struct command command_accept, command_calibrate, command_check, command_compare, command_configs,
     command_data, command_init, command_options, command_plan, command_predict, command_preflight, command_report,
-    command_run, command_table, command_weights;
+    command_run, command_schema, command_table, command_weights;
 
 // flags.c: fills the command's zeroed arguments from words. Errors are EXIT_USAGE. arena holds composed texts.
 status flags_parse(const struct command *command, int count, char *const words[], void *arguments, struct arena *arena);
@@ -92,9 +93,10 @@ typedef status config_visitor(void *state, const char *name, const char *path, s
 status         cli_visit_configs(config_visitor *visit, void *state, struct text_buffer *errors);
 status         cli_count_rows(int64_t *count, const struct job_selection *selection, struct text_buffer *errors);
 
-// plan_ops.c: the whole plan, streamed to stdout.
-void plan_print_ops(const struct plan *plan);
-void plan_print_json(const struct job *job, const struct plan *plan);
+// plan_ops.c, plan_json.c: the whole plan, streamed to stdout.
+void        plan_print_ops(const struct plan *plan);
+void        plan_print_json(const struct job *job, const struct plan *plan);
+const char *plan_access_name(int access);
 
 // Reads a result.json, or that of a run's folder.
 struct result;
@@ -114,16 +116,14 @@ struct place_machine;
 status init_choose(struct config *config, struct job_selection *selection, const struct place_machine *machine,
                    struct text_buffer *errors);
 
-// null for NaN.
-json_t *cli_json_real(double value);
-
 // "5.2 %" by the format, or "-" for NaN.
 const char *cli_print_percent(double percent, const char *format, char *text, size_t bytes);
 
-// The seconds of each part, by its name.
-json_t *cli_json_waterfall(const struct waterfall *waterfall);
-
 // Prints a JSON value, reals with 15 digits, and frees it.
 void cli_print_json(json_t *value);
+
+// What commands print as JSON.
+extern const struct json_field cli_check_fields[], cli_predict_fields[], cli_sweep_fields[], cli_plan_fields[];
+extern const struct json_field cli_configs_fields[];
 
 #endif

@@ -52,11 +52,6 @@ struct table {
     } fitted, others;
 };
 
-static bool fits(const struct predict_row *row)
-{
-    return sweep_fits(&row->job.config.hardware, row->prediction.largest_bytes);
-}
-
 static void print_warnings(const struct text_buffer *warnings)
 {
     for (const char *line = warnings->text; line != NULL && *line != '\0'; line += strcspn(line, "\n") + 1) {
@@ -68,16 +63,16 @@ static void print_details(const struct predict_row *row)
 {
     const struct config     *config     = &row->job.config;
     const struct prediction *prediction = &row->prediction;
-    char                     layout[256], text[32], mfu[32];
+    char                     text[32], mfu[32];
     printf("config         %s%s at %" PRId64 " rank%s, %s: %s; %s on %s\n", config->name,
            config->run.layers > 0 ? ", a proxy," : "", row->job.request.mesh.world,
-           row->job.request.mesh.world == 1 ? "" : "s", precision_compute_names[config->precision.compute],
-           job_layout(&row->job, layout, sizeof(layout)), config->software.profile, config->hardware.profile);
+           row->job.request.mesh.world == 1 ? "" : "s", precision_compute_names[config->precision.compute], row->layout,
+           config->software.profile, config->hardware.profile);
     printf("predicted      %.3f s a step%s: %.0f tokens/s, MFU %s\n", prediction->step_seconds,
            isnan(row->range.percent)
                ? ""
                : cli_print_percent(row->range.percent, ", give or take %.1f %%", text, sizeof(text)),
-           row->tokens_per_second, cli_print_percent(row->mfu_percent, "%.2f %%", mfu, sizeof(mfu)));
+           row->tokens_per_second, cli_print_percent(100 * row->mfu, "%.2f %%", mfu, sizeof(mfu)));
     if (!isnan(row->published_seconds)) {
         printf("published      %.3f s a step: the prediction is off by %+.1f %%\n", row->published_seconds,
                row->error_percent);
@@ -92,22 +87,21 @@ static void print_details(const struct predict_row *row)
 
 static void print_line(const struct predict_row *row)
 {
-    const struct config *config = &row->job.config;
-    char                 layout[256], published[32] = "-", error[32] = "-", memory[32], range[32], mfu[32];
-    job_layout(&row->job, layout, sizeof(layout));
+    const struct config *config        = &row->job.config;
+    char                 published[32] = "-", error[32] = "-", memory[32], range[32], mfu[32];
     printf("%7" PRId64 "  %-4s  ", row->job.request.mesh.world, precision_compute_names[config->precision.compute]);
     if (failed(&row->support)) {
-        printf("%s: %s\n", layout, row->support.text);
+        printf("%s: %s\n", row->layout, row->support.text);
         return;
     }
     if (!isnan(row->published_seconds)) {
         snprintf(published, sizeof(published), "%.3f", row->published_seconds);
         snprintf(error, sizeof(error), "%+.1f %%", row->error_percent);
     }
-    printf("%-38s%9.3f  %6s  %8.0f  %7s  %10s%c %9s  %6s\n", layout, row->prediction.step_seconds,
+    printf("%-38s%9.3f  %6s  %8.0f  %7s  %10s%c %9s  %6s\n", row->layout, row->prediction.step_seconds,
            cli_print_percent(row->range.percent, "%.1f %%", range, sizeof(range)), row->tokens_per_second,
-           cli_print_percent(row->mfu_percent, "%.2f %%", mfu, sizeof(mfu)),
-           number_bytes(memory, sizeof(memory), (double)row->prediction.largest_bytes), fits(row) ? ' ' : '!',
+           cli_print_percent(100 * row->mfu, "%.2f %%", mfu, sizeof(mfu)),
+           number_bytes(memory, sizeof(memory), (double)row->prediction.largest_bytes), row->fits ? ' ' : '!',
            published, error);
 }
 
@@ -123,38 +117,56 @@ static void print_header(const struct table *table, const struct predict_row *ro
     }
 }
 
-static json_t *list_lines(const char *text)
-{
-    json_t *lines = json_array();
-    for (const char *line = text; line != NULL && *line != '\0'; line += strcspn(line, "\n") + 1) {
-        json_array_append_new(lines, json_stringn(line, strcspn(line, "\n")));
-    }
-    return lines;
-}
+// A row as JSON: "predicted" is null where there is no prediction.
+struct described {
+    struct predict_row        row;
+    const struct predict_row *predicted;
+};
+
+// clang-format off
+#define FIELD(kind, key, field) JSON_FIELD(described, kind, key, row.field)
+#define OF_PREDICTED(kind, key, field) JSON_FIELD(predict_row, kind, key, field)
+
+static const struct json_field predicted_fields[] = {
+    OF_PREDICTED(JSON_FIELD_REAL, "step_s", prediction.step_seconds),
+    OF_PREDICTED(JSON_FIELD_REAL, "range_percent", range.percent),
+    OF_PREDICTED(JSON_FIELD_REAL, "tokens_per_s", tokens_per_second),
+    OF_PREDICTED(JSON_FIELD_REAL, "mfu", mfu),
+    OF_PREDICTED(JSON_FIELD_REAL, "error_percent", error_percent),
+    OF_PREDICTED(JSON_FIELD_INTEGER, "largest_bytes", prediction.largest_bytes),
+    OF_PREDICTED(JSON_FIELD_BOOLEAN, "fits_device", fits),
+    OF_PREDICTED(JSON_FIELD_INTEGER, "busiest_stage", prediction.busiest_stage),
+    JSON_MEMBER(predict_row, "parts_s", explanation.waterfall, waterfall_fields),
+    OF_PREDICTED(JSON_FIELD_LINES, "warnings", warnings.text),
+    JSON_END
+};
+static const struct json_field row_fields[] = {
+    FIELD(JSON_FIELD_TEXT, "config", job.config.name),
+    FIELD(JSON_FIELD_INTEGER, "ranks", job.request.mesh.world),
+    JSON_CHOICE(described, "precision", row.job.config.precision.compute, precision_compute_names),
+    FIELD(JSON_FIELD_TEXT, "layout", layout),
+    FIELD(JSON_FIELD_TEXT, "profile", job.config.hardware.profile),
+    FIELD(JSON_FIELD_TEXT, "software", job.config.software.profile),
+    FIELD(JSON_FIELD_REAL, "published_step_s", published_seconds),
+    FIELD(JSON_FIELD_BOOLEAN, "fitted", job.config.published.fitted),
+    FIELD(JSON_FIELD_TEXT, "reason", support.text),
+    JSON_REFERENCE(described, JSON_FIELD_OBJECT, "predicted", predicted, predicted_fields),
+    JSON_END
+};
+const struct json_field cli_predict_fields[] = {
+    JSON_SCHEMA("gswbench.predict/1"),
+    JSON_ARRAY(table, "rows", list, row_fields),
+    JSON_END
+};
+// clang-format on
 
 static json_t *describe(const struct predict_row *row)
 {
-    const struct config     *config     = &row->job.config;
-    const struct prediction *prediction = &row->prediction;
-    char                     layout[256];
-    json_t                  *described = json_pack(
-                         "{s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:b, s:s}", "config", config->name, "ranks",
-                         (json_int_t)row->job.request.mesh.world, "precision", precision_compute_names[config->precision.compute],
-                         "layout", job_layout(&row->job, layout, sizeof(layout)), "profile", config->hardware.profile, "software",
-                         config->software.profile, "published_step_seconds", cli_json_real(row->published_seconds), "fitted",
-                         (int)config->published.fitted, "reason", row->support.text);
-    if (failed(&row->support)) {
-        return described;
-    }
-    json_t *predicted =
-        json_pack("{s:f, s:o, s:f, s:o, s:o, s:I, s:b, s:I, s:o, s:o}", "step_seconds", prediction->step_seconds,
-                  "range_percent", cli_json_real(row->range.percent), "tokens_per_second", row->tokens_per_second,
-                  "mfu_percent", cli_json_real(row->mfu_percent), "error_percent", cli_json_real(row->error_percent),
-                  "largest_bytes", (json_int_t)prediction->largest_bytes, "fits_device", (int)fits(row),
-                  "busiest_stage", (json_int_t)prediction->busiest_stage, "parts_s",
-                  cli_json_waterfall(&row->explanation.waterfall), "warnings", list_lines(row->warnings.text));
-    json_object_set_new(described, "predicted", predicted);
-    return described;
+    struct described *described = memory_allocate(sizeof(*described));
+    *described                  = (struct described){.row = *row, .predicted = failed(&row->support) ? NULL : row};
+    json_t *json                = json_from_struct(row_fields, described);
+    free(described);
+    return json;
 }
 
 static void count(struct table *table, const struct predict_row *row)
@@ -295,7 +307,7 @@ static status run(const void *arguments, struct text_buffer *errors)
                            .is_alone = !options->all && options->config.ranks > 0};
     status       result = options->trace != NULL ? add_drawn_row(&table, errors) : add_all_rows(&table, errors);
     if (!failed(&result) && table.list != NULL) {
-        cli_print_json(json_pack("{s:O}", "rows", table.list));
+        cli_print_json(json_from_struct(cli_predict_fields, &table));
     } else if (!failed(&result) && !table.is_alone) {
         print_sum(&table);
     }

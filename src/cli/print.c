@@ -4,11 +4,6 @@
 
 #include "internal.h"
 
-json_t *cli_json_real(double value)
-{
-    return isnan(value) ? json_null() : json_real(value);
-}
-
 const char *cli_print_percent(double percent, const char *format, char *text, size_t bytes)
 {
     if (isnan(percent)) {
@@ -17,15 +12,6 @@ const char *cli_print_percent(double percent, const char *format, char *text, si
         snprintf(text, bytes, format, percent);
     }
     return text;
-}
-
-json_t *cli_json_waterfall(const struct waterfall *waterfall)
-{
-    json_t *parts = json_object();
-    for (int part = 0; part < WATERFALL_PARTS; part++) {
-        json_object_set_new(parts, waterfall_part_names[part], json_real(waterfall->seconds[part]));
-    }
-    return parts;
 }
 
 void cli_print_json(json_t *value)

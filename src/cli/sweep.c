@@ -19,6 +19,12 @@ struct table {
     struct sweep      sweep;
     char              advice[512];    // empty: something fits
     struct progress   bounding, pricing;
+
+    // As JSON has it.
+    const struct sweep_refusal *refusals;
+    const char                 *advised;    // NULL: something fits
+    struct described           *best, *own;
+    int64_t                     refusal_count, best_count;
 };
 
 static int count_cores(void)
@@ -47,7 +53,7 @@ static void print_choice(const struct table *table, const char *name, const stru
            job_layout(&job, layout, sizeof(layout)), job.config.train.micro_batch, job.config.train.accumulation,
            train_recompute_names[job.config.train.recompute], prediction->step_seconds,
            job_tokens_per_second(&job, prediction->step_seconds),
-           cli_print_percent(job_mfu_percent(&job, prediction->step_seconds), "%.2f %%", mfu, sizeof(mfu)),
+           cli_print_percent(100 * job_mfu(&job, prediction->step_seconds), "%.2f %%", mfu, sizeof(mfu)),
            number_bytes(memory, sizeof(memory), (double)prediction->largest_bytes));
 }
 
@@ -81,53 +87,92 @@ static void print_table(const struct table *table, const struct sweep_choice *ow
     }
 }
 
-// Where the step of a layout goes; priced once more, since only those that are printed are explained.
-static json_t *describe_parts(const struct job *job, const struct machine *machine)
+// A choice as JSON.
+struct described {
+    struct job              job;
+    int64_t                 axes[AXIS_COUNT];    // as [parallel] counts them
+    struct prediction       prediction;
+    double                  tokens_per_second, mfu;
+    struct waterfall        waterfall;
+    const struct waterfall *parts;    // NULL: not known
+};
+
+// clang-format off
+#define CHOSEN(kind, key, field)   JSON_FIELD(described, kind, key, field)
+#define CHOSEN_AXIS(NAME, key, ...) CHOSEN(JSON_FIELD_INTEGER, #key, axes[AXIS_##NAME]),
+static const struct json_field choice_fields[] = {
+    AXES(CHOSEN_AXIS)
+    CHOSEN(JSON_FIELD_INTEGER, "vp", job.config.parallel.vp),
+    CHOSEN(JSON_FIELD_INTEGER, "zero", job.config.parallel.zero),
+    CHOSEN(JSON_FIELD_INTEGER, "micro_batch", job.config.train.micro_batch),
+    CHOSEN(JSON_FIELD_INTEGER, "accumulation", job.config.train.accumulation),
+    JSON_CHOICE(described, "recompute", job.config.train.recompute, train_recompute_names),
+    CHOSEN(JSON_FIELD_REAL, "step_s", prediction.step_seconds),
+    CHOSEN(JSON_FIELD_REAL, "tokens_per_s", tokens_per_second),
+    CHOSEN(JSON_FIELD_REAL, "mfu", mfu),
+    CHOSEN(JSON_FIELD_INTEGER, "largest_bytes", prediction.largest_bytes),
+    JSON_REFERENCE(described, JSON_FIELD_OBJECT, "parts_s", parts, waterfall_fields),
+    JSON_END
+};
+static const struct json_field refusal_fields[] = {
+    JSON_FIELD(sweep_refusal, JSON_FIELD_TEXT, "reason", text),
+    JSON_FIELD(sweep_refusal, JSON_FIELD_INTEGER, "layouts", layouts),
+    JSON_END
+};
+#define FIELD(kind, key, field) JSON_FIELD(table, kind, key, field)
+const struct json_field cli_sweep_fields[] = {
+    JSON_SCHEMA("gswbench.sweep/1"),
+    FIELD(JSON_FIELD_TEXT, "config", job.config.name),
+    FIELD(JSON_FIELD_INTEGER, "ranks", job.request.mesh.world),
+    FIELD(JSON_FIELD_INTEGER, "legal", sweep.layout_count),
+    FIELD(JSON_FIELD_INTEGER, "refused", sweep.refused),
+    FIELD(JSON_FIELD_INTEGER, "too_large", sweep.too_large),
+    FIELD(JSON_FIELD_INTEGER, "fit", sweep.fit),
+    FIELD(JSON_FIELD_INTEGER, "priced", sweep.priced),
+    FIELD(JSON_FIELD_BOOLEAN, "is_stopped", sweep.is_stopped),
+    JSON_REFERENCE(table, JSON_FIELD_TEXT, "advice", advised, NULL),
+    JSON_LIST(table, "refusals", refusals, refusal_count, sizeof(struct sweep_refusal), refusal_fields),
+    JSON_LIST(table, "best", best, best_count, sizeof(struct described), choice_fields),
+    JSON_REFERENCE(table, JSON_FIELD_OBJECT, "own", own, choice_fields),
+    JSON_END
+};
+// clang-format on
+
+// With where the step goes: priced once more, since only those that are printed are explained.
+static void describe(struct described *described, const struct table *table, const struct sweep_choice *choice)
 {
     struct predict_explanation explanation = {.timeline = NULL};
     struct prediction          prediction;
-    status                     result = predict_explain_job(&explanation, &prediction, job, machine);
-    return failed(&result) ? json_null() : cli_json_waterfall(&explanation.waterfall);
-}
-
-static json_t *describe(const struct table *table, const struct sweep_choice *choice)
-{
-    const struct prediction      *prediction = &choice->prediction;
-    struct job                    job        = job_of(table, choice->layout);
-    const struct parallel_config *axes       = &job.config.parallel;
-    json_t                       *described  = json_object();
-    for (int i = 0; i < AXIS_COUNT; i++) {
-        enum axis axis = axis_listed[i];
-        json_object_set_new(described, axis_rows[axis].name, json_integer(mesh_asked(axes, axis)));
+    double                     seconds = choice->prediction.step_seconds;
+    described->job                     = job_of(table, choice->layout);
+    described->prediction              = choice->prediction;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        described->axes[axis] = mesh_asked(&described->job.config.parallel, (enum axis)axis);
     }
-    json_object_update_new(
-        described,
-        json_pack("{s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:o, s:I, s:o}", "vp", axes->vp, "zero", axes->zero,
-                  "micro_batch", job.config.train.micro_batch, "accumulation", job.config.train.accumulation,
-                  "recompute", train_recompute_names[job.config.train.recompute], "step_seconds",
-                  prediction->step_seconds, "tokens_per_second", job_tokens_per_second(&job, prediction->step_seconds),
-                  "mfu_percent", cli_json_real(job_mfu_percent(&job, prediction->step_seconds)), "largest_bytes",
-                  prediction->largest_bytes, "parts_s", describe_parts(&job, table->sweep.machine)));
-    return described;
+    status priced = predict_explain_job(&explanation, &prediction, &described->job, table->sweep.machine);
+    described->tokens_per_second = job_tokens_per_second(&described->job, seconds);
+    described->mfu               = job_mfu(&described->job, seconds);
+    described->waterfall         = explanation.waterfall;
+    described->parts             = failed(&priced) ? NULL : &described->waterfall;
 }
 
 static void print_json(const struct table *table, const struct sweep_choice *own)
 {
-    const struct sweep *sweep = &table->sweep;
-    json_t             *best = json_array(), *refusals = json_array();
-    for (int i = 0; i < sweep->best_count; i++) {
-        json_array_append_new(best, describe(table, &sweep->best[i]));
+    struct table document  = *table;
+    document.best_count    = table->sweep.best_count;
+    document.best          = memory_allocate(((size_t)document.best_count + 1) * sizeof(*document.best));
+    document.refusals      = table->sweep.refusals;
+    document.refusal_count = table->sweep.refusal_count;
+    document.advised       = table->advice[0] == '\0' ? NULL : table->advice;
+    for (int64_t i = 0; i < document.best_count; i++) {
+        describe(&document.best[i], table, &table->sweep.best[i]);
     }
-    for (int i = 0; i < sweep->refusal_count; i++) {
-        json_array_append_new(refusals, json_pack("{s:s, s:I}", "reason", sweep->refusals[i].text, "layouts",
-                                                  sweep->refusals[i].layouts));
+    if (own != NULL) {
+        document.own = &document.best[document.best_count];
+        describe(document.own, table, own);
     }
-    cli_print_json(json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:s*, s:o, s:o, s:o}", "config",
-                             table->job.config.name, "ranks", table->job.request.mesh.world, "legal",
-                             sweep->layout_count, "refused", sweep->refused, "too_large", sweep->too_large, "fit",
-                             sweep->fit, "priced", sweep->priced, "is_stopped", (int)sweep->is_stopped, "advice",
-                             table->advice[0] == '\0' ? NULL : table->advice, "refusals", refusals, "best", best, "own",
-                             own == NULL ? json_null() : describe(table, own)));
+    cli_print_json(json_from_struct(cli_sweep_fields, &document));
+    free(document.best);
 }
 
 // Shows how far it is and the best so far, until a signal ends it.

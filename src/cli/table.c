@@ -23,7 +23,7 @@ struct table_arguments {
 static const struct flag flags[] = {
     OPERANDS(table_arguments, paths, "DIR...",
              "folders of runs, or folders that have such folders, as run.output is one"),
-    TEXT_FLAG(table_arguments, format, "--format", "text|markdown|csv",
+    TEXT_FLAG(table_arguments, format, "--format", "text|markdown|csv|json",
               "as what the table is printed; text when not given"),
     END_FLAGS,
 };
@@ -107,7 +107,10 @@ static status run(const void *arguments, struct text_buffer *errors)
     static const struct {
         const char *name;
         void (*write)(const struct table *table, FILE *file);
-    } formats[] = {{"text", table_write_text}, {"markdown", table_write_markdown}, {"csv", table_write_csv}};
+    } formats[]                          = {{"text", table_write_text},
+                                            {"markdown", table_write_markdown},
+                                            {"csv", table_write_csv},
+                                            {"json", table_write_json}};
     const struct table_arguments *chosen = arguments;
     const char                   *name   = chosen->format != NULL ? chosen->format : "text";
     size_t                        format = 0, count = sizeof(formats) / sizeof(formats[0]);
@@ -116,7 +119,7 @@ static status run(const void *arguments, struct text_buffer *errors)
         format++;
     }
     if (format == count || chosen->paths.count == 0) {
-        return format == count ? fail_as(EXIT_USAGE, "--format %s: expected text, markdown or csv", name)
+        return format == count ? fail_as(EXIT_USAGE, "--format %s: expected text, markdown, csv or json", name)
                                : fail_as(EXIT_USAGE, "table takes folders of results: name one, such as results");
     }
     struct reading reading = {.result = memory_allocate(sizeof(*reading.result))};

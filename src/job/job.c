@@ -229,13 +229,13 @@ double job_attention_share(const struct job *job)
     return layers_attention_share(&config->model, &config->published, convention_of(config), config->train.sequence);
 }
 
-double job_mfu_percent(const struct job *job, double seconds)
+double job_mfu(const struct job *job, double seconds)
 {
-    return 100.0 * peak_share(job_ideal_seconds(job), seconds);
+    return peak_share(job_ideal_seconds(job), seconds);
 }
 
-double job_published_mfu_percent(const struct job *job)
+double job_published_mfu(const struct job *job)
 {
     bool is_published = has_published_step(&job->config) && job->config.published.convention != FLOPS_PUBLISHED;
-    return is_published ? job_mfu_percent(job, job->config.published.step_seconds) : NAN;
+    return is_published ? job_mfu(job, job->config.published.step_seconds) : NAN;
 }

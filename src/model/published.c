@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: MIT
 // The names of FLOP conventions, and what the published table of a system counted and reported.
+#include "gswbench/json.h"
 #include "gswbench/model.h"
 
 // clang-format off
 const char *const model_flop_names[] = {
-    [FLOPS_PUBLISHED] = "published", [FLOPS_FULL] = "full", [FLOPS_CAUSAL] = "causal", [FLOPS_6N] = "6n",
+    [FLOPS_PUBLISHED] = "published", [FLOPS_FULL] = "full", [FLOPS_CAUSAL] = "causal", [FLOPS_6N] = "six_n",
     [FLOPS_HARDWARE]  = "hardware",  [FLOPS_COUNT] = NULL,
+};
+
+#define CONVENTION(key, convention) JSON_PLACE(JSON_FIELD_REAL, key, convention, sizeof(double))
+const struct json_field model_flop_fields[] = {
+    CONVENTION("published", FLOPS_PUBLISHED),
+    CONVENTION("full", FLOPS_FULL),
+    CONVENTION("causal", FLOPS_CAUSAL),
+    CONVENTION("six_n", FLOPS_6N),
+    CONVENTION("hardware", FLOPS_HARDWARE),
+    JSON_END
 };
 
 // The conventions that a table can have used, at the places of enum flop_convention.

@@ -83,13 +83,22 @@ bool plan_group_is_apart(const struct plan_group *group, int64_t peer, int64_t r
     return group->ranks[group->index] / ranks_per_node != group->ranks[peer] / ranks_per_node;
 }
 
+// clang-format off
+#define STORAGE(key, storage) [storage] = JSON_PLACE(JSON_FIELD_INTEGER, key, storage, sizeof(int64_t))
+const struct json_field plan_storage_fields[] = {
+    STORAGE("weights", STORAGE_WEIGHT),
+    STORAGE("gradients", STORAGE_GRADIENT),
+    STORAGE("optimizer", STORAGE_OPTIMIZER),
+    STORAGE("inputs", STORAGE_INPUT),
+    STORAGE("results", STORAGE_RESULT),
+    STORAGE("activations", STORAGE_ACTIVATION),
+    [STORAGE_COUNT] = JSON_END
+};
+// clang-format on
+
 const char *plan_storage_name(enum storage storage)
 {
-    static const char *const names[STORAGE_COUNT] = {
-        [STORAGE_WEIGHT] = "weights", [STORAGE_GRADIENT] = "gradients", [STORAGE_OPTIMIZER] = "optimizer",
-        [STORAGE_INPUT] = "inputs",   [STORAGE_RESULT] = "results",     [STORAGE_ACTIVATION] = "activations",
-    };
-    return names[storage];
+    return plan_storage_fields[storage].key;
 }
 
 enum { PLACE_BYTES = 64 };

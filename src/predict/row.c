@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "gswbench/measured.h"
+#include "gswbench/sweep.h"
 #include "internal.h"
 
 static status predict_on(struct predict_row *row, const struct machine *machine, bool wants_range)
@@ -37,10 +38,12 @@ void predict_row_compute(struct predict_row *row, bool wants_range)
 {
     const struct config *config = &row->job.config;
     row->range.percent          = NAN;
-    row->support                = predict_on_profile(row, wants_range);
+    job_layout(&row->job, row->layout, sizeof(row->layout));
+    row->support           = predict_on_profile(row, wants_range);
     row->published_seconds = isnan(job_published_tokens_per_second(&row->job)) ? NAN : config->published.step_seconds;
     double seconds         = row->prediction.step_seconds;
     row->tokens_per_second = job_tokens_per_second(&row->job, seconds);
-    row->mfu_percent       = job_mfu_percent(&row->job, seconds);
+    row->mfu               = job_mfu(&row->job, seconds);
+    row->fits              = sweep_fits(&config->hardware, row->prediction.largest_bytes);
     row->error_percent     = 100.0 * (seconds / row->published_seconds - 1.0);
 }

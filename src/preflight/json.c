@@ -9,10 +9,9 @@
 #define TEXT(owner, field)           JSON_FIELD(owner, JSON_FIELD_TEXT, #field, field)
 #define INTEGER(owner, field)        JSON_FIELD(owner, JSON_FIELD_INTEGER, #field, field)
 #define REAL(owner, field)           JSON_FIELD(owner, JSON_FIELD_REAL, #field, field)
-#define CHOICE(owner, field, names)  { #field, JSON_FIELD_CHOICE, offsetof(struct owner, field), 0, names, NULL, 0, 0 }
+#define CHOICE(owner, field, names)  JSON_CHOICE(owner, #field, field, names)
 #define LIST(owner, key, element, list, count, fields) \
-    { key, JSON_FIELD_LIST, offsetof(struct owner, list), sizeof(struct element), NULL, fields, \
-      offsetof(struct owner, count), 0 }
+    JSON_LIST(owner, key, list, count, sizeof(struct element), fields)
 
 static const struct json_field values[] = {
     INTEGER(preflight_value, first),
@@ -56,13 +55,14 @@ static const struct json_field hosts[] = {
 };
 
 const struct json_field preflight_fields[] = {
+    JSON_SCHEMA("gswbench.preflight/1"),
     TEXT(preflight_report, version),
     TEXT(preflight_report, config),
     TEXT(preflight_report, device),
     TEXT(preflight_report, backend),
     TEXT(preflight_report, communicator),
-    TEXT(preflight_report, started),
-    REAL(preflight_report, seconds),
+    JSON_FIELD(preflight_report, JSON_FIELD_TEXT, "started_utc", started),
+    JSON_FIELD(preflight_report, JSON_FIELD_REAL, "wall_s", seconds),
     INTEGER(preflight_report, exit_code),
     INTEGER(preflight_report, examined_ops),
     INTEGER(preflight_report, examined_transfers),

@@ -18,7 +18,7 @@
     FIELD(JSON_FIELD_INTEGER, "last_step", field.last_step)
 
 static const struct json_field step[] = {
-    { "verdict", JSON_FIELD_CHOICE, offsetof(struct comparison, step.verdict), 0, statistics_change_names, NULL, 0, 0 },
+    JSON_CHOICE(comparison, "verdict", step.verdict, statistics_change_names),
     FIELD(JSON_FIELD_REAL, "speedup", step.speedup),
     FIELD(JSON_FIELD_INTERVAL, "speedup_ci", step.low),
     FIELD(JSON_FIELD_REAL, "relative_change", step.relative),
@@ -40,37 +40,31 @@ static const struct json_field rows[] = {
     OF_ROW(JSON_FIELD_REAL, "second_s", second),
     JSON_END
 };
-static const struct json_field fields[] = {
+static const struct json_field side[] = {
+    JSON_FIELD(result, JSON_FIELD_TEXT, "precision", precision),
+    JSON_FIELD(result, JSON_FIELD_INTEGER, "allocated_bytes", allocated_bytes),
+    JSON_MEMBER(result, "result", figures, result_figure_fields),
+    JSON_END
+};
+const struct json_field comparison_fields[] = {
+    JSON_SCHEMA("gswbench.comparison/1"),
+    JSON_REFERENCE(comparison, JSON_FIELD_OBJECT, "first", first, side),
+    JSON_REFERENCE(comparison, JSON_FIELD_OBJECT, "second", second, side),
     JSON_OBJECT("step_time", step),
     JSON_OBJECT("loss_difference", loss),
     JSON_OBJECT("grad_norm_difference", gradient_norm),
-    { "settings", JSON_FIELD_LIST, offsetof(struct comparison, settings), sizeof(struct comparison_setting), NULL,
-      settings, offsetof(struct comparison, setting_count), 0 },
-    { "parts", JSON_FIELD_LIST, offsetof(struct comparison, parts), sizeof(struct comparison_row), NULL, rows,
-      offsetof(struct comparison, part_count), 0 },
-    { "families", JSON_FIELD_LIST, offsetof(struct comparison, families), sizeof(struct comparison_row), NULL, rows,
-      offsetof(struct comparison, family_count), 0 },
+    JSON_LIST(comparison, "settings", settings, setting_count, sizeof(struct comparison_setting), settings),
+    JSON_LIST(comparison, "parts", parts, part_count, sizeof(struct comparison_row), rows),
+    JSON_LIST(comparison, "families", families, family_count, sizeof(struct comparison_row), rows),
     FIELD(JSON_FIELD_REAL, "pace", pace),
     JSON_END
 };
 // clang-format on
 
-static json_t *describe(const struct result *result)
-{
-    json_t *side =
-        json_pack("{s:s, s:I}", "precision", result->precision, "allocated_bytes", (json_int_t)result->allocated_bytes);
-    json_object_set_new(side, "result", result_figures_to_json(result));
-    return side;
-}
-
 bool comparison_write_json(const struct comparison *comparison, FILE *file)
 {
-    json_t *document = json_object();
-    json_object_set_new(document, "schema", json_string("gswbench.comparison/1"));
-    json_object_set_new(document, "first", describe(comparison->first));
-    json_object_set_new(document, "second", describe(comparison->second));
-    json_object_update_missing_new(document, json_from_struct(fields, comparison));
-    bool written = json_print(document, file);
+    json_t *document = json_from_struct(comparison_fields, comparison);
+    bool    written  = json_print(document, file);
     json_decref(document);
     return written;
 }

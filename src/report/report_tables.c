@@ -187,7 +187,7 @@ static const char how_to_read[] =
     "<dt>Step time</dt><dd>Of the slowest rank, whole step: forward, backward, reduction, optimizer. The median is the figure "
     "to compare; two runs differ when their intervals do not overlap. Outliers are flagged and never dropped.</dd>"
     "<dt>TFLOP/s, MFU</dt><dd>Model FLOPs over time. Conventions differ in how attention is counted: full counts the whole "
-    "square, causal half of it, 6n is 6 N + 12 L h s a token, hardware what was really executed, recomputation included, "
+    "square, causal half of it, six_n is 6 N + 12 L h s a token, hardware what was really executed, recomputation included, "
     "published what the table of this system counted. MFU needs a device with a known peak.</dd>"
     "<dt>Where a step goes</dt><dd>One step after the measured ones, in which each op is timed, on the rank that computes "
     "longest. What transfers take is counted only while nothing is computed; exposed-tp is waiting for transfers of tensor "

@@ -193,8 +193,8 @@ static void write_figures(const struct result *result, FILE *file)
     }
     if (!isnan(figures->published_ratio)) {
         fprintf(file, "published: %s", report_seconds(text, sizeof(text), result->published_seconds));
-        if (!isnan(result->published_percent)) {
-            fprintf(file, " (%.2f%%)", result->published_percent);
+        if (!isnan(result->published_mfu)) {
+            fprintf(file, " (%.2f%%)", 100 * result->published_mfu);
         }
         fprintf(file, "  ratio to it: %.3f  source: %s\n", figures->published_ratio,
                 report_safe(source, sizeof(source), result->published_source));

@@ -9,7 +9,6 @@
 #define INTEGER(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_INTEGER, key, field)
 #define REAL(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_REAL, key, field)
 #define INTERVAL(owner, key, field) JSON_FIELD(owner, JSON_FIELD_INTERVAL, key, field)
-#define CHOICE(owner, key, field, names) { key, JSON_FIELD_CHOICE, offsetof(struct owner, field), 0, names, NULL, 0, 0 }
 
 static const struct json_field step_time[] = {
     INTEGER(result_figures, "n", step.count),
@@ -26,24 +25,16 @@ static const struct json_field step_time[] = {
     INTEGER(result_figures, "outliers", step.outliers),
     JSON_END
 };
-static const struct json_field utilization[] = {
-    REAL(result_figures, "published", utilization[FLOPS_PUBLISHED]),
-    REAL(result_figures, "full", utilization[FLOPS_FULL]),
-    REAL(result_figures, "causal", utilization[FLOPS_CAUSAL]),
-    REAL(result_figures, "6n", utilization[FLOPS_6N]),
-    REAL(result_figures, "hardware", utilization[FLOPS_HARDWARE]),
-    JSON_END
-};
-static const struct json_field figures[] = {
+const struct json_field result_figure_fields[] = {
     JSON_OBJECT("step_time_s", step_time),
     REAL(result_figures, "last_step_s", last_step_seconds),
     REAL(result_figures, "mean_35_44_s", mean_35_44_seconds),
     REAL(result_figures, "tokens_per_step", tokens_per_step),
     REAL(result_figures, "tokens_per_s", tokens_per_second),
     REAL(result_figures, "tokens_per_s_per_device", tokens_per_second_per_rank),
-    CHOICE(result_figures, "flop_convention", convention, model_flop_names),
+    JSON_CHOICE(result_figures, "flop_convention", convention, model_flop_names),
     REAL(result_figures, "tflops_per_device", teraflops_per_rank),
-    JSON_OBJECT("mfu", utilization),
+    JSON_MEMBER(result_figures, "mfu", utilization, model_flop_fields),
     REAL(result_figures, "days_1t", days_per_trillion_tokens),
     REAL(result_figures, "energy_j_per_step", joules_per_step),
     REAL(result_figures, "tokens_per_j", tokens_per_joule),
@@ -54,5 +45,5 @@ static const struct json_field figures[] = {
 
 json_t *result_figures_to_json(const struct result *result)
 {
-    return json_from_struct(figures, &result->figures);
+    return json_from_struct(result_figure_fields, &result->figures);
 }

@@ -214,7 +214,7 @@ void result_set_published(struct result *result, const struct published_config *
     bool is_published = is_its_machine && published->step_seconds > 0 && !result->is_proxy;
     text_copy(result->published_source, sizeof(result->published_source), published->source);
     result->published_seconds = is_published ? published->step_seconds : NAN;
-    result->published_percent = is_published && published->mfu_percent > 0 ? published->mfu_percent : NAN;
+    result->published_mfu     = is_published && published->mfu_percent > 0 ? published->mfu_percent / 100 : NAN;
 }
 
 // The mean of steps 35 to 44 of the run, as older tables report it.

@@ -15,13 +15,11 @@
 #define INTEGER(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_INTEGER, key, field)
 #define REAL(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_REAL, key, field)
 #define BOOLEAN(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_BOOLEAN, key, field)
-#define CHOICE(owner, key, field, names) { key, JSON_FIELD_CHOICE, offsetof(struct owner, field), 0, names, NULL, 0, 0 }
 #define LIST(key, element, list, fields) \
-    { key, JSON_FIELD_LIST, offsetof(struct result, list##s), sizeof(struct element), NULL, fields, \
-      offsetof(struct result, list##_count), 0 }
+    JSON_LIST(result, key, list##s, list##_count, sizeof(struct element), fields)
 #define MAP(key, list) \
-    { key, JSON_FIELD_MAP, offsetof(struct result, list), sizeof(struct result_entry), NULL, NULL, \
-      offsetof(struct result, list##_count), offsetof(struct result_entry, value) }
+    JSON_ROW(key, JSON_FIELD_MAP, offsetof(struct result, list), sizeof(struct result_entry), NULL, NULL, \
+             offsetof(struct result, list##_count), offsetof(struct result_entry, value))
 
 static const struct json_field tool[] = {
     TEXT(result, "version", version),
@@ -40,26 +38,18 @@ static const struct json_field layout[] = {
     INTEGER(result, "accumulation", accumulation),
     JSON_END
 };
-static const struct json_field flops_per_sequence[] = {
-    REAL(result, "published", flops_per_sequence[FLOPS_PUBLISHED]),
-    REAL(result, "full", flops_per_sequence[FLOPS_FULL]),
-    REAL(result, "causal", flops_per_sequence[FLOPS_CAUSAL]),
-    REAL(result, "6n", flops_per_sequence[FLOPS_6N]),
-    REAL(result, "hardware", flops_per_sequence[FLOPS_HARDWARE]),
-    JSON_END
-};
 static const struct json_field model[] = {
     INTEGER(result, "layers", layers),
     BOOLEAN(result, "is_proxy", is_proxy),
     INTEGER(result, "parameters", parameters),
     INTEGER(result, "active_parameters", active_parameters),
-    JSON_OBJECT("flops_per_sequence", flops_per_sequence),
+    JSON_MEMBER(result, "flops_per_sequence", flops_per_sequence, model_flop_fields),
     JSON_END
 };
 static const struct json_field published[] = {
     TEXT(result, "source", published_source),
     REAL(result, "step_s", published_seconds),
-    REAL(result, "mfu_percent", published_percent),
+    REAL(result, "mfu", published_mfu),
     REAL(result, "peak_flops", published_peak),
     JSON_END
 };
@@ -93,17 +83,8 @@ static const struct json_field device[] = {
     TEXT(result, "peak_source", peak_source),
     JSON_END
 };
-static const struct json_field storage_bytes[] = {
-    INTEGER(result, "weights", storage_bytes[STORAGE_WEIGHT]),
-    INTEGER(result, "gradients", storage_bytes[STORAGE_GRADIENT]),
-    INTEGER(result, "optimizer", storage_bytes[STORAGE_OPTIMIZER]),
-    INTEGER(result, "inputs", storage_bytes[STORAGE_INPUT]),
-    INTEGER(result, "results", storage_bytes[STORAGE_RESULT]),
-    INTEGER(result, "activations", storage_bytes[STORAGE_ACTIVATION]),
-    JSON_END
-};
 static const struct json_field memory[] = {
-    JSON_OBJECT("storage_bytes", storage_bytes),
+    JSON_MEMBER(result, "storage_bytes", storage_bytes, plan_storage_fields),
     INTEGER(result, "activation_live_bytes", live_bytes),
     INTEGER(result, "allocated_bytes", allocated_bytes),
     INTEGER(result, "connection_bytes", connection_bytes),
@@ -152,15 +133,24 @@ static const struct json_field op_times[] = {
     TEXT(result_op_time, "kind", kind),
     TEXT(result_op_time, "phase", phase),
     INTEGER(result_op_time, "count", count),
-    REAL(result_op_time, "seconds", seconds),
+    REAL(result_op_time, "time_s", seconds),
     JSON_END
 };
 static const struct json_field waterfall[] = {
     TEXT(result, "source", trace.source),
     INTEGER(result, "rank", trace.rank),
     REAL(result, "step_s", trace.step_seconds),
-    JSON_OBJECT("parts_s", waterfall_part_fields),
+    JSON_MEMBER(result, "parts_s", trace.waterfall, waterfall_fields),
     LIST("op_times", result_op_time, op_time, op_times),
+    JSON_END
+};
+static const struct json_field expected[] = {
+    TEXT(result, "profile", expectation.profile),
+    TEXT(result, "reason", expectation.reason),
+    REAL(result, "step_s", expectation.step_seconds),
+    REAL(result, "percent", expectation.percent),
+    REAL(result, "measured_share", expectation.measured_share),
+    JSON_MEMBER(result, "parts_s", expectation.waterfall, waterfall_fields),
     JSON_END
 };
 static const struct json_field emulation[] = {
@@ -172,7 +162,7 @@ static const struct json_field emulation[] = {
     JSON_END
 };
 static const struct json_field acceptance[] = {
-    CHOICE(result, "verdict", acceptance.verdict, result_acceptance_names),
+    JSON_CHOICE(result, "verdict", acceptance.verdict, result_acceptance_names),
     TEXT(result, "basis", acceptance.basis),
     REAL(result, "expected_s", acceptance.expected_seconds),
     REAL(result, "percent", acceptance.percent),
@@ -183,7 +173,7 @@ static const struct json_field acceptance[] = {
 };
 static const struct json_field reasons[] = {
     TEXT(result_reason, "id", id),
-    CHOICE(result_reason, "verdict", verdict, result_verdict_names),
+    JSON_CHOICE(result_reason, "verdict", verdict, result_verdict_names),
     INTEGER(result_reason, "rank", rank),
     INTEGER(result_reason, "step", step),
     TEXT(result_reason, "message", message),
@@ -191,7 +181,7 @@ static const struct json_field reasons[] = {
 };
 static const struct json_field steps[] = {
     INTEGER(result_step, "i", index),
-    CHOICE(result_step, "phase", phase, result_phase_names),
+    JSON_CHOICE(result_step, "phase", phase, result_phase_names),
     REAL(result_step, "time_s", seconds),
     REAL(result_step, "rank0_time_s", rank0_seconds),
     REAL(result_step, "device_time_s", device_seconds),
@@ -245,8 +235,9 @@ static const struct json_field validation[] = {
     JSON_END
 };
 static const struct json_field fields[] = {
+    JSON_SCHEMA(SCHEMA),
     TEXT(result, "run_id", run_id),
-    CHOICE(result, "status", verdict, result_verdict_names),
+    JSON_CHOICE(result, "status", verdict, result_verdict_names),
     LIST("reasons", result_reason, reason, reasons),
     INTEGER(result, "exit_code", exit_code),
     TEXT(result, "started_utc", started),
@@ -261,7 +252,7 @@ static const struct json_field fields[] = {
     JSON_OBJECT("preparation", preparation),
     JSON_OBJECT("plan", plan),
     JSON_OBJECT("waterfall", waterfall),
-    JSON_OBJECT("expected", expectation_fields),
+    JSON_OBJECT("expected", expected),
     JSON_OBJECT("emulation", emulation),
     JSON_OBJECT("acceptance", acceptance),
     JSON_OBJECT("validation", validation),
@@ -277,10 +268,7 @@ static const struct json_field fields[] = {
 
 json_t *result_to_json(const struct result *result)
 {
-    json_t *document = json_object();
-    json_object_set_new(document, "schema", json_string(SCHEMA));
-    json_object_update_missing_new(document, json_from_struct(fields, result));
-    return document;
+    return json_from_struct(fields, result);
 }
 
 status result_from_json(struct result *result, const json_t *document)
@@ -311,6 +299,20 @@ status result_step_from_json(struct result_step *step, const json_t *document)
 const char *result_figures_key(const struct result *result)
 {
     return result_is_comparable(result) ? "result" : result_is_shown(result) ? "emulated" : "unverified";
+}
+
+// With the figures under one of three keys: under "result" those that may be compared, and no others.
+json_t *result_schema(void)
+{
+    static const char *const keys[] = {"result", "emulated", "unverified"};
+    json_t *schema = json_schema(fields), *figures = json_schema(result_figure_fields), *choices = json_array();
+    for (int i = 0; i < 3; i++) {
+        json_object_set(json_object_get(schema, "properties"), keys[i], figures);
+        json_array_append_new(choices, json_pack("{s:[s]}", "required", keys[i]));
+    }
+    json_object_set_new(schema, "oneOf", choices);
+    json_decref(figures);
+    return schema;
 }
 
 bool result_write_json(const struct result *result, FILE *file)

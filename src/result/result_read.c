@@ -57,12 +57,12 @@ static status check_reals(const struct result *result)
     } reals[] = {
         {"device.peak_flops", result->peak},
         {"config.published.step_s", result->published_seconds},
-        {"config.published.mfu_percent", result->published_percent},
+        {"config.published.mfu", result->published_mfu},
         {"config.published.peak_flops", result->published_peak},
         {"config.model.flops_per_sequence.full", result->flops_per_sequence[FLOPS_FULL]},
         {"config.model.flops_per_sequence.causal", result->flops_per_sequence[FLOPS_CAUSAL]},
         {"config.model.flops_per_sequence.published", result->flops_per_sequence[FLOPS_PUBLISHED]},
-        {"config.model.flops_per_sequence.6n", result->flops_per_sequence[FLOPS_6N]},
+        {"config.model.flops_per_sequence.six_n", result->flops_per_sequence[FLOPS_6N]},
         {"config.model.flops_per_sequence.hardware", result->flops_per_sequence[FLOPS_HARDWARE]},
     };
     for (size_t i = 0; i < sizeof(reals) / sizeof(reals[0]); i++) {

@@ -2,6 +2,7 @@
 // What a result says about the program, the machine and the configuration.
 #include "internal.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,11 +15,18 @@
 
 #include "environment.h"
 #include "gswbench/arena.h"
+#include "gswbench/text.h"
 #include "gswbench/version.h"
 
+// Under a name that a program can write as it is: of a path or of words, each other character is a line.
 static void add(struct result *result, const char *name, const char *value)
 {
-    result_add_entry(&result->environment, &result->environment_count, name, value);
+    char key[64];
+    text_copy(key, sizeof(key), name);
+    for (char *character = key; *character != '\0'; character++) {
+        *character = isalnum((unsigned char)*character) ? *character : '_';
+    }
+    result_add_entry(&result->environment, &result->environment_count, key, value);
 }
 
 // The distribution's own name for itself.

@@ -186,9 +186,9 @@ Test(cli, marks_the_rows_that_this_version_cannot_run)
     expect_output("fsdp 64                                  6.999 s  runs\n");
     expect_output("  4.324 s  runs\n");
     expect_success("configs --json");
-    json_t *list = json_loads(output, 0, NULL);
+    json_t *document = json_loads(output, 0, NULL), *list = json_object_get(document, "configs");
     cr_expect_str_eq(json_string_value(json_object_get(json_array_get(list, 0), "name")), "grok1-314b");
-    json_decref(list);
+    json_decref(document);
 }
 
 Test(cli, draws_a_pipeline)

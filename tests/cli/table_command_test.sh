@@ -42,7 +42,7 @@ run 2 "$GSWBENCH" table empty
 expect 'empty: no result in it'
 run 2 "$GSWBENCH" table
 run 2 "$GSWBENCH" table results --format html
-expect '\-\-format html: expected text, markdown or csv'
+expect '\-\-format html: expected text, markdown, csv or json'
 
 # A folder of that name is nobody's to replace.
 rm results/latest && mkdir results/latest

@@ -69,13 +69,14 @@ static void expect_figure(const struct row *row, const char *what, double number
                      row->precision, what, text, pattern);
 }
 
-// pattern: NULL or empty when it was not published.
-static void expect_optional(const struct row *row, const char *what, const json_t *found, const char *pattern)
+// In a unit; pattern: NULL or empty when it was not published.
+static void expect_optional(const struct row *row, const char *what, const json_t *found, double unit,
+                            const char *pattern)
 {
     if (pattern == NULL || pattern[0] == '\0') {
         cr_expect(json_is_null(found), "%s: %s was not published", row->config, what);
     } else {
-        expect_figure(row, what, json_number_value(found), pattern);
+        expect_figure(row, what, json_number_value(found) / unit, pattern);
     }
 }
 
@@ -99,7 +100,7 @@ static void expect_fit(const struct row *row, const json_t *plan, bool is_publis
 static void expect_published(const struct row *row, const json_t *found)
 {
     const struct published_row *published = published_row_find(row->config, row->ranks, row->precision);
-    const json_t               *seconds   = json_object_get(found, "step_seconds");
+    const json_t               *seconds   = json_object_get(found, "step_s");
     const char                 *mfu       = published == NULL ? NULL : published->mfu_percent;
     if (published == NULL) {
         cr_expect(json_is_null(seconds), "%s at %d ranks was not published", row->config, (int)row->ranks);
@@ -107,8 +108,8 @@ static void expect_published(const struct row *row, const json_t *found)
         cr_expect(json_number_value(seconds) == strtod(published->step_seconds, NULL), "%s at %d ranks, %s: not %s s",
                   row->config, (int)row->ranks, row->precision, published->step_seconds);
     }
-    expect_optional(row, "printed MFU", json_object_get(found, "mfu_percent"), mfu);
-    expect_optional(row, "derived MFU", json_object_get(found, "derived_mfu_percent"),
+    expect_optional(row, "printed MFU", json_object_get(found, "mfu"), 0.01, mfu);
+    expect_optional(row, "derived MFU", json_object_get(found, "derived_mfu"), 0.01,
                     published != NULL && published->derived_percent != NULL ? published->derived_percent : mfu);
 }
 
@@ -121,7 +122,7 @@ static void expect_row(const struct row *row, const json_t *found)
     cr_expect_eq(json_integer_value(json_object_get(json_object_get(found, "batch"), "global_batch")),
                  row->global_batch, "%s at %d ranks", row->config, (int)row->ranks);
     expect_figure(row, "parameters", json_number_value(json_object_get(found, "parameters")) / 1e9, row->billions);
-    expect_optional(row, "FLOPs", json_object_get(json_object_get(found, "flops_per_sequence"), "published"),
+    expect_optional(row, "FLOPs", json_object_get(json_object_get(found, "flops_per_sequence"), "published"), 1,
                     row->flops);
     expect_published(row, json_object_get(found, "published"));
     expect_fit(row, json_object_get(found, "plan"), row->flops[0] != '\0');
@@ -157,18 +158,17 @@ static void expect_consistent(const struct row *row)
     json_t       *rows_of   = check(row->config, row->precision, row->ranks);
     const json_t *found     = json_array_get(rows_of, 0);
     const json_t *published = json_object_get(found, "published");
-    const json_t *mfu       = json_object_get(published, "mfu_percent");
-    bool          is_there  = json_is_number(json_object_get(published, "step_seconds"));
+    const json_t *mfu       = json_object_get(published, "mfu");
+    bool          is_there  = json_is_number(json_object_get(published, "step_s"));
     char          pattern[32];
-    snprintf(pattern, sizeof(pattern), "%.6g", json_number_value(mfu));
+    snprintf(pattern, sizeof(pattern), "%.6g", 100 * json_number_value(mfu));
     if (strchr(pattern, '.') == NULL) {
         strcat(pattern, ".0");
     }
     cr_expect_eq(json_is_number(mfu), is_there, "%s at %d ranks, %s: a step time and its MFU, or a row of the tables",
                  row->config, (int)row->ranks, row->precision);
     if (is_there && json_is_number(mfu)) {
-        expect_figure(row, "derived MFU", json_number_value(json_object_get(published, "derived_mfu_percent")),
-                      pattern);
+        expect_figure(row, "derived MFU", 100 * json_number_value(json_object_get(published, "derived_mfu")), pattern);
     }
     expect_fit(row, json_object_get(found, "plan"), is_there);
     json_decref(rows_of);
@@ -179,10 +179,10 @@ Test(configs, are_in_the_table_row_by_row)
 {
     int         count   = 0;
     const char *words[] = {"gswbench", "configs", "--json"};
-    json_t     *list    = run(words, 3);
+    json_t     *list = run(words, 3), *configs = json_object_get(list, "configs");
     size_t      i, j;
     json_t     *config, *row;
-    json_array_foreach(list, i, config)
+    json_array_foreach(configs, i, config)
     {
         json_array_foreach(json_object_get(config, "rows"), j, row)
         {
@@ -251,7 +251,7 @@ Test(configs, say_what_a_published_step_means)
 {
     json_t *found     = check("llama2-70b-fsdp", "bf16", 64);
     json_t *published = json_object_get(json_array_get(found, 0), "published");
-    double  tokens    = json_number_value(json_object_get(published, "derived_tokens_per_second"));
+    double  tokens    = json_number_value(json_object_get(published, "derived_tokens_per_s"));
     cr_expect_float_eq(tokens, 74908.99, 0.005);
     cr_expect_float_eq(1e12 / tokens / 86400.0, 154.51, 0.005);
     json_decref(found);

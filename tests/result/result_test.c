@@ -240,14 +240,14 @@ Test(result, has_a_published_figure_on_its_machine_only)
     fixture_open(&result);
     result_set_published(&result, &table, true);
     cr_expect_eq(result.published_seconds, 7.0);
-    cr_expect_eq(result.published_percent, 52.0);
+    cr_expect_eq(result.published_mfu, 0.52);
 
     result_set_published(&result, &table, false);
-    cr_expect(isnan(result.published_seconds) && isnan(result.published_percent));
+    cr_expect(isnan(result.published_seconds) && isnan(result.published_mfu));
 
     result.is_proxy = true;
     result_set_published(&result, &table, true);
-    cr_expect(isnan(result.published_seconds) && isnan(result.published_percent));
+    cr_expect(isnan(result.published_seconds) && isnan(result.published_mfu));
     result_free(&result);
 }
 

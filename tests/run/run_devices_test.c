@@ -81,7 +81,7 @@ Test(run_devices, are_set_against_their_own_peak)
 
     result = result_on("NVIDIA B200", "NVIDIA B200", &device);
     cr_expect_eq(result.peak, 2250e12);
-    cr_expect(isnan(result.published_seconds) && isnan(result.published_percent));
+    cr_expect(isnan(result.published_seconds) && isnan(result.published_mfu));
     result_free(&result);
 }
 

@@ -33,7 +33,7 @@ Test(run, explains_a_step_that_is_not_measured)
     cr_expect_str_eq(text_of(waterfall, "source"), "measured");
     cr_expect_float_eq(sum, json_real_value(json_object_get(waterfall, "step_s")), 1e-12);
     cr_expect(part_of(traced, "gemm") > 0 && part_of(traced, "attention") > 0 && part_of(traced, "optimizer") > 0);
-    cr_expect(part_of(traced, "exposed-fsdp") > 0 && part_of(traced, "exposed-tp") == 0);
+    cr_expect(part_of(traced, "exposed_fsdp") > 0 && part_of(traced, "exposed_tp") == 0);
     cr_expect_eq(json_array_size(json_object_get(traced, "steps")), 4);
     json_t *transfer = json_array_get(json_object_get(traced, "transfer_times"), 0);
     cr_expect_str_eq(text_of(transfer, "axes"), "fsdp");
@@ -89,7 +89,7 @@ Test(run, spends_its_time_on_what_a_prediction_says)
         cr_expect_eq(seconds != 0.0, part_of(measured, name) != 0.0, "%s: %g predicted, %g measured", name, seconds,
                      part_of(measured, name));
     }
-    cr_expect(part_of(measured, "recompute") > 0 && part_of(measured, "exposed-tp") > 0);
+    cr_expect(part_of(measured, "recompute") > 0 && part_of(measured, "exposed_tp") > 0);
     json_decref(predicted);
     json_decref(measured);
 }

@@ -103,7 +103,7 @@ void fixture_open(struct result *result)
         .peak_source          = "published dense bf16",
         .published_source     = "a table",
         .published_seconds    = 6.999,
-        .published_percent    = 52.59,
+        .published_mfu        = 0.5259,
         .storage_bytes        = {2155520256, 2155520256, 12933121536, 131072, 4096, 53687091200},
         .live_bytes           = 53687091000,
         .allocated_bytes      = 70931397120,

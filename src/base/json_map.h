@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// What json.c and json_map.c share.
+#ifndef GSWBENCH_BASE_JSON_MAP_H
+#define GSWBENCH_BASE_JSON_MAP_H
+
+#include "gswbench/json.h"
+
+// json.c: a text, printable.
+json_t *json_from_text(const char *text);
+status  json_to_text(const struct json_field *field, char *to, size_t bytes, const json_t *value);
+
+// json_map.c: JSON_FIELD_MAP.
+json_t *json_from_map(const struct json_field *field, const char *elements, int64_t count);
+status  json_to_map(const struct json_field *field, void *to, json_t *value);
+
+#endif

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// gswbench schema: the JSON Schema of what commands write, made of the tables that they write it by.
+#include <string.h>
+
+#include "gswbench/accept.h"
+#include "gswbench/comparison.h"
+#include "gswbench/preflight.h"
+#include "gswbench/result_json.h"
+#include "gswbench/table.h"
+#include "internal.h"
+
+struct schema_arguments {
+    struct text_list names;
+};
+
+static const struct flag flags[] = {
+    OPERANDS(schema_arguments, names, "NAME", "prints the schema of this document; without it, lists them"),
+    END_FLAGS,
+};
+
+static const struct document {
+    const char              *name, *help;
+    const struct json_field *fields;    // NULL: the result's
+} documents[] = {
+    {"run", "result.json, run --json, report --format json", NULL},
+    {"check", "check --json", cli_check_fields},
+    {"plan", "plan --json", cli_plan_fields},
+    {"predict", "predict --json", cli_predict_fields},
+    {"sweep", "predict --sweep --json", cli_sweep_fields},
+    {"configs", "configs --json", cli_configs_fields},
+    {"compare", "compare --json", comparison_fields},
+    {"table", "table --format json", table_fields},
+    {"preflight", "preflight.json, preflight --json", preflight_fields},
+    {"accept", "accept.json", accept_fields},
+};
+enum { DOCUMENTS = sizeof(documents) / sizeof(documents[0]) };
+
+static void print(const struct document *document)
+{
+    json_t *schema = document->fields == NULL ? result_schema() : json_schema(document->fields), *whole = json_object();
+    json_object_set_new(whole, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
+    json_object_set_new(whole, "title", json_string(document->help));
+    json_object_update(whole, schema);
+    json_decref(schema);
+    cli_print_json(whole);
+}
+
+static status find(const char *name, const struct document **found)
+{
+    const char *names[DOCUMENTS + 1] = {NULL};
+    for (int i = 0; i < DOCUMENTS; i++) {
+        names[i] = documents[i].name;
+        if (strcmp(name, names[i]) == 0) {
+            *found = &documents[i];
+            return OK;
+        }
+    }
+    const char *closest = text_closest(name, names);
+    return closest != NULL ? fail_as(EXIT_USAGE, "%s: no such document: did you mean %s?", name, closest)
+                           : fail_as(EXIT_USAGE, "%s: no such document: gswbench schema lists them", name);
+}
+
+static status run(const void *arguments, struct text_buffer *errors)
+{
+    const struct schema_arguments *chosen   = arguments;
+    const struct document         *document = NULL;
+    (void)errors;
+    if (chosen->names.count > 1) {
+        return fail_as(EXIT_USAGE, "schema takes one name, not %d", chosen->names.count);
+    }
+    if (chosen->names.count == 1) {
+        TRY(find(chosen->names.items[0], &document));
+        print(document);
+        return OK;
+    }
+    for (int i = 0; i < DOCUMENTS; i++) {
+        printf("%-10s  %s\n", documents[i].name, documents[i].help);
+    }
+    return OK;
+}
+
+const struct command command_schema = {
+    .name  = "schema",
+    .help  = "print the JSON Schema of what commands write",
+    .flags = flags,
+    .bytes = sizeof(struct schema_arguments),
+    .run   = run,
+};
