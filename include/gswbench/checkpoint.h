@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Weights as files: a folder in Hugging Face's layout (model.safetensors, or numbered shards and an index;
-// config.json).
+// config.json). And checkpoints: all that a run needs to go on, a file of each rank. docs/checkpoint.md has the format.
 #ifndef GSWBENCH_CHECKPOINT_H
 #define GSWBENCH_CHECKPOINT_H
 
@@ -21,5 +21,62 @@ status checkpoint_write_initial(const struct plan *plan, uint64_t seed, const ch
 // Called by every rank; rank 0 writes, into an empty folder that it holds.
 status checkpoint_write(const struct plan *plan, const struct step *step, struct comm *comm,
                         const struct output_folder *folder);
+
+// Where a run is: so many steps done, on so many samples of that data.
+struct checkpoint_origin {
+    int64_t step, samples, seed;
+    char    data[16];
+};
+
+// What saving or loading took of this rank: bytes that it wrote or read.
+struct checkpoint_cost {
+    double  seconds;
+    int64_t bytes;
+};
+
+// Of this rank's slices, without the header of their file; and of those of all ranks.
+int64_t checkpoint_bytes(const struct plan *plan);
+int64_t checkpoint_whole_bytes(const struct plan *plan);
+
+// Saves the state between two steps into a folder of its own in that folder, and then removes older ones but the newest
+// so many (0: none). Called by all ranks, which all see the folder; fails alike on all, and leaves older ones as they
+// are.
+struct checkpoint_target {
+    const char *folder;
+    int64_t     keep;
+};
+status checkpoint_check_target(const char *folder, int64_t step);    // whether that one is there already
+status checkpoint_save(const struct plan *plan, const struct step *step, struct comm *comm,
+                       const struct checkpoint_target *target, const struct checkpoint_origin *origin,
+                       struct checkpoint_cost *cost);
+
+// Opens the checkpoint in a folder, or the newest whole one of those in it, or weights as Hugging Face lays them out;
+// and fails (EXIT_CHECKPOINT) where it is not of the plan's model. No data are read. verifies: by their checksums, when
+// they are. The caller closes it.
+struct catalogue;
+status checkpoint_open(struct catalogue **opened, const char *path, const struct plan *plan, bool verifies);
+void   checkpoint_close(struct catalogue *opened);    // NULL: nothing
+
+// Where the run was; step 0 of weights alone.
+const struct checkpoint_origin *checkpoint_origin(const struct catalogue *opened);
+
+// What a checkpoint has, when all of it was read and found to be right. A folder of Hugging Face's, of which nothing
+// says what it should have, is verified for what its own files say.
+struct checkpoint_contents {
+    int64_t step, tensors, slices, files, bytes;
+    bool    is_ours;
+};
+status checkpoint_verify(const char *path, struct checkpoint_contents *contents);
+
+// The weights of a checkpoint of our own in Hugging Face's layout, without the optimizer; the folder is created, or
+// empty.
+status checkpoint_export(const char *path, const char *folder);
+
+// The plan of one rank that holds every weight of a model whole.
+status checkpoint_plan(struct plan *plan, const struct model_config *model, int64_t sequence);
+
+// Fills what the rank keeps of weights and of the optimizer. After data_initialise_state, before step_make_weights.
+status checkpoint_load(struct catalogue *opened, const struct plan *plan, struct step *step,
+                       struct checkpoint_cost *cost);
 
 #endif

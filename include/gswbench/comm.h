@@ -139,6 +139,9 @@ bool        comm_mpi_asks_for_pmix(void);
 double comm_largest(struct comm *comm, double own);
 double comm_smallest(struct comm *comm, double own);
 
+// The error of the first rank that has one, and which rank that is, or -1. Collective, over the control plane.
+status comm_find_failed(struct comm *comm, status own, int *first);
+
 void comm_close(struct comm *comm);
 
 #endif

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <stdio.h>
 
+#include "gswbench/checkpoint_config.h"
 #include "gswbench/fault_config.h"
 #include "gswbench/hardware.h"
 #include "gswbench/mesh.h"
@@ -20,20 +21,21 @@
 #include "gswbench/train.h"
 
 struct config {
-    struct model_config     model;
-    struct parallel_config  parallel;
-    struct train_config     train;
-    struct precision_config precision;
-    struct run_config       run;
-    struct trace_config     trace;
-    struct profile_config   profile;
-    struct fault_config     fault;
-    struct hardware_config  hardware;
-    struct software_config  software;
-    struct published_config published;
-    int64_t                 ranks;         // as requested; 0: unknown
-    char                    path[1024];    // the file that was read, for messages and the result
-    char                    name[128];     // its base name without .ini
+    struct model_config      model;
+    struct parallel_config   parallel;
+    struct train_config      train;
+    struct precision_config  precision;
+    struct run_config        run;
+    struct checkpoint_config checkpoint;
+    struct trace_config      trace;
+    struct profile_config    profile;
+    struct fault_config      fault;
+    struct hardware_config   hardware;
+    struct software_config   software;
+    struct published_config  published;
+    int64_t                  ranks;         // as requested; 0: unknown
+    char                     path[1024];    // the file that was read, for messages and the result
+    char                     name[128];     // its base name without .ini
 };
 
 struct config_section {

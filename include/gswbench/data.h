@@ -29,4 +29,7 @@ void data_weight_values(const struct weight_part *part, uint64_t seed, int64_t f
 // may agree on how weights are stored.
 void data_initialise(struct step *step, const struct plan *plan, uint64_t seed);
 
+// What of it no checkpoint has: the rope table, and scales as they are before a first step.
+void data_initialise_state(struct step *step, const struct plan *plan);
+
 #endif

@@ -18,6 +18,7 @@ struct hardware_config {
     struct quantity peak[RATE_COUNT];    // "peak_fp32", ...
     int64_t         multiprocessors;
     struct quantity memory_bandwidth, node_bandwidth, network_bandwidth;
+    struct quantity storage_bandwidth;    // of the job
     // How much of these a step gets, and what it loses besides; docs/method.md says where each is used.
     struct quantity gemm_efficiency, gemm_efficiency_fp8, gemm_prologue, gemm_accumulate, gemm_smoothing;
     struct quantity attention_forward, attention_backward, attention_half_length;

@@ -43,7 +43,11 @@ const struct report_format *report_find_format(const char *name);
 // "completed step: 0, seconds: 1.234, ..."
 void report_write_step(const struct result *result, const struct result_step *step, FILE *file);
 
-// The same as another program prints it; style: enum log_style.
+// Of what a run began with, and of what it saved after that step, counted over all runs; began: by the wall's clock.
+void report_write_load(const struct result *result, double began, FILE *file);
+void report_write_save(const struct result *result, int64_t step, double began, FILE *file);
+
+// A step as another program prints it; style: enum log_style.
 struct report_step_style {
     int64_t style;
     double  learning_rate;

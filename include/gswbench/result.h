@@ -50,6 +50,7 @@ struct result {
     struct result_attention   attention;
     struct result_connections connections;
     struct result_acceptance  acceptance;
+    struct result_checkpoint  checkpoint;
 
     // The plan of rank 0.
     int64_t storage_bytes[STORAGE_COUNT];

@@ -64,6 +64,15 @@ struct result_layer {
     double  mean[LOAD_COUNT];    // over the measured steps; NaN before the first
 };
 
+// What loading and saving a checkpoint took, all ranks together: the longest time, and the bytes of all; 0: there was
+// none. Of several that were saved, the last.
+struct result_checkpoint {
+    int64_t first_step;    // of the run, counted over all runs that the checkpoint went through
+    int64_t saves;
+    double  load_seconds, load_bytes;
+    double  save_seconds, save_bytes;
+};
+
 // Who computes attention on rank 0; "" where nothing is to be said.
 struct result_attention {
     char provider[24], library[32];    // "cudnn", "own", "cudnn and own"; "cuDNN 9.19.0"

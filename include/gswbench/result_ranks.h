@@ -16,7 +16,8 @@ struct result_rank {
     // Of its measured steps, without waiting for other ranks; NaN: not known.
     int64_t class;             // the lowest rank that computes the same
     double compute_seconds;    // median
-    double excess;        // median of what it takes longer than the median of its class, as a share; NaN: it is alone
+    double excess;    // median of what it takes longer than the median of its class, as a share; NaN: it is alone
+    double load_seconds, load_bytes, save_seconds, save_bytes;    // as of the job's checkpoint
     double excess_low;    // what that is beyond doubt; NaN: too few steps, or not its own doing
 };
 

@@ -28,8 +28,9 @@ struct safetensors_writer {
     struct output        output;
     struct safetensor   *tensors;
     int32_t              count, current;    // current: whose data are next
-    int64_t              expected_bytes, written_bytes;
-    struct XXH3_state_s *hash;    // of the current one's data so far
+    int64_t              expected_bytes, written_bytes, file_bytes;
+    uint64_t             header_checksum;    // known when it is finished
+    struct XXH3_state_s *hash;               // of the current one's data so far
 };
 status safetensors_create(struct safetensors_writer *writer, const char *path, struct safetensor *tensors,
                           int32_t count);
@@ -47,7 +48,8 @@ struct safetensors_reader {
     char               path[1024];
     struct safetensor *tensors;
     int32_t            count;
-    int64_t            data_start;
+    int64_t            data_start, file_bytes;
+    uint64_t           header_checksum;    // 0: the file has none
 };
 status safetensors_open(struct safetensors_reader *reader, const char *path);
 status safetensors_read(struct safetensors_reader *reader, const char *name, void *data, int64_t bytes);

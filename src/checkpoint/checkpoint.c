@@ -10,7 +10,7 @@
 #include "gswbench/data.h"
 #include "gswbench/fatal.h"
 #include "gswbench/safetensors.h"
-#include "internal.h"
+#include "catalogue.h"
 
 enum { NAME_BYTES = 64 };    // of a file in the folder
 
@@ -143,6 +143,26 @@ static status append_initial(struct safetensors_writer *writer, const struct wei
     return result;
 }
 
+static status append_stored(struct safetensors_writer *writer, const struct weight_source *source,
+                            const struct export *export)
+{
+    const struct weight_part *part = export->part;
+    int64_t                   most = SLICE_ELEMENTS_MAX / part->columns > 1 ? SLICE_ELEMENTS_MAX / part->columns : 1;
+    struct filled filled = {.data   = memory_allocate((size_t)format_bytes(source->format, most * part->columns)),
+                            .format = source->format};
+    status        result = OK;
+    for (int64_t row = 0; row < part->rows && !failed(&result); row += most) {
+        int64_t      rows  = row + most < part->rows ? most : part->rows - row;
+        struct slice slice = {.part = part, .at = {.row = row, .rows = rows, .columns = part->columns}};
+        result             = catalogue_fill(source->stored, STATE_WEIGHT, &slice, &filled);
+        if (!failed(&result)) {
+            result = safetensors_append(writer, filled.data, format_bytes(source->format, rows * part->columns));
+        }
+    }
+    free(filled.data);
+    return result;
+}
+
 static void name_shard(const struct export_list *list, int32_t shard, char name[NAME_BYTES])
 {
     if (list->shards == 1) {
@@ -161,8 +181,10 @@ static status write_shard(const struct weight_source *source, const struct expor
     name_shard(list, list->exports[begin].shard, name);
     status result = safetensors_create_in(&writer, folder, name, &list->tensors[begin], end - begin);
     for (int32_t i = begin; i < end && !failed(&result); i++) {
-        result = source->step != NULL ? append_present(&writer, source, &list->exports[i])
-                                      : append_initial(&writer, source, &list->exports[i]);
+        const struct export *export = &list->exports[i];
+        result                      = source->step != NULL     ? append_present(&writer, source, export)
+                                      : source->stored != NULL ? append_stored(&writer, source, export)
+                                                               : append_initial(&writer, source, export);
     }
     if (!failed(&result)) {
         result = safetensors_finish(&writer);
@@ -184,13 +206,19 @@ static status write_shards(const struct weight_source *source, const struct expo
     return OK;
 }
 
-static status write_json(json_t *json, const struct output_folder *folder, const char *name)
+char *json_text(json_t *json)
 {
     char *text = json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
     json_decref(json);
     if (text == NULL) {
         FATAL(EXIT_MEMORY, "out of host memory");
     }
+    return text;
+}
+
+static status write_json(json_t *json, const struct output_folder *folder, const char *name)
+{
+    char  *text   = json_text(json);
     status result = output_write(folder, name, text, strlen(text));
     free(text);
     return result;
@@ -209,109 +237,61 @@ static status write_index(const struct export_list *list, const struct output_fo
         "model.safetensors.index.json");
 }
 
-static void set_text(json_t *json, const char *key, const char *value)
+static status write_config(const struct weight_source *source, const struct output_folder *folder)
 {
-    json_object_set_new(json, key, json_string(value));
-}
-
-static void set_count(json_t *json, const char *key, int64_t value)
-{
-    json_object_set_new(json, key, json_integer(value));
-}
-
-// What Hugging Face's classes do not know is under names of our own.
-static void describe_family(json_t *json, const struct model_config *model)
-{
-    if (strcmp(model->family, "llama") == 0) {
-        json_object_set_new(json, "architectures", json_pack("[s]", "LlamaForCausalLM"));
-        set_text(json, "hidden_act", "silu");
-    } else if (strcmp(model->family, "mixtral") == 0) {
-        json_object_set_new(json, "architectures", json_pack("[s]", "MixtralForCausalLM"));
-        set_text(json, "hidden_act", "silu");
-        set_count(json, "num_local_experts", model->experts);
-        set_count(json, "num_experts_per_tok", model->top_k);
-        json_object_set_new(json, "router_aux_loss_coef", json_real(model->auxiliary_loss));
-    } else {
-        json_object_set_new(json, "architectures", json_pack("[s]", "GswbenchForCausalLM"));
-        set_text(json, "activation", model_activation_names[model->activation]);
-        set_text(json, "norm", model_norm_names[model->norm]);
-        json_object_set_new(json, "rope_fraction", json_real(model->rope_fraction));
-        if (model->pattern[0] != '\0') {
-            set_text(json, "layer_pattern", model->pattern);
-            set_count(json, "num_local_experts", model->experts);
-            set_count(json, "num_experts_per_tok", model->top_k);
-            set_count(json, "expert_intermediate_size", model_expert_ffn(model));
-        }
-    }
-    set_text(json, "model_type", model->family);
-}
-
-static status write_config(const struct plan *plan, const struct output_folder *folder)
-{
-    const int64_t original_context = 8192;    // of Llama 3.1's frequency scaling
-
-    const struct model_config *model   = &plan->model;
-    json_t                    *json    = json_object();
-    int64_t                    context = plan->train.sequence;
-    describe_family(json, model);
-    set_count(json, "vocab_size", model->vocab);
-    set_count(json, "hidden_size", model->hidden);
-    set_count(json, "intermediate_size", strcmp(model->family, "mixtral") == 0 ? model_expert_ffn(model) : model->ffn);
-    set_count(json, "num_hidden_layers", model->layers);
-    set_count(json, "num_attention_heads", model->heads);
-    set_count(json, "num_key_value_heads", model->kv_heads);
-    set_count(json, "head_dim", model->head_dim);
-    json_object_set_new(json, "rms_norm_eps", json_real(model->norm_epsilon));
-    json_object_set_new(json, "rope_theta", json_real(model->rope_theta));
-    if (model->rope_scaling != 1) {
-        json_object_set_new(json, "rope_scaling",
-                            json_pack("{s:s, s:f, s:f, s:f, s:I}", "rope_type", "llama3", "factor", model->rope_scaling,
-                                      "low_freq_factor", 1.0, "high_freq_factor", 4.0,
-                                      "original_max_position_embeddings", (json_int_t)original_context));
-        context = (int64_t)(model->rope_scaling * (double)original_context);
-    }
-    set_count(json, "max_position_embeddings", context);
-    json_object_set_new(json, "attention_bias", json_false());
-    json_object_set_new(json, "mlp_bias", json_false());
-    json_object_set_new(json, "tie_word_embeddings", json_boolean(model->tied != 0));
-    set_text(json, "torch_dtype", "float32");
-    return write_json(json, folder, "config.json");
+    const struct plan *plan = source->plan;
+    return write_json(describe_model(&plan->model, plan->train.sequence, source->format), folder, "config.json");
 }
 
 // A tensor that is larger than a shard is counted as one: the writer asks for each file again.
-status checkpoint_check_space(const struct plan *plan, const struct output_folder *folder)
+static status check_space(const struct plan *plan, enum format format, const struct output_folder *folder)
 {
-    struct export_list list    = exports_list(plan, shard_bytes_default);
+    struct export_list list    = exports_list(plan, format, shard_bytes_default);
     int64_t            bytes   = list.total_bytes;
     int64_t            largest = bytes < shard_bytes_default ? bytes : shard_bytes_default;
     exports_free(&list);
     return output_check_space(folder->descriptor, folder->path, bytes, largest);
 }
 
+status checkpoint_check_space(const struct plan *plan, const struct output_folder *folder)
+{
+    return check_space(plan, FORMAT_F32, folder);
+}
+
 // config.json comes last: a folder that has it is whole.
 status checkpoint_write_folder(const struct weight_source *source, const struct output_folder *folder,
                                int64_t shard_bytes)
 {
-    struct export_list list   = exports_list(source->plan, shard_bytes);
+    struct export_list list   = exports_list(source->plan, source->format, shard_bytes);
     status             result = write_shards(source, &list, folder);
     if (!failed(&result) && list.shards > 1) {
         result = write_index(&list, folder);
     }
     exports_free(&list);
-    return failed(&result) ? result : write_config(source->plan, folder);
+    return failed(&result) ? result : write_config(source, folder);
+}
+
+static status write_new(const struct weight_source *source, const char *folder)
+{
+    struct output_folder held;
+    TRY(output_claim_folder(&held, folder));
+    status result = check_space(source->plan, source->format, &held);
+    if (!failed(&result)) {
+        result = checkpoint_write_folder(source, &held, shard_bytes_default);
+    }
+    output_close_folder(&held);
+    return result;
 }
 
 status checkpoint_write_initial(const struct plan *plan, uint64_t seed, const char *folder)
 {
-    struct output_folder held;
-    TRY(output_claim_folder(&held, folder));
-    struct weight_source source = {.plan = plan, .seed = seed};
-    status               result = checkpoint_check_space(plan, &held);
-    if (!failed(&result)) {
-        result = checkpoint_write_folder(&source, &held, shard_bytes_default);
-    }
-    output_close_folder(&held);
-    return result;
+    return write_new(&(struct weight_source){.plan = plan, .seed = seed, .format = FORMAT_F32}, folder);
+}
+
+status checkpoint_write_stored(const struct plan *plan, struct catalogue *stored, const char *folder)
+{
+    return write_new(&(struct weight_source){.plan = plan, .stored = stored, .format = catalogue_weight_format(stored)},
+                     folder);
 }
 
 status checkpoint_write(const struct plan *plan, const struct step *step, struct comm *comm,
@@ -323,7 +303,7 @@ status checkpoint_write(const struct plan *plan, const struct step *step, struct
         call_next(comm, false);
         return result;
     }
-    struct export_list list = exports_list(plan, shard_bytes_default);
+    struct export_list list = exports_list(plan, FORMAT_F32, shard_bytes_default);
     for (int32_t i = 0; call_next(comm, false); i++) {
         append_present(NULL, &source, &list.exports[i]);
     }

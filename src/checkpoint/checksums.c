@@ -10,12 +10,17 @@
 #include "internal.h"
 
 static const char header_key[] = "xxh3", tensor_prefix[] = "xxh3 ";
-enum { DIGITS = 16, KEY_BYTES = 160 };
+enum { DIGITS = CHECKSUM_BYTES - 1, KEY_BYTES = 160 };
+
+void checksum_print(uint64_t checksum, char text[CHECKSUM_BYTES])
+{
+    snprintf(text, CHECKSUM_BYTES, "%016" PRIx64, checksum);
+}
 
 static json_t *print(uint64_t checksum)
 {
-    char digits[DIGITS + 1];
-    snprintf(digits, sizeof(digits), "%016" PRIx64, checksum);
+    char digits[CHECKSUM_BYTES];
+    checksum_print(checksum, digits);
     return json_string(digits);
 }
 
@@ -79,6 +84,7 @@ status checksums_read(struct safetensors_reader *reader, json_t *metadata, uint6
     if (!parse(json_object_get(metadata, header_key), &written) || written != header_checksum) {
         return fail_as(EXIT_CHECKPOINT, "%s: the header differs from its checksum", reader->path);
     }
+    reader->header_checksum = header_checksum;
     for (int32_t i = 0; i < reader->count; i++) {
         struct safetensor *tensor = &reader->tensors[i];
         char               key[KEY_BYTES];

@@ -8,10 +8,9 @@
 #include "gswbench/plan_build.h"
 #include "internal.h"
 
-static struct safetensor describe(const struct weight_part *part)
+static struct safetensor describe(const struct weight_part *part, enum format format)
 {
-    struct safetensor tensor = {
-        .format = FORMAT_F32, .dims = part->is_vector ? 1 : 2, .dim = {part->rows, part->columns}};
+    struct safetensor tensor = {.format = format, .dims = part->is_vector ? 1 : 2, .dim = {part->rows, part->columns}};
     if (part->is_vector) {
         tensor.dim[0] = part->columns;
     }
@@ -20,9 +19,10 @@ static struct safetensor describe(const struct weight_part *part)
 }
 
 // Appends a part; bytes_used counts in its shard.
-static void append(struct export_list *list, const struct weight_part *part, int64_t shard_bytes, int64_t *bytes_used)
+static void append(struct export_list *list, const struct weight_part *part, enum format format, int64_t shard_bytes,
+                   int64_t *bytes_used)
 {
-    int64_t bytes = format_bytes(FORMAT_F32, part->rows * part->columns);
+    int64_t bytes = format_bytes(format, part->rows * part->columns);
     if (list->shards == 0 || *bytes_used + bytes > shard_bytes) {
         list->shards++;
         *bytes_used = 0;
@@ -31,8 +31,8 @@ static void append(struct export_list *list, const struct weight_part *part, int
     list->total_bytes += bytes;
     list->exports                = memory_resize(list->exports, (size_t)(list->count + 1) * sizeof(*list->exports));
     list->tensors                = memory_resize(list->tensors, (size_t)(list->count + 1) * sizeof(*list->tensors));
-    list->tensors[list->count]   = describe(part);
-    list->exports[list->count++] = (struct export){part, list->shards - 1};
+    list->tensors[list->count]   = describe(part, format);
+    list->exports[list->count++] = (struct export){.part = part, .shard = list->shards - 1};
 }
 
 // The lists of weights of ranks that have other ones: of every stage, and in it of every rank of ep.
@@ -55,7 +55,7 @@ static bool is_listed(const struct plan *plan, int64_t holder, const struct plan
     return !unit->is_copy && (unit->is_experts || holder % plan->mesh.size[AXIS_EP] == 0);
 }
 
-struct export_list exports_list(const struct plan *plan, int64_t shard_bytes)
+struct export_list exports_list(const struct plan *plan, enum format format, int64_t shard_bytes)
 {
     struct export_list list       = {.holder_count = plan->mesh.size[AXIS_PP] * plan->mesh.size[AXIS_EP]};
     int64_t            bytes_used = 0;
@@ -70,7 +70,8 @@ struct export_list exports_list(const struct plan *plan, int64_t shard_bytes)
                 const struct plan_unit *unit   = &of->units[weight->unit];
                 for (int32_t j = 0; j < weight->part_count && unit->place == place && is_listed(of, holder, unit);
                      j++) {
-                    append(&list, &weight->part[j], shard_bytes, &bytes_used);
+                    append(&list, &weight->part[j], format, shard_bytes, &bytes_used);
+                    list.exports[list.count - 1].is_narrow = unit->is_narrow;
                 }
             }
         }

@@ -8,12 +8,15 @@
 #include "gswbench/checkpoint.h"
 #include "gswbench/safetensors.h"
 
-// Where weights come from: the present ones of a job's steps, or, without a step, the initial ones of a seed.
+// Where weights come from: the present ones of a job's steps, those of a checkpoint, or, without both, the initial ones
+// of a seed; and the type that they are to have.
 struct weight_source {
     const struct plan *plan;
     const struct step *step;
     struct comm       *comm;
+    struct catalogue  *stored;
     uint64_t           seed;
+    enum format        format;
 };
 
 // Where a part of a weight is: its weight in a plan.
@@ -27,6 +30,7 @@ struct export
 {
     const struct weight_part *part;
     int32_t                   shard;
+    bool                      is_narrow;    // a step computes with it in FP8
 };
 
 struct export_list {
@@ -40,7 +44,7 @@ struct export_list {
 
 // exports.c: the parts of all stages in the order of the model, its experts last; a shard is full when the next part
 // would exceed the limit. The same on every rank.
-struct export_list exports_list(const struct plan *plan, int64_t shard_bytes);
+struct export_list exports_list(const struct plan *plan, enum format format, int64_t shard_bytes);
 void               exports_free(struct export_list *list);
 struct part_place  exports_find(const struct plan *plan, const struct export *export);
 
@@ -51,12 +55,25 @@ extern const char *const safetensors_codes[];
 // "FILE: tensor 'NAME': PROBLEM", the name made safe to print.
 status safetensors_refuse(const char *path, const char *name, const char *problem);
 
-// checksums.c: the metadata that a file is written with; the header's checksum of its text, which changes; what is read
-// set against the metadata, NULL where there are none; and a tensor's data, when they are read.
+// checksums.c: a checksum as text; the metadata that a file is written with; the header's checksum of its text, which
+// changes; what is read set against the metadata, NULL where there are none; and a tensor's data, when they are read.
+enum { CHECKSUM_BYTES = 17 };
+void     checksum_print(uint64_t checksum, char text[CHECKSUM_BYTES]);
 json_t  *checksums_describe(const struct safetensor *tensors, int32_t count, uint64_t header_checksum);
 uint64_t checksums_of_header(char *text, size_t bytes);
 status   checksums_read(struct safetensors_reader *reader, json_t *metadata, uint64_t header_checksum);
 status   checksums_verify(const char *path, const struct safetensor *tensor, const void *data);
+
+// describe.c: config.json, by which Hugging Face's classes know the model; and whether one that is read is of another.
+// The caller owns the reference.
+json_t *describe_model(const struct model_config *model, int64_t sequence, enum format format);
+status  describe_compare(const char *path, const json_t *expected, json_t *found);
+
+// checkpoint.c: a document as text, which the caller frees; it is released.
+char *json_text(json_t *json);
+
+// checkpoint.c: the weights of a checkpoint in a new folder.
+status checkpoint_write_stored(const struct plan *plan, struct catalogue *stored, const char *folder);
 
 // Writes the folder with at most shard_bytes of tensor data a file; a larger tensor gets a file of its own.
 status checkpoint_write_folder(const struct weight_source *source, const struct output_folder *folder,

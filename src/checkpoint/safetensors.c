@@ -230,12 +230,12 @@ static status open_file(FILE **file, const char *path, int64_t *file_bytes)
     return OK;
 }
 
-static status read_header(struct safetensors_reader *reader, int64_t file_bytes)
+static status read_header(struct safetensors_reader *reader)
 {
     int64_t  header_bytes = 0;
     uint64_t checksum     = 0;
     json_t  *header;
-    TRY(read_length(reader->file, reader->path, file_bytes, &header_bytes));
+    TRY(read_length(reader->file, reader->path, reader->file_bytes, &header_bytes));
     TRY(load_header(reader, header_bytes, &header, &checksum));
     status result = parse_header(reader, header);
     if (!failed(&result)) {
@@ -244,18 +244,17 @@ static status read_header(struct safetensors_reader *reader, int64_t file_bytes)
     json_decref(header);
     TRY(result);
     reader->data_start = SAFETENSORS_LENGTH_BYTES + header_bytes;
-    return check_tiling(reader, file_bytes - reader->data_start);
+    return check_tiling(reader, reader->file_bytes - reader->data_start);
 }
 
 status safetensors_open(struct safetensors_reader *reader, const char *path)
 {
-    int64_t file_bytes = 0;
-    *reader            = (struct safetensors_reader){0};
+    *reader = (struct safetensors_reader){0};
     if (!text_copy(reader->path, sizeof(reader->path), path)) {
         return fail_as(EXIT_CHECKPOINT, "%s: the path is too long", reader->path);
     }
-    TRY(open_file(&reader->file, path, &file_bytes));
-    status result = read_header(reader, file_bytes);
+    TRY(open_file(&reader->file, path, &reader->file_bytes));
+    status result = read_header(reader);
     if (failed(&result)) {
         safetensors_close(reader);
     }

@@ -58,12 +58,12 @@ static char *format_text(const struct safetensor *tensors, int32_t count, uint64
 }
 
 // Its length is the same whatever the checksums are.
-static char *format_header(const struct safetensor *tensors, int32_t count, size_t *header_bytes)
+static char *format_header(const struct safetensor *tensors, int32_t count, size_t *header_bytes, uint64_t *checksum)
 {
-    char    *text     = format_text(tensors, count, 0, header_bytes);
-    uint64_t checksum = checksums_of_header(text, *header_bytes);
+    char *text = format_text(tensors, count, 0, header_bytes);
+    *checksum  = checksums_of_header(text, *header_bytes);
     free(text);
-    return format_text(tensors, count, checksum, header_bytes);
+    return format_text(tensors, count, *checksum, header_bytes);
 }
 
 // The next tensor's data begin; those that have none are passed over.
@@ -79,20 +79,20 @@ static status write_header(struct safetensors_writer *writer, struct safetensor 
 {
     const struct output *output = &writer->output;
     size_t               header_bytes;
-    char                *text       = format_header(tensors, count, &header_bytes);
-    int64_t              file_bytes = SAFETENSORS_LENGTH_BYTES + (int64_t)header_bytes + writer->expected_bytes;
+    char                *text = format_header(tensors, count, &header_bytes, &writer->header_checksum);
     unsigned char        length[SAFETENSORS_LENGTH_BYTES];
     for (int i = 0; i < SAFETENSORS_LENGTH_BYTES; i++) {
         length[i] = (unsigned char)(header_bytes >> (8 * i));
     }
-    writer->tensors = tensors;
-    writer->count   = count;
-    writer->hash    = XXH3_createState();
+    writer->tensors    = tensors;
+    writer->count      = count;
+    writer->file_bytes = SAFETENSORS_LENGTH_BYTES + (int64_t)header_bytes + writer->expected_bytes;
+    writer->hash       = XXH3_createState();
     if (writer->hash == NULL) {
         FATAL(EXIT_MEMORY, "out of host memory");
     }
     begin_tensor(writer);
-    status result = output_check_space(output->folder, output->path, file_bytes, file_bytes);
+    status result = output_check_space(output->folder, output->path, writer->file_bytes, writer->file_bytes);
     if (!failed(&result)) {
         result = output_append(&writer->output, length, sizeof(length));
     }
@@ -158,7 +158,7 @@ status safetensors_finish(struct safetensors_writer *writer)
 {
     assert(writer->written_bytes == writer->expected_bytes);
     size_t header_bytes;
-    char  *text   = format_header(writer->tensors, writer->count, &header_bytes);
+    char  *text   = format_header(writer->tensors, writer->count, &header_bytes, &writer->header_checksum);
     status result = output_rewrite(&writer->output, text, header_bytes, SAFETENSORS_LENGTH_BYTES);
     free(text);
     if (!failed(&result)) {

@@ -26,6 +26,7 @@ static const struct command *const commands[] = {
     &command_schema,
     &command_data,
     &command_weights,
+    &command_checkpoint,
 };
 // clang-format on
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
@@ -59,7 +60,7 @@ static void print_help(void)
            "usage: gswbench [COMMAND] [FLAG]...\n\n",
            version_text);
     for (int i = 0; i < COMMANDS; i++) {
-        printf("  %-9s  %s\n", commands[i]->name, commands[i]->help);
+        printf("  %-10s  %s\n", commands[i]->name, commands[i]->help);
     }
     printf("\nWithout a COMMAND, run. gswbench COMMAND --help lists its flags.\n");
 }

@@ -73,9 +73,9 @@ struct command {
     bool meets;    // processes of one launch are ranks of one job
 };
 
-extern const struct command command_accept, command_calibrate, command_check, command_compare, command_configs,
-    command_data, command_init, command_options, command_plan, command_predict, command_preflight, command_report,
-    command_run, command_schema, command_table, command_weights;
+extern const struct command command_accept, command_calibrate, command_check, command_checkpoint, command_compare,
+    command_configs, command_data, command_init, command_options, command_plan, command_predict, command_preflight,
+    command_report, command_run, command_schema, command_table, command_weights;
 
 // flags.c: fills the command's zeroed arguments from words. Errors are EXIT_USAGE. arena holds composed texts.
 status flags_parse(const struct command *command, int count, char *const words[], void *arguments, struct arena *arena);

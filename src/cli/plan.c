@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "gswbench/account.h"
+#include "gswbench/checkpoint.h"
 #include "gswbench/connection.h"
+#include "gswbench/layers.h"
 #include "gswbench/number.h"
 #include "gswbench/proof.h"
 #include "gswbench/schedule.h"
@@ -99,6 +101,19 @@ static void print_memory(const struct plan *plan, const struct account *account)
                account->quantized_bytes, number_bytes(text, sizeof(text), (double)account->quantized_bytes),
                account->ops[OP_QUANTIZE] + account->ops[OP_TRANSPOSE]);
     }
+}
+
+// Of all ranks, and how long it takes where the profile knows what writes it.
+static void print_checkpoint(const struct plan *plan, const struct hardware_config *hardware)
+{
+    char   text[32];
+    double bytes = (double)checkpoint_whole_bytes(plan), rate = hardware->storage_bandwidth.value;
+    printf("checkpoint         %16.0f bytes  %s, %.1f bytes a parameter, of all ranks", bytes,
+           number_bytes(text, sizeof(text), bytes), bytes / (double)layers_parameters(&plan->model));
+    if (rate > 0) {
+        printf("; %.1f s at %s/s", bytes / rate, number_bytes(text, sizeof(text), rate));
+    }
+    printf("\n");
 }
 
 static const char *axes_name(uint32_t axes, char *text, size_t bytes)
@@ -209,6 +224,7 @@ static status print_summary(const struct job *job, const struct plan *plan)
            account.parameters);
     print_layers(plan);
     print_memory(plan, &account);
+    print_checkpoint(plan, &job->config.hardware);
     print_experts(job, plan);
     print_transfers(&account);
     if (account.transfer_count > 0) {

@@ -16,22 +16,6 @@ static const struct flag flags[] = {
     END_FLAGS,
 };
 
-// The plan of one rank that holds every weight whole, whatever the layout of the configuration.
-static status build_plan(struct plan *plan, struct config *config)
-{
-    struct plan_request request;
-    config->ranks    = 1;
-    config->parallel = (struct parallel_config){.vp = 1};
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        mesh_ask(&config->parallel, (enum axis)axis, 1);
-    }
-    config->train.global_batch    = 0;
-    config->train.accumulation    = 1;
-    struct plan_sections sections = job_sections(config);
-    TRY(plan_resolve(&request, &sections));
-    return plan_build(plan, &request);
-}
-
 static status run(const void *arguments, struct text_buffer *errors)
 {
     const struct weights_arguments *weights = arguments;
@@ -41,7 +25,7 @@ static status run(const void *arguments, struct text_buffer *errors)
         return fail_as(EXIT_USAGE, "-o is missing: name the folder to write");
     }
     TRY(job_read_config(&config, &weights->config, errors));
-    status result = build_plan(&plan, &config);
+    status result = checkpoint_plan(&plan, &config.model, config.train.sequence);
     if (!failed(&result)) {
         result = checkpoint_write_initial(&plan, (uint64_t)config.run.seed, weights->output);
     }

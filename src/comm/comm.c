@@ -124,3 +124,19 @@ double comm_smallest(struct comm *comm, double own)
 {
     return choose(comm, own, fmin);
 }
+
+status comm_find_failed(struct comm *comm, status own, int *first)
+{
+    status *all    = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    status  result = OK;
+    *first         = -1;
+    comm->ops->gather_all(comm, &own, all, sizeof(own));
+    for (int rank = comm->place.ranks - 1; rank >= 0; rank--) {
+        if (failed(&all[rank])) {
+            *first = rank;
+            result = all[rank];
+        }
+    }
+    free(all);
+    return result;
+}

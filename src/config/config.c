@@ -18,6 +18,7 @@ const struct config_section config_sections[] = {
     SECTION(train, "What a step trains on and how"),
     SECTION(precision, "The element type of each role"),
     SECTION(run, "How a job is run"),
+    SECTION(checkpoint, "What a run begins with, and what it leaves to go on from"),
     SECTION(trace, "The steps that are traced after the measured ones, and the timeline that is drawn of them"),
     SECTION(profile, "What a profiler that watches a run, such as Nsight Systems, is told to collect"),
     SECTION(fault, "One fault on purpose, so that an alarm can be seen; a result says so, and is compared with nothing"),

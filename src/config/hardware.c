@@ -22,6 +22,7 @@ const struct option hardware_options[] = {
     QUANTITY_OPTION(hardware_config, memory_bandwidth, "0", 0, 1e15, "bytes/s of a device's memory; 0: unknown"),
     QUANTITY_OPTION(hardware_config, node_bandwidth, "0", 0, 1e15, "bytes/s of a device to the others of its node, in one direction; 0: unknown"),
     QUANTITY_OPTION(hardware_config, network_bandwidth, "0", 0, 1e15, "bytes/s of a device to other nodes, in one direction; 0: unknown"),
+    QUANTITY_OPTION(hardware_config, storage_bandwidth, "0", 0, 1e15, "bytes/s of a checkpoint that all ranks together write, or read; 0: unknown"),
     QUANTITY_OPTION(hardware_config, gemm_efficiency, "0.72 prior 5%", 0.01, 1, "share of the peak of its operands that full tiles of a GEMM reach at sustained power"),
     QUANTITY_OPTION(hardware_config, gemm_efficiency_fp8, "0.64 prior 6%", 0.01, 1, "the same share for GEMMs of operands in FP8 or narrower"),
     QUANTITY_OPTION(hardware_config, gemm_prologue, "256 prior 30%", 0, 65536, "cost of beginning and ending a tile, in steps along k"),

@@ -105,6 +105,7 @@ status job_check(struct plan_request *request, const struct config *config)
             note(&errors, plan_check_layout(request));
             note(&errors, plan_check_size(request));
         }
+        note(&errors, checkpoint_config_check(&config->checkpoint));
         note(&errors, trace_config_check(&config->trace, request->mesh.world));
         note(&errors, profile_config_check_ranks(&config->profile, request->mesh.world));
     }

@@ -14,6 +14,17 @@ static double known(double value)
     return isfinite(value) ? value : 0.0;
 }
 
+// Counted over all runs that the checkpoint went through which the run began with; and the number of the last one's.
+static int64_t number(const struct result *result, const struct result_step *step)
+{
+    return result->checkpoint.first_step + step->index;
+}
+
+static int64_t last(const struct result *result)
+{
+    return result->checkpoint.first_step + result->planned_steps;
+}
+
 // What a device does in a second of the step.
 static double tokens(const struct result *result, const struct result_step *step)
 {
@@ -32,11 +43,32 @@ void report_write_step(const struct result *result, const struct result_step *st
     double rate = teraflops(result, step);
     char   seconds[32];
     report_seconds(seconds, sizeof(seconds), step->seconds);
-    fprintf(file, "completed step: %" PRId64 ", seconds: %s, TFLOP/s/device: ", step->index, seconds);
+    fprintf(file, "completed step: %" PRId64 ", seconds: %s, TFLOP/s/device: ", number(result, step), seconds);
     fprintf(file, rate < 1 ? "%.6f" : "%.3f", rate);
     fprintf(file, ", Tokens/s/device: %.3f, total_weights: %.0f, loss: %.6f, grad_norm: %.6f", tokens(result, step),
             result->figures.tokens_per_step, step->loss, step->gradient_norm);
     fprintf(file, ", phase: %s, train_step_timing in s: %s\n", result_phase_names[step->phase], seconds);
+}
+
+// As a published log has it, with what was moved behind it.
+static void write_passage(const char *what, int64_t step, double began, double seconds, double bytes, FILE *file)
+{
+    fprintf(file,
+            "Global Checkpoint %s : Rank: 0 : Iteration: %" PRId64
+            " : Start time: %.3fs : %s duration: %.3fs : %.3f GB, %.3f GB/s\n",
+            what, step, began, what, seconds, bytes / 1e9, bytes / 1e9 / seconds);
+}
+
+void report_write_load(const struct result *result, double began, FILE *file)
+{
+    const struct result_checkpoint *checkpoint = &result->checkpoint;
+    write_passage("Load", checkpoint->first_step, began, checkpoint->load_seconds, checkpoint->load_bytes, file);
+}
+
+void report_write_save(const struct result *result, int64_t step, double began, FILE *file)
+{
+    const struct result_checkpoint *checkpoint = &result->checkpoint;
+    write_passage("Save", step, began, checkpoint->save_seconds, checkpoint->save_bytes, file);
 }
 
 static void write_clock(const char *format, FILE *file)
@@ -55,8 +87,8 @@ static void write_maxtext(const struct result *result, const struct result_step 
             "completed step: %" PRId64
             ", seconds: %.3f, TFLOP/s/device: %.3f, Tokens/s/device: %.3f, total_weights: %.0f, "
             "loss: %.3f\n",
-            step->index, step->seconds, teraflops(result, step), tokens(result, step), result->figures.tokens_per_step,
-            known(step->loss));
+            number(result, step), step->seconds, teraflops(result, step), tokens(result, step),
+            result->figures.tokens_per_step, known(step->loss));
 }
 
 static void write_nemo(const struct result *result, const struct result_step *step, double learning_rate, FILE *file)
@@ -64,10 +96,10 @@ static void write_nemo(const struct result *result, const struct result_step *st
     fprintf(file,
             "Training epoch 0, iteration %" PRId64 "/%" PRId64 " | lr: %.4g | global_batch_size: %" PRId64
             " | global_step: %" PRId64 " | peak_memory_usage: %" PRId64 " | reduced_train_loss: %.4g",
-            step->index, result->planned_steps - 1, learning_rate, result->global_batch, step->index,
+            number(result, step), last(result) - 1, learning_rate, result->global_batch, number(result, step),
             result->allocated_bytes, known(step->loss));
     fprintf(file, " | train_step_timing in s: %.4g | TFLOPS_per_GPU: %.5g | consumed_samples: %" PRId64 "\n",
-            step->seconds, teraflops(result, step), (step->index + 1) * result->global_batch);
+            step->seconds, teraflops(result, step), (number(result, step) + 1) * result->global_batch);
 }
 
 // Thousands are set apart by commas.
@@ -89,8 +121,8 @@ static void write_torchtitan(const struct result *result, const struct result_st
     double rate = teraflops(result, step), gib = (double)result->allocated_bytes / (1 << 30);
     (void)learning_rate;
     write_clock("[titan] %Y-%m-%d %H:%M:%S,000 - root - INFO - ", file);
-    fprintf(file, "step: %2" PRId64 "  loss: %7.4f  grad_norm: %7.4f  memory: %5.2fGiB(0.00%%)  tps: ", step->index + 1,
-            known(step->loss), known(step->gradient_norm), gib);
+    fprintf(file, "step: %2" PRId64 "  loss: %7.4f  grad_norm: %7.4f  memory: %5.2fGiB(0.00%%)  tps: ",
+            number(result, step) + 1, known(step->loss), known(step->gradient_norm), gib);
     write_grouped(tokens(result, step), file);
     fprintf(file, "  tflops: %.2f  mfu: %.2f%%\n", rate, known(100.0 * rate * 1e12 / result->peak));
 }
@@ -104,8 +136,8 @@ static void write_megatron(const struct result *result, const struct result_step
     fprintf(file,
             " iteration %8" PRId64 "/%8" PRId64 " | consumed samples: %12" PRId64
             " | elapsed time per iteration (ms): %.1f | throughput per GPU (TFLOP/s/GPU): %.1f | learning rate: %.6E |",
-            step->index + 1, result->planned_steps, (step->index + 1) * result->global_batch, 1e3 * step->seconds, rate,
-            learning_rate);
+            number(result, step) + 1, last(result), (number(result, step) + 1) * result->global_batch,
+            1e3 * step->seconds, rate, learning_rate);
     fprintf(file,
             " global batch size: %5" PRId64 " | lm loss: %.6E | loss scale: 1.0 | grad norm: %.3f | number of skipped "
             "iterations:   0 | number of nan iterations:   0 |\n",

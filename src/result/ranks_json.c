@@ -23,6 +23,10 @@ const struct json_field rank_fields[] = {
     REAL(result_rank, "compute_s_median", compute_seconds),
     REAL(result_rank, "compute_excess", excess),
     REAL(result_rank, "compute_excess_low", excess_low),
+    REAL(result_rank, "checkpoint_load_s", load_seconds),
+    REAL(result_rank, "checkpoint_load_bytes", load_bytes),
+    REAL(result_rank, "checkpoint_save_s", save_seconds),
+    REAL(result_rank, "checkpoint_save_bytes", save_bytes),
     JSON_END
 };
 const struct json_field transfer_time_fields[] = {

@@ -55,7 +55,8 @@ static void check_course(struct result *result)
 {
     const struct result_step *steps = result->steps;
     double                    start = result->start_loss, margin = result->start_loss_margin;
-    if (result->step_count > 0 && !(fabs(steps[0].loss - start) <= margin)) {
+    bool                      is_drawn = !(result->checkpoint.load_bytes > 0);
+    if (is_drawn && result->step_count > 0 && !(fabs(steps[0].loss - start) <= margin)) {
         add(result, VERDICT_INVALID, "loss-at-start", 0, "step 0: loss %g, but weights as drawn have %.4g, within %.2g",
             steps[0].loss, start, margin);
     }

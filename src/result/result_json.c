@@ -171,6 +171,15 @@ static const struct json_field acceptance[] = {
     TEXT(result, "reason", acceptance.reason),
     JSON_END
 };
+static const struct json_field checkpoint[] = {
+    INTEGER(result, "first_step", checkpoint.first_step),
+    REAL(result, "load_s", checkpoint.load_seconds),
+    REAL(result, "load_bytes", checkpoint.load_bytes),
+    INTEGER(result, "saves", checkpoint.saves),
+    REAL(result, "save_s", checkpoint.save_seconds),
+    REAL(result, "save_bytes", checkpoint.save_bytes),
+    JSON_END
+};
 static const struct json_field reasons[] = {
     TEXT(result_reason, "id", id),
     JSON_CHOICE(result_reason, "verdict", verdict, result_verdict_names),
@@ -255,6 +264,7 @@ static const struct json_field fields[] = {
     JSON_OBJECT("expected", expected),
     JSON_OBJECT("emulation", emulation),
     JSON_OBJECT("acceptance", acceptance),
+    JSON_OBJECT("checkpoint", checkpoint),
     JSON_OBJECT("validation", validation),
     LIST("steps", result_step, step, steps),
     LIST("ranks", result_rank, rank, rank_fields),

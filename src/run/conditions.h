@@ -6,9 +6,8 @@
 #include "gswbench/place.h"
 #include "gswbench/plan.h"
 
-// place.c: place_agree, and which rank is the first that failed; -1: none. find_failed: without a word of which.
+// place.c: place_agree, and which rank is the first that failed; -1: none.
 status place_agree_first(struct comm *comm, status own, int *first);
-status place_find_failed(struct comm *comm, status own, int *first);
 
 // place_notes.c: a note of a place. note_ranks: of what some ranks say of themselves ("": nothing), by the first of
 // them, its host and how many they are. Collective.

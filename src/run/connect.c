@@ -23,7 +23,7 @@ static status check_nccl(struct comm *comm, const struct backend *backend)
         own = fail_as(own.exit_code, "rank %d on %s has a device of its own, but no NCCL to connect it: %.600s",
                       comm->place.rank, comm->place.host, own.text);
     }
-    return place_find_failed(comm, own, &first);
+    return comm_find_failed(comm, own, &first);
 }
 
 static status check_sharing(struct comm *comm, int64_t sharers)

@@ -5,6 +5,7 @@
 
 #include "conditions.h"
 #include "gswbench/benchmark.h"
+#include "gswbench/checkpoint.h"
 #include "gswbench/journal.h"
 #include "gswbench/observe.h"
 #include "gswbench/place.h"
@@ -78,6 +79,9 @@ struct steps {
     double                  clock_drift;    // of this rank, set at the end
     struct processors       processors;     // of its host
     struct progress         progress;
+    struct catalogue       *loaded;        // what the run begins with; NULL: weights as they are drawn
+    struct checkpoint_cost  load, save;    // of this rank, the last ones
+    status                  saved;         // why a checkpoint could not be
 };
 status steps_measure(struct steps *steps);
 void   steps_enter(const struct steps *steps, enum watch_phase phase, int64_t index);    // for the watch, if any
@@ -90,6 +94,14 @@ double steps_run_one(const struct steps *steps, int64_t index);
 status validation_start(struct steps *steps, int64_t index);
 bool   validation_of_parts(struct steps *steps, int64_t step);    // -1: before the first
 bool   validation_end(struct steps *steps, int64_t index, bool is_finite);
+
+// checkpoints.c: opens what the run begins with, and fails where that or what it is to save would; fills the step's
+// tensors before the first step; and saves what is due after a step, false where that cannot be. Collective.
+status checkpoints_open(struct catalogue **loaded, const struct config *config, const struct plan *plan,
+                        struct comm *comm);
+status checkpoints_begin(struct steps *steps);
+bool   checkpoints_follow(struct steps *steps, int64_t index, bool is_last);
+void   checkpoints_describe(const struct steps *steps, struct result_rank *own);    // this rank's part; of it alone
 
 // fault.c: lets a fault happen from the begin of its step to the end, in a repetition only where it repeats; and adds a
 // note to the result.

@@ -22,25 +22,9 @@ static status name_rank(int rank, const status *error)
     return result;
 }
 
-status place_find_failed(struct comm *comm, status own, int *first)
-{
-    status *all    = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
-    status  result = OK;
-    *first         = -1;
-    comm->ops->gather_all(comm, &own, all, sizeof(own));
-    for (int rank = comm->place.ranks - 1; rank >= 0; rank--) {
-        if (failed(&all[rank])) {
-            *first = rank;
-            result = all[rank];
-        }
-    }
-    free(all);
-    return result;
-}
-
 status place_agree_first(struct comm *comm, status own, int *first)
 {
-    status result = place_find_failed(comm, own, first);
+    status result = comm_find_failed(comm, own, first);
     return *first > 0 ? name_rank(*first, &result) : result;
 }
 

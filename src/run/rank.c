@@ -13,7 +13,6 @@
 
 #include "gswbench/checkpoint.h"
 #include "gswbench/clock.h"
-#include "gswbench/data.h"
 #include "gswbench/fatal.h"
 #include "gswbench/layers.h"
 #include "gswbench/plan.h"
@@ -33,6 +32,7 @@ struct rank {
     struct journal          journal;    // of rank 0
     struct steps            steps;
     struct output_folder    folder, weights;    // of rank 0, held from before the first step
+    struct catalogue       *loaded;             // the checkpoint that the run begins with; NULL: none
 };
 
 static bool is_first(const struct rank *rank)
@@ -159,6 +159,7 @@ static status prepare(struct rank *rank, struct comm *comm)
     status                  planned   = open_plan(rank, comm->place.rank);
     TRY(place_open(place, &benchmark->job.config, benchmark->weights_out != NULL, comm, planned));
     rank->comm = comm = place->comm;
+    TRY(checkpoints_open(&rank->loaded, &benchmark->job.config, &rank->plan, comm));
     TRY(place_agree(comm, open_watch(rank)));
     double began = clock_seconds();
     TRY(spare_choose(place, &rank->plan, &benchmark->job.config.run));
@@ -191,6 +192,7 @@ static status measure(struct rank *rank)
                                                .result      = &rank->result,
                                                .hang_watch  = rank->watch,
                                                .journal     = &rank->journal,
+                                               .loaded      = rank->loaded,
                                                .own_seconds = memory_allocate((size_t)rank->result.planned_steps * sizeof(double))};
     rank->steps.compute_times = compute_times_open(&rank->plan, rank->comm, rank->result.planned_steps);
     TRY(place_agree(rank->comm, step_find_fault(&rank->steps.fault, &rank->plan, &benchmark->job.config.fault)));
@@ -209,7 +211,7 @@ static status measure(struct rank *rank)
     if (!validation_of_parts(&rank->steps, -1)) {
         return OK;    // a result without steps says why
     }
-    data_initialise(rank->step, &rank->plan, (uint64_t)run->seed);
+    TRY(checkpoints_begin(&rank->steps));
     profile_open(&rank->steps);
     observations_open(&rank->steps, rank->place.devices.sharers);
     return place_agree(rank->comm, steps_measure(&rank->steps));
@@ -230,6 +232,7 @@ static void gather_ranks(struct rank *rank)
     text_copy(own.host, sizeof(own.host), place->host);
     statistics_compute(&statistics, rank->steps.own_seconds + result->planned_warmup, measured > 0 ? measured : 0);
     own.median_seconds = statistics.median;
+    checkpoints_describe(&rank->steps, &own);
     compute_times_summarise(rank->steps.compute_times, place, place_is_alone(&rank->place), &own);
     processors_gather(&rank->steps.processors, rank->comm, rank->place.peers[place->rank].machine, &own);
     rank->comm->ops->gather_all(rank->comm, &own, result->ranks, sizeof(own));
@@ -269,13 +272,13 @@ static status finish(struct rank *rank)
 {
     struct comm   *comm    = rank->comm;
     struct result *result  = &rank->result;
-    status         written = OK, kept = OK, drawn = OK;
+    status         written = OK, kept = rank->steps.saved, drawn = OK;
     gather_ranks(rank);
     observations_gather(&rank->steps, rank->place.devices.sharers);
     if (result->step_count > 0) {
         replicas_compare(result, &rank->steps);
     }
-    if (rank->benchmark->weights_out != NULL) {    // before other steps change them
+    if (rank->benchmark->weights_out != NULL && !failed(&kept)) {    // before other steps change them
         kept = place_agree(comm, checkpoint_write(&rank->plan, rank->step, comm, &rank->weights));
     }
     if (result->step_count == result->planned_steps && rank->benchmark->job.config.trace.steps > 0) {
@@ -313,6 +316,7 @@ static void release(struct rank *rank)
     if (rank->steps.compute_times != NULL) {
         compute_times_close(rank->steps.compute_times);
     }
+    checkpoint_close(rank->loaded);
     journal_close(&rank->journal);
     output_close_folder(&rank->folder);
     output_close_folder(&rank->weights);

@@ -38,7 +38,8 @@ static float read_scalar(const struct step *step, int32_t tensor)
 double steps_run_one(const struct steps *steps, int64_t index)
 {
     const struct run_config *run = &steps->benchmark->job.config.run;
-    data_fill(steps->step, steps->plan, (enum data_kind)run->data, (uint64_t)run->seed, index);
+    data_fill(steps->step, steps->plan, (enum data_kind)run->data, (uint64_t)run->seed,
+              steps->result->checkpoint.first_step + index);
 
     steps->comm->ops->barrier(steps->comm);
     ranges_begin(steps->ranges, RANGE_STEP, index);
@@ -298,8 +299,10 @@ status steps_measure(struct steps *steps)
         } else if (is_stopped) {
             stop(steps, index, number);
         }
-        profile_end(steps, index, is_stopped || facts[0].has_failed);
-        if (is_stopped || facts[0].has_failed) {
+        is_stopped |= facts[0].has_failed;
+        is_stopped |= !checkpoints_follow(steps, index, is_stopped || index + 1 == result->planned_steps);
+        profile_end(steps, index, is_stopped);
+        if (is_stopped) {
             break;
         }
     }

@@ -214,12 +214,17 @@ static void initialise_rope(struct step *step, const struct plan *plan)
     free(table);
 }
 
+void data_initialise_state(struct step *step, const struct plan *plan)
+{
+    initialise_scaling(step, plan);
+    initialise_rope(step, plan);
+}
+
 void data_initialise(struct step *step, const struct plan *plan, uint64_t seed)
 {
     for (int i = 0; i < plan->unit_count; i++) {
         initialise_unit(step, plan, &plan->units[i], seed);
     }
-    initialise_scaling(step, plan);
-    initialise_rope(step, plan);
+    data_initialise_state(step, plan);
     step_make_weights(step);
 }

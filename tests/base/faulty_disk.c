@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // A disk that fails once, for LD_PRELOAD: of the calls that write files the FAULTY_CALL-th fails with FAULTY_ERRNO, and
 // FAULTY_LOG gets a line that says which it was. Calls that go to no file, as to a terminal or a pipe, are not counted;
-// those that leave something behind (close) do so before they fail, as they do on a real disk.
+// those that leave something behind (close) do so before they fail, as they do on a real disk. With FAULTY_SIGNAL in
+// the place of FAULTY_ERRNO the process gets that signal before the call is made.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -30,12 +32,16 @@ static void tell(const char *name, int call)
 // Whether this call is the one; errno is set then.
 static bool fails(const char *name)
 {
-    const char *wanted = getenv("FAULTY_CALL"), *reason = getenv("FAULTY_ERRNO");
+    const char *wanted = getenv("FAULTY_CALL"), *reason = getenv("FAULTY_ERRNO"), *number = getenv("FAULTY_SIGNAL");
     int         call = atomic_fetch_add(&calls, 1) + 1;
-    if (wanted == NULL || reason == NULL || atoi(wanted) != call) {
+    if (wanted == NULL || (reason == NULL && number == NULL) || atoi(wanted) != call) {
         return false;
     }
     tell(name, call);
+    if (number != NULL) {
+        raise(atoi(number));
+        return false;
+    }
     errno = atoi(reason);
     return true;
 }
@@ -97,6 +103,16 @@ int rename(const char *from, const char *to)
 {
     NEXT(rename)
     return fails("rename") ? -1 : next(from, to);
+}
+
+// It does not fail, which would leave what is to be gone; but a process can end at it.
+int unlinkat(int folder, const char *path, int flags)
+{
+    NEXT(unlinkat)
+    if (getenv("FAULTY_SIGNAL") != NULL) {
+        fails("unlinkat");
+    }
+    return next(folder, path, flags);
 }
 
 int mkdirat(int folder, const char *path, mode_t mode)

@@ -26,6 +26,40 @@ static void training_read_routing(struct training *training, struct step *step, 
     }
 }
 
+// Weights as they are drawn, or all that a checkpoint has. Returns the first step.
+static int64_t begin(const struct training *training, const struct plan *plan, struct step *step)
+{
+    struct catalogue      *loaded;
+    struct checkpoint_cost cost;
+    if (training->load == NULL) {
+        data_initialise(step, plan, training->seed);
+        return 0;
+    }
+    training_require(checkpoint_open(&loaded, training->load, plan, true));
+    int64_t first = checkpoint_origin(loaded)->step;
+    data_initialise_state(step, plan);
+    training_require(checkpoint_load(loaded, plan, step, &cost));
+    step_make_weights(step);
+    checkpoint_close(loaded);
+    return first;
+}
+
+static void end(struct training *training, const struct plan *plan, const struct step *step, struct comm *comm,
+                int64_t steps)
+{
+    struct checkpoint_cost cost;
+    if (training->save != NULL) {
+        training_require(checkpoint_save(plan, step, comm, &(struct checkpoint_target){.folder = training->save},
+                                         &(struct checkpoint_origin){.step = steps, .data = "uniform"}, &cost));
+    }
+    if (training->weights != NULL) {
+        struct output_folder folder = {.is_open = false};
+        training_require(comm->place.rank == 0 ? output_claim_folder(&folder, training->weights) : OK);
+        training_require(checkpoint_write(plan, step, comm, &folder));
+        output_close_folder(&folder);
+    }
+}
+
 int64_t training_run_rank(struct training *training, struct comm *comm)
 {
     struct tiny    tiny = training->tiny;
@@ -49,11 +83,11 @@ int64_t training_run_rank(struct training *training, struct comm *comm)
     if (training->pauses) {
         step_time_pauses(step);
     }
-    data_initialise(step, &tiny.plan, training->seed);
+    int64_t first = begin(training, &tiny.plan, step);
 
     int64_t before = backend.allocations;
     for (int i = 0; i < training->steps; i++) {
-        data_fill(step, &tiny.plan, training->data, training->seed, i);
+        data_fill(step, &tiny.plan, training->data, training->seed, first + i);
         if (rank == 0 && i + 1 == training->steps) {
             step_trace(step, training->times);
         }
@@ -76,12 +110,7 @@ int64_t training_run_rank(struct training *training, struct comm *comm)
         training->storage_bytes[storage] = step_storage_bytes(step, (enum storage)storage);
         training->planned_bytes[storage] = tiny.plan.storage_bytes[storage];
     }
-    if (training->weights != NULL) {
-        struct output_folder folder = {.is_open = false};
-        training_require(rank == 0 ? output_claim_folder(&folder, training->weights) : OK);
-        training_require(checkpoint_write(&tiny.plan, step, comm, &folder));
-        output_close_folder(&folder);
-    }
+    end(training, &tiny.plan, step, comm, first + training->steps);
     step_close(step);
     if (training->connect != NULL) {
         comm_close(&connected);

@@ -23,6 +23,8 @@ struct training {
     // Over the communicator and the rank's backend, what carries transfers in the communicator's place; NULL: itself.
     status (*connect)(struct comm *made, struct comm *control, struct backend *backend);
     const char *weights;    // new folder that the trained weights are written to; NULL: none
+    const char *load;       // checkpoint that it begins with, and goes on from; NULL: none
+    const char *save;       // folder in which a checkpoint is saved after the last step; NULL: none
     // Results.
     float   loss[TRAINING_STEPS_MAX], norm[TRAINING_STEPS_MAX];    // of rank 0
     float   routing[TRAINING_ROUTING_MAX];                         // of the first step, with experts

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: MIT
+// Opens a checkpoint: finds its folder, reads every header, and lists slices by tensor.
+#include "catalogue.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "folders.h"
+#include "gswbench/arena.h"
+#include "gswbench/text.h"
+
+enum { PATH_BYTES = 1200 };
+
+status catalogue_refuse(const struct catalogue *catalogue, const char *tensor, const char *problem)
+{
+    return safetensors_refuse(catalogue->path, tensor, problem);
+}
+
+static const char *join(const char *folder, const char *name, char path[PATH_BYTES])
+{
+    snprintf(path, PATH_BYTES, "%.1000s/%.150s", folder, name);
+    return path;
+}
+
+static bool has_file(const char *folder, const char *name)
+{
+    char path[PATH_BYTES];
+    return access(join(folder, name, path), F_OK) == 0;
+}
+
+// A checkpoint is found by its own files; a folder of checkpoints by the newest that is whole.
+static status find_folder(struct catalogue *catalogue, const char *path)
+{
+    int64_t step = folders_newest(path);
+    if (has_file(path, MANIFEST_NAME) || has_file(path, CONFIG_NAME) || step < 0) {
+        snprintf(catalogue->path, sizeof(catalogue->path), "%.900s", path);
+    } else {
+        snprintf(catalogue->path, sizeof(catalogue->path), "%.900s/" FOLDER_NAME, path, step);
+    }
+    catalogue->is_ours = has_file(catalogue->path, MANIFEST_NAME);
+    return catalogue->is_ours || has_file(catalogue->path, CONFIG_NAME)
+               ? OK
+               : fail_as(EXIT_CHECKPOINT,
+                         "%.900s: has no %s of a whole checkpoint, and no %s of weights as Hugging "
+                         "Face lays them out",
+                         path, MANIFEST_NAME, CONFIG_NAME);
+}
+
+static status add_file(struct catalogue *catalogue, const char *name)
+{
+    catalogue->files = memory_resize(catalogue->files, (size_t)(catalogue->file_count + 1) * sizeof(*catalogue->files));
+    if (!text_copy(catalogue->files[catalogue->file_count], sizeof(*catalogue->files), name)) {
+        return fail_as(EXIT_CHECKPOINT, "%.600s: file '%.100s': the name is too long", catalogue->path, name);
+    }
+    catalogue->file_count++;
+    return OK;
+}
+
+// A slice of our own, or a whole tensor; NULL where it is right.
+static const char *describe(struct stored *stored, bool is_ours)
+{
+    const struct safetensor *entry = &stored->entry;
+    int32_t                  dims;
+    if (entry->dims < 1 || entry->dims > 2 || entry->bytes == 0) {
+        return "weights have one or two dimensions, and are not empty";
+    }
+    int64_t rows = entry->dims == 2 ? entry->dim[0] : 1, columns = entry->dim[entry->dims - 1];
+    if (!is_ours) {
+        text_copy(stored->tensor, sizeof(stored->tensor), entry->name);
+        stored->at = (struct rectangle){.rows = rows, .columns = columns};
+        return NULL;
+    }
+    if (!slice_parse(entry->name, stored->tensor, &stored->at, &dims)) {
+        return "is not named as a slice is: NAME[FIRST:END], or NAME[FIRST:END,FIRST:END]";
+    }
+    return dims == entry->dims && stored->at.rows == rows && stored->at.columns == columns
+               ? NULL
+               : "its name and its shape are not of the same size";
+}
+
+// Adds the slices of a file that was opened.
+static status add_slices(struct catalogue *catalogue, const struct safetensors_reader *reader, int32_t file)
+{
+    size_t count      = (size_t)(catalogue->count + reader->count);
+    catalogue->slices = memory_resize(catalogue->slices, count * sizeof(*catalogue->slices));
+    for (int32_t i = 0; i < reader->count; i++) {
+        struct stored *stored = &catalogue->slices[catalogue->count++];
+        *stored               = (struct stored){.entry = reader->tensors[i], .file = file};
+        stored->begin         = reader->data_start + stored->entry.begin;
+        const char *problem   = describe(stored, catalogue->is_ours);
+        if (problem != NULL) {
+            return safetensors_refuse(reader->path, stored->entry.name, problem);
+        }
+    }
+    return OK;
+}
+
+// Against what the manifest says of it, where there is one.
+static status check_file(const struct safetensors_reader *reader, const struct manifest_file *said)
+{
+    char checksum[CHECKSUM_BYTES];
+    if (said == NULL) {
+        return OK;
+    }
+    checksum_print(reader->header_checksum, checksum);
+    if (reader->file_bytes != said->bytes) {
+        return fail_as(EXIT_CHECKPOINT, "%s: %" PRId64 " bytes, but the manifest has %" PRId64, reader->path,
+                       reader->file_bytes, said->bytes);
+    }
+    return strcmp(checksum, said->checksum) == 0
+               ? OK
+               : fail_as(EXIT_CHECKPOINT, "%s: is another file than the manifest names: its header differs",
+                         reader->path);
+}
+
+static status open_shard(struct catalogue *catalogue, const char *name, const struct manifest_file *said)
+{
+    char                      path[PATH_BYTES];
+    struct safetensors_reader reader;
+    TRY(safetensors_open(&reader, join(catalogue->path, name, path)));
+    status result = check_file(&reader, said);
+    if (!failed(&result)) {
+        result = add_file(catalogue, name);
+    }
+    if (!failed(&result)) {
+        result = add_slices(catalogue, &reader, catalogue->file_count - 1);
+    }
+    safetensors_close(&reader);
+    return result;
+}
+
+static status load_json(const struct catalogue *catalogue, const char *name, json_t **json, uint64_t *checksum,
+                        int64_t *length)
+{
+    char         path[PATH_BYTES], *text;
+    size_t       bytes;
+    json_error_t error;
+    TRY(file_load(join(catalogue->path, name, path), &text, &bytes));
+    *json     = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    *checksum = XXH3_64bits(text, bytes);
+    *length   = (int64_t)bytes;
+    free(text);
+    return *json != NULL ? OK : fail_as(EXIT_CHECKPOINT, "%s: is not valid JSON: %.200s", path, error.text);
+}
+
+static status check_config(const struct catalogue *catalogue, const struct manifest_file *said)
+{
+    char     checksum[CHECKSUM_BYTES];
+    json_t  *json;
+    uint64_t found;
+    int64_t  bytes;
+    TRY(load_json(catalogue, said->name, &json, &found, &bytes));
+    json_decref(json);
+    checksum_print(found, checksum);
+    return bytes == said->bytes && strcmp(checksum, said->checksum) == 0
+               ? OK
+               : fail_as(EXIT_CHECKPOINT, "%s/%s: differs from its checksum in the manifest", catalogue->path,
+                         said->name);
+}
+
+static status open_own(struct catalogue *catalogue)
+{
+    char path[PATH_BYTES];
+    TRY(manifest_read(&catalogue->manifest, join(catalogue->path, MANIFEST_NAME, path)));
+    for (int64_t i = 0; i < catalogue->manifest.file_count; i++) {
+        const struct manifest_file *file = &catalogue->manifest.files[i];
+        TRY(strcmp(file->name, CONFIG_NAME) == 0 ? check_config(catalogue, file)
+                                                 : open_shard(catalogue, file->name, file));
+    }
+    return OK;
+}
+
+// The index names the file of each tensor: each file once, and each tensor in the file that it names.
+static status open_indexed(struct catalogue *catalogue, const json_t *map)
+{
+    const char *tensor;
+    json_t     *value;
+    if (!json_is_object(map)) {
+        return fail_as(EXIT_CHECKPOINT, "%s/%s: has no weight_map", catalogue->path, INDEX_NAME);
+    }
+    json_object_foreach((json_t *)map, tensor, value)
+    {
+        const char *file  = json_string_value(value);
+        bool        known = false;
+        if (file == NULL || file[0] == '.' || strchr(file, '/') != NULL) {
+            return catalogue_refuse(catalogue, tensor, "its file in the index is none of this folder");
+        }
+        for (int32_t i = 0; i < catalogue->file_count; i++) {
+            known |= strcmp(catalogue->files[i], file) == 0;
+        }
+        if (!known) {
+            TRY(open_shard(catalogue, file, NULL));
+        }
+    }
+    for (int64_t i = 0; i < catalogue->count; i++) {
+        const struct stored *stored = &catalogue->slices[i];
+        const char          *file   = json_string_value(json_object_get(map, stored->tensor));
+        if (file == NULL || strcmp(file, catalogue->files[stored->file]) != 0) {
+            return catalogue_refuse(catalogue, stored->tensor, "is in a file that the index does not name for it");
+        }
+    }
+    return catalogue->count == (int64_t)json_object_size(map)
+               ? OK
+               : fail_as(EXIT_CHECKPOINT, "%s/%s: names %zu tensors, of which the files have %" PRId64, catalogue->path,
+                         INDEX_NAME, json_object_size(map), catalogue->count);
+}
+
+static status open_foreign(struct catalogue *catalogue)
+{
+    json_t  *json;
+    uint64_t checksum;
+    int64_t  bytes;
+    if (!has_file(catalogue->path, INDEX_NAME)) {
+        return open_shard(catalogue, WEIGHTS_NAME, NULL);
+    }
+    TRY(load_json(catalogue, INDEX_NAME, &json, &checksum, &bytes));
+    status result = open_indexed(catalogue, json_object_get(json, "weight_map"));
+    json_decref(json);
+    return result;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct stored *x = a, *y = b;
+    int                  order = strcmp(x->tensor, y->tensor);
+    order                      = order != 0 ? order : (x->at.row > y->at.row) - (x->at.row < y->at.row);
+    return order != 0 ? order : (x->at.column > y->at.column) - (x->at.column < y->at.column);
+}
+
+// The slices from there on that are of one tensor.
+static struct stored_tensor tensor_at(const struct catalogue *catalogue, int64_t first)
+{
+    struct stored_tensor tensor = {.slices = &catalogue->slices[first]};
+    while (first + tensor.count < catalogue->count &&
+           strcmp(tensor.slices[tensor.count].tensor, tensor.slices[0].tensor) == 0) {
+        const struct rectangle *at = &tensor.slices[tensor.count++].at;
+        tensor.rows                = at->row + at->rows > tensor.rows ? at->row + at->rows : tensor.rows;
+        tensor.columns = at->column + at->columns > tensor.columns ? at->column + at->columns : tensor.columns;
+    }
+    return tensor;
+}
+
+// Slices of one type that overlap nowhere and have as many elements as the tensor leave no hole.
+static status check_tiling(const struct catalogue *catalogue, const struct stored_tensor *tensor)
+{
+    const struct stored *slices = tensor->slices;
+    int64_t              left;
+    if (__builtin_mul_overflow(tensor->rows, tensor->columns, &left)) {
+        return catalogue_refuse(catalogue, slices[0].tensor, "its size overflows");
+    }
+    for (int64_t i = 0; i < tensor->count; i++) {
+        const struct rectangle *at = &slices[i].at;
+        left -= at->rows * at->columns;
+        if (slices[i].entry.format != slices[0].entry.format || slices[i].entry.dims != slices[0].entry.dims) {
+            return catalogue_refuse(catalogue, slices[i].entry.name, "is of another type than other slices of it");
+        }
+        for (int64_t j = i + 1; j < tensor->count && slices[j].at.row < at->row + at->rows; j++) {
+            struct rectangle common = rectangle_common(at, &slices[j].at);
+            if (common.rows > 0 && common.columns > 0) {
+                return catalogue_refuse(catalogue, slices[j].entry.name, "overlaps another slice");
+            }
+        }
+    }
+    return left == 0 ? OK : catalogue_refuse(catalogue, slices[0].tensor, "slices of it are missing");
+}
+
+static status check_tensors(const struct catalogue *catalogue)
+{
+    for (int64_t i = 0; i < catalogue->count;) {
+        struct stored_tensor tensor = tensor_at(catalogue, i);
+        TRY(check_tiling(catalogue, &tensor));
+        i += tensor.count;
+    }
+    return OK;
+}
+
+status catalogue_open(struct catalogue *catalogue, const char *path, bool verifies)
+{
+    *catalogue = (struct catalogue){.verifies = verifies, .open_file = -1};
+    TRY(find_folder(catalogue, path));
+    TRY(catalogue->is_ours ? open_own(catalogue) : open_foreign(catalogue));
+    qsort(catalogue->slices, (size_t)catalogue->count, sizeof(*catalogue->slices), compare);
+    return check_tensors(catalogue);
+}
+
+struct stored_tensor catalogue_find(const struct catalogue *catalogue, enum state state, const char *name)
+{
+    char    tensor[2 * SLICE_NAME_BYTES];
+    int64_t begin = 0, end = catalogue->count;
+    snprintf(tensor, sizeof(tensor), "%s%s", state_prefixes[state], name);
+    while (begin < end) {
+        int64_t middle = (begin + end) / 2;
+        if (strcmp(catalogue->slices[middle].tensor, tensor) < 0) {
+            begin = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return begin < catalogue->count && strcmp(catalogue->slices[begin].tensor, tensor) == 0
+               ? tensor_at(catalogue, begin)
+               : (struct stored_tensor){.count = 0};
+}
+
+void catalogue_close(struct catalogue *catalogue)
+{
+    if (catalogue->open_file >= 0) {
+        close(catalogue->descriptor);
+    }
+    manifest_free(&catalogue->manifest);
+    free(catalogue->files);
+    free(catalogue->slices);
+    free(catalogue->data);
+    *catalogue = (struct catalogue){.open_file = -1};
+}

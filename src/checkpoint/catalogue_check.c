@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// Whether a checkpoint is of a model: each of its tensors, no other, all of their shapes.
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "catalogue.h"
+
+static status refuse_shape(const struct catalogue *catalogue, const struct stored_tensor *stored,
+                           const struct weight_part *part)
+{
+    char problem[160];
+    snprintf(problem, sizeof(problem), "is [%" PRId64 ", %" PRId64 "], but the model has [%" PRId64 ", %" PRId64 "]",
+             stored->rows, stored->columns, part->rows, part->columns);
+    return catalogue_refuse(catalogue, stored->slices[0].tensor, problem);
+}
+
+static status check_state(const struct catalogue *catalogue, const struct stored_tensor *stored,
+                          const struct weight_part *part)
+{
+    if (stored->count == 0) {
+        return OK;
+    }
+    bool is_vector = stored->slices[0].entry.dims == 1;
+    if (stored->rows != part->rows || stored->columns != part->columns || is_vector != part->is_vector) {
+        return refuse_shape(catalogue, stored, part);
+    }
+    enum format format = stored->slices[0].entry.format;
+    return format == FORMAT_F32 || format == FORMAT_BF16
+               ? OK
+               : catalogue_refuse(catalogue, stored->slices[0].tensor, "has a type that weights cannot have");
+}
+
+// Each state of a part that there is, and how many slices they have; has_moments: whether others have any.
+static status check_part(const struct catalogue *catalogue, const struct weight_part *part, bool has_moments,
+                         int64_t *slices)
+{
+    struct stored_tensor stored[STATE_COUNT];
+    for (enum state state = 0; state < STATE_COUNT; state++) {
+        stored[state] = catalogue_find(catalogue, state, part->name);
+        *slices += stored[state].count;
+        TRY(check_state(catalogue, &stored[state], part));
+    }
+    if (stored[STATE_WEIGHT].count == 0 && stored[STATE_MASTER].count == 0) {
+        return catalogue_refuse(catalogue, part->name, "the model has it, the checkpoint does not");
+    }
+    return !has_moments || (stored[STATE_FIRST_MOMENT].count > 0 && stored[STATE_SECOND_MOMENT].count > 0)
+               ? OK
+               : catalogue_refuse(catalogue, part->name, "has no moments, though other tensors have");
+}
+
+static bool is_part(const struct export_list *list, const char *name)
+{
+    for (int32_t i = 0; i < list->count; i++) {
+        if (strcmp(list->exports[i].part->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_known(const struct export_list *list, const char *tensor)
+{
+    for (enum state state = 0; state < STATE_COUNT; state++) {
+        size_t length = strlen(state_prefixes[state]);
+        if (strncmp(tensor, state_prefixes[state], length) == 0 && is_part(list, tensor + length)) {
+            return true;
+        }
+    }
+    return strncmp(tensor, SCALING_PREFIX, strlen(SCALING_PREFIX)) == 0;
+}
+
+static status find_foreign(const struct catalogue *catalogue, const struct export_list *list)
+{
+    for (int64_t i = 0; i < catalogue->count; i++) {
+        const char *tensor = catalogue->slices[i].tensor;
+        bool        is_new = i == 0 || strcmp(catalogue->slices[i - 1].tensor, tensor) != 0;
+        if (is_new && !is_known(list, tensor)) {
+            return catalogue_refuse(catalogue, tensor, "the model has no such tensor");
+        }
+    }
+    return OK;
+}
+
+static status check_parts(const struct catalogue *catalogue, const struct export_list *list)
+{
+    int64_t slices = 0;
+    bool    has_moments =
+        list->count > 0 && catalogue_find(catalogue, STATE_FIRST_MOMENT, list->exports[0].part->name).count > 0;
+    for (int32_t i = 0; i < list->count; i++) {
+        TRY(check_part(catalogue, list->exports[i].part, has_moments, &slices));
+    }
+    return slices == catalogue->count ? OK : find_foreign(catalogue, list);
+}
+
+static status check_config(const struct catalogue *catalogue, const struct plan *plan)
+{
+    char         path[1200], *text;
+    size_t       bytes;
+    json_error_t error;
+    snprintf(path, sizeof(path), "%s/" CONFIG_NAME, catalogue->path);
+    TRY(file_load(path, &text, &bytes));
+    json_t *found = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    free(text);
+    if (found == NULL) {
+        return fail_as(EXIT_CHECKPOINT, "%s: is not valid JSON: %.200s", path, error.text);
+    }
+    json_t *expected = describe_model(&plan->model, plan->train.sequence, FORMAT_F32);
+    status  result   = describe_compare(path, expected, found);
+    json_decref(expected);
+    json_decref(found);
+    return result;
+}
+
+status catalogue_check(const struct catalogue *catalogue, const struct plan *plan)
+{
+    TRY(check_config(catalogue, plan));
+    struct export_list list   = exports_list(plan, FORMAT_F32, INT64_MAX);
+    status             result = check_parts(catalogue, &list);
+    exports_free(&list);
+    return result;
+}
+
+enum format catalogue_weight_format(const struct catalogue *catalogue)
+{
+    size_t length      = strlen(state_prefixes[STATE_MASTER]);
+    bool   has_masters = false;
+    for (int64_t i = 0; i < catalogue->count; i++) {
+        const char *tensor = catalogue->slices[i].tensor;
+        if (strncmp(tensor, state_prefixes[STATE_MASTER], length) == 0) {
+            struct stored_tensor weight = catalogue_find(catalogue, STATE_WEIGHT, tensor + length);
+            has_masters                 = true;
+            if (weight.count == 0) {
+                return FORMAT_F32;
+            }
+        }
+    }
+    return has_masters ? FORMAT_BF16 : FORMAT_F32;
+}

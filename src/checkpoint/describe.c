@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// A model as Hugging Face's config.json describes it.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/text.h"
+#include "internal.h"
+
+static void set_text(json_t *json, const char *key, const char *value)
+{
+    json_object_set_new(json, key, json_string(value));
+}
+
+static void set_count(json_t *json, const char *key, int64_t value)
+{
+    json_object_set_new(json, key, json_integer(value));
+}
+
+// What Hugging Face's classes do not know is under names of our own.
+static void describe_family(json_t *json, const struct model_config *model)
+{
+    if (strcmp(model->family, "llama") == 0) {
+        json_object_set_new(json, "architectures", json_pack("[s]", "LlamaForCausalLM"));
+        set_text(json, "hidden_act", "silu");
+    } else if (strcmp(model->family, "mixtral") == 0) {
+        json_object_set_new(json, "architectures", json_pack("[s]", "MixtralForCausalLM"));
+        set_text(json, "hidden_act", "silu");
+        set_count(json, "num_local_experts", model->experts);
+        set_count(json, "num_experts_per_tok", model->top_k);
+        json_object_set_new(json, "router_aux_loss_coef", json_real(model->auxiliary_loss));
+    } else {
+        json_object_set_new(json, "architectures", json_pack("[s]", "GswbenchForCausalLM"));
+        set_text(json, "activation", model_activation_names[model->activation]);
+        set_text(json, "norm", model_norm_names[model->norm]);
+        json_object_set_new(json, "rope_fraction", json_real(model->rope_fraction));
+        if (model->pattern[0] != '\0') {
+            set_text(json, "layer_pattern", model->pattern);
+            set_count(json, "num_local_experts", model->experts);
+            set_count(json, "num_experts_per_tok", model->top_k);
+            set_count(json, "expert_intermediate_size", model_expert_ffn(model));
+        }
+    }
+    set_text(json, "model_type", model->family);
+}
+
+json_t *describe_model(const struct model_config *model, int64_t sequence, enum format format)
+{
+    const int64_t original_context = 8192;    // of Llama 3.1's frequency scaling
+
+    json_t *json    = json_object();
+    int64_t context = sequence;
+    describe_family(json, model);
+    set_count(json, "vocab_size", model->vocab);
+    set_count(json, "hidden_size", model->hidden);
+    set_count(json, "intermediate_size", strcmp(model->family, "mixtral") == 0 ? model_expert_ffn(model) : model->ffn);
+    set_count(json, "num_hidden_layers", model->layers);
+    set_count(json, "num_attention_heads", model->heads);
+    set_count(json, "num_key_value_heads", model->kv_heads);
+    set_count(json, "head_dim", model->head_dim);
+    json_object_set_new(json, "rms_norm_eps", json_real(model->norm_epsilon));
+    json_object_set_new(json, "rope_theta", json_real(model->rope_theta));
+    if (model->rope_scaling != 1) {
+        json_object_set_new(json, "rope_scaling",
+                            json_pack("{s:s, s:f, s:f, s:f, s:I}", "rope_type", "llama3", "factor", model->rope_scaling,
+                                      "low_freq_factor", 1.0, "high_freq_factor", 4.0,
+                                      "original_max_position_embeddings", (json_int_t)original_context));
+        context = (int64_t)(model->rope_scaling * (double)original_context);
+    }
+    set_count(json, "max_position_embeddings", context);
+    json_object_set_new(json, "attention_bias", json_false());
+    json_object_set_new(json, "mlp_bias", json_false());
+    json_object_set_new(json, "tie_word_embeddings", json_boolean(model->tied != 0));
+    set_text(json, "torch_dtype", format == FORMAT_BF16 ? "bfloat16" : "float32");
+    return json;
+}
+
+// What does not change what the model computes, or is another's to say.
+static bool is_free(const char *key)
+{
+    static const char *const free_keys[] = {"architectures", "torch_dtype", "max_position_embeddings",
+                                            "router_aux_loss_coef", "original_max_position_embeddings"};
+    for (size_t i = 0; i < sizeof(free_keys) / sizeof(free_keys[0]); i++) {
+        if (strcmp(key, free_keys[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool are_equal(const json_t *a, const json_t *b)
+{
+    double x = json_number_value(a), y = json_number_value(b);
+    return json_is_number(a) && json_is_number(b) ? fabs(x - y) <= 1e-9 * fabs(x) : json_equal(a, b) != 0;
+}
+
+static status refuse(const char *path, const char *key, const json_t *expected, const json_t *found)
+{
+    char  texts[2][128];
+    char *printed[] = {json_dumps(found, JSON_ENCODE_ANY), json_dumps(expected, JSON_ENCODE_ANY)};
+    for (int i = 0; i < 2; i++) {
+        text_printable(texts[i], sizeof(texts[i]), printed[i] != NULL ? printed[i] : "null");
+        free(printed[i]);
+    }
+    return fail_as(EXIT_CHECKPOINT, "%.600s: %s is %.120s, but the job's model has %.120s", path, key, texts[0],
+                   texts[1]);
+}
+
+// Keys that are missing say nothing; but scaling that the job does not know would change every position.
+status describe_compare(const char *path, const json_t *expected, json_t *found)
+{
+    const char *key;
+    json_t     *value;
+    json_object_foreach((json_t *)expected, key, value)
+    {
+        json_t *other = json_object_get(found, key);
+        if (is_free(key) || other == NULL || json_is_null(other)) {
+            continue;
+        }
+        if (json_is_object(value) && json_is_object(other)) {
+            TRY(describe_compare(path, value, other));
+        } else if (!are_equal(value, other)) {
+            return refuse(path, key, value, other);
+        }
+    }
+    json_t *scaling = json_object_get(found, "rope_scaling");
+    return json_is_object(scaling) && json_object_get(expected, "rope_scaling") == NULL
+               ? refuse(path, "rope_scaling", NULL, scaling)
+               : OK;
+}

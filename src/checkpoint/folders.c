@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+// A checkpoint is whole when it has its manifest: that is what comes last, and goes first.
+#include "folders.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gswbench/arena.h"
+#include "manifest.h"
+
+enum { PATH_BYTES = 1200 };
+
+// The step of a checkpoint's folder by its name; -1: it is none.
+static int64_t parse(const char *name)
+{
+    char    again[64];
+    char   *end;
+    int64_t step = strncmp(name, "step-", 5) == 0 ? strtoll(name + 5, &end, 10) : -1;
+    snprintf(again, sizeof(again), FOLDER_NAME, step);
+    return step >= 0 && strcmp(again, name) == 0 ? step : -1;
+}
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+// The steps of whole checkpoints, oldest first. The caller frees.
+static int64_t *list(const char *path, int64_t *count)
+{
+    DIR                 *folder = opendir(path);
+    const struct dirent *entry;
+    int64_t             *steps = NULL;
+    *count                     = 0;
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        char manifest[PATH_BYTES];
+        snprintf(manifest, sizeof(manifest), "%.900s/%s/" MANIFEST_NAME, path, entry->d_name);
+        if (parse(entry->d_name) >= 0 && access(manifest, F_OK) == 0) {
+            steps             = memory_resize(steps, (size_t)(*count + 1) * sizeof(*steps));
+            steps[(*count)++] = parse(entry->d_name);
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    if (*count > 0) {
+        qsort(steps, (size_t)*count, sizeof(*steps), compare);
+    }
+    return steps;
+}
+
+int64_t folders_newest(const char *path)
+{
+    int64_t  count;
+    int64_t *steps  = list(path, &count);
+    int64_t  newest = count > 0 ? steps[count - 1] : -1;
+    free(steps);
+    return newest;
+}
+
+// What a save writes, under its own names and those that files have until they are whole.
+static bool is_ours(const char *name)
+{
+    size_t length       = strlen(name);
+    bool   is_temporary = length > 4 && strcmp(name + length - 4, ".tmp") == 0;
+    return strncmp(name, "rank-", 5) == 0 || strcmp(name, CONFIG_NAME) == 0 ||
+           (is_temporary && (strncmp(name, CONFIG_NAME, strlen(CONFIG_NAME)) == 0 ||
+                             strncmp(name, MANIFEST_NAME, strlen(MANIFEST_NAME)) == 0));
+}
+
+// The manifest first, so that what is left by an end in between is no checkpoint.
+static status clear(const struct output_folder *folder)
+{
+    int  descriptor = openat(folder->descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *listing    = descriptor < 0 ? NULL : fdopendir(descriptor);
+    if (listing == NULL) {
+        return fail_as(EXIT_OUTPUT, "cannot list %.900s: %s", folder->path, strerror(errno));
+    }
+    const struct dirent *entry;
+    bool                 is_bad = unlinkat(folder->descriptor, MANIFEST_NAME, 0) != 0 && errno != ENOENT;
+    while (!is_bad && (entry = readdir(listing)) != NULL) {
+        is_bad = is_ours(entry->d_name) && unlinkat(folder->descriptor, entry->d_name, 0) != 0;
+    }
+    status result =
+        is_bad ? fail_as(EXIT_OUTPUT, "cannot remove files of %.900s: %s", folder->path, strerror(errno)) : OK;
+    closedir(listing);
+    return result;
+}
+
+status folders_enter(struct output_folder *folder, const char *path, int64_t step)
+{
+    char name[64];
+    snprintf(name, sizeof(name), FOLDER_NAME, step);
+    TRY(output_open_folder(folder, path));
+    status result = output_enter_folder(folder, name);
+    if (failed(&result)) {
+        output_close_folder(folder);
+    }
+    return result;
+}
+
+// One that is whole stays.
+static status check_absent(const struct output_folder *folder, const char *name)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof(path), "%s/" MANIFEST_NAME, name);
+    return faccessat(folder->descriptor, path, F_OK, 0) != 0
+               ? OK
+               : fail_as(EXIT_OUTPUT,
+                         "%.900s/%s: is a whole checkpoint, which is not overwritten: name another "
+                         "[checkpoint] save, or remove it",
+                         folder->path, name);
+}
+
+status checkpoint_check_target(const char *path, int64_t step)
+{
+    char                 name[64];
+    struct output_folder folder;
+    snprintf(name, sizeof(name), FOLDER_NAME, step);
+    if (access(path, F_OK) != 0) {
+        return OK;
+    }
+    TRY(output_open_folder(&folder, path));
+    status result = check_absent(&folder, name);
+    output_close_folder(&folder);
+    return result;
+}
+
+status folders_claim(struct output_folder *folder, const char *path, int64_t step)
+{
+    char name[64];
+    bool is_new = false;
+    snprintf(name, sizeof(name), FOLDER_NAME, step);
+    TRY(output_create_folders(path));
+    TRY(output_open_folder(folder, path));
+    status result = check_absent(folder, name);
+    if (!failed(&result)) {
+        result = output_make_folder(folder, name, &is_new);
+    }
+    if (!failed(&result)) {
+        result = output_enter_folder(folder, name);
+    }
+    if (!failed(&result) && !is_new) {
+        result = clear(folder);
+    }
+    if (failed(&result)) {
+        output_close_folder(folder);
+    }
+    return result;
+}
+
+static status remove_step(const char *path, int64_t step)
+{
+    struct output_folder folder;
+    TRY(folders_enter(&folder, path, step));
+    status result = clear(&folder);
+    if (!failed(&result) && rmdir(folder.path) != 0 && errno != ENOTEMPTY && errno != EEXIST) {    // others' files stay
+        result = fail_as(EXIT_OUTPUT, "cannot remove %.900s: %s", folder.path, strerror(errno));
+    }
+    output_close_folder(&folder);
+    return result;
+}
+
+status folders_prune(const char *path, int64_t kept)
+{
+    int64_t  count;
+    int64_t *steps  = list(path, &count);
+    status   result = OK;
+    for (int64_t i = 0; i < count - kept && !failed(&result); i++) {
+        result = remove_step(path, steps[i]);
+    }
+    free(steps);
+    return result;
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+// Writes and reads manifests.
+#include "manifest.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/fatal.h"
+#include "gswbench/input.h"
+#include "gswbench/json.h"
+#include "gswbench/text.h"
+#include "gswbench/version.h"
+#include "internal.h"
+
+static const char manifest_format[] = "gswbench.checkpoint/1";
+enum { FILE_BYTES_MAX = 1 << 26 };
+
+// clang-format off
+#define TEXT(owner, key, field)    JSON_FIELD(owner, JSON_FIELD_TEXT, key, field)
+#define INTEGER(owner, key, field) JSON_FIELD(owner, JSON_FIELD_INTEGER, key, field)
+static const struct json_field file_fields[] = {
+    TEXT(manifest_file, "name", name),
+    INTEGER(manifest_file, "bytes", bytes),
+    TEXT(manifest_file, "checksum", checksum),
+    JSON_END
+};
+// The checksum comes first: its place is found by its key.
+static const struct json_field fields[] = {
+    TEXT(manifest, "xxh3", checksum),
+    TEXT(manifest, "format", format),
+    TEXT(manifest, "program", program),
+    INTEGER(manifest, "step", origin.step),
+    INTEGER(manifest, "samples", origin.samples),
+    INTEGER(manifest, "seed", origin.seed),
+    TEXT(manifest, "data", origin.data),
+    INTEGER(manifest, "sequence", sequence),
+    {"model", JSON_FIELD_MAP, offsetof(struct manifest, model), sizeof(struct manifest_option), NULL, NULL,
+     offsetof(struct manifest, model_count), offsetof(struct manifest_option, value)},
+    {"files", JSON_FIELD_LIST, offsetof(struct manifest, files), sizeof(struct manifest_file), NULL, file_fields,
+     offsetof(struct manifest, file_count), 0},
+    JSON_END
+};
+// clang-format on
+
+void manifest_init(struct manifest *manifest, const struct plan *plan, const struct checkpoint_origin *origin,
+                   int64_t files)
+{
+    *manifest = (struct manifest){.checksum = "0000000000000000", .origin = *origin, .sequence = plan->train.sequence};
+    text_copy(manifest->format, sizeof(manifest->format), manifest_format);
+    text_copy(manifest->program, sizeof(manifest->program), version_text);
+    for (const struct option *option = model_options; option->key != NULL; option++) {
+        manifest->model =
+            memory_resize(manifest->model, (size_t)(manifest->model_count + 1) * sizeof(*manifest->model));
+        struct manifest_option *row = &manifest->model[manifest->model_count++];
+        text_copy(row->key, sizeof(row->key), option->key);
+        option_print(option, &plan->model, row->value, sizeof(row->value));
+    }
+    manifest->files      = memory_allocate((size_t)files * sizeof(*manifest->files));
+    manifest->file_count = files;
+}
+
+void manifest_free(struct manifest *manifest)
+{
+    free(manifest->model);
+    free(manifest->files);
+    *manifest = (struct manifest){.file_count = 0};
+}
+
+static char *print(const struct manifest *manifest)
+{
+    json_t *json = json_from_struct(fields, manifest);
+    char   *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    if (text == NULL) {
+        FATAL(EXIT_MEMORY, "out of host memory");
+    }
+    return text;
+}
+
+status manifest_write(struct manifest *manifest, const struct output_folder *folder)
+{
+    char *text = print(manifest);
+    checksum_print(checksums_of_header(text, strlen(text)), manifest->checksum);
+    free(text);
+    text          = print(manifest);
+    status result = output_write(folder, MANIFEST_NAME, text, strlen(text));
+    free(text);
+    return result;
+}
+
+status file_load(const char *path, char **text, size_t *bytes)
+{
+    int         file;
+    struct stat about;
+    status      opened = input_open(path, &file, &about);
+    if (failed(&opened)) {
+        return fail_as(EXIT_CHECKPOINT, "%.600s: %.300s", path, opened.text);
+    }
+    *bytes        = (size_t)about.st_size;
+    status result = OK;
+    if (about.st_size > FILE_BYTES_MAX) {
+        result = fail_as(EXIT_CHECKPOINT, "%.600s: %" PRId64 " bytes: at most %d are read", path,
+                         (int64_t)about.st_size, FILE_BYTES_MAX);
+    } else {
+        *text = memory_allocate(*bytes + 1);
+        if (read(file, *text, *bytes) != (ssize_t)*bytes) {
+            result = fail_as(EXIT_CHECKPOINT, "%.600s: cannot be read: %s", path, strerror(errno));
+            free(*text);
+        }
+    }
+    close(file);
+    return result;
+}
+
+// Names that lead out of the folder are none.
+static status check_file(const struct manifest_file *file, const char *path)
+{
+    bool is_plain = file->name[0] != '\0' && file->name[0] != '.' && strchr(file->name, '/') == NULL;
+    return is_plain && file->bytes >= 0
+               ? OK
+               : fail_as(EXIT_CHECKPOINT, "%.600s: '%s' with %" PRId64 " bytes is no file of a checkpoint", path,
+                         file->name, file->bytes);
+}
+
+static status check(const struct manifest *manifest, const char *path)
+{
+    if (strcmp(manifest->format, manifest_format) != 0) {
+        return fail_as(EXIT_CHECKPOINT, "%.600s: has format %s, but this program reads %s", path, manifest->format,
+                       manifest_format);
+    }
+    if (manifest->origin.step < 0 || manifest->origin.samples < 0) {
+        return fail_as(EXIT_CHECKPOINT, "%.600s: a step or number of samples below 0", path);
+    }
+    for (int64_t i = 0; i < manifest->file_count; i++) {
+        TRY(check_file(&manifest->files[i], path));
+    }
+    return OK;
+}
+
+static status parse(struct manifest *manifest, const char *path, char *text, size_t bytes)
+{
+    char         checksum[CHECKSUM_BYTES];
+    json_error_t error;
+    json_t      *json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    if (json == NULL) {
+        return fail_as(EXIT_CHECKPOINT, "%.600s: is not valid JSON: %.200s (byte %d)", path, error.text,
+                       error.position);
+    }
+    status result = json_to_struct(fields, manifest, json);
+    json_decref(json);
+    if (failed(&result)) {
+        return fail_as(EXIT_CHECKPOINT, "%.600s: %.300s", path, result.text);
+    }
+    checksum_print(checksums_of_header(text, bytes), checksum);
+    if (strcmp(checksum, manifest->checksum) != 0) {
+        return fail_as(EXIT_CHECKPOINT, "%.600s: differs from its checksum", path);
+    }
+    return check(manifest, path);
+}
+
+status manifest_read(struct manifest *manifest, const char *path)
+{
+    char  *text;
+    size_t bytes;
+    *manifest = (struct manifest){.file_count = 0};
+    TRY(file_load(path, &text, &bytes));
+    status result = parse(manifest, path, text, bytes);
+    free(text);
+    if (failed(&result)) {
+        manifest_free(manifest);
+    }
+    return result;
+}
+
+status manifest_model(const struct manifest *manifest, struct model_config *model)
+{
+    option_set_defaults(model_options, model);
+    for (int64_t i = 0; i < manifest->model_count; i++) {
+        const struct manifest_option *row    = &manifest->model[i];
+        const struct option          *option = option_find(model_options, row->key);
+        status result = option == NULL ? fail("there is no such option") : option_set(option, model, row->value);
+        if (failed(&result)) {
+            return fail_as(EXIT_CHECKPOINT, "%s: model.%s = %s: %.300s", MANIFEST_NAME, row->key, row->value,
+                           result.text);
+        }
+    }
+    return OK;
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+// A run of a unit's elements cuts a part's local block within rows: what is left of a row, whole rows, and the begin of
+// one. Each is a rectangle of the whole tensor.
+#include "slices.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/text.h"
+
+const char *const state_prefixes[] = {[STATE_WEIGHT]        = "",
+                                      [STATE_MASTER]        = "master.",
+                                      [STATE_FIRST_MOMENT]  = "first_moment.",
+                                      [STATE_SECOND_MOMENT] = "second_moment."};
+
+int32_t state_tensor(const struct plan_unit *unit, enum state state)
+{
+    const int32_t tensors[] = {[STATE_WEIGHT]        = unit->is_narrow ? -1 : unit->weight,    // made of its masters
+                               [STATE_MASTER]        = unit->master,
+                               [STATE_FIRST_MOMENT]  = unit->first_moment,
+                               [STATE_SECOND_MOMENT] = unit->second_moment};
+    return tensors[state];
+}
+
+struct plan_slice state_range(const struct plan_unit *unit, enum state state)
+{
+    return state == STATE_WEIGHT ? unit->kept : unit->updated;
+}
+
+void scaling_list(const struct plan *plan, struct scaling_tensor tensors[SCALING_TENSORS])
+{
+    tensors[0] = (struct scaling_tensor){SCALING_PREFIX "scales", plan->scaling.scales};
+    tensors[1] = (struct scaling_tensor){SCALING_PREFIX "factors", plan->scaling.factors};
+    tensors[2] = (struct scaling_tensor){SCALING_PREFIX "magnitudes", plan->scaling.amaxes};
+    tensors[3] = (struct scaling_tensor){SCALING_PREFIX "history", plan->scaling.history};
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+struct rectangle rectangle_common(const struct rectangle *a, const struct rectangle *b)
+{
+    struct rectangle common = {.row = most(a->row, b->row), .column = most(a->column, b->column)};
+    common.rows             = most(least(a->row + a->rows, b->row + b->rows) - common.row, 0);
+    common.columns          = most(least(a->column + a->columns, b->column + b->columns) - common.column, 0);
+    return common;
+}
+
+static void append(struct slice_list *list, const struct slice *slice)
+{
+    if ((list->count & (list->count - 1)) == 0) {    // full at each power of two
+        list->items = memory_resize(list->items, (size_t)most(1, 2 * list->count) * sizeof(*list->items));
+    }
+    list->items[list->count++] = *slice;
+}
+
+// Elements begin .. end - 1 of a part's block on this rank.
+static void append_run(struct slice_list *list, const struct weight_part *part, int64_t first, int64_t begin,
+                       int64_t end)
+{
+    const int64_t columns = part->local_columns;
+    while (begin < end) {
+        int64_t      row = begin / columns, column = begin % columns;
+        int64_t      left  = least(end - begin, SLICE_ELEMENTS_MAX);
+        struct slice slice = {.part = part, .first = first + begin};
+        if (column == 0 && end - begin >= columns) {
+            slice.at = (struct rectangle){.rows = most(left / columns, 1), .columns = columns};
+        } else {
+            slice.at = (struct rectangle){.rows = 1, .columns = least(columns - column, left)};
+        }
+        slice.at.row    = part->first_row + row;
+        slice.at.column = part->first_column + column;
+        append(list, &slice);
+        begin += slice.at.rows * slice.at.columns;
+    }
+}
+
+// Rows of padding belong to no tensor.
+static void append_part(struct slice_list *list, const struct weight *weight, const struct weight_part *part,
+                        struct plan_slice range)
+{
+    int64_t first = weight->first + part->offset;
+    int64_t rows  = least(part->local_rows, part->rows - part->first_row);
+    append_run(list, part, first, most(range.first - first, 0),
+               least(range.first + range.elements - first, rows * part->local_columns));
+}
+
+static bool is_shared(const struct weight_part *part)
+{
+    return part->local_rows < part->rows || part->local_columns < part->columns;
+}
+
+static struct slice_list list_slices(const struct plan *plan, const struct plan_unit *unit, struct plan_slice range,
+                                     bool only_shared)
+{
+    struct slice_list list = {.count = 0};
+    for (int32_t i = unit->first_weight; i < unit->first_weight + unit->weight_count; i++) {
+        const struct weight *weight = &plan->weights[i];
+        for (int32_t j = 0; j < weight->part_count; j++) {
+            if (!only_shared || is_shared(&weight->part[j])) {
+                append_part(&list, weight, &weight->part[j], range);
+            }
+        }
+    }
+    return list;
+}
+
+struct slice_list slices_of(const struct plan *plan, const struct plan_unit *unit, struct plan_slice range)
+{
+    return list_slices(plan, unit, range, false);
+}
+
+struct slice_list slices_owned(const struct plan *plan, const struct plan_unit *unit)
+{
+    uint32_t          alike    = unit->replica_axes & ~unit->update_axes;
+    int64_t           sharers  = mesh_group_size(&plan->mesh, alike);
+    int64_t           index    = mesh_group_index(&plan->mesh, plan->rank, alike);
+    bool              is_first = mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_TP) == 0;
+    int64_t           begin    = unit->updated.elements * index / sharers;
+    int64_t           end      = unit->updated.elements * (index + 1) / sharers;
+    struct plan_slice range    = {unit->updated.first + begin, unit->is_copy ? 0 : end - begin};
+    return list_slices(plan, unit, range, !is_first);
+}
+
+void slice_name(const struct slice *slice, enum state state, char name[SLICE_NAME_BYTES])
+{
+    const struct rectangle *at = &slice->at;
+    int length                 = snprintf(name, SLICE_NAME_BYTES, "%s%s[", state_prefixes[state], slice->part->name);
+    if (!slice->part->is_vector) {
+        length += snprintf(name + length, (size_t)(SLICE_NAME_BYTES - length), "%" PRId64 ":%" PRId64 ",", at->row,
+                           at->row + at->rows);
+    }
+    snprintf(name + length, (size_t)(SLICE_NAME_BYTES - length), "%" PRId64 ":%" PRId64 "]", at->column,
+             at->column + at->columns);
+}
+
+// "FIRST:END" with digits alone, and before text's next character.
+static bool parse_run(const char **text, char after, int64_t *first, int64_t *count)
+{
+    int64_t ends[2];
+    for (int i = 0; i < 2; i++) {
+        size_t digits = strspn(*text, "0123456789");
+        if (digits == 0 || digits > 18 || (*text)[digits] != (i == 0 ? ':' : after)) {
+            return false;
+        }
+        ends[i] = strtoll(*text, NULL, 10);
+        *text += digits + 1;
+    }
+    *first = ends[0];
+    *count = ends[1] - ends[0];
+    return *count > 0;
+}
+
+bool slice_parse(const char *name, char tensor[SLICE_NAME_BYTES], struct rectangle *at, int32_t *dims)
+{
+    const char *open = strrchr(name, '[');
+    if (open == NULL || open == name || !text_copy(tensor, SLICE_NAME_BYTES, name)) {
+        return false;
+    }
+    tensor[open - name] = '\0';
+    const char *text    = open + 1;
+    *dims               = strchr(text, ',') != NULL ? 2 : 1;
+    *at                 = (struct rectangle){.rows = 1};
+    return (*dims == 1 || parse_run(&text, ',', &at->row, &at->rows)) &&
+           parse_run(&text, ']', &at->column, &at->columns) && *text == '\0';
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// Whether a checkpoint is whole and right, by itself; and its weights alone, in another form.
+#include <stdlib.h>
+#include <string.h>
+
+#include "catalogue.h"
+#include "gswbench/layers.h"
+#include "gswbench/plan_build.h"
+
+status checkpoint_plan(struct plan *plan, const struct model_config *model, int64_t sequence)
+{
+    struct plan_request     request;
+    struct parallel_config  parallel;
+    struct train_config     train;
+    struct precision_config precision;
+    option_set_defaults(parallel_options, &parallel);
+    option_set_defaults(train_options, &train);
+    option_set_defaults(precision_options, &precision);
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        mesh_ask(&parallel, (enum axis)axis, 1);
+    }
+    train.sequence     = sequence;
+    train.micro_batch  = 1;
+    train.global_batch = 0;
+    train.accumulation = 1;
+    TRY(plan_resolve(&request, &(struct plan_sections){model, &parallel, &train, &precision, 1}));
+    return plan_build(plan, &request);
+}
+
+// Of the model that the manifest names; a model that none can be made of is a fault of the checkpoint.
+static status open_with_plan(struct catalogue *catalogue, const char *path, struct plan *plan)
+{
+    struct model_config model;
+    TRY(catalogue_open(catalogue, path, true));
+    if (!catalogue->is_ours) {
+        return OK;
+    }
+    TRY(manifest_model(&catalogue->manifest, &model));
+    status planned = checkpoint_plan(plan, &model, catalogue->manifest.sequence);
+    if (failed(&planned)) {
+        return fail_as(EXIT_CHECKPOINT, "%.600s/%s: its model is none: %.300s", catalogue->path, MANIFEST_NAME,
+                       planned.text);
+    }
+    return catalogue_check(catalogue, plan);
+}
+
+static status read_all(struct catalogue *catalogue)
+{
+    for (int64_t i = 0; i < catalogue->count; i++) {
+        struct rectangle at = catalogue->slices[i].at;
+        const void      *data;
+        TRY(catalogue_read(catalogue, &catalogue->slices[i], &at, &data));
+    }
+    return OK;
+}
+
+status checkpoint_verify(const char *path, struct checkpoint_contents *contents)
+{
+    struct catalogue catalogue;
+    struct plan      plan   = {.tensor_count = 0};
+    status           result = open_with_plan(&catalogue, path, &plan);
+    if (!failed(&result)) {
+        result = read_all(&catalogue);
+    }
+    *contents = (struct checkpoint_contents){.step    = catalogue.manifest.origin.step,
+                                             .slices  = catalogue.count,
+                                             .files   = catalogue.file_count,
+                                             .bytes   = catalogue.read_bytes,
+                                             .is_ours = catalogue.is_ours};
+    for (int64_t i = 0; i < catalogue.count; i++) {
+        contents->tensors += i == 0 || strcmp(catalogue.slices[i].tensor, catalogue.slices[i - 1].tensor) != 0;
+    }
+    catalogue_close(&catalogue);
+    plan_free(&plan);
+    return result;
+}
+
+status checkpoint_export(const char *path, const char *folder)
+{
+    struct catalogue catalogue;
+    struct plan      plan   = {.tensor_count = 0};
+    status           result = open_with_plan(&catalogue, path, &plan);
+    if (!failed(&result) && !catalogue.is_ours) {
+        result = fail_as(EXIT_CHECKPOINT,
+                         "%.900s: has no " MANIFEST_NAME ": it is no checkpoint of our own, and needs "
+                         "no export",
+                         catalogue.path);
+    }
+    if (!failed(&result)) {
+        result = checkpoint_write_stored(&plan, &catalogue, folder);
+    }
+    catalogue_close(&catalogue);
+    plan_free(&plan);
+    return result;
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// gswbench checkpoint: whether a checkpoint is whole, and its weights in the form that others read.
+#include "gswbench/checkpoint.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "gswbench/number.h"
+#include "internal.h"
+
+struct checkpoint_arguments {
+    struct text_list words;
+};
+
+static const struct flag flags[] = {
+    OPERANDS(checkpoint_arguments, words, "verify DIR | export DIR OUT",
+             "verify: reads all of a checkpoint; export: writes its weights to a new folder, without the optimizer"),
+    END_FLAGS,
+};
+
+static status verify(const char *path)
+{
+    struct checkpoint_contents contents;
+    char                       size[32];
+    TRY(checkpoint_verify(path, &contents));
+    printf("%s: ", path);
+    if (contents.is_ours) {
+        printf("step %" PRId64 ", ", contents.step);
+    }
+    printf("%" PRId64 " tensors in %" PRId64 " slices of %" PRId64 " file%s, %s: whole\n", contents.tensors,
+           contents.slices, contents.files, contents.files == 1 ? "" : "s",
+           number_bytes(size, sizeof(size), (double)contents.bytes));
+    return OK;
+}
+
+static status export(const char *path, const char *folder)
+{
+    TRY(checkpoint_export(path, folder));
+    printf("%s: the weights of %s\n", folder, path);
+    return OK;
+}
+
+static status run(const void *arguments, struct text_buffer *errors)
+{
+    const struct checkpoint_arguments *checkpoint = arguments;
+    const struct text_list            *words      = &checkpoint->words;
+    (void)errors;
+    if (words->count == 2 && strcmp(words->items[0], "verify") == 0) {
+        return verify(words->items[1]);
+    }
+    if (words->count == 3 && strcmp(words->items[0], "export") == 0) {
+        return export(words->items[1], words->items[2]);
+    }
+    return fail_as(EXIT_USAGE, "gswbench checkpoint takes verify DIR, or export DIR OUT");
+}
+
+const struct command command_checkpoint = {
+    .name  = "checkpoint",
+    .help  = "verify a checkpoint, or export its weights",
+    .flags = flags,
+    .bytes = sizeof(struct checkpoint_arguments),
+    .run   = run,
+};

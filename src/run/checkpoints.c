@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+// What a run begins with, and the checkpoints that it saves between its steps.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/clock.h"
+#include "gswbench/data.h"
+#include "gswbench/report.h"
+#include "internal.h"
+
+static const struct checkpoint_config *config_of(const struct steps *steps)
+{
+    return &steps->benchmark->job.config.checkpoint;
+}
+
+// Of the checkpoints that the run will save, one may be there already: that is said before the first step.
+static status check_saves(const struct config *config, int64_t first_step)
+{
+    const struct checkpoint_config *checkpoint = &config->checkpoint;
+    int64_t                         count      = run_steps_most(&config->run);
+    for (int64_t step = 1; step <= count && checkpoint->save[0] != '\0'; step++) {
+        if (checkpoint_config_saves(checkpoint, first_step + step, step == config->run.steps)) {
+            TRY(checkpoint_check_target(checkpoint->save, first_step + step));
+        }
+    }
+    return OK;
+}
+
+status checkpoints_open(struct catalogue **loaded, const struct config *config, const struct plan *plan,
+                        struct comm *comm)
+{
+    const struct checkpoint_config *checkpoint = &config->checkpoint;
+    status                          own        = OK;
+    *loaded                                    = NULL;
+    if (checkpoint->load[0] != '\0') {
+        own = checkpoint_open(loaded, checkpoint->load, plan, checkpoint->verify != 0);
+    }
+    if (!failed(&own) && comm->place.rank == 0) {
+        own = check_saves(config, *loaded != NULL ? checkpoint_origin(*loaded)->step : 0);
+    }
+    return place_agree(comm, own);
+}
+
+static const char *data_name(const struct run_config *run, char text[16])
+{
+    option_print(option_find(run_options, "data"), run, text, 16);
+    return text;
+}
+
+// Weights, optimizer and step are those of the checkpoint; which data go on is said by [run].
+static void note_origin(struct steps *steps, const struct checkpoint_origin *origin)
+{
+    const struct run_config *run  = &steps->benchmark->job.config.run;
+    struct result_reason     note = {.verdict = VERDICT_VALID, .id = "other-data", .rank = -1, .step = -1};
+    char                     data[16];
+    int64_t                  samples = origin->step * steps->plan->train.global_batch;
+    if (origin->step == 0) {
+        return;
+    }
+    if (origin->seed != run->seed || strcmp(origin->data, data_name(run, data)) != 0 || origin->samples != samples) {
+        snprintf(note.message, sizeof(note.message),
+                 "the checkpoint was trained on %" PRId64 " samples of data %s with seed %" PRId64
+                 "; this run goes on at sample %" PRId64 " of %s with seed %" PRId64,
+                 origin->samples, origin->data, origin->seed, samples, data, run->seed);
+        result_add_reason(steps->result, &note);
+    }
+}
+
+// Of all ranks together: the longest time, and the sum of the bytes.
+static void gather_cost(struct steps *steps, const struct checkpoint_cost *own, double *seconds, double *bytes)
+{
+    int                     ranks = steps->comm->place.ranks;
+    struct checkpoint_cost *all   = memory_allocate((size_t)ranks * sizeof(*all));
+    steps->comm->ops->gather_all(steps->comm, own, all, sizeof(*own));
+    *seconds = *bytes = 0;
+    for (int rank = 0; rank < ranks; rank++) {
+        *seconds = fmax(*seconds, all[rank].seconds);
+        *bytes += (double)all[rank].bytes;
+    }
+    free(all);
+}
+
+static bool prints(const struct steps *steps)
+{
+    const struct benchmark *benchmark = steps->benchmark;
+    return steps->comm->place.rank == 0 && !benchmark->json && !benchmark->is_quiet;
+}
+
+status checkpoints_begin(struct steps *steps)
+{
+    struct result_checkpoint *whole = &steps->result->checkpoint;
+    double                    began = clock_wall_seconds();
+    if (steps->loaded == NULL) {
+        data_initialise(steps->step, steps->plan, (uint64_t)steps->benchmark->job.config.run.seed);
+        return OK;
+    }
+    const struct checkpoint_origin *origin = checkpoint_origin(steps->loaded);
+    data_initialise_state(steps->step, steps->plan);
+    TRY(place_agree(steps->comm, checkpoint_load(steps->loaded, steps->plan, steps->step, &steps->load)));
+    step_make_weights(steps->step);
+    gather_cost(steps, &steps->load, &whole->load_seconds, &whole->load_bytes);
+    whole->first_step = origin->step;
+    note_origin(steps, origin);
+    if (prints(steps)) {
+        report_write_load(steps->result, began, stdout);
+    }
+    return OK;
+}
+
+// No checkpoint of numbers that are wrong takes the place of older ones.
+static bool is_due(const struct steps *steps, int64_t step, bool is_last)
+{
+    return steps->result->verdict < VERDICT_INVALID && checkpoint_config_saves(config_of(steps), step, is_last);
+}
+
+bool checkpoints_follow(struct steps *steps, int64_t index, bool is_last)
+{
+    const struct run_config  *run    = &steps->benchmark->job.config.run;
+    struct result_checkpoint *whole  = &steps->result->checkpoint;
+    int64_t                   step   = whole->first_step + index + 1;
+    double                    began  = clock_wall_seconds();
+    struct checkpoint_target  target = {config_of(steps)->save, config_of(steps)->keep};
+    struct checkpoint_origin  origin = {step, step * steps->plan->train.global_batch, run->seed, ""};
+    int32_t                   due    = is_due(steps, step, is_last);
+    steps->comm->ops->share(steps->comm, &due, sizeof(due), 0);
+    if (due == 0) {
+        return true;
+    }
+    steps_enter(steps, WATCH_CLOSING, index);
+    data_name(run, origin.data);
+    steps->saved = checkpoint_save(steps->plan, steps->step, steps->comm, &target, &origin, &steps->save);
+    steps_enter(steps, WATCH_BETWEEN, index);
+    if (failed(&steps->saved)) {
+        return false;
+    }
+    gather_cost(steps, &steps->save, &whole->save_seconds, &whole->save_bytes);
+    whole->saves++;
+    if (prints(steps)) {
+        report_write_save(steps->result, step, began, stdout);
+    }
+    return true;
+}
+
+void checkpoints_describe(const struct steps *steps, struct result_rank *own)
+{
+    own->load_seconds = steps->load.seconds;
+    own->load_bytes   = (double)steps->load.bytes;
+    own->save_seconds = steps->save.seconds;
+    own->save_bytes   = (double)steps->save.bytes;
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// A checkpoint that was saved under one layout is the same under any other: every tensor bit by bit, and the training
+// that goes on from it.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "checkpoint/catalogue.h"
+#include "gswbench/arena.h"
+#include "layouts.h"
+#include "same_training.h"
+
+enum { BATCH = 8, STEPS = 2, MORE_STEPS = 5 };
+
+static char base[] = "/tmp/gswbench-reshard-XXXXXX";
+static char saved[64], again[64];
+
+static void make_base(void)
+{
+    cr_assert_not_null(mkdtemp(base));
+    snprintf(saved, sizeof(saved), "%s/saved", base);
+    snprintf(again, sizeof(again), "%s/again", base);
+}
+
+static void clear(const char *path)
+{
+    char command[96];
+    snprintf(command, sizeof(command), "rm -rf %s", path);
+    cr_assert_eq(system(command), 0);
+}
+
+static void remove_base(void)
+{
+    clear(base);
+}
+
+TestSuite(reshard, .init = make_base, .fini = remove_base, .timeout = 120);
+
+// All of a tensor, from its slices.
+static char *assemble(struct catalogue *catalogue, const struct stored_tensor *tensor, size_t *bytes)
+{
+    size_t element = (size_t)format_bytes(tensor->slices[0].entry.format, 1);
+    *bytes         = (size_t)(tensor->rows * tensor->columns) * element;
+    char *whole    = memory_allocate(*bytes);
+    for (int64_t i = 0; i < tensor->count; i++) {
+        struct rectangle at = tensor->slices[i].at;
+        const void      *data;
+        status           read = catalogue_read(catalogue, &tensor->slices[i], &at, &data);
+        cr_assert(!failed(&read), "%s", read.text);
+        for (int64_t row = 0; row < at.rows; row++) {
+            memcpy(whole + (size_t)((at.row + row) * tensor->columns + at.column) * element,
+                   (const char *)data + (size_t)(row * at.columns) * element, (size_t)at.columns * element);
+        }
+    }
+    return whole;
+}
+
+// Returns how many tensors were compared.
+static int expect_equal_tensors(const char *a, const char *b, const char *layout)
+{
+    struct catalogue x, y;
+    int              tensors = 0;
+    status           first = catalogue_open(&x, a, true), second = catalogue_open(&y, b, true);
+    cr_assert(!failed(&first) && !failed(&second), "%s: %s%s", layout, first.text, second.text);
+    for (int64_t i = 0; i < x.count;) {
+        struct stored_tensor one = catalogue_find(&x, STATE_WEIGHT, x.slices[i].tensor);
+        struct stored_tensor two = catalogue_find(&y, STATE_WEIGHT, x.slices[i].tensor);
+        size_t               bytes, other_bytes = 0;
+        cr_assert_gt(two.count, 0, "%s: %s is missing", layout, x.slices[i].tensor);
+        char *own = assemble(&x, &one, &bytes), *other = assemble(&y, &two, &other_bytes);
+        cr_expect_eq(bytes, other_bytes);
+        cr_expect_eq(memcmp(own, other, bytes), 0, "%s: %s differs", layout, x.slices[i].tensor);
+        free(own);
+        free(other);
+        i += one.count;
+        tensors++;
+    }
+    int others = 0;
+    for (int64_t i = 0; i < y.count; i++) {
+        others += i == 0 || strcmp(y.slices[i].tensor, y.slices[i - 1].tensor) != 0;
+    }
+    cr_expect_eq(tensors, others, "%s", layout);
+    catalogue_close(&x);
+    catalogue_close(&y);
+    return tensors;
+}
+
+static struct training train(const char *model, const char *layout, int steps, const char *load, const char *save)
+{
+    struct training training = training_of(model, layout, BATCH, steps);
+    training.load            = load;
+    training.save            = save;
+    training_run(&training);
+    return training;
+}
+
+// Loaded under the layout and saved again, it has the same tensors; trained on, the same losses.
+static void expect_same_under(const char *model, const char *layout, const struct training *whole, double tolerance)
+{
+    train(model, layout, 0, saved, again);
+    cr_expect_gt(expect_equal_tensors(saved, again, layout), 20);
+    clear(again);
+    struct training on = train(model, layout, MORE_STEPS, saved, NULL);
+    for (int step = 0; step < MORE_STEPS; step++) {
+        char text[256];
+        snprintf(text, sizeof(text), "%s, step %d: loss", layout, step);
+        expect_near(on.loss[step], whole->loss[STEPS + step], tolerance, text);
+        snprintf(text, sizeof(text), "%s, step %d: norm", layout, step);
+        expect_near(on.norm[step], whole->norm[STEPS + step], 10 * tolerance, text);
+    }
+}
+
+static void expect_same_under_all(const char *model, const char *layout, const char *const *others, size_t count,
+                                  double tolerance)
+{
+    struct training whole = train(model, layout, STEPS + MORE_STEPS, NULL, NULL);
+    train(model, layout, STEPS, NULL, saved);
+    expect_same_under(model, layout, &whole, 0);
+    for (size_t i = 0; i < count; i++) {
+        expect_same_under(model, others[i], &whole, tolerance);
+    }
+}
+
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+static const char dense[] = "layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4";
+
+Test(reshard, carries_a_dense_model_from_one_layout_to_any)
+{
+    static const char *const others[] = {"fsdp 1",
+                                         "fsdp 4",
+                                         "dp 2; fsdp 2",
+                                         "dp 4; zero 1",
+                                         "tp 4",
+                                         "pp 3",
+                                         "dp 2; tp 2; zero 1",
+                                         "fsdp 2; tp 2",
+                                         "tp 2; pp 2",
+                                         "cp 2; accumulation 4",
+                                         "dp 2; pp 2; zero 1; zero_gather forward",
+                                         "fsdp 2; tp 2; pp 2"};
+    expect_same_under_all(dense, "fsdp 2; tp 2", others, COUNT(others), 2e-6);
+}
+
+Test(reshard, carries_the_embedding_that_the_head_is_tied_to)
+{
+    static const char *const others[] = {"fsdp 1", "pp 3", "dp 2; tp 2; pp 2; zero 1"};
+    expect_same_under_all("layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; tied yes",
+                          "fsdp 2; pp 2", others, COUNT(others), 2e-6);
+}
+
+Test(reshard, carries_experts_from_one_layout_to_any)
+{
+    static const char *const others[] = {"fsdp 1",
+                                         "dp 4; ep 2",
+                                         "dp 4; ep 4; zero 1",
+                                         "fsdp 4; ep 2",
+                                         "fsdp 2; tp 2",
+                                         "dp 2; fsdp 2; ep 2",
+                                         "dp 2; ep 2; tp 2",
+                                         "pp 3",
+                                         "dp 2; ep 2; pp 2",
+                                         "tp 4",
+                                         "dp 2; ep 2; cp 2; accumulation 4",
+                                         "fsdp 2; ep 2; tp 2; pp 2"};
+    expect_same_under_all("layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4; "
+                          "experts 4; top_k 2",
+                          "fsdp 4; ep 2", others, COUNT(others), 1e-5);
+}
+
+// Weights in BF16 beside their masters: what is computed differs from layout to layout by rounding, what is kept does
+// not.
+Test(reshard, carries_weights_in_few_digits)
+{
+    static const char *const others[] = {"fsdp 1", "dp 2; tp 2; zero 1", "tp 4; pp 2", "fsdp 2; cp 2; accumulation 2"};
+    expect_same_under_all("layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4; "
+                          "compute bf16",
+                          "fsdp 2; tp 2", others, COUNT(others), 5e-3);
+}
+
+Test(reshard, goes_on_bit_by_bit_in_fp8)
+{
+    static const char *const recipes[] = {"fp8_recipe current", "fp8_recipe delayed",
+                                          "fp8_recipe current; fp8_weights yes", "fp8_recipe delayed; fp8_weights yes",
+                                          "fp8_recipe current; fp8_fused no"};
+    static const char *const layouts[] = {"fsdp 1", "fsdp 2", "dp 2; zero 1", "dp 2; tp 2"};
+    for (size_t i = 0; i < COUNT(recipes) * COUNT(layouts); i++) {
+        const char *layout = layouts[i % COUNT(layouts)];
+        char        model[256];
+        snprintf(model, sizeof(model),
+                 "hidden 32; head_dim 16; heads 4; ffn 64; kv_heads 4; vocab 64; sequence 16; "
+                 "learning_rate 5e-4; compute fp8; %s",
+                 recipes[i / COUNT(layouts)]);
+        clear(saved);
+        expect_same_under_all(model, layout, NULL, 0, 0);
+    }
+}

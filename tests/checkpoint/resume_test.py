@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""Runs that save and go on, as a user starts them; and the files, read by the standard library alone."""
+import json
+import os
+import pathlib
+import re
+import resource
+import struct
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["GSWBENCH"]
+MODEL = ["tiny-llama", "--layers", "2", "--set", "train.sequence=16", "--set", "model.vocab=64", "--set",
+         "model.hidden=32", "--set", "model.ffn=48", "--set", "model.head_dim=8", "--set", "model.heads=4", "--set",
+         "model.kv_heads=2"]
+TINY = ["run", *MODEL, "--backend", "host", "--comm", "local", "--warmup", "0", "--trace", "0"]
+OUTPUT, CHECKPOINT = 9, 10
+BYTES = {"F32": 4, "BF16": 2}
+
+
+class Run:
+    """What a run of so many steps on so many ranks said."""
+
+    def __init__(self, place, steps, ranks, settings, *words, code=0, limit=None):
+        settings = [word for setting in settings.split() for word in ("--set", setting)]
+        cut = None if limit is None else lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        done = subprocess.run([PROGRAM, *TINY, "--steps", str(steps), "--ranks", str(ranks), *settings, *words], cwd=place,
+                              text=True, timeout=120, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              preexec_fn=cut)
+        assert done.returncode == code, f"{done.returncode}: {done.stdout}{done.stderr}"
+        self.error, self.text = done.stderr, done.stdout
+        if "--json" in words:
+            self.result = json.loads(done.stdout)
+            self.losses = [(step["loss"], step["grad_norm"]) for step in self.result["steps"]]
+
+
+def read_slices(folder):
+    """The tensors of a checkpoint, each made whole of its slices: (type, rows, columns, bytes)."""
+    slices = {}
+    for path in sorted(folder.glob("rank-*.safetensors")):
+        raw = path.read_bytes()
+        length, = struct.unpack("<Q", raw[:8])
+        header = json.loads(raw[8:8 + length])
+        header.pop("__metadata__")
+        for name, entry in header.items():
+            tensor, runs = re.fullmatch(r"(.*)\[([0-9:,]*)\]", name).groups()
+            runs = [tuple(map(int, run.split(":"))) for run in runs.split(",")]
+            assert entry["shape"] == [end - first for first, end in runs], name
+            begin, end = (8 + length + offset for offset in entry["data_offsets"])
+            slices.setdefault(tensor, []).append((entry["dtype"], ([(0, 1)] + runs)[-2:], raw[begin:end]))
+    return {tensor: assemble(of) for tensor, of in slices.items()}
+
+
+def assemble(slices):
+    size = BYTES[slices[0][0]]
+    rows, columns = (max(run[axis][1] for _, run, _ in slices) for axis in (0, 1))
+    whole = bytearray(rows * columns * size)
+    written = 0
+    for _, ((first_row, end_row), (first, end)), data in slices:
+        width = (end - first) * size
+        for row in range(first_row, end_row):
+            place = (row * columns + first) * size
+            whole[place:place + width] = data[(row - first_row) * width:(row - first_row + 1) * width]
+        written += len(data)
+    assert written == len(whole)
+    return slices[0][0], rows, columns, bytes(whole)
+
+
+def read_plain(folder):
+    raw = (folder / "model.safetensors").read_bytes()
+    length, = struct.unpack("<Q", raw[:8])
+    header = json.loads(raw[8:8 + length])
+    header.pop("__metadata__")
+    return {name: raw[8 + length + entry["data_offsets"][0]:8 + length + entry["data_offsets"][1]]
+            for name, entry in header.items()}
+
+
+class Resume(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.place = pathlib.Path(self.temporary.name)
+
+    def tearDown(self):
+        self.temporary.cleanup()
+
+    def run_(self, *arguments, **how):
+        return Run(self.place, *arguments, **how)
+
+    def test_a_run_goes_on_bit_by_bit(self):
+        whole = self.run_(7, 2, "parallel.fsdp=2", "--json")
+        first = self.run_(3, 2, "parallel.fsdp=2 checkpoint.save=saved", "--json")
+        second = self.run_(4, 2, "parallel.fsdp=2 checkpoint.load=saved checkpoint.save=saved", "--json")
+        self.assertEqual(first.losses + second.losses, whole.losses)
+        checkpoint = second.result["checkpoint"]
+        self.assertEqual((checkpoint["first_step"], checkpoint["saves"]), (3, 1))
+        self.assertGreater(checkpoint["load_s"], 0)
+        self.assertEqual(checkpoint["load_bytes"], checkpoint["save_bytes"])
+        self.assertEqual(sum(rank["checkpoint_save_bytes"] for rank in second.result["ranks"]), checkpoint["save_bytes"])
+        self.assertEqual(checkpoint["save_bytes"], 14 * second.result["config"]["model"]["parameters"])
+
+    def test_steps_are_counted_over_all_runs(self):
+        self.run_(2, 1, "checkpoint.save=saved")
+        text = self.run_(2, 1, "checkpoint.load=saved checkpoint.save=saved checkpoint.every=1 checkpoint.keep=1").text
+        self.assertRegex(text, r"Global Checkpoint Load : .*Iteration: 2 : .*Load duration: [0-9.]+s")
+        self.assertRegex(text, r"(?s)completed step: 2,.*Global Checkpoint Save : Rank: 0 : Iteration: 3 : Start time: "
+                               r"[0-9.]+s : Save duration: [0-9.]+s.*completed step: 3,.*Iteration: 4 ")
+        self.assertEqual([path.name for path in (self.place / "saved").iterdir()], ["step-00000004"])
+
+    def test_an_independent_reader_finds_the_weights_that_are_exported(self):
+        self.run_(2, 4, "parallel.tp=2 parallel.fsdp=2 checkpoint.save=saved")
+        subprocess.run([PROGRAM, "checkpoint", "export", "saved", "plain"], cwd=self.place, check=True,
+                       stdout=subprocess.DEVNULL)
+        tensors, plain = read_slices(self.place / "saved/step-00000002"), read_plain(self.place / "plain")
+        self.assertEqual({name for name in tensors if name.split(".")[0] in ("model", "lm_head")}, set(plain))
+        for name, data in plain.items():
+            self.assertEqual(tensors[name][3], data, name)
+            for prefix in ("master.", "first_moment.", "second_moment."):
+                self.assertEqual(tensors[prefix + name][:3], ("F32", *tensors[name][1:3]), name)
+
+    def test_weights_of_another_program_begin_a_run(self):
+        drawn = self.run_(3, 1, "run.seed=5", "--json")
+        words = [PROGRAM, "weights", *MODEL, "--set", "run.seed=5", "-o", "weights"]
+        done = subprocess.run(words, cwd=self.place, check=False, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        loaded = self.run_(3, 1, "run.seed=5 checkpoint.load=weights", "--json")
+        self.assertEqual(loaded.losses, drawn.losses)
+
+    def test_a_whole_checkpoint_is_never_written_over(self):
+        self.run_(2, 1, "checkpoint.save=saved")
+        run = self.run_(2, 1, "checkpoint.save=saved", code=OUTPUT)
+        self.assertIn("step-00000002: is a whole checkpoint, which is not overwritten", run.error)
+        self.assertNotIn("completed step", run.text)
+
+    def test_a_disk_without_room_leaves_the_older_checkpoint(self):
+        self.run_(1, 1, "checkpoint.save=saved")
+        run = self.run_(1, 1, "checkpoint.load=saved checkpoint.save=saved run.output=/tmp", code=OUTPUT, limit=200000)
+        self.assertIn("saved/step-00000002", run.error)
+        self.assertIn("File too large", run.error)
+        done = subprocess.run([PROGRAM, "checkpoint", "verify", "saved"], cwd=self.place, check=False, text=True,
+                              stdout=subprocess.PIPE)
+        self.assertRegex(done.stdout, "saved: step 1, .*: whole")
+
+    def test_what_is_asked_for_in_vain_is_said(self):
+        for settings, code, text in (
+                ("checkpoint.every=5", 3, "name the folder in save"),
+                ("checkpoint.save=saved checkpoint.at_end=no", 3, "nothing is saved"),
+                ("checkpoint.load=none", CHECKPOINT, "none: has no manifest.json"),
+                ("checkpoint.save=/proc/saved", OUTPUT, "cannot create /proc/saved")):
+            self.assertIn(text, self.run_(1, 1, settings, code=code).error)
+
+    def test_other_data_are_noted(self):
+        self.run_(2, 1, "checkpoint.save=saved")
+        run = self.run_(2, 1, "checkpoint.load=saved run.seed=9", "--json")
+        self.assertIn("other-data", [reason["id"] for reason in run.result["reasons"]])
+
+
+if __name__ == "__main__":
+    unittest.main()
