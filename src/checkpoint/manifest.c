@@ -38,10 +38,9 @@ static const struct json_field fields[] = {
     INTEGER(manifest, "seed", origin.seed),
     TEXT(manifest, "data", origin.data),
     INTEGER(manifest, "sequence", sequence),
-    {"model", JSON_FIELD_MAP, offsetof(struct manifest, model), sizeof(struct manifest_option), NULL, NULL,
-     offsetof(struct manifest, model_count), offsetof(struct manifest_option, value)},
-    {"files", JSON_FIELD_LIST, offsetof(struct manifest, files), sizeof(struct manifest_file), NULL, file_fields,
-     offsetof(struct manifest, file_count), 0},
+    JSON_ROW("model", JSON_FIELD_MAP, offsetof(struct manifest, model), sizeof(struct manifest_option), NULL, NULL,
+             offsetof(struct manifest, model_count), offsetof(struct manifest_option, value)),
+    JSON_LIST(manifest, "files", files, file_count, sizeof(struct manifest_file), file_fields),
     JSON_END
 };
 // clang-format on
