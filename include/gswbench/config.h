@@ -103,7 +103,11 @@ bool config_find_profile(const struct config *config, char *path, size_t bytes);
 bool config_find_hardware(struct hardware_config *hardware, const char *device);
 int  config_is_file(const struct dirent *entry);    // for scandir: NAME.ini
 
-// Every option as a table (text for the terminal, Markdown for docs/options.md).
-void config_print_options(FILE *file, bool markdown);
+// The words that an option takes, one a line; of one that names a file, the installed ones.
+void config_list_words(struct text_buffer *words, const struct option *option);
+
+// Every option: for the terminal, as docs/options.md, and as the manual page gswbench(5).
+enum options_form { OPTIONS_TEXT, OPTIONS_MARKDOWN, OPTIONS_MANUAL };
+void config_print_options(FILE *file, enum options_form form);
 
 #endif

@@ -71,6 +71,9 @@ struct quantity *option_quantity(const struct option *option, void *section);
 // The key of the table nearest to a misspelt one, or NULL when none is near.
 const char *option_suggest(const struct option *options, const char *key);
 
+// The words that it takes, beside numbers; a NULL-terminated list.
+const char *const *option_words(const struct option *option);
+
 // What the option accepts: "an integer in 1..65536, or auto", "fp32, bf16 or fp8".
 void option_allowed(const struct option *option, char *text, size_t bytes);
 

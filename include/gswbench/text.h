@@ -41,6 +41,9 @@ struct text_stream {
 void text_stream_open(struct text_stream *stream);
 void text_stream_close(struct text_stream *stream);
 
+// Prints so many bytes for a manual page: nothing of them is an instruction.
+void text_print_roff(FILE *file, const char *text, size_t bytes);
+
 // Copies with control characters, those that end lines or turn the direction of writing, and bytes that are not UTF-8
 // replaced by '?': safe on a terminal and in JSON.
 void text_printable(char *to, size_t bytes, const char *from);

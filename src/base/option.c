@@ -51,6 +51,12 @@ const char *option_suggest(const struct option *options, const char *key)
     return text_closest(key, keys);
 }
 
+const char *const *option_words(const struct option *option)
+{
+    static const char *const none[] = {NULL}, *const yes_or_no[] = {"no", "yes", NULL};
+    return option->type == OPTION_BOOLEAN ? yes_or_no : option->names != NULL ? option->names : none;
+}
+
 // "a, b or c"
 static void list_names(const char *const *names, const char *last, char *text, size_t bytes)
 {

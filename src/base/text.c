@@ -166,3 +166,29 @@ void text_printable(char *to, size_t bytes, const char *from)
     }
     to[used] = '\0';
 }
+
+void text_print_roff(FILE *file, const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        bool begins_line = i == 0 || text[i - 1] == '\n';
+        if (begins_line && (text[i] == '.' || text[i] == '\'')) {
+            fputs("\\&", file);
+        }
+        switch (text[i]) {
+        case '\\':
+            fputs("\\e", file);
+            break;
+        case '-':
+            fputs("\\-", file);
+            break;
+        case '\'':
+            fputs("\\(aq", file);
+            break;
+        case '`':
+            fputs("\\(ga", file);
+            break;
+        default:
+            fputc(text[i], file);
+        }
+    }
+}

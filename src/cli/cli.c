@@ -9,7 +9,7 @@
 #include "internal.h"
 
 // clang-format off
-static const struct command *const commands[] = {
+const struct command *const cli_commands[] = {
     &command_run,
     &command_check,
     &command_plan,
@@ -27,15 +27,16 @@ static const struct command *const commands[] = {
     &command_data,
     &command_weights,
     &command_checkpoint,
+    NULL,
 };
 // clang-format on
-enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+enum { COMMANDS = sizeof(cli_commands) / sizeof(cli_commands[0]) - 1 };
 
 static status unknown_command(const char *name)
 {
     const char *names[COMMANDS + 1] = {NULL};
     for (int i = 0; i < COMMANDS; i++) {
-        names[i] = commands[i]->name;
+        names[i] = cli_commands[i]->name;
     }
     const char *closest = text_closest(name, names);
     if (closest != NULL) {
@@ -44,11 +45,11 @@ static status unknown_command(const char *name)
     return fail_as(EXIT_USAGE, "unknown command %s: gswbench --help lists the commands", name);
 }
 
-static const struct command *find(const char *name)
+const struct command *cli_find_command(const char *name)
 {
     for (int i = 0; i < COMMANDS; i++) {
-        if (strcmp(commands[i]->name, name) == 0) {
-            return commands[i];
+        if (strcmp(cli_commands[i]->name, name) == 0) {
+            return cli_commands[i];
         }
     }
     return NULL;
@@ -60,7 +61,7 @@ static void print_help(void)
            "usage: gswbench [COMMAND] [FLAG]...\n\n",
            version_text);
     for (int i = 0; i < COMMANDS; i++) {
-        printf("  %-10s  %s\n", commands[i]->name, commands[i]->help);
+        printf("  %-10s  %s\n", cli_commands[i]->name, cli_commands[i]->help);
     }
     printf("\nWithout a COMMAND, run. gswbench COMMAND --help lists its flags.\n");
 }
@@ -89,7 +90,7 @@ static status run(const struct command *command, int count, char *const words[],
 
 static status explain(const char *name)
 {
-    const struct command *command = name != NULL ? find(name) : NULL;
+    const struct command *command = name != NULL ? cli_find_command(name) : NULL;
     if (name != NULL && command == NULL) {
         return unknown_command(name);
     }
@@ -117,11 +118,15 @@ status cli_run(int argc, char *const argv[], struct text_buffer *errors)
     if (strcmp(argv[1], "help") == 0) {
         return explain(argc > 2 ? argv[2] : NULL);
     }
+    if (strcmp(argv[1], "complete") == 0) {    // for shells
+        completion_print_words(argc - 2, argv + 2, stdout);
+        return OK;
+    }
     const char           *name    = named ? argv[1] : "run";
-    const struct command *command = find(name);
+    const struct command *command = cli_find_command(name);
     int                   skipped = named ? 2 : 1;
     if (command == NULL && cli_is_config(name)) {    // of a run
-        command = find("run");
+        command = cli_find_command("run");
         skipped = 1;
     }
     if (command == NULL) {

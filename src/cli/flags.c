@@ -21,7 +21,7 @@ struct parser {
     struct arena         *arena;
 };
 
-static const struct flag *find(const struct command *command, const char *name, size_t length)
+const struct flag *flags_find(const struct command *command, const char *name, size_t length)
 {
     for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
         if (flag->type != FLAG_OPERANDS && strlen(flag->name) == length && memcmp(flag->name, name, length) == 0) {
@@ -65,7 +65,7 @@ static const char *wanted_value(const struct parser *parser)
 static const char *find_setting(const struct parser *parser, const char *flag)
 {
     const char *name   = flag + strspn(flag, "-");
-    bool        is_set = find(parser->command, "--set", strlen("--set")) != NULL;
+    bool        is_set = flags_find(parser->command, "--set", strlen("--set")) != NULL;
     for (const struct config_section *section = config_sections; is_set && section->name != NULL; section++) {
         for (const struct option *option = section->options; option->key != NULL; option++) {
             if (means_key(name, option->key)) {
@@ -89,7 +89,7 @@ static const char *find_synonym(const struct parser *parser, const char *word)
                     {"--device", "--gpu"},       {"-c", "--config"}};
     for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
         if (strcmp(word, synonyms[i].word) == 0 &&
-            find(parser->command, synonyms[i].flag, strlen(synonyms[i].flag)) != NULL) {
+            flags_find(parser->command, synonyms[i].flag, strlen(synonyms[i].flag)) != NULL) {
             return synonyms[i].flag;
         }
     }
@@ -190,7 +190,7 @@ static status take_operand(const struct parser *parser)
             return set(parser, flag, word);
         }
     }
-    const struct flag *config = find(parser->command, CONFIG, strlen(CONFIG));
+    const struct flag *config = flags_find(parser->command, CONFIG, strlen(CONFIG));
     if (config == NULL) {
         return fail_as(EXIT_USAGE, "unexpected argument %s: gswbench %s takes flags only", word, parser->command->name);
     }
@@ -202,7 +202,7 @@ static status take_flag(struct parser *parser)
 {
     const char        *word   = parser->words[parser->place];
     size_t             length = strcspn(word, "=");
-    const struct flag *flag   = find(parser->command, word, length);
+    const struct flag *flag   = flags_find(parser->command, word, length);
     const char        *value  = word[length] == '=' ? word + length + 1 : NULL;
     if (flag == NULL) {
         return unknown_flag(parser);

@@ -77,9 +77,23 @@ extern const struct command command_accept, command_calibrate, command_check, co
     command_configs, command_data, command_init, command_options, command_plan, command_predict, command_preflight,
     command_report, command_run, command_schema, command_table, command_weights;
 
+// cli.c: all of them, in the order of the help; the list ends with NULL. NULL: no command has the name.
+extern const struct command *const cli_commands[];
+const struct command              *cli_find_command(const char *name);
+
+// manual.c: the manual page gswbench(1).
+void manual_print(FILE *file);
+
+// completion.c: what may stand in the place of the last word of a command line, one a line; the script by which a shell
+// asks for it, false for a shell that has none.
+void completion_print_words(int count, char *const words[], FILE *file);
+bool completion_print(const char *shell, FILE *file);
+
 // flags.c: fills the command's zeroed arguments from words. Errors are EXIT_USAGE. arena holds composed texts.
 status flags_parse(const struct command *command, int count, char *const words[], void *arguments, struct arena *arena);
 void   flags_print_help(const struct command *command, FILE *file);
+// The flag of that name and length; NULL: the command has none.
+const struct flag *flags_find(const struct command *command, const char *name, size_t length);
 
 // stdin.c: what standard input has, as a file that can be read more than once.
 status cli_read_stdin(const char **path, struct arena *arena);

@@ -66,8 +66,8 @@ int config_is_file(const struct dirent *entry)
     return length > 4 && strcmp(entry->d_name + length - 4, ".ini") == 0;
 }
 
-// Sorted, so that of two equally near names always the same is suggested. NULL: no such folder.
-static const char **list_names(struct arena *arena, const char *folder)
+// Sorted, so that of two equally near names always the same is suggested.
+const char **file_names(struct arena *arena, const char *folder)
 {
     struct dirent **entries;
     int             count = scandir(folder, &entries, config_is_file, alphasort);
@@ -85,14 +85,14 @@ static const char **list_names(struct arena *arena, const char *folder)
 
 const char *file_suggest(struct arena *arena, const char *folder, const char *name)
 {
-    const char **names = list_names(arena, folder);
+    const char **names = file_names(arena, folder);
     return names != NULL ? text_closest(name, names) : NULL;
 }
 
 const char *file_list(struct arena *arena, const char *folder)
 {
     enum { SHOWN = 12 };
-    const char **names = list_names(arena, folder), *text = "";
+    const char **names = file_names(arena, folder), *text = "";
     for (int i = 0; names != NULL && i < SHOWN && names[i] != NULL; i++) {
         text = arena_format(arena, "%s%s%s", text, i > 0 ? ", " : "", names[i]);
     }

@@ -65,8 +65,9 @@ void document_override(struct document *document, const char *text);
 status file_read(const char *path, char **text, size_t *bytes);
 
 // The name of a file "NAME.ini" in the folder that is nearest to a misspelt one, or NULL; in the arena.
-const char *file_suggest(struct arena *arena, const char *folder, const char *name);
-const char *file_list(struct arena *arena, const char *folder);    // "a, b"; the first dozen
+const char  *file_suggest(struct arena *arena, const char *folder, const char *name);
+const char **file_names(struct arena *arena, const char *folder);    // all of them; NULL: no such folder
+const char  *file_list(struct arena *arena, const char *folder);     // "a, b"; the first dozen
 
 // Whether folder/name.ini is there; path receives it. A name with '/' is none.
 bool file_find(const char *folder, const char *name, char *path, size_t bytes);

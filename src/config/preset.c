@@ -88,3 +88,23 @@ const char *preset_find_place(struct document *document, struct selection select
     }
     return place;
 }
+
+void config_list_words(struct text_buffer *words, const struct option *option)
+{
+    struct document document = {.errors = NULL};
+    struct config   names;
+    struct preset   presets[PRESETS];
+    list_presets(presets, &names, &document, (struct selection){.ranks = -1, .compute = -1});
+    for (const char *const *word = option_words(option); *word != NULL; word++) {
+        text_append(words, "%s\n", *word);
+    }
+    for (int i = 0; i < PRESETS; i++) {
+        const char  *folder = arena_format(&document.arena, "%s/%s", config_folder(), presets[i].folder);
+        bool         is_it  = option_find(section_find(presets[i].section)->options, presets[i].key) == option;
+        const char **files  = is_it ? file_names(&document.arena, folder) : NULL;
+        for (; files != NULL && *files != NULL; files++) {
+            text_append(words, "%s\n", *files);
+        }
+    }
+    document_free(&document);
+}

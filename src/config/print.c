@@ -159,12 +159,57 @@ static void print_markdown(const struct config_section *section, FILE *file)
     }
 }
 
-void config_print_options(FILE *file, bool markdown)
+// What docs/options.md begins with, as a manual page has it: `...` in bold, and indented lines as they are.
+static void print_manual_introduction(FILE *file)
 {
-    if (markdown) {
+    fputs(".TH GSWBENCH 5 \"\" gswbench \"File Formats\"\n.SH NAME\n"
+          "gswbench \\- configuration files of gswbench(1)\n.SH DESCRIPTION\n",
+          file);
+    bool is_bold = false;
+    for (const char *line = strchr(introduction, '\n') + 2; *line != '\0'; line += strcspn(line, "\n") + 1) {
+        size_t length     = strcspn(line, "\n");
+        bool   is_example = strncmp(line, "    ", 4) == 0;
+        fputs(length == 0 ? ".PP" : is_example ? ".nf\n" : "", file);
+        for (size_t at = 0; at < length;) {
+            size_t plain = strcspn(line + at, "`\n");
+            text_print_roff(file, line + at, plain);
+            at += plain;
+            if (at < length) {
+                is_bold = !is_bold;
+                fputs(is_bold ? "\\fB" : "\\fR", file);
+                at++;
+            }
+        }
+        fputs(is_example ? "\n.fi\n" : "\n", file);
+    }
+}
+
+static void print_manual(const struct config_section *section, FILE *file)
+{
+    fprintf(file, ".SH [%s]\n%s.\n", section->name, section->help);
+    for (const struct option *option = section->options; option->key != NULL; option++) {
+        char allowed[VALUE_BYTES], meaning[3 * VALUE_BYTES];
+        option_allowed(option, allowed, sizeof(allowed));
+        fprintf(file, ".TP\n\\fB%s\\fR = ", option->key);
+        text_print_roff(file, option->fallback, strlen(option->fallback));
+        snprintf(meaning, sizeof(meaning), "\n%s (%s).\n", option->help, allowed);
+        text_print_roff(file, meaning, strlen(meaning));
+    }
+}
+
+void config_print_options(FILE *file, enum options_form form)
+{
+    static void (*const print[])(const struct config_section *, FILE *) = {
+        [OPTIONS_TEXT] = print_text, [OPTIONS_MARKDOWN] = print_markdown, [OPTIONS_MANUAL] = print_manual};
+    if (form == OPTIONS_MARKDOWN) {
         fputs(introduction, file);
+    } else if (form == OPTIONS_MANUAL) {
+        print_manual_introduction(file);
     }
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {
-        markdown ? print_markdown(section, file) : print_text(section, file);
+        print[form](section, file);
+    }
+    if (form == OPTIONS_MANUAL) {
+        fputs(".SH SEE ALSO\n.BR gswbench (1)\n", file);
     }
 }

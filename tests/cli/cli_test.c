@@ -35,7 +35,9 @@ Test(cli, generates_help_from_the_flags)
     expect_success("options --help");
     cr_expect_str_eq(output, "usage: gswbench options [FLAG]...\n\n"
                              "print every option of a configuration file: default, range, meaning\n\n"
-                             "  --markdown  prints Markdown, as in docs/options.md\n");
+                             "  --markdown             prints Markdown, as in docs/options.md\n"
+                             "  --man 1|5              prints a manual page: 1, commands and flags; 5, options\n"
+                             "  --completion bash|zsh  prints what a shell needs to complete words\n");
     expect_success("check --ranks 4 -h");
     expect_output("  --set SECTION.KEY=VALUE  overrides an option of the configuration; repeatable\n");
 }

@@ -297,7 +297,7 @@ Test(config, has_fresh_documentation_of_its_options)
 {
     FILE *printed = tmpfile(), *stored = fopen(GSWBENCH_SOURCE_DIR "/docs/options.md", "r");
     cr_assert_not_null(stored, "docs/options.md is missing");
-    config_print_options(printed, true);
+    config_print_options(printed, OPTIONS_MARKDOWN);
     rewind(printed);
     int want, have;
     do {

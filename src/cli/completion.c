@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+// What may stand in the place of the last word of a command line. Shells ask the program, so that what they offer is
+// what this program takes: its commands, flags, options, and the configurations that are installed beside it.
+#include <string.h>
+
+#include "internal.h"
+
+// Where words are offered: those that begin as the last one does.
+struct offer {
+    const char *begun;
+    FILE       *file;
+};
+
+static void offer(const struct offer *to, const char *before, const char *word, const char *after)
+{
+    char text[512];
+    snprintf(text, sizeof(text), "%s%s%s", before, word, after);
+    if (strncmp(text, to->begun, strlen(to->begun)) == 0) {
+        fprintf(to->file, "%s\n", text);
+    }
+}
+
+static void offer_lines(const struct offer *to, const char *before, char *lines)
+{
+    char *rest = NULL;
+    for (char *line = lines; (line = strtok_r(line, "\n", &rest)) != NULL; line = NULL) {
+        offer(to, before, line, "");
+    }
+}
+
+struct config_offer {
+    const struct offer *to;
+    const char         *before;
+};
+
+static status offer_config(void *state, const char *name, const char *path, struct text_buffer *errors)
+{
+    const struct config_offer *configs = state;
+    (void)path, (void)errors;
+    offer(configs->to, configs->before, name, "");
+    return OK;
+}
+
+// Where none is installed, none is offered.
+static void offer_configs(const struct offer *to, const char *before)
+{
+    cli_visit_configs(offer_config, &(struct config_offer){.to = to, .before = before}, NULL);
+}
+
+static void offer_option(const struct offer *to, const char *before, const struct option *option)
+{
+    struct text_buffer words = {.text = NULL};
+    config_list_words(&words, option);
+    if (words.length > 0) {
+        offer_lines(to, before, words.text);
+    }
+    text_free(&words);
+}
+
+// "section.key"
+static const struct option *find_option(const char *name, size_t length)
+{
+    for (const struct config_section *section = config_sections; section->name != NULL; section++) {
+        for (const struct option *option = section->options; option->key != NULL; option++) {
+            char full[128];
+            int  bytes = snprintf(full, sizeof(full), "%s.%s", section->name, option->key);
+            if ((size_t)bytes == length && memcmp(full, name, length) == 0) {
+                return option;
+            }
+        }
+    }
+    return NULL;
+}
+
+// "section.key=", and behind it the values of that option.
+static void offer_settings(const struct offer *to, const char *before)
+{
+    const char *typed  = to->begun + strlen(before);
+    size_t      length = strcspn(typed, "=");
+    char        known[256];
+    if (typed[length] == '=') {
+        const struct option *option = find_option(typed, length);
+        snprintf(known, sizeof(known), "%s%.*s=", before, (int)length, typed);
+        if (option != NULL) {
+            offer_option(to, known, option);
+        }
+        return;
+    }
+    for (const struct config_section *section = config_sections; section->name != NULL; section++) {
+        for (const struct option *option = section->options; option->key != NULL; option++) {
+            snprintf(known, sizeof(known), "%s%s.", before, section->name);
+            offer(to, known, option->key, "=");
+        }
+    }
+}
+
+// "text|markdown|csv": the words that a flag takes as they are. Others stand for something.
+static void offer_alternatives(const struct offer *to, const char *before, const char *value)
+{
+    char words[128];
+    text_copy(words, sizeof(words), value);
+    if (strpbrk(words, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == NULL) {
+        for (char *bar = strchr(words, '|'); bar != NULL; bar = strchr(bar, '|')) {
+            *bar = '\n';
+        }
+        offer_lines(to, before, words);
+    }
+}
+
+// before: "--flag=", where the value is in the same word.
+static void offer_value(const struct offer *to, const char *before, const struct flag *flag)
+{
+    bool is_model = strcmp(flag->name, "--model") == 0;
+    if (flag->type == FLAG_OVERRIDE) {
+        offer_option(to, before, find_option(flag->target, strlen(flag->target)));
+    } else if (strcmp(flag->name, "--set") == 0) {
+        offer_settings(to, before);
+    } else if (is_model || strcmp(flag->name, "--config") == 0) {
+        offer_configs(to, before);
+    } else {
+        offer_alternatives(to, before, flag->value);
+    }
+    if (is_model) {
+        offer_option(to, before, option_find(model_options, "preset"));
+    }
+}
+
+static void offer_flags(const struct offer *to, const struct command *command)
+{
+    size_t             length = strcspn(to->begun, "=");
+    const struct flag *begun  = to->begun[length] == '=' ? flags_find(command, to->begun, length) : NULL;
+    if (begun != NULL && begun->value != NULL) {
+        char before[128];
+        snprintf(before, sizeof(before), "%.*s=", (int)length, to->begun);
+        offer_value(to, before, begun);
+        return;
+    }
+    for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
+        if (flag->type != FLAG_OPERANDS) {
+            offer(to, "", flag->name, "");
+        }
+    }
+    offer(to, "", "--help", "");
+}
+
+static void offer_commands(const struct offer *to)
+{
+    for (int i = 0; cli_commands[i] != NULL; i++) {
+        offer(to, "", cli_commands[i]->name, "");
+    }
+}
+
+void completion_print_words(int count, char *const words[], FILE *file)
+{
+    const struct offer    to       = {.begun = count > 0 ? words[count - 1] : "", .file = file};
+    const struct command *named    = count > 1 ? cli_find_command(words[0]) : NULL;
+    const struct command *command  = named != NULL ? named : cli_find_command("run");
+    const char           *previous = count > 1 ? words[count - 2] : "";
+    const struct flag    *flag     = flags_find(command, previous, strlen(previous));
+    if (flag != NULL && flag->value != NULL) {
+        offer_value(&to, "", flag);
+    } else if (to.begun[0] == '-') {
+        offer_flags(&to, command);
+    } else if (count < 2) {
+        offer_commands(&to);
+        offer(&to, "", "help", "");
+        offer_configs(&to, "");
+    } else if (strcmp(words[0], "help") == 0) {
+        offer_commands(&to);
+    } else if (command == cli_find_command("configs") || flags_find(command, "--config", strlen("--config")) != NULL) {
+        offer_configs(&to, "");
+    }
+}
+
+// Bash has parted words at each =, and replaces what is behind the last one.
+static const char bash[] = "# Completion of gswbench in bash, by the program that is typed.\n"
+                           "_gswbench() {\n"
+                           "    local line=${COMP_LINE:0:COMP_POINT} words word last\n"
+                           "    read -ra words <<<\"$line\"\n"
+                           "    [[ $line != *[[:space:]] ]] || words+=(\"\")\n"
+                           "    last=${words[-1]}\n"
+                           "    COMPREPLY=()\n"
+                           "    while IFS= read -r word; do\n"
+                           "        COMPREPLY+=(\"${word#\"${last%\"${last##*=}\"}\"}\")\n"
+                           "    done < <(\"${words[0]}\" complete \"${words[@]:1}\" 2>/dev/null)\n"
+                           "    [[ ${#COMPREPLY[@]} -ne 1 || $COMPREPLY != *= ]] || compopt -o nospace 2>/dev/null\n"
+                           "}\n"
+                           "complete -o default -F _gswbench gswbench\n";
+
+static const char zsh[] = "#compdef gswbench\n"
+                          "# Completion of gswbench in zsh, by the program that is typed.\n"
+                          "_gswbench() {\n"
+                          "    local -a found\n"
+                          "    found=(${(f)\"$(\"${words[1]}\" complete \"${(@)words[2,CURRENT]}\" 2>/dev/null)\"})\n"
+                          "    compadd -S '' -- ${(M)found:#*=}\n"
+                          "    compadd -- ${found:#*=}\n"
+                          "    (( $#found )) || _files\n"
+                          "}\n"
+                          "_gswbench \"$@\"\n";
+
+bool completion_print(const char *shell, FILE *file)
+{
+    const char *script = strcmp(shell, "bash") == 0 ? bash : strcmp(shell, "zsh") == 0 ? zsh : NULL;
+    if (script != NULL) {
+        fputs(script, file);
+    }
+    return script != NULL;
+}

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The scripts of share/gswbench/slurm: one job, an array over numbers of ranks and precisions, and what is told of mistakes.
+# Runs itself on hosts of tests/cluster/slurm.
+set -euo pipefail
+if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
+    exec "$GSWBENCH_SOURCE_DIR/tests/cluster/slurm" --hosts 4 --slots 2 bash "$0"
+fi
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
+scripts=$GSWBENCH_SOURCE_DIR/scripts/slurm
+export PATH=$(dirname "$GSWBENCH"):$PATH
+version=$(gswbench -V | sed -n 's/^gswbench \([^ ]*\).*/\1/p')
+short=(--layers 1 --steps 2 --warmup 1)
+
+# looks RANKS PRECISION: one run of tiny-llama there, with what it printed and its result.
+looks() {
+    local folder=results/$version/$2/tiny-llama/$1 log
+    log=$(ls "$folder"/log-gswbench_tiny-llama_"$1"_*.out) || complain "no log in $folder"
+    [ "$(grep -cE '^RESULT (VALID|DEGRADED)' "$log")" = 1 ] || complain "no result in $log" "$log"
+    grep -qE "precision $2 .* ranks $1 " "$log" || complain "another job" "$log"
+    log=${log%.out}
+    [ -s "$folder/${log##*_}/result.json" ] || complain "no link to the run in $folder" <(ls -lR "$folder")
+}
+
+# One job. One that fails has an exit code, of the first rank or of those that Slurm then ends.
+run 0 sbatch --wait --nodes=2 --ntasks-per-node=2 "$scripts/job.sbatch" tiny-llama bf16 "${short[@]}"
+looks 4 bf16
+! sbatch --quiet --wait --nodes=2 --ntasks-per-node=2 "$scripts/job.sbatch" tiny-llama bf16 --set train.micro_batch=3 ||
+    complain "a job that fails is none" /dev/null
+grep -hq 'global_batch = 8 is no multiple' results/*/bf16/tiny-llama/4/*.err || complain "no reason"
+run 2 sbatch --wait --nodes=1 --ntasks-per-node=1 "$scripts/job.sbatch"
+grep -hq '^usage: sbatch' gswbench-*.log || complain "no usage"
+run 2 bash "$scripts/job.sbatch" tiny-llama
+rm -r results
+
+# An array of precisions for each number of ranks, in a folder of its own.
+mkdir stage
+SBATCH_WAIT=1 STAGE_PATH=$PWD/stage run 0 "$scripts/submit" --ranks 2,4 --precisions bf16,fp8 --ranks-per-node 1 tiny-llama -- "${short[@]}"
+cd stage
+for ranks in 2 4; do looks $ranks bf16; looks $ranks fp8; done
+run 0 gswbench table results
+[ "$(wc -l <output)" = 5 ] || complain "not a title and four rows"
+cd ..
+
+# What was published, at the scales and precisions of the row.
+run 0 "$scripts/submit" --dry-run llama2-70b-fsdp torchtitan-llama3-70b
+[ "$(wc -l <output)" = 7 ] || complain "not the rows"
+expect '^sbatch --nodes=8 --ntasks-per-node=8 --array=0-1 .*/job.sbatch llama2-70b-fsdp bf16,fp8$'
+expect '^sbatch --nodes=256 --ntasks-per-node=8 --array=0-1 .*/job.sbatch llama2-70b-fsdp bf16,fp8$'
+expect '^sbatch --nodes=8 --ntasks-per-node=8 --array=0-0 .*/job.sbatch torchtitan-llama3-70b bf16$'
+run 0 "$scripts/submit" --dry-run --ranks 64 --ranks-per-node 4 --precisions fp8 llama2-70b-fsdp -- --steps 20
+expect '^sbatch --nodes=16 --ntasks-per-node=4 --array=0-0 .*/job.sbatch llama2-70b-fsdp fp8 --steps 20$'
+run 2 "$scripts/submit" --dry-run tiny-llama
+expect 'nothing was published of tiny-llama: name numbers of ranks by --ranks'
+run 2 "$scripts/submit" --dry-run --ranks 12 tiny-llama
+expect '12 ranks are no multiple of 8'
+run 2 "$scripts/submit" --nodes 3 tiny-llama
+expect '^usage: submit'
+finish
