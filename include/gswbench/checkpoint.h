@@ -30,7 +30,7 @@ struct checkpoint_origin {
 
 // What saving or loading took of this rank: bytes that it wrote or read.
 struct checkpoint_cost {
-    double  seconds;
+    double  seconds, stalled;    // stalled: those in which no step could run
     int64_t bytes;
 };
 
@@ -44,11 +44,23 @@ int64_t checkpoint_whole_bytes(const struct plan *plan);
 struct checkpoint_target {
     const char *folder;
     int64_t     keep;
+    bool        is_asynchronous;
 };
 status checkpoint_check_target(const char *folder, int64_t step);    // whether that one is there already
 status checkpoint_save(const struct plan *plan, const struct step *step, struct comm *comm,
                        const struct checkpoint_target *target, const struct checkpoint_origin *origin,
                        struct checkpoint_cost *cost);
+
+// The same in two parts, between which steps may run where it is asynchronous: from its begin on the save has a copy in
+// host memory, which a thread writes. Both are called by all ranks; the end waits for the thread. is_written: of this
+// rank alone. Close one that is not to be ended: it is no checkpoint.
+struct checkpoint_save;
+status checkpoint_save_begin(struct checkpoint_save **begun, const struct plan *plan, const struct step *step,
+                             struct comm *comm, const struct checkpoint_target *target,
+                             const struct checkpoint_origin *origin);
+bool   checkpoint_save_is_written(const struct checkpoint_save *save);
+status checkpoint_save_end(struct checkpoint_save *save, struct checkpoint_cost *cost);
+void   checkpoint_save_close(struct checkpoint_save *save);    // NULL: nothing
 
 // Opens the checkpoint in a folder, or the newest whole one of those in it, or weights as Hugging Face lays them out;
 // and fails (EXIT_CHECKPOINT) where it is not of the plan's model. No data are read. verifies: by their checksums, when

@@ -13,7 +13,7 @@
 struct checkpoint_config {
     char    load[176], save[176];    // folders; "": none
     int64_t every, at_end, keep;
-    int64_t verify;
+    int64_t asynchronous, verify;
 };
 extern const struct option checkpoint_options[];
 

@@ -71,6 +71,10 @@ struct result_checkpoint {
     int64_t saves;
     double  load_seconds, load_bytes;
     double  save_seconds, save_bytes;
+    double  stall_seconds;    // of those seconds, in which no step could run
+    // Of measured steps: how many ran while a checkpoint was written, and the median of these and of the others.
+    int64_t steps_beside;
+    double  beside_seconds, other_seconds;
 };
 
 // Who computes attention on rank 0; "" where nothing is to be said.

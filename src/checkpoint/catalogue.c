@@ -283,6 +283,9 @@ status catalogue_open(struct catalogue *catalogue, const char *path, bool verifi
     *catalogue = (struct catalogue){.verifies = verifies, .open_file = -1};
     TRY(find_folder(catalogue, path));
     TRY(catalogue->is_ours ? open_own(catalogue) : open_foreign(catalogue));
+    if (catalogue->count == 0) {
+        return fail_as(EXIT_CHECKPOINT, "%s: has no tensors", catalogue->path);
+    }
     qsort(catalogue->slices, (size_t)catalogue->count, sizeof(*catalogue->slices), compare);
     return check_tensors(catalogue);
 }

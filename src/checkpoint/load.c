@@ -197,7 +197,8 @@ status checkpoint_load(struct catalogue *catalogue, const struct plan *plan, str
     if (!failed(&result)) {
         result = load_scaling(catalogue, plan, step);
     }
-    *cost = (struct checkpoint_cost){clock_seconds() - begun, catalogue->read_bytes};
+    double seconds = clock_seconds() - begun;
+    *cost          = (struct checkpoint_cost){seconds, seconds, catalogue->read_bytes};
     return result;
 }
 

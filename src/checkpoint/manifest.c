@@ -183,8 +183,7 @@ status manifest_model(const struct manifest *manifest, struct model_config *mode
         const struct option          *option = option_find(model_options, row->key);
         status result = option == NULL ? fail("there is no such option") : option_set(option, model, row->value);
         if (failed(&result)) {
-            return fail_as(EXIT_CHECKPOINT, "%s: model.%s = %s: %.300s", MANIFEST_NAME, row->key, row->value,
-                           result.text);
+            return fail("model.%s = %s: %.300s", row->key, row->value, result.text);
         }
     }
     return OK;

@@ -43,7 +43,7 @@ status manifest_write(struct manifest *manifest, const struct output_folder *fol
 // the path.
 status manifest_read(struct manifest *manifest, const char *path);
 
-// The [model] section that it was saved with.
+// The [model] section that it was saved with. Errors do not name the path.
 status manifest_model(const struct manifest *manifest, struct model_config *model);
 
 // A file of a folder, whole; the caller frees it. Errors are EXIT_CHECKPOINT with the path.

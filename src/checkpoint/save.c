@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Saves what each rank alone has into a file of its own; rank 0 lists the files when all of them are on the disk.
-#include <inttypes.h>
+// Between its begin and its end a save may write beside steps, from a copy of what the rank had.
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,130 +12,31 @@
 #include "folders.h"
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
+#include "gswbench/text.h"
 #include "manifest.h"
-#include "slices.h"
+#include "shard.h"
 
-// What a rank writes: runs of its tensors, under their names.
-struct shard {
-    struct safetensor *entries;    // [count]
-    struct shard_run {
-        int32_t tensor;
-        int64_t first;    // element of it
-    } * runs;             // beside them
-    int32_t count;
-    int64_t bytes;
-};
-
-static void shard_free(struct shard *shard)
-{
-    free(shard->entries);
-    free(shard->runs);
-}
-
-static struct safetensor *append(struct shard *shard, int32_t tensor, int64_t first)
-{
-    if ((shard->count & (shard->count - 1)) == 0) {    // full at each power of two
-        size_t room    = shard->count == 0 ? 1 : 2 * (size_t)shard->count;
-        shard->entries = memory_resize(shard->entries, room * sizeof(*shard->entries));
-        shard->runs    = memory_resize(shard->runs, room * sizeof(*shard->runs));
-    }
-    struct safetensor *entry    = &shard->entries[shard->count];
-    shard->runs[shard->count++] = (struct shard_run){tensor, first};
-    *entry                      = (struct safetensor){.name = ""};
-    return entry;
-}
-
-static void append_slice(struct shard *shard, const struct plan *plan, const struct plan_unit *unit, enum state state,
-                         const struct slice *slice)
-{
-    int32_t            tensor   = state_tensor(unit, state);
-    struct safetensor *entry    = append(shard, tensor, slice->first - state_range(unit, state).first);
-    entry->format               = plan->tensors[tensor].format;
-    entry->dims                 = slice->part->is_vector ? 1 : 2;
-    entry->dim[0]               = slice->at.rows;
-    entry->dim[entry->dims - 1] = slice->at.columns;
-    slice_name(slice, state, entry->name);
-    shard->bytes += format_bytes(entry->format, slice->at.rows * slice->at.columns);
-}
-
-static void append_unit(struct shard *shard, const struct plan *plan, const struct plan_unit *unit)
-{
-    struct slice_list list = slices_owned(plan, unit);
-    for (enum state state = 0; state < STATE_COUNT; state++) {
-        for (int64_t i = 0; i < list.count && state_tensor(unit, state) >= 0; i++) {
-            append_slice(shard, plan, unit, state, &list.items[i]);
-        }
-    }
-    free(list.items);
-}
-
-// Alike on all ranks, but for a step's magnitudes, of which all ranks' largest count.
-static void append_scaling(struct shard *shard, const struct plan *plan)
-{
-    struct scaling_tensor tensors[SCALING_TENSORS];
-    scaling_list(plan, tensors);
-    for (int i = 0; i < SCALING_TENSORS; i++) {
-        const struct tensor *tensor = &plan->tensors[tensors[i].tensor];
-        struct safetensor   *entry  = append(shard, tensors[i].tensor, 0);
-        *entry = (struct safetensor){.format = tensor->format, .dims = 1, .dim = {tensor->elements}};
-        snprintf(entry->name, sizeof(entry->name), "%s[0:%" PRId64 "]", tensors[i].name, tensor->elements);
-        shard->bytes += tensor->bytes;
-    }
-}
-
-static struct shard describe_shard(const struct plan *plan)
-{
-    struct shard shard = {.count = 0};
-    for (int32_t i = 0; i < plan->unit_count; i++) {
-        append_unit(&shard, plan, &plan->units[i]);
-    }
-    if (plan->rank == 0 && plan->scaling.history >= 0) {
-        append_scaling(&shard, plan);
-    }
-    return shard;
-}
-
-int64_t checkpoint_bytes(const struct plan *plan)
-{
-    struct shard shard = describe_shard(plan);
-    int64_t      bytes = shard.bytes;
-    shard_free(&shard);
-    return bytes;
-}
-
-int64_t checkpoint_whole_bytes(const struct plan *plan)
-{
-    const struct precision *precision = &plan->precision;
-    struct export_list      list      = exports_list(plan, FORMAT_F32, INT64_MAX);
-    int64_t                 bytes     = 0;
-    for (int32_t i = 0; i < list.count; i++) {
-        const struct export *export = &list.exports[i];
-        int64_t elements            = export->part->rows * export->part->columns;
-        bytes += export->is_narrow ? 0 : format_bytes(precision->weight, elements);
-        bytes += precision->has_master ? format_bytes(FORMAT_F32, elements) : 0;
-        bytes += 2 * format_bytes(precision->moment, elements);
-    }
-    exports_free(&list);
-    if (plan->scaling.history >= 0) {
-        bytes += 3 * plan->tensors[plan->scaling.scales].bytes + plan->tensors[plan->scaling.history].bytes;
-    }
-    return bytes;
-}
-
-// What the ranks know of a save.
-struct save {
-    const struct plan              *plan;
-    const struct step              *step;
-    struct comm                    *comm;
-    const struct checkpoint_target *target;
-    const struct checkpoint_origin *origin;
-    float                          *magnitudes;    // of all ranks; NULL: there are none
-    struct shard                    shard;
-    struct output_folder            folder;
+struct checkpoint_save {
+    const struct plan       *plan;
+    const struct step       *step;
+    struct comm             *comm;
+    char                     folder_path[OUTPUT_PATH_BYTES];
+    int64_t                  keep;
+    struct checkpoint_origin origin;
+    float                   *magnitudes;    // of all ranks; NULL: there are none
+    struct shard             shard;
+    struct output_folder     folder;
+    double                   began, stalled;    // stalled: seconds until steps may go on
+    struct manifest_file     file;              // of this rank
+    status                   written;
+    char                    *copy;    // of the shard's data; NULL: they come from the step's tensors
+    pthread_t                thread;
+    bool                     has_thread;
+    atomic_bool              is_written;
 };
 
 // Collective.
-static void gather_magnitudes(struct save *save)
+static void gather_magnitudes(struct checkpoint_save *save)
 {
     int32_t tensor = save->plan->scaling.history >= 0 ? save->plan->scaling.amaxes : -1;
     if (tensor < 0) {
@@ -150,8 +53,15 @@ static void gather_magnitudes(struct save *save)
     free(all);
 }
 
-// The runs of a tensor follow one another: it is read once.
-static status append_data(const struct save *save, struct safetensors_writer *writer)
+static int64_t entry_bytes(const struct safetensor *entry)
+{
+    return format_bytes(entry->format, entry->dim[0] * (entry->dims == 2 ? entry->dim[1] : 1));
+}
+
+typedef status take_data(void *context, const void *data, int64_t bytes);
+
+// All of the shard's data in its order; each tensor is read once.
+static status pass_data(const struct checkpoint_save *save, take_data *take, void *context)
 {
     const struct shard *shard  = &save->shard;
     char               *data   = NULL;
@@ -162,22 +72,45 @@ static status append_data(const struct save *save, struct safetensors_writer *wr
             data = memory_resize(data, (size_t)save->plan->tensors[index].bytes);
             step_read(save->step, index, data);
         }
-        bool        is_gathered = save->magnitudes != NULL && index == save->plan->scaling.amaxes;
-        const char *source      = is_gathered ? (const char *)save->magnitudes : data;
-        result = safetensors_append(writer, source + format_bytes(shard->entries[i].format, shard->runs[i].first),
-                                    shard->entries[i].bytes);
+        const struct safetensor *entry       = &shard->entries[i];
+        bool                     is_gathered = save->magnitudes != NULL && index == save->plan->scaling.amaxes;
+        const char              *source      = is_gathered ? (const char *)save->magnitudes : data;
+        result = take(context, source + format_bytes(entry->format, shard->runs[i].first), entry_bytes(entry));
     }
     free(data);
     return result;
 }
 
-static status write_shard(struct save *save, struct manifest_file *file)
+static status take_to_file(void *context, const void *data, int64_t bytes)
+{
+    return safetensors_append(context, data, bytes);
+}
+
+static status take_to_copy(void *context, const void *data, int64_t bytes)
+{
+    char **end = context;
+    memcpy(*end, data, (size_t)bytes);
+    *end += bytes;
+    return OK;
+}
+
+static status append_copy(const struct checkpoint_save *save, struct safetensors_writer *writer)
+{
+    enum { PIECE = 8 << 20 };
+    for (int64_t done = 0; done < save->shard.bytes; done += PIECE) {
+        int64_t left = save->shard.bytes - done;
+        TRY(safetensors_append(writer, save->copy + done, left < PIECE ? left : PIECE));
+    }
+    return OK;
+}
+
+static status write_shard(struct checkpoint_save *save)
 {
     struct safetensors_writer writer;
-    const struct comm_place  *place = &save->comm->place;
-    snprintf(file->name, sizeof(file->name), SHARD_NAME, place->rank, place->ranks);
+    struct manifest_file     *file = &save->file;
+    snprintf(file->name, sizeof(file->name), SHARD_NAME, save->comm->place.rank, save->comm->place.ranks);
     TRY(safetensors_create_in(&writer, &save->folder, file->name, save->shard.entries, save->shard.count));
-    status result = append_data(save, &writer);
+    status result = save->copy != NULL ? append_copy(save, &writer) : pass_data(save, take_to_file, &writer);
     if (!failed(&result)) {
         result = safetensors_finish(&writer);
     }
@@ -187,30 +120,50 @@ static status write_shard(struct save *save, struct manifest_file *file)
     return result;
 }
 
-static status agree(const struct save *save, status own)
+static void *write_beside(void *argument)
+{
+    struct checkpoint_save *save = argument;
+    save->written                = write_shard(save);
+    atomic_store(&save->is_written, true);
+    return NULL;
+}
+
+// Where no thread can be had, the rank waits for what it writes.
+static void start_write(struct checkpoint_save *save)
+{
+    char *end  = memory_allocate((size_t)save->shard.bytes + 1);
+    save->copy = end;
+    pass_data(save, take_to_copy, &end);
+    save->has_thread = pthread_create(&save->thread, NULL, write_beside, save) == 0;
+    if (!save->has_thread) {
+        write_beside(save);
+    }
+}
+
+static status agree(const struct checkpoint_save *save, status own)
 {
     int first;
     return comm_find_failed(save->comm, own, &first);
 }
 
 // Rank 0 makes the folder, where there is room for what all ranks write.
-static status open_folder(struct save *save, int64_t whole_bytes)
+static status open_folder(struct checkpoint_save *save, int64_t whole_bytes)
 {
     status own = OK;
     if (save->comm->place.rank == 0) {
-        own = folders_claim(&save->folder, save->target->folder, save->origin->step);
+        own = folders_claim(&save->folder, save->folder_path, save->origin.step);
         if (!failed(&own)) {
             own = output_check_space(save->folder.descriptor, save->folder.path, whole_bytes, save->shard.bytes);
         }
     }
     TRY(agree(save, own));
     if (save->comm->place.rank != 0) {
-        own = folders_enter(&save->folder, save->target->folder, save->origin->step);
+        own = folders_enter(&save->folder, save->folder_path, save->origin.step);
     }
     return agree(save, own);
 }
 
-static status describe_config(const struct save *save, struct manifest_file *file)
+static status describe_config(const struct checkpoint_save *save, struct manifest_file *file)
 {
     json_t *json = describe_model(&save->plan->model, save->plan->train.sequence, save->plan->precision.weight);
     char   *text = json_text(json);
@@ -223,11 +176,11 @@ static status describe_config(const struct save *save, struct manifest_file *fil
 }
 
 // With the manifest the checkpoint is whole; older ones may go then.
-static status complete(const struct save *save, const struct manifest_file *shards)
+static status complete(const struct checkpoint_save *save, const struct manifest_file *shards)
 {
     int             ranks = save->comm->place.ranks;
     struct manifest manifest;
-    manifest_init(&manifest, save->plan, save->origin, ranks + 1);
+    manifest_init(&manifest, save->plan, &save->origin, ranks + 1);
     memcpy(manifest.files, shards, (size_t)ranks * sizeof(*shards));
     status result = describe_config(save, &manifest.files[ranks]);
     if (!failed(&result)) {
@@ -235,23 +188,7 @@ static status complete(const struct save *save, const struct manifest_file *shar
     }
     manifest_free(&manifest);
     TRY(result);
-    return save->target->keep > 0 ? folders_prune(save->target->folder, save->target->keep) : OK;
-}
-
-static status save_shards(struct save *save, int64_t whole_bytes)
-{
-    struct manifest_file  own    = {.bytes = 0};
-    struct manifest_file *shards = memory_allocate((size_t)save->comm->place.ranks * sizeof(*shards));
-    status                result = open_folder(save, whole_bytes);
-    if (!failed(&result)) {
-        result = agree(save, write_shard(save, &own));
-    }
-    if (!failed(&result)) {
-        save->comm->ops->gather_all(save->comm, &own, shards, sizeof(own));
-        result = agree(save, save->comm->place.rank == 0 ? complete(save, shards) : OK);
-    }
-    free(shards);
-    return result;
+    return save->keep > 0 ? folders_prune(save->folder_path, save->keep) : OK;
 }
 
 static int64_t sum_bytes(struct comm *comm, int64_t own)
@@ -265,18 +202,87 @@ static int64_t sum_bytes(struct comm *comm, int64_t own)
     return sum;
 }
 
+void checkpoint_save_close(struct checkpoint_save *save)
+{
+    if (save == NULL) {
+        return;
+    }
+    if (save->has_thread) {
+        pthread_join(save->thread, NULL);
+    }
+    output_close_folder(&save->folder);
+    shard_free(&save->shard);
+    free(save->magnitudes);
+    free(save->copy);
+    free(save);
+}
+
+status checkpoint_save_begin(struct checkpoint_save **begun, const struct plan *plan, const struct step *step,
+                             struct comm *comm, const struct checkpoint_target *target,
+                             const struct checkpoint_origin *origin)
+{
+    struct checkpoint_save *save = memory_allocate(sizeof(*save));
+    *begun                       = save;
+    save->plan                   = plan;
+    save->step                   = step;
+    save->comm                   = comm;
+    save->keep                   = target->keep;
+    save->origin                 = *origin;
+    save->began                  = clock_seconds();
+    save->shard                  = shard_describe(plan);
+    text_copy(save->folder_path, sizeof(save->folder_path), target->folder);
+    gather_magnitudes(save);
+    status result = open_folder(save, sum_bytes(comm, save->shard.bytes));
+    if (failed(&result)) {
+        checkpoint_save_close(save);
+        *begun = NULL;
+    } else if (target->is_asynchronous) {
+        start_write(save);
+    } else {
+        write_beside(save);
+    }
+    if (!failed(&result)) {
+        save->stalled = clock_seconds() - save->began;
+    }
+    return result;
+}
+
+bool checkpoint_save_is_written(const struct checkpoint_save *save)
+{
+    return atomic_load(&save->is_written);
+}
+
+static status gather_shards(const struct checkpoint_save *save)
+{
+    struct manifest_file *shards = memory_allocate((size_t)save->comm->place.ranks * sizeof(*shards));
+    save->comm->ops->gather_all(save->comm, &save->file, shards, sizeof(save->file));
+    status result = agree(save, save->comm->place.rank == 0 ? complete(save, shards) : OK);
+    free(shards);
+    return result;
+}
+
+status checkpoint_save_end(struct checkpoint_save *save, struct checkpoint_cost *cost)
+{
+    double begun = clock_seconds();
+    if (save->has_thread) {
+        pthread_join(save->thread, NULL);
+        save->has_thread = false;
+    }
+    status result = agree(save, save->written);
+    if (!failed(&result)) {
+        result = gather_shards(save);
+    }
+    double now = clock_seconds();
+    *cost      = (struct checkpoint_cost){now - save->began, save->stalled + now - begun, save->shard.bytes};
+    checkpoint_save_close(save);
+    return result;
+}
+
 status checkpoint_save(const struct plan *plan, const struct step *step, struct comm *comm,
                        const struct checkpoint_target *target, const struct checkpoint_origin *origin,
                        struct checkpoint_cost *cost)
 {
-    double      began = clock_seconds();
-    struct save save  = {.plan = plan, .step = step, .comm = comm, .target = target, .origin = origin};
-    save.shard        = describe_shard(plan);
-    gather_magnitudes(&save);
-    status result = save_shards(&save, sum_bytes(comm, save.shard.bytes));
-    *cost         = (struct checkpoint_cost){clock_seconds() - began, save.shard.bytes};
-    output_close_folder(&save.folder);
-    shard_free(&save.shard);
-    free(save.magnitudes);
-    return result;
+    struct checkpoint_save *save;
+    TRY(checkpoint_save_begin(&save, plan, step, comm, target, origin));
+    return checkpoint_save_end(save, cost);
 }

@@ -35,8 +35,10 @@ static status open_with_plan(struct catalogue *catalogue, const char *path, stru
     if (!catalogue->is_ours) {
         return OK;
     }
-    TRY(manifest_model(&catalogue->manifest, &model));
-    status planned = checkpoint_plan(plan, &model, catalogue->manifest.sequence);
+    status planned = manifest_model(&catalogue->manifest, &model);
+    if (!failed(&planned)) {
+        planned = checkpoint_plan(plan, &model, catalogue->manifest.sequence);
+    }
     if (failed(&planned)) {
         return fail_as(EXIT_CHECKPOINT, "%.600s/%s: its model is none: %.300s", catalogue->path, MANIFEST_NAME,
                        planned.text);

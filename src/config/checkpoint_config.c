@@ -9,6 +9,7 @@ const struct option checkpoint_options[] = {
     INTEGER_OPTION(checkpoint_config, every, "0", 0, 1000000, "steps after which a checkpoint is saved, counted over all runs that it goes through; 0: none between steps"),
     BOOLEAN_OPTION(checkpoint_config, at_end, "yes", "whether one is saved after the last step, too"),
     INTEGER_OPTION(checkpoint_config, keep, "0", 0, 1000000, "how many checkpoints stay in that folder: older ones go when a new one is whole; 0: all"),
+    BOOLEAN_OPTION(checkpoint_config, asynchronous, "no", "whether steps go on while threads write what was copied to host memory, which needs room for it; no: they wait"),
     BOOLEAN_OPTION(checkpoint_config, verify, "yes", "whether the checksums of all that is loaded are compared"),
     END_OPTIONS
 };

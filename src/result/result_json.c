@@ -178,6 +178,10 @@ static const struct json_field checkpoint[] = {
     INTEGER(result, "saves", checkpoint.saves),
     REAL(result, "save_s", checkpoint.save_seconds),
     REAL(result, "save_bytes", checkpoint.save_bytes),
+    REAL(result, "stall_s", checkpoint.stall_seconds),
+    INTEGER(result, "steps_beside", checkpoint.steps_beside),
+    REAL(result, "step_beside_s_median", checkpoint.beside_seconds),
+    REAL(result, "step_other_s_median", checkpoint.other_seconds),
     JSON_END
 };
 static const struct json_field reasons[] = {

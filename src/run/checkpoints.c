@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/arena.h"
 #include "gswbench/clock.h"
 #include "gswbench/data.h"
 #include "gswbench/report.h"
+#include "gswbench/statistics.h"
 #include "internal.h"
 
 static const struct checkpoint_config *config_of(const struct steps *steps)
@@ -70,14 +72,16 @@ static void note_origin(struct steps *steps, const struct checkpoint_origin *ori
 }
 
 // Of all ranks together: the longest time, and the sum of the bytes.
-static void gather_cost(struct steps *steps, const struct checkpoint_cost *own, double *seconds, double *bytes)
+static void gather_cost(struct steps *steps, const struct checkpoint_cost *own, double *seconds, double *stalled,
+                        double *bytes)
 {
     int                     ranks = steps->comm->place.ranks;
     struct checkpoint_cost *all   = memory_allocate((size_t)ranks * sizeof(*all));
     steps->comm->ops->gather_all(steps->comm, own, all, sizeof(*own));
-    *seconds = *bytes = 0;
+    *seconds = *stalled = *bytes = 0;
     for (int rank = 0; rank < ranks; rank++) {
         *seconds = fmax(*seconds, all[rank].seconds);
+        *stalled = fmax(*stalled, all[rank].stalled);
         *bytes += (double)all[rank].bytes;
     }
     free(all);
@@ -93,6 +97,7 @@ status checkpoints_begin(struct steps *steps)
 {
     struct result_checkpoint *whole = &steps->result->checkpoint;
     double                    began = clock_wall_seconds();
+    steps->beside                   = memory_allocate((size_t)steps->result->planned_steps * sizeof(*steps->beside));
     if (steps->loaded == NULL) {
         data_initialise(steps->step, steps->plan, (uint64_t)steps->benchmark->job.config.run.seed);
         return OK;
@@ -101,7 +106,8 @@ status checkpoints_begin(struct steps *steps)
     data_initialise_state(steps->step, steps->plan);
     TRY(place_agree(steps->comm, checkpoint_load(steps->loaded, steps->plan, steps->step, &steps->load)));
     step_make_weights(steps->step);
-    gather_cost(steps, &steps->load, &whole->load_seconds, &whole->load_bytes);
+    double stalled;
+    gather_cost(steps, &steps->load, &whole->load_seconds, &stalled, &whole->load_bytes);
     whole->first_step = origin->step;
     note_origin(steps, origin);
     if (prints(steps)) {
@@ -116,32 +122,85 @@ static bool is_due(const struct steps *steps, int64_t step, bool is_last)
     return steps->result->verdict < VERDICT_INVALID && checkpoint_config_saves(config_of(steps), step, is_last);
 }
 
+static void end_save(struct steps *steps)
+{
+    struct result_checkpoint *whole = &steps->result->checkpoint;
+    steps->saved                    = checkpoint_save_end(steps->saving, &steps->save);
+    steps->saving                   = NULL;
+    if (!failed(&steps->saved)) {
+        gather_cost(steps, &steps->save, &whole->save_seconds, &whole->stall_seconds, &whole->save_bytes);
+        whole->saves++;
+        if (prints(steps)) {
+            report_write_save(steps->result, steps->saving_step, steps->saving_began, stdout);
+        }
+    }
+}
+
+static void begin_save(struct steps *steps, int64_t step)
+{
+    const struct checkpoint_config *config = config_of(steps);
+    const struct run_config        *run    = &steps->benchmark->job.config.run;
+    struct checkpoint_target        target = {config->save, config->keep, config->asynchronous != 0};
+    struct checkpoint_origin        origin = {step, step * steps->plan->train.global_batch, run->seed, ""};
+    data_name(run, origin.data);
+    steps->saving_step  = step;
+    steps->saving_began = clock_wall_seconds();
+    steps->saved = checkpoint_save_begin(&steps->saving, steps->plan, steps->step, steps->comm, &target, &origin);
+}
+
+// Whether all ranks have written what they copied.
+static bool is_written(const struct steps *steps)
+{
+    return comm_smallest(steps->comm, checkpoint_save_is_written(steps->saving)) > 0;
+}
+
 bool checkpoints_follow(struct steps *steps, int64_t index, bool is_last)
 {
-    const struct run_config  *run    = &steps->benchmark->job.config.run;
-    struct result_checkpoint *whole  = &steps->result->checkpoint;
-    int64_t                   step   = whole->first_step + index + 1;
-    double                    began  = clock_wall_seconds();
-    struct checkpoint_target  target = {config_of(steps)->save, config_of(steps)->keep};
-    struct checkpoint_origin  origin = {step, step * steps->plan->train.global_batch, run->seed, ""};
-    int32_t                   due    = is_due(steps, step, is_last);
+    int64_t step = steps->result->checkpoint.first_step + index + 1;
+    int32_t due  = is_due(steps, step, is_last);
     steps->comm->ops->share(steps->comm, &due, sizeof(due), 0);
-    if (due == 0) {
+    steps->beside[index] = steps->saving != NULL;
+    if (steps->saving == NULL && due == 0) {
         return true;
     }
     steps_enter(steps, WATCH_CLOSING, index);
-    data_name(run, origin.data);
-    steps->saved = checkpoint_save(steps->plan, steps->step, steps->comm, &target, &origin, &steps->save);
+    if (steps->saving != NULL && (due != 0 || is_last || is_written(steps))) {
+        end_save(steps);
+    }
+    if (due != 0 && !failed(&steps->saved)) {
+        begin_save(steps, step);
+        if (steps->saving != NULL && (is_last || config_of(steps)->asynchronous == 0)) {
+            end_save(steps);
+        }
+    }
     steps_enter(steps, WATCH_BETWEEN, index);
-    if (failed(&steps->saved)) {
-        return false;
+    return !failed(&steps->saved);
+}
+
+void checkpoints_close(struct steps *steps)
+{
+    checkpoint_save_close(steps->saving);
+    checkpoint_close(steps->loaded);
+    free(steps->beside);
+}
+
+// What writing costs the steps that it is beside.
+void checkpoints_judge(struct steps *steps)
+{
+    struct result            *result     = steps->result;
+    struct result_checkpoint *whole      = &result->checkpoint;
+    double                   *seconds[2] = {memory_allocate((size_t)result->step_count * sizeof(double)),
+                                            memory_allocate((size_t)result->step_count * sizeof(double))};
+    int64_t                   counts[2]  = {0, 0};
+    for (int64_t i = result->planned_warmup; i < result->step_count; i++) {
+        int beside                        = steps->beside[i];
+        seconds[beside][counts[beside]++] = result->steps[i].seconds;
     }
-    gather_cost(steps, &steps->save, &whole->save_seconds, &whole->save_bytes);
-    whole->saves++;
-    if (prints(steps)) {
-        report_write_save(steps->result, step, began, stdout);
-    }
-    return true;
+    whole->steps_beside   = counts[1];
+    whole->beside_seconds = counts[1] > 0 ? statistics_median(seconds[1], counts[1]) : 0;
+    whole->other_seconds  = counts[0] > 0 ? statistics_median(seconds[0], counts[0]) : 0;
+    free(seconds[0]);
+    free(seconds[1]);
 }
 
 void checkpoints_describe(const struct steps *steps, struct result_rank *own)

@@ -81,7 +81,11 @@ struct steps {
     struct progress         progress;
     struct catalogue       *loaded;        // what the run begins with; NULL: weights as they are drawn
     struct checkpoint_cost  load, save;    // of this rank, the last ones
-    status                  saved;         // why a checkpoint could not be
+    struct checkpoint_save *saving;        // that is written beside steps; NULL: none is
+    int64_t                 saving_step;
+    double                  saving_began;
+    bool                   *beside;    // [steps], whether each ran beside it
+    status                  saved;     // why a checkpoint could not be
 };
 status steps_measure(struct steps *steps);
 void   steps_enter(const struct steps *steps, enum watch_phase phase, int64_t index);    // for the watch, if any
@@ -101,6 +105,8 @@ status checkpoints_open(struct catalogue **loaded, const struct config *config, 
                         struct comm *comm);
 status checkpoints_begin(struct steps *steps);
 bool   checkpoints_follow(struct steps *steps, int64_t index, bool is_last);
+void   checkpoints_judge(struct steps *steps);    // after the last step; of this rank alone
+void   checkpoints_close(struct steps *steps);    // gives up a save that has not ended; what was loaded
 void   checkpoints_describe(const struct steps *steps, struct result_rank *own);    // this rank's part; of it alone
 
 // fault.c: lets a fault happen from the begin of its step to the end, in a repetition only where it repeats; and adds a

@@ -32,7 +32,6 @@ struct rank {
     struct journal          journal;    // of rank 0
     struct steps            steps;
     struct output_folder    folder, weights;    // of rank 0, held from before the first step
-    struct catalogue       *loaded;             // the checkpoint that the run begins with; NULL: none
 };
 
 static bool is_first(const struct rank *rank)
@@ -159,7 +158,7 @@ static status prepare(struct rank *rank, struct comm *comm)
     status                  planned   = open_plan(rank, comm->place.rank);
     TRY(place_open(place, &benchmark->job.config, benchmark->weights_out != NULL, comm, planned));
     rank->comm = comm = place->comm;
-    TRY(checkpoints_open(&rank->loaded, &benchmark->job.config, &rank->plan, comm));
+    TRY(checkpoints_open(&rank->steps.loaded, &benchmark->job.config, &rank->plan, comm));
     TRY(place_agree(comm, open_watch(rank)));
     double began = clock_seconds();
     TRY(spare_choose(place, &rank->plan, &benchmark->job.config.run));
@@ -192,7 +191,7 @@ static status measure(struct rank *rank)
                                                .result      = &rank->result,
                                                .hang_watch  = rank->watch,
                                                .journal     = &rank->journal,
-                                               .loaded      = rank->loaded,
+                                               .loaded      = rank->steps.loaded,
                                                .own_seconds = memory_allocate((size_t)rank->result.planned_steps * sizeof(double))};
     rank->steps.compute_times = compute_times_open(&rank->plan, rank->comm, rank->result.planned_steps);
     TRY(place_agree(rank->comm, step_find_fault(&rank->steps.fault, &rank->plan, &benchmark->job.config.fault)));
@@ -316,7 +315,7 @@ static void release(struct rank *rank)
     if (rank->steps.compute_times != NULL) {
         compute_times_close(rank->steps.compute_times);
     }
-    checkpoint_close(rank->loaded);
+    checkpoints_close(&rank->steps);
     journal_close(&rank->journal);
     output_close_folder(&rank->folder);
     output_close_folder(&rank->weights);

@@ -309,6 +309,7 @@ status steps_measure(struct steps *steps)
     progress_clear(&steps->progress);
     result->step_allocations = steps->backend->allocations - allocations;
     end_steps(steps, wall, monotonic);
+    checkpoints_judge(steps);
     free(facts);
     TRY(captured);
     return output;

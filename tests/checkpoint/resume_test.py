@@ -99,6 +99,21 @@ class Resume(unittest.TestCase):
         self.assertEqual(sum(rank["checkpoint_save_bytes"] for rank in second.result["ranks"]), checkpoint["save_bytes"])
         self.assertEqual(checkpoint["save_bytes"], 14 * second.result["config"]["model"]["parameters"])
 
+    def test_threads_write_beside_steps_what_was_there_before_them(self):
+        whole = self.run_(9, 2, "parallel.fsdp=2", "--json")
+        saving = self.run_(9, 2, "parallel.fsdp=2 checkpoint.save=saved checkpoint.every=2 checkpoint.asynchronous=yes",
+                           "--json")
+        self.assertEqual(saving.losses, whole.losses)
+        checkpoint = saving.result["checkpoint"]
+        self.assertEqual(checkpoint["saves"], 5)
+        self.assertGreater(checkpoint["steps_beside"], 0)
+        self.assertLessEqual(checkpoint["stall_s"], checkpoint["save_s"])
+        self.assertEqual(sorted(path.name for path in (self.place / "saved").iterdir()),
+                         [f"step-{step:08}" for step in (2, 4, 6, 8, 9)])
+        for step in (2, 4, 6, 8):
+            resumed = self.run_(9 - step, 2, f"parallel.fsdp=2 checkpoint.load=saved/step-{step:08}", "--json")
+            self.assertEqual(resumed.losses, whole.losses[step:])
+
     def test_steps_are_counted_over_all_runs(self):
         self.run_(2, 1, "checkpoint.save=saved")
         text = self.run_(2, 1, "checkpoint.load=saved checkpoint.save=saved checkpoint.every=1 checkpoint.keep=1").text

@@ -27,6 +27,18 @@ def read(path):
     return tensors
 
 
+def write(path, tensors):
+    """As another program would: no metadata, tensors in the order of their names."""
+    header, data = {}, b""
+    for name, tensor in sorted(tensors.items()):
+        raw = tensor.values.tobytes()
+        code = {value: key for key, value in CODES.items()}[tensor.values.typecode]
+        header[name] = {"dtype": code, "shape": tensor.shape, "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
 def read_folder(folder):
     """The tensors of a Hugging Face folder, whole or in shards."""
     folder = pathlib.Path(folder)

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+// What a rank saves: its slices, under their names, and how many bytes they are.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "shard.h"
+
+void shard_free(struct shard *shard)
+{
+    free(shard->entries);
+    free(shard->runs);
+}
+
+static struct safetensor *append(struct shard *shard, int32_t tensor, int64_t first)
+{
+    if ((shard->count & (shard->count - 1)) == 0) {    // full at each power of two
+        size_t room    = shard->count == 0 ? 1 : 2 * (size_t)shard->count;
+        shard->entries = memory_resize(shard->entries, room * sizeof(*shard->entries));
+        shard->runs    = memory_resize(shard->runs, room * sizeof(*shard->runs));
+    }
+    struct safetensor *entry    = &shard->entries[shard->count];
+    shard->runs[shard->count++] = (struct shard_run){tensor, first};
+    *entry                      = (struct safetensor){.name = ""};
+    return entry;
+}
+
+static void append_slice(struct shard *shard, const struct plan *plan, const struct plan_unit *unit, enum state state,
+                         const struct slice *slice)
+{
+    int32_t            tensor   = state_tensor(unit, state);
+    struct safetensor *entry    = append(shard, tensor, slice->first - state_range(unit, state).first);
+    entry->format               = plan->tensors[tensor].format;
+    entry->dims                 = slice->part->is_vector ? 1 : 2;
+    entry->dim[0]               = slice->at.rows;
+    entry->dim[entry->dims - 1] = slice->at.columns;
+    slice_name(slice, state, entry->name);
+    shard->bytes += format_bytes(entry->format, slice->at.rows * slice->at.columns);
+}
+
+static void append_unit(struct shard *shard, const struct plan *plan, const struct plan_unit *unit)
+{
+    struct slice_list list = slices_owned(plan, unit);
+    for (enum state state = 0; state < STATE_COUNT; state++) {
+        for (int64_t i = 0; i < list.count && state_tensor(unit, state) >= 0; i++) {
+            append_slice(shard, plan, unit, state, &list.items[i]);
+        }
+    }
+    free(list.items);
+}
+
+// Alike on all ranks, but for a step's magnitudes, of which all ranks' largest count.
+static void append_scaling(struct shard *shard, const struct plan *plan)
+{
+    struct scaling_tensor tensors[SCALING_TENSORS];
+    scaling_list(plan, tensors);
+    for (int i = 0; i < SCALING_TENSORS; i++) {
+        const struct tensor *tensor = &plan->tensors[tensors[i].tensor];
+        struct safetensor   *entry  = append(shard, tensors[i].tensor, 0);
+        *entry = (struct safetensor){.format = tensor->format, .dims = 1, .dim = {tensor->elements}};
+        snprintf(entry->name, sizeof(entry->name), "%s[0:%" PRId64 "]", tensors[i].name, tensor->elements);
+        shard->bytes += tensor->bytes;
+    }
+}
+
+struct shard shard_describe(const struct plan *plan)
+{
+    struct shard shard = {.count = 0};
+    for (int32_t i = 0; i < plan->unit_count; i++) {
+        append_unit(&shard, plan, &plan->units[i]);
+    }
+    if (plan->rank == 0 && plan->scaling.history >= 0) {
+        append_scaling(&shard, plan);
+    }
+    return shard;
+}
+
+int64_t checkpoint_bytes(const struct plan *plan)
+{
+    struct shard shard = shard_describe(plan);
+    int64_t      bytes = shard.bytes;
+    shard_free(&shard);
+    return bytes;
+}
+
+int64_t checkpoint_whole_bytes(const struct plan *plan)
+{
+    const struct precision *precision = &plan->precision;
+    struct export_list      list      = exports_list(plan, FORMAT_F32, INT64_MAX);
+    int64_t                 bytes     = 0;
+    for (int32_t i = 0; i < list.count; i++) {
+        const struct export *export = &list.exports[i];
+        int64_t elements            = export->part->rows * export->part->columns;
+        bytes += export->is_narrow ? 0 : format_bytes(precision->weight, elements);
+        bytes += precision->has_master ? format_bytes(FORMAT_F32, elements) : 0;
+        bytes += 2 * format_bytes(precision->moment, elements);
+    }
+    exports_free(&list);
+    if (plan->scaling.history >= 0) {
+        bytes += 3 * plan->tensors[plan->scaling.scales].bytes + plan->tensors[plan->scaling.history].bytes;
+    }
+    return bytes;
+}

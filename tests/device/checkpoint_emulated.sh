@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A device's run goes on from its checkpoint bit by bit, and a processor's run from a device's and the other way round.
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
+command -v mpirun >/dev/null || exit 77
+
+arguments=(run --config tiny-llama --layers 1 --warmup 0 --json --set trace.steps=0 --set model.hidden=32 --set model.heads=2
+    --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64 --set train.sequence=16
+    --set train.micro_batch=1 --set train.global_batch=2 --set train.accumulation=auto --set run.verify=off
+    --set run.cache=cache --deterministic)
+losses() { python3 -c 'import json, sys; print(*[step["loss"] for step in json.load(open("output"))["steps"]])'; }
+
+for precision in bf16 fp8; do
+    rm -rf saved
+    run 0 "$GSWBENCH" "${arguments[@]}" --backend cuda --precision $precision --steps 4
+    whole=$(losses)
+    run 0 "$GSWBENCH" "${arguments[@]}" --backend cuda --precision $precision --steps 2 --set checkpoint.save=saved
+    first=$(losses)
+    run 0 "$GSWBENCH" "${arguments[@]}" --backend cuda --precision $precision --steps 2 --set checkpoint.load=saved \
+        --set checkpoint.save=saved --set checkpoint.asynchronous=yes
+    [ "$first $(losses)" = "$whole" ] || complain "$precision: $first $(losses), not $whole"
+    run 0 "$GSWBENCH" checkpoint verify saved
+    expect '^saved: step 4, [0-9]* tensors in [0-9]* slices of 1 file, .*: whole$'
+    run 0 "$GSWBENCH" "${arguments[@]}" --backend host --precision $precision --steps 1 --set checkpoint.load=saved
+done
+finish

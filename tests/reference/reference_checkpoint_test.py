@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""Checkpoints between gswbench and PyTorch: weights that a run saved have the same loss there, and weights that were
+trained there go on here."""
+import array
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import torch
+except ModuleNotFoundError:
+    print("skipped: PyTorch is not installed (python3-torch)")
+    sys.exit(77)
+
+import safetensors
+import train
+
+torch.set_num_threads(1)    # the matrices are tiny, and other tests run beside this one
+STEPS, MORE = 2, 3
+MODELS = {
+    "llama": {"model.rope_scaling": 8, "model.vocab": 500, "model.vocab_multiple": 64},
+    "mixtral": {"model.family": "mixtral", "model.experts": 4, "model.top_k": 2, "model.auxiliary_loss": 0.01,
+                "train.capacity_scope": "sequence", "run.seed": 2},
+}
+
+
+def gswbench(*words, overrides):
+    words = [os.environ["GSWBENCH"], *map(str, words)]
+    for key, value in overrides.items():
+        words += ["--set", f"{key}={value}"]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0, f"{' '.join(words)}: exit {done.returncode}\n{done.stderr}"
+    return done.stdout
+
+
+def run(folder, steps, overrides, *words):
+    output = gswbench("run", "tiny-llama", "--steps", steps, "--warmup", 0, "--backend", "host", "--json", "--out",
+                      folder / "results", *words, overrides=overrides)
+    return [(step["loss"], step["grad_norm"]) for step in json.loads(output)["steps"]]
+
+
+def relative(a, b):
+    return max(abs(x / y - 1) for x, y in zip(a, b, strict=True))
+
+
+class Checkpoints(unittest.TestCase):
+    def begin(self, folder, model):
+        """Options, the merged configuration and the tokens of all steps."""
+        overrides = {"precision.compute": "fp32", "train.learning_rate": "1e-3", "train.sequence": 32,
+                     "run.layers": 2} | MODELS[model]
+        gswbench("data", "tiny-llama", "--steps", STEPS + MORE, "-o", folder / "tokens", overrides=overrides)
+        tokens = train.to_torch(safetensors.read(folder / "tokens")["tokens"]).long()
+        return overrides, tokens
+
+    def test_what_a_run_saved_has_the_same_loss_there(self):
+        for model in MODELS:
+            with tempfile.TemporaryDirectory() as temporary:
+                folder = pathlib.Path(temporary)
+                overrides, tokens = self.begin(folder, model)
+                saved = overrides | {"checkpoint.save": folder / "saved", "parallel.fsdp": 2}
+                run(folder, STEPS, saved, "--ranks", 2, "--comm", "local")
+                gswbench("checkpoint", "export", folder / "saved", folder / "plain", overrides={})
+                here = run(folder, 1, overrides | {"checkpoint.load": folder / "saved"})
+                config = train.read_config(next((folder / "results").rglob("config.merged.ini")))
+                weights = train.to_parameters(safetensors.read_folder(folder / "plain"), torch.float32)
+                there = list(train.train(config, weights, tokens[STEPS:STEPS + 1]))
+                print(f"{model}: loss {here[0][0]:.7g}, in PyTorch {there[0][0]:.7g}")
+                self.assertLess(relative(here[0], there[0]), 1e-4)
+
+    def test_what_was_trained_there_goes_on_here(self):
+        for model in MODELS:
+            with tempfile.TemporaryDirectory() as temporary:
+                folder = pathlib.Path(temporary)
+                overrides, tokens = self.begin(folder, model)
+                gswbench("weights", "tiny-llama", "-o", folder / "weights", overrides=overrides)
+                run(folder, 1, overrides)
+                config = train.read_config(next((folder / "results").rglob("config.merged.ini")))
+                weights = train.to_parameters(safetensors.read_folder(folder / "weights"), torch.float32)
+                list(train.train(config, weights, tokens[:STEPS]))
+                safetensors.write(folder / "weights/model.safetensors", {
+                    name: safetensors.Tensor(list(value.shape), array.array("f", value.detach().flatten().tolist()))
+                    for name, value in weights.items()})
+                # A new optimizer on both sides; data begin anew.
+                here = run(folder, MORE, overrides | {"checkpoint.load": folder / "weights", "parallel.tp": 2}, "--ranks", 2,
+                           "--comm", "local")
+                there = list(train.train(config, weights, tokens[:MORE]))
+                difference = relative([loss for loss, _ in here], [loss for loss, _ in there])
+                print(f"{model}: losses differ by {difference:.1e}")
+                self.assertLess(difference, 1e-4)
+                self.assertTrue(all(math.isfinite(loss) for loss, _ in here))
+
+
+if __name__ == "__main__":
+    unittest.main()
