@@ -8,9 +8,16 @@
 
 #include "gswbench/plan.h"
 
+// Which ranks a timeline shows: arrows lead from sends to receives of these.
+struct timeline_ranks {
+    bool (*shows)(const void *state, int64_t rank);
+    const void *state;
+};
+
 // A file is begin, any ranks, and end; the caller checks the stream.
 void timeline_begin(FILE *file);
-void timeline_write_rank(const struct plan *plan, const struct op_time *times, bool is_first, FILE *file);
+void timeline_write_rank(const struct plan *plan, const struct op_time *times, const struct timeline_ranks *ranks,
+                         bool is_first, FILE *file);
 void timeline_end(FILE *file);
 
 #endif

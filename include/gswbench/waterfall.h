@@ -48,6 +48,8 @@ void waterfall_compute(struct waterfall *waterfall, const struct waterfall_step 
 
 // The part of transfers in a group along these axes: of the axis that claims them (axis.h).
 enum waterfall_part waterfall_exposed(uint32_t axes);
+// The part that an op's time is: of a transfer, the time for which nothing hides it.
+enum waterfall_part waterfall_part_of(const struct plan *plan, const struct op *op);
 
 // Of a rank's ops that compute: the rank with the most is the one to explain.
 double waterfall_compute_seconds(const struct plan *plan, const struct op_time *times);

@@ -44,13 +44,24 @@ static void explain_stage(struct predict_explanation *explanation, const struct 
     free(prices);
 }
 
+static bool shows(const void *state, int64_t rank)
+{
+    const struct explained *explained = state;
+    for (int32_t stage = 0; stage < explained->pipeline->simulation.actor_count; stage++) {
+        if (explained->pipeline->stages[stage].plan.rank == rank) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void explain_pipeline(struct predict_explanation *explanation, const struct prediction *prediction,
                       const struct explained *explained)
 {
     explain_stage(explanation, prediction, explained);
     for (int64_t stage = 0; stage < prediction->stages && explanation->timeline != NULL; stage++) {
-        timeline_write_rank(&explained->pipeline->stages[stage].plan, explained->times[stage].tasks, stage == 0,
-                            explanation->timeline);
+        timeline_write_rank(&explained->pipeline->stages[stage].plan, explained->times[stage].tasks,
+                            &(struct timeline_ranks){shows, explained}, stage == 0, explanation->timeline);
     }
 }
 

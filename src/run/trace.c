@@ -103,6 +103,11 @@ static void append_frame(void (*write)(FILE *file), struct output *file, status 
     free(text.data);
 }
 
+static bool shows(const void *state, int64_t rank)
+{
+    return trace_config_draws(state, rank);
+}
+
 // Returns rank 0's status; others go on all the same.
 static status draw(const struct steps *steps, const struct op_time *times, const struct output_folder *folder)
 {
@@ -122,7 +127,7 @@ static status draw(const struct steps *steps, const struct op_time *times, const
         }
         if (rank == place->rank) {
             text_stream_open(&own);
-            timeline_write_rank(steps->plan, times, is_first, own.file);
+            timeline_write_rank(steps->plan, times, &(struct timeline_ranks){shows, config}, is_first, own.file);
             text_stream_close(&own);
         }
         collect(steps->comm, rank, &own, &file, &written);

@@ -4,6 +4,9 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
+
+#include "gswbench/waterfall.h"
 
 void timeline_begin(FILE *file)
 {
@@ -32,17 +35,67 @@ static void write_op(const struct plan *plan, int32_t index, const struct op_tim
     double           begin = round(1e9 * time->begin), end = round(1e9 * time->end);
     fprintf(file, "\n{\"ph\": \"X\", \"name\": \"%s\", \"cat\": \"%s\", \"pid\": %" PRId64 ", \"tid\": %d, ",
             op->tag.role, op_phase_name((enum phase)op->tag.phase), plan->rank, op->lane);
-    fprintf(file, "\"ts\": %.3f, \"dur\": %.3f, \"args\": {\"op\": %" PRId32 ", \"kind\": \"%s\"", 1e-3 * begin,
-            1e-3 * (end - begin), index, op_name((enum op_kind)op->kind));
+    fprintf(file, "\"ts\": %.3f, \"dur\": %.3f, \"args\": {\"op\": %" PRId32 ", \"kind\": \"%s\", \"part\": \"%s\"",
+            1e-3 * begin, 1e-3 * (end - begin), index, op_name((enum op_kind)op->kind),
+            waterfall_part_names[waterfall_part_of(plan, op)]);
     write_index("layer", op->tag.layer, file);
     write_index("chunk", op->tag.chunk, file);
     write_index("microbatch", op->tag.microbatch, file);
     fputs("}}", file);
 }
 
-void timeline_write_rank(const struct plan *plan, const struct op_time *times, bool is_first, FILE *file)
+// Links of one rank with another on one channel: they pair with the other's in order.
+struct pairing {
+    int64_t from, to, count;
+    int32_t group, channel;
+};
+struct pairings {
+    struct pairing *list;
+    int32_t         count;
+};
+
+static int64_t next_number(struct pairings *pairings, const struct pairing *link)
 {
-    char name[32];
+    for (int32_t i = 0; i < pairings->count; i++) {
+        struct pairing *one = &pairings->list[i];
+        if (one->from == link->from && one->to == link->to && one->group == link->group &&
+            one->channel == link->channel) {
+            return ++one->count;
+        }
+    }
+    pairings->list = memory_resize(pairings->list, (size_t)(pairings->count + 1) * sizeof(*pairings->list));
+    pairings->list[pairings->count++] = *link;
+    return 0;
+}
+
+// An arrow leaves at the begin of a send and arrives in the last nanosecond of its receive. Viewers match both by
+// category, name and number.
+static void write_arrow(const struct plan *plan, struct pairings *pairings, const struct op *op,
+                        const struct op_time *time, const struct timeline_ranks *ranks, FILE *file)
+{
+    const struct transfer_shape *shape   = &op->shape.transfer;
+    bool                         is_sent = op->kind == OP_SEND;
+    int64_t                      peer    = plan->groups[shape->group].ranks[shape->peer];
+    const struct pairing         link    = {.from    = is_sent ? plan->rank : peer,
+                                            .to      = is_sent ? peer : plan->rank,
+                                            .group   = shape->group,
+                                            .channel = shape->channel};
+    int64_t                      number  = next_number(pairings, &link);
+    double                       begin = round(1e9 * time->begin), end = round(1e9 * time->end);
+    if (ranks->shows(ranks->state, peer)) {
+        fprintf(file,
+                ",\n{\"ph\": \"%s\", \"name\": \"rank %" PRId64 " to %" PRId64 ", channel %" PRId32
+                "\", \"cat\": \"link\", \"id\": %" PRId64 ", \"pid\": %" PRId64 ", \"tid\": %d, \"ts\": %.3f%s}",
+                is_sent ? "s" : "f", link.from, link.to, link.channel, number, plan->rank, op->lane,
+                1e-3 * (is_sent ? begin : fmax(begin, end - 1)), is_sent ? "" : ", \"bp\": \"e\"");
+    }
+}
+
+void timeline_write_rank(const struct plan *plan, const struct op_time *times, const struct timeline_ranks *ranks,
+                         bool is_first, FILE *file)
+{
+    struct pairings pairings = {.list = NULL};
+    char            name[32];
     snprintf(name, sizeof(name), "rank %" PRId64, plan->rank);
     fputs(is_first ? "" : ",", file);
     write_name("process_name", plan->rank, 0, name, file);
@@ -53,7 +106,11 @@ void timeline_write_rank(const struct plan *plan, const struct op_time *times, b
     for (int32_t i = 0; i < plan->op_count; i++) {
         fputc(',', file);
         write_op(plan, i, &times[i], file);
+        if (op_is_link((enum op_kind)plan->ops[i].kind)) {
+            write_arrow(plan, &pairings, &plan->ops[i], &times[i], ranks, file);
+        }
     }
+    free(pairings.list);
 }
 
 void timeline_end(FILE *file)

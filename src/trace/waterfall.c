@@ -171,6 +171,12 @@ static int32_t cause_of(const struct analysis *analysis, int32_t index)
     return cause;
 }
 
+enum waterfall_part waterfall_part_of(const struct plan *plan, const struct op *op)
+{
+    return op_is_transfer((enum op_kind)op->kind) ? waterfall_exposed(plan->groups[op->shape.transfer.group].axes)
+                                                  : part_of_compute(plan, op);
+}
+
 static void add(struct analysis *analysis, enum waterfall_part part, double seconds)
 {
     analysis->seconds[part] += fmax(seconds, 0.0);    // clocks of two lanes may differ by their resolution

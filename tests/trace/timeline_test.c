@@ -19,15 +19,17 @@ Test(timeline, has_a_process_a_rank_a_thread_a_lane_and_an_event_an_op)
         {.kind = OP_ALL_REDUCE,
          .lane = LANE_GRADIENT_REDUCE,
          .tag  = {.role = "gradient norm", .phase = PHASE_REDUCE, .layer = -1, .chunk = -1, .microbatch = -1}}};
-    struct op_time times[] = {{0.001, 0.0035}, {1.25, 1.5}};
-    struct plan    first = {.rank = 4, .ops = ops, .op_count = 2}, second = {.rank = 16, .ops = ops, .op_count = 2};
-    char          *text  = NULL;
-    size_t         bytes = 0;
-    FILE          *file  = open_memstream(&text, &bytes);
+    struct op_time    times[] = {{0.001, 0.0035}, {1.25, 1.5}};
+    struct plan_group group   = {.size = 1};
+    struct plan       first = {.rank = 4, .ops = ops, .op_count = 2, .groups = &group}, second = first;
+    char             *text  = NULL;
+    size_t            bytes = 0;
+    FILE             *file  = open_memstream(&text, &bytes);
 
+    second.rank = 16;
     timeline_begin(file);
-    timeline_write_rank(&first, times, true, file);
-    timeline_write_rank(&second, times, false, file);
+    timeline_write_rank(&first, times, NULL, true, file);
+    timeline_write_rank(&second, times, NULL, false, file);
     timeline_end(file);
     fclose(file);
 
@@ -44,9 +46,9 @@ Test(timeline, has_a_process_a_rank_a_thread_a_lane_and_an_event_an_op)
         {0, "{'ph': 'M', 'name': 'process_name', 'pid': 4, 'tid': 0, 'args': {'name': 'rank 4'}}"},
         {1, "{'ph': 'M', 'name': 'thread_name', 'pid': 4, 'tid': 0, 'args': {'name': 'compute'}}"},
         {names, "{'ph': 'X', 'name': 'qkv', 'cat': 'backward', 'pid': 4, 'tid': 0, 'ts': 1000.0, 'dur': 2500.0, "
-                "'args': {'op': 0, 'kind': 'gemm', 'layer': 3, 'chunk': 0, 'microbatch': 7}}"},
+                "'args': {'op': 0, 'kind': 'gemm', 'part': 'gemm', 'layer': 3, 'chunk': 0, 'microbatch': 7}}"},
         {2 * names + 3, "{'ph': 'X', 'name': 'gradient norm', 'cat': 'reduce', 'pid': 16, 'tid': 2, 'ts': 1250000.0, "
-                        "'dur': 250000.0, 'args': {'op': 1, 'kind': 'all_reduce'}}"},
+                        "'dur': 250000.0, 'args': {'op': 1, 'kind': 'all_reduce', 'part': 'unexplained'}}"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char expected[512];
