@@ -75,6 +75,9 @@ enum axis              axis_shown(int place);
 // 1 << axis of all whose ranks share out any of these.
 uint32_t axis_sharing(uint32_t shares);
 
+// The axes of a mask (1 << AXIS_DP | ...) as text, "fsdp x dp"; returns text.
+const char *axis_names(uint32_t axes, char *text, size_t bytes);
+
 // The axis of the mask (1 << AXIS_DP | ...) to which the exposed time of transfers along them belongs; AXIS_COUNT where
 // there is none.
 enum axis axis_claims(uint32_t axes);

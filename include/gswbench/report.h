@@ -40,6 +40,10 @@ extern const struct report_format report_formats[];    // ends with a name of NU
 // NULL: there is none of that name.
 const struct report_format *report_find_format(const char *name);
 
+// Foreign text as a cell of CSV; a number, an empty cell where it is none.
+void csv_write_text(const char *from, FILE *file);
+void csv_write_real(double value, FILE *file);
+
 // "completed step: 0, seconds: 1.234, ..."
 void report_write_step(const struct result *result, const struct result_step *step, FILE *file);
 

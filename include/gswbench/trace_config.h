@@ -12,12 +12,15 @@
 // [trace]
 struct trace_config {
     int64_t steps;
-    char    timeline[160];    // ranks: "0,8", or "all"; "": none
+    char    timeline[160];     // ranks: "0,8", or "all"; "": none
+    char    transfers[160];    // likewise
 };
 extern const struct option trace_options[];
 
-// Whether the timeline shows traced steps of ranks that there are; and whether it shows this rank.
+// Whether the timeline and the files of transfers are of ranks that there are, and of a step that is traced; whether
+// they are of this rank.
 status trace_config_check(const struct trace_config *trace, int64_t world);
 bool   trace_config_draws(const struct trace_config *trace, int64_t rank);
+bool   trace_config_lists(const struct trace_config *trace, int64_t rank);
 
 #endif

@@ -116,19 +116,6 @@ static void print_checkpoint(const struct plan *plan, const struct hardware_conf
     printf("\n");
 }
 
-static const char *axes_name(uint32_t axes, char *text, size_t bytes)
-{
-    size_t length = 0;
-    text[0]       = '\0';
-    for (int axis = 0; axis < AXIS_COUNT && length < bytes; axis++) {
-        if (axes >> axis & 1u) {
-            length +=
-                (size_t)snprintf(text + length, bytes - length, "%s%s", length == 0 ? "" : "+", axis_rows[axis].name);
-        }
-    }
-    return text;
-}
-
 static void print_transfers(const struct account *account)
 {
     if (account->transfer_count == 0) {
@@ -142,7 +129,7 @@ static void print_transfers(const struct account *account)
         char                        axes[64], bytes[32];
         double total = (double)format_bytes(transfer->format, transfer->elements) * (double)transfer->count;
         printf("  %-16s %-12s %6" PRId64 " %6s %14" PRId64 " %8" PRId64 " %12s\n", op_name(transfer->kind),
-               axes_name(transfer->axes, axes, sizeof(axes)), transfer->group_size, format_name(transfer->format),
+               axis_names(transfer->axes, axes, sizeof(axes)), transfer->group_size, format_name(transfer->format),
                transfer->elements, transfer->count, number_bytes(bytes, sizeof(bytes), total));
     }
 }
@@ -181,7 +168,7 @@ static void print_connections(const struct plan *plan, const struct config *conf
     for (int32_t i = 0; i < connections.count; i++) {
         const struct plan_connection *one = &connections.list[i];
         printf("  %-16s %-12s %6" PRId64 " %6" PRId64 " %12s %8d %12s\n", op_lane_name((enum lane)one->lane),
-               axes_name(plan->groups[one->group].axes, axes, sizeof(axes)), one->members, one->nodes,
+               axis_names(plan->groups[one->group].axes, axes, sizeof(axes)), one->members, one->nodes,
                number_bytes(largest, sizeof(largest), (double)one->largest_bytes), one->processors,
                number_bytes(bytes, sizeof(bytes), (double)one->bytes));
     }

@@ -8,6 +8,7 @@
 const struct option trace_options[] = {
     INTEGER_OPTION(trace_config, steps, "2", 0, 1000, "steps after the measured ones in which each op is timed; the last of them is explained; 0: none"),
     TEXT_OPTION   (trace_config, timeline, "", "ranks whose ops of that step are drawn in trace.json, for Perfetto: 0,8 or all; empty: none"),
+    TEXT_OPTION   (trace_config, transfers, "all", "ranks whose transfers of that step are listed in transfers/RANK.csv: 0,8 or all; empty: none"),
     END_OPTIONS
 };
 // clang-format on
@@ -17,10 +18,16 @@ status trace_config_check(const struct trace_config *trace, int64_t world)
     if (trace->timeline[0] != '\0' && trace->steps == 0) {
         return fail("[trace] timeline = %s shows a traced step, of which there is none: set steps", trace->timeline);
     }
-    return rank_list_check("[trace] timeline", trace->timeline, world);
+    TRY(rank_list_check("[trace] timeline", trace->timeline, world));
+    return rank_list_check("[trace] transfers", trace->transfers, world);
 }
 
 bool trace_config_draws(const struct trace_config *trace, int64_t rank)
 {
     return rank_list_has(trace->timeline, rank);
+}
+
+bool trace_config_lists(const struct trace_config *trace, int64_t rank)
+{
+    return trace->steps > 0 && rank_list_has(trace->transfers, rank);
 }

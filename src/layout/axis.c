@@ -2,6 +2,9 @@
 // The rows of axis.h as a table.
 #include "gswbench/axis.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "gswbench/mesh.h"
 
 // clang-format off
@@ -20,6 +23,18 @@ enum axis axis_shown(int place)
         axis++;
     }
     return (enum axis)axis;
+}
+
+const char *axis_names(uint32_t axes, char *text, size_t bytes)
+{
+    text[0] = '\0';
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (axes & (1u << axis)) {
+            size_t length = strlen(text);
+            snprintf(text + length, bytes - length, "%s%s", length > 0 ? " x " : "", axis_rows[axis].name);
+        }
+    }
+    return text;
 }
 
 enum axis axis_claims(uint32_t axes)

@@ -54,8 +54,7 @@ void comparison_explain(struct comparison *comparison);
 // comparison_why.c: where the step goes in both, and what keeps the second from the pace of its GEMMs.
 void comparison_write_parts(const struct comparison *comparison, FILE *file);
 
-// Foreign text as a cell of CSV, and as HTML.
-void csv_write_text(const char *from, FILE *file);
+// Foreign text as HTML.
 void html_write_text(const char *from, FILE *file);
 
 // report_acceptance.c: the verdict on the machine, where the run has one.

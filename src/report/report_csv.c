@@ -23,7 +23,7 @@ void csv_write_text(const char *from, FILE *file)
 }
 
 // An empty cell is a value that is not known.
-static void write_real(double value, FILE *file)
+void csv_write_real(double value, FILE *file)
 {
     if (isfinite(value)) {
         fprintf(file, "%.17g", value);
@@ -36,17 +36,17 @@ void report_write_csv(const struct result *result, FILE *file)
     for (int64_t i = 0; i < result->step_count; i++) {
         const struct result_step *step = &result->steps[i];
         fprintf(file, "%" PRId64 ",%s,", step->index, result_phase_names[step->phase]);
-        write_real(step->seconds, file);
+        csv_write_real(step->seconds, file);
         fputc(',', file);
-        write_real(step->rank0_seconds, file);
+        csv_write_real(step->rank0_seconds, file);
         fprintf(file, ",%" PRId64 ",", step->slowest_rank);
-        write_real(step->loss, file);
+        csv_write_real(step->loss, file);
         fputc(',', file);
-        write_real(step->gradient_norm, file);
+        csv_write_real(step->gradient_norm, file);
         fputc(',', file);
-        write_real(step->dropped, file);
+        csv_write_real(step->dropped, file);
         fprintf(file, ",%d,", step->is_outlier);
-        write_real(step->device_seconds, file);
+        csv_write_real(step->device_seconds, file);
         fputc('\n', file);
     }
 }
@@ -60,15 +60,15 @@ void report_write_csv_ranks(const struct result *result, FILE *file)
         fprintf(file, "%" PRId64 ",", rank->rank);
         csv_write_text(rank->host, file);
         fprintf(file, ",%" PRId64 ",%" PRId64 ",%" PRId64 ",", rank->node, rank->local_rank, rank->threads);
-        write_real(rank->median_seconds, file);
+        csv_write_real(rank->median_seconds, file);
         fprintf(file, ",%" PRId64 ",%" PRId64 ",", rank->allocated_bytes, rank->processors);
-        write_real(rank->foreign, file);
+        csv_write_real(rank->foreign, file);
         fputc(',', file);
         csv_write_text(result_rank_gpu(result, rank->rank), file);
         fprintf(file, ",%" PRId64, rank->class);
         for (int column = 0; column < 3; column++) {
             fputc(',', file);
-            write_real((const double[]){rank->compute_seconds, rank->excess, rank->excess_low}[column], file);
+            csv_write_real((const double[]){rank->compute_seconds, rank->excess, rank->excess_low}[column], file);
         }
         fputc('\n', file);
     }
@@ -81,9 +81,9 @@ void report_write_csv_compute_times(const struct result *result, FILE *file)
         const struct result_compute_time *time = &result->compute_times[i];
         fprintf(file, "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",", time->rank, time->ranks, time->step,
                 time->steps);
-        write_real(time->seconds, file);
+        csv_write_real(time->seconds, file);
         fputc(',', file);
-        write_real(time->excess, file);
+        csv_write_real(time->excess, file);
         fputc('\n', file);
     }
 }

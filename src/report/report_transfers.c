@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/number.h"
@@ -87,6 +88,55 @@ static void name_numbers(const struct result *result, const struct result_transf
     name_late(result, time, text->late, sizeof(text->late));
 }
 
+// The rows of the same axes, added up: of a rank that has the most of each.
+struct axes_sum {
+    const char *axes;
+    int64_t     count;
+    double      bytes, seconds, moving_seconds, bus_bytes;    // bus: that pass links while it moves
+};
+enum { SUMS = 16 };
+
+static int sum_axes(const struct result *result, struct axes_sum sums[SUMS])
+{
+    int count = 0;
+    for (int64_t i = 0; i < result->transfer_time_count; i++) {
+        const struct result_transfer_time *time   = &result->transfer_times[i];
+        double                             number = (double)time->count;
+        int                                at     = 0;
+        while (at < count && strcmp(sums[at].axes, time->axes) != 0) {
+            at++;
+        }
+        if (at == SUMS) {
+            continue;    // there are not so many kinds of groups
+        }
+        if (at == count) {
+            sums[count++] = (struct axes_sum){.axes = time->axes};
+        }
+        sums[at].count += time->count;
+        sums[at].bytes += number * time->bytes;
+        sums[at].seconds += number * time->seconds;
+        sums[at].moving_seconds += number * time->moving_seconds;
+        sums[at].bus_bytes += number * time->moving_seconds * time->bandwidth;
+    }
+    return count;
+}
+
+static void write_sums(const struct result *result, FILE *file)
+{
+    struct axes_sum sums[SUMS];
+    int             count = sum_axes(result, sums);
+    for (int i = 0; i < count; i++) {
+        const struct axes_sum *sum = &sums[i];
+        char                   axes[24], size[32], seconds[32], moving[32], bandwidth[32];
+        fprintf(file, "  %-18s %-10s %5s %5" PRId64 " %10s %9s %9s %8s\n", "all over",
+                report_safe(axes, sizeof(axes), sum->axes), "", sum->count,
+                number_bytes(size, sizeof(size), sum->bytes),
+                name_number(seconds, sizeof(seconds), sum->seconds, MICROSECOND),
+                name_number(moving, sizeof(moving), sum->moving_seconds, MICROSECOND),
+                name_number(bandwidth, sizeof(bandwidth), sum->bus_bytes / sum->moving_seconds, GIGABYTE));
+    }
+}
+
 void report_write_transfers(const struct result *result, FILE *file)
 {
     if (result->transfer_time_count == 0) {
@@ -114,6 +164,7 @@ void report_write_transfers(const struct result *result, FILE *file)
         fprintf(file, "  and %" PRId64 " more, in report.html and result.json\n",
                 result->transfer_time_count - TEXT_ROWS);
     }
+    write_sums(result, file);
     free(times);
 }
 
@@ -122,6 +173,27 @@ static void write_texts(const char *const *texts, FILE *file)
     for (; *texts != NULL; texts++) {
         fprintf(file, "</td><td class=n>%s", *texts);
     }
+}
+
+static void html_write_sums(const struct result *result, FILE *file)
+{
+    struct axes_sum sums[SUMS];
+    int             count = sum_axes(result, sums);
+    fprintf(file, "<div class=scroll><table><tr><th>axes</th><th class=n>count</th><th class=n>size</th>"
+                  "<th class=n>time, &micro;s</th><th class=n>moving, &micro;s</th><th class=n>bus, GB/s</th></tr>\n");
+    for (int i = 0; i < count; i++) {
+        char size[32], seconds[32], moving[32], bandwidth[32];
+        number_bytes(size, sizeof(size), sums[i].bytes);
+        name_number(seconds, sizeof(seconds), sums[i].seconds, MICROSECOND);
+        name_number(moving, sizeof(moving), sums[i].moving_seconds, MICROSECOND);
+        name_number(bandwidth, sizeof(bandwidth), sums[i].bus_bytes / sums[i].moving_seconds, GIGABYTE);
+        fprintf(file, "<tr><td>");
+        html_write_text(sums[i].axes, file);
+        fprintf(file, "</td><td class=n>%" PRId64, sums[i].count);
+        write_texts((const char *const[]){size, seconds, moving, bandwidth, NULL}, file);
+        fprintf(file, "</td></tr>\n");
+    }
+    fprintf(file, "</table></div>");
 }
 
 void html_write_transfer_times(const struct result *result, FILE *file)
@@ -154,8 +226,12 @@ void html_write_transfer_times(const struct result *result, FILE *file)
         html_write_text(text.late, file);
         fprintf(file, "</td></tr>\n");
     }
-    fprintf(file,
-            "</table></div><p class=soft>Moving: from when the last rank of a group came. Longer than alone: other "
-            "transfers or computing slow it. Alone longer than predicted: the network is slow.</p></section>\n");
+    fprintf(file, "</table></div>");
+    html_write_sums(result, file);
+    fprintf(
+        file,
+        "<p class=soft>Added up by axes, of a rank that has the most of each; every transfer of a rank is a line of "
+        "transfers/RANK.csv. Moving: from when the last rank of a group came. Longer than alone: other "
+        "transfers or computing slow it. Alone longer than predicted: the network is slow.</p></section>\n");
     free(times);
 }

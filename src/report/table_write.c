@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/report.h"
 #include "gswbench/table.h"
 #include "gswbench/text.h"
 #include "internal.h"

@@ -122,17 +122,6 @@ void result_add_reason(struct result *result, const struct result_reason *reason
     }
 }
 
-static void name_axes(uint32_t axes, char *text, size_t bytes)
-{
-    text[0] = '\0';
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (axes & (1u << axis)) {
-            size_t length = strlen(text);
-            snprintf(text + length, bytes - length, "%s%s", length > 0 ? " x " : "", axis_rows[axis].name);
-        }
-    }
-}
-
 static void set_account(struct result *result, const struct account *account)
 {
     memcpy(result->flops, account->flops, sizeof(result->flops));
@@ -151,7 +140,7 @@ static void set_account(struct result *result, const struct account *account)
         const struct plan_transfer *from = &account->transfers[i];
         struct result_transfer     *to   = &result->transfers[result->transfer_count++];
         text_copy(to->kind, sizeof(to->kind), op_name(from->kind));
-        name_axes(from->axes, to->axes, sizeof(to->axes));
+        axis_names(from->axes, to->axes, sizeof(to->axes));
         text_copy(to->format, sizeof(to->format), format_name(from->format));
         to->elements   = from->elements;
         to->group_size = from->group_size;
@@ -168,7 +157,7 @@ void result_add_transfer_time(struct result *result, const struct result_transfe
     struct result_transfer_time *to = &result->transfer_times[result->transfer_time_count++];
     *to                             = *time;
     text_copy(to->kind, sizeof(to->kind), op_name(kind));
-    name_axes(axes, to->axes, sizeof(to->axes));
+    axis_names(axes, to->axes, sizeof(to->axes));
     text_copy(to->format, sizeof(to->format), format_name(format));
 }
 

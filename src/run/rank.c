@@ -49,17 +49,21 @@ static status open_plan(struct rank *rank, int number)
 }
 
 // What a run writes into its folder, rather more than less: a model of a few steps writes 50 KB, a step 700 bytes more,
-// an op of a timeline 130.
+// an op of a timeline or of a file of transfers 150.
 static status check_space(const struct rank *rank)
 {
     enum { RUN_BYTES = 128 << 10, STEP_BYTES = 1 << 10, RANK_BYTES = 16 << 10, OP_BYTES = 256 };
     const struct config *config = &rank->benchmark->job.config;
-    int64_t              ranks = rank->comm->place.ranks, drawn = 0;
+    int64_t              ranks = rank->comm->place.ranks, drawn = 0, listed = 0, transfers = 0;
+    for (int32_t i = 0; i < rank->plan.op_count; i++) {
+        transfers += op_is_transfer((enum op_kind)rank->plan.ops[i].kind);
+    }
     for (int number = 0; number < ranks && config->trace.steps > 0; number++) {
         drawn += trace_config_draws(&config->trace, number);
+        listed += trace_config_lists(&config->trace, number) ? transfers : 0;
     }
     int64_t timeline = drawn * rank->plan.op_count * OP_BYTES;
-    int64_t results  = RUN_BYTES + run_steps_most(&config->run) * STEP_BYTES + ranks * RANK_BYTES;
+    int64_t results  = RUN_BYTES + run_steps_most(&config->run) * STEP_BYTES + ranks * RANK_BYTES + listed * OP_BYTES;
     return output_check_space(rank->folder.descriptor, rank->folder.path, results + timeline,
                               timeline > results ? timeline : results);
 }

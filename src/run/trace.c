@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Traced steps, after the measured ones: when each op of the last of them ran, on every rank, and what that says about
 // the rank that computes longest.
-#include "transfer_times.h"
+#include "transfer_files.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "collect.h"
 #include "gswbench/layers.h"
 #include "gswbench/measured.h"
 #include "gswbench/step.h"
@@ -60,38 +61,6 @@ static struct traced explain(const struct steps *steps, const struct op_time *ti
     return traced;
 }
 
-static void append(struct output *file, const void *data, size_t bytes, status *written)
-{
-    if (!failed(written)) {
-        *written = output_append(file, data, bytes);
-    }
-}
-
-// Appends one rank's text to rank 0's file. It comes in pieces to all ranks, so that none holds more than a piece of
-// another's; hosts need no file system in common.
-static void collect(struct comm *comm, int rank, const struct text_stream *own, struct output *file, status *written)
-{
-    enum { PIECE = 1 << 16 };
-    struct piece {
-        size_t bytes, left;    // left: behind it
-        char   text[PIECE];
-    } *piece    = memory_allocate(sizeof(*piece));
-    piece->left = own->bytes;
-    do {
-        if (comm->place.rank == rank) {
-            const char *next = own->data + own->bytes - piece->left;
-            piece->bytes     = piece->left < PIECE ? piece->left : PIECE;
-            piece->left -= piece->bytes;
-            memcpy(piece->text, next, piece->bytes);
-        }
-        comm->ops->share(comm, piece, sizeof(*piece), rank);
-        if (comm->place.rank == 0) {
-            append(file, piece->text, piece->bytes, written);
-        }
-    } while (piece->left > 0);
-    free(piece);
-}
-
 // What begins or ends the file.
 static void append_frame(void (*write)(FILE *file), struct output *file, status *written)
 {
@@ -99,7 +68,7 @@ static void append_frame(void (*write)(FILE *file), struct output *file, status 
     text_stream_open(&text);
     write(text.file);
     text_stream_close(&text);
-    append(file, text.data, text.bytes, written);
+    collect_append(file, text.data, text.bytes, written);
     free(text.data);
 }
 
@@ -130,7 +99,7 @@ static status draw(const struct steps *steps, const struct op_time *times, const
             timeline_write_rank(steps->plan, times, &(struct timeline_ranks){shows, config}, is_first, own.file);
             text_stream_close(&own);
         }
-        collect(steps->comm, rank, &own, &file, &written);
+        collect_text(steps->comm, rank, &own, &file, &written);
         free(own.data);
         is_first = false;
     }
@@ -142,19 +111,24 @@ static status draw(const struct steps *steps, const struct op_time *times, const
 }
 
 // With what the job's profile has measured, if it has; a price that is not known is left out.
-static void add_transfers(const struct steps *steps, const struct op_time *times)
+static status add_transfers(const struct steps *steps, const struct op_time *times, const struct output_folder *folder)
 {
-    const struct config *config = &steps->benchmark->job.config;
-    struct measured_ops  measured;
-    status               read = measured_read_profile(&measured, config);
-    transfer_times_add(&(struct transfer_times_setup){.config   = config,
-                                                      .plan     = steps->plan,
-                                                      .step     = steps->step,
-                                                      .comm     = steps->comm,
-                                                      .times    = times,
-                                                      .measured = failed(&read) ? NULL : &measured,
-                                                      .result   = steps->result});
+    const struct config              *config = &steps->benchmark->job.config;
+    struct measured_ops               measured;
+    status                            read  = measured_read_profile(&measured, config);
+    const struct transfer_times_setup setup = {.config   = config,
+                                               .plan     = steps->plan,
+                                               .step     = steps->step,
+                                               .comm     = steps->comm,
+                                               .times    = times,
+                                               .measured = failed(&read) ? NULL : &measured,
+                                               .result   = steps->result};
+    struct transfer_rows             *rows  = memory_allocate(sizeof(*rows));
+    transfer_times_add(&setup, rows);
+    status written = transfer_files_write(&setup, rows, folder);
+    free(rows);
     measured_free(&measured);
+    return written;
 }
 
 status steps_trace(struct steps *steps, const struct output_folder *folder)
@@ -179,8 +153,8 @@ status steps_trace(struct steps *steps, const struct output_folder *folder)
     if (steps->benchmark->job.config.trace.timeline[0] != '\0') {
         drawn = draw(steps, times, folder);
     }
-    add_transfers(steps, times);
+    status listed = add_transfers(steps, times, folder);
     free(all);
     free(times);
-    return drawn;
+    return failed(&drawn) ? drawn : listed;
 }

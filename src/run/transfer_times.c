@@ -13,18 +13,7 @@
 #include "gswbench/statistics.h"
 #include "gswbench/text.h"
 
-enum {
-    ROWS     = 64,
-    READINGS = 32,
-    ALONE    = 4
-};    // of a row at most: transfers that are read; times alone, with the first
-
-// Transfers that are alike, on all ranks that have them. No padding: it is compared whole.
-struct row {
-    int64_t  elements, group_size, count;
-    uint32_t axes;
-    int32_t  kind, format, lane;
-};
+enum { READINGS = 32, ALONE = 4 };    // of a row at most: transfers that are read; times alone, with the first
 
 // What a rank tells the others of a row. NaN: there are fewer, or it has none.
 struct readings {
@@ -32,52 +21,52 @@ struct readings {
     double             seconds[READINGS], alone[ALONE], predicted;
 };
 
-static bool are_alike(const struct row *a, const struct row *b)
+static bool are_alike(const struct transfer_row *a, const struct transfer_row *b)
 {
     return a->elements == b->elements && a->axes == b->axes && a->kind == b->kind && a->format == b->format &&
            a->lane == b->lane;
 }
 
-static struct row describe(const struct plan *plan, const struct op *op)
+struct transfer_row transfer_describe(const struct plan *plan, const struct op *op)
 {
     int32_t tensor = op->operand[TRANSFER_OUT] >= 0 ? op->operand[TRANSFER_OUT] : op->operand[TRANSFER_IN];
     const struct plan_group *group = &plan->groups[op->shape.transfer.group];
-    return (struct row){.elements   = op->shape.transfer.elements,
-                        .group_size = group->size,
-                        .count      = 1,
-                        .axes       = group->axes,
-                        .kind       = op->kind,
-                        .format     = (int32_t)plan->tensors[tensor].format,
-                        .lane       = op->lane};
+    return (struct transfer_row){.elements   = op->shape.transfer.elements,
+                                 .group_size = group->size,
+                                 .count      = 1,
+                                 .axes       = group->axes,
+                                 .kind       = op->kind,
+                                 .format     = (int32_t)plan->tensors[tensor].format,
+                                 .lane       = op->lane};
 }
 
 // Adds it to rows, if there is room; rows whose kind is 0 end the list.
-static void add_row(struct row rows[ROWS], const struct row *row, bool is_own)
+static void add_row(struct transfer_row rows[TRANSFER_ROWS], const struct transfer_row *row, bool is_own)
 {
     int i = 0;
-    while (i < ROWS && rows[i].group_size > 0 && !are_alike(&rows[i], row)) {
+    while (i < TRANSFER_ROWS && rows[i].group_size > 0 && !are_alike(&rows[i], row)) {
         i++;
     }
-    if (i < ROWS && rows[i].group_size > 0) {
+    if (i < TRANSFER_ROWS && rows[i].group_size > 0) {
         rows[i].count = is_own ? rows[i].count + 1 : rows[i].count > row->count ? rows[i].count : row->count;
-    } else if (i < ROWS) {
+    } else if (i < TRANSFER_ROWS) {
         rows[i] = *row;
     }
 }
 
 // Those of all ranks, alike on each of them.
-static void find_rows(const struct plan *plan, struct comm *comm, struct row rows[ROWS])
+static void find_rows(const struct plan *plan, struct comm *comm, struct transfer_row rows[TRANSFER_ROWS])
 {
-    struct row own[ROWS] = {{.group_size = 0}};
+    struct transfer_row own[TRANSFER_ROWS] = {{.group_size = 0}};
     for (int32_t i = 0; i < plan->op_count; i++) {
         if (op_is_transfer((enum op_kind)plan->ops[i].kind)) {
-            struct row row = describe(plan, &plan->ops[i]);
+            struct transfer_row row = transfer_describe(plan, &plan->ops[i]);
             add_row(own, &row, true);
         }
     }
-    struct row *all = memory_allocate((size_t)comm->place.ranks * sizeof(own));
+    struct transfer_row *all = memory_allocate((size_t)comm->place.ranks * sizeof(own));
     comm->ops->gather_all(comm, own, all, sizeof(own));
-    for (int64_t i = 0; i < (int64_t)comm->place.ranks * ROWS; i++) {
+    for (int64_t i = 0; i < (int64_t)comm->place.ranks * TRANSFER_ROWS; i++) {
         if (all[i].group_size > 1) {
             add_row(rows, &all[i], false);
         }
@@ -86,15 +75,15 @@ static void find_rows(const struct plan *plan, struct comm *comm, struct row row
 }
 
 // Of the plan's ops that are of the row, as many as are read, evenly; returns the first, or -1.
-static int32_t read_times(const struct plan *plan, const struct op_time *times, const struct row *row,
+static int32_t read_times(const struct plan *plan, const struct op_time *times, const struct transfer_row *row,
                           double seconds[READINGS])
 {
     int64_t stride = (row->count + READINGS - 1) / READINGS, number = 0;
     int32_t first = -1;
     for (int32_t i = 0; i < plan->op_count; i++) {
-        struct row of = {.kind = -1};
+        struct transfer_row of = {.kind = -1};
         if (op_is_transfer((enum op_kind)plan->ops[i].kind)) {
-            of = describe(plan, &plan->ops[i]);
+            of = transfer_describe(plan, &plan->ops[i]);
         }
         if (are_alike(&of, row)) {
             first = first < 0 ? i : first;
@@ -117,7 +106,7 @@ static double find_price(const struct transfer_times_setup *setup, int32_t op)
     return isfinite(price) ? price : NAN;
 }
 
-static struct readings read_row(const struct transfer_times_setup *setup, const struct row *row)
+static struct readings read_row(const struct transfer_times_setup *setup, const struct transfer_row *row)
 {
     struct readings own;
     struct comm    *comm = setup->comm;
@@ -198,7 +187,7 @@ static void add_group(struct result_transfer_time *time, const struct readings *
     free(lasts);
 }
 
-static double bus_factor(int32_t kind, double size)
+double transfer_bus_factor(int32_t kind, double size)
 {
     switch ((enum op_kind)kind) {
     case OP_ALL_REDUCE:
@@ -220,7 +209,8 @@ static double bus_factor(int32_t kind, double size)
 }
 
 // On rank 0, of what all have read.
-static void add_time(const struct transfer_times_setup *setup, const struct row *row, const struct readings *all)
+static void add_time(const struct transfer_times_setup *setup, const struct transfer_row *row,
+                     const struct readings *all, const struct comm_choice *chosen)
 {
     int                         ranks = setup->comm->place.ranks;
     bool                        meets = !op_is_link((enum op_kind)row->kind);
@@ -232,15 +222,13 @@ static void add_time(const struct transfer_times_setup *setup, const struct row 
                                            .group_size        = row->group_size,
                                            .count             = row->count,
                                            .late_rank         = -1,
-                                           .predicted_seconds = NAN};
+                                           .predicted_seconds = NAN,
+                                           .channels          = chosen->channels};
+    text_copy(time.algorithm, sizeof(time.algorithm), chosen->algorithm);
+    text_copy(time.protocol, sizeof(time.protocol), chosen->protocol);
     for (int rank = 0; rank < ranks; rank++) {
         for (int i = 0; i < READINGS; i++) {
             add(&seen, all[rank].seconds[i]);
-        }
-        if (time.algorithm[0] == '\0') {    // a group's first member knows
-            text_copy(time.algorithm, sizeof(time.algorithm), all[rank].chosen.algorithm);
-            text_copy(time.protocol, sizeof(time.protocol), all[rank].chosen.protocol);
-            time.channels = all[rank].chosen.channels;
         }
         time.predicted_seconds = fmax(time.predicted_seconds, all[rank].predicted);
         mesh_group_ranks(&setup->plan->mesh, rank, row->axes, members);
@@ -253,8 +241,8 @@ static void add_time(const struct transfer_times_setup *setup, const struct row 
     time.seconds         = statistics_median(seen.values, seen.count);
     time.moving_seconds  = meets ? statistics_median(moving.values, moving.count) : time.seconds;
     time.alone_seconds   = statistics_median(alone.values, alone.count);
-    time.bandwidth       = bus_factor(row->kind, (double)row->group_size) * bytes / time.moving_seconds;
-    time.alone_bandwidth = bus_factor(row->kind, (double)row->group_size) * bytes / time.alone_seconds;
+    time.bandwidth       = transfer_bus_factor(row->kind, (double)row->group_size) * bytes / time.moving_seconds;
+    time.alone_bandwidth = transfer_bus_factor(row->kind, (double)row->group_size) * bytes / time.alone_seconds;
     time.wait_seconds    = meets ? time.wait_seconds : NAN;
     time.late_share      = meets ? time.late_share : NAN;
     result_add_transfer_time(setup->result, &time, (enum op_kind)row->kind, row->axes, (enum format)row->format);
@@ -264,18 +252,38 @@ static void add_time(const struct transfer_times_setup *setup, const struct row 
     free(members);
 }
 
-void transfer_times_add(const struct transfer_times_setup *setup)
+// A group's first member knows.
+static struct comm_choice find_choice(const struct readings *all, int ranks)
 {
-    struct comm     *comm       = setup->comm;
-    struct row       rows[ROWS] = {{.group_size = 0}};
-    struct readings *all        = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
-    find_rows(setup->plan, comm, rows);
-    for (int i = 0; i < ROWS && rows[i].group_size > 0; i++) {
-        struct readings own = read_row(setup, &rows[i]);
+    int rank = 0;
+    while (rank < ranks - 1 && all[rank].chosen.algorithm[0] == '\0') {
+        rank++;
+    }
+    return all[rank].chosen;
+}
+
+void transfer_times_add(const struct transfer_times_setup *setup, struct transfer_rows *rows)
+{
+    struct comm     *comm = setup->comm;
+    struct readings *all  = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    find_rows(setup->plan, comm, rows->rows);
+    for (int i = 0; i < TRANSFER_ROWS && rows->rows[i].group_size > 0; i++) {
+        struct readings own = read_row(setup, &rows->rows[i]);
         comm->ops->gather_all(comm, &own, all, sizeof(own));
+        rows->chosen[i] = find_choice(all, comm->place.ranks);
         if (comm->place.rank == 0) {
-            add_time(setup, &rows[i], all);
+            add_time(setup, &rows->rows[i], all, &rows->chosen[i]);
         }
     }
     free(all);
+}
+
+const struct comm_choice *transfer_chosen(const struct transfer_rows *rows, const struct transfer_row *row)
+{
+    for (int i = 0; i < TRANSFER_ROWS && rows->rows[i].group_size > 0; i++) {
+        if (are_alike(&rows->rows[i], row)) {
+            return &rows->chosen[i];
+        }
+    }
+    return NULL;
 }

@@ -94,9 +94,10 @@ expect '^RESULT VALID'
 # By what each transfer is made, from lines of NCCL's log as its versions write them.
 by() {    # by KIND ALGORITHM PROTOCOL CHANNELS
     python3 - "$(result result.json)" "$@" <<'END' || complain "a $1 is not by $2 $3 with $4 channels"
-import json, sys
+import csv, json, sys
 kind, *expected = sys.argv[2:]
 rows = [row for row in json.load(open(sys.argv[1]))["transfer_times"] if row["kind"] == kind]
+rows += [line for line in csv.DictReader(open(sys.argv[1].replace("result.json", "transfers/1.csv"))) if line["kind"] == kind]
 found = {(row["algorithm"], row["protocol"], str(row["channels"])) for row in rows}
 sys.exit(found != {tuple(expected)} and f"{found}")
 END

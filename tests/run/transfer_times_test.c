@@ -38,14 +38,17 @@ static void *run_rank(void *argument)
         times[i] = (struct op_time){.begin = 1, .end = 1.010 - 0.001 * rank};
     }
 
+    struct transfer_rows *rows = calloc(1, sizeof(*rows));
     transfer_times_add(&(struct transfer_times_setup){.config = &config,
                                                       .plan   = &tiny.plan,
                                                       .step   = step,
                                                       .comm   = &comm,
                                                       .times  = times,
-                                                      .result = rank == 0 ? &result : &own});
+                                                      .result = rank == 0 ? &result : &own},
+                       rows);
 
     cr_expect_eq(own.transfer_time_count, 0);
+    free(rows);
     free(times);
     step_close(step);
     backend_close(&backend);

@@ -26,6 +26,18 @@ def nanoseconds(microseconds):
     return whole
 
 
+def parts_of(event):
+    """What a slice of the compute lane may count as, by its phase and kind."""
+    kind, phase = event["args"]["kind"], event["cat"]
+    if phase in ("recompute", "reduce", "optimizer"):
+        return {"recompute" if phase == "recompute" else "optimizer"}
+    if "gemm" in kind:
+        return {"gemm"}
+    if kind.startswith("attention_") and "merge" not in kind:
+        return {"attention"}
+    return {"memory", "cast"}
+
+
 class Trace:
     def __init__(self, text):
         def once(pairs):
@@ -69,6 +81,7 @@ class Trace:
                 kinds[key] += 1e-9 * (end - begin)
                 counts[key] += 1
                 if self.names["thread_name", pid, tid] == "compute":
+                    assert event["args"]["part"] in parts_of(event), event
                     parts[event["args"]["part"]] += 1e-9 * (end - begin)
         return parts, kinds, counts
 

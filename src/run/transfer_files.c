@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+// A line for every transfer of the traced step, from when its lane reached it to when it ended there.
+#include "transfer_files.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "collect.h"
+#include "gswbench/report.h"
+
+static void write_index(int64_t value, FILE *file)
+{
+    if (value >= 0) {
+        fprintf(file, "%" PRId64, value);
+    }
+    fputc(',', file);
+}
+
+static void write_transfer(const struct transfer_times_setup *setup, const struct transfer_rows *rows, int32_t index,
+                           FILE *file)
+{
+    const struct plan        *plan    = setup->plan;
+    const struct op          *op      = &plan->ops[index];
+    const struct plan_group  *group   = &plan->groups[op->shape.transfer.group];
+    const struct op_time     *time    = &setup->times[index];
+    const struct transfer_row row     = transfer_describe(plan, op);
+    const struct comm_choice *chosen  = transfer_chosen(rows, &row);
+    int64_t                   bytes   = format_bytes((enum format)row.format, row.elements);
+    double                    seconds = time->end - time->begin;
+    char                      axes[64];
+    fprintf(file, "%" PRId32 ",%s,%s,%s,", index, op_name((enum op_kind)op->kind), op->tag.role,
+            op_phase_name((enum phase)op->tag.phase));
+    write_index(op->tag.layer, file);
+    write_index(op->tag.microbatch, file);
+    fprintf(file, "%s,%s,%" PRId64 ",%" PRId64 ",", op_lane_name((enum lane)op->lane),
+            axis_names(row.axes, axes, sizeof(axes)), group->ranks[0], row.group_size);
+    write_index(op_is_link((enum op_kind)op->kind) ? group->ranks[op->shape.transfer.peer] : -1, file);
+    fprintf(file, "%s,%" PRId64 ",%" PRId64 ",%.9f,%.9f,", format_name((enum format)row.format), row.elements, bytes,
+            time->begin, seconds);
+    csv_write_real(transfer_bus_factor(op->kind, (double)row.group_size) * (double)bytes / seconds, file);
+    fputc(',', file);
+    csv_write_text(chosen != NULL ? chosen->algorithm : "", file);
+    fputc(',', file);
+    csv_write_text(chosen != NULL ? chosen->protocol : "", file);
+    fprintf(file, ",%" PRId64 "\n", chosen != NULL ? chosen->channels : 0);
+}
+
+static void write_own(const struct transfer_times_setup *setup, const struct transfer_rows *rows, FILE *file)
+{
+    fprintf(file,
+            "op,kind,role,phase,layer,microbatch,lane,axes,first_rank,ranks,peer,dtype,elements,bytes,begin_s,time_s,"
+            "bus_bytes_per_s,algorithm,protocol,channels\n");
+    for (int32_t i = 0; i < setup->plan->op_count; i++) {
+        if (op_is_transfer((enum op_kind)setup->plan->ops[i].kind)) {
+            write_transfer(setup, rows, i, file);
+        }
+    }
+}
+
+// One rank's file.
+static void write_file(const struct transfer_times_setup *setup, const struct transfer_rows *rows, int rank,
+                       const struct output_folder *inside, status *written)
+{
+    bool               is_first = setup->comm->place.rank == 0;
+    struct output      file     = {.is_open = false};
+    struct text_stream own      = {.data = NULL};
+    char               name[32];
+    snprintf(name, sizeof(name), "%d.csv", rank);
+    if (is_first && !failed(written)) {
+        *written = output_begin_in(&file, inside, name);
+    }
+    if (rank == setup->comm->place.rank) {
+        text_stream_open(&own);
+        write_own(setup, rows, own.file);
+        text_stream_close(&own);
+    }
+    collect_text(setup->comm, rank, &own, &file, written);
+    free(own.data);
+    if (is_first && !failed(written)) {
+        *written = output_finish(&file);
+    }
+}
+
+// The folder in that one, which stays as it is.
+static status open_inside(struct output_folder *inside, const struct output_folder *folder)
+{
+    static const char name[] = "transfers";
+    bool              is_new;
+    TRY(output_make_folder(folder, name, &is_new));
+    *inside            = *folder;
+    inside->descriptor = fcntl(folder->descriptor, F_DUPFD_CLOEXEC, 0);
+    return output_enter_folder(inside, name);
+}
+
+status transfer_files_write(const struct transfer_times_setup *setup, const struct transfer_rows *rows,
+                            const struct output_folder *folder)
+{
+    struct output_folder inside  = {.is_open = false};
+    status               written = OK;
+    if (rows->rows[0].group_size == 0) {    // a job without transfers, as all ranks know
+        return OK;
+    }
+    if (setup->comm->place.rank == 0) {
+        written = open_inside(&inside, folder);
+    }
+    for (int rank = 0; rank < setup->comm->place.ranks; rank++) {
+        if (trace_config_lists(&setup->config->trace, rank)) {
+            write_file(setup, rows, rank, &inside, &written);
+        }
+    }
+    output_close_folder(&inside);
+    return written;
+}
