@@ -27,6 +27,10 @@ void peers_check_places(struct result *result, const struct place_peer *peers);
 // Adds a note when a profiler watches a rank, after which the result is compared with nothing.
 void peers_check_profilers(struct result *result, const struct place_peer *peers, int ranks);
 
+// space.c: fails where the run's folder has no room for what the run writes.
+status space_check(const struct config *config, const struct plan *plan, int64_t ranks,
+                   const struct output_folder *folder);
+
 // notes.c: adds notes about what else bears on the times: cores, devices, checks, the layout.
 void notes_add(struct result *result, const struct benchmark *benchmark, const struct place *place);
 

@@ -48,31 +48,11 @@ static status open_plan(struct rank *rank, int number)
     return plan_verify(&rank->plan, &findings);
 }
 
-// What a run writes into its folder, rather more than less: a model of a few steps writes 50 KB, a step 700 bytes more,
-// an op of a timeline or of a file of transfers 150.
-static status check_space(const struct rank *rank)
-{
-    enum { RUN_BYTES = 128 << 10, STEP_BYTES = 1 << 10, RANK_BYTES = 16 << 10, OP_BYTES = 256 };
-    const struct config *config = &rank->benchmark->job.config;
-    int64_t              ranks = rank->comm->place.ranks, drawn = 0, listed = 0, transfers = 0;
-    for (int32_t i = 0; i < rank->plan.op_count; i++) {
-        transfers += op_is_transfer((enum op_kind)rank->plan.ops[i].kind);
-    }
-    for (int number = 0; number < ranks && config->trace.steps > 0; number++) {
-        drawn += trace_config_draws(&config->trace, number);
-        listed += trace_config_lists(&config->trace, number) ? transfers : 0;
-    }
-    int64_t timeline = drawn * rank->plan.op_count * OP_BYTES;
-    int64_t results  = RUN_BYTES + run_steps_most(&config->run) * STEP_BYTES + ranks * RANK_BYTES + listed * OP_BYTES;
-    return output_check_space(rank->folder.descriptor, rank->folder.path, results + timeline,
-                              timeline > results ? timeline : results);
-}
-
 static status open_folders(struct rank *rank)
 {
     const struct benchmark *benchmark = rank->benchmark;
     TRY(report_create_folder(&rank->folder, &rank->result, benchmark->job.config.run.output));
-    TRY(check_space(rank));
+    TRY(space_check(&benchmark->job.config, &rank->plan, rank->comm->place.ranks, &rank->folder));
     if (benchmark->weights_out != NULL) {
         TRY(output_claim_folder(&rank->weights, benchmark->weights_out));
         TRY(checkpoint_check_space(&rank->plan, &rank->weights));
