@@ -31,9 +31,9 @@ struct sweep {
     bool (*goes_on)(void *state, const struct sweep *sweep);
     void *state;
 
-    // Filled. Layouts = refused + too large + those that fit; of these, the priced ones could be among the best.
+    // Filled. Layouts = refused + too large + those that may fit; of these, the priced ones could be among the
+    // best, and of the others it may not be known whether they fit.
     int64_t              refused, too_large, fit, priced;
-    int64_t              bounded;                     // layouts whose bounds are known
     bool                 is_stopped;                  // before its end: best is the best of those that are priced
     struct sweep_refusal refusals[SWEEP_REFUSALS];    // the first so many reasons
     int                  refusal_count;

@@ -18,7 +18,7 @@ struct table {
     struct sweep_list list;
     struct sweep      sweep;
     char              advice[512];    // empty: something fits
-    struct progress   bounding, pricing;
+    struct progress   pricing;
 
     // As JSON has it.
     const struct sweep_refusal *refusals;
@@ -66,7 +66,7 @@ static void print_table(const struct table *table, const struct sweep_choice *ow
            precision_compute_names[config->precision.compute], config->train.global_batch, config->train.sequence,
            config->hardware.profile);
     printf("layouts        %" PRId64 " legal: %" PRId64 " refused, %" PRId64 " too large for %.0f GB, %" PRId64
-           " fit, %" PRId64 " of them priced: %s\n",
+           " may fit, %" PRId64 " of them priced: %s\n",
            sweep->layout_count, sweep->refused, sweep->too_large, config->hardware.memory_gb.value, sweep->fit,
            sweep->priced, sweep->is_stopped ? "stopped, others may be faster" : "no other can be among the best");
     if (table->advice[0] != '\0') {
@@ -185,29 +185,23 @@ static bool show_progress(void *state, const struct sweep *sweep)
         snprintf(best, sizeof(best), "best so far %.3f s: %s", sweep->best[0].prediction.step_seconds,
                  job_layout(&job, layout, sizeof(layout)));
     }
-    if (sweep->bounded < sweep->layout_count) {
-        progress_show(&table->bounding, sweep->bounded, "");
-    } else {
-        progress_show(&table->pricing, sweep->priced, best);
-    }
+    progress_show(&table->pricing, sweep->priced, best);
     return signals_caught() == 0;
 }
 
 static status search(struct table *table, const struct machine *machine)
 {
     sweep_list(&table->list, &table->job);
-    table->sweep    = (struct sweep){.machine      = machine,
-                                     .layouts      = table->list.layouts,
-                                     .layout_count = table->list.count,
-                                     .threads      = count_cores(),
-                                     .goes_on      = show_progress,
-                                     .state        = table};
-    table->bounding = progress_begin("layouts bounded", table->list.count);
-    table->pricing  = progress_begin("layouts priced", 0);
+    table->sweep   = (struct sweep){.machine      = machine,
+                                    .layouts      = table->list.layouts,
+                                    .layout_count = table->list.count,
+                                    .threads      = count_cores(),
+                                    .goes_on      = show_progress,
+                                    .state        = table};
+    table->pricing = progress_begin("layouts priced", 0);
     signals_catch(true, 0);
     signals_keep();
     status result = sweep_run(&table->sweep);
-    progress_clear(&table->bounding);
     progress_clear(&table->pricing);
     if (!failed(&result) && table->sweep.is_stopped && table->sweep.best_count == 0) {
         result = fail_as(EXIT_STOPPED, "stopped by %s before any layout was priced", signals_name(signals_caught()));

@@ -6,6 +6,7 @@
 #include "gswbench/job.h"
 #include "gswbench/measured.h"
 #include "gswbench/predict.h"
+#include "gswbench/sweep.h"
 #include "gswbench/text.h"
 
 // explain.c: fills the explanation's waterfall, and writes its timeline of every stage's first rank.
@@ -16,6 +17,22 @@ struct explained {
 };
 void explain_pipeline(struct predict_explanation *explanation, const struct prediction *prediction,
                       const struct explained *explained);
+
+// sweep_rough.c: what a layer takes of a microbatch at least, forward and backward: on the compute lane with and
+// without its waits within the layer, and in bytes that stay until its backward pass. Zeros where layers are not alike.
+// It is the same for layouts that are cut alike; from it follows a bound for each.
+struct sweep_layer {
+    double  walked, alone, head;
+    int64_t bytes;
+};
+bool sweep_is_cut_alike(const struct plan_request *a, const struct plan_request *b);
+void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *request, const struct machine *machine);
+struct sweep_bound sweep_find_rough_bound(const struct sweep_layer *layer, const struct plan_request *request);
+
+// sweep_bound.c: the least that gradients and optimizer take on a rank; and by microbatch ([0]: none) how long the
+// compute lane is at work, with its waits for other lanes.
+int64_t sweep_state_bytes(const struct plan_request *request);
+void    sweep_time_microbatches(double *seconds, const struct plan *plan, const struct machine *machine);
 
 // warnings.c: a line for each thing that makes the prediction doubtful or the job slow.
 void predict_warn(const struct job *job, const struct prediction *prediction, const struct measured_ops *measured,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Bounds of all layouts first; then prices them in the order of their bounds, until no bound is below the slowest of
-// the best. Threads share the layouts; what comes out does not depend on their number.
-#include "gswbench/sweep.h"
+// The layout with the lowest bound is always looked at next: first by a rough bound that layouts of a kind have in
+// common, then by one from its own plans, then it is priced; until no bound is below the slowest of the best. Threads
+// share the work; what comes out does not depend on their number.
+#include "internal.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -11,35 +12,47 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
-#include "gswbench/text.h"
 
-enum { BATCH = 16 };    // layouts that are priced between two looks at the best ones
+enum { BATCH = 16 };    // layouts that are looked at between two looks at the best ones
+
+// How far a candidate has come.
+enum known { KNOWN_ROUGHLY, KNOWN_BY_PLANS, KNOWN_EXACTLY };
 
 struct candidate {
     int64_t            layout;
-    bool               is_priced;
+    enum known         known;
     status             support;
     struct sweep_bound bound;
     struct prediction  prediction;
 };
 
-struct candidate_loop {
-    struct sweep     *sweep;
-    struct candidate *candidates;
-    int64_t           count;
-    void (*do_one)(const struct sweep *sweep, struct candidate *candidate);
-    int64_t            *counter;    // of the sweep
-    atomic_int_fast64_t next, done;
+// Layouts that are cut alike, by the first of them.
+struct likeness {
+    const struct plan_request *request;
+    struct sweep_layer         layer;
 };
 
-static bool serve_one(struct candidate_loop *loop)
+// Candidates that are still to be looked at, as a heap: none is before the first.
+struct queue {
+    struct candidate **items;
+    int64_t            count;
+};
+
+struct work {
+    struct sweep *sweep;
+    void        **items;
+    int64_t       count;
+    void (*do_one)(const struct sweep *sweep, void *item);
+    atomic_int_fast64_t next;
+};
+
+static bool serve_one(struct work *work)
 {
-    int64_t i = atomic_fetch_add(&loop->next, 1);
-    if (i >= loop->count) {
+    int64_t i = atomic_fetch_add(&work->next, 1);
+    if (i >= work->count) {
         return false;
     }
-    loop->do_one(loop->sweep, &loop->candidates[i]);
-    atomic_fetch_add(&loop->done, 1);
+    work->do_one(work->sweep, work->items[i]);
     return true;
 }
 
@@ -50,51 +63,32 @@ static void *serve(void *argument)
     return NULL;
 }
 
-// Whoever is to stop the sweep takes all candidates that are left from the threads.
-static void serve_and_ask(struct candidate_loop *loop)
+// Whoever is to stop the sweep takes all that is left from the threads.
+static void serve_and_ask(struct work *work)
 {
-    struct sweep *sweep  = loop->sweep;
-    int64_t       before = *loop->counter;
-    while (serve_one(loop)) {
-        *loop->counter = before + loop->done;
+    struct sweep *sweep = work->sweep;
+    while (serve_one(work)) {
         if (sweep->goes_on != NULL && !sweep->goes_on(sweep->state, sweep)) {
             sweep->is_stopped = true;
-            atomic_fetch_add(&loop->next, loop->count);
+            atomic_fetch_add(&work->next, work->count);
         }
     }
 }
 
-static void for_each(struct candidate_loop *loop)
+static void do_all(struct work *work)
 {
-    int64_t    before  = *loop->counter;
-    int64_t    helpers = (loop->sweep->threads < loop->count ? loop->sweep->threads : loop->count) - 1;
+    int64_t    helpers = (work->sweep->threads < work->count ? work->sweep->threads : work->count) - 1;
     pthread_t *threads = memory_allocate((size_t)(helpers > 0 ? helpers : 1) * sizeof(*threads));
     for (int64_t i = 0; i < helpers; i++) {
-        if (pthread_create(&threads[i], NULL, serve, loop) != 0) {
+        if (pthread_create(&threads[i], NULL, serve, work) != 0) {
             FATAL(EXIT_INTERNAL, "no thread for a sweep");
         }
     }
-    serve_and_ask(loop);
+    serve_and_ask(work);
     for (int64_t i = 0; i < helpers; i++) {
         pthread_join(threads[i], NULL);
     }
-    *loop->counter = before + loop->done;
     free(threads);
-}
-
-static void find_bound(const struct sweep *sweep, struct candidate *candidate)
-{
-    const struct plan_request *layout = &sweep->layouts[candidate->layout];
-    candidate->support                = predict_supports(layout, sweep->machine->hardware);
-    if (!failed(&candidate->support)) {
-        candidate->support = sweep_find_bound(&candidate->bound, layout, sweep->machine);
-    }
-}
-
-static void price(const struct sweep *sweep, struct candidate *candidate)
-{
-    candidate->support   = predict(&candidate->prediction, &sweep->layouts[candidate->layout], sweep->machine);
-    candidate->is_priced = true;
 }
 
 static void refuse(struct sweep *sweep, const char *reason)
@@ -114,29 +108,35 @@ static void refuse(struct sweep *sweep, const char *reason)
     sweep->refused++;
 }
 
-// Moves the layouts that fit to the front; returns their number.
-static int64_t sort_out(struct sweep *sweep, struct candidate *candidates)
+static bool is_before(const struct candidate *a, const struct candidate *b)
 {
-    int64_t kept = 0;
-    for (int64_t i = 0; i < sweep->layout_count; i++) {
-        if (failed(&candidates[i].support)) {
-            refuse(sweep, candidates[i].support.text);
-        } else if (!sweep_fits(sweep->machine->hardware, candidates[i].bound.bytes)) {
-            sweep->too_large++;
-        } else {
-            candidates[kept++] = candidates[i];
-        }
-    }
-    return kept;
+    return a->bound.seconds != b->bound.seconds ? a->bound.seconds < b->bound.seconds : a->layout < b->layout;
 }
 
-static int by_bound(const void *left, const void *right)
+static void queue_add(struct queue *queue, struct candidate *candidate)
 {
-    const struct candidate *a = left, *b = right;
-    if (a->bound.seconds != b->bound.seconds) {
-        return a->bound.seconds < b->bound.seconds ? -1 : 1;
+    int64_t place = queue->count++;
+    while (place > 0 && is_before(candidate, queue->items[(place - 1) / 2])) {
+        queue->items[place] = queue->items[(place - 1) / 2];
+        place               = (place - 1) / 2;
     }
-    return a->layout < b->layout ? -1 : 1;
+    queue->items[place] = candidate;
+}
+
+static struct candidate *queue_take(struct queue *queue)
+{
+    struct candidate *first = queue->items[0], *moved = queue->items[--queue->count];
+    int64_t           place = 0;
+    for (int64_t child = 1; child < queue->count; child = 2 * place + 1) {
+        child += child + 1 < queue->count && is_before(queue->items[child + 1], queue->items[child]);
+        if (!is_before(queue->items[child], moved)) {
+            break;
+        }
+        queue->items[place] = queue->items[child];
+        place               = child;
+    }
+    queue->items[place] = moved;
+    return first;
 }
 
 static bool is_faster(const struct candidate *candidate, const struct sweep_choice *choice)
@@ -161,65 +161,131 @@ static void add(struct sweep *sweep, const struct candidate *candidate)
     sweep->best[place] = (struct sweep_choice){.layout = candidate->layout, .prediction = candidate->prediction};
 }
 
+static void look_at_layer(const struct sweep *sweep, void *item)
+{
+    struct likeness *likeness = item;
+    sweep_look_at_layer(&likeness->layer, likeness->request, sweep->machine);
+}
+
+// To the next thing that can be known of it.
+static void look(const struct sweep *sweep, void *item)
+{
+    struct candidate          *candidate = item;
+    const struct plan_request *layout    = &sweep->layouts[candidate->layout];
+    if (candidate->known == KNOWN_ROUGHLY) {
+        struct sweep_bound rough = candidate->bound;
+        candidate->support       = sweep_find_bound(&candidate->bound, layout, sweep->machine);
+        candidate->bound.seconds = fmax(candidate->bound.seconds, rough.seconds);
+        candidate->known         = KNOWN_BY_PLANS;
+    } else {
+        candidate->support = predict(&candidate->prediction, layout, sweep->machine);
+        candidate->known   = KNOWN_EXACTLY;
+    }
+}
+
+// Returns which of the first so many it is.
+static int64_t find_likeness(struct likeness *all, int64_t *count, const struct plan_request *request)
+{
+    int64_t place = 0;
+    while (place < *count && !sweep_is_cut_alike(all[place].request, request)) {
+        place++;
+    }
+    if (place == *count) {
+        all[(*count)++].request = request;
+    }
+    return place;
+}
+
+// Layouts that can be predicted, with their rough bounds.
+static void fill(struct queue *queue, struct sweep *sweep, struct candidate *candidates)
+{
+    struct likeness *alike      = memory_allocate((size_t)sweep->layout_count * sizeof(*alike));
+    int64_t         *kinds      = memory_allocate((size_t)sweep->layout_count * sizeof(*kinds));
+    void           **items      = memory_allocate((size_t)sweep->layout_count * sizeof(*items));
+    int64_t          likenesses = 0;
+    for (int64_t i = 0; i < sweep->layout_count; i++) {
+        candidates[i] =
+            (struct candidate){.layout = i, .support = predict_supports(&sweep->layouts[i], sweep->machine->hardware)};
+        if (failed(&candidates[i].support)) {
+            refuse(sweep, candidates[i].support.text);
+        } else {
+            kinds[i] = find_likeness(alike, &likenesses, &sweep->layouts[i]);
+        }
+    }
+    for (int64_t i = 0; i < likenesses; i++) {
+        items[i] = &alike[i];
+    }
+    do_all(&(struct work){.sweep = sweep, .items = items, .count = likenesses, .do_one = look_at_layer});
+    for (int64_t i = 0; i < sweep->layout_count && !sweep->is_stopped; i++) {
+        if (!failed(&candidates[i].support)) {
+            candidates[i].bound = sweep_find_rough_bound(&alike[kinds[i]].layer, &sweep->layouts[i]);
+            sweep->too_large += !sweep_fits(sweep->machine->hardware, candidates[i].bound.bytes);
+        }
+        if (!failed(&candidates[i].support) && sweep_fits(sweep->machine->hardware, candidates[i].bound.bytes)) {
+            queue_add(queue, &candidates[i]);
+        }
+    }
+    free(alike);
+    free(kinds);
+    free(items);
+}
+
 // What is slower than that at least is none of the best.
 static double limit(const struct sweep *sweep)
 {
     return sweep->best_count < SWEEP_BEST ? INFINITY : sweep->best[SWEEP_BEST - 1].prediction.step_seconds;
 }
 
-// Of those that were priced, also in a batch that was not finished.
-static status add_priced(struct sweep *sweep, const struct candidate *candidates, int64_t count)
+// What came of the look; a candidate that was not looked at, because the sweep was stopped, is left.
+static status place(struct sweep *sweep, struct queue *queue, struct candidate *candidate, enum known before)
 {
-    for (int64_t i = 0; i < count; i++) {
-        if (!candidates[i].is_priced) {
-            continue;
-        }
-        TRY(candidates[i].support);
-        if (sweep_fits(sweep->machine->hardware, candidates[i].prediction.largest_bytes)) {
-            add(sweep, &candidates[i]);
-        } else {
-            sweep->fit--;
-            sweep->too_large++;
-        }
+    const struct hardware_config *hardware = sweep->machine->hardware;
+    if (candidate->known == before) {
+        return OK;
+    }
+    bool    is_exact = candidate->known == KNOWN_EXACTLY;
+    int64_t bytes    = is_exact ? candidate->prediction.largest_bytes : candidate->bound.bytes;
+    sweep->priced += is_exact;
+    TRY(candidate->support);
+    if (!sweep_fits(hardware, bytes)) {
+        sweep->too_large++;
+    } else if (is_exact) {
+        add(sweep, candidate);
+    } else {
+        queue_add(queue, candidate);
     }
     return OK;
 }
 
-static status price_all(struct sweep *sweep, struct candidate *candidates)
+static status look_at_next(struct sweep *sweep, struct queue *queue)
 {
-    int64_t end = sweep->fit;
-    for (int64_t first = 0; first < end && candidates[first].bound.seconds <= limit(sweep) && !sweep->is_stopped;
-         first += BATCH) {
-        struct candidate_loop loop = {.sweep      = sweep,
-                                      .candidates = candidates + first,
-                                      .count      = end - first < BATCH ? end - first : BATCH,
-                                      .do_one     = price,
-                                      .counter    = &sweep->priced};
-        for_each(&loop);
-        TRY(add_priced(sweep, candidates + first, loop.count));
+    void       *items[BATCH];
+    enum known  before[BATCH];
+    struct work work = {.sweep = sweep, .items = items, .do_one = look};
+    while (work.count < BATCH && queue->count > 0 && queue->items[0]->bound.seconds <= limit(sweep)) {
+        struct candidate *candidate = queue_take(queue);
+        before[work.count]          = candidate->known;
+        items[work.count++]         = candidate;
+    }
+    do_all(&work);
+    for (int64_t i = 0; i < work.count; i++) {
+        TRY(place(sweep, queue, items[i], before[i]));
     }
     return OK;
 }
 
 status sweep_run(struct sweep *sweep)
 {
-    struct candidate *candidates = memory_allocate((size_t)sweep->layout_count * sizeof(*candidates));
+    size_t            count      = (size_t)sweep->layout_count;
+    struct candidate *candidates = memory_allocate(count * sizeof(*candidates));
+    struct queue      queue      = {.items = memory_allocate(count * sizeof(*queue.items))};
     status            result     = OK;
-    for (int64_t i = 0; i < sweep->layout_count; i++) {
-        candidates[i].layout    = i;
-        candidates[i].is_priced = false;
+    fill(&queue, sweep, candidates);
+    while (!sweep->is_stopped && !failed(&result) && queue.count > 0 && queue.items[0]->bound.seconds <= limit(sweep)) {
+        result = look_at_next(sweep, &queue);
     }
-    struct candidate_loop bounds = {.sweep      = sweep,
-                                    .candidates = candidates,
-                                    .count      = sweep->layout_count,
-                                    .do_one     = find_bound,
-                                    .counter    = &sweep->bounded};
-    for_each(&bounds);
-    if (!sweep->is_stopped) {
-        sweep->fit = sort_out(sweep, candidates);
-        qsort(candidates, (size_t)sweep->fit, sizeof(*candidates), by_bound);
-        result = price_all(sweep, candidates);
-    }
+    sweep->fit = sweep->layout_count - sweep->refused - sweep->too_large;
+    free(queue.items);
     free(candidates);
     return result;
 }

@@ -7,7 +7,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/layers.h"
-#include "gswbench/sweep.h"
+#include "internal.h"
 
 // A stage's compute lane, which runs ops in order, from when the first microbatch has come to it. Time is counted
 // within segments, the ops of one microbatch and chunk that follow each other, and anew from the op that waits for
@@ -107,6 +107,12 @@ static void time_stage(struct stage *stage, const struct plan *plan, const struc
     free(walk.ends);
 }
 
+void sweep_time_microbatches(double *seconds, const struct plan *plan, const struct machine *machine)
+{
+    struct stage stage = {.seconds = seconds};
+    time_stage(&stage, plan, machine);
+}
+
 static int64_t input_bytes(const struct plan *plan, int32_t tensor)
 {
     return tensor < 0 ? 0 : (plan->tensors[tensor].bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
@@ -159,7 +165,7 @@ bool sweep_fits(const struct hardware_config *hardware, int64_t bytes)
 }
 
 // Gradients and optimizer of the parameters that the average rank has; the weights themselves come on top.
-static int64_t least_bytes(const struct plan_request *request)
+int64_t sweep_state_bytes(const struct plan_request *request)
 {
     const struct precision *precision = &request->precision;
     const struct mesh      *mesh      = &request->mesh;
@@ -178,7 +184,7 @@ status sweep_find_bound(struct sweep_bound *bound, const struct plan_request *re
 {
     int64_t last = request->mesh.size[AXIS_PP] - 1, all = request->train.accumulation;
     double  forward = 0.0, backward = 0.0;
-    *bound = (struct sweep_bound){.bytes = least_bytes(request)};
+    *bound = (struct sweep_bound){.bytes = sweep_state_bytes(request)};
     for (int64_t s = 0; s <= last && sweep_fits(machine->hardware, bound->bytes); s++) {
         bool         is_typical = s > 1 && s < last;
         int64_t      enough     = is_typical ? (all < 2 ? all : 2) : enough_microbatches(request, s == last);

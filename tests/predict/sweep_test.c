@@ -7,6 +7,8 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/sweep.h"
+#include "gswbench/text.h"
+#include "predict/internal.h"
 #include "tiny.h"
 
 enum { LAYOUTS_MAX = 1024, WORLD = 8 };
@@ -192,6 +194,51 @@ static void expect_bounds(int64_t compute, double least_share)
 Test(sweep, bounds_time_and_memory_closely_from_below)
 {
     expect_bounds(COMPUTE_BF16, 0.95);
+}
+
+// Far enough below the step that other layouts with the same layers stay below theirs, near enough to spare plans.
+static void expect_rough_bounds(int64_t compute, int64_t deferred, double least_share)
+{
+    struct space *space = open_space(compute);
+    double        share = 0.0, memory = 0.0;
+    int64_t       count = 0;
+    for (int64_t i = 0; i < space->sweep.layout_count; i++) {
+        struct plan_request *layout              = &space->layouts[i];
+        bool                 is_deferred         = layout->mesh.size[AXIS_PP] > 1 && !mesh_is_sharded(&layout->mesh);
+        layout->parallel.deferred_head_gradients = is_deferred ? deferred : 0;
+        struct prediction  exact                 = price(space, i);
+        struct sweep_layer layer;
+        sweep_look_at_layer(&layer, layout, &space->machine);
+        struct sweep_bound rough = sweep_find_rough_bound(&layer, layout);
+        cr_expect_leq(rough.seconds, exact.step_seconds * (1 + 1e-9), "layout %d: bound %g of %g s", (int)i,
+                      rough.seconds, exact.step_seconds);
+        cr_expect_leq(rough.bytes, exact.largest_bytes, "layout %d: bound %lld of %lld bytes", (int)i,
+                      (long long)rough.bytes, (long long)exact.largest_bytes);
+        share += rough.seconds / exact.step_seconds;
+        memory += (double)rough.bytes / (double)exact.largest_bytes;
+        count++;
+    }
+    cr_expect_gt(share / (double)count, least_share, "bounds are %g of the step in the mean", share / (double)count);
+    cr_expect_gt(memory / (double)count, 0.3, "bounds are %g of the memory in the mean", memory / (double)count);
+    free(space);
+}
+
+Test(sweep, bounds_time_and_memory_roughly_by_a_layer)
+{
+    expect_rough_bounds(COMPUTE_BF16, 0, 0.7);
+    expect_rough_bounds(COMPUTE_FP8, 0, 0.6);
+    expect_rough_bounds(COMPUTE_BF16, 2, 0.6);
+}
+
+Test(sweep, looks_at_no_layer_where_they_differ)
+{
+    struct space      *space = open_space(COMPUTE_BF16);
+    struct sweep_layer layer;
+    text_copy(space->layouts[0].model.pattern, sizeof(space->layouts[0].model.pattern), "8 x dense");
+    sweep_look_at_layer(&layer, &space->layouts[0], &space->machine);
+    struct sweep_bound rough = sweep_find_rough_bound(&layer, &space->layouts[0]);
+    cr_expect_eq(rough.seconds, 0.0);
+    free(space);
 }
 
 Test(sweep, bounds_what_casts_before_its_input_comes)
