@@ -31,6 +31,9 @@ status job_check(struct plan_request *request, const struct config *config);
 // The same without the checks that depend on the layout of [parallel].
 status job_check_sections(const struct config *config);
 
+// What the axes of a resolved layout divide, and how it deals layers and tokens.
+status job_check_layout(const struct plan_request *request, const struct config *config);
+
 // The sections that determine a plan; they point into the configuration.
 struct plan_sections job_sections(const struct config *config);
 

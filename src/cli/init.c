@@ -71,6 +71,18 @@ static status read_published(struct config *config, struct job_selection *select
     return OK;
 }
 
+// Whatever the ranks will be, the smallest layout has to be legal.
+static status check_open(const struct config *config)
+{
+    struct plan_request  request;
+    struct plan_sections sections = job_sections(config);
+    if (!job_is_open(config)) {
+        return OK;
+    }
+    TRY(plan_resolve(&request, &sections));
+    return job_check_layout(&request, config);
+}
+
 static status is_small_enough(bool *is_small, const struct config *config, int64_t bytes)
 {
     static const double  kept_free = 0.1;    // for what libraries take
@@ -83,34 +95,44 @@ static status is_small_enough(bool *is_small, const struct config *config, int64
     return OK;
 }
 
+// A model that is small anywhere, on no more ranks than it is made for.
+static status choose_small(struct config *config, struct job_selection *selection, int places,
+                           struct text_buffer *errors)
+{
+    selection->name  = "tiny-llama";
+    selection->ranks = selection->ranks > 0 ? selection->ranks : places >= 4 ? 4 : places >= 2 ? 2 : 1;
+    return job_read_config(config, selection, errors);
+}
+
 // Llama 3.1 8B with as many of its layers as the devices hold, sharded over all of them.
 static status choose_for_devices(struct config *config, struct job_selection *selection,
                                  const struct place_machine *machine, struct text_buffer *errors)
 {
     struct hardware_config hardware;
+    struct job_selection   all      = *selection;
     bool                   is_known = config_find_hardware(&hardware, machine->device), is_small = false;
     char                   layers[64], profile[160];
-    selection->ranks = selection->ranks > 0 ? selection->ranks : machine->devices;
+    all.ranks = all.ranks > 0 ? all.ranks : machine->devices;
     snprintf(profile, sizeof(profile), "hardware.profile=%s", is_known ? hardware.profile : "none");
     for (int number = 32; number > 0 && !is_small; number /= 2) {
         const char *first[] = {"model.preset=llama3.1-8b", "parallel.fsdp=auto", "train.sequence=8192", profile,
                                layers};
         snprintf(layers, sizeof(layers), "model.layers=%d", number);
-        TRY(read_plain(config, selection, first, sizeof(first) / sizeof(first[0]), errors));
+        TRY(read_plain(config, &all, first, sizeof(first) / sizeof(first[0]), errors));
         TRY(is_small_enough(&is_small, config, machine->device_bytes));
     }
-    return OK;
+    if (is_small) {
+        *selection = all;
+        return OK;
+    }
+    return choose_small(config, selection, machine->devices, errors);
 }
 
 status init_choose(struct config *config, struct job_selection *selection, const struct place_machine *machine,
                    struct text_buffer *errors)
 {
-    if (machine->devices > 0) {
-        return choose_for_devices(config, selection, machine, errors);
-    }
-    selection->name  = "tiny-llama";
-    selection->ranks = selection->ranks > 0 ? selection->ranks : machine->cores >= 4 ? 4 : machine->cores >= 2 ? 2 : 1;
-    return job_read_config(config, selection, errors);
+    return machine->devices > 0 ? choose_for_devices(config, selection, machine, errors)
+                                : choose_small(config, selection, machine->cores, errors);
 }
 
 // What the file is of, in its first line.
@@ -180,6 +202,9 @@ static status run(const void *arguments, struct text_buffer *errors)
                        init->files.count);
     }
     status result = read(&config, &selection, &subject, &arena, errors);
+    if (!failed(&result)) {
+        result = check_open(&config);
+    }
     if (!failed(&result)) {
         result = write_file(init->files.items[0], subject.text, &config, selection.ranks);
     }

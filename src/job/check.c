@@ -89,6 +89,15 @@ status job_check_sections(const struct config *config)
     return errors;
 }
 
+status job_check_layout(const struct plan_request *request, const struct config *config)
+{
+    status errors = OK;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        check_axis(&errors, config, &axis_rows[axis], request->mesh.size[axis]);
+    }
+    return failed(&errors) ? errors : plan_check_layout(request);
+}
+
 status job_check(struct plan_request *request, const struct config *config)
 {
     if (job_is_open(config)) {
@@ -98,13 +107,11 @@ status job_check(struct plan_request *request, const struct config *config)
     status               errors   = plan_resolve(request, &sections);
     check_run(&errors, config);
     if (request->mesh.world > 0) {
-        for (int axis = 0; axis < AXIS_COUNT; axis++) {
-            check_axis(&errors, config, &axis_rows[axis], request->mesh.size[axis]);
+        status layout = job_check_layout(request, config);
+        if (!failed(&errors) && !failed(&layout)) {
+            layout = plan_check_size(request);
         }
-        if (!failed(&errors)) {
-            note(&errors, plan_check_layout(request));
-            note(&errors, plan_check_size(request));
-        }
+        note(&errors, layout);
         note(&errors, checkpoint_config_check(&config->checkpoint));
         note(&errors, trace_config_check(&config->trace, request->mesh.world));
         note(&errors, profile_config_check_ranks(&config->profile, request->mesh.world));

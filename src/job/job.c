@@ -74,6 +74,7 @@ static status resolve(struct job *job, const struct job_selection *selection, st
         struct plan_sections  sections = job_sections(config);
         struct config_request chosen   = make_request(selection);
         status                resolved = plan_resolve(&job->request, &sections);
+        resolved                       = failed(&resolved) ? resolved : job_check_layout(&job->request, config);
         TRY(failed(&resolved) ? report(config, &chosen, resolved.text, errors) : OK);
     }
     config->parallel = job->request.parallel;

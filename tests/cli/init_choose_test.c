@@ -37,6 +37,13 @@ Test(init_choose, takes_all_devices_and_the_layers_that_they_hold)
     cr_expect_eq(config.model.layers, 32);
 }
 
+Test(init_choose, takes_a_small_model_for_devices_without_room)
+{
+    struct place_machine machine = {.devices = 8, .device = "NVIDIA Imaginary", .device_bytes = 1 << 30};
+    struct config        config  = choose(&machine, 0, 4);
+    cr_expect_eq(config.model.hidden, 128);
+}
+
 Test(init_choose, knows_no_profile_of_a_device_without_one)
 {
     struct place_machine machine = {.devices = 4, .device = "NVIDIA Imaginary", .device_bytes = 200000000000};

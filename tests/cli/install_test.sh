@@ -14,7 +14,7 @@ grep -q llama2-70b-fsdp "$prefix/list" || { cat "$prefix/list"; echo "the instal
 [ ! -e "$GSWBENCH_BINARY_DIR/lib/gswbench/mpi.so" ] || ASAN_OPTIONS=detect_leaks=0 "$prefix/bin/gswbench" run --config tiny-llama --layers 1 --steps 1 \
     --warmup 0 --comm mpi --out "$prefix/results" >/dev/null
 for file in doc/gswbench/{design.md,README.md,LICENSE,copyright} man/man1/gswbench.1 man/man5/gswbench.5 \
-    bash-completion/completions/gswbench zsh/{site-functions,vendor-completions}/_gswbench; do
+    bash-completion/completions/gswbench zsh/{site-functions,vendor-completions}/_gswbench gswbench/slurm/{job.sbatch,submit}; do
     test -s "$prefix/share/$file" || { echo "no $file is installed"; exit 1; }
 done
 "$prefix/bin/gswbench" options --man 1 | cmp - "$prefix/share/man/man1/gswbench.1"
