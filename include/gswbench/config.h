@@ -76,11 +76,14 @@ struct config_row {
     char    precision[8];    // for precision.compute
     double  step_seconds;    // 0: not published
     double  mfu_percent;
+    char    gpu[112];       // for hardware.profile; "": the file's own
+    char    variant[40];    // for published.variant; "": the file's own
 };
 enum { CONFIG_ROWS_MAX = 64 };
 // The rows, sorted by ranks: each number of ranks that a section names, with each precision that is named together with
 // it; where none is, with the file's own precision and with every precision that has a section of its own. A file
-// without [when ...] sections has one row.
+// without [when ...] sections has one row. In a file with sections that name a gpu or a variant, each section that has
+// a published step time is a row.
 status config_rows(const struct config_request *request, struct config_row rows[CONFIG_ROWS_MAX], int *count,
                    struct text_buffer *errors);
 
@@ -94,7 +97,9 @@ void config_write_commented(const struct config *config, FILE *file);
 // What a configuration is read from that came from standard input; its name is "stdin".
 #define CONFIG_STDIN "/proc/self/fd/"
 
-// The folders that hold installed configs, and the path of a config by name. False when there is none.
+// The folder that holds installed configs, the one below it with published runs of other programs, and the path of a
+// config by name. False when there is none.
+#define CONFIG_ATLAS "atlas"
 const char *config_folder(void);
 bool        config_find(const char *name, char *path, size_t bytes);
 // The file of the machine that [hardware] profile names. False when it names none.

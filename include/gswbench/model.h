@@ -56,6 +56,7 @@ extern const struct json_field model_flop_fields[];    // of an array of them
 struct published_config {
     char    source[128];
     char    device[64];          // that it was measured on; "": the one of the file's [hardware] profile
+    char    variant[40];         // which of several settings of the file; "": its only ones
     int64_t convention;          // FLOPS_FULL, FLOPS_CAUSAL or FLOPS_6N; 0: there is no published table
     int64_t flop_kv_heads;       // KV heads that the table counted; 0: the model's
     int64_t flop_digits;         // significant digits the table rounded FLOPs per sequence to; 0: exact

@@ -13,9 +13,12 @@ struct software_config {
     // How its ops differ from those of the plan: bytes as a share of ours, the most FLOP/s that attention reaches (0:
     // what the device allows), transfers in place of one, and the share of their latency for which compute stops with
     // FP8.
-    struct quantity memory_bytes, cast_bytes;
+    struct quantity memory_bytes, cast_bytes, loss_bytes, optimizer_bytes, gemm_share;
+    struct quantity fsdp_copies, tensor_copies;    // of whole transfers, for which compute stops
     struct quantity attention_forward, attention_backward;
     struct quantity reduction_parts, fp8_reduction_stall;
+    int64_t         expert_nodes;     // a token crosses the network once for each node, not for each expert
+    int64_t         expert_groups;    // the experts of a rank are computed together
     // Seconds of what is not in the plan: of the host, in a pass of a layer with one expert on the rank, and half as
     // many for each other one; of all ranks, after each microbatch with FP8.
     struct quantity expert_gap, fp8_synchronization;

@@ -54,9 +54,11 @@ const char *text_closest(const char *word, const char *const *names)
     int         length  = (int)strnlen(word, DISTANCE_MAX_LENGTH);
     int         nearest = (length + 2) / 3 + 1;
     const char *closest = NULL;
+    const char *longer  = NULL;    // the shortest that begins with the word
     for (; *names != NULL; names++) {
-        if (length > 2 && strncasecmp(word, *names, (size_t)length) == 0) {
-            return *names;
+        if (length > 2 && strncasecmp(word, *names, (size_t)length) == 0 &&
+            (longer == NULL || strlen(*names) < strlen(longer))) {
+            longer = *names;
         }
         int distance = text_distance(word, *names);
         if (distance < nearest && distance < length) {
@@ -64,7 +66,7 @@ const char *text_closest(const char *word, const char *const *names)
             closest = *names;
         }
     }
-    return closest;
+    return longer != NULL ? longer : closest;
 }
 
 void text_append(struct text_buffer *buffer, const char *format, ...)

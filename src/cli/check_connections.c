@@ -12,7 +12,7 @@ static status count(const struct job *job, int64_t rank, struct plan_connections
     struct plan         plan;
     request.rank = rank;
     TRY(plan_build(&plan, &request));
-    plan_connections(connections, &plan, job->config.hardware.gpus_per_node);
+    plan_connections(connections, &plan, hardware_domain(&job->config.hardware, plan.mesh.world));
     plan_free(&plan);
     return OK;
 }

@@ -22,6 +22,7 @@ const struct command *const cli_commands[] = {
     &command_table,
     &command_configs,
     &command_init,
+    &command_atlas,
     &command_options,
     &command_schema,
     &command_data,

@@ -3,16 +3,19 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "internal.h"
 
 struct configs_arguments {
-    struct text_list names;
-    bool             json;
+    struct text_list  names;
+    struct row_filter filter;
+    bool              json;
 };
 
 static const struct flag flags[] = {
     OPERANDS(configs_arguments, names, "NAME...", "shows these configurations, as they are written"),
+    FILTER_FLAGS(configs_arguments, filter),
     SWITCH_FLAG(configs_arguments, json, "--json", "prints JSON"),
     END_FLAGS,
 };
@@ -27,6 +30,7 @@ struct row {
 };
 struct described {
     const char *name;
+    bool        is_atlas;
     struct row *rows;
     int64_t     row_count;
 };
@@ -38,6 +42,9 @@ struct list {
 static const struct json_field row_fields[] = {
     JSON_REFERENCE(row, JSON_FIELD_INTEGER, "ranks", ranks, NULL),
     JSON_CHOICE(row, "precision", job.config.precision.compute, precision_compute_names),
+    JSON_FIELD(row, JSON_FIELD_TEXT, "gpu", job.config.hardware.profile),
+    JSON_FIELD(row, JSON_FIELD_TEXT, "model", job.config.model.preset),
+    JSON_FIELD(row, JSON_FIELD_TEXT, "variant", job.config.published.variant),
     JSON_FIELD(row, JSON_FIELD_INTEGER, "layers", job.config.model.layers),
     JSON_FIELD(row, JSON_FIELD_TEXT, "layout", layout),
     JSON_FIELD(row, JSON_FIELD_REAL, "published_step_s", published_seconds),
@@ -47,6 +54,7 @@ static const struct json_field row_fields[] = {
 };
 static const struct json_field config_fields[] = {
     JSON_REFERENCE(described, JSON_FIELD_TEXT, "name", name, NULL),
+    JSON_FIELD(described, JSON_FIELD_BOOLEAN, "atlas", is_atlas),
     JSON_LIST(described, "rows", rows, row_count, sizeof(struct row), row_fields),
     JSON_END
 };
@@ -75,40 +83,53 @@ static void print_row(const struct job *job)
     if (job->config.published.step_seconds != 0.0) {
         snprintf(seconds, sizeof(seconds), "%.3f s", job->config.published.step_seconds);
     }
-    printf("  %6s  %-5s %8" PRId64 "  %-38s %9s  %s\n", ranks, precision_compute_names[job->config.precision.compute],
+    printf("  %6s  %-5s %-12s %8" PRId64 "  %-38s %9s  %s%s%s\n", ranks,
+           precision_compute_names[job->config.precision.compute], job->config.hardware.profile,
            job->config.model.layers, job_layout(job, layout, sizeof(layout)), seconds,
-           failed(&job->support) ? job->support.text : "runs");
+           failed(&job->support) ? job->support.text : "runs", job->config.published.variant[0] != '\0' ? ": " : "",
+           job->config.published.variant);
 }
 
-// Reads rows, and prints them where there is no list.
-static status read_rows(struct row *rows, const struct job_selection *arguments, const struct config_row *list,
-                        int count, bool prints, struct text_buffer *errors)
+struct listing {
+    const struct row_filter *filter;
+    json_t                  *list;    // NULL: it is printed
+};
+
+// Reads the rows that are wanted, and prints them where there is no list. The status, and how many there are.
+static status read_rows(struct described *described, const struct listing *listing,
+                        const struct job_selection *arguments, const struct config_row *list, int count,
+                        struct text_buffer *errors)
 {
     for (int i = 0; i < count; i++) {
-        TRY(job_read_row(&rows[i].job, arguments, &list[i], errors));
-        describe_row(&rows[i]);
-        if (prints) {
-            print_row(&rows[i].job);
+        struct row *row = &described->rows[described->row_count];
+        TRY(job_read_row(&row->job, arguments, &list[i], errors));
+        if (!cli_wants_row(listing->filter, &row->job.config)) {
+            continue;
         }
+        describe_row(row);
+        if (listing->list == NULL) {
+            printf("%s%s", described->row_count == 0 ? described->name : "", described->row_count == 0 ? "\n" : "");
+            print_row(&row->job);
+        }
+        described->row_count++;
     }
     return OK;
 }
 
-// Adds the configuration to the list, or prints it when there is no list.
+// Adds the configuration with the rows that are wanted, or prints it when there is no list.
 static status list_config(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
-    json_t              *list      = state;
-    struct job_selection arguments = {.name = path};
-    struct config_row    rows[CONFIG_ROWS_MAX];
-    int                  count;
+    const struct listing *listing   = state;
+    struct job_selection  arguments = {.name = path};
+    struct config_row     rows[CONFIG_ROWS_MAX];
+    int                   count;
     TRY(job_rows(&arguments, rows, &count, errors));
-    if (list == NULL) {
-        printf("%s\n", name);
-    }
-    struct described described = {name, memory_allocate((size_t)count * sizeof(*described.rows)), count};
-    status           result    = read_rows(described.rows, &arguments, rows, count, list == NULL, errors);
-    if (list != NULL && !failed(&result)) {
-        json_array_append_new(list, json_from_struct(config_fields, &described));
+    struct described described = {.name     = name,
+                                  .is_atlas = strstr(path, "/" CONFIG_ATLAS "/") != NULL,
+                                  .rows     = memory_allocate((size_t)count * sizeof(*described.rows))};
+    status           result    = read_rows(&described, listing, &arguments, rows, count, errors);
+    if (listing->list != NULL && described.row_count > 0 && !failed(&result)) {
+        json_array_append_new(listing->list, json_from_struct(config_fields, &described));
     }
     free(described.rows);
     return result;
@@ -142,11 +163,13 @@ static status run(const void *arguments, struct text_buffer *errors)
     if (configs->names.count > 0) {
         return OK;
     }
-    json_t *list = configs->json ? json_array() : NULL;
+    json_t        *list    = configs->json ? json_array() : NULL;
+    struct listing listing = {.filter = &configs->filter, .list = list};
     if (list == NULL) {
-        printf("%s\n  %6s  %-5s %8s  %-38s %9s\n", config_folder(), "ranks", "type", "layers", "layout", "published");
+        printf("%s\n  %6s  %-5s %-12s %8s  %-38s %9s\n", config_folder(), "ranks", "type", "gpu", "layers", "layout",
+               "published");
     }
-    status result = cli_visit_configs(list_config, list, errors);
+    status result = cli_visit_configs(list_config, &listing, errors);
     if (list != NULL && !failed(&result)) {
         cli_print_json(json_from_struct(cli_configs_fields, &(struct list){list}));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Goes through the installed configurations.
+// Goes through the installed configurations, and says which of their rows somebody has asked for.
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -7,10 +7,11 @@
 
 #include "internal.h"
 
-static status visit_file(config_visitor *visit, void *state, const char *file, struct text_buffer *errors)
+static status visit_file(config_visitor *visit, void *state, const char *folder, const char *file,
+                         struct text_buffer *errors)
 {
     char path[1400], name[256];
-    snprintf(path, sizeof(path), "%s/%s", config_folder(), file);
+    snprintf(path, sizeof(path), "%s/%s", folder, file);
     text_copy(name, sizeof(name), file);
     name[strlen(name) - strlen(".ini")] = '\0';
     return visit(state, name, path, errors);
@@ -35,22 +36,43 @@ status cli_count_rows(int64_t *count, const struct job_selection *selection, str
     return OK;
 }
 
-status cli_visit_configs(config_visitor *visit, void *state, struct text_buffer *errors)
+// How many there are; less than 0: the folder cannot be read.
+static int visit_folder(config_visitor *visit, void *state, const char *folder, status *result,
+                        struct text_buffer *errors)
 {
-    const char     *folder = config_folder();
     struct dirent **entries;
-    status          result = OK;
-    int             count  = scandir(folder, &entries, config_is_file, alphasort);
-    if (count <= 0) {
-        return fail_as(EXIT_LAUNCH, "%s: %s; GSWBENCH_CONFIGS names the folder of the configurations", folder,
-                       count < 0 ? strerror(errno) : "no configurations");
-    }
+    int             count = scandir(folder, &entries, config_is_file, alphasort);
     for (int i = 0; i < count; i++) {
-        if (!failed(&result)) {
-            result = visit_file(visit, state, entries[i]->d_name, errors);
+        if (!failed(result)) {
+            *result = visit_file(visit, state, folder, entries[i]->d_name, errors);
         }
         free(entries[i]);
     }
-    free(entries);
+    if (count >= 0) {
+        free(entries);
+    }
+    return count;
+}
+
+status cli_visit_configs(config_visitor *visit, void *state, struct text_buffer *errors)
+{
+    char   atlas[1100];
+    status result = OK;
+    int    count  = visit_folder(visit, state, config_folder(), &result, errors);
+    if (count <= 0) {
+        return fail_as(EXIT_LAUNCH, "%s: %s; GSWBENCH_CONFIGS names the folder of the configurations", config_folder(),
+                       count < 0 ? strerror(errno) : "no configurations");
+    }
+    snprintf(atlas, sizeof(atlas), "%s/" CONFIG_ATLAS, config_folder());
+    visit_folder(visit, state, atlas, &result, errors);
     return result;
+}
+
+bool cli_wants_row(const struct row_filter *filter, const struct config *config)
+{
+    const char *gpu = config->hardware.profile, *precision = precision_compute_names[config->precision.compute];
+    return (filter->gpu == NULL || strncmp(gpu, filter->gpu, strlen(filter->gpu)) == 0) &&
+           (filter->model == NULL || strstr(config->model.preset, filter->model) != NULL) &&
+           (filter->software == NULL || strstr(config->software.profile, filter->software) != NULL) &&
+           (filter->precision == NULL || strcmp(precision, filter->precision) == 0);
 }

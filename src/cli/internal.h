@@ -59,9 +59,16 @@ struct flag {
     TEXT_FLAG    (owner, field.name, "--config", "NAME|FILE", "configuration: a file, the name of an installed one, or - for standard input; the word --config may be left out"), \
     LIST_FLAG    (owner, field.overrides, "--set", "SECTION.KEY=VALUE", "overrides an option of the configuration; repeatable"), \
     OVERRIDE_FLAG(owner, field.overrides, "--precision", "TYPE", "precision.compute", "bf16, fp8 or fp32"), \
-    OVERRIDE_FLAG(owner, field.overrides, "--gpu", "NAME", "hardware.profile", "hardware that a prediction is made for: h100-sxm, h200, b200, a100-80gb, or a file whose name has a /"), \
+    OVERRIDE_FLAG(owner, field.overrides, "--gpu", "NAME", "hardware.profile", "hardware that a prediction is made for, such as h100-sxm, h200, b200, gb200 or a100-80gb, or a file whose name has a /"), \
+    OVERRIDE_FLAG(owner, field.overrides, "--variant", "NAME", "published.variant", "which of several settings of the configuration, such as compiled"), \
     OVERRIDE_FLAG(owner, field.overrides, "--layers", "N", "run.layers", "only that many layers of the model; figures are labelled as of a proxy"), \
     INTEGER_FLAG (owner, field.ranks, "--ranks", "N", 1, 1048576, "number of ranks, which selects the rows of the configuration")
+
+#define FILTER_FLAGS(owner, field) \
+    TEXT_FLAG    (owner, field.gpu, "--gpu", "NAME", "only rows on hardware whose name begins so, such as b200"), \
+    TEXT_FLAG    (owner, field.model, "--model", "NAME", "only rows of models whose name has this, such as llama3"), \
+    TEXT_FLAG    (owner, field.precision, "--precision", "TYPE", "only rows that compute in bf16, fp8 or fp32"), \
+    TEXT_FLAG    (owner, field.software, "--software", "NAME", "only rows of programs whose name has this, such as nemo")
 // clang-format on
 
 struct command {
@@ -73,9 +80,9 @@ struct command {
     bool meets;    // processes of one launch are ranks of one job
 };
 
-extern const struct command command_accept, command_calibrate, command_check, command_checkpoint, command_compare,
-    command_configs, command_data, command_init, command_options, command_plan, command_predict, command_preflight,
-    command_report, command_run, command_schema, command_table, command_weights;
+extern const struct command command_accept, command_atlas, command_calibrate, command_check, command_checkpoint,
+    command_compare, command_configs, command_data, command_init, command_options, command_plan, command_predict,
+    command_preflight, command_report, command_run, command_schema, command_table, command_weights;
 
 // cli.c: all of them, in the order of the help; the list ends with NULL. NULL: no command has the name.
 extern const struct command *const cli_commands[];
@@ -101,8 +108,14 @@ status cli_read_stdin(const char **path, struct arena *arena);
 // Whether a configuration of that name or path is there.
 bool cli_is_config(const char *word);
 
-// folder.c: every installed configuration by its name, in alphabetic order, until one fails; and how many rows a
-// selection has, which without a name is all of them.
+// Which rows somebody has asked for. NULL: all.
+struct row_filter {
+    const char *gpu, *model, *precision, *software;
+};
+bool cli_wants_row(const struct row_filter *filter, const struct config *config);
+
+// folder.c: every installed configuration by its name, in alphabetic order, those of the atlas last, until one fails;
+// and how many rows a selection has, which without a name is all of them.
 typedef status config_visitor(void *state, const char *name, const char *path, struct text_buffer *errors);
 status         cli_visit_configs(config_visitor *visit, void *state, struct text_buffer *errors);
 status         cli_count_rows(int64_t *count, const struct job_selection *selection, struct text_buffer *errors);
@@ -139,5 +152,6 @@ void cli_print_json(json_t *value);
 // What commands print as JSON.
 extern const struct json_field cli_check_fields[], cli_predict_fields[], cli_sweep_fields[], cli_plan_fields[];
 extern const struct json_field cli_configs_fields[];
+extern const struct json_field cli_atlas_fields[];
 
 #endif

@@ -162,7 +162,7 @@ static void print_connections(const struct plan *plan, const struct config *conf
 {
     struct plan_connections connections;
     char                    axes[64], bytes[32], largest[32], excess[192];
-    plan_connections(&connections, plan, config->hardware.gpus_per_node);
+    plan_connections(&connections, plan, hardware_domain(&config->hardware, plan->mesh.world));
     printf("connections\n  %-16s %-12s %6s %6s %12s %8s %12s\n", "", "axes", "ranks", "nodes", "largest op", "CTAs",
            "memory");
     for (int32_t i = 0; i < connections.count; i++) {

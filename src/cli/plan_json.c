@@ -156,7 +156,8 @@ static json_t *describe_tensor(const struct tensor *tensor)
 static void describe_connections(struct document *document)
 {
     struct plan_connections connections;
-    plan_connections(&connections, &document->plan, document->job.config.hardware.gpus_per_node);
+    plan_connections(&connections, &document->plan,
+                     hardware_domain(&document->job.config.hardware, document->plan.mesh.world));
     document->connection_count = connections.count;
     document->connections      = memory_allocate((size_t)connections.count * sizeof(*document->connections));
     for (int32_t i = 0; i < connections.count; i++) {

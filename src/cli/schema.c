@@ -28,6 +28,7 @@ static const struct document {
     {"predict", "predict --json", cli_predict_fields},
     {"sweep", "predict --sweep --json", cli_sweep_fields},
     {"configs", "configs --json", cli_configs_fields},
+    {"atlas", "atlas --json", cli_atlas_fields},
     {"compare", "compare --json", comparison_fields},
     {"table", "table --format json", table_fields},
     {"preflight", "preflight.json, preflight --json", preflight_fields},

@@ -66,7 +66,9 @@ bool config_find(const char *name, char *path, size_t bytes)
     if (strchr(name, '/') != NULL || (stat(name, &about) == 0 && !S_ISDIR(about.st_mode))) {
         return text_copy(path, bytes, name);
     }
-    return file_find(config_folder(), name, path, bytes);
+    char atlas[1100];
+    snprintf(atlas, sizeof(atlas), "%s/" CONFIG_ATLAS, config_folder());
+    return file_find(config_folder(), name, path, bytes) || file_find(atlas, name, path, bytes);
 }
 
 static bool matches(const struct document *document, const struct assignment *assignment, struct selection selection)
@@ -75,9 +77,7 @@ static bool matches(const struct document *document, const struct assignment *as
         return (assignment->origin != ORIGIN_OVERRIDE || !selection.skips_overrides) &&
                (assignment->origin != ORIGIN_FIT || !selection.skips_fits);
     }
-    const struct condition *condition = &document->conditions[assignment->condition];
-    return (condition->ranks == 0 || condition->ranks == selection.ranks) &&
-           (condition->compute < 0 || condition->compute == selection.compute);
+    return condition_matches(&document->conditions[assignment->condition], &selection);
 }
 
 static void parse_overrides(struct document *document, const struct config_request *request)
@@ -98,6 +98,9 @@ void document_apply(struct config *config, const struct document *document, stru
             }
         }
     }
+    if (document_names_gpu(document, selection.gpu)) {
+        text_copy(config->hardware.profile, sizeof(config->hardware.profile), selection.gpu);
+    }
 }
 
 void config_set_defaults(struct config *config)
@@ -107,14 +110,21 @@ void config_set_defaults(struct config *config)
     }
 }
 
-// No condition decides the precision, so applying without any tells it.
+// No condition decides what conditions ask for, so applying without any tells it.
 struct selection document_select(const struct document *document, const struct config_request *request)
 {
-    struct config config;
+    struct selection selection = {.ranks = -1, .compute = -1, .skips_overrides = request == NULL};
+    struct config    config;
     config_set_defaults(&config);
-    document_apply(&config, document, (struct selection){.ranks = -1, .compute = -1});
-    return (struct selection){
-        .ranks = request->ranks, .compute = config.precision.compute, .skips_fits = request->skips_fits};
+    document_apply(&config, document, selection);
+    selection.compute = config.precision.compute;
+    if (request != NULL) {
+        selection.ranks      = request->ranks;
+        selection.skips_fits = request->skips_fits;
+    }
+    text_copy(selection.gpu, sizeof(selection.gpu), config.hardware.profile);
+    text_copy(selection.variant, sizeof(selection.variant), config.published.variant);
+    return selection;
 }
 
 const struct assignment *document_find(const struct document *document, const struct option *option,
@@ -226,6 +236,7 @@ static status complete(struct config *config, struct document *document, const s
 {
     struct selection selection = document_select(document, request);
     name_config(config);
+    condition_check_variant(document, selection.variant);
     config_evaluate(config, document, selection);
     config_keep_published(config, document, selection);
     if (config->run.warmup < 0) {

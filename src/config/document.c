@@ -77,8 +77,9 @@ static const char *forbidden(const struct document *document, const struct assig
 {
     bool names_file = option_names_file(assignment->option);
     bool is_preset  = assignment->option == option_find(model_options, "preset");
-    bool is_compute = assignment->option == option_find(precision_options, "compute");
-    if (assignment->origin == ORIGIN_WHEN && (is_preset || is_compute)) {
+    bool is_term    = assignment->option == option_find(precision_options, "compute") ||
+                   assignment->option == option_find(published_options, "variant");
+    if (assignment->origin == ORIGIN_WHEN && (is_preset || is_term)) {
         return "cannot depend on a condition";
     }
     return document->only != NULL && names_file ? "cannot be set in such a file" : NULL;
@@ -216,29 +217,6 @@ static int on_key(void *user, const char *ignored, const char *name, const char 
     return 1;
 }
 
-// One "ranks=512" or "precision=fp8"; each at most once.
-static bool add_term(struct condition *condition, const char *term)
-{
-    int64_t ranks;
-    if (strncmp(term, "ranks=", 6) == 0) {
-        if (condition->ranks != 0 || !number_parse_integer(term + 6, &ranks) || ranks < 1) {
-            return false;
-        }
-        condition->ranks = ranks;
-        return true;
-    }
-    if (strncmp(term, "precision=", 10) != 0 || condition->compute >= 0) {
-        return false;
-    }
-    for (int64_t i = 0; precision_compute_names[i] != NULL; i++) {
-        if (strcmp(precision_compute_names[i], term + 10) == 0) {
-            condition->compute = i;
-            return true;
-        }
-    }
-    return false;
-}
-
 // The lines below a malformed condition are checked, too.
 static void enter_when(struct document *document, char *terms)
 {
@@ -250,15 +228,10 @@ static void enter_when(struct document *document, char *terms)
         document->lines = LINES_SKIPPED;
         return;
     }
-    struct condition condition = {.ranks = 0, .compute = -1};
-    char            *rest;
-    char            *term = strtok_r(terms, blanks, &rest);
-    bool             good = term != NULL;
-    for (; good && term != NULL; term = strtok_r(NULL, blanks, &rest)) {
-        good = add_term(&condition, term);
-    }
-    if (!good) {
-        document_error(document, "%s:%d: [%s]: expected [when ranks=N], [when precision=NAME] or both in one section",
+    struct condition condition;
+    if (!condition_parse(document, terms, &condition)) {
+        document_error(document,
+                       "%s:%d: [%s]: expected [when ranks=N precision=NAME gpu=NAME variant=NAME], or some of these",
                        document->path, document->line, document->header);
     }
     document->conditions[document->condition_count++] = condition;

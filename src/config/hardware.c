@@ -16,16 +16,19 @@ const struct option hardware_options[] = {
     TEXT_OPTION    (hardware_config, profile, "none", "hardware read first, from configs/hardware/NAME.ini, or a file whose name has a /; none: no hardware"),
     TEXT_OPTION    (hardware_config, device, "", "device, as its driver names it: only a run on that device is compared with these peaks; empty: none"),
     INTEGER_OPTION (hardware_config, gpus_per_node, "8", 1, 1024, "devices of a node"),
+    INTEGER_OPTION (hardware_config, link_domain, "0", 0, 65536, "devices that node_bandwidth connects, where that are more than a node has, as NVLink does in a rack; 0: those of a node"),
     QUANTITY_OPTION(hardware_config, memory_gb, "0", 0, 1e6, "memory of a device in GB (1e9 bytes); 0: unknown"),
     RATES(PEAK_OPTION)
     INTEGER_OPTION (hardware_config, multiprocessors, "0", 0, 4096, "streaming multiprocessors of a device; 0: unknown"),
     QUANTITY_OPTION(hardware_config, memory_bandwidth, "0", 0, 1e15, "bytes/s of a device's memory; 0: unknown"),
-    QUANTITY_OPTION(hardware_config, node_bandwidth, "0", 0, 1e15, "bytes/s of a device to the others of its node, in one direction; 0: unknown"),
+    QUANTITY_OPTION(hardware_config, node_bandwidth, "0", 0, 1e15, "bytes/s of a device to the others of its node or link_domain, in one direction; 0: unknown"),
     QUANTITY_OPTION(hardware_config, network_bandwidth, "0", 0, 1e15, "bytes/s of a device to other nodes, in one direction; 0: unknown"),
     QUANTITY_OPTION(hardware_config, storage_bandwidth, "0", 0, 1e15, "bytes/s of a checkpoint that all ranks together write, or read; 0: unknown"),
+    QUANTITY_OPTION(hardware_config, power_share, "1", 0.1, 1, "share of its rated power that a device may draw; what multiplies runs at the cube root of it"),
     QUANTITY_OPTION(hardware_config, gemm_efficiency, "0.72 prior 5%", 0.01, 1, "share of the peak of its operands that full tiles of a GEMM reach at sustained power"),
-    QUANTITY_OPTION(hardware_config, gemm_efficiency_fp8, "0.64 prior 6%", 0.01, 1, "the same share for GEMMs of operands in FP8 or narrower"),
+    QUANTITY_OPTION(hardware_config, gemm_efficiency_fp8, "0.70 prior 6%", 0.01, 1, "the same share for GEMMs of operands in FP8 or narrower"),
     QUANTITY_OPTION(hardware_config, gemm_prologue, "256 prior 30%", 0, 65536, "cost of beginning and ending a tile, in steps along k"),
+    QUANTITY_OPTION(hardware_config, gemm_prologue_fp8, "1024 prior 30%", 0, 65536, "the same for GEMMs of operands in FP8 or narrower"),
     QUANTITY_OPTION(hardware_config, gemm_accumulate, "256 prior 50%", 0, 65536, "cost of adding a tile to its output, in steps along k"),
     QUANTITY_OPTION(hardware_config, gemm_smoothing, "0.5 prior 50%", 0, 1, "share of the last wave's idle multiprocessors that a GEMM puts to use"),
     QUANTITY_OPTION(hardware_config, attention_forward, "0.596 prior 8%", 0.01, 1, "share of the peak that attention over long sequences reaches"),
@@ -48,6 +51,19 @@ const struct option hardware_options[] = {
     END_OPTIONS
 };
 // clang-format on
+
+// A job that fills several domains takes of each as many nodes as share it out evenly: 64 of 72 devices for 128 ranks.
+int64_t hardware_domain(const struct hardware_config *hardware, int64_t world)
+{
+    int64_t node = hardware->gpus_per_node, domain = hardware->link_domain;
+    if (domain <= node || world <= node) {
+        return node;
+    }
+    for (domain -= domain % node; world > domain && world % domain != 0;) {
+        domain -= node;
+    }
+    return domain;
+}
 
 // False where the file cannot be read, or is of another device.
 static bool read_hardware(struct hardware_config *hardware, const char *path, const char *device)

@@ -11,8 +11,10 @@ enum origin { ORIGIN_FILE, ORIGIN_FIT, ORIGIN_WHEN, ORIGIN_OVERRIDE, ORIGIN_COUN
 
 // A [when ...] section.
 struct condition {
-    int64_t ranks;      // 0: any
-    int64_t compute;    // enum compute_precision; -1: any
+    int64_t     ranks;      // 0: any
+    int64_t     compute;    // enum compute_precision; -1: any
+    const char *gpu;        // [hardware] profile; NULL: any
+    const char *variant;    // [published] variant; NULL: any
 };
 
 // One checked "key = value".
@@ -79,11 +81,14 @@ bool   rank_list_has(const char *list, int64_t rank);
 // What decides which [when ...] sections match.
 struct selection {
     int64_t ranks, compute;
+    char    gpu[sizeof(((struct hardware_config *)0)->profile)];
+    char    variant[sizeof(((struct published_config *)0)->variant)];
     bool    skips_overrides, skips_fits;
 };
 
 // config.c: from a request to a document, and from a document to a config.
 void document_read(struct document *document, const struct config_request *request, char *path, size_t bytes);
+// The terms in force; without a request those of the file itself.
 struct selection document_select(const struct document *document, const struct config_request *request);
 void             config_set_defaults(struct config *config);
 void             document_apply(struct config *config, const struct document *document, struct selection selection);
@@ -99,6 +104,13 @@ void config_evaluate(struct config *config, struct document *document, struct se
 void preset_apply_all(struct config *config, struct document *document, struct selection selection);
 // Where such a file sets the option: "FILE:LINE", in the document's arena. NULL: nowhere.
 const char *preset_find_place(struct document *document, struct selection selection, const struct option *option);
+// condition.c: the terms of a section, which are cut up; false where one is none or twice.
+bool condition_parse(struct document *document, char *terms, struct condition *condition);
+bool condition_matches(const struct condition *condition, const struct selection *selection);
+// A variant that no section names, and the file does not have by itself, is an error.
+void condition_check_variant(struct document *document, const char *variant);
+// Whether a section names that gpu: it then belongs to the row, as its ranks do.
+bool document_names_gpu(const struct document *document, const char *gpu);
 
 // Parses a file that has to be there.
 void document_parse_file(struct document *document, const char *path);

@@ -49,7 +49,8 @@ static bool has_auto_axis(const struct parallel_config *axes)
     return axes->tp * axes->cp * axes->fsdp * axes->dp * axes->pp == 0;
 }
 
-// A figure is of the ranks and the precision that its [when ...] section names, or else of those that the file fixes.
+// A figure is of the ranks, precision, gpu and variant that its [when ...] section names, or else of those that the
+// file fixes.
 static bool is_of_row(const struct document *document, const struct config *file, const char *key,
                       struct selection selection)
 {
@@ -58,9 +59,13 @@ static bool is_of_row(const struct document *document, const struct config *file
         return true;
     }
     struct condition any       = {.ranks = 0, .compute = -1};
+    struct selection own       = document_select(document, NULL);
     struct condition condition = figure->origin == ORIGIN_WHEN ? document->conditions[figure->condition] : any;
     return (condition.ranks > 0 || !has_auto_axis(&file->parallel)) &&
-           (condition.compute >= 0 || file->precision.compute == selection.compute);
+           (condition.compute >= 0 || file->precision.compute == selection.compute) &&
+           (condition.gpu != NULL || strcmp(own.gpu, selection.gpu) == 0 ||
+            !document_names_gpu(document, selection.gpu)) &&
+           (condition.variant != NULL || strcmp(own.variant, selection.variant) == 0);
 }
 
 // The config without overrides. What is wrong with presets that overrides replace is nobody's business.

@@ -12,13 +12,23 @@ struct rows {
     bool               overflows;
 };
 
-static void add(struct rows *rows, int64_t ranks, int64_t compute)
+static bool is_listed(const struct rows *rows, const struct selection *selection)
 {
-    const char *precision = precision_compute_names[compute];
     for (int i = 0; i < rows->count; i++) {
-        if (rows->items[i].ranks == ranks && strcmp(rows->items[i].precision, precision) == 0) {
-            return;
+        const struct config_row *row = &rows->items[i];
+        if (row->ranks == selection->ranks && strcmp(row->gpu, selection->gpu) == 0 &&
+            strcmp(row->variant, selection->variant) == 0 &&
+            strcmp(row->precision, precision_compute_names[selection->compute]) == 0) {
+            return true;
         }
+    }
+    return false;
+}
+
+static void add_selection(struct rows *rows, struct selection selection)
+{
+    if (is_listed(rows, &selection)) {
+        return;
     }
     if (rows->count == CONFIG_ROWS_MAX) {
         rows->overflows = true;
@@ -26,11 +36,62 @@ static void add(struct rows *rows, int64_t ranks, int64_t compute)
     }
     struct config config;
     config_set_defaults(&config);
-    document_apply(&config, rows->document, (struct selection){.ranks = ranks, .compute = compute});
+    document_apply(&config, rows->document, selection);
     struct config_row *row = &rows->items[rows->count++];
-    *row                   = (struct config_row){
-                          .ranks = ranks, .step_seconds = config.published.step_seconds, .mfu_percent = config.published.mfu_percent};
-    text_copy(row->precision, sizeof(row->precision), precision);
+    *row                   = (struct config_row){.ranks        = selection.ranks,
+                                                 .step_seconds = config.published.step_seconds,
+                                                 .mfu_percent  = config.published.mfu_percent};
+    text_copy(row->precision, sizeof(row->precision), precision_compute_names[selection.compute]);
+    text_copy(row->gpu, sizeof(row->gpu), selection.gpu);
+    text_copy(row->variant, sizeof(row->variant), selection.variant);
+}
+
+static void add(struct rows *rows, int64_t ranks, int64_t compute)
+{
+    add_selection(rows, (struct selection){.ranks = ranks, .compute = compute});
+}
+
+// What the section leaves open is the file's own.
+static void add_condition(struct rows *rows, const struct condition *condition, const struct selection *own)
+{
+    struct selection selection = *own;
+    selection.ranks            = condition->ranks;
+    selection.compute          = condition->compute >= 0 ? condition->compute : own->compute;
+    text_copy(selection.gpu, sizeof(selection.gpu), condition->gpu != NULL ? condition->gpu : own->gpu);
+    text_copy(selection.variant, sizeof(selection.variant),
+              condition->variant != NULL ? condition->variant : own->variant);
+    add_selection(rows, selection);
+}
+
+// Each section that has a published step time; false where no section names a gpu or a variant.
+static bool add_published(struct rows *rows)
+{
+    const struct document *document = rows->document;
+    const struct option   *seconds  = option_find(published_options, "step_seconds");
+    struct selection       own      = document_select(document, NULL);
+    bool                   any      = false;
+    for (int i = 0; i < document->condition_count; i++) {
+        any = any || document->conditions[i].gpu != NULL || document->conditions[i].variant != NULL;
+    }
+    for (size_t i = 0; any && i < document->count; i++) {
+        const struct assignment *assignment = &document->assignments[i];
+        if (assignment->origin == ORIGIN_WHEN && assignment->option == seconds) {
+            add_condition(rows, &document->conditions[assignment->condition], &own);
+        }
+    }
+    return any;
+}
+
+// By ranks; rows of one number keep the order of the file.
+static void sort_rows(struct rows *rows)
+{
+    for (int i = 1; i < rows->count; i++) {
+        for (int at = i; at > 0 && rows->items[at - 1].ranks > rows->items[at].ranks; at--) {
+            struct config_row swapped = rows->items[at];
+            rows->items[at]           = rows->items[at - 1];
+            rows->items[at - 1]       = swapped;
+        }
+    }
 }
 
 // Adds each precision that a section names together with these ranks (0: by itself); false when there is none.
@@ -70,6 +131,20 @@ static int list_ranks(const struct document *document, int64_t ranks[CONDITIONS_
     return count;
 }
 
+// Each number of ranks with the precisions that are named with it, or else by themselves.
+static void add_combinations(struct rows *rows)
+{
+    int64_t ranks[CONDITIONS_MAX];
+    int64_t own          = document_select(rows->document, &(struct config_request){.ranks = 0}).compute;
+    int     ranks_listed = list_ranks(rows->document, ranks);
+    for (int i = 0; i < ranks_listed; i++) {
+        if (ranks[i] == 0 || !add_named(rows, ranks[i], ranks[i])) {
+            add(rows, ranks[i], own);
+            add_named(rows, 0, ranks[i]);
+        }
+    }
+}
+
 status config_rows(const struct config_request *request, struct config_row rows[CONFIG_ROWS_MAX], int *count,
                    struct text_buffer *errors)
 {
@@ -78,14 +153,10 @@ status config_rows(const struct config_request *request, struct config_row rows[
     char            path[sizeof(((struct config *)0)->path)];
     document_read(&document, request, path, sizeof(path));
 
-    int64_t ranks[CONDITIONS_MAX];
-    int64_t own          = document_select(&document, &(struct config_request){.ranks = 0}).compute;
-    int     ranks_listed = list_ranks(&document, ranks);
-    for (int i = 0; i < ranks_listed; i++) {
-        if (ranks[i] == 0 || !add_named(&list, ranks[i], ranks[i])) {
-            add(&list, ranks[i], own);
-            add_named(&list, 0, ranks[i]);
-        }
+    if (add_published(&list)) {
+        sort_rows(&list);
+    } else {
+        add_combinations(&list);
     }
     if (list.overflows) {
         document_error(&document, "%s: more than %d rows", document_show(&document, path), CONFIG_ROWS_MAX);

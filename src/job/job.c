@@ -121,16 +121,23 @@ status job_read_open(struct job *job, const struct job_selection *selection, str
     return job->request.mesh.world > 0 ? OK : resolved;
 }
 
-// The row's precision comes before the user's overrides, which win.
+static void add_override(struct text_list *overrides, const char *key, const char *value, char *text, size_t bytes)
+{
+    if (value[0] != '\0') {
+        snprintf(text, bytes, "%s=%s", key, value);
+        overrides->items[overrides->count++] = text;
+    }
+}
+
+// The row's precision, gpu and variant come before the user's overrides, which win.
 status job_read_row(struct job *job, const struct job_selection *selection, const struct config_row *row,
                     struct text_buffer *errors)
 {
     struct job_selection selected = {.name = selection->name, .ranks = row->ranks, .skips_fits = selection->skips_fits};
-    char                 precision[64];
-    if (row->precision[0] != '\0') {
-        snprintf(precision, sizeof(precision), "precision.compute=%s", row->precision);
-        selected.overrides.items[selected.overrides.count++] = precision;
-    }
+    char                 precision[64], gpu[160], variant[64];
+    add_override(&selected.overrides, "precision.compute", row->precision, precision, sizeof(precision));
+    add_override(&selected.overrides, "hardware.profile", row->gpu, gpu, sizeof(gpu));
+    add_override(&selected.overrides, "published.variant", row->variant, variant, sizeof(variant));
     if (selected.overrides.count + selection->overrides.count > TEXT_LIST_MAX) {
         return fail_as(EXIT_USAGE, "more than %d overrides", TEXT_LIST_MAX - 1);
     }
@@ -176,15 +183,17 @@ const char *job_layout(const struct job *job, char *text, size_t bytes)
 // Ranks of an axis fill nodes in order, together with those of the axes that are faster.
 const char *job_warning(const struct job *job, char *text, size_t bytes)
 {
-    int64_t devices = job->config.hardware.gpus_per_node;
+    int64_t node    = job->config.hardware.gpus_per_node;
+    int64_t devices = hardware_domain(&job->config.hardware, job->request.mesh.world);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         bool is_whole = devices % mesh_stride(&job->request.mesh, (enum axis)(axis + 1)) == 0;
         if (axis_rows[axis].stays_in_node && job->request.mesh.size[axis] > 1 && job->request.mesh.world > devices &&
             !is_whole) {
             snprintf(text, bytes,
-                     "[parallel] %s = %" PRId64 " crosses nodes of [hardware] gpus_per_node = %" PRId64
+                     "[parallel] %s = %" PRId64 " crosses nodes of [hardware] %s = %" PRId64
                      ": every layer waits for the links between them",
-                     axis_rows[axis].name, job->request.mesh.size[axis], devices);
+                     axis_rows[axis].name, job->request.mesh.size[axis],
+                     devices > node ? "link_domain" : "gpus_per_node", devices);
             return text;
         }
     }

@@ -84,7 +84,7 @@ static int32_t new_key_value(struct builder *builder, const char *name)
 static void append_qkv(struct sublayer *sublayer)
 {
     sublayer->values->tensor[VALUE_QKV] =
-        tensor_gather_linear(sublayer->builder, &(struct linear){"qkv", sublayer->weights[WEIGHT_QKV], false},
+        tensor_gather_linear(sublayer->builder, &(struct linear){"qkv", sublayer->weights[WEIGHT_QKV], false, false},
                              "qkv input", sublayer->values->tensor[VALUE_N], NULL);
 }
 
@@ -129,7 +129,7 @@ static void append_core(struct sublayer *sublayer)
 static void append_projection(struct sublayer *sublayer)
 {
     sublayer->values->tensor[VALUE_OUT] = tensor_linear_reduce(
-        sublayer->builder, &(struct linear){"projection", sublayer->weights[WEIGHT_PROJECTION], false},
+        sublayer->builder, &(struct linear){"projection", sublayer->weights[WEIGHT_PROJECTION], false, false},
         "projection output", sublayer->values->tensor[VALUE_O], -1);
 }
 
@@ -178,7 +178,7 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     int32_t         qkv = sublayer->weights[WEIGHT_QKV], projection = sublayer->weights[WEIGHT_PROJECTION];
 
     int32_t whole;
-    int32_t d_out = tensor_gather_linear(builder, &(struct linear){"projection data gradient", projection, true},
+    int32_t d_out = tensor_gather_linear(builder, &(struct linear){"projection data gradient", projection, true, false},
                                          "projection output gradient", gradient, &whole);
     linear_weight_gradient(builder, "projection weight gradient", whole, values[VALUE_O], projection);
     int32_t dqkv = rope_backward(sublayer, d_out);

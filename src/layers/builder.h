@@ -50,6 +50,7 @@ struct builder {
     int64_t              sequence;        // positions of a sequence that this rank holds
     bool                 is_ring;         // cp passes keys and values round
     bool                 overlaps;        // tp splits GEMMs so that transfers hide
+    bool                 overlaps_experts;
     int64_t              heads, kv_heads;      // of this rank
     struct routing_shape routing;              // of every layer with experts
     int64_t              prefetch, reshard;    // [parallel]

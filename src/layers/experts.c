@@ -179,12 +179,18 @@ static void append_dispatch(struct sublayer *sublayer)
     }
 }
 
+static bool is_whole(const struct builder *builder)
+{
+    return !builder->overlaps_experts;
+}
+
 static void append_fc1(struct sublayer *sublayer)
 {
     for (int64_t i = 0; i < experts_here(sublayer->builder->plan); i++) {
         struct expert_values *expert = &experts_of(sublayer)[i];
-        expert->fc1 = tensor_gather_linear(sublayer->builder, &(struct linear){"fc1", fc1_of(sublayer, i), false},
-                                           "fc1 input", expert->in, NULL);
+        expert->fc1                  = tensor_gather_linear(
+                             sublayer->builder, &(struct linear){"fc1", fc1_of(sublayer, i), false, is_whole(sublayer->builder)},
+                             "fc1 input", expert->in, NULL);
     }
 }
 
@@ -202,8 +208,9 @@ static void append_fc2(struct sublayer *sublayer)
     int32_t         outputs = new_slots(builder, "expert outputs");
     for (int64_t i = 0; i < experts_here(builder->plan); i++) {
         int32_t slots = slots_of(sublayer, outputs, i);
-        int32_t out   = tensor_linear_reduce(builder, &(struct linear){"fc2", fc2_of(sublayer, i), false}, "fc2 output",
-                                             experts_of(sublayer)[i].s, made_in(builder, slots));
+        int32_t out =
+            tensor_linear_reduce(builder, &(struct linear){"fc2", fc2_of(sublayer, i), false, is_whole(builder)},
+                                 "fc2 output", experts_of(sublayer)[i].s, made_in(builder, slots));
         exchange(builder, "output exchange", out, slots);
     }
     sublayer->values->tensor[VALUE_EXPERT_OUT] = outputs;
@@ -260,13 +267,13 @@ static void expert_backward(struct sublayer *sublayer, int64_t index, int32_t gr
     const struct expert_values *expert  = &experts_of(sublayer)[index];
     int32_t                     fc1 = fc1_of(sublayer, index), fc2 = fc2_of(sublayer, index), whole;
 
-    int32_t ds = tensor_gather_linear(builder, &(struct linear){"fc2 data gradient", fc2, true}, "fc2 output gradient",
-                                      gradient, &whole);
+    int32_t ds = tensor_gather_linear(builder, &(struct linear){"fc2 data gradient", fc2, true, is_whole(builder)},
+                                      "fc2 output gradient", gradient, &whole);
     linear_weight_gradient(builder, "fc2 weight gradient", whole, expert->s, fc2);
     int32_t dfc1 = activation_backward(builder, ds, expert->fc1);
     // The input is gathered beside the data gradient, whose sum travels beside the weight gradient.
     int32_t in   = tensor_gather(builder, "fc1 input again", expert->in);
-    int32_t d_in = tensor_linear_then_reduce(builder, &(struct linear){"fc1 data gradient", fc1, true},
+    int32_t d_in = tensor_linear_then_reduce(builder, &(struct linear){"fc1 data gradient", fc1, true, false},
                                              "fc1 input gradient", dfc1, made_in(builder, slots));
     exchange(builder, "input gradient exchange", d_in, slots);
     linear_weight_gradient(builder, "fc1 weight gradient", dfc1, in, fc1);

@@ -108,12 +108,12 @@ int32_t linear_gemm(struct builder *builder, const struct linear *linear, int32_
 
 int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight)
 {
-    return linear_gemm(builder, &(struct linear){role, weight, false}, x);
+    return linear_gemm(builder, &(struct linear){role, weight, false, false}, x);
 }
 
 int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight)
 {
-    return linear_gemm(builder, &(struct linear){role, weight, true}, dy);
+    return linear_gemm(builder, &(struct linear){role, weight, true, false}, dy);
 }
 
 void linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight)

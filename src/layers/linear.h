@@ -9,6 +9,7 @@ struct linear {
     const char *role;
     int32_t     weight;
     bool        is_gradient;    // dx = dy W instead
+    bool        is_whole;       // not split so that transfers of tp hide
 };
 int32_t linear_out(struct builder *builder, const struct linear *linear, int64_t rows);    // a tensor for so many rows
 int32_t linear_out_of(struct builder *builder, const struct linear *linear, int32_t x);    // for as many as x has

@@ -54,7 +54,7 @@ static void declare(struct declarations *declarations, int32_t *weights)
 static void append_fc1(struct sublayer *sublayer)
 {
     sublayer->values->tensor[VALUE_FC1] =
-        tensor_gather_linear(sublayer->builder, &(struct linear){"fc1", sublayer->weights[WEIGHT_FC1], false},
+        tensor_gather_linear(sublayer->builder, &(struct linear){"fc1", sublayer->weights[WEIGHT_FC1], false, false},
                              "fc1 input", sublayer->values->tensor[VALUE_N], NULL);
 }
 
@@ -66,7 +66,7 @@ static void append_activation(struct sublayer *sublayer)
 static void append_fc2(struct sublayer *sublayer)
 {
     sublayer->values->tensor[VALUE_OUT] =
-        tensor_linear_reduce(sublayer->builder, &(struct linear){"fc2", sublayer->weights[WEIGHT_FC2], false},
+        tensor_linear_reduce(sublayer->builder, &(struct linear){"fc2", sublayer->weights[WEIGHT_FC2], false, false},
                              "fc2 output", sublayer->values->tensor[VALUE_S], -1);
 }
 
@@ -77,8 +77,8 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     int32_t         fc1 = sublayer->weights[WEIGHT_FC1], fc2 = sublayer->weights[WEIGHT_FC2];
 
     int32_t whole;
-    int32_t ds = tensor_gather_linear(builder, &(struct linear){"fc2 data gradient", fc2, true}, "fc2 output gradient",
-                                      gradient, &whole);
+    int32_t ds = tensor_gather_linear(builder, &(struct linear){"fc2 data gradient", fc2, true, false},
+                                      "fc2 output gradient", gradient, &whole);
     linear_weight_gradient(builder, "fc2 weight gradient", whole, values[VALUE_S], fc2);
     int32_t dfc1 = activation_backward(builder, ds, values[VALUE_FC1]);
     // The input is gathered beside the data gradient, whose sum is made beside the weight gradient.

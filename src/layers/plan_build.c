@@ -140,16 +140,17 @@ status plan_build(struct plan *plan, const struct plan_request *request)
     TRY(init(plan, request));
     int64_t        sequence = plan->train.sequence / plan->mesh.size[AXIS_CP];
     int64_t        tp       = plan->mesh.size[AXIS_TP];
-    struct builder builder  = {.plan            = plan,
-                               .tokens          = plan->train.micro_batch * sequence,
-                               .sequence        = sequence,
-                               .overlaps        = request->parallel.tp_overlap != 0 && tp > 1,
-                               .is_ring         = request->parallel.context == CONTEXT_RING,
-                               .heads           = plan->model.heads / tp,
-                               .kv_heads        = plan->model.kv_heads / tp,
-                               .prefetch        = request->parallel.prefetch,
-                               .reshard         = request->parallel.reshard,
-                               .gathers_forward = request->parallel.zero_gather == ZERO_GATHER_FORWARD,
+    struct builder builder  = {.plan             = plan,
+                               .tokens           = plan->train.micro_batch * sequence,
+                               .sequence         = sequence,
+                               .overlaps         = request->parallel.tp_overlap != 0 && tp > 1,
+                               .overlaps_experts = request->parallel.tp_overlap_experts != 0,
+                               .is_ring          = request->parallel.context == CONTEXT_RING,
+                               .heads            = plan->model.heads / tp,
+                               .kv_heads         = plan->model.kv_heads / tp,
+                               .prefetch         = request->parallel.prefetch,
+                               .reshard          = request->parallel.reshard,
+                               .gathers_forward  = request->parallel.zero_gather == ZERO_GATHER_FORWARD,
                                .deferral = plan->mesh.size[AXIS_PP] > 1 ? request->parallel.deferred_head_gradients : 0,
                                .reduces  = {-1, -1}};
     builder.shard_tokens    = request->parallel.sequence_parallel ? builder.tokens / tp : builder.tokens;

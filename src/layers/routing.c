@@ -74,7 +74,7 @@ void experts_append_logits(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
     const int64_t   experts = builder->routing.experts;
-    struct linear   router  = {"router", sublayer->weights[WEIGHT_ROUTER], false};
+    struct linear   router  = {"router", sublayer->weights[WEIGHT_ROUTER], false, false};
     int32_t         own     = assembly_tensor(&builder->assembly, "logits", STORAGE_ACTIVATION, FORMAT_F32,
                                               DIMS(builder->routing.rows, experts));
     linear_append(builder, &router, sublayer->values->tensor[VALUE_N], own, false);
@@ -205,7 +205,7 @@ int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates)
     struct builder               *builder = sublayer->builder;
     const struct sublayer_values *values  = sublayer->values;
     struct op                     op      = experts_routing_op(builder, OP_ROUTE_BACKWARD, "route gradient");
-    struct linear                 router  = {"router data gradient", sublayer->weights[WEIGHT_ROUTER], true};
+    struct linear                 router  = {"router data gradient", sublayer->weights[WEIGHT_ROUTER], true, false};
     int32_t                       logits  = assembly_activation(&builder->assembly, "logit gradients",
                                                                 DIMS(builder->routing.rows, builder->routing.experts));
     assembly_operand(&op, ROUTE_GRADIENT_LOGITS_IN, ACCESS_READ, values->tensor[VALUE_LOGITS]);

@@ -57,7 +57,7 @@ int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial
 int32_t tensor_gather_linear(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                              int32_t *whole)
 {
-    if (builder->overlaps) {
+    if (builder->overlaps && !linear->is_whole) {
         return tensor_ring_gather(builder, linear, x, whole);
     }
     int32_t all = tensor_gather(builder, role, x);
@@ -70,8 +70,8 @@ int32_t tensor_gather_linear(struct builder *builder, const struct linear *linea
 int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                              int32_t out)
 {
-    return builder->overlaps ? tensor_ring_reduce(builder, linear, x, out)
-                             : tensor_linear_then_reduce(builder, linear, role, x, out);
+    return builder->overlaps && !linear->is_whole ? tensor_ring_reduce(builder, linear, x, out)
+                                                  : tensor_linear_then_reduce(builder, linear, role, x, out);
 }
 
 int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,

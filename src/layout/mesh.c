@@ -29,6 +29,7 @@ const struct option parallel_options[] = {
     CHOICE_OPTION (parallel_config, reshard, "always", reshard_names, "with fsdp > 1, blocks whose gathered weights are freed after the forward pass and gathered again"),
     CHOICE_OPTION (parallel_config, context, "gather", context_names, "with cp > 1, keys and values are passed round in a ring, or gathered"),
     BOOLEAN_OPTION(parallel_config, tp_overlap, "no", "with sequence_parallel, GEMMs are split so that the transfers of tp hide behind them"),
+    BOOLEAN_OPTION(parallel_config, tp_overlap_experts, "yes", "with tp_overlap, the GEMMs of experts are split, too"),
     BOOLEAN_OPTION(parallel_config, layers_per_chunk_embedding, "no", "embedding and loss each count as one layer when layers are dealt to pipeline chunks"),
     INTEGER_OPTION(parallel_config, deferred_head_gradients, "0", 0, 1048576, "with pp > 1, microbatches whose weight gradient of the head is left until the last stage has done its backward passes"),
     END_OPTIONS

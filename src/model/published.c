@@ -31,6 +31,7 @@ static const char *const convention_names[] = {
 const struct option published_options[] = {
     TEXT_OPTION   (published_config, source, "", "where the figures were published"),
     TEXT_OPTION   (published_config, device, "", "device that the figures were measured on, as its driver names it; empty: that of the file's own [hardware] profile"),
+    TEXT_OPTION   (published_config, variant, "", "which of several settings of the file, such as compiled: selects [when variant=NAME]"),
     CHOICE_OPTION (published_config, convention, "none", convention_names, "how its table counts model FLOPs"),
     INTEGER_OPTION(published_config, flop_kv_heads, "0", 0, 4096, "key and value heads that its table counts; 0: the model's"),
     INTEGER_OPTION(published_config, flop_digits, "0", 0, 15, "significant digits that its FLOPs per sequence are rounded to; 0: exact"),

@@ -23,7 +23,8 @@ status predict_supports(const struct plan_request *request, const struct hardwar
         {"multiprocessors", (double)hardware->multiprocessors, true},
         {"memory_bandwidth", hardware->memory_bandwidth.value, true},
         {"node_bandwidth", hardware->node_bandwidth.value, request->mesh.world > 1},
-        {"network_bandwidth", hardware->network_bandwidth.value, request->mesh.world > hardware->gpus_per_node},
+        {"network_bandwidth", hardware->network_bandwidth.value,
+         request->mesh.world > hardware_domain(hardware, request->mesh.world)},
     };
     TRY(plan_supports(request));
     for (int rate = 0; rate < RATE_COUNT; rate++) {

@@ -21,6 +21,13 @@ static const struct format_row *gemm_format(const struct plan *plan, const struc
     return a->bits >= b->bits ? a : b;
 }
 
+// Power goes with the clock and the square of the voltage, which goes with the clock: under a limit that is lower than
+// that of the data sheet the clock is that of its cube root.
+static double sustained_peak(const struct hardware_config *hardware, const struct format_row *format)
+{
+    return hardware->peak[format->rate].value * cbrt(hardware->power_share.value);
+}
+
 // To bring together what parts of k gave, in fp32.
 static double sum_seconds(const struct hardware_config *hardware, const struct gemm_shape *shape, double parts)
 {
@@ -36,7 +43,7 @@ static double count_waves(const struct hardware_config *hardware, double tiles, 
 }
 
 // The tile that is fastest for the shape, and the parts that k is split into where tiles are fewer than processors. A
-// tile's beginning and end cost like more steps along k: in FP8 like twice as many, since these take half the time.
+// tile's beginning and end cost like more steps along k, in FP8 like more of them, since these take half the time.
 static double gemm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
@@ -50,8 +57,8 @@ static double gemm_seconds(const struct machine *machine, const struct plan *pla
     double                   all       = (double)hardware->multiprocessors;
     double                   units     = fmax(all - (double)machine->spared_processors, 1.0);
     double                   share  = is_narrow ? hardware->gemm_efficiency_fp8.value : hardware->gemm_efficiency.value;
-    double                   rate   = share * hardware->peak[format->rate].value;
-    double                   around = hardware->gemm_prologue.value * (is_narrow ? 16.0 / format->bits : 1.0) +
+    double                   rate   = share * sustained_peak(hardware, format);
+    double                   around = (is_narrow ? hardware->gemm_prologue_fp8.value : hardware->gemm_prologue.value) +
                     (op->accumulates ? hardware->gemm_accumulate.value : 0.0);
     double fastest = INFINITY;
     for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
@@ -78,7 +85,7 @@ static double attention_seconds(const struct machine *machine, const struct plan
     double                        length      = (double)(shape->sequence + shape->earlier);
     double share   = is_backward ? hardware->attention_backward.value : hardware->attention_forward.value;
     double width   = shape->head_dim > 128 ? 0.9 : 1.0;
-    double peak    = hardware->peak[format_table[format].rate].value;
+    double peak    = sustained_peak(hardware, &format_table[format]);
     double rate    = share * width * peak * length / (length + hardware->attention_half_length.value);
     double limit   = software == NULL ? 0.0
                      : is_backward    ? software->attention_backward.value
@@ -116,13 +123,17 @@ static double software_share(const struct software_config *software, const struc
     if (software == NULL) {
         return 1.0;
     }
+    bool is_loss = op->kind == OP_CROSS_ENTROPY || op->kind == OP_LOGIT_STATISTICS;
     switch ((enum op_price)op_table[op->kind].price) {
     case OP_PRICE_CAST:
         return software->cast_bytes.value;
     case OP_PRICE_MEMORY:
     case OP_PRICE_ROUTE:
-        return op->tag.phase == PHASE_OPTIMIZER ? 1.0 : software->memory_bytes.value;
+        return op->tag.phase == PHASE_OPTIMIZER ? software->optimizer_bytes.value
+               : is_loss                        ? software->loss_bytes.value
+                                                : software->memory_bytes.value;
     case OP_PRICE_GEMM:
+        return 1.0 / software->gemm_share.value;
     case OP_PRICE_ATTENTION_FORWARD:
     case OP_PRICE_ATTENTION_BACKWARD:
     case OP_PRICE_NONE:
@@ -138,7 +149,8 @@ static double expert_seconds(const struct software_config *software, const struc
     if (software == NULL || op_table[op->kind].price != OP_PRICE_ROUTE) {
         return 0.0;
     }
-    double experts = (double)op->shape.routing.experts / (double)op->shape.routing.owners;
+    double here    = (double)op->shape.routing.experts / (double)op->shape.routing.owners;
+    double experts = software->expert_groups ? 1.0 : here;
     return software->expert_gap.value * (1.0 + experts) / 2.0;
 }
 

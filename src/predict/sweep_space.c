@@ -76,7 +76,7 @@ static void add_axis(struct dimension *dimension, enum axis axis, const struct j
         add_divisors(dimension, world, world);
         break;
     case AXIS_OVER_NODE:
-        add_divisors(dimension, world, config->hardware.gpus_per_node);
+        add_divisors(dimension, world, hardware_domain(&config->hardware, world));
         break;
     case AXIS_OVER_LAYERS:
         add_divisors(dimension, world, dealt_layers(config));

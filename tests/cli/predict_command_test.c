@@ -23,7 +23,7 @@ Test(predict_command, predicts_what_it_can_and_says_what_it_cannot)
 {
     expect_success("predict --config llama2-70b-fsdp");
     expect_output("\n12 of 12 rows predicted; 12 of them published and fitted to: off by ");
-    expect_success("predict --no-range --config torchtitan-llama3-8b");
+    expect_success("predict --no-range --config b200-mixtral-8x7b");
     expect_output("\n1 of 1 rows predicted; 1 of them published and not fitted to: off by ");
     expect_success("predict --no-range --config torchtitan-llama3-8b --ranks 64");
     expect_output("published      2.821 s a step: the prediction is off by ");

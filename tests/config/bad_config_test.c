@@ -98,7 +98,7 @@ static const struct bad values[] = {
      "E-CONFIG bad.ini:2: [hardware] peak_bf16 = 989T: expected a number in 0..1e+18, its origin, its spread in %\n"},
 };
 
-#define EXPECTED_WHEN "expected [when ranks=N], [when precision=NAME] or both in one section\n"
+#define EXPECTED_WHEN "expected [when ranks=N precision=NAME gpu=NAME variant=NAME], or some of these\n"
 static const struct bad conditions[] = {
     {"[when]\n", "E-CONFIG bad.ini:1: [when]: " EXPECTED_WHEN},
     {"[when 512]\n", "E-CONFIG bad.ini:1: [when 512]: " EXPECTED_WHEN},

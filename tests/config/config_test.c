@@ -210,15 +210,19 @@ static void check_rows(const char *text, int count, const struct config_row *exp
         cr_assert_str_eq(rows[i].precision, expected[i].precision, "row %d", i);
         cr_assert_eq(rows[i].step_seconds, expected[i].step_seconds, "row %d", i);
         cr_assert_eq(rows[i].mfu_percent, expected[i].mfu_percent, "row %d", i);
+        cr_assert_str_eq(rows[i].gpu, expected[i].gpu, "row %d", i);
+        cr_assert_str_eq(rows[i].variant, expected[i].variant, "row %d", i);
     }
 }
 
 Test(config, lists_rows_with_the_precisions_that_are_published)
 {
-    const struct config_row one[]   = {{0, "bf16", 3.5, 0}};
-    const struct config_row pairs[] = {{64, "bf16", 6.999, 52.59}, {64, "fp8", 4.324, 0}, {512, "fp8", 5.043, 0}};
-    const struct config_row both[]  = {{8, "bf16", 0, 1}, {8, "fp8", 0, 2}, {16, "bf16", 7, 1}, {16, "fp8", 7, 2}};
-    const struct config_row any[]   = {{0, "bf16", 0, 0}, {0, "fp8", 2, 0}};
+    const struct config_row one[]   = {{0, "bf16", 3.5, 0, "", ""}};
+    const struct config_row pairs[] = {
+        {64, "bf16", 6.999, 52.59, "", ""}, {64, "fp8", 4.324, 0, "", ""}, {512, "fp8", 5.043, 0, "", ""}};
+    const struct config_row both[] = {
+        {8, "bf16", 0, 1, "", ""}, {8, "fp8", 0, 2, "", ""}, {16, "bf16", 7, 1, "", ""}, {16, "fp8", 7, 2, "", ""}};
+    const struct config_row any[] = {{0, "bf16", 0, 0, "", ""}, {0, "fp8", 2, 0, "", ""}};
     check_rows("[published]\nstep_seconds = 3.5\n", LENGTH(one), one);
     check_rows("[when ranks=512]\nparallel.fsdp = 128\n"
                "[when precision=fp8]\ntrain.micro_batch = 2\n"
@@ -231,6 +235,42 @@ Test(config, lists_rows_with_the_precisions_that_are_published)
                "[when precision=fp8]\npublished.mfu_percent = 2\n",
                LENGTH(both), both);
     check_rows("[when precision=fp8]\npublished.step_seconds = 2\n", LENGTH(any), any);
+}
+
+// Where sections name a gpu or a variant, rows are what has a published time.
+Test(config, lists_rows_by_gpu_and_variant)
+{
+    const struct config_row rows[] = {{8, "bf16", 1, 0, "box", "plain"},
+                                      {8, "bf16", 2, 0, "none", "compiled"},
+                                      {8, "fp8", 3, 0, "none", "plain"},
+                                      {16, "bf16", 4, 0, "none", "plain"}};
+    check_rows("[published]\nvariant = plain\n"
+               "[when variant=compiled]\ntrain.micro_batch = 2\n[when ranks=32]\ntrain.micro_batch = 4\n"
+               "[when ranks=16]\npublished.step_seconds = 4\n"
+               "[when ranks=8 gpu=box]\npublished.step_seconds = 1\n"
+               "[when ranks=8 variant=compiled]\npublished.step_seconds = 2\n"
+               "[when ranks=8 precision=fp8 variant=plain]\npublished.step_seconds = 3\n",
+               LENGTH(rows), rows);
+}
+
+// A figure of one gpu or variant is none of another.
+Test(config, takes_sections_of_the_gpu_and_the_variant_in_force)
+{
+    const char       *text       = "[hardware]\nprofile = box\n[published]\nvariant = plain\n"
+                                   "[when gpu=box]\ntrain.micro_batch = 2\n[when variant=compiled]\nrun.steps = 7\n"
+                                   "[when ranks=4 gpu=box]\npublished.step_seconds = 1\n"
+                                   "[when ranks=4 variant=compiled]\npublished.step_seconds = 2\n"
+                                   "[when ranks=4 gpu=none variant=compiled]\npublished.step_seconds = 3\n";
+    const char *const compiled[] = {"published.variant=compiled"};
+    const char *const none[]     = {"hardware.profile=none"};
+    const char *const both[]     = {"hardware.profile=none", "published.variant=compiled"};
+    cr_expect_eq(read_text(text, 4, 0, NULL).published.step_seconds, 1);
+    cr_expect_eq(read_text(text, 4, 0, NULL).train.micro_batch, 2);
+    cr_expect_eq(read_text(text, 4, 1, compiled).published.step_seconds, 2);
+    cr_expect_eq(read_text(text, 4, 1, compiled).run.steps, 7);
+    cr_expect_eq(read_text(text, 4, 1, none).published.step_seconds, 0);
+    cr_expect_eq(read_text(text, 4, 1, none).hardware.gpus_per_node, 8);
+    cr_expect_eq(read_text(text, 4, 2, both).published.step_seconds, 3);
 }
 
 Test(config, writes_what_it_reads_back)

@@ -21,6 +21,7 @@ static const char *const layouts[] = {
     "dp 4; ep 2; zero 1; accumulation 2; pattern experts, dense; recompute full",
     "fsdp 4; ep 2; accumulation 2; pattern experts, dense, experts",
     "dp 2; ep 2; tp 2; accumulation 2; pattern dense, experts, dense; recompute selective; tp_overlap yes",
+    "dp 2; ep 2; tp 2; accumulation 2; pattern experts, dense; tp_overlap yes; tp_overlap_experts no",
     "dp 2; ep 2; cp 2; zero 1; accumulation 2; pattern 2 x dense, experts; recompute attention",
     "dp 2; ep 2; pp 2; accumulation 4; layers 4; pattern 3 x dense, experts",
     "dp 2; ep 2; pp 2; vp 2; zero 1; accumulation 4; layers 5; pattern dense, experts, dense, 2 x experts; recompute block_every",

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT
+// gswbench atlas: how far predictions are off what others published, by family, GPU, precision and program.
+#include "atlas.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/predict_row.h"
+#include "internal.h"
+
+// A normal error is that many standard deviations off at most with a chance of 80 %.
+#define WITHIN_80_PERCENT 1.2816
+
+struct atlas_arguments {
+    struct row_filter filter;
+    bool              markdown, json, ranges, skips_fits;
+};
+
+static const struct flag flags[] = {
+    FILTER_FLAGS(atlas_arguments, filter),
+    SWITCH_FLAG(atlas_arguments, skips_fits, "--priors",
+                "leaves out the values that are fitted to published step times"),
+    SWITCH_FLAG(atlas_arguments, ranges, "--ranges",
+                "counts the rows inside their 80 % range, too, which takes most of the time; JSON has the effect of "
+                "each value"),
+    SWITCH_FLAG(atlas_arguments, markdown, "--markdown", "prints docs/atlas.md"),
+    SWITCH_FLAG(atlas_arguments, json, "--json", "prints JSON"),
+    END_FLAGS,
+};
+
+const char *const atlas_key_names[ATLAS_KEYS] = {"family", "gpu", "precision", "program", "all"};
+
+const char *atlas_value(const struct atlas_row *row, enum atlas_key key)
+{
+    const char *const values[ATLAS_KEYS] = {row->config, row->gpu, row->precision, row->software, "all"};
+    return values[key];
+}
+
+static int compare_sums(const void *a, const void *b)
+{
+    return strcmp(((const struct atlas_sum *)a)->value, ((const struct atlas_sum *)b)->value);
+}
+
+static struct atlas_sum *find(struct atlas_sum *sums, int *count, const char *value)
+{
+    for (int i = 0; i < *count; i++) {
+        if (strcmp(sums[i].value, value) == 0) {
+            return &sums[i];
+        }
+    }
+    sums[*count] = (struct atlas_sum){.value = value};
+    return &sums[(*count)++];
+}
+
+struct atlas_sum *atlas_sum_up(const struct atlas *atlas, enum atlas_key key, bool fitted, int *count)
+{
+    struct atlas_sum *sums = memory_allocate((size_t)(atlas->count + 1) * sizeof(*sums));
+    *count                 = 0;
+    for (int i = 0; i < atlas->count; i++) {
+        const struct atlas_row *row = &atlas->rows[i];
+        if (row->fitted != fitted) {
+            continue;
+        }
+        struct atlas_sum *sum = find(sums, count, atlas_value(row, key));
+        sum->rows++;
+        sum->mean += row->error_percent;
+        sum->size += fabs(row->error_percent);
+        sum->most = fmax(sum->most, fabs(row->error_percent));
+        sum->within += fabs(row->error_percent) <= 10.0;
+        sum->ranged += !isnan(row->range_percent);
+        sum->inside += !isnan(row->range_percent) && fabs(row->error_percent) <= WITHIN_80_PERCENT * row->range_percent;
+    }
+    for (int i = 0; i < *count; i++) {
+        sums[i].mean /= sums[i].rows;
+        sums[i].size /= sums[i].rows;
+    }
+    qsort(sums, (size_t)*count, sizeof(*sums), compare_sums);
+    return sums;
+}
+
+struct collection {
+    const struct atlas_arguments *arguments;
+    struct atlas                  atlas;
+};
+
+// Each value that has a spread: what it is, the spread, and what the step takes longer when the value is that much
+// more.
+static void keep_effects(struct atlas_row *kept, struct predict_row *row)
+{
+    for (int i = 0; i < row->range.effect_count; i++) {
+        const struct predict_effect *effect  = &row->range.effects[i];
+        bool                         is_hard = strcmp(effect->section, "hardware") == 0;
+        void                *section = is_hard ? (void *)&row->job.config.hardware : (void *)&row->job.config.software;
+        const struct option *option  = option_find(is_hard ? hardware_options : software_options, effect->key);
+        if (option == NULL) {
+            continue;    // the measured ops, which are no option
+        }
+        const struct quantity *quantity     = option_quantity(option, section);
+        kept->effects[kept->effect_count++] = (struct atlas_effect){effect->section, effect->key, quantity->value,
+                                                                    quantity->spread_percent, effect->percent};
+    }
+}
+
+static void keep(struct atlas *atlas, struct predict_row *row)
+{
+    if (atlas->count == atlas->capacity) {
+        atlas->capacity = 2 * atlas->capacity + 64;
+        atlas->rows     = memory_resize(atlas->rows, (size_t)atlas->capacity * sizeof(*atlas->rows));
+    }
+    const struct config *config = &row->job.config;
+    struct atlas_row    *kept   = &atlas->rows[atlas->count++];
+    *kept                       = (struct atlas_row){.ranks             = row->job.request.mesh.world,
+                                                     .published_seconds = row->published_seconds,
+                                                     .predicted_seconds = row->prediction.step_seconds,
+                                                     .error_percent     = row->error_percent,
+                                                     .range_percent     = row->range.percent,
+                                                     .fitted            = config->published.fitted != 0};
+    text_copy(kept->config, sizeof(kept->config), config->name);
+    text_copy(kept->variant, sizeof(kept->variant), config->published.variant);
+    text_copy(kept->source, sizeof(kept->source), config->published.source);
+    text_copy(kept->gpu, sizeof(kept->gpu), config->hardware.profile);
+    text_copy(kept->precision, sizeof(kept->precision), precision_compute_names[config->precision.compute]);
+    text_copy(kept->software, sizeof(kept->software), config->software.profile);
+    job_layout(&row->job, kept->layout, sizeof(kept->layout));
+    keep_effects(kept, row);
+}
+
+static status add_row(struct collection *collection, const struct job_selection *selection,
+                      const struct config_row *chosen, struct text_buffer *errors)
+{
+    struct predict_row row = {.explanation = {.timeline = NULL}};
+    TRY(job_read_row(&row.job, selection, chosen, errors));
+    if (row.job.config.published.step_seconds == 0.0 ||
+        !cli_wants_row(&collection->arguments->filter, &row.job.config)) {
+        return OK;
+    }
+    predict_row_compute(&row, collection->arguments->ranges);
+    text_free(&row.warnings);
+    TRY(row.support);
+    keep(&collection->atlas, &row);
+    return OK;
+}
+
+static status add_config(void *state, const char *name, const char *path, struct text_buffer *errors)
+{
+    struct collection   *collection = state;
+    struct job_selection selection  = {.name = path, .skips_fits = collection->arguments->skips_fits};
+    struct config_row    rows[CONFIG_ROWS_MAX];
+    int                  count;
+    (void)name;
+    TRY(job_rows(&selection, rows, &count, errors));
+    for (int i = 0; i < count; i++) {
+        TRY(add_row(collection, &selection, &rows[i], errors));
+    }
+    return OK;
+}
+
+static void print_sums(const struct atlas *atlas, enum atlas_key key, bool fitted)
+{
+    int               count;
+    struct atlas_sum *sums = atlas_sum_up(atlas, key, fitted, &count);
+    for (int i = 0; i < count; i++) {
+        const struct atlas_sum *sum = &sums[i];
+        printf("%-10s  %-38s %5d  %+7.1f %% %6.1f %% %6.1f %% %4d", i == 0 ? atlas_key_names[key] : "", sum->value,
+               sum->rows, sum->mean, sum->size, sum->most, sum->within);
+        if (sum->ranged > 0) {
+            printf("  %4d", sum->inside);
+        }
+        printf("\n");
+    }
+    free(sums);
+}
+
+static void print_text(const struct atlas *atlas, bool fitted)
+{
+    int count;
+    free(atlas_sum_up(atlas, ATLAS_ALL, fitted, &count));
+    if (count == 0) {
+        return;
+    }
+    printf("%s\n%-10s  %-38s %5s  %9s %8s %8s %4s%s\n", fitted ? "fitted to" : "not fitted to", "", "", "rows", "mean",
+           "size", "most", "10 %", atlas->rows[0].range_percent >= 0.0 ? " range" : "");
+    for (int key = 0; key < ATLAS_KEYS; key++) {
+        print_sums(atlas, (enum atlas_key)key, fitted);
+    }
+}
+
+// clang-format off
+static const struct json_field effect_fields[] = {
+    JSON_REFERENCE(atlas_effect, JSON_FIELD_TEXT, "section", section, NULL),
+    JSON_REFERENCE(atlas_effect, JSON_FIELD_TEXT, "key", key, NULL),
+    JSON_FIELD(atlas_effect, JSON_FIELD_REAL, "value", value),
+    JSON_FIELD(atlas_effect, JSON_FIELD_REAL, "spread_percent", spread_percent),
+    JSON_FIELD(atlas_effect, JSON_FIELD_REAL, "step_percent", step_percent),
+    JSON_END
+};
+static const struct json_field row_fields[] = {
+    JSON_FIELD(atlas_row, JSON_FIELD_TEXT, "config", config),
+    JSON_FIELD(atlas_row, JSON_FIELD_TEXT, "variant", variant),
+    JSON_FIELD(atlas_row, JSON_FIELD_TEXT, "source", source),
+    JSON_FIELD(atlas_row, JSON_FIELD_INTEGER, "ranks", ranks),
+    JSON_FIELD(atlas_row, JSON_FIELD_TEXT, "gpu", gpu),
+    JSON_FIELD(atlas_row, JSON_FIELD_TEXT, "precision", precision),
+    JSON_FIELD(atlas_row, JSON_FIELD_TEXT, "software", software),
+    JSON_FIELD(atlas_row, JSON_FIELD_TEXT, "layout", layout),
+    JSON_FIELD(atlas_row, JSON_FIELD_REAL, "published_step_s", published_seconds),
+    JSON_FIELD(atlas_row, JSON_FIELD_REAL, "predicted_step_s", predicted_seconds),
+    JSON_FIELD(atlas_row, JSON_FIELD_REAL, "error_percent", error_percent),
+    JSON_FIELD(atlas_row, JSON_FIELD_REAL, "range_percent", range_percent),
+    JSON_FIELD(atlas_row, JSON_FIELD_BOOLEAN, "fitted", fitted),
+    JSON_LIST(atlas_row, "effects", effects_shown, effect_count, sizeof(struct atlas_effect), effect_fields),
+    JSON_END
+};
+const struct json_field cli_atlas_fields[] = {
+    JSON_SCHEMA("gswbench.atlas/1"),
+    JSON_LIST(atlas, "rows", rows, count, sizeof(struct atlas_row), row_fields),
+    JSON_END
+};
+// clang-format on
+
+static void print_json(const struct atlas *atlas)
+{
+    for (int64_t i = 0; i < atlas->count; i++) {
+        atlas->rows[i].effects_shown = atlas->rows[i].effects;
+    }
+    cli_print_json(json_from_struct(cli_atlas_fields, atlas));
+}
+
+static status run(const void *arguments, struct text_buffer *errors)
+{
+    const struct atlas_arguments *chosen     = arguments;
+    struct collection             collection = {.arguments = chosen};
+    if (chosen->markdown && chosen->json) {
+        return fail_as(EXIT_USAGE, "--markdown and --json: one of them");
+    }
+    status result = cli_visit_configs(add_config, &collection, errors);
+    if (!failed(&result) && collection.atlas.count == 0) {
+        result = fail_as(EXIT_USAGE, "no published row is of that kind: gswbench configs lists all");
+    } else if (!failed(&result) && chosen->json) {
+        print_json(&collection.atlas);
+    } else if (!failed(&result) && chosen->markdown) {
+        atlas_write_page(&collection.atlas, stdout);
+    } else if (!failed(&result)) {
+        print_text(&collection.atlas, true);
+        print_text(&collection.atlas, false);
+    }
+    free(collection.atlas.rows);
+    return result;
+}
+
+const struct command command_atlas = {
+    .name  = "atlas",
+    .help  = "set predictions against all published rows, by family, GPU, precision and program",
+    .flags = flags,
+    .bytes = sizeof(struct atlas_arguments),
+    .run   = run,
+};

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// docs/atlas.md: the table of published rows and predictions, and what cannot be predicted yet with the reason.
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/config.h"
+#include "atlas.h"
+
+static const char introduction[] =
+    "# The atlas\n"
+    "\n"
+    "Training steps that others have measured and published, and what this program predicts for them. This page is "
+    "printed by\n"
+    "`gswbench atlas --markdown`; `gswbench atlas` prints the sums, `--ranges` how many rows are inside their 80 % "
+    "range, and\n"
+    "`gswbench predict NAME --ranks N` explains a row. A *family* is a configuration in `configs` or `configs/atlas`, "
+    "with the\n"
+    "source of its figures, and with what is assumed where the source does not say.\n"
+    "\n"
+    "*Mean* is that of the errors with their sign (positive: the prediction is too slow), *size* without it, *most* "
+    "the largest;\n"
+    "*10 %* counts the rows that are off by 10 % at most. Rows that values were fitted to say how good the fit is: "
+    "only the\n"
+    "others say how good predictions are. [method.md](method.md#predictions) says how a step is priced.\n";
+
+static void write_sums(const struct atlas *atlas, bool fitted, FILE *file)
+{
+    fprintf(file, "\n## Rows that %s\n\n| | | rows | mean | size | most | 10 %% |\n|---|---|---|---|---|---|---|\n",
+            fitted ? "values were fitted to" : "nothing was fitted to");
+    for (int key = 0; key < ATLAS_KEYS; key++) {
+        int               count;
+        struct atlas_sum *sums = atlas_sum_up(atlas, (enum atlas_key)key, fitted, &count);
+        for (int i = 0; i < count; i++) {
+            fprintf(file, "| %s | %s | %d | %+.1f %% | %.1f %% | %.1f %% | %d |\n", i == 0 ? atlas_key_names[key] : "",
+                    sums[i].value, sums[i].rows, sums[i].mean, sums[i].size, sums[i].most, sums[i].within);
+        }
+        free(sums);
+    }
+}
+
+static void write_rows(const struct atlas *atlas, FILE *file)
+{
+    fprintf(file, "\n## Row by row\n");
+    for (int i = 0; i < atlas->count; i++) {
+        const struct atlas_row *row = &atlas->rows[i];
+        if (i == 0 || strcmp(row->config, atlas->rows[i - 1].config) != 0) {
+            fprintf(file,
+                    "\n### %s\n\n%s\n\n| ranks | GPU | precision | variant | layout | published, s | predicted, s | "
+                    "error |\n|---|---|---|---|---|---|---|---|\n",
+                    row->config, row->source);
+        }
+        fprintf(file, "| %" PRId64 " | %s | %s | %s | %s | %.4g | %.4g | %+.1f %% |\n", row->ranks, row->gpu,
+                row->precision, row->variant, row->layout, row->published_seconds, row->predicted_seconds,
+                row->error_percent);
+    }
+}
+
+// A line of the list is "rows | what | reason"; one that begins with # is a comment.
+static void write_left_out(FILE *file)
+{
+    char path[1400], line[1024];
+    snprintf(path, sizeof(path), "%s/" CONFIG_ATLAS "/left-out.txt", config_folder());
+    FILE *list = fopen(path, "r");
+    if (list == NULL) {
+        return;
+    }
+    fprintf(file, "\n## What cannot be expressed yet\n\n| rows | what | reason |\n|---|---|---|\n");
+    while (fgets(line, sizeof(line), list) != NULL) {
+        if (line[0] != '#' && line[0] != '\n') {
+            fprintf(file, "| %.*s |\n", (int)strcspn(line, "\n"), line);
+        }
+    }
+    fclose(list);
+}
+
+void atlas_write_page(const struct atlas *atlas, FILE *file)
+{
+    fputs(introduction, file);
+    write_sums(atlas, false, file);
+    write_sums(atlas, true, file);
+    write_left_out(file);
+    write_rows(atlas, file);
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+// gswbench atlas: which rows it sums up, and how.
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+
+static char folder[] = "/tmp/gswbench-atlas-XXXXXX";
+
+static void shell(const char *format, const char *place)
+{
+    char command[1024];
+    snprintf(command, sizeof(command), format, place);
+    cr_assert_eq(system(command), 0, "%s", command);
+}
+
+// One configuration, and a family of the atlas with three rows.
+static void install(void)
+{
+    cr_assert_not_null(mkdtemp(folder));
+    shell("cd " GSWBENCH_SOURCE_DIR "/configs && cp -r models hardware software tiny-llama.ini %s", folder);
+    shell(
+        "cd %s && mkdir atlas && printf '[model]\npreset = tiny-llama\n[train]\nsequence = 128\n[parallel]\ndp = auto\n"
+        "[hardware]\nprofile = h200\n[published]\nsource = nobody\nvariant = plain\n"
+        "[when ranks=2 variant=plain]\npublished.step_seconds = 0.02\n"
+        "[when ranks=2 variant=other]\npublished.step_seconds = 0.04\n"
+        "[when ranks=8 gpu=b200 variant=plain]\npublished.step_seconds = 0.03\n' > atlas/pair.ini && "
+        "printf '# none\n3 | others | too new\n' > atlas/left-out.txt",
+        folder);
+    configs = folder;
+}
+
+static void uninstall(void)
+{
+    shell("rm -r %s", folder);
+}
+
+TestSuite(atlas, .init = install, .fini = uninstall);
+
+Test(atlas, sums_up_errors_by_what_rows_share)
+{
+    expect_success("atlas --json");
+    json_t *document = json_loads(output, 0, NULL), *rows = json_object_get(document, "rows");
+    double  size = 0.0, mean = 0.0;
+    cr_assert_eq((int)json_array_size(rows), 3);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *row       = json_array_get(rows, i);
+        double        published = json_number_value(json_object_get(row, "published_step_s"));
+        double        predicted = json_number_value(json_object_get(row, "predicted_step_s"));
+        double        error     = 100.0 * (predicted / published - 1.0);
+        cr_expect_float_eq(json_number_value(json_object_get(row, "error_percent")), error, 1e-9);
+        mean += error / 3;
+        size += fabs(error) / 3;
+    }
+    json_decref(document);
+    char line[128];
+    snprintf(line, sizeof(line), "all         all                                        3  %+7.1f %% %6.1f %%", mean,
+             size);
+    expect_success("atlas");
+    expect_output("not fitted to");
+    expect_output(line);
+    expect_output("gpu         b200                                       1");
+    expect_output("            h200                                       2");
+}
+
+Test(atlas, takes_the_rows_that_are_asked_for)
+{
+    expect_success("atlas --gpu b200");
+    expect_output("all         all                                        1");
+    expect_success("configs --gpu b2 --model tiny");
+    expect_output("pair\n       8  bf16  b200 ");
+    cr_expect_null(strstr(output, "h200"));
+    cr_expect_null(strstr(output, "\ntiny-llama\n"));
+    expect_success("configs --precision fp8");
+    cr_expect_null(strstr(output, "pair"));
+    expect_error("atlas --gpu h100", 2, "no published row is of that kind: gswbench configs lists all");
+    expect_error("atlas --json --markdown", 2, "--markdown and --json: one of them");
+}
+
+Test(atlas, writes_its_page_with_what_is_left_out)
+{
+    expect_success("atlas --markdown");
+    expect_output("### pair\n\nnobody\n");
+    expect_output("| 2 | h200 | bf16 | other | dp 2 | 0.04 |");
+    expect_output("| 3 | others | too new |");
+    cr_expect_null(strstr(output, "none"));
+}
+
+Test(atlas, predicts_a_row_by_its_variant)
+{
+    expect_success("predict pair --ranks 2 --variant other --no-range");
+    expect_output("published      0.040 s");
+    expect_success("predict pair --ranks 8 --gpu b200 --no-range");
+    expect_output("published      0.030 s");
+    expect_success("predict pair --ranks 8 --gpu h200 --no-range");
+    cr_expect_null(strstr(output, "published"));
+    expect_error("predict pair --ranks 2 --variant others", 3, "1 configuration error");
+    cr_expect_not_null(strstr(errors.text, "variant = others: no section names it; there are plain, other\n"), "%s",
+                       errors.text);
+}

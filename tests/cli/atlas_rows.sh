@@ -1,0 +1,12 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Every published row of the atlas passes check at its full number of ranks, and docs/atlas.md is what the command prints.
+set -euo pipefail
+failed=0
+for file in "$GSWBENCH_SOURCE_DIR"/configs/atlas/*.ini; do
+    "$GSWBENCH" check --config "$file" >check.txt 2>&1 || { cat check.txt && failed=1; }
+    if grep "cannot run" check.txt; then failed=1; fi
+done
+"$GSWBENCH" atlas --markdown >atlas.md
+diff "$GSWBENCH_SOURCE_DIR/docs/atlas.md" atlas.md || failed=1
+exit $failed
