@@ -9,6 +9,7 @@
 
 #include "gswbench/predict_row.h"
 #include "internal.h"
+#include "row_filter.h"
 
 // A normal error is that many standard deviations off at most with a chance of 80 %.
 #define WITHIN_80_PERCENT 1.2816

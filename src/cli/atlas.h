@@ -21,7 +21,9 @@ struct atlas_row {
     double  published_seconds, predicted_seconds, error_percent;
     double  range_percent;    // NaN: not asked for
     bool    fitted;
-    json_t *effects;    // of its values on the step; NULL: not asked for
+    // Of its values on the step, where a range was asked for; shown is for JSON, which wants a pointer.
+    struct atlas_effect effects[PREDICT_EFFECTS_MAX], *effects_shown;
+    int64_t             effect_count;
 };
 
 struct atlas {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "row_filter.h"
 
 struct configs_arguments {
     struct text_list  names;

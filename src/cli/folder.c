@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "row_filter.h"
 
 static status visit_file(config_visitor *visit, void *state, const char *folder, const char *file,
                          struct text_buffer *errors)

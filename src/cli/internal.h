@@ -63,12 +63,6 @@ struct flag {
     OVERRIDE_FLAG(owner, field.overrides, "--variant", "NAME", "published.variant", "which of several settings of the configuration, such as compiled"), \
     OVERRIDE_FLAG(owner, field.overrides, "--layers", "N", "run.layers", "only that many layers of the model; figures are labelled as of a proxy"), \
     INTEGER_FLAG (owner, field.ranks, "--ranks", "N", 1, 1048576, "number of ranks, which selects the rows of the configuration")
-
-#define FILTER_FLAGS(owner, field) \
-    TEXT_FLAG    (owner, field.gpu, "--gpu", "NAME", "only rows on hardware whose name begins so, such as b200"), \
-    TEXT_FLAG    (owner, field.model, "--model", "NAME", "only rows of models whose name has this, such as llama3"), \
-    TEXT_FLAG    (owner, field.precision, "--precision", "TYPE", "only rows that compute in bf16, fp8 or fp32"), \
-    TEXT_FLAG    (owner, field.software, "--software", "NAME", "only rows of programs whose name has this, such as nemo")
 // clang-format on
 
 struct command {
@@ -108,12 +102,6 @@ status cli_read_stdin(const char **path, struct arena *arena);
 // Whether a configuration of that name or path is there.
 bool cli_is_config(const char *word);
 
-// Which rows somebody has asked for. NULL: all.
-struct row_filter {
-    const char *gpu, *model, *precision, *software;
-};
-bool cli_wants_row(const struct row_filter *filter, const struct config *config);
-
 // folder.c: every installed configuration by its name, in alphabetic order, those of the atlas last, until one fails;
 // and how many rows a selection has, which without a name is all of them.
 typedef status config_visitor(void *state, const char *name, const char *path, struct text_buffer *errors);
@@ -151,7 +139,6 @@ void cli_print_json(json_t *value);
 
 // What commands print as JSON.
 extern const struct json_field cli_check_fields[], cli_predict_fields[], cli_sweep_fields[], cli_plan_fields[];
-extern const struct json_field cli_configs_fields[];
-extern const struct json_field cli_atlas_fields[];
+extern const struct json_field cli_configs_fields[], cli_atlas_fields[];
 
 #endif

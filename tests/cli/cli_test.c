@@ -184,7 +184,7 @@ Test(cli, refuses_to_plan_what_this_version_cannot_run)
 Test(cli, marks_the_rows_that_this_version_cannot_run)
 {
     expect_success("configs");
-    expect_output("\ntiny-llama\n     any  bf16         4  one rank");
+    expect_output("\ntiny-llama\n     any  bf16  none                4  one rank");
     expect_output("fsdp 64                                  6.999 s  runs\n");
     expect_output("  4.324 s  runs\n");
     expect_success("configs --json");

@@ -46,7 +46,7 @@ offers "$GSWBENCH check --set=precision.comp" precision.compute=
 offers "$GSWBENCH check --precision=fp" fp32 fp8
 offers "$GSWBENCH check --set train.glo" train.global_batch=
 offers "$GSWBENCH check --set train.global_batch=" auto
-offers "$GSWBENCH predict --gpu a" a100-80gb
+offers "$GSWBENCH predict --gpu a" a100-40gb a100-80gb
 offers "$GSWBENCH table --format m" markdown
 offers "$GSWBENCH check --set no.such=" ''
 offers "$GSWBENCH compare " ''    # bash then offers files

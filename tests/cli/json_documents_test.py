@@ -25,6 +25,7 @@ DOCUMENTS = (
     ("refused", "predict", f"predict --config tiny-llama {SMALL} --ranks 2 --json --no-range", {0}),
     ("sweep", "sweep", "predict --sweep --config llama3.1-8b --layers 1 --ranks 2 --set train.global_batch=2 --json", {0}),
     ("configs", "configs", "configs --json", {0}),
+    ("atlas", "atlas", "atlas --model nemotron4-15b --ranges --json", {0}),
     ("compare", "compare", "compare --json result.json result.json", {0}),
     ("table", "table", "table --format json result.json", {0}),
     ("preflight", "preflight", f"preflight {RANKS} --seconds 1 --json", {0, 6}),

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// Which rows of all configurations somebody asks for.
+#ifndef GSWBENCH_CLI_ROW_FILTER_H
+#define GSWBENCH_CLI_ROW_FILTER_H
+
+#include <stdbool.h>
+
+#include "internal.h"
+
+// clang-format off
+#define FILTER_FLAGS(owner, field) \
+    TEXT_FLAG    (owner, field.gpu, "--gpu", "NAME", "only rows on hardware whose name begins so, such as b200"), \
+    TEXT_FLAG    (owner, field.model, "--model", "NAME", "only rows of models whose name has this, such as llama3"), \
+    TEXT_FLAG    (owner, field.precision, "--precision", "TYPE", "only rows that compute in bf16, fp8 or fp32"), \
+    TEXT_FLAG    (owner, field.software, "--software", "NAME", "only rows of programs whose name has this, such as nemo")
+// clang-format on
+
+// NULL: all.
+struct row_filter {
+    const char *gpu, *model, *precision, *software;
+};
+
+// folder.c
+bool cli_wants_row(const struct row_filter *filter, const struct config *config);
+
+#endif
