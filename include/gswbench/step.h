@@ -122,7 +122,11 @@ struct buffer step_buffer(const struct step *step, int32_t tensor);
 
 // Copies a whole tensor between host and device memory; bytes as the tensor stores them.
 void step_read(const struct step *step, int32_t tensor, void *to);
-void step_write(const struct step *step, int32_t tensor, const void *from);
+void step_read_run(const struct step *step, int32_t tensor, int64_t offset, int64_t bytes, void *to);    // a part of it
+
+// The tensor itself where the host can read and write it; NULL: it is in a device's memory.
+void *step_host_memory(const struct step *step, int32_t tensor);
+void  step_write(const struct step *step, int32_t tensor, const void *from);
 
 // Bytes allocated for each storage: equal to the plan's, by test.
 int64_t step_storage_bytes(const struct step *step, enum storage storage);

@@ -317,5 +317,6 @@ void catalogue_close(struct catalogue *catalogue)
     free(catalogue->files);
     free(catalogue->slices);
     free(catalogue->data);
+    free(catalogue->filled);
     *catalogue = (struct catalogue){.open_file = -1};
 }

@@ -34,9 +34,10 @@ struct catalogue {
     // What was read last.
     int32_t              open_file;    // -1: none
     int                  descriptor;
+    int64_t              ahead;    // of that file, the system was told to read up to there
     const struct stored *last;
-    void                *data;
-    int64_t              read_bytes;    // so far
+    void                *data, *filled;    // filled: room for what a rank's tensor gets
+    int64_t              read_bytes;       // so far
 };
 
 // The folder of a checkpoint, or one that has checkpoints, of which the newest whole one is taken. Every header is
@@ -69,6 +70,10 @@ struct filled {
 // checkpoint does not have follows from others as docs/checkpoint.md says.
 status catalogue_fill(struct catalogue *catalogue, enum state state, const struct slice *wanted,
                       const struct filled *filled);
+
+// The rectangle of a slice, row by row; all of it where it has to be verified.
+status catalogue_read_into(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
+                           void *data);
 
 // "PATH: tensor 'NAME': PROBLEM"
 status catalogue_refuse(const struct catalogue *catalogue, const char *tensor, const char *problem);

@@ -7,6 +7,7 @@
 
 #include <xxhash.h>
 
+#include "gswbench/fatal.h"
 #include "internal.h"
 
 static const char header_key[] = "xxh3", tensor_prefix[] = "xxh3 ";
@@ -111,12 +112,40 @@ static bool is_finite(enum format format, const void *data, int64_t bytes)
     return finite;
 }
 
+void checksum_begin(struct checksum_run *run, const struct safetensor *tensor)
+{
+    *run = (struct checksum_run){.tensor = tensor, .is_finite = true};
+    if (tensor->has_checksum) {
+        run->hash = XXH3_createState();
+        if (run->hash == NULL) {
+            FATAL(EXIT_MEMORY, "out of host memory");
+        }
+        XXH3_64bits_reset(run->hash);
+    }
+}
+
+void checksum_add(struct checksum_run *run, const void *data, int64_t bytes)
+{
+    if (run->hash != NULL) {
+        XXH3_64bits_update(run->hash, data, (size_t)bytes);
+    }
+    run->is_finite &= is_finite(run->tensor->format, data, bytes);
+}
+
+status checksum_end(struct checksum_run *run, const char *path)
+{
+    bool differs = run->hash != NULL && XXH3_64bits_digest(run->hash) != run->tensor->checksum;
+    XXH3_freeState(run->hash);
+    if (differs) {
+        return safetensors_refuse(path, run->tensor->name, "its data differ from their checksum");
+    }
+    return run->is_finite ? OK : safetensors_refuse(path, run->tensor->name, "has a NaN or an infinity");
+}
+
 status checksums_verify(const char *path, const struct safetensor *tensor, const void *data)
 {
-    if (tensor->has_checksum && XXH3_64bits(data, (size_t)tensor->bytes) != tensor->checksum) {
-        return safetensors_refuse(path, tensor->name, "its data differ from their checksum");
-    }
-    return is_finite(tensor->format, data, tensor->bytes)
-               ? OK
-               : safetensors_refuse(path, tensor->name, "has a NaN or an infinity");
+    struct checksum_run run;
+    checksum_begin(&run, tensor);
+    checksum_add(&run, data, tensor->bytes);
+    return checksum_end(&run, path);
 }

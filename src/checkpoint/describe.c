@@ -78,7 +78,8 @@ json_t *describe_model(const struct model_config *model, int64_t sequence, enum 
 // What does not change what the model computes, or is another's to say.
 static bool is_free(const char *key)
 {
-    static const char *const free_keys[] = {"architectures", "torch_dtype", "max_position_embeddings",
+    static const char *const free_keys[] = {"architectures",        "torch_dtype",
+                                            "rope_scaling",         "max_position_embeddings",
                                             "router_aux_loss_coef", "original_max_position_embeddings"};
     for (size_t i = 0; i < sizeof(free_keys) / sizeof(free_keys[0]); i++) {
         if (strcmp(key, free_keys[i]) == 0) {
@@ -106,25 +107,41 @@ static status refuse(const char *path, const char *key, const json_t *expected, 
                    texts[1]);
 }
 
-// Keys that are missing say nothing; but scaling that the job does not know would change every position.
-status describe_compare(const char *path, const json_t *expected, json_t *found)
+// Keys that are missing say nothing.
+static status compare_keys(const char *path, const json_t *expected, const json_t *found)
 {
     const char *key;
     json_t     *value;
     json_object_foreach((json_t *)expected, key, value)
     {
-        json_t *other = json_object_get(found, key);
-        if (is_free(key) || other == NULL || json_is_null(other)) {
-            continue;
-        }
-        if (json_is_object(value) && json_is_object(other)) {
-            TRY(describe_compare(path, value, other));
-        } else if (!are_equal(value, other)) {
+        const json_t *other = json_object_get(found, key);
+        if (!is_free(key) && other != NULL && !json_is_null(other) && !are_equal(value, other)) {
             return refuse(path, key, value, other);
         }
     }
-    json_t *scaling = json_object_get(found, "rope_scaling");
-    return json_is_object(scaling) && json_object_get(expected, "rope_scaling") == NULL
-               ? refuse(path, "rope_scaling", NULL, scaling)
-               : OK;
+    return OK;
+}
+
+// How positions are scaled, which younger programs write elsewhere; NULL: not at all.
+static const json_t *find_scaling(const json_t *config)
+{
+    const json_t *scaling = json_object_get(config, "rope_scaling");
+    scaling               = json_is_object(scaling) ? scaling : json_object_get(config, "rope_parameters");
+    const char *type      = json_string_value(json_object_get(scaling, "rope_type"));
+    bool        is_plain  = type != NULL && strcmp(type, "default") == 0;
+    return json_is_object(scaling) && !is_plain ? scaling : NULL;
+}
+
+status describe_compare(const char *path, const json_t *expected, const json_t *found)
+{
+    const json_t *theta  = json_object_get(json_object_get(found, "rope_parameters"), "rope_theta");
+    const json_t *wanted = find_scaling(expected), *scaling = find_scaling(found);
+    TRY(compare_keys(path, expected, found));
+    if (theta != NULL && !are_equal(json_object_get(expected, "rope_theta"), theta)) {
+        return refuse(path, "rope_theta", json_object_get(expected, "rope_theta"), theta);
+    }
+    if ((wanted == NULL) != (scaling == NULL)) {
+        return refuse(path, "rope_scaling", wanted, scaling);
+    }
+    return compare_keys(path, wanted, scaling);
 }

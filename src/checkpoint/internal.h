@@ -64,10 +64,20 @@ uint64_t checksums_of_header(char *text, size_t bytes);
 status   checksums_read(struct safetensors_reader *reader, json_t *metadata, uint64_t header_checksum);
 status   checksums_verify(const char *path, const struct safetensor *tensor, const void *data);
 
+// The same of data that come piece by piece, of whole elements: as they are read, while they are near. The end frees.
+struct checksum_run {
+    const struct safetensor *tensor;
+    struct XXH3_state_s     *hash;    // NULL: it has no checksum
+    bool                     is_finite;
+};
+void   checksum_begin(struct checksum_run *run, const struct safetensor *tensor);
+void   checksum_add(struct checksum_run *run, const void *data, int64_t bytes);
+status checksum_end(struct checksum_run *run, const char *path);
+
 // describe.c: config.json, by which Hugging Face's classes know the model; and whether one that is read is of another.
 // The caller owns the reference.
 json_t *describe_model(const struct model_config *model, int64_t sequence, enum format format);
-status  describe_compare(const char *path, const json_t *expected, json_t *found);
+status  describe_compare(const char *path, const json_t *expected, const json_t *found);
 
 // checkpoint.c: a document as text, which the caller frees; it is released.
 char *json_text(json_t *json);

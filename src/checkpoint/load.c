@@ -1,77 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Brings a checkpoint into a rank's tensors, whatever layout it was saved under.
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "catalogue.h"
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
 #include "gswbench/element.h"
-
-static status open_data(struct catalogue *catalogue, int32_t file)
-{
-    if (catalogue->open_file == file) {
-        return OK;
-    }
-    if (catalogue->open_file >= 0) {
-        close(catalogue->descriptor);
-    }
-    char path[1200];
-    snprintf(path, sizeof(path), "%s/%s", catalogue->path, catalogue->files[file]);
-    catalogue->descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    catalogue->open_file  = catalogue->descriptor < 0 ? -1 : file;
-    return catalogue->descriptor >= 0 ? OK : fail_as(EXIT_CHECKPOINT, "%.900s: %s", path, strerror(errno));
-}
-
-static status read_at(struct catalogue *catalogue, const struct stored *stored, void *data, int64_t bytes,
-                      int64_t offset)
-{
-    for (int64_t done = 0; done < bytes;) {
-        ssize_t count = pread(catalogue->descriptor, (char *)data + done, (size_t)(bytes - done), offset + done);
-        if (count <= 0 && errno != EINTR) {
-            return catalogue_refuse(catalogue, stored->entry.name,
-                                    count == 0 ? "the file became shorter" : strerror(errno));
-        }
-        done += count > 0 ? count : 0;
-    }
-    catalogue->read_bytes += bytes;
-    return OK;
-}
-
-// What a read brings: all of a slice that has to be verified, else the rectangle that is wanted.
-status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *at, const void **data)
-{
-    enum format             format = stored->entry.format;
-    const struct rectangle *from   = &stored->at;
-    if (stored->entry.has_checksum && catalogue->verifies) {
-        *at = *from;
-    }
-    struct safetensor read = stored->entry;
-    read.bytes             = format_bytes(format, at->rows * at->columns);
-    read.has_checksum      = read.has_checksum && catalogue->verifies;
-    if (read.has_checksum && catalogue->last == stored) {
-        *data = catalogue->data;
-        return OK;
-    }
-    TRY(open_data(catalogue, stored->file));
-    catalogue->last   = stored;
-    catalogue->data   = memory_resize(catalogue->data, (size_t)read.bytes);
-    bool    is_run    = at->columns == from->columns;
-    int64_t runs      = is_run ? 1 : at->rows;
-    int64_t run_bytes = read.bytes / runs;
-    for (int64_t run = 0; run < runs; run++) {
-        int64_t first = (at->row - from->row + run) * from->columns + at->column - from->column;
-        TRY(read_at(catalogue, stored, (char *)catalogue->data + run * run_bytes, run_bytes,
-                    stored->begin + format_bytes(format, first)));
-    }
-    char path[1200];
-    snprintf(path, sizeof(path), "%s/%s", catalogue->path, catalogue->files[stored->file]);
-    *data = catalogue->data;
-    return checksums_verify(path, &read, catalogue->data);
-}
 
 static void copy_elements(enum format to, void *target, int64_t place, enum format from, const void *source,
                           int64_t first, int64_t count)
@@ -86,6 +21,11 @@ static void copy_elements(enum format to, void *target, int64_t place, enum form
     }
 }
 
+static void *place_of(const struct slice *wanted, const struct filled *filled)
+{
+    return (char *)filled->data + format_bytes(filled->format, wanted->first - filled->first);
+}
+
 // What a stored slice has of a wanted one.
 static status fill_common(struct catalogue *catalogue, const struct stored *stored, const struct slice *wanted,
                           const struct filled *filled)
@@ -94,6 +34,9 @@ static status fill_common(struct catalogue *catalogue, const struct stored *stor
     const void      *data;
     if (common.rows == 0 || common.columns == 0) {
         return OK;
+    }
+    if (stored->entry.format == filled->format && memcmp(&stored->at, &wanted->at, sizeof(at)) == 0) {
+        return catalogue_read_into(catalogue, stored, &at, place_of(wanted, filled));
     }
     TRY(catalogue_read(catalogue, stored, &at, &data));
     for (int64_t row = common.row; row < common.row + common.rows; row++) {
@@ -124,10 +67,20 @@ status catalogue_fill(struct catalogue *catalogue, enum state state, const struc
                       const struct filled *filled)
 {
     struct stored_tensor source = source_of(catalogue, state, filled->format, wanted->part->name);
+    if (source.count == 0) {    // moments before a first step
+        memset(place_of(wanted, filled), 0, (size_t)format_bytes(filled->format, wanted->at.rows * wanted->at.columns));
+    }
     for (int64_t i = 0; i < source.count; i++) {
         TRY(fill_common(catalogue, &source.slices[i], wanted, filled));
     }
     return OK;
+}
+
+// Elements between two slices, which are padding.
+static void clear(const struct filled *filled, int64_t first, int64_t end)
+{
+    memset((char *)filled->data + format_bytes(filled->format, first - filled->first), 0,
+           (size_t)format_bytes(filled->format, end - first));
 }
 
 static status load_state(struct catalogue *catalogue, const struct plan *plan, const struct plan_unit *unit,
@@ -136,15 +89,24 @@ static status load_state(struct catalogue *catalogue, const struct plan *plan, c
     int32_t           index  = state_tensor(unit, state);
     struct plan_slice range  = state_range(unit, state);
     struct slice_list list   = slices_of(plan, unit, range);
-    struct filled     filled = {.data   = memory_allocate((size_t)plan->tensors[index].bytes),
-                                .format = plan->tensors[index].format,
-                                .first  = range.first};
+    struct filled     filled = {.format = plan->tensors[index].format, .first = range.first};
     status            result = OK;
-    for (int64_t i = 0; i < list.count && !failed(&result); i++) {
-        result = catalogue_fill(catalogue, state, &list.items[i], &filled);
+    int64_t           done   = range.first;
+    void             *own    = step_host_memory(step, index);
+    if (own == NULL) {
+        catalogue->filled = memory_resize(catalogue->filled, (size_t)plan->tensors[index].bytes);
     }
-    step_write(step, index, filled.data);
-    free(filled.data);
+    filled.data = own != NULL ? own : catalogue->filled;
+    for (int64_t i = 0; i < list.count && !failed(&result); i++) {
+        const struct slice *slice = &list.items[i];
+        clear(&filled, done, slice->first);
+        result = catalogue_fill(catalogue, state, slice, &filled);
+        done   = slice->first + slice->at.rows * slice->at.columns;
+    }
+    clear(&filled, done, range.first + range.elements);
+    if (own == NULL) {
+        step_write(step, index, filled.data);
+    }
     free(list.items);
     return result;
 }

@@ -16,6 +16,8 @@
 #include "manifest.h"
 #include "shard.h"
 
+enum { PIECE_BYTES = 1 << 20 };
+
 struct checkpoint_save {
     const struct plan       *plan;
     const struct step       *step;
@@ -60,24 +62,35 @@ static int64_t entry_bytes(const struct safetensor *entry)
 
 typedef status take_data(void *context, const void *data, int64_t bytes);
 
-// All of the shard's data in its order; each tensor is read once.
+// In pieces that the checksum and the file system find in the processor's cache.
+static status pass_entry(const struct checkpoint_save *save, int32_t index, char *piece, take_data *take, void *context)
+{
+    const struct shard_run  *run    = &save->shard.runs[index];
+    const struct safetensor *entry  = &save->shard.entries[index];
+    int64_t                  offset = format_bytes(entry->format, run->first), bytes = entry_bytes(entry);
+    char                    *own = step_host_memory(save->step, run->tensor);
+    if (save->magnitudes != NULL && run->tensor == save->plan->scaling.amaxes) {
+        return take(context, save->magnitudes, bytes);
+    }
+    for (int64_t done = 0; done < bytes; done += PIECE_BYTES) {
+        int64_t count = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
+        if (own == NULL) {
+            step_read_run(save->step, run->tensor, offset + done, count, piece);
+        }
+        TRY(take(context, own != NULL ? own + offset + done : piece, count));
+    }
+    return OK;
+}
+
+// All of the shard's data in its order.
 static status pass_data(const struct checkpoint_save *save, take_data *take, void *context)
 {
-    const struct shard *shard  = &save->shard;
-    char               *data   = NULL;
-    status              result = OK;
-    for (int32_t i = 0; i < shard->count && !failed(&result); i++) {
-        int32_t index = shard->runs[i].tensor;
-        if (i == 0 || index != shard->runs[i - 1].tensor) {
-            data = memory_resize(data, (size_t)save->plan->tensors[index].bytes);
-            step_read(save->step, index, data);
-        }
-        const struct safetensor *entry       = &shard->entries[i];
-        bool                     is_gathered = save->magnitudes != NULL && index == save->plan->scaling.amaxes;
-        const char              *source      = is_gathered ? (const char *)save->magnitudes : data;
-        result = take(context, source + format_bytes(entry->format, shard->runs[i].first), entry_bytes(entry));
+    char  *piece  = memory_allocate(PIECE_BYTES);
+    status result = OK;
+    for (int32_t i = 0; i < save->shard.count && !failed(&result); i++) {
+        result = pass_entry(save, i, piece, take, context);
     }
-    free(data);
+    free(piece);
     return result;
 }
 
@@ -96,10 +109,9 @@ static status take_to_copy(void *context, const void *data, int64_t bytes)
 
 static status append_copy(const struct checkpoint_save *save, struct safetensors_writer *writer)
 {
-    enum { PIECE = 8 << 20 };
-    for (int64_t done = 0; done < save->shard.bytes; done += PIECE) {
+    for (int64_t done = 0; done < save->shard.bytes; done += PIECE_BYTES) {
         int64_t left = save->shard.bytes - done;
-        TRY(safetensors_append(writer, save->copy + done, left < PIECE ? left : PIECE));
+        TRY(safetensors_append(writer, save->copy + done, left < PIECE_BYTES ? left : PIECE_BYTES));
     }
     return OK;
 }

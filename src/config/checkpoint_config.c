@@ -2,6 +2,8 @@
 // The [checkpoint] options.
 #include "gswbench/checkpoint_config.h"
 
+#include <inttypes.h>
+
 // clang-format off
 const struct option checkpoint_options[] = {
     TEXT_OPTION   (checkpoint_config, load, "", "folder of the checkpoint that a run begins with: one of our own, whose optimizer, step and data go on, or of the newest one in it; or weights as Hugging Face lays them out; empty: weights as they are drawn"),
@@ -19,7 +21,9 @@ status checkpoint_config_check(const struct checkpoint_config *checkpoint)
 {
     bool saves = checkpoint->every > 0 || checkpoint->at_end != 0;
     if (checkpoint->save[0] == '\0' && (checkpoint->every > 0 || checkpoint->keep > 0)) {
-        return fail("[checkpoint] every and keep are about checkpoints that are saved: name the folder in save");
+        return fail("[checkpoint] every = %" PRId64 " and keep = %" PRId64
+                    " are about checkpoints that are saved: name a folder in save",
+                    checkpoint->every, checkpoint->keep);
     }
     return checkpoint->save[0] == '\0' || saves
                ? OK

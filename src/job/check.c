@@ -75,6 +75,7 @@ static void check_run(status *errors, const struct config *config)
             fail("[run] backend = %s has no attention in fp32: take backend = host, or [precision] compute = bf16",
                  config->run.backend));
     }
+    note(errors, checkpoint_config_check(&config->checkpoint));
     note(errors, profile_config_check_steps(&config->profile, config->run.steps));
     if (config->run.output[0] == '\0') {
         status_add(errors, fail("[run] output is empty: name a folder, or . for the present one"));
@@ -112,7 +113,6 @@ status job_check(struct plan_request *request, const struct config *config)
             layout = plan_check_size(request);
         }
         note(&errors, layout);
-        note(&errors, checkpoint_config_check(&config->checkpoint));
         note(&errors, trace_config_check(&config->trace, request->mesh.world));
         note(&errors, profile_config_check_ranks(&config->profile, request->mesh.world));
     }

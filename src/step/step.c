@@ -227,7 +227,18 @@ struct buffer step_buffer(const struct step *step, int32_t tensor)
 
 void step_read(const struct step *step, int32_t tensor, void *to)
 {
-    step->backend->ops->download(step->backend, to, step_buffer(step, tensor).data, step->plan->tensors[tensor].bytes);
+    step_read_run(step, tensor, 0, step->plan->tensors[tensor].bytes, to);
+}
+
+void step_read_run(const struct step *step, int32_t tensor, int64_t offset, int64_t bytes, void *to)
+{
+    const char *from = step_buffer(step, tensor).data;
+    step->backend->ops->download(step->backend, to, from + offset, bytes);
+}
+
+void *step_host_memory(const struct step *step, int32_t tensor)
+{
+    return step->lanes.streams == NULL ? step_buffer(step, tensor).data : NULL;
 }
 
 void step_write(const struct step *step, int32_t tensor, const void *from)

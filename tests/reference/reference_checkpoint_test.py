@@ -22,6 +22,7 @@ import train
 
 torch.set_num_threads(1)    # the matrices are tiny, and other tests run beside this one
 STEPS, MORE = 2, 3
+ALL = "--all" in sys.argv    # models, else the first
 MODELS = {
     "llama": {"model.rope_scaling": 8, "model.vocab": 500, "model.vocab_multiple": 64},
     "mixtral": {"model.family": "mixtral", "model.experts": 4, "model.top_k": 2, "model.auxiliary_loss": 0.01,
@@ -58,7 +59,7 @@ class Checkpoints(unittest.TestCase):
         return overrides, tokens
 
     def test_what_a_run_saved_has_the_same_loss_there(self):
-        for model in MODELS:
+        for model in list(MODELS)[:None if ALL else 1]:
             with tempfile.TemporaryDirectory() as temporary:
                 folder = pathlib.Path(temporary)
                 overrides, tokens = self.begin(folder, model)
@@ -73,7 +74,7 @@ class Checkpoints(unittest.TestCase):
                 self.assertLess(relative(here[0], there[0]), 1e-4)
 
     def test_what_was_trained_there_goes_on_here(self):
-        for model in MODELS:
+        for model in list(MODELS)[:None if ALL else 1]:
             with tempfile.TemporaryDirectory() as temporary:
                 folder = pathlib.Path(temporary)
                 overrides, tokens = self.begin(folder, model)
@@ -96,4 +97,4 @@ class Checkpoints(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(argv=[word for word in sys.argv if word != "--all"])

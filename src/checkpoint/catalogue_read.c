@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+// Reads slices of a checkpoint: each in pieces that its checksum finds in the processor's cache, and with a word to the
+// system of what follows.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "catalogue.h"
+#include "gswbench/arena.h"
+
+enum { PATH_BYTES = 1200, PIECE_BYTES = 256 << 10, AHEAD_BYTES = 64 << 20, AHEAD_LEAST = 8 << 20 };
+
+static void name_file(const struct catalogue *catalogue, const struct stored *stored, char path[PATH_BYTES])
+{
+    snprintf(path, PATH_BYTES, "%s/%s", catalogue->path, catalogue->files[stored->file]);
+}
+
+static status open_data(struct catalogue *catalogue, const struct stored *stored)
+{
+    if (catalogue->open_file == stored->file) {
+        return OK;
+    }
+    if (catalogue->open_file >= 0) {
+        close(catalogue->descriptor);
+    }
+    char path[PATH_BYTES];
+    name_file(catalogue, stored, path);
+    catalogue->descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    catalogue->open_file  = catalogue->descriptor < 0 ? -1 : stored->file;
+    catalogue->ahead      = 0;
+    return catalogue->descriptor >= 0 ? OK : fail_as(EXIT_CHECKPOINT, "%.900s: %s", path, strerror(errno));
+}
+
+// Most often what lies behind a slice is wanted next: the disk reads it while this one's checksum is made.
+static void read_ahead(struct catalogue *catalogue, int64_t end)
+{
+    int64_t from = catalogue->ahead > end && catalogue->ahead < end + AHEAD_BYTES ? catalogue->ahead : end;
+    if (end + AHEAD_BYTES - from >= AHEAD_LEAST) {
+        posix_fadvise(catalogue->descriptor, from, end + AHEAD_BYTES - from, POSIX_FADV_WILLNEED);
+        catalogue->ahead = end + AHEAD_BYTES;
+    }
+}
+
+static status read_at(struct catalogue *catalogue, const struct stored *stored, char *data, int64_t bytes,
+                      int64_t offset)
+{
+    for (int64_t done = 0; done < bytes;) {
+        ssize_t count  = pread(catalogue->descriptor, data + done, (size_t)(bytes - done), offset + done);
+        bool    is_bad = count == 0 || (count < 0 && errno != EINTR);
+        if (is_bad) {
+            char path[PATH_BYTES];
+            name_file(catalogue, stored, path);
+            return safetensors_refuse(path, stored->entry.name,
+                                      count == 0 ? "the file became shorter" : strerror(errno));
+        }
+        done += count > 0 ? count : 0;
+    }
+    catalogue->read_bytes += bytes;
+    return OK;
+}
+
+static status read_run(struct catalogue *catalogue, const struct stored *stored, struct checksum_run *check, char *data,
+                       int64_t bytes, int64_t offset)
+{
+    for (int64_t done = 0; done < bytes; done += PIECE_BYTES) {
+        int64_t piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
+        TRY(read_at(catalogue, stored, data + done, piece, offset + done));
+        checksum_add(check, data + done, piece);
+    }
+    return OK;
+}
+
+// Rows that lie one after the other in the file are one run.
+static status read_runs(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
+                        struct checksum_run *check, char *data)
+{
+    enum format             format    = stored->entry.format;
+    const struct rectangle *from      = &stored->at;
+    int64_t                 runs      = at->columns == from->columns ? 1 : at->rows;
+    int64_t                 run_bytes = format_bytes(format, at->rows * at->columns) / runs;
+    for (int64_t run = 0; run < runs; run++) {
+        int64_t first  = (at->row - from->row + run) * from->columns + at->column - from->column;
+        int64_t offset = stored->begin + format_bytes(format, first);
+        TRY(read_run(catalogue, stored, check, data + run * run_bytes, run_bytes, offset));
+    }
+    return OK;
+}
+
+status catalogue_read_into(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
+                           void *data)
+{
+    char                path[PATH_BYTES];
+    struct checksum_run check;
+    struct safetensor   read = stored->entry;
+    read.has_checksum        = read.has_checksum && catalogue->verifies;
+    name_file(catalogue, stored, path);
+    TRY(open_data(catalogue, stored));
+    if (memcmp(at, &stored->at, sizeof(*at)) == 0) {
+        read_ahead(catalogue, stored->begin + read.bytes);
+    }
+    checksum_begin(&check, &read);
+    status result   = read_runs(catalogue, stored, at, &check, data);
+    status verified = checksum_end(&check, path);
+    return failed(&result) ? result : verified;
+}
+
+// What a read brings: all of a slice that has to be verified, else the rectangle that is wanted.
+status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *at, const void **data)
+{
+    bool is_whole = stored->entry.has_checksum && catalogue->verifies;
+    if (is_whole) {
+        *at = stored->at;
+    }
+    if (!is_whole || catalogue->last != stored) {
+        catalogue->last = NULL;
+        catalogue->data =
+            memory_resize(catalogue->data, (size_t)format_bytes(stored->entry.format, at->rows * at->columns));
+        TRY(catalogue_read_into(catalogue, stored, at, catalogue->data));
+        catalogue->last = is_whole ? stored : NULL;
+    }
+    *data = catalogue->data;
+    return OK;
+}
