@@ -77,6 +77,16 @@ static status check_arguments(const struct run_arguments *arguments, enum emulat
                : fail_as(EXIT_USAGE, "--stages %s: expected distinct, all or first", arguments->stages);
 }
 
+// A checkpoint is of one run that trains.
+static status check_checkpoints(const struct checkpoint_config *checkpoint, const char *flag, const char *why)
+{
+    return checkpoint->save[0] == '\0' && checkpoint->load[0] == '\0'
+               ? OK
+               : fail_as(EXIT_USAGE,
+                         "%s %s: leave [checkpoint] save and load out (--set checkpoint.save= --set checkpoint.load=)",
+                         flag, why);
+}
+
 static status run_emulated(const struct run_arguments *arguments, struct benchmark *benchmark,
                            struct text_buffer *errors)
 {
@@ -86,6 +96,7 @@ static status run_emulated(const struct run_arguments *arguments, struct benchma
     TRY(check_arguments(arguments, &stages));
     selection.ranks = arguments->emulate;
     TRY(benchmark_read(benchmark, &selection, errors));
+    TRY(check_checkpoints(&benchmark->job.config.checkpoint, "--emulate", "trains nothing"));
     status result = emulate_job(benchmark, stages, arguments->repeat > 0 ? arguments->repeat : DEFAULT_REPEATS);
     free(benchmark->config_text);
     return result;
@@ -112,6 +123,9 @@ static status run(const void *arguments, struct text_buffer *errors)
     }
     TRY(check_run(chosen));
     TRY(benchmark_read(&benchmark, &chosen->config, errors));
+    if (chosen->repeat > 1) {
+        TRY(check_checkpoints(&benchmark.job.config.checkpoint, "--repeat", "begins every run anew"));
+    }
     const struct job         *job      = &benchmark.job;
     struct repeated_benchmark repeated = {benchmark, chosen->repeat};
     int                       ranks    = (int)job->request.mesh.world;

@@ -165,6 +165,17 @@ class Resume(unittest.TestCase):
                 ("checkpoint.save=/proc/saved", OUTPUT, "cannot create /proc/saved")):
             self.assertIn(text, self.run_(1, 1, settings, code=code).error)
 
+    def test_runs_that_train_nothing_or_again_have_no_checkpoint(self):
+        for words in (("--emulate", "2"), ("--repeat", "2")):
+            done = subprocess.run([PROGRAM, *TINY, *words, "--set", "checkpoint.save=saved"], cwd=self.place, check=False,
+                                  text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("leave [checkpoint] save and load out", done.stderr)
+
+    def test_numbers_that_are_wrong_are_not_saved(self):
+        self.run_(4, 1, "checkpoint.save=saved checkpoint.every=1 checkpoint.keep=1 fault.kind=nan fault.step=2", code=5)
+        self.assertEqual([path.name for path in (self.place / "saved").iterdir()], ["step-00000002"])
+
     def test_other_data_are_noted(self):
         self.run_(2, 1, "checkpoint.save=saved")
         run = self.run_(2, 1, "checkpoint.load=saved run.seed=9", "--json")

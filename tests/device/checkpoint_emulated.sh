@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 # A device's run goes on from its checkpoint bit by bit, and a processor's run from a device's and the other way round.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
-command -v mpirun >/dev/null || exit 77
 
 arguments=(run --config tiny-llama --layers 1 --warmup 0 --json --set trace.steps=0 --set model.hidden=32 --set model.heads=2
     --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64 --set train.sequence=16
