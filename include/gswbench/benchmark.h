@@ -54,6 +54,7 @@ struct repeated_benchmark {
 launch_rank benchmark_repeat_rank;
 
 // Fills what is known of the program, the machine and the configuration before the first step, apart from the plan.
+void benchmark_describe_job(struct result *result, const struct benchmark *benchmark);    // without the machine
 void benchmark_describe(struct result *result, const struct benchmark *benchmark, const struct comm *comm,
                         const struct backend *backend, const struct place_devices *devices);
 

@@ -24,15 +24,23 @@ struct comparison_curve {
     int64_t largest_step, last_step;
 };
 
-// Seconds of a step in both.
+// Seconds of a step in both, the second's for the first's tokens.
 struct comparison_row {
     char   name[24];
     double first, second;
 };
 
+// Runs of one configuration that stand for a side: how many, and their medians' spread over their median; NaN: one run.
+struct comparison_repeats {
+    int64_t runs;
+    double  spread;
+};
+
 struct comparison {
     const struct result       *first, *second;
-    struct statistics_change   step;    // of the step times
+    struct comparison_repeats  repeats[2];
+    double                     work;    // tokens a device in a step of the second over those in one of the first
+    struct statistics_change   step;    // of the step times, the second's over the work
     struct comparison_curve    loss, gradient_norm;
     struct comparison_setting *settings;
     int64_t                    setting_count;
@@ -50,6 +58,10 @@ void comparison_init(struct comparison *comparison, const struct result *first, 
                      double threshold);
 void comparison_free(struct comparison *comparison);
 
+// One result for runs of one configuration: that with the middle median, whose step then is that of them all, with an
+// interval and a noise that cover each one's.
+struct result *comparison_join(struct result *runs, int64_t count, struct comparison_repeats *repeats);
+
 // Success, or what keeps the results from being compared (EXIT_COMPARE).
 status comparison_check(const struct comparison *comparison);
 
@@ -57,9 +69,14 @@ status comparison_check(const struct comparison *comparison);
 // where that cannot be told (EXIT_UNDECIDED).
 status comparison_gate(const struct comparison *comparison, double threshold);
 
-void comparison_write_text(const struct comparison *comparison, FILE *file);
-bool comparison_write_json(const struct comparison *comparison, FILE *file);
+// What the second is called among several: the settings that it changes, as far as they fit; returns text.
+const char *comparison_name(const struct comparison *comparison, char *text, size_t bytes);
 
-extern const struct json_field comparison_fields[];
+// Of one comparison, or of several with the same first, of which a table has a line each.
+void comparison_write_text(const struct comparison *list, int64_t count, FILE *file);
+bool comparison_write_json(const struct comparison *list, int64_t count, FILE *file);
+void comparison_write_html(const struct comparison *list, int64_t count, FILE *file);
+
+extern const struct json_field comparison_fields[], comparisons_fields[];
 
 #endif

@@ -4,8 +4,8 @@
 #ifndef GSWBENCH_PREDICT_H
 #define GSWBENCH_PREDICT_H
 
+#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "gswbench/hardware.h"
 #include "gswbench/job.h"
@@ -15,6 +15,7 @@
 #include "gswbench/simulate.h"
 #include "gswbench/software.h"
 #include "gswbench/status.h"
+#include "gswbench/timeline.h"
 #include "gswbench/waterfall.h"
 
 // What prices are made from.
@@ -38,18 +39,28 @@ struct prediction {
 // Why the job cannot be priced on this machine, or success.
 status predict_supports(const struct plan_request *request, const struct hardware_config *hardware);
 
+// That of a job's configuration; both outlive it.
+struct machine predict_machine(const struct config *config, const struct measured_ops *measured);
+
 status predict(struct prediction *prediction, const struct plan_request *request, const struct machine *machine);
 
 // The same, and where the time goes on the stage that computes longest.
+struct predict_view {    // of the first rank of a stage
+    const struct plan    *plan;
+    const struct op_time *times;    // [op_count]
+    struct timeline_ranks ranks;    // that are seen
+    bool                  is_first, is_busiest;
+};
 struct predict_explanation {
-    double           ideal_seconds, attention_share;    // given, as struct waterfall_step has them
-    FILE            *timeline;                          // given: receives the ranks; NULL: not wanted
+    double ideal_seconds, attention_share;                            // given, as struct waterfall_step has them
+    void (*visit)(void *context, const struct predict_view *view);    // given: sees each stage; NULL: none
+    void            *context;
     struct waterfall waterfall;
 };
 status predict_explain(struct predict_explanation *explanation, struct prediction *prediction,
                        const struct plan_request *request, const struct machine *machine);
 
-// The same of a job, whose FLOPs and peak give the ideal. The explanation's timeline is the caller's.
+// The same of a job, whose FLOPs and peak give the ideal. The explanation's visit is the caller's.
 status predict_explain_job(struct predict_explanation *explanation, struct prediction *prediction,
                            const struct job *job, const struct machine *machine);
 

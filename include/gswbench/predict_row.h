@@ -19,7 +19,7 @@ struct predict_row {
     double               tokens_per_second, mfu;
     double               published_seconds, error_percent;    // NaN: not published
 
-    struct predict_explanation explanation;    // its timeline is the caller's
+    struct predict_explanation explanation;    // its visit is the caller's
     char                       layout[256];
     bool                       fits;    // the device's memory
 };

@@ -40,6 +40,25 @@ extern const struct report_format report_formats[];    // ends with a name of NU
 // NULL: there is none of that name.
 const struct report_format *report_find_format(const char *name);
 
+// report_list.c: a page of several results, such as the best of a sweep. A row has a link to a page of its own (NULL:
+// none); a speed-up of NaN is not known.
+struct report_listed {
+    const char          *name, *link;
+    const struct result *result;
+    double               speedup;
+};
+struct report_list {
+    const char *title, *subtitle, *heading, *remark;
+    struct report_fact {
+        char        value[32];
+        const char *name, *note;
+    } facts[8];
+    int                         fact_count;
+    const struct report_listed *rows;
+    int64_t                     count;
+};
+void report_write_list(const struct report_list *list, FILE *file);
+
 // Foreign text as a cell of CSV; a number, an empty cell where it is none.
 void csv_write_text(const char *from, FILE *file);
 void csv_write_real(double value, FILE *file);

@@ -14,6 +14,7 @@
 #include "gswbench/op.h"
 #include "gswbench/plan.h"
 #include "gswbench/result_connections.h"
+#include "gswbench/result_course.h"
 #include "gswbench/result_judge.h"
 #include "gswbench/result_parts.h"
 
@@ -84,12 +85,15 @@ struct result {
     struct result_transfer      *transfers;
     struct result_kind          *kinds;
     struct result_op_time       *op_times;          // of the traced step
+    struct result_moment        *moments;           // of the traced step, on rank 0
+    struct result_turn          *turns;             // of the traced step, of every pipeline stage, one after the other
     struct result_layer         *layer_loads;       // of a model with experts
     struct observation          *observations;      // of each rank's device; none on a processor
     struct result_transfer_time *transfer_times;    // of the traced step, over all ranks
     struct result_compute_time  *compute_times;     // step by step, RESULT_CELLS ranks or runs of ranks each
     int64_t config_count, environment_count, reason_count, step_count, rank_count, transfer_count, kind_count,
-        op_time_count, layer_load_count, observation_count, deviation_count, compute_time_count, transfer_time_count;
+        op_time_count, moment_count, turn_count, layer_load_count, observation_count, deviation_count,
+        compute_time_count, transfer_time_count;
 
     struct result_figures figures;
 };
@@ -122,6 +126,8 @@ void result_set_op_times(struct result *result, const struct op_totals *totals);
 
 // Seconds of a rank's share of the model's FLOPs at the peak; NaN without a peak.
 double result_ideal_seconds(const struct result *result, enum flop_convention convention);
+// The share of the peak of a step that long; NaN where it is not known, or above 1.
+double result_utilization(const struct result *result, enum flop_convention convention, double seconds);
 // Adds a reason and raises the verdict to the reason's.
 void result_add_reason(struct result *result, const struct result_reason *reason);
 
@@ -135,10 +141,6 @@ double result_half_width(const struct result *result);
 // Computes the figures and flags outliers.
 void result_derive(struct result *result);
 
-// Whether the run was shown to be right. Otherwise its figures are kept apart, and no text shows them as its result.
-bool result_is_comparable(const struct result *result);
-// Whether figures may be shown: those of such a run, and those of an emulation, which are marked as such.
-bool result_is_shown(const struct result *result);
 // The id of the note that says that the run was slowed down on purpose, and is compared with nothing; NULL: it was not.
 const char *result_slowed_by(const struct result *result);
 

@@ -3,11 +3,20 @@
 #ifndef GSWBENCH_RESULT_JUDGE_H
 #define GSWBENCH_RESULT_JUDGE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gswbench/result_parts.h"
 
 struct result;
+
+// Whether it is one step that no job has done, which has neither a course nor a loss: an emulation, a prediction.
+bool result_is_simulated(const struct result *result);
+bool result_is_predicted(const struct result *result);
+// Whether the run was shown to be right. Otherwise its figures are kept apart, and no text shows them as its result.
+bool result_is_right(const struct result *result);
+// Whether figures may be shown and compared: those of such a run, and those of a simulation, which are marked as such.
+bool result_is_shown(const struct result *result);
 
 // How far a run's times can be trusted, by the limits of quality_check.c: deviation over mean; share of the step time
 // that changes over the run; threads a core; share of a host's processors that others took.

@@ -12,6 +12,8 @@ struct result_op_time {
     char    kind[24], phase[16];
     int64_t count;
     double  seconds;    // from begin to end, one op after the other
+    double  flops;      // that they execute
+    double  bytes;      // that they read and write; of a transfer, its elements'
 };
 
 // Transfers that are alike, in the traced step and alone.
@@ -29,18 +31,19 @@ struct result_transfer_time {
 
 // A step that is not among the measured ones, on the rank that computes longest.
 struct result_trace {
-    char             source[16];    // "measured", "emulated"; "": no step was traced, and the rest is NaN or 0
-    int64_t          rank;
-    double           step_seconds;    // of the slowest rank: what the parts add up to
+    char    source[16];    // "measured", "emulated", "predicted"; "": no step was traced, and the rest is NaN or 0
+    int64_t rank;
+    double  step_seconds;    // of the slowest rank: what the parts add up to
     struct waterfall waterfall;
 };
 
 // What a step should take, by a prediction of this program on this machine.
 struct result_expectation {
-    char             profile[112];             // of [hardware], by which it is predicted; "": there is none
-    char             reason[128];              // why there is none
-    double           step_seconds, percent;    // percent: give or take, a standard deviation
-    double           measured_share;           // of what computes, priced by what was measured on such a machine
+    char             profile[112];              // of [hardware], by which it is predicted; "": there is none
+    char             reason[128];               // why there is none
+    double           step_seconds, percent;     // percent: give or take, a standard deviation
+    double           measured_share;            // of what computes, priced by what was measured on such a machine
+    double           peak, memory_bandwidth;    // of the profile, in the run's precision; NaN: not known
     struct waterfall waterfall;
 };
 

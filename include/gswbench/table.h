@@ -12,6 +12,8 @@
 // What tells rows apart, and what runs are repeats of.
 struct table_key {
     char    config[64], precision[64], layout[96], device[64];
+    char    kind[16];       // "run", or what has simulated it: "emulated", "predicted"
+    char    variant[24];    // of a prediction, which no other setting repeats: its configuration's hash
     int64_t ranks, layers, sequence, global_batch;
 };
 

@@ -58,7 +58,9 @@ double waterfall_compute_seconds(const struct plan *plan, const struct op_time *
 struct op_totals {
     int64_t count[OP_COUNT][PHASE_COUNT];
     double  seconds[OP_COUNT][PHASE_COUNT];
+    double  flops[OP_COUNT][PHASE_COUNT], bytes[OP_COUNT][PHASE_COUNT];
 };
+void waterfall_add_op(struct op_totals *totals, const struct plan *plan, const struct op *op, double seconds);
 void waterfall_sum_ops(struct op_totals *totals, const struct plan *plan, const struct op_time *times);
 
 // waterfall_print.c: a line for each part that has at least half a thousandth of the step: those that are shown; beside

@@ -131,7 +131,7 @@ static void keep(struct atlas *atlas, struct predict_row *row)
 static status add_row(struct collection *collection, const struct job_selection *selection,
                       const struct config_row *chosen, struct text_buffer *errors)
 {
-    struct predict_row row = {.explanation = {.timeline = NULL}};
+    struct predict_row row = {.explanation = {.visit = NULL}};
     TRY(job_read_row(&row.job, selection, chosen, errors));
     if (row.job.config.published.step_seconds == 0.0 ||
         !cli_wants_row(&collection->arguments->filter, &row.job.config)) {

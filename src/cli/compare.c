@@ -1,24 +1,32 @@
 // SPDX-License-Identifier: MIT
-// gswbench compare: two results side by side.
+// gswbench compare: results side by side, each against the first.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "gswbench/comparison.h"
+#include "gswbench/journal.h"
 #include "gswbench/number.h"
+#include "gswbench/output.h"
 #include "internal.h"
+
+enum { REPEATS_MOST = 256 };
 
 struct compare_arguments {
     struct text_list paths;
-    const char      *fail_on;
+    const char      *fail_on, *page;
     bool             force, json;
 };
 
 static const struct flag flags[] = {
-    OPERANDS(compare_arguments, paths, "FIRST SECOND", "two results: folders of runs, or their result.json"),
+    OPERANDS(
+        compare_arguments, paths, "FIRST SECOND...",
+        "results: folders of runs or predictions, folders of repeats, or result.json; each is set against the first"),
     TEXT_FLAG(compare_arguments, fail_on, "--fail-on", "slower:PERCENT%",
               "exit code 6 when the second is slower by more than that, 15 when that cannot be told; without it, 1% "
               "counts as a change"),
+    TEXT_FLAG(compare_arguments, page, "-o", "FILE", "writes the comparison there as a page, such as comparison.html"),
     SWITCH_FLAG(compare_arguments, force, "--force", "compares what is not comparable, and marks it"),
     SWITCH_FLAG(compare_arguments, json, "--json", "prints JSON"),
     END_FLAGS,
@@ -46,48 +54,141 @@ static status read_threshold(const char *fail_on, double *threshold)
     return OK;
 }
 
-static status judge(const struct comparison *comparison, const struct compare_arguments *chosen, double threshold)
+// What an operand names: one run, or repeats of it.
+struct side {
+    struct result            *runs;
+    int64_t                   count;
+    struct result            *result;    // that stands for them
+    struct comparison_repeats repeats;
+};
+
+static status add_run(void *state, const char *path)
 {
-    if (!chosen->force) {
-        TRY(comparison_check(comparison));
+    struct side *side = state;
+    if (side->count == REPEATS_MOST) {
+        return fail_as(EXIT_USAGE, "more than %d runs beside %.900s: gswbench table takes as many", REPEATS_MOST, path);
     }
+    side->runs                = memory_resize(side->runs, (size_t)(side->count + 1) * sizeof(*side->runs));
+    side->runs[side->count++] = (struct result){0};
+    return cli_read_result(&side->runs[side->count - 1], path);
+}
+
+static status read_side(struct side *side, const char *path)
+{
+    struct stat state;
+    char        file[2048];
+    bool        has_journal = snprintf(file, sizeof(file), "%s/" JOURNAL_FILE, path) > 0 && stat(file, &state) == 0;
+    TRY(has_journal ? add_run(side, path) : cli_visit_results(path, add_run, side));
+    for (int64_t i = 1; i < side->count; i++) {
+        const struct result *first = side->runs, *other = &side->runs[i];
+        if (strcmp(first->config_hash, other->config_hash) != 0 || first->mesh.world != other->mesh.world ||
+            !result_is_shown(first) || !result_is_shown(other) ||
+            strcmp(first->trace.source, other->trace.source) != 0) {
+            return fail_as(
+                EXIT_COMPARE,
+                "%.900s: %s and %s are no repeats of each other, or not valid: name the folder of one, or see "
+                "gswbench table",
+                path, first->run_id, other->run_id);
+        }
+    }
+    side->result = comparison_join(side->runs, side->count, &side->repeats);
+    return OK;
+}
+
+static void free_side(struct side *side)
+{
+    for (int64_t i = 0; i < side->count; i++) {
+        result_free(&side->runs[i]);
+    }
+    free(side->runs);
+}
+
+static status write_page(const char *path, const struct comparison *list, int64_t count)
+{
+    struct text_stream page;
+    text_stream_open(&page);
+    comparison_write_html(list, count, page.file);
+    text_stream_close(&page);
+    status written = output_replace(path, page.data, page.bytes);
+    free(page.data);
+    return written;
+}
+
+// The gravest of all.
+static status gate(const struct comparison *list, int64_t count, double threshold)
+{
+    status gravest = OK;
+    for (int64_t i = 0; i < count; i++) {
+        status own = comparison_gate(&list[i], threshold);
+        gravest    = !failed(&gravest) || own.exit_code == EXIT_GATE ? own : gravest;
+    }
+    return gravest;
+}
+
+static status show(const struct comparison *list, int64_t count, const struct compare_arguments *chosen)
+{
+    for (int64_t i = 0; i < count && !chosen->force; i++) {
+        TRY(comparison_check(&list[i]));
+    }
+    TRY(chosen->page != NULL ? write_page(chosen->page, list, count) : OK);
     if (!chosen->json) {
-        comparison_write_text(comparison, stdout);
-    } else if (!comparison_write_json(comparison, stdout)) {
-        return OK;    // main sees what is wrong with stdout
+        comparison_write_text(list, count, stdout);
+        if (chosen->page != NULL) {
+            printf("files: %s\n", chosen->page);
+        }
+    } else {
+        comparison_write_json(list, count, stdout);    // main sees what is wrong with stdout
     }
-    return chosen->fail_on != NULL ? comparison_gate(comparison, threshold) : OK;
+    return OK;
+}
+
+static status compare(const struct side *sides, int64_t count, const struct compare_arguments *chosen, double threshold)
+{
+    struct comparison *list = memory_allocate((size_t)count * sizeof(*list));
+    for (int64_t i = 0; i < count; i++) {
+        comparison_init(&list[i], sides[0].result, sides[i + 1].result, threshold);
+        list[i].repeats[0] = sides[0].repeats;
+        list[i].repeats[1] = sides[i + 1].repeats;
+    }
+    status shown = show(list, count, chosen);
+    if (!failed(&shown) && chosen->fail_on != NULL) {
+        shown = gate(list, count, threshold);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        comparison_free(&list[i]);
+    }
+    free(list);
+    return shown;
 }
 
 static status run(const void *arguments, struct text_buffer *errors)
 {
     (void)errors;
     const struct compare_arguments *chosen = arguments;
+    int                             count  = chosen->paths.count;
     double                          threshold;
     TRY(read_threshold(chosen->fail_on, &threshold));
-    if (chosen->paths.count != 2) {
-        return fail_as(EXIT_USAGE, "compare takes two folders or result.json, not %d", chosen->paths.count);
+    if (count < 2) {
+        return fail_as(EXIT_USAGE, "compare takes two folders or result.json, or more, not %d", count);
     }
-    struct result *results = memory_allocate(2 * sizeof(*results));
-    status         outcome = cli_read_result(&results[0], chosen->paths.items[0]);
+    struct side *sides   = memory_allocate((size_t)count * sizeof(*sides));
+    status       outcome = OK;
+    for (int i = 0; i < count && !failed(&outcome); i++) {
+        outcome = read_side(&sides[i], chosen->paths.items[i]);
+    }
     if (!failed(&outcome)) {
-        outcome = cli_read_result(&results[1], chosen->paths.items[1]);
+        outcome = compare(sides, count - 1, chosen, threshold);
     }
-    if (!failed(&outcome)) {
-        struct comparison comparison;
-        comparison_init(&comparison, &results[0], &results[1], threshold);
-        outcome = judge(&comparison, chosen, threshold);
-        comparison_free(&comparison);
+    for (int i = 0; i < count; i++) {
+        free_side(&sides[i]);
     }
-    result_free(&results[0]);
-    result_free(&results[1]);
-    free(results);
+    free(sides);
     return outcome;
 }
 
 const struct command command_compare = {
     .name  = "compare",
-    .help  = "compare two results: which is faster, by how much, and where the difference is",
+    .help  = "compare results: which is faster, by how much, and where the difference is",
     .flags = flags,
     .bytes = sizeof(struct compare_arguments),
     .run   = run,

@@ -117,9 +117,10 @@ const char *plan_access_name(int access);
 struct result;
 status cli_read_result(struct result *result, const char *path);
 
-// predict_values.c: the values that the prediction rests on, and what the spread of each makes of the step.
-struct predict_range;
-void predict_print_values(const struct config *config, const struct predict_range *range);
+// result_folders.c: the folder of a run, its result.json, or every folder of a run below that folder, in alphabetic
+// order, until one fails. There is one.
+typedef status result_visitor(void *state, const char *path);
+status         cli_visit_results(const char *path, result_visitor *visit, void *state);
 
 // check_connections.c: an estimate of the memory that this rank's connections take of its device, and, in excess, what
 // there is to be said where transfers may hold all of the device; "": nothing.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // gswbench predict: how long a step will take on the machine of [hardware], without it.
-#include "gswbench/predict_row.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,14 +7,15 @@
 
 #include "gswbench/number.h"
 #include "gswbench/output.h"
+#include "gswbench/predicted.h"
 #include "gswbench/terminal.h"
 #include "gswbench/timeline.h"
-#include "internal.h"
+#include "predict.h"
 #include "sweep.h"
 
 struct predict_arguments {
     struct job_selection config;
-    const char          *trace;
+    const char          *trace, *output;
     bool                 all, sweep, json, values, no_range;
 };
 
@@ -32,6 +31,9 @@ static const struct flag flags[] = {
                 "leaves out how far the step may be off, which takes most of the time"),
     TEXT_FLAG(predict_arguments, trace, "--trace", "FILE",
               "draws the ops of each stage's first rank there, for Perfetto"),
+    TEXT_FLAG(
+        predict_arguments, output, "-o", "DIR",
+        "writes each prediction there as a result, in a folder of its own, as a run does; and sweep.html of a sweep"),
     SWITCH_FLAG(predict_arguments, json, "--json", "prints JSON"),
     END_FLAGS,
 };
@@ -40,6 +42,7 @@ struct table {
     const struct predict_arguments *options;
     json_t                         *list;        // NULL: for people
     FILE                           *timeline;    // NULL: none
+    struct output_folder            folder;      // of the last row that was written
     bool                            is_alone;
     struct progress                 progress;
     int                             rows, predicted;
@@ -117,58 +120,6 @@ static void print_header(const struct table *table, const struct predict_row *ro
     }
 }
 
-// A row as JSON: "predicted" is null where there is no prediction.
-struct described {
-    struct predict_row        row;
-    const struct predict_row *predicted;
-};
-
-// clang-format off
-#define FIELD(kind, key, field) JSON_FIELD(described, kind, key, row.field)
-#define OF_PREDICTED(kind, key, field) JSON_FIELD(predict_row, kind, key, field)
-
-static const struct json_field predicted_fields[] = {
-    OF_PREDICTED(JSON_FIELD_REAL, "step_s", prediction.step_seconds),
-    OF_PREDICTED(JSON_FIELD_REAL, "range_percent", range.percent),
-    OF_PREDICTED(JSON_FIELD_REAL, "tokens_per_s", tokens_per_second),
-    OF_PREDICTED(JSON_FIELD_REAL, "mfu", mfu),
-    OF_PREDICTED(JSON_FIELD_REAL, "error_percent", error_percent),
-    OF_PREDICTED(JSON_FIELD_INTEGER, "largest_bytes", prediction.largest_bytes),
-    OF_PREDICTED(JSON_FIELD_BOOLEAN, "fits_device", fits),
-    OF_PREDICTED(JSON_FIELD_INTEGER, "busiest_stage", prediction.busiest_stage),
-    JSON_MEMBER(predict_row, "parts_s", explanation.waterfall, waterfall_fields),
-    OF_PREDICTED(JSON_FIELD_LINES, "warnings", warnings.text),
-    JSON_END
-};
-static const struct json_field row_fields[] = {
-    FIELD(JSON_FIELD_TEXT, "config", job.config.name),
-    FIELD(JSON_FIELD_INTEGER, "ranks", job.request.mesh.world),
-    JSON_CHOICE(described, "precision", row.job.config.precision.compute, precision_compute_names),
-    FIELD(JSON_FIELD_TEXT, "layout", layout),
-    FIELD(JSON_FIELD_TEXT, "profile", job.config.hardware.profile),
-    FIELD(JSON_FIELD_TEXT, "software", job.config.software.profile),
-    FIELD(JSON_FIELD_REAL, "published_step_s", published_seconds),
-    FIELD(JSON_FIELD_BOOLEAN, "fitted", job.config.published.fitted),
-    FIELD(JSON_FIELD_TEXT, "reason", support.text),
-    JSON_REFERENCE(described, JSON_FIELD_OBJECT, "predicted", predicted, predicted_fields),
-    JSON_END
-};
-const struct json_field cli_predict_fields[] = {
-    JSON_SCHEMA("gswbench.predict/1"),
-    JSON_ARRAY(table, "rows", list, row_fields),
-    JSON_END
-};
-// clang-format on
-
-static json_t *describe(const struct predict_row *row)
-{
-    struct described *described = memory_allocate(sizeof(*described));
-    *described                  = (struct described){.row = *row, .predicted = failed(&row->support) ? NULL : row};
-    json_t *json                = json_from_struct(row_fields, described);
-    free(described);
-    return json;
-}
-
 static void count(struct table *table, const struct predict_row *row)
 {
     table->rows++;
@@ -185,7 +136,7 @@ static void count(struct table *table, const struct predict_row *row)
 static void print_row(const struct table *table, const struct predict_row *row)
 {
     if (table->list != NULL) {
-        json_array_append_new(table->list, describe(row));
+        json_array_append_new(table->list, predict_describe(row));
     } else if (!table->is_alone) {
         print_header(table, row);
         print_line(row);
@@ -194,7 +145,34 @@ static void print_row(const struct table *table, const struct predict_row *row)
         if (table->options->values) {
             predict_print_values(&row->job.config, &row->range);
         }
+        if (table->options->output != NULL) {
+            printf("files          %s/\n", table->folder.path);
+        }
     }
+}
+
+static void draw(void *timeline, const struct predict_view *view)
+{
+    timeline_write_rank(view->plan, view->times, &view->ranks, view->is_first, timeline);
+}
+
+// A row that cannot be predicted says so where it is printed.
+static status compute(struct table *table, struct predict_row *row)
+{
+    bool wants_range = !table->options->no_range;
+    if (table->options->output == NULL) {
+        predict_row_compute(row, wants_range);
+        return OK;
+    }
+    struct result *result   = memory_allocate(sizeof(*result));
+    status         computed = predicted_compute(result, row, wants_range);
+    if (!failed(&computed)) {
+        computed = predicted_write(&table->folder, result, &row->job, table->options->output);
+        output_close_folder(&table->folder);
+    }
+    result_free(result);
+    free(result);
+    return failed(&row->support) ? OK : computed;
 }
 
 static status add_rows(struct table *table, const struct job_selection *arguments, struct text_buffer *errors)
@@ -205,11 +183,13 @@ static status add_rows(struct table *table, const struct job_selection *argument
     table->is_alone    = table->is_alone && row_count == 1;
     table->config_rows = 0;
     for (int i = 0; i < row_count; i++) {
-        struct predict_row row = {.explanation = {.timeline = table->timeline}};
+        struct predict_row row = {
+            .explanation = {.visit = table->timeline != NULL ? draw : NULL, .context = table->timeline}};
         TRY(job_read_row(&row.job, arguments, &rows[i], errors));
         progress_show(&table->progress, table->rows, row.job.config.name);
-        predict_row_compute(&row, !table->options->no_range);
+        status computed = compute(table, &row);
         progress_clear(&table->progress);
+        TRY(computed);
         count(table, &row);
         if (table->is_alone && table->list == NULL && failed(&row.support)) {
             return row.support;
@@ -242,6 +222,9 @@ static void print_sum(const struct table *table)
     print_errors(&table->fitted, "fitted to");
     print_errors(&table->others, "not fitted to");
     printf("\n");
+    if (table->options->output != NULL) {
+        printf("files          %s/\n", table->options->output);
+    }
 }
 
 static status check_arguments(const struct predict_arguments *arguments)
@@ -300,14 +283,14 @@ static status run(const void *arguments, struct text_buffer *errors)
     const struct predict_arguments *options = arguments;
     TRY(check_arguments(options));
     if (options->sweep) {
-        return sweep_print(&options->config, options->json, errors);
+        return sweep_print(&options->config, options->output, options->json, errors);
     }
     struct table table  = {.options  = options,
                            .list     = options->json ? json_array() : NULL,
                            .is_alone = !options->all && options->config.ranks > 0};
     status       result = options->trace != NULL ? add_drawn_row(&table, errors) : add_all_rows(&table, errors);
     if (!failed(&result) && table.list != NULL) {
-        cli_print_json(json_from_struct(cli_predict_fields, &table));
+        predict_print_json(table.list);
     } else if (!failed(&result) && !table.is_alone) {
         print_sum(&table);
     }

@@ -3,8 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gswbench/predict.h"
-#include "internal.h"
+#include "predict.h"
 
 static void print_values_of(const char *name, const struct option *options, const void *section,
                             const struct predict_range *range)

@@ -30,6 +30,7 @@ static const struct document {
     {"configs", "configs --json", cli_configs_fields},
     {"atlas", "atlas --json", cli_atlas_fields},
     {"compare", "compare --json", comparison_fields},
+    {"compare-several", "compare --json of more than two", comparisons_fields},
     {"table", "table --format json", table_fields},
     {"preflight", "preflight.json, preflight --json", preflight_fields},
     {"accept", "accept.json", accept_fields},

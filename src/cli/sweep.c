@@ -11,14 +11,13 @@
 #include "gswbench/sweep_space.h"
 #include "gswbench/terminal.h"
 
-enum { OWN = -1 };    // in place of a listed layout: the job's
-
 struct table {
     struct job        job;
     struct sweep_list list;
     struct sweep      sweep;
     char              advice[512];    // empty: something fits
     struct progress   pricing;
+    const char       *output;    // NULL: no page
 
     // As JSON has it.
     const struct sweep_refusal *refusals;
@@ -33,11 +32,11 @@ static int count_cores(void)
     return cores < 1 ? 1 : (int)cores;
 }
 
-static struct job job_of(const struct table *table, int64_t layout)
+struct job sweep_job(const struct job *own, const struct sweep *sweep, int64_t layout)
 {
-    struct job job = table->job;
-    if (layout != OWN) {
-        job.request         = table->list.layouts[layout];
+    struct job job = *own;
+    if (layout != SWEEP_OWN) {
+        job.request         = sweep->layouts[layout];
         job.config.parallel = job.request.parallel;
         job.config.train    = job.request.train;
     }
@@ -47,7 +46,7 @@ static struct job job_of(const struct table *table, int64_t layout)
 static void print_choice(const struct table *table, const char *name, const struct sweep_choice *choice)
 {
     const struct prediction *prediction = &choice->prediction;
-    struct job               job        = job_of(table, choice->layout);
+    struct job               job        = sweep_job(&table->job, &table->sweep, choice->layout);
     char                     layout[256], memory[32], mfu[32];
     printf("%-4s %-42s %5" PRId64 " %6" PRId64 "  %-11s %9.3f s %11.0f %8s %10s\n", name,
            job_layout(&job, layout, sizeof(layout)), job.config.train.micro_batch, job.config.train.accumulation,
@@ -141,10 +140,10 @@ const struct json_field cli_sweep_fields[] = {
 // With where the step goes: priced once more, since only those that are printed are explained.
 static void describe(struct described *described, const struct table *table, const struct sweep_choice *choice)
 {
-    struct predict_explanation explanation = {.timeline = NULL};
+    struct predict_explanation explanation = {.visit = NULL};
     struct prediction          prediction;
     double                     seconds = choice->prediction.step_seconds;
-    described->job                     = job_of(table, choice->layout);
+    described->job                     = sweep_job(&table->job, &table->sweep, choice->layout);
     described->prediction              = choice->prediction;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         described->axes[axis] = mesh_asked(&described->job.config.parallel, (enum axis)axis);
@@ -181,7 +180,7 @@ static bool show_progress(void *state, const struct sweep *sweep)
     struct table *table     = state;
     char          best[320] = "", layout[256];
     if (sweep->best_count > 0) {
-        struct job job = job_of(table, sweep->best[0].layout);
+        struct job job = sweep_job(&table->job, &table->sweep, sweep->best[0].layout);
         snprintf(best, sizeof(best), "best so far %.3f s: %s", sweep->best[0].prediction.step_seconds,
                  job_layout(&job, layout, sizeof(layout)));
     }
@@ -224,9 +223,17 @@ static status run(struct table *table, const struct machine *machine, bool json)
         sweep_advise(table->advice, sizeof(table->advice), job, machine);
     }
     if (!failed(&result)) {
-        struct sweep_choice own     = {.layout = OWN};
+        struct sweep_choice own     = {.layout = SWEEP_OWN};
         status              support = job->has_layout ? predict(&own.prediction, &job->request, machine) : job->support;
-        (json ? print_json : print_table)(table, failed(&support) ? NULL : &own);
+        result                      = table->output != NULL
+                                          ? sweep_write(table->output, job, &table->sweep, table->advice, !failed(&support))
+                                          : OK;
+        if (!failed(&result)) {
+            (json ? print_json : print_table)(table, failed(&support) ? NULL : &own);
+        }
+        if (!failed(&result) && table->output != NULL && !json) {
+            printf("files          %s/sweep.html\n", table->output);
+        }
     }
     if (!failed(&result) && table->sweep.is_stopped) {
         result = fail_as(EXIT_STOPPED,
@@ -238,9 +245,9 @@ static status run(struct table *table, const struct machine *machine, bool json)
     return result;
 }
 
-status sweep_print(const struct job_selection *arguments, bool json, struct text_buffer *errors)
+status sweep_print(const struct job_selection *arguments, const char *output, bool json, struct text_buffer *errors)
 {
-    struct table        table    = {.list = {.count = 0}};
+    struct table        table    = {.list = {.count = 0}, .output = output};
     struct measured_ops measured = {.ops = NULL};
     if (arguments->ranks == 0) {
         return fail_as(EXIT_USAGE, "--sweep needs --ranks: layouts are those of that many ranks");
@@ -248,11 +255,8 @@ status sweep_print(const struct job_selection *arguments, bool json, struct text
     TRY(job_read_open(&table.job, arguments, errors));
     status result = measured_read_profile(&measured, &table.job.config);
     if (!failed(&result)) {
-        result = run(&table,
-                     &(struct machine){.hardware = &table.job.config.hardware,
-                                       .software = &table.job.config.software,
-                                       .measured = &measured},
-                     json);
+        const struct machine machine = predict_machine(&table.job.config, &measured);
+        result                       = run(&table, &machine, json);
     }
     measured_free(&measured);
     return result;

@@ -2,18 +2,15 @@
 // gswbench table: many results as one table.
 #include "gswbench/table.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
 #include "internal.h"
 
-// A folder of results has config, precision, ranks and run below it; and no more results than somebody reads.
-enum { DEPTH_MOST = 6, RESULTS_MOST = 4096 };
+enum { RESULTS_MOST = 4096 };    // that somebody reads
 
 struct table_arguments {
     struct text_list paths;
@@ -42,7 +39,7 @@ static void add(struct reading *reading, const char *path)
     if (failed(&read)) {
         fprintf(stderr, "gswbench: left out: %s\n", read.text);
         reading->left_out++;
-    } else if (!result_is_comparable(reading->result)) {
+    } else if (!result_is_shown(reading->result)) {
         fprintf(stderr, "gswbench: left out: %s: %s\n", path, result_verdict_names[reading->result->verdict]);
         reading->left_out++;
     } else {
@@ -51,53 +48,19 @@ static void add(struct reading *reading, const char *path)
     result_free(reading->result);
 }
 
-static int is_visible(const struct dirent *entry)
+static status visit(void *state, const char *path)
 {
-    return entry->d_name[0] != '.';
-}
-
-// A link is not followed: "latest" would be a run twice.
-static status walk(struct reading *reading, const char *path, int depth)
-{
-    char            file[2048];
-    struct stat     state;
-    struct dirent **entries;
-    snprintf(file, sizeof(file), "%s/result.json", path);
-    if (stat(file, &state) == 0) {
-        add(reading, path);
-        return OK;
-    }
-    int    count  = depth < DEPTH_MOST ? scandir(path, &entries, is_visible, alphasort) : 0;
-    status walked = OK;
-    for (int i = 0; i < count; i++) {
-        bool fits = snprintf(file, sizeof(file), "%s/%s", path, entries[i]->d_name) < (int)sizeof(file);
-        if (fits && !failed(&walked) && lstat(file, &state) == 0 && S_ISDIR(state.st_mode)) {
-            walked = walk(reading, file, depth + 1);
-        }
-        free(entries[i]);
-    }
-    if (count > 0) {
-        free(entries);
-    }
+    struct reading *reading = state;
+    add(reading, path);
     return reading->table.run_count + reading->left_out <= RESULTS_MOST
-               ? walked
+               ? OK
                : fail_as(EXIT_USAGE, "more than %d results: name folders that have fewer", RESULTS_MOST);
 }
 
 static status read_all(struct reading *reading, const struct text_list *paths)
 {
     for (int i = 0; i < paths->count; i++) {
-        struct stat state;
-        int64_t     before = reading->table.run_count + reading->left_out;
-        if (stat(paths->items[i], &state) == 0 && S_ISDIR(state.st_mode)) {
-            TRY(walk(reading, paths->items[i], 0));
-        } else {
-            add(reading, paths->items[i]);
-        }
-        if (reading->table.run_count + reading->left_out == before) {
-            return fail_as(EXIT_USAGE, "%s: no result in it: name the folder of a run, or one that has some",
-                           paths->items[i]);
-        }
+        TRY(cli_visit_results(paths->items[i], visit, reading));
     }
     return reading->table.run_count > 0 ? OK : fail_as(EXIT_COMPARE, "no result that can be compared");
 }

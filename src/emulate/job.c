@@ -12,6 +12,7 @@
 #include "gswbench/predict.h"
 #include "gswbench/report.h"
 #include "gswbench/result_json.h"
+#include "internal.h"
 
 struct emulated_job {
     const struct benchmark *benchmark;
@@ -47,40 +48,32 @@ static void add_op_times(struct emulated_job *emulated, const struct plan *plan)
         if (seconds != NULL) {
             shown->measured_ops++;
             measured += seconds->value;
-            totals.count[op->kind][op->tag.phase]++;
-            totals.seconds[op->kind][op->tag.phase] += seconds->value;
+            waterfall_add_op(&totals, plan, op, seconds->value);
         }
     }
     shown->measured_share = measured / emulated->prediction.step_seconds;
     result_set_op_times(&emulated->result, &totals);
 }
 
-// What is known before the simulation; the plan that a result shows is that of rank 0.
+// What is known before the simulation.
 static status describe_job(struct emulated_job *emulated)
 {
-    const struct job *job    = &emulated->benchmark->job;
-    struct result    *result = &emulated->result;
-    struct plan       plan;
+    struct result *result = &emulated->result;
     benchmark_describe(result, emulated->benchmark, &emulated->comm, &emulated->backend, &emulated->devices);
     facts_add_environment(result, NULL);
-    status built = plan_build(&plan, &job->request);
-    if (!failed(&built)) {
-        result_set_plan(result, &plan, &job->config.published);
-        result_derive(result);
-    }
-    plan_free(&plan);
-    return built;
+    return simulated_describe_plan(result, &emulated->benchmark->job);
 }
 
 // Before anything is executed, so that a folder which cannot be written costs nothing.
 static status open_result(struct emulated_job *emulated)
 {
-    enum { FILES_BYTES = 256 << 10 };
+    enum { FILES_BYTES = 256 << 10, STAGE_BYTES = 128 << 10 };
     const struct benchmark *benchmark = emulated->benchmark;
     struct output_folder   *folder    = &emulated->folder;
     TRY(describe_job(emulated));
     TRY(report_create_folder(folder, &emulated->result, benchmark->job.config.run.output));
-    TRY(output_check_space(folder->descriptor, folder->path, FILES_BYTES, FILES_BYTES));
+    int64_t bytes = FILES_BYTES + benchmark->job.request.mesh.size[AXIS_PP] * STAGE_BYTES;
+    TRY(output_check_space(folder->descriptor, folder->path, bytes, bytes));
     return output_write(folder, "config.merged.ini", benchmark->config_text, benchmark->config_bytes);
 }
 
@@ -91,7 +84,9 @@ static status simulate_job(struct emulated_job *emulated, const struct machine *
     struct prediction         *prediction = &emulated->prediction;
     double                     ideal = result_ideal_seconds(result, (enum flop_convention)result->figures.convention);
     struct predict_explanation explanation = {.ideal_seconds   = isnan(ideal) ? 0.0 : ideal,
-                                              .attention_share = job_attention_share(job)};
+                                              .attention_share = job_attention_share(job),
+                                              .visit           = simulated_visit,
+                                              .context         = result};
     struct plan                plan;
     TRY(predict_explain(&explanation, prediction, &job->request, machine));
     status built  = plan_build_stage(&plan, &job->request, prediction->busiest_stage);
@@ -104,20 +99,6 @@ static status simulate_job(struct emulated_job *emulated, const struct machine *
     }
     plan_free(&plan);
     return built;
-}
-
-static void add_step(struct result *result, double seconds)
-{
-    result->planned_steps  = 1;
-    result->planned_warmup = 0;
-    result_reserve(result, 1, 0, 0);
-    result->steps[result->step_count++] = (struct result_step){.phase          = STEP_MEASURE,
-                                                               .seconds        = seconds,
-                                                               .rank0_seconds  = NAN,
-                                                               .device_seconds = NAN,
-                                                               .loss           = NAN,
-                                                               .gradient_norm  = NAN,
-                                                               .dropped        = NAN};
 }
 
 static void mark(struct result *result, const struct config *config, bool has_failed)
@@ -143,12 +124,10 @@ static void close_result(struct emulated_job *emulated)
     result->emulation.executed = emulated->emulation.executed;
     result->allocated_bytes    = emulated->emulation.allocated_bytes;
     emulated->backend.ops->describe(&emulated->backend, result->device, sizeof(result->device));
-    add_step(result, emulated->prediction.step_seconds);
-    result_check_peak(result);
+    simulated_add_step(result, emulated->prediction.step_seconds);
     mark(result, &emulated->benchmark->job.config, emulated->emulation.has_failed);
-    result->exit_code = result->verdict == VERDICT_INVALID ? EXIT_INVALID : EXIT_VALID;
+    simulated_judge(result);
     benchmark_print_time(result->ended, sizeof(result->ended));
-    result_derive(result);
 }
 
 static status write_result(struct emulated_job *emulated)

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/timeline.h"
 #include "internal.h"
 
 // Compute stands still for a transfer beside what the simulation knows of it: it is exposed.
@@ -59,9 +58,13 @@ void explain_pipeline(struct predict_explanation *explanation, const struct pred
                       const struct explained *explained)
 {
     explain_stage(explanation, prediction, explained);
-    for (int64_t stage = 0; stage < prediction->stages && explanation->timeline != NULL; stage++) {
-        timeline_write_rank(&explained->pipeline->stages[stage].plan, explained->times[stage].tasks,
-                            &(struct timeline_ranks){shows, explained}, stage == 0, explanation->timeline);
+    for (int64_t stage = 0; stage < prediction->stages && explanation->visit != NULL; stage++) {
+        explanation->visit(explanation->context,
+                           &(struct predict_view){.plan       = &explained->pipeline->stages[stage].plan,
+                                                  .times      = explained->times[stage].tasks,
+                                                  .ranks      = {shows, explained},
+                                                  .is_first   = stage == 0,
+                                                  .is_busiest = stage == prediction->busiest_stage});
     }
 }
 

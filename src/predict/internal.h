@@ -9,7 +9,7 @@
 #include "gswbench/sweep.h"
 #include "gswbench/text.h"
 
-// explain.c: fills the explanation's waterfall, and writes its timeline of every stage's first rank.
+// explain.c: fills the explanation's waterfall, and shows its visitor every stage's first rank.
 struct explained {
     const struct machine          *machine;
     const struct predict_pipeline *pipeline;

@@ -15,16 +15,21 @@ static status predict_on(struct predict_row *row, const struct machine *machine,
     return wants_range ? predict_range(&row->range, &row->job.request, machine) : OK;
 }
 
+struct machine predict_machine(const struct config *config, const struct measured_ops *measured)
+{
+    const struct run_config *run = &config->run;
+    return (struct machine){.hardware          = &config->hardware,
+                            .software          = &config->software,
+                            .measured          = measured,
+                            .spared_processors = run->spared_processors > 0 ? run->spared_processors : 0,
+                            .zero_cta          = run->zero_cta != 0};
+}
+
 static status predict_on_profile(struct predict_row *row, bool wants_range)
 {
     const struct config *config   = &row->job.config;
     struct measured_ops  measured = {.ops = NULL};
-    struct machine       machine  = {.hardware = &config->hardware,
-                                     .software = &config->software,
-                                     .measured = &measured,
-                                     .spared_processors =
-                                  config->run.spared_processors > 0 ? config->run.spared_processors : 0,
-                                     .zero_cta = config->run.zero_cta != 0};
+    const struct machine machine  = predict_machine(config, &measured);
     TRY(predict_supports(&row->job.request, &config->hardware));
     status result = measured_read_profile(&measured, &row->job.config);
     if (!failed(&result)) {

@@ -11,15 +11,16 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-// Settings that say which step was run: the model, the layout, the batch. Everything else may differ: that is what
-// comparisons are made for. A name that ends in a dot stands for a section.
-#define AXIS_KEY(NAME, key, ...) "parallel." #key,
-static const char *const obstacles[] = {
-    AXES(AXIS_KEY) "model.", "parallel.vp", "parallel.zero", "train.sequence", "train.micro_batch",
-    "train.global_batch",    NULL};
+// Settings that say what a token costs. Everything else may differ: that is what comparisons are made for. A name that
+// ends in a dot stands for a section.
+static const char *const obstacles[] = {"model.", "train.sequence", NULL};
 
 // Settings that say nothing about the step. A preset is only a name for the settings that it stands for.
-static const char *const ignored[] = {"model.preset", "hardware.", "software.", "published.", "run.output", NULL};
+static const char *const ignored[] = {"model.preset", "published.", "run.output", NULL};
+
+// What a prediction is made from; where its profiles have other names, these stand for all of their values.
+static const char *const prices[]   = {"hardware.", "software.", NULL};
+static const char *const profiles[] = {"hardware.profile", "software.profile", NULL};
 
 static bool is_one_of(const char *setting, const char *const *names)
 {
@@ -71,6 +72,39 @@ static const struct result_entry **sort(const struct result_entry *entries, int6
     return sorted;
 }
 
+const char *report_find_setting(const struct result *result, const char *name)
+{
+    for (int64_t i = 0; i < result->config_count; i++) {
+        if (strcmp(result->config[i].name, name) == 0) {
+            return result->config[i].value;
+        }
+    }
+    return "";
+}
+
+static bool has_same_profiles(const struct result *first, const struct result *second)
+{
+    bool is_same = true;
+    for (const char *const *name = profiles; *name != NULL; name++) {
+        is_same = is_same && strcmp(report_find_setting(first, *name), report_find_setting(second, *name)) == 0;
+    }
+    return is_same;
+}
+
+static bool are_predicted(const struct result *first, const struct result *second)
+{
+    return result_is_predicted(first) && result_is_predicted(second);
+}
+
+static bool is_ignored(const struct comparison *comparison, const char *name)
+{
+    if (!is_one_of(name, prices)) {
+        return is_one_of(name, ignored);
+    }
+    const struct result *first = comparison->first, *second = comparison->second;
+    return !are_predicted(first, second) || !(is_one_of(name, profiles) || has_same_profiles(first, second));
+}
+
 struct entries {
     const struct result_entry *items;
     int64_t                    count;
@@ -84,7 +118,7 @@ static void add_entries(struct comparison *comparison, struct entries first, str
         const char *name    = order <= 0 ? left[i]->name : right[j]->name;
         const char *earlier = order <= 0 ? left[i++]->value : "";
         const char *later   = order >= 0 ? right[j++]->value : "";
-        if (strcmp(earlier, later) != 0 && !is_one_of(name, ignored)) {
+        if (strcmp(earlier, later) != 0 && !is_ignored(comparison, name)) {
             add_setting(comparison, name, earlier, later, is_one_of(name, obstacles));
         }
     }
@@ -105,15 +139,18 @@ static void add_settings(struct comparison *comparison, const struct result *fir
     snprintf(ranks[0], sizeof(ranks[0]), "%" PRId64, first->mesh.world);
     snprintf(ranks[1], sizeof(ranks[1]), "%" PRId64, second->mesh.world);
     add_setting(comparison, "verdict", result_verdict_names[first->verdict], result_verdict_names[second->verdict],
-                !result_is_comparable(first) || !result_is_comparable(second));
+                !result_is_shown(first) || !result_is_shown(second));
     const char *slowed[2] = {result_slowed_by(first), result_slowed_by(second)};
     add_setting(comparison, "slowed down", slowed[0] != NULL ? slowed[0] : "no", slowed[1] != NULL ? slowed[1] : "no",
                 slowed[0] != NULL || slowed[1] != NULL);
-    add_text(comparison, "backend", first->backend, second->backend);
-    add_text(comparison, "communicator", first->communicator, second->communicator);
-    add_setting(comparison, "device", first->device, second->device, !is_same_device(first, second));
+    bool are_run = !result_is_predicted(first) && !result_is_predicted(second);
+    if (are_run) {
+        add_text(comparison, "backend", first->backend, second->backend);
+        add_text(comparison, "communicator", first->communicator, second->communicator);
+    }
+    add_setting(comparison, "device", first->device, second->device, are_run && !is_same_device(first, second));
     add_setting(comparison, "attention", first->attention.provider, second->attention.provider, false);
-    add_text(comparison, "ranks", ranks[0], ranks[1]);
+    add_setting(comparison, "ranks", ranks[0], ranks[1], false);
     add_setting(comparison, "version", first->version, second->version, false);
     add_setting(comparison, "compiler", first->compiler, second->compiler, false);
     add_entries(comparison, (struct entries){first->config, first->config_count},
@@ -122,11 +159,12 @@ static void add_settings(struct comparison *comparison, const struct result *fir
                 (struct entries){second->environment, second->environment_count});
 }
 
-// Of one column of the steps.
+// Of one column of the steps; another batch is another course.
 static struct comparison_curve compare_curves(const struct result *first, const struct result *second, size_t offset)
 {
-    struct comparison_curve curve = {.largest = NAN, .last = NAN, .largest_step = -1, .last_step = -1};
-    for (int64_t i = 0; i < first->step_count && i < second->step_count; i++) {
+    struct comparison_curve curve    = {.largest = NAN, .last = NAN, .largest_step = -1, .last_step = -1};
+    bool                    are_like = first->global_batch == second->global_batch;
+    for (int64_t i = 0; are_like && i < first->step_count && i < second->step_count; i++) {
         double earlier  = *(const double *)((const char *)&first->steps[i] + offset);
         double later    = *(const double *)((const char *)&second->steps[i] + offset);
         curve.last      = fabs(later - earlier) / fabs(earlier);
@@ -139,17 +177,49 @@ static struct comparison_curve compare_curves(const struct result *first, const 
     return curve;
 }
 
+// What is left open of a step: of a prediction its range, but not beside another for the same machine, since both are
+// off alike.
+static struct statistics find_step(const struct result *result, const struct result *other)
+{
+    struct statistics step = result->figures.step;
+    if (result_is_predicted(result)) {
+        bool   is_exact = result_is_predicted(other) && has_same_profiles(result, other);
+        double share    = is_exact ? 0.0 : 2.0 * result->expectation.percent / 100.0;
+        step.low        = step.median / (1.0 + share);
+        step.high       = step.median * (1.0 + share);
+        step.error      = 0.0;
+    }
+    return step;
+}
+
+static void compare_steps(struct comparison *comparison, double threshold)
+{
+    const struct result *first = comparison->first, *second = comparison->second;
+    struct statistics    one = find_step(first, second), other = find_step(second, first);
+    other.median /= comparison->work;
+    other.low /= comparison->work;
+    other.high /= comparison->work;
+    statistics_compare(&comparison->step, &one, &other, threshold);
+}
+
+static double tokens_a_device(const struct result *result)
+{
+    return result->figures.tokens_per_step / (double)result->mesh.world;
+}
+
 void comparison_init(struct comparison *comparison, const struct result *first, const struct result *second,
                      double threshold)
 {
     *comparison = (struct comparison){
         .first         = first,
         .second        = second,
+        .repeats       = {{1, NAN}, {1, NAN}},
+        .work          = tokens_a_device(second) / tokens_a_device(first),
         .loss          = compare_curves(first, second, offsetof(struct result_step, loss)),
         .gradient_norm = compare_curves(first, second, offsetof(struct result_step, gradient_norm)),
     };
     comparison_explain(comparison);
-    statistics_compare(&comparison->step, &first->figures.step, &second->figures.step, threshold);
+    compare_steps(comparison, threshold);
     add_settings(comparison, first, second);
 }
 
@@ -159,6 +229,46 @@ void comparison_free(struct comparison *comparison)
     free(comparison->parts);
     free(comparison->families);
     *comparison = (struct comparison){0};
+}
+
+// Settings of the job have a dot in their names, facts of the machine do not.
+const char *comparison_name(const struct comparison *comparison, char *text, size_t bytes)
+{
+    size_t used = 0;
+    text_copy(text, bytes, "no other setting");
+    for (int64_t i = 0; i < comparison->setting_count && used < bytes; i++) {
+        const struct comparison_setting *setting = &comparison->settings[i];
+        if (strchr(setting->name, '.') != NULL || strcmp(setting->name, "ranks") == 0) {
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s %s", used > 0 ? ", " : "", setting->name,
+                                     setting->second);
+        }
+    }
+    return text;
+}
+
+static int by_median(const void *a, const void *b)
+{
+    double one   = ((const struct result *)a)->figures.step.median,
+           other = ((const struct result *)b)->figures.step.median;
+    return (one > other) - (one < other);
+}
+
+struct result *comparison_join(struct result *runs, int64_t count, struct comparison_repeats *repeats)
+{
+    qsort(runs, (size_t)count, sizeof(*runs), by_median);
+    struct result     *middle = &runs[(count - 1) / 2];
+    struct statistics *step   = &middle->figures.step;
+    double             least = runs->figures.step.median, most = runs[count - 1].figures.step.median;
+    repeats->runs   = count;
+    repeats->spread = count > 1 ? (most - least) / step->median : NAN;
+    for (int64_t i = 0; i < count; i++) {
+        const struct statistics *other = &runs[i].figures.step;
+        step->low                      = fmin(step->low, other->low);
+        step->high                     = fmax(step->high, other->high);
+        step->wander                   = fmax(step->wander, other->wander);
+        step->error                    = fmax(step->error, other->error);
+    }
+    return middle;
 }
 
 status comparison_check(const struct comparison *comparison)

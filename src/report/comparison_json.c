@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A comparison for programs, schema "gswbench.comparison/1".
+#include <math.h>
 #include <stddef.h>
 
 #include "gswbench/comparison.h"
@@ -41,15 +42,26 @@ static const struct json_field rows[] = {
     JSON_END
 };
 static const struct json_field side[] = {
+    JSON_FIELD(result, JSON_FIELD_TEXT, "run_id", run_id),
+    JSON_CHOICE(result, "status", verdict, result_verdict_names),
+    JSON_FIELD(result, JSON_FIELD_INTEGER, "ranks", mesh.world),
     JSON_FIELD(result, JSON_FIELD_TEXT, "precision", precision),
     JSON_FIELD(result, JSON_FIELD_INTEGER, "allocated_bytes", allocated_bytes),
     JSON_MEMBER(result, "result", figures, result_figure_fields),
+    JSON_END
+};
+static const struct json_field repeats[] = {
+    JSON_FIELD(comparison_repeats, JSON_FIELD_INTEGER, "runs", runs),
+    JSON_FIELD(comparison_repeats, JSON_FIELD_REAL, "spread", spread),
     JSON_END
 };
 const struct json_field comparison_fields[] = {
     JSON_SCHEMA("gswbench.comparison/1"),
     JSON_REFERENCE(comparison, JSON_FIELD_OBJECT, "first", first, side),
     JSON_REFERENCE(comparison, JSON_FIELD_OBJECT, "second", second, side),
+    JSON_MEMBER(comparison, "first_repeats", repeats[0], repeats),
+    JSON_MEMBER(comparison, "second_repeats", repeats[1], repeats),
+    FIELD(JSON_FIELD_REAL, "work", work),
     JSON_OBJECT("step_time", step),
     JSON_OBJECT("loss_difference", loss),
     JSON_OBJECT("grad_norm_difference", gradient_norm),
@@ -59,12 +71,23 @@ const struct json_field comparison_fields[] = {
     FIELD(JSON_FIELD_REAL, "pace", pace),
     JSON_END
 };
+struct several {
+    const struct comparison *list;
+    int64_t                  count;
+};
+const struct json_field comparisons_fields[] = {
+    JSON_SCHEMA("gswbench.comparisons/1"),
+    JSON_LIST(several, "comparisons", list, count, sizeof(struct comparison), comparison_fields),
+    JSON_END
+};
 // clang-format on
 
-bool comparison_write_json(const struct comparison *comparison, FILE *file)
+bool comparison_write_json(const struct comparison *list, int64_t count, FILE *file)
 {
-    json_t *document = json_from_struct(comparison_fields, comparison);
-    bool    written  = json_print(document, file);
+    const struct several several = {.list = list, .count = count};
+    json_t              *document =
+        count == 1 ? json_from_struct(comparison_fields, list) : json_from_struct(comparisons_fields, &several);
+    bool written = json_print(document, file);
     json_decref(document);
     return written;
 }

@@ -18,16 +18,15 @@ static void set_parts(struct comparison *comparison)
         struct comparison_row *row = &comparison->parts[comparison->part_count++];
         text_copy(row->name, sizeof(row->name), waterfall_part_names[part]);
         row->first  = first->trace.waterfall.seconds[part];
-        row->second = second->trace.waterfall.seconds[part];
+        row->second = second->trace.waterfall.seconds[part] / comparison->work;
     }
-    comparison->parts[comparison->part_count++] =
-        (struct comparison_row){.name   = "tracing",
-                                .first  = first->figures.step.median - first->trace.step_seconds,
-                                .second = second->figures.step.median - second->trace.step_seconds};
+    comparison->parts[comparison->part_count++] = (struct comparison_row){
+        .name   = "tracing",
+        .first  = first->figures.step.median - first->trace.step_seconds,
+        .second = (second->figures.step.median - second->trace.step_seconds) / comparison->work};
 }
 
-// "norm" of norm_forward and norm_backward.
-static void name_family(const char *kind, char *name, size_t bytes)
+void report_name_family(const char *kind, char *name, size_t bytes)
 {
     text_copy(name, bytes, kind);
     char *direction = strstr(name, "_forward");
@@ -50,8 +49,7 @@ static struct comparison_row *find_family(struct comparison *comparison, const c
     return row;
 }
 
-// Of a file's words only those that this version knows.
-static bool computes(const char *kind)
+bool report_computes(const char *kind)
 {
     for (int known = 0; known < OP_COUNT; known++) {
         if (strcmp(op_name((enum op_kind)known), kind) == 0) {
@@ -66,12 +64,15 @@ static void add_ops(struct comparison *comparison, const struct result *result)
 {
     for (int64_t i = 0; i < result->op_time_count; i++) {
         const struct result_op_time *ops = &result->op_times[i];
-        if (computes(ops->kind)) {
+        if (report_computes(ops->kind)) {
             char name[sizeof(ops->kind)];
-            name_family(ops->kind, name, sizeof(name));
-            struct comparison_row *row     = find_family(comparison, name);
-            double                *seconds = result == comparison->first ? &row->first : &row->second;
-            *seconds += ops->seconds;
+            report_name_family(ops->kind, name, sizeof(name));
+            struct comparison_row *row = find_family(comparison, name);
+            if (result == comparison->first) {
+                row->first += ops->seconds;
+            } else {
+                row->second += ops->seconds / comparison->work;
+            }
         }
     }
 }

@@ -18,16 +18,41 @@ static void write_settings(const struct comparison *comparison, FILE *file)
     }
 }
 
-static void write_side(const char *name, const struct result *result, FILE *file)
+static void write_side(const char *name, const struct comparison_repeats *repeats, const struct result *result,
+                       FILE *file)
 {
     char config[128], id[sizeof(result->run_id)];
-    fprintf(file, "# %s run %s of %s  ", name, report_safe(id, sizeof(id), result->run_id),
-            report_safe(config, sizeof(config), result->config_name));
+    fprintf(file, "# %s ", name);
+    if (repeats->runs > 1) {
+        fprintf(file, "%" PRId64 " runs with a spread of %.2f%%, the middle one ", repeats->runs,
+                100 * repeats->spread);
+    }
+    fprintf(file, "%s %s of %s  ", result_is_predicted(result) ? "prediction" : "run",
+            report_safe(id, sizeof(id), result->run_id), report_safe(config, sizeof(config), result->config_name));
     report_write_layout(result, file);
 }
 
-static void write_verdict(const struct statistics_change *step, FILE *file)
+// Where steps are of different size.
+static void write_work(const struct comparison *comparison, FILE *file)
 {
+    if (comparison->work != 1) {
+        fprintf(file, "# a step of the second has %.3f times the tokens a device: its times count for one of them\n",
+                comparison->work);
+    }
+}
+
+// What the interval rests on.
+static const char *name_interval(const struct comparison *comparison)
+{
+    bool first = result_is_predicted(comparison->first), second = result_is_predicted(comparison->second);
+    return first && second   ? "by the predictions"
+           : first || second ? "by the prediction's range"
+                             : "95% CI of the medians";
+}
+
+static void write_verdict(const struct comparison *comparison, FILE *file)
+{
+    const struct statistics_change *step = &comparison->step;
     report_write_upper(statistics_change_names[step->verdict], file);
     if (isnan(step->speedup)) {
         fprintf(file, "  one of them has no measured step\n");
@@ -35,9 +60,10 @@ static void write_verdict(const struct statistics_change *step, FILE *file)
     }
     fprintf(file, "  speed-up %.3f", step->speedup);
     if (isnan(step->low)) {
-        fprintf(file, "  (too few steps for an interval)");
+        bool is_predicted = result_is_predicted(comparison->first) || result_is_predicted(comparison->second);
+        fprintf(file, "  (%s)", is_predicted ? "no range is known" : "too few steps for an interval");
     } else {
-        fprintf(file, "  [95%% CI of the medians: %.3f to %.3f]", step->low, step->high);
+        fprintf(file, "  [%s: %.3f to %.3f]", name_interval(comparison), step->low, step->high);
     }
     fprintf(file, "  step time %+.1f%%; less than %.1f%% would not count\n", 100 * step->relative, 100 * step->margin);
 }
@@ -48,6 +74,9 @@ typedef const char *print_value(char *text, size_t bytes, double value);
 static void write_row(const char *name, print_value *print, double first, double second, FILE *file)
 {
     char left[32], right[32];
+    if (isnan(first) && isnan(second)) {
+        return;
+    }
     fprintf(file, "%-34s %14s %14s", name, isnan(first) ? "-" : print(left, sizeof(left), first),
             isnan(second) ? "-" : print(right, sizeof(right), second));
     if (first > 0 && second > 0) {
@@ -82,7 +111,13 @@ static void write_table(const struct comparison *comparison, FILE *file)
     write_row("step time, s", report_seconds, left->step.median, right->step.median, file);
     write_row("  95% interval from", report_seconds, left->step.low, right->step.low, file);
     write_row("  to", report_seconds, left->step.high, right->step.high, file);
+    if (comparison->work != 1) {
+        write_row("  for the first's tokens", report_seconds, left->step.median, right->step.median / comparison->work,
+                  file);
+    }
     write_row("tokens/s", print_real, left->tokens_per_second, right->tokens_per_second, file);
+    write_row("tokens/s a device", print_real, left->tokens_per_second_per_rank, right->tokens_per_second_per_rank,
+              file);
     write_row("TFLOP/s a device", print_real, left->teraflops_per_rank, right->teraflops_per_rank, file);
     write_row("model FLOPs utilization", print_percent, left->utilization[left->convention],
               right->utilization[right->convention], file);
@@ -109,14 +144,43 @@ static void write_curve(const char *name, const struct comparison_curve *curve, 
     }
 }
 
-void comparison_write_text(const struct comparison *comparison, FILE *file)
+static void write_one(const struct comparison *comparison, FILE *file)
 {
-    write_side("first ", comparison->first, file);
-    write_side("second", comparison->second, file);
+    write_side("first ", &comparison->repeats[0], comparison->first, file);
+    write_side("second", &comparison->repeats[1], comparison->second, file);
     write_settings(comparison, file);
-    write_verdict(&comparison->step, file);
+    write_work(comparison, file);
+    write_verdict(comparison, file);
     write_table(comparison, file);
     write_curve("loss", &comparison->loss, file);
     write_curve("gradient norm", &comparison->gradient_norm, file);
     comparison_write_parts(comparison, file);
+}
+
+static void write_line(const struct result *result, double speedup, const char *name, FILE *file)
+{
+    const struct result_figures *figures = &result->figures;
+    char                         safe[160], seconds[32], percent[32] = "-";
+    if (!isnan(figures->utilization[figures->convention])) {
+        print_percent(percent, sizeof(percent), figures->utilization[figures->convention]);
+    }
+    fprintf(file, "%6" PRId64 "  %-4.8s %12s %12.1f %8s %9.3f  %s\n", result->mesh.world, result->precision,
+            report_seconds(seconds, sizeof(seconds), figures->step.median), figures->tokens_per_second_per_rank,
+            percent, speedup, report_safe(safe, sizeof(safe), name));
+}
+
+void comparison_write_text(const struct comparison *list, int64_t count, FILE *file)
+{
+    for (int64_t i = 0; i < count; i++) {
+        fputs(i > 0 ? "\n" : "", file);
+        write_one(&list[i], file);
+    }
+    if (count > 1) {
+        fprintf(file, "\n%6s  %-4s %12s %12s %8s %9s\n", "ranks", "type", "step, s", "tokens/s/dev", "MFU", "speed-up");
+        write_line(list->first, 1.0, "the first", file);
+    }
+    for (int64_t i = 0; i < count && count > 1; i++) {
+        char name[160];
+        write_line(list[i].second, list[i].step.speedup, comparison_name(&list[i], name, sizeof(name)), file);
+    }
 }

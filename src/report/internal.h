@@ -47,30 +47,45 @@ void report_write_connections(const struct result *result, FILE *file);
 void report_write_transfers(const struct result *result, FILE *file);
 void html_write_transfer_times(const struct result *result, FILE *file);
 
-// comparison_parts.c: sets parts, families and pace.
+// comparison.c: a setting of the configuration, "section.key"; "" where there is none of that name.
+const char *report_find_setting(const struct result *result, const char *name);
+
+// comparison_parts.c: "norm" of norm_forward and norm_backward; whether ops of that name compute: of a file's words
+// only those that this version knows.
+void report_name_family(const char *kind, char *name, size_t bytes);
+bool report_computes(const char *kind);
+
+// Sets parts, families and pace.
 struct comparison;
 void comparison_explain(struct comparison *comparison);
 
 // comparison_why.c: where the step goes in both, and what keeps the second from the pace of its GEMMs.
 void comparison_write_parts(const struct comparison *comparison, FILE *file);
 
-// Foreign text as HTML.
-void html_write_text(const char *from, FILE *file);
-
 // report_acceptance.c: the verdict on the machine, where the run has one.
 void html_write_acceptance(const struct result *result, FILE *file);
-
-// A cell with a bar of that colour of the style sheet, which begins where shares `from` of the width end.
-void html_write_bar(int colour, double from, double share, FILE *file);
-
-// A table's row of name and value.
-void html_write_row(const char *name, const char *value, FILE *file);
 
 // Memory, work, transfers, ranks, environment, configuration, and how to read them.
 void html_write_tables(const struct result *result, FILE *file);
 
 // Where the time of the traced step goes; there is one.
 void html_write_waterfall(const struct result *result, FILE *file);
+
+// Its parts in one bar, by what they are.
+void html_write_stack(const struct result *result, double longest, FILE *file);
+
+// report_list.c: a table of results.
+struct report_listed;
+void html_write_list(const struct report_listed *rows, int64_t count, FILE *file);
+
+// report_utilization.c: MFU beside what is expected and what is published; nothing where there is nothing beside it.
+void html_write_utilization(const struct result *result, FILE *file);
+
+// report_course.c: memory and the turns of pipeline stages in the course of the traced step.
+void html_write_course(const struct result *result, FILE *file);
+
+// report_roofline.c: what ops reach of what the machine allows.
+void html_write_roofline(const struct result *result, FILE *file);
 
 // A series over the steps, drawn as SVG. Steps before `warmup` are shaded. With a median, the vertical range is that of
 // the measured steps and what lies beyond it is drawn at the edge; low and high are NaN without an interval.

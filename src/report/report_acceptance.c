@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The verdict on a machine, where a run was to accept it.
 #include "internal.h"
+#include "page.h"
 
 void html_write_acceptance(const struct result *result, FILE *file)
 {

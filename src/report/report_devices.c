@@ -7,6 +7,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/statistics.h"
 #include "internal.h"
+#include "page.h"
 
 #define GAUGE_ROW(NAME, key, words, unit)   {words, unit},
 #define COUNTER_ROW(NAME, key, words)       {words, ""},

@@ -44,6 +44,9 @@ void report_write_expectation(const struct result *result, FILE *file)
     const struct result_expectation *expectation = &result->expectation;
     double                           median      = result->figures.step.median;
     char                             text[160];
+    if (result_is_predicted(result)) {
+        return;
+    }
     if (expectation->profile[0] == '\0') {
         if (expectation->reason[0] != '\0') {
             fprintf(file, "expected: unknown (%s)\n", report_safe(text, sizeof(text), expectation->reason));
@@ -67,5 +70,6 @@ void report_write_expectation(const struct result *result, FILE *file)
 
 const struct waterfall *report_expected_parts(const struct result *result)
 {
-    return result->expectation.profile[0] != '\0' ? &result->expectation.waterfall : NULL;
+    bool is_other = result->expectation.profile[0] != '\0' && !result_is_predicted(result);
+    return is_other ? &result->expectation.waterfall : NULL;
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// report.html: the result on one page that needs nothing else. Foreign text passes through html_write_text only.
+// report.html: the result on one page that needs nothing else.
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,61 +9,12 @@
 #include "gswbench/number.h"
 #include "gswbench/report.h"
 #include "internal.h"
-
-void html_write_text(const char *from, FILE *file)
-{
-    char text[1200];
-    for (const char *character = report_safe(text, sizeof(text), from); *character != '\0'; character++) {
-        switch (*character) {
-        case '&':
-            fputs("&amp;", file);
-            break;
-        case '<':
-            fputs("&lt;", file);
-            break;
-        case '>':
-            fputs("&gt;", file);
-            break;
-        case '"':
-            fputs("&quot;", file);
-            break;
-        case '\'':
-            fputs("&#39;", file);
-            break;
-        default:
-            fputc(*character, file);
-        }
-    }
-}
-
-void html_write_row(const char *name, const char *value, FILE *file)
-{
-    fprintf(file, "<tr><th>");
-    html_write_text(name, file);
-    fprintf(file, "</th><td>");
-    html_write_text(value, file);
-    fprintf(file, "</td></tr>\n");
-}
-
-void html_write_bar(int colour, double from, double share, FILE *file)
-{
-    fprintf(file, "<td class=fall><i class=b%d style=\"margin-left:%.2f%%;width:%.2f%%\"></i></td>", colour, 100 * from,
-            100 * share);
-}
+#include "page.h"
 
 static void write_head(const struct result *result, FILE *file)
 {
-    fprintf(file, "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\n"
-                  "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'; "
-                  "base-uri 'none'; form-action 'none'\">\n"
-                  "<meta name=viewport content=\"width=device-width,initial-scale=1\">\n"
-                  "<meta name=color-scheme content=\"light dark\"><title>");
-    html_write_text(result->config_name, file);
-    fprintf(file, " - gswbench</title>\n<style>");
-    fputs(report_style, file);
-    fprintf(file, "</style></head><body><main>\n<header><div><h1>");
-    html_write_text(result->config_name, file);
-    fprintf(file, "</h1><p>%" PRId64 " rank%s &middot; ", result->mesh.world, result->mesh.world == 1 ? "" : "s");
+    html_write_head(result->config_name, file);
+    fprintf(file, "%" PRId64 " rank%s &middot; ", result->mesh.world, result->mesh.world == 1 ? "" : "s");
     html_write_text(result->precision, file);
     fprintf(file, " &middot; ");
     html_write_text(result->device, file);
@@ -72,14 +22,7 @@ static void write_head(const struct result *result, FILE *file)
     html_write_text(result->started, file);
     fprintf(file, " &middot; run ");
     html_write_text(result->run_id, file);
-    fprintf(file, "</p></div><div class=\"verdict %s\">%s</div></header>\n", result_verdict_names[result->verdict],
-            result_verdict_names[result->verdict]);
-}
-
-// One step that no job has done: it has neither a course nor a loss.
-static bool is_simulated(const struct result *result)
-{
-    return result->emulation.stages > 0;
+    html_write_badge(result_verdict_names[result->verdict], result_verdict_names[result->verdict], file);
 }
 
 static void write_reasons(const struct result *result, FILE *file)
@@ -109,47 +52,44 @@ static void write_reasons(const struct result *result, FILE *file)
     fprintf(file, "</ul></section>\n");
 }
 
-__attribute__((format(printf, 5, 6))) static void write_figure(FILE *file, const char *value, const char *unit,
-                                                               const char *label, const char *note, ...)
-{
-    char    text[256];
-    va_list arguments;
-    va_start(arguments, note);
-    vsnprintf(text, sizeof(text), note, arguments);
-    va_end(arguments);
-    fprintf(file, "<div class=figure><span>%s</span><b>%s <small>%s</small></b><span>", label, value, unit);
-    html_write_text(text, file);
-    fprintf(file, "</span></div>\n");
-}
-
 static void write_utilization(const struct result *result, FILE *file)
 {
     const struct result_figures *figures = &result->figures;
     char                         value[32];
     if (isnan(result->peak)) {
-        write_figure(file, "&ndash;", "", "Model FLOPs utilization", "%s", result->peak_source);
+        html_write_figure(file, "&ndash;", "", "Model FLOPs utilization", "%s", result->peak_source);
         return;
     }
     double utilization = figures->utilization[figures->convention];
     if (isnan(utilization)) {
-        write_figure(file, "&ndash;", "", "Model FLOPs utilization", "%s counts more than the peak allows",
-                     model_flop_names[figures->convention]);
+        html_write_figure(file, "&ndash;", "", "Model FLOPs utilization", "%s counts more than the peak allows",
+                          model_flop_names[figures->convention]);
         return;
     }
     snprintf(value, sizeof(value), "%.2f", 100 * utilization);
-    write_figure(file, value, "%", "Model FLOPs utilization", "%s; of %.6g TFLOP/s, %s",
-                 model_flop_names[figures->convention], result->peak / 1e12, result->peak_source);
+    html_write_figure(file, value, "%", "Model FLOPs utilization", "%s; of %.6g TFLOP/s, %s",
+                      model_flop_names[figures->convention], result->peak / 1e12, result->peak_source);
 }
 
 static void write_expectation(const struct result *result, FILE *file)
 {
     const struct result_expectation *expectation = &result->expectation;
     char                             value[32], seconds[32];
-    if (expectation->profile[0] != '\0' && !is_simulated(result)) {
+    if (expectation->profile[0] != '\0' && !result_is_simulated(result)) {
         snprintf(value, sizeof(value), "%+.1f", 100 * (result->figures.step.median / expectation->step_seconds - 1));
-        write_figure(file, value, "%", "To what is expected", "%s s, give or take %.1f %%; %s",
-                     report_seconds(seconds, sizeof(seconds), expectation->step_seconds), expectation->percent,
-                     expectation->profile);
+        html_write_figure(file, value, "%", "To what is expected", "%s s, give or take %.1f %%; %s",
+                          report_seconds(seconds, sizeof(seconds), expectation->step_seconds), expectation->percent,
+                          expectation->profile);
+    }
+}
+
+static void write_simulated(const struct result *result, const char *seconds, FILE *file)
+{
+    if (result_is_predicted(result) && !isnan(result->expectation.percent)) {
+        html_write_figure(file, seconds, "s", "Step time", "predicted, give or take %.1f %%",
+                          result->expectation.percent);
+    } else {
+        html_write_figure(file, seconds, "s", "Step time", result_is_predicted(result) ? "predicted" : "simulated");
     }
 }
 
@@ -161,26 +101,26 @@ static void write_figures(const struct result *result, FILE *file)
     report_seconds(low, sizeof(low), figures->step.low);
     report_seconds(high, sizeof(high), figures->step.high);
     report_seconds(value, sizeof(value), figures->step.median);
-    if (is_simulated(result)) {
-        write_figure(file, value, "s", "Step time", "simulated");
+    if (result_is_simulated(result)) {
+        write_simulated(result, value, file);
     } else if (isnan(figures->step.low)) {
-        write_figure(file, value, "s", "Step time, median", "%" PRId64 " measured step%s", figures->measured_steps,
-                     figures->measured_steps == 1 ? "" : "s");
+        html_write_figure(file, value, "s", "Step time, median", "%" PRId64 " measured step%s", figures->measured_steps,
+                          figures->measured_steps == 1 ? "" : "s");
     } else {
-        write_figure(file, value, "s", "Step time, median", "95 %% interval %s to %s", low, high);
+        html_write_figure(file, value, "s", "Step time, median", "95 %% interval %s to %s", low, high);
     }
     snprintf(value, sizeof(value), figures->tokens_per_second < 1e4 ? "%.1f" : "%.0f", figures->tokens_per_second);
-    write_figure(file, value, "tokens/s", "Throughput", "%.1f a device", figures->tokens_per_second_per_rank);
+    html_write_figure(file, value, "tokens/s", "Throughput", "%.1f a device", figures->tokens_per_second_per_rank);
     snprintf(value, sizeof(value), "%.4g", figures->teraflops_per_rank);
-    write_figure(file, value, "TFLOP/s", "Per device", "convention %s", model_flop_names[figures->convention]);
+    html_write_figure(file, value, "TFLOP/s", "Per device", "convention %s", model_flop_names[figures->convention]);
     write_utilization(result, file);
     write_expectation(result, file);
     snprintf(value, sizeof(value), "%.4g", figures->days_per_trillion_tokens);
-    write_figure(file, value, "days", "To train 1T tokens", "at this step time");
+    html_write_figure(file, value, "days", "To train 1T tokens", "at this step time");
     if (!isnan(figures->published_ratio)) {
         snprintf(value, sizeof(value), "%.3f", figures->published_ratio);
-        write_figure(file, value, "&times;", "Of the published step time", "%.3f s, %s", result->published_seconds,
-                     result->published_source);
+        html_write_figure(file, value, "&times;", "Of the published step time", "%.3f s, %s", result->published_seconds,
+                          result->published_source);
     }
     fprintf(file, "</section>\n");
 }
@@ -285,13 +225,16 @@ void report_write_html(const struct result *result, FILE *file)
     if (result_is_shown(result)) {
         write_figures(result, file);
     }
-    bool has_course = result->step_count > 0 && !is_simulated(result);
+    bool has_course = result->step_count > 0 && !result_is_simulated(result);
     if (has_course) {
         write_step_times(result, file);
         html_write_compute_times(result, file);
     }
     if (result->step_count > 0 && result->trace.source[0] != '\0' && result_is_shown(result)) {
+        html_write_utilization(result, file);
         html_write_waterfall(result, file);
+        html_write_course(result, file);
+        html_write_roofline(result, file);
         html_write_transfer_times(result, file);
     }
     if (has_course) {
@@ -302,5 +245,5 @@ void report_write_html(const struct result *result, FILE *file)
     html_write_text(result->version, file);
     fprintf(file, " &middot; method %" PRId64 " &middot; config ", result->method);
     html_write_text(result->config_hash, file);
-    fprintf(file, "</footer></main></body></html>\n");
+    html_write_foot(file);
 }

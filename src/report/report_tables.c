@@ -6,6 +6,7 @@
 #include "gswbench/number.h"
 #include "gswbench/report.h"
 #include "internal.h"
+#include "page.h"
 
 static void write_memory(const struct result *result, FILE *file)
 {
@@ -182,8 +183,9 @@ static void write_layout(const struct result *result, FILE *file)
 static const char how_to_read[] =
     "<section class=card><h2>How to read this page</h2><dl>"
     "<dt>Verdict</dt><dd>Valid: every check passed. Degraded: the numbers are right, the conditions were not. Emulated: one "
-    "device executed what each kind of rank computes, and the job was simulated with that. Unverified: nothing could be "
-    "checked. Partial: the run was stopped. Invalid: a check failed. Only the first three show figures at the top.</dd>"
+    "device executed what each kind of rank computes, and the job was simulated with that. Predicted: nothing was executed. "
+    "Unverified: nothing could be checked. Partial: the run was stopped. Invalid: a check failed. Only the first four show "
+    "figures at the top.</dd>"
     "<dt>Step time</dt><dd>Of the slowest rank, whole step: forward, backward, reduction, optimizer. The median is the figure "
     "to compare; two runs differ when their intervals do not overlap. Outliers are flagged and never dropped.</dd>"
     "<dt>TFLOP/s, MFU</dt><dd>Model FLOPs over time. Conventions differ in how attention is counted: full counts the whole "
@@ -192,6 +194,11 @@ static const char how_to_read[] =
     "<dt>Where a step goes</dt><dd>One step after the measured ones, in which each op is timed, on the rank that computes "
     "longest. What transfers take is counted only while nothing is computed; exposed-tp is waiting for transfers of tensor "
     "parallelism, and so on. A part below zero did less work than the convention counts.</dd>"
+    "<dt>Pipeline, memory over the step</dt><dd>Of that same step: a bar for each microbatch that a stage computes, what is "
+    "between is waiting; and what rank 0 keeps in its device's memory. Activations come and go, all else stays.</dd>"
+    "<dt>Roofline</dt><dd>What ops of a kind reach of what the device allows them: the peak in the run's precision, or what "
+    "its memory can move where they do too little with each byte. Bytes that a cache has are counted, too, and an op beside a "
+    "transfer takes longer.</dd>"
     "<dt>Computing</dt><dd>Ranks wait for each other, so their step times are alike; what a rank computes without waiting "
     "shows who is waited for. Ranks are compared with the median of those that compute the same, such as a pipeline "
     "stage.</dd>"
@@ -210,10 +217,13 @@ void html_write_tables(const struct result *result, FILE *file)
     write_transfers(result, file);
     fprintf(file, "<div class=columns>");
     write_layout(result, file);
-    fprintf(file, "<section class=card><h2>Environment</h2>");
-    write_entries(result->environment, result->environment_count, file);
-    write_deviations(result, file);
-    fprintf(file, "</section></div>\n");
+    if (result->environment_count > 0) {
+        fprintf(file, "<section class=card><h2>Environment</h2>");
+        write_entries(result->environment, result->environment_count, file);
+        write_deviations(result, file);
+        fprintf(file, "</section>");
+    }
+    fprintf(file, "</div>\n");
     if (result->rank_count > 0) {
         write_ranks(result, file);
     }

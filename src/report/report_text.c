@@ -188,7 +188,7 @@ static void write_figures(const struct result *result, FILE *file)
             model_flop_names[figures->convention]);
     write_utilization(result, file);
     fprintf(file, "Time to train 1T tokens in days: %.2f\n", figures->days_per_trillion_tokens);
-    if (result->emulation.stages == 0) {
+    if (!result_is_simulated(result)) {
         write_last_steps(figures, file);
     }
     if (!isnan(figures->published_ratio)) {
@@ -286,6 +286,17 @@ static void write_emulation(const struct result *result, FILE *file)
             result->mesh.world, emulation->executed, emulation->stages, 100 * emulation->measured_share);
 }
 
+static void write_prediction(const struct result *result, FILE *file)
+{
+    char profile[128];
+    fprintf(file, "  %" PRId64 " rank%s on %s", result->mesh.world, result->mesh.world == 1 ? "" : "s",
+            report_safe(profile, sizeof(profile), result->expectation.profile));
+    if (!isnan(result->expectation.percent)) {
+        fprintf(file, ", give or take %.1f %%", result->expectation.percent);
+    }
+    fputc('\n', file);
+}
+
 void report_write_result(const struct result *result, FILE *file)
 {
     fputs(REPORT_VERDICT_PREFIX, file);
@@ -295,6 +306,8 @@ void report_write_result(const struct result *result, FILE *file)
     }
     if (result->emulation.stages > 0) {
         write_emulation(result, file);
+    } else if (result_is_predicted(result)) {
+        write_prediction(result, file);
     } else {
         write_step_counts(result, file);
     }
@@ -320,7 +333,7 @@ void report_write_result(const struct result *result, FILE *file)
 void report_write_text(const struct result *result, FILE *file)
 {
     report_write_header(result, file);
-    for (int64_t i = 0; i < result->step_count; i++) {
+    for (int64_t i = 0; i < result->step_count && !result_is_simulated(result); i++) {
         report_write_step(result, &result->steps[i], file);
     }
     report_write_result(result, file);

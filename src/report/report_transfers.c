@@ -8,6 +8,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/number.h"
 #include "internal.h"
+#include "page.h"
 
 enum { TEXT_ROWS = 8 };
 

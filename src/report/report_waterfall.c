@@ -4,16 +4,36 @@
 #include <math.h>
 
 #include "internal.h"
+#include "page.h"
 
-// The colour of a part's bar, as the style sheet numbers it.
-enum bar { BAR_COMPUTE = 0, BAR_IDEAL = 1, BAR_REST = 2, BAR_IDLE = 3 };
-
-static enum bar bar_of(int part)
+// The colour of a part's bar.
+static int bar_of(int part)
 {
     if (part == WATERFALL_IDEAL) {
         return BAR_IDEAL;
     }
     return part < WATERFALL_BUBBLE ? BAR_COMPUTE : part < WATERFALL_CONTENTION ? BAR_IDLE : BAR_REST;
+}
+
+const struct page_key page_waterfall_keys[] = {{BAR_IDEAL, "the model's FLOPs at the peak"},
+                                               {BAR_COMPUTE, "computing beyond that"},
+                                               {BAR_IDLE, "waiting"},
+                                               {BAR_REST, "the rest"}};
+
+// As long as the step is of the longest. A part below zero shortens what it is of.
+void html_write_stack(const struct result *result, double longest, FILE *file)
+{
+    double sums[4] = {0.0};
+    double scale   = result->figures.step.median / result->trace.step_seconds / longest;
+    for (int part = 0; part < WATERFALL_PARTS; part++) {
+        sums[bar_of(part)] += result->trace.waterfall.seconds[part];
+    }
+    fprintf(file, "<td class=fall><span class=stack>");
+    for (int i = 0; i < 4 && scale > 0 && isfinite(scale); i++) {
+        int colour = page_waterfall_keys[i].colour;
+        fprintf(file, "<i class=b%d style=\"width:%.2f%%\"></i>", colour, 100 * fmax(sums[colour], 0.0) * scale);
+    }
+    fprintf(file, "</span></td>");
 }
 
 // The most that the parts add up to from the first on: the width of the drawing.
@@ -44,7 +64,7 @@ static void write_bars(const struct result *result, FILE *file)
         if (waterfall_shows(&trace->waterfall, (enum waterfall_part)part) ||
             (expected != NULL && waterfall_shows(expected, (enum waterfall_part)part))) {
             fprintf(file, "<tr><td>%s</td>", waterfall_part_names[part]);
-            html_write_bar((int)bar_of(part), fmin(sum, sum + seconds) / reach, fabs(seconds) / reach, file);
+            html_write_bar(bar_of(part), fmin(sum, sum + seconds) / reach, fabs(seconds) / reach, file);
             write_seconds(seconds, decimals, "", file);
             fprintf(file, "<td class=n>%.1f %%</td>", 100 * seconds / trace->step_seconds);
             if (expected != NULL) {
@@ -101,16 +121,7 @@ void html_write_waterfall(const struct result *result, FILE *file)
     }
     write_bars(result, file);
     write_sum(result, file);
-    static const char *const meanings[] = {[BAR_COMPUTE] = "computing beyond that",
-                                           [BAR_IDEAL]   = "the model's FLOPs at the peak",
-                                           [BAR_REST]    = "the rest",
-                                           [BAR_IDLE]    = "waiting"};
-    static const enum bar    order[]    = {BAR_IDEAL, BAR_COMPUTE, BAR_IDLE, BAR_REST};
-    fprintf(file, "<p class=\"soft keys\">");
-    for (int i = 0; i < 4; i++) {
-        fprintf(file, "<span><i class=\"key b%d\"></i>%s</span>", (int)order[i], meanings[order[i]]);
-    }
-    fprintf(file, "</p>\n");
+    html_write_keys(page_waterfall_keys, 4, file);
     write_ops(result, file);
     fprintf(file, "</section>\n");
 }

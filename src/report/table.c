@@ -49,6 +49,8 @@ void table_add(struct table *table, const struct result *result)
     text_copy(run->key.precision, sizeof(run->key.precision), result->precision);
     print_layout(run->key.layout, sizeof(run->key.layout), result);
     copy_device(run->key.device, sizeof(run->key.device), result);
+    text_copy(run->key.kind, sizeof(run->key.kind), result_is_simulated(result) ? result->trace.source : "run");
+    text_copy(run->key.variant, sizeof(run->key.variant), result_is_predicted(result) ? result->config_hash : "");
     run->key.ranks         = result->mesh.world;
     run->key.layers        = result->layers;
     run->key.sequence      = result->sequence;
@@ -57,7 +59,8 @@ void table_add(struct table *table, const struct result *result)
     run->tokens_per_step   = figures->tokens_per_step;
     run->mfu_seconds       = figures->utilization[figures->convention] * figures->step.median;
     run->published_seconds = isnan(figures->published_ratio) ? NAN : result->published_seconds;
-    run->expected_seconds  = result->expectation.profile[0] != '\0' ? result->expectation.step_seconds : NAN;
+    run->expected_seconds =
+        result->expectation.profile[0] != '\0' && !result_is_predicted(result) ? result->expectation.step_seconds : NAN;
 }
 
 // By job first, then by ranks; a job is the same model, precision, sequence and device.
@@ -66,6 +69,7 @@ static int compare_jobs(const struct table_key *a, const struct table_key *b)
     int order = strcmp(a->config, b->config);
     order     = order != 0 ? order : strcmp(a->precision, b->precision);
     order     = order != 0 ? order : strcmp(a->device, b->device);
+    order     = order != 0 ? order : strcmp(a->kind, b->kind);
     order     = order != 0 ? order : (a->layers > b->layers) - (a->layers < b->layers);
     return order != 0 ? order : (a->sequence > b->sequence) - (a->sequence < b->sequence);
 }
@@ -75,6 +79,7 @@ static int compare_keys(const struct table_key *a, const struct table_key *b)
     int order = compare_jobs(a, b);
     order     = order != 0 ? order : (a->ranks > b->ranks) - (a->ranks < b->ranks);
     order     = order != 0 ? order : strcmp(a->layout, b->layout);
+    order     = order != 0 ? order : strcmp(a->variant, b->variant);
     return order != 0 ? order : (a->global_batch > b->global_batch) - (a->global_batch < b->global_batch);
 }
 

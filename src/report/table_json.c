@@ -14,6 +14,7 @@ static const struct json_field rows[] = {
     FIELD(JSON_FIELD_TEXT, "precision", key.precision),
     FIELD(JSON_FIELD_TEXT, "layout", key.layout),
     FIELD(JSON_FIELD_TEXT, "device", key.device),
+    FIELD(JSON_FIELD_TEXT, "kind", key.kind),
     FIELD(JSON_FIELD_INTEGER, "layers", key.layers),
     FIELD(JSON_FIELD_INTEGER, "sequence", key.sequence),
     FIELD(JSON_FIELD_INTEGER, "global_batch", key.global_batch),

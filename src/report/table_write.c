@@ -49,6 +49,11 @@ static void put_device(const struct table_row *row, char cell[CELL_BYTES])
     report_safe(cell, CELL_BYTES, row->key.device);
 }
 
+static void put_kind(const struct table_row *row, char cell[CELL_BYTES])
+{
+    report_safe(cell, CELL_BYTES, row->key.kind);
+}
+
 static void put_runs(const struct table_row *row, char cell[CELL_BYTES])
 {
     snprintf(cell, CELL_BYTES, "%" PRId64, row->runs);
@@ -100,6 +105,7 @@ static const struct column {
     {"type", "precision", false, put_precision},
     {"layout", "layout", false, put_layout},
     {"device", "device", false, put_device},
+    {"kind", "kind", false, put_kind},
     {"runs", "runs", true, put_runs},
     {"s a step", "step_s", true, put_seconds},
     {"spread %", "spread_percent", true, put_spread},

@@ -14,6 +14,9 @@ extern const struct json_field observation_fields[];
 extern const struct json_field rank_fields[], transfer_time_fields[], compute_time_fields[];
 extern const struct json_field connection_fields[];
 
+// trace_json.c: of the traced step, of the memory in its course, of what is expected of it.
+extern const struct json_field traced_fields[], moment_fields[], expectation_fields[];
+
 // device_check.c: judges what was observed of the devices; and the figures of energy, NaN where a rank's is not known.
 void devices_check(struct result *result);
 void devices_derive_energy(struct result *result);

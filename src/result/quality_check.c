@@ -74,7 +74,7 @@ static void check_foreign_load(struct result *result)
 void quality_check(struct result *result)
 {
     const struct statistics *step = &result->figures.step;
-    if (!result_is_comparable(result) || result_slowed_by(result) != NULL || step->count < STEPS_MIN) {
+    if (!result_is_right(result) || result_slowed_by(result) != NULL || step->count < STEPS_MIN) {
         return;
     }
     result_judge(result, QUALITY_VARIATION, step->variation, -1, "cv %.2f %% of %" PRId64 " steps",

@@ -14,10 +14,10 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-const char *const result_verdict_names[] = {[VERDICT_VALID] = "valid",       [VERDICT_DEGRADED] = "degraded",
-                                            [VERDICT_EMULATED] = "emulated", [VERDICT_UNVERIFIED] = "unverified",
-                                            [VERDICT_PARTIAL] = "partial",   [VERDICT_INVALID] = "invalid",
-                                            [VERDICT_COUNT] = NULL};
+const char *const result_verdict_names[] = {[VERDICT_VALID] = "valid",           [VERDICT_DEGRADED] = "degraded",
+                                            [VERDICT_EMULATED] = "emulated",     [VERDICT_PREDICTED] = "predicted",
+                                            [VERDICT_UNVERIFIED] = "unverified", [VERDICT_PARTIAL] = "partial",
+                                            [VERDICT_INVALID] = "invalid",       [VERDICT_COUNT] = NULL};
 
 const char *const result_phase_names[] = {[STEP_WARMUP] = "warmup", [STEP_MEASURE] = "measure", NULL};
 
@@ -32,6 +32,8 @@ void result_free(struct result *result)
     free(result->transfers);
     free(result->kinds);
     free(result->op_times);
+    free(result->moments);
+    free(result->turns);
     free(result->layer_loads);
     free(result->observations);
     free(result->compute_times);
@@ -96,7 +98,9 @@ void result_set_op_times(struct result *result, const struct op_totals *totals)
             if (totals->count[kind][phase] > 0) {
                 struct result_op_time *ops = &result->op_times[result->op_time_count++];
                 *ops                       = (struct result_op_time){.count   = totals->count[kind][phase],
-                                                                     .seconds = totals->seconds[kind][phase]};
+                                                                     .seconds = totals->seconds[kind][phase],
+                                                                     .flops   = totals->flops[kind][phase],
+                                                                     .bytes   = totals->bytes[kind][phase]};
                 text_copy(ops->kind, sizeof(ops->kind), op_name((enum op_kind)kind));
                 text_copy(ops->phase, sizeof(ops->phase), op_phase_name((enum phase)phase));
             }
@@ -267,6 +271,11 @@ double result_ideal_seconds(const struct result *result, enum flop_convention co
     return result->flops_per_sequence[convention] * (double)result->global_batch / (double)result->mesh.world / peak;
 }
 
+double result_utilization(const struct result *result, enum flop_convention convention, double seconds)
+{
+    return peak_share(result_ideal_seconds(result, convention), seconds);
+}
+
 void result_derive(struct result *result)
 {
     struct result_figures *figures = &result->figures;
@@ -275,8 +284,7 @@ void result_derive(struct result *result)
     double sequences    = (double)result->global_batch / (figures->step.median * (double)result->mesh.world);
     figures->convention = isnan(result->flops_per_sequence[FLOPS_PUBLISHED]) ? FLOPS_FULL : FLOPS_PUBLISHED;
     for (int i = 0; i < FLOPS_COUNT; i++) {
-        figures->utilization[i] =
-            peak_share(result_ideal_seconds(result, (enum flop_convention)i), figures->step.median);
+        figures->utilization[i] = result_utilization(result, (enum flop_convention)i, figures->step.median);
     }
     figures->teraflops_per_rank         = result->flops_per_sequence[figures->convention] * sequences / 1e12;
     figures->tokens_per_step            = (double)result->global_batch * (double)result->sequence;
@@ -288,14 +296,24 @@ void result_derive(struct result *result)
     devices_derive_energy(result);
 }
 
-bool result_is_comparable(const struct result *result)
+bool result_is_predicted(const struct result *result)
+{
+    return strcmp(result->trace.source, "predicted") == 0;
+}
+
+bool result_is_simulated(const struct result *result)
+{
+    return result->emulation.stages > 0 || result_is_predicted(result);
+}
+
+bool result_is_right(const struct result *result)
 {
     return result->verdict == VERDICT_VALID || result->verdict == VERDICT_DEGRADED;
 }
 
 bool result_is_shown(const struct result *result)
 {
-    return result_is_comparable(result) || result->verdict == VERDICT_EMULATED;
+    return result->verdict <= VERDICT_PREDICTED;
 }
 
 const char *result_slowed_by(const struct result *result)

@@ -152,7 +152,8 @@ void result_check(struct result *result)
     ranks_check(result);
     quality_check(result);
     static const int codes[VERDICT_COUNT] = {
-        [VERDICT_VALID] = EXIT_VALID,        [VERDICT_DEGRADED] = EXIT_VALID,  [VERDICT_EMULATED] = EXIT_VALID,
-        [VERDICT_UNVERIFIED] = EXIT_INVALID, [VERDICT_PARTIAL] = EXIT_STOPPED, [VERDICT_INVALID] = EXIT_INVALID};
+        [VERDICT_VALID] = EXIT_VALID,     [VERDICT_DEGRADED] = EXIT_VALID,     [VERDICT_EMULATED] = EXIT_VALID,
+        [VERDICT_PREDICTED] = EXIT_VALID, [VERDICT_UNVERIFIED] = EXIT_INVALID, [VERDICT_PARTIAL] = EXIT_STOPPED,
+        [VERDICT_INVALID] = EXIT_INVALID};
     result->exit_code = codes[result->verdict];
 }

@@ -88,6 +88,7 @@ static const struct json_field memory[] = {
     INTEGER(result, "activation_live_bytes", live_bytes),
     INTEGER(result, "allocated_bytes", allocated_bytes),
     INTEGER(result, "connection_bytes", connection_bytes),
+    LIST("course", result_moment, moment, moment_fields),
     JSON_END
 };
 static const struct json_field preparation[] = {
@@ -127,30 +128,6 @@ static const struct json_field plan[] = {
     JSON_OBJECT("flops", phase_flops),
     LIST("kinds", result_kind, kind, ops),
     LIST("transfers", result_transfer, transfer, transfers),
-    JSON_END
-};
-static const struct json_field op_times[] = {
-    TEXT(result_op_time, "kind", kind),
-    TEXT(result_op_time, "phase", phase),
-    INTEGER(result_op_time, "count", count),
-    REAL(result_op_time, "time_s", seconds),
-    JSON_END
-};
-static const struct json_field waterfall[] = {
-    TEXT(result, "source", trace.source),
-    INTEGER(result, "rank", trace.rank),
-    REAL(result, "step_s", trace.step_seconds),
-    JSON_MEMBER(result, "parts_s", trace.waterfall, waterfall_fields),
-    LIST("op_times", result_op_time, op_time, op_times),
-    JSON_END
-};
-static const struct json_field expected[] = {
-    TEXT(result, "profile", expectation.profile),
-    TEXT(result, "reason", expectation.reason),
-    REAL(result, "step_s", expectation.step_seconds),
-    REAL(result, "percent", expectation.percent),
-    REAL(result, "measured_share", expectation.measured_share),
-    JSON_MEMBER(result, "parts_s", expectation.waterfall, waterfall_fields),
     JSON_END
 };
 static const struct json_field emulation[] = {
@@ -264,8 +241,8 @@ static const struct json_field fields[] = {
     JSON_OBJECT("connections", connection_fields),
     JSON_OBJECT("preparation", preparation),
     JSON_OBJECT("plan", plan),
-    JSON_OBJECT("waterfall", waterfall),
-    JSON_OBJECT("expected", expected),
+    JSON_OBJECT("waterfall", traced_fields),
+    JSON_OBJECT("expected", expectation_fields),
     JSON_OBJECT("emulation", emulation),
     JSON_OBJECT("acceptance", acceptance),
     JSON_OBJECT("checkpoint", checkpoint),
@@ -312,15 +289,17 @@ status result_step_from_json(struct result_step *step, const json_t *document)
 // Programs that look for a result find none where there is none.
 const char *result_figures_key(const struct result *result)
 {
-    return result_is_comparable(result) ? "result" : result_is_shown(result) ? "emulated" : "unverified";
+    return result_is_right(result)   ? "result"
+           : result_is_shown(result) ? result_verdict_names[result->verdict]
+                                     : "unverified";
 }
 
-// With the figures under one of three keys: under "result" those that may be compared, and no others.
+// With the figures under one of four keys: under "result" those of a run that is right, and no others.
 json_t *result_schema(void)
 {
-    static const char *const keys[] = {"result", "emulated", "unverified"};
+    static const char *const keys[] = {"result", "emulated", "predicted", "unverified"};
     json_t *schema = json_schema(fields), *figures = json_schema(result_figure_fields), *choices = json_array();
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         json_object_set(json_object_get(schema, "properties"), keys[i], figures);
         json_array_append_new(choices, json_pack("{s:[s]}", "required", keys[i]));
     }

@@ -104,8 +104,8 @@ static status check_steps(const struct result *result)
         seconds += step->seconds > 0 ? step->seconds : 0;
     }
     // Steps come one after the other; clocks of ranks may differ as much as the checks allow.
-    bool is_run = result->emulation.stages == 0 && result->step_count > 0;
-    if (is_run && !(1.01 * result->wall_seconds + 0.01 >= seconds)) {
+    bool is_run = result->step_count > 0;
+    if (is_run && !result_is_simulated(result) && !(1.01 * result->wall_seconds + 0.01 >= seconds)) {
         return fail("validation.wall_s is %g, but the steps took %g", result->wall_seconds, seconds);
     }
     return OK;
@@ -126,6 +126,27 @@ static status check_compute_times(const struct result *result)
     return OK;
 }
 
+// What is drawn over the step.
+static status check_course(const struct result *result)
+{
+    for (int64_t i = 0; i < result->moment_count; i++) {
+        const struct result_moment *moment = &result->moments[i];
+        if (!(moment->seconds >= 0) || moment->bytes < 0) {
+            return fail("memory.course[%" PRId64 "] has %" PRId64 " bytes from %g s, which no step has", i,
+                        moment->bytes, moment->seconds);
+        }
+    }
+    for (int64_t i = 0; i < result->turn_count; i++) {
+        const struct result_turn *turn = &result->turns[i];
+        if (turn->stage < 0 || turn->stage >= result->mesh.asked[AXIS_PP] || !(turn->begin >= 0) ||
+            !(turn->end >= turn->begin)) {
+            return fail("waterfall.turns[%" PRId64 "] is of stage %" PRId64 " from %g to %g s, which this run has not",
+                        i, turn->stage, turn->begin, turn->end);
+        }
+    }
+    return OK;
+}
+
 static void raise(struct result *result, enum verdict verdict)
 {
     result->verdict = result->verdict < (int64_t)verdict ? (int64_t)verdict : result->verdict;
@@ -137,8 +158,8 @@ static void judge(struct result *result, const struct result_reason *reasons, in
     for (int64_t i = 0; i < count; i++) {
         raise(result, (enum verdict)reasons[i].verdict);
     }
-    if (result->emulation.stages > 0) {
-        raise(result, VERDICT_EMULATED);
+    if (result_is_simulated(result)) {
+        raise(result, result_is_predicted(result) ? VERDICT_PREDICTED : VERDICT_EMULATED);
         result_check_peak(result);
         result->exit_code = result->verdict == VERDICT_INVALID ? EXIT_INVALID : EXIT_VALID;
         return;
@@ -160,6 +181,7 @@ static status judge_again(struct result *result)
     TRY(check_preparation(result));
     TRY(check_steps(result));
     TRY(check_compute_times(result));
+    TRY(check_course(result));
     result->reasons      = NULL;
     result->reason_count = 0;
     result->verdict      = VERDICT_VALID;

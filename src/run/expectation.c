@@ -40,6 +40,11 @@ static const char *find_machine(struct expected_machine *found, const struct con
                : "no profile names this device: gswbench calibrate makes one for hardware.profile";
 }
 
+static double known(double value)
+{
+    return value > 0.0 ? value : NAN;
+}
+
 static status predict_on(struct result_expectation *expectation, const struct job *job, const struct machine *machine,
                          const struct result *result)
 {
@@ -50,10 +55,12 @@ static status predict_on(struct result_expectation *expectation, const struct jo
     struct predict_range       range;
     TRY(predict_explain(&explanation, &prediction, &job->request, machine));
     TRY(predict_range(&range, &job->request, machine));
-    expectation->step_seconds   = prediction.step_seconds;
-    expectation->percent        = range.percent;
-    expectation->measured_share = prediction.measured_percent / 100.0;
-    expectation->waterfall      = explanation.waterfall;
+    expectation->step_seconds     = prediction.step_seconds;
+    expectation->percent          = range.percent;
+    expectation->measured_share   = prediction.measured_percent / 100.0;
+    expectation->waterfall        = explanation.waterfall;
+    expectation->peak             = known(machine->hardware->peak[precision_rate(job->config.precision.compute)].value);
+    expectation->memory_bandwidth = known(machine->hardware->memory_bandwidth.value);
     return OK;
 }
 
@@ -78,7 +85,8 @@ void expectation_find(struct result *result, const struct job *job, const struct
     const char                *none        = find_machine(&found, &job->config, place);
     status                     expected    = none != NULL ? fail("%s", none) : expect(&found, result, job, place);
     if (failed(&expected)) {
-        *expectation = (struct result_expectation){.step_seconds = NAN, .percent = NAN, .measured_share = NAN};
+        *expectation = (struct result_expectation){
+            .step_seconds = NAN, .percent = NAN, .measured_share = NAN, .peak = NAN, .memory_bandwidth = NAN};
         text_copy(expectation->reason, sizeof(expectation->reason), expected.text);
     } else {
         bool is_named = strcmp(found.hardware.profile, "none") != 0;

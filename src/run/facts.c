@@ -158,8 +158,7 @@ static void make_run_id(char *text, size_t bytes)
     snprintf(text, bytes, "%s-%04x", second, (unsigned)(XXH3_64bits(key, sizeof(key)) & 0xffff));
 }
 
-void benchmark_describe(struct result *result, const struct benchmark *benchmark, const struct comm *comm,
-                        const struct backend *backend, const struct place_devices *devices)
+void benchmark_describe_job(struct result *result, const struct benchmark *benchmark)
 {
     const struct config *config = &benchmark->job.config;
 
@@ -177,17 +176,23 @@ void benchmark_describe(struct result *result, const struct benchmark *benchmark
     snprintf(result->config_hash, sizeof(result->config_hash), "%016" PRIx64,
              (uint64_t)XXH3_64bits(benchmark->config_text, benchmark->config_bytes));
     text_copy(result->precision, sizeof(result->precision), precision_compute_names[config->precision.compute]);
-    text_copy(result->communicator, sizeof(result->communicator), comm->ops->name);
-    text_copy(result->backend, sizeof(result->backend), backend->ops->name);
-    result->computes      = backend->ops->computes;
     result->planned_steps = run_steps_most(&config->run);
     text_copy(result->verify, sizeof(result->verify), option_find(run_options, "verify")->names[config->run.verify]);
     result->planned_warmup = config->run.warmup;
     result->is_proxy       = config->run.layers > 0;
     result->eager_seconds = result->replay_seconds = NAN;
-    set_against(result, config, backend, devices);
-    add_environment(result, comm);
     add_config(result, config);
+}
+
+void benchmark_describe(struct result *result, const struct benchmark *benchmark, const struct comm *comm,
+                        const struct backend *backend, const struct place_devices *devices)
+{
+    benchmark_describe_job(result, benchmark);
+    text_copy(result->communicator, sizeof(result->communicator), comm->ops->name);
+    text_copy(result->backend, sizeof(result->backend), backend->ops->name);
+    result->computes = backend->ops->computes;
+    set_against(result, &benchmark->job.config, backend, devices);
+    add_environment(result, comm);
 }
 
 void facts_add_connections(struct result *result, struct comm *comm, const struct step *step)

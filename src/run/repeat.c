@@ -8,7 +8,7 @@
 // The run's last word: what may be compared is a row of the table.
 static void conclude(void *context, struct result *result)
 {
-    if (result_is_comparable(result)) {
+    if (result_is_shown(result)) {
         table_add(context, result);
     }
 }

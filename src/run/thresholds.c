@@ -68,7 +68,7 @@ static int judge(const struct demand *demand, const struct result *result, FILE 
     const struct statistics *step  = &result->figures.step;
     double                   limit = step_of(demand, result);
     double low = isnan(step->low) ? step->median : step->low, high = isnan(step->low) ? step->median : step->high;
-    if (isnan(limit) || !result_is_comparable(result)) {
+    if (isnan(limit) || !result_is_right(result)) {
         fprintf(file, "threshold: %s %g: cannot be told, since the run has no such figure\n", demand->figure->name,
                 demand->limit);
         return EXIT_UNDECIDED;

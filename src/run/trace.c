@@ -131,6 +131,25 @@ static status add_transfers(const struct steps *steps, const struct op_time *tim
     return written;
 }
 
+// From the first rank of each pipeline stage; only rank 0's result is of use.
+static void gather_turns(struct steps *steps, const struct op_time *times)
+{
+    const struct mesh *mesh              = &steps->plan->mesh;
+    int64_t            place[AXIS_COUNT] = {0};
+    struct turns {
+        int64_t            count;
+        struct result_turn list[RESULT_TURNS];
+    } *turns = memory_allocate(sizeof(*turns));
+    for (int64_t stage = 0; stage < mesh->size[AXIS_PP] && mesh->size[AXIS_PP] > 1; stage++) {
+        place[AXIS_PP] = stage;
+        int rank       = (int)mesh_rank(mesh, place);
+        turns->count   = steps->comm->place.rank == rank ? result_find_turns(turns->list, steps->plan, times) : 0;
+        steps->comm->ops->share(steps->comm, turns, sizeof(*turns), rank);
+        result_add_turns(steps->result, turns->list, turns->count);
+    }
+    free(turns);
+}
+
 status steps_trace(struct steps *steps, const struct output_folder *folder)
 {
     status          drawn = OK;
@@ -150,6 +169,8 @@ status steps_trace(struct steps *steps, const struct output_folder *folder)
     steps->result->trace = (struct result_trace){
         .source = "measured", .rank = busiest, .step_seconds = step_seconds, .waterfall = all[busiest].waterfall};
     result_set_op_times(steps->result, &all[busiest].totals);
+    result_set_moments(steps->result, steps->plan, times);
+    gather_turns(steps, times);
     if (steps->benchmark->job.config.trace.timeline[0] != '\0') {
         drawn = draw(steps, times, folder);
     }

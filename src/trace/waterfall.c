@@ -266,12 +266,18 @@ double waterfall_compute_seconds(const struct plan *plan, const struct op_time *
     return seconds;
 }
 
+void waterfall_add_op(struct op_totals *totals, const struct plan *plan, const struct op *op, double seconds)
+{
+    totals->count[op->kind][op->tag.phase]++;
+    totals->seconds[op->kind][op->tag.phase] += seconds;
+    totals->flops[op->kind][op->tag.phase] += op_flops(op);
+    totals->bytes[op->kind][op->tag.phase] += plan_op_bytes(plan, op);
+}
+
 void waterfall_sum_ops(struct op_totals *totals, const struct plan *plan, const struct op_time *times)
 {
     *totals = (struct op_totals){.count = {{0}}};
     for (int32_t i = 0; i < plan->op_count; i++) {
-        const struct op *op = &plan->ops[i];
-        totals->count[op->kind][op->tag.phase]++;
-        totals->seconds[op->kind][op->tag.phase] += times[i].end - times[i].begin;
+        waterfall_add_op(totals, plan, &plan->ops[i], times[i].end - times[i].begin);
     }
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gswbench/result_json.h"
 #include "command.h"
@@ -167,19 +168,74 @@ Test(compare, says_that_it_cannot_tell)
 
 Test(compare, refuses_what_is_not_comparable_unless_forced)
 {
-    char base[128], wide[128];
+    char base[128], other[128], command[512];
     write_result("base", 0, 64, base);
-    write_result("wide", 0, 128, wide);
+    snprintf(other, sizeof(other), "%s/other.json", folder);
+    snprintf(command, sizeof(command), "sed 's/\"communicator\": \"mpi\"/\"communicator\": \"local\"/' %s >%s", base,
+             other);
+    cr_assert_eq(system(command), 0);
 
-    status refused = compare(base, wide, "");
+    status refused = compare(base, other, "");
     cr_expect_eq(refused.exit_code, EXIT_COMPARE);
-    cr_expect_str_eq(refused.text, "these results cannot be compared: ranks 64 and 128; "
+    cr_expect_str_eq(refused.text, "these results cannot be compared: communicator mpi and local; "
                                    "--force compares them nevertheless");
     cr_expect_str_empty(output);
 
-    status forced = compare(base, wide, "--force");
+    status forced = compare(base, other, "--force");
     cr_expect(!failed(&forced), "%s", forced.text);
-    expect_output("# NOT COMPARABLE ranks: 64 -> 128\n");
+    expect_output("# NOT COMPARABLE communicator: mpi -> local\n");
+}
+
+static const char *at(json_t *document, const char *side, const char *key)
+{
+    return json_string_value(json_object_get(json_object_get(document, side), key));
+}
+
+// What a technique gains, before there is a device: a row for each, and a page.
+Test(compare, sets_several_predictions_against_the_first)
+{
+    static const char *const settings[] = {"", "--set parallel.tp_overlap=yes", "--ranks 4 --set parallel.dp=2"};
+    char                     line[1200], page[128];
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(line, sizeof(line), "predict tiny-llama --ranks 2 --gpu h100-sxm --set parallel.tp=2 %s -o %s/%zu",
+                 settings[i], folder, i);
+        status predicted = run(line);
+        cr_assert(!failed(&predicted), "%s", predicted.text);
+    }
+    snprintf(page, sizeof(page), "%s/page.html", folder);
+    snprintf(line, sizeof(line), "compare %s/0/latest %s/1 %s/2 -o %s", folder, folder, folder, page);
+    status compared = run(line);
+    cr_assert(!failed(&compared), "%s", compared.text);
+    expect_output("\n# differs parallel.tp_overlap: no -> yes\n");
+    expect_output("\n# differs ranks: 2 -> 4\n");
+    expect_output("  the first\n");
+    expect_output("  parallel.tp_overlap yes\n");
+    cr_expect_eq(access(page, R_OK), 0);
+
+    snprintf(line, sizeof(line), "compare %s/0/latest %s/1 %s/2 --json", folder, folder, folder);
+    compared = run(line);
+    cr_assert(!failed(&compared), "%s", compared.text);
+    json_t *document = json_loads(output, 0, NULL), *list = json_object_get(document, "comparisons");
+    cr_assert_eq(json_array_size(list), 2);
+    cr_expect_str_eq(at(json_array_get(list, 1), "second", "status"), "predicted");
+    json_decref(document);
+}
+
+// Repeats in one folder are one side; runs of two configurations are not.
+Test(compare, takes_a_folder_of_repeats_for_one_side)
+{
+    char first[512], line[1200];
+    run_model("--set run.seed=1", first);
+    run_model("--set run.seed=1", first);
+    snprintf(line, sizeof(line), "compare %s/tiny-llama %s", folder, first);
+    status compared = run(line);
+    cr_expect(!failed(&compared), "%s", compared.text);
+    expect_output("# first  2 runs with a spread of ");
+
+    run_model("--set run.seed=2", first);
+    compared = run(line);
+    cr_expect_eq(compared.exit_code, EXIT_COMPARE);
+    cr_expect_not_null(strstr(compared.text, " are no repeats of each other, or not valid: "), "%s", compared.text);
 }
 
 Test(compare, names_files_that_are_no_results)
@@ -188,15 +244,13 @@ Test(compare, names_files_that_are_no_results)
         const char *line, *text;
         int         exit_code;
     } cases[] = {
-        {"compare", "compare takes two folders or result.json, not 0", EXIT_USAGE},
-        {"compare a b c", "compare takes two folders or result.json, not 3", EXIT_USAGE},
+        {"compare", "compare takes two folders or result.json, or more, not 0", EXIT_USAGE},
+        {"compare a", "compare takes two folders or result.json, or more, not 1", EXIT_USAGE},
         {"compare /absent /absent",
          "/absent: No such file or directory: name the folder of a run, as its last line does, or its result.json",
          EXIT_USAGE},
-        {"compare /tmp /tmp",
-         "/tmp/result.json: No such file or directory: name the folder of a run, as its last line does, or its "
-         "result.json",
-         EXIT_USAGE},
+        {"compare /proc/self/fdinfo a",
+         "/proc/self/fdinfo: no result in it: name the folder of a run, or one that has some", EXIT_USAGE},
         {"compare /dev/null /dev/null", "/dev/null: is a device, not a file", EXIT_CONFIG},
         {"compare a b --fail-on faster:2%", "--fail-on faster:2%: slower:2% is the form", EXIT_USAGE},
         {"compare a b --fail-on slower:2", "--fail-on slower:2: slower:2% is the form", EXIT_USAGE},

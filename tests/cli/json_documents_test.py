@@ -27,6 +27,7 @@ DOCUMENTS = (
     ("configs", "configs", "configs --json", {0}),
     ("atlas", "atlas", "atlas --model nemotron4-15b --ranges --json", {0}),
     ("compare", "compare", "compare --json result.json result.json", {0}),
+    ("several", "compare-several", "compare --json result.json result.json result.json", {0}),
     ("table", "table", "table --format json result.json", {0}),
     ("preflight", "preflight", f"preflight {RANKS} --seconds 1 --json", {0, 6}),
     ("accept", "accept", f"accept {RANKS} --seconds 1 --steps 6 --out results --json --set hardware.device=other", {6, 15}),

@@ -2,7 +2,9 @@
 // gswbench predict: what it prints of a row, of all rows and of a sweep, and what it refuses.
 #include <criterion/criterion.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
@@ -36,6 +38,50 @@ Test(predict_command, predicts_what_it_can_and_says_what_it_cannot)
                  "cannot write /nowhere/t.json: No such file or directory");
     expect_error("predict --all --ranks 8", EXIT_USAGE,
                  "--all takes every configuration as it is: leave --config, --ranks, --set and --layers out");
+}
+
+// As a run leaves one, with what stdout says.
+Test(predict_command, writes_a_prediction_as_a_result)
+{
+    char folder[] = "/tmp/gswbench-predict-XXXXXX", line[512];
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(line, sizeof(line), "predict llama3.1-70b --ranks 64 -o %s", folder);
+    expect_success(line);
+    expect_output("\nfiles          /tmp/gswbench-predict-");
+    snprintf(line, sizeof(line), "%s/latest/result.json", folder);
+    json_t *document = json_load_file(line, JSON_REJECT_DUPLICATES, NULL), *part;
+    cr_assert_not_null(document);
+    json_t     *waterfall = json_object_get(document, "waterfall");
+    double      step = json_real_value(json_object_get(waterfall, "step_s")), sum = 0.0;
+    double      end = 0.0;
+    size_t      index;
+    const char *key;
+    json_object_foreach(json_object_get(waterfall, "parts_s"), key, part)
+    {
+        sum += json_real_value(part);
+    }
+    json_array_foreach(json_object_get(waterfall, "turns"), index, part)
+    {
+        end = fmax(end, json_real_value(json_object_get(part, "end_s")));
+    }
+    cr_expect_float_eq(sum, step, 1e-9);
+    cr_expect(end > 0.9 * step && end <= step, "%g of %g", end, step);
+    cr_expect_str_eq(json_string_value(json_object_get(document, "status")), "predicted");
+    cr_expect_not_null(json_object_get(document, "predicted"));
+    cr_expect_null(json_object_get(document, "result"));
+    json_decref(document);
+
+    snprintf(line, sizeof(line), "report %s/latest", folder);
+    expect_success(line);
+    expect_output("\nRESULT PREDICTED  64 ranks on h100-sxm, give or take ");
+    cr_expect_null(strstr(output, "completed step"));
+    snprintf(line, sizeof(line), "table %s --format csv", folder);
+    expect_success(line);
+    expect_output(",\"predicted\",1,");
+    expect_error("predict llama3.1-70b --ranks 64 -o /dev/null/x", EXIT_OUTPUT,
+                 "cannot create /dev/null/x: Not a directory");
+    snprintf(line, sizeof(line), "rm -r %s", folder);
+    cr_expect_eq(system(line), 0);
 }
 
 Test(predict_command, warns_of_what_makes_a_prediction_doubtful_or_a_job_slow)

@@ -87,9 +87,9 @@ done <<'END'
 3|run tiny-llama --ranks 2 --comm local --backend host --fail-below mfu=50|fail_below = mfu=50: allowed are mfu=0 to 1
 3|run tiny-llama --ranks 2 --comm local --backend host --fail-above 13|fail_above = 13: allowed are step=SECONDS
 4|run tiny-llama --ranks 2 --comm nccl|start them with mpirun or srun
-2|compare one|compare takes two folders or result.json, not 1
+2|compare one|compare takes two folders or result.json, or more, not 1
 2|compare one two|one: No such file or directory: name the folder of a run
-2|compare empty empty|empty/result.json: No such file or directory
+2|compare empty empty|empty: no result in it: name the folder of a run
 3|report empty.json|empty.json: not a result
 2|report|
 2|report missing|missing: No such file or directory: name the folder of a run

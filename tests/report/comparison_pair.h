@@ -35,7 +35,7 @@ static inline char *text_of(void)
     static char  *text;    // static, or gcc 12 takes what it points to for something on the stack
     static size_t bytes;
     FILE         *file = open_memstream(&text, &bytes);
-    comparison_write_text(&comparison, file);
+    comparison_write_text(&comparison, 1, file);
     fclose(file);
     return text;
 }

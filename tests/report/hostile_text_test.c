@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/comparison.h"
 #include "gswbench/report.h"
 #include "gswbench/text.h"
 #include "result_fixture.h"
@@ -61,6 +62,38 @@ static void put(struct result *result, const char *text)
     struct result_reason reason = {.verdict = VERDICT_VALID, .rank = -1, .step = -1, .id = "note"};
     text_copy(reason.message, sizeof(reason.message), text);
     result_add_reason(result, &reason);
+    text_copy(result->expectation.profile, sizeof(result->expectation.profile), text);
+    text_copy(result->op_times[0].kind, sizeof(result->op_times[0].kind), text);
+    struct result_turn turn = {.stage = 0, .begin = 0, .end = 1};
+    text_copy(turn.phase, sizeof(turn.phase), text);
+    result_add_turns(result, &turn, 1);
+}
+
+// As the second of two.
+static void write_comparison(const struct result *result, FILE *file)
+{
+    struct result     first;
+    struct comparison comparison;
+    fixture_open(&first);
+    comparison_init(&comparison, &first, result, 0.01);
+    comparison_write_html(&comparison, 1, file);
+    comparison_free(&comparison);
+    result_free(&first);
+}
+
+static void write_list(const struct result *result, FILE *file)
+{
+    const char                *text = result->config_name;
+    const struct report_listed row  = {.name = text, .link = text, .result = result, .speedup = 1};
+    report_write_list(&(struct report_list){.title      = text,
+                                            .subtitle   = text,
+                                            .heading    = "all",
+                                            .remark     = text,
+                                            .facts      = {{.value = "1", .name = "fact", .note = text}},
+                                            .fact_count = 1,
+                                            .rows       = &row,
+                                            .count      = 1},
+                      file);
 }
 
 // Each line has what it has with a harmless text, and no byte that a terminal obeys.
@@ -105,16 +138,16 @@ Test(hostile_text, is_text_in_lines_and_cells)
     result_free(&harmless);
 }
 
-Test(hostile_text, makes_no_element_of_a_page)
+static void expect_elements(report_writer *write)
 {
     struct result harmless;
     put(&harmless, "abc");
-    char *other = fixture_render(report_write_html, &harmless);
+    char *other = fixture_render(write, &harmless);
     for (int i = 0; i < HOSTILE; i++) {
         struct result result;
         put(&result, hostile[i]);
 
-        char *text = fixture_render(report_write_html, &result);
+        char *text = fixture_render(write, &result);
 
         cr_expect_eq(count(text, "<"), count(other, "<"), "%s", hostile[i]);
         cr_expect_eq(count(text, "\""), count(other, "\""), "%s", hostile[i]);
@@ -124,6 +157,13 @@ Test(hostile_text, makes_no_element_of_a_page)
     }
     free(other);
     result_free(&harmless);
+}
+
+Test(hostile_text, makes_no_element_of_a_page)
+{
+    expect_elements(report_write_html);
+    expect_elements(write_comparison);
+    expect_elements(write_list);
 }
 
 Test(hostile_text, comes_back_from_json_as_it_is_shown)

@@ -56,7 +56,7 @@ static double largest_share(const struct result *result)
     json_t *document = json_loads(text, 0, NULL), *value;
     double  largest  = 0;
     cr_assert_not_null(document, "%s", text);
-    json_t *figures = json_object_get(document, result_is_comparable(result) ? "result" : "unverified");
+    json_t *figures = json_object_get(document, result_is_right(result) ? "result" : "unverified");
     json_t *shares  = json_object_get(figures, "mfu");
     cr_assert_eq(json_object_size(shares), FLOPS_COUNT);
     const char *key;

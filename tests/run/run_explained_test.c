@@ -47,6 +47,35 @@ Test(run, explains_a_step_that_is_not_measured)
     json_decref(plain);
 }
 
+// Two stages of one rank each: what the second one traced comes to the first.
+Test(run, knows_what_each_stage_does_when)
+{
+    json_t *document  = run_json("run --config tiny-llama --layers 2 --steps 3 --warmup 1 --backend host --ranks 2 "
+                                  "--set parallel.pp=2 --set train.micro_batch=1",
+                                 EXIT_VALID);
+    json_t *waterfall = json_object_get(document, "waterfall"), *turn;
+    json_t *course    = json_object_get(json_object_get(document, "memory"), "course");
+    double  step = json_real_value(json_object_get(waterfall, "step_s")), end[2] = {0.0};
+    int     forward[2] = {0}, backward[2] = {0};
+    size_t  index;
+    json_array_foreach(json_object_get(waterfall, "turns"), index, turn)
+    {
+        json_int_t stage = json_integer_value(json_object_get(turn, "stage"));
+        cr_assert_lt(stage, 2);
+        forward[stage] += strcmp(text_of(turn, "phase"), "forward") == 0;
+        backward[stage] += strcmp(text_of(turn, "phase"), "backward") == 0;
+        cr_expect_geq(json_real_value(json_object_get(turn, "begin_s")), end[stage]);
+        end[stage] = json_real_value(json_object_get(turn, "end_s"));
+        cr_expect(end[stage] > 0 && end[stage] < 1.5 * step);
+    }
+    for (int stage = 0; stage < 2; stage++) {    // 8 sequences, one after the other
+        cr_expect_eq(forward[stage], 8);
+        cr_expect_eq(backward[stage], 8);
+    }
+    cr_expect_eq(json_array_size(course), 128);
+    json_decref(document);
+}
+
 // Both ranks have the plan's ops, which a rank's result counts.
 Test(run, draws_the_ranks_that_are_asked_for)
 {

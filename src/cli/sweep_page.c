@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+// The best of a sweep as predictions, and a page of them all.
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/output.h"
+#include "gswbench/predicted.h"
+#include "gswbench/report.h"
+#include "sweep.h"
+
+struct page {
+    const char         *output, *advice;
+    const struct job   *job;
+    const struct sweep *sweep;
+};
+
+// A layout's prediction, in a folder of its own.
+struct page_row {
+    char          name[24], link[OUTPUT_PATH_BYTES];    // from the page
+    struct result result;
+};
+
+static status write_layout(struct page_row *row, const struct page *page, int64_t layout)
+{
+    struct predict_row   prediction = {.job = sweep_job(page->job, page->sweep, layout)};
+    struct output_folder folder     = {0};
+    TRY(predicted_compute(&row->result, &prediction, false));
+    status written = predicted_write(&folder, &row->result, &prediction.job, page->output);
+    if (!failed(&written)) {
+        const char *path = folder.path + strlen(page->output);
+        snprintf(row->link, sizeof(row->link), "%.*s/report.html", OUTPUT_PATH_BYTES - 16, path + strspn(path, "/"));
+    }
+    output_close_folder(&folder);
+    text_free(&prediction.warnings);
+    return written;
+}
+
+static void set_fact(struct report_list *list, int64_t value, const char *name, const char *note)
+{
+    struct report_fact *fact = &list->facts[list->fact_count++];
+    *fact                    = (struct report_fact){.name = name, .note = note};
+    snprintf(fact->value, sizeof(fact->value), "%" PRId64, value);
+}
+
+static status write_page(const struct page *page, const struct page_row *rows, int64_t count)
+{
+    const struct sweep   *sweep  = page->sweep;
+    const struct config  *config = &page->job->config;
+    struct report_listed *listed = memory_allocate((size_t)count * sizeof(*listed));
+    char                  subtitle[512], path[OUTPUT_PATH_BYTES];
+    struct text_stream    text;
+    struct report_list    list = {.title    = config->name,
+                                  .subtitle = subtitle,
+                                  .heading  = "The fastest layouts, as predicted",
+                                  .remark   = page->advice,
+                                  .rows     = listed,
+                                  .count    = count};
+    snprintf(subtitle, sizeof(subtitle),
+             "sweep of layouts at %" PRId64 " ranks, %s: %" PRId64 " sequences of %" PRId64 " tokens a step, on %s",
+             page->job->request.mesh.world, precision_compute_names[config->precision.compute],
+             config->train.global_batch, config->train.sequence, config->hardware.profile);
+    set_fact(&list, sweep->layout_count, "Legal layouts", "at that number of ranks");
+    set_fact(&list, sweep->refused, "Refused", "cannot be predicted");
+    set_fact(&list, sweep->too_large, "Too large", "for a device's memory");
+    set_fact(&list, sweep->fit, "Fit", "a device's memory");
+    set_fact(&list, sweep->priced, "Priced",
+             sweep->is_stopped ? "stopped: others may be faster" : "no other can be among the best");
+    for (int64_t i = 0; i < count; i++) {
+        listed[i] = (struct report_listed){
+            .name = rows[i].name, .link = rows[i].link, .result = &rows[i].result, .speedup = NAN};
+    }
+    text_stream_open(&text);
+    report_write_list(&list, text.file);
+    text_stream_close(&text);
+    snprintf(path, sizeof(path), "%s/sweep.html", page->output);
+    status written = output_replace(path, text.data, text.bytes);
+    free(text.data);
+    free(listed);
+    return written;
+}
+
+status sweep_write(const char *output, const struct job *job, const struct sweep *sweep, const char *advice,
+                   bool has_own)
+{
+    const struct page page    = {.output = output, .advice = advice, .job = job, .sweep = sweep};
+    int64_t           count   = sweep->best_count + has_own;
+    struct page_row  *rows    = memory_allocate((size_t)count * sizeof(*rows));
+    status            written = output_create_folders(output);
+    for (int64_t i = count - 1; i >= 0 && !failed(&written); i--) {
+        bool is_own = i == sweep->best_count;
+        snprintf(rows[i].name, sizeof(rows[i].name), is_own ? "own" : "%" PRId64, i + 1);
+        written = write_layout(&rows[i], &page, is_own ? SWEEP_OWN : sweep->best[i].layout);
+    }
+    if (!failed(&written)) {
+        written = write_page(&page, rows, count);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        result_free(&rows[i].result);
+    }
+    free(rows);
+    return written;
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+// A comparison as a page: all results in one table, then what differs from the first and what that changes.
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/comparison.h"
+#include "gswbench/number.h"
+#include "gswbench/report.h"
+#include "internal.h"
+#include "page.h"
+
+// The colour of a verdict, as the style sheet calls it.
+static const char *const classes[CHANGE_COUNT] = {
+    [CHANGE_SAME] = "valid", [CHANGE_FASTER] = "valid", [CHANGE_SLOWER] = "invalid", [CHANGE_AMBIGUOUS] = "degraded"};
+
+static void write_head(const struct comparison *list, int64_t count, FILE *file)
+{
+    int64_t verdict = list->step.verdict;
+    html_write_head("Comparison", file);
+    for (int64_t i = -1; i < count; i++) {
+        const struct result *result = i < 0 ? list->first : list[i].second;
+        fprintf(file, "%s", i < 0 ? "" : i == 0 ? "<br>and " : ", ");
+        html_write_text(result->config_name, file);
+        fprintf(file, " ");
+        html_write_text(result->run_id, file);
+    }
+    html_write_badge(classes[verdict], count == 1 ? statistics_change_names[verdict] : NULL, file);
+}
+
+static void write_all(const struct comparison *list, int64_t count, FILE *file)
+{
+    enum { NAME_BYTES = 160 };
+    struct report_listed *rows = memory_allocate((size_t)(count + 1) * sizeof(*rows));
+    char(*names)[NAME_BYTES]   = memory_allocate((size_t)count * sizeof(*names));
+    rows[0]                    = (struct report_listed){.name = "the first", .result = list->first, .speedup = 1.0};
+    for (int64_t i = 0; i < count; i++) {
+        rows[i + 1] = (struct report_listed){.name    = comparison_name(&list[i], names[i], sizeof(names[i])),
+                                             .result  = list[i].second,
+                                             .speedup = list[i].step.speedup};
+    }
+    fprintf(file, "<section class=card><h2>Results</h2>\n");
+    html_write_list(rows, count + 1, file);
+    fprintf(file, "</section>\n");
+    free(rows);
+    free(names);
+}
+
+static void write_repeats(const struct comparison_repeats *repeats, const char *which, FILE *file)
+{
+    char value[32];
+    if (repeats->runs > 1) {
+        snprintf(value, sizeof(value), "%.2f", 100 * repeats->spread);
+        html_write_figure(file, value, "%", "Spread over repeats", "%" PRId64 " runs, the %s result", repeats->runs,
+                          which);
+    }
+}
+
+static void write_figures(const struct comparison *comparison, FILE *file)
+{
+    const struct statistics_change *step = &comparison->step;
+    char                            value[32];
+    if (isnan(step->speedup)) {
+        return;
+    }
+    fprintf(file, "<section class=figures>\n");
+    snprintf(value, sizeof(value), "%.3f", step->speedup);
+    if (isnan(step->low)) {
+        html_write_figure(file, value, "&times;", "Speed-up", "no interval is known");
+    } else {
+        html_write_figure(file, value, "&times;", "Speed-up", "%.3f to %.3f", step->low, step->high);
+    }
+    snprintf(value, sizeof(value), "%+.1f", 100 * step->relative);
+    html_write_figure(file, value, "%", comparison->work != 1 ? "Time for as many tokens a device" : "Step time",
+                      "less than %.1f %% would not count", 100 * step->margin);
+    write_repeats(&comparison->repeats[0], "first", file);
+    write_repeats(&comparison->repeats[1], "second", file);
+    fprintf(file, "</section>\n");
+}
+
+static void write_settings(const struct comparison *comparison, FILE *file)
+{
+    fprintf(file, "<section class=card><h2>What differs</h2>\n");
+    if (comparison->setting_count == 0) {
+        fprintf(file, "<p class=soft>Nothing that is known.</p></section>\n");
+        return;
+    }
+    fprintf(file, "<div class=scroll><table class=settings><tr><th></th><th>first</th><th>second</th></tr>\n");
+    for (int64_t i = 0; i < comparison->setting_count; i++) {
+        const struct comparison_setting *setting = &comparison->settings[i];
+        fprintf(file, "<tr><th>");
+        html_write_text(setting->name, file);
+        fprintf(file, "%s</th><td class=text>", setting->is_obstacle ? " (not comparable)" : "");
+        html_write_text(setting->first, file);
+        fprintf(file, "</td><td class=text>");
+        html_write_text(setting->second, file);
+        fprintf(file, "</td></tr>\n");
+    }
+    fprintf(file, "</table></div></section>\n");
+}
+
+static void write_seconds(double seconds, int decimals, FILE *file)
+{
+    fprintf(file, "<td class=n>%.*f s</td>", decimals, seconds);
+}
+
+static void write_values(const struct comparison_row *row, int decimals, FILE *file)
+{
+    write_seconds(row->first, decimals, file);
+    write_seconds(row->second, decimals, file);
+    fprintf(file, "<td class=n>%+.*f s</td></tr>\n", decimals, row->second - row->first);
+}
+
+// What is faster goes to the left of a line, and what is slower to the right.
+static void write_bar(double change, double most, double least, FILE *file)
+{
+    double width = most - least;
+    html_write_bar(change < 0 ? BAR_COMPUTE : BAR_IDLE, width > 0 ? (fmin(change, 0.0) - least) / width : 0.0,
+                   width > 0 ? fabs(change) / width : 0.0, file);
+}
+
+static void write_rows(const struct comparison_row *rows, int64_t count, FILE *file)
+{
+    double                most = 0.0, least = 0.0;
+    struct comparison_row sum = {.name = "sum"};
+    for (int64_t i = 0; i < count; i++) {
+        most  = fmax(most, rows[i].second - rows[i].first);
+        least = fmin(least, rows[i].second - rows[i].first);
+        sum.first += rows[i].first;
+        sum.second += rows[i].second;
+    }
+    int decimals = sum.first < 1 ? 6 : 3;
+    fprintf(file, "<div class=scroll><table class=changes><tr><th></th><th class=fall></th><th class=n>first</th>"
+                  "<th class=n>second</th><th class=n>change</th></tr>\n");
+    for (int64_t i = 0; i < count; i++) {
+        if (rows[i].first != 0 || rows[i].second != 0) {
+            fprintf(file, "<tr><td>");
+            html_write_text(rows[i].name, file);
+            fprintf(file, "</td>");
+            write_bar(rows[i].second - rows[i].first, most, least, file);
+            write_values(&rows[i], decimals, file);
+        }
+    }
+    fprintf(file, "<tr><th>sum</th><td class=fall></td>");
+    write_values(&sum, decimals, file);
+    fprintf(file, "</table></div>\n");
+}
+
+static void write_parts(const struct comparison *comparison, FILE *file)
+{
+    static const struct page_key keys[] = {{BAR_COMPUTE, "less"}, {BAR_IDLE, "more"}};
+    fprintf(file, "<section class=card><h2>Where the difference is</h2>\n");
+    if (comparison->part_count == 0) {
+        fprintf(file, "<p class=soft>Not known: a run has no traced step.</p></section>\n");
+        return;
+    }
+    if (comparison->work != 1) {
+        fprintf(
+            file,
+            "<p class=soft>A step of the second has %.3f times the tokens a device of the first: its times here are "
+            "those of as many tokens.</p>\n",
+            comparison->work);
+    }
+    write_rows(comparison->parts, comparison->part_count, file);
+    html_write_keys(keys, 2, file);
+    fprintf(file, "<h3>Ops that compute, one after the other</h3>\n");
+    write_rows(comparison->families, comparison->family_count, file);
+    fprintf(file, "</section>\n");
+}
+
+static void write_memory(const struct comparison *comparison, FILE *file)
+{
+    fprintf(file, "<section class=card><h2>Memory <span class=soft>of one rank</span></h2><div class=scroll><table><tr>"
+                  "<th></th><th class=n>first</th><th class=n>second</th></tr>\n");
+    for (int i = 0; i < STORAGE_COUNT; i++) {
+        char first[32], second[32];
+        fprintf(file, "<tr><td>%s</td><td class=n>%s</td><td class=n>%s</td></tr>\n",
+                plan_storage_name((enum storage)i),
+                number_bytes(first, sizeof(first), (double)comparison->first->storage_bytes[i]),
+                number_bytes(second, sizeof(second), (double)comparison->second->storage_bytes[i]));
+    }
+    fprintf(file, "</table></div></section>\n");
+}
+
+void comparison_write_html(const struct comparison *list, int64_t count, FILE *file)
+{
+    write_head(list, count, file);
+    write_all(list, count, file);
+    for (int64_t i = 0; i < count; i++) {
+        if (count > 1) {
+            char name[160];
+            fprintf(file, "<h2>The first and ");
+            html_write_text(comparison_name(&list[i], name, sizeof(name)), file);
+            fprintf(file, "</h2>\n");
+        }
+        write_figures(&list[i], file);
+        write_settings(&list[i], file);
+        write_parts(&list[i], file);
+        write_memory(&list[i], file);
+    }
+    fprintf(file, "<footer>gswbench ");
+    html_write_text(list->second->version, file);
+    html_write_foot(file);
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+// The course of the traced step: memory by storage, and what each pipeline stage does.
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/number.h"
+#include "internal.h"
+#include "page.h"
+
+enum { HEIGHT = 190, TOP = 8, AXIS = 24, TICKS = 3, STAGES_MOST = 256 };
+
+// What is drawn one upon another, from below; the others are too small to be seen.
+static const struct layer {
+    enum storage storage;
+    int          colour;
+    const char  *name;
+} layers[] = {{STORAGE_WEIGHT, BAR_COMPUTE, "weights"},
+              {STORAGE_GRADIENT, BAR_IDEAL, "gradients"},
+              {STORAGE_OPTIMIZER, BAR_REST, "optimizer"},
+              {STORAGE_ACTIVATION, BAR_IDLE, "activations"}};
+enum { LAYERS = sizeof(layers) / sizeof(layers[0]) };
+
+static double y_of(double bytes, double most)
+{
+    return HEIGHT - AXIS - (HEIGHT - TOP - AXIS) * bytes / most;
+}
+
+// Lines at whole powers of two, which number_bytes writes without digits after the point.
+static void write_bytes_axis(double most, FILE *file)
+{
+    double tick = exp2(floor(log2(most / TICKS)));
+    for (int i = 1; i * tick <= most; i++) {
+        char   text[32];
+        double y = y_of(i * tick, most);
+        number_bytes(text, sizeof(text), i * tick);
+        char *digits = strstr(text, ".00");
+        fprintf(file,
+                "<line class=grid x1=0 x2=100%% y1=%.1f y2=%.1f /><text x=-8 y=%.1f text-anchor=end>%.*s%s</text>", y,
+                y, y + 4, digits != NULL ? (int)(digits - text) : (int)strlen(text), text,
+                digits != NULL ? digits + strlen(".00") : "");
+    }
+}
+
+// A path has a frame of its own, which is stretched sideways.
+static void write_activations(const struct result *result, double base, double most, FILE *file)
+{
+    fprintf(file, "<svg viewBox=\"0 0 %" PRId64 " %d\" preserveAspectRatio=none><path class=b%d d=\"M0 %.1f",
+            result->moment_count, HEIGHT, BAR_IDLE, y_of(base, most));
+    for (int64_t i = 0; i < result->moment_count; i++) {
+        fprintf(file, "V%.1fH%" PRId64, y_of(base + (double)result->moments[i].bytes, most), i + 1);
+    }
+    fprintf(file, "V%.1fZ\"/></svg>", y_of(base, most));
+}
+
+static void write_drawing(const struct result *result, double most, FILE *file)
+{
+    double below = 0;
+    fprintf(file, "<div class=\"plot wide\"><svg height=%d role=img aria-label=\"Memory over the step\">", HEIGHT);
+    for (int i = 0; i < LAYERS - 1; i++) {
+        double bytes = (double)result->storage_bytes[layers[i].storage];
+        double top   = y_of(below + bytes, most);
+        fprintf(file, "<rect class=b%d x=0 y=%.1f width=100%% height=%.1f><title>%s</title></rect>", layers[i].colour,
+                top, y_of(below, most) - top, layers[i].name);
+        below += bytes;
+    }
+    write_activations(result, below, most, file);
+    write_bytes_axis(most, file);
+    html_write_seconds_axis(result->trace.step_seconds, HEIGHT - 6, file);
+    fprintf(file, "</svg></div>\n");
+}
+
+static void write_memory(const struct result *result, FILE *file)
+{
+    struct page_key keys[LAYERS];
+    double          most = 0.0, live = 0.0;
+    char            peak[32], room[32];
+    for (int i = 0; i < LAYERS; i++) {
+        keys[i] = (struct page_key){layers[i].colour, layers[i].name};
+        most += (double)result->storage_bytes[layers[i].storage];
+    }
+    for (int64_t i = 0; i < result->moment_count; i++) {
+        live = fmax(live, (double)result->moments[i].bytes);
+    }
+    fprintf(file, "<section class=card><h2>Memory over the step <span class=soft>of rank 0, seconds</span></h2>\n");
+    write_drawing(result, most, file);
+    html_write_keys(keys, LAYERS, file);
+    fprintf(file,
+            "<p class=soft>Activations in use at once: %s at most, in %s that the plan has for them.</p></section>\n",
+            number_bytes(peak, sizeof(peak), live),
+            number_bytes(room, sizeof(room), (double)result->storage_bytes[STORAGE_ACTIVATION]));
+}
+
+static int colour_of(const char *phase)
+{
+    return strcmp(phase, op_phase_name(PHASE_FORWARD)) == 0     ? BAR_IDEAL
+           : strcmp(phase, op_phase_name(PHASE_BACKWARD)) == 0  ? BAR_COMPUTE
+           : strcmp(phase, op_phase_name(PHASE_RECOMPUTE)) == 0 ? BAR_REST
+                                                                : BAR_IDLE;
+}
+
+static void write_turn(const struct result_turn *turn, double step, int y, int height, FILE *file)
+{
+    fprintf(file, "<rect class=b%d x=%.3f%% y=%d width=%.3f%% height=%d><title>stage %" PRId64 ", ",
+            colour_of(turn->phase), 100 * turn->begin / step, y, 100 * (turn->end - turn->begin) / step, height,
+            turn->stage);
+    html_write_text(turn->phase, file);
+    if (turn->microbatch >= 0) {
+        fprintf(file, ", microbatch %" PRId64 ", chunk %" PRId64, turn->microbatch, turn->chunk);
+    }
+    fprintf(file, ": %.6g to %.6g s</title></rect>\n", turn->begin, turn->end);
+}
+
+static int64_t count_stages(const struct result *result)
+{
+    int64_t stages = 0;
+    for (int64_t i = 0; i < result->turn_count; i++) {
+        stages = result->turns[i].stage >= stages ? result->turns[i].stage + 1 : stages;
+    }
+    return stages < STAGES_MOST ? stages : STAGES_MOST;
+}
+
+static void write_turns(const struct result *result, FILE *file)
+{
+    enum { ROW = 22, BAR = 16 };
+    static const struct page_key keys[] = {{BAR_IDEAL, "forward"},
+                                           {BAR_COMPUTE, "backward"},
+                                           {BAR_REST, "recomputed"},
+                                           {BAR_IDLE, "gradients and optimizer"}};
+    int64_t                      stages = count_stages(result);
+    int                          height = (int)stages * ROW;
+    fprintf(file,
+            "<section class=card><h2>Pipeline <span class=soft>what each stage computes, seconds</span></h2>\n"
+            "<div class=plot><svg height=%d role=img aria-label=\"Pipeline schedule\">\n",
+            height + AXIS);
+    for (int64_t i = 0; i < result->turn_count; i++) {
+        const struct result_turn *turn = &result->turns[i];
+        if (turn->stage < stages) {
+            write_turn(turn, result->trace.step_seconds, (int)turn->stage * ROW, BAR, file);
+        }
+    }
+    for (int64_t stage = 0; stage < stages; stage++) {
+        fprintf(file, "<text x=-8 y=%d text-anchor=end>%" PRId64 "</text>", (int)stage * ROW + 13, stage);
+    }
+    html_write_seconds_axis(result->trace.step_seconds, height + 12, file);
+    fprintf(file, "</svg></div>\n");
+    html_write_keys(keys, 4, file);
+    fprintf(file, "</section>\n");
+}
+
+void html_write_course(const struct result *result, FILE *file)
+{
+    bool has_time = result->trace.step_seconds > 0;
+    if (result->turn_count > 0 && has_time) {
+        write_turns(result, file);
+    }
+    if (result->moment_count > 0 && has_time && result->storage_bytes[STORAGE_ACTIVATION] > 0) {
+        write_memory(result, file);
+    }
+}

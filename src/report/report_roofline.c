@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+// The roofline: what families of ops reach of the rate that the machine's peak and memory allow them.
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "gswbench/op.h"
+#include "gswbench/text.h"
+#include "internal.h"
+#include "page.h"
+
+enum { FAMILIES = 24, HEIGHT = 220, TOP = 8, AXIS = 24 };
+
+struct family {
+    char   name[24];
+    double seconds, flops, bytes;
+};
+
+struct roofline {
+    struct family family[FAMILIES];
+    int           count;
+    double        peak, bandwidth;    // NaN: not known
+};
+
+static struct family *find_family(struct roofline *roofline, const char *name)
+{
+    for (int i = 0; i < roofline->count; i++) {
+        if (strcmp(roofline->family[i].name, name) == 0) {
+            return &roofline->family[i];
+        }
+    }
+    struct family *family = roofline->count < FAMILIES ? &roofline->family[roofline->count++] : NULL;
+    if (family != NULL) {
+        text_copy(family->name, sizeof(family->name), name);
+    }
+    return family;
+}
+
+// Of ops that compute.
+static void fill(struct roofline *roofline, const struct result *result)
+{
+    *roofline = (struct roofline){.peak = result->expectation.peak, .bandwidth = result->expectation.memory_bandwidth};
+    for (int64_t i = 0; i < result->op_time_count; i++) {
+        const struct result_op_time *ops = &result->op_times[i];
+        char                         name[sizeof(ops->kind)];
+        report_name_family(ops->kind, name, sizeof(name));
+        struct family *family = report_computes(ops->kind) ? find_family(roofline, name) : NULL;
+        if (family != NULL) {
+            family->seconds += ops->seconds;
+            family->flops += ops->flops;
+            family->bytes += ops->bytes;
+        }
+    }
+}
+
+// FLOP/s that an op of so many FLOPs a byte can reach.
+static double roof_of(const struct roofline *roofline, double intensity)
+{
+    return fmin(roofline->peak, roofline->bandwidth * intensity);
+}
+
+// Where both are in a drawing whose axes are logarithms.
+struct frame {
+    double left, right, low, high;
+};
+
+static double x_of(const struct frame *frame, double intensity)
+{
+    return 100 * log(intensity / frame->left) / log(frame->right / frame->left);
+}
+
+static double y_of(const struct frame *frame, double rate)
+{
+    return TOP + (HEIGHT - TOP - AXIS) * log(frame->high / rate) / log(frame->high / frame->low);
+}
+
+// Of what a file says only what a machine may do.
+static bool is_possible(double flops, double bytes, double seconds)
+{
+    double rate = flops / seconds, intensity = flops / bytes;
+    return rate > 1 && rate < 1e21 && intensity > 1e-9 && intensity < 1e12;
+}
+
+static bool is_drawn(const struct family *family)
+{
+    return is_possible(family->flops, family->bytes, family->seconds);
+}
+
+// Powers of ten around the ridge and every family.
+static struct frame find_frame(const struct roofline *roofline)
+{
+    double       ridge = roofline->peak / roofline->bandwidth;
+    struct frame frame = {ridge / 4, ridge * 4, roofline->peak / 8, roofline->peak};
+    for (int i = 0; i < roofline->count; i++) {
+        const struct family *family = &roofline->family[i];
+        if (is_drawn(family)) {
+            frame.left  = fmin(frame.left, family->flops / family->bytes);
+            frame.right = fmax(frame.right, family->flops / family->bytes);
+            frame.low   = fmin(frame.low, family->flops / family->seconds);
+            frame.high  = fmax(frame.high, family->flops / family->seconds);
+        }
+    }
+    return (struct frame){pow(10, floor(log10(frame.left))), pow(10, ceil(log10(frame.right) + 1e-9)),
+                          pow(10, floor(log10(frame.low))), pow(10, ceil(log10(frame.high) + 1e-9))};
+}
+
+static void write_axes(const struct frame *frame, FILE *file)
+{
+    for (double rate = frame->low; rate <= frame->high * 1.01; rate *= 10) {
+        double y = y_of(frame, rate);
+        fprintf(file, "<line class=grid x1=0 x2=100%% y1=%.1f y2=%.1f /><text x=-8 y=%.1f text-anchor=end>%g</text>", y,
+                y, y + 4, rate / 1e12);
+    }
+    for (double intensity = frame->left; intensity <= frame->right * 1.01; intensity *= 10) {
+        double x = x_of(frame, intensity);
+        fprintf(file, "<line class=grid x1=%.2f%% x2=%.2f%% y1=%d y2=%d /><text x=%.2f%% y=%d text-anchor=%s>%g</text>",
+                x, x, TOP, HEIGHT - AXIS, x, HEIGHT - 6,
+                x < 1    ? "start"
+                : x > 99 ? "end"
+                         : "middle",
+                intensity);
+    }
+}
+
+static void write_roof(const struct roofline *roofline, const struct frame *frame, FILE *file)
+{
+    double ridge = x_of(frame, roofline->peak / roofline->bandwidth), top = y_of(frame, roofline->peak);
+    double edge = roof_of(roofline, frame->left);
+    double left = edge >= frame->low ? 0.0 : x_of(frame, frame->low / roofline->bandwidth);
+    fprintf(file,
+            "<line class=roof x1=%.2f%% y1=%.1f x2=%.2f%% y2=%.1f /><line class=roof x1=%.2f%% y1=%.1f x2=100%% "
+            "y2=%.1f />",
+            left, y_of(frame, fmax(edge, frame->low)), ridge, top, ridge, top, top);
+}
+
+static void write_drawing(const struct roofline *roofline, FILE *file)
+{
+    enum { COLOURS = 4 };
+    struct page_key keys[COLOURS];
+    struct frame    frame = find_frame(roofline);
+    int             count = 0;
+    fprintf(file, "<div class=plot><svg height=%d role=img aria-label=\"Roofline\">", HEIGHT);
+    write_axes(&frame, file);
+    write_roof(roofline, &frame, file);
+    for (int i = 0; i < roofline->count && count < COLOURS; i++) {
+        const struct family *family = &roofline->family[i];
+        if (is_drawn(family)) {
+            fprintf(file, "<circle class=b%d cx=%.2f%% cy=%.1f r=6><title>", count,
+                    x_of(&frame, family->flops / family->bytes), y_of(&frame, family->flops / family->seconds));
+            html_write_text(family->name, file);
+            fprintf(file, "</title></circle>");
+            keys[count] = (struct page_key){count, family->name};
+            count++;
+        }
+    }
+    fprintf(file, "</svg></div>\n");
+    html_write_keys(keys, count, file);
+    fprintf(file, "<p class=soft>TFLOP/s by FLOP a byte, both as logarithms; the line is what the peak and the memory "
+                  "allow.</p>\n");
+}
+
+static void write_rate(double rate, const char *unit, FILE *file)
+{
+    if (rate > 0) {
+        fprintf(file, "<td class=n>%.4g %s</td>", rate, unit);
+    } else {
+        fprintf(file, "<td class=n>&ndash;</td>");
+    }
+}
+
+// An op without FLOPs moves bytes as fast as the memory allows, at most.
+static void write_family(const struct roofline *roofline, const struct family *family, bool has_roof, FILE *file)
+{
+    double intensity = family->flops / family->bytes;
+    double share     = family->flops > 0 ? family->flops / family->seconds / roof_of(roofline, intensity)
+                                         : family->bytes / family->seconds / roofline->bandwidth;
+    fprintf(file, "<tr><td>");
+    html_write_text(family->name, file);
+    fprintf(file, "</td>");
+    if (has_roof) {
+        html_write_bar(family->flops > 0 ? BAR_COMPUTE : BAR_IDEAL, 0.0, isnan(share) ? 0.0 : fmin(share, 1.0), file);
+        fprintf(file, isnan(share) ? "<td class=n>&ndash;</td>" : "<td class=n>%.1f %%</td>", 100 * share);
+    }
+    write_rate(family->flops / family->seconds / 1e12, "TFLOP/s", file);
+    write_rate(family->bytes / family->seconds / 1e9, "GB/s", file);
+    write_rate(family->flops / family->bytes, "", file);
+    fprintf(file, "</tr>\n");
+}
+
+void html_write_roofline(const struct result *result, FILE *file)
+{
+    struct roofline roofline;
+    fill(&roofline, result);
+    bool is_known = is_possible(roofline.peak, roofline.bandwidth, 1.0);
+    if (roofline.count == 0) {
+        return;
+    }
+    fprintf(file, "<section class=card><h2>Roofline <span class=soft>");
+    if (is_known) {
+        fprintf(file, "%.4g TFLOP/s and %.4g GB/s of ", roofline.peak / 1e12, roofline.bandwidth / 1e9);
+        html_write_text(result->expectation.profile, file);
+    } else {
+        fprintf(file, "no peak of this machine is known");
+    }
+    fprintf(file, "</span></h2>\n");
+    if (is_known) {
+        write_drawing(&roofline, file);
+    }
+    fprintf(file,
+            "<div class=scroll><table class=roofline><tr><th>ops</th>%s<th class=n>computes</th><th class=n>moves</th>"
+            "<th class=n>FLOP a byte</th></tr>\n",
+            is_known ? "<th></th><th class=n>of the roof</th>" : "");
+    for (int i = 0; i < roofline.count; i++) {
+        if (roofline.family[i].seconds > 0) {
+            write_family(&roofline, &roofline.family[i], is_known, file);
+        }
+    }
+    fprintf(file, "</table></div></section>\n");
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+// Cuts the traced step into moments of memory and turns of a stage.
+#include "gswbench/result_course.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/result.h"
+#include "gswbench/text.h"
+
+static double find_end(const struct plan *plan, const struct op_time *times)
+{
+    double end = 0.0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        end = fmax(end, times[i].end);
+    }
+    return end;
+}
+
+// A tensor begins or ends to be used.
+struct change {
+    double  seconds;
+    int64_t bytes;    // below 0 where it ends
+};
+
+// What ends makes room for what begins.
+static int by_time(const void *a, const void *b)
+{
+    const struct change *one = a, *other = b;
+    int                  order = (one->seconds > other->seconds) - (one->seconds < other->seconds);
+    return order != 0 ? order : (one->bytes > other->bytes) - (one->bytes < other->bytes);
+}
+
+// As the plan places it.
+static int64_t room_of(const struct tensor *tensor)
+{
+    return (tensor->bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
+}
+
+// From the first to the last use of each activation, whatever lane uses it; the caller frees. Two for each tensor, of 0
+// bytes where it is none.
+static struct change *find_changes(const struct plan *plan, const struct op_time *times)
+{
+    struct change *changes = memory_allocate(2 * (size_t)plan->tensor_count * sizeof(*changes));
+    for (int32_t i = 0; i < plan->tensor_count; i++) {
+        changes[2 * i]     = (struct change){.seconds = INFINITY};
+        changes[2 * i + 1] = (struct change){.seconds = -INFINITY};
+    }
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        for (int slot = 0; slot < op->operand_count; slot++) {
+            if (op->operand[slot] >= 0 && plan->tensors[op->operand[slot]].storage == STORAGE_ACTIVATION) {
+                int32_t        whole = plan->tensors[op->operand[slot]].whole;
+                int64_t        bytes = room_of(&plan->tensors[whole]);
+                struct change *first = &changes[2 * whole], *last = &changes[2 * whole + 1];
+                *first = (struct change){fmin(first->seconds, times[i].begin), bytes};
+                *last  = (struct change){fmax(last->seconds, times[i].end), -bytes};
+            }
+        }
+    }
+    qsort(changes, 2 * (size_t)plan->tensor_count, sizeof(*changes), by_time);
+    return changes;
+}
+
+void result_set_moments(struct result *result, const struct plan *plan, const struct op_time *times)
+{
+    struct change *changes = find_changes(plan, times);
+    double         part    = find_end(plan, times) / RESULT_MOMENTS;
+    int64_t        bytes   = 0;
+    int32_t        next    = 0;
+    result->moments        = memory_resize(result->moments, RESULT_MOMENTS * sizeof(*result->moments));
+    result->moment_count   = RESULT_MOMENTS;
+    for (int i = 0; i < RESULT_MOMENTS; i++) {
+        result->moments[i] = (struct result_moment){i * part, bytes};
+        for (; next < 2 * plan->tensor_count && changes[next].seconds < (i + 1) * part; next++) {
+            bytes += changes[next].bytes;
+            result->moments[i].bytes = bytes > result->moments[i].bytes ? bytes : result->moments[i].bytes;
+        }
+    }
+    free(changes);
+}
+
+static bool is_same_turn(const struct op *one, const struct op *other)
+{
+    return one->tag.phase == other->tag.phase && one->tag.chunk == other->tag.chunk &&
+           one->tag.microbatch == other->tag.microbatch;
+}
+
+static struct result_turn describe(const struct plan *plan, const struct op *op, const struct op_time *time)
+{
+    int64_t place[AXIS_COUNT];
+    mesh_coordinates(&plan->mesh, plan->rank, place);
+    bool               is_of_all = op->tag.phase == PHASE_REDUCE || op->tag.phase == PHASE_OPTIMIZER;
+    struct result_turn turn      = {.stage      = place[AXIS_PP],
+                                    .chunk      = is_of_all ? -1 : op->tag.chunk,
+                                    .microbatch = is_of_all ? -1 : op->tag.microbatch,
+                                    .begin      = time->begin,
+                                    .end        = time->end};
+    text_copy(turn.phase, sizeof(turn.phase), op_phase_name((enum phase)op->tag.phase));
+    return turn;
+}
+
+// Every turn, however many there are; the caller frees.
+static struct result_turn *find_all(const struct plan *plan, const struct op_time *times, int64_t *count)
+{
+    struct result_turn *turns = memory_allocate((size_t)plan->op_count * sizeof(*turns));
+    const struct op    *last  = NULL;
+    *count                    = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        if (op->lane != LANE_COMPUTE) {
+            continue;
+        }
+        if (last != NULL && is_same_turn(last, op)) {
+            turns[*count - 1].end = times[i].end;
+        } else {
+            turns[(*count)++] = describe(plan, op, &times[i]);
+        }
+        last = op;
+    }
+    return turns;
+}
+
+int64_t result_find_turns(struct result_turn turns[RESULT_TURNS], const struct plan *plan, const struct op_time *times)
+{
+    int64_t             count, found = 0, next = 0;
+    struct result_turn *all  = find_all(plan, times, &count);
+    double              part = find_end(plan, times) / RESULT_TURNS;
+    if (count <= RESULT_TURNS) {
+        memcpy(turns, all, (size_t)count * sizeof(*turns));
+        found = count;
+    }
+    for (int i = 0; i < RESULT_TURNS && count > RESULT_TURNS; i++) {
+        double middle = (i + 0.5) * part;
+        while (next < count && all[next].end < middle) {
+            next++;
+        }
+        if (next < count && all[next].begin <= middle) {
+            turns[found]       = all[next];
+            turns[found].begin = i * part;
+            turns[found++].end = (i + 1) * part;
+        }
+    }
+    free(all);
+    return found;
+}
+
+void result_add_turns(struct result *result, const struct result_turn *turns, int64_t count)
+{
+    result->turns = memory_resize(result->turns, (size_t)(result->turn_count + count) * sizeof(*turns));
+    memcpy(result->turns + result->turn_count, turns, (size_t)count * sizeof(*turns));
+    result->turn_count += count;
+}
