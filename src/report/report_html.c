@@ -37,8 +37,9 @@ static void write_reasons(const struct result *result, FILE *file)
         return;
     }
     const char *verdict = result_verdict_names[result->verdict];
-    if (result->verdict == VERDICT_VALID) {
-        fprintf(file, "<section class=card><h2>Notes</h2><ul>\n");
+    if (result->verdict == VERDICT_VALID || result->verdict == VERDICT_PREDICTED) {
+        fprintf(file, "<section class=card><h2>%s</h2><ul>\n",
+                result->verdict == VERDICT_VALID ? "Notes" : "A prediction");
     } else {
         fprintf(file, "<section class=card><h2>Why this run is <span class=%s>%s</span></h2><ul>\n", verdict, verdict);
     }
