@@ -94,6 +94,7 @@ static void print_row(const struct job *job)
 struct listing {
     const struct row_filter *filter;
     json_t                  *list;    // NULL: it is printed
+    int64_t                  rows;    // that are wanted, so far
 };
 
 // Reads the rows that are wanted, and prints them where there is no list. The status, and how many there are.
@@ -120,10 +121,10 @@ static status read_rows(struct described *described, const struct listing *listi
 // Adds the configuration with the rows that are wanted, or prints it when there is no list.
 static status list_config(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
-    const struct listing *listing   = state;
-    struct job_selection  arguments = {.name = path};
-    struct config_row     rows[CONFIG_ROWS_MAX];
-    int                   count;
+    struct listing      *listing   = state;
+    struct job_selection arguments = {.name = path};
+    struct config_row    rows[CONFIG_ROWS_MAX];
+    int                  count;
     TRY(job_rows(&arguments, rows, &count, errors));
     struct described described = {.name     = name,
                                   .is_atlas = strstr(path, "/" CONFIG_ATLAS "/") != NULL,
@@ -132,6 +133,7 @@ static status list_config(void *state, const char *name, const char *path, struc
     if (listing->list != NULL && described.row_count > 0 && !failed(&result)) {
         json_array_append_new(listing->list, json_from_struct(config_fields, &described));
     }
+    listing->rows += described.row_count;
     free(described.rows);
     return result;
 }
@@ -171,6 +173,9 @@ static status run(const void *arguments, struct text_buffer *errors)
                "published");
     }
     status result = cli_visit_configs(list_config, &listing, errors);
+    if (!failed(&result) && listing.rows == 0) {
+        result = fail_as(EXIT_USAGE, "no row is of that kind: gswbench configs lists all");
+    }
     if (list != NULL && !failed(&result)) {
         cli_print_json(json_from_struct(cli_configs_fields, &(struct list){list}));
     }
