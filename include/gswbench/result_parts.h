@@ -70,8 +70,8 @@ struct result_layer {
 struct result_checkpoint {
     int64_t first_step;    // of the run, counted over all runs that the checkpoint went through
     int64_t saves;
-    double  load_seconds, load_bytes;
-    double  save_seconds, save_bytes;
+    double  load_seconds, load_bytes, load_bandwidth;
+    double  save_seconds, save_bytes, save_bandwidth;
     double  stall_seconds;    // of those seconds, in which no step could run
     // Of measured steps: how many ran while a checkpoint was written, and the median of these and of the others.
     int64_t steps_beside;

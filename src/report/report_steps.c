@@ -51,24 +51,25 @@ void report_write_step(const struct result *result, const struct result_step *st
 }
 
 // As a published log has it, with what was moved behind it.
-static void write_passage(const char *what, int64_t step, double began, double seconds, double bytes, FILE *file)
+static void write_passage(const char *what, int64_t step, double began, double seconds, double bytes, double bandwidth,
+                          FILE *file)
 {
     fprintf(file,
             "Global Checkpoint %s : Rank: 0 : Iteration: %" PRId64
             " : Start time: %.3fs : %s duration: %.3fs : %.3f GB, %.3f GB/s\n",
-            what, step, began, what, seconds, bytes / 1e9, bytes / 1e9 / seconds);
+            what, step, began, what, seconds, bytes / 1e9, bandwidth / 1e9);
 }
 
 void report_write_load(const struct result *result, double began, FILE *file)
 {
-    const struct result_checkpoint *checkpoint = &result->checkpoint;
-    write_passage("Load", checkpoint->first_step, began, checkpoint->load_seconds, checkpoint->load_bytes, file);
+    const struct result_checkpoint *made = &result->checkpoint;
+    write_passage("Load", made->first_step, began, made->load_seconds, made->load_bytes, made->load_bandwidth, file);
 }
 
 void report_write_save(const struct result *result, int64_t step, double began, FILE *file)
 {
-    const struct result_checkpoint *checkpoint = &result->checkpoint;
-    write_passage("Save", step, began, checkpoint->save_seconds, checkpoint->save_bytes, file);
+    const struct result_checkpoint *made = &result->checkpoint;
+    write_passage("Save", step, began, made->save_seconds, made->save_bytes, made->save_bandwidth, file);
 }
 
 static void write_clock(const char *format, FILE *file)

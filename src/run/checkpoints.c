@@ -108,7 +108,8 @@ status checkpoints_begin(struct steps *steps)
     step_make_weights(steps->step);
     double stalled;
     gather_cost(steps, &steps->load, &whole->load_seconds, &stalled, &whole->load_bytes);
-    whole->first_step = origin->step;
+    whole->load_bandwidth = whole->load_bytes / whole->load_seconds;
+    whole->first_step     = origin->step;
     note_origin(steps, origin);
     if (prints(steps)) {
         report_write_load(steps->result, began, stdout);
@@ -129,6 +130,7 @@ static void end_save(struct steps *steps)
     steps->saving                   = NULL;
     if (!failed(&steps->saved)) {
         gather_cost(steps, &steps->save, &whole->save_seconds, &whole->stall_seconds, &whole->save_bytes);
+        whole->save_bandwidth = whole->save_bytes / whole->save_seconds;
         whole->saves++;
         if (prints(steps)) {
             report_write_save(steps->result, steps->saving_step, steps->saving_began, stdout);

@@ -144,6 +144,31 @@ Test(reshard, carries_a_dense_model_from_one_layout_to_any)
     expect_same_under_all(dense, "fsdp 2; tp 2", others, COUNT(others), 2e-6);
 }
 
+// Hugging Face's form, in several files that an index names: the weights as they are drawn.
+Test(reshard, begins_with_weights_that_an_index_deals_to_files)
+{
+    struct plan          plan;
+    struct output_folder folder;
+    struct training      drawn = train(dense, "fsdp 2; tp 2", STEPS, NULL, NULL);
+    status               made  = checkpoint_plan(&plan, &drawn.tiny.model, drawn.tiny.train.sequence);
+    cr_assert(!failed(&made), "%s", made.text);
+    struct weight_source source  = {.plan = &plan, .seed = drawn.seed};
+    status               claimed = output_claim_folder(&folder, saved);
+    status               written = checkpoint_write_folder(&source, &folder, 3000);
+    cr_assert(!failed(&claimed) && !failed(&written), "%s%s", claimed.text, written.text);
+    output_close_folder(&folder);
+    plan_free(&plan);
+
+    struct training loaded = train(dense, "fsdp 2; tp 2", STEPS, saved, NULL);
+
+    struct checkpoint_contents contents;
+    status                     verified = checkpoint_verify(saved, &contents);
+    cr_expect(!failed(&verified), "%s", verified.text);
+    cr_expect_gt(contents.files, 3);
+    cr_expect_arr_eq(loaded.loss, drawn.loss, STEPS * sizeof(float));
+    cr_expect_arr_eq(loaded.norm, drawn.norm, STEPS * sizeof(float));
+}
+
 Test(reshard, carries_the_embedding_that_the_head_is_tied_to)
 {
     static const char *const others[] = {"fsdp 1", "pp 3", "dp 2; tp 2; pp 2; zero 1"};

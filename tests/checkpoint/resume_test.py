@@ -95,6 +95,7 @@ class Resume(unittest.TestCase):
         checkpoint = second.result["checkpoint"]
         self.assertEqual((checkpoint["first_step"], checkpoint["saves"]), (3, 1))
         self.assertGreater(checkpoint["load_s"], 0)
+        self.assertAlmostEqual(checkpoint["save_bytes_per_s"] * checkpoint["save_s"] / checkpoint["save_bytes"], 1)
         self.assertEqual(checkpoint["load_bytes"], checkpoint["save_bytes"])
         self.assertEqual(sum(rank["checkpoint_save_bytes"] for rank in second.result["ranks"]), checkpoint["save_bytes"])
         self.assertEqual(checkpoint["save_bytes"], 14 * second.result["config"]["model"]["parameters"])
