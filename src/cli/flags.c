@@ -81,12 +81,16 @@ static const char *find_synonym(const struct parser *parser, const char *word)
 {
     static const struct {
         const char *word, *flag;
-    } synonyms[] = {{"-n", "--ranks"},           {"-np", "--ranks"},          {"--np", "--ranks"},
-                    {"--gpus", "--ranks"},       {"--num-gpus", "--ranks"},   {"--nproc", "--ranks"},
-                    {"--world-size", "--ranks"}, {"--model", "--config"},     {"--config", "--model"},
-                    {"--dtype", "--precision"},  {"--output", "--out"},       {"-o", "--out"},
-                    {"--iters", "--steps"},      {"--iterations", "--steps"}, {"--max-steps", "--steps"},
-                    {"--device", "--gpu"},       {"-c", "--config"}};
+    } synonyms[] = {{"-n", "--ranks"},           {"-np", "--ranks"},
+                    {"--np", "--ranks"},         {"--gpus", "--ranks"},
+                    {"--num-gpus", "--ranks"},   {"--nproc", "--ranks"},
+                    {"--world-size", "--ranks"}, {"--model", "--config"},
+                    {"--config", "--model"},     {"--dtype", "--precision"},
+                    {"--output", "--out"},       {"-o", "--out"},
+                    {"--output", "-o"},          {"--out", "-o"},
+                    {"--iters", "--steps"},      {"--iterations", "--steps"},
+                    {"--max-steps", "--steps"},  {"--device", "--gpu"},
+                    {"-c", "--config"}};
     for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
         if (strcmp(word, synonyms[i].word) == 0 &&
             flags_find(parser->command, synonyms[i].flag, strlen(synonyms[i].flag)) != NULL) {

@@ -87,6 +87,7 @@ done <<'END'
 3|run tiny-llama --ranks 2 --comm local --backend host --fail-below mfu=50|fail_below = mfu=50: allowed are mfu=0 to 1
 3|run tiny-llama --ranks 2 --comm local --backend host --fail-above 13|fail_above = 13: allowed are step=SECONDS
 4|run tiny-llama --ranks 2 --comm nccl|start them with mpirun or srun
+2|predict tiny-llama --ranks 2 --out x|unknown flag --out: did you mean -o?
 2|compare one|compare takes two folders or result.json, or more, not 1
 2|compare one two|one: No such file or directory: name the folder of a run
 2|compare empty empty|empty: no result in it: name the folder of a run
