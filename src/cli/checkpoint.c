@@ -23,7 +23,8 @@ static status verify(const char *path)
     struct checkpoint_contents contents;
     char                       size[32];
     TRY(checkpoint_verify(path, &contents));
-    printf("%s: ", path);
+    cli_print_text(path, stdout);
+    fputs(": ", stdout);
     if (contents.is_ours) {
         printf("step %" PRId64 ", ", contents.step);
     }
@@ -36,7 +37,10 @@ static status verify(const char *path)
 static status export(const char *path, const char *folder)
 {
     TRY(checkpoint_export(path, folder));
-    printf("%s: the weights of %s\n", folder, path);
+    cli_print_text(folder, stdout);
+    fputs(": the weights of ", stdout);
+    cli_print_text(path, stdout);
+    fputs("\n", stdout);
     return OK;
 }
 

@@ -138,9 +138,21 @@ static status list_config(void *state, const char *name, const char *path, struc
     return result;
 }
 
+// Tabs are spaces there.
+static void print_line(char *line)
+{
+    line[strcspn(line, "\n")] = '\0';
+    for (char *tab = strchr(line, '\t'); tab != NULL; tab = strchr(tab, '\t')) {
+        *tab = ' ';
+    }
+    cli_print_text(line, stdout);
+    fputc('\n', stdout);
+}
+
 static status show(const char *name)
 {
-    char path[1024], line[1024];
+    char   path[1024], *line = NULL;
+    size_t room = 0;
     if (!cli_is_config(name) || !config_find(name, path, sizeof(path))) {
         return fail_as(EXIT_USAGE, "%s: no such configuration: gswbench configs lists them", name);
     }
@@ -148,10 +160,13 @@ static status show(const char *name)
     if (file == NULL) {
         return fail_as(EXIT_USAGE, "%s: cannot be read", path);
     }
-    printf("# %s\n", path);
-    while (fgets(line, sizeof(line), file) != NULL) {
-        fputs(line, stdout);
+    fputs("# ", stdout);
+    cli_print_text(path, stdout);
+    fputc('\n', stdout);
+    while (getline(&line, &room, file) >= 0) {
+        print_line(line);
     }
+    free(line);
     fclose(file);
     return OK;
 }

@@ -135,6 +135,9 @@ status init_choose(struct config *config, struct job_selection *selection, const
 // "5.2 %" by the format, or "-" for NaN.
 const char *cli_print_percent(double percent, const char *format, char *text, size_t bytes);
 
+// Prints foreign text, such as a path: nothing that a terminal obeys.
+void cli_print_text(const char *text, FILE *file);
+
 // Prints a JSON value, reals with 15 digits, and frees it.
 void cli_print_json(json_t *value);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Values as commands print them.
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "internal.h"
 
@@ -12,6 +14,15 @@ const char *cli_print_percent(double percent, const char *format, char *text, si
         snprintf(text, bytes, format, percent);
     }
     return text;
+}
+
+void cli_print_text(const char *text, FILE *file)
+{
+    size_t bytes     = strlen(text) + 1;
+    char  *printable = memory_allocate(bytes);
+    text_printable(printable, bytes, text);
+    fputs(printable, file);
+    free(printable);
 }
 
 void cli_print_json(json_t *value)

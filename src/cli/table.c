@@ -40,7 +40,9 @@ static void add(struct reading *reading, const char *path)
         fprintf(stderr, "gswbench: left out: %s\n", read.text);
         reading->left_out++;
     } else if (!result_is_shown(reading->result)) {
-        fprintf(stderr, "gswbench: left out: %s: %s\n", path, result_verdict_names[reading->result->verdict]);
+        fputs("gswbench: left out: ", stderr);
+        cli_print_text(path, stderr);
+        fprintf(stderr, ": %s\n", result_verdict_names[reading->result->verdict]);
         reading->left_out++;
     } else {
         table_add(&reading->table, reading->result);

@@ -225,7 +225,7 @@ static void name_config(struct config *config)
         return;
     }
     const char *slash = strrchr(config->path, '/');
-    text_copy(config->name, sizeof(config->name), slash == NULL ? config->path : slash + 1);
+    text_printable(config->name, sizeof(config->name), slash == NULL ? config->path : slash + 1);
     size_t length = strlen(config->name);
     if (length > 4 && strcmp(config->name + length - 4, ".ini") == 0) {
         config->name[length - 4] = '\0';

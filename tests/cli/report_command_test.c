@@ -44,11 +44,8 @@ Test(report_command, prints_each_format_that_a_run_keeps)
 {
     static const struct {
         const char *format, *file;
-    } kept[] = {{"csv", "steps.csv"},
-                {"csv_ranks", "ranks.csv"},
-                {"csv_compute_times", "compute_times.csv"},
-                {"json", "result.json"},
-                {"html", "report.html"}};
+    } kept[] = {{"csv", "steps.csv"},           {"csv_ranks", "ranks.csv"}, {"csv_compute_times", "compute_times.csv"},
+                {"prometheus", "metrics.prom"}, {"json", "result.json"},    {"html", "report.html"}};
     static char expected[1 << 20];
     char        folder[32], path[64];
     write_run(folder);
@@ -72,6 +69,7 @@ Test(report_command, names_the_formats_when_asked_for_another)
 {
     status result = run("report /tmp --format pdf");
     cr_expect_eq(result.exit_code, EXIT_USAGE);
-    const char *names = "--format pdf: text|csv|csv_ranks|csv_compute_times|html|json";    // and those that are added
+    const char *names =
+        "--format pdf: text|csv|csv_ranks|csv_compute_times|prometheus|html|json";    // and those that are added
     cr_expect_eq(strncmp(result.text, names, strlen(names)), 0, "%s", result.text);
 }
