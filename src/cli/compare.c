@@ -134,7 +134,7 @@ static status show(const struct comparison *list, int64_t count, const struct co
     if (!chosen->json) {
         comparison_write_text(list, count, stdout);
         if (chosen->page != NULL) {
-            printf("files: %s\n", chosen->page);
+            cli_print_path("files: ", chosen->page, "");
         }
     } else {
         comparison_write_json(list, count, stdout);    // main sees what is wrong with stdout

@@ -160,9 +160,7 @@ static status show(const char *name)
     if (file == NULL) {
         return fail_as(EXIT_USAGE, "%s: cannot be read", path);
     }
-    fputs("# ", stdout);
-    cli_print_text(path, stdout);
-    fputc('\n', stdout);
+    cli_print_path("# ", path, "");
     while (getline(&line, &room, file) >= 0) {
         print_line(line);
     }

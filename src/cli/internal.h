@@ -137,6 +137,8 @@ const char *cli_print_percent(double percent, const char *format, char *text, si
 
 // Prints foreign text, such as a path: nothing that a terminal obeys.
 void cli_print_text(const char *text, FILE *file);
+// Where a command has written: the path between these words, a line.
+void cli_print_path(const char *before, const char *path, const char *behind);
 
 // Prints a JSON value, reals with 15 digits, and frees it.
 void cli_print_json(json_t *value);

@@ -146,7 +146,7 @@ static void print_row(const struct table *table, const struct predict_row *row)
             predict_print_values(&row->job.config, &row->range);
         }
         if (table->options->output != NULL) {
-            printf("files          %s/\n", table->folder.path);
+            cli_print_path("files          ", table->folder.path, "/");
         }
     }
 }
@@ -223,7 +223,7 @@ static void print_sum(const struct table *table)
     print_errors(&table->others, "not fitted to");
     printf("\n");
     if (table->options->output != NULL) {
-        printf("files          %s/\n", table->options->output);
+        cli_print_path("files          ", table->options->output, "/");
     }
 }
 

@@ -25,6 +25,13 @@ void cli_print_text(const char *text, FILE *file)
     free(printable);
 }
 
+void cli_print_path(const char *before, const char *path, const char *behind)
+{
+    fputs(before, stdout);
+    cli_print_text(path, stdout);
+    puts(behind);
+}
+
 void cli_print_json(json_t *value)
 {
     json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));

@@ -232,7 +232,7 @@ static status run(struct table *table, const struct machine *machine, bool json)
             (json ? print_json : print_table)(table, failed(&support) ? NULL : &own);
         }
         if (!failed(&result) && table->output != NULL && !json) {
-            printf("files          %s/sweep.html\n", table->output);
+            cli_print_path("files          ", table->output, "/sweep.html");
         }
     }
     if (!failed(&result) && table->sweep.is_stopped) {

@@ -123,7 +123,7 @@ static void write_ranks(const struct result *result, FILE *file)
 void report_write_prometheus(const struct result *result, FILE *file)
 {
     write_info(result, file);
-    if (!result_is_comparable(result)) {
+    if (!result_is_right(result)) {
         return;
     }
     write_figures(result, file);

@@ -189,7 +189,8 @@ class Hostile(unittest.TestCase):
             self.assertEqual(json.loads(done.stdout)["config"], shown(raw))
             self.run_program(folder, "check", "--config", file, "--ranks", "1")
             self.run_program(folder, "configs", file)
-            for words in (["--config", raw], ["check", "--config", file, "--set", b"published.source=" + raw], [raw], ["--" + raw.hex(), raw],
+            for words in (["predict", "--config", file, "--ranks", "1", "--gpu", "h200", "--no-range", "-o", raw],
+                          ["--config", raw], ["check", "--config", file, "--set", b"published.source=" + raw], [raw], ["--" + raw.hex(), raw],
                           ["report", raw], ["table", raw], ["compare", raw, raw], ["schema", raw], ["report", ".", "--format", raw],
                           ["check", "--config", file, "--set", raw], ["help", raw]):
                 self.assertNotEqual(self.run_program(folder, *words).returncode, -11)
