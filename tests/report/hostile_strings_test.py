@@ -178,7 +178,7 @@ class Hostile(unittest.TestCase):
     def test_names_and_settings_of_the_user_are_no_more_than_text(self):
         names = [raw for raw in HOSTILE if b"/" not in raw and len(raw) < 200]
         self.assertGreater(len(names), 25)
-        for raw in names:
+        for index, raw in enumerate(names):
             folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
             file = b"./" + raw + b".ini"
             (folder / os.fsdecode(file)).write_bytes(b"[model]\npreset = tiny-llama\n[parallel]\ndp = auto\n[train]\nsequence = 16\n")
@@ -189,10 +189,11 @@ class Hostile(unittest.TestCase):
             self.assertEqual(json.loads(done.stdout)["config"], shown(raw))
             self.run_program(folder, "check", "--config", file, "--ranks", "1")
             self.run_program(folder, "configs", file)
-            for words in (["predict", "--config", file, "--ranks", "1", "--gpu", "h200", "--no-range", "-o", raw],
-                          ["--config", raw], ["check", "--config", file, "--set", b"published.source=" + raw], [raw], ["--" + raw.hex(), raw],
-                          ["report", raw], ["table", raw], ["compare", raw, raw], ["schema", raw], ["report", ".", "--format", raw],
-                          ["check", "--config", file, "--set", raw], ["help", raw]):
+            places = (["predict", "--config", file, "--ranks", "1", "--gpu", "h200", "--no-range", "-o", raw], ["--config", raw],
+                      ["check", "--config", file, "--set", b"published.source=" + raw], [raw], ["--" + raw.hex(), raw],
+                      ["report", raw], ["table", raw], ["compare", raw, raw], ["schema", raw], ["report", ".", "--format", raw],
+                      ["check", "--config", file, "--set", raw], ["help", raw])
+            for words in places[index % 3::3]:
                 self.assertNotEqual(self.run_program(folder, *words).returncode, -11)
 
     def test_a_run_of_a_hostile_name_leaves_files_that_strict_readers_take(self):
