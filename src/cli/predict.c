@@ -31,9 +31,9 @@ static const struct flag flags[] = {
                 "leaves out how far the step may be off, which takes most of the time"),
     TEXT_FLAG(predict_arguments, trace, "--trace", "FILE",
               "draws the ops of each stage's first rank there, for Perfetto"),
-    TEXT_FLAG(
-        predict_arguments, output, "-o", "DIR",
-        "writes each prediction there as a result, in a folder of its own, as a run does; and sweep.html of a sweep"),
+    TEXT_FLAG(predict_arguments, output, "-o", "DIR",
+              "writes each prediction there as a result, in a folder of its own, as a run does; and sweep.html and "
+              "best.ini of a sweep"),
     SWITCH_FLAG(predict_arguments, json, "--json", "prints JSON"),
     END_FLAGS,
 };

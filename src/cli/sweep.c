@@ -3,10 +3,12 @@
 #include "sweep.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "gswbench/number.h"
+#include "gswbench/predict_row.h"
 #include "gswbench/signals.h"
 #include "gswbench/sweep_space.h"
 #include "gswbench/terminal.h"
@@ -17,7 +19,8 @@ struct table {
     struct sweep      sweep;
     char              advice[512];    // empty: something fits
     struct progress   pricing;
-    const char       *output;    // NULL: no page
+    const char       *output;           // NULL: no page
+    double            range_percent;    // by which the best may be off; NaN: not known
 
     // As JSON has it.
     const struct sweep_refusal *refusals;
@@ -56,6 +59,32 @@ static void print_choice(const struct table *table, const char *name, const stru
            number_bytes(memory, sizeof(memory), (double)prediction->largest_bytes));
 }
 
+// What a prediction may be off by is more than what tells these apart.
+static void print_equals(const struct table *table)
+{
+    const struct sweep_choice *best  = table->sweep.best;
+    int                        count = 0;
+    while (count < table->sweep.best_count &&
+           best[count].prediction.step_seconds <= best[0].prediction.step_seconds * (1 + table->range_percent / 100)) {
+        count++;
+    }
+    if (count > 1) {
+        printf("equal          1 to %d: closer to each other than the %.1f %% by which the first may be off\n", count,
+               table->range_percent);
+    }
+}
+
+static double find_range(const struct table *table)
+{
+    if (table->sweep.best_count == 0) {
+        return NAN;
+    }
+    struct predict_row row = {.job = sweep_job(&table->job, &table->sweep, table->sweep.best[0].layout)};
+    predict_row_compute(&row, true);
+    text_free(&row.warnings);
+    return failed(&row.support) ? NAN : row.range.percent;
+}
+
 static void print_table(const struct table *table, const struct sweep_choice *own)
 {
     const struct sweep  *sweep  = &table->sweep;
@@ -84,6 +113,7 @@ static void print_table(const struct table *table, const struct sweep_choice *ow
     if (own != NULL) {
         print_choice(table, "own", own);
     }
+    print_equals(table);
 }
 
 // A choice as JSON.
@@ -129,6 +159,7 @@ const struct json_field cli_sweep_fields[] = {
     FIELD(JSON_FIELD_INTEGER, "fit", sweep.fit),
     FIELD(JSON_FIELD_INTEGER, "priced", sweep.priced),
     FIELD(JSON_FIELD_BOOLEAN, "is_stopped", sweep.is_stopped),
+    FIELD(JSON_FIELD_REAL, "range_percent", range_percent),
     JSON_REFERENCE(table, JSON_FIELD_TEXT, "advice", advised, NULL),
     JSON_LIST(table, "refusals", refusals, refusal_count, sizeof(struct sweep_refusal), refusal_fields),
     JSON_LIST(table, "best", best, best_count, sizeof(struct described), choice_fields),
@@ -223,6 +254,7 @@ static status run(struct table *table, const struct machine *machine, bool json)
         sweep_advise(table->advice, sizeof(table->advice), job, machine);
     }
     if (!failed(&result)) {
+        table->range_percent        = find_range(table);
         struct sweep_choice own     = {.layout = SWEEP_OWN};
         status              support = job->has_layout ? predict(&own.prediction, &job->request, machine) : job->support;
         result                      = table->output != NULL
@@ -232,7 +264,7 @@ static status run(struct table *table, const struct machine *machine, bool json)
             (json ? print_json : print_table)(table, failed(&support) ? NULL : &own);
         }
         if (!failed(&result) && table->output != NULL && !json) {
-            cli_print_path("files          ", table->output, "/sweep.html");
+            cli_print_path("files          ", table->output, "/sweep.html, best.ini");
         }
     }
     if (!failed(&result) && table->sweep.is_stopped) {

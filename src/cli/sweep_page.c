@@ -64,7 +64,7 @@ static status write_page(const struct page *page, const struct page_row *rows, i
     set_fact(&list, sweep->layout_count, "Legal layouts", "at that number of ranks");
     set_fact(&list, sweep->refused, "Refused", "cannot be predicted");
     set_fact(&list, sweep->too_large, "Too large", "for a device's memory");
-    set_fact(&list, sweep->fit, "Fit", "a device's memory");
+    set_fact(&list, sweep->fit, "May fit", "a device's memory");
     set_fact(&list, sweep->priced, "Priced",
              sweep->is_stopped ? "stopped: others may be faster" : "no other can be among the best");
     for (int64_t i = 0; i < count; i++) {
@@ -78,6 +78,25 @@ static status write_page(const struct page *page, const struct page_row *rows, i
     status written = output_replace(path, text.data, text.bytes);
     free(text.data);
     free(listed);
+    return written;
+}
+
+// The winner, to be run or changed.
+static status write_best(const struct page *page)
+{
+    const struct sweep_choice *best = &page->sweep->best[0];
+    struct job                 job  = sweep_job(page->job, page->sweep, best->layout);
+    char                       path[OUTPUT_PATH_BYTES];
+    struct text_stream         text;
+    text_stream_open(&text);
+    fprintf(text.file,
+            "# The fastest layout of %s at %" PRId64 " ranks that a sweep found: %.3f s a step, as predicted.\n",
+            job.config.name, job.request.mesh.world, best->prediction.step_seconds);
+    config_write_commented(&job.config, text.file);
+    text_stream_close(&text);
+    snprintf(path, sizeof(path), "%s/best.ini", page->output);
+    status written = output_replace(path, text.data, text.bytes);
+    free(text.data);
     return written;
 }
 
@@ -95,6 +114,9 @@ status sweep_write(const char *output, const struct job *job, const struct sweep
     }
     if (!failed(&written)) {
         written = write_page(&page, rows, count);
+    }
+    if (!failed(&written) && sweep->best_count > 0) {
+        written = write_best(&page);
     }
     for (int64_t i = 0; i < count; i++) {
         result_free(&rows[i].result);

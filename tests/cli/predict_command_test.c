@@ -169,6 +169,38 @@ Test(predict_command, sweeps_the_layouts_of_a_model)
                  "hardware.profile=h100-sxm");
 }
 
+Test(predict_command, says_which_layouts_are_equally_good_and_writes_the_first)
+{
+    static const char job[]    = "--config llama3.1-8b --layers 2 --set train.accumulation=4 --ranks 4";
+    char              folder[] = "/tmp/gswbench-sweep-XXXXXX", command[256], line[128];
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(command, sizeof(command), "predict %s --sweep -o %s --json", job, folder);
+    expect_success(command);
+    json_t *document = json_loads(output, 0, NULL), *best = json_object_get(document, "best");
+    double  first = member(json_array_get(best, 0), "step_s"), range = member(document, "range_percent");
+    size_t  equal = 0;
+    cr_assert(range > 1.0 && range < 50.0);
+    while (equal < json_array_size(best) &&
+           member(json_array_get(best, equal), "step_s") <= first * (1 + range / 100)) {
+        equal++;
+    }
+    cr_assert_gt(equal, 1);
+    json_decref(document);
+    snprintf(command, sizeof(command), "predict %s --sweep", job);
+    expect_success(command);
+    snprintf(line, sizeof(line), "\nequal          1 to %zu: closer to each other than the %.1f %% by which", equal,
+             range);
+    expect_output(line);
+    snprintf(command, sizeof(command), "predict --config %s/best.ini --ranks 4 --layers 2 --no-range --json", folder);
+    expect_success(command);
+    document          = json_loads(output, 0, NULL);
+    json_t *predicted = json_object_get(json_array_get(json_object_get(document, "rows"), 0), "predicted");
+    cr_expect_float_eq(member(predicted, "step_s"), first, 1e-9 * first);
+    json_decref(document);
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_expect_eq(system(command), 0);
+}
+
 // Parameters that hold for every row: nothing published is off by more than the priors are unsure of.
 Test(predict_command, predicts_every_published_row_from_priors_alone)
 {
