@@ -20,6 +20,9 @@ struct job_selection {
     bool             skips_fits;    // of hardware and software profiles
 };
 
+// config_print_places of the configuration that is selected, for an error that was found later.
+void job_print_places(struct text_buffer *places, const struct job_selection *selection, const char *text);
+
 // Reads and checks the configuration that is selected; a name is required. Every error is a line of errors.
 status job_read_config(struct config *config, const struct job_selection *selection, struct text_buffer *errors);
 

@@ -77,6 +77,26 @@ static bool asks_for_help(int count, char *const words[])
     return false;
 }
 
+// What is wrong with a configuration may be found when a device is there, or a plan: the error then names lines, too.
+static status name_places(status error, const struct command *command, const void *arguments)
+{
+    const struct flag          *config    = flags_find(command, "--config", strlen("--config"));
+    const struct job_selection *selection = NULL;
+    struct text_buffer          places    = {.text = NULL};
+    size_t                      length    = strlen(error.text);
+    if (config != NULL) {
+        selection = (const void *)((const char *)arguments + config->offset - offsetof(struct job_selection, name));
+    }
+    if (selection != NULL && selection->name != NULL) {
+        job_print_places(&places, selection, error.text);
+    }
+    if (places.length > 0 && length + places.length + sizeof(" ()") <= sizeof(error.text)) {
+        snprintf(error.text + length, sizeof(error.text) - length, " (%s)", places.text);
+    }
+    text_free(&places);
+    return error;
+}
+
 static status run(const struct command *command, int count, char *const words[], struct text_buffer *errors)
 {
     struct arena arena     = {0};
@@ -84,6 +104,7 @@ static status run(const struct command *command, int count, char *const words[],
     status       result    = flags_parse(command, count, words, arguments, &arena);
     if (!failed(&result)) {
         result = command->run(arguments, errors);
+        result = failed(&result) ? name_places(result, command, arguments) : result;
     }
     arena_free(&arena);
     return failed(&result) && command->meets ? launch_fail(result, errors) : result;

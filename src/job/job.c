@@ -20,6 +20,12 @@ static struct config_request make_request(const struct job_selection *selection)
     };
 }
 
+void job_print_places(struct text_buffer *places, const struct job_selection *selection, const char *text)
+{
+    struct config_request request = make_request(selection);
+    config_print_places(places, &request, text);
+}
+
 static status require_config(const struct job_selection *selection)
 {
     if (selection->name == NULL) {

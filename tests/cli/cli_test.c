@@ -59,7 +59,8 @@ Test(cli, checks_what_the_device_cannot_do_where_it_is_named)
                  "train.sequence=100 --set train.micro_batch=1",
                  3,
                  "[run] backend = cuda: qkv: a GEMM of 100 x 256 x 128 in FP8, whose sizes have to be multiples of 16: "
-                 "change train.sequence, the model or its layout, or take precision.compute = bf16");
+                 "change train.sequence, the model or its layout, or take precision.compute = bf16 (backend: --set "
+                 "run.backend=cuda)");
     expect_success("check --config tiny-llama --ranks 1 --set run.backend=cuda --set precision.compute=fp8");
     expect_success("check --config tiny-llama --ranks 1 --set precision.compute=fp8 --set train.sequence=100");
 }
@@ -177,7 +178,8 @@ Test(cli, refuses_to_plan_what_this_version_cannot_run)
 {
     expect_error(
         "plan --config tiny-llama --ranks 4 --set parallel.dp=2 --set parallel.fsdp=2 --set parallel.zero=1", 3,
-        "this version has no optimizer shared over the replicas of sharded weights ([parallel] zero = 1 with fsdp)");
+        "this version has no optimizer shared over the replicas of sharded weights ([parallel] zero = 1 with fsdp) "
+        "(zero: --set parallel.zero=1)");
     expect_error("plan --config tiny-llama --rank 4 --ranks 2", 2, "--rank 4: the job has the ranks 0 to 1");
 }
 

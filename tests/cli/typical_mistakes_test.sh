@@ -84,9 +84,9 @@ done <<'END'
 3|run tiny-llama --comm local --steps 2 --warmup 2|\(warmup: --warmup 2; steps: --steps 2\)$
 3|check tiny-llama --layers 2 --set parallel.pp=4 --ranks 4|layers = 2: .*\(at 4 ranks; pp: --set parallel.pp=4; vp: default; layers: --layers 2\)$
 3|check tiny-llama --set parallel.fsdp=auto|dp = auto: one axis .*\(fsdp: --set parallel.fsdp=auto; dp: .*tiny-llama.ini:9\)$
-3|run tiny-llama --ranks 2 --comm local --backend host --fail-below mfu=50|fail_below = mfu=50: allowed are mfu=0 to 1
+3|run tiny-llama --ranks 2 --comm local --backend host --fail-below mfu=50|fail_below = mfu=50: allowed are mfu=0 to 1.* \(fail_below: --fail-below mfu=50\)$
 3|run tiny-llama --ranks 2 --comm local --backend host --fail-above 13|fail_above = 13: allowed are step=SECONDS
-4|run tiny-llama --ranks 2 --comm nccl|start them with mpirun or srun
+4|run tiny-llama --ranks 2 --comm nccl|start them with mpirun or srun.* \(communicator: --comm nccl\)$
 2|predict tiny-llama --ranks 2 --out x|unknown flag --out: did you mean -o?
 2|compare one|compare takes two folders or result.json, or more, not 1
 2|compare one two|one: No such file or directory: name the folder of a run
