@@ -30,6 +30,7 @@ COMMANDS = {
     "weights": (["weights", *TINY, "-o", "weights"], []),
     "predict": (["predict", "--config", "llama3.1-8b", "--ranks", "8", "--no-range", "-o", "predictions",
                  "--trace", "timeline.json"], ["timeline.json"]),
+    "init": (["init", "--model", "tiny-llama", "job.ini"], []),
     "calibrate": (["calibrate", *TINY, "--backend", "host", "-o", "profile.ini"], ["profile.ini"]),
 }
 RUN_FILES = {"config.merged.ini", "steps.csv", "ranks.csv", "compute_times.csv", "metrics.prom", "report.html", "result.json",
