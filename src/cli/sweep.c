@@ -264,7 +264,10 @@ static status run(struct table *table, const struct machine *machine, bool json)
             (json ? print_json : print_table)(table, failed(&support) ? NULL : &own);
         }
         if (!failed(&result) && table->output != NULL && !json) {
-            cli_print_path("files          ", table->output, "/sweep.html, best.ini");
+            cli_print_path("files          ", table->output, "/sweep.html");
+            if (table->sweep.best_count > 0) {
+                cli_print_path("configuration  ", table->output, "/best.ini");
+            }
         }
     }
     if (!failed(&result) && table->sweep.is_stopped) {

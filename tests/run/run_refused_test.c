@@ -46,7 +46,7 @@ Test(run, finds_too_small_a_limit_of_files_before_the_first_step)
 
     limit_files(RLIM_INFINITY);
     cr_expect_eq(result.exit_code, EXIT_OUTPUT);
-    cr_expect_not_null(strstr(result.text, ": File too large: a file takes 148.00 KiB, and may have 19.53 KiB"), "%s",
+    cr_expect_not_null(strstr(result.text, ": File too large: a file takes 180.00 KiB, and may have 19.53 KiB"), "%s",
                        result.text);
     cr_expect_str_eq(output, "");
 }
@@ -100,8 +100,8 @@ Test(run, has_nothing_for_nccl_to_carry_without_a_device)
 
     cr_expect_eq(one.exit_code, EXIT_LAUNCH);
     cr_expect_str_eq(one.text, "[run] communicator = nccl: it connects devices, but backend host has none: take mpi "
-                               "or local");
+                               "or local (communicator: --comm nccl)");
     cr_expect_eq(two.exit_code, EXIT_LAUNCH);
     cr_expect_str_eq(two.text, "[run] communicator = nccl: 2 ranks are as many processes: start them with mpirun or "
-                               "srun");
+                               "srun (communicator: --comm nccl)");
 }
