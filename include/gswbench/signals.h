@@ -13,6 +13,7 @@
 // last call.
 void        signals_catch(bool is_first, int64_t seconds);
 void        signals_keep(void);
+void        signals_release(void);    // what comes from now on ends the process, as it would have before
 int         signals_caught(void);
 int         signals_caught_end(void);
 const char *signals_name(int number);

@@ -28,13 +28,14 @@ static void catch_question(int number)
     is_asked = true;
 }
 
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGUSR1};
+
 static void set_handlers(void)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGUSR1};
-    struct sigaction end       = {.sa_handler = catch_end, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
-    struct sigaction question  = {.sa_handler = catch_question, .sa_flags = SA_RESTART};
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        sigaction(numbers[i], &end, NULL);
+    struct sigaction end      = {.sa_handler = catch_end, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
+    struct sigaction question = {.sa_handler = catch_question, .sa_flags = SA_RESTART};
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        sigaction(ends[i], &end, NULL);
     }
     sigaction(SIGUSR2, &question, NULL);
     // A reader that went away is found by the failing write.
@@ -51,6 +52,13 @@ void signals_catch(bool is_first, int64_t seconds)
 void signals_keep(void)
 {
     is_kept = true;
+}
+
+void signals_release(void)
+{
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        signal(ends[i], SIG_DFL);
+    }
 }
 
 int signals_caught(void)

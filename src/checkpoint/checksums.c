@@ -98,7 +98,7 @@ status checksums_read(struct safetensors_reader *reader, json_t *metadata, uint6
     return OK;
 }
 
-static bool is_finite(enum format format, const void *data, int64_t bytes)
+bool checksum_is_finite(enum format format, const void *data, int64_t bytes)
 {
     const uint32_t *floats = data;
     const uint16_t *halves = data;
@@ -129,7 +129,7 @@ void checksum_add(struct checksum_run *run, const void *data, int64_t bytes)
     if (run->hash != NULL) {
         XXH3_64bits_update(run->hash, data, (size_t)bytes);
     }
-    run->is_finite &= is_finite(run->tensor->format, data, bytes);
+    run->is_finite &= checksum_is_finite(run->tensor->format, data, bytes);
 }
 
 status checksum_end(struct checksum_run *run, const char *path)

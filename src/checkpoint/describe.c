@@ -36,6 +36,8 @@ static void describe_family(json_t *json, const struct model_config *model)
         json_object_set_new(json, "rope_fraction", json_real(model->rope_fraction));
         if (model->pattern[0] != '\0') {
             set_text(json, "layer_pattern", model->pattern);
+        }
+        if (model->experts > 0) {
             set_count(json, "num_local_experts", model->experts);
             set_count(json, "num_experts_per_tok", model->top_k);
             set_count(json, "expert_intermediate_size", model_expert_ffn(model));

@@ -70,9 +70,15 @@ static bool is_ours(const char *name)
 {
     size_t length       = strlen(name);
     bool   is_temporary = length > 4 && strcmp(name + length - 4, ".tmp") == 0;
-    return strncmp(name, "rank-", 5) == 0 || strcmp(name, CONFIG_NAME) == 0 ||
+    return (strncmp(name, "rank-", 5) == 0 && strstr(name, ".safetensors") != NULL) || strcmp(name, CONFIG_NAME) == 0 ||
            (is_temporary && (strncmp(name, CONFIG_NAME, strlen(CONFIG_NAME)) == 0 ||
                              strncmp(name, MANIFEST_NAME, strlen(MANIFEST_NAME)) == 0));
+}
+
+// Some file systems cannot be asked for a folder.
+static bool is_on_disk(int folder)
+{
+    return fsync(folder) == 0 || errno == EINVAL || errno == ENOTSUP;
 }
 
 // The manifest first, so that what is left by an end in between is no checkpoint.
@@ -85,6 +91,7 @@ static status clear(const struct output_folder *folder)
     }
     const struct dirent *entry;
     bool                 is_bad = unlinkat(folder->descriptor, MANIFEST_NAME, 0) != 0 && errno != ENOENT;
+    is_bad                      = is_bad || !is_on_disk(folder->descriptor);
     while (!is_bad && (entry = readdir(listing)) != NULL) {
         is_bad = is_ours(entry->d_name) && unlinkat(folder->descriptor, entry->d_name, 0) != 0;
     }
@@ -144,6 +151,9 @@ status folders_claim(struct output_folder *folder, const char *path, int64_t ste
     if (!failed(&result)) {
         result = output_make_folder(folder, name, &is_new);
     }
+    if (!failed(&result) && !is_on_disk(folder->descriptor)) {    // before anything older goes
+        result = fail_as(EXIT_OUTPUT, "cannot write %.900s to disk: %s", folder->path, strerror(errno));
+    }
     if (!failed(&result)) {
         result = output_enter_folder(folder, name);
     }
@@ -168,11 +178,14 @@ static status remove_step(const char *path, int64_t step)
     return result;
 }
 
-status folders_prune(const char *path, int64_t kept)
+status folders_prune(const char *path, int64_t kept, int64_t saved)
 {
     int64_t  count;
     int64_t *steps  = list(path, &count);
     status   result = OK;
+    while (count > 0 && steps[count - 1] > saved) {    // of another run's course
+        count--;
+    }
     for (int64_t i = 0; i < count - kept && !failed(&result); i++) {
         result = remove_step(path, steps[i]);
     }

@@ -20,7 +20,8 @@ status folders_claim(struct output_folder *folder, const char *path, int64_t ste
 // The folder of that step, which there is.
 status folders_enter(struct output_folder *folder, const char *path, int64_t step);
 
-// Removes all that are whole but the newest so many.
-status folders_prune(const char *path, int64_t kept);
+// Removes all that are whole but the newest so many, of those up to the step that was just saved: later ones are of
+// another run's course.
+status folders_prune(const char *path, int64_t kept, int64_t saved);
 
 #endif

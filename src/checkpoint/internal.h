@@ -70,6 +70,7 @@ struct checksum_run {
     struct XXH3_state_s     *hash;    // NULL: it has no checksum
     bool                     is_finite;
 };
+bool   checksum_is_finite(enum format format, const void *data, int64_t bytes);    // no NaN, no infinity
 void   checksum_begin(struct checksum_run *run, const struct safetensor *tensor);
 void   checksum_add(struct checksum_run *run, const void *data, int64_t bytes);
 status checksum_end(struct checksum_run *run, const char *path);

@@ -62,7 +62,7 @@ static int64_t entry_bytes(const struct safetensor *entry)
 
 typedef status take_data(void *context, const void *data, int64_t bytes);
 
-// In pieces that the checksum and the file system find in the processor's cache.
+// In pieces that the checksum and the file system find in the processor's cache. What no load would take is not saved.
 static status pass_entry(const struct checkpoint_save *save, int32_t index, char *piece, take_data *take, void *context)
 {
     const struct shard_run  *run    = &save->shard.runs[index];
@@ -77,7 +77,13 @@ static status pass_entry(const struct checkpoint_save *save, int32_t index, char
         if (own == NULL) {
             step_read_run(save->step, run->tensor, offset + done, count, piece);
         }
-        TRY(take(context, own != NULL ? own + offset + done : piece, count));
+        const char *data = own != NULL ? own + offset + done : piece;
+        if (!checksum_is_finite(entry->format, data, count)) {
+            return fail_as(EXIT_CHECKPOINT,
+                           "%.600s: %.200s has a NaN or an infinity: nothing is saved, older checkpoints stay",
+                           save->folder.path, entry->name);
+        }
+        TRY(take(context, data, count));
     }
     return OK;
 }
@@ -143,11 +149,13 @@ static void *write_beside(void *argument)
 // Where no thread can be had, the rank waits for what it writes.
 static void start_write(struct checkpoint_save *save)
 {
-    char *end  = memory_allocate((size_t)save->shard.bytes + 1);
-    save->copy = end;
-    pass_data(save, take_to_copy, &end);
-    save->has_thread = pthread_create(&save->thread, NULL, write_beside, save) == 0;
-    if (!save->has_thread) {
+    char *end        = memory_allocate((size_t)save->shard.bytes + 1);
+    save->copy       = end;
+    save->written    = pass_data(save, take_to_copy, &end);
+    save->has_thread = !failed(&save->written) && pthread_create(&save->thread, NULL, write_beside, save) == 0;
+    if (failed(&save->written)) {
+        atomic_store(&save->is_written, true);
+    } else if (!save->has_thread) {
         write_beside(save);
     }
 }
@@ -200,7 +208,7 @@ static status complete(const struct checkpoint_save *save, const struct manifest
     }
     manifest_free(&manifest);
     TRY(result);
-    return save->keep > 0 ? folders_prune(save->folder_path, save->keep) : OK;
+    return save->keep > 0 ? folders_prune(save->folder_path, save->keep, save->origin.step) : OK;
 }
 
 static int64_t sum_bytes(struct comm *comm, int64_t own)

@@ -118,6 +118,14 @@ static status read_rows(struct described *described, const struct listing *listi
     return OK;
 }
 
+static bool is_of_atlas(const char *path)
+{
+    static const char folder[] = "/" CONFIG_ATLAS;
+    const char       *file     = strrchr(path, '/');
+    size_t            length   = sizeof(folder) - 1;
+    return file != NULL && (size_t)(file - path) >= length && strncmp(file - length, folder, length) == 0;
+}
+
 // Adds the configuration with the rows that are wanted, or prints it when there is no list.
 static status list_config(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
@@ -126,10 +134,9 @@ static status list_config(void *state, const char *name, const char *path, struc
     struct config_row    rows[CONFIG_ROWS_MAX];
     int                  count;
     TRY(job_rows(&arguments, rows, &count, errors));
-    struct described described = {.name     = name,
-                                  .is_atlas = strstr(path, "/" CONFIG_ATLAS "/") != NULL,
-                                  .rows     = memory_allocate((size_t)count * sizeof(*described.rows))};
-    status           result    = read_rows(&described, listing, &arguments, rows, count, errors);
+    struct described described = {
+        .name = name, .is_atlas = is_of_atlas(path), .rows = memory_allocate((size_t)count * sizeof(*described.rows))};
+    status result = read_rows(&described, listing, &arguments, rows, count, errors);
     if (listing->list != NULL && described.row_count > 0 && !failed(&result)) {
         json_array_append_new(listing->list, json_from_struct(config_fields, &described));
     }

@@ -209,7 +209,10 @@ static status run(const void *arguments, struct text_buffer *errors)
         result = write_file(init->files.items[0], subject.text, &config, selection.ranks);
     }
     if (!failed(&result)) {
-        printf("%s: %s\n", init->files.items[0], subject.text);
+        char path[1024], shown[512];
+        text_printable(path, sizeof(path), init->files.items[0]);
+        text_printable(shown, sizeof(shown), subject.text);
+        printf("%s: %s\n", path, shown);
     }
     text_free(&subject);
     arena_free(&arena);

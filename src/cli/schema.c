@@ -76,7 +76,7 @@ static status run(const void *arguments, struct text_buffer *errors)
         return OK;
     }
     for (int i = 0; i < DOCUMENTS; i++) {
-        printf("%-10s  %s\n", documents[i].name, documents[i].help);
+        printf("%-15s  %s\n", documents[i].name, documents[i].help);
     }
     return OK;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "gswbench/number.h"
+#include "gswbench/output.h"
 #include "gswbench/predict_row.h"
 #include "gswbench/signals.h"
 #include "gswbench/sweep_space.h"
@@ -232,6 +233,7 @@ static status search(struct table *table, const struct machine *machine)
     signals_catch(true, 0);
     signals_keep();
     status result = sweep_run(&table->sweep);
+    signals_release();
     progress_clear(&table->pricing);
     if (!failed(&result) && table->sweep.is_stopped && table->sweep.best_count == 0) {
         result = fail_as(EXIT_STOPPED, "stopped by %s before any layout was priced", signals_name(signals_caught()));
@@ -257,12 +259,10 @@ static status run(struct table *table, const struct machine *machine, bool json)
         table->range_percent        = find_range(table);
         struct sweep_choice own     = {.layout = SWEEP_OWN};
         status              support = job->has_layout ? predict(&own.prediction, &job->request, machine) : job->support;
-        result                      = table->output != NULL
-                                          ? sweep_write(table->output, job, &table->sweep, table->advice, !failed(&support))
-                                          : OK;
-        if (!failed(&result)) {
-            (json ? print_json : print_table)(table, failed(&support) ? NULL : &own);
-        }
+        (json ? print_json : print_table)(table, failed(&support) ? NULL : &own);
+        result = table->output != NULL
+                     ? sweep_write(table->output, job, &table->sweep, table->advice, !failed(&support))
+                     : OK;
         if (!failed(&result) && table->output != NULL && !json) {
             cli_print_path("files          ", table->output, "/sweep.html");
             if (table->sweep.best_count > 0) {
@@ -288,6 +288,9 @@ status sweep_print(const struct job_selection *arguments, const char *output, bo
         return fail_as(EXIT_USAGE, "--sweep needs --ranks: layouts are those of that many ranks");
     }
     TRY(job_read_open(&table.job, arguments, errors));
+    if (output != NULL) {
+        TRY(output_create_folders(output));    // a folder that cannot be written costs no search
+    }
     status result = measured_read_profile(&measured, &table.job.config);
     if (!failed(&result)) {
         const struct machine machine = predict_machine(&table.job.config, &measured);

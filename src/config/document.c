@@ -20,12 +20,13 @@ void document_error(struct document *document, const char *format, ...)
     if (document->error_count++ >= DOCUMENT_ERRORS_SHOWN) {
         return;
     }
-    char    message[2048];
+    char    message[2048], shown[2048];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
-    text_append(document->errors, "E-CONFIG %s\n", message);
+    text_printable(shown, sizeof(shown), message);
+    text_append(document->errors, "E-CONFIG %s\n", shown);
 }
 
 void document_free(struct document *document)

@@ -59,7 +59,7 @@ int64_t hardware_domain(const struct hardware_config *hardware, int64_t world)
     if (domain <= node || world <= node) {
         return node;
     }
-    for (domain -= domain % node; world > domain && world % domain != 0;) {
+    for (domain -= domain % node; domain > node && world > domain && world % domain != 0;) {
         domain -= node;
     }
     return domain;

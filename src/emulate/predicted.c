@@ -97,10 +97,8 @@ static status describe(struct result *result, const struct predict_row *row)
     *benchmark = (struct benchmark){.job = row->job, .config_text = text.data, .config_bytes = text.bytes};
     benchmark_describe_job(result, benchmark);
     set_machine(result, &row->job.config);
-    status described = simulated_describe_plan(result, &row->job);
-    for (int i = 0; i < STORAGE_COUNT; i++) {
-        result->allocated_bytes += result->storage_bytes[i];
-    }
+    status described        = simulated_describe_plan(result, &row->job);
+    result->allocated_bytes = row->prediction.largest_bytes;
     set_step(result, row);
     add_reasons(result, row);
     simulated_judge(result);

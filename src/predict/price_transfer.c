@@ -159,16 +159,17 @@ static bool is_reduction(const struct op *op)
 
 // For how long compute stops while the program copies what it gathers or reduces into or out of the transfer's own
 // memory.
-static double copy_seconds(const struct machine *machine, const struct op *op, double bytes)
+static double copy_seconds(const struct machine *machine, const struct plan *plan, const struct op *op, double bytes)
 {
     const struct hardware_config *hardware = machine->hardware;
     const struct software_config *software = machine->software;
     bool                          is_whole = op->kind == OP_ALL_GATHER || op->kind == OP_REDUCE_SCATTER;
-    bool                          is_fsdp  = op->lane == LANE_WEIGHT_GATHER || op->lane == LANE_GRADIENT_REDUCE;
-    double                        copies   = software == NULL || !is_whole ? 0.0
-                                             : is_fsdp                     ? software->fsdp_copies.value
-                                             : op->lane == LANE_TENSOR     ? software->tensor_copies.value
-                                                                           : 0.0;
+    bool                          is_fsdp  = (plan->groups[op->shape.transfer.group].axes & 1u << AXIS_FSDP) != 0 &&
+                   (op->lane == LANE_WEIGHT_GATHER || op->lane == LANE_GRADIENT_REDUCE);
+    double copies = software == NULL || !is_whole ? 0.0
+                    : is_fsdp                     ? software->fsdp_copies.value
+                    : op->lane == LANE_TENSOR     ? software->tensor_copies.value
+                                                  : 0.0;
     return copies * 2.0 * bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
@@ -192,7 +193,7 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
     struct price price  = {.seconds    = transfer_seconds(hardware, &span, op, bytes, is_network),
                            .links      = (uint8_t)(out | in),
                            .processors = (int16_t)processors};
-    price.stall_seconds = copy_seconds(machine, op, bytes);
+    price.stall_seconds = copy_seconds(machine, plan, op, bytes);
     if (software != NULL && is_reduction(op)) {    // each part has a beginning of its own
         double latency = transfer_seconds(hardware, &span, op, 0.0, is_network),
                parts   = software->reduction_parts.value;

@@ -91,7 +91,9 @@ void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *r
         layer->head   = fmin(layer->head, few.head[m]);
     }
     layer->walked = fmax(layer->walked, layer->alone);
-    layer->bytes  = recomputes_alike(request) ? more.live_bytes - few.live_bytes : 0;
+    // With narrow linears copies of weights are among what is live, once a step and not for each microbatch.
+    bool counts  = recomputes_alike(request) && request->precision.narrow_linears == 0;
+    layer->bytes = counts ? more.live_bytes - few.live_bytes : 0;
 }
 
 // A turn of so many layers, both ways. What its first layer waits for may have come before it begins.

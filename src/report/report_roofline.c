@@ -9,7 +9,7 @@
 #include "internal.h"
 #include "page.h"
 
-enum { FAMILIES = 24, HEIGHT = 220, TOP = 8, AXIS = 24 };
+enum { FAMILIES = OP_COUNT, HEIGHT = 220, TOP = 8, AXIS = 24 };
 
 struct family {
     char   name[24];
@@ -29,10 +29,8 @@ static struct family *find_family(struct roofline *roofline, const char *name)
             return &roofline->family[i];
         }
     }
-    struct family *family = roofline->count < FAMILIES ? &roofline->family[roofline->count++] : NULL;
-    if (family != NULL) {
-        text_copy(family->name, sizeof(family->name), name);
-    }
+    struct family *family = &roofline->family[roofline->count++];
+    text_copy(family->name, sizeof(family->name), name);
     return family;
 }
 

@@ -59,6 +59,8 @@ Test(checkpoint, describes_other_families_under_names_of_its_own)
     other.model.activation    = ACTIVATION_RELU2;
     other.model.norm          = NORM_LAYER_1P;
     other.model.rope_fraction = 0.5;
+    other.model.experts       = 4;
+    other.model.top_k         = 2;
 
     checkpoint_write_initial(&other, 7, weights_folder);
 
@@ -68,5 +70,6 @@ Test(checkpoint, describes_other_families_under_names_of_its_own)
     cr_expect_str_eq(json_string_value(json_object_get(json, "activation")), "relu2");
     cr_expect_str_eq(json_string_value(json_object_get(json, "norm")), "layernorm1p");
     cr_expect_eq(json_real_value(json_object_get(json, "rope_fraction")), 0.5);
+    cr_expect_eq(json_integer_value(json_object_get(json, "num_experts_per_tok")), 2);
     json_decref(json);
 }

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import resource
 import struct
 import subprocess
@@ -142,6 +143,12 @@ class Resume(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         loaded = self.run_(3, 1, "run.seed=5 checkpoint.load=weights", "--json")
         self.assertEqual(loaded.losses, drawn.losses)
+
+    def test_what_was_just_saved_stays_where_another_run_came_further(self):
+        self.run_(3, 1, "checkpoint.save=saved checkpoint.every=1")
+        shutil.rmtree(self.place / "saved/step-00000002")
+        self.run_(2, 1, "checkpoint.save=saved checkpoint.every=2 checkpoint.keep=1")
+        self.assertEqual(sorted(path.name for path in (self.place / "saved").iterdir()), ["step-00000002", "step-00000003"])
 
     def test_a_whole_checkpoint_is_never_written_over(self):
         self.run_(2, 1, "checkpoint.save=saved")

@@ -35,6 +35,8 @@ Test(price_transfer, prices_transfers_as_the_program_makes_them)
 
     // What is copied is read and written; of tensor parallelism by a share of its own, and nothing of a ring's pieces.
     software.fsdp_copies.value = 1.5;
+    cr_expect_eq(predict_price_op(&machine, &plan, &op).stall_seconds, 0.0);    // of replicas: nothing is copied
+    group.axes = 1u << AXIS_FSDP;
     expect_seconds(predict_price_op(&machine, &plan, &op).stall_seconds, 1.5 * 2 * 2.0 * ELEMENTS / 1e12);
     op.lane = LANE_TENSOR;
     cr_expect_eq(predict_price_op(&machine, &plan, &op).stall_seconds, 0.0);
@@ -182,6 +184,16 @@ Test(price_transfer, takes_a_domain_of_links_for_a_node)
     expect_seconds(price_in_domain(128, 1, 128).seconds, bytes * 127 / 128 / 1e11 + 15e-6 + 126 * 3.4e-6 + 2 * 14e-6);
     expect_seconds(price_in_domain(2, 64, 128).seconds, bytes / 2 / 1e10 + 15e-6 + 2 * 14e-6);
     expect_seconds(price_in_domain(2, 64, 144).seconds, bytes / 2 / 1e11 + 15e-6 + 3.4e-6);
+}
+
+Test(price_transfer, takes_single_nodes_where_a_job_fills_none_evenly)
+{
+    struct hardware_config hardware = round_machine();
+    hardware.gpus_per_node          = 4;
+    hardware.link_domain            = 72;
+    cr_expect_eq(hardware_domain(&hardware, 74), 4);
+    cr_expect_eq(hardware_domain(&hardware, 90), 4);
+    cr_expect_eq(hardware_domain(&hardware, 96), 48);
 }
 
 Test(price_transfer, prices_what_two_ranks_send_each_other_as_one_hop)

@@ -219,7 +219,8 @@ static void expect_rough_bounds(int64_t compute, int64_t deferred, double least_
         count++;
     }
     cr_expect_gt(share / (double)count, least_share, "bounds are %g of the step in the mean", share / (double)count);
-    cr_expect_gt(memory / (double)count, 0.3, "bounds are %g of the memory in the mean", memory / (double)count);
+    cr_expect_gt(memory / (double)count, compute == COMPUTE_FP8 ? 0.1 : 0.3, "bounds are %g of the memory in the mean",
+                 memory / (double)count);
     free(space);
 }
 
@@ -228,6 +229,17 @@ Test(sweep, bounds_time_and_memory_roughly_by_a_layer)
     expect_rough_bounds(COMPUTE_BF16, 0, 0.7);
     expect_rough_bounds(COMPUTE_FP8, 0, 0.6);
     expect_rough_bounds(COMPUTE_BF16, 2, 0.6);
+}
+
+// Copies of weights stay from microbatch to microbatch: they are not what a layer keeps of each.
+Test(sweep, counts_no_copies_of_weights_as_what_microbatches_leave)
+{
+    struct space      *space = open_space(COMPUTE_FP8);
+    struct sweep_layer layer;
+    sweep_look_at_layer(&layer, &space->layouts[0], &space->machine);
+    cr_expect_eq(layer.bytes, 0);
+    cr_expect_gt(layer.walked, 0.0);
+    free(space);
 }
 
 Test(sweep, looks_at_no_layer_where_they_differ)
