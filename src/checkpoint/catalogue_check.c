@@ -82,11 +82,20 @@ static status find_foreign(const struct catalogue *catalogue, const struct expor
     return OK;
 }
 
+// Only weights of another program come without.
+static bool has_any_moments(const struct catalogue *catalogue, const struct export_list *list)
+{
+    bool has = catalogue->is_ours;
+    for (int32_t i = 0; i < list->count && !has; i++) {
+        has = catalogue_find(catalogue, STATE_FIRST_MOMENT, list->exports[i].part->name).count > 0;
+    }
+    return has;
+}
+
 static status check_parts(const struct catalogue *catalogue, const struct export_list *list)
 {
-    int64_t slices = 0;
-    bool    has_moments =
-        list->count > 0 && catalogue_find(catalogue, STATE_FIRST_MOMENT, list->exports[0].part->name).count > 0;
+    int64_t slices      = 0;
+    bool    has_moments = has_any_moments(catalogue, list);
     for (int32_t i = 0; i < list->count; i++) {
         TRY(check_part(catalogue, list->exports[i].part, has_moments, &slices));
     }
