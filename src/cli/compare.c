@@ -120,7 +120,10 @@ static status gate(const struct comparison *list, int64_t count, double threshol
     status gravest = OK;
     for (int64_t i = 0; i < count; i++) {
         status own = comparison_gate(&list[i], threshold);
-        gravest    = !failed(&gravest) || own.exit_code == EXIT_GATE ? own : gravest;
+        if (failed(&own) && count > 1) {
+            own = fail_as(own.exit_code, "%s: %s", list[i].second->run_id, own.text);
+        }
+        gravest = !failed(&gravest) || own.exit_code == EXIT_GATE ? own : gravest;
     }
     return gravest;
 }

@@ -96,8 +96,10 @@ static status run_emulated(const struct run_arguments *arguments, struct benchma
     TRY(check_arguments(arguments, &stages));
     selection.ranks = arguments->emulate;
     TRY(benchmark_read(benchmark, &selection, errors));
-    TRY(check_checkpoints(&benchmark->job.config.checkpoint, "--emulate", "trains nothing"));
-    status result = emulate_job(benchmark, stages, arguments->repeat > 0 ? arguments->repeat : DEFAULT_REPEATS);
+    status result = check_checkpoints(&benchmark->job.config.checkpoint, "--emulate", "trains nothing");
+    if (!failed(&result)) {
+        result = emulate_job(benchmark, stages, arguments->repeat > 0 ? arguments->repeat : DEFAULT_REPEATS);
+    }
     free(benchmark->config_text);
     return result;
 }
@@ -123,14 +125,18 @@ static status run(const void *arguments, struct text_buffer *errors)
     }
     TRY(check_run(chosen));
     TRY(benchmark_read(&benchmark, &chosen->config, errors));
-    if (chosen->repeat > 1) {
-        TRY(check_checkpoints(&benchmark.job.config.checkpoint, "--repeat", "begins every run anew"));
-    }
     const struct job         *job      = &benchmark.job;
     struct repeated_benchmark repeated = {benchmark, chosen->repeat};
     int                       ranks    = (int)job->request.mesh.world;
-    status result = chosen->repeat > 1 ? launch_ranks(&job->config.run, ranks, benchmark_repeat_rank, &repeated, errors)
-                                       : launch_ranks(&job->config.run, ranks, benchmark_run_rank, &benchmark, errors);
+    bool                      repeats  = chosen->repeat > 1;
+    status                    result   = OK;
+    if (repeats) {
+        result = check_checkpoints(&job->config.checkpoint, "--repeat", "begins every run anew");
+    }
+    if (!failed(&result)) {
+        result = repeats ? launch_ranks(&job->config.run, ranks, benchmark_repeat_rank, &repeated, errors)
+                         : launch_ranks(&job->config.run, ranks, benchmark_run_rank, &benchmark, errors);
+    }
     free(benchmark.config_text);
     return result;
 }
