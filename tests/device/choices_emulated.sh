@@ -16,7 +16,7 @@ export -f rank
 launch() {    # launch EXIT_CODE NUMBER=WHAT ARGUMENT...
     run "$1" mpirun -np 4 bash -c 'rank "$@"' launch "$2" "${arguments[@]}" "${@:3}"
 }
-algorithms() { sed -n 's/^ *"algorithms of all ranks": "\(.*\)",*$/\1/p' "$(result result.json)"; }
+algorithms() { sed -n 's/^ *"algorithms_of_all_ranks": "\(.*\)",*$/\1/p' "$(result result.json)"; }
 lines() { grep -c "$1" cache/gemm.txt; }
 
 # Once a problem, by rank 0, whose algorithm is the first.
