@@ -45,9 +45,8 @@ struct json_field {
     bool                     is_reference;    // there is a pointer to what the kind says; NULL is null. Not read
 };
 
-// A row of a plain field, of other kinds, of a place in an array, and the end of a table. A table of one row whose key
-// is
-// "" is of elements that are that value itself.
+// A row of a plain field, of other kinds, of a place in an array, and the end of a table. A table of one row whose
+// key is "" is of elements that are that value itself.
 // clang-format off
 #define JSON_ROW(key, kind, offset, size, names, fields, count_offset, value_offset) \
     { key, kind, offset, size, names, fields, count_offset, value_offset, false }

@@ -29,9 +29,6 @@ void progress_show(struct progress *progress, int64_t done, const char *detail);
 // Takes the line away, so that something else can be printed or the work ends.
 void progress_clear(struct progress *progress);
 
-// "2 h 5 min", "4 min 10 s", "12 s".
-const char *progress_print_time(char *text, int size, double seconds);
-
 enum colour { COLOUR_GOOD, COLOUR_DOUBTFUL, COLOUR_BAD, COLOUR_END };
 
 // What to print before a word in that colour, COLOUR_END what to print after it: "" where the file is no terminal or

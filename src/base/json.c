@@ -9,8 +9,6 @@
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
 
-enum { LENGTH_MAX = 1000000 };    // a hostile file cannot ask for much memory
-
 static const void *at(const void *from, size_t offset)
 {
     return (const char *)from + offset;

@@ -12,7 +12,6 @@
 #include "gswbench/text.h"
 
 enum {
-    LENGTH_MAX    = 1000000,    // a hostile file cannot ask for much memory
     SECTION_BYTES = 64,
     NAME_BYTES    = 256,
     NUMBER_BYTES  = 32,

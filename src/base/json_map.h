@@ -5,6 +5,8 @@
 
 #include "gswbench/json.h"
 
+enum { LENGTH_MAX = 1000000 };    // a hostile file cannot ask for much memory
+
 // json.c: a text, printable.
 json_t *json_from_text(const char *text);
 status  json_to_text(const struct json_field *field, char *to, size_t bytes, const json_t *value);

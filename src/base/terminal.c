@@ -28,7 +28,8 @@ struct progress progress_begin(const char *what, int64_t total)
     return (struct progress){.what = what, .total = total, .began = clock_seconds(), .is_live = draws(stderr)};
 }
 
-const char *progress_print_time(char *text, int size, double seconds)
+// "2 h 5 min", "4 min 10 s", "12 s".
+static const char *print_time(char *text, int size, double seconds)
 {
     int64_t whole = (int64_t)(seconds + 0.5);
     if (whole >= 3600) {
@@ -55,7 +56,7 @@ void progress_show(struct progress *progress, int64_t done, const char *detail)
     }
     if (done > 0 && done <= progress->total) {
         double rest = (now - progress->began) * (double)(progress->total - done) / (double)done;
-        fprintf(stderr, ", %s left", progress_print_time(left, sizeof(left), rest));
+        fprintf(stderr, ", %s left", print_time(left, sizeof(left), rest));
     }
     fprintf(stderr, "%s%s", detail[0] != '\0' ? "; " : "", detail);
     fflush(stderr);

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <unistd.h>
 
+#include "gswbench/cores.h"
 #include "gswbench/number.h"
 #include "gswbench/output.h"
 #include "gswbench/predict_row.h"
@@ -29,12 +29,6 @@ struct table {
     struct described           *best, *own;
     int64_t                     refusal_count, best_count;
 };
-
-static int count_cores(void)
-{
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return cores < 1 ? 1 : (int)cores;
-}
 
 struct job sweep_job(const struct job *own, const struct sweep *sweep, int64_t layout)
 {
@@ -226,7 +220,7 @@ static status search(struct table *table, const struct machine *machine)
     table->sweep   = (struct sweep){.machine      = machine,
                                     .layouts      = table->list.layouts,
                                     .layout_count = table->list.count,
-                                    .threads      = count_cores(),
+                                    .threads      = cores_usable(),
                                     .goes_on      = show_progress,
                                     .state        = table};
     table->pricing = progress_begin("layouts priced", 0);

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "gswbench/cores.h"
 #include "gswbench/place.h"
 #include "gswbench/predict.h"
 #include "gswbench/report.h"
@@ -29,7 +29,7 @@ struct emulated_job {
 // A job's ranks would share the cores of their node.
 static int64_t count_threads(const struct job *job)
 {
-    int64_t cores = sysconf(_SC_NPROCESSORS_ONLN), node = job->config.hardware.gpus_per_node;
+    int64_t cores = cores_usable(), node = job->config.hardware.gpus_per_node;
     int64_t sharers = job->request.mesh.world < node ? job->request.mesh.world : node;
     int64_t asked   = job->config.run.threads;
     return asked > 0 ? asked : cores > sharers ? cores / sharers : 1;

@@ -217,12 +217,14 @@ static void fill(struct queue *queue, struct sweep *sweep, struct candidate *can
     }
     do_all(&(struct work){.sweep = sweep, .items = items, .count = likenesses, .do_one = look_at_layer});
     for (int64_t i = 0; i < sweep->layout_count && !sweep->is_stopped; i++) {
-        if (!failed(&candidates[i].support)) {
-            candidates[i].bound = sweep_find_rough_bound(&alike[kinds[i]].layer, &sweep->layouts[i]);
-            sweep->too_large += !sweep_fits(sweep->machine->hardware, candidates[i].bound.bytes);
+        if (failed(&candidates[i].support)) {
+            continue;
         }
-        if (!failed(&candidates[i].support) && sweep_fits(sweep->machine->hardware, candidates[i].bound.bytes)) {
+        candidates[i].bound = sweep_find_rough_bound(&alike[kinds[i]].layer, &sweep->layouts[i]);
+        if (sweep_fits(sweep->machine->hardware, candidates[i].bound.bytes)) {
             queue_add(queue, &candidates[i]);
+        } else {
+            sweep->too_large++;
         }
     }
     free(alike);
@@ -257,12 +259,18 @@ static status place(struct sweep *sweep, struct queue *queue, struct candidate *
     return OK;
 }
 
+// Whether anything is left that can be among the best.
+static bool has_next(const struct sweep *sweep, const struct queue *queue)
+{
+    return queue->count > 0 && queue->items[0]->bound.seconds <= limit(sweep);
+}
+
 static status look_at_next(struct sweep *sweep, struct queue *queue)
 {
     void       *items[BATCH];
     enum known  before[BATCH];
     struct work work = {.sweep = sweep, .items = items, .do_one = look};
-    while (work.count < BATCH && queue->count > 0 && queue->items[0]->bound.seconds <= limit(sweep)) {
+    while (work.count < BATCH && has_next(sweep, queue)) {
         struct candidate *candidate = queue_take(queue);
         before[work.count]          = candidate->known;
         items[work.count++]         = candidate;
@@ -281,7 +289,7 @@ status sweep_run(struct sweep *sweep)
     struct queue      queue      = {.items = memory_allocate(count * sizeof(*queue.items))};
     status            result     = OK;
     fill(&queue, sweep, candidates);
-    while (!sweep->is_stopped && !failed(&result) && queue.count > 0 && queue.items[0]->bound.seconds <= limit(sweep)) {
+    while (!sweep->is_stopped && !failed(&result) && has_next(sweep, &queue)) {
         result = look_at_next(sweep, &queue);
     }
     sweep->fit = sweep->layout_count - sweep->refused - sweep->too_large;

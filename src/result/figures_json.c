@@ -2,12 +2,10 @@
 // The figures of result.json: a row for each. They are written, never read, since they follow from the rest.
 #include <stddef.h>
 
-#include "gswbench/json.h"
 #include "gswbench/result_json.h"
+#include "internal.h"
 
 // clang-format off
-#define INTEGER(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_INTEGER, key, field)
-#define REAL(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_REAL, key, field)
 #define INTERVAL(owner, key, field) JSON_FIELD(owner, JSON_FIELD_INTERVAL, key, field)
 
 static const struct json_field step_time[] = {

@@ -9,6 +9,16 @@
 #include "gswbench/result.h"
 #include "gswbench/status.h"
 
+// clang-format off
+// Rows of tables of fields.
+#define TEXT(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_TEXT, key, field)
+#define INTEGER(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_INTEGER, key, field)
+#define REAL(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_REAL, key, field)
+#define BOOLEAN(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_BOOLEAN, key, field)
+#define LIST(key, element, list, fields) \
+    JSON_LIST(result, key, list##s, list##_count, sizeof(struct element), fields)
+// clang-format on
+
 // observation_json.c, ranks_json.c: the fields of elements of lists.
 extern const struct json_field observation_fields[];
 extern const struct json_field rank_fields[], transfer_time_fields[], compute_time_fields[];

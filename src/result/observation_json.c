@@ -3,29 +3,28 @@
 #include "internal.h"
 
 // clang-format off
-#define REAL(key, field) JSON_FIELD(observation, JSON_FIELD_REAL, key, field)
 
 #define GAUGE_FIELDS(NAME, key, ...) \
     static const struct json_field key##_fields[] = { \
-        REAL("before", gauges[GAUGE_##NAME].before), \
-        REAL("minimum", gauges[GAUGE_##NAME].minimum), \
-        REAL("median", gauges[GAUGE_##NAME].median), \
-        REAL("maximum", gauges[GAUGE_##NAME].maximum), \
-        REAL("after", gauges[GAUGE_##NAME].after), \
+        REAL(observation, "before", gauges[GAUGE_##NAME].before), \
+        REAL(observation, "minimum", gauges[GAUGE_##NAME].minimum), \
+        REAL(observation, "median", gauges[GAUGE_##NAME].median), \
+        REAL(observation, "maximum", gauges[GAUGE_##NAME].maximum), \
+        REAL(observation, "after", gauges[GAUGE_##NAME].after), \
         JSON_END \
     };
 #define COUNTER_FIELDS(NAME, key, ...) \
     static const struct json_field key##_fields[] = { \
-        REAL("before", counters[COUNTER_##NAME].before), \
-        REAL("after", counters[COUNTER_##NAME].after), \
-        REAL("growth", counters[COUNTER_##NAME].growth), \
+        REAL(observation, "before", counters[COUNTER_##NAME].before), \
+        REAL(observation, "after", counters[COUNTER_##NAME].after), \
+        REAL(observation, "growth", counters[COUNTER_##NAME].growth), \
         JSON_END \
     };
 #define THROTTLE_FIELDS(NAME, key, ...) \
     static const struct json_field key##_fields[] = { \
-        REAL("before", throttles[THROTTLE_##NAME].before), \
-        REAL("samples", throttles[THROTTLE_##NAME].samples), \
-        REAL("after", throttles[THROTTLE_##NAME].after), \
+        REAL(observation, "before", throttles[THROTTLE_##NAME].before), \
+        REAL(observation, "samples", throttles[THROTTLE_##NAME].samples), \
+        REAL(observation, "after", throttles[THROTTLE_##NAME].after), \
         JSON_END \
     };
 GAUGES(GAUGE_FIELDS)
@@ -44,8 +43,8 @@ const struct json_field observation_fields[] = {
     JSON_FIELD(observation, JSON_FIELD_TEXT, "unknown", unknown),
     OBSERVATION_NAMES(NAME_ROW)
     JSON_FIELD(observation, JSON_FIELD_INTEGER, "samples", samples),
-    REAL("sampling_s", sampling_seconds),
-    REAL("energy_j", energy_joules),
+    REAL(observation, "sampling_s", sampling_seconds),
+    REAL(observation, "energy_j", energy_joules),
     JSON_FIELD(observation, JSON_FIELD_TEXT, "energy_source", energy_source),
     JSON_OBJECT("gauges", gauges),
     JSON_OBJECT("counters", counters),

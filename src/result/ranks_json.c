@@ -3,10 +3,6 @@
 #include "internal.h"
 
 // clang-format off
-#define TEXT(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_TEXT, key, field)
-#define INTEGER(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_INTEGER, key, field)
-#define REAL(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_REAL, key, field)
-#define BOOLEAN(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_BOOLEAN, key, field)
 
 const struct json_field rank_fields[] = {
     INTEGER(result_rank, "rank", rank),

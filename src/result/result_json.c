@@ -11,12 +11,6 @@
 #define SCHEMA "gswbench.result/1"
 
 // clang-format off
-#define TEXT(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_TEXT, key, field)
-#define INTEGER(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_INTEGER, key, field)
-#define REAL(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_REAL, key, field)
-#define BOOLEAN(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_BOOLEAN, key, field)
-#define LIST(key, element, list, fields) \
-    JSON_LIST(result, key, list##s, list##_count, sizeof(struct element), fields)
 #define MAP(key, list) \
     JSON_ROW(key, JSON_FIELD_MAP, offsetof(struct result, list), sizeof(struct result_entry), NULL, NULL, \
              offsetof(struct result, list##_count), offsetof(struct result_entry, value))

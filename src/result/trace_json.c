@@ -5,11 +5,6 @@
 #include "internal.h"
 
 // clang-format off
-#define TEXT(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_TEXT, key, field)
-#define INTEGER(owner, key, field)  JSON_FIELD(owner, JSON_FIELD_INTEGER, key, field)
-#define REAL(owner, key, field)     JSON_FIELD(owner, JSON_FIELD_REAL, key, field)
-#define LIST(key, element, list, fields) \
-    JSON_LIST(result, key, list##s, list##_count, sizeof(struct element), fields)
 
 const struct json_field moment_fields[] = {
     REAL(result_moment, "from_s", seconds),

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 // A rank's own threads: a generation count starts a loop, a count of pending threads ends it.
-#define _GNU_SOURCE    // sched_getaffinity
 #include "pool.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/cores.h"
 #include "gswbench/fatal.h"
 #include "gswbench/status.h"
 
@@ -98,16 +97,10 @@ static void start(struct pool *pool, pool_body *body, void *context, int64_t cou
     pthread_mutex_unlock(&pool->mutex);
 }
 
-static int usable_cores(void)
-{
-    cpu_set_t cores;
-    return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
-}
-
 struct pool *pool_open(int threads)
 {
     struct pool *pool = memory_allocate(sizeof(*pool));
-    pool->threads     = threads > 0 ? threads : usable_cores();
+    pool->threads     = threads > 0 ? threads : cores_usable();
     pool->workers     = memory_allocate(sizeof(*pool->workers) * (size_t)pool->threads);
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->started, NULL);
