@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Accepting 8 hosts with 2 ranks each: what computes alone and each link between two hosts comes before the whole job, so
-# that a slow rank, a way out or a way between two that carries less is refused with its host and without a run. Where all is
-# well the whole job runs, and cannot be told: hosts that are imitated share two cores, whatever a row says. Runs itself on
-# hosts of tests/cluster/hosts.
+# that a rank that is slow by 10 % or computes wrong, a way out or a way between two that carries 30 % less is refused with
+# its host and without a run. Where all is well nothing is named, and the whole job runs and cannot be told: hosts that are
+# imitated share two cores, whatever a row says. GSWBENCH_ACCEPTS: how many of each, at places by GSWBENCH_SEED. Runs itself
+# on hosts of tests/cluster/hosts.
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     exec "$GSWBENCH_SOURCE_DIR/tests/cluster/hosts" --hosts 8 --slots 2 --rate 400mbit bash "$0"
 fi
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
 on_host=$GSWBENCH_SOURCE_DIR/tests/cluster/on_host
+
+places=('gemm "fc1"' 'gemm "qkv"' attention_forward 'gemm "head"')
 
 row() {    # row NAME SECONDS: a configuration that is published with steps of so many
     printf '%s\n' '[model]' 'preset = tiny-llama' 'layers = 1' '[parallel]' 'dp = auto' '[train]' 'sequence = 128' \
@@ -38,28 +41,39 @@ restore() {
 
 row published 100
 
-accept 6 published --set fault.kind=slow --set fault.amount=20 --set fault.rank=9
-expect_refusal published h5 'device 1 of host h5 \(rank 9\): '
+RANDOM=${GSWBENCH_SEED:-5}
+for ((i = 0; i < ${GSWBENCH_ACCEPTS:-1}; i++)); do
+    rank=$((RANDOM % 16)) host=h$((rank / 2 + 1))
+    accept 6 published --set fault.kind=slow --set fault.amount=10 --set fault.rank=$rank
+    expect_refusal published $host "device $((rank % 2)) of host $host \(rank $rank\): "
 
-limit h3 tbf rate 280mbit burst 1m latency 50ms
-accept 6 published
-expect_refusal published h3 'host h3: every link between nodes from it takes '
-restore h3
+    rank=$((RANDOM % 16)) host=h$((rank / 2 + 1))
+    accept 6 published --set fault.kind=flip --set fault.rank=$rank --set "fault.at=${places[RANDOM % 4]}" \
+        --set fault.element=$RANDOM --set fault.bit=$((RANDOM % 15))
+    expect_refusal published $host "device $((rank % 2)) of host $host: rank $rank, given numbers"
 
-limit h2 handle 1: htb default 1
-"$on_host" h2 "tc class add dev eth0 parent 1: classid 1:1 htb rate 400mbit quantum 60000 &&
-    tc class add dev eth0 parent 1: classid 1:2 htb rate 280mbit quantum 60000 &&
-    tc filter add dev eth0 parent 1: protocol ip u32 match ip dst 10.0.0.7 flowid 1:2"
-accept 6 published
-expect_refusal published h7 'link h2 -> h7 '
-restore h2
+    host=h$((RANDOM % 8 + 1))
+    limit $host tbf rate 280mbit burst 1m latency 50ms
+    accept 6 published
+    expect_refusal published $host "host $host: every link between nodes from it takes "
+    restore $host
 
-accept 15 published
-expect '^link between nodes: .*, 112 links$'
-expect '^RESULT DEGRADED'
-expect '^CANNOT TELL  the run is degraded: 16 threads of 16 ranks share [0-9]+ cores of h1'
-expect '^drain: none$'
-expect '"basis": "published",' "$folder/published/accept.json"
-expect '"name": "link between nodes",' "$folder/published/accept.json"
-expect '"outliers": \[\],' "$folder/published/accept.json"
+    from=$((RANDOM % 8)) to=$(((from + 1 + RANDOM % 7) % 8))
+    limit h$((from + 1)) handle 1: htb default 1
+    "$on_host" h$((from + 1)) "tc class add dev eth0 parent 1: classid 1:1 htb rate 400mbit quantum 60000 &&
+        tc class add dev eth0 parent 1: classid 1:2 htb rate 280mbit quantum 60000 &&
+        tc filter add dev eth0 parent 1: protocol ip u32 match ip dst 10.0.0.$((to + 1)) flowid 1:2"
+    accept 6 published
+    expect_refusal published h$((to + 1)) "link h$((from + 1)) -> h$((to + 1)) "
+    restore h$((from + 1))
+
+    accept 15 published
+    expect '^link between nodes: .*, 112 links$'
+    expect '^RESULT DEGRADED'
+    expect '^CANNOT TELL  the run is degraded: 16 threads of 16 ranks share [0-9]+ cores of h1'
+    expect '^drain: none$'
+    expect '"basis": "published",' "$folder/published/accept.json"
+    expect '"name": "link between nodes",' "$folder/published/accept.json"
+    expect '"outliers": \[\],' "$folder/published/accept.json"
+done
 finish
