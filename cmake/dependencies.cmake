@@ -30,7 +30,11 @@ if(GSWBENCH_TESTS)
     # NVML needs no header: a test compares our declarations with it where it is there.
     find_path(NVML_INCLUDE_DIR nvml.h HINTS ${NVML_HOME} $ENV{NVML_HOME} ${CUDA_HOME} $ENV{CUDA_HOME}
               PATHS /usr/local/cuda PATH_SUFFIXES include)
-    mark_as_advanced(NVML_INCLUDE_DIR)
+    # Nor does CUPTI, whose header the emulated device's is made with, too.
+    find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDA_HOME} $ENV{CUDA_HOME} PATHS /usr/local/cuda
+              PATH_SUFFIXES include extras/CUPTI/include)
+    find_path(CUDA_DRIVER_INCLUDE_DIR cuda.h HINTS ${CUDA_HOME} $ENV{CUDA_HOME} PATHS /usr/local/cuda PATH_SUFFIXES include)
+    mark_as_advanced(NVML_INCLUDE_DIR CUPTI_INCLUDE_DIR CUDA_DRIVER_INCLUDE_DIR)
 endif()
 
 # NVTX is a header of the CUDA toolkit and needs nothing else of it, nor a library. Payloads of several values came later.

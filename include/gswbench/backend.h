@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gswbench/backend_activity.h"
 #include "gswbench/backend_attention.h"
 #include "gswbench/backend_choices.h"
 #include "gswbench/backend_library.h"
@@ -66,10 +67,9 @@ struct backend_ops {
     // there was nothing to decide; else it lives as long as the backend. NULL: no op needs it.
     status (*prepare)(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                       const struct prepared **prepared);
-    const struct backend_choices *choices;    // NULL: nothing is chosen by timing
-    // Tells profilers that what follows on the device is what they are to collect, or that it no longer is. NULL: the
-    // backend has no device whose work they would collect.
-    void (*profile)(struct backend *backend, bool is_on);
+    const struct backend_choices *choices;                   // NULL: nothing is chosen by timing
+    void (*profile)(struct backend *backend, bool is_on);    // has profilers collect what follows; NULL: no device
+    const struct backend_activity *activity;                 // NULL: nothing tells of the device's work but events
 
     int (*processors)(struct backend *backend);    // multiprocessors of the device; NULL: it is the host
     // device_id differs between devices of one host; device_name is their kind, as the driver names it: "NVIDIA H200".

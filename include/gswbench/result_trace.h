@@ -31,7 +31,9 @@ struct result_transfer_time {
 
 // A step that is not among the measured ones, on the rank that computes longest.
 struct result_trace {
-    char    source[16];    // "measured", "emulated", "predicted"; "": no step was traced, and the rest is NaN or 0
+    char    source[16];      // "measured", "emulated", "predicted"; "": no step was traced, and the rest is NaN or 0
+    char    timed_by[16];    // "cupti", "events", "clock": the host's; "": no op was
+    int64_t lost_records;    // by CUPTI, on all ranks: ops may have taken longer
     int64_t rank;
     double  step_seconds;    // of the slowest rank: what the parts add up to
     struct waterfall waterfall;

@@ -43,6 +43,11 @@ void   step_forget(struct step *step);
 // Until it is called with NULL, every run leaves the time of each op in times[op_count], and a captured step is issued
 // op by op. A traced step is slower than others.
 void step_trace(struct step *step, struct op_time *times);
+// The same by what the device notes down of its own work, which is nearer to the truth: fails (EXIT_LAUNCH), with
+// nothing traced, where there are no such notes. Times are there when they are read, of the latest run; lost: so many
+// notes were.
+status step_trace_noted(struct step *step, struct op_time *times);
+status step_read_noted(const struct step *step, int64_t *lost);
 
 // Who is told of each op that a run or a capture issues, before and after, on the thread that issues it. A replay
 // issues none. NULL: nobody; until it is called with NULL, the watch has to live.

@@ -14,10 +14,16 @@ struct timeline_ranks {
     const void *state;
 };
 
+// Where the times are from.
+struct timeline_source {
+    const char *timed_by;        // as of struct result_trace, or "prediction"
+    int64_t     lost_records;    // of ops, which then may have taken longer
+};
+
 // A file is begin, any ranks, and end; the caller checks the stream.
 void timeline_begin(FILE *file);
 void timeline_write_rank(const struct plan *plan, const struct op_time *times, const struct timeline_ranks *ranks,
                          bool is_first, FILE *file);
-void timeline_end(FILE *file);
+void timeline_end(const struct timeline_source *source, FILE *file);
 
 #endif

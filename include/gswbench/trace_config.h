@@ -9,9 +9,12 @@
 #include "gswbench/option.h"
 #include "gswbench/status.h"
 
+// What times ops: by auto CUPTI where it can be had, else events. A backend without a device has the host's clock.
+enum trace_source { TRACE_AUTO, TRACE_CUPTI, TRACE_EVENTS };
+
 // [trace]
 struct trace_config {
-    int64_t steps;
+    int64_t steps, source;
     char    timeline[160];     // ranks: "0,8", or "all"; "": none
     char    transfers[160];    // likewise
 };

@@ -265,7 +265,7 @@ static status add_drawn_row(struct table *table, struct text_buffer *errors)
     table->timeline = text.file;
     timeline_begin(text.file);
     status result = add_all_rows(table, errors);
-    timeline_end(text.file);
+    timeline_end(&(struct timeline_source){"prediction", 0}, text.file);
     text_stream_close(&text);
     if (!failed(&result)) {
         result = output_append(&output, text.data, text.bytes);

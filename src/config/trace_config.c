@@ -4,9 +4,13 @@
 
 #include "internal.h"
 
+static const char *const source_names[] = {
+    [TRACE_AUTO] = "auto", [TRACE_CUPTI] = "cupti", [TRACE_EVENTS] = "events", NULL};
+
 // clang-format off
 const struct option trace_options[] = {
     INTEGER_OPTION(trace_config, steps, "2", 0, 1000, "steps after the measured ones in which each op is timed; the last of them is explained; 0: none"),
+    CHOICE_OPTION (trace_config, source, "auto", source_names, "cuda backend: ops are timed by CUPTI, which notes down when each kernel and copy ran, or by events around them; auto: by CUPTI where it can be had on all ranks"),
     TEXT_OPTION   (trace_config, timeline, "", "ranks whose ops of that step are drawn in trace.json, for Perfetto: 0,8 or all; empty: none"),
     TEXT_OPTION   (trace_config, transfers, "all", "ranks whose transfers of that step are listed in transfers/RANK.csv: 0,8 or all; empty: none"),
     END_OPTIONS

@@ -18,6 +18,9 @@ const char *report_safe(char *text, size_t bytes, const char *from);
 // Seconds with enough digits to tell steps apart; returns text.
 const char *report_seconds(char *text, size_t bytes, double seconds);
 
+// By what a device's ops were timed, behind other words: ", ops timed by events"; "" on the host.
+const char *report_name_timing(const struct result_trace *trace);
+
 // A word in capitals.
 #define REPORT_VERDICT_PREFIX "RESULT "
 void report_write_upper(const char *word, FILE *file);

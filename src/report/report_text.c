@@ -16,6 +16,12 @@ const char *report_safe(char *text, size_t bytes, const char *from)
     return text;
 }
 
+const char *report_name_timing(const struct result_trace *trace)
+{
+    bool is_cupti = strcmp(trace->timed_by, "cupti") == 0, is_events = strcmp(trace->timed_by, "events") == 0;
+    return is_cupti ? ", ops timed by CUPTI" : is_events ? ", ops timed by events" : "";
+}
+
 const char *report_seconds(char *text, size_t bytes, double seconds)
 {
     snprintf(text, bytes, seconds < 1 ? "%.6f" : "%.3f", seconds);
@@ -260,9 +266,9 @@ static void write_waterfall(const struct result *result, FILE *file)
     char                       seconds[32], source[16];
     bool                       is_measured = strcmp(trace->source, "measured") == 0;
     fprintf(file, "where a step goes: %s s, ", report_seconds(seconds, sizeof(seconds), trace->step_seconds));
-    fprintf(file, "%s, on rank %" PRId64 "\n",
+    fprintf(file, "%s, on rank %" PRId64 "%s\n",
             is_measured ? "traced after the measured steps" : report_safe(source, sizeof(source), trace->source),
-            trace->rank);
+            trace->rank, report_name_timing(trace));
     waterfall_print(&trace->waterfall, report_expected_parts(result), file);
 }
 

@@ -114,7 +114,7 @@ void html_write_waterfall(const struct result *result, FILE *file)
     const struct result_trace *trace = &result->trace;
     fprintf(file, "<section class=card><h2>Where a step goes <span class=soft>rank %" PRId64 ", ", trace->rank);
     html_write_text(trace->source, file);
-    fprintf(file, "</span></h2><div class=scroll><table class=parts>\n");
+    fprintf(file, "%s</span></h2><div class=scroll><table class=parts>\n", report_name_timing(trace));
     if (report_expected_parts(result) != NULL) {
         fprintf(file, "<tr><th></th><th></th><th class=n>took</th><th></th><th class=n>expected</th><th class=n>more"
                       "</th></tr>\n");

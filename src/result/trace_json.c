@@ -31,6 +31,8 @@ static const struct json_field turns[] = {
 };
 const struct json_field traced_fields[] = {
     TEXT(result, "source", trace.source),
+    TEXT(result, "timed_by", trace.timed_by),
+    INTEGER(result, "lost_records", trace.lost_records),
     INTEGER(result, "rank", trace.rank),
     REAL(result, "step_s", trace.step_seconds),
     JSON_MEMBER(result, "parts_s", trace.waterfall, waterfall_fields),

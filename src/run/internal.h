@@ -90,6 +90,8 @@ struct steps {
     double                  saving_began;
     bool                   *beside;    // [steps], whether each ran beside it
     status                  saved;     // why a checkpoint could not be
+
+    const struct place_peer *peers;    // [ranks]
 };
 status steps_measure(struct steps *steps);
 void   steps_enter(const struct steps *steps, enum watch_phase phase, int64_t index);    // for the watch, if any

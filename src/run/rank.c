@@ -4,6 +4,7 @@
 #include "compute_times.h"
 #include "spare.h"
 #include "thresholds.h"
+#include "trace_source.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -158,6 +159,7 @@ static status prepare(struct rank *rank, struct comm *comm)
         step_time_pauses(rank->step);
     }
     TRY(place_agree(comm, check_graphs(rank)));
+    TRY(trace_source_check(&benchmark->job.config.trace, &place->backend, comm, place->peers));
     return place_agree(comm, open_result(rank));
 }
 
@@ -171,6 +173,7 @@ static status measure(struct rank *rank)
                                                .comm        = rank->comm,
                                                .plan        = &rank->plan,
                                                .backend     = &rank->place.backend,
+                                               .peers       = rank->place.peers,
                                                .step        = rank->step,
                                                .result      = &rank->result,
                                                .hang_watch  = rank->watch,

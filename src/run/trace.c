@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Traced steps, after the measured ones: when each op of the last of them ran, on every rank, and what that says about
 // the rank that computes longest.
+#include "trace_source.h"
 #include "transfer_files.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,7 @@
 // What a rank tells the others about the traced step.
 struct traced {
     double           compute_seconds;
+    int64_t          lost_records;
     struct waterfall waterfall;
     struct op_totals totals;
 };
@@ -62,11 +65,15 @@ static struct traced explain(const struct steps *steps, const struct op_time *ti
 }
 
 // What begins or ends the file.
-static void append_frame(void (*write)(FILE *file), struct output *file, status *written)
+static void append_frame(const struct timeline_source *source, struct output *file, status *written)
 {
     struct text_stream text;
     text_stream_open(&text);
-    write(text.file);
+    if (source == NULL) {
+        timeline_begin(text.file);
+    } else {
+        timeline_end(source, text.file);
+    }
     text_stream_close(&text);
     collect_append(file, text.data, text.bytes, written);
     free(text.data);
@@ -81,13 +88,14 @@ static bool shows(const void *state, int64_t rank)
 static status draw(const struct steps *steps, const struct op_time *times, const struct output_folder *folder)
 {
     const struct trace_config *config   = &steps->benchmark->job.config.trace;
+    const struct result_trace *trace    = &steps->result->trace;
     const struct comm_place   *place    = &steps->comm->place;
     bool                       is_first = true;
     struct output              file     = {.is_open = false};
     status                     written  = OK;
     if (place->rank == 0) {
         written = output_begin_in(&file, folder, "trace.json");
-        append_frame(timeline_begin, &file, &written);
+        append_frame(NULL, &file, &written);
     }
     for (int rank = 0; rank < place->ranks; rank++) {
         struct text_stream own = {.data = NULL};
@@ -104,7 +112,7 @@ static status draw(const struct steps *steps, const struct op_time *times, const
         is_first = false;
     }
     if (place->rank == 0) {
-        append_frame(timeline_end, &file, &written);
+        append_frame(&(struct timeline_source){trace->timed_by, trace->lost_records}, &file, &written);
         return failed(&written) ? written : output_finish(&file);
     }
     return OK;
@@ -150,24 +158,45 @@ static void gather_turns(struct steps *steps, const struct op_time *times)
     free(turns);
 }
 
+static void note_lost(struct result *result)
+{
+    char message[128];
+    snprintf(message, sizeof(message),
+             "CUPTI lost %" PRId64 " records of traced steps: ops may have taken longer than is shown",
+             result->trace.lost_records);
+    if (result->trace.lost_records > 0) {
+        trace_source_note(result, "trace-lost", message);
+    }
+}
+
 status steps_trace(struct steps *steps, const struct output_folder *folder)
 {
-    status          drawn = OK;
-    struct comm    *comm  = steps->comm;
-    struct op_time *times = memory_allocate((size_t)steps->plan->op_count * sizeof(*times));
-    struct traced  *all   = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
-    step_trace(steps->step, times);
-    double step_seconds = run_steps_traced(steps);
-    step_trace(steps->step, NULL);
-
-    struct traced own     = explain(steps, times, step_seconds);
-    int           busiest = 0;
+    status               drawn = OK;
+    struct comm         *comm  = steps->comm;
+    struct op_time      *times = memory_allocate((size_t)steps->plan->op_count * sizeof(*times));
+    struct traced       *all   = memory_allocate((size_t)comm->place.ranks * sizeof(*all));
+    struct trace_outcome outcome;
+    status               ran = trace_source_run(steps, times, run_steps_traced, &outcome);
+    if (failed(&ran)) {
+        free(all);
+        free(times);
+        return ran;
+    }
+    struct result_trace *trace   = &steps->result->trace;
+    struct traced        own     = explain(steps, times, outcome.step_seconds);
+    int                  busiest = 0;
+    own.lost_records             = outcome.lost_records;
     comm->ops->gather_all(comm, &own, all, sizeof(own));
-    for (int rank = 1; rank < comm->place.ranks; rank++) {
+    for (int rank = 0; rank < comm->place.ranks; rank++) {
+        trace->lost_records += all[rank].lost_records;
         busiest = all[rank].compute_seconds > all[busiest].compute_seconds ? rank : busiest;
     }
-    steps->result->trace = (struct result_trace){
-        .source = "measured", .rank = busiest, .step_seconds = step_seconds, .waterfall = all[busiest].waterfall};
+    text_copy(trace->source, sizeof(trace->source), "measured");
+    text_copy(trace->timed_by, sizeof(trace->timed_by), outcome.timed_by);
+    trace->rank         = busiest;
+    trace->step_seconds = outcome.step_seconds;
+    trace->waterfall    = all[busiest].waterfall;
+    note_lost(steps->result);
     result_set_op_times(steps->result, &all[busiest].totals);
     result_set_moments(steps->result, steps->plan, times);
     gather_turns(steps, times);

@@ -4,6 +4,7 @@
 #include "check.h"
 #include "pauses.h"
 #include "tallies.h"
+#include "trace.h"
 
 // For whoever looks; that needs no order between lanes.
 static void show(atomic_int *place, int value)

@@ -39,17 +39,6 @@ struct staging {
     void *data[2];    // [TRANSFER_IN, TRANSFER_OUT]; NULL: no transfer needs it
 };
 
-// Where the ops of a traced step leave their times.
-struct trace {
-    const struct queue_entry *entries;    // [count], in list order
-    int32_t                   count;
-    struct op_time           *times;     // [count]
-    double                    origin;    // of the host's clock: the step's begin
-    struct {
-        void *begin, *end;
-    } * events;    // [count]; NULL ones: the host's clock times ops
-};
-
 // One lane: its ops in list order, and how far it is.
 struct queue {
     struct lanes        *lanes;
@@ -98,16 +87,6 @@ void lanes_close(struct lanes *lanes);
 // entry.c: runs one op, or enqueues it between its events, when what it waits for has run or is enqueued.
 void entry_run(struct lanes *lanes, const struct queue_entry *entry);
 void entry_transfer(struct lanes *lanes, const struct queue_entry *entry);    // a transfer, whatever it waits for
-
-// trace.c: begin and end stand around each op, behind what it waits for. read takes the times of the latest step over,
-// which began with that event, and waits for nothing.
-struct trace *trace_open(const struct lanes *lanes, const struct queue_entry *entries, int32_t count,
-                         struct op_time *times);
-void          trace_start(struct trace *trace);
-void          trace_begin(const struct lanes *lanes, const struct queue_entry *entry);
-void          trace_end(const struct lanes *lanes, const struct queue_entry *entry);
-void          trace_read(const struct lanes *lanes, void *begin);
-void          trace_close(const struct lanes *lanes, struct trace *trace);
 
 // staging.c: transfers of a device's buffers by a communicator that knows only host memory.
 void staging_open(struct lanes *lanes);

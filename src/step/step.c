@@ -8,6 +8,7 @@
 #include "gswbench/clock.h"
 #include "check.h"
 #include "pauses.h"
+#include "trace.h"
 
 // Whether each op has to be issued anew: a replay would leave out what is done beside it.
 static bool is_looked_into(const struct lanes *lanes)
@@ -48,7 +49,7 @@ void step_run(struct step *step)
         fault_poke(&step->lanes, &buffer);
     }
     if (trace != NULL) {
-        trace_start(trace);
+        trace_start(&step->lanes);
     }
     note_observers(&step->lanes);
     if (step->lanes.streams != NULL) {
@@ -57,7 +58,7 @@ void step_run(struct step *step)
         lanes_run(&step->lanes);
     }
     if (trace != NULL) {
-        trace_read(&step->lanes, step->begin);
+        trace_stop(&step->lanes, step->begin);
     }
     if (step->lanes.check != NULL) {
         step->lanes.check->step++;
@@ -88,13 +89,29 @@ void step_set_fault(struct step *step, const struct step_fault *fault)
     step->lanes.faulty = fault != NULL && fault->op >= 0 ? &step->entries[fault->op] : NULL;
 }
 
-void step_trace(struct step *step, struct op_time *times)
+static status retrace(struct step *step, struct op_time *times, bool is_noted)
 {
     struct lanes *lanes = &step->lanes;
     if (lanes->trace != NULL) {
         trace_close(lanes, lanes->trace);
+        lanes->trace = NULL;
     }
-    lanes->trace = times != NULL ? trace_open(lanes, step->entries, step->plan->op_count, times) : NULL;
+    return times != NULL ? trace_open(&lanes->trace, lanes, step->entries, step->plan->op_count, times, is_noted) : OK;
+}
+
+void step_trace(struct step *step, struct op_time *times)
+{
+    retrace(step, times, false);    // nothing in it fails
+}
+
+status step_trace_noted(struct step *step, struct op_time *times)
+{
+    return retrace(step, times, true);
+}
+
+status step_read_noted(const struct step *step, int64_t *lost)
+{
+    return trace_read(&step->lanes, lost);
 }
 
 void step_set_progress(struct step *step, struct step_progress *progress)

@@ -1,28 +1,48 @@
 // SPDX-License-Identifier: MIT
-// When each op of a step ran: by the host's clock where run() computes, by timed events where it enqueues.
-#include "internal.h"
+// Where the times of ops are from.
+#include "trace.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
 
-struct trace *trace_open(const struct lanes *lanes, const struct queue_entry *entries, int32_t count,
-                         struct op_time *times)
+static status open_activity(struct trace *trace, const struct lanes *lanes)
 {
-    struct trace *trace = memory_allocate(sizeof(*trace));
-    *trace              = (struct trace){.entries = entries, .count = count, .times = times};
-    trace->events       = memory_allocate((size_t)count * sizeof(*trace->events));
-    for (int32_t i = 0; i < count && lanes->streams != NULL; i++) {
-        trace->events[i].begin = lanes->streams->event_open(lanes->backend, true);
-        trace->events[i].end   = lanes->streams->event_open(lanes->backend, true);
+    const struct backend_ops *ops = lanes->backend->ops;
+    if (ops->activity == NULL) {
+        return fail_as(EXIT_LAUNCH, "backend %s has no device that notes down its work", ops->name);
     }
-    return trace;
+    TRY(ops->activity->open(lanes->backend));
+    trace->activity = ops->activity;
+    return OK;
 }
 
-void trace_start(struct trace *trace)
+status trace_open(struct trace **opened, const struct lanes *lanes, const struct queue_entry *entries, int32_t count,
+                  struct op_time *times, bool is_noted)
 {
-    trace->origin = clock_seconds();
+    struct trace new = {.entries = entries, .count = count, .times = times};
+    if (is_noted) {
+        TRY(open_activity(&new, lanes));
+    }
+    new.events = memory_allocate((size_t)count * sizeof(*new.events));
+    for (int32_t i = 0; i < count && lanes->streams != NULL && !is_noted; i++) {
+        new.events[i].begin = lanes->streams->event_open(lanes->backend, true);
+        new.events[i].end   = lanes->streams->event_open(lanes->backend, true);
+    }
+    *opened  = memory_allocate(sizeof(new));
+    **opened = new;
+    return OK;
+}
+
+void trace_start(const struct lanes *lanes)
+{
+    struct trace *trace = lanes->trace;
+    trace->origin       = clock_seconds();
+    if (trace->activity != NULL) {
+        trace->activity->start(lanes->backend);
+    }
 }
 
 static void mark(const struct lanes *lanes, const struct queue_entry *entry, void *event, double *time)
@@ -36,28 +56,75 @@ static void mark(const struct lanes *lanes, const struct queue_entry *entry, voi
 
 void trace_begin(const struct lanes *lanes, const struct queue_entry *entry)
 {
-    int64_t index = entry - lanes->trace->entries;
-    mark(lanes, entry, lanes->trace->events[index].begin, &lanes->trace->times[index].begin);
+    const struct trace *trace = lanes->trace;
+    int64_t             index = entry - trace->entries;
+    if (trace->activity != NULL) {
+        trace->activity->begin(lanes->backend, (int32_t)index);
+    } else {
+        mark(lanes, entry, trace->events[index].begin, &trace->times[index].begin);
+    }
 }
 
 void trace_end(const struct lanes *lanes, const struct queue_entry *entry)
 {
-    int64_t index = entry - lanes->trace->entries;
-    mark(lanes, entry, lanes->trace->events[index].end, &lanes->trace->times[index].end);
+    const struct trace *trace = lanes->trace;
+    int64_t             index = entry - trace->entries;
+    if (trace->activity != NULL) {
+        trace->activity->end(lanes->backend);
+    } else {
+        mark(lanes, entry, trace->events[index].end, &trace->times[index].end);
+    }
 }
 
-void trace_read(const struct lanes *lanes, void *begin)
+void trace_stop(const struct lanes *lanes, void *begin)
 {
     const struct trace *trace = lanes->trace;
+    if (trace->activity != NULL) {
+        trace->activity->stop(lanes->backend);
+        return;
+    }
     for (int32_t i = 0; i < trace->count && lanes->streams != NULL; i++) {
         trace->times[i].begin = lanes->streams->seconds_between(begin, trace->events[i].begin);
         trace->times[i].end   = lanes->streams->seconds_between(begin, trace->events[i].end);
     }
 }
 
+// When all that the op stands behind had ended, on its lane (where nothing is before the step) and on others.
+static double find_ready(const struct trace *trace, int32_t index, double lane_end)
+{
+    const struct op *op    = trace->entries[index].op;
+    double           ready = lane_end;
+    for (int i = 0; i < op->wait_count; i++) {
+        ready = fmax(ready, trace->times[op->wait[i]].end);
+    }
+    return ready;
+}
+
+// A kernel may begin before the one before it has ended, which shares the rest of the device with it: an op's time is
+// what it adds to its lane's. An op without any work has taken none.
+status trace_read(const struct lanes *lanes, int64_t *lost)
+{
+    const struct trace  *trace            = lanes->trace;
+    struct backend_span *spans            = memory_allocate((size_t)trace->count * sizeof(*spans));
+    double               ends[LANE_COUNT] = {0.0};
+    status               read             = trace->activity->read(lanes->backend, spans, trace->count, lost);
+    for (int32_t i = 0; i < trace->count && !failed(&read); i++) {
+        const struct backend_span *span = &spans[i];
+        double                    *end  = &ends[trace->entries[i].op->lane];
+        double begin    = span->is_known ? fmax(span->begin - trace->origin, *end) : find_ready(trace, i, *end);
+        *end            = span->is_known ? fmax(span->end - trace->origin, begin) : begin;
+        trace->times[i] = (struct op_time){.begin = begin, .end = *end};
+    }
+    free(spans);
+    return read;
+}
+
 void trace_close(const struct lanes *lanes, struct trace *trace)
 {
-    for (int32_t i = 0; i < trace->count && lanes->streams != NULL; i++) {
+    if (trace->activity != NULL) {
+        trace->activity->close(lanes->backend);
+    }
+    for (int32_t i = 0; i < trace->count && trace->events[i].begin != NULL; i++) {
         lanes->streams->event_close(trace->events[i].begin);
         lanes->streams->event_close(trace->events[i].end);
     }

@@ -113,7 +113,8 @@ void timeline_write_rank(const struct plan *plan, const struct op_time *times, c
     free(pairings.list);
 }
 
-void timeline_end(FILE *file)
+void timeline_end(const struct timeline_source *source, FILE *file)
 {
-    fputs("\n]}\n", file);
+    fprintf(file, "\n], \"otherData\": {\"timed_by\": \"%s\", \"lost_records\": %" PRId64 "}}\n", source->timed_by,
+            source->lost_records);
 }

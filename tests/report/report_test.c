@@ -73,7 +73,7 @@ Test(report, prints_a_valid_result)
         "last step: 7.000  mean of steps 35-44: 6.999\n"
         "published: 6.999 (52.59%)  ratio to it: 1.000  source: a table\n"
         "ranks: slowest 1 (dgx-02) +0.7% to the fastest  computes longest: rank 1 (dgx-02) +6.2% to its like\n"
-        "where a step goes: 7.020 s, traced after the measured steps, on rank 1\n"
+        "where a step goes: 7.020 s, traced after the measured steps, on rank 1, ops timed by CUPTI\n"
         "  ideal              3.680 s   52.4 %\n"
         "  gemm               1.440 s   20.5 %\n"
         "  attention         -0.250 s   -3.6 %\n"

@@ -36,6 +36,7 @@ static void fixture_add_steps(struct result *result)
 static void fixture_add_trace(struct result *result)
 {
     result->trace                  = (struct result_trace){.source       = "measured",
+                                                           .timed_by     = "cupti",
                                                            .rank         = 1,
                                                            .step_seconds = 7.02,
                                                            .waterfall    = {{[WATERFALL_IDEAL]        = 3.68,

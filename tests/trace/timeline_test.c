@@ -30,7 +30,7 @@ Test(timeline, has_a_process_a_rank_a_thread_a_lane_and_an_event_an_op)
     timeline_begin(file);
     timeline_write_rank(&first, times, NULL, true, file);
     timeline_write_rank(&second, times, NULL, false, file);
-    timeline_end(file);
+    timeline_end(&(struct timeline_source){"cupti", 3}, file);
     fclose(file);
 
     json_error_t error;
@@ -60,6 +60,9 @@ Test(timeline, has_a_process_a_rank_a_thread_a_lane_and_an_event_an_op)
         cr_expect(json_equal(parsed, json_array_get(events, cases[i].index)), "event %zu of %s", cases[i].index, text);
         json_decref(parsed);
     }
+    json_t *source = json_object_get(trace, "otherData");
+    cr_expect_str_eq(json_string_value(json_object_get(source, "timed_by")), "cupti");
+    cr_expect_eq(json_integer_value(json_object_get(source, "lost_records")), 3);
     json_decref(trace);
     free(text);
 }

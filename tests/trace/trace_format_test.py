@@ -44,7 +44,8 @@ class Trace:
             assert len(dict(pairs)) == len(pairs), pairs
             return dict(pairs)
         document = json.loads(text, object_pairs_hook=once, parse_constant=lambda word: 1 / 0)
-        assert set(document) == {"displayTimeUnit", "traceEvents"} and document["displayTimeUnit"] == "ms"
+        assert set(document) == {"displayTimeUnit", "traceEvents", "otherData"} and document["displayTimeUnit"] == "ms"
+        self.source = document["otherData"]
         self.names, self.arrows = {}, collections.defaultdict(list)
         self.tracks = collections.defaultdict(list)
         for event in document["traceEvents"]:
@@ -101,6 +102,7 @@ class Timelines(unittest.TestCase):
         result = run(f"run {JOB} --comm local --backend host --steps 4 --warmup 1 --json --out results --trace all")
         (path,) = folder.rglob("trace.json")
         cls.measured = Trace(path.read_text()), result["waterfall"]["parts_s"], result["waterfall"]["rank"]
+        assert result["waterfall"]["timed_by"] == "clock" and result["waterfall"]["lost_records"] == 0, result
         cls.op_times = result["waterfall"]["op_times"]
         cls.few = Trace(cls.draw_few(folder, run))
 
@@ -120,6 +122,10 @@ class Timelines(unittest.TestCase):
                 self.assertIn(("thread_name", pid, tid), trace.names)
                 for (_, end, first), (begin, _, second) in zip(slices, slices[1:]):
                     self.assertLessEqual(end, begin, f"{first} reaches into {second}")
+
+    def test_a_trace_says_by_what_its_ops_were_timed(self):
+        for trace, source in ((self.predicted[0], "prediction"), (self.measured[0], "clock"), (self.few, "clock")):
+            self.assertEqual(trace.source, {"timed_by": source, "lost_records": 0})
 
     def test_every_arrow_leads_from_a_send_to_the_receive_of_the_same_data(self):
         for trace, is_predicted in ((self.predicted[0], True), (self.measured[0], False)):

@@ -311,6 +311,7 @@ const struct backend_ops backend_cuda = {
     .prepare         = prepare_op,
     .choices         = &cuda_choices,
     .profile         = cuda_profile,
+    .activity        = &cuda_activity,
     .processors      = cuda_processors,
     .device_id       = cuda_device_id,
     .device_name     = cuda_device_name,

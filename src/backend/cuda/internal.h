@@ -44,7 +44,8 @@ void    cuda_attention_name(const struct cuda *cuda, const struct op *op, char p
 int64_t cuda_attention_scratch(struct cuda *cuda, const struct op *op);
 void    cuda_attention(struct backend *backend, struct backend_attention *attention);    // backend_ops' attention
 
-extern const struct backend_streams cuda_streams;
-extern const struct backend_choices cuda_choices;
+extern const struct backend_streams  cuda_streams;
+extern const struct backend_choices  cuda_choices;
+extern const struct backend_activity cuda_activity;
 
 #endif

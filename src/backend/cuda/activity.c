@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+// The device's work by CUPTI: an op's id is pushed around the calls that enqueue it, and the library notes down each
+// call with the id, and each kernel, copy and clearing with the call. Its clock is brought to the host's by reading
+// both when the step begins and when it ends.
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "activity.h"
+#include "gswbench/arena.h"
+#include "gswbench/clock.h"
+#include "internal.h"
+
+enum { BUFFER_BYTES = 8 << 20 };
+
+// Calls are noted down with ids that are pushed, work with calls.
+static const unsigned kinds[] = {CUPTI_KIND_EXTERNAL_CORRELATION,
+                                 CUPTI_KIND_DRIVER,
+                                 CUPTI_KIND_RUNTIME,
+                                 CUPTI_KIND_CONCURRENT_KERNEL,
+                                 CUPTI_KIND_MEMCPY,
+                                 CUPTI_KIND_MEMCPY_PEER,
+                                 CUPTI_KIND_MEMSET};
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+// The library is the process's, and does not say for whom it calls back; the mutex is for a thread of its own, and for
+// lanes with threads.
+static struct {
+    pthread_mutex_t             mutex;
+    bool                        is_open;
+    struct cupti                cupti;
+    struct CUpti_Subscriber_st *subscriber;
+    status                      failure;    // the first
+    int                         lent;       // buffers that are not kept
+    struct activity_notes       notes;
+} all = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+#define CALL(function, ...) check(all.cupti.function(__VA_ARGS__), #function)
+
+static bool check(unsigned code, const char *call)
+{
+    if (code != CUPTI_CODE_SUCCESS) {
+        pthread_mutex_lock(&all.mutex);
+        all.failure = failed(&all.failure) ? all.failure : cupti_failure(&all.cupti, call, code);
+        pthread_mutex_unlock(&all.mutex);
+    }
+    return code == CUPTI_CODE_SUCCESS;
+}
+
+// What finds no buffer is lost, and counted by the library.
+static void lend(uint8_t **buffer, size_t *bytes, size_t *records_most)
+{
+    pthread_mutex_lock(&all.mutex);
+    bool has_room = all.lent + all.notes.buffers.count < ACTIVITY_BUFFERS;
+    *buffer       = has_room ? memory_allocate(BUFFER_BYTES) : NULL;
+    *bytes        = has_room ? BUFFER_BYTES : 0;
+    *records_most = 0;    // as many as there is room for
+    all.lent += has_room;
+    pthread_mutex_unlock(&all.mutex);
+}
+
+static void keep(struct CUctx_st *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes)
+{
+    (void)context, (void)stream, (void)bytes;
+    pthread_mutex_lock(&all.mutex);
+    struct activity_buffers *buffers      = &all.notes.buffers;
+    buffers->list[buffers->count].data    = buffer;
+    buffers->list[buffers->count++].bytes = valid_bytes;
+    all.lent--;
+    pthread_mutex_unlock(&all.mutex);
+}
+
+static struct activity_notes take_notes(void)
+{
+    pthread_mutex_lock(&all.mutex);
+    struct activity_notes notes = all.notes;
+    all.notes.buffers.count     = 0;
+    pthread_mutex_unlock(&all.mutex);
+    return notes;
+}
+
+static void release(const struct activity_notes *notes)
+{
+    for (int i = 0; i < notes->buffers.count; i++) {
+        free(notes->buffers.list[i].data);
+    }
+}
+
+static void ignore(void *state, unsigned domain, uint32_t id, const void *data)
+{
+    (void)state, (void)domain, (void)id, (void)data;
+}
+
+// Whether it was before.
+static bool set_open(bool is_open)
+{
+    pthread_mutex_lock(&all.mutex);
+    bool was_open = all.is_open;
+    all.is_open   = is_open;
+    pthread_mutex_unlock(&all.mutex);
+    return was_open;
+}
+
+// Detaches the library, so that what follows is as fast as before.
+static void activity_close(struct backend *backend)
+{
+    (void)backend;
+    for (int i = 0; i < KINDS; i++) {
+        CALL(cuptiActivityDisable, kinds[i]);
+    }
+    CALL(cuptiActivityFlushAll, CUPTI_FLUSH_FORCED);
+    CALL(cuptiUnsubscribe, all.subscriber);
+    check(all.cupti.cuptiFinalize(), "cuptiFinalize");
+    struct activity_notes rest = take_notes();
+    release(&rest);
+    set_open(false);
+}
+
+static bool enable(void)
+{
+    bool is_right = CALL(cuptiActivityRegisterCallbacks, lend, keep);
+    for (int i = 0; i < KINDS && is_right; i++) {
+        is_right = CALL(cuptiActivityEnable, kinds[i]);
+    }
+    return is_right;
+}
+
+// Whoever subscribes learns whether a profiler has the library. What one has is not ours to close.
+static status attach(void)
+{
+    TRY(cupti_open(&all.cupti));
+    all.failure     = OK;
+    all.notes.cupti = &all.cupti;
+    return CALL(cuptiSubscribe, &all.subscriber, ignore, NULL) ? OK : all.failure;
+}
+
+static status activity_open(struct backend *backend)
+{
+    if (set_open(true)) {
+        return fail_as(EXIT_LAUNCH, "another rank of this process has CUPTI: give each rank a process of its own");
+    }
+    status attached = attach();
+    if (failed(&attached)) {
+        set_open(false);
+        return attached;
+    }
+    if (!enable()) {
+        attached = all.failure;
+        activity_close(backend);
+    }
+    return attached;
+}
+
+// Of several readings the one in which least time passed between the host's.
+static struct activity_moment read_clocks(void)
+{
+    enum { READINGS = 5 };
+    struct activity_moment best  = {.seconds = 0.0};
+    double                 least = 0.0;
+    for (int i = 0; i < READINGS; i++) {
+        uint64_t nanoseconds = 0;
+        double   before      = clock_seconds();
+        CALL(cuptiGetTimestamp, &nanoseconds);
+        double passed = clock_seconds() - before;
+        if (i == 0 || passed < least) {
+            best  = (struct activity_moment){.seconds = before + passed / 2, .nanoseconds = nanoseconds};
+            least = passed;
+        }
+    }
+    return best;
+}
+
+static void activity_start(struct backend *backend)
+{
+    (void)backend;
+    struct activity_notes before = take_notes();
+    release(&before);
+    all.notes.step++;
+    all.notes.begin = read_clocks();
+}
+
+static void activity_stop(struct backend *backend)
+{
+    (void)backend;
+    all.notes.end = read_clocks();
+}
+
+static void activity_begin(struct backend *backend, int32_t op)
+{
+    (void)backend;
+    CALL(cuptiActivityPushExternalCorrelationId, CUPTI_CUSTOM, activity_id(all.notes.step, op));
+}
+
+static void activity_end(struct backend *backend)
+{
+    (void)backend;
+    uint64_t id;
+    CALL(cuptiActivityPopExternalCorrelationId, CUPTI_CUSTOM, &id);
+}
+
+static status activity_read(struct backend *backend, struct backend_span *spans, int32_t ops, int64_t *lost)
+{
+    (void)backend;
+    size_t  dropped    = 0;
+    int64_t incomplete = 0;
+    CALL(cuptiActivityFlushAll, CUPTI_FLUSH_FORCED);
+    CALL(cuptiActivityGetNumDroppedRecords, NULL, 0, &dropped);
+    struct activity_notes notes = take_notes();
+    status                found = all.failure;
+    if (!failed(&found)) {
+        found = activity_find_spans(&notes, spans, ops, &incomplete);
+    }
+    release(&notes);
+    *lost = (int64_t)dropped + incomplete;
+    return found;
+}
+
+const struct backend_activity cuda_activity = {
+    .open  = activity_open,
+    .start = activity_start,
+    .begin = activity_begin,
+    .end   = activity_end,
+    .stop  = activity_stop,
+    .read  = activity_read,
+    .close = activity_close,
+};

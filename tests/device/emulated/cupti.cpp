@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+// In the place of CUPTI: hands out records with planted times. Its clock runs twice as fast as the host's, from another
+// begin. The n-th id that is pushed after the clock was read is of work that begins 1 ms + n x 10 us after that: 1 + n
+// % 3 records of 1 us, 2 us apart, noted down from the last to the first; where n % 7 is 3, there is none. FAKE_CUPTI:
+// "taken", "enable" and "flush" fail there, "drop" loses five records, "untimed" leaves the times of the first out.
+// FAKE_CUPTI_LOG: a file, which gets a line for each time that it is detached.
+#include <cupti.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <thread>
+#include <vector>
+
+namespace
+{
+const uint64_t RATE = 2, US = 1000 * RATE;
+
+struct fake {
+    bool                              is_attached;
+    int                               enabled, pushed;
+    uint32_t                          calls, ordinal;
+    bool                              is_read;    // the clock, since the last id
+    uint64_t                          now, id, lost;
+    CUpti_BuffersCallbackRequestFunc  request;
+    CUpti_BuffersCallbackCompleteFunc complete;
+    uint8_t                          *buffer;
+    size_t                            room, used;
+} the_fake;
+
+bool does(const char *what)
+{
+    const char *told = getenv("FAKE_CUPTI");
+    return told != NULL && strcmp(told, what) == 0;
+}
+
+// From a thread of its own, as the library may.
+void deliver()
+{
+    if (the_fake.buffer != NULL) {
+        std::thread(the_fake.complete, nullptr, 0, the_fake.buffer, the_fake.room, the_fake.used).join();
+    }
+    the_fake.buffer = NULL;
+}
+
+template <typename Record> void add(const Record &record)
+{
+    if (the_fake.buffer != NULL && the_fake.used + sizeof(record) > the_fake.room) {
+        deliver();
+    }
+    if (the_fake.buffer == NULL) {
+        size_t most;
+        the_fake.request(&the_fake.buffer, &the_fake.room, &most);
+        the_fake.used = 0;
+    }
+    if (the_fake.buffer == NULL) {
+        the_fake.lost++;
+        return;
+    }
+    memcpy(the_fake.buffer + the_fake.used, &record, sizeof(record));
+    the_fake.used += sizeof(record);
+}
+
+template <typename Record> void add_work(CUpti_ActivityKind kind, uint32_t call, uint64_t begin, uint64_t end)
+{
+    Record record        = {};
+    record.kind          = kind;
+    record.start         = begin;
+    record.end           = end;
+    record.correlationId = call;
+    add(record);
+}
+
+// A call of the program, with the id that is pushed, if any.
+uint32_t add_call(CUpti_ExternalCorrelationKind pusher)
+{
+    CUpti_ActivityAPI                 api         = {};
+    CUpti_ActivityExternalCorrelation correlation = {};
+    correlation.kind                              = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION;
+    correlation.externalKind                      = pusher;
+    correlation.externalId                        = the_fake.id;
+    correlation.correlationId = api.correlationId = ++the_fake.calls;
+    api.kind                                      = CUPTI_ACTIVITY_KIND_RUNTIME;
+    if (pusher != CUPTI_EXTERNAL_CORRELATION_KIND_INVALID) {
+        add(correlation);
+    }
+    add(api);
+    return the_fake.calls;
+}
+
+void add_planted(uint32_t n)
+{
+    uint64_t begin = the_fake.now + (1000 + 10 * n) * US;
+    for (uint32_t i = n % 3 + 1; i-- > 0;) {
+        bool     is_untimed = n == 0 && does("untimed");
+        uint64_t from = is_untimed ? 0 : begin + 2 * i * US, to = is_untimed ? 0 : from + US;
+        uint32_t call = add_call(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0);
+        switch (i) {
+        case 0:
+            add_work<CUpti_ActivityKernel9>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, call, from, to);
+            break;
+        case 1:
+            add_work<CUpti_ActivityMemset4>(CUPTI_ACTIVITY_KIND_MEMSET, call, from, to);
+            break;
+        default:
+            add_work<CUpti_ActivityMemcpyPtoP4>(CUPTI_ACTIVITY_KIND_MEMCPY2, call, from, to);
+        }
+    }
+    // Of nobody, and of another who pushes ids.
+    add_work<CUpti_ActivityMemcpy5>(CUPTI_ACTIVITY_KIND_MEMCPY, add_call(CUPTI_EXTERNAL_CORRELATION_KIND_INVALID),
+                                    begin, begin + 999 * US);
+    add_work<CUpti_ActivityMemcpy5>(CUPTI_ACTIVITY_KIND_MEMCPY, add_call(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1),
+                                    begin, begin + 999 * US);
+}
+
+size_t size_of(const CUpti_Activity *record)
+{
+    switch (record->kind) {
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+        return sizeof(CUpti_ActivityExternalCorrelation);
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+        return sizeof(CUpti_ActivityAPI);
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+        return sizeof(CUpti_ActivityKernel9);
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+        return sizeof(CUpti_ActivityMemset4);
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+        return sizeof(CUpti_ActivityMemcpy5);
+    default:
+        return sizeof(CUpti_ActivityMemcpyPtoP4);
+    }
+}
+}    // namespace
+
+extern "C" {
+
+CUptiResult cuptiGetResultString(CUptiResult code, const char **text)
+{
+    *text = code == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
+                                                                   : "refused on command";
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *, CUpti_CallbackFunc, void *)
+{
+    if (the_fake.is_attached || does("taken")) {
+        return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+    }
+    the_fake             = {};
+    the_fake.is_attached = true;
+    return CUPTI_SUCCESS;
+}
+CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle)
+{
+    return the_fake.is_attached ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+}
+CUptiResult cuptiFinalize(void)
+{
+    const char *path = getenv("FAKE_CUPTI_LOG");
+    FILE       *file = path != NULL ? fopen(path, "a") : NULL;
+    if (file != NULL) {
+        fprintf(file, "attached %d, %d kinds left, %d pushed\n", the_fake.is_attached, the_fake.enabled,
+                the_fake.pushed);
+        fclose(file);
+    }
+    the_fake.is_attached = false;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetTimestamp(uint64_t *nanoseconds)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    *nanoseconds = the_fake.now =
+        UINT64_C(3000000000000000000) + RATE * ((uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec);
+    the_fake.is_read = true;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc  request,
+                                           CUpti_BuffersCallbackCompleteFunc complete)
+{
+    the_fake.request  = request;
+    the_fake.complete = complete;
+    return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
+{
+    if (kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && does("enable")) {
+        return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
+    }
+    the_fake.enabled++;
+    return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityDisable(CUpti_ActivityKind)
+{
+    the_fake.enabled--;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind, uint64_t id)
+{
+    the_fake.ordinal = the_fake.is_read ? 0 : the_fake.ordinal + 1;
+    the_fake.is_read = false;
+    the_fake.id      = id;
+    the_fake.pushed++;
+    return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind, uint64_t *id)
+{
+    *id = the_fake.id;
+    add_call(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0);
+    if (the_fake.ordinal % 7 != 3) {
+        add_planted(the_fake.ordinal);
+    }
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityFlushAll(uint32_t)
+{
+    deliver();
+    return does("flush") ? CUPTI_ERROR_UNKNOWN : CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t *records)
+{
+    *records      = the_fake.lost + (does("drop") ? 5 : 0);
+    the_fake.lost = 0;
+    return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, CUpti_Activity **record)
+{
+    uint8_t *next = *record == NULL ? buffer : (uint8_t *)*record + size_of(*record);
+    *record       = (CUpti_Activity *)next;
+    return next < buffer + valid ? CUPTI_SUCCESS : CUPTI_ERROR_MAX_LIMIT_REACHED;
+}
+}

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Ops of traced steps, timed by a CUPTI of ours that plants times, and by events where it fails on command.
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
+cupti=$GSWBENCH_BINARY_DIR/tests/device/emulated/cupti
+[ -d "$cupti" ] || { echo "skipped: the toolkit has no header of CUPTI"; is_finished=yes; exit 77; }
+arguments=(run --config tiny-llama --backend cuda --layers 1 --steps 3 --warmup 1 --trace all --set model.hidden=32
+    --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64
+    --set train.sequence=16 --set train.micro_batch=1 --set train.global_batch=2)
+traced() {    # traced EXIT_CODE FAILURE LIBRARY ARGUMENT...
+    rm -f log
+    FAKE_CUPTI=$2 FAKE_CUPTI_LOG=$PWD/log LD_LIBRARY_PATH=$3 run "$1" "$GSWBENCH" "${arguments[@]}" "${@:4}"
+}
+ops() { grep -c '"ph": "X"' "$(result trace.json)"; }
+by() {    # by SOURCE LOST: what the last run says of it
+    expect "\"timed_by\": \"$1\"" "$(result result.json)"
+    expect "\"lost_records\": $2," "$(result result.json)"
+    expect "\"otherData\": {\"timed_by\": \"$1\", \"lost_records\": $2}" "$(result trace.json)"
+    expect "ops timed by $(sed s/cupti/CUPTI/ <<<"$1")" "$(result report.html)"
+    expect "^where a step goes: .*, ops timed by $(sed s/cupti/CUPTI/ <<<"$1")$"
+}
+
+# Only the traced steps, two of them, have ids, and nothing stays on.
+traced 0 '' "$cupti"
+expect '^RESULT VALID'
+unexpected 'trace-events|trace-lost'
+by cupti 0
+[ "$(cat log)" = "attached 1, 0 kinds left, $((2 * $(ops))) pushed" ] || complain 'it was used otherwise' log
+
+# Times are the planted ones, by our clock; an op without records has taken none, behind what is before it.
+cat >check.py <<'CHECK'
+import json, sys
+slices = [event for event in json.load(open(sys.argv[1]))["traceEvents"] if event["ph"] == "X"]
+assert len(slices) > 20
+slices.sort(key=lambda event: event["args"]["op"])
+first, before = slices[0]["ts"], {}
+assert 900 < first < 60000, first
+for n, event in enumerate(slices):
+    begin, took = event["ts"], event["dur"]
+    assert event["args"]["op"] == n, event
+    if n % 7 == 3:
+        assert took == 0 and begin >= before.get(event["tid"], 0), event
+    else:
+        assert abs(begin - first - 10 * n) < 0.05 * 10 * n + 0.002, (n, first, event)
+        assert abs(took - (2 * (n % 3) + 1)) < 0.3, (n, event)
+    before[event["tid"]] = begin + took
+CHECK
+python3 check.py "$(result trace.json)" >check 2>&1 || complain 'other times' check
+result=$(result result.json) trace=$(result trace.json)
+python3 - "$result" "$trace" >check 2>&1 <<'SUMS' || complain 'other sums' check
+import json, sys
+ops = json.load(open(sys.argv[1]))["waterfall"]["op_times"]
+slices = [event for event in json.load(open(sys.argv[2]))["traceEvents"] if event["ph"] == "X"]
+for op in ops:
+    own = [event["dur"] for event in slices if (event["args"]["kind"], event["cat"]) == (op["kind"], op["phase"])]
+    assert len(own) == op["count"] and abs(1e-6 * sum(own) - op["time_s"]) < 1e-9 * len(own), op
+SUMS
+
+LD_LIBRARY_PATH=$cupti run 0 "$GSWBENCH_BINARY_DIR/tests/trace_device"
+expect '^[0-9]+ ops: [0-9.]+ us by CUPTI, [0-9.]+ us by events, [0-9]+ without work$'
+
+# Records that are lost are counted, by the library or for want of times.
+traced 0 drop "$cupti"
+by cupti 5
+expect '^note: trace-lost: CUPTI lost 5 records of traced steps: ops may have taken longer than is shown$'
+traced 0 untimed "$cupti"
+by cupti 1
+
+# Where it is not to be had, events time ops, and the result says why.
+mkdir broken
+touch broken/libcupti.so.{12,13,14}
+declare -A reasons=([taken]='cuptiSubscribe: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED \(39\): a profiler or debugger has it, run without one'
+    [enable]='cuptiActivityEnable: refused on command \(35\)' [flush]='cuptiActivityFlushAll: refused on command \(999\)'
+    [dlopen]='libcupti\.so\.1[0-9] does not open .*')
+for failure in "${!reasons[@]}"; do
+    library=$cupti
+    [ $failure != dlopen ] || library=$PWD/broken
+    traced 0 $failure "$library"
+    expect '^RESULT VALID'
+    expect "^note: trace-events: ops of the traced step are timed by events, not by CUPTI: ${reasons[$failure]}"
+    expect '"id": "trace-events"' "$(result result.json)"
+    by events 0
+    [ $failure = flush ] || traced 4 $failure "$library" --set trace.source=cupti
+    [ $failure = flush ] || expect "\[trace\] source = cupti: ${reasons[$failure]}.*; or take auto or events "
+done
+[ ! -e log ] || complain 'what another has was closed' log
+
+# Who asks for one of them gets it; a profiler that is seen has CUPTI.
+traced 0 '' "$cupti" --set trace.source=events
+by events 0
+unexpected trace-events
+[ ! -e log ] || complain 'it was used' log
+traced 0 '' "$cupti" --set trace.source=cupti
+by cupti 0
+[ "$(cat log)" = "attached 1, 0 kinds left, 0 pushed
+attached 1, 0 kinds left, $((2 * $(ops))) pushed" ] || complain 'it was used otherwise' log
+traced 0 '' "$cupti" --set trace.source=cupti --trace 0 --set trace.steps=1
+[ "$(tail -1 log)" = "attached 1, 0 kinds left, $(ops) pushed" ] || complain 'it was used otherwise' log
+NSYS_PROFILING_SESSION_ID=1 traced 0 '' "$cupti"
+expect '^note: trace-events: .*not by CUPTI: a profiler has it on rank 0 \(NSYS_PROFILING_SESSION_ID is set\): run without one'
+NSYS_PROFILING_SESSION_ID=1 traced 4 '' "$cupti" --set trace.source=cupti
+expect '\[trace\] source = cupti: a profiler has it on rank 0 \(NSYS_PROFILING_SESSION_ID is set\)'
+traced 3 '' "$cupti" --backend host --set trace.source=cupti
+expect '\[trace\] source = cupti: backend host has no device; or take auto or events'
+finish
