@@ -137,10 +137,11 @@ static void add_class(struct flight *flight, struct probe *probe)
     } else {
         snprintf(probe->name, sizeof(probe->name), "copy in the device's memory");
     }
-    struct preflight_class *added = flight_add_class(flight, PREFLIGHT_DEVICE, is_gemm ? "FLOP/s" : "bytes/s",
-                                                     flight->takes_turns ? shared_limit : device_limit, probe->name);
-    const struct quantity  *known = measured_find_key(&flight->measured, &probe->op->key);
-    added->profile                = known != NULL ? probe->work / known->value : NAN;
+    double                  limit = !flight->takes_turns ? device_limit : is_gemm ? shared_limit : 0.0;
+    struct preflight_class *added =
+        flight_add_class(flight, PREFLIGHT_DEVICE, is_gemm ? "FLOP/s" : "bytes/s", limit, probe->name);
+    const struct quantity *known = measured_find_key(&flight->measured, &probe->op->key);
+    added->profile               = known != NULL ? probe->work / known->value : NAN;
 }
 
 // Ranks that share cores are to have met the same best moments of them.
@@ -149,18 +150,30 @@ static double settled_percent(const struct flight *flight)
     return flight->takes_turns ? shared_settled : 0.0;
 }
 
-// Where they have not met them yet, the limits are as much wider: what disturbs copies disturbs GEMMs, too.
-static void widen_limits(struct flight *flight, const struct devices *devices)
+static bool is_copy(const struct devices *devices, int probe)
+{
+    return devices->probes[probe].op->op.kind != OP_GEMM;
+}
+
+// Where they have not met them yet, the limits are as much wider: what disturbs one GEMM disturbs the others, too.
+// Copies are not judged: their memory is one, and how fast a process copies in it depends on which of its pages it was
+// given.
+static void set_shared_limits(struct flight *flight, const struct devices *devices)
 {
     double spread = 0.0;
     for (int i = 0; i < devices->count && flight->takes_turns; i++) {
         struct preflight_class *value_class = &flight->report.classes[devices->first_class + i];
         preflight_measure_class(value_class);
-        spread = fmax(spread, 100.0 * (value_class->maximum / value_class->median - 1.0));
+        double ahead = 100.0 * (value_class->maximum / value_class->median - 1.0);
+        spread       = is_copy(devices, i) ? spread : fmax(spread, ahead);
     }
     for (int i = 0; i < devices->count && flight->takes_turns; i++) {
         struct preflight_class *value_class = &flight->report.classes[devices->first_class + i];
-        value_class->limit_percent          = shared_limit + fmax(spread - shared_spread, 0.0);
+        if (is_copy(devices, i)) {
+            snprintf(value_class->note, sizeof(value_class->note), "not judged: ranks share cores");
+            continue;
+        }
+        value_class->limit_percent = shared_limit + fmax(spread - shared_spread, 0.0);
         snprintf(value_class->note, sizeof(value_class->note), "limit %.1f %%: ranks share cores",
                  value_class->limit_percent);
         if (devices->rounds < BATCH) {
@@ -205,7 +218,7 @@ static void gather(struct flight *flight, const struct devices *devices)
         }
     }
     free(all);
-    widen_limits(flight, devices);
+    set_shared_limits(flight, devices);
 }
 
 // Each rank has its turn, in which it runs its probes one after the other.

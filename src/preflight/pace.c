@@ -62,7 +62,7 @@ bool flight_has_settled(const struct flight *flight, int64_t first_class, double
     for (int64_t i = first_class; i < report->class_count && percent > 0.0; i++) {
         const struct preflight_class *value_class = &report->classes[i];
         double                        best        = value_class->is_time ? value_class->minimum : value_class->maximum;
-        has &= fabs(best / value_class->median - 1.0) <= percent / 100.0;
+        has &= value_class->limit_percent == 0.0 || fabs(best / value_class->median - 1.0) <= percent / 100.0;
     }
     return has;
 }
