@@ -39,13 +39,13 @@ enum axis_share {
     AXIS(TP, tp, AUTO_OPTION, 1024, \
          "ranks over which each matrix is sharded", \
          .values = AXIS_OVER_NODE, .shown = 2, .claim = 4, .shares = AXIS_SHARES_MATRICES, .stays_in_node = true, \
-         .divides = {"model.heads", "model.kv_heads", "model.ffn", "model.expert_ffn"}) \
+         .divides = {"model.heads", "model.kv_heads", "model.ffn"}) \
     AXIS(CP, cp, AUTO_OPTION, 1024, \
          "ranks over which each sequence is sharded, in two chunks per rank that balance causal attention", \
          .values = AXIS_OVER_NODE, .shown = 3, .claim = 3, .shares = AXIS_SHARES_POSITIONS, .pieces = 2, \
          .divides = {"train.sequence"}) \
     AXIS(EP, ep, INTEGER_OPTION, 1024, \
-         "data-parallel ranks over which the experts are distributed", \
+         "ranks over which the experts are distributed: data-parallel ones; with etp = 1 those of tp and cp first", \
          .values = AXIS_OVER_EXPERTS, .shown = 4, .claim = 2, .shares = AXIS_SHARES_SEQUENCES | AXIS_SHARES_EXPERTS, \
          .within = 1 << AXIS_FSDP | 1 << AXIS_DP, .divides = {"model.experts"}) \
     AXIS(PP, pp, AUTO_OPTION, 1024, \

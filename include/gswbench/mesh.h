@@ -28,6 +28,7 @@ struct parallel_config {
 #define AXIS_FIELD(NAME, key, ...) int64_t key;    // 0: auto (what is left of the world; one axis at most)
     AXES(AXIS_FIELD)
     // clang-format on
+    int64_t etp;    // ranks that share out an expert's matrices: 0: those of tp, or 1
     int64_t vp;
     int64_t sequence_parallel;             // norms and residual sharded over tp
     int64_t zero;                          // 0, or 1: optimizer sharded over dp x cp
@@ -43,11 +44,16 @@ struct parallel_config {
 extern const struct option parallel_options[];
 
 struct mesh {
-    int64_t world;
-    int64_t size[AXIS_COUNT];     // their product is world
-    int64_t asked[AXIS_COUNT];    // as [parallel] counts them: fsdp or dp with the ranks of ep
-    int64_t vp;
+    int64_t  world;
+    int64_t  size[AXIS_COUNT];     // their product is world
+    int64_t  asked[AXIS_COUNT];    // as [parallel] counts them: fsdp or dp with the ranks of ep, ep with all owners
+    int64_t  etp;                  // ranks of tp that share out an expert's matrices: all, or 1
+    uint32_t owner_axes;           // 1 << axis: the owners of experts are the ranks along these
+    int64_t  vp;
 };
+
+// Whether each rank of tp has experts of its own, which are whole.
+bool mesh_has_whole_experts(const struct mesh *mesh);
 
 // Reads and sets the size that [parallel] asks for on an axis.
 int64_t mesh_asked(const struct parallel_config *config, enum axis axis);

@@ -35,29 +35,33 @@ static void append(struct export_list *list, const struct weight_part *part, enu
     list->exports[list->count++] = (struct export){.part = part, .shard = list->shards - 1};
 }
 
-// The lists of weights of ranks that have other ones: of every stage, and in it of every rank of ep.
-static void declare_holders(struct export_list *list, const struct plan *plan)
+static int64_t owners_of(const struct plan *plan)
 {
-    int64_t owners = plan->mesh.size[AXIS_EP], coordinates[AXIS_COUNT];
-    mesh_coordinates(&plan->mesh, plan->rank, coordinates);
-    list->holders = memory_allocate((size_t)list->holder_count * sizeof(*list->holders));
-    for (int64_t holder = 0; holder < list->holder_count; holder++) {
-        coordinates[AXIS_PP] = holder / owners;
-        coordinates[AXIS_EP] = holder % owners;
-        plan_declare(&list->holders[holder], plan, mesh_rank(&plan->mesh, coordinates));
-    }
+    return mesh_group_size(&plan->mesh, plan->mesh.owner_axes);
 }
 
-// Whether the holder's weights of this unit are listed: of experts all ranks of ep have other ones, else the same; and
-// a copy is listed where it is copied from.
+// The lists of weights of ranks that have other ones: of every stage, and in it of every owner of experts.
+static void declare_holders(struct export_list *list, const struct plan *plan)
+{
+    int64_t *ranks = memory_allocate((size_t)list->holder_count * sizeof(*ranks));
+    mesh_group_ranks(&plan->mesh, plan->rank, 1u << AXIS_PP | plan->mesh.owner_axes, ranks);
+    list->holders = memory_allocate((size_t)list->holder_count * sizeof(*list->holders));
+    for (int64_t holder = 0; holder < list->holder_count; holder++) {
+        plan_declare(&list->holders[holder], plan, ranks[holder]);
+    }
+    free(ranks);
+}
+
+// Whether the holder's weights of this unit are listed: of experts all owners have other ones, else the same; and a
+// copy is listed where it is copied from.
 static bool is_listed(const struct plan *plan, int64_t holder, const struct plan_unit *unit)
 {
-    return !unit->is_copy && (unit->is_experts || holder % plan->mesh.size[AXIS_EP] == 0);
+    return !unit->is_copy && (unit->is_experts || holder % owners_of(plan) == 0);
 }
 
 struct export_list exports_list(const struct plan *plan, enum format format, int64_t shard_bytes)
 {
-    struct export_list list       = {.holder_count = plan->mesh.size[AXIS_PP] * plan->mesh.size[AXIS_EP]};
+    struct export_list list       = {.holder_count = plan->mesh.size[AXIS_PP] * owners_of(plan)};
     int64_t            bytes_used = 0;
     if (list.holder_count > 1) {
         declare_holders(&list, plan);

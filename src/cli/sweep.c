@@ -126,6 +126,7 @@ struct described {
 #define CHOSEN_AXIS(NAME, key, ...) CHOSEN(JSON_FIELD_INTEGER, #key, axes[AXIS_##NAME]),
 static const struct json_field choice_fields[] = {
     AXES(CHOSEN_AXIS)
+    CHOSEN(JSON_FIELD_INTEGER, "etp", job.request.mesh.etp),
     CHOSEN(JSON_FIELD_INTEGER, "vp", job.config.parallel.vp),
     CHOSEN(JSON_FIELD_INTEGER, "zero", job.config.parallel.zero),
     CHOSEN(JSON_FIELD_INTEGER, "micro_batch", job.config.train.micro_batch),

@@ -27,19 +27,27 @@ static int64_t number_of(const struct config *config, const char *name, char *sh
     return *(const int64_t *)(const void *)((const char *)config + section->offset + option->offset);
 }
 
+static void check_divides(status *errors, const struct config *config, const char *what, int64_t parts,
+                          const char *divided)
+{
+    char    shown[64];
+    int64_t number = number_of(config, divided, shown, sizeof(shown));
+    if (number % parts != 0) {
+        status_add(errors,
+                   fail("[parallel] %s = %" PRId64 " does not divide %s = %" PRId64, what, parts, shown, number));
+    }
+}
+
 static void check_axis(status *errors, const struct config *config, const struct axis_row *axis, int64_t size)
 {
-    char    shown[64], times[32] = "";
+    char    what[64];
     int64_t pieces = size > 1 && axis->pieces > 1 ? axis->pieces : 1;
+    snprintf(what, sizeof(what), "%s", axis->name);
     if (pieces > 1) {
-        snprintf(times, sizeof(times), "%" PRId64 " x ", pieces);
+        snprintf(what, sizeof(what), "%" PRId64 " x %s", pieces, axis->name);
     }
     for (int i = 0; i < AXIS_DIVIDES && axis->divides[i] != NULL; i++) {
-        int64_t number = number_of(config, axis->divides[i], shown, sizeof(shown));
-        if (number % (pieces * size) != 0) {
-            status_add(errors, fail("[parallel] %s%s = %" PRId64 " does not divide %s = %" PRId64, times, axis->name,
-                                    pieces * size, shown, number));
-        }
+        check_divides(errors, config, what, pieces * size, axis->divides[i]);
     }
     if ((axis->shares & AXIS_SHARES_EXPERTS) != 0 && config->model.experts == 0 && size > 1) {
         status_add(errors, fail("[parallel] %s = %" PRId64 " needs experts: set [model] experts, or leave %s out",
@@ -94,8 +102,9 @@ status job_check_layout(const struct plan_request *request, const struct config 
 {
     status errors = OK;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        check_axis(&errors, config, &axis_rows[axis], request->mesh.size[axis]);
+        check_axis(&errors, config, &axis_rows[axis], request->mesh.asked[axis]);
     }
+    check_divides(&errors, config, "tp", request->mesh.etp, "model.expert_ffn");    // whole ones have etp 1
     return failed(&errors) ? errors : plan_check_layout(request);
 }
 

@@ -120,6 +120,7 @@ status job_read_open(struct job *job, const struct job_selection *selection, str
         mesh_ask(&config->parallel, (enum axis)axis, axis_rows[axis].values == AXIS_REST ? config->ranks : 1);
     }
     config->parallel.vp           = 1;
+    config->parallel.etp          = 0;
     job->has_layout               = false;
     job->support                  = fail("its own layout is not legal");
     struct plan_sections plainest = job_sections(config);
@@ -180,6 +181,7 @@ const char *job_layout(const struct job *job, char *text, size_t bytes)
         enum axis axis = axis_shown(place);
         end += show_size(end, 64, axis_rows[axis].name, mesh_asked(parallel, axis), 1);
     }
+    end += show_size(end, 64, "etp", parallel->etp, 0);
     end += show_size(end, 64, "vp", parallel->vp, 1);
     show_size(end, 64, "zero", parallel->zero, 0);
     snprintf(text, bytes, "%s", sizes + 1);

@@ -38,10 +38,17 @@ void declare_vector(struct declarations *declarations, int32_t *index, const cha
     declare_rows(declarations, vector, as, 1, declarations->builder->plan->model.hidden);
 }
 
+static struct share share_of(const struct declarations *declarations, const struct declaration *declaration)
+{
+    bool is_whole =
+        declaration->is_replicated || (declaration->expert >= 0 && declarations->builder->plan->mesh.etp == 1);
+    return is_whole ? (struct share){1, 0} : declarations->share;
+}
+
 void declare_rows(const struct declarations *declarations, struct declaration *declaration, const struct exported *as,
                   int64_t rows, int64_t columns)
 {
-    struct share share = declaration->is_replicated ? (struct share){1, 0} : declarations->share;
+    struct share share = share_of(declarations, declaration);
     int64_t      local = rows / share.size;
 
     declaration->part[declaration->parts++] = (struct declared_part){.as            = as,
@@ -58,13 +65,14 @@ void declare_columns(const struct declarations *declarations, struct declaration
                      const struct exported *as, int64_t rows, int64_t columns)
 {
     const struct model_config *model = &declarations->builder->plan->model;
-    int64_t                    local = columns / declarations->share.size;
+    struct share               share = share_of(declarations, declaration);
+    int64_t                    local = columns / share.size;
 
     declaration->part[declaration->parts++] = (struct declared_part){.as            = as,
                                                                      .rows          = rows,
                                                                      .columns       = columns,
                                                                      .local_rows    = rows,
-                                                                     .first_column  = declarations->share.index * local,
+                                                                     .first_column  = share.index * local,
                                                                      .local_columns = local};
     declaration->rows += rows;
     declaration->columns   = local;

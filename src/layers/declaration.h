@@ -35,7 +35,8 @@ struct declaration {
     float                deviation, constant;
 };
 
-// The ranks of tp share out a matrix by rows (its outputs) or by columns (its inputs), in equal parts.
+// The ranks of tp share out a matrix by rows (its outputs) or by columns (its inputs), in equal parts; but not those of
+// experts that are whole.
 struct share {
     int64_t size, index;
 };

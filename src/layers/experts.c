@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Experts: a router chooses each token's experts, the tokens travel to them and back, and the same backward.
 //
-// Every rank fills a buffer of slots, and ep shares the experts out. The slots of the first expert of each rank come
-// first, then those of the second: one all-to-all a local expert brings it its tokens of all ranks, while the ones
-// before it work. An expert has an equal number of slots; or, where it takes all tokens that choose it, as many as it
-// needs, which ranks tell each other before: then a step moves and computes no empty slot.
+// Every rank fills a buffer of slots, and the owners, which are the ranks of ep or those of ep and tp, share the
+// experts out. The slots of the first expert of each rank come first, then those of the second: one all-to-all a local
+// expert brings it its tokens of all ranks, while the ones before it work. An expert has an equal number of slots; or,
+// where it takes all tokens that choose it, as many as it needs, which ranks tell each other before: then a step moves
+// and computes no empty slot.
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -14,12 +15,13 @@
 #include "mlp.h"
 #include "tensor.h"
 
-// Of an expert on this rank; S: its slots on all ranks of ep, R: those on all ranks of tp, too.
+// Of an expert on this rank; S: its slots on all owners, R: those on all ranks of tp that share out its matrices, too.
 struct expert_values {
-    int32_t in;       // [S, hidden]
-    int32_t fc1;      // [R, ffn] or [R, 2 ffn]
-    int32_t s;        // [R, ffn]
-    int32_t tally;    // where rows are counted: of the slots; the next one is that of S, which are the same without ep
+    int32_t in;     // [S, hidden]
+    int32_t fc1;    // [R, ffn] or [R, 2 ffn]
+    int32_t s;      // [R, ffn]
+    int32_t
+        tally;    // where rows are counted: of the slots; the next one is that of S, which are the same with one owner
 };
 
 static const struct exported  exported_router = {"model.layers.%d.block_sparse_moe.gate.weight", 15};
@@ -31,7 +33,7 @@ static const struct mlp_names exported_expert = {
 
 static int64_t experts_here(const struct plan *plan)
 {
-    return plan->model.experts / plan->mesh.size[AXIS_EP];
+    return plan->model.experts / mesh_group_size(&plan->mesh, plan->mesh.owner_axes);
 }
 
 // The router is multiplied by, too, but no convention counts it. Linears: of all experts, whichever are here.
@@ -61,7 +63,8 @@ static void declare(struct declarations *declarations, int32_t *weights)
 {
     const struct plan         *plan  = declarations->builder->plan;
     const struct model_config *model = &plan->model;
-    int64_t count = experts_here(plan), first = mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_EP) * count;
+    int64_t                    count = experts_here(plan),
+            first                    = mesh_group_index(&plan->mesh, plan->rank, plan->mesh.owner_axes) * count;
 
     struct declaration *router = declare_matrix(declarations, &weights[WEIGHT_ROUTER], "router weight");
     router->is_replicated      = true;
@@ -87,7 +90,7 @@ static struct expert_values *experts_of(const struct sublayer *sublayer)
     return sublayer->values->own;
 }
 
-// The slots of a local expert and its like on the other ranks of ep.
+// The slots of a local expert and its like on the other owners.
 static int32_t slots_of(const struct sublayer *sublayer, int32_t slots, int64_t expert)
 {
     struct builder *builder = sublayer->builder;
@@ -113,7 +116,7 @@ static int32_t new_rows(const struct sublayer *sublayer, const char *name, int64
     return made;
 }
 
-// Rows of slots to the ranks that they are for, or back. Without ep they are there already.
+// Rows of slots to the owners that they are for, or back. With one owner they are there already.
 static void exchange(struct builder *builder, const char *role, int32_t in, int32_t out)
 {
     if (!is_shared(builder)) {
@@ -121,7 +124,7 @@ static void exchange(struct builder *builder, const char *role, int32_t in, int3
     }
     assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ALL_TO_ALL,
                                                              .role = role,
-                                                             .axes = 1u << AXIS_EP,
+                                                             .axes = builder->plan->mesh.owner_axes,
                                                              .lane = LANE_EXPERT,
                                                              .in   = in,
                                                              .out  = out,
@@ -272,7 +275,8 @@ static void expert_backward(struct sublayer *sublayer, int64_t index, int32_t gr
     linear_weight_gradient(builder, "fc2 weight gradient", whole, expert->s, fc2);
     int32_t dfc1 = activation_backward(builder, ds, expert->fc1);
     // The input is gathered beside the data gradient, whose sum travels beside the weight gradient.
-    int32_t in   = tensor_gather(builder, "fc1 input again", expert->in);
+    int32_t in =
+        tensor_shares_matrix(builder, fc1) ? tensor_gather(builder, "fc1 input again", expert->in) : expert->in;
     int32_t d_in = tensor_linear_then_reduce(builder, &(struct linear){"fc1 data gradient", fc1, true, false},
                                              "fc1 input gradient", dfc1, made_in(builder, slots));
     exchange(builder, "input gradient exchange", d_in, slots);

@@ -53,7 +53,7 @@ static void append_square_sum(struct builder *builder, int32_t index, int32_t pa
     int64_t                 replicated = unit->replicated - unit->updated.first;
     bool                    is_first = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP) == 0;
     int64_t                 skipped  = is_first || replicated < 0 ? 0 : replicated;
-    uint32_t                others   = unit->update_axes | (unit->is_experts ? axis_sharing(AXIS_SHARES_EXPERTS) : 0);
+    uint32_t                others   = unit->update_axes | (unit->is_experts ? builder->plan->mesh.owner_axes : 0);
     uint32_t                alike    = norm_axes(builder->plan) & axis_sharing(AXIS_SHARES_TOKENS) & ~others;
     bool                    counts   = mesh_group_index(&builder->plan->mesh, builder->plan->rank, alike) == 0;
     int32_t                 out      = partial;

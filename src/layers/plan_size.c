@@ -41,14 +41,16 @@ static double ops_of_sublayer(const struct plan_request *request, const struct l
     const struct mesh *mesh    = &request->mesh;
     struct layer_count count   = kind->count(&request->model);
     double             linears = (double)count.linears, of_linear = OPS_OF_LINEAR, ops = OPS_OF_SUBLAYER;
+    bool               is_shared = mesh->size[AXIS_TP] > 1;
     if (kind->has_experts) {
-        linears /= (double)mesh->size[AXIS_EP];
+        is_shared = mesh->etp > 1;
+        linears /= (double)mesh_group_size(mesh, mesh->owner_axes);
         of_linear += (double)OPS_OF_EXPERT / MLP_LINEARS;
     }
     if (request->precision.narrow_linears != 0) {
         of_linear += OPS_OF_COPIES;
     }
-    if (mesh->size[AXIS_TP] > 1) {
+    if (is_shared) {
         of_linear += OPS_OF_SHARDS;
         of_linear += request->parallel.tp_overlap != 0 ? OPS_OF_BLOCK * (double)mesh->size[AXIS_TP] : 0;
     }

@@ -24,11 +24,11 @@ uint32_t experts_row_axes(const struct builder *builder)
     return 1u << AXIS_CP | (tensor_shares_rows(builder) ? 1u << AXIS_TP : 0);
 }
 
-// Nothing bounds what an expert takes but the number of rows, and each rank of tp has all of an expert's.
+// Nothing bounds what an expert takes but the number of rows, and no ranks of tp share out an expert's.
 bool experts_counts_rows(const struct builder *builder)
 {
     const struct plan *plan = builder->plan;
-    return plan->model.capacity_factor == 0 && plan->train.routing != ROUTING_BALANCED && plan->mesh.size[AXIS_TP] == 1;
+    return plan->model.capacity_factor == 0 && plan->train.routing != ROUTING_BALANCED && plan->mesh.etp == 1;
 }
 
 struct routing_shape experts_routing(const struct builder *builder)
@@ -49,7 +49,7 @@ struct routing_shape experts_routing(const struct builder *builder)
                                   .sequence_rows = by_sequence ? builder->sequence : rows,
                                   .experts       = model->experts,
                                   .top_k         = model->top_k,
-                                  .owners        = plan->mesh.size[AXIS_EP],
+                                  .owners        = mesh_group_size(&plan->mesh, plan->mesh.owner_axes),
                                   .balanced      = is_balanced};
     // A row chooses an expert once at most: an expert that takes as many choices as there are rows drops none.
     shape.quantum     = experts_counts_rows(builder) ? (plan->precision.narrow_linears != 0 ? NARROW_ROWS : 1) : 0;
@@ -93,7 +93,7 @@ void experts_append_logits(struct sublayer *sublayer)
     }
 }
 
-// Slots that each expert has, and what of them the other ranks of ep have for the experts here.
+// Slots that each expert has, and what of them the other owners have for the experts here.
 static void append_exchange(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
@@ -104,7 +104,7 @@ static void append_exchange(struct sublayer *sublayer)
                                     DIMS(builder->routing.experts));
         assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ALL_TO_ALL,
                                                                  .role = "tally exchange",
-                                                                 .axes = 1u << AXIS_EP,
+                                                                 .axes = builder->plan->mesh.owner_axes,
                                                                  .lane = LANE_EXPERT,
                                                                  .in   = own,
                                                                  .out  = *received,

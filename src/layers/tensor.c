@@ -30,6 +30,17 @@ bool tensor_shares_rows(const struct builder *builder)
     return builder->shard_tokens < builder->tokens;
 }
 
+bool tensor_shares_matrix(const struct builder *builder, int32_t weight)
+{
+    const struct plan *plan = builder->plan;
+    return plan->mesh.etp > 1 || !plan->units[plan->weights[weight].unit].is_experts;
+}
+
+static bool is_split(const struct builder *builder, const struct linear *linear)
+{
+    return builder->overlaps && !linear->is_whole && tensor_shares_matrix(builder, linear->weight);
+}
+
 int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows)
 {
     int64_t all = builder->plan->tensors[rows].dim[0] * ranks_of(builder);
@@ -57,10 +68,10 @@ int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial
 int32_t tensor_gather_linear(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                              int32_t *whole)
 {
-    if (builder->overlaps && !linear->is_whole) {
+    if (is_split(builder, linear)) {
         return tensor_ring_gather(builder, linear, x, whole);
     }
-    int32_t all = tensor_gather(builder, role, x);
+    int32_t all = tensor_shares_matrix(builder, linear->weight) ? tensor_gather(builder, role, x) : x;
     if (whole != NULL) {
         *whole = all;
     }
@@ -70,17 +81,18 @@ int32_t tensor_gather_linear(struct builder *builder, const struct linear *linea
 int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                              int32_t out)
 {
-    return builder->overlaps && !linear->is_whole ? tensor_ring_reduce(builder, linear, x, out)
-                                                  : tensor_linear_then_reduce(builder, linear, role, x, out);
+    return is_split(builder, linear) ? tensor_ring_reduce(builder, linear, x, out)
+                                     : tensor_linear_then_reduce(builder, linear, role, x, out);
 }
 
 int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                                   int32_t out)
 {
-    bool    is_apart = out < 0 || tensor_shares_rows(builder);
-    int32_t partial  = is_apart ? linear_out_of(builder, linear, x) : out;
-    linear_append(builder, linear, x, partial, false);
-    return reduce(builder, role, partial, out);
+    bool    is_partial = tensor_shares_matrix(builder, linear->weight);
+    bool    is_apart   = out < 0 || (is_partial && tensor_shares_rows(builder));
+    int32_t product    = is_apart ? linear_out_of(builder, linear, x) : out;
+    linear_append(builder, linear, x, product, false);
+    return is_partial ? reduce(builder, role, product, out) : product;
 }
 
 void tensor_reduce_replicated(struct builder *builder, int32_t unit)

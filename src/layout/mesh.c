@@ -3,6 +3,7 @@
 #include "gswbench/mesh.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "gswbench/text.h"
@@ -21,6 +22,7 @@ static const char *const zero_gather_names[] = {
 #define AXIS_OPTION(NAME, key, option, most, help, ...) option(parallel_config, key, "1", 1, most, help),
 const struct option parallel_options[] = {
     AXES(AXIS_OPTION)
+    AUTO_OPTION(parallel_config, etp, "auto", 1, 1024, "ranks over which each matrix of an expert is sharded: those of tp (auto), or 1; then ep counts the ranks of tp and, if there are more, of cp first, and rows are not gathered over tp"),
     INTEGER_OPTION(parallel_config, vp, "1", 1, 1024, "chunks of layers that each pipeline stage holds, interleaved"),
     BOOLEAN_OPTION(parallel_config, sequence_parallel, "yes", "with tp > 1, norms and the residual stream are sharded over tp, too"),
     INTEGER_OPTION(parallel_config, zero, "0", 0, 1, "1: the optimizer is sharded over dp x cp"),
@@ -73,21 +75,64 @@ static enum axis parent_of(const struct mesh *mesh, enum axis axis)
     return parent;
 }
 
-// Takes the ranks of an axis within others out of theirs.
-static status split(struct mesh *mesh, enum axis axis, int64_t size)
+// Which ranks own experts. Whole ones fill the ranks in their order, those of tp first, then those of cp, as the
+// programs count them that have this.
+static status choose_owners(struct mesh *mesh, const struct parallel_config *config)
 {
-    enum axis from = parent_of(mesh, axis);
+    int64_t tp = mesh->size[AXIS_TP], cp = mesh->size[AXIS_CP], ep = mesh_asked(config, AXIS_EP);
+    mesh->etp        = config->etp == 0 ? tp : config->etp;
+    mesh->owner_axes = axis_sharing(AXIS_SHARES_EXPERTS);
+    if (mesh->etp == tp) {
+        return OK;
+    }
+    if (mesh->etp != 1) {
+        return fail("[parallel] etp = %" PRId64 " with tp = %" PRId64
+                    ": allowed are 1 (each expert whole on a rank) and %" PRId64
+                    " (auto: its matrices sharded over tp)",
+                    mesh->etp, tp, tp);
+    }
+    if (!config->sequence_parallel) {
+        return fail("[parallel] etp = 1 with tp = %" PRId64
+                    " needs sequence_parallel = yes: each rank of tp sends rows of its own to experts",
+                    tp);
+    }
+    mesh->owner_axes |= 1u << AXIS_TP | (cp > 1 && ep != tp ? 1u << AXIS_CP : 0);
+    if (ep % mesh_group_size(mesh, mesh->owner_axes) != 0) {
+        char more[64] = " and its multiples";
+        if (cp > 1) {
+            snprintf(more, sizeof(more), " and multiples of tp x cp = %" PRId64, tp * cp);
+        }
+        return fail("[parallel] ep = %" PRId64 " with etp = 1: allowed are tp = %" PRId64
+                    "%s, since experts are at home on the ranks of tp, then of cp, then of fsdp or dp",
+                    ep, tp, more);
+    }
+    return OK;
+}
+
+// Takes the ranks of an axis within others out of theirs; of the owners of experts those that are of no other axis.
+static status split(struct mesh *mesh, enum axis axis, int64_t asked)
+{
+    enum axis from  = parent_of(mesh, axis);
+    bool      owns  = (mesh->owner_axes >> axis & 1u) != 0;
+    int64_t   among = owns ? mesh_group_size(mesh, mesh->owner_axes) : 1, size = asked / among;
     if (mesh->size[from] % size != 0) {
-        return fail("[parallel] %s = %" PRId64 " does not divide %s = %" PRId64, axis_rows[axis].name, size,
+        char shared[96] = "";
+        if (among > 1) {
+            snprintf(shared, sizeof(shared), " over the %" PRId64 " ranks of %s leaves %" PRId64 ", which", among,
+                     mesh->owner_axes >> AXIS_CP & 1u ? "tp x cp" : "tp", size);
+        }
+        return fail("[parallel] %s = %" PRId64 "%s does not divide %s = %" PRId64, axis_rows[axis].name, asked, shared,
                     axis_rows[from].name, mesh->size[from]);
     }
     mesh->size[from] /= size;
-    mesh->size[axis] = mesh->asked[axis] = size;
+    mesh->size[axis]  = size;
+    mesh->asked[axis] = asked;
     return OK;
 }
 
 static status split_within(struct mesh *mesh, const struct parallel_config *config)
 {
+    TRY(choose_owners(mesh, config));
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (axis_rows[axis].within != 0) {
             TRY(split(mesh, (enum axis)axis, mesh_asked(config, (enum axis)axis)));
@@ -187,6 +232,12 @@ void mesh_resolve(struct parallel_config *config, const struct mesh *mesh)
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         mesh_ask(config, (enum axis)axis, mesh->asked[axis]);
     }
+    config->etp = mesh_has_whole_experts(mesh) ? 1 : 0;
+}
+
+bool mesh_has_whole_experts(const struct mesh *mesh)
+{
+    return mesh->etp == 1 && mesh->asked[AXIS_TP] > 1;
 }
 
 // An axis within one that shares out weights does so, too.
@@ -196,12 +247,12 @@ uint32_t mesh_shard_axes(const struct mesh *mesh, bool of_experts)
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         axes |= (axes >> parent_of(mesh, (enum axis)axis) & 1u) << axis;
     }
-    return axes & ~(of_experts ? axis_sharing(AXIS_SHARES_EXPERTS) : 0);
+    return axes & ~(of_experts ? mesh->owner_axes : 0);
 }
 
 uint32_t mesh_replica_axes(const struct mesh *mesh, bool of_experts)
 {
-    uint32_t others = mesh_shard_axes(mesh, of_experts) | (of_experts ? axis_sharing(AXIS_SHARES_EXPERTS) : 0);
+    uint32_t others = mesh_shard_axes(mesh, of_experts) | (of_experts ? mesh->owner_axes : 0);
     return axis_sharing(AXIS_SHARES_TOKENS) & ~others;
 }
 

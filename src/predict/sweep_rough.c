@@ -23,8 +23,8 @@ static bool recomputes_alike(const struct plan_request *request)
 bool sweep_is_cut_alike(const struct plan_request *a, const struct plan_request *b)
 {
     return a->mesh.size[AXIS_TP] == b->mesh.size[AXIS_TP] && a->mesh.size[AXIS_CP] == b->mesh.size[AXIS_CP] &&
-           a->mesh.size[AXIS_EP] == b->mesh.size[AXIS_EP] && a->train.micro_batch == b->train.micro_batch &&
-           a->train.recompute == b->train.recompute;
+           a->mesh.asked[AXIS_EP] == b->mesh.asked[AXIS_EP] && a->mesh.etp == b->mesh.etp &&
+           a->train.micro_batch == b->train.micro_batch && a->train.recompute == b->train.recompute;
 }
 
 // One stage, one replica, a few layers.

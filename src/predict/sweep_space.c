@@ -8,7 +8,7 @@
 #include "gswbench/arena.h"
 
 // What varies beside the axes.
-enum { VP = AXIS_COUNT, ZERO, MICRO_BATCH, RECOMPUTE, DIMENSIONS };
+enum { VP = AXIS_COUNT, ETP, ZERO, MICRO_BATCH, RECOMPUTE, DIMENSIONS };
 enum { VALUES_MAX = 64 };
 
 // An option and the values that it takes, in rising order, with the configuration's own where it is none of them.
@@ -105,10 +105,15 @@ static void init(struct space *space, const struct job *job)
         add_axis(&dimensions[axis], (enum axis)axis, job);
     }
     dimensions[VP].field          = offsetof(struct config, parallel.vp);
+    dimensions[ETP].field         = offsetof(struct config, parallel.etp);
     dimensions[ZERO].field        = offsetof(struct config, parallel.zero);
     dimensions[MICRO_BATCH].field = offsetof(struct config, train.micro_batch);
     dimensions[RECOMPUTE].field   = offsetof(struct config, train.recompute);
     add_divisors(&dimensions[VP], layers, layers);
+    add_value(&dimensions[ETP], 0);
+    if (job->config.model.experts > 0) {
+        add_value(&dimensions[ETP], 1);
+    }
     add_divisors(&dimensions[ZERO], 1, 1);
     add_value(&dimensions[ZERO], 0);
     add_divisors(&dimensions[MICRO_BATCH], 8, 8);
@@ -169,13 +174,16 @@ static bool has_replicas(const struct parallel_config *axes)
     return mesh_asked_ranks(axes, axis_sharing(AXIS_SHARES_TOKENS) & ~axis_sharing(AXIS_SHARES_WEIGHTS)) > 1;
 }
 
-// Whether the combination is worth a look: chunks are even, and zero makes a difference. Cheaper than job_check, and
-// most combinations end here.
+// Whether the combination is worth a look: chunks are even, and zero and etp make a difference. Cheaper than job_check,
+// and most combinations end here.
 static bool is_sensible(const struct config *config)
 {
     const struct parallel_config *axes   = &config->parallel;
     int64_t                       chunks = axes->pp * axes->vp;
     if (axes->vp > 1 && (axes->pp == 1 || dealt_layers(config) % chunks != 0)) {
+        return false;
+    }
+    if (axes->etp == 1 && axes->tp == 1) {
         return false;
     }
     return axes->zero == 0 || (!has_shards(axes) && has_replicas(axes));

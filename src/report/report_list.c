@@ -21,6 +21,9 @@ static void write_job(const struct result *result, FILE *file)
             fprintf(file, ", %s&nbsp;%" PRId64, axis_rows[axis].name, result->mesh.asked[axis]);
         }
     }
+    if (mesh_has_whole_experts(&result->mesh)) {
+        fprintf(file, ", etp&nbsp;1");
+    }
     if (result->mesh.vp > 1) {
         fprintf(file, ", vp&nbsp;%" PRId64, result->mesh.vp);
     }

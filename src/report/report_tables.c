@@ -172,6 +172,9 @@ static void write_layout(const struct result *result, FILE *file)
             html_write_row(axis_rows[axis].name, text, file);
         }
     }
+    if (mesh_has_whole_experts(&result->mesh)) {
+        html_write_row("etp", "1", file);
+    }
     html_write_row("communicator", result->communicator, file);
     html_write_row("backend", result->backend, file);
     snprintf(text, sizeof(text), "%" PRId64 " ops on %" PRId64 " tensors", result->op_count, result->tensor_count);

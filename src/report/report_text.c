@@ -56,6 +56,9 @@ void report_write_layout(const struct result *result, FILE *file)
             fprintf(file, "  %s %" PRId64, axis_rows[axis].name, result->mesh.asked[axis]);
         }
     }
+    if (mesh_has_whole_experts(&result->mesh)) {
+        fprintf(file, "  etp 1");
+    }
     fputc('\n', file);
 }
 

@@ -27,6 +27,9 @@ static void print_layout(char *text, size_t bytes, const struct result *result)
                                      axis_rows[axis].name, result->mesh.asked[axis]);
         }
     }
+    if (mesh_has_whole_experts(&result->mesh) && used < bytes) {
+        used += (size_t)snprintf(text + used, bytes - used, " etp 1");
+    }
     if (used == 0) {
         text_copy(text, bytes, "one rank");
     }

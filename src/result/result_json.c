@@ -25,6 +25,7 @@ static const struct json_field tool[] = {
 static const struct json_field layout[] = {
     INTEGER(result, "ranks", mesh.world),
     AXES(AXIS_SIZE)
+    INTEGER(result, "etp", mesh.etp),
     INTEGER(result, "vp", mesh.vp),
     INTEGER(result, "sequence", sequence),
     INTEGER(result, "micro_batch", micro_batch),

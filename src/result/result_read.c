@@ -26,6 +26,7 @@ static status check_sizes(const struct result *result)
         {"config.steps", result->planned_steps, 1},
         {"config.warmup", result->planned_warmup, 0},
         {"config.layout.ranks", result->mesh.world, 1},
+        {"config.layout.etp", result->mesh.etp, 1},
         {"config.layout.vp", result->mesh.vp, 1},
         {"config.layout.sequence", result->sequence, 1},
         {"config.layout.micro_batch", result->micro_batch, 1},

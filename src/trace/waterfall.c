@@ -53,14 +53,15 @@ static double duration(const struct analysis *analysis, int32_t op)
     return analysis->times[op].end - analysis->times[op].begin;
 }
 
-static uint32_t axes_of(const struct analysis *analysis, const struct op *op)
+// What travels between owners of experts is of ep, also where these are ranks of tp and cp alone.
+static uint32_t axes_of(const struct plan *plan, const struct op *op)
 {
-    return analysis->step->plan->groups[op->shape.transfer.group].axes;
+    return plan->groups[op->shape.transfer.group].axes | (op->lane == LANE_EXPERT ? 1u << AXIS_EP : 0);
 }
 
 static bool crosses_stages(const struct analysis *analysis, int32_t op)
 {
-    return (axes_of(analysis, op_at(analysis, op)) & 1u << AXIS_PP) != 0;
+    return (axes_of(analysis->step->plan, op_at(analysis, op)) & 1u << AXIS_PP) != 0;
 }
 
 // Into the same type it is a copy, into a sum an addition.
@@ -173,8 +174,7 @@ static int32_t cause_of(const struct analysis *analysis, int32_t index)
 
 enum waterfall_part waterfall_part_of(const struct plan *plan, const struct op *op)
 {
-    return op_is_transfer((enum op_kind)op->kind) ? waterfall_exposed(plan->groups[op->shape.transfer.group].axes)
-                                                  : part_of_compute(plan, op);
+    return op_is_transfer((enum op_kind)op->kind) ? waterfall_exposed(axes_of(plan, op)) : part_of_compute(plan, op);
 }
 
 static void add(struct analysis *analysis, enum waterfall_part part, double seconds)
@@ -190,7 +190,7 @@ static void explain_gap(struct analysis *analysis, double begin, double end, int
         int32_t before = cause_of(analysis, cause);
         double  ready  = before == NONE ? begin : fmax(begin, analysis->times[before].end);
         double  began  = fmax(ready, transfer_begin(analysis, cause));
-        add(analysis, waterfall_exposed(axes_of(analysis, op_at(analysis, cause))),
+        add(analysis, waterfall_exposed(axes_of(analysis->step->plan, op_at(analysis, cause))),
             fmin(end, analysis->times[cause].end) - began);
         if (crosses_stages(analysis, cause)) {
             add(analysis, WATERFALL_BUBBLE, began - ready);
