@@ -189,10 +189,28 @@ Test(reshard, carries_experts_from_one_layout_to_any)
                                          "dp 2; ep 2; pp 2",
                                          "tp 4",
                                          "dp 2; ep 2; cp 2; accumulation 4",
-                                         "fsdp 2; ep 2; tp 2; pp 2"};
+                                         "fsdp 2; ep 2; tp 2; pp 2",
+                                         "tp 2; ep 2; etp 1",
+                                         "fsdp 2; tp 2; ep 4; etp 1; pp 2",
+                                         "dp 2; tp 2; cp 2; ep 2; etp 1; zero 1; accumulation 2"};
     expect_same_under_all("layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4; "
                           "experts 4; top_k 2",
                           "fsdp 4; ep 2", others, COUNT(others), 1e-5);
+}
+
+// What each rank of tp has alone is saved by each of them.
+Test(reshard, carries_whole_experts_to_sharded_ones_and_to_one_rank)
+{
+    static const char *const others[] = {"fsdp 1",
+                                         "tp 2",
+                                         "dp 2; ep 2; tp 2",
+                                         "tp 4; ep 4; etp 1",
+                                         "dp 2; tp 2; ep 2; etp 1",
+                                         "tp 2; cp 2; ep 4; etp 1; accumulation 4",
+                                         "dp 4; ep 4; zero 1"};
+    expect_same_under_all("layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4; "
+                          "experts 4; top_k 2",
+                          "dp 2; tp 2; ep 4; etp 1; zero 1", others, COUNT(others), 1e-5);
 }
 
 // Weights in BF16 beside their masters: what is computed differs from layout to layout by rounding, what is kept does

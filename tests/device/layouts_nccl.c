@@ -10,7 +10,6 @@
 #include "device.h"
 #include "drawn_layout.h"
 #include "gswbench/comm.h"
-#include "gswbench/plan_build.h"
 #include "layouts.h"
 
 enum { STEPS = 2, LAYOUTS = 4 };
@@ -46,17 +45,6 @@ static struct training draw(uint64_t seed)
     train->accumulation = training.tiny.parallel.pp > 1 ? training.tiny.parallel.pp : train->accumulation % 2 + 1;
     train->micro_batch  = 1;
     return training;
-}
-
-static bool is_possible(const struct training *training)
-{
-    struct plan_sections sections = drawn_layout_sections(training);
-    struct plan_request  request;
-    struct plan          plan  = {.tensors = NULL};
-    status               built = plan_resolve(&request, &sections);
-    built                      = failed(&built) ? built : plan_build(&plan, &request);
-    plan_free(&plan);
-    return !failed(&built);
 }
 
 static bool is_close(float found, float expected, double tolerance)
@@ -109,7 +97,7 @@ int main(int argc, char **argv)
     int         count = wanted != NULL ? atoi(wanted) : LAYOUTS, failures = 0;
     for (; count > 0; seed++) {
         struct training drawn = draw(seed);
-        if (drawn.ranks == comm.place.ranks && is_possible(&drawn)) {
+        if (drawn.ranks == comm.place.ranks && drawn_layout_is_planned(&drawn)) {
             failures += train(&comm, seed, count % 2 == 0);
             count--;
         }

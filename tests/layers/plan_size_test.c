@@ -68,6 +68,8 @@ static const char *const rows[] = {
     "layers 4; accumulation 20; cp 32; context ring; sequence 128; micro_batch 8; recompute full",
     "layers 8; accumulation 4; experts 64; top_k 2; recompute full; compute fp8; ep 4; fsdp 4",
     "layers 8; accumulation 4; experts 64; top_k 2; recompute full; compute bf16; dp 2; ep 2",
+    "layers 8; accumulation 4; experts 64; top_k 2; recompute full; compute bf16; dp 2; tp 2; ep 4; etp 1",
+    "layers 8; accumulation 4; experts 64; top_k 2; recompute full; compute fp8; dp 2; tp 2; ep 2; etp 1",
     "layers 40; accumulation 16; pp 4; vp 2; compute fp8; recompute full",
     "layers 64; accumulation 64; pp 64; compute bf16",
 };

@@ -145,7 +145,7 @@ Test(axis, says_what_its_ranks_share_out)
 Test(axis, divides_integers_of_the_configuration)
 {
     static const char *const divided[AXIS_COUNT][AXIS_DIVIDES] = {
-        [AXIS_TP] = {"model.heads", "model.kv_heads", "model.ffn", "model.expert_ffn"},
+        [AXIS_TP] = {"model.heads", "model.kv_heads", "model.ffn"},
         [AXIS_CP] = {"train.sequence"},
         [AXIS_EP] = {"model.experts"},
     };

@@ -143,6 +143,71 @@ Test(mesh, has_shards_where_experts_take_all_of_their_ranks)
     cr_expect(mesh_is_sharded(&mesh));
 }
 
+// Experts that are whole fill the ranks of tp, then those of cp, then those of fsdp or dp; the others see the same
+// experts.
+Test(mesh, gives_whole_experts_to_the_ranks_of_tp_cp_and_shards_in_their_order)
+{
+    static const struct {
+        int64_t  tp, cp, ep, own_ranks;    // of ep, beside those of tp and cp
+        uint32_t owners, replicas;         // beside ep; of experts
+    } rows[] = {
+        {4, 1, 4, 1, 1u << AXIS_TP, 1u << AXIS_CP | 1u << AXIS_DP},
+        {2, 1, 4, 2, 1u << AXIS_TP, 1u << AXIS_CP | 1u << AXIS_DP},
+        {2, 2, 2, 1, 1u << AXIS_TP, 1u << AXIS_CP | 1u << AXIS_DP},
+        {2, 2, 4, 1, 1u << AXIS_TP | 1u << AXIS_CP, 1u << AXIS_DP},
+        {2, 2, 8, 2, 1u << AXIS_TP | 1u << AXIS_CP, 1u << AXIS_DP},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct parallel_config config = one;
+        struct mesh            mesh;
+        int64_t                ranks[8];
+        config.tp                = rows[i].tp;
+        config.cp                = rows[i].cp;
+        config.ep                = rows[i].ep;
+        config.etp               = 1;
+        config.fsdp              = 2;
+        config.dp                = 0;
+        config.sequence_parallel = 1;
+        status result            = mesh_init(&mesh, &config, 16);
+        cr_assert_str_empty(result.text);
+        cr_expect_eq(mesh.size[AXIS_EP], rows[i].own_ranks, "row %d", (int)i);
+        cr_expect_eq(mesh.size[AXIS_FSDP], 2 / mesh.size[AXIS_EP], "row %d", (int)i);
+        cr_expect_eq(mesh.asked[AXIS_EP], rows[i].ep);
+        cr_expect_eq(mesh.asked[AXIS_FSDP], 2);
+        cr_expect_eq(mesh.owner_axes, rows[i].owners | 1u << AXIS_EP, "row %d", (int)i);
+        cr_expect_eq(mesh_group_size(&mesh, mesh.owner_axes), rows[i].ep);
+        cr_expect_eq(mesh_shard_axes(&mesh, true), 1u << AXIS_FSDP);
+        cr_expect_eq(mesh_shard_axes(&mesh, false), 1u << AXIS_FSDP | 1u << AXIS_EP);
+        cr_expect_eq(mesh_replica_axes(&mesh, true), rows[i].replicas, "row %d", (int)i);
+        cr_expect_eq(mesh_replica_axes(&mesh, false), 1u << AXIS_CP | 1u << AXIS_DP);
+        mesh_group_ranks(&mesh, 0, mesh.owner_axes, ranks);
+        for (int64_t owner = 0; owner < rows[i].ep; owner++) {    // one rank after another
+            cr_expect_eq(ranks[owner], owner, "row %d: %d", (int)i, (int)ranks[owner]);
+        }
+        cr_expect(mesh_has_whole_experts(&mesh));
+        mesh_resolve(&config, &mesh);
+        cr_expect_eq(config.etp, 1);
+        cr_expect_eq(config.ep, rows[i].ep);
+    }
+}
+
+Test(mesh, shares_out_the_matrices_of_experts_over_tp_unless_it_is_asked_not_to)
+{
+    static const int64_t asked[] = {0, 2};
+    for (int i = 0; i < 2; i++) {
+        struct parallel_config config = one;
+        struct mesh            mesh;
+        config.tp = config.ep = config.dp = 2;
+        config.etp                        = asked[i];
+        cr_assert_str_empty(mesh_init(&mesh, &config, 4).text);
+        cr_expect_eq(mesh.etp, 2);
+        cr_expect_eq(mesh.owner_axes, 1u << AXIS_EP);
+        cr_expect_not(mesh_has_whole_experts(&mesh));
+        mesh_resolve(&config, &mesh);
+        cr_expect_eq(config.etp, 0);
+    }
+}
+
 static void expect_error(struct parallel_config config, int64_t world, const char *text)
 {
     struct mesh mesh;
@@ -191,4 +256,42 @@ Test(mesh, rejects_overlapped_tensor_parallelism_of_rows_that_are_not_shared_out
     expect_error(config, 2,
                  "[parallel] tp_overlap = yes needs sequence_parallel = yes: it passes on the rows that tp "
                  "shares out");
+}
+
+Test(mesh, rejects_whole_experts_where_ranks_of_tp_have_the_same_rows)
+{
+    struct parallel_config config = one;
+    config.tp = config.ep = 2;
+    config.etp            = 1;
+    expect_error(config, 2,
+                 "[parallel] etp = 1 with tp = 2 needs sequence_parallel = yes: each rank of tp sends rows of its own "
+                 "to experts");
+}
+
+Test(mesh, rejects_owners_of_experts_that_are_not_whole_axes)
+{
+    struct parallel_config config = one;
+    config.sequence_parallel      = 1;
+    config.tp                     = 4;
+    config.dp                     = 0;
+    config.etp                    = 2;
+    expect_error(
+        config, 32,
+        "[parallel] etp = 2 with tp = 4: allowed are 1 (each expert whole on a rank) and 4 (auto: its matrices "
+        "sharded over tp)");
+    config.etp = 1;
+    config.ep  = 6;
+    expect_error(config, 32,
+                 "[parallel] ep = 6 with etp = 1: allowed are tp = 4 and its multiples, since experts are at home on "
+                 "the ranks of tp, then of cp, then of fsdp or dp");
+    config.cp = 2;
+    config.ep = 12;
+    expect_error(
+        config, 32,
+        "[parallel] ep = 12 with etp = 1: allowed are tp = 4 and multiples of tp x cp = 8, since experts are at "
+        "home on the ranks of tp, then of cp, then of fsdp or dp");
+    config.ep = 24;
+    expect_error(config, 32, "[parallel] ep = 24 over the 8 ranks of tp x cp leaves 3, which does not divide dp = 4");
+    config.cp = 1;
+    expect_error(config, 32, "[parallel] ep = 24 over the 4 ranks of tp leaves 6, which does not divide dp = 8");
 }

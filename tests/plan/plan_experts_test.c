@@ -42,6 +42,44 @@ Test(plan, sends_each_expert_its_tokens_while_the_one_before_works)
     plan_free(&tiny.plan);
 }
 
+// Of the ranks of tp each has experts of its own: rows travel to them, and nothing is gathered or summed over tp.
+Test(plan, moves_rows_of_whole_experts_once_and_gathers_none)
+{
+    struct tiny tiny;
+    char        roles[1024];
+    tiny_init(&tiny);
+    tiny_plan_rank(&tiny,
+                   layout_apply(&tiny, "tp 2; ep 4; dp 2; etp 1; experts 8; top_k 2; tp_overlap yes; kv_heads 4"), 3);
+
+    list_roles(&tiny.plan, PHASE_FORWARD, 1, roles);
+    const char *from = strstr(roles, "mlp norm,");
+    cr_assert_not_null(from);
+    cr_assert_str_eq(from, "mlp norm,router,route,tally exchange,dispatch,read tallies,dispatch exchange,"
+                           "dispatch exchange,fc1,fc1,activation,activation,fc2,output exchange,fc2,output exchange,"
+                           "combine");
+    list_roles(&tiny.plan, PHASE_BACKWARD, 1, roles);
+    const char *end = strstr(roles, ",dispatch gradient");
+    cr_assert_not_null(end);
+    roles[end - roles] = '\0';
+    cr_assert_str_eq(roles, "combine gradient,output gradient exchange,output gradient exchange,route gradient,"
+                            "router weight gradient,router data gradient,"
+                            "fc2 data gradient,fc2 weight gradient,activation gradient,fc1 data gradient,"
+                            "input gradient exchange,fc1 weight gradient,"
+                            "fc2 data gradient,fc2 weight gradient,activation gradient,fc1 data gradient,"
+                            "input gradient exchange,fc1 weight gradient");
+    const struct op         *exchange = &tiny.plan.ops[find_op(&tiny.plan, "dispatch exchange", 1, 0)];
+    const struct plan_group *group    = &tiny.plan.groups[exchange->shape.transfer.group];
+    cr_expect_eq(group->axes, 1u << AXIS_TP | 1u << AXIS_EP);
+    cr_expect_eq(group->size, 4);
+    cr_expect_eq(group->index, 3);
+    const struct weight *last = &tiny.plan.weights[tiny.plan.weight_count - 1];    // the head's; experts are before it
+    for (; strstr(last->part[0].name, "experts.7.w2") == NULL; last--) {
+        cr_assert_neq(last, tiny.plan.weights, "the last owner has not the last expert");
+    }
+    cr_expect_eq(last->part[0].local_columns, last->part[0].columns);
+    plan_free(&tiny.plan);
+}
+
 // 16 tokens: 2 sequences of 8. Four experts, of which a token uses 2.
 Test(plan, gives_an_expert_as_many_slots_as_it_may_need)
 {
@@ -130,7 +168,8 @@ Test(plan, expects_to_move_a_row_to_each_of_its_experts_and_not_to_all)
     }
 }
 
-// Rows of the residual stream are shared out by tp, and with balanced routing each expert has as many.
+// Rows of the residual stream are shared out by tp, and with balanced routing each expert has as many. Ranks that share
+// out an expert's matrices have all of its rows.
 Test(plan, counts_rows_where_nothing_else_bounds_them)
 {
     static const struct {
@@ -141,7 +180,9 @@ Test(plan, counts_rows_where_nothing_else_bounds_them)
                 {"dp 2; ep 2; cp 2; pp 2; experts 4; top_k 2; recompute full", true},
                 {"experts 4; top_k 2; capacity_factor 1.25", false},
                 {"dp 2; ep 2; experts 4; top_k 2; routing balanced", false},
-                {"dp 2; ep 2; tp 2; experts 4; top_k 2", false}};
+                {"dp 2; ep 2; tp 2; experts 4; top_k 2", false},
+                {"dp 2; ep 4; tp 2; etp 1; experts 4; top_k 2", true},
+                {"dp 2; ep 4; tp 2; etp 1; experts 4; top_k 2; capacity_factor 1.25", false}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct tiny tiny;
         tiny_init(&tiny);

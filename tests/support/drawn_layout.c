@@ -95,28 +95,50 @@ static bool is_divisible(const struct tiny *tiny)
            experts % parallel->ep == 0 && tiny->train.sequence % chunks == 0;
 }
 
+bool drawn_layout_is_planned(const struct training *training)
+{
+    struct plan_sections sections = drawn_layout_sections(training);
+    struct plan_request  request;
+    struct plan          plan  = {.tensors = NULL};
+    status               built = plan_resolve(&request, &sections);
+    built                      = failed(&built) ? built : plan_build(&plan, &request);
+    plan_free(&plan);
+    return !failed(&built);
+}
+
+// Whole experts where that goes, mostly. Drawn apart, so that the others stay the draws that they were.
+static bool draw_whole_experts(const struct draws *draws, struct training *training)
+{
+    struct draws           apart   = {.seed = random_key(draws->seed, 1), .attempt = draws->attempt};
+    struct parallel_config sharded = training->tiny.parallel, *parallel = &training->tiny.parallel;
+    int64_t                owners   = parallel->tp * PICK(&apart, 1, parallel->cp, 2 * parallel->cp);
+    bool                   is_drawn = parallel->tp > 1 && training->tiny.model.experts % owners == 0 &&
+                    training->tiny.model.experts > 0 && below(&apart, 3) > 0;
+    parallel->etp = 1;
+    parallel->ep  = owners;
+    if (is_drawn && drawn_layout_is_planned(training)) {
+        return true;
+    }
+    *parallel = sharded;
+    return false;
+}
+
 struct training drawn_layout(uint64_t seed)
 {
     struct draws draws = {.seed = random_key(seed, 1)};
     for (;; draws.attempt++) {
         struct training training = {.threads = 1, .seed = seed};
         struct tiny    *tiny     = &training.tiny;
-        struct plan     plan     = {.tensors = NULL};
         tiny_init(tiny);
         draw_model(&draws, &tiny->model);
         draw_parallel(&draws, &tiny->parallel);
         draw_train(&draws, &tiny->train);
         const struct parallel_config *parallel = &tiny->parallel;
         training.ranks = (int)(parallel->tp * parallel->cp * parallel->fsdp * parallel->dp * parallel->pp);
-        struct plan_sections sections = drawn_layout_sections(&training);
-        struct plan_request  request;
         if (training.ranks > DRAWN_RANKS_MAX || !is_divisible(tiny)) {
             continue;
         }
-        status built = plan_resolve(&request, &sections);
-        built        = failed(&built) ? built : plan_build(&plan, &request);
-        plan_free(&plan);
-        if (!failed(&built)) {
+        if (draw_whole_experts(&draws, &training) || drawn_layout_is_planned(&training)) {
             return training;
         }
     }

@@ -11,5 +11,6 @@ enum { DRAWN_RANKS_MAX = 16 };
 struct training drawn_layout(uint64_t seed);
 
 struct plan_sections drawn_layout_sections(const struct training *training);
+bool                 drawn_layout_is_planned(const struct training *training);    // whether a plan can be built
 
 #endif

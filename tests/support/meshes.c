@@ -11,5 +11,6 @@ struct mesh mesh_of(const struct parallel_config *sizes)
         mesh.asked[axis] = mesh.size[axis];
         mesh.world *= mesh.size[axis];
     }
+    mesh.etp = mesh.size[AXIS_TP];
     return mesh;
 }

@@ -9,7 +9,7 @@
 #define MESH_ONE(NAME, ...) 1,
 #define MESH_OF_ONE_RANK                                                                                               \
     {                                                                                                                  \
-        .world = 1, .size = {AXES(MESH_ONE)}, .asked = {AXES(MESH_ONE)}, .vp = 1                                       \
+        .world = 1, .size = {AXES(MESH_ONE)}, .asked = {AXES(MESH_ONE)}, .etp = 1, .vp = 1                             \
     }
 
 // Of those sizes; every axis that is 0 has one rank.

@@ -165,6 +165,19 @@ Test(waterfall, goes_back_along_a_lane)
                                                        [WATERFALL_UNEXPLAINED]  = 2}});
 }
 
+Test(waterfall, counts_exchanges_between_experts_on_ranks_of_tp_for_ep)
+{
+    expect_waterfall(
+        &(struct sample){.ops          = {{TRANSFER(OP_ALL_TO_ALL, LANE_EXPERT, TENSOR)},
+                                          {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)},
+                                          {TRANSFER(OP_ALL_GATHER, LANE_TENSOR, TENSOR), AFTER(1)},
+                                          {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(2)}},
+                         .times        = {{0, 2}, {2, 3}, {3, 7}, {7, 8}},
+                         .count        = 4,
+                         .step_seconds = 8,
+                         .expected = {[WATERFALL_GEMM] = 2, [WATERFALL_EXPOSED_EP] = 2, [WATERFALL_EXPOSED_TP] = 4}});
+}
+
 // A receive begins in a simulation when the sender has come: the stage before has kept this one waiting until then.
 Test(waterfall, tells_a_bubble_from_a_transfer_between_stages)
 {

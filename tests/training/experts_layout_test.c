@@ -43,7 +43,24 @@ static const char *const layouts[] = {
     "fsdp 2; ep 2; pp 2; accumulation 4; layers 4",
     "dp 4; ep 4; tp 2; pp 2; zero 1; accumulation 2; layers 4; experts 8; capacity_factor 1; context ring; "
     "tp_overlap yes",
+    // experts whole on each rank of tp, and of cp where ep asks for more
+    "tp 2; ep 2; etp 1",
+    "tp 4; ep 4; etp 1; accumulation 2; layers 2; capacity_factor 1; recompute full; context ring; tp_overlap yes",
+    "dp 2; tp 2; ep 4; etp 1; zero 1; accumulation 2",
+    "dp 4; tp 2; ep 8; etp 1; experts 8; zero 1; zero_gather forward; capacity_factor 1; recompute selective",
+    "dp 4; tp 2; ep 4; etp 1; experts 8; capacity_factor 1; tp_overlap yes; recompute attention",
+    "fsdp 4; tp 2; ep 4; etp 1; accumulation 2; reshard never",
+    "fsdp 4; tp 2; ep 8; etp 1; experts 8; top_k 3; prefetch 2; reshard except-last; recompute full",
+    "dp 2; fsdp 2; tp 2; ep 2; etp 1; layers 2; capacity_factor 1; recompute block_every",
+    "dp 2; tp 2; cp 2; ep 2; etp 1; accumulation 2; capacity_factor 1; context ring",
+    "tp 2; cp 2; ep 4; etp 1; accumulation 4; layers 2; recompute full",
+    "dp 2; tp 2; cp 2; ep 8; etp 1; experts 8; zero 1; accumulation 2; layers 2; capacity_factor 1; tp_overlap yes",
+    "dp 2; tp 2; ep 4; etp 1; pp 2; vp 2; zero 1; accumulation 4; layers 5; recompute full",
+    "fsdp 2; tp 2; ep 2; etp 1; pp 2; accumulation 4; layers 4; capacity_factor 1",
+    "dp 2; tp 4; ep 8; etp 1; experts 8; top_k 1; accumulation 2; layers 2; tp_overlap yes",
     // bf16, gradients reduced in bf16
+    "dp 2; tp 2; ep 4; etp 1; zero 1; accumulation 2; capacity_factor 1; capacity_scope rank; routing balanced; "
+    "recompute full; compute bf16; reduce bf16",
     "dp 4; ep 4; tp 2; pp 2; zero 1; accumulation 2; layers 4; experts 8; capacity_factor 1; capacity_scope rank; "
     "routing balanced; context ring; tp_overlap yes; compute bf16; reduce bf16",
     "fsdp 4; ep 2; accumulation 2; capacity_factor 1; capacity_scope rank; routing balanced; recompute full; "
@@ -144,6 +161,10 @@ static const char *const counted_layouts[] = {
     "fsdp 2; ep 2; pp 2; accumulation 4; layers 4",
     "dp 4; ep 4; experts 8; top_k 1; sequence 2; accumulation 2",
     "dp 2; ep 2; experts 8; top_k 3; sequence 1; accumulation 2; recompute full",
+    "tp 2; ep 2; etp 1; accumulation 2; recompute full",
+    "dp 2; tp 2; ep 4; etp 1; experts 8; zero 1; tp_overlap yes",
+    "fsdp 2; tp 2; cp 2; ep 8; etp 1; experts 8; accumulation 2; recompute selective",
+    "dp 4; tp 2; ep 8; etp 1; experts 8; top_k 1; sequence 2",
 };
 // clang-format on
 enum { COUNTED_LAYOUTS = sizeof(counted_layouts) / sizeof(counted_layouts[0]) };
@@ -186,8 +207,9 @@ Test(experts_layout, trains_alike_with_counted_rows_in_few_digits, .timeout = 30
 // Logits of a router without weights are equal: all tokens of all ranks go to the first experts, and none to others.
 Test(experts_layout, has_places_for_all_tokens_at_one_expert, .timeout = 60)
 {
-    static const char *const rows[] = {"top_k 1", "dp 4; ep 4; top_k 1", "dp 2; ep 2; top_k 2; compute fp8"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const rows[] = {"top_k 1", "dp 4; ep 4; top_k 1", "dp 2; ep 2; top_k 2; compute fp8",
+                                       "dp 2; tp 2; ep 4; etp 1; top_k 1"};
+    for (int i = 0; i < 4; i++) {
         struct training all           = describe(rows[i]);
         int64_t         per_step      = BATCH * 16 * all.tiny.model.layers;
         all.tiny.model.init_deviation = 0;

@@ -4,6 +4,7 @@
 
 #include "gswbench/account.h"
 #include "gswbench/layers.h"
+#include "layouts.h"
 #include "tiny.h"
 
 Test(account, counts_the_parameters_of_the_model)
@@ -247,6 +248,38 @@ Test(account, counts_the_experts_that_are_here)
     cr_expect_eq(account.parameters, 2 * 640 + 2 * (32 + 4 * 16 + 512 + 256 + 2 * (768 + 384)) + 16);
     cr_expect_eq(layers_parameters(&tiny.model), account.parameters + 2 * 2 * (768 + 384));
     plan_free(&tiny.plan);
+}
+
+// Half of each of two experts, or one whole: as many parameters and FLOPs, and as many bytes to experts and back; but
+// around the GEMMs of halves rows go over tp, too, three times gathered and twice summed for each of the two.
+Test(account, moves_rows_of_whole_experts_to_their_owners_alone)
+{
+    static const char *const layouts[] = {"tp 2; dp 2; ep 2", "tp 2; dp 2; ep 4; etp 1"};
+    struct account           accounts[2];
+    int64_t                  bytes[2], gathers[2], sums[2];
+    for (int i = 0; i < 2; i++) {
+        struct tiny tiny;
+        tiny_init(&tiny);
+        tiny_set_experts(&tiny, 4, 2);
+        tiny.train.routing     = ROUTING_BALANCED;
+        tiny.precision.compute = COMPUTE_BF16;
+        tiny_plan_rank(&tiny, layout_apply(&tiny, layouts[i]), 1);
+        plan_account(&tiny.plan, &accounts[i]);
+        struct volume exchanged =
+            volume_of(&accounts[i], OP_ALL_TO_ALL, i == 0 ? 1u << AXIS_EP : 1u << AXIS_EP | 1u << AXIS_TP);
+        expect_volume(i, "exchanges", exchanged, 2 * 4 * (2 - i), 2 * 4 * (8 * 2 * 16), 2);
+        cr_expect_eq(accounts[i].ops[OP_ALL_TO_ALL], exchanged.count);
+        gathers[i] = volume_of(&accounts[i], OP_ALL_GATHER, 1u << AXIS_TP).elements;
+        sums[i]    = volume_of(&accounts[i], OP_REDUCE_SCATTER, 1u << AXIS_TP).elements;
+        bytes[i]   = tiny.plan.storage_bytes[STORAGE_WEIGHT];
+        plan_free(&tiny.plan);
+    }
+    cr_expect_eq(accounts[1].parameters, accounts[0].parameters);
+    cr_expect_eq(accounts[1].flops[PHASE_FORWARD], accounts[0].flops[PHASE_FORWARD]);
+    cr_expect_eq(accounts[1].flops[PHASE_BACKWARD], accounts[0].flops[PHASE_BACKWARD]);
+    cr_expect_eq(bytes[1], bytes[0]);
+    cr_expect_eq(gathers[0] - gathers[1], 2 * 3 * 2 * (16 * 16));
+    cr_expect_eq(sums[0] - sums[1], 2 * 2 * 2 * (16 * 16));
 }
 
 static int64_t quantized_bytes(int64_t keeps_weights)

@@ -29,6 +29,8 @@ static const char one[]      = "",
                   fsdp_fp8[] = "fsdp 4; compute fp8; fp8_recipe current; fp8_weights yes",
                   noted[]    = "fsdp 2; tp 2; compute fp8; fp8_recipe current",
                   counted[]  = "dp 2; ep 2; experts 4; top_k 2; accumulation 2",
+                  whole[]    = "dp 2; tp 2; ep 4; etp 1; experts 4; top_k 2; accumulation 2",
+                  shared[]   = "dp 2; tp 2; cp 2; ep 4; etp 1; experts 4; top_k 2; capacity_factor 1; micro_batch 1",
                   deep[]     = "tp 2; cp 2; pp 2; vp 2; accumulation 4; tp_overlap yes; layers 4; micro_batch 1";
 // clang-format on
 
@@ -160,6 +162,21 @@ static const struct mutation mutations[] = {
     {counted, 0, have_places_for_the_expected, "fc1", 1, 0, "gemm \"fc1\", forward, layer 1, microbatch 0",
      "has a shape that does not fit \"fc1, layer 1"},
     {counted, 0, shrink_alone, "dispatch exchange", 1, 0, "\"dispatch exchange\"", "do not fit its operand of"},
+    // Experts that are whole on each rank of tp.
+    {whole, 1, forget_waits, "dispatch exchange", 1, 0,
+     "all_to_all \"dispatch exchange\", forward, layer 1, microbatch 0", "is not ordered after its rows are counted"},
+    {whole, 2, use_another_group, "tally exchange", 1, 0, "all_to_all \"tally exchange\", forward, layer 1", "meet"},
+    {whole, 3, remove_op, "output exchange", 0, 1, "combine \"combine\", forward, layer 0, microbatch 1", "reads what was overwritten since: \"expert outputs"},
+    {whole, 3, remove_op, "replicated gradient reduce", 1, 1,
+     "all_reduce \"gradient reduce\", reduce, layer 1, microbatch 1", "is not ordered after the write of \"gradients, layer 1"},
+    {whole, 2, shrink, "replicated gradient reduce", 1, 1,
+     "all_reduce \"replicated gradient reduce\", reduce, layer 1, microbatch 1", "88 elements of f32 meet those of rank 3"},
+    {whole, 1, follow_another_layer, "fc1", 0, 1, "layer 0, microbatch 1",
+     "follows what was counted for another op: \"dispatch exchange, layer 0"},
+    {shared, 5, use_another_group, "gradient reduce", 1, 0, "all_reduce \"gradient reduce\", reduce, layer 1, microbatch 0", "meet"},
+    {shared, 6, remove_op, "input gradient exchange", 1, 0, "combine \"dispatch gradient\", backward, layer 1", "reads what was overwritten since: \"dispatched gradients"},
+    {shared, 7, shrink, "dispatch exchange", 1, 0, "gemm \"fc1\", forward, layer 1, microbatch 0", "reads what nothing has written: \"dispatch exchange"},
+    {shared, 3, use_another_group, "output exchange", 0, 0, "all_to_all \"output exchange\", forward, layer 0", "meet"},
     // Sends and receives.
     {pp, 1, send_further, "residual send", ANY, 2, "send \"residual send\", forward, microbatch 2", "meet nothing on rank 3"},
     {pp, 2, send_home, "residual gradient send", ANY, 0, "send \"residual gradient send\"", "its peer is the rank itself"},

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// The layouts of a model with experts that a sweep tries: experts sharded over tp, and whole ones.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include <stdlib.h>
+
+#include "gswbench/sweep_space.h"
+#include "predict/internal.h"
+
+static struct job experts_job(void)
+{
+    static struct job    job;
+    struct text_buffer   errors    = {.text = NULL};
+    struct job_selection selection = {
+        .name      = "tiny-llama",
+        .ranks     = 8,
+        .overrides = {.items = {"model.family=mixtral", "model.experts=4", "model.top_k=2",
+                                "model.capacity_factor=1.25", "hardware.profile=h100-sxm", "train.global_batch=16"},
+                      .count = 6},
+    };
+    status read = job_read(&job, &selection, &errors);
+    cr_assert(!failed(&read), "%s", errors.text);
+    return job;
+}
+
+// The same but for how experts lie over tp.
+static bool is_twin(const struct plan_request *whole, const struct plan_request *other)
+{
+    struct parallel_config sharded = whole->parallel;
+    sharded.etp                    = 0;
+    return memcmp(&sharded, &other->parallel, sizeof(sharded)) == 0 &&
+           whole->train.micro_batch == other->train.micro_batch && whole->train.recompute == other->train.recompute;
+}
+
+Test(sweep_experts, tries_whole_experts_wherever_tp_and_ep_allow_them)
+{
+    struct job        job = experts_job();
+    struct sweep_list list;
+    int64_t           whole = 0, twins = 0, filled = 0;
+    sweep_list(&list, &job);
+    for (int64_t i = 0; i < list.count; i++) {
+        const struct plan_request *layout = &list.layouts[i];
+        const struct mesh         *mesh   = &layout->mesh;
+        if (!mesh_has_whole_experts(mesh)) {
+            cr_expect_eq(layout->parallel.etp, 0);
+            continue;
+        }
+        whole++;
+        filled += mesh->asked[AXIS_EP] > mesh->asked[AXIS_TP];
+        cr_expect_eq(layout->parallel.etp, 1);
+        cr_expect(mesh->asked[AXIS_TP] > 1 && mesh->asked[AXIS_EP] % mesh->asked[AXIS_TP] == 0);
+        cr_expect_eq(mesh_group_size(mesh, mesh->owner_axes), mesh->asked[AXIS_EP]);
+        for (int64_t other = 0; other < list.count; other++) {
+            if (is_twin(layout, &list.layouts[other])) {
+                twins++;
+                cr_expect_not(sweep_is_cut_alike(layout, &list.layouts[other]));
+            }
+        }
+    }
+    cr_expect_gt(list.count, 2 * whole);
+    cr_expect(whole > 20 && filled > 0 && twins > 0 && twins < whole, "%d whole, %d more than tp, %d twins", (int)whole,
+              (int)filled, (int)twins);
+    free(list.layouts);
+}
+
+Test(sweep_experts, bounds_layouts_with_whole_experts_from_below)
+{
+    struct job        job     = experts_job();
+    struct machine    machine = {.hardware = &job.config.hardware};
+    struct sweep_list list;
+    int               looked = 0;
+    sweep_list(&list, &job);
+    for (int64_t i = 0; i < list.count && looked < 24; i++) {
+        const struct plan_request *layout = &list.layouts[i];
+        struct prediction          exact;
+        struct sweep_layer         layer;
+        if (!mesh_has_whole_experts(&layout->mesh) || i % 5 != 0) {
+            continue;
+        }
+        status priced = predict(&exact, layout, &machine);
+        cr_assert(!failed(&priced), "%s", priced.text);
+        sweep_look_at_layer(&layer, layout, &machine);
+        struct sweep_bound rough = sweep_find_rough_bound(&layer, layout);
+        cr_expect(rough.seconds > 0.0 && rough.seconds <= exact.step_seconds * (1 + 1e-9), "layout %d: %g of %g s",
+                  (int)i, rough.seconds, exact.step_seconds);
+        cr_expect_leq(rough.bytes, exact.largest_bytes);
+        looked++;
+    }
+    cr_expect_gt(looked, 4);
+    free(list.layouts);
+}
