@@ -12,6 +12,7 @@
 #include "gswbench/benchmark.h"
 #include "gswbench/comm.h"
 #include "gswbench/hardware.h"
+#include "gswbench/json.h"
 #include "gswbench/measured.h"
 #include "gswbench/plan.h"
 #include "gswbench/plan_build.h"
@@ -61,14 +62,28 @@ status calibrate_transfers(struct distinct_ops *list, const struct calibrate_set
 status calibrate_hardware(struct hardware_config *hardware, const struct distinct_ops *list,
                           const struct calibrate_setup *setup);
 
-// profile.c: a hardware profile that predictions read; origin is a comment, line by line.
-void calibrate_write(FILE *file, const char *origin, const struct hardware_config *hardware,
+// Who has measured, and for what.
+struct calibration_origin {
+    char    version[64], time[32];    // UTC
+    char    config[128], precision[8], layout[256];
+    char    host[64], device[512], communicator[16], library[64];
+    int64_t ranks, nodes, cores, core_ranks;    // so many ranks share so many cores
+};
+
+// profile.c: a hardware profile that predictions read; its origin is a comment.
+void calibrate_write(FILE *file, const struct calibration_origin *origin, const struct hardware_config *hardware,
                      const struct distinct_ops *list);
+
+// json.c: the same for programs; false where the file cannot be written.
+bool calibrate_write_json(FILE *file, const struct calibration_origin *origin, const struct hardware_config *hardware,
+                          const struct distinct_ops *list);
+extern const struct json_field calibrate_fields[];
 
 // One rank of a calibration, of a struct calibration: from its place to the profile, which rank 0 writes.
 struct calibration {
     struct benchmark benchmark;
     const char      *output;    // the profile's path
+    bool             json;      // printed beside it
 };
 launch_rank calibrate_rank;
 

@@ -21,7 +21,9 @@ status  result_from_json(struct result *result, const json_t *document);
 json_t *result_step_to_json(const struct result_step *step);
 status  result_step_from_json(struct result_step *step, const json_t *document);
 
-// The figures of a result, as result.json has them. The caller owns the reference.
+// The figures of a result, as result.json has them, and under which key: "result", "emulated", "predicted" or
+// "unverified". The caller owns the reference.
+const char                    *result_figures_key(const struct result *result);
 json_t                        *result_figures_to_json(const struct result *result);
 extern const struct json_field result_figure_fields[];    // of struct result_figures
 

@@ -47,5 +47,6 @@ void text_print_roff(FILE *file, const char *text, size_t bytes);
 // Copies with control characters, those that end lines or turn the direction of writing, and bytes that are not UTF-8
 // replaced by '?': safe on a terminal and in JSON.
 void text_printable(char *to, size_t bytes, const char *from);
+void text_print(const char *text, FILE *file);    // such a copy, of any length
 
 #endif

@@ -72,7 +72,9 @@ static status write_files(const struct accept *accept)
         fwrite(stream.data, 1, stream.bytes, stdout);
     } else {
         accept_write_text(accept, stdout);
-        printf("everything that decides it: %s\n", path);
+        fputs("everything that decides it: ", stdout);
+        text_print(path, stdout);
+        putchar('\n');
     }
     free(stream.data);
     return written;

@@ -169,6 +169,15 @@ void text_printable(char *to, size_t bytes, const char *from)
     to[used] = '\0';
 }
 
+void text_print(const char *text, FILE *file)
+{
+    size_t bytes     = strlen(text) + 1;
+    char  *printable = memory_allocate(bytes);
+    text_printable(printable, bytes, text);
+    fputs(printable, file);
+    free(printable);
+}
+
 void text_print_roff(FILE *file, const char *text, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++) {

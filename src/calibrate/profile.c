@@ -1,24 +1,34 @@
 // SPDX-License-Identifier: MIT
 // A hardware profile as INI: what is known of the machine, and the time of each op.
+#include <inttypes.h>
 #include <string.h>
 
 #include "gswbench/calibrate.h"
 
-static void write_comment(FILE *file, const char *text)
+static const char *plural(int64_t count)
 {
-    fputs("# SPDX-License-Identifier: MIT\n", file);
-    for (const char *line = text; *line != '\0';) {
-        size_t length = strcspn(line, "\n");
-        fprintf(file, "# %.*s\n", (int)length, line);
-        line += length + (line[length] == '\n');
-    }
+    return count == 1 ? "" : "s";
 }
 
-void calibrate_write(FILE *file, const char *origin, const struct hardware_config *hardware,
+static void write_origin(FILE *file, const struct calibration_origin *origin)
+{
+    fputs("# SPDX-License-Identifier: MIT\n", file);
+    fprintf(file, "# Measured by gswbench %s on %s, for %s in %s: %s.\n", origin->version, origin->time, origin->config,
+            origin->precision, origin->layout);
+    fprintf(file, "# %s: %s.\n", origin->host, origin->device);
+    fprintf(file,
+            "# %" PRId64 " rank%s on %" PRId64 " node%s, %" PRId64 " core%s for %" PRId64
+            " of them, %s communicator%s%s.\n",
+            origin->ranks, plural(origin->ranks), origin->nodes, plural(origin->nodes), origin->cores,
+            plural(origin->cores), origin->core_ranks, origin->communicator, origin->library[0] != '\0' ? ", " : "",
+            origin->library);
+}
+
+void calibrate_write(FILE *file, const struct calibration_origin *origin, const struct hardware_config *hardware,
                      const struct distinct_ops *list)
 {
     char value[256], key[OP_KEY_BYTES];
-    write_comment(file, origin);
+    write_origin(file, origin);
     fputs("\n[hardware]\n", file);
     for (const struct option *option = hardware_options; option->key != NULL; option++) {
         if (strcmp(option->key, "profile") != 0) {

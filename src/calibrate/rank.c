@@ -66,21 +66,24 @@ static status measure(struct rank *rank)
 }
 
 // Where the values are from.
-static void describe(struct rank *rank, struct text_buffer *text)
+static void describe(struct rank *rank, struct calibration_origin *origin)
 {
     const struct job        *job   = &rank->calibration->benchmark.job;
-    const struct comm_place *place = &rank->place.comm->place;
-    char                     time[32], layout[256], device[512];
-    benchmark_print_time(time, sizeof(time));
-    rank->place.backend.ops->describe(&rank->place.backend, device, sizeof(device));
-    text_append(text, "Measured by gswbench %s on %s, for %s in %s: %s.\n", version_text, time, job->config.name,
-                precision_compute_names[job->config.precision.compute], job_layout(job, layout, sizeof(layout)));
-    text_append(text, "%s: %s.\n", place->host, device);
-    text_append(text, "%d rank%s on %d node%s, %" PRId64 " core%s for %" PRId64 " of them, %s communicator%s%s.\n",
-                place->ranks, place->ranks == 1 ? "" : "s", place->nodes, place->nodes == 1 ? "" : "s",
-                rank->place.cores.cores, rank->place.cores.cores == 1 ? "" : "s", rank->place.cores.sharers,
-                rank->place.comm->ops->name, rank->place.comm->library[0] != '\0' ? ", " : "",
-                rank->place.comm->library);
+    const struct comm       *comm  = rank->place.comm;
+    const struct comm_place *place = &comm->place;
+    *origin                        = (struct calibration_origin){.ranks      = place->ranks,
+                                                                 .nodes      = place->nodes,
+                                                                 .cores      = rank->place.cores.cores,
+                                                                 .core_ranks = rank->place.cores.sharers};
+    text_copy(origin->version, sizeof(origin->version), version_text);
+    benchmark_print_time(origin->time, sizeof(origin->time));
+    text_copy(origin->config, sizeof(origin->config), job->config.name);
+    text_copy(origin->precision, sizeof(origin->precision), precision_compute_names[job->config.precision.compute]);
+    job_layout(job, origin->layout, sizeof(origin->layout));
+    text_printable(origin->host, sizeof(origin->host), place->host);
+    rank->place.backend.ops->describe(&rank->place.backend, origin->device, sizeof(origin->device));
+    text_copy(origin->communicator, sizeof(origin->communicator), comm->ops->name);
+    text_copy(origin->library, sizeof(origin->library), comm->library);
 }
 
 // Before anything is measured: nobody likes to learn at the end that the folder is missing.
@@ -95,19 +98,25 @@ static status write_profile(struct rank *rank)
     if (rank->place.comm->place.rank != 0) {
         return OK;
     }
-    struct text_buffer origin = {.text = NULL};
-    struct text_stream text;
+    struct calibration_origin origin;
+    struct text_stream        text;
     describe(rank, &origin);
     text_stream_open(&text);
-    calibrate_write(text.file, origin.text, &rank->hardware, &rank->list);
+    calibrate_write(text.file, &origin, &rank->hardware, &rank->list);
     text_stream_close(&text);
-    text_free(&origin);
     status result = output_append(&rank->profile, text.data, text.bytes);
     free(text.data);
     TRY(result);
     TRY(output_finish(&rank->profile));
-    printf("%s: %" PRId32 " ops measured; predictions use it with --set hardware.profile=%s%s\n", path,
-           rank->list.count, strchr(path, '/') == NULL ? "./" : "", path);
+    if (rank->calibration->json) {
+        calibrate_write_json(stdout, &origin, &rank->hardware, &rank->list);    // main sees what is wrong with stdout
+    } else {
+        text_print(path, stdout);
+        printf(": %" PRId32 " ops measured; predictions use it with --set hardware.profile=%s", rank->list.count,
+               strchr(path, '/') == NULL ? "./" : "");
+        text_print(path, stdout);
+        putchar('\n');
+    }
     return OK;
 }
 

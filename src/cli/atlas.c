@@ -84,6 +84,7 @@ struct atlas_sum *atlas_sum_up(const struct atlas *atlas, enum atlas_key key, bo
 struct collection {
     const struct atlas_arguments *arguments;
     struct atlas                  atlas;
+    int                           left_out;    // rows that cannot be predicted
 };
 
 // Each value that has a spread: what it is, the spread, and what the step takes longer when the value is that much
@@ -128,6 +129,15 @@ static void keep(struct atlas *atlas, struct predict_row *row)
     keep_effects(kept, row);
 }
 
+// It is named, and the others go on.
+static void leave_out(struct collection *collection, const struct predict_row *row, struct text_buffer *errors)
+{
+    const struct config *config = &row->job.config;
+    text_append(errors, "%s at %" PRId64 " ranks, %s: %s\n", config->name, row->job.request.mesh.world,
+                precision_compute_names[config->precision.compute], row->support.text);
+    collection->left_out++;
+}
+
 static status add_row(struct collection *collection, const struct job_selection *selection,
                       const struct config_row *chosen, struct text_buffer *errors)
 {
@@ -139,8 +149,11 @@ static status add_row(struct collection *collection, const struct job_selection 
     }
     predict_row_compute(&row, collection->arguments->ranges);
     text_free(&row.warnings);
-    TRY(row.support);
-    keep(&collection->atlas, &row);
+    if (failed(&row.support)) {
+        leave_out(collection, &row, errors);
+    } else {
+        keep(&collection->atlas, &row);
+    }
     return OK;
 }
 
@@ -237,7 +250,7 @@ static status run(const void *arguments, struct text_buffer *errors)
         return fail_as(EXIT_USAGE, "--markdown and --json: one of them");
     }
     status result = cli_visit_configs(add_config, &collection, errors);
-    if (!failed(&result) && collection.atlas.count == 0) {
+    if (!failed(&result) && collection.atlas.count + collection.left_out == 0) {
         result = fail_as(EXIT_USAGE, "no published row is of that kind: gswbench configs lists all");
     } else if (!failed(&result) && chosen->json) {
         print_json(&collection.atlas);
@@ -248,6 +261,10 @@ static status run(const void *arguments, struct text_buffer *errors)
         print_text(&collection.atlas, false);
     }
     free(collection.atlas.rows);
+    if (!failed(&result) && collection.left_out > 0) {
+        result = fail("%d published row%s left out: what is asked of %s cannot be predicted", collection.left_out,
+                      collection.left_out == 1 ? " is" : "s are", collection.left_out == 1 ? "it" : "them");
+    }
     return result;
 }
 

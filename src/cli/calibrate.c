@@ -9,6 +9,7 @@
 struct calibrate_arguments {
     struct job_selection config;
     const char          *output;
+    bool                 json;
 };
 
 static const struct flag flags[] = {
@@ -18,13 +19,14 @@ static const struct flag flags[] = {
     OVERRIDE_FLAG(calibrate_arguments, config.overrides, "--comm", "NAME", "run.communicator",
                   "what connects ranks: auto, nccl, mpi, or local for threads of this process"),
     TEXT_FLAG(calibrate_arguments, output, "-o", "FILE", "where to write the hardware profile"),
+    SWITCH_FLAG(calibrate_arguments, json, "--json", "prints what was measured as JSON, beside the profile"),
     END_FLAGS,
 };
 
 static status run(const void *arguments, struct text_buffer *errors)
 {
     const struct calibrate_arguments *chosen      = arguments;
-    struct calibration                calibration = {.output = chosen->output};
+    struct calibration                calibration = {.output = chosen->output, .json = chosen->json};
     struct benchmark                 *benchmark   = &calibration.benchmark;
     if (chosen->output == NULL) {
         return fail_as(EXIT_USAGE, "-o is missing: name the file to write");

@@ -23,7 +23,7 @@ static status verify(const char *path)
     struct checkpoint_contents contents;
     char                       size[32];
     TRY(checkpoint_verify(path, &contents));
-    cli_print_text(path, stdout);
+    text_print(path, stdout);
     fputs(": ", stdout);
     if (contents.is_ours) {
         printf("step %" PRId64 ", ", contents.step);
@@ -37,9 +37,9 @@ static status verify(const char *path)
 static status export(const char *path, const char *folder)
 {
     TRY(checkpoint_export(path, folder));
-    cli_print_text(folder, stdout);
+    text_print(folder, stdout);
     fputs(": the weights of ", stdout);
-    cli_print_text(path, stdout);
+    text_print(path, stdout);
     fputs("\n", stdout);
     return OK;
 }

@@ -152,7 +152,7 @@ static void print_line(char *line)
     for (char *tab = strchr(line, '\t'); tab != NULL; tab = strchr(tab, '\t')) {
         *tab = ' ';
     }
-    cli_print_text(line, stdout);
+    text_print(line, stdout);
     fputc('\n', stdout);
 }
 
@@ -189,8 +189,8 @@ static status run(const void *arguments, struct text_buffer *errors)
     json_t        *list    = configs->json ? json_array() : NULL;
     struct listing listing = {.filter = &configs->filter, .list = list};
     if (list == NULL) {
-        printf("%s\n  %6s  %-5s %-12s %8s  %-38s %9s\n", config_folder(), "ranks", "type", "gpu", "layers", "layout",
-               "published");
+        cli_print_path("", config_folder(), "");
+        printf("  %6s  %-5s %-12s %8s  %-38s %9s\n", "ranks", "type", "gpu", "layers", "layout", "published");
     }
     status result = cli_visit_configs(list_config, &listing, errors);
     if (!failed(&result) && listing.rows == 0) {

@@ -54,8 +54,8 @@ static status run(const void *arguments, struct text_buffer *errors)
     TRY(safetensors_create(&writer, data->output, &tensor, 1));
     TRY(append_samples(&writer, &job.config, steps * train->global_batch));
     TRY(safetensors_finish(&writer));
-    printf("%s: tokens I32 [%" PRId64 ", %" PRId64 ", %" PRId64 "]\n", data->output, tensor.dim[0], tensor.dim[1],
-           tensor.dim[2]);
+    text_print(data->output, stdout);
+    printf(": tokens I32 [%" PRId64 ", %" PRId64 ", %" PRId64 "]\n", tensor.dim[0], tensor.dim[1], tensor.dim[2]);
     return OK;
 }
 

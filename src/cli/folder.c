@@ -13,7 +13,7 @@ static status visit_file(config_visitor *visit, void *state, const char *folder,
 {
     char path[1400], name[256];
     snprintf(path, sizeof(path), "%s/%s", folder, file);
-    text_copy(name, sizeof(name), file);
+    text_printable(name, sizeof(name), file);
     name[strlen(name) - strlen(".ini")] = '\0';
     return visit(state, name, path, errors);
 }

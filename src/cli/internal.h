@@ -135,9 +135,7 @@ status init_choose(struct config *config, struct job_selection *selection, const
 // "5.2 %" by the format, or "-" for NaN.
 const char *cli_print_percent(double percent, const char *format, char *text, size_t bytes);
 
-// Prints foreign text, such as a path: nothing that a terminal obeys.
-void cli_print_text(const char *text, FILE *file);
-// Where a command has written: the path between these words, a line.
+// Where a command has written: the path between these words, a line, of which a terminal obeys nothing.
 void cli_print_path(const char *before, const char *path, const char *behind);
 
 // Prints a JSON value, reals with 15 digits, and frees it.

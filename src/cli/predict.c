@@ -175,6 +175,20 @@ static status compute(struct table *table, struct predict_row *row)
     return failed(&row->support) ? OK : computed;
 }
 
+static status add_row(struct table *table, struct predict_row *row)
+{
+    progress_show(&table->progress, table->rows, row->job.config.name);
+    status computed = compute(table, row);
+    progress_clear(&table->progress);
+    TRY(computed);
+    count(table, row);
+    if (table->is_alone && table->list == NULL && failed(&row->support)) {
+        return row->support;
+    }
+    print_row(table, row);
+    return OK;
+}
+
 static status add_rows(struct table *table, const struct job_selection *arguments, struct text_buffer *errors)
 {
     struct config_row rows[CONFIG_ROWS_MAX];
@@ -186,16 +200,9 @@ static status add_rows(struct table *table, const struct job_selection *argument
         struct predict_row row = {
             .explanation = {.visit = table->timeline != NULL ? draw : NULL, .context = table->timeline}};
         TRY(job_read_row(&row.job, arguments, &rows[i], errors));
-        progress_show(&table->progress, table->rows, row.job.config.name);
-        status computed = compute(table, &row);
-        progress_clear(&table->progress);
-        TRY(computed);
-        count(table, &row);
-        if (table->is_alone && table->list == NULL && failed(&row.support)) {
-            return row.support;
-        }
-        print_row(table, &row);
+        status added = add_row(table, &row);
         text_free(&row.warnings);
+        TRY(added);
     }
     return OK;
 }

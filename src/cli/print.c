@@ -16,19 +16,10 @@ const char *cli_print_percent(double percent, const char *format, char *text, si
     return text;
 }
 
-void cli_print_text(const char *text, FILE *file)
-{
-    size_t bytes     = strlen(text) + 1;
-    char  *printable = memory_allocate(bytes);
-    text_printable(printable, bytes, text);
-    fputs(printable, file);
-    free(printable);
-}
-
 void cli_print_path(const char *before, const char *path, const char *behind)
 {
     fputs(before, stdout);
-    cli_print_text(path, stdout);
+    text_print(path, stdout);
     puts(behind);
 }
 

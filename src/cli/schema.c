@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gswbench/accept.h"
+#include "gswbench/calibrate.h"
 #include "gswbench/comparison.h"
 #include "gswbench/preflight.h"
 #include "gswbench/result_json.h"
@@ -32,6 +33,7 @@ static const struct document {
     {"compare", "compare --json", comparison_fields},
     {"compare-several", "compare --json of more than two", comparisons_fields},
     {"table", "table --format json", table_fields},
+    {"calibrate", "calibrate --json", calibrate_fields},
     {"preflight", "preflight.json, preflight --json", preflight_fields},
     {"accept", "accept.json", accept_fields},
 };

@@ -18,19 +18,33 @@ struct page {
 
 // A layout's prediction, in a folder of its own.
 struct page_row {
-    char          name[24], link[OUTPUT_PATH_BYTES];    // from the page
+    char          name[24], link[3 * OUTPUT_PATH_BYTES];    // from the page
     struct result result;
 };
+
+// A path as a link: what means something else there stands as its number.
+static void set_link(struct page_row *row, const char *path)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
+    char             *to      = row->link;
+    for (; *path != '\0'; path++) {
+        to += sprintf(to, strchr(plain, *path) != NULL ? "%c" : "%%%02X", (unsigned char)*path);
+    }
+}
 
 static status write_layout(struct page_row *row, const struct page *page, int64_t layout)
 {
     struct predict_row   prediction = {.job = sweep_job(page->job, page->sweep, layout)};
     struct output_folder folder     = {0};
-    TRY(predicted_compute(&row->result, &prediction, false));
-    status written = predicted_write(&folder, &row->result, &prediction.job, page->output);
+    status               written    = predicted_compute(&row->result, &prediction, false);
     if (!failed(&written)) {
+        written = predicted_write(&folder, &row->result, &prediction.job, page->output);
+    }
+    if (!failed(&written)) {
+        char        file[OUTPUT_PATH_BYTES];
         const char *path = folder.path + strlen(page->output);
-        snprintf(row->link, sizeof(row->link), "%.*s/report.html", OUTPUT_PATH_BYTES - 16, path + strspn(path, "/"));
+        snprintf(file, sizeof(file), "%.*s/report.html", OUTPUT_PATH_BYTES - 16, path + strspn(path, "/"));
+        set_link(row, file);
     }
     output_close_folder(&folder);
     text_free(&prediction.warnings);

@@ -41,7 +41,7 @@ static void add(struct reading *reading, const char *path)
         reading->left_out++;
     } else if (!result_is_shown(reading->result)) {
         fputs("gswbench: left out: ", stderr);
-        cli_print_text(path, stderr);
+        text_print(path, stderr);
         fprintf(stderr, ": %s\n", result_verdict_names[reading->result->verdict]);
         reading->left_out++;
     } else {

@@ -33,7 +33,8 @@ static status run(const void *arguments, struct text_buffer *errors)
     if (failed(&result)) {
         return result;
     }
-    printf("%s: initial weights of %s, seed %" PRId64 "\n", weights->output, config.name, config.run.seed);
+    text_print(weights->output, stdout);
+    printf(": initial weights of %s, seed %" PRId64 "\n", config.name, config.run.seed);
     return OK;
 }
 

@@ -2,7 +2,10 @@
 // A comparison for programs, schema "gswbench.comparison/1".
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "gswbench/arena.h"
 #include "gswbench/comparison.h"
 #include "gswbench/json.h"
 #include "gswbench/result_json.h"
@@ -12,6 +15,7 @@
 #define FIELD(kind, key, field)      JSON_FIELD(comparison, kind, key, field)
 #define OF_SETTING(kind, key, field) JSON_FIELD(comparison_setting, kind, key, field)
 #define OF_ROW(kind, key, field)     JSON_FIELD(comparison_row, kind, key, field)
+#define FIGURES(key, field)          JSON_REFERENCE(side, JSON_FIELD_OBJECT, key, field, result_figure_fields)
 #define CURVE(field)                                          \
     FIELD(JSON_FIELD_REAL, "largest", field.largest),           \
     FIELD(JSON_FIELD_INTEGER, "largest_step", field.largest_step), \
@@ -41,13 +45,25 @@ static const struct json_field rows[] = {
     OF_ROW(JSON_FIELD_REAL, "second_s", second),
     JSON_END
 };
-static const struct json_field side[] = {
+// A side with its figures under the key that they have in its result.json; NULL under the others.
+struct side {
+    struct result                result;
+    const struct result_figures *right, *emulated, *predicted, *unverified;
+};
+struct document {
+    struct comparison comparison;
+    struct side       first, second;
+};
+static const struct json_field side_fields[] = {
     JSON_FIELD(result, JSON_FIELD_TEXT, "run_id", run_id),
     JSON_CHOICE(result, "status", verdict, result_verdict_names),
     JSON_FIELD(result, JSON_FIELD_INTEGER, "ranks", mesh.world),
     JSON_FIELD(result, JSON_FIELD_TEXT, "precision", precision),
     JSON_FIELD(result, JSON_FIELD_INTEGER, "allocated_bytes", allocated_bytes),
-    JSON_MEMBER(result, "result", figures, result_figure_fields),
+    FIGURES("result", right),
+    FIGURES("emulated", emulated),
+    FIGURES("predicted", predicted),
+    FIGURES("unverified", unverified),
     JSON_END
 };
 static const struct json_field repeats[] = {
@@ -57,8 +73,8 @@ static const struct json_field repeats[] = {
 };
 const struct json_field comparison_fields[] = {
     JSON_SCHEMA("gswbench.comparison/1"),
-    JSON_REFERENCE(comparison, JSON_FIELD_OBJECT, "first", first, side),
-    JSON_REFERENCE(comparison, JSON_FIELD_OBJECT, "second", second, side),
+    JSON_MEMBER(document, "first", first, side_fields),
+    JSON_MEMBER(document, "second", second, side_fields),
     JSON_MEMBER(comparison, "first_repeats", repeats[0], repeats),
     JSON_MEMBER(comparison, "second_repeats", repeats[1], repeats),
     FIELD(JSON_FIELD_REAL, "work", work),
@@ -72,22 +88,39 @@ const struct json_field comparison_fields[] = {
     JSON_END
 };
 struct several {
-    const struct comparison *list;
-    int64_t                  count;
+    const struct document *list;
+    int64_t                count;
 };
 const struct json_field comparisons_fields[] = {
     JSON_SCHEMA("gswbench.comparisons/1"),
-    JSON_LIST(several, "comparisons", list, count, sizeof(struct comparison), comparison_fields),
+    JSON_LIST(several, "comparisons", list, count, sizeof(struct document), comparison_fields),
     JSON_END
 };
 // clang-format on
 
+static struct side describe(const struct result *result)
+{
+    const char                  *key     = result_figures_key(result);
+    const struct result_figures *figures = &result->figures;
+    return (struct side){.result     = *result,
+                         .right      = strcmp(key, "result") == 0 ? figures : NULL,
+                         .emulated   = strcmp(key, "emulated") == 0 ? figures : NULL,
+                         .predicted  = strcmp(key, "predicted") == 0 ? figures : NULL,
+                         .unverified = strcmp(key, "unverified") == 0 ? figures : NULL};
+}
+
 bool comparison_write_json(const struct comparison *list, int64_t count, FILE *file)
 {
-    const struct several several = {.list = list, .count = count};
+    struct document *documents = memory_allocate((size_t)count * sizeof(*documents));
+    for (int64_t i = 0; i < count; i++) {
+        documents[i] = (struct document){
+            .comparison = list[i], .first = describe(list[i].first), .second = describe(list[i].second)};
+    }
+    const struct several several = {.list = documents, .count = count};
     json_t              *document =
-        count == 1 ? json_from_struct(comparison_fields, list) : json_from_struct(comparisons_fields, &several);
+        count == 1 ? json_from_struct(comparison_fields, documents) : json_from_struct(comparisons_fields, &several);
     bool written = json_print(document, file);
     json_decref(document);
+    free(documents);
     return written;
 }

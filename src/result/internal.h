@@ -37,7 +37,4 @@ void quality_check(struct result *result);
 // rank_check.c: names ranks that compute longer than others like them.
 void ranks_check(struct result *result);
 
-// result_json.c: under which key a document has the figures.
-const char *result_figures_key(const struct result *result);
-
 #endif

@@ -91,7 +91,7 @@ static void *calibrate(void *argument)
     }
     if (self->rank == 0) {
         FILE *file = fopen(calibration->path, "w");
-        calibrate_write(file, "a test\nof two lines", &hardware, &list);
+        calibrate_write(file, &(struct calibration_origin){.version = "of a test"}, &hardware, &list);
         fclose(file);
     }
     calibrate_free(&list);

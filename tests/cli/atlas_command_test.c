@@ -89,6 +89,23 @@ Test(atlas, writes_its_page_with_what_is_left_out)
     cr_expect_null(strstr(output, "none"));
 }
 
+// All others are there, and the exit code says that one is not.
+Test(atlas, names_a_row_that_cannot_be_predicted_and_goes_on)
+{
+    shell("printf '[model]\npreset = tiny-llama\n[train]\nsequence = 128\n[parallel]\nfsdp = 2\ndp = 2\nzero = 1\n"
+          "[hardware]\nprofile = h200\n[published]\nsource = nobody\n[when ranks=4]\npublished.step_seconds = 0.02\n' "
+          "> %s/atlas/none.ini",
+          folder);
+    expect_error("atlas --json", 3, "1 published row is left out: what is asked of it cannot be predicted");
+    cr_expect_not_null(strstr(errors.text, "none at 4 ranks, bf16: this version has no optimizer shared over"), "%s",
+                       errors.text);
+    json_t *document = json_loads(output, 0, NULL);
+    cr_expect_eq((int)json_array_size(json_object_get(document, "rows")), 3);
+    json_decref(document);
+    expect_error("atlas", 3, "1 published row is left out: what is asked of it cannot be predicted");
+    expect_output("rows");
+}
+
 Test(atlas, predicts_a_row_by_its_variant)
 {
     expect_success("predict pair --ranks 2 --variant other --no-range");

@@ -218,6 +218,8 @@ Test(compare, sets_several_predictions_against_the_first)
     json_t *document = json_loads(output, 0, NULL), *list = json_object_get(document, "comparisons");
     cr_assert_eq(json_array_size(list), 2);
     cr_expect_str_eq(at(json_array_get(list, 1), "second", "status"), "predicted");
+    json_t *side = json_object_get(json_array_get(list, 1), "second");
+    cr_expect(json_is_null(json_object_get(side, "result")) && json_is_object(json_object_get(side, "predicted")));
     json_decref(document);
 }
 

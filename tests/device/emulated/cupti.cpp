@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // In the place of CUPTI: hands out records with planted times. Its clock runs twice as fast as the host's, from another
 // begin. The n-th id that is pushed after the clock was read is of work that begins 1 ms + n x 10 us after that: 1 + n
-// % 3 records of 1 us, 2 us apart, noted down from the last to the first; where n % 7 is 3, there is none. FAKE_CUPTI:
-// "taken", "enable" and "flush" fail there, "drop" loses five records, "untimed" leaves the times of the first out.
-// FAKE_CUPTI_LOG: a file, which gets a line for each time that it is detached.
+// % 3 records of 1 us, 2 us apart, noted down in their order or against it; where n % 7 is 3, there is none.
+// FAKE_CUPTI: "taken", "enable" and "flush" fail there, "drop" loses five records, "untimed" leaves the times of the
+// first out. FAKE_CUPTI_LOG: a file, which gets a line for each time that it is detached.
 #include <cupti.h>
 
 #include <stdio.h>
@@ -93,7 +93,9 @@ uint32_t add_call(CUpti_ExternalCorrelationKind pusher)
 void add_planted(uint32_t n)
 {
     uint64_t begin = the_fake.now + (1000 + 10 * n) * US;
-    for (uint32_t i = n % 3 + 1; i-- > 0;) {
+    uint32_t count = n % 3 + 1;
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t i          = n % 2 == 0 ? k : count - 1 - k;
         bool     is_untimed = n == 0 && does("untimed");
         uint64_t from = is_untimed ? 0 : begin + 2 * i * US, to = is_untimed ? 0 : from + US;
         uint32_t call = add_call(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0);

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Names of files and folders that would be more than names, on the command line and among the configurations: nothing that a
+# terminal obeys is printed, what is written is there, and links lead to it.
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
+small=(--layers 1 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32
+    --set model.vocab=64 --set train.sequence=16)
+ranks=(--comm local --backend host --ranks 2)
+evil=$'a\e[31m\x07b'
+plain() {    # plain TEXT: the last command has printed that, and nothing for a terminal
+    expect_text "$1"
+    ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f]' output || complain "something for a terminal"
+}
+mkdir "$evil"
+run 0 "$GSWBENCH" data --config tiny-llama "${small[@]}" --ranks 1 --steps 1 -o "$evil/tokens"
+plain 'a?[31m?b/tokens: tokens I32'
+run 0 "$GSWBENCH" weights --config tiny-llama "${small[@]}" -o "$evil/weights"
+plain 'a?[31m?b/weights: initial weights of tiny-llama'
+run 0 "$GSWBENCH" calibrate --config tiny-llama "${small[@]}" "${ranks[@]}" -o "$evil/machine.ini"
+plain 'a?[31m?b/machine.ini: '
+expect 'hardware\.profile=a\?\[31m\?b/machine\.ini$'
+[ -s "$evil/tokens" ] && [ -d "$evil/weights" ] && [ -s "$evil/machine.ini" ] || complain 'files are missing'
+run 15 "$GSWBENCH" accept --config tiny-llama "${small[@]}" "${ranks[@]}" --seconds 1 --steps 6 --set hardware.device=other -o "$evil/accept"
+plain 'everything that decides it: a?[31m?b/accept/accept.json'
+
+# A folder of configurations, and one in it.
+mkdir "$evil/configs"
+cp -r "$GSWBENCH_SOURCE_DIR/configs/"{models,hardware,software} "$evil/configs"
+printf '[model]\npreset = tiny-llama\n[parallel]\ndp = auto\n[published]\nsource = nobody\n[when ranks=2]\npublished.step_seconds = 1\n' \
+    >"$evil/configs/$evil.ini"
+GSWBENCH_CONFIGS=$evil/configs run 0 "$GSWBENCH" configs
+plain 'a?[31m?b'
+GSWBENCH_CONFIGS=$evil/configs run 0 "$GSWBENCH" check --all
+plain 'a?[31m?b'
+
+# Links of a sweep's page.
+cp "$GSWBENCH_SOURCE_DIR/configs/tiny-llama.ini" 'a b%41#c?.ini'
+run 0 "$GSWBENCH" predict --sweep --config ./'a b%41#c?.ini' "${small[@]}" --ranks 2 --set train.global_batch=2 \
+    --set hardware.profile=h100-sxm -o 'page of all'
+python3 - >found 2>&1 <<'LINKS' || complain 'links lead elsewhere' found
+import pathlib, re, urllib.parse
+page = pathlib.Path("page of all/sweep.html")
+links = [link for link in re.findall(r'href="([^"]*)"', page.read_text()) if not link.startswith("http")]
+assert links
+for link in links:
+    parts = urllib.parse.urlsplit(link)
+    assert not parts.query and not parts.fragment and " " not in link, link
+    assert (page.parent / urllib.parse.unquote(parts.path)).is_file(), link
+LINKS
+finish
