@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // In the place of CUPTI: hands out records with planted times. Its clock runs twice as fast as the host's, from another
-// begin. The n-th id that is pushed after the clock was read is of work that begins 1 ms + n x 10 us after that: 1 + n
-// % 3 records of 1 us, 2 us apart, noted down in their order or against it; where n % 7 is 3, there is none.
-// FAKE_CUPTI: "taken", "enable" and "flush" fail there, "drop" loses five records, "untimed" leaves the times of the
-// first out. FAKE_CUPTI_LOG: a file, which gets a line for each time that it is detached.
+// begin. The n-th id that is pushed after the clock was read is of work that begins 1 ms + n x 10 us after that: one to
+// three records (1 + n % 3) of 1 us, 2 us apart, noted down in their order or against it; where n % 7 is 3, there is
+// none. FAKE_CUPTI: "taken", "enable" and "flush" fail there, "drop" loses five records, "untimed" leaves the times of
+// the first out. FAKE_CUPTI_LOG: a file, which gets a line for each time that it is detached.
 #include <cupti.h>
 
 #include <stdio.h>
