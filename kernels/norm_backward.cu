@@ -2,6 +2,7 @@
 // The gradient of a norm, a block a row as forward. The gradients of the weights are summed in two stages: each block
 // over its rows, in registers or in shared memory, then the blocks' sums in order.
 #include "norm_sums.cuh"
+#include "sum_parts.cuh"
 
 namespace
 {
@@ -139,36 +140,6 @@ __global__ void __launch_bounds__(BUSY_THREADS) plain_kernel(const struct norm_b
     sums.write(args.scratch + blockIdx.x * args.columns, args.columns);
 }
 
-constexpr int shares = 32;    // a block adds LAUNCH_WARP columns; so many warps share its parts
-
-// Adds the blocks' sums, [parts, kinds, columns], in an order that their number determines. The blocks of kind 0 write
-// the gradient of the weight, those behind them that of the bias.
-template <typename T>
-__global__ void __launch_bounds__(LAUNCH_WARP *shares) sum_kernel(const struct norm_backward_args args, int64_t parts)
-{
-    __shared__ float sums[shares][LAUNCH_WARP];
-    int              lane = threadIdx.x % LAUNCH_WARP, own_share = threadIdx.x / LAUNCH_WARP;
-    int64_t          kinds = args.bias_gradient != NULL ? 2 : 1, groups = launch_groups(args.columns, LAUNCH_WARP);
-    int64_t          kind = blockIdx.x / groups, column = blockIdx.x % groups * LAUNCH_WARP + lane;
-    float            sum = 0;
-    if (column < args.columns) {
-#pragma unroll 8
-        for (int64_t part = own_share; part < parts; part += shares) {
-            sum += args.scratch[(part * kinds + kind) * args.columns + column];
-        }
-    }
-    sums[own_share][lane] = sum;
-    __syncthreads();
-    if (own_share == 0 && column < args.columns) {
-        T *to = (T *)(kind == 0 ? args.weight_gradient : args.bias_gradient) + column;
-        sum   = args.accumulates ? widen(*to) : 0.0f;
-        for (int share = 0; share < shares; share++) {
-            sum += sums[share][lane];
-        }
-        narrow(to, sum);
-    }
-}
-
 // A kernel and how it is laid out.
 struct choice {
     void (*kernel)(struct norm_backward_args);
@@ -231,8 +202,8 @@ int kernel_norm_backward(const struct norm_backward_args *args, const struct ker
     if (error != 0) {
         return error;
     }
-    struct launch sum = {(uint32_t)(kinds * launch_groups(args->columns, LAUNCH_WARP)), LAUNCH_WARP * shares};
-    return with_type(args->weight_gradient_type, [&](auto type) {
-        return enqueue(sum_kernel<decltype(type)>, sum, 0, target, *args, (int64_t)chosen.launch.blocks);
-    });
+    struct part_sums_args sums = {args->scratch,        {args->weight_gradient, args->bias_gradient},
+                                  chosen.launch.blocks, kinds,
+                                  args->columns,        args->accumulates};
+    return enqueue_sum(sums, args->weight_gradient_type, target);
 }

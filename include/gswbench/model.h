@@ -15,7 +15,7 @@
 // [model]
 struct model_config {
     char    preset[112];     // configs/models/NAME.ini; its values are set before this section's
-    char    family[32];      // whose tensor names are exported: llama, mixtral, or gswbench
+    char    family[32];      // whose tensor names are exported: one of model_families, or gswbench
     char    pattern[128];    // the kinds of each layer; empty: all layers are alike
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab;
     int64_t vocab_multiple;      // vocabulary padded to a multiple of this times tp
@@ -23,6 +23,7 @@ struct model_config {
     double  norm_epsilon;
     double  rope_theta, rope_fraction;
     double  rope_scaling;                  // Llama 3.1 frequency scaling; 1: none
+    int64_t qk_norm;                       // queries and keys are normalised, head by head
     int64_t tied;                          // the head shares the embedding table
     int64_t experts, expert_ffn, top_k;    // of layers that have experts
     double  capacity_factor, auxiliary_loss;
@@ -39,6 +40,15 @@ int64_t model_kv_width(const struct model_config *model);        // kv_heads * h
 int64_t model_rotary_width(const struct model_config *model);    // rotated elements of a head: even
 int64_t model_expert_ffn(const struct model_config *model);
 int64_t model_padded_vocab(const struct model_config *model, int64_t tp);
+
+// A family whose tensors and config.json are named as Hugging Face's classes do. All its layers are of one make.
+struct model_family {
+    const char *name;            // as [model] family and model_type have it; NULL ends the list
+    const char *architecture;    // the class
+    bool        has_experts, has_qk_norm;
+};
+extern const struct model_family model_families[];
+const struct model_family       *model_family_of(const struct model_config *model);    // NULL: gswbench's own names
 
 // FLOP conventions: docs/method.md has the formulas.
 enum flop_convention {

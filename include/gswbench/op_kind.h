@@ -76,15 +76,16 @@ enum { NORM_GRADIENT_OUT, NORM_GRADIENT_X, NORM_GRADIENT_WEIGHT_IN, NORM_GRADIEN
 enum { GEMM_A, GEMM_B, GEMM_C, GEMM_FACTOR_A, GEMM_FACTOR_B };   // C [m, n] = op(A) op(B), or += when it accumulates;
 // FACTOR_A, FACTOR_B r f32: what FP8 numbers of A and B are multiplied by, as many as the scaling says; absent where A and
 // B are not FP8. FP8 GEMMs are always of A as it is and B transposed: devices multiply rows of one by rows of the other.
-enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE };
+enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE, ROPE_SCALE, ROPE_PACKED_IN, ROPE_SCALE_GRADIENT };
 // forward: TABLE r f32 [sequence, rotary/2, 2] (cos, sin), PACKED r [T, heads + 2 kv_heads, head_dim] (q, k, v), QUERY w
 // [T, heads, head_dim], KEY_VALUE w [T, 2, kv_heads, head_dim]. backward: QUERY, KEY_VALUE r hold gradients, PACKED w.
+// SCALE r [2, head_dim], or absent: each head of q and k is normalised before it rotates, as by an RMS norm, and
+// multiplied by the row for q or that for k. Then backward: PACKED_IN r is what forward read, d SCALE w or rw.
 enum { ATTENTION_QUERY, ATTENTION_KEY_VALUE, ATTENTION_OUT, ATTENTION_STATISTICS };
 // forward: r, r, w [T, heads, head_dim], w f32 [batch, heads, sequence]: log-sum-exp of the scaled scores.
 enum { ATTENTION_GRADIENT_OUT, ATTENTION_GRADIENT_QUERY_IN, ATTENTION_GRADIENT_KEY_VALUE_IN, ATTENTION_GRADIENT_OUT_IN,
        ATTENTION_GRADIENT_STATISTICS, ATTENTION_GRADIENT_QUERY, ATTENTION_GRADIENT_KEY_VALUE };
-// backward: d OUT r, q r, kv r, OUT r, STATISTICS r, d q w, d kv w.
-// backward adds to d kv when it accumulates, and to d q when the shape adds_query.
+// backward: d OUT r, q r, kv r, OUT r, STATISTICS r; d q w, or added to when the shape adds_query; d kv w or rw.
 enum { ATTENTION_MERGE_OUT, ATTENTION_MERGE_STATISTICS, ATTENTION_MERGE_PART, ATTENTION_MERGE_PART_STATISTICS };
 // OUT rw [T, heads, head_dim] and STATISTICS rw take in the PART r of the same queries over other keys, and its r.
 enum { ACTIVATION_IN, ACTIVATION_OUT };                          // [T, 2 columns] (gate, up) or [T, columns] r; w
@@ -144,7 +145,6 @@ enum { TRANSFER_IN, TRANSFER_OUT };
 // ALL_TO_ALL: IN r, OUT w [size * n]. ROTATE: the group is a ring, in which OUT w receives the IN r of the member that is
 // peer places before. SEND: IN r. RECEIVE: OUT w. BROADCAST: OUT rw, from the group's root.
 // clang-format on
-
 enum { OP_FUSED = NORM_STATISTICS + 1, OP_OPERANDS = OP_FUSED + QUANTIZE_AMAX + 1 };
 
 #endif

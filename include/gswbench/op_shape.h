@@ -32,6 +32,7 @@ struct attention_shape {
     bool    causal;
     bool    adds_query;    // backward: d q is added to, not overwritten
     int64_t earlier;       // keys beyond the queries' own number: all seen, and before them when causal
+    float   epsilon;       // rope: of the norm of heads, where there is one
 };
 // Rows of all parts of the microbatch compete for an expert sequence by sequence: row r of all is of sequence
 // r / sequence_rows % sequences.

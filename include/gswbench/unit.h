@@ -48,6 +48,7 @@ struct plan_unit {
     int64_t           elements;
     int32_t           first_weight, weight_count;
     int64_t           replicated;          // leading elements that all ranks of tp hold alike
+    int64_t           of_heads;            // ... of them the first, whose gradients each makes of its own heads
     struct plan_slice kept;                // by the weight and gradient tensors: a shard under FSDP, else all
     struct plan_slice updated;             // by this rank's optimizer: a shard under FSDP and ZeRO-1, else all
     int32_t           weight, gradient;    // tensors of the kept slice

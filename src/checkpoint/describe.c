@@ -18,32 +18,54 @@ static void set_count(json_t *json, const char *key, int64_t value)
 }
 
 // What Hugging Face's classes do not know is under names of our own.
-static void describe_family(json_t *json, const struct model_config *model)
+static void describe_own(json_t *json, const struct model_config *model)
 {
-    if (strcmp(model->family, "llama") == 0) {
-        json_object_set_new(json, "architectures", json_pack("[s]", "LlamaForCausalLM"));
-        set_text(json, "hidden_act", "silu");
-    } else if (strcmp(model->family, "mixtral") == 0) {
-        json_object_set_new(json, "architectures", json_pack("[s]", "MixtralForCausalLM"));
-        set_text(json, "hidden_act", "silu");
+    json_object_set_new(json, "architectures", json_pack("[s]", "GswbenchForCausalLM"));
+    set_text(json, "activation", model_activation_names[model->activation]);
+    set_text(json, "norm", model_norm_names[model->norm]);
+    json_object_set_new(json, "rope_fraction", json_real(model->rope_fraction));
+    json_object_set_new(json, "qk_norm", json_boolean(model->qk_norm != 0));
+    if (model->pattern[0] != '\0') {
+        set_text(json, "layer_pattern", model->pattern);
+    }
+    if (model->experts > 0) {
         set_count(json, "num_local_experts", model->experts);
         set_count(json, "num_experts_per_tok", model->top_k);
-        json_object_set_new(json, "router_aux_loss_coef", json_real(model->auxiliary_loss));
+        set_count(json, "expert_intermediate_size", model_expert_ffn(model));
+    }
+}
+
+// Qwen3's gates are the shares of the chosen experts, as everywhere here.
+static void describe_family(json_t *json, const struct model_config *model)
+{
+    const struct model_family *family = model_family_of(model);
+    if (family == NULL) {
+        describe_own(json, model);
     } else {
-        json_object_set_new(json, "architectures", json_pack("[s]", "GswbenchForCausalLM"));
-        set_text(json, "activation", model_activation_names[model->activation]);
-        set_text(json, "norm", model_norm_names[model->norm]);
-        json_object_set_new(json, "rope_fraction", json_real(model->rope_fraction));
-        if (model->pattern[0] != '\0') {
-            set_text(json, "layer_pattern", model->pattern);
-        }
-        if (model->experts > 0) {
-            set_count(json, "num_local_experts", model->experts);
-            set_count(json, "num_experts_per_tok", model->top_k);
-            set_count(json, "expert_intermediate_size", model_expert_ffn(model));
-        }
+        json_object_set_new(json, "architectures", json_pack("[s]", family->architecture));
+        set_text(json, "hidden_act", "silu");
+    }
+    if (family != NULL && family->has_experts) {
+        set_count(json, family->has_qk_norm ? "num_experts" : "num_local_experts", model->experts);
+        set_count(json, "num_experts_per_tok", model->top_k);
+        json_object_set_new(json, "router_aux_loss_coef", json_real(model->auxiliary_loss));
+    }
+    if (family != NULL && family->has_experts && family->has_qk_norm) {
+        set_count(json, "moe_intermediate_size", model_expert_ffn(model));
+        set_count(json, "decoder_sparse_step", 1);
+        json_object_set_new(json, "mlp_only_layers", json_array());
+        json_object_set_new(json, "norm_topk_prob", json_true());
+    }
+    if (family != NULL && family->has_qk_norm) {
+        json_object_set_new(json, "use_sliding_window", json_false());
     }
     set_text(json, "model_type", model->family);
+}
+
+// Mixtral has no other MLPs than its experts.
+static int64_t dense_ffn(const struct model_config *model)
+{
+    return strcmp(model->family, "mixtral") == 0 ? model_expert_ffn(model) : model->ffn;
 }
 
 json_t *describe_model(const struct model_config *model, int64_t sequence, enum format format)
@@ -55,7 +77,7 @@ json_t *describe_model(const struct model_config *model, int64_t sequence, enum 
     describe_family(json, model);
     set_count(json, "vocab_size", model->vocab);
     set_count(json, "hidden_size", model->hidden);
-    set_count(json, "intermediate_size", strcmp(model->family, "mixtral") == 0 ? model_expert_ffn(model) : model->ffn);
+    set_count(json, "intermediate_size", dense_ffn(model));
     set_count(json, "num_hidden_layers", model->layers);
     set_count(json, "num_attention_heads", model->heads);
     set_count(json, "num_key_value_heads", model->kv_heads);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention: q k v, rope, attention, output projection.
+// Attention: q k v, the norm of their heads where there is one, rope, attention, output projection.
 #include "attention.h"
 
 #include <inttypes.h>
@@ -8,19 +8,25 @@
 #include "context.h"
 #include "tensor.h"
 
-enum { WEIGHT_QKV = WEIGHT_OWN, WEIGHT_PROJECTION };
+enum { WEIGHT_QKV = WEIGHT_OWN, WEIGHT_PROJECTION, WEIGHT_HEAD_NORM };
 enum { LINEAR_QKV, LINEAR_PROJECTION, LINEARS };
 
 static const struct exported exported_q          = {"model.layers.%d.self_attn.q_proj.weight", 6};
 static const struct exported exported_k          = {"model.layers.%d.self_attn.k_proj.weight", 7};
 static const struct exported exported_v          = {"model.layers.%d.self_attn.v_proj.weight", 8};
 static const struct exported exported_projection = {"model.layers.%d.self_attn.o_proj.weight", 9};
+static const struct exported exported_q_norm     = {"model.layers.%d.self_attn.q_norm.weight", 16};
+static const struct exported exported_k_norm     = {"model.layers.%d.self_attn.k_norm.weight", 17};
 
 static struct layer_count count(const struct model_config *model)
 {
-    int64_t all = model->hidden * 2 * (model_query_width(model) + model_kv_width(model));
-    return (struct layer_count){
-        .parameters = all, .active = all, .multiplied = all, .attended = model_query_width(model), .linears = LINEARS};
+    int64_t all  = model->hidden * 2 * (model_query_width(model) + model_kv_width(model));
+    int64_t norm = model->qk_norm ? 2 * model->head_dim : 0;
+    return (struct layer_count){.parameters = all + norm,
+                                .active     = all + norm,
+                                .multiplied = all,
+                                .attended   = model_query_width(model),
+                                .linears    = LINEARS};
 }
 
 static void check(const struct model_config *model, status *errors)
@@ -50,6 +56,10 @@ static void declare(struct declarations *declarations, int32_t *weights)
     struct declaration *projection = declare_linear(declarations, &weights[WEIGHT_PROJECTION], "projection weight",
                                                     LINEAR_KIND_PROJECTION, LINEAR_PROJECTION);
     declare_columns(declarations, projection, &exported_projection, h, q);
+    if (model->qk_norm) {
+        declare_head_scales(declarations, &weights[WEIGHT_HEAD_NORM], "q and k norm",
+                            (const struct exported *const[]){&exported_q_norm, &exported_k_norm}, 2);
+    }
 }
 
 struct op attention_op(const struct builder *builder, enum op_kind kind, const char *role)
@@ -88,14 +98,27 @@ static void append_qkv(struct sublayer *sublayer)
                              "qkv input", sublayer->values->tensor[VALUE_N], NULL);
 }
 
+// Of a model with a norm of heads, what is rotated is normalised by the same op.
+static struct op rope_op(const struct sublayer *sublayer, enum op_kind kind, const char *role)
+{
+    const struct plan *plan  = sublayer->builder->plan;
+    int32_t            scale = sublayer->weights[WEIGHT_HEAD_NORM];
+    struct op          op    = attention_op(sublayer->builder, kind, role);
+    assembly_operand(&op, ROPE_TABLE, ACCESS_READ, plan->rope_table);
+    if (scale >= 0) {
+        op.shape.attention.epsilon = (float)plan->model.norm_epsilon;
+        assembly_operand(&op, ROPE_SCALE, ACCESS_READ, plan->weights[scale].tensor);
+    }
+    return op;
+}
+
 static void append_rope(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
-    struct op       op      = attention_op(builder, OP_ROPE_FORWARD, "rope");
+    struct op       op      = rope_op(sublayer, OP_ROPE_FORWARD, "rope");
     int32_t         q       = new_query(builder, "q");
     int32_t         kv      = new_key_value(builder, "kv");
 
-    assembly_operand(&op, ROPE_TABLE, ACCESS_READ, builder->plan->rope_table);
     assembly_operand(&op, ROPE_PACKED, ACCESS_READ, sublayer->values->tensor[VALUE_QKV]);
     assembly_operand(&op, ROPE_QUERY, ACCESS_WRITE, q);
     assembly_operand(&op, ROPE_KEY_VALUE, ACCESS_WRITE, kv);
@@ -159,14 +182,20 @@ static int32_t rope_backward(struct sublayer *sublayer, int32_t gradient)
     int32_t         dkv     = new_key_value(builder, "kv gradient");
     core_backward(sublayer, gradient, dq, dkv);
 
-    struct op rope = attention_op(builder, OP_ROPE_BACKWARD, "rope gradient");
-    int32_t   dqkv = assembly_activation(
-          &builder->assembly, "qkv gradient",
-          DIMS(builder->tokens, (builder->heads + 2 * builder->kv_heads) * builder->plan->model.head_dim));
-    assembly_operand(&rope, ROPE_TABLE, ACCESS_READ, builder->plan->rope_table);
+    struct op rope  = rope_op(sublayer, OP_ROPE_BACKWARD, "rope gradient");
+    int32_t   scale = sublayer->weights[WEIGHT_HEAD_NORM];
+    int32_t   dqkv  = assembly_activation(
+           &builder->assembly, "qkv gradient",
+           DIMS(builder->tokens, (builder->heads + 2 * builder->kv_heads) * builder->plan->model.head_dim));
     assembly_operand(&rope, ROPE_PACKED, ACCESS_WRITE, dqkv);
     assembly_operand(&rope, ROPE_QUERY, ACCESS_READ, dq);
     assembly_operand(&rope, ROPE_KEY_VALUE, ACCESS_READ, dkv);
+    if (scale >= 0) {
+        rope.accumulates = gradient_accumulates(builder, scale);
+        assembly_operand(&rope, ROPE_PACKED_IN, ACCESS_READ, sublayer->values->tensor[VALUE_QKV]);
+        assembly_operand(&rope, ROPE_SCALE_GRADIENT, rope.accumulates ? ACCESS_UPDATE : ACCESS_WRITE,
+                         builder->plan->weights[scale].gradient);
+    }
     assembly_append(&builder->assembly, &rope);
     return dqkv;
 }
@@ -199,13 +228,19 @@ static const struct norm_names norm = {.forward         = "attention norm",
 
 // clang-format off
 static const struct forward_step steps[] = {
-    { append_qkv,        BIT(VALUE_N),                  BIT(VALUE_QKV),                0 },
+    { append_qkv,        BIT(VALUE_N),                  BIT(VALUE_QKV),                1u << OUTPUT_QKV },
     { append_rope,       BIT(VALUE_QKV),                BIT(VALUE_Q) | BIT(VALUE_KV),  1u << OUTPUT_QKV },
     { append_core,       BIT(VALUE_Q) | BIT(VALUE_KV),  BIT(VALUE_O) | BIT(VALUE_LSE), 1u << OUTPUT_ATTENTION },
     { append_projection, BIT(VALUE_O),                  BIT(VALUE_OUT),                1u << OUTPUT_PROJECTION },
     { .append = NULL },
 };
 // clang-format on
+
+// The gradient of a norm is a function of what it has normalised.
+static uint32_t needed_also(const struct model_config *model)
+{
+    return model->qk_norm ? BIT(VALUE_QKV) : 0;
+}
 
 const struct layer_kind attention_kind = {
     .name    = "attention",
@@ -214,7 +249,8 @@ const struct layer_kind attention_kind = {
     .steps   = steps,
     .needed  = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_Q) | BIT(VALUE_KV) | BIT(VALUE_O) |
               BIT(VALUE_LSE),
-    .backward = backward,
-    .count    = count,
-    .check    = check,
+    .needed_also = needed_also,
+    .backward    = backward,
+    .count       = count,
+    .check       = check,
 };

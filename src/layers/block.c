@@ -45,12 +45,19 @@ void block_describe_all(struct builder *builder)
     describe(builder, place, &(struct layer_run){.count = 1, .kinds = {&head_kind}});
 }
 
+static uint32_t needed_of(const struct plan *plan, const struct layer_kind *kind)
+{
+    return kind->needed | (kind->needed_also != NULL ? kind->needed_also(&plan->model) : 0);
+}
+
 // What the policy keeps of a sublayer from the forward to the backward pass, of what that needs; of others the names
 // say it. The block's entry always stays.
-static uint32_t kept_values(const struct train_config *train, const struct block *block, int32_t index)
+static uint32_t kept_values(const struct plan *plan, const struct block *block, int32_t index)
 {
-    const struct layer_kind *kind = block->kinds[index];
-    uint32_t                 kept = index == 0 ? BIT(VALUE_X) : 0, saved = 0, attention = 0;
+    const struct train_config *train  = &plan->train;
+    const struct layer_kind   *kind   = block->kinds[index];
+    uint32_t                   needed = needed_of(plan, kind);
+    uint32_t                   kept = index == 0 ? BIT(VALUE_X) : 0, saved = 0, attention = 0;
     if (train->recompute_save >> OUTPUT_NORM & 1) {
         saved = NORM_MAKES;
     }
@@ -60,13 +67,13 @@ static uint32_t kept_values(const struct train_config *train, const struct block
     }
     switch ((enum recompute)train->recompute) {
     case RECOMPUTE_NONE:
-        return kind->needed;
+        return needed;
     case RECOMPUTE_ATTENTION:
-        return kind->needed & ~attention;
+        return needed & ~attention;
     case RECOMPUTE_FULL:
         return kept;
     case RECOMPUTE_BLOCK_EVERY:
-        return block->layer % train->recompute_every == 0 ? kept : kind->needed;
+        return block->layer % train->recompute_every == 0 ? kept : needed;
     case RECOMPUTE_SELECTIVE:
         break;
     }
@@ -168,8 +175,8 @@ static void recompute(struct builder *builder, int64_t place)
     uint32_t            before = 0;
     struct again        again[BLOCK_SUBLAYERS];
     for (int32_t i = block->count - 1; i >= 0; i--) {
-        uint32_t wanted = before | block->kinds[i]->needed;
-        again[i]        = find_again(block->kinds[i], &wanted, kept_values(&builder->plan->train, block, i));
+        uint32_t wanted = before | needed_of(builder->plan, block->kinds[i]);
+        again[i]        = find_again(block->kinds[i], &wanted, kept_values(builder->plan, block, i));
         before          = wanted;
     }
     int16_t       phase         = builder->assembly.tag.phase;

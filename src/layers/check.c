@@ -97,14 +97,25 @@ static void check_experts(const struct model_config *model, int64_t sparse, stat
     }
 }
 
-// Readers of these families expect the same block in each layer, and no other.
+// The family with other layers, or with or without a norm of heads.
+static const char *family_with(bool has_experts, bool has_qk_norm)
+{
+    const struct model_family *family = model_families;
+    while (family->has_experts != has_experts || family->has_qk_norm != has_qk_norm) {
+        family++;
+    }
+    return family->name;
+}
+
+// Readers of a family expect the same block in each layer, and no other.
 static void check_family(const struct model_config *model, int64_t sparse, status *errors)
 {
-    bool is_llama   = strcmp(model->family, "llama") == 0;
-    bool is_mixtral = strcmp(model->family, "mixtral") == 0;
-    if (!is_llama && !is_mixtral) {
+    const struct model_family *family  = model_family_of(model);
+    bool                       qk_norm = model->qk_norm != 0;
+    if (family == NULL) {
         if (strcmp(model->family, "gswbench") != 0) {
-            status_add(errors, fail("[model] family = %s: allowed are llama, mixtral, gswbench", model->family));
+            status_add(errors, fail("[model] family = %s: allowed are llama, mixtral, qwen3, qwen3_moe, gswbench",
+                                    model->family));
         }
         return;
     }
@@ -115,9 +126,14 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
     }
     if (sparse > 0 && sparse < model->layers) {
         status_add(errors, fail("[model] family = %s has layers of one make: use family = gswbench", model->family));
-    } else if (is_llama != (sparse == 0)) {
+    } else if (family->has_experts != (sparse > 0)) {
+        status_add(errors,
+                   fail("[model] family = %s %s: use family = %s", model->family,
+                        family->has_experts ? "needs experts" : "has no experts", family_with(sparse > 0, qk_norm)));
+    } else if (family->has_qk_norm != qk_norm) {
         status_add(errors, fail("[model] family = %s %s: use family = %s", model->family,
-                                is_llama ? "has no experts" : "needs experts", is_llama ? "mixtral" : "llama"));
+                                family->has_qk_norm ? "needs qk_norm = yes" : "has no qk_norm",
+                                family_with(family->has_experts, qk_norm)));
     }
 }
 

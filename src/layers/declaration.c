@@ -27,14 +27,21 @@ struct declaration *declare_linear(struct declarations *declarations, int32_t *i
     return added;
 }
 
-void declare_vector(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as,
-                    float constant)
+static struct declaration *declare_constant(struct declarations *declarations, int32_t *index, const char *name,
+                                            float constant)
 {
     struct declaration *vector = declare_matrix(declarations, index, name);
     vector->is_vector          = true;
     vector->is_replicated      = true;
     vector->deviation          = 0;
     vector->constant           = constant;
+    return vector;
+}
+
+void declare_vector(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as,
+                    float constant)
+{
+    struct declaration *vector = declare_constant(declarations, index, name, constant);
     declare_rows(declarations, vector, as, 1, declarations->builder->plan->model.hidden);
 }
 
@@ -43,6 +50,16 @@ static struct share share_of(const struct declarations *declarations, const stru
     bool is_whole =
         declaration->is_replicated || (declaration->expert >= 0 && declarations->builder->plan->mesh.etp == 1);
     return is_whole ? (struct share){1, 0} : declarations->share;
+}
+
+void declare_head_scales(struct declarations *declarations, int32_t *index, const char *name,
+                         const struct exported *const *as, int parts)
+{
+    struct declaration *scales = declare_constant(declarations, index, name, 1.0f);
+    scales->is_of_heads        = true;
+    for (int i = 0; i < parts; i++) {
+        declare_rows(declarations, scales, as[i], 1, declarations->builder->plan->model.head_dim);
+    }
 }
 
 void declare_rows(const struct declarations *declarations, struct declaration *declaration, const struct exported *as,

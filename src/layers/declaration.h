@@ -30,6 +30,7 @@ struct declaration {
     int                  parts;
     bool                 is_vector;        // not a matrix of one row
     bool                 is_replicated;    // all ranks of tp hold it
+    bool                 is_of_heads;      // ... and each has the part of its gradient that its heads make
     int64_t              linear;           // which of the sublayer's linears that FP8 may compute; -1: none
     enum linear_kind     gemm;
     float                deviation, constant;
@@ -57,6 +58,9 @@ struct declaration *declare_linear(struct declarations *declarations, int32_t *i
 // A norm's vector, alike on all ranks.
 void declare_vector(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as,
                     float constant);
+// What all heads share, vectors as long as a head, one a part.
+void declare_head_scales(struct declarations *declarations, int32_t *index, const char *name,
+                         const struct exported *const *as, int parts);
 
 // A part of rows x columns of which this rank has an equal share of the rows, or all if the weight is replicated.
 void declare_rows(const struct declarations *declarations, struct declaration *declaration, const struct exported *as,

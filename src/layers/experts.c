@@ -8,6 +8,7 @@
 // and computes no empty slot.
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "activation.h"
 #include "context.h"
@@ -24,11 +25,22 @@ struct expert_values {
         tally;    // where rows are counted: of the slots; the next one is that of S, which are the same with one owner
 };
 
-static const struct exported  exported_router = {"model.layers.%d.block_sparse_moe.gate.weight", 15};
-static const struct mlp_names exported_expert = {
-    .gate = {"model.layers.%d.block_sparse_moe.experts.%d.w1.weight", 0},
-    .up   = {"model.layers.%d.block_sparse_moe.experts.%d.w3.weight", 1},
-    .down = {"model.layers.%d.block_sparse_moe.experts.%d.w2.weight", 2},
+// Under the names of Mixtral, or of Qwen3.
+struct experts_names {
+    struct exported  router;
+    struct mlp_names expert;
+};
+static const struct experts_names names_of_mixtral = {
+    .router = {"model.layers.%d.block_sparse_moe.gate.weight", 15},
+    .expert = {.gate = {"model.layers.%d.block_sparse_moe.experts.%d.w1.weight", 0},
+               .up   = {"model.layers.%d.block_sparse_moe.experts.%d.w3.weight", 1},
+               .down = {"model.layers.%d.block_sparse_moe.experts.%d.w2.weight", 2}},
+};
+static const struct experts_names names_of_qwen3 = {
+    .router = {"model.layers.%d.mlp.gate.weight", 15},
+    .expert = {.gate = {"model.layers.%d.mlp.experts.%d.gate_proj.weight", 0},
+               .up   = {"model.layers.%d.mlp.experts.%d.up_proj.weight", 1},
+               .down = {"model.layers.%d.mlp.experts.%d.down_proj.weight", 2}},
 };
 
 static int64_t experts_here(const struct plan *plan)
@@ -66,11 +78,12 @@ static void declare(struct declarations *declarations, int32_t *weights)
     int64_t                    count = experts_here(plan),
             first                    = mesh_group_index(&plan->mesh, plan->rank, plan->mesh.owner_axes) * count;
 
-    struct declaration *router = declare_matrix(declarations, &weights[WEIGHT_ROUTER], "router weight");
-    router->is_replicated      = true;
-    declare_rows(declarations, router, &exported_router, model->experts, model->hidden);
+    const struct experts_names *names  = strcmp(model->family, "qwen3_moe") == 0 ? &names_of_qwen3 : &names_of_mixtral;
+    struct declaration         *router = declare_matrix(declarations, &weights[WEIGHT_ROUTER], "router weight");
+    router->is_replicated              = true;
+    declare_rows(declarations, router, &names->router, model->experts, model->hidden);
     for (int64_t expert = first; expert < first + count; expert++) {
-        mlp_declare(declarations, expert == first ? &weights[WEIGHT_EXPERTS] : NULL, NULL, &exported_expert, expert);
+        mlp_declare(declarations, expert == first ? &weights[WEIGHT_EXPERTS] : NULL, NULL, &names->expert, expert);
     }
 }
 

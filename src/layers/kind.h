@@ -70,8 +70,9 @@ struct layer_kind {
     const struct norm_names *norm;    // NULL: it has none
     // Adds the sublayer's weights, but for those of the norm.
     void (*declare)(struct declarations *declarations, int32_t *weights);
-    const struct forward_step *steps;     // in order; the last has no append
-    uint32_t                   needed;    // values that the backward pass reads
+    const struct forward_step *steps;                             // in order; the last has no append
+    uint32_t                   needed;                            // values that the backward pass reads
+    uint32_t (*needed_also)(const struct model_config *model);    // ... of some models; NULL: of none
     // From the gradient of VALUE_OUT to that of VALUE_N.
     int32_t (*backward)(struct sublayer *sublayer, int32_t gradient);
     struct layer_count (*count)(const struct model_config *model);      // but for the norm

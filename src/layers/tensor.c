@@ -98,12 +98,14 @@ int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *
 void tensor_reduce_replicated(struct builder *builder, int32_t unit)
 {
     const struct plan_unit *reduced = &builder->plan->units[unit];
-    if (!tensor_shares_rows(builder) || reduced->replicated == 0) {
+    // What is made of whole rows is alike where every rank has them all; what is made of heads is not.
+    int64_t elements = tensor_shares_rows(builder) ? reduced->replicated : reduced->of_heads;
+    if (ranks_of(builder) == 1 || elements == 0) {
         return;
     }
     int32_t whole = builder->states[unit].whole_gradient;
     int32_t part  = assembly_part(&builder->assembly, "replicated gradients", whole >= 0 ? whole : reduced->gradient, 0,
-                                  DIMS(reduced->replicated));
+                                  DIMS(elements));
     struct transfer transfer = transfer_of(OP_ALL_REDUCE, "replicated gradient reduce", -1, part);
     assembly_transfer(&builder->assembly, &transfer);
 }

@@ -86,7 +86,8 @@ struct op_tag unit_enter(struct builder *builder, int32_t unit, enum phase phase
 static int32_t part_of_whole(struct builder *builder, const struct weight *weight, const char *name, int32_t whole)
 {
     return assembly_part(&builder->assembly, name, whole, weight->first,
-                         weight->part[0].is_vector ? DIMS(weight->columns) : DIMS(weight->rows, weight->columns));
+                         weight->part[0].is_vector ? DIMS(weight->rows * weight->columns)
+                                                   : DIMS(weight->rows, weight->columns));
 }
 
 void unit_point_weights(struct builder *builder, int32_t unit, int32_t whole)

@@ -12,8 +12,9 @@
 enum { STREAM_FIRST = 1 << 20, STREAM_LAYER = 64, STREAM_EXPERT = 4, EXPERTS_MAX = 1024 };
 static const int64_t streams_of_experts = INT64_C(1) << 40;
 
-// Weights of a unit in this order: what all ranks of tp hold alike comes first, linears and experts may be apart.
-enum order { ORDER_REPLICATED, ORDER_SHARED, ORDER_LINEAR, ORDER_EXPERT, ORDER_COUNT };
+// Weights of a unit in this order: what all ranks of tp hold alike comes first, of that what their heads share; linears
+// and experts may be apart.
+enum order { ORDER_OF_HEADS, ORDER_REPLICATED, ORDER_SHARED, ORDER_LINEAR, ORDER_EXPERT, ORDER_COUNT };
 
 static int64_t stream_of(const struct declarations *declarations, const struct declaration *declaration, int64_t place)
 {
@@ -70,6 +71,9 @@ static void add_weight(struct plan *plan, const struct declarations *declaration
     if (declaration->is_replicated) {
         plan->units[weight.unit].replicated = *first;
     }
+    if (declaration->is_of_heads) {
+        plan->units[weight.unit].of_heads = *first;
+    }
     if (declaration->index != NULL) {
         *declaration->index = plan->weight_count;
     }
@@ -82,6 +86,7 @@ static enum order order_of(const struct declaration *declaration)
 {
     return declaration->expert >= 0     ? ORDER_EXPERT
            : declaration->linear >= 0   ? ORDER_LINEAR
+           : declaration->is_of_heads   ? ORDER_OF_HEADS
            : declaration->is_replicated ? ORDER_REPLICATED
                                         : ORDER_SHARED;
 }
@@ -156,7 +161,7 @@ static void declare_block(struct builder *builder, int64_t place)
 
     block->first_unit           = plan->unit_count;
     builder->assembly.tag.layer = (int16_t)block->layer;
-    add_unit(builder, &declarations, (struct plan_unit){.place = place}, ORDER_REPLICATED,
+    add_unit(builder, &declarations, (struct plan_unit){.place = place}, ORDER_OF_HEADS,
              is_apart ? ORDER_SHARED : ORDER_LINEAR);
     if (is_apart) {
         add_unit(builder, &declarations,

@@ -14,7 +14,7 @@ const char *const model_norm_names[] = {
 // The upper limits keep every count of parameters inside 64 bits.
 const struct option model_options[] = {
     TEXT_OPTION   (model_config, preset, "", "shape read first, from configs/models/NAME.ini"),
-    TEXT_OPTION   (model_config, family, "gswbench", "names of exported tensors: llama, mixtral or gswbench"),
+    TEXT_OPTION   (model_config, family, "gswbench", "names of exported tensors: llama, mixtral, qwen3, qwen3_moe or gswbench"),
     INTEGER_OPTION(model_config, layers, "0", 0, 4096, "transformer blocks"),
     TEXT_OPTION   (model_config, pattern, "", "layers in order, as in 3 x dense, 58 x experts, or kinds joined by +, as in 2 x attention + mlp; the last number may be left out: what remains; empty: all dense, or all with experts"),
     INTEGER_OPTION(model_config, hidden, "0", 0, 131072, "width of the residual stream"),
@@ -30,6 +30,7 @@ const struct option model_options[] = {
     REAL_OPTION   (model_config, rope_theta, "10000", 1, 1e12, "base of the rotary position frequencies"),
     REAL_OPTION   (model_config, rope_fraction, "1", 0, 1, "share of each head that rotates"),
     REAL_OPTION   (model_config, rope_scaling, "1", 1, 1024, "Llama 3.1 factor by which low rotary frequencies are slowed; 1: none"),
+    BOOLEAN_OPTION(model_config, qk_norm, "no", "an RMS norm of each head of queries and keys, before positions rotate them"),
     BOOLEAN_OPTION(model_config, tied, "no", "the output projection shares the embedding table"),
     INTEGER_OPTION(model_config, experts, "0", 0, 1024, "experts of a layer that has them; 0: none"),
     INTEGER_OPTION(model_config, expert_ffn, "0", 0, 1048576, "width of one expert; 0: ffn"),

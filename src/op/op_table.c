@@ -34,6 +34,7 @@ SIZE(attention, key_values, shape->batch * (shape->earlier + shape->sequence) * 
 SIZE(attention, own_key_values, TOKENS * 2 * shape->kv_heads * shape->head_dim)
 SIZE(attention, packed, TOKENS * (shape->heads + 2 * shape->kv_heads) * shape->head_dim)
 SIZE(attention, one_a_query, TOKENS * shape->heads)
+SIZE(attention, head_scales, 2 * shape->head_dim)
 SIZE(attention, rotations, shape->sequence * (shape->rotary > 1 ? shape->rotary / 2 : 1) * 2)
 
 SIZE(routing, all_logits, shape->total * shape->experts)
@@ -128,10 +129,13 @@ const struct op_row op_table[OP_COUNT] = {
         [GEMM_FACTOR_A] = MAY_READ("factor_a", factors_a), [GEMM_FACTOR_B] = MAY_READ("factor_b", factors_b)}},
     [OP_ROPE_FORWARD] = {COMPUTES(attention, MEMORY, MEMORY), {
         [ROPE_TABLE] = READ("table", rotations), [ROPE_PACKED] = READ("packed", packed),
-        [ROPE_QUERY] = WRITE("query", queries), [ROPE_KEY_VALUE] = WRITE("key_value", own_key_values)}},
+        [ROPE_QUERY] = WRITE("query", queries), [ROPE_KEY_VALUE] = WRITE("key_value", own_key_values),
+        [ROPE_SCALE] = MAY_READ("scale", head_scales)}},
     [OP_ROPE_BACKWARD] = {COMPUTES(attention, MEMORY, MEMORY), {
         [ROPE_TABLE] = READ("table", rotations), [ROPE_PACKED] = WRITE("packed_gradient", packed),
-        [ROPE_QUERY] = READ("query_gradient", queries), [ROPE_KEY_VALUE] = READ("key_value_gradient", own_key_values)}},
+        [ROPE_QUERY] = READ("query_gradient", queries), [ROPE_KEY_VALUE] = READ("key_value_gradient", own_key_values),
+        [ROPE_SCALE] = MAY_READ("scale", head_scales), [ROPE_PACKED_IN] = MAY_READ("packed", packed),
+        [ROPE_SCALE_GRADIENT] = MAY_ADD("scale_gradient", head_scales)}},
     [OP_ATTENTION_FORWARD] = {COMPUTES(attention, ATTENTION_FORWARD, ATTENTION), {
         [ATTENTION_QUERY] = READ("query", queries), [ATTENTION_KEY_VALUE] = READ("key_value", key_values),
         [ATTENTION_OUT] = WRITE("out", queries), [ATTENTION_STATISTICS] = WRITE("statistics", one_a_query)}},

@@ -52,6 +52,32 @@ Test(checkpoint, describes_a_mixtral_to_hugging_face)
     json_decref(json);
 }
 
+Test(checkpoint, describes_a_qwen3_with_experts_to_hugging_face)
+{
+    struct plan qwen3 = small_plan;
+    strcpy(qwen3.model.family, "qwen3_moe");
+    qwen3.model.qk_norm    = 1;
+    qwen3.model.experts    = 4;
+    qwen3.model.expert_ffn = 6;
+    qwen3.model.top_k      = 2;
+
+    checkpoint_write_initial(&qwen3, 7, weights_folder);
+
+    json_t *json = json_load_file(in_folder("config.json"), 0, NULL);
+    cr_expect_str_eq(json_string_value(json_array_get(json_object_get(json, "architectures"), 0)),
+                     "Qwen3MoeForCausalLM");
+    cr_expect_str_eq(json_string_value(json_object_get(json, "model_type")), "qwen3_moe");
+    cr_expect_eq(json_integer_value(json_object_get(json, "num_experts")), 4);
+    cr_expect_eq(json_integer_value(json_object_get(json, "num_experts_per_tok")), 2);
+    cr_expect_eq(json_integer_value(json_object_get(json, "moe_intermediate_size")), 6);
+    cr_expect_eq(json_integer_value(json_object_get(json, "intermediate_size")), 8);
+    cr_expect_eq(json_integer_value(json_object_get(json, "decoder_sparse_step")), 1);
+    cr_expect_eq(json_array_size(json_object_get(json, "mlp_only_layers")), 0);
+    cr_expect(json_is_true(json_object_get(json, "norm_topk_prob")), "its gates are shares of the chosen experts");
+    cr_expect(json_is_false(json_object_get(json, "use_sliding_window")));
+    json_decref(json);
+}
+
 Test(checkpoint, describes_other_families_under_names_of_its_own)
 {
     struct plan other = small_plan;

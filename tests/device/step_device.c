@@ -141,6 +141,8 @@ static const char *const variants[] = {
     "dp 2; ep 2; experts 4; top_k 2; auxiliary_loss 0.05; recompute full",
     "pp 2; micro_batch 1; accumulation 2",
     "norm layernorm1p; activation relu2; rope_fraction 0.5",
+    "tp 2; qk_norm yes; sequence_parallel no",
+    "fsdp 2; qk_norm yes; recompute selective; recompute_save qkv; compute fp8; fp8_recipe current",
     "recompute selective; recompute_save qkv, attention",
     "compute fp8; fp8_recipe current",
     "compute fp8; fp8_recipe delayed; fp8_history 3",

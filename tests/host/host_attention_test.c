@@ -11,10 +11,12 @@
 Test(host_op, splits_and_rotates_heads)
 {
     static const int64_t sizes[][6] = {{1, 1, 1, 1, 2, 2}, {2, 5, 4, 2, 8, 8}, {1, 7, 6, 1, 10, 4}, {2, 3, 2, 2, 6, 0}};
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 16; i++) {
         enum format            format = types[i & 1];
-        const int64_t         *size   = sizes[i / 2];
-        struct attention_shape shape  = {size[0], size[1], size[2], size[3], size[4], size[5], 0, false, false, 0};
+        bool                   norms  = i >= 8;
+        const int64_t         *size   = sizes[i / 2 % 4];
+        struct attention_shape shape  = {size[0], size[1], size[2], size[3], size[4], size[5],
+                                         0,       false,   false,   0,       1e-3f};
         int64_t                tokens = shape.batch * shape.sequence, heads = shape.heads + 2 * shape.kv_heads;
         struct op              op                   = {.kind = OP_ROPE_FORWARD, .shape.attention = shape};
         struct buffer          buffers[OP_OPERANDS] = {
@@ -22,16 +24,18 @@ Test(host_op, splits_and_rotates_heads)
                      [ROPE_PACKED]    = make_random(format, tokens * heads * shape.head_dim, 2, 1),
                      [ROPE_QUERY]     = make_output(format, tokens * shape.heads * shape.head_dim),
                      [ROPE_KEY_VALUE] = make_output(format, tokens * 2 * shape.kv_heads * shape.head_dim),
+                     [ROPE_SCALE]     = norms ? make_random(format, 2 * shape.head_dim, 3, 1) : (struct buffer){0},
         };
+        double *scale = norms ? values_of(&buffers[ROPE_SCALE]) : NULL;
         double *table = values_of(&buffers[ROPE_TABLE]), *packed = values_of(&buffers[ROPE_PACKED]);
         double *query = values_of(&buffers[ROPE_QUERY]), *pairs = values_of(&buffers[ROPE_KEY_VALUE]);
-        reference_rope(&shape, table, packed, query, pairs);
+        reference_rope(&shape, table, scale, packed, query, pairs);
 
         run_op(&op, buffers, THREADS);
 
         expect_close(&buffers[ROPE_QUERY], query, tolerance(format), "query");
         expect_close(&buffers[ROPE_KEY_VALUE], pairs, tolerance(format), "keys and values");
-        free(table), free(packed), free(query), free(pairs);
+        free(table), free(scale), free(packed), free(query), free(pairs);
         free_buffers(buffers);
     }
 }
@@ -61,9 +65,9 @@ static void expect_attention(const struct attention_shape *shape, enum format fo
 Test(host_op, attends_to_the_keys_that_a_query_sees)
 {
     static const struct attention_shape shapes[] = {
-        {1, 1, 1, 1, 1, 0, 1.0f, true, false, 0},     {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0},
-        {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0}, {2, 300, 2, 1, 8, 0, 0.3f, false, false, 0},
-        {3, 257, 3, 3, 5, 0, 0.4f, true, false, 0},   {1, 64, 8, 1, 32, 0, 0.2f, false, false, 0},
+        {1, 1, 1, 1, 1, 0, 1.0f, true, false, 0, 0},     {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0},
+        {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0}, {2, 300, 2, 1, 8, 0, 0.3f, false, false, 0, 0},
+        {3, 257, 3, 3, 5, 0, 0.4f, true, false, 0, 0},   {1, 64, 8, 1, 32, 0, 0.2f, false, false, 0, 0},
     };
     for (int i = 0; i < 12; i++) {
         expect_attention(&shapes[i / 2], types[i & 1]);
@@ -73,7 +77,7 @@ Test(host_op, attends_to_the_keys_that_a_query_sees)
 // Scores beyond the range of exp() in fp32.
 Test(host_op, attends_to_keys_with_large_scores)
 {
-    struct attention_shape shape                = {1, 2, 1, 1, 1, 0, 1.0f, false, false, 0};
+    struct attention_shape shape                = {1, 2, 1, 1, 1, 0, 1.0f, false, false, 0, 0};
     struct op              op                   = {.kind = OP_ATTENTION_FORWARD, .shape.attention = shape};
     struct buffer          buffers[OP_OPERANDS] = {
                  [ATTENTION_QUERY]      = make_buffer(FORMAT_F32, 2),
@@ -154,10 +158,10 @@ static void expect_attention_gradient(const struct attention_shape *shape, enum 
 Test(host_gradient, of_attention)
 {
     static const struct attention_shape shapes[] = {
-        {1, 3, 1, 1, 2, 0, 0.7f, true, false, 0},
-        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0},
-        {1, 6, 3, 3, 4, 0, 0.5f, false, false, 0},
-        {1, 5, 4, 1, 5, 0, 0.3f, true, false, 0},
+        {1, 3, 1, 1, 2, 0, 0.7f, true, false, 0, 0},
+        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0},
+        {1, 6, 3, 3, 4, 0, 0.5f, false, false, 0, 0},
+        {1, 5, 4, 1, 5, 0, 0.3f, true, false, 0, 0},
     };
     for (int i = 0; i < 8; i++) {
         expect_attention_gradient(&shapes[i / 2], types[i & 1]);
@@ -166,49 +170,79 @@ Test(host_gradient, of_attention)
 
 Test(host_gradient, of_attention_over_several_blocks)
 {
-    struct attention_shape shape = {1, 150, 1, 1, 2, 0, 0.7f, true, false, 0};
+    struct attention_shape shape = {1, 150, 1, 1, 2, 0, 0.7f, true, false, 0, 0};
     expect_attention_gradient(&shape, FORMAT_F32);
 }
 
 struct rope_context {
     struct attention_shape shape;
-    double                *table;
+    double                *table, *scale, *packed;    // scale NULL: heads are not normalised
 };
 
 static void rope_of(const void *context, const double *in, double *out)
 {
     const struct rope_context *rope = context;
     int64_t queries = rope->shape.batch * rope->shape.sequence * rope->shape.heads * rope->shape.head_dim;
-    reference_rope(&rope->shape, rope->table, in, out, out + queries);
+    reference_rope(&rope->shape, rope->table, rope->scale, in, out, out + queries);
+}
+
+static void rope_of_scale(const void *context, const double *in, double *out)
+{
+    const struct rope_context *rope = context;
+    int64_t queries = rope->shape.batch * rope->shape.sequence * rope->shape.heads * rope->shape.head_dim;
+    reference_rope(&rope->shape, rope->table, in, rope->packed, out, out + queries);
+}
+
+static void expect_rope_gradient(const int64_t sizes[2], enum format format, bool norms, bool accumulates)
+{
+    struct attention_shape shape = {2, 3, 4, 2, sizes[0], sizes[1], 0, false, false, 0, 1e-3f};
+    int64_t       queries = 6 * 4 * shape.head_dim, pairs = 6 * 4 * shape.head_dim, scales = 2 * shape.head_dim;
+    struct op     backward = {.kind = OP_ROPE_BACKWARD, .accumulates = accumulates, .shape.attention = shape};
+    struct buffer none = {0}, buffers[OP_OPERANDS] = {
+                                  [ROPE_TABLE]     = make_random(FORMAT_F32, shape.sequence * shape.rotary, 1, 1),
+                                  [ROPE_PACKED]    = make_output(format, queries + pairs),
+                                  [ROPE_QUERY]     = make_random(format, queries, 2, 1),
+                                  [ROPE_KEY_VALUE] = make_random(format, pairs, 3, 1),
+                                  [ROPE_SCALE]     = norms ? make_random(format, scales, 5, 1) : none,
+                                  [ROPE_PACKED_IN] = make_random(norms ? format : FORMAT_F32, queries + pairs, 4, 1),
+                                  [ROPE_SCALE_GRADIENT] = norms ? make_output(FORMAT_F32, scales) : none,
+                              };
+    for (int64_t i = 0; i < scales && accumulates; i++) {
+        set(&buffers[ROPE_SCALE_GRADIENT], i, (double)(i % 5));
+    }
+    double *before = accumulates ? values_of(&buffers[ROPE_SCALE_GRADIENT]) : NULL;
+    double *slopes = malloc(sizeof(*slopes) * (size_t)(queries + pairs));
+    for (int64_t j = 0; j < queries + pairs; j++) {
+        slopes[j] = j < queries ? get(&buffers[ROPE_QUERY], j) : get(&buffers[ROPE_KEY_VALUE], j - queries);
+    }
+
+    run_op(&backward, buffers, THREADS);
+
+    struct rope_context context  = {shape, values_of(&buffers[ROPE_TABLE]),
+                                   norms ? values_of(&buffers[ROPE_SCALE]) : NULL, values_of(&buffers[ROPE_PACKED_IN])};
+    struct function     function = {rope_of, &context, queries + pairs, queries + pairs, slopes, 0};
+    expect_gradient(&function, context.packed, &buffers[ROPE_PACKED], NULL, "rope gradient");
+    if (norms) {
+        function.run    = rope_of_scale;
+        function.inputs = scales;
+        expect_gradient(&function, context.scale, &buffers[ROPE_SCALE_GRADIENT], before, "gradient of scales of heads");
+    }
+    free(slopes), free(before), free(context.table), free(context.scale), free(context.packed);
+    free_buffers(buffers);
 }
 
 Test(host_gradient, of_rope)
 {
     static const int64_t sizes[][2] = {{8, 8}, {8, 4}, {6, 0}};
     for (int i = 0; i < 6; i++) {
-        enum format            format  = types[i & 1];
-        struct attention_shape shape   = {2, 3, 4, 2, sizes[i / 2][0], sizes[i / 2][1], 0, false, false, 0};
-        int64_t                queries = 6 * 4 * shape.head_dim, pairs = 6 * 4 * shape.head_dim;
-        struct op              backward             = {.kind = OP_ROPE_BACKWARD, .shape.attention = shape};
-        struct buffer          buffers[OP_OPERANDS] = {
-                     [ROPE_TABLE]     = make_random(FORMAT_F32, shape.sequence * shape.rotary, 1, 1),
-                     [ROPE_PACKED]    = make_output(format, queries + pairs),
-                     [ROPE_QUERY]     = make_random(format, queries, 2, 1),
-                     [ROPE_KEY_VALUE] = make_random(format, pairs, 3, 1),
-        };
-        double *slopes = malloc(sizeof(*slopes) * (size_t)(queries + pairs));
-        for (int64_t j = 0; j < queries + pairs; j++) {
-            slopes[j] = j < queries ? get(&buffers[ROPE_QUERY], j) : get(&buffers[ROPE_KEY_VALUE], j - queries);
-        }
+        expect_rope_gradient(sizes[i / 2], types[i & 1], false, false);
+    }
+}
 
-        run_op(&backward, buffers, THREADS);
-
-        struct rope_context context  = {shape, values_of(&buffers[ROPE_TABLE])};
-        struct function     function = {rope_of, &context, queries + pairs, queries + pairs, slopes, 0};
-        struct buffer       at       = make_random(FORMAT_F32, queries + pairs, 4, 1);
-        double             *in       = values_of(&at);
-        expect_gradient(&function, in, &buffers[ROPE_PACKED], NULL, "rope gradient");
-        free(in), free(at.data), free(slopes), free(context.table);
-        free_buffers(buffers);
+Test(host_gradient, of_rope_behind_a_norm_of_heads)
+{
+    static const int64_t sizes[][2] = {{8, 8}, {8, 4}, {6, 0}};
+    for (int i = 0; i < 12; i++) {
+        expect_rope_gradient(sizes[i / 4], types[i & 1], true, (i & 2) != 0);
     }
 }

@@ -333,17 +333,3 @@ Test(model, rejects_more_used_experts_than_there_are)
     model.top_k               = 9;
     expect_error(&model, "[model] top_k = 9 with experts = 8: allowed are 1 to 8");
 }
-
-Test(model, rejects_families_that_do_not_fit_the_block)
-{
-    struct model_config model = llama3_8b;
-    strcpy(model.family, "gpt");
-    expect_error(&model, "[model] family = gpt: allowed are llama, mixtral, gswbench");
-
-    strcpy(model.family, "mixtral");
-    expect_error(&model, "[model] family = mixtral needs experts: use family = llama");
-
-    model.experts = model.top_k = 2;
-    strcpy(model.family, "llama");
-    expect_error(&model, "[model] family = llama has no experts: use family = mixtral");
-}

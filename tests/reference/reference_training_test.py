@@ -119,6 +119,20 @@ class Training(unittest.TestCase):
                                     "train.capacity_scope": "sequence", "run.seed": 2},
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.tp=2"))
 
+    def test_qwen3(self):
+        """Heads of queries and keys are normalised, on ranks that share them out, too, with or without rows of their own."""
+        self.compare("tiny-llama", {"model.family": "qwen3", "model.qk_norm": "yes"},
+                     ("--ranks", "2", "--comm", "local", "--set", "parallel.tp=2"),
+                     ("--ranks", "2", "--comm", "local", "--set", "parallel.tp=2",
+                      "--set", "parallel.sequence_parallel=no"))
+
+    def test_qwen3_moe(self):
+        """The same with experts."""
+        self.compare("tiny-llama", {"model.family": "qwen3_moe", "model.qk_norm": "yes", "model.experts": 4,
+                                    "model.expert_ffn": 64, "model.top_k": 2, "model.auxiliary_loss": 0.01,
+                                    "train.capacity_scope": "sequence", "run.seed": 2},
+                     ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.cp=2"))
+
     def test_grok(self):
         """GeGLU experts, two of eight, dropping within each microbatch."""
         self.compare("tiny-geglu", {"model.experts": 8, "model.top_k": 2, "model.capacity_factor": 1.25,

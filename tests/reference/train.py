@@ -73,8 +73,14 @@ def attend(x, weights, name, model, angles):
     def heads(projection, count):
         return F.linear(x, weights[name + projection]).view(batch, sequence, count, model.head_dim).transpose(1, 2)
 
-    query = rotate(heads("q_proj.weight", model.heads), angles)
-    key = rotate(heads("k_proj.weight", model.kv_heads), angles)
+    def normalised(projection, count):
+        head = heads(f"{projection}_proj.weight", count)
+        if model.qk_norm:
+            root = (head.pow(2).mean(-1, keepdim=True) + model.norm_epsilon).sqrt()
+            head = head / root * weights[f"{name}{projection}_norm.weight"]
+        return rotate(head, angles)
+
+    query, key = normalised("q", model.heads), normalised("k", model.kv_heads)
     value = heads("v_proj.weight", model.kv_heads)
     group = model.heads // model.kv_heads
     key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
@@ -116,10 +122,11 @@ def mix_experts(x, weights, name, model):
     probabilities = logits.softmax(-1)
     experts, gates, taken = choose_experts(logits, probabilities.detach(), model)
     out = torch.zeros_like(x)
+    parts = ("w1", "w3", "w2") if "block_sparse_moe" in name else ("gate_proj", "up_proj", "down_proj")
     for expert in range(model.experts):
-        prefix = f"{name}experts.{expert}."
+        matrices = (f"{name}experts.{expert}.{part}" for part in parts)
         gate = (gates * (taken & (experts == expert))).sum(-1, keepdim=True)
-        out = out + gate * feed_forward(x, weights, model, prefix + "w1", prefix + "w3", prefix + "w2")
+        out = out + gate * feed_forward(x, weights, model, *matrices)
     shares = experts.flatten().bincount(minlength=model.experts) / experts.numel()
     return out, model.auxiliary_loss * model.experts * (shares * probabilities).sum()
 
@@ -131,21 +138,27 @@ def mix(x, weights, name, config):
         name += "mlp."
         return feed_forward(x, weights, model, name + "gate_proj", name + "up_proj", name + "down_proj"), 0
     groups = list(x) if config.train.capacity_scope == "sequence" else [x.flatten(0, 1)]
-    mixed = [mix_experts(group, weights, name + "block_sparse_moe.", model) for group in groups]
+    name += "mlp." if model.family == "qwen3_moe" else "block_sparse_moe."
+    mixed = [mix_experts(group, weights, name, model) for group in groups]
     return torch.stack([out for out, _ in mixed]).view_as(x), sum(auxiliary for _, auxiliary in mixed)
 
 
-def loss_sums(weights, tokens, config, angles):
-    """Cross entropy and auxiliary loss, summed over the tokens of a microbatch. tokens: [batch, sequence + 1]."""
+def forward(weights, tokens, config, angles):
+    """Logits [batch, sequence, vocabulary], and the auxiliary loss summed over the tokens. tokens: [batch, sequence]."""
     model, auxiliary = config.model, 0
-    x = F.embedding(tokens[:, :-1], weights["model.embed_tokens.weight"])
+    x = F.embedding(tokens, weights["model.embed_tokens.weight"])
     for layer in range(model.layers):
         name = f"model.layers.{layer}."
         x = x + attend(normalise(x, weights, name + "input_layernorm", model), weights, name + "self_attn.", model, angles)
         mixed, own = mix(normalise(x, weights, name + "post_attention_layernorm", model), weights, name, config)
         x, auxiliary = x + mixed, auxiliary + own
     head = weights["model.embed_tokens.weight" if model.tied else "lm_head.weight"]
-    logits = F.linear(normalise(x, weights, "model.norm", model), head)
+    return F.linear(normalise(x, weights, "model.norm", model), head), auxiliary
+
+
+def loss_sums(weights, tokens, config, angles):
+    """Cross entropy and auxiliary loss, summed over the tokens of a microbatch. tokens: [batch, sequence + 1]."""
+    logits, auxiliary = forward(weights, tokens[:, :-1], config, angles)
     return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="sum"), auxiliary
 
 

@@ -39,6 +39,7 @@ static void draw_model(struct draws *draws, struct model_config *model)
         // No choice is dropped: where two are almost as probable, rounding would decide which.
         model->auxiliary_loss = (double)below(draws, 2) * 0.01;
     }
+    model->qk_norm = random_below(random_key(draws->seed, 2), draws->attempt, 0, 2);
     snprintf(model->family, sizeof(model->family), "gswbench");
 }
 

@@ -19,6 +19,8 @@
     .shape.gemm = {.m = m_, .n = n_, .k = k_, .transpose_b = true, .scaling_a = of_a, .scaling_b = of_b}
 #define HEADS(batch_, sequence_, heads_, kv_heads_, head_dim_, ...) \
     .shape.attention = {.batch = batch_, .sequence = sequence_, .heads = heads_, .kv_heads = kv_heads_, .head_dim = head_dim_, .scale = 0.1f, __VA_ARGS__}
+#define NORMED(batch_, sequence_, heads_, kv_heads_, head_dim_, rotary_) \
+    HEADS(batch_, sequence_, heads_, kv_heads_, head_dim_, .rotary = rotary_, .epsilon = 1e-3f)
 #define ROUTE(rows_, columns_, first_, total_, sequences_, run, experts_, top_k_, owners_, capacity_, taken_) \
     .shape.routing = {.rows = rows_, .columns = columns_, .first = first_, .total = total_, .sequences = sequences_, .sequence_rows = run, \
                       .experts = experts_, .top_k = top_k_, .owners = owners_, .capacity = capacity_, .taken = taken_, .auxiliary = 0.02f}
@@ -80,6 +82,15 @@ const struct op_case op_cases[] = {
     {"rope, odd", "ffff", {.kind = OP_ROPE_FORWARD, HEADS(2, 7, 3, 1, 22, .rotary = 10)}},
     {"rope gradient", "fbbb", {.kind = OP_ROPE_BACKWARD, HEADS(2, 9, 8, 2, 128, .rotary = 128)}},
     {"rope gradient, odd", "fbbb", {.kind = OP_ROPE_BACKWARD, HEADS(1, 7, 4, 4, 24, .rotary = 12)}},
+    {"rope of normalised heads", "fbbbb", {.kind = OP_ROPE_FORWARD, NORMED(2, 9, 8, 2, 128, 128)}},
+    {"rope of normalised heads, half", "fbbbb", {.kind = OP_ROPE_FORWARD, NORMED(1, 5, 6, 2, 192, 96)}},
+    {"rope of normalised heads, odd", "fffff", {.kind = OP_ROPE_FORWARD, NORMED(2, 7, 3, 1, 22, 10)}},
+    {"rope of normalised heads, widest", "fbbbb", {.kind = OP_ROPE_FORWARD, NORMED(1, 3, 2, 1, 1024, 1024)}},
+    {"rope gradient of normalised heads", "fbbbbbf", {.kind = OP_ROPE_BACKWARD, NORMED(2, 9, 8, 2, 128, 128)}},
+    {"rope gradient of normalised heads, added", "fbbbbbb", {.kind = OP_ROPE_BACKWARD, ADDS, NORMED(3, 50, 4, 2, 64, 64)}},
+    {"rope gradient of normalised heads, odd", "fbbbbbf", {.kind = OP_ROPE_BACKWARD, NORMED(1, 7, 4, 4, 26, 12)}},
+    {"rope gradient of normalised heads, widest", "fffffff", {.kind = OP_ROPE_BACKWARD, ADDS, NORMED(1, 3, 2, 1, 1023, 2)}},
+    {"rope gradient of normalised heads, none rotates", "fbbbbbf", {.kind = OP_ROPE_BACKWARD, NORMED(1, 7, 2, 1, 40, 0)}},
     {"rope gradient, none rotates", "fbbb", {.kind = OP_ROPE_BACKWARD, HEADS(1, 7, 2, 1, 40, .rotary = 0)}},
     {"attention", "bbbf", {.kind = OP_ATTENTION_FORWARD, HEADS(1, 128, 2, 1, 64, .causal = true)}},
     {"attention to all keys", "bbbf", {.kind = OP_ATTENTION_FORWARD, HEADS(2, 100, 4, 2, 64, .causal = false)}},

@@ -69,8 +69,20 @@ void reference_activation(const struct rows_shape *shape, const double *in, doub
     }
 }
 
-void reference_rope(const struct attention_shape *shape, const double *table, const double *packed, double *query,
-                    double *key_value)
+// Over its root mean square, times the row of the scale that queries or keys have.
+static void normalise_head(const struct attention_shape *shape, const double *scale, double *head)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < shape->head_dim; i++) {
+        sum += head[i] * head[i];
+    }
+    for (int64_t i = 0; i < shape->head_dim; i++) {
+        head[i] *= scale[i] / sqrt(sum / (double)shape->head_dim + (double)shape->epsilon);
+    }
+}
+
+void reference_rope(const struct attention_shape *shape, const double *table, const double *scale, const double *packed,
+                    double *query, double *key_value)
 {
     int64_t heads = shape->heads + 2 * shape->kv_heads, half = shape->rotary / 2, width = shape->head_dim;
     for (int64_t token = 0; token < shape->batch * shape->sequence; token++) {
@@ -79,10 +91,14 @@ void reference_rope(const struct attention_shape *shape, const double *table, co
             double       *out = head < shape->heads ? query + (token * shape->heads + head) * width
                                                     : key_value + (token * 2 * shape->kv_heads + head - shape->heads) * width;
             memcpy(out, in, sizeof(*out) * (size_t)width);
+            if (scale != NULL && head < shape->heads + shape->kv_heads) {
+                normalise_head(shape, head < shape->heads ? scale : scale + width, out);
+            }
             for (int64_t i = 0; i < half && head < shape->heads + shape->kv_heads; i++) {
                 const double *angle = table + (token % shape->sequence * half + i) * 2;
-                out[i]              = in[i] * angle[0] - in[i + half] * angle[1];
-                out[i + half]       = in[i] * angle[1] + in[i + half] * angle[0];
+                double        a = out[i], b = out[i + half];
+                out[i]        = a * angle[0] - b * angle[1];
+                out[i + half] = a * angle[1] + b * angle[0];
             }
         }
     }

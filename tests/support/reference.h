@@ -13,8 +13,8 @@ bool   reference_is_gated(int32_t variant);
 void   reference_activation(const struct rows_shape *shape, const double *in, double *out);
 
 // Splits and rotates by multiplying pairs, as complex numbers, by cosine + i sine.
-void reference_rope(const struct attention_shape *shape, const double *table, const double *packed, double *query,
-                    double *key_value);
+void reference_rope(const struct attention_shape *shape, const double *table, const double *scale, const double *packed,
+                    double *query, double *key_value);
 
 // statistics may be NULL.
 void reference_attention(const struct attention_shape *shape, const double *query, const double *key_value, double *out,

@@ -73,6 +73,14 @@ static const char *const layouts[] = {
     "fsdp 2; tp 2; accumulation 2; tied yes; recompute full; sequence_parallel no",
     "tp 2; cp 2; accumulation 4; tied yes; recompute attention; sequence_parallel no",
     "tp 2; cp 2; accumulation 8; recompute selective; context ring; sequence_parallel no",
+    // A norm of heads, whose gradient each rank of tp has a part of. A head of few elements may be so small that its norm
+    // makes much of what FP8 rounds.
+    "tp 2; qk_norm yes; head_dim 16; recompute selective",
+    "tp 4; kv_heads 4; qk_norm yes; head_dim 16; sequence_parallel no; accumulation 2",
+    "fsdp 2; tp 2; qk_norm yes; head_dim 16; sequence_parallel no; accumulation 2; recompute attention",
+    "dp 2; tp 2; zero 1; qk_norm yes; head_dim 16; accumulation 2; tp_overlap yes",
+    "cp 4; qk_norm yes; head_dim 16; accumulation 8; recompute full",
+    "dp 2; fsdp 2; cp 2; qk_norm yes; head_dim 16; context ring; accumulation 2; recompute block_every",
     // bf16, gradients reduced in bf16
     "tp 4; accumulation 2; sequence_parallel no; compute bf16; reduce bf16",
     "tp 2; cp 2; accumulation 2; sequence_parallel no; compute bf16; reduce bf16",
@@ -114,6 +122,7 @@ static const char *const pipelines[] = {
     "dp 2; tp 2; pp 2; vp 2; zero 1; accumulation 4; layers 5; recompute attention; context ring; tp_overlap yes",
     "tp 2; cp 2; pp 2; accumulation 4; layers 4",
     "tp 2; pp 2; accumulation 4; layers 4; sequence_parallel no",
+    "tp 2; pp 2; vp 2; zero 1; accumulation 4; layers 4; qk_norm yes; head_dim 16; sequence_parallel no; recompute full",
     // A table that the first and the last stage share.
     "pp 2; accumulation 4; layers 4; tied yes",
     "dp 2; pp 4; vp 2; zero 1; accumulation 4; layers 6; layers_per_chunk_embedding yes; tied yes",

@@ -15,16 +15,18 @@ static void init(struct training *training)
     training->tiny.precision.compute  = COMPUTE_BF16;
 }
 
-Test(recompute, does_not_change_a_bit_of_loss_or_norm)
+static void expect_the_same_bits(bool qk_norm)
 {
     struct training plain;
     init(&plain);
+    plain.tiny.model.qk_norm = qk_norm;
     training_run(&plain);
     cr_assert_gt(plain.loss[0], 2.0f);
 
     for (int64_t policy = RECOMPUTE_ATTENTION; policy <= RECOMPUTE_SELECTIVE; policy++) {
         struct training other;
         init(&other);
+        other.tiny.model.qk_norm         = qk_norm;
         other.tiny.train.recompute       = policy;
         other.tiny.train.recompute_every = 2;
         other.tiny.train.recompute_save  = 1 << OUTPUT_QKV | 1 << OUTPUT_PROJECTION;
@@ -33,6 +35,16 @@ Test(recompute, does_not_change_a_bit_of_loss_or_norm)
         cr_expect_arr_eq(other.norm, plain.norm, 3 * sizeof(float));
         cr_expect_lt(other.planned_bytes[STORAGE_ACTIVATION], plain.planned_bytes[STORAGE_ACTIVATION]);
     }
+}
+
+Test(recompute, does_not_change_a_bit_of_loss_or_norm)
+{
+    expect_the_same_bits(false);
+}
+
+Test(recompute, does_not_change_a_bit_of_a_model_that_normalises_heads)
+{
+    expect_the_same_bits(true);
 }
 
 Test(recompute, allocates_exactly_what_the_plan_says_and_nothing_during_steps)

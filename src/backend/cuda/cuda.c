@@ -21,6 +21,7 @@ static device_scratch *const scratch[OP_COUNT] = {    // NULL: none
     [OP_EMBEDDING_BACKWARD]  = device_embedding_backward_scratch,
     [OP_NORM_FORWARD]        = device_quantize_scratch,
     [OP_NORM_BACKWARD]       = device_norm_backward_scratch,
+    [OP_ROPE_BACKWARD]       = device_rope_backward_scratch,
     [OP_ACTIVATION_FORWARD]  = device_quantize_scratch,
     [OP_ACTIVATION_BACKWARD] = device_quantize_scratch,
     [OP_ROUTE_FORWARD]       = device_route_forward_scratch,

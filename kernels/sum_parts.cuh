@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// Sums that blocks have left beside each other, added up in an order that their number determines.
+#ifndef GSWBENCH_KERNELS_SUM_PARTS_CUH
+#define GSWBENCH_KERNELS_SUM_PARTS_CUH
+
+#include "device.cuh"
+
+namespace
+{
+// [parts, kinds, columns] of sums; the blocks of kind 0 write to[0], those behind them to[1].
+struct part_sums_args {
+    const float *sums;
+    void        *to[2];
+    int64_t      parts, kinds, columns;
+    bool         accumulates;
+};
+
+constexpr int shares = 32;    // a block adds LAUNCH_WARP columns; so many warps share its parts
+
+template <typename T>
+__global__ void __launch_bounds__(LAUNCH_WARP *shares) sum_kernel(const struct part_sums_args args)
+{
+    __shared__ float sums[shares][LAUNCH_WARP];
+    int              lane = threadIdx.x % LAUNCH_WARP, own_share = threadIdx.x / LAUNCH_WARP;
+    int64_t          groups = launch_groups(args.columns, LAUNCH_WARP);
+    int64_t          kind = blockIdx.x / groups, column = blockIdx.x % groups * LAUNCH_WARP + lane;
+    float            sum = 0;
+    if (column < args.columns) {
+#pragma unroll 8
+        for (int64_t part = own_share; part < args.parts; part += shares) {
+            sum += args.sums[(part * args.kinds + kind) * args.columns + column];
+        }
+    }
+    sums[own_share][lane] = sum;
+    __syncthreads();
+    if (own_share == 0 && column < args.columns) {
+        T *to = (T *)args.to[kind] + column;
+        sum   = args.accumulates ? widen(*to) : 0.0f;
+        for (int share = 0; share < shares; share++) {
+            sum += sums[share][lane];
+        }
+        narrow(to, sum);
+    }
+}
+
+int enqueue_sum(const struct part_sums_args &args, enum format type, const struct kernel_target *target)
+{
+    struct launch launch = {(uint32_t)(args.kinds * launch_groups(args.columns, LAUNCH_WARP)), LAUNCH_WARP * shares};
+    return with_type(type, [&](auto value) { return enqueue(sum_kernel<decltype(value)>, launch, 0, target, args); });
+}
+}    // namespace
+
+#endif
