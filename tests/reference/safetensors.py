@@ -14,6 +14,12 @@ class Tensor(typing.NamedTuple):
     values: array.array    # flat, row-major
 
 
+def widen(raw):
+    """BF16 as fp32, whose upper half it is."""
+    halves = array.array("H", raw)
+    return array.array("f", array.array("I", (half << 16 for half in halves)).tobytes())
+
+
 def read(path):
     """The tensors of one file, by name."""
     raw = pathlib.Path(path).read_bytes()
@@ -23,7 +29,9 @@ def read(path):
     tensors = {}
     for name, entry in header.items():
         begin, end = (8 + header_bytes + offset for offset in entry["data_offsets"])
-        tensors[name] = Tensor(entry["shape"], array.array(CODES[entry["dtype"]], raw[begin:end]))
+        own = raw[begin:end]
+        values = widen(own) if entry["dtype"] == "BF16" else array.array(CODES[entry["dtype"]], own)
+        tensors[name] = Tensor(entry["shape"], values)
     return tensors
 
 
