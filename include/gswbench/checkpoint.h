@@ -28,6 +28,15 @@ struct checkpoint_origin {
     char    data[16];
 };
 
+// Who watches a save or a load, which may take hours: as long as something of it moves, nothing hangs. enter: the rank
+// is at that file, or, with NULL, it waits for all others; moved: a piece of a file went, by whichever thread. All
+// zero: nobody.
+struct checkpoint_watch {
+    void (*enter)(void *context, const char *path);
+    void (*moved)(void *context);
+    void *context;
+};
+
 // What saving or loading took of this rank: bytes that it wrote or read.
 struct checkpoint_cost {
     double  seconds, stalled;    // stalled: those in which no step could run
@@ -42,9 +51,10 @@ int64_t checkpoint_whole_bytes(const struct plan *plan);
 // so many (0: none). Called by all ranks, which all see the folder; fails alike on all, and leaves older ones as they
 // are.
 struct checkpoint_target {
-    const char *folder;
-    int64_t     keep;
-    bool        is_asynchronous;
+    const char             *folder;
+    int64_t                 keep;
+    bool                    is_asynchronous;
+    struct checkpoint_watch watch;
 };
 status checkpoint_check_target(const char *folder, int64_t step);    // whether that one is there already
 status checkpoint_save(const struct plan *plan, const struct step *step, struct comm *comm,
@@ -89,6 +99,6 @@ status checkpoint_plan(struct plan *plan, const struct model_config *model, int6
 
 // Fills what the rank keeps of weights and of the optimizer. After data_initialise_state, before step_make_weights.
 status checkpoint_load(struct catalogue *opened, const struct plan *plan, struct step *step,
-                       struct checkpoint_cost *cost);
+                       const struct checkpoint_watch *watch, struct checkpoint_cost *cost);
 
 #endif

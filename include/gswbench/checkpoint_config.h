@@ -14,6 +14,7 @@ struct checkpoint_config {
     char    load[176], save[176];    // folders; "": none
     int64_t every, at_end, keep;
     int64_t asynchronous, verify;
+    double  grace;    // seconds of the last step and its save after a signal; 0: none beyond what every step has
 };
 extern const struct option checkpoint_options[];
 

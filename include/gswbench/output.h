@@ -39,10 +39,11 @@ status output_link(const char *path, const char *name, const char *target);
 // A file on its way to its name. Finish or abandon it; a failed begin, append or finish has abandoned it, and a zeroed
 // one needs neither.
 struct output {
-    bool is_open, replaces;                              // replaces: an older file may bear the name
-    int  folder, file;                                   // descriptors
-    char path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];    // for people
-    char name[OUTPUT_NAME_BYTES], temporary[OUTPUT_NAME_BYTES];
+    bool    is_open, replaces;                              // replaces: an older file may bear the name
+    int     folder, file;                                   // descriptors
+    int64_t appended, sent;                                 // bytes; sent: on their way to the disk
+    char    path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];    // for people
+    char    name[OUTPUT_NAME_BYTES], temporary[OUTPUT_NAME_BYTES];
 };
 status output_begin(struct output *output, const char *path);    // replaces an older file
 status output_begin_in(struct output *output, const struct output_folder *folder, const char *name);    // a new file

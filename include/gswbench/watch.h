@@ -19,6 +19,7 @@ enum watch_phase {
     WATCH_STEP,
     WATCH_BETWEEN,    // after a step, where ranks tell each other of it
     WATCH_CLOSING,    // traces, weights, files
+    WATCH_FILE,       // between steps, at a file of a checkpoint
 };
 
 struct watch_setup {
@@ -30,10 +31,11 @@ struct watch_setup {
     // for, which is told once.
     int (*caught)(void);
     bool (*is_asked)(void);
-    // Ends the process with what is known, when a step takes too long after a signal to a rank of this host: launchers
-    // do not wait. NULL: this rank does not.
+    // Ends the process with what is known, when a step takes longer than so many seconds after a signal to a rank of
+    // this host: launchers do not wait. NULL: this rank does not; 0 seconds: 0.4.
     void (*leave)(void *context, int signal);
-    void *context;
+    void  *context;
+    double grace;
 };
 struct watch;
 
@@ -50,6 +52,10 @@ void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step);
 // transfers of this plan alone, of groups of the mesh or of two; NULL: in none. WATCH_BETWEEN: it waits for all others,
 // which come there, too; every rank has as many of these. The plan stays until the next call.
 void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct plan *plan, const char *words);
+// The rank is at a file of a checkpoint, from now on or again: bytes move (watch_move, by any thread), and as long as
+// any of the job's do, nothing hangs. NULL: it waits for all others. The step stays.
+void watch_enter_file(struct watch *watch, const char *path);
+void watch_move(struct watch *watch);
 // A step took so long, which the limit follows where it is automatic.
 void watch_learn(struct watch *watch, double seconds);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Writes files under a temporary name and renames them, by descriptors of their folders and by system calls, so that
 // every error has its errno.
+#define _GNU_SOURCE    // sync_file_range
 #include "gswbench/output.h"
 
 #include <errno.h>
@@ -13,6 +14,8 @@
 
 #include "gswbench/input.h"
 #include "gswbench/text.h"
+
+enum { PIECE_BYTES = 64 << 20 };
 
 static status cannot(const char *action, const char *path)
 {
@@ -115,11 +118,29 @@ status output_begin_in(struct output *output, const struct output_folder *folder
     return output->folder >= 0 ? begin(output, name) : cannot("write", output->path);
 }
 
+// What was written goes to the disk in pieces while more is written, so that the end has little left to wait for, and
+// who watches sees how far it is. Errors stay for the end to find.
+static void send_to_disk(struct output *output, int64_t bytes)
+{
+    output->appended += bytes;
+    if (output->appended - output->sent >= PIECE_BYTES) {
+        if (output->sent > 0) {
+            sync_file_range(output->file, 0, (off_t)output->sent,
+                            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+        }
+        sync_file_range(output->file, (off_t)output->sent, (off_t)(output->appended - output->sent),
+                        SYNC_FILE_RANGE_WRITE);
+        output->sent = output->appended;
+    }
+}
+
 status output_append(struct output *output, const void *data, size_t bytes)
 {
     status result = output_put(output->file, data, bytes) ? OK : cannot("write", output->path);
     if (failed(&result)) {
         output_abandon(output);
+    } else {
+        send_to_disk(output, (int64_t)bytes);
     }
     return result;
 }

@@ -32,12 +32,13 @@ struct catalogue {
     int32_t        file_count;
 
     // What was read last.
-    int32_t              open_file;    // -1: none
-    int                  descriptor;
-    int64_t              ahead;    // of that file, the system was told to read up to there
-    const struct stored *last;
-    void                *data, *filled;    // filled: room for what a rank's tensor gets
-    int64_t              read_bytes;       // so far
+    int32_t                 open_file;    // -1: none
+    int                     descriptor;
+    int64_t                 ahead;    // of that file, the system was told to read up to there
+    const struct stored    *last;
+    void                   *data, *filled;    // filled: room for what a rank's tensor gets
+    int64_t                 read_bytes;       // so far
+    struct checkpoint_watch watch;            // of reading
 };
 
 // The folder of a checkpoint, or one that has checkpoints, of which the newest whole one is taken. Every header is

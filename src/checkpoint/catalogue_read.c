@@ -27,6 +27,7 @@ static status open_data(struct catalogue *catalogue, const struct stored *stored
     }
     char path[PATH_BYTES];
     name_file(catalogue, stored, path);
+    checkpoint_enter(&catalogue->watch, path);
     catalogue->descriptor = open(path, O_RDONLY | O_CLOEXEC);
     catalogue->open_file  = catalogue->descriptor < 0 ? -1 : stored->file;
     catalogue->ahead      = 0;
@@ -56,6 +57,7 @@ static status read_at(struct catalogue *catalogue, const struct stored *stored, 
                                       count == 0 ? "the file became shorter" : strerror(errno));
         }
         done += count > 0 ? count : 0;
+        checkpoint_moved(&catalogue->watch);
     }
     catalogue->read_bytes += bytes;
     return OK;

@@ -82,7 +82,7 @@ static bool is_on_disk(int folder)
 }
 
 // The manifest first, so that what is left by an end in between is no checkpoint.
-static status clear(const struct output_folder *folder)
+static status clear(const struct output_folder *folder, const struct checkpoint_watch *watch)
 {
     int  descriptor = openat(folder->descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *listing    = descriptor < 0 ? NULL : fdopendir(descriptor);
@@ -94,6 +94,7 @@ static status clear(const struct output_folder *folder)
     is_bad                      = is_bad || !is_on_disk(folder->descriptor);
     while (!is_bad && (entry = readdir(listing)) != NULL) {
         is_bad = is_ours(entry->d_name) && unlinkat(folder->descriptor, entry->d_name, 0) != 0;
+        checkpoint_moved(watch);
     }
     status result =
         is_bad ? fail_as(EXIT_OUTPUT, "cannot remove files of %.900s: %s", folder->path, strerror(errno)) : OK;
@@ -140,7 +141,7 @@ status checkpoint_check_target(const char *path, int64_t step)
     return result;
 }
 
-status folders_claim(struct output_folder *folder, const char *path, int64_t step)
+status folders_claim(struct output_folder *folder, const char *path, int64_t step, const struct checkpoint_watch *watch)
 {
     char name[64];
     bool is_new = false;
@@ -158,7 +159,7 @@ status folders_claim(struct output_folder *folder, const char *path, int64_t ste
         result = output_enter_folder(folder, name);
     }
     if (!failed(&result) && !is_new) {
-        result = clear(folder);
+        result = clear(folder, watch);
     }
     if (failed(&result)) {
         output_close_folder(folder);
@@ -166,11 +167,12 @@ status folders_claim(struct output_folder *folder, const char *path, int64_t ste
     return result;
 }
 
-static status remove_step(const char *path, int64_t step)
+static status remove_step(const char *path, int64_t step, const struct checkpoint_watch *watch)
 {
     struct output_folder folder;
     TRY(folders_enter(&folder, path, step));
-    status result = clear(&folder);
+    checkpoint_enter(watch, folder.path);
+    status result = clear(&folder, watch);
     if (!failed(&result) && rmdir(folder.path) != 0 && errno != ENOTEMPTY && errno != EEXIST) {    // others' files stay
         result = fail_as(EXIT_OUTPUT, "cannot remove %.900s: %s", folder.path, strerror(errno));
     }
@@ -178,7 +180,7 @@ static status remove_step(const char *path, int64_t step)
     return result;
 }
 
-status folders_prune(const char *path, int64_t kept, int64_t saved)
+status folders_prune(const char *path, int64_t kept, int64_t saved, const struct checkpoint_watch *watch)
 {
     int64_t  count;
     int64_t *steps  = list(path, &count);
@@ -187,7 +189,7 @@ status folders_prune(const char *path, int64_t kept, int64_t saved)
         count--;
     }
     for (int64_t i = 0; i < count - kept && !failed(&result); i++) {
-        result = remove_step(path, steps[i]);
+        result = remove_step(path, steps[i], watch);
     }
     free(steps);
     return result;

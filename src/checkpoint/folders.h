@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "gswbench/checkpoint.h"
 #include "gswbench/output.h"
 #include "gswbench/status.h"
 
@@ -15,13 +16,14 @@ int64_t folders_newest(const char *path);
 
 // An empty folder for that step, entered: what an end in the middle of a save has left of it goes. One that is whole is
 // an error, and stays.
-status folders_claim(struct output_folder *folder, const char *path, int64_t step);
+status folders_claim(struct output_folder *folder, const char *path, int64_t step,
+                     const struct checkpoint_watch *watch);
 
 // The folder of that step, which there is.
 status folders_enter(struct output_folder *folder, const char *path, int64_t step);
 
 // Removes all that are whole but the newest so many, of those up to the step that was just saved: later ones are of
 // another run's course.
-status folders_prune(const char *path, int64_t kept, int64_t saved);
+status folders_prune(const char *path, int64_t kept, int64_t saved, const struct checkpoint_watch *watch);
 
 #endif

@@ -49,6 +49,19 @@ void               exports_free(struct export_list *list);
 struct part_place  exports_find(const struct plan *plan, const struct export *export);
 
 // A safetensors file begins with the length of its header; an element type has a code there, by enum format.
+static inline void checkpoint_enter(const struct checkpoint_watch *watch, const char *path)
+{
+    if (watch->enter != NULL) {
+        watch->enter(watch->context, path);
+    }
+}
+static inline void checkpoint_moved(const struct checkpoint_watch *watch)
+{
+    if (watch->moved != NULL) {
+        watch->moved(watch->context);
+    }
+}
+
 enum { SAFETENSORS_LENGTH_BYTES = 8 };
 extern const char *const safetensors_codes[];
 

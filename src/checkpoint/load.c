@@ -149,16 +149,18 @@ static status load_unit(struct catalogue *catalogue, const struct plan *plan, co
 }
 
 status checkpoint_load(struct catalogue *catalogue, const struct plan *plan, struct step *step,
-                       struct checkpoint_cost *cost)
+                       const struct checkpoint_watch *watch, struct checkpoint_cost *cost)
 {
-    double begun  = clock_seconds();
-    status result = OK;
+    double begun     = clock_seconds();
+    status result    = OK;
+    catalogue->watch = *watch;
     for (int32_t i = 0; i < plan->unit_count && !failed(&result); i++) {
         result = load_unit(catalogue, plan, &plan->units[i], step);
     }
     if (!failed(&result)) {
         result = load_scaling(catalogue, plan, step);
     }
+    checkpoint_enter(watch, NULL);
     double seconds = clock_seconds() - begun;
     *cost          = (struct checkpoint_cost){seconds, seconds, catalogue->read_bytes};
     return result;

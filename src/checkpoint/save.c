@@ -24,6 +24,7 @@ struct checkpoint_save {
     struct comm             *comm;
     char                     folder_path[OUTPUT_PATH_BYTES];
     int64_t                  keep;
+    struct checkpoint_watch  watch;
     struct checkpoint_origin origin;
     float                   *magnitudes;    // of all ranks; NULL: there are none
     struct shard             shard;
@@ -100,9 +101,17 @@ static status pass_data(const struct checkpoint_save *save, take_data *take, voi
     return result;
 }
 
+// A shard on its way to its file.
+struct shard_write {
+    const struct checkpoint_save *save;
+    struct safetensors_writer     writer;
+};
+
 static status take_to_file(void *context, const void *data, int64_t bytes)
 {
-    return safetensors_append(context, data, bytes);
+    struct shard_write *write = context;
+    checkpoint_moved(&write->save->watch);
+    return safetensors_append(&write->writer, data, bytes);
 }
 
 static status take_to_copy(void *context, const void *data, int64_t bytes)
@@ -113,28 +122,28 @@ static status take_to_copy(void *context, const void *data, int64_t bytes)
     return OK;
 }
 
-static status append_copy(const struct checkpoint_save *save, struct safetensors_writer *writer)
+static status append_copy(struct shard_write *write)
 {
+    const struct checkpoint_save *save = write->save;
     for (int64_t done = 0; done < save->shard.bytes; done += PIECE_BYTES) {
         int64_t left = save->shard.bytes - done;
-        TRY(safetensors_append(writer, save->copy + done, left < PIECE_BYTES ? left : PIECE_BYTES));
+        TRY(take_to_file(write, save->copy + done, left < PIECE_BYTES ? left : PIECE_BYTES));
     }
     return OK;
 }
 
 static status write_shard(struct checkpoint_save *save)
 {
-    struct safetensors_writer writer;
-    struct manifest_file     *file = &save->file;
-    snprintf(file->name, sizeof(file->name), SHARD_NAME, save->comm->place.rank, save->comm->place.ranks);
-    TRY(safetensors_create_in(&writer, &save->folder, file->name, save->shard.entries, save->shard.count));
-    status result = save->copy != NULL ? append_copy(save, &writer) : pass_data(save, take_to_file, &writer);
+    struct shard_write    write = {.save = save};
+    struct manifest_file *file  = &save->file;
+    TRY(safetensors_create_in(&write.writer, &save->folder, file->name, save->shard.entries, save->shard.count));
+    status result = save->copy != NULL ? append_copy(&write) : pass_data(save, take_to_file, &write);
     if (!failed(&result)) {
-        result = safetensors_finish(&writer);
+        result = safetensors_finish(&write.writer);
     }
-    safetensors_abandon(&writer);
-    file->bytes = writer.file_bytes;
-    checksum_print(writer.header_checksum, file->checksum);
+    safetensors_abandon(&write.writer);
+    file->bytes = write.writer.file_bytes;
+    checksum_print(write.writer.header_checksum, file->checksum);
     return result;
 }
 
@@ -144,6 +153,13 @@ static void *write_beside(void *argument)
     save->written                = write_shard(save);
     atomic_store(&save->is_written, true);
     return NULL;
+}
+
+static void enter_file(const struct checkpoint_save *save, const char *name)
+{
+    char path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
+    snprintf(path, sizeof(path), "%s/%s", save->folder.path, name);
+    checkpoint_enter(&save->watch, path);
 }
 
 // Where no thread can be had, the rank waits for what it writes.
@@ -160,9 +176,11 @@ static void start_write(struct checkpoint_save *save)
     }
 }
 
+// All ranks come here; each waits for the others.
 static status agree(const struct checkpoint_save *save, status own)
 {
     int first;
+    checkpoint_enter(&save->watch, NULL);
     return comm_find_failed(save->comm, own, &first);
 }
 
@@ -170,13 +188,15 @@ static status agree(const struct checkpoint_save *save, status own)
 static status open_folder(struct checkpoint_save *save, int64_t whole_bytes)
 {
     status own = OK;
+    checkpoint_enter(&save->watch, save->folder_path);
     if (save->comm->place.rank == 0) {
-        own = folders_claim(&save->folder, save->folder_path, save->origin.step);
+        own = folders_claim(&save->folder, save->folder_path, save->origin.step, &save->watch);
         if (!failed(&own)) {
             own = output_check_space(save->folder.descriptor, save->folder.path, whole_bytes, save->shard.bytes);
         }
     }
     TRY(agree(save, own));
+    checkpoint_enter(&save->watch, save->folder_path);
     if (save->comm->place.rank != 0) {
         own = folders_enter(&save->folder, save->folder_path, save->origin.step);
     }
@@ -200,6 +220,7 @@ static status complete(const struct checkpoint_save *save, const struct manifest
 {
     int             ranks = save->comm->place.ranks;
     struct manifest manifest;
+    enter_file(save, MANIFEST_NAME);
     manifest_init(&manifest, save->plan, &save->origin, ranks + 1);
     memcpy(manifest.files, shards, (size_t)ranks * sizeof(*shards));
     status result = describe_config(save, &manifest.files[ranks]);
@@ -208,7 +229,7 @@ static status complete(const struct checkpoint_save *save, const struct manifest
     }
     manifest_free(&manifest);
     TRY(result);
-    return save->keep > 0 ? folders_prune(save->folder_path, save->keep, save->origin.step) : OK;
+    return save->keep > 0 ? folders_prune(save->folder_path, save->keep, save->origin.step, &save->watch) : OK;
 }
 
 static int64_t sum_bytes(struct comm *comm, int64_t own)
@@ -247,21 +268,24 @@ status checkpoint_save_begin(struct checkpoint_save **begun, const struct plan *
     save->step                   = step;
     save->comm                   = comm;
     save->keep                   = target->keep;
+    save->watch                  = target->watch;
     save->origin                 = *origin;
     save->began                  = clock_seconds();
     save->shard                  = shard_describe(plan);
     text_copy(save->folder_path, sizeof(save->folder_path), target->folder);
+    snprintf(save->file.name, sizeof(save->file.name), SHARD_NAME, comm->place.rank, comm->place.ranks);
     gather_magnitudes(save);
     status result = open_folder(save, sum_bytes(comm, save->shard.bytes));
     if (failed(&result)) {
         checkpoint_save_close(save);
         *begun = NULL;
-    } else if (target->is_asynchronous) {
-        start_write(save);
     } else {
-        write_beside(save);
-    }
-    if (!failed(&result)) {
+        enter_file(save, save->file.name);
+        if (target->is_asynchronous) {
+            start_write(save);
+        } else {
+            write_beside(save);
+        }
         save->stalled = clock_seconds() - save->began;
     }
     return result;
@@ -285,6 +309,7 @@ status checkpoint_save_end(struct checkpoint_save *save, struct checkpoint_cost 
 {
     double begun = clock_seconds();
     if (save->has_thread) {
+        enter_file(save, save->file.name);
         pthread_join(save->thread, NULL);
         save->has_thread = false;
     }

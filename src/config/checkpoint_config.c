@@ -12,6 +12,7 @@ const struct option checkpoint_options[] = {
     BOOLEAN_OPTION(checkpoint_config, at_end, "yes", "whether one is saved after the last step, too"),
     INTEGER_OPTION(checkpoint_config, keep, "0", 0, 1000000, "how many checkpoints stay in that folder: older ones go when a new one is whole; 0: all"),
     BOOLEAN_OPTION(checkpoint_config, asynchronous, "no", "whether steps go on while threads write what was copied to host memory, which needs room for it; no: they wait"),
+    REAL_OPTION   (checkpoint_config, grace, "0", 0, 86400, "seconds that the step at hand and the save behind it have after SIGTERM, SIGINT, SIGHUP or run.time_limit, fewer than pass before the scheduler kills; 0: as without checkpoints 0.4, since mpirun kills a second later"),
     BOOLEAN_OPTION(checkpoint_config, verify, "yes", "whether the checksums of all that is loaded are compared"),
     END_OPTIONS
 };
@@ -24,6 +25,11 @@ status checkpoint_config_check(const struct checkpoint_config *checkpoint)
         return fail("[checkpoint] every = %" PRId64 " and keep = %" PRId64
                     " are about checkpoints that are saved: name a folder in save",
                     checkpoint->every, checkpoint->keep);
+    }
+    if (checkpoint->grace > 0 && (checkpoint->save[0] == '\0' || !checkpoint->at_end)) {
+        return fail("[checkpoint] grace = %g is for the checkpoint after the last step: name a folder in save, and set "
+                    "at_end = yes",
+                    checkpoint->grace);
     }
     return checkpoint->save[0] == '\0' || saves
                ? OK

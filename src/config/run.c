@@ -45,7 +45,7 @@ const struct option run_options[] = {
     BOOLEAN_OPTION(run_config, transfer_algorithms, "no", "nccl communicator: the table of transfers says by which algorithm, protocol and channels NCCL makes each; its log tells that, which costs time in steps that are not captured"),
     INTEGER_OPTION(run_config, ranks_per_id, "64", 0, 65536, "nccl communicator: ranks of a group that find each other by one id, where it has twice as many or more, and NCCL is 2.23 or newer; 0: all by one"),
     INTEGER_OPTION(run_config, connect_seconds, "120", 1, 86400, "nccl communicator: seconds in which the ranks of a group must have found each other"),
-    AUTO_OPTION   (run_config, hang_seconds, "auto", 0, 86400, "seconds in which something of a rank must move, else the job ends and names who holds it up; ten times as long before the first step and after the last; auto: ten median steps, 60 at least; 0: nothing watches"),
+    AUTO_OPTION   (run_config, hang_seconds, "auto", 0, 86400, "seconds in which something of a rank must move, else the job ends and names who holds it up; ten times as long before the first step and after the last; no limit while files of a checkpoint move; auto: ten median steps, 60 at least; 0: nothing watches"),
     INTEGER_OPTION(run_config, time_limit, "0", 0, 2592000, "seconds after which the run ends with the steps that it has, as a partial result; 0: no limit"),
     REAL_OPTION   (run_config, observe_seconds, "1", 0, 3600, "seconds between two samples of clocks, power and temperature of a rank's device; 0: it is not observed"),
     TEXT_OPTION   (run_config, cache, "", "folder for what one run learns for the next, such as algorithms; empty: gswbench in the user's cache folder"),

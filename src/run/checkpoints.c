@@ -84,6 +84,22 @@ static void note_origin(struct steps *steps, const struct checkpoint_origin *ori
     }
 }
 
+static void enter_file(void *context, const char *path)
+{
+    watch_enter_file(context, path);
+}
+
+static void move_file(void *context)
+{
+    watch_move(context);
+}
+
+static struct checkpoint_watch watch_of(const struct steps *steps)
+{
+    return steps->hang_watch == NULL ? (struct checkpoint_watch){NULL, NULL, NULL}
+                                     : (struct checkpoint_watch){enter_file, move_file, steps->hang_watch};
+}
+
 // Of all ranks together: the longest time, and the sum of the bytes.
 static void gather_cost(struct steps *steps, const struct checkpoint_cost *own, double *seconds, double *stalled,
                         double *bytes)
@@ -116,8 +132,10 @@ status checkpoints_begin(struct steps *steps)
         return OK;
     }
     const struct checkpoint_origin *origin = checkpoint_origin(steps->loaded);
+    struct checkpoint_watch         watch  = watch_of(steps);
     data_initialise_state(steps->step, steps->plan);
-    TRY(place_agree(steps->comm, checkpoint_load(steps->loaded, steps->plan, steps->step, &steps->load)));
+    TRY(place_agree(steps->comm, checkpoint_load(steps->loaded, steps->plan, steps->step, &watch, &steps->load)));
+    steps_enter(steps, WATCH_OPENING, 0);
     step_make_weights(steps->step);
     double stalled;
     gather_cost(steps, &steps->load, &whole->load_seconds, &stalled, &whole->load_bytes);
@@ -155,7 +173,7 @@ static void begin_save(struct steps *steps, int64_t step)
 {
     const struct checkpoint_config *config = config_of(steps);
     const struct run_config        *run    = &steps->benchmark->job.config.run;
-    struct checkpoint_target        target = {config->save, config->keep, config->asynchronous != 0};
+    struct checkpoint_target        target = {config->save, config->keep, config->asynchronous != 0, watch_of(steps)};
     struct checkpoint_origin        origin = {step, step * steps->plan->train.global_batch, run->seed, ""};
     data_name(run, origin.data);
     steps->saving_step  = step;

@@ -132,7 +132,8 @@ static status open_watch(struct rank *rank)
                                         .caught   = signals_caught_end,
                                         .is_asked = signals_take_question,
                                         .leave    = is_first(rank) ? leave : NULL,
-                                        .context  = rank};
+                                        .context  = rank,
+                                        .grace    = rank->benchmark->job.config.checkpoint.grace};
     return seconds != 0 ? watch_open(&rank->watch, &setup) : OK;
 }
 

@@ -178,10 +178,11 @@ static void speak(const struct watch *watch, const struct roll *roll)
     }
 }
 
+// Until there is one, or who was to speak has found that nothing hangs.
 static bool await_verdict(struct watch *watch, double seconds)
 {
     double begin = clock_seconds();
-    while (watch->board->verdict == 0 && clock_seconds() - begin < seconds) {
+    while (watch->board->verdict == 0 && watch->board->speaker != 0 && clock_seconds() - begin < seconds) {
         pause_for(LOOK_NS);
         read_letters(watch, NULL);
     }
@@ -206,6 +207,33 @@ static void kill_stopped(const struct watch *watch)
     free(own);
 }
 
+static void free_roll(struct roll *roll)
+{
+    free(roll->posts);
+    free(roll->has_come);
+}
+
+// A rank that waits for others' files hangs as little as they do. All ranks of this host are excused until nothing of
+// any file has moved for as long.
+static bool find_excuse(struct watch *watch, const struct roll *roll)
+{
+    double still = INFINITY;
+    for (int64_t i = 0; i < roll->count; i++) {
+        if (roll->posts[i].phase == WATCH_FILE) {
+            still = fmin(still, roll->posts[i].still);
+        }
+    }
+    if (still >= watch_limit(watch)) {
+        return false;
+    }
+    for (int i = 0; i < watch->setup.comm->place.local_ranks; i++) {
+        watch->board->ranks[i].excused = clock_seconds() - still;
+    }
+    watch->board->called  = 0;
+    watch->board->speaker = 0;
+    return true;
+}
+
 // Hosts speak in their order, since the first ones may be those that are ill.
 static bool is_told_elsewhere(struct watch *watch)
 {
@@ -221,15 +249,19 @@ void alarm_end_job(struct watch *watch)
 {
     int nobody = 0;
     if (!atomic_compare_exchange_strong(&watch->board->speaker, &nobody, watch->setup.comm->place.local_rank + 1)) {
-        await_verdict(watch, SPEAKER_SECONDS);
+        if (!await_verdict(watch, SPEAKER_SECONDS) && watch->board->speaker == 0) {
+            return;
+        }
         _exit(EXIT_HANG);
     }
+    struct roll roll;
+    call_roll(watch, &roll);
+    if (watch->board->verdict == 0 && find_excuse(watch, &roll)) {
+        free_roll(&roll);
+        return;
+    }
     if (watch->board->verdict == 0 && !is_told_elsewhere(watch)) {
-        struct roll roll;
-        call_roll(watch, &roll);
         speak(watch, &roll);
-        free(roll.posts);
-        free(roll.has_come);
         if (watch->channel != NULL) {
             send_to_others(watch, LETTER_VERDICT, NULL, INT32_MAX);
         }

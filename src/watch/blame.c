@@ -16,6 +16,7 @@ static int64_t place_of(const struct post *post)
     case WATCH_OPENING:
         return -1;
     case WATCH_STEP:
+    case WATCH_FILE:
         return 2 * post->step;
     case WATCH_BETWEEN:
         return 2 * post->step + 1;

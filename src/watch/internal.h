@@ -37,6 +37,7 @@ struct shown {
     atomic_llong         step;
     _Atomic double       moved;    // when its thread last saw it move, and when it last looked, by the host's clock
     _Atomic double       looked;
+    _Atomic double       excused;    // when another rank last moved a file, while this one waited
     atomic_int           pid, rank;
     atomic_uint          axes[LANE_COUNT], marks[LANE_COUNT];
     atomic_int           peers[LANE_COUNT];
@@ -97,8 +98,10 @@ struct watch {
     _Atomic double     limit;
     atomic_bool        is_claimed;            // who writes the result
     double             caught;                // when a signal was seen; 0: none was
+    atomic_uint        pieces;                // of files, that have moved
     const struct plan *part;                  // that runs beside the steps of setup.plan; NULL: none
     char               words[160];            // what ranks do then; "": they run steps
+    char               file[160];             // where it is, in the phase of files
     double             steps[WATCH_STEPS];    // seconds of the latest
     int64_t            learnt;
 };
@@ -107,8 +110,11 @@ struct watch {
 const struct plan *watch_named_plan(const struct watch *watch);
 
 // alarm.c: answers what other hosts' watches ask; and ends the process, after the rank that holds up the others was
-// named by one of all.
+// named by one of all. It comes back where some rank's file moves.
 void alarm_answer(struct watch *watch);
 void alarm_end_job(struct watch *watch);
+
+// watch.c: the seconds in which something has to move where this rank is.
+double watch_limit(const struct watch *watch);
 
 #endif

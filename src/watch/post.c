@@ -84,7 +84,8 @@ static void name_own_place(const struct post *post, const struct plan *plan, cha
     static const char *const names[]  = {[WATCH_OPENING] = "before the first step",
                                          [WATCH_STEP]    = "between ops of step",
                                          [WATCH_BETWEEN] = "after step",
-                                         [WATCH_CLOSING] = "after the last step"};
+                                         [WATCH_CLOSING] = "after the last step",
+                                         [WATCH_FILE]    = "at a file"};
     bool                     has_step = post->phase == WATCH_STEP || post->phase == WATCH_BETWEEN;
     snprintf(text, bytes, has_step ? "%s %" PRId64 : "%s", names[post->phase], post->step);
 }
@@ -98,9 +99,11 @@ static int64_t stage_of(const struct plan *plan, int64_t rank)
 
 void post_name_place(const struct post *post, const struct plan *plan, char *text, size_t bytes)
 {
-    if (plan != NULL && stage_of(plan, post->rank) == stage_of(plan, plan->rank) && post->pid >= 0) {
+    bool is_own = plan != NULL && stage_of(plan, post->rank) == stage_of(plan, plan->rank) && post->pid >= 0;
+    if (is_own && post->phase != WATCH_FILE) {
         name_own_place(post, plan, text, bytes);
-    } else if (strstr(post->where, ", op ") == NULL && post_op(post) >= 0) {    // it has not come to say which
+    } else if (post->phase != WATCH_FILE && strstr(post->where, ", op ") == NULL &&
+               post_op(post) >= 0) {    // it has not come to say which
         snprintf(text, bytes, "%s, op %" PRId32, post->where, post_op(post));
     } else {
         text_copy(text, bytes, post->where);

@@ -19,15 +19,17 @@
 enum { PERIOD_NS = 100000000 };
 
 static const double LEAST_SECONDS     = 60;
-static const double STEPS_OF_PATIENCE = 10;     // median steps
-static const double SLOW_PHASES       = 10;     // other phases may take so many times as long
-static const double PAUSE_SECONDS     = 1;      // ten looks
-static const double GRACE_SECONDS     = 0.4;    // of a step after a signal: mpirun kills a second after it
+static const double STEPS_OF_PATIENCE = 10;    // median steps
+static const double SLOW_PHASES       = 10;    // other phases may take so many times as long
+static const double PAUSE_SECONDS     = 1;     // ten looks
+static const double GRACE_SECONDS =
+    0.4;    // of a step after a signal, if no other is named: mpirun kills a second after it
 
 // All that moves, as one number that changes when any of it does.
-static uint64_t sum_of(const struct shown *shown)
+static uint64_t sum_of(const struct watch *watch)
 {
-    uint64_t sum = (uint64_t)shown->step * 8 + (uint64_t)shown->phase;
+    const struct shown *shown = watch->shown;
+    uint64_t            sum   = ((uint64_t)shown->step * 8 + (uint64_t)shown->phase) * 1000003 + watch->pieces;
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         sum = sum * 1000003 + (uint64_t)(uint32_t)shown->progress.op[lane];
     }
@@ -60,6 +62,7 @@ bool watch_claim_end(struct watch *watch)
 static void look_for_signals(struct watch *watch, double now)
 {
     const struct watch_setup *setup  = &watch->setup;
+    double                    grace  = setup->grace > 0 ? setup->grace : GRACE_SECONDS;
     int                       signal = setup->caught();
     if (signal != 0) {
         watch->board->signal = signal;
@@ -67,7 +70,7 @@ static void look_for_signals(struct watch *watch, double now)
     if (watch->board->signal != 0 && watch->caught == 0) {
         watch->caught = now;
     }
-    if (setup->leave != NULL && watch->caught != 0 && now - watch->caught > GRACE_SECONDS && watch_claim_end(watch)) {
+    if (setup->leave != NULL && watch->caught != 0 && now - watch->caught > grace && watch_claim_end(watch)) {
         setup->leave(setup->context, watch->board->signal);
     }
     if (setup->is_asked()) {
@@ -75,7 +78,7 @@ static void look_for_signals(struct watch *watch, double now)
     }
 }
 
-static double limit_of(const struct watch *watch)
+double watch_limit(const struct watch *watch)
 {
     return watch->limit *
            (watch->shown->phase == WATCH_OPENING || watch->shown->phase == WATCH_CLOSING ? SLOW_PHASES : 1);
@@ -85,20 +88,23 @@ static void look(struct watch *watch, uint64_t *seen)
 {
     struct shown *shown = watch->shown;
     double        now   = clock_seconds();
-    uint64_t      sum   = sum_of(shown);
+    uint64_t      sum   = sum_of(watch);
     if (sum != *seen || now - shown->looked > PAUSE_SECONDS) {    // or this process was stopped itself, and goes on
         shown->moved = now;
         *seen        = sum;
     }
-    if (watch->words[0] == '\0') {
-        post_show(shown, watch->setup.plan);
-    } else {
+    if (watch->words[0] != '\0') {
         post_show_part(shown, watch->part, watch->words);
+    } else if (shown->phase == WATCH_FILE) {
+        post_show_part(shown, NULL, watch->file);
+    } else {
+        post_show(shown, watch->setup.plan);
     }
     shown->looked = now;
     look_for_signals(watch, now);
     alarm_answer(watch);
-    if (now - shown->moved > limit_of(watch) || watch->board->called != 0 || watch->board->verdict != 0) {
+    if (now - fmax(shown->moved, shown->excused) > watch_limit(watch) || watch->board->called != 0 ||
+        watch->board->verdict != 0) {
         alarm_end_job(watch);
     }
 }
@@ -106,7 +112,7 @@ static void look(struct watch *watch, uint64_t *seen)
 static void *look_on(void *argument)
 {
     struct watch *watch = argument;
-    uint64_t      seen  = ~sum_of(watch->shown);
+    uint64_t      seen  = ~sum_of(watch);
     fatal_set_rank(watch->setup.comm->place.rank);
     watch->shown->looked = clock_seconds();
     pthread_mutex_lock(&watch->mutex);
@@ -193,6 +199,25 @@ void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct 
     text_copy(watch->words, sizeof(watch->words), words);
     post_show_part(shown, plan, words);
     pthread_mutex_unlock(&watch->mutex);
+}
+
+void watch_move(struct watch *watch)
+{
+    atomic_fetch_add_explicit(&watch->pieces, 1, memory_order_relaxed);
+}
+
+// Of a long path the end says more than the begin.
+void watch_enter_file(struct watch *watch, const char *path)
+{
+    enum { SHOWN = 140 };
+    watch_move(watch);
+    if (path != NULL) {
+        size_t length = strlen(path), skipped = length > SHOWN ? length - SHOWN : 0;
+        pthread_mutex_lock(&watch->mutex);
+        snprintf(watch->file, sizeof(watch->file), "at file %s%s", skipped > 0 ? "..." : "", path + skipped);
+        pthread_mutex_unlock(&watch->mutex);
+    }
+    watch->shown->phase = path != NULL ? WATCH_FILE : WATCH_BETWEEN;
 }
 
 static int compare_seconds(const void *one, const void *other)

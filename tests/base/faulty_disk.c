@@ -2,7 +2,9 @@
 // A disk that fails once, for LD_PRELOAD: of the calls that write files the FAULTY_CALL-th fails with FAULTY_ERRNO, and
 // FAULTY_LOG gets a line that says which it was. Calls that go to no file, as to a terminal or a pipe, are not counted;
 // those that leave something behind (close) do so before they fail, as they do on a real disk. With FAULTY_SIGNAL in
-// the place of FAULTY_ERRNO the process gets that signal before the call is made.
+// the place of FAULTY_ERRNO the process gets that signal before the call is made. FAULTY_SECONDS: the call takes so
+// long, or without FAULTY_CALL each does. FAULTY_NAME: only calls count that write or read files whose path has that
+// text.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static atomic_int calls;
@@ -29,11 +32,20 @@ static void tell(const char *name, int call)
     }
 }
 
+static void wait_for(double seconds)
+{
+    nanosleep(&(struct timespec){(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)}, NULL);
+}
+
 // Whether this call is the one; errno is set then.
 static bool fails(const char *name)
 {
     const char *wanted = getenv("FAULTY_CALL"), *reason = getenv("FAULTY_ERRNO"), *number = getenv("FAULTY_SIGNAL");
-    int         call = atomic_fetch_add(&calls, 1) + 1;
+    const char *seconds = getenv("FAULTY_SECONDS");
+    int         call    = atomic_fetch_add(&calls, 1) + 1;
+    if (seconds != NULL && (wanted == NULL || atoi(wanted) == call)) {
+        wait_for(atof(seconds));
+    }
     if (wanted == NULL || (reason == NULL && number == NULL) || atoi(wanted) != call) {
         return false;
     }
@@ -46,9 +58,22 @@ static bool fails(const char *name)
     return true;
 }
 
+static bool is_named(int descriptor)
+{
+    const char *text = getenv("FAULTY_NAME");
+    char        link[64], path[4096];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", descriptor);
+    ssize_t length                = text != NULL ? readlink(link, path, sizeof(path) - 1) : 0;
+    path[length > 0 ? length : 0] = '\0';
+    return text == NULL || strstr(path, text) != NULL;
+}
+
 static bool is_of_a_file(int descriptor)
 {
     struct stat about;
+    if (!is_named(descriptor)) {
+        return false;
+    }
     return fstat(descriptor, &about) == 0 && (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) &&
            (fcntl(descriptor, F_GETFL) & O_ACCMODE) != O_RDONLY;
 }
@@ -73,6 +98,14 @@ ssize_t write(int descriptor, const void *data, size_t bytes)
     return is_of_a_file(descriptor) && fails("write") ? -1 : next(descriptor, data, bytes);
 }
 
+// Reads count where a name says of which file.
+ssize_t pread(int descriptor, void *data, size_t bytes, off_t offset)
+{
+    NEXT(pread)
+    bool counts = getenv("FAULTY_NAME") != NULL && is_named(descriptor);
+    return counts && fails("pread") ? -1 : next(descriptor, data, bytes, offset);
+}
+
 ssize_t pwrite(int descriptor, const void *data, size_t bytes, off_t offset)
 {
     NEXT(pwrite)
@@ -82,7 +115,8 @@ ssize_t pwrite(int descriptor, const void *data, size_t bytes, off_t offset)
 int fsync(int descriptor)
 {
     NEXT(fsync)
-    return fails(is_of_a_folder(descriptor) ? "fsync of a folder" : "fsync") ? -1 : next(descriptor);
+    return is_named(descriptor) && fails(is_of_a_folder(descriptor) ? "fsync of a folder" : "fsync") ? -1
+                                                                                                     : next(descriptor);
 }
 
 int close(int descriptor)
@@ -96,13 +130,13 @@ int close(int descriptor)
 int renameat(int from_folder, const char *from, int to_folder, const char *to)
 {
     NEXT(renameat)
-    return fails("renameat") ? -1 : next(from_folder, from, to_folder, to);
+    return getenv("FAULTY_NAME") == NULL && fails("renameat") ? -1 : next(from_folder, from, to_folder, to);
 }
 
 int rename(const char *from, const char *to)
 {
     NEXT(rename)
-    return fails("rename") ? -1 : next(from, to);
+    return getenv("FAULTY_NAME") == NULL && fails("rename") ? -1 : next(from, to);
 }
 
 // It does not fail, which would leave what is to be gone; but a process can end at it.
@@ -118,13 +152,13 @@ int unlinkat(int folder, const char *path, int flags)
 int mkdirat(int folder, const char *path, mode_t mode)
 {
     NEXT(mkdirat)
-    return fails("mkdirat") ? -1 : next(folder, path, mode);
+    return getenv("FAULTY_NAME") == NULL && fails("mkdirat") ? -1 : next(folder, path, mode);
 }
 
 int mkdir(const char *path, mode_t mode)
 {
     NEXT(mkdir)
-    return fails("mkdir") ? -1 : next(path, mode);
+    return getenv("FAULTY_NAME") == NULL && fails("mkdir") ? -1 : next(path, mode);
 }
 
 // The opening of files to read is somebody else's, as a library's of its configuration.
@@ -145,7 +179,7 @@ int open(const char *path, int flags, ...)
     va_start(arguments, flags);
     mode_t mode = mode_of(flags, arguments);
     va_end(arguments);
-    return writes(flags) && fails("open") ? -1 : next(path, flags, mode);
+    return getenv("FAULTY_NAME") == NULL && writes(flags) && fails("open") ? -1 : next(path, flags, mode);
 }
 
 int openat(int folder, const char *path, int flags, ...)
@@ -155,5 +189,5 @@ int openat(int folder, const char *path, int flags, ...)
     va_start(arguments, flags);
     mode_t mode = mode_of(flags, arguments);
     va_end(arguments);
-    return writes(flags) && fails("openat") ? -1 : next(folder, path, flags, mode);
+    return getenv("FAULTY_NAME") == NULL && writes(flags) && fails("openat") ? -1 : next(folder, path, flags, mode);
 }

@@ -47,7 +47,7 @@ static void run_step(const struct config *config, const struct plan *plan, struc
     struct checkpoint_cost cost;
     require(checkpoint_open(&loaded, checkpoint, plan, true));
     data_initialise_state(step, plan);
-    require(checkpoint_load(loaded, plan, step, &cost));
+    require(checkpoint_load(loaded, plan, step, &(struct checkpoint_watch){0}, &cost));
     step_make_weights(step);
     data_fill(step, plan, (enum data_kind)config->run.data, (uint64_t)config->run.seed,
               checkpoint_origin(loaded)->step);
