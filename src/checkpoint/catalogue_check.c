@@ -59,7 +59,18 @@ static bool is_part(const struct export_list *list, const char *name)
     return false;
 }
 
-static bool is_known(const struct export_list *list, const char *tensor)
+static bool is_scaling(const struct plan *plan, const char *tensor)
+{
+    struct scaling_tensor tensors[SCALING_TENSORS];
+    bool                  is_one = false;
+    scaling_list(plan, tensors);
+    for (int i = 0; i < SCALING_TENSORS; i++) {
+        is_one |= strcmp(tensor, tensors[i].name) == 0;
+    }
+    return is_one;
+}
+
+static bool is_known(const struct plan *plan, const struct export_list *list, const char *tensor)
 {
     for (enum state state = 0; state < STATE_COUNT; state++) {
         size_t length = strlen(state_prefixes[state]);
@@ -67,15 +78,15 @@ static bool is_known(const struct export_list *list, const char *tensor)
             return true;
         }
     }
-    return strncmp(tensor, SCALING_PREFIX, strlen(SCALING_PREFIX)) == 0;
+    return is_scaling(plan, tensor);
 }
 
-static status find_foreign(const struct catalogue *catalogue, const struct export_list *list)
+static status find_foreign(const struct catalogue *catalogue, const struct plan *plan, const struct export_list *list)
 {
     for (int64_t i = 0; i < catalogue->count; i++) {
         const char *tensor = catalogue->slices[i].tensor;
         bool        is_new = i == 0 || strcmp(catalogue->slices[i - 1].tensor, tensor) != 0;
-        if (is_new && !is_known(list, tensor)) {
+        if (is_new && !is_known(plan, list, tensor)) {
             return catalogue_refuse(catalogue, tensor, "the model has no such tensor");
         }
     }
@@ -92,14 +103,35 @@ static bool has_any_moments(const struct catalogue *catalogue, const struct expo
     return has;
 }
 
-static status check_parts(const struct catalogue *catalogue, const struct export_list *list)
+// All of them or none, each in one piece of fp32: as many scales as factors and magnitudes, and a history of each.
+static status check_scaling(const struct catalogue *catalogue, const struct plan *plan)
+{
+    struct scaling_tensor tensors[SCALING_TENSORS];
+    int64_t               slots = 0;
+    scaling_list(plan, tensors);
+    for (int i = 0; i < SCALING_TENSORS; i++) {
+        struct stored_tensor stored   = catalogue_find(catalogue, STATE_WEIGHT, tensors[i].name);
+        int64_t              elements = stored.count > 0 ? stored.rows * stored.columns : 0;
+        slots                         = i == 0 ? elements : slots;
+        bool is_history               = i == SCALING_TENSORS - 1;
+        if ((elements == 0) != (slots == 0) || (is_history && slots > 0 ? elements % slots != 0 : elements != slots)) {
+            return catalogue_refuse(catalogue, tensors[i].name, "is not of as many scales as the others");
+        }
+        if (stored.count > 1 || (stored.count == 1 && stored.slices[0].entry.format != FORMAT_F32)) {
+            return catalogue_refuse(catalogue, tensors[i].name, "is not one slice of fp32");
+        }
+    }
+    return OK;
+}
+
+static status check_parts(const struct catalogue *catalogue, const struct plan *plan, const struct export_list *list)
 {
     int64_t slices      = 0;
     bool    has_moments = has_any_moments(catalogue, list);
     for (int32_t i = 0; i < list->count; i++) {
         TRY(check_part(catalogue, list->exports[i].part, has_moments, &slices));
     }
-    return slices == catalogue->count ? OK : find_foreign(catalogue, list);
+    return slices == catalogue->count ? OK : find_foreign(catalogue, plan, list);
 }
 
 static status check_config(const struct catalogue *catalogue, const struct plan *plan)
@@ -125,9 +157,9 @@ status catalogue_check(const struct catalogue *catalogue, const struct plan *pla
 {
     TRY(check_config(catalogue, plan));
     struct export_list list   = exports_list(plan, FORMAT_F32, INT64_MAX);
-    status             result = check_parts(catalogue, &list);
+    status             result = check_parts(catalogue, plan, &list);
     exports_free(&list);
-    return result;
+    return failed(&result) ? result : check_scaling(catalogue, plan);
 }
 
 enum format catalogue_weight_format(const struct catalogue *catalogue)

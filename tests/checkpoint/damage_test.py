@@ -192,6 +192,29 @@ class Damage(unittest.TestCase):
         path = self.plain / "model.safetensors"
         self.damage(path, foreign_damages(path, 40 if ALL else 1, draw))
 
+    def test_scales_are_those_that_a_run_saves(self):
+        """Under other names, or not all of them: beside weights, as another program would write them."""
+        header, names = Header(self.plain / "model.safetensors"), ("scales", "factors", "magnitudes", "history")
+        for sizes, refused in (({"other": 1}, "other"), ({"scales": 2, "factors": 2, "magnitudes": 2}, "history"),
+                               ({"factors": 2}, "factors"), (dict(zip(names, (2, 2, 1, 4), strict=True)), "magnitudes"),
+                               (dict(zip(names, (2, 2, 2, 5), strict=True)), "history"),
+                               (dict(zip(names, (2, 2, 2, 6), strict=True)), None)):
+            folder = self.place / "scaled"
+            shutil.copytree(self.plain, folder)
+            entries, data = dict(header.entries), header.data
+            entries["__metadata__"] = {"format": "pt"}
+            for name, size in sizes.items():
+                entries[f"scaling.{name}"] = {"dtype": "F32", "shape": [size],
+                                              "data_offsets": [len(data), len(data) + 4 * size]}
+                data += struct.pack("<f", 1.0) * size
+            text = json.dumps(entries).encode()
+            (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+            done = run(self.place, *TINY, "--steps", "1", "--set", f"checkpoint.load={folder}", "--out", "results")
+            shutil.rmtree(folder)
+            self.assertEqual(done.returncode, UNUSABLE if refused else 0, f"{sizes}: {done.stdout}{done.stderr}")
+            if refused:
+                self.assertIn(f"tensor 'scaling.{refused}'", done.stderr)
+
     def test_an_index_does_not_lead_out_of_its_folder(self):
         path = self.plain / "model.safetensors.index.json"
         names = Header(self.plain / "model.safetensors").names()
