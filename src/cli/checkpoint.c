@@ -34,6 +34,19 @@ static status verify(const char *path)
     return OK;
 }
 
+static const struct flag verify_flags[] = {
+    OPERANDS(checkpoint_arguments, words, "DIR", "a checkpoint, a folder of them, of which the newest, or weights"),
+    END_FLAGS,
+};
+
+static status run_verify(const void *arguments, struct text_buffer *errors)
+{
+    const struct checkpoint_arguments *checkpoint = arguments;
+    (void)errors;
+    return checkpoint->words.count == 1 ? verify(checkpoint->words.items[0])
+                                        : fail_as(EXIT_USAGE, "gswbench verify takes one DIR");
+}
+
 static status export(const char *path, const char *folder)
 {
     TRY(checkpoint_export(path, folder));
@@ -64,4 +77,12 @@ const struct command command_checkpoint = {
     .flags = flags,
     .bytes = sizeof(struct checkpoint_arguments),
     .run   = run,
+};
+
+const struct command command_verify = {
+    .name  = "verify",
+    .help  = "read all of a checkpoint and compare its checksums",
+    .flags = verify_flags,
+    .bytes = sizeof(struct checkpoint_arguments),
+    .run   = run_verify,
 };

@@ -28,6 +28,7 @@ const struct command *const cli_commands[] = {
     &command_data,
     &command_weights,
     &command_checkpoint,
+    &command_verify,
     NULL,
 };
 // clang-format on

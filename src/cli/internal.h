@@ -76,7 +76,7 @@ struct command {
 
 extern const struct command command_accept, command_atlas, command_calibrate, command_check, command_checkpoint,
     command_compare, command_configs, command_data, command_init, command_options, command_plan, command_predict,
-    command_preflight, command_report, command_run, command_schema, command_table, command_weights;
+    command_preflight, command_report, command_run, command_schema, command_table, command_verify, command_weights;
 
 // cli.c: all of them, in the order of the help; the list ends with NULL. NULL: no command has the name.
 extern const struct command *const cli_commands[];
