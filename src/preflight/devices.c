@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How fast each device computes: the GEMMs that most of the job's time goes to, and copies within its memory. Ranks
-// that share cores take turns.
+// How fast each device computes: the GEMMs that most of the job's time goes to, and copies within its memory. Of a
+// device the best counts. Ranks that share cores take turns.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +10,12 @@
 #include "gswbench/microbenchmark.h"
 #include "gswbench/op_table.h"
 #include "internal.h"
+#include "turns.h"
 
-enum { GEMMS = 3, PROBES = GEMMS + 1, BATCH = 5 };
-static const double device_limit  = 5.0;    // percent
-static const double shared_limit  = 6.0;    // of ranks that share cores, whose clock is not the same in every turn
-static const double shared_spread = 2.0;    // by which the best of them is better than the median, in that limit
-static const double shared_settled =
-    4.0;    // likewise, when they have settled: limits of 8 % find what takes 10 % longer
+enum { GEMMS = 3, PROBES = GEMMS + 1, BATCH = 5, DEVIATIONS = 3 };
+static const double device_limit  = 5.0;     // percent
+static const double shared_limit  = 6.0;     // of ranks that share cores
+static const double shared_error  = 1.0;     // of what such a rank reaches, at most, in that limit
 static const double run_seconds   = 1e-3;    // of one run on a host
 static const double event_seconds = 5e-3;    // likewise on a device, whose clock counts
 
@@ -26,16 +25,17 @@ struct probe {
     char                      name[OP_KEY_BYTES];
     struct microbenchmark     bench;
     struct op_time           *times;    // of a host's ops; NULL: a device times the whole run
-    double                    best;     // seconds of the op; 0: not measured
+    double                    best;     // seconds of the op, of all rounds or of a turn; 0: not measured
 };
 
 struct devices {
     struct distinct_ops copy;    // of one op
     struct probe        probes[PROBES];
-    int                 count;
+    int                 count, gemms;    // which come first
     int64_t             first_class;
     int64_t             rounds;    // so far
     double              turn_seconds;
+    struct turns        turns;    // where ranks share cores
     struct step_fault   fault;
 };
 
@@ -61,6 +61,7 @@ static void choose_gemms(struct devices *devices, const struct distinct_ops *lis
             devices->probes[devices->count++] = (struct probe){.op = most, .work = op_flops(&most->op)};
         }
     }
+    devices->gemms = devices->count;
 }
 
 static void choose_copy(struct devices *devices, bool is_device)
@@ -144,59 +145,51 @@ static void add_class(struct flight *flight, struct probe *probe)
     added->profile               = known != NULL ? probe->work / known->value : NAN;
 }
 
-// Ranks that share cores are to have met the same best moments of them.
-static double settled_percent(const struct flight *flight)
+static double find_error(const struct devices *devices)
 {
-    return flight->takes_turns ? shared_settled : 0.0;
+    double error = 0.0;
+    for (int64_t rank = 0; rank < devices->turns.ranks; rank++) {
+        error = fmax(error, turns_error(&devices->turns, rank));
+    }
+    return error;
 }
 
-static bool is_copy(const struct devices *devices, int probe)
-{
-    return devices->probes[probe].op->op.kind != OP_GEMM;
-}
-
-// Where they have not met them yet, the limits are as much wider: what disturbs one GEMM disturbs the others, too.
-// Copies are not judged: their memory is one, and how fast a process copies in it depends on which of its pages it was
-// given.
+// Where what ranks reach is not known well, the limits are as much wider. Copies are not judged: the memory of ranks
+// that share cores is one, and how fast a process copies in it depends on which of its pages it was given.
 static void set_shared_limits(struct flight *flight, const struct devices *devices)
 {
-    double spread = 0.0;
-    for (int i = 0; i < devices->count && flight->takes_turns; i++) {
+    double excess = fmax(find_error(devices) - shared_error, 0.0);
+    for (int i = 0; i < devices->count; i++) {
         struct preflight_class *value_class = &flight->report.classes[devices->first_class + i];
-        preflight_measure_class(value_class);
-        double ahead = 100.0 * (value_class->maximum / value_class->median - 1.0);
-        spread       = is_copy(devices, i) ? spread : fmax(spread, ahead);
-    }
-    for (int i = 0; i < devices->count && flight->takes_turns; i++) {
-        struct preflight_class *value_class = &flight->report.classes[devices->first_class + i];
-        if (is_copy(devices, i)) {
-            snprintf(value_class->note, sizeof(value_class->note), "not judged: ranks share cores");
-            continue;
-        }
-        value_class->limit_percent = shared_limit + fmax(spread - shared_spread, 0.0);
-        snprintf(value_class->note, sizeof(value_class->note), "limit %.1f %%: ranks share cores",
-                 value_class->limit_percent);
-        if (devices->rounds < BATCH) {
-            value_class->limit_percent = 0.0;
-            snprintf(value_class->note, sizeof(value_class->note), "not judged: %d of %d turns in the time",
-                     (int)devices->rounds, BATCH);
+        const size_t            size        = sizeof(value_class->note);
+        value_class->limit_percent          = 0.0;
+        if (i >= devices->gemms) {
+            snprintf(value_class->note, size, "not judged: ranks share cores");
+        } else if (devices->rounds < BATCH) {
+            snprintf(value_class->note, size, "not judged: %d of %d turns in the time", (int)devices->rounds, BATCH);
+        } else {
+            value_class->limit_percent = shared_limit + DEVIATIONS * excess;
+            snprintf(value_class->note, size, "limit %.1f %%: ranks share cores", value_class->limit_percent);
         }
     }
 }
 
-// All ranks take part until they have settled, then those that stand out: they alone have something to gain.
+// All ranks take part at first, then those that stand out: they alone have something to gain. Those that take turns are
+// set against all others in every round.
 static void choose_ranks(const struct flight *flight, const struct devices *devices, bool *takes_part)
 {
-    bool has_settled =
-        devices->rounds >= BATCH && flight_has_settled(flight, devices->first_class, settled_percent(flight));
     for (int64_t rank = 0; rank < flight->report.rank_count; rank++) {
-        takes_part[rank] = !has_settled || flight_is_doubted(flight, devices->first_class, rank);
+        takes_part[rank] =
+            flight->takes_turns || devices->rounds < BATCH || flight_is_doubted(flight, devices->first_class, rank);
     }
 }
 
 static void run_probes(struct flight *flight, struct devices *devices, const struct flight_turn *turn)
 {
     double until = turn->begin + (turn->end - turn->begin) * 0.6;    // it has to end within its turn
+    for (int i = 0; i < devices->gemms && flight->takes_turns; i++) {
+        devices->probes[i].best = 0.0;
+    }
     do {
         for (int i = 0; i < devices->count; i++) {
             run_probe(flight, &devices->probes[i]);
@@ -204,21 +197,33 @@ static void run_probes(struct flight *flight, struct devices *devices, const str
     } while (clock_seconds() < until);
 }
 
-static void gather(struct flight *flight, const struct devices *devices)
+static void set_values(struct flight *flight, struct devices *devices, const double *rates)
 {
-    int    ranks       = flight->comm->place.ranks;
-    double own[PROBES] = {0.0}, *all = memory_allocate((size_t)ranks * sizeof(own));
+    if (flight->takes_turns) {
+        turns_add(&devices->turns, rates, devices->count);
+    }
+    for (int rank = 0; rank < flight->comm->place.ranks; rank++) {
+        for (int i = 0; i < devices->count; i++) {
+            bool   is_shared = flight->takes_turns && i < devices->gemms;
+            double rate      = is_shared ? turns_rate(&devices->turns, rank, i) : rates[rank * devices->count + i];
+            flight_set_value(&flight->report.classes[devices->first_class + i], rank, rank, rate);
+        }
+    }
+    if (flight->takes_turns) {
+        set_shared_limits(flight, devices);
+    }
+}
+
+static void gather(struct flight *flight, struct devices *devices)
+{
+    int64_t bytes       = devices->count * (int64_t)sizeof(double);
+    double  own[PROBES] = {0.0}, *all = memory_allocate((size_t)(flight->comm->place.ranks * bytes));
     for (int i = 0; i < devices->count; i++) {
         own[i] = devices->probes[i].work / devices->probes[i].best;
     }
-    flight->comm->ops->gather_all(flight->comm, own, all, sizeof(own));
-    for (int rank = 0; rank < ranks; rank++) {
-        for (int i = 0; i < devices->count; i++) {
-            flight_set_value(&flight->report.classes[devices->first_class + i], rank, rank, all[rank * PROBES + i]);
-        }
-    }
+    flight->comm->ops->gather_all(flight->comm, own, all, bytes);
+    set_values(flight, devices, all);
     free(all);
-    set_shared_limits(flight, devices);
 }
 
 // Each rank has its turn, in which it runs its probes one after the other.
@@ -239,18 +244,27 @@ static status run_round(struct flight *flight, void *state)
     return OK;
 }
 
+static bool has_settled(const void *state)
+{
+    const struct devices *devices = state;
+    return find_error(devices) <= shared_error;
+}
+
 static status measure(struct flight *flight, struct devices *devices)
 {
     for (int i = 0; i < devices->count; i++) {
         add_class(flight, &devices->probes[i]);
         TRY(prepare_probe(flight, devices, &devices->probes[i]));
     }
-    const struct flight_series series = {.run             = run_round,
-                                         .state           = devices,
-                                         .batch           = BATCH,
-                                         .first_class     = devices->first_class,
-                                         .settled_percent = settled_percent(flight),
-                                         .share           = 0.45};
+    if (flight->takes_turns) {
+        turns_open(&devices->turns, flight->report.rank_count, devices->gemms);
+    }
+    const struct flight_series series = {.run         = run_round,
+                                         .has_settled = has_settled,
+                                         .state       = devices,
+                                         .batch       = BATCH,
+                                         .first_class = devices->first_class,
+                                         .share       = 0.45};
     return flight_repeat(flight, &series);
 }
 
@@ -265,5 +279,6 @@ status flight_measure_devices(struct flight *flight)
         close_probe(&devices.probes[i]);
     }
     calibrate_free(&devices.copy);
+    turns_close(&devices.turns);
     return result;
 }

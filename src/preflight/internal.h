@@ -43,13 +43,12 @@ bool flight_has_time(struct flight *flight, double share);
 typedef status flight_round(struct flight *flight, void *state);
 struct flight_series {
     flight_round *run;
-    void         *state;
-    int           batch;              // rounds between two looks
-    int64_t       first_class;        // of the report; the classes from that on
-    double        settled_percent;    // that the best of a class is better than its median, at most; 0: it has settled
-    double        share;              // of the time, by which it ends
+    bool (*has_settled)(const void *state);    // NULL: it always has
+    void   *state;
+    int     batch;          // rounds between two looks
+    int64_t first_class;    // of the report; the classes from that on
+    double  share;          // of the time, by which it ends
 };
-bool flight_has_settled(const struct flight *flight, int64_t first_class, double percent);
 // Whether a rank's device stands out in one of the classes from that on, alone or with its host.
 bool   flight_is_doubted(const struct flight *flight, int64_t first_class, int64_t rank);
 status flight_repeat(struct flight *flight, const struct flight_series *series);

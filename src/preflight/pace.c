@@ -55,18 +55,6 @@ bool flight_is_doubted(const struct flight *flight, int64_t first_class, int64_t
     return false;
 }
 
-bool flight_has_settled(const struct flight *flight, int64_t first_class, double percent)
-{
-    const struct preflight_report *report = &flight->report;
-    bool                           has    = true;
-    for (int64_t i = first_class; i < report->class_count && percent > 0.0; i++) {
-        const struct preflight_class *value_class = &report->classes[i];
-        double                        best        = value_class->is_time ? value_class->minimum : value_class->maximum;
-        has &= value_class->limit_percent == 0.0 || fabs(best / value_class->median - 1.0) <= percent / 100.0;
-    }
-    return has;
-}
-
 status flight_repeat(struct flight *flight, const struct flight_series *series)
 {
     enum { CONFIRMATIONS = 4 };
@@ -78,7 +66,7 @@ status flight_repeat(struct flight *flight, const struct flight_series *series)
             TRY(series->run(flight, series->state));
         }
         uint64_t found   = judge(report, series->first_class, before);
-        bool     settled = flight_has_settled(flight, series->first_class, series->settled_percent);
+        bool     settled = series->has_settled == NULL || series->has_settled(series->state);
         alike            = settled && found == last ? alike + 1 : settled;
         last             = found;
         if ((found == 0 && settled) || !flight_has_time(flight, series->share)) {

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// Ranks that share cores: a slow one is told from others although the clock of all changes from round to round.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdbool.h>
+
+#include "gswbench/random.h"
+#include "preflight/turns.h"
+
+enum { RANKS = 16, PROBES = 3, STRIDE = 4, SLOW = 6, UNLUCKY = 11 };
+
+// Rounds on cores whose clock changes by 5 % from one to the next, with noise of 2 % in a turn. One rank takes 10 %
+// longer; another one does with one probe alone. What comes after the probes is none.
+static void measure(struct turns *turns, uint64_t seed, int rounds)
+{
+    uint64_t key = random_key(seed, 1);
+    for (int round = 0; round < rounds; round++) {
+        double   rates[RANKS * STRIDE];
+        uint64_t first = (uint64_t)round * 100;
+        double   clock = 1.0 + 0.05 * (double)random_normal(key, first);
+        for (int i = 0; i < RANKS * STRIDE; i++) {
+            int    rank = i / STRIDE, probe = i % STRIDE;
+            double noise = 1.0 + 0.02 * (double)random_normal(key, first + 1 + (uint64_t)i);
+            bool   slow  = rank == SLOW || (rank == UNLUCKY && probe == 1);
+            rates[i]     = probe == PROBES ? (double)i : 500.0 * clock * noise / (slow ? 1.1 : 1.0);
+        }
+        turns_add(turns, rates, STRIDE);
+    }
+}
+
+Test(turns, tells_a_rank_that_takes_10_percent_longer_from_all_others)
+{
+    int missed = 0, wronged = 0;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct turns turns;
+        turns_open(&turns, RANKS, PROBES);
+        measure(&turns, seed, 15);
+        for (int rank = 0; rank < RANKS; rank++) {
+            double longer = turns_rate(&turns, 0, 1) / turns_rate(&turns, rank, 1) - 1.0;
+            missed += rank == SLOW && longer <= 0.06;
+            wronged += rank != SLOW && longer > 0.06;
+        }
+        turns_close(&turns);
+    }
+    cr_expect_eq(missed, 0, "%d of 200", missed);
+    cr_expect_eq(wronged, 0, "%d of 3000", wronged);
+}
+
+// The best of each, over rounds whose clocks differ, would not do: two of three rounds here are slow, and rank 1 is
+// never in a turn of its own in the fast one.
+Test(turns, does_not_blame_a_rank_for_the_moment_of_its_turn)
+{
+    struct turns turns;
+    const double rounds[3][3] = {{80.0, 80.0, 80.0}, {100.0, 82.0, 100.0}, {80.0, 80.0, 80.0}};
+    turns_open(&turns, 3, 1);
+    for (int round = 0; round < 3; round++) {
+        turns_add(&turns, rounds[round], 1);
+    }
+    for (int rank = 0; rank < 3; rank++) {
+        cr_expect_float_eq(turns_rate(&turns, rank, 0), 100.0, 1e-9, "%d", rank);
+    }
+    turns_close(&turns);
+}
+
+Test(turns, knows_how_far_its_rates_may_be_off)
+{
+    struct turns turns;
+    turns_open(&turns, 2, 1);
+    const double rounds[4][2] = {{100.0, 98.0}, {100.0, 102.0}, {100.0, 96.0}, {100.0, 104.0}};
+    turns_add(&turns, rounds[0], 1);
+    cr_expect(isinf(turns_error(&turns, 0)));
+    for (int round = 1; round < 4; round++) {
+        turns_add(&turns, rounds[round], 1);
+    }
+    // Of rank 0: 100 / 99, 100 / 101, 100 / 98 and 100 / 102; the median is the mean of the first two, as far from
+    // both.
+    double median   = (100.0 / 99.0 + 100.0 / 101.0) / 2.0;
+    double typical  = (100.0 / 99.0 - median + fmin(100.0 / 98.0 - median, median - 100.0 / 102.0)) / 2.0;
+    double expected = 100.0 * 1.2533 * 1.4826 * typical / median / 2.0;
+    cr_expect_float_eq(turns_error(&turns, 0), expected, 1e-9);
+    turns_close(&turns);
+}
