@@ -14,14 +14,21 @@ struct software_config {
     // what the device allows), transfers in place of one, and the share of their latency for which compute stops with
     // FP8.
     struct quantity memory_bytes, cast_bytes, loss_bytes, optimizer_bytes, gemm_share;
+    int64_t         scale_kernels;          // of a copy in FP8 that finds its scale first
+    int64_t         fp8_gathers;            // what tp gathers for products in FP8 is cast before
+    int64_t         fp8_transposes_once;    // weights' transposed copies are kept over the microbatches of a step
     struct quantity fsdp_copies, tensor_copies;    // of whole transfers, for which compute stops
     struct quantity attention_forward, attention_backward;
     struct quantity reduction_parts, fp8_reduction_stall;
     int64_t         expert_nodes;     // a token crosses the network once for each node, not for each expert
+    int64_t         expert_serial;    // a layer's exchange is one transfer, and compute waits for it
     int64_t         expert_groups;    // the experts of a rank are computed together
     // Seconds of what is not in the plan: of the host, in a pass of a layer with one expert on the rank, and half as
     // many for each other one; of all ranks, after each microbatch with FP8.
     struct quantity expert_gap, fp8_synchronization;
+    struct quantity expert_launch;    // of the host, for a pass of a layer with experts, beside the device
+    struct quantity residual,
+        expert_residual;    // percent that steps are off by besides, of models without and with experts
 };
 extern const struct option software_options[];
 

@@ -40,6 +40,7 @@ struct waterfall_step {
     const struct plan    *plan;
     const struct op_time *times;     // [op_count]
     const double         *prices;    // [op_count]: what each op takes alone, known in simulations; NULL: not known
+    const bool           *alone;     // [op_count]: transfers that compute waits for, in simulations; NULL: none
     double                step_seconds;
     double                ideal_seconds;      // the model's FLOPs of a rank at the peak; 0: no peak is known
     double                attention_share;    // of the model's FLOPs

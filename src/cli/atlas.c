@@ -16,7 +16,7 @@
 
 struct atlas_arguments {
     struct row_filter filter;
-    bool              markdown, json, ranges, skips_fits;
+    bool              markdown, plot, json, ranges, skips_fits;
 };
 
 static const struct flag flags[] = {
@@ -27,6 +27,7 @@ static const struct flag flags[] = {
                 "counts the rows inside their 80 % range, too, which takes most of the time; JSON has the effect of "
                 "each value"),
     SWITCH_FLAG(atlas_arguments, markdown, "--markdown", "prints docs/atlas.md"),
+    SWITCH_FLAG(atlas_arguments, plot, "--svg", "prints docs/atlas.svg"),
     SWITCH_FLAG(atlas_arguments, json, "--json", "prints JSON"),
     END_FLAGS,
 };
@@ -118,7 +119,8 @@ static void keep(struct atlas *atlas, struct predict_row *row)
                                                      .predicted_seconds = row->prediction.step_seconds,
                                                      .error_percent     = row->error_percent,
                                                      .range_percent     = row->range.percent,
-                                                     .fitted            = config->published.fitted != 0};
+                                                     .fitted            = config->published.fitted != 0,
+                                                     .has_experts       = config->model.experts > 0};
     text_copy(kept->config, sizeof(kept->config), config->name);
     text_copy(kept->variant, sizeof(kept->variant), config->published.variant);
     text_copy(kept->source, sizeof(kept->source), config->published.source);
@@ -180,7 +182,7 @@ static void print_sums(const struct atlas *atlas, enum atlas_key key, bool fitte
         printf("%-10s  %-38s %5d  %+7.1f %% %6.1f %% %6.1f %% %4d", i == 0 ? atlas_key_names[key] : "", sum->value,
                sum->rows, sum->mean, sum->size, sum->most, sum->within);
         if (sum->ranged > 0) {
-            printf("  %4d", sum->inside);
+            printf("  %4d %3.0f %%", sum->inside, 100.0 * sum->inside / sum->ranged);
         }
         printf("\n");
     }
@@ -224,6 +226,7 @@ static const struct json_field row_fields[] = {
     JSON_FIELD(atlas_row, JSON_FIELD_REAL, "error_percent", error_percent),
     JSON_FIELD(atlas_row, JSON_FIELD_REAL, "range_percent", range_percent),
     JSON_FIELD(atlas_row, JSON_FIELD_BOOLEAN, "fitted", fitted),
+    JSON_FIELD(atlas_row, JSON_FIELD_BOOLEAN, "has_experts", has_experts),
     JSON_LIST(atlas_row, "effects", effects_shown, effect_count, sizeof(struct atlas_effect), effect_fields),
     JSON_END
 };
@@ -246,8 +249,8 @@ static status run(const void *arguments, struct text_buffer *errors)
 {
     const struct atlas_arguments *chosen     = arguments;
     struct collection             collection = {.arguments = chosen};
-    if (chosen->markdown && chosen->json) {
-        return fail_as(EXIT_USAGE, "--markdown and --json: one of them");
+    if (chosen->markdown + chosen->plot + chosen->json > 1) {
+        return fail_as(EXIT_USAGE, "--markdown, --svg and --json: one of them");
     }
     status result = cli_visit_configs(add_config, &collection, errors);
     if (!failed(&result) && collection.atlas.count + collection.left_out == 0) {
@@ -256,6 +259,8 @@ static status run(const void *arguments, struct text_buffer *errors)
         print_json(&collection.atlas);
     } else if (!failed(&result) && chosen->markdown) {
         atlas_write_page(&collection.atlas, stdout);
+    } else if (!failed(&result) && chosen->plot) {
+        atlas_write_plot(&collection.atlas, stdout);
     } else if (!failed(&result)) {
         print_text(&collection.atlas, true);
         print_text(&collection.atlas, false);

@@ -20,7 +20,7 @@ struct atlas_row {
     int64_t ranks;
     double  published_seconds, predicted_seconds, error_percent;
     double  range_percent;    // NaN: not asked for
-    bool    fitted;
+    bool    fitted, has_experts;
     // Of its values on the step, where a range was asked for; shown is for JSON, which wants a pointer.
     struct atlas_effect effects[PREDICT_EFFECTS_MAX], *effects_shown;
     int64_t             effect_count;
@@ -49,5 +49,8 @@ struct atlas_sum *atlas_sum_up(const struct atlas *atlas, enum atlas_key key, bo
 
 // atlas_page.c: docs/atlas.md.
 void atlas_write_page(const struct atlas *atlas, FILE *file);
+
+// atlas_plot.c: docs/atlas.svg.
+void atlas_write_plot(const struct atlas *atlas, FILE *file);
 
 #endif

@@ -22,7 +22,12 @@ static const char introduction[] =
     "the largest;\n"
     "*10 %* counts the rows that are off by 10 % at most. Rows that values were fitted to say how good the fit is: "
     "only the\n"
-    "others say how good predictions are. [method.md](method.md#predictions) says how a step is priced.\n";
+    "others say how good predictions are. [method.md](method.md#predictions) says how a step is priced.\n"
+    "\n"
+    "![Predicted against published seconds of a step, both on logarithmic axes, with lines at 10 % more and "
+    "less](atlas.svg)\n"
+    "\n"
+    "The plot is printed by `gswbench atlas --svg`; each of its points is a row of the tables below.\n";
 
 static void write_sums(const struct atlas *atlas, bool fitted, FILE *file)
 {

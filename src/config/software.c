@@ -7,6 +7,9 @@ const struct option software_options[] = {
     TEXT_OPTION    (software_config, profile, "gswbench", "program that is predicted, read first, from configs/software/NAME.ini, or a file whose name has a /; gswbench: this one"),
     QUANTITY_OPTION(software_config, memory_bytes, "1", 0.1, 4, "bytes that memory-bound ops move, as a share of this program's"),
     QUANTITY_OPTION(software_config, cast_bytes, "1", 0, 4, "the same for casts to FP8"),
+    INTEGER_OPTION (software_config, scale_kernels, "1", 1, 16, "kernels that a copy in FP8 takes which finds its scale first"),
+    BOOLEAN_OPTION (software_config, fp8_gathers, "no", "what tp gathers for products in FP8 is cast before, and goes in FP8; no: ranks cast what they have gathered"),
+    BOOLEAN_OPTION (software_config, fp8_transposes_once, "no", "transposed copies of weights in FP8 are made in the first microbatch of a step; no: in each"),
     QUANTITY_OPTION(software_config, loss_bytes, "1", 0.1, 32, "the same for the loss, whose logits a program may copy to fp32"),
     QUANTITY_OPTION(software_config, optimizer_bytes, "1", 0.1, 32, "the same for the optimizer, which a program may run as several kernels"),
     QUANTITY_OPTION(software_config, gemm_share, "1", 0.1, 2, "share of the device's rate of GEMMs that its library reaches"),
@@ -16,10 +19,14 @@ const struct option software_options[] = {
     QUANTITY_OPTION(software_config, attention_backward, "0", 0, 1e18, "the same for its backward pass"),
     QUANTITY_OPTION(software_config, reduction_parts, "1", 1, 64, "transfers in which the gradients of a layer are summed"),
     QUANTITY_OPTION(software_config, fp8_reduction_stall, "0", 0, 10, "share of the latency of these transfers for which compute stands still with FP8"),
-    BOOLEAN_OPTION (software_config, expert_nodes, "no", "a token crosses the network once for each node that has experts for it, as in DeepEP; no: once for each expert"),
-    BOOLEAN_OPTION (software_config, expert_groups, "no", "the experts of a rank are computed together, so that expert_gap counts once"),
+    BOOLEAN_OPTION (software_config, expert_nodes, "no", "a token crosses the network once for each node, and within a node the links once for each rank, that has experts for it, as in DeepEP; no: once for each expert"),
+    BOOLEAN_OPTION (software_config, expert_serial, "no", "the exchange of a layer's tokens is one transfer, and compute waits for it; no: an expert computes while those of others are on their way"),
+    BOOLEAN_OPTION (software_config, expert_groups, "no", "the experts of a rank are computed together, so that expert_gap counts once, but with FP8, where each expert's rows are cast on their own"),
     QUANTITY_OPTION(software_config, expert_gap, "0", 0, 1, "host seconds in each pass of a layer with one expert on a rank, and half as much for each further expert"),
+    QUANTITY_OPTION(software_config, expert_launch, "0", 0, 1, "seconds in which the host launches a pass of a layer with experts, beside the device: a microbatch's two passes take no less than twice that"),
     QUANTITY_OPTION(software_config, fp8_synchronization, "0", 0, 1, "seconds in which all ranks meet after each microbatch with FP8; 0: they do not"),
+    QUANTITY_OPTION(software_config, residual, "0", 0, 100, "percent that predictions of models without experts are off by, as one standard deviation, besides what the spreads of values say"),
+    QUANTITY_OPTION(software_config, expert_residual, "0", 0, 100, "the same of models with experts"),
     END_OPTIONS
 };
 // clang-format on

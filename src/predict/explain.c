@@ -26,21 +26,26 @@ static void explain_stage(struct predict_explanation *explanation, const struct 
     double             overhead = explained->machine->hardware->step_overhead.value;
     double  beside = prediction->straggler_seconds + overhead + explained->pipeline->stages[stage].stall_seconds;
     double *prices = memory_allocate((size_t)plan->op_count * sizeof(*prices));
+    bool   *alone  = memory_allocate((size_t)plan->op_count * sizeof(*alone));
     struct waterfall     *waterfall = &explanation->waterfall;
     struct waterfall_step step      = {.plan            = plan,
                                        .times           = explained->times[stage].tasks,
                                        .prices          = prices,
+                                       .alone           = alone,
                                        .step_seconds    = prediction->step_seconds - beside,
                                        .ideal_seconds   = explanation->ideal_seconds,
                                        .attention_share = explanation->attention_share};
     for (int32_t i = 0; i < plan->op_count; i++) {
-        prices[i] = predict_price_op(explained->machine, plan, &plan->ops[i]).seconds;
+        const struct task *task = &explained->pipeline->simulation.actors[stage].tasks[i];
+        prices[i]               = task->seconds;
+        alone[i]                = task->lane != plan->ops[i].lane;
     }
     waterfall_compute(waterfall, &step);
     add_stalls(waterfall, explained->machine, plan);
     waterfall->seconds[WATERFALL_STRAGGLERS] += prediction->straggler_seconds;
     waterfall->seconds[WATERFALL_UNEXPLAINED] += overhead;
     free(prices);
+    free(alone);
 }
 
 static bool shows(const void *state, int64_t rank)

@@ -143,30 +143,58 @@ static double software_share(const struct software_config *software, const struc
     return 1.0;
 }
 
-// What the host does for the experts of a layer while the device waits: part of it for each of them.
-static double expert_seconds(const struct software_config *software, const struct op *op)
+// What the host does for the experts of a layer while the device waits: part of it for each of them. Grouped products
+// are one launch, but casts to FP8 find a scale for the rows of each expert.
+static double expert_seconds(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
     if (software == NULL || op_table[op->kind].price != OP_PRICE_ROUTE) {
         return 0.0;
     }
     double here    = (double)op->shape.routing.experts / (double)op->shape.routing.owners;
-    double experts = software->expert_groups ? 1.0 : here;
+    double experts = software->expert_groups && plan->precision.narrow_linears == 0 ? 1.0 : here;
     return software->expert_gap.value * (1.0 + experts) / 2.0;
+}
+
+// Most ops are one kernel. A copy in FP8 that finds its scale first may be several.
+static double gap_seconds(const struct machine *machine, const struct op *op)
+{
+    bool   is_several = machine->software != NULL && op->kind == OP_QUANTIZE && op_finds_scale(op);
+    double kernels    = is_several ? (double)machine->software->scale_kernels : 1.0;
+    return kernels * machine->hardware->kernel_gap.value;
+}
+
+// Copies in FP8 that the program has already: of rows that came around a ring in FP8, and of weights that no microbatch
+// changes.
+static bool is_there(const struct software_config *software, const struct plan *plan, const struct op *op)
+{
+    if (software == NULL || (op->kind != OP_QUANTIZE && op->kind != OP_TRANSPOSE)) {
+        return false;
+    }
+    const struct tensor *in =
+        &plan->tensors[op->operand[op->kind == OP_QUANTIZE ? (int)QUANTIZE_IN : (int)TRANSPOSE_IN]];
+    if (op->kind == OP_TRANSPOSE) {
+        return software->fp8_transposes_once && in->storage == STORAGE_WEIGHT && op->tag.microbatch > 0;
+    }
+    return software->fp8_gathers && in->first_op >= 0 && plan->ops[in->first_op].kind == OP_ROTATE &&
+           plan->ops[in->first_op].lane == LANE_TENSOR;
 }
 
 struct price predict_price_op(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
-    const struct hardware_config *hardware = machine->hardware;
-    const struct quantity        *measured = measured_find(machine->measured, plan, op);
+    const struct quantity *measured = measured_find(machine->measured, plan, op);
     if (op_is_transfer((enum op_kind)op->kind)) {
         struct price price = predict_price_transfer(machine, plan, op);
         price.is_measured  = measured != NULL;
         price.seconds      = measured != NULL ? measured->value : price.seconds;
         return price;
     }
-    double seconds =
-        measured != NULL ? measured->value : compute_seconds(machine, plan, op) + hardware->kernel_gap.value;
-    return (struct price){.seconds =
-                              seconds * software_share(machine->software, op) + expert_seconds(machine->software, op),
-                          .is_measured = measured != NULL};
+    if (measured == NULL && is_there(machine->software, plan, op)) {
+        return (struct price){.seconds = 0.0};
+    }
+    double seconds = measured != NULL ? measured->value : compute_seconds(machine, plan, op) + gap_seconds(machine, op);
+    bool   is_route = op->kind == OP_ROUTE_FORWARD || op->kind == OP_ROUTE_BACKWARD;
+    return (struct price){
+        .launch_seconds = is_route && machine->software != NULL ? machine->software->expert_launch.value : 0.0,
+        .seconds        = seconds * software_share(machine->software, op) + expert_seconds(machine->software, plan, op),
+        .is_measured    = measured != NULL};
 }

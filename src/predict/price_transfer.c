@@ -11,7 +11,9 @@
 
 struct span {
     double members, nodes;
-    double outside;          // share of an all-to-all's bytes for other nodes that crosses the network
+    double inside,
+        outside;    // share of an all-to-all's bytes for other ranks of the node and for other nodes that goes there
+    double beginnings;       // of an all-to-all: 1, or its share where it is a part of one
     double node, network;    // bytes a second of one device, as far as the multiprocessors of the transfer carry them
 };
 
@@ -39,26 +41,33 @@ static struct span find_span(const struct hardware_config *hardware, const struc
     double carried = processors > 0 && hardware->channel_bandwidth.value > 0.0
                          ? processors * hardware->channel_bandwidth.value
                          : INFINITY;
-    return (struct span){.members = (double)group->size,
-                         .nodes   = (double)plan_group_nodes(group, domain),
-                         .node    = fmin(hardware->node_efficiency.value * hardware->node_bandwidth.value, carried),
+    return (struct span){.members    = (double)group->size,
+                         .inside     = 1.0,
+                         .outside    = 1.0,
+                         .beginnings = 1.0,
+                         .nodes      = (double)plan_group_nodes(group, domain),
+                         .node       = fmin(hardware->node_efficiency.value * hardware->node_bandwidth.value, carried),
                          .network =
                              fmin(hardware->network_efficiency.value * hardware->network_bandwidth.value, carried)};
 }
 
-// How NCCL can send the steps of a ring or tree, by its own model of tuning (src/graph/tuning.cc, 2.27 to 2.30): with
-// less of the bandwidth, but without waiting for a flag behind each piece. Latencies are those of Hopper and Blackwell,
-// as shares of the plain protocol's 3.4 us in a node and 14 us between nodes. It takes what is fastest for the size.
-static const struct protocol {
+// How NCCL can send the steps of a ring or of a tree, by its own model of tuning (src/graph/tuning.cc, 2.27 to 2.30):
+// with less of the bandwidth, but without waiting for a flag behind each piece. Latencies are those of Hopper and
+// Blackwell, as shares of a ring's with the plain protocol: 3.4 us in a node and 14 us between nodes.
+struct protocol {
     double bandwidth, node_latency, network_latency;
-} protocols[] = {{1.0, 1.0, 1.0}, {0.92, 1.9 / 3.4, 4.0 / 14.0}, {0.5, 0.6 / 3.4, 2.7 / 14.0}};
+};
+enum { PROTOCOLS = 3 };
+static const struct protocol ring_protocols[PROTOCOLS] = {
+    {1.0, 1.0, 1.0}, {0.92, 1.9 / 3.4, 4.0 / 14.0}, {0.5, 0.6 / 3.4, 2.7 / 14.0}};
+static const struct protocol tree_protocols[PROTOCOLS] = {
+    {0.92, 4.0 / 3.4, 1.0}, {0.92 * 0.9375, 1.25 / 3.4, 8.5 / 14.0}, {0.92 / 3.8, 0.6 / 3.4, 5.0 / 14.0}};
+// What was measured is the latency of what the library took.
+static const struct protocol measured_protocols[PROTOCOLS] = {{1.0, 1.0, 1.0}};
 
-// A latency that was measured is that of the protocol which the library took; cores have one way only.
-static int count_protocols(const struct hardware_config *hardware)
+static bool is_measured(const struct hardware_config *hardware)
 {
-    bool is_measured =
-        hardware->node_latency.origin == QUANTITY_MEASURED || hardware->network_latency.origin == QUANTITY_MEASURED;
-    return is_measured || hardware->cores > 0 ? 1 : (int)(sizeof(protocols) / sizeof(protocols[0]));
+    return hardware->node_latency.origin == QUANTITY_MEASURED || hardware->network_latency.origin == QUANTITY_MEASURED;
 }
 
 static double hop_latency(const struct hardware_config *hardware, bool is_network)
@@ -66,64 +75,82 @@ static double hop_latency(const struct hardware_config *hardware, bool is_networ
     return is_network ? hardware->network_latency.value : hardware->node_latency.value;
 }
 
-// A ring through all members that crosses each node once.
-static double ring_seconds(const struct hardware_config *hardware, const struct span *span, double bytes,
-                           const struct protocol *protocol)
-{
-    double local     = span->members / span->nodes;
-    double bandwidth = span->nodes > 1.0 ? fmin(span->node, span->network * local) : span->node;
-    double crossings = span->nodes > 1.0 ? span->nodes : 0.0;
-    return bytes * (span->members - 1.0) / span->members / (bandwidth * protocol->bandwidth) +
-           hardware->collective_latency.value +
-           (local - 1.0) * span->nodes * hardware->node_latency.value * protocol->node_latency +
-           crossings * hardware->network_latency.value * protocol->network_latency;
-}
+// Hops within nodes and between them, and bytes that go one way, which are at most so many a second.
+struct walk {
+    double node_hops, network_hops, bytes;
+};
 
-// The bytes of a reduction and a gather, at the latency of a tree up and down.
-static double tree_seconds(const struct hardware_config *hardware, const struct span *span, double bytes,
-                           const struct protocol *protocol)
+// As the protocol of least time; cores have one way only.
+static double walk_seconds(const struct hardware_config *hardware, const struct span *span, const struct walk *walk,
+                           const struct protocol *protocols)
 {
-    double local     = span->members / span->nodes;
-    double bandwidth = span->nodes > 1.0 ? fmin(span->node, span->network * local) : span->node;
-    return 2.0 * bytes * (span->members - 1.0) / span->members / (bandwidth * protocol->bandwidth) +
-           hardware->collective_latency.value +
-           2.0 * (ceil(log2(local)) * hardware->node_latency.value * protocol->node_latency +
-                  ceil(log2(span->nodes)) * hardware->network_latency.value * protocol->network_latency);
-}
-
-static double fastest_seconds(double (*seconds)(const struct hardware_config *, const struct span *, double,
-                                                const struct protocol *),
-                              const struct hardware_config *hardware, const struct span *span, double bytes)
-{
-    double fastest = INFINITY;
-    for (int i = 0; i < count_protocols(hardware); i++) {
-        fastest = fmin(fastest, seconds(hardware, span, bytes, &protocols[i]));
+    double bandwidth = span->nodes > 1.0 ? fmin(span->node, span->network * span->members / span->nodes) : span->node;
+    double fastest   = INFINITY;
+    for (int i = 0; i < (protocols == measured_protocols ? 1 : PROTOCOLS); i++) {
+        fastest =
+            fmin(fastest, walk->bytes / (bandwidth * protocols[i].bandwidth) +
+                              walk->node_hops * hardware->node_latency.value * protocols[i].node_latency +
+                              walk->network_hops * hardware->network_latency.value * protocols[i].network_latency);
     }
-    return fastest;
+    return hardware->collective_latency.value + fastest;
 }
 
-// What stays on the node and what leaves it, or a share of that, travel at the same time.
+// A ring through all members that crosses each node once; twice around for what is summed and then gathered.
+static double ring_seconds(const struct hardware_config *hardware, const struct span *span, double bytes, double turns)
+{
+    struct walk walk = {.node_hops    = turns * (span->members - span->nodes),
+                        .network_hops = span->nodes > 1.0 ? turns * span->nodes : 0.0,
+                        .bytes        = turns * bytes * (span->members - 1.0) / span->members};
+    return walk_seconds(hardware, span, &walk,
+                        hardware->cores > 0 || is_measured(hardware) ? measured_protocols : ring_protocols);
+}
+
+// A tree of nodes, up and down, with a chain through the members of each; among cores a tree, too.
+static double tree_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
+{
+    double      local = span->members / span->nodes;
+    bool        cores = hardware->cores > 0;
+    struct walk walk  = {.node_hops    = 2.0 * (cores ? ceil(log2(local)) : local - 1.0),
+                         .network_hops = 2.0 * ceil(log2(span->nodes)),
+                         .bytes        = 2.0 * bytes * (span->members - 1.0) / span->members};
+    return walk_seconds(hardware, span, &walk, cores || is_measured(hardware) ? measured_protocols : tree_protocols);
+}
+
+// The library takes what is faster.
+static double all_reduce_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
+{
+    double tree = tree_seconds(hardware, span, bytes);
+    return hardware->cores > 0 ? tree : fmin(tree, ring_seconds(hardware, span, bytes, 2.0));
+}
+
+// What stays on the node and what leaves it, or as much of that as is sent, travel at the same time.
 static double all_to_all_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
 {
     double local  = span->members / span->nodes;
-    double inside = bytes * (local - 1.0) / span->members / span->node;
+    double inside = span->inside * bytes * (local - 1.0) / span->members / span->node;
     if (span->nodes == 1.0) {
-        return inside + hardware->collective_latency.value + hardware->node_latency.value;
+        return inside + span->beginnings * (hardware->collective_latency.value + hardware->node_latency.value);
     }
     double outside = span->outside * bytes * (span->members - local) / span->members / span->network;
-    return fmax(inside, outside) + hardware->collective_latency.value + hardware->network_latency.value;
+    return fmax(inside, outside) +
+           span->beginnings * (hardware->collective_latency.value + hardware->network_latency.value);
 }
 
-// Where a token crosses the network once for each node: the nodes that its experts are expected to be on, of those
-// experts that are not here.
-static double find_outside(const struct software_config *software, const struct plan *plan, const struct op *op,
-                           double nodes)
+// The places that a token is sent to of so many, where its choices fall on all of them alike.
+static double expect_places(double places, double choices)
 {
-    double choices = (double)plan->model.top_k;
-    if (software == NULL || !software->expert_nodes || op->lane != LANE_EXPERT || nodes < 2.0 || choices < 1.0) {
-        return 1.0;
+    return places * (1.0 - pow(1.0 - 1.0 / places, choices));
+}
+
+// Kernels as those of DeepEP send a token once to each node that has experts for it, its own among them, through the
+// network's buffers, and within each node once to each rank: of that, the share of the rank that it arrives at stays.
+static void send_tokens_once(struct span *span, double choices)
+{
+    double local = span->members / span->nodes, others = span->members - local;
+    if (span->nodes > 1.0) {
+        span->outside = expect_places(span->nodes, choices) / choices * span->members / others;
     }
-    return (1.0 - pow(1.0 - 1.0 / nodes, choices)) * nodes / choices;
+    span->inside = local > 1.0 ? span->nodes * expect_places(span->members, choices) / choices : 1.0;
 }
 
 // Two ranks, or each rank and the next of a ring, of which the slowest counts.
@@ -138,9 +165,9 @@ static double transfer_seconds(const struct hardware_config *hardware, const str
 {
     switch ((enum op_route)op_table[op->kind].route) {
     case OP_ROUTE_RING:
-        return fastest_seconds(ring_seconds, hardware, span, bytes);
+        return ring_seconds(hardware, span, bytes, 1.0);
     case OP_ROUTE_TREE:
-        return fastest_seconds(tree_seconds, hardware, span, bytes);
+        return all_reduce_seconds(hardware, span, bytes);
     case OP_ROUTE_ALL_TO_ALL:
         return all_to_all_seconds(hardware, span, bytes);
     case OP_ROUTE_HOP:
@@ -173,6 +200,33 @@ static double copy_seconds(const struct machine *machine, const struct plan *pla
     return copies * 2.0 * bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
+// Whether a product in FP8 takes what tp gathers. Dispatchers of experts gather what is not cast yet.
+static bool is_cast(const struct plan *plan, const struct op *op)
+{
+    int32_t out = op->operand[TRANSFER_OUT];
+    if (op->lane != LANE_TENSOR ||
+        !(op->kind == OP_ROTATE || (op->kind == OP_ALL_GATHER && plan->model.experts == 0))) {
+        return false;
+    }
+    for (int32_t i = (int32_t)(op - plan->ops) + 1; i <= plan->tensors[out].last_op; i++) {
+        if (plan->ops[i].kind == OP_QUANTIZE && plan->ops[i].operand[QUANTIZE_IN] == out) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// In the format that the program sends.
+static double find_bytes(const struct software_config *software, const struct plan *plan, const struct op *op)
+{
+    double bytes = plan_op_bytes(plan, op);
+    if (software == NULL || !software->fp8_gathers || plan->precision.narrow_linears == 0 || !is_cast(plan, op)) {
+        return bytes;
+    }
+    const struct tensor *out = &plan->tensors[op->operand[TRANSFER_OUT]];
+    return bytes * format_table[FORMAT_E4M3].bits / format_table[out->format].bits;
+}
+
 struct price predict_price_transfer(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
@@ -180,18 +234,26 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
     const struct transfer_shape  *shape    = &op->shape.transfer;
     const struct plan_group      *group    = &plan->groups[shape->group];
 
-    int64_t     domain     = hardware_domain(hardware, plan->mesh.world);
-    double      bytes      = plan_op_bytes(plan, op);
-    int         processors = find_processors(machine, op, group, domain, bytes);
-    struct span span       = find_span(hardware, group, domain, processors);
-    span.outside           = find_outside(software, plan, op, span.nodes);
-    bool is_link           = op_is_link((enum op_kind)op->kind);
-    bool is_network        = is_link ? plan_group_is_apart(group, shape->peer, domain) : span.nodes > 1.0;
-    int  out               = op->kind == OP_RECEIVE ? 0 : is_network ? LINK_NETWORK_OUT : LINK_NODE_OUT;
-    int  in                = op->kind == OP_SEND ? 0 : is_network ? LINK_NETWORK_IN : LINK_NODE_IN;
+    int64_t     domain      = hardware_domain(hardware, plan->mesh.world);
+    double      bytes       = find_bytes(software, plan, op);
+    int         processors  = find_processors(machine, op, group, domain, bytes);
+    struct span span        = find_span(hardware, group, domain, processors);
+    bool        is_exchange = software != NULL && op->kind == OP_ALL_TO_ALL && op->lane == LANE_EXPERT;
+    bool        is_alone    = is_exchange && software->expert_serial;
+    if (is_alone) {    // the plan has an exchange for each expert of a rank
+        span.beginnings = span.members / (double)plan->model.experts;
+    }
+    if (is_exchange && software->expert_nodes) {
+        send_tokens_once(&span, (double)plan->model.top_k);
+    }
+    bool is_link    = op_is_link((enum op_kind)op->kind);
+    bool is_network = is_link ? plan_group_is_apart(group, shape->peer, domain) : span.nodes > 1.0;
+    int  out        = op->kind == OP_RECEIVE ? 0 : is_network ? LINK_NETWORK_OUT : LINK_NODE_OUT;
+    int  in         = op->kind == OP_SEND ? 0 : is_network ? LINK_NETWORK_IN : LINK_NODE_IN;
 
     struct price price  = {.seconds    = transfer_seconds(hardware, &span, op, bytes, is_network),
                            .links      = (uint8_t)(out | in),
+                           .is_alone   = is_alone,
                            .processors = (int16_t)processors};
     price.stall_seconds = copy_seconds(machine, plan, op, bytes);
     if (software != NULL && is_reduction(op)) {    // each part has a beginning of its own

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How far a prediction may be off: every value is moved by its spread, one at a time, and what the step then takes
-// longer or shorter adds up as independent errors do.
+// longer or shorter adds up as independent errors do, with what the program is off by besides.
 #include <math.h>
 #include <stdlib.h>
 
@@ -118,11 +118,22 @@ static status move_measured(struct probe *probe)
     return result;
 }
 
+// What no value stands for.
+static void add_residual(struct probe *probe, const struct software_config *software)
+{
+    bool   has_experts = probe->requests[0].model.experts > 0;
+    double percent     = has_experts ? software->expert_residual.value : software->residual.value;
+    if (percent > 0.0) {
+        note(probe, "software", has_experts ? "expert_residual" : "residual", percent);
+    }
+}
+
 static status move_all(struct probe *probe, struct hardware_config *hardware, struct software_config *software)
 {
     TRY(predict_step(probe, &probe->step_seconds));
     TRY(move_values(probe, "hardware", hardware_options, hardware));
     TRY(move_values(probe, "software", software_options, software));
+    add_residual(probe, software);
     return move_measured(probe);
 }
 

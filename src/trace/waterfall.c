@@ -140,8 +140,9 @@ static void init(struct analysis *analysis)
         // The clock of the step and that of its ops may differ by their resolution: no op ends after the step.
         analysis->times[i]    = (struct op_time){.begin = fmin(time->begin, analysis->step->step_seconds),
                                                  .end   = fmin(time->end, analysis->step->step_seconds)};
-        analysis->previous[i] = last[op->lane];
-        last[op->lane]        = i;
+        int lane              = analysis->step->alone != NULL && analysis->step->alone[i] ? LANE_COMPUTE : op->lane;
+        analysis->previous[i] = last[lane];
+        last[lane]            = i;
         if (op_is_transfer((enum op_kind)op->kind)) {
             struct likeness *likeness = find_likeness(analysis, op);
             likeness->shortest        = fmin(likeness->shortest, duration(analysis, i));

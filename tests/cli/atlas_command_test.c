@@ -67,6 +67,42 @@ Test(atlas, sums_up_errors_by_what_rows_share)
     expect_output("            h200                                       2");
 }
 
+// A normal error is 1.2816 deviations off at most with a chance of 80 %.
+static double predicted_on_b200(void)
+{
+    expect_success("atlas --gpu b200 --json");
+    json_t *document = json_loads(output, 0, NULL);
+    double  seconds =
+        json_number_value(json_object_get(json_array_get(json_object_get(document, "rows"), 0), "predicted_step_s"));
+    json_decref(document);
+    return seconds;
+}
+
+// One row is published as it is predicted, so that it is inside.
+Test(atlas, counts_the_rows_that_are_inside_their_range)
+{
+    char command[1024], line[64];
+    int  inside = 0;
+    snprintf(command, sizeof(command), "sed -i 's/= 0.03$/= %.9g/' %s/atlas/pair.ini", predicted_on_b200(), folder);
+    cr_assert_eq(system(command), 0, "%s", command);
+    expect_success("atlas --ranges --json");
+    json_t *document = json_loads(output, 0, NULL), *rows = json_object_get(document, "rows");
+    cr_assert_eq((int)json_array_size(rows), 3);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *row   = json_array_get(rows, i);
+        double        range = json_number_value(json_object_get(row, "range_percent"));
+        cr_expect_gt(range, 0.0);
+        inside += fabs(json_number_value(json_object_get(row, "error_percent"))) <= 1.2816 * range;
+    }
+    json_decref(document);
+    cr_expect_geq(inside, 1);
+    snprintf(line, sizeof(line), "  %4d %3.0f %%\n", inside, 100.0 * inside / 3);
+    expect_success("atlas --ranges");
+    char *all = strstr(output, "all         all ");
+    cr_assert_not_null(all, "%s", output);
+    cr_expect_not_null(strstr(all, line), "%s, not %s", all, line);
+}
+
 Test(atlas, takes_the_rows_that_are_asked_for)
 {
     expect_success("atlas --gpu b200");
@@ -77,7 +113,7 @@ Test(atlas, takes_the_rows_that_are_asked_for)
     cr_expect_null(strstr(output, "\ntiny-llama\n"));
     expect_error("configs --precision fp8", 2, "no row is of that kind: gswbench configs lists all");
     expect_error("atlas --gpu h100", 2, "no published row is of that kind: gswbench configs lists all");
-    expect_error("atlas --json --markdown", 2, "--markdown and --json: one of them");
+    expect_error("atlas --json --markdown", 2, "--markdown, --svg and --json: one of them");
 }
 
 Test(atlas, writes_its_page_with_what_is_left_out)
@@ -104,6 +140,45 @@ Test(atlas, names_a_row_that_cannot_be_predicted_and_goes_on)
     json_decref(document);
     expect_error("atlas", 3, "1 published row is left out: what is asked of it cannot be predicted");
     expect_output("rows");
+}
+
+// The axes begin and end at the same seconds, so that a published time is as far along as an equal prediction is up.
+Test(atlas, plots_the_rows_of_its_table)
+{
+    char expected[256];
+    expect_success("atlas --json");
+    json_t *document = json_loads(output, 0, NULL), *rows = json_object_get(document, "rows");
+    double  low = INFINITY, high = 0.0;
+    cr_assert_eq((int)json_array_size(rows), 3);
+    for (size_t i = 0; i < 3; i++) {
+        double both[] = {json_number_value(json_object_get(json_array_get(rows, i), "published_step_s")),
+                         json_number_value(json_object_get(json_array_get(rows, i), "predicted_step_s"))};
+        low           = fmin(low, fmin(both[0], both[1]));
+        high          = fmax(high, fmax(both[0], both[1]));
+    }
+    expect_success("atlas --svg");
+    double ticks[] = {0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2}, from = 0.0, to = 0.0;
+    for (size_t i = 0; i < sizeof(ticks) / sizeof(ticks[0]); i++) {
+        from = ticks[i] <= low / 1.1 ? ticks[i] : from;
+        to   = to == 0.0 && ticks[i] >= high * 1.1 ? ticks[i] : to;
+    }
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *row       = json_array_get(rows, i);
+        double        published = json_number_value(json_object_get(row, "published_step_s"));
+        double        predicted = json_number_value(json_object_get(row, "predicted_step_s"));
+        double        length    = log(to / from);
+        snprintf(expected, sizeof(expected),
+                 "<circle class=\"dense\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>pair, %d %s, bf16 %s: published "
+                 "%.4g s, predicted %.4g s, %+.1f %%</title>",
+                 64 + 560 * log(published / from) / length, 600 - 560 * log(predicted / from) / length,
+                 (int)json_integer_value(json_object_get(row, "ranks")), json_string_value(json_object_get(row, "gpu")),
+                 json_string_value(json_object_get(row, "variant")), published, predicted,
+                 100.0 * (predicted / published - 1.0));
+        expect_output(expected);
+    }
+    json_decref(document);
+    expect_output(">3 rows without experts<");
+    expect_output(">0 with experts<");
 }
 
 Test(atlas, predicts_a_row_by_its_variant)

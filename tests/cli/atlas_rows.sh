@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Every published row of the atlas passes check at its full number of ranks, and docs/atlas.md is what the command prints.
+# Every published row of the atlas passes check at its full number of ranks, and docs/atlas.md and its plot are what the command prints.
 set -euo pipefail
 failed=0
 for file in "$GSWBENCH_SOURCE_DIR"/configs/atlas/*.ini; do
@@ -9,4 +9,6 @@ for file in "$GSWBENCH_SOURCE_DIR"/configs/atlas/*.ini; do
 done
 "$GSWBENCH" atlas --markdown >atlas.md
 diff "$GSWBENCH_SOURCE_DIR/docs/atlas.md" atlas.md || failed=1
+"$GSWBENCH" atlas --svg >atlas.svg
+diff "$GSWBENCH_SOURCE_DIR/docs/atlas.svg" atlas.svg || failed=1
 exit $failed

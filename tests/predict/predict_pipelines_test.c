@@ -137,3 +137,87 @@ Test(predict_pipelines, take_as_long_as_their_closed_form)
         cr_expect_eq(expect_pipelines(configs[i].name, "fp8"), configs[i].pipelines, "%s", configs[i].name);
     }
 }
+
+static struct price price_alone(const void *state, const struct plan *plan, const struct op *op)
+{
+    const bool *is_alone = state;
+    (void)plan;
+    bool computes = op->kind == OP_GEMM, exchanges = op->kind == OP_ALL_TO_ALL;
+    return (struct price){.seconds  = computes || exchanges ? 1.0 : 0.0,
+                          .links    = exchanges ? LINK_NODE_OUT | LINK_NODE_IN : 0,
+                          .is_alone = exchanges && *is_alone};
+}
+
+// Two experts of each of two ranks: what comes for the second while the first computes, or before both do.
+Test(predict_pipelines, computes_nothing_beside_a_transfer_that_is_alone)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.model.experts              = 4;
+    tiny.model.top_k                = 2;
+    tiny.model.capacity_factor      = 1.0;
+    tiny.parallel.dp                = 2;
+    tiny.parallel.ep                = 2;
+    struct plan_request     request = tiny_request(&tiny, 2, 0);
+    struct predict_pipeline pipeline;
+    double                  seconds[2], sum = 0.0;
+    status                  result = predict_pipeline_init(&pipeline, &request);
+    cr_assert(!failed(&result), "%s", result.text);
+    for (int i = 0; i < 2; i++) {
+        bool              is_alone = i == 1;
+        struct actor_time times    = {.tasks = NULL};
+        predict_pipeline_price(&pipeline, &(struct pricing){.price = price_alone, .state = &is_alone});
+        result = simulate(&pipeline.simulation, &times);
+        cr_assert(!failed(&result), "%s", result.text);
+        seconds[i] = times.end_seconds;
+    }
+    for (int32_t i = 0; i < pipeline.simulation.actors[0].task_count; i++) {
+        sum += pipeline.simulation.actors[0].tasks[i].seconds;
+    }
+    cr_expect_float_eq(seconds[1], sum, 1e-9 * sum);
+    cr_expect_lt(seconds[0], sum - 1.0);
+    predict_pipeline_free(&pipeline);
+}
+
+static struct price price_launches(const void *state, const struct plan *plan, const struct op *op)
+{
+    const double *launch   = state;
+    bool          is_route = op->kind == OP_ROUTE_FORWARD || op->kind == OP_ROUTE_BACKWARD;
+    (void)plan;
+    return (struct price){.seconds = op->kind == OP_GEMM ? 1.0 : 0.0, .launch_seconds = is_route ? *launch : 0.0};
+}
+
+// A microbatch's two passes of a block with experts take no less than the host does for both; nothing else is moved. In
+// between is half of both, which is more than the forward pass takes.
+Test(predict_pipelines, waits_for_the_host_that_launches_experts)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.model.experts              = 4;
+    tiny.model.top_k                = 2;
+    tiny.model.capacity_factor      = 1.0;
+    tiny.train.accumulation         = 2;
+    struct plan_request     request = tiny_request(&tiny, 1, 0);
+    struct predict_pipeline pipeline;
+    status                  result = predict_pipeline_init(&pipeline, &request);
+    cr_assert(!failed(&result), "%s", result.text);
+    const struct plan *plan   = &pipeline.stages[0].plan;
+    double             passes = 0.0, inside = 0.0, seconds[3];    // inside: of blocks
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        passes += op->kind == OP_ROUTE_FORWARD || op->kind == OP_ROUTE_BACKWARD;
+        inside += op->kind == OP_GEMM && op->tag.layer >= 0 && op->tag.layer < tiny.model.layers;
+    }
+    const double launches[] = {0.0, inside / passes, 1000.0};
+    for (int i = 0; i < 3; i++) {
+        struct actor_time times = {.tasks = NULL};
+        predict_pipeline_price(&pipeline, &(struct pricing){.price = price_launches, .state = &launches[i]});
+        result = simulate(&pipeline.simulation, &times);
+        cr_assert(!failed(&result), "%s", result.text);
+        seconds[i] = times.end_seconds;
+    }
+    cr_expect_eq(passes, 2.0 * 2.0 * (double)tiny.model.layers);
+    cr_expect_float_eq(seconds[1], seconds[0], 1e-9);
+    cr_expect_float_eq(seconds[2], seconds[0] - inside + 1000.0 * passes, 1e-6);
+    predict_pipeline_free(&pipeline);
+}

@@ -45,13 +45,13 @@ static double sum_of(const struct waterfall *waterfall)
     return sum;
 }
 
-// Of the sums of two blocks' gradients compute waits half a beginning for each of 7 parts: 15 us, and two hops up and
-// two down the tree of four ranks.
+// Of the sums of two blocks' gradients compute waits half a beginning for each of 7 parts: 15 us, and three hops up and
+// three down the chain of four ranks.
 Test(predict_step, shows_the_stalls_of_fp8_gemms_among_what_replicas_expose)
 {
     struct predict_explanation none = {.ideal_seconds = 0.0}, stalled = {.ideal_seconds = 0.0};
     struct subject             job;
-    const double               latency = 15e-6 + 2 * 2 * 3.4e-6;
+    const double               latency = 15e-6 + 2 * 3 * 3.4e-6;
     init(&job);
     job.software.reduction_parts.value     = 7;
     job.software.fp8_reduction_stall.value = 0.0;
@@ -116,4 +116,62 @@ Test(predict_step, is_off_by_an_overhead_as_much_as_that_is_of_the_whole_step)
     cr_expect_str_eq(range.effects[0].key, "step_overhead");
     cr_expect_float_eq(range.effects[0].percent, 100.0 * 1e-3 / step_seconds, 1e-6, "%.9g, not %.9g",
                        range.effects[0].percent, 100.0 * 1e-3 / step_seconds);
+}
+
+// Without spreads, what is left is what no value stands for: of models with experts another share.
+Test(predict_step, is_off_by_what_no_value_stands_for)
+{
+    struct predict_range range;
+    struct subject       job;
+    init(&job);
+    job.tiny.precision.compute = COMPUTE_BF16;
+    for (const struct option *option = hardware_options; option->key != NULL; option++) {
+        if (option->type == OPTION_QUANTITY) {
+            option_quantity(option, &job.hardware)->spread_percent = 0.0;
+        }
+    }
+    job.software.residual        = (struct quantity){.value = 3.0};
+    job.software.expert_residual = (struct quantity){.value = 9.0};
+    for (int64_t experts = 0; experts <= 4; experts += 4) {
+        job.tiny.model.experts      = experts;
+        job.tiny.model.top_k        = experts / 2;
+        struct plan_request request = tiny_request(&job.tiny, REPLICAS, 0);
+        struct machine      machine = {.hardware = &job.hardware, .software = &job.software};
+        status              result  = predict_range(&range, &request, &machine);
+        cr_assert(!failed(&result), "%s", result.text);
+        cr_assert_eq(range.effect_count, 1);
+        cr_expect_str_eq(range.effects[0].key, experts > 0 ? "expert_residual" : "residual");
+        cr_expect_eq(range.percent, experts > 0 ? 9.0 : 3.0);
+    }
+}
+
+// Two ranks share four experts, and compute nothing while tokens are on their way.
+Test(predict_step, shows_an_exchange_that_compute_waits_for_as_exposed)
+{
+    struct predict_explanation explanation = {.ideal_seconds = 0.0};
+    struct subject             job;
+    struct predict_pipeline    pipeline;
+    double                     exchanged = 0.0;
+    init(&job);
+    job.tiny.precision.compute     = COMPUTE_BF16;
+    job.tiny.model.experts         = 4;
+    job.tiny.model.top_k           = 2;
+    job.tiny.model.capacity_factor = 1.0;
+    job.tiny.parallel.dp = job.tiny.parallel.ep = 2;
+    job.software.expert_serial                  = true;
+    struct prediction   prediction              = explain(&job, &explanation);
+    struct plan_request request                 = tiny_request(&job.tiny, 2, 0);
+    struct machine      machine                 = {.hardware = &job.hardware, .software = &job.software};
+    status              result                  = predict_pipeline_init(&pipeline, &request);
+    cr_assert(!failed(&result), "%s", result.text);
+    const struct plan *plan = &pipeline.stages[0].plan;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        struct price price = predict_price_op(&machine, plan, &plan->ops[i]);
+        exchanged += price.is_alone ? price.seconds : 0.0;
+    }
+    cr_expect_gt(exchanged, 0.0);
+    cr_expect_geq(explanation.waterfall.seconds[WATERFALL_EXPOSED_EP], exchanged);    // with sums of gradients
+    expect_seconds(explanation.waterfall.seconds[WATERFALL_UNEXPLAINED], job.hardware.step_overhead.value);
+    expect_seconds(sum_of(&explanation.waterfall), prediction.step_seconds);
+    predict_pipeline_free(&pipeline);
 }

@@ -170,10 +170,67 @@ Test(price, prices_ops_as_the_program_executes_them)
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 2.5e-3);
     software.expert_groups = true;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 1e-3);
+    plan.precision.narrow_linears = 0xf;    // casts go expert by expert
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 2.5e-3);
 }
 
-// 16 ranks of two nodes, 8 experts a token: half of them are on the other node, which almost every token needs.
-// Seconds of a gather among ranks of nodes of 8, whose latencies nobody has measured.
+// Copies of 16-bit numbers in FP8: read twice where the scale is found first, which takes the program four kernels.
+Test(price, takes_a_gap_for_each_kernel_of_a_copy_that_finds_its_scale)
+{
+    struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_E4M3}, {.format = FORMAT_F32}};
+    struct plan            plan      = {.tensors = tensors};
+    struct hardware_config hardware  = round_machine();
+    struct software_config software;
+    struct machine         machine = {.hardware = &hardware, .software = &software};
+    struct op              op      = {.kind           = OP_QUANTIZE,
+                                      .operand_count  = 7,
+                                      .operand        = {0, 1, -1, 2, -1, -1, -1},
+                                      .shape.quantize = {.rows = 1000, .columns = 1000, .scaling = SCALING_WHOLE}};
+    option_set_defaults(software_options, &software);
+    hardware.kernel_gap.value = 1e-6;
+    double one                = predict_price_op(&machine, &plan, &op).seconds;
+    software.scale_kernels    = 4;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, one + 3e-6);
+    op.operand[QUANTIZE_SCALE] = 2;    // which is known
+    double known               = predict_price_op(&machine, &plan, &op).seconds;
+    software.scale_kernels     = 1;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, known);
+}
+
+// A weight's copy is that of the first microbatch, and rows that tp has brought around a ring were cast before.
+Test(price, takes_nothing_for_copies_that_the_program_has)
+{
+    struct tensor tensors[] = {{.format = FORMAT_E4M3, .storage = STORAGE_WEIGHT, .first_op = -1},
+                               {.format = FORMAT_E4M3, .storage = STORAGE_ACTIVATION, .first_op = 1},
+                               {.format = FORMAT_BF16, .storage = STORAGE_ACTIVATION, .first_op = 0},
+                               {.format = FORMAT_F32, .storage = STORAGE_ACTIVATION, .first_op = 2}};
+    struct op     ops[]     = {
+                {.kind = OP_ROTATE, .lane = LANE_TENSOR},
+                {.kind = OP_TRANSPOSE, .operand_count = 2, .operand = {0, 1}, .shape.rows = {.rows = 1000, .columns = 500}},
+                {.kind           = OP_QUANTIZE,
+                 .operand_count  = 7,
+                 .operand        = {2, 1, -1, 3, -1, -1, -1},
+                 .shape.quantize = {.rows = 1000, .columns = 500, .scaling = SCALING_WHOLE}}};
+    struct plan            plan     = {.tensors = tensors, .ops = ops};
+    struct hardware_config hardware = round_machine();
+    struct software_config software;
+    struct machine         machine = {.hardware = &hardware, .software = &software};
+    option_set_defaults(software_options, &software);
+    ops[1].tag.microbatch = 1;
+    cr_expect_gt(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
+    cr_expect_gt(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
+    software.fp8_transposes_once = software.fp8_gathers = true;
+    cr_expect_eq(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
+    cr_expect_eq(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
+    ops[1].tag.microbatch = 0;
+    ops[0].lane           = LANE_CONTEXT;
+    cr_expect_gt(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
+    cr_expect_gt(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
+    tensors[0].storage    = STORAGE_ACTIVATION;
+    ops[1].tag.microbatch = 1;
+    cr_expect_gt(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
+}
+
 Test(price, prices_gemms_on_the_multiprocessors_that_they_do_not_leave)
 {
     // 16 x 32 = 512 tiles of 128 x 256, on 64 of 100 multiprocessors: 8 full waves, each at the pace of a hundredth.

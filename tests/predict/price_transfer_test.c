@@ -63,19 +63,79 @@ Test(price_transfer, sends_a_token_once_to_each_node_where_the_program_does)
     double bytes = 2.0 * 100 * ELEMENTS, latency = 15e-6 + 14e-6;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 2 / 1e10 + latency);
     software.expert_nodes = true;
-    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 8 * (255.0 / 256) / 1e10 + latency);
-    op.lane = LANE_CONTEXT;
+    // Each node has experts for a token in 255 of 256 cases; of the two one is the own, whose share takes the same way.
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 4 * (255.0 / 256) / 1e10 + latency);
+    group.size = 8;    // of one node, of which 8 choices need 5.25: of them the own rank has an eighth already
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
+                   bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 1e11 + 15e-6 + 3.4e-6);
+    group.size = 16;
+    op.lane    = LANE_CONTEXT;
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 2 / 1e10 + latency);
 }
 
-static double price_gather(int64_t size, int64_t elements)
+Test(price_transfer, prices_a_part_of_an_exchange_that_compute_waits_for)
+{
+    int64_t                ranks[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct tensor          tensor   = {.format = FORMAT_BF16};
+    struct plan_group      group    = {.size = 8, .ranks = ranks};
+    struct plan            plan     = {.tensors = &tensor, .groups = &group, .model = {.top_k = 8, .experts = 32}};
+    struct hardware_config hardware = round_machine();
+    struct software_config software;
+    struct machine         machine = {.hardware = &hardware, .software = &software};
+    struct op              op = {.kind = OP_ALL_TO_ALL, .lane = LANE_EXPERT, .shape.transfer = {.elements = ELEMENTS}};
+    const double           moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 3.4e-6;
+    option_set_defaults(software_options, &software);
+    cr_expect_not(predict_price_op(&machine, &plan, &op).is_alone);
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved + latency);
+    software.expert_serial = true;    // 4 experts on a rank: of four parts each has a quarter of the beginning
+    cr_expect(predict_price_op(&machine, &plan, &op).is_alone);
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, moved + latency / 4);
+    op.lane = LANE_CONTEXT;
+    cr_expect_not(predict_price_op(&machine, &plan, &op).is_alone);
+}
+
+Test(price_transfer, gathers_in_fp8_what_the_program_casts_before)
+{
+    int64_t                ranks[]   = {0, 1, 2, 3};
+    struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_BF16, .last_op = 1}};
+    struct plan_group      group     = {.size = 4, .ranks = ranks};
+    struct op              ops[]     = {{.kind           = OP_ROTATE,
+                                         .lane           = LANE_TENSOR,
+                                         .operand        = {0, 1},
+                                         .operand_count  = 2,
+                                         .shape.transfer = {.elements = ELEMENTS, .peer = 1}},
+                                        {.kind = OP_QUANTIZE, .operand = {1}}};
+    struct plan            plan      = {.tensors = tensors, .groups = &group, .ops = ops};
+    struct hardware_config hardware  = round_machine();
+    struct software_config software;
+    struct machine         machine = {.hardware = &hardware, .software = &software};
+    const double           whole = 2.0 * ELEMENTS / 1e11, latency = 3.4e-6;
+    option_set_defaults(software_options, &software);
+    plan.precision.narrow_linears = 0xf;
+    expect_seconds(predict_price_op(&machine, &plan, &ops[0]).seconds, whole + latency);
+    software.fp8_gathers = true;
+    expect_seconds(predict_price_op(&machine, &plan, &ops[0]).seconds, whole / 2 + latency);
+    ops[1].kind = OP_GEMM;    // in bf16
+    expect_seconds(predict_price_op(&machine, &plan, &ops[0]).seconds, whole + latency);
+    ops[1].kind                   = OP_QUANTIZE;
+    plan.precision.narrow_linears = 0;
+    expect_seconds(predict_price_op(&machine, &plan, &ops[0]).seconds, whole + latency);
+    plan.precision.narrow_linears = 0xf;
+    ops[0].kind                   = OP_ALL_GATHER;
+    double cast                   = predict_price_op(&machine, &plan, &ops[0]).seconds;
+    expect_seconds(cast, whole / 2 * 3 / 4 + 15e-6 + 3 * 3.4e-6);
+    plan.model.experts = 8;
+    expect_seconds(predict_price_op(&machine, &plan, &ops[0]).seconds, whole * 3 / 4 + 15e-6 + 3 * 3.4e-6);
+}
+
+static double price_unmeasured(enum op_kind kind, int64_t size, int64_t elements)
 {
     int64_t                ranks[512];
     struct tensor          tensor   = {.format = FORMAT_BF16};
     struct plan_group      group    = {.size = size, .ranks = ranks};
     struct plan            plan     = {.tensors = &tensor, .groups = &group};
     struct hardware_config hardware = round_machine();
-    struct op              op       = {.kind = OP_ALL_GATHER, .shape.transfer = {.elements = elements}};
+    struct op              op       = {.kind = (uint8_t)kind, .shape.transfer = {.elements = elements}};
     hardware.node_latency.origin    = QUANTITY_PRIOR;
     for (int64_t i = 0; i < size; i++) {
         ranks[i] = i;
@@ -86,10 +146,28 @@ static double price_gather(int64_t size, int64_t elements)
 Test(price_transfer, takes_the_protocol_of_least_time)
 {
     // 512 ranks of 64 nodes: 448 hops within nodes and 64 between them, of 3.4 and 14 us, 1.9 and 4, or 0.6 and 2.7.
-    expect_seconds(price_gather(512, 1), 2.0 / 512 * 511 / (0.5 * 3.66e10) + 15e-6 + 448 * 0.6e-6 + 64 * 2.7e-6);
-    expect_seconds(price_gather(512, 100000000), 2e8 / 512 * 511 / (0.92 * 8e10) + 15e-6 + 448 * 1.9e-6 + 64 * 4e-6);
-    expect_seconds(price_gather(512, 10000000000), 2e10 / 512 * 511 / 8e10 + 15e-6 + 448 * 3.4e-6 + 64 * 14e-6);
-    expect_seconds(price_gather(8, 10000000000), 2e10 / 8 * 7 / 1e11 + 15e-6 + 7 * 3.4e-6);
+    expect_seconds(price_unmeasured(OP_ALL_GATHER, 512, 1),
+                   2.0 / 512 * 511 / (0.5 * 3.67e10) + 15e-6 + 448 * 0.6e-6 + 64 * 2.7e-6);
+    expect_seconds(price_unmeasured(OP_ALL_GATHER, 512, 100000000),
+                   2e8 / 512 * 511 / (0.92 * 8e10) + 15e-6 + 448 * 1.9e-6 + 64 * 4e-6);
+    expect_seconds(price_unmeasured(OP_ALL_GATHER, 512, 10000000000),
+                   2e10 / 512 * 511 / 8e10 + 15e-6 + 448 * 3.4e-6 + 64 * 14e-6);
+    expect_seconds(price_unmeasured(OP_ALL_GATHER, 8, 10000000000), 2e10 / 8 * 7 / 1e11 + 15e-6 + 7 * 3.4e-6);
+}
+
+// 512 ranks of 64 nodes: chains of 7 hops within nodes and 6 steps between them, up and down; or a ring, twice around.
+Test(price_transfer, sums_by_a_tree_with_latencies_of_its_own_or_by_a_ring)
+{
+    const double share = 2.0 * 511 / 512;
+    expect_seconds(price_unmeasured(OP_ALL_REDUCE, 512, 1),
+                   share * 2.0 / (0.92 / 3.8 * 3.67e10) + 15e-6 + 2 * (7 * 0.6e-6 + 6 * 5.0e-6));
+    expect_seconds(price_unmeasured(OP_ALL_REDUCE, 512, 10000000),
+                   share * 2e7 / (0.92 * 120 / 128 * 8e10) + 15e-6 + 2 * (7 * 1.25e-6 + 6 * 8.5e-6));
+    expect_seconds(price_unmeasured(OP_ALL_REDUCE, 512, 100000000),
+                   share * 2e8 / (0.92 * 8e10) + 15e-6 + 2 * (7 * 4e-6 + 6 * 14e-6));
+    expect_seconds(price_unmeasured(OP_ALL_REDUCE, 512, 10000000000),
+                   share * 2e10 / 8e10 + 15e-6 + 2 * (448 * 3.4e-6 + 64 * 14e-6));
+    expect_seconds(price_unmeasured(OP_ALL_REDUCE, 8, 10000000000), 2 * 2e10 / 8 * 7 / 1e11 + 15e-6 + 14 * 3.4e-6);
 }
 
 Test(price_transfer, carries_no_more_than_the_multiprocessors_of_a_transfer_do)
@@ -152,7 +230,7 @@ Test(price_transfer, prices_a_collective_by_how_its_group_lies_on_the_nodes)
                    bytes * 15 / 16 / 8e10 + 15e-6 + 14 * 3.4e-6 + 2 * 14e-6);
     expect_seconds(price_transfer(OP_ALL_GATHER, 8, 8).seconds, bytes * 7 / 8 / 1e10 + 15e-6 + 8 * 14e-6);
     expect_seconds(price_transfer(OP_ALL_REDUCE, 16, 1).seconds,
-                   2 * bytes * 15 / 16 / 8e10 + 15e-6 + 6 * 3.4e-6 + 2 * 14e-6);
+                   2 * bytes * 15 / 16 / 8e10 + 15e-6 + 14 * 3.4e-6 + 2 * 14e-6);
     expect_seconds(price_transfer(OP_ALL_TO_ALL, 16, 1).seconds, bytes * 8 / 16 / 1e10 + 15e-6 + 14e-6);
     expect_seconds(price_transfer(OP_ALL_TO_ALL, 8, 1).seconds, bytes * 7 / 8 / 1e11 + 15e-6 + 3.4e-6);
     cr_expect_eq(price_transfer(OP_ALL_GATHER, 8, 1).links, LINK_NODE_OUT | LINK_NODE_IN);
