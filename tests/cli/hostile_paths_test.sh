@@ -20,7 +20,11 @@ run 0 "$GSWBENCH" calibrate --config tiny-llama "${small[@]}" "${ranks[@]}" -o "
 plain 'a?[31m?b/machine.ini: '
 expect 'hardware\.profile=a\?\[31m\?b/machine\.ini$'
 [ -s "$evil/tokens" ] && [ -d "$evil/weights" ] && [ -s "$evil/machine.ini" ] || complain 'files are missing'
-run 15 "$GSWBENCH" accept --config tiny-llama "${small[@]}" "${ranks[@]}" --seconds 1 --steps 6 --set hardware.device=other -o "$evil/accept"
+# Work of others may disturb what it measures.
+code=0
+"$GSWBENCH" accept --config tiny-llama "${small[@]}" "${ranks[@]}" --seconds 1 --steps 6 --set hardware.device=other -o "$evil/accept" \
+    >output 2>&1 </dev/null || code=$?
+[[ $code = 6 || $code = 15 ]] || complain "exit code $code"
 plain 'everything that decides it: a?[31m?b/accept/accept.json'
 
 # A folder of configurations, and one in it.
