@@ -10,7 +10,7 @@
 #include "catalogue.h"
 #include "gswbench/arena.h"
 
-enum { PATH_BYTES = 1200, PIECE_BYTES = 256 << 10, AHEAD_BYTES = 64 << 20, AHEAD_LEAST = 8 << 20 };
+enum { PATH_BYTES = 1200, PIECE_BYTES = 256 << 10, AHEAD_BYTES = 16 << 20, AHEAD_LEAST = 4 << 20 };
 
 static void name_file(const struct catalogue *catalogue, const struct stored *stored, char path[PATH_BYTES])
 {
