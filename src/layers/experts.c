@@ -18,11 +18,10 @@
 
 // Of an expert on this rank; S: its slots on all owners, R: those on all ranks of tp that share out its matrices, too.
 struct expert_values {
-    int32_t in;     // [S, hidden]
-    int32_t fc1;    // [R, ffn] or [R, 2 ffn]
-    int32_t s;      // [R, ffn]
-    int32_t
-        tally;    // where rows are counted: of the slots; the next one is that of S, which are the same with one owner
+    int32_t in;       // [S, hidden]
+    int32_t fc1;      // [R, ffn] or [R, 2 ffn]
+    int32_t s;        // [R, ffn]
+    int32_t tally;    // where rows are counted: of the slots; the next one is that of S, the same with one owner
 };
 
 // Under the names of Mixtral, or of Qwen3.
@@ -75,8 +74,8 @@ static void declare(struct declarations *declarations, int32_t *weights)
 {
     const struct plan         *plan  = declarations->builder->plan;
     const struct model_config *model = &plan->model;
-    int64_t                    count = experts_here(plan),
-            first                    = mesh_group_index(&plan->mesh, plan->rank, plan->mesh.owner_axes) * count;
+    int64_t                    count = experts_here(plan);
+    int64_t                    first = mesh_group_index(&plan->mesh, plan->rank, plan->mesh.owner_axes) * count;
 
     const struct experts_names *names  = strcmp(model->family, "qwen3_moe") == 0 ? &names_of_qwen3 : &names_of_mixtral;
     struct declaration         *router = declare_matrix(declarations, &weights[WEIGHT_ROUTER], "router weight");
