@@ -114,11 +114,18 @@ static status take_to_file(void *context, const void *data, int64_t bytes)
     return safetensors_append(&write->writer, data, bytes);
 }
 
+// A shard on its way to the copy from which it is written.
+struct shard_copy {
+    const struct checkpoint_save *save;
+    char                         *end;
+};
+
 static status take_to_copy(void *context, const void *data, int64_t bytes)
 {
-    char **end = context;
-    memcpy(*end, data, (size_t)bytes);
-    *end += bytes;
+    struct shard_copy *copy = context;
+    checkpoint_moved(&copy->save->watch);
+    memcpy(copy->end, data, (size_t)bytes);
+    copy->end += bytes;
     return OK;
 }
 
@@ -165,10 +172,10 @@ static void enter_file(const struct checkpoint_save *save, const char *name)
 // Where no thread can be had, the rank waits for what it writes.
 static void start_write(struct checkpoint_save *save)
 {
-    char *end        = memory_allocate((size_t)save->shard.bytes + 1);
-    save->copy       = end;
-    save->written    = pass_data(save, take_to_copy, &end);
-    save->has_thread = !failed(&save->written) && pthread_create(&save->thread, NULL, write_beside, save) == 0;
+    save->copy             = memory_allocate((size_t)save->shard.bytes + 1);
+    struct shard_copy copy = {save, save->copy};
+    save->written          = pass_data(save, take_to_copy, &copy);
+    save->has_thread       = !failed(&save->written) && pthread_create(&save->thread, NULL, write_beside, save) == 0;
     if (failed(&save->written)) {
         atomic_store(&save->is_written, true);
     } else if (!save->has_thread) {

@@ -259,9 +259,9 @@ static status run(const void *arguments, struct text_buffer *errors)
         print_json(&collection.atlas);
     } else if (!failed(&result) && chosen->markdown) {
         atlas_write_page(&collection.atlas, stdout);
-    } else if (!failed(&result) && chosen->plot) {
+    } else if (!failed(&result) && chosen->plot && collection.atlas.count > 0) {
         atlas_write_plot(&collection.atlas, stdout);
-    } else if (!failed(&result)) {
+    } else if (!failed(&result) && !chosen->plot) {
         print_text(&collection.atlas, true);
         print_text(&collection.atlas, false);
     }

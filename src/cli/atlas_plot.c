@@ -3,6 +3,7 @@
 // follow the reader's scheme, and each point has its row as a title.
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "atlas.h"
 
@@ -98,6 +99,30 @@ static void write_legend(const struct atlas *atlas, FILE *file)
         LEFT + 8, LEFT + 20, (int)atlas->count - experts, LEFT + 208, LEFT + 220, experts, LEFT + 360, LEFT + 392);
 }
 
+// A text of a configuration as text of XML.
+static void put_text(const char *text, FILE *file)
+{
+    for (; *text != '\0'; text++) {
+        if (strchr("<>&", *text) != NULL) {
+            fprintf(file, "&#%d;", *text);
+        } else {
+            fputc(*text, file);
+        }
+    }
+}
+
+static void write_title(const struct atlas_row *row, FILE *file)
+{
+    fprintf(file, "<title>");
+    put_text(row->config, file);
+    fprintf(file, ", %" PRId64 " ", row->ranks);
+    put_text(row->gpu, file);
+    fprintf(file, ", %s%s", row->precision, row->variant[0] != '\0' ? " " : "");
+    put_text(row->variant, file);
+    fprintf(file, ": published %.4g s, predicted %.4g s, %+.1f %%</title>", row->published_seconds,
+            row->predicted_seconds, row->error_percent);
+}
+
 static void write_point(const struct scale *scale, const struct atlas_row *row, FILE *file)
 {
     double x = across(scale, row->published_seconds), y = down(scale, row->predicted_seconds);
@@ -106,9 +131,8 @@ static void write_point(const struct scale *scale, const struct atlas_row *row, 
     } else {
         fprintf(file, "<circle class=\"dense\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\">", x, y);
     }
-    fprintf(file, "<title>%s, %" PRId64 " %s, %s%s%s: published %.4g s, predicted %.4g s, %+.1f %%</title></%s>\n",
-            row->config, row->ranks, row->gpu, row->precision, row->variant[0] != '\0' ? " " : "", row->variant,
-            row->published_seconds, row->predicted_seconds, row->error_percent, row->has_experts ? "path" : "circle");
+    write_title(row, file);
+    fprintf(file, "</%s>\n", row->has_experts ? "path" : "circle");
 }
 
 void atlas_write_plot(const struct atlas *atlas, FILE *file)

@@ -100,6 +100,17 @@ static double find_ready(const struct trace *trace, int32_t index, double lane_e
     return ready;
 }
 
+// A step always computes: a library that says otherwise has noted down nothing.
+static status check_spans(const struct backend_span *spans, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++) {
+        if (spans[i].is_known) {
+            return OK;
+        }
+    }
+    return fail_as(EXIT_LAUNCH, "CUPTI has noted down nothing of the traced step: set trace.source = events");
+}
+
 // A kernel may begin before the one before it has ended, which shares the rest of the device with it: an op's time is
 // what it adds to its lane's. An op without any work has taken none.
 status trace_read(const struct lanes *lanes, int64_t *lost)
@@ -108,6 +119,7 @@ status trace_read(const struct lanes *lanes, int64_t *lost)
     struct backend_span *spans            = memory_allocate((size_t)trace->count * sizeof(*spans));
     double               ends[LANE_COUNT] = {0.0};
     status               read             = trace->activity->read(lanes->backend, spans, trace->count, lost);
+    read                                  = failed(&read) ? read : check_spans(spans, trace->count);
     for (int32_t i = 0; i < trace->count && !failed(&read); i++) {
         const struct backend_span *span = &spans[i];
         double                    *end  = &ends[trace->entries[i].op->lane];

@@ -106,6 +106,7 @@ static void look(struct watch *watch, uint64_t *seen)
     if (now - fmax(shown->moved, shown->excused) > watch_limit(watch) || watch->board->called != 0 ||
         watch->board->verdict != 0) {
         alarm_end_job(watch);
+        shown->looked = clock_seconds();    // it may have taken long to find an excuse: nobody stopped this process
     }
 }
 
