@@ -39,7 +39,7 @@ enum axis_share {
     AXIS(TP, tp, AUTO_OPTION, 1024, \
          "ranks over which each matrix is sharded", \
          .values = AXIS_OVER_NODE, .shown = 2, .claim = 4, .shares = AXIS_SHARES_MATRICES, .stays_in_node = true, \
-         .divides = {"model.heads", "model.kv_heads", "model.ffn"}) \
+         .divides = {"model.heads", "model.kv_heads", "model.ffn", "model.shared_ffn"}) \
     AXIS(CP, cp, AUTO_OPTION, 1024, \
          "ranks over which each sequence is sharded, in two chunks per rank that balance causal attention", \
          .values = AXIS_OVER_NODE, .shown = 3, .claim = 3, .shares = AXIS_SHARES_POSITIONS, .pieces = 2, \

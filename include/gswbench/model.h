@@ -26,6 +26,7 @@ struct model_config {
     int64_t qk_norm;                       // queries and keys are normalised, head by head
     int64_t tied;                          // the head shares the embedding table
     int64_t experts, expert_ffn, top_k;    // of layers that have experts
+    int64_t shared_ffn;                    // ... width of what all tokens share; 0: nothing
     double  capacity_factor, auxiliary_loss;
     double  init_deviation;
 };

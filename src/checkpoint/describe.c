@@ -32,6 +32,7 @@ static void describe_own(json_t *json, const struct model_config *model)
         set_count(json, "num_local_experts", model->experts);
         set_count(json, "num_experts_per_tok", model->top_k);
         set_count(json, "expert_intermediate_size", model_expert_ffn(model));
+        set_count(json, "shared_expert_intermediate_size", model->shared_ffn);
     }
 }
 

@@ -84,10 +84,11 @@ static void check_kinds(const struct model_config *model, const struct layer_pat
 
 static void check_experts(const struct model_config *model, int64_t sparse, status *errors)
 {
-    bool is_described = model->top_k != 0 || model->capacity_factor != 0.0 || model->auxiliary_loss != 0.0;
+    bool is_described =
+        model->top_k != 0 || model->shared_ffn != 0 || model->capacity_factor != 0.0 || model->auxiliary_loss != 0.0;
     if (model->experts == 0 && sparse == 0 && (is_described || model->expert_ffn != 0)) {
         status_add(errors, fail("[model] %s need experts: set experts, or leave them out",
-                                is_described ? "top_k, capacity_factor and auxiliary_loss" : "expert_ffn"));
+                                is_described ? "top_k, shared_ffn, capacity_factor and auxiliary_loss" : "expert_ffn"));
     }
     if (model->experts > 0 && sparse == 0) {
         status_add(errors,
@@ -122,6 +123,10 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
     if (model->norm != NORM_RMS || model->activation != ACTIVATION_SWIGLU || model->rope_fraction != 1.0) {
         status_add(errors, fail("[model] family = %s needs norm = rmsnorm, activation = swiglu and rope_fraction = 1; "
                                 "family = gswbench takes every shape",
+                                model->family));
+    }
+    if (model->shared_ffn > 0) {
+        status_add(errors, fail("[model] family = %s has no shared experts (shared_ffn): use family = gswbench",
                                 model->family));
     }
     if (sparse > 0 && sparse < model->layers) {

@@ -6,9 +6,7 @@
 // expert brings it its tokens of all ranks, while the ones before it work. An expert has an equal number of slots; or,
 // where it takes all tokens that choose it, as many as it needs, which ranks tell each other before: then a step moves
 // and computes no empty slot.
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "activation.h"
 #include "context.h"
@@ -23,68 +21,6 @@ struct expert_values {
     int32_t s;        // [R, ffn]
     int32_t tally;    // where rows are counted: of the slots; the next one is that of S, the same with one owner
 };
-
-// Under the names of Mixtral, or of Qwen3.
-struct experts_names {
-    struct exported  router;
-    struct mlp_names expert;
-};
-static const struct experts_names names_of_mixtral = {
-    .router = {"model.layers.%d.block_sparse_moe.gate.weight", 15},
-    .expert = {.gate = {"model.layers.%d.block_sparse_moe.experts.%d.w1.weight", 0},
-               .up   = {"model.layers.%d.block_sparse_moe.experts.%d.w3.weight", 1},
-               .down = {"model.layers.%d.block_sparse_moe.experts.%d.w2.weight", 2}},
-};
-static const struct experts_names names_of_qwen3 = {
-    .router = {"model.layers.%d.mlp.gate.weight", 15},
-    .expert = {.gate = {"model.layers.%d.mlp.experts.%d.gate_proj.weight", 0},
-               .up   = {"model.layers.%d.mlp.experts.%d.up_proj.weight", 1},
-               .down = {"model.layers.%d.mlp.experts.%d.down_proj.weight", 2}},
-};
-
-static int64_t experts_here(const struct plan *plan)
-{
-    return plan->model.experts / mesh_group_size(&plan->mesh, plan->mesh.owner_axes);
-}
-
-// The router is multiplied by, too, but no convention counts it. Linears: of all experts, whichever are here.
-static struct layer_count count(const struct model_config *model)
-{
-    int64_t expert = mlp_elements(model, model_expert_ffn(model));
-    int64_t router = model->hidden * model->experts;
-    return (struct layer_count){.parameters = model->experts * expert + router,
-                                .active     = model->top_k * expert + router,
-                                .multiplied = model->top_k * expert,
-                                .linears    = MLP_LINEARS * model->experts};
-}
-
-static void check(const struct model_config *model, status *errors)
-{
-    if (model->experts == 0) {
-        status_add(errors, fail("[model] pattern = %s has experts: say how many by experts, and how many a token uses "
-                                "by top_k",
-                                model->pattern));
-    } else if (model->top_k < 1 || model->top_k > model->experts) {
-        status_add(errors, fail("[model] top_k = %" PRId64 " with experts = %" PRId64 ": allowed are 1 to %" PRId64,
-                                model->top_k, model->experts, model->experts));
-    }
-}
-
-static void declare(struct declarations *declarations, int32_t *weights)
-{
-    const struct plan         *plan  = declarations->builder->plan;
-    const struct model_config *model = &plan->model;
-    int64_t                    count = experts_here(plan);
-    int64_t                    first = mesh_group_index(&plan->mesh, plan->rank, plan->mesh.owner_axes) * count;
-
-    const struct experts_names *names  = strcmp(model->family, "qwen3_moe") == 0 ? &names_of_qwen3 : &names_of_mixtral;
-    struct declaration         *router = declare_matrix(declarations, &weights[WEIGHT_ROUTER], "router weight");
-    router->is_replicated              = true;
-    declare_rows(declarations, router, &names->router, model->experts, model->hidden);
-    for (int64_t expert = first; expert < first + count; expert++) {
-        mlp_declare(declarations, expert == first ? &weights[WEIGHT_EXPERTS] : NULL, NULL, &names->expert, expert);
-    }
-}
 
 static int32_t new_slots(struct builder *builder, const char *name)
 {
@@ -231,11 +167,12 @@ static void append_fc2(struct sublayer *sublayer)
     sublayer->values->tensor[VALUE_EXPERT_OUT] = outputs;
 }
 
-// Adds up what a row's choices have in slots, weighed by their gates or (-1) not.
-static void sum_choices(struct sublayer *sublayer, const char *role, int32_t slots, int32_t gates, int32_t out)
+// Adds up what a row's choices have in slots, weighed by their gates or (-1) not, in place of what is there or to it.
+static void sum_choices(struct sublayer *sublayer, const char *role, int32_t slots, int32_t gates, int32_t out,
+                        bool adds)
 {
     struct op op   = experts_routing_op(sublayer->builder, OP_COMBINE, role);
-    op.accumulates = gates < 0;
+    op.accumulates = adds;
     assembly_operand(&op, COMBINE_IN, ACCESS_READ, slots);
     assembly_operand(&op, COMBINE_SLOTS, ACCESS_READ, sublayer->values->tensor[VALUE_SLOTS]);
     if (gates >= 0) {
@@ -248,10 +185,14 @@ static void sum_choices(struct sublayer *sublayer, const char *role, int32_t slo
 static void append_combine(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
-    int32_t         out =
-        assembly_activation(&builder->assembly, "combined", DIMS(builder->routing.rows, builder->routing.columns));
+    int32_t         shared  = shared_append_fc2(sublayer);
+    int32_t         out     = shared;
+    if (shared < 0) {
+        out =
+            assembly_activation(&builder->assembly, "combined", DIMS(builder->routing.rows, builder->routing.columns));
+    }
     sum_choices(sublayer, "combine", sublayer->values->tensor[VALUE_EXPERT_OUT], sublayer->values->tensor[VALUE_GATES],
-                out);
+                out, shared >= 0);
     sublayer->values->tensor[VALUE_OUT] = out;
 }
 
@@ -305,11 +246,12 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     for (int64_t i = 0; i < count; i++) {
         travelled[i] = bring(sublayer, "output gradient exchange", slots, i);
     }
-    int32_t d_in = experts_router_backward(sublayer, gates);    // beside the first exchange
+    // Beside the first exchange.
+    int32_t d_in = experts_router_backward(sublayer, gates, shared_backward(sublayer, gradient));
     for (int64_t i = 0; i < count; i++) {
         expert_backward(sublayer, i, travelled[i], slots_of(sublayer, d_slots, i));
     }
-    sum_choices(sublayer, "dispatch gradient", d_slots, -1, d_in);
+    sum_choices(sublayer, "dispatch gradient", d_slots, -1, d_in, true);
     free(travelled);
     return d_in;
 }
@@ -321,10 +263,12 @@ static const struct forward_step steps[] = {
     { experts_append_logits,     BIT(VALUE_N),                   BIT(VALUE_LOGITS),     1u << OUTPUT_DISPATCH },
     { experts_append_route,      BIT(VALUE_LOGITS),              ROUTED,                1u << OUTPUT_DISPATCH },
     { append_dispatch,   BIT(VALUE_N) | ROUTED,          BIT(VALUE_EXPERT_IN),  1u << OUTPUT_DISPATCH },
+    { shared_append_fc1, BIT(VALUE_N),                   BIT(VALUE_SHARED_FC1), 1u << OUTPUT_FC1 },
+    { shared_append_activation, BIT(VALUE_SHARED_FC1),   BIT(VALUE_SHARED_S),   1u << OUTPUT_ACTIVATION },
     { append_fc1,        BIT(VALUE_EXPERT_IN),           BIT(VALUE_FC1),        1u << OUTPUT_FC1 },
     { append_activation, BIT(VALUE_FC1),                 BIT(VALUE_S),          1u << OUTPUT_ACTIVATION },
     { append_fc2,        BIT(VALUE_S),                   BIT(VALUE_EXPERT_OUT), 1u << OUTPUT_FC2 },
-    { append_combine,    BIT(VALUE_EXPERT_OUT) | ROUTED, BIT(VALUE_OUT),        0 },
+    { append_combine,    BIT(VALUE_EXPERT_OUT) | ROUTED | BIT(VALUE_SHARED_S), BIT(VALUE_OUT), 0 },
     { .append = NULL },
 };
 // clang-format on
@@ -332,12 +276,12 @@ static const struct forward_step steps[] = {
 const struct layer_kind experts_kind = {
     .name    = "experts",
     .norm    = &mlp_norm,
-    .declare = declare,
+    .declare = experts_declare,
     .steps   = steps,
     .needed  = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_LOGITS) | ROUTED | BIT(VALUE_EXPERT_IN) |
-              BIT(VALUE_FC1) | BIT(VALUE_S) | BIT(VALUE_EXPERT_OUT),
+              BIT(VALUE_FC1) | BIT(VALUE_S) | BIT(VALUE_EXPERT_OUT) | BIT(VALUE_SHARED_FC1) | BIT(VALUE_SHARED_S),
     .backward    = backward,
-    .count       = count,
-    .check       = check,
+    .count       = experts_count,
+    .check       = experts_check,
     .has_experts = true,
 };

@@ -7,7 +7,9 @@
 
 enum {
     WEIGHT_ROUTER = WEIGHT_OWN,
-    WEIGHT_EXPERTS,    // fc1 of the first expert here; its fc2 and those of the next follow
+    WEIGHT_EXPERTS,       // fc1 of the first expert here; its fc2 and those of the next follow
+    WEIGHT_SHARED_FC1,    // of the shared experts; -1: there are none
+    WEIGHT_SHARED_FC2,
 };
 enum {
     VALUE_LOGITS = VALUE_OWN,    // of the router, of all rows that compete [rows, experts]
@@ -22,7 +24,15 @@ enum {
     VALUE_EXPERT_OUT,    // [slots, hidden], back on the ranks of the tokens
     VALUE_TALLIES,       // where rows are counted: slots of each expert, own and those that other ranks have for the
     VALUE_RECEIVED,      // experts here; -1: there are no others
+    VALUE_SHARED_FC1,    // of the shared experts
+    VALUE_SHARED_S,
 };
+
+// experts_weights.c
+int64_t            experts_here(const struct plan *plan);    // on this rank
+struct layer_count experts_count(const struct model_config *model);
+void               experts_check(const struct model_config *model, status *errors);
+void               experts_declare(struct declarations *declarations, int32_t *weights);
 
 // routing.c: who gets a token.
 bool     experts_counts_rows(const struct builder *builder);    // they are moved and computed as far as they are there
@@ -34,7 +44,15 @@ void                 experts_append_route(struct sublayer *sublayer);
 // The host reads how many rows there are, if they are counted and not known yet. Returns the first of the tallies, or
 // -1.
 int32_t experts_append_tallies(struct sublayer *sublayer);
-// Returns the part of the input's gradient that comes through the router.
-int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates);
+// Adds the part of the input's gradient that comes through the router to another part, or returns it if there is none
+// (-1).
+int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates, int32_t other);
+
+// shared.c: the experts that all tokens share. -1 is returned where there are none.
+void    shared_declare(struct declarations *declarations, int32_t *weights);
+void    shared_append_fc1(struct sublayer *sublayer);
+void    shared_append_activation(struct sublayer *sublayer);
+int32_t shared_append_fc2(struct sublayer *sublayer);
+int32_t shared_backward(struct sublayer *sublayer, int32_t gradient);
 
 #endif

@@ -20,7 +20,7 @@ enum {
     VALUE_N,             // the stream, normalised [S, hidden]
     VALUE_OUT,           // what is to be added to the stream [S, hidden]
     VALUE_OWN,
-    VALUES_MAX = 16
+    VALUES_MAX = 20
 };
 struct sublayer_values {
     int32_t tensor[VALUES_MAX];

@@ -22,22 +22,21 @@ int64_t mlp_elements(const struct model_config *model, int64_t ffn)
     return (model_is_gated(model) ? 3 : 2) * model->hidden * ffn;
 }
 
-void mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, const struct mlp_names *as,
-                 int64_t expert)
+void mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, const struct mlp_weights *weights)
 {
-    const struct model_config *model  = &declarations->builder->plan->model;
-    int64_t                    ffn    = expert < 0 ? model->ffn : model_expert_ffn(model);
-    int64_t                    linear = expert < 0 ? 0 : expert * MLP_LINEARS;
+    const struct model_config *model = &declarations->builder->plan->model;
 
-    struct declaration *in = declare_linear(declarations, fc1, "fc1 weight", LINEAR_KIND_FC1, linear + MLP_FC1);
-    in->expert             = expert;
+    struct declaration *in =
+        declare_linear(declarations, fc1, "fc1 weight", LINEAR_KIND_FC1, weights->linear + MLP_FC1);
+    in->expert = weights->expert;
     if (model_is_gated(model)) {
-        declare_rows(declarations, in, &as->gate, ffn, model->hidden);
+        declare_rows(declarations, in, &weights->as->gate, weights->ffn, model->hidden);
     }
-    declare_rows(declarations, in, &as->up, ffn, model->hidden);
-    struct declaration *out = declare_linear(declarations, fc2, "fc2 weight", LINEAR_KIND_FC2, linear + MLP_FC2);
-    out->expert             = expert;
-    declare_columns(declarations, out, &as->down, model->hidden, ffn);
+    declare_rows(declarations, in, &weights->as->up, weights->ffn, model->hidden);
+    struct declaration *out =
+        declare_linear(declarations, fc2, "fc2 weight", LINEAR_KIND_FC2, weights->linear + MLP_FC2);
+    out->expert = weights->expert;
+    declare_columns(declarations, out, &weights->as->down, model->hidden, weights->ffn);
 }
 
 static struct layer_count count(const struct model_config *model)
@@ -48,14 +47,50 @@ static struct layer_count count(const struct model_config *model)
 
 static void declare(struct declarations *declarations, int32_t *weights)
 {
-    mlp_declare(declarations, &weights[WEIGHT_FC1], &weights[WEIGHT_FC2], &exported, -1);
+    int64_t ffn = declarations->builder->plan->model.ffn;
+    mlp_declare(declarations, &weights[WEIGHT_FC1], &weights[WEIGHT_FC2], &(struct mlp_weights){&exported, ffn, -1, 0});
+}
+
+int32_t mlp_fc1(struct builder *builder, const struct mlp *mlp)
+{
+    return tensor_gather_linear(builder, &(struct linear){mlp->roles->fc1, mlp->fc1_weight, false, false},
+                                mlp->roles->fc1_input, mlp->in, NULL);
+}
+
+int32_t mlp_fc2(struct builder *builder, const struct mlp *mlp)
+{
+    return tensor_linear_reduce(builder, &(struct linear){mlp->roles->fc2, mlp->fc2_weight, false, false},
+                                mlp->roles->fc2_output, mlp->s, -1);
+}
+
+int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gradient)
+{
+    const struct mlp_roles *roles = mlp->roles;
+    int32_t                 whole;
+    int32_t ds = tensor_gather_linear(builder, &(struct linear){roles->fc2_data, mlp->fc2_weight, true, false},
+                                      roles->fc2_gradient, gradient, &whole);
+    linear_weight_gradient(builder, roles->fc2_weight, whole, mlp->s, mlp->fc2_weight);
+    int32_t dfc1 = activation_backward(builder, ds, mlp->fc1);
+    // The input is gathered beside the data gradient, whose sum is made beside the weight gradient.
+    int32_t in = tensor_gather(builder, roles->fc1_again, mlp->in);
+    int32_t dn = linear_data_gradient(builder, roles->fc1_data, dfc1, mlp->fc1_weight);
+    dn         = tensor_reduce(builder, roles->fc1_gradient, dn);
+    linear_weight_gradient(builder, roles->fc1_weight, dfc1, in, mlp->fc1_weight);
+    return dn;
+}
+
+static struct mlp mlp_of(const struct sublayer *sublayer)
+{
+    static const struct mlp_roles roles  = MLP_ROLES("");
+    const int32_t                *values = sublayer->values->tensor, *weights = sublayer->weights;
+    return (struct mlp){&roles,          weights[WEIGHT_FC1], weights[WEIGHT_FC2],
+                        values[VALUE_N], values[VALUE_FC1],   values[VALUE_S]};
 }
 
 static void append_fc1(struct sublayer *sublayer)
 {
-    sublayer->values->tensor[VALUE_FC1] =
-        tensor_gather_linear(sublayer->builder, &(struct linear){"fc1", sublayer->weights[WEIGHT_FC1], false, false},
-                             "fc1 input", sublayer->values->tensor[VALUE_N], NULL);
+    struct mlp mlp                      = mlp_of(sublayer);
+    sublayer->values->tensor[VALUE_FC1] = mlp_fc1(sublayer->builder, &mlp);
 }
 
 static void append_activation(struct sublayer *sublayer)
@@ -65,28 +100,14 @@ static void append_activation(struct sublayer *sublayer)
 
 static void append_fc2(struct sublayer *sublayer)
 {
-    sublayer->values->tensor[VALUE_OUT] =
-        tensor_linear_reduce(sublayer->builder, &(struct linear){"fc2", sublayer->weights[WEIGHT_FC2], false, false},
-                             "fc2 output", sublayer->values->tensor[VALUE_S], -1);
+    struct mlp mlp                      = mlp_of(sublayer);
+    sublayer->values->tensor[VALUE_OUT] = mlp_fc2(sublayer->builder, &mlp);
 }
 
 static int32_t backward(struct sublayer *sublayer, int32_t gradient)
 {
-    struct builder *builder = sublayer->builder;
-    const int32_t  *values  = sublayer->values->tensor;
-    int32_t         fc1 = sublayer->weights[WEIGHT_FC1], fc2 = sublayer->weights[WEIGHT_FC2];
-
-    int32_t whole;
-    int32_t ds = tensor_gather_linear(builder, &(struct linear){"fc2 data gradient", fc2, true, false},
-                                      "fc2 output gradient", gradient, &whole);
-    linear_weight_gradient(builder, "fc2 weight gradient", whole, values[VALUE_S], fc2);
-    int32_t dfc1 = activation_backward(builder, ds, values[VALUE_FC1]);
-    // The input is gathered beside the data gradient, whose sum is made beside the weight gradient.
-    int32_t in = tensor_gather(builder, "fc1 input again", values[VALUE_N]);
-    int32_t dn = linear_data_gradient(builder, "fc1 data gradient", dfc1, fc1);
-    dn         = tensor_reduce(builder, "fc1 input gradient", dn);
-    linear_weight_gradient(builder, "fc1 weight gradient", dfc1, in, fc1);
-    return dn;
+    struct mlp mlp = mlp_of(sublayer);
+    return mlp_backward(sublayer->builder, &mlp, gradient);
 }
 
 const struct norm_names mlp_norm = {.forward         = "mlp norm",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What MLPs and experts have in common: their norm and their two weights.
+// What MLPs, experts and the experts that all tokens share have in common: their norm, weights and ops.
 #ifndef GSWBENCH_LAYERS_MLP_H
 #define GSWBENCH_LAYERS_MLP_H
 
@@ -13,9 +13,36 @@ struct mlp_names {
     struct exported gate, up, down;
 };
 
-// fc1 (gate and up together) and fc2 of a layer's MLP, or (expert >= 0) of an expert.
-void    mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, const struct mlp_names *as,
-                    int64_t expert);
+// fc1 (gate and up together) and fc2 of an MLP, or (expert >= 0) of an expert.
+struct mlp_weights {
+    const struct mlp_names *as;
+    int64_t                 ffn, expert;
+    int64_t                 linear;    // of fc1, among the sublayer's
+};
+void    mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, const struct mlp_weights *weights);
 int64_t mlp_elements(const struct model_config *model, int64_t ffn);    // of both
+
+// What the ops of an MLP are called.
+struct mlp_roles {
+    const char *fc1, *fc1_input, *fc2, *fc2_output;
+    const char *fc2_data, *fc2_gradient, *fc2_weight, *fc1_again, *fc1_data, *fc1_gradient, *fc1_weight;
+};
+#define MLP_ROLES(of)                                                                                                  \
+    {                                                                                                                  \
+        .fc1 = of "fc1", .fc1_input = of "fc1 input", .fc2 = of "fc2", .fc2_output = of "fc2 output",                  \
+        .fc2_data = of "fc2 data gradient", .fc2_gradient = of "fc2 output gradient",                                  \
+        .fc2_weight = of "fc2 weight gradient", .fc1_again = of "fc1 input again", .fc1_data = of "fc1 data gradient", \
+        .fc1_gradient = of "fc1 input gradient", .fc1_weight = of "fc1 weight gradient"                                \
+    }
+
+// An MLP that all tokens go through: its weights and values.
+struct mlp {
+    const struct mlp_roles *roles;
+    int32_t                 fc1_weight, fc2_weight;
+    int32_t                 in, fc1, s;    // [S, hidden], [T, ffn] or [T, 2 ffn], [T, ffn]
+};
+int32_t mlp_fc1(struct builder *builder, const struct mlp *mlp);
+int32_t mlp_fc2(struct builder *builder, const struct mlp *mlp);
+int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gradient);    // returns that of its input
 
 #endif

@@ -36,25 +36,28 @@ struct size {
     struct layer_pattern       pattern;
 };
 
+// Of so many linears that ranks of tp share out, or have whole.
+static double ops_of_linears(const struct plan_request *request, double linears, bool is_sharded)
+{
+    double of_linear = OPS_OF_LINEAR + (request->precision.narrow_linears != 0 ? OPS_OF_COPIES : 0);
+    if (is_sharded) {
+        of_linear += OPS_OF_SHARDS;
+        of_linear += request->parallel.tp_overlap != 0 ? OPS_OF_BLOCK * (double)request->mesh.size[AXIS_TP] : 0;
+    }
+    return of_linear * linears;
+}
+
 static double ops_of_sublayer(const struct plan_request *request, const struct layer_kind *kind)
 {
     const struct mesh *mesh    = &request->mesh;
     struct layer_count count   = kind->count(&request->model);
-    double             linears = (double)count.linears, of_linear = OPS_OF_LINEAR, ops = OPS_OF_SUBLAYER;
-    bool               is_shared = mesh->size[AXIS_TP] > 1;
+    double             ops     = OPS_OF_SUBLAYER;
+    int64_t            experts = kind->has_experts ? MLP_LINEARS * request->model.experts : 0;
     if (kind->has_experts) {
-        is_shared = mesh->etp > 1;
-        linears /= (double)mesh_group_size(mesh, mesh->owner_axes);
-        of_linear += (double)OPS_OF_EXPERT / MLP_LINEARS;
+        double here = (double)experts / (double)mesh_group_size(mesh, mesh->owner_axes);
+        ops += ops_of_linears(request, here, mesh->etp > 1) + (double)OPS_OF_EXPERT / MLP_LINEARS * here;
     }
-    if (request->precision.narrow_linears != 0) {
-        of_linear += OPS_OF_COPIES;
-    }
-    if (is_shared) {
-        of_linear += OPS_OF_SHARDS;
-        of_linear += request->parallel.tp_overlap != 0 ? OPS_OF_BLOCK * (double)mesh->size[AXIS_TP] : 0;
-    }
-    ops += of_linear * linears;
+    ops += ops_of_linears(request, (double)(count.linears - experts), mesh->size[AXIS_TP] > 1);
     if (count.attended > 0 && mesh->size[AXIS_CP] > 1) {
         ops += OPS_OF_RUN * (double)mesh->size[AXIS_CP] * (double)(HALVES * request->train.micro_batch + 1);
     }
@@ -110,8 +113,8 @@ static double largest_elements(const struct plan_request *request)
     double                     tokens  = (double)request->train.micro_batch * (double)request->train.sequence;
     double                     experts = model->experts > 0 ? (double)model->experts : 1;
     double                     width   = (double)(model_query_width(model) + 2 * model_kv_width(model));
-    width =
-        larger(larger(width, (double)model->hidden), 2.0 * larger((double)model->ffn, (double)model_expert_ffn(model)));
+    double ffn = larger(larger((double)model->ffn, (double)model->shared_ffn), (double)model_expert_ffn(model));
+    width      = larger(larger(width, (double)model->hidden), 2.0 * ffn);
     return tokens / (double)request->mesh.size[AXIS_CP] *
            larger(width * experts, (double)model_padded_vocab(model, request->mesh.size[AXIS_TP]));
 }

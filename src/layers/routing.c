@@ -200,7 +200,7 @@ void experts_append_route(struct sublayer *sublayer)
     }
 }
 
-int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates)
+int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates, int32_t other)
 {
     struct builder               *builder = sublayer->builder;
     const struct sublayer_values *values  = sublayer->values;
@@ -216,5 +216,7 @@ int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates)
     assembly_operand(&op, ROUTE_GRADIENT_LOGITS, ACCESS_WRITE, logits);
     assembly_append(&builder->assembly, &op);
     linear_weight_gradient(builder, "router weight gradient", logits, values->tensor[VALUE_N], router.weight);
-    return linear_data_gradient(builder, router.role, logits, router.weight);
+    int32_t d_in = other >= 0 ? other : linear_out_of(builder, &router, logits);
+    linear_append(builder, &router, logits, d_in, other >= 0);
+    return d_in;
 }

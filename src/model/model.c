@@ -34,6 +34,7 @@ const struct option model_options[] = {
     BOOLEAN_OPTION(model_config, tied, "no", "the output projection shares the embedding table"),
     INTEGER_OPTION(model_config, experts, "0", 0, 1024, "experts of a layer that has them; 0: none"),
     INTEGER_OPTION(model_config, expert_ffn, "0", 0, 1048576, "width of one expert; 0: ffn"),
+    INTEGER_OPTION(model_config, shared_ffn, "0", 0, 1048576, "width of the MLP that all tokens share in layers with experts, of all shared experts together; 0: none"),
     INTEGER_OPTION(model_config, top_k, "0", 0, 1024, "experts that a token uses"),
     REAL_OPTION   (model_config, capacity_factor, "0", 0, 1024, "tokens that an expert takes, as a multiple of its fair share: fewer are padded, more are dropped; 0: all that choose it"),
     REAL_OPTION   (model_config, auxiliary_loss, "0", 0, 1, "weight of the load-balancing loss of the router"),

@@ -118,6 +118,10 @@ Test(model, counts_each_layer_of_a_mixed_model_by_what_it_is)
                                 .vocab      = 129280};
     cr_expect_eq(layers_parameters(&wide), 685714011136);
     cr_expect_eq(layers_active_parameters(&wide), 52239889408);
+    // A shared expert as wide as the others: 58 x 3 x 7168 x 2048 weights, which every token uses.
+    wide.shared_ffn = 2048;
+    cr_expect_eq(layers_parameters(&wide), 685714011136 + 2554331136);
+    cr_expect_eq(layers_active_parameters(&wide), 52239889408 + 2554331136);
 }
 
 Test(model, counts_the_flops_of_each_layer_of_a_mixed_model)
@@ -311,6 +315,9 @@ Test(model, says_what_is_wrong_with_a_pattern)
     model = mixed;
     memcpy(model.family, "mixtral", sizeof("mixtral"));
     expect_error(&model, "[model] family = mixtral has layers of one make: use family = gswbench");
+    model.shared_ffn = 8;
+    model.pattern[0] = '\0';
+    expect_error(&model, "[model] family = mixtral has no shared experts (shared_ffn): use family = gswbench");
 }
 
 Test(model, reports_all_broken_rules_together)
@@ -321,8 +328,8 @@ Test(model, reports_all_broken_rules_together)
     model.top_k               = 2;
     expect_error(&model, "[model] kv_heads = 5 does not divide heads = 32\n"
                          "[model] rope_fraction = 0.257812 of head_dim = 128 is 33 elements, not an even number\n"
-                         "[model] top_k, capacity_factor and auxiliary_loss need experts: set experts, or leave them "
-                         "out\n"
+                         "[model] top_k, shared_ffn, capacity_factor and auxiliary_loss need experts: set experts, or "
+                         "leave them out\n"
                          "[model] family = llama needs norm = rmsnorm, activation = swiglu and rope_fraction = 1; "
                          "family = gswbench takes every shape");
 }

@@ -42,6 +42,39 @@ Test(plan, sends_each_expert_its_tokens_while_the_one_before_works)
     plan_free(&tiny.plan);
 }
 
+// What all tokens share is computed while tokens travel: there, back, and back again as gradients.
+Test(plan, computes_shared_experts_beside_the_exchanges)
+{
+    struct tiny tiny;
+    char        roles[1024];
+    tiny_init(&tiny);
+    tiny_set_experts(&tiny, 2, 1);
+    tiny.model.shared_ffn = 12;
+    tiny.parallel.dp = tiny.parallel.ep = 2;
+
+    tiny_plan(&tiny);
+
+    list_roles(&tiny.plan, PHASE_FORWARD, 1, roles);
+    const char *from = strstr(roles, "dispatch,");
+    cr_assert_not_null(from);
+    cr_assert_str_eq(from, "dispatch,read tallies,dispatch exchange,shared fc1,activation,fc1,activation,fc2,"
+                           "output exchange,shared fc2,combine");
+    list_roles(&tiny.plan, PHASE_BACKWARD, 1, roles);
+    const char *end = strstr(roles, ",mlp norm gradient");
+    cr_assert_not_null(end);
+    roles[end - roles] = '\0';
+    cr_assert_str_eq(roles, "combine gradient,output gradient exchange,shared fc2 data gradient,"
+                            "shared fc2 weight gradient,activation gradient,shared fc1 data gradient,"
+                            "shared fc1 weight gradient,route gradient,router weight gradient,router data gradient,"
+                            "fc2 data gradient,fc2 weight gradient,activation gradient,fc1 data gradient,"
+                            "input gradient exchange,fc1 weight gradient,dispatch gradient");
+    const struct op *fc1 = &tiny.plan.ops[find_op(&tiny.plan, "shared fc1", 1, 0)];
+    cr_expect_eq(fc1->wait_count, 0);
+    cr_expect_eq(fc1->shape.gemm.n, 2 * 12);
+    cr_expect(tiny.plan.ops[find_op(&tiny.plan, "combine", 1, 0)].accumulates);
+    plan_free(&tiny.plan);
+}
+
 // Of the ranks of tp each has experts of its own: rows travel to them, and nothing is gathered or summed over tp.
 Test(plan, moves_rows_of_whole_experts_once_and_gathers_none)
 {

@@ -147,6 +147,13 @@ class Training(unittest.TestCase):
                                     "model.auxiliary_loss": 0.01, "train.capacity_scope": "sequence", "run.seed": 2},
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.pp=2"))
 
+    def test_shared_experts(self):
+        """Beside the experts that are chosen, on ranks that share out both."""
+        self.compare("tiny-llama", {"model.family": "gswbench", "model.pattern": "dense, experts",
+                                    "model.experts": 4, "model.expert_ffn": 64, "model.shared_ffn": 96, "model.top_k": 2,
+                                    "model.auxiliary_loss": 0.01, "train.capacity_scope": "sequence", "run.seed": 2},
+                     ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.tp=2"))
+
     def test_gelu_with_layer_norm(self):
         self.compare("tiny-nemotron", {"model.activation": "gelu", "model.norm": "layernorm", "model.rope_fraction": 0,
                                        "run.seed": 5, "train.weight_decay": 0.5})

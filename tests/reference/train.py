@@ -127,6 +127,9 @@ def mix_experts(x, weights, name, model):
         matrices = (f"{name}experts.{expert}.{part}" for part in parts)
         gate = (gates * (taken & (experts == expert))).sum(-1, keepdim=True)
         out = out + gate * feed_forward(x, weights, model, *matrices)
+    if model.shared_ffn > 0:
+        shared = name.replace("block_sparse_moe", "mlp") + "shared_experts."
+        out = out + feed_forward(x, weights, model, *(shared + part for part in ("gate_proj", "up_proj", "down_proj")))
     shares = experts.flatten().bincount(minlength=model.experts) / experts.numel()
     return out, model.auxiliary_loss * model.experts * (shares * probabilities).sum()
 

@@ -193,3 +193,18 @@ Test(gradient, is_right_for_dense_layers_among_layers_with_experts)
     tiny.train.recompute      = RECOMPUTE_BLOCK_EVERY;
     check_model(&tiny);
 }
+
+// The block's norm sees the gradients of the experts, of the router and of what all tokens share.
+Test(gradient, is_right_for_experts_beside_shared_ones)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny_set_experts(&tiny, 3, 2);
+    tiny.model.expert_ffn     = 10;
+    tiny.model.shared_ffn     = 14;
+    tiny.model.auxiliary_loss = 0;
+    tiny.train.routing        = ROUTING_BALANCED;
+    tiny.train.accumulation   = 2;
+    tiny.train.recompute      = RECOMPUTE_FULL;
+    check_model(&tiny);
+}

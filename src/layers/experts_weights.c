@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// The weights of experts and their router: how many, under which names, and the rules of [model] for them.
+#include <inttypes.h>
+#include <string.h>
+
+#include "experts.h"
+#include "mlp.h"
+
+// Under the names of Mixtral, or of Qwen3.
+struct experts_names {
+    struct exported  router;
+    struct mlp_names expert;
+};
+static const struct experts_names names_of_mixtral = {
+    .router = {"model.layers.%d.block_sparse_moe.gate.weight", 15},
+    .expert = {.gate = {"model.layers.%d.block_sparse_moe.experts.%d.w1.weight", 0},
+               .up   = {"model.layers.%d.block_sparse_moe.experts.%d.w3.weight", 1},
+               .down = {"model.layers.%d.block_sparse_moe.experts.%d.w2.weight", 2}},
+};
+static const struct experts_names names_of_qwen3 = {
+    .router = {"model.layers.%d.mlp.gate.weight", 15},
+    .expert = {.gate = {"model.layers.%d.mlp.experts.%d.gate_proj.weight", 0},
+               .up   = {"model.layers.%d.mlp.experts.%d.up_proj.weight", 1},
+               .down = {"model.layers.%d.mlp.experts.%d.down_proj.weight", 2}},
+};
+
+int64_t experts_here(const struct plan *plan)
+{
+    return plan->model.experts / mesh_group_size(&plan->mesh, plan->mesh.owner_axes);
+}
+
+// The router is multiplied by, too, but no convention counts it. Linears: of all experts, whichever are here.
+struct layer_count experts_count(const struct model_config *model)
+{
+    int64_t expert = mlp_elements(model, model_expert_ffn(model));
+    int64_t router = model->hidden * model->experts;
+    int64_t shared = mlp_elements(model, model->shared_ffn);
+    return (struct layer_count){.parameters = model->experts * expert + shared + router,
+                                .active     = model->top_k * expert + shared + router,
+                                .multiplied = model->top_k * expert + shared,
+                                .linears    = MLP_LINEARS * (model->experts + (shared > 0))};
+}
+
+void experts_check(const struct model_config *model, status *errors)
+{
+    if (model->experts == 0) {
+        status_add(errors, fail("[model] pattern = %s has experts: say how many by experts, and how many a token uses "
+                                "by top_k",
+                                model->pattern));
+    } else if (model->top_k < 1 || model->top_k > model->experts) {
+        status_add(errors, fail("[model] top_k = %" PRId64 " with experts = %" PRId64 ": allowed are 1 to %" PRId64,
+                                model->top_k, model->experts, model->experts));
+    }
+}
+
+void experts_declare(struct declarations *declarations, int32_t *weights)
+{
+    const struct plan         *plan  = declarations->builder->plan;
+    const struct model_config *model = &plan->model;
+    int64_t                    count = experts_here(plan);
+    int64_t                    first = mesh_group_index(&plan->mesh, plan->rank, plan->mesh.owner_axes) * count;
+
+    const struct experts_names *names  = strcmp(model->family, "qwen3_moe") == 0 ? &names_of_qwen3 : &names_of_mixtral;
+    struct declaration         *router = declare_matrix(declarations, &weights[WEIGHT_ROUTER], "router weight");
+    router->is_replicated              = true;
+    declare_rows(declarations, router, &names->router, model->experts, model->hidden);
+    for (int64_t expert = first; expert < first + count; expert++) {
+        mlp_declare(declarations, expert == first ? &weights[WEIGHT_EXPERTS] : NULL, NULL,
+                    &(struct mlp_weights){&names->expert, model_expert_ffn(model), expert, MLP_LINEARS * expert});
+    }
+    shared_declare(declarations, weights);
+}
