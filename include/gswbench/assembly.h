@@ -74,6 +74,7 @@ struct transfer {
     enum lane    lane;
     int32_t      in, out, hold;
     int32_t      peer, channel;
+    int64_t      ahead;
 };
 int32_t assembly_transfer(struct assembly *assembly, const struct transfer *transfer);
 // Gives an appended op one more operand, which no other lane has touched.

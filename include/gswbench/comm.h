@@ -21,6 +21,7 @@ struct comm_extras {
     int32_t windows, registered;    // memory that connections know: alike on all members; each member's own
     int32_t refused;                // memory that the library would not register
     int32_t copying;                // connections that may leave multiprocessors alone
+    int32_t putting;                // ... and whose members write into each other's memory, step by step round a ring
     bool    exchanges;              // an all-to-all is one call
     int32_t scalable;               // connections whose members found each other by several ids
     double  bytes;                  // of the device, by the library's own count; NaN: it does not tell

@@ -85,6 +85,7 @@ struct transfer_shape {
     int32_t group;       // index in the plan's groups
     int32_t peer;        // send, receive, broadcast: index in the group; rotate: places that it goes on, or back if < 0
     int32_t channel;     // send and receive pair in order within (group, lane pair, channel)
+    int64_t ahead;       // rotate: elements from where this rank has OUT to where the rank that it sends to has its own
     const struct transfer_parts *parts;    // of an all-to-all; NULL: equal ones. A plan has none: the step knows them
 };
 

@@ -11,6 +11,7 @@ struct result_connections {
     int64_t windows, registered;    // storages that connections know: alike on all members; each member's own
     int64_t refused;                // storages that the library would not register
     int64_t copying;                // connections whose gathers and all-to-alls copy engines may make
+    int64_t putting;                // ... and whose steps round a ring were one-sided puts
     bool    exchanges;              // an all-to-all is one call
     int64_t scalable;               // connections whose members found each other by several ids
     double  library_bytes;          // of the device, by the library's own count; NaN: it does not tell

@@ -58,6 +58,7 @@ static void count(const struct nccl_library *nccl, const struct nccl_connection 
     }
     sum->refused += connection->refused;
     sum->copying += connection->is_copying;
+    sum->putting += connection->puts;
     sum->scalable += connection->is_scalable;
     sum->bytes += (double)bytes;
 }

@@ -13,7 +13,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
 
-static ncclDataType_t type_of(enum format format)
+ncclDataType_t nccl_type(enum format format)
 {
     return format == FORMAT_F32    ? ncclFloat32
            : format == FORMAT_BF16 ? ncclBfloat16
@@ -189,15 +189,15 @@ void nccl_group_close(struct comm_group *group)
 static void send_to(const struct comm_group *group, int64_t member, const void *in, int64_t elements,
                     enum format format)
 {
-    NCCL_CHECK(&group->state->library,
-               ncclSend(in, (size_t)elements, type_of(format), (int)member, group->connection->handle, group->stream));
+    NCCL_CHECK(&group->state->library, ncclSend(in, (size_t)elements, nccl_type(format), (int)member,
+                                                group->connection->handle, group->stream));
 }
 
 static void receive_from(const struct comm_group *group, int64_t member, void *out, int64_t elements,
                          enum format format)
 {
-    NCCL_CHECK(&group->state->library,
-               ncclRecv(out, (size_t)elements, type_of(format), (int)member, group->connection->handle, group->stream));
+    NCCL_CHECK(&group->state->library, ncclRecv(out, (size_t)elements, nccl_type(format), (int)member,
+                                                group->connection->handle, group->stream));
 }
 
 static void all_to_all(const struct comm_group *group, const char *in, char *out, int64_t share, enum format format)
@@ -206,7 +206,7 @@ static void all_to_all(const struct comm_group *group, const char *in, char *out
     if (group->state->library.ncclAlltoAll != NULL) {
         group->state->exchanges = true;
         NCCL_CHECK(&group->state->library,
-                   ncclAlltoAll(in, out, (size_t)share, type_of(format), group->connection->handle, group->stream));
+                   ncclAlltoAll(in, out, (size_t)share, nccl_type(format), group->connection->handle, group->stream));
         return;
     }
     NCCL_CHECK(&group->state->library, ncclGroupStart());
@@ -239,6 +239,9 @@ static void exchange_parts(const struct comm_group *group, const struct transfer
 static void rotate(const struct comm_group *group, const struct transfer_shape *shape, const void *in, void *out,
                    enum format format)
 {
+    if (nccl_put_round(group, shape, in, out, format)) {
+        return;
+    }
     NCCL_CHECK(&group->state->library, ncclGroupStart());
     send_to(group, comm_ring_member(group->index + shape->peer, group->size), in, shape->elements, format);
     receive_from(group, comm_ring_member(group->index - shape->peer, group->size), out, shape->elements, format);
@@ -252,10 +255,10 @@ static void pass(const struct comm_group *group, const struct op *op, const void
     int64_t                    peer     = op->shape.transfer.peer;
     if (op->kind == OP_SEND) {
         const struct nccl_connection *link = group->links->send[nccl_direction(group->size, group->index, peer)];
-        NCCL_CHECK(nccl, ncclSend(in, elements, type_of(format), 1, link->handle, group->stream));
+        NCCL_CHECK(nccl, ncclSend(in, elements, nccl_type(format), 1, link->handle, group->stream));
     } else {
         const struct nccl_connection *link = group->links->receive[nccl_direction(group->size, peer, group->index)];
-        NCCL_CHECK(nccl, ncclRecv(out, elements, type_of(format), 0, link->handle, group->stream));
+        NCCL_CHECK(nccl, ncclRecv(out, elements, nccl_type(format), 0, link->handle, group->stream));
     }
 }
 
@@ -265,7 +268,7 @@ static void run_collective(const struct comm_group *group, const struct op *op, 
     const struct nccl_library *nccl       = &group->state->library;
     ncclComm_t                 connection = group->connection->handle;
     cudaStream_t               stream     = group->stream;
-    ncclDataType_t             type       = type_of(format);
+    ncclDataType_t             type       = nccl_type(format);
     int64_t                    elements   = op->shape.transfer.elements;
     int64_t                    share      = elements / group->size;
     ncclRedOp_t                reduction  = op->kind == OP_ALL_REDUCE_MAXIMUM ? ncclMax : ncclSum;

@@ -15,6 +15,8 @@ enum { NCCL_BUFFERS = 8 };
 struct nccl_buffer {
     void        *handle;
     ncclWindow_t window;
+    const char  *data;
+    int64_t      bytes;
 };
 
 // One of NCCL's communicators.
@@ -26,6 +28,7 @@ struct nccl_connection {
     int                     processors;                 // of the device that a transfer may take; 0: no bound
     bool                    is_near;                    // its members are on one node
     bool                    is_copying, is_scalable;    // with zero CTAs; opened by several ids
+    bool                    puts;                       // steps round a ring have been one-sided
     int                     refused;                    // storages that NCCL would not register
     double                  lost_seconds;               // when it was found to be lost; 0: it is not
     int                     buffer_count;
@@ -100,7 +103,12 @@ void         nccl_disconnect(struct nccl_state *state, struct nccl_connection *c
 status nccl_memory_open(struct comm *comm, struct nccl_state *state);
 void   nccl_memory_forget(struct nccl_state *state, struct nccl_connection *connection);
 
+// nccl_put.c: a step round a ring without multiprocessors; false: it cannot, on any member.
+bool nccl_put_round(const struct comm_group *group, const struct transfer_shape *shape, const void *in, const void *out,
+                    enum format format);
+
 // nccl_group.c
+ncclDataType_t     nccl_type(enum format format);
 struct comm_group *nccl_group_open(struct comm *comm, const int64_t *members, int64_t size, int lane, int processors);
 void               nccl_group_close(struct comm_group *group);
 void nccl_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);

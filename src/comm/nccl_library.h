@@ -8,6 +8,11 @@
 
 #include "gswbench/status.h"
 
+// What ncclWaitSignal waits for: so many signals of a member.
+struct nccl_signals {
+    int count, peer, signal, context;
+};
+
 // clang-format off
 #define NCCL_FUNCTIONS(X)                                                                   \
     X(ncclGetVersion) X(ncclGetErrorString) X(ncclGetLastError) X(ncclGetUniqueId)          \
@@ -27,6 +32,11 @@
                      cudaStream_t stream))                                                                             \
     X(ncclCommInitRankScalable, (ncclComm_t *made, int size, int index, int id_count, ncclUniqueId *ids,     /* 2.23 */ \
                                  ncclConfig_t *config))                                                                \
+    X(ncclPutSignal, (const void *in, size_t elements, ncclDataType_t type, int peer, ncclWindow_t window,   /* 2.29 */ \
+                      size_t offset, int signal, int context, unsigned flags, ncclComm_t connection,                   \
+                      cudaStream_t stream))                                                                            \
+    X(ncclSignal, (int peer, int signal, int context, unsigned flags, ncclComm_t connection, cudaStream_t stream))     \
+    X(ncclWaitSignal, (int count, struct nccl_signals *awaited, ncclComm_t connection, cudaStream_t stream))           \
     X(ncclCommMemStats, (ncclComm_t connection, int stat, uint64_t *value))    /* 2.29.7 */
 // clang-format on
 

@@ -40,7 +40,7 @@ static void keep(const struct nccl_state *state, struct nccl_connection *connect
 static void register_window(struct nccl_state *state, struct nccl_connection *connection,
                             const struct comm_buffer *buffer)
 {
-    struct nccl_buffer known = {.window = NULL};
+    struct nccl_buffer known = {.data = buffer->data, .bytes = buffer->bytes};
     NCCL_CHECK(&state->library, ncclCommWindowRegister(connection->handle, buffer->data, (size_t)buffer->bytes,
                                                        &known.window, NCCL_WIN_COLL_SYMMETRIC));
     keep(state, connection, known);
@@ -48,7 +48,7 @@ static void register_window(struct nccl_state *state, struct nccl_connection *co
 
 static void register_own(struct nccl_state *state, struct nccl_connection *connection, const struct comm_buffer *buffer)
 {
-    struct nccl_buffer known = {.handle = NULL};
+    struct nccl_buffer known = {.data = buffer->data, .bytes = buffer->bytes};
     if (state->library.ncclCommRegister != NULL && connection != NULL) {
         NCCL_CHECK(&state->library,
                    ncclCommRegister(connection->handle, buffer->data, (size_t)buffer->bytes, &known.handle));

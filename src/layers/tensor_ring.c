@@ -21,16 +21,28 @@ static int32_t block_ahead(struct builder *builder, const char *name, int32_t wh
     return context_rows(builder, name, whole, rank * rows, rows);
 }
 
-static void rotate(struct builder *builder, const char *role, int32_t in, int32_t out, int32_t places)
+// ahead: elements from out to where the rank that it goes to has it.
+static void rotate(struct builder *builder, const char *role, int32_t in, int32_t out, int32_t places, int64_t ahead)
 {
-    assembly_transfer(&builder->assembly, &(struct transfer){.kind = OP_ROTATE,
-                                                             .role = role,
-                                                             .axes = 1u << AXIS_TP,
-                                                             .lane = LANE_TENSOR,
-                                                             .in   = in,
-                                                             .out  = out,
-                                                             .hold = -1,
-                                                             .peer = places});
+    assembly_transfer(&builder->assembly, &(struct transfer){.kind  = OP_ROTATE,
+                                                             .role  = role,
+                                                             .axes  = 1u << AXIS_TP,
+                                                             .lane  = LANE_TENSOR,
+                                                             .in    = in,
+                                                             .out   = out,
+                                                             .hold  = -1,
+                                                             .peer  = places,
+                                                             .ahead = ahead});
+}
+
+// The block that arrives is one row block further at the next rank, and the first where it is the last here.
+static int64_t next_rank_ahead(const struct builder *builder, int32_t whole, int64_t distance)
+{
+    const struct tensor *all   = &builder->plan->tensors[whole];
+    int64_t              own   = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP);
+    int64_t              ranks = ranks_of(builder);
+    bool                 wraps = (own - distance - 1 + ranks) % ranks == ranks - 1;
+    return all->elements / ranks * (wraps ? 1 - ranks : 1);
 }
 
 int32_t tensor_ring_gather(struct builder *builder, const struct linear *linear, int32_t rows, int32_t *whole)
@@ -45,7 +57,7 @@ int32_t tensor_ring_gather(struct builder *builder, const struct linear *linear,
         if (distance + 1 < ranks_of(builder)) {
             next = block_ahead(builder, "row block", all, -distance - 1);
             assembly_set_apart(&builder->assembly, next);
-            rotate(builder, "row ring", block, next, 1);
+            rotate(builder, "row ring", block, next, 1, next_rank_ahead(builder, all, distance));
         }
         linear_append(builder, linear, block, block_ahead(builder, "out block", out, -distance), false);
         block = next;
@@ -77,7 +89,7 @@ int32_t tensor_ring_reduce(struct builder *builder, const struct linear *linear,
         if (ahead != 0) {
             // The own block is worked on in the turn after the next one's.
             arrived[way] = sum_block(builder, linear, rows, turn + 3 == ranks ? out : -1);
-            rotate(builder, "sum ring", sum, arrived[way], way == 0 ? 1 : -1);
+            rotate(builder, "sum ring", sum, arrived[way], way == 0 ? 1 : -1, 0);
         }
     }
     assembly_cast(&builder->assembly, "sum of both ways", arrived[ranks % 2], sum, true);

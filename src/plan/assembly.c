@@ -291,7 +291,8 @@ int32_t assembly_transfer(struct assembly *assembly, const struct transfer *tran
     op.shape.transfer = (struct transfer_shape){.elements = elements,
                                                 .group    = assembly_group(assembly, transfer->axes),
                                                 .peer     = transfer->peer,
-                                                .channel  = transfer->channel};
+                                                .channel  = transfer->channel,
+                                                .ahead    = transfer->ahead};
     if (transfer->hold >= 0) {
         assembly_hold(assembly, &op, transfer->hold);
     }

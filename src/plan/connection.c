@@ -169,12 +169,15 @@ static uint64_t mix(uint64_t hash, int64_t value)
     return mixed ^ mixed >> 29;
 }
 
-// What other members read or write of this one's memory. What a gather sends and a scatter receives, its own rank does,
-// which may be a part of the whole that is another on each member.
-static bool is_met(const struct op *op, int slot)
+// What other members read or write of this one's memory, and has to be in one place on all; -1: none. What a gather and
+// a ring send and a scatter receives, its own rank does, which may be a part of the whole that is another on each
+// member. What a ring brings may be another part as well: the op says how far it is from the sender's.
+static int64_t met_offset(const struct plan *plan, const struct op *op, int slot)
 {
-    return !(op->kind == OP_ALL_GATHER && slot == TRANSFER_IN) &&
-           !(op->kind == OP_REDUCE_SCATTER && slot == TRANSFER_OUT);
+    const struct tensor *tensor = &plan->tensors[op->operand[slot]];
+    bool                 is_own =
+        slot == TRANSFER_IN ? op->kind == OP_ALL_GATHER || op->kind == OP_ROTATE : op->kind == OP_REDUCE_SCATTER;
+    return is_own ? -1 : op->kind == OP_ROTATE ? plan->tensors[tensor->whole].offset : tensor->offset;
 }
 
 uint64_t plan_transfer_layout(const struct plan *plan, int lane, int32_t group, enum storage storage)
@@ -193,7 +196,7 @@ uint64_t plan_transfer_layout(const struct plan *plan, int lane, int32_t group, 
             if (is_in && tensor->is_packed) {    // where it is, each member's own numbers of rows say
                 hash = mix(hash, plan->rank);
             }
-            hash = mix(hash, is_in && is_met(op, slot) ? tensor->offset : -1);
+            hash = mix(hash, is_in ? met_offset(plan, op, slot) : -1);
         }
     }
     return !is_used ? 0 : hash != 0 ? hash : 1;

@@ -21,7 +21,7 @@ struct span {
 static bool is_copied(const struct machine *machine, const struct op *op, const struct plan_group *group,
                       int64_t domain)
 {
-    return machine->zero_cta && (op->kind == OP_ALL_GATHER || op->kind == OP_ALL_TO_ALL) &&
+    return machine->zero_cta && (op->kind == OP_ALL_GATHER || op->kind == OP_ALL_TO_ALL || op->kind == OP_ROTATE) &&
            plan_group_nodes(group, domain) == 1;
 }
 

@@ -36,6 +36,7 @@ void report_write_connections(const struct result *result, FILE *file)
     write_count(file, &separator, connections->registered, "storages registered");
     write_count(file, &separator, connections->refused, "storages that NCCL did not register");
     write_count(file, &separator, connections->copying, "connections with zero CTAs");
+    write_count(file, &separator, connections->putting, "of them with rings of one-sided puts");
     if (connections->exchanges) {
         write_part(file, &separator, "ncclAlltoAll");
     }

@@ -62,6 +62,7 @@ const struct json_field connection_fields[] = {
     INTEGER(result, "registered", connections.registered),
     INTEGER(result, "refused", connections.refused),
     INTEGER(result, "zero_cta", connections.copying),
+    INTEGER(result, "one_sided_rings", connections.putting),
     BOOLEAN(result, "all_to_all", connections.exchanges),
     INTEGER(result, "by_several_ids", connections.scalable),
     REAL(result, "library_bytes", connections.library_bytes),

@@ -206,6 +206,7 @@ void facts_add_connections(struct result *result, struct comm *comm, const struc
                                                                       .registered    = extras.registered,
                                                                       .refused       = extras.refused,
                                                                       .copying       = extras.copying,
+                                                                      .putting       = extras.putting,
                                                                       .exchanges     = extras.exchanges,
                                                                       .scalable      = extras.scalable,
                                                                       .library_bytes = extras.bytes};

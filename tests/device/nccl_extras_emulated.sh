@@ -68,6 +68,25 @@ expect 'zero_cta = yes: it takes memory that NCCL knows, but registered_buffers 
 FAKE_NCCL='version=0:22703 version=1:22703' launch 2 4 --set parallel.fsdp=2 --set run.zero_cta=yes
 expect 'zero_cta = yes: NCCL 2\.28 is the first that can'
 
+# Steps round a ring: sends and receives, or with copy engines puts, whose receiver has the rows elsewhere than the sender;
+# eagerly and captured.
+ring=(--set model.heads=4 --set model.kv_heads=4 --set parallel.tp=4 --set parallel.sequence_parallel=yes
+    --set parallel.tp_overlap=yes)
+launch 4 0 "${ring[@]}"
+connections one_sided_rings=0
+sent=$(figures)
+for graphs in on off; do
+    launch 4 0 "${ring[@]}" --set run.zero_cta=yes --set run.graphs=$graphs
+    expect ', 1 of them with rings of one-sided puts'
+    connections one_sided_rings=1
+    [ -n "$sent" ] && [ "$sent" = "$(figures)" ] || complain "other numbers than $sent"
+done
+launch 2 0 --set parallel.cp=2 --set parallel.context=ring
+sent=$(figures)
+launch 2 0 --set parallel.cp=2 --set parallel.context=ring --set run.zero_cta=yes
+connections one_sided_rings=1
+[ -n "$sent" ] && [ "$sent" = "$(figures)" ] || complain "other numbers than $sent"
+
 LD_LIBRARY_PATH=$old launch 2 0 --set parallel.fsdp=2
 expect '^connections with: plain calls alone$'
 [ "$with" = "$(figures)" ] || complain "other numbers than $with"

@@ -69,7 +69,7 @@ static bool have_alike(const struct plan *a, const struct plan *b, int lane, uin
     while ((op = next_op(a, &at_a, lane, axes)) != NULL) {
         const struct op *other = next_op(b, &at_b, lane, axes);
         for (int slot = 0; slot < op->operand_count; slot++) {
-            if (op->operand[slot] < 0 || (op->kind == OP_ALL_GATHER && slot == TRANSFER_IN) ||
+            if (op->operand[slot] < 0 || (op->kind == OP_ALL_GATHER && slot == TRANSFER_IN) || op->kind == OP_ROTATE ||
                 (op->kind == OP_REDUCE_SCATTER && slot == TRANSFER_OUT)) {
                 continue;
             }
@@ -139,6 +139,8 @@ Test(windows, are_all_memory_that_a_group_uses)
         {"dp 2; fsdp 2; tp 2", 56, 0},
         {"tp 4; sequence_parallel no", 8, 0},
         {"tp 2; cp 2; fsdp 2", 64, 0},
+        {"tp 4; tp_overlap yes", 12, 0},
+        {"cp 4; context ring", 12, 0},
         {"pp 4; layers 6", 4, 0},
         {"pp 2; dp 2; layers 3; tied yes", 8, 0},
         {"ep 2; fsdp 4; experts 4; top_k 2; expert_ffn 16; pattern 2 x experts; capacity_factor 1", 40, 0},
@@ -151,6 +153,72 @@ Test(windows, are_all_memory_that_a_group_uses)
         struct windows found = count(cases[i].layout);
         cr_expect_eq(found.alike, cases[i].alike, "%s: %d", cases[i].layout, found.alike);
         cr_expect_eq(found.otherwise, cases[i].otherwise, "%s: %d", cases[i].layout, found.otherwise);
+    }
+}
+
+static const struct op *next_step(const struct plan *plan, int32_t *at)
+{
+    while (*at < plan->op_count && plan->ops[*at].kind != OP_ROTATE) {
+        ++*at;
+    }
+    return *at < plan->op_count ? &plan->ops[(*at)++] : NULL;
+}
+
+// Steps round rings, and those whose receiver has what comes elsewhere than the sender.
+struct ring_steps {
+    int all, displaced;
+};
+
+static void count_steps(const struct job *job, int rank, struct ring_steps *steps)
+{
+    const struct plan *own = &job->tiny[rank].plan;
+    const struct op   *op;
+    int32_t            at = 0, at_next[RANKS] = {0};
+    while ((op = next_step(own, &at)) != NULL) {
+        const struct plan_group *group = &own->groups[op->shape.transfer.group];
+        int64_t            next  = group->ranks[(group->index + op->shape.transfer.peer + group->size) % group->size];
+        const struct plan *other = &job->tiny[next].plan;
+        // Whatever it receives from others meanwhile, the two have as many steps of this ring before.
+        const struct op *met = next_step(other, &at_next[next]);
+        for (int64_t peer = 0; peer < group->size; peer++) {
+            at_next[group->ranks[peer]] = at_next[next];
+        }
+        cr_assert_not_null(met);
+        const struct tensor *here  = &own->tensors[op->operand[TRANSFER_OUT]],
+                            *there = &other->tensors[met->operand[TRANSFER_OUT]];
+        cr_expect_eq(there->storage, here->storage);
+        cr_expect_eq(there->offset, here->offset + op->shape.transfer.ahead * format_bytes(here->format, 1));
+        steps->all++;
+        steps->displaced += there->offset != here->offset;
+    }
+}
+
+static struct ring_steps count_ring_steps(const char *layout)
+{
+    struct job       *job   = open_job(layout);
+    struct ring_steps steps = {0, 0};
+    for (int rank = 0; rank < job->ranks; rank++) {
+        count_steps(job, rank, &steps);
+    }
+    close_job(job);
+    return steps;
+}
+
+// Rows are gathered into each rank's own order; sums, keys and values travel in tensors of their own.
+Test(windows, know_where_the_next_rank_of_a_ring_has_what_is_sent_to_it)
+{
+    static const struct {
+        const char *layout;
+        int         all, displaced;
+    } cases[] = {
+        {"tp 4; tp_overlap yes", 144, 96},
+        {"tp 2; fsdp 2; tp_overlap yes; compute fp8", 48, 32},
+        {"cp 4; context ring", 80, 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct ring_steps steps = count_ring_steps(cases[i].layout);
+        cr_expect_eq(steps.all, cases[i].all, "%s: %d", cases[i].layout, steps.all);
+        cr_expect_eq(steps.displaced, cases[i].displaced, "%s: %d", cases[i].layout, steps.displaced);
     }
 }
 

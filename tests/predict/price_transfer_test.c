@@ -199,6 +199,9 @@ Test(price_transfer, carries_no_more_than_the_multiprocessors_of_a_transfer_do)
     hardware.channel_bandwidth.value = 5e9;
     cr_expect_eq(predict_price_op(&machine, &plan, &op).processors, 0);
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, bytes / 1e11 + latency);
+    op.kind                = OP_ROTATE;
+    op.shape.transfer.peer = 1;
+    cr_expect_eq(predict_price_op(&machine, &plan, &op).processors, 0);
     op.kind = OP_REDUCE_SCATTER;    // which adds up
     cr_expect_eq(predict_price_op(&machine, &plan, &op).processors, 4);
     machine.zero_cta = false;

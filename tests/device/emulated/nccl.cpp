@@ -91,6 +91,7 @@ ncclResult_t make(ncclComm_t *made, const char *name, int size, int rank, const 
     }
     *made = new ncclComm;
     (*made)->boxes.open(name, size, rank);
+    (*made)->invitations.resize((size_t)size);
     if (FILE *log = the_log(); log != NULL) {
         fprintf(log, "NCCL INFO a communicator of %d ranks\n", size);
     }

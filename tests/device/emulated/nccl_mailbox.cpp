@@ -90,6 +90,20 @@ bool mailbox::take(std::vector<char> &to, size_t size, message_kind what)
     return true;
 }
 
+bool mailbox::take_signal(std::vector<char> &to, message_kind &what)
+{
+    if (is_taken()) {
+        return false;
+    }
+    if (kind.call != 'P') {
+        fake_fail("a member waits for a signal, where another calls %c of %zu elements", kind.call, kind.count);
+    }
+    what = kind;
+    to.assign(data, data + bytes);
+    taken++;
+    return true;
+}
+
 void mailboxes_name(char *name, size_t bytes)
 {
     static int count;

@@ -35,6 +35,8 @@ struct mailbox {
     // False: the message before is still there; there is none yet.
     bool post(const void *from, size_t size, message_kind what);
     bool take(std::vector<char> &to, size_t size, message_kind what);
+    // Whatever was put or signalled, and which of both.
+    bool take_signal(std::vector<char> &to, message_kind &what);
 };
 
 struct mailboxes;

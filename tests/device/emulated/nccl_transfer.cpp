@@ -31,7 +31,9 @@ bool progress(ncclComm_t comm, transfer &call)
             one.sends ? comm->boxes.at(comm->boxes.rank, one.peer) : comm->boxes.at(one.peer, comm->boxes.rank);
         if (!one.is_done && one.sends) {
             one.is_started = one.is_started || box.post(one.from, one.bytes, one.kind);
-            one.is_done    = one.is_started && box.is_taken();
+            one.is_done    = one.is_started && (one.is_one_sided || box.is_taken());
+        } else if (!one.is_done && one.is_one_sided) {
+            one.is_done = box.take_signal(one.data, one.kind);
         } else if (!one.is_done) {
             one.is_done = box.take(one.data, one.bytes, one.kind);
         }
@@ -59,7 +61,9 @@ void connect(ncclComm_t comm, const transfer &call)
         comm->boxes.arrive(one.sends, one.peer);
     }
     for (const part &one : call.parts) {
-        comm->boxes.await(one.sends, one.peer, emulator::progress);
+        if (!one.is_one_sided) {
+            comm->boxes.await(one.sends, one.peer, emulator::progress);
+        }
     }
 }
 

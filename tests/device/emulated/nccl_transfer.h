@@ -53,7 +53,8 @@ struct part {
     const void       *from;
     std::vector<char> data;    // received
     size_t            bytes;
-    message_kind      kind;    // of its own call, in a group of several
+    message_kind      kind;                    // of its own call, in a group of several
+    bool              is_one_sided = false;    // its end does not wait for the other's
 };
 
 // Calls that run together on a stream: one, or those between ncclGroupStart and ncclGroupEnd.
@@ -77,8 +78,9 @@ struct ncclComm {
     uint64_t                  calls = 0, done = 0;    // made by the host, and ended by streams
     int64_t                   channels = 0;           // as many as its configuration lets it have
     bool                      copies   = false;       // where it may, without multiprocessors
-    bool                      is_used  = false;
-    bool                      is_lost  = false;
+    std::vector<int>          invitations;            // signals of each member that no put has answered
+    bool                      is_used = false;
+    bool                      is_lost = false;
 };
 
 // NCCL's log; NULL: nobody asks for it. tell: how a collective is made, as the real one says it, on rank 0 alone.

@@ -37,6 +37,67 @@ ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count, ncclDataType
     return add(comm, stream, std::move(call));
 }
 
+// The message says where in its window the receiver has what comes. The real one writes at once, whatever the receiver
+// still reads there: here a put is an error before the receiver has sent a signal without data, the gswbench way to say
+// that its place is free.
+ncclResult_t ncclPutSignal(const void *from, size_t count, ncclDataType_t type, int peer, ncclWindow_t window,
+                           size_t offset, int signal, int context, unsigned flags, ncclComm_t comm, cudaStream_t stream)
+{
+    const registration &one   = comm->known.at((size_t)window - 1);
+    const size_t        bytes = count * bytes_of(type);
+    if (!one.is_open || !one.is_window || offset + bytes > one.bytes || signal != 0 || context != 0 || flags != 0) {
+        fake_fail("a put of %zu bytes to %zu of a window of %zu, signal %d, context %d, flags %u", bytes, offset,
+                  one.bytes, signal, context, flags);
+    }
+    transfer call;
+    call.kind = {'P', (int)type, count, -1, -1, (long)window - 1, (long)offset};
+    add_send(call, peer, from, bytes);
+    call.parts[0].is_one_sided = true;
+    call.finish.push_back([=](std::vector<part> &) {
+        if (comm->invitations[(size_t)peer]-- == 0) {
+            fake_fail("a put to member %d, which has not said that its place is free", peer);
+        }
+    });
+    return add(comm, stream, std::move(call));
+}
+
+ncclResult_t ncclSignal(int peer, int signal, int context, unsigned flags, ncclComm_t comm, cudaStream_t stream)
+{
+    if (signal != 0 || context != 0 || flags != 0) {
+        fake_fail("signal %d, context %d, flags %u", signal, context, flags);
+    }
+    transfer call;
+    call.kind = {'P', 0, 0, -1, -1, -1, -1};
+    add_send(call, peer, NULL, 0);
+    call.parts[0].is_one_sided = true;
+    return add(comm, stream, std::move(call));
+}
+
+struct wait_for_signals {
+    int count, peer, signal, context;
+};
+ncclResult_t ncclWaitSignal(int count, wait_for_signals *awaited, ncclComm_t comm, cudaStream_t stream)
+{
+    const int peer = awaited->peer;
+    if (count != 1 || awaited->count != 1 || awaited->signal != 0 || awaited->context != 0) {
+        fake_fail("the emulator waits for one signal at a time");
+    }
+    transfer call;
+    call.kind = {'P', 0, 0, -1, -1, -1, -1};
+    add_receive(call, peer, 0);
+    call.parts[0].is_one_sided = true;
+    call.finish.push_back([=](std::vector<part> &parts) {
+        const part &came = parts[0];
+        if (came.kind.count == 0) {
+            comm->invitations[(size_t)peer]++;
+        } else {
+            char *window = (char *)comm->known.at((size_t)came.kind.out_window).data;
+            memcpy(window + came.kind.out_offset, came.data.data(), came.data.size());
+        }
+    });
+    return add(comm, stream, std::move(call));
+}
+
 // Like the real one: id i is of the member that ranks of its part of the group come to, which runs where it was made.
 ncclResult_t ncclCommInitRankScalable(ncclComm_t *made, int size, int rank, int id_count, ncclUniqueId *ids,
                                       ncclConfig_t *config)
