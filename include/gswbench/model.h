@@ -63,6 +63,9 @@ enum flop_convention {
 extern const char *const       model_flop_names[];
 extern const struct json_field model_flop_fields[];    // of an array of them
 
+// What a figure of memory counts: what was given out, or all that the allocator has taken from the device.
+enum published_memory { MEMORY_ALLOCATED, MEMORY_RESERVED };
+
 // [published]: what the published table of this system counted and reported.
 struct published_config {
     char    source[128];
@@ -75,6 +78,8 @@ struct published_config {
     double  peak[RATE_COUNT];    // "peak_fp32", ...: FLOP/s that the table's MFU is against; 0: none
     double  step_seconds;        // 0: not published
     double  mfu_percent;         // 0: not published
+    double  memory_gib;          // the most that a rank held; 0: not published
+    int64_t memory;              // enum published_memory: what that counts
     int64_t fitted;              // values of the predictor are fitted to these step times
 };
 extern const struct option published_options[];

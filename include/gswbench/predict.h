@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gswbench/footprint.h"
 #include "gswbench/hardware.h"
 #include "gswbench/job.h"
 #include "gswbench/measured.h"
@@ -28,12 +29,13 @@ struct machine {
 };
 
 struct prediction {
-    double  step_seconds;
-    double  straggler_seconds;    // of them: what the slowest replica adds
-    int64_t stages, busiest_stage;
-    double  imbalance_percent;              // by which the busiest stage computes longer than the mean
-    double  measured_percent;               // of its compute, priced by what was measured
-    int64_t largest_rank, largest_bytes;    // of the first rank of each stage, by all storages
+    double           step_seconds;
+    double           straggler_seconds;    // of them: what the slowest replica adds
+    int64_t          stages, busiest_stage;
+    double           imbalance_percent;              // by which the busiest stage computes longer than the mean
+    double           measured_percent;               // of its compute, priced by what was measured
+    int64_t          largest_rank, largest_bytes;    // of the first rank of each stage, by all storages
+    struct footprint footprint;    // of the program, on the rank of a stage that has most; by predict_explain only
 };
 
 // Why the job cannot be priced on this machine, or success.

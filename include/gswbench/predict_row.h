@@ -17,7 +17,8 @@ struct predict_row {
     struct predict_range range;    // percent is NaN: not asked for
     struct text_buffer   warnings;
     double               tokens_per_second, mfu;
-    double               published_seconds, error_percent;    // NaN: not published
+    double               published_seconds, error_percent;      // NaN: not published
+    double               memory_bytes, memory_error_percent;    // as the published figure counts; NaN: none
 
     struct predict_explanation explanation;    // its visit is the caller's
     char                       layout[256];

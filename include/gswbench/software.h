@@ -27,6 +27,11 @@ struct software_config {
     // many for each other one; of all ranks, after each microbatch with FP8.
     struct quantity expert_gap, fp8_synchronization;
     struct quantity expert_launch;    // of the host, for a pass of a layer with experts, beside the device
+    // What it holds of memory otherwise than the plan (footprint.h).
+    int64_t         caching_allocator;    // memory is taken and given back tensor by tensor
+    int64_t         gradient_placeholders, fp32_shards, second_products, keeps_unread, gather_pool, whole_gradients;
+    double          logit_copies, parallel_logit_copies, workspace_mib;
+    double          fragmentation;    // as a share of what is given out
     struct quantity residual,
         expert_residual;    // percent that steps are off by besides, of models without and with experts
 };

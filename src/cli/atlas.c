@@ -82,6 +82,24 @@ struct atlas_sum *atlas_sum_up(const struct atlas *atlas, enum atlas_key key, bo
     return sums;
 }
 
+struct atlas_sum atlas_sum_up_memory(const struct atlas *atlas, const char *config)
+{
+    struct atlas_sum sum = {.value = config};
+    for (int i = 0; i < atlas->count; i++) {
+        const struct atlas_row *row = &atlas->rows[i];
+        if (!isnan(row->memory_error) && (config == NULL || strcmp(config, row->config) == 0)) {
+            sum.rows++;
+            sum.mean += row->memory_error;
+            sum.size += fabs(row->memory_error);
+            sum.most = fmax(sum.most, fabs(row->memory_error));
+            sum.within += fabs(row->memory_error) <= 10.0;
+        }
+    }
+    sum.mean /= sum.rows;
+    sum.size /= sum.rows;
+    return sum;
+}
+
 struct collection {
     const struct atlas_arguments *arguments;
     struct atlas                  atlas;
@@ -114,13 +132,17 @@ static void keep(struct atlas *atlas, struct predict_row *row)
     }
     const struct config *config = &row->job.config;
     struct atlas_row    *kept   = &atlas->rows[atlas->count++];
-    *kept                       = (struct atlas_row){.ranks             = row->job.request.mesh.world,
-                                                     .published_seconds = row->published_seconds,
-                                                     .predicted_seconds = row->prediction.step_seconds,
-                                                     .error_percent     = row->error_percent,
-                                                     .range_percent     = row->range.percent,
-                                                     .fitted            = config->published.fitted != 0,
-                                                     .has_experts       = config->model.experts > 0};
+    *kept                       = (struct atlas_row){.ranks              = row->job.request.mesh.world,
+                                                     .published_seconds  = row->published_seconds,
+                                                     .predicted_seconds  = row->prediction.step_seconds,
+                                                     .error_percent      = row->error_percent,
+                                                     .range_percent      = row->range.percent,
+                                                     .published_memory   = config->published.memory_gib,
+                                                     .predicted_memory   = row->memory_bytes / 0x1p30,
+                                                     .memory_error       = row->memory_error_percent,
+                                                     .memory_is_reserved = config->published.memory == MEMORY_RESERVED,
+                                                     .fitted             = config->published.fitted != 0,
+                                                     .has_experts        = config->model.experts > 0};
     text_copy(kept->config, sizeof(kept->config), config->name);
     text_copy(kept->variant, sizeof(kept->variant), config->published.variant);
     text_copy(kept->source, sizeof(kept->source), config->published.source);
@@ -203,6 +225,28 @@ static void print_text(const struct atlas *atlas, bool fitted)
     }
 }
 
+static void print_memory_line(const struct atlas_sum *sum, const char *name)
+{
+    if (sum->rows > 0) {
+        printf("%-10s  %-38s %5d  %+7.1f %% %6.1f %% %6.1f %% %4d\n", "memory", name, sum->rows, sum->mean, sum->size,
+               sum->most, sum->within);
+    }
+}
+
+static void print_memory(const struct atlas *atlas)
+{
+    const char *last = "";
+    for (int i = 0; i < atlas->count; i++) {
+        struct atlas_sum sum = atlas_sum_up_memory(atlas, atlas->rows[i].config);
+        if (strcmp(atlas->rows[i].config, last) != 0) {
+            print_memory_line(&sum, atlas->rows[i].config);
+        }
+        last = atlas->rows[i].config;
+    }
+    struct atlas_sum all = atlas_sum_up_memory(atlas, NULL);
+    print_memory_line(&all, "all");
+}
+
 // clang-format off
 static const struct json_field effect_fields[] = {
     JSON_REFERENCE(atlas_effect, JSON_FIELD_TEXT, "section", section, NULL),
@@ -225,6 +269,10 @@ static const struct json_field row_fields[] = {
     JSON_FIELD(atlas_row, JSON_FIELD_REAL, "predicted_step_s", predicted_seconds),
     JSON_FIELD(atlas_row, JSON_FIELD_REAL, "error_percent", error_percent),
     JSON_FIELD(atlas_row, JSON_FIELD_REAL, "range_percent", range_percent),
+    JSON_FIELD(atlas_row, JSON_FIELD_REAL, "published_memory_gib", published_memory),
+    JSON_FIELD(atlas_row, JSON_FIELD_REAL, "predicted_memory_gib", predicted_memory),
+    JSON_FIELD(atlas_row, JSON_FIELD_REAL, "memory_error_percent", memory_error),
+    JSON_FIELD(atlas_row, JSON_FIELD_BOOLEAN, "memory_is_reserved", memory_is_reserved),
     JSON_FIELD(atlas_row, JSON_FIELD_BOOLEAN, "fitted", fitted),
     JSON_FIELD(atlas_row, JSON_FIELD_BOOLEAN, "has_experts", has_experts),
     JSON_LIST(atlas_row, "effects", effects_shown, effect_count, sizeof(struct atlas_effect), effect_fields),
@@ -264,6 +312,7 @@ static status run(const void *arguments, struct text_buffer *errors)
     } else if (!failed(&result) && !chosen->plot) {
         print_text(&collection.atlas, true);
         print_text(&collection.atlas, false);
+        print_memory(&collection.atlas);
     }
     free(collection.atlas.rows);
     if (!failed(&result) && collection.left_out > 0) {

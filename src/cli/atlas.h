@@ -20,7 +20,10 @@ struct atlas_row {
     int64_t ranks;
     double  published_seconds, predicted_seconds, error_percent;
     double  range_percent;    // NaN: not asked for
-    bool    fitted, has_experts;
+    // The rank's that holds most, as the publisher counts: published (0: it is not), predicted, percent.
+    double published_memory, predicted_memory, memory_error;
+    bool   memory_is_reserved;
+    bool   fitted, has_experts;
     // Of its values on the step, where a range was asked for; shown is for JSON, which wants a pointer.
     struct atlas_effect effects[PREDICT_EFFECTS_MAX], *effects_shown;
     int64_t             effect_count;
@@ -43,6 +46,9 @@ struct atlas_sum {
     double      mean, size, most;    // percent: signed, without sign, the largest
 };
 const char *atlas_value(const struct atlas_row *row, enum atlas_key key);
+
+// The same of the memory of rows whose publishers say it. NaN percent: none does.
+struct atlas_sum atlas_sum_up_memory(const struct atlas *atlas, const char *config);
 
 // The sums of the key's values, sorted by them; the caller frees the list.
 struct atlas_sum *atlas_sum_up(const struct atlas *atlas, enum atlas_key key, bool fitted, int *count);

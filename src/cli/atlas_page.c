@@ -61,6 +61,28 @@ static void write_rows(const struct atlas *atlas, FILE *file)
     }
 }
 
+static void write_memory(const struct atlas *atlas, FILE *file)
+{
+    struct atlas_sum all = atlas_sum_up_memory(atlas, NULL);
+    fprintf(
+        file,
+        "\n## Memory\n\nOf the rank that holds most, where it is published: what its allocator has given out at the "
+        "worst moment\n(allocated), or all that it has taken from the device (reserved). [method.md](method.md#memory) "
+        "says what programs hold\nbesides the tensors of a plan. %d rows: size %.1f %%, most %.1f %%, %d within "
+        "10 %%.\n\n| | ranks | GPU | precision | variant | counts | published, GiB | predicted, GiB | error |\n"
+        "|---|---|---|---|---|---|---|---|---|\n",
+        all.rows, all.size, all.most, all.within);
+    for (int i = 0; i < atlas->count; i++) {
+        const struct atlas_row *row = &atlas->rows[i];
+        if (row->published_memory > 0.0) {
+            fprintf(file, "| %s | %" PRId64 " | %s | %s | %s | %s | %.4g | %.4g | %+.1f %% |\n", row->config,
+                    row->ranks, row->gpu, row->precision, row->variant,
+                    row->memory_is_reserved ? "reserved" : "allocated", row->published_memory, row->predicted_memory,
+                    row->memory_error);
+        }
+    }
+}
+
 // A line of the list is "rows | what | reason"; one that begins with # is a comment.
 static void write_left_out(FILE *file)
 {
@@ -84,6 +106,7 @@ void atlas_write_page(const struct atlas *atlas, FILE *file)
     fputs(introduction, file);
     write_sums(atlas, false, file);
     write_sums(atlas, true, file);
+    write_memory(atlas, file);
     write_left_out(file);
     write_rows(atlas, file);
 }

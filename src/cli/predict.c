@@ -62,6 +62,31 @@ static void print_warnings(const struct text_buffer *warnings)
     }
 }
 
+// What the program holds, where it is not this one, whose memory is planned.
+static void print_footprint(const struct predict_row *row)
+{
+    const struct footprint        *footprint = &row->prediction.footprint;
+    const struct published_config *published = &row->job.config.published;
+    char                           allocated[32], reserved[32], device[32];
+    if (!row->job.config.software.caching_allocator) {
+        return;
+    }
+    printf("  of %-10s %s allocated, %s reserved, %s with connections and context\n", row->job.config.software.profile,
+           number_bytes(allocated, sizeof(allocated), (double)footprint->allocated),
+           number_bytes(reserved, sizeof(reserved), (double)footprint->reserved),
+           number_bytes(device, sizeof(device), (double)footprint->device));
+    for (int part = 0; part < FOOTPRINT_PARTS; part++) {
+        if (footprint->bytes[part] > 0) {
+            printf("    %-16s %s\n", footprint_names[part],
+                   number_bytes(device, sizeof(device), (double)footprint->bytes[part]));
+        }
+    }
+    if (!isnan(row->memory_error_percent)) {
+        printf("  published    %.4g GiB %s: the prediction is off by %+.1f %%\n", published->memory_gib,
+               published->memory == MEMORY_RESERVED ? "reserved" : "allocated", row->memory_error_percent);
+    }
+}
+
 static void print_details(const struct predict_row *row)
 {
     const struct config     *config     = &row->job.config;
@@ -82,6 +107,7 @@ static void print_details(const struct predict_row *row)
     }
     printf("memory         %s on rank %" PRId64 ", the most\n",
            number_bytes(text, sizeof(text), (double)prediction->largest_bytes), prediction->largest_rank);
+    print_footprint(row);
     print_warnings(&row->warnings);
     printf("where it goes  on stage %" PRId64 " of %" PRId64 ", which computes longest\n", prediction->busiest_stage,
            prediction->stages);

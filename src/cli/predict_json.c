@@ -22,6 +22,8 @@ static const struct json_field predicted_fields[] = {
     OF_PREDICTED(JSON_FIELD_REAL, "mfu", mfu),
     OF_PREDICTED(JSON_FIELD_REAL, "error_percent", error_percent),
     OF_PREDICTED(JSON_FIELD_INTEGER, "largest_bytes", prediction.largest_bytes),
+    JSON_MEMBER(predict_row, "footprint_bytes", prediction.footprint, footprint_fields),
+    OF_PREDICTED(JSON_FIELD_REAL, "memory_error_percent", memory_error_percent),
     OF_PREDICTED(JSON_FIELD_BOOLEAN, "fits_device", fits),
     OF_PREDICTED(JSON_FIELD_INTEGER, "busiest_stage", prediction.busiest_stage),
     JSON_MEMBER(predict_row, "parts_s", explanation.waterfall, waterfall_fields),

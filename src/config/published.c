@@ -86,7 +86,7 @@ void config_keep_published(struct config *config, struct document *document, str
 {
     struct published_config *published = &config->published;
     struct config            file;
-    if (published->step_seconds == 0.0 && published->mfu_percent == 0.0) {
+    if (published->step_seconds == 0.0 && published->mfu_percent == 0.0 && published->memory_gib == 0.0) {
         return;
     }
     evaluate_file(&file, document, selection);
@@ -98,5 +98,8 @@ void config_keep_published(struct config *config, struct document *document, str
     }
     if (!is_same || !is_of_row(document, &file, "mfu_percent", selection)) {
         published->mfu_percent = 0.0;
+    }
+    if (!is_same || !is_of_row(document, &file, "memory_gib", selection)) {
+        published->memory_gib = 0.0;
     }
 }

@@ -24,6 +24,8 @@ static const char *const convention_names[] = {
     [FLOPS_PUBLISHED] = "none", [FLOPS_FULL] = "full", [FLOPS_CAUSAL] = "causal", [FLOPS_6N] = "6n", NULL,
 };
 
+static const char *const memory_names[] = {[MEMORY_ALLOCATED] = "allocated", [MEMORY_RESERVED] = "reserved", NULL};
+
 #define PEAK_OPTION(NAME, name) \
     {"peak_" #name, OPTION_REAL, OPTION_FIELD(published_config, peak[RATE_##NAME]), "0", 0, 1e18, NULL, \
      #NAME " FLOP/s of a device that its MFU is against; 0: none"},
@@ -39,6 +41,8 @@ const struct option published_options[] = {
     RATES(PEAK_OPTION)
     REAL_OPTION   (published_config, step_seconds, "0", 0, 1e9, "published step time in seconds, of the ranks and precision of its [when ...] section; 0: not published"),
     REAL_OPTION   (published_config, mfu_percent, "0", 0, 100, "published MFU in percent, of the same; 0: not published"),
+    REAL_OPTION   (published_config, memory_gib, "0", 0, 1e6, "published memory in GiB of the rank that holds most, of the same; 0: not published"),
+    CHOICE_OPTION (published_config, memory, "allocated", memory_names, "what that counts: what its allocator has given out at the worst moment, or all that it has taken from the device"),
     BOOLEAN_OPTION(published_config, fitted, "no", "whether the predictor's values are fitted to these step times"),
     END_OPTIONS
 };

@@ -164,6 +164,19 @@ status predict_time_pipeline(struct prediction *prediction, struct predict_pipel
     return result;
 }
 
+static void find_footprint(struct prediction *prediction, const struct predict_pipeline *pipeline,
+                           const struct machine *machine)
+{
+    for (int32_t stage = 0; stage < pipeline->simulation.actor_count; stage++) {
+        const struct plan *plan = &pipeline->stages[stage].plan;
+        struct footprint   footprint;
+        footprint_find(&footprint, plan, machine->software, hardware_domain(machine->hardware, plan->mesh.world));
+        if (footprint.reserved > prediction->footprint.reserved) {
+            prediction->footprint = footprint;
+        }
+    }
+}
+
 status predict_explain(struct predict_explanation *explanation, struct prediction *prediction,
                        const struct plan_request *request, const struct machine *machine)
 {
@@ -174,6 +187,7 @@ status predict_explain(struct predict_explanation *explanation, struct predictio
         struct actor_time *times = times_open(&pipeline, true);
         result                   = time_pipeline(prediction, &pipeline, times, request, machine);
         if (!failed(&result)) {
+            find_footprint(prediction, &pipeline, machine);
             explain_pipeline(explanation, prediction, &(struct explained){machine, &pipeline, times});
         }
         times_close(&pipeline, times);

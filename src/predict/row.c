@@ -50,5 +50,11 @@ void predict_row_compute(struct predict_row *row, bool wants_range)
     row->tokens_per_second = job_tokens_per_second(&row->job, seconds);
     row->mfu               = job_mfu(&row->job, seconds);
     row->fits              = sweep_fits(&config->hardware, row->prediction.largest_bytes);
-    row->error_percent     = 100.0 * (seconds / row->published_seconds - 1.0);
+    bool is_reserved       = config->published.memory == MEMORY_RESERVED;
+    row->memory_bytes =
+        (double)(is_reserved ? row->prediction.footprint.reserved : row->prediction.footprint.allocated);
+    row->memory_error_percent = config->published.memory_gib > 0.0
+                                    ? 100.0 * (row->memory_bytes / (config->published.memory_gib * 0x1p30) - 1.0)
+                                    : NAN;
+    row->error_percent        = 100.0 * (seconds / row->published_seconds - 1.0);
 }

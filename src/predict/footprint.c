@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+// What a program holds of a device's memory: a walk over the plan's ops adds up the tensors that are alive, with those
+// that its framework keeps besides. docs/method.md names the source of each mechanism.
+#include "gswbench/footprint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/connection.h"
+
+// The driver's context with the kernels of all libraries; between 300 MB and 1 GB a process (NAIRR, resource guides).
+static const int64_t context_bytes = INT64_C(650) << 20;
+
+const char *const footprint_names[FOOTPRINT_PARTS] = {"weights",      "gradients",    "optimizer",    "activations",
+                                                      "products",     "logit-copies", "placeholders", "whole-gradients",
+                                                      "root-weights", "workspaces",   "gather-pool",  "cached-segments",
+                                                      "fragments",    "connections",  "context"};
+
+#define PART(key, part) JSON_FIELD(footprint, JSON_FIELD_INTEGER, key, bytes[part])
+const struct json_field footprint_fields[] = {PART("weights", FOOTPRINT_WEIGHTS),
+                                              PART("gradients", FOOTPRINT_GRADIENTS),
+                                              PART("optimizer", FOOTPRINT_OPTIMIZER),
+                                              PART("activations", FOOTPRINT_ACTIVATIONS),
+                                              PART("products", FOOTPRINT_PRODUCTS),
+                                              PART("logit_copies", FOOTPRINT_LOGITS),
+                                              PART("placeholders", FOOTPRINT_PLACEHOLDERS),
+                                              PART("whole_gradients", FOOTPRINT_WHOLE_GRADIENTS),
+                                              PART("root_weights", FOOTPRINT_ROOT_WEIGHTS),
+                                              PART("workspaces", FOOTPRINT_WORKSPACES),
+                                              PART("gather_pool", FOOTPRINT_GATHER_POOL),
+                                              PART("cached_segments", FOOTPRINT_CACHED),
+                                              PART("fragments", FOOTPRINT_FRAGMENTS),
+                                              PART("connections", FOOTPRINT_CONNECTIONS),
+                                              PART("context", FOOTPRINT_CONTEXT),
+                                              JSON_FIELD(footprint, JSON_FIELD_INTEGER, "allocated", allocated),
+                                              JSON_FIELD(footprint, JSON_FIELD_INTEGER, "reserved", reserved),
+                                              JSON_FIELD(footprint, JSON_FIELD_INTEGER, "device", device),
+                                              JSON_END};
+
+// How the bytes of each part that comes and goes change at an op; [op_count + 1].
+struct walk {
+    const struct plan            *plan;
+    const struct software_config *software;
+    int64_t                      *change[FOOTPRINT_PARTS];
+    int64_t                      *ended;    // bytes of all parts that an op is the last to use
+};
+
+static const int passing[] = {FOOTPRINT_ACTIVATIONS, FOOTPRINT_PRODUCTS, FOOTPRINT_LOGITS, FOOTPRINT_PLACEHOLDERS,
+                              FOOTPRINT_ROOT_WEIGHTS};
+enum { PASSING = sizeof(passing) / sizeof(passing[0]) };
+
+static void span(struct walk *walk, enum footprint_part part, int32_t first, int32_t last, int64_t bytes)
+{
+    walk->change[part][first] += bytes;
+    walk->change[part][last + 1] -= bytes;
+    walk->ended[last] += bytes;
+}
+
+static bool is_of_forward(const struct plan *plan, int32_t op)
+{
+    return plan->ops[op].tag.phase == PHASE_FORWARD;
+}
+
+static bool is_kept(const struct plan *plan, const struct tensor *tensor)
+{
+    return tensor->layer >= 0 && is_of_forward(plan, tensor->first_op) && !is_of_forward(plan, tensor->last_op);
+}
+
+static int64_t bytes_of(const struct plan *plan, const char *name)
+{
+    for (int32_t i = 0; i < plan->tensor_count; i++) {
+        if (plan->tensors[i].layer >= 0 && strcmp(plan->tensors[i].name, name) == 0) {
+            return plan->tensors[i].bytes;
+        }
+    }
+    return 0;
+}
+
+// Of q, k, v, projection, gate, up and down every second product is kept; the last, down, only where nobody notices
+// that the backward pass does not read it.
+static int64_t second_products(const struct walk *walk)
+{
+    const struct plan *plan = walk->plan;
+    int64_t            down = walk->software->keeps_unread ? bytes_of(plan, "residual") : 0;
+    return bytes_of(plan, "q") + bytes_of(plan, "kv") / 2 + bytes_of(plan, "fc1") / 2 + down;
+}
+
+static const struct plan_unit *unit_at(const struct plan *plan, int64_t place)
+{
+    for (int32_t i = 0; i < plan->unit_count; i++) {
+        if (plan->units[i].place == place) {
+            return &plan->units[i];
+        }
+    }
+    return NULL;
+}
+
+// As one rank has it that has gathered it.
+static int64_t gathered_bytes(const struct plan *plan, const struct plan_unit *unit)
+{
+    if (unit == NULL || unit->shard_axes == 0) {
+        return 0;
+    }
+    return unit->is_narrow ? unit->elements : format_bytes(plan->precision.weight, unit->elements);
+}
+
+static bool is_outside(const struct plan *plan, const struct plan_unit *unit)
+{
+    return unit->place == 0 || unit->place == plan->model.layers + 1;
+}
+
+static int64_t head_weight_bytes(const struct plan *plan)
+{
+    const struct plan_unit *head = unit_at(plan, plan->model.layers + 1);
+    int64_t                 most = 0;
+    for (int32_t i = 0; head != NULL && i < head->weight_count; i++) {
+        const struct weight *weight = &plan->weights[head->first_weight + i];
+        most                        = weight->rows * weight->columns > most ? weight->rows * weight->columns : most;
+    }
+    return format_bytes(plan->precision.weight, most);
+}
+
+// What lives as long as a microbatch's logits: the loss's copies from the loss on, and in the backward pass the
+// gradient that the head returns beside the one it has added up.
+static void walk_logits(struct walk *walk, const struct tensor *logits)
+{
+    const struct plan *plan = walk->plan;
+    int32_t            loss = logits->first_op, back;
+    while (loss < logits->last_op && plan->ops[loss].kind != OP_CROSS_ENTROPY) {
+        loss++;
+    }
+    for (back = loss; back < logits->last_op && is_of_forward(plan, back);) {
+        back++;
+    }
+    double copies = plan->mesh.size[AXIS_TP] > 1 ? walk->software->parallel_logit_copies : walk->software->logit_copies;
+    span(walk, FOOTPRINT_LOGITS, loss, logits->last_op,
+         (int64_t)(copies * (double)format_bytes(FORMAT_F32, logits->elements)));
+    if (walk->software->gradient_placeholders) {
+        span(walk, FOOTPRINT_PLACEHOLDERS, back, logits->last_op, head_weight_bytes(plan));
+    }
+    if (walk->software->gather_pool) {
+        span(walk, FOOTPRINT_ROOT_WEIGHTS, logits->first_op, logits->last_op, gathered_bytes(plan, unit_at(plan, 0)));
+    }
+}
+
+static void walk_tensor(struct walk *walk, const struct tensor *tensor)
+{
+    const struct plan *plan = walk->plan;
+    bool               replaces =
+        walk->software->second_products && plan->train.recompute == RECOMPUTE_SELECTIVE && is_kept(plan, tensor);
+    bool is_attention = strcmp(tensor->name, "attention") == 0;
+    if (replaces && is_attention) {
+        span(walk, FOOTPRINT_PRODUCTS, tensor->first_op, tensor->last_op, second_products(walk));
+    }
+    if (!replaces || is_attention || strcmp(tensor->name, "attention statistics") == 0 ||
+        strcmp(tensor->name, "residual") == 0) {
+        span(walk, FOOTPRINT_ACTIVATIONS, tensor->first_op, tensor->last_op, tensor->bytes);
+    }
+    if (tensor->layer < 0 && strcmp(tensor->name, "head") == 0) {
+        walk_logits(walk, tensor);
+    }
+}
+
+// A gradient of each shape of linears' weights, which stands for those that were added up elsewhere.
+static int64_t placeholder_bytes(const struct plan *plan)
+{
+    int64_t elements = 0;
+    for (int32_t i = 0; i < plan->weight_count; i++) {
+        const struct weight *weight = &plan->weights[i];
+        bool counts = weight->rows > 1 && weight->columns > 1 && !is_outside(plan, &plan->units[weight->unit]);
+        for (int32_t j = 0; j < i && counts; j++) {
+            counts = plan->weights[j].rows != weight->rows || plan->weights[j].columns != weight->columns ||
+                     is_outside(plan, &plan->units[plan->weights[j].unit]);
+        }
+        elements += counts ? weight->rows * weight->columns : 0;
+    }
+    return format_bytes(plan->precision.weight, elements);
+}
+
+static void add_units(struct footprint *footprint, const struct walk *walk)
+{
+    const struct plan *plan = walk->plan;
+    int64_t            root = 0, block = 0, whole = 0;
+    bool               has_masters = false;
+    for (int32_t i = 0; i < plan->unit_count; i++) {
+        const struct plan_unit *unit  = &plan->units[i];
+        int64_t                 bytes = gathered_bytes(plan, unit);
+        root += is_outside(plan, unit) ? bytes : 0;
+        block = !is_outside(plan, unit) && bytes > block ? bytes : block;
+        whole += unit->shard_axes != 0 ? format_bytes(FORMAT_F32, unit->elements) : 0;
+        has_masters = has_masters || (unit->shard_axes != 0 && unit->master >= 0);
+    }
+    if (walk->software->fp32_shards && has_masters) {
+        footprint->bytes[FOOTPRINT_WEIGHTS] = 0;
+    }
+    if (walk->software->gather_pool) {
+        footprint->bytes[FOOTPRINT_GATHER_POOL] = root + 2 * block;
+    }
+    if (walk->software->whole_gradients && plan->train.accumulation > 1) {
+        footprint->bytes[FOOTPRINT_WHOLE_GRADIENTS] = whole;
+    }
+}
+
+// By how much a layer's forward pass goes beyond what is left of it: segments that stay with the allocator.
+struct run {
+    int64_t layer, most, left, excess;
+};
+
+static void follow(struct run *run, const struct op *op, int64_t live, int64_t ended)
+{
+    int64_t layer = op->tag.phase == PHASE_FORWARD ? op->tag.layer : -1;
+    if (layer != run->layer) {
+        run->excess = run->layer >= 0 && run->most - run->left > run->excess ? run->most - run->left : run->excess;
+        run->layer  = layer;
+        run->most   = 0;
+    }
+    run->most = live > run->most ? live : run->most;
+    run->left = live - ended;
+}
+
+static void find_worst_moment(struct footprint *footprint, const struct walk *walk)
+{
+    int64_t    live[PASSING] = {0}, most = -1;
+    struct run run     = {.layer = -1};
+    int64_t    lasting = footprint->bytes[FOOTPRINT_PLACEHOLDERS];
+    for (int32_t i = 0; i < walk->plan->op_count; i++) {
+        int64_t sum = 0;
+        for (int part = 0; part < PASSING; part++) {
+            live[part] += walk->change[passing[part]][i];
+            sum += live[part];
+        }
+        follow(&run, &walk->plan->ops[i], sum, walk->ended[i]);
+        if (sum > most) {
+            most = sum;
+            for (int part = 0; part < PASSING; part++) {
+                footprint->bytes[passing[part]] = live[part];
+            }
+        }
+    }
+    footprint->bytes[FOOTPRINT_PLACEHOLDERS] += lasting;
+    footprint->bytes[FOOTPRINT_ACTIVATIONS] +=
+        walk->plan->storage_bytes[STORAGE_INPUT] + walk->plan->storage_bytes[STORAGE_RESULT];
+    if (footprint->bytes[FOOTPRINT_LOGITS] > 0) {
+        footprint->bytes[FOOTPRINT_CACHED] = run.excess;
+    }
+}
+
+static void walk_plan(struct footprint *footprint, struct walk *walk)
+{
+    const struct plan *plan = walk->plan;
+    for (int part = 0; part < PASSING; part++) {
+        walk->change[passing[part]] = memory_allocate((size_t)(plan->op_count + 1) * sizeof(int64_t));
+    }
+    walk->ended = memory_allocate((size_t)(plan->op_count + 1) * sizeof(int64_t));
+    for (int32_t i = 0; i < plan->tensor_count; i++) {
+        const struct tensor *tensor = &plan->tensors[i];
+        if (tensor->storage == STORAGE_ACTIVATION && tensor->first_op >= 0 && tensor->whole == i) {
+            walk_tensor(walk, tensor);
+        }
+    }
+    footprint->bytes[FOOTPRINT_WORKSPACES]   = (int64_t)(walk->software->workspace_mib * (1 << 20));
+    footprint->bytes[FOOTPRINT_PLACEHOLDERS] = walk->software->gradient_placeholders ? placeholder_bytes(plan) : 0;
+    add_units(footprint, walk);
+    find_worst_moment(footprint, walk);
+    for (int part = 0; part < PASSING; part++) {
+        free(walk->change[passing[part]]);
+    }
+    free(walk->ended);
+}
+
+void footprint_find(struct footprint *footprint, const struct plan *plan, const struct software_config *software,
+                    int64_t ranks_per_node)
+{
+    struct plan_connections connections;
+    plan_connections(&connections, plan, ranks_per_node);
+    *footprint                 = (struct footprint){.allocated = 0};
+    int64_t *bytes             = footprint->bytes;
+    bytes[FOOTPRINT_WEIGHTS]   = plan->storage_bytes[STORAGE_WEIGHT];
+    bytes[FOOTPRINT_GRADIENTS] = plan->storage_bytes[STORAGE_GRADIENT];
+    bytes[FOOTPRINT_OPTIMIZER] = plan->storage_bytes[STORAGE_OPTIMIZER];
+    bytes[FOOTPRINT_ACTIVATIONS] =
+        plan_total_bytes(plan) - bytes[FOOTPRINT_WEIGHTS] - bytes[FOOTPRINT_GRADIENTS] - bytes[FOOTPRINT_OPTIMIZER];
+    if (software != NULL && software->caching_allocator) {
+        walk_plan(footprint, &(struct walk){.plan = plan, .software = software});
+    }
+    bytes[FOOTPRINT_CONNECTIONS] = connections.bytes;
+    bytes[FOOTPRINT_CONTEXT]     = context_bytes;
+    for (int part = 0; part < FOOTPRINT_FRAGMENTS; part++) {
+        bytes[FOOTPRINT_FRAGMENTS] += software != NULL ? (int64_t)(software->fragmentation * (double)bytes[part]) : 0;
+    }
+    for (int part = 0; part < FOOTPRINT_PARTS; part++) {
+        footprint->device += bytes[part];
+        footprint->reserved += part < FOOTPRINT_CONNECTIONS ? bytes[part] : 0;
+        footprint->allocated += part < FOOTPRINT_GATHER_POOL ? bytes[part] : 0;
+    }
+    free(connections.list);
+}

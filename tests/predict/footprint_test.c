@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// What programs hold of memory besides a plan's tensors, against bytes worked out by hand: 16 tokens, hidden 16, 4
+// heads and 2 of keys and values of 4, ffn 24, two layers, in bf16; and a vocabulary so large that the loss is the
+// worst moment.
+#include <criterion/criterion.h>
+
+#include "gswbench/footprint.h"
+#include "tiny.h"
+
+enum { TOKENS = 16, HIDDEN = 16, KV = 8, FFN = 24, VOCAB = 4096, LAYERS = 2 };
+
+struct held {
+    struct tiny            tiny;
+    struct software_config software;
+    struct footprint       footprint;
+    int64_t                world;
+};
+
+static struct held held_by_torch(void)
+{
+    struct held held = {.world = 1};
+    tiny_init(&held.tiny);
+    held.tiny.model.vocab       = VOCAB;
+    held.tiny.precision.compute = COMPUTE_BF16;
+    option_set_defaults(software_options, &held.software);
+    held.software.caching_allocator = 1;
+    return held;
+}
+
+static const int64_t *find(struct held *held)
+{
+    tiny_plan_rank(&held->tiny, held->world, 0);
+    footprint_find(&held->footprint, &held->tiny.plan, &held->software, 8);
+    return held->footprint.bytes;
+}
+
+Test(footprint, of_this_program_is_its_plan)
+{
+    struct held held                = held_by_torch();
+    held.software.caching_allocator = 0;
+    find(&held);
+    cr_expect_eq(held.footprint.allocated, plan_total_bytes(&held.tiny.plan));
+    cr_expect_eq(held.footprint.reserved, held.footprint.allocated);
+    cr_expect_eq(held.footprint.device, held.footprint.allocated + (INT64_C(650) << 20), "one rank has no connection");
+    plan_free(&held.tiny.plan);
+}
+
+Test(footprint, has_a_placeholder_of_each_shape_of_a_block_and_of_the_head)
+{
+    struct held held                    = held_by_torch();
+    held.software.gradient_placeholders = 1;
+    int64_t qkv = HIDDEN * (HIDDEN + 2 * KV), projection = HIDDEN * HIDDEN, fc1 = HIDDEN * 2 * FFN, fc2 = HIDDEN * FFN;
+    cr_expect_eq(find(&held)[FOOTPRINT_PLACEHOLDERS], 2 * (qkv + projection + fc1 + fc2 + VOCAB * HIDDEN));
+    plan_free(&held.tiny.plan);
+}
+
+Test(footprint, has_placeholders_of_one_shape_once)
+{
+    struct held held                    = held_by_torch();
+    held.software.gradient_placeholders = 1;
+    held.tiny.model.kv_heads            = 4;
+    held.tiny.model.ffn                 = FFN;    // q, k and v together are as large as gate and up: 48 x 16
+    int64_t shared = HIDDEN * 2 * FFN, projection = HIDDEN * HIDDEN, fc2 = HIDDEN * FFN;
+    cr_expect_eq(find(&held)[FOOTPRINT_PLACEHOLDERS], 2 * (shared + projection + fc2 + VOCAB * HIDDEN));
+    plan_free(&held.tiny.plan);
+}
+
+Test(footprint, has_the_losss_copies_of_the_logits_in_fp32)
+{
+    struct held held           = held_by_torch();
+    held.software.logit_copies = 3;
+    cr_expect_eq(find(&held)[FOOTPRINT_LOGITS], INT64_C(3) * TOKENS * VOCAB * 4);
+    plan_free(&held.tiny.plan);
+    held.software.parallel_logit_copies = 4;
+    held.tiny.parallel.tp               = 2;
+    held.world                          = 2;
+    cr_expect_eq(find(&held)[FOOTPRINT_LOGITS], INT64_C(4) * TOKENS * VOCAB / 2 * 4);
+    plan_free(&held.tiny.plan);
+}
+
+Test(footprint, keeps_every_second_product_of_a_block)
+{
+    struct held held              = held_by_torch();
+    held.software.second_products = 1;
+    held.software.logit_copies    = 3;
+    cr_expect_eq(find(&held)[FOOTPRINT_PRODUCTS], 0, "recompute is not selective");
+    plan_free(&held.tiny.plan);
+    held.tiny.train.recompute      = RECOMPUTE_SELECTIVE;
+    held.tiny.train.recompute_save = 1 << OUTPUT_ATTENTION;
+    int64_t q = TOKENS * HIDDEN * 2, v = TOKENS * KV * 2, gate = TOKENS * FFN * 2, down = TOKENS * HIDDEN * 2;
+    cr_expect_eq(find(&held)[FOOTPRINT_PRODUCTS], LAYERS * (q + v + gate));
+    // Beside them a block's input and attention with its statistics: 4 heads of 16 tokens in fp32. Then what the head
+    // has: logits, the residual, that normalised and its gradient, the norm's statistics; and inputs and results.
+    int64_t block = TOKENS * HIDDEN * 2 + TOKENS * HIDDEN * 2 + TOKENS * 4 * 4;
+    int64_t head  = TOKENS * VOCAB * 2 + 3 * TOKENS * HIDDEN * 2 + TOKENS * 2 * 4;
+    int64_t other = held.tiny.plan.storage_bytes[STORAGE_INPUT] + held.tiny.plan.storage_bytes[STORAGE_RESULT];
+    cr_expect_eq(held.footprint.bytes[FOOTPRINT_ACTIVATIONS], LAYERS * block + head + other);
+    plan_free(&held.tiny.plan);
+    held.software.keeps_unread = 1;
+    cr_expect_eq(find(&held)[FOOTPRINT_PRODUCTS], LAYERS * (q + v + gate + down));
+    plan_free(&held.tiny.plan);
+}
+
+Test(footprint, of_fp32_shards_has_gathers_in_memory_of_their_own)
+{
+    struct held held          = held_by_torch();
+    held.world                = 2;
+    held.tiny.parallel.dp     = 1;
+    held.tiny.parallel.fsdp   = 2;
+    held.software.fp32_shards = held.software.gather_pool = 1;
+    const int64_t *bytes                                  = find(&held);
+    int64_t        block = HIDDEN * (HIDDEN + 2 * KV) + HIDDEN * HIDDEN + 3 * HIDDEN * FFN + 2 * HIDDEN;
+    int64_t        root = 2 * VOCAB * HIDDEN + HIDDEN, padding = bytes[FOOTPRINT_GATHER_POOL] - 2 * (root + 2 * block);
+    cr_expect(padding >= 0 && padding < 2 * 4 * 2 * PLAN_ALIGNMENT, "%lld", (long long)padding);
+    cr_expect_eq(bytes[FOOTPRINT_WEIGHTS], 0);
+    cr_expect_eq(held.footprint.reserved - held.footprint.allocated, bytes[FOOTPRINT_GATHER_POOL]);
+    cr_expect_eq(bytes[FOOTPRINT_OPTIMIZER], held.tiny.plan.storage_bytes[STORAGE_OPTIMIZER]);
+    cr_expect_eq(bytes[FOOTPRINT_ROOT_WEIGHTS], INT64_C(2) * VOCAB * HIDDEN, "the embedding's");
+    plan_free(&held.tiny.plan);
+}
+
+Test(footprint, has_gradients_whole_where_microbatches_accumulate)
+{
+    struct held held              = held_by_torch();
+    held.world                    = 2;
+    held.tiny.parallel.dp         = 1;
+    held.tiny.parallel.fsdp       = 2;
+    held.software.whole_gradients = 1;
+    cr_expect_eq(find(&held)[FOOTPRINT_WHOLE_GRADIENTS], 0, "one microbatch");
+    plan_free(&held.tiny.plan);
+    held.tiny.train.accumulation = 2;
+    int64_t block                = HIDDEN * (HIDDEN + 2 * KV) + HIDDEN * HIDDEN + 3 * HIDDEN * FFN + 2 * HIDDEN;
+    int64_t all                  = 4 * (2 * VOCAB * HIDDEN + HIDDEN + LAYERS * block);
+    int64_t padding              = find(&held)[FOOTPRINT_WHOLE_GRADIENTS] - all;
+    cr_expect(padding >= 0 && padding < 4 * 4 * 2 * PLAN_ALIGNMENT, "%lld", (long long)padding);
+    plan_free(&held.tiny.plan);
+}
+
+// When a block's activation is computed, the block's input, the residual after attention, fc1 and its activation live;
+// of a block that is computed again its input, that residual and fc2's output are left.
+Test(footprint, keeps_segments_of_a_block_that_are_too_small_for_the_logits)
+{
+    struct held held           = held_by_torch();
+    held.tiny.train.recompute  = RECOMPUTE_FULL;
+    held.software.logit_copies = 3;
+    cr_expect_eq(find(&held)[FOOTPRINT_CACHED], TOKENS * 2 * FFN * 2 + TOKENS * FFN * 2 - TOKENS * HIDDEN * 2);
+    plan_free(&held.tiny.plan);
+}
+
+Test(footprint, adds_fragments_to_what_is_reserved)
+{
+    struct held held            = held_by_torch();
+    held.software.workspace_mib = 64;
+    find(&held);
+    int64_t allocated = held.footprint.allocated;
+    cr_expect_eq(held.footprint.bytes[FOOTPRINT_WORKSPACES], 64 << 20);
+    plan_free(&held.tiny.plan);
+    held.software.fragmentation = 0.03;
+    find(&held);
+    cr_expect_eq(held.footprint.allocated, allocated);
+    cr_expect_float_eq((double)(held.footprint.reserved - allocated), 0.03 * (double)allocated, 16.0);
+    plan_free(&held.tiny.plan);
+}

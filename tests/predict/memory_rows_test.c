@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// The memory of every row that was published with one, as the publisher counts it.
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/predict_row.h"
+
+struct sum {
+    int    rows;
+    double size, most;
+};
+
+static void add_row(struct sum *sum, const struct job_selection *selection, const struct config_row *chosen)
+{
+    struct predict_row row    = {.explanation = {.visit = NULL}};
+    struct text_buffer errors = {.text = NULL};
+    status             read   = job_read_row(&row.job, selection, chosen, &errors);
+    cr_assert_not(failed(&read), "%s", errors.text);
+    if (row.job.config.published.memory_gib == 0.0) {
+        return;
+    }
+    predict_row_compute(&row, false);
+    text_free(&row.warnings);
+    cr_assert_not(failed(&row.support), "%s", row.support.text);
+    double error = fabs(row.memory_error_percent);
+    bool   tests = strncmp(row.job.config.name, "simumax-", strlen("simumax-")) == 0;
+    cr_expect_leq(error, tests ? 0.5 : 20.0, "%s, %s: %+.1f %%", row.job.config.name, row.job.config.published.variant,
+                  row.memory_error_percent);
+    sum->rows++;
+    sum->size += error;
+    sum->most = fmax(sum->most, error);
+}
+
+static void add_folder(struct sum *sum, const char *folder)
+{
+    struct dirent **entries;
+    int             count = scandir(folder, &entries, config_is_file, alphasort);
+    for (int i = 0; i < count; i++) {
+        char               path[1400];
+        struct config_row  rows[CONFIG_ROWS_MAX];
+        struct text_buffer errors = {.text = NULL};
+        int                row_count;
+        snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
+        struct job_selection selection = {.name = path};
+        status               listed    = job_rows(&selection, rows, &row_count, &errors);
+        cr_assert_not(failed(&listed), "%s", errors.text);
+        for (int row = 0; row < row_count; row++) {
+            add_row(sum, &selection, &rows[row]);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+}
+
+Test(memory_rows, are_predicted_to_three_percent)
+{
+    struct sum sum = {.rows = 0};
+    char       folder[1024];
+    snprintf(folder, sizeof(folder), "%s/configs", GSWBENCH_SOURCE_DIR);
+    setenv("GSWBENCH_CONFIGS", folder, 1);
+    add_folder(&sum, folder);
+    snprintf(folder, sizeof(folder), "%s/configs/atlas", GSWBENCH_SOURCE_DIR);
+    add_folder(&sum, folder);
+    cr_expect_geq(sum.rows, 30);
+    cr_expect_leq(sum.size / sum.rows, 3.0, "%d rows, size %.2f %%, most %.1f %%", sum.rows, sum.size / sum.rows,
+                  sum.most);
+    printf("%d rows: size %.2f %%, most %.1f %%\n", sum.rows, sum.size / sum.rows, sum.most);
+}
