@@ -16,7 +16,7 @@ enum trace_source { TRACE_AUTO, TRACE_CUPTI, TRACE_EVENTS };
 struct trace_config {
     int64_t steps, source;
     char    timeline[160];     // ranks: "0,8", or "all"; "": none
-    char    transfers[160];    // likewise
+    char    transfers[160];    // likewise, or "auto"
 };
 extern const struct option trace_options[];
 
@@ -24,6 +24,7 @@ extern const struct option trace_options[];
 // they are of this rank.
 status trace_config_check(const struct trace_config *trace, int64_t world);
 bool   trace_config_draws(const struct trace_config *trace, int64_t rank);
-bool   trace_config_lists(const struct trace_config *trace, int64_t rank);
+bool   trace_config_lists(const struct trace_config *trace, int64_t rank);    // by auto: if all are
+bool   trace_config_chooses(const struct trace_config *trace);                // auto
 
 #endif

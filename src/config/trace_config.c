@@ -2,6 +2,8 @@
 // The [trace] options.
 #include "gswbench/trace_config.h"
 
+#include <string.h>
+
 #include "internal.h"
 
 static const char *const source_names[] = {
@@ -12,7 +14,7 @@ const struct option trace_options[] = {
     INTEGER_OPTION(trace_config, steps, "2", 0, 1000, "steps after the measured ones in which each op is timed; the last of them is explained; 0: none"),
     CHOICE_OPTION (trace_config, source, "auto", source_names, "cuda backend: ops are timed by CUPTI, which notes down when each kernel and copy ran, or by events around them; auto: by CUPTI where it can be had on all ranks"),
     TEXT_OPTION   (trace_config, timeline, "", "ranks whose ops of that step are drawn in trace.json, for Perfetto: 0,8 or all; empty: none"),
-    TEXT_OPTION   (trace_config, transfers, "all", "ranks whose transfers of that step are listed in transfers/RANK.csv: 0,8 or all; empty: none"),
+    TEXT_OPTION   (trace_config, transfers, "auto", "ranks whose transfers of that step are listed in transfers/RANK.csv: 0,8 or all; auto: all, or where that makes more than a GiB of files the first of each pipeline stage; empty: none"),
     END_OPTIONS
 };
 // clang-format on
@@ -23,7 +25,7 @@ status trace_config_check(const struct trace_config *trace, int64_t world)
         return fail("[trace] timeline = %s shows a traced step, of which there is none: set steps", trace->timeline);
     }
     TRY(rank_list_check("[trace] timeline", trace->timeline, world));
-    return rank_list_check("[trace] transfers", trace->transfers, world);
+    return trace_config_chooses(trace) ? OK : rank_list_check("[trace] transfers", trace->transfers, world);
 }
 
 bool trace_config_draws(const struct trace_config *trace, int64_t rank)
@@ -31,7 +33,12 @@ bool trace_config_draws(const struct trace_config *trace, int64_t rank)
     return rank_list_has(trace->timeline, rank);
 }
 
+bool trace_config_chooses(const struct trace_config *trace)
+{
+    return strcmp(trace->transfers, "auto") == 0;
+}
+
 bool trace_config_lists(const struct trace_config *trace, int64_t rank)
 {
-    return trace->steps > 0 && rank_list_has(trace->transfers, rank);
+    return trace->steps > 0 && (trace_config_chooses(trace) || rank_list_has(trace->transfers, rank));
 }

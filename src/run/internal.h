@@ -88,8 +88,9 @@ struct steps {
     struct checkpoint_save *saving;        // that is written beside steps; NULL: none is
     int64_t                 saving_step;
     double                  saving_began;
-    bool                   *beside;    // [steps], whether each ran beside it
-    status                  saved;     // why a checkpoint could not be
+    bool                   *beside;      // [steps], whether each ran beside it
+    status                  saved;       // why a checkpoint could not be
+    status                  untraced;    // why steps could not be traced as was asked for; on all ranks
 
     const struct place_peer *peers;    // [ranks]
 };
@@ -136,8 +137,8 @@ void profile_end(const struct steps *steps, int64_t step, bool is_stopped);
 // Adds a note when the run does, after which the result is compared with nothing.
 void profile_check(struct result *result, const struct profile_config *profile);
 
-// trace.c: runs the steps of [trace] and puts into the result what the last of them shows; rank 0 also writes
-// trace.json into the folder, if it is asked for, and fails where it cannot. Collective.
+// trace.c: runs the steps of [trace] and puts into the result what the last of them shows, or why they could not be
+// traced; rank 0 also writes trace.json into the folder, if it is asked for, and fails where it cannot. Collective.
 status steps_trace(struct steps *steps, const struct output_folder *folder);
 
 // attention.c: puts who computes attention on rank 0 into the result, with a note where own kernels do what cuDNN was

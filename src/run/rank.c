@@ -226,20 +226,31 @@ static void gather_ranks(struct rank *rank)
     result->rank_count = place->ranks;
 }
 
-// Files first: nothing is called valid that is not kept. kept: whether the weights and the timeline are.
+static void note_unwritten(struct result *result, const status *why)
+{
+    struct result_reason reason = {.verdict = VERDICT_INVALID, .id = "not-written", .rank = -1, .step = -1};
+    text_copy(reason.message, sizeof(reason.message), why->text);
+    result_add_reason(result, &reason);
+    result->exit_code = EXIT_INVALID;
+}
+
+// Files first: nothing is called valid that is not kept. kept: whether the weights and the timeline are, without which
+// the steps are on record all the same.
 static status write_result(struct rank *rank, status kept)
 {
     const struct benchmark *benchmark = rank->benchmark;
-    status                  written   = failed(&kept) ? kept : report_write_run(&rank->folder, &rank->result);
-    if (failed(&written)) {
-        struct result_reason reason = {.verdict = VERDICT_INVALID, .id = "not-written", .rank = -1, .step = -1};
-        text_copy(reason.message, sizeof(reason.message), written.text);
-        result_add_reason(&rank->result, &reason);
+    if (failed(&kept)) {
+        note_unwritten(&rank->result, &kept);
     }
+    status reported = report_write_run(&rank->folder, &rank->result);
+    if (failed(&reported) && !failed(&kept)) {
+        note_unwritten(&rank->result, &reported);
+    }
+    status written = failed(&kept) ? kept : reported;
     if (!benchmark->is_mute) {
         TRY(report_print(benchmark->json ? report_write_json : report_write_result, &rank->result));
     }
-    if (!failed(&written) && !benchmark->json) {
+    if (!failed(&reported) && !benchmark->json) {
         printf("files: %s/\n", rank->folder.path);
     }
     return written;
@@ -286,6 +297,7 @@ static status finish(struct rank *rank)
     comm->ops->share(comm, &code, sizeof(code), 0);
     TRY(place_agree(comm, written));
     TRY(kept);
+    TRY(rank->steps.untraced);
     return (status){.exit_code = code};
 }
 

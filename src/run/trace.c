@@ -23,18 +23,28 @@ struct traced {
     struct op_totals totals;
 };
 
+// Watched, and with what goes wrong on purpose, as measured steps are.
+static double run_step_traced(struct steps *steps, int64_t index)
+{
+    steps_enter(steps, WATCH_STEP, index);
+    fault_begin(steps, index, false);
+    double seconds = steps_run_one(steps, index);
+    fault_end(steps);
+    steps_enter(steps, WATCH_BETWEEN, index);
+    return seconds;
+}
+
 // Runs the steps, or as many as come before a signal. Returns the last one's seconds on the slowest rank.
 static double run_steps_traced(struct steps *steps)
 {
-    int64_t count = steps->benchmark->job.config.trace.steps;
+    int64_t first = steps->result->planned_steps, end = first + steps->benchmark->job.config.trace.steps;
     int     ranks = steps->comm->place.ranks;
     struct pace {
         double seconds, signal;
     } *paces       = memory_allocate((size_t)ranks * sizeof(*paces));
     double slowest = 0.0, is_stopped = 0.0;
-    for (int64_t i = 0; i < count && is_stopped == 0.0; i++) {
-        struct pace own = {.seconds = steps_run_one(steps, steps->result->planned_steps + i),
-                           .signal  = signals_caught() != 0};
+    for (int64_t index = first; index < end && is_stopped == 0.0; index++) {
+        struct pace own = {.seconds = run_step_traced(steps, index), .signal = signals_caught() != 0};
         steps->comm->ops->gather_all(steps->comm, &own, paces, sizeof(own));
         slowest = 0.0;
         for (int rank = 0; rank < ranks; rank++) {
@@ -42,6 +52,7 @@ static double run_steps_traced(struct steps *steps)
             is_stopped = fmax(is_stopped, paces[rank].signal);
         }
     }
+    steps_enter(steps, WATCH_CLOSING, end);
     free(paces);
     return slowest;
 }
@@ -178,9 +189,11 @@ status steps_trace(struct steps *steps, const struct output_folder *folder)
     struct trace_outcome outcome;
     status               ran = trace_source_run(steps, times, run_steps_traced, &outcome);
     if (failed(&ran)) {
+        steps->untraced = ran;
+        trace_source_note(steps->result, "trace-failed", ran.text);
         free(all);
         free(times);
-        return ran;
+        return OK;
     }
     struct result_trace *trace   = &steps->result->trace;
     struct traced        own     = explain(steps, times, outcome.step_seconds);

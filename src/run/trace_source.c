@@ -41,6 +41,7 @@ status trace_source_check(const struct trace_config *config, struct backend *bac
     if (!failed(&own)) {
         backend->ops->activity->close(backend);
     }
+    comm->ops->barrier(comm);    // it is detached while no rank of its process uses the device
     return failed(&agreed) ? refuse(&agreed) : OK;
 }
 
@@ -62,6 +63,7 @@ static status run_noted(struct steps *steps, struct op_time *times, trace_steps 
         noted                 = place_agree(comm, step_read_noted(steps->step, &outcome->lost_records));
     }
     step_trace(steps->step, NULL);
+    comm->ops->barrier(comm);    // it is detached while no rank of its process uses the device
     return noted;
 }
 

@@ -7,7 +7,51 @@
 #include <stdlib.h>
 
 #include "collect.h"
+#include "gswbench/number.h"
 #include "gswbench/report.h"
+#include "trace_source.h"
+
+enum { LINE_BYTES = 256 };    // at most; most have 150
+static const int64_t AUTO_BYTES = 1 << 30;
+
+static bool is_first_of_stage(const struct plan *plan, int64_t rank)
+{
+    int64_t place[AXIS_COUNT], first[AXIS_COUNT] = {0};
+    mesh_coordinates(&plan->mesh, rank, place);
+    first[AXIS_PP] = place[AXIS_PP];
+    return mesh_rank(&plan->mesh, first) == rank;
+}
+
+bool transfer_files_have(const struct transfer_files *files, int64_t rank)
+{
+    return trace_config_lists(files->trace, rank) && (!files->is_cut || is_first_of_stage(files->plan, rank));
+}
+
+struct transfer_files transfer_files_of(const struct trace_config *trace, const struct plan *plan)
+{
+    struct transfer_files files = {.trace = trace, .plan = plan};
+    int64_t               ranks = plan->mesh.world, listed = 0, transfers = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        transfers += op_is_transfer((enum op_kind)plan->ops[i].kind);
+    }
+    files.bytes_of_all = ranks * transfers * LINE_BYTES;
+    files.is_cut       = trace_config_chooses(trace) && files.bytes_of_all > AUTO_BYTES;
+    for (int64_t rank = 0; rank < ranks; rank++) {
+        listed += transfer_files_have(&files, rank);
+    }
+    files.bytes = listed * transfers * LINE_BYTES;
+    return files;
+}
+
+static void note_cut(struct result *result, const struct transfer_files *files)
+{
+    char message[256], size[32];
+    snprintf(message, sizeof(message),
+             "transfers of the traced step are listed for the first rank of each pipeline stage: files of all %" PRId64
+             " ranks may take %s, which trace.transfers = all writes",
+             files->plan->mesh.world, number_bytes(size, sizeof(size), (double)files->bytes_of_all));
+    trace_source_note(result, "transfers-cut", message);
+}
 
 static void write_index(int64_t value, FILE *file)
 {
@@ -101,11 +145,16 @@ status transfer_files_write(const struct transfer_times_setup *setup, const stru
     if (rows->rows[0].group_size == 0) {    // a job without transfers, as all ranks know
         return OK;
     }
+    struct transfer_files files = transfer_files_of(&setup->config->trace, setup->plan);
+    setup->comm->ops->share(setup->comm, &files.is_cut, sizeof(files.is_cut), 0);
+    if (files.is_cut) {
+        note_cut(setup->result, &files);
+    }
     if (setup->comm->place.rank == 0) {
         written = open_inside(&inside, folder);
     }
     for (int rank = 0; rank < setup->comm->place.ranks; rank++) {
-        if (trace_config_lists(&setup->config->trace, rank)) {
+        if (transfer_files_have(&files, rank)) {
             write_file(setup, rows, rank, &inside, &written);
         }
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Transfers through host memory. The lane's own thread waits for its stream, carries the data, and enqueues the way
 // back: other lanes go on meanwhile, so that a plan that is correct on the host cannot block here.
+#include "gswbench/clock.h"
 #include "gswbench/status.h"
-#include "internal.h"
+#include "trace.h"
 
 static int64_t buffer_bytes(const struct buffer *buffer)
 {
@@ -60,8 +61,12 @@ void staging_run(struct lanes *lanes, const struct queue_entry *entry)
     }
     // Also the end of the copy back of the transfer before, whose host memory this one writes.
     streams->synchronize(lanes->backend, lane);
+    double begin = lanes->trace != NULL ? clock_seconds() : 0;
     lanes->comm_ops->run(entry->group, entry->op, in->data != NULL ? host[TRANSFER_IN] : NULL,
                          out->data != NULL ? host[TRANSFER_OUT] : NULL, out->data != NULL ? out->format : in->format);
+    if (lanes->trace != NULL) {
+        trace_carried(lanes, entry, begin);
+    }
     if (entry->op->access[TRANSFER_OUT] & ACCESS_WRITE) {
         streams->copy(lanes->backend, lane, out->data, host[TRANSFER_OUT], buffer_bytes(out));
     }

@@ -25,6 +25,7 @@ status trace_open(struct trace **opened, const struct lanes *lanes, const struct
     struct trace new = {.entries = entries, .count = count, .times = times};
     if (is_noted) {
         TRY(open_activity(&new, lanes));
+        new.carried = memory_allocate((size_t)count * sizeof(*new.carried));
     }
     new.events = memory_allocate((size_t)count * sizeof(*new.events));
     for (int32_t i = 0; i < count && lanes->streams != NULL && !is_noted; i++) {
@@ -89,6 +90,13 @@ void trace_stop(const struct lanes *lanes, void *begin)
     }
 }
 
+void trace_carried(const struct lanes *lanes, const struct queue_entry *entry, double begin)
+{
+    if (lanes->trace->carried != NULL) {
+        lanes->trace->carried[entry->number - 1] = (struct op_time){.begin = begin, .end = clock_seconds()};
+    }
+}
+
 // When all that the op stands behind had ended, on its lane (where nothing is before the step) and on others.
 static double find_ready(const struct trace *trace, int32_t index, double lane_end)
 {
@@ -111,6 +119,16 @@ static status check_spans(const struct backend_span *spans, int32_t count)
     return fail_as(EXIT_LAUNCH, "CUPTI has noted down nothing of the traced step: set trace.source = events");
 }
 
+// Of a staged transfer the device has noted down the copies, not the host's part between them or beside.
+static void add_carried(struct backend_span *span, const struct op_time *carried)
+{
+    if (carried->end > 0) {
+        span->begin    = span->is_known ? fmin(span->begin, carried->begin) : carried->begin;
+        span->end      = span->is_known ? fmax(span->end, carried->end) : carried->end;
+        span->is_known = true;
+    }
+}
+
 // A kernel may begin before the one before it has ended, which shares the rest of the device with it: an op's time is
 // what it adds to its lane's. An op without any work has taken none.
 status trace_read(const struct lanes *lanes, int64_t *lost)
@@ -122,8 +140,9 @@ status trace_read(const struct lanes *lanes, int64_t *lost)
     read                                  = failed(&read) ? read : check_spans(spans, trace->count);
     for (int32_t i = 0; i < trace->count && !failed(&read); i++) {
         const struct backend_span *span = &spans[i];
-        double                    *end  = &ends[trace->entries[i].op->lane];
-        double begin    = span->is_known ? fmax(span->begin - trace->origin, *end) : find_ready(trace, i, *end);
+        add_carried(&spans[i], &trace->carried[i]);
+        double *end     = &ends[trace->entries[i].op->lane];
+        double  begin   = span->is_known ? fmax(span->begin - trace->origin, *end) : find_ready(trace, i, *end);
         *end            = span->is_known ? fmax(span->end - trace->origin, begin) : begin;
         trace->times[i] = (struct op_time){.begin = begin, .end = *end};
     }
@@ -140,6 +159,7 @@ void trace_close(const struct lanes *lanes, struct trace *trace)
         lanes->streams->event_close(trace->events[i].begin);
         lanes->streams->event_close(trace->events[i].end);
     }
+    free(trace->carried);
     free(trace->events);
     free(trace);
 }

@@ -12,6 +12,7 @@ struct trace {
     struct op_time                *times;       // [count]
     double                         origin;      // of the host's clock: the step's begin
     const struct backend_activity *activity;    // NULL: events, or the host's clock, time ops
+    struct op_time *carried;    // [count], of staged transfers, by the host's clock; NULL without activity
     struct {
         void *begin, *end;
     } * events;    // [count]; NULL ones: something else times ops
@@ -28,6 +29,8 @@ void trace_start(const struct lanes *lanes);
 void trace_begin(const struct lanes *lanes, const struct queue_entry *entry);
 void trace_end(const struct lanes *lanes, const struct queue_entry *entry);
 void trace_stop(const struct lanes *lanes, void *begin);
+// The host has carried a staged transfer from that moment on: no work of the device, which it waits for.
+void trace_carried(const struct lanes *lanes, const struct queue_entry *entry, double begin);
 
 // The times of the latest step by the device's notes, and how many of these were lost.
 status trace_read(const struct lanes *lanes, int64_t *lost);

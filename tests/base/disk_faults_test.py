@@ -54,16 +54,21 @@ def check_whole(path):
     elif path.suffix == ".csv":
         assert len({line.count(b",") for line in data.splitlines()}) == 1 and data.endswith(b"\n"), f"{path} is cut off"
     elif path.suffix == ".prom":
-        ends = b"\ngswbench_allocated_bytes{" in data or b'status="predicted"' in data    # nothing was allocated
+        ends = b"\ngswbench_allocated_bytes{" in data or any(
+            b'status="%s"' % status in data for status in (b"predicted", b"invalid"))    # which have less
         assert data.endswith(b"\n") and ends, f"{path} is cut off"
     elif path.suffix != ".jsonl":    # the journal is read as far as it goes
         assert data.endswith(b"\n") and b"[" in data, f"{path} is cut off"
 
 
 def check_result(folder):
-    """A folder that has result.json, or config.json, has all; result.json says what the exit code did."""
+    """A folder that has result.json, or config.json, has all, or result.json says that weights or a timeline are not kept."""
     names = {path.name for path in folder.iterdir()}
     if "result.json" in names:
+        kept = json.loads((folder / "result.json").read_text())
+        if any(reason["id"] == "not-written" for reason in kept["reasons"]):
+            assert (kept["status"], kept["exit_code"]) == ("invalid", 5), kept["reasons"]
+            names |= {"trace.json"}
         assert names in (RUN_FILES, PREDICTION_FILES), names
     if "config.json" in names:
         assert names == WEIGHT_FILES, names

@@ -30,8 +30,9 @@ static struct {
     struct cupti                cupti;
     struct CUpti_Subscriber_st *subscriber;
     status                      failure;    // the first
-    int                         lent;       // buffers that are not kept
+    int                         lent;       // buffers that are neither kept nor spare
     struct activity_notes       notes;
+    struct activity_buffers     spare;    // of steps before: no step has to free or to map memory
 } all = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 #define CALL(function, ...) check(all.cupti.function(__VA_ARGS__), #function)
@@ -51,10 +52,12 @@ static void lend(uint8_t **buffer, size_t *bytes, size_t *records_most)
 {
     pthread_mutex_lock(&all.mutex);
     bool has_room = all.lent + all.notes.buffers.count < ACTIVITY_BUFFERS;
-    *buffer       = has_room ? memory_allocate(BUFFER_BYTES) : NULL;
-    *bytes        = has_room ? BUFFER_BYTES : 0;
+    *buffer       = all.spare.count > 0 ? all.spare.list[--all.spare.count].data
+                    : has_room          ? memory_allocate(BUFFER_BYTES)
+                                        : NULL;
+    *bytes        = *buffer != NULL ? BUFFER_BYTES : 0;
     *records_most = 0;    // as many as there is room for
-    all.lent += has_room;
+    all.lent += *buffer != NULL;
     pthread_mutex_unlock(&all.mutex);
 }
 
@@ -78,10 +81,21 @@ static struct activity_notes take_notes(void)
     return notes;
 }
 
-static void release(const struct activity_notes *notes)
+static void spare(const struct activity_notes *notes)
 {
+    pthread_mutex_lock(&all.mutex);
     for (int i = 0; i < notes->buffers.count; i++) {
-        free(notes->buffers.list[i].data);
+        all.spare.list[all.spare.count++] = notes->buffers.list[i];
+    }
+    pthread_mutex_unlock(&all.mutex);
+}
+
+static void release(void)
+{
+    struct activity_notes rest = take_notes();
+    spare(&rest);
+    while (all.spare.count > 0) {
+        free(all.spare.list[--all.spare.count].data);
     }
 }
 
@@ -110,8 +124,7 @@ static void activity_close(struct backend *backend)
     CALL(cuptiActivityFlushAll, CUPTI_FLUSH_FORCED);
     CALL(cuptiUnsubscribe, all.subscriber);
     check(all.cupti.cuptiFinalize(), "cuptiFinalize");
-    struct activity_notes rest = take_notes();
-    release(&rest);
+    release();
     set_open(false);
 }
 
@@ -173,7 +186,7 @@ static void activity_start(struct backend *backend)
 {
     (void)backend;
     struct activity_notes before = take_notes();
-    release(&before);
+    spare(&before);
     all.notes.step++;
     all.notes.begin = read_clocks();
 }
@@ -209,7 +222,7 @@ static status activity_read(struct backend *backend, struct backend_span *spans,
     if (!failed(&found)) {
         found = activity_find_spans(&notes, spans, ops, &incomplete);
     }
-    release(&notes);
+    spare(&notes);
     *lost = (int64_t)dropped + incomplete;
     return found;
 }

@@ -3,13 +3,17 @@
 // begin. The n-th id that is pushed after the clock was read is of work that begins 1 ms + n x 10 us after that: one to
 // three records (1 + n % 3) of 1 us, 2 us apart, noted down in their order or against it; where n % 7 is 3, there is
 // none. FAKE_CUPTI: "taken", "enable" and "flush" fail there, "drop" loses five records, "untimed" leaves the times of
-// the first out. FAKE_CUPTI_LOG: a file, which gets a line for each time that it is detached.
+// the first out, "pieces" hands a buffer back when the clock is read, "slow" detaches for a third
+// of a second.
+// FAKE_CUPTI_LOG: a file, which gets a line for each time that it is detached.
 #include <cupti.h>
+#include <dlfcn.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <thread>
 #include <vector>
@@ -20,10 +24,11 @@ const uint64_t RATE = 2, US = 1000 * RATE;
 
 struct fake {
     bool                              is_attached;
-    int                               enabled, pushed;
+    int                               enabled, pushed, buffers, used_ones;
     uint32_t                          calls, ordinal;
     bool                              is_read;    // the clock, since the last id
     uint64_t                          now, id, lost;
+    long                              device_calls;    // when it was enabled
     CUpti_BuffersCallbackRequestFunc  request;
     CUpti_BuffersCallbackCompleteFunc complete;
     uint8_t                          *buffer;
@@ -34,6 +39,13 @@ bool does(const char *what)
 {
     const char *told = getenv("FAKE_CUPTI");
     return told != NULL && strcmp(told, what) == 0;
+}
+
+// Calls of the emulated device.
+long count_calls()
+{
+    long (*calls)(void) = (long (*)(void))dlsym(RTLD_DEFAULT, "emulated_calls");
+    return calls != NULL ? calls() : -1;
 }
 
 // From a thread of its own, as the library may.
@@ -54,6 +66,8 @@ template <typename Record> void add(const Record &record)
         size_t most;
         the_fake.request(&the_fake.buffer, &the_fake.room, &most);
         the_fake.used = 0;
+        the_fake.buffers++;
+        the_fake.used_ones += the_fake.buffer != NULL && the_fake.buffer[0] != 0;
     }
     if (the_fake.buffer == NULL) {
         the_fake.lost++;
@@ -162,9 +176,18 @@ CUptiResult cuptiFinalize(void)
 {
     const char *path = getenv("FAKE_CUPTI_LOG");
     FILE       *file = path != NULL ? fopen(path, "a") : NULL;
+    if (does("slow")) {
+        usleep(300000);
+    }
     if (file != NULL) {
-        fprintf(file, "attached %d, %d kinds left, %d pushed\n", the_fake.is_attached, the_fake.enabled,
-                the_fake.pushed);
+        fprintf(file, "attached %d, %d kinds left, %d pushed", the_fake.is_attached, the_fake.enabled, the_fake.pushed);
+        if (does("slow")) {
+            fprintf(file, ", %ld of %ld calls since", count_calls() - the_fake.device_calls, count_calls());
+        }
+        if (does("pieces")) {
+            fprintf(file, ", %d of %d buffers used before", the_fake.used_ones, the_fake.buffers);
+        }
+        fputc('\n', file);
         fclose(file);
     }
     the_fake.is_attached = false;
@@ -178,6 +201,9 @@ CUptiResult cuptiGetTimestamp(uint64_t *nanoseconds)
     *nanoseconds = the_fake.now =
         UINT64_C(3000000000000000000) + RATE * ((uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec);
     the_fake.is_read = true;
+    if (does("pieces")) {
+        deliver();
+    }
     return CUPTI_SUCCESS;
 }
 
@@ -194,6 +220,7 @@ CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
         return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
     }
     the_fake.enabled++;
+    the_fake.device_calls = count_calls();
     return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind)

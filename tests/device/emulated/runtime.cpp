@@ -49,6 +49,7 @@ std::mt19937               the_draw(1);
 std::mt19937               the_noise((unsigned)getpid());
 CUstream_st               *the_running;    // whose work is done now
 double                     the_host;       // milliseconds: up to where it has waited for streams
+long                       the_calls;      // that have enqueued
 thread_local CUgraph_st   *the_capture;    // calls of this thread are kept here, not done
 
 typedef std::lock_guard<std::recursive_mutex> guard;
@@ -118,6 +119,7 @@ void wait_for_others()
 void push(cudaStream_t stream, CUstream_st::item item)
 {
     guard held(the_lock);
+    the_calls++;
     item.enqueued = the_host;
     stream->items.push_back(std::move(item));
 }
@@ -218,6 +220,13 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     the_streams.erase(std::find(the_streams.begin(), the_streams.end(), stream));
     delete stream;
     return cudaSuccess;
+}
+
+// For who wants to know whether the device is used meanwhile.
+long emulated_calls(void)
+{
+    guard held(the_lock);
+    return the_calls;
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)

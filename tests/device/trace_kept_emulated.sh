@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What goes wrong in traced steps, with a CUPTI of ours that plants times: the measured steps stay on record, a rank that
+# hangs is named, and what the host does for an op is in its time.
+source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
+cupti=$GSWBENCH_BINARY_DIR/tests/device/emulated/cupti
+[ -d "$cupti" ] || { echo "skipped: the toolkit has no header of CUPTI"; is_finished=yes; exit 77; }
+arguments=(run --config tiny-llama --backend cuda --layers 2 --steps 3 --warmup 1 --trace all --set model.hidden=32
+    --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64
+    --set train.sequence=16 --set train.micro_batch=1 --set train.global_batch=2)
+traced() {    # traced EXIT_CODE FAILURE ARGUMENT...
+    rm -f log
+    FAKE_CUPTI=$2 FAKE_CUPTI_LOG=$PWD/log LD_LIBRARY_PATH=$cupti run "$1" "$GSWBENCH" "${arguments[@]}" "${@:3}"
+}
+
+# Steps that cannot be traced as was asked for leave the result of the measured ones, and their exit code.
+traced 4 flush --set trace.source=cupti
+expect '^RESULT VALID'
+expect '^note: trace-failed: \[trace\] source = cupti: cuptiActivityFlushAll: refused on command'
+expect '^gswbench: \[trace\] source = cupti: cuptiActivityFlushAll: refused on command \(999\); or take auto or events'
+expect '^files: '
+kept=$(dirname "$(result result.json)")
+expect '"status": "valid"' "$kept/result.json"
+expect '"id": "trace-failed"' "$kept/result.json"
+for file in steps.csv ranks.csv report.html metrics.prom; do
+    [ -s "$kept/$file" ] || complain "no $file"
+done
+[ ! -e "$kept/trace.json" ] || complain 'a trace is there'
+run 0 "$GSWBENCH" report "$kept"
+expect '^RESULT VALID'
+
+# Buffers of a step serve the next ones.
+traced 0 pieces --set trace.steps=3
+[[ $(cat log) =~ ([0-9]+)\ of\ ([0-9]+)\ buffers ]] && [ "${BASH_REMATCH[2]}" = $((BASH_REMATCH[1] + 1)) ] ||
+    complain 'a step made buffers' log
+
+# Where it cannot be had on all ranks, it is detached before one of its process uses the device again.
+traced 0 slow --set parallel.dp=2 --set run.ranks_per_device=2 --comm local
+grep -qE ', 0 of [1-9][0-9]* calls since$' log || complain 'the device was used meanwhile' log
+
+# A rank that hangs in a traced step is named as in any other.
+traced 7 '' --set parallel.dp=2 --set run.ranks_per_device=2 --comm local --set run.hang_seconds=2 \
+    --set fault.kind=spin --set fault.rank=1 --set fault.step=4 --set 'fault.at=fc1'
+expect 'gswbench: hang: rank 1 \(.*\): the others wait for it; nothing has moved for [2-4]\.[0-9] s; last: step 4, .*fc1'
+
+# Of a transfer through host memory, what the host waits for other ranks is part.
+rank() { FAKE_DEVICE=$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"; }
+export -f rank
+LD_LIBRARY_PATH=$cupti run 0 mpirun -np 2 bash -c 'rank "$@"' rank "${arguments[@]}" --comm mpi --set parallel.pp=2 \
+    --set fault.kind=delay --set fault.rank=0 --set fault.step=4 --set fault.amount=0.7 --set 'fault.at=fc1'
+python3 - "$(result trace.json)" >check 2>&1 <<'CHECK' || complain 'the wait is lost' check
+import json, sys
+slices = [event for event in json.load(open(sys.argv[1]))["traceEvents"] if event["ph"] == "X"]
+received = [event["dur"] for event in slices if event["pid"] == 1 and event["args"]["kind"] == "receive"]
+sent = [event["dur"] for event in slices if event["pid"] == 0 and event["args"]["kind"] == "send"]
+assert 5e5 < max(received) < 9e5, received
+assert len(sent) == len(received) and sorted(received)[-2] < 2e5, (sent, received)
+CHECK
+finish
