@@ -60,7 +60,7 @@ static const struct json_field config_fields[] = {
     JSON_END
 };
 const struct json_field cli_configs_fields[] = {
-    JSON_SCHEMA("gswbench.configs/1"),
+    JSON_SCHEMA("gswbench.configs/2"),
     JSON_ARRAY(list, "configs", configs, config_fields),
     JSON_END
 };

@@ -103,7 +103,7 @@ static const struct json_field connection_fields[] = {
     JSON_END
 };
 const struct json_field cli_plan_fields[] = {
-    JSON_SCHEMA("gswbench.plan/1"),
+    JSON_SCHEMA("gswbench.plan/2"),
     JSON_FIELD(document, JSON_FIELD_TEXT, "config", job.config.name),
     OF_PLAN("rank", rank),
     OF_PLAN("ranks", mesh.world),

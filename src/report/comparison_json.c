@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A comparison for programs, schema "gswbench.comparison/1".
+// A comparison for programs, schema "gswbench.comparison/2".
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static const struct json_field repeats[] = {
     JSON_END
 };
 const struct json_field comparison_fields[] = {
-    JSON_SCHEMA("gswbench.comparison/1"),
+    JSON_SCHEMA("gswbench.comparison/2"),
     JSON_MEMBER(document, "first", first, side_fields),
     JSON_MEMBER(document, "second", second, side_fields),
     JSON_MEMBER(comparison, "first_repeats", repeats[0], repeats),

@@ -29,7 +29,7 @@ static const struct json_field rows[] = {
     JSON_END
 };
 const struct json_field table_fields[] = {
-    JSON_SCHEMA("gswbench.table/1"),
+    JSON_SCHEMA("gswbench.table/2"),
     JSON_LIST(table, "rows", rows, row_count, sizeof(struct table_row), rows),
     JSON_END
 };

@@ -2,13 +2,16 @@
 // result.json: a row for every field of the result.
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/json.h"
+#include "gswbench/number.h"
 #include "gswbench/result_json.h"
 #include "internal.h"
 
-#define SCHEMA "gswbench.result/1"
+#define DOCUMENT "gswbench.result/"
+#define NUMBER   "2"
 
 // clang-format off
 #define MAP(key, list) \
@@ -222,7 +225,7 @@ static const struct json_field validation[] = {
     JSON_END
 };
 static const struct json_field fields[] = {
-    JSON_SCHEMA(SCHEMA),
+    JSON_SCHEMA(DOCUMENT NUMBER),
     TEXT(result, "run_id", run_id),
     JSON_CHOICE(result, "status", verdict, result_verdict_names),
     LIST("reasons", result_reason, reason, reasons),
@@ -259,12 +262,28 @@ json_t *result_to_json(const struct result *result)
     return json_from_struct(fields, result);
 }
 
-status result_from_json(struct result *result, const json_t *document)
+// A result of another number has other keys, or means other things by them.
+static status check_schema(const json_t *document)
 {
     const char *schema = json_string_value(json_object_get(document, "schema"));
-    if (schema == NULL || strcmp(schema, SCHEMA) != 0) {
-        return fail("not a result: \"schema\" must be \"" SCHEMA "\"");
+    int64_t     number;
+    if (schema == NULL || strncmp(schema, DOCUMENT, strlen(DOCUMENT)) != 0 ||
+        !number_parse_integer(schema + strlen(DOCUMENT), &number) || number < 1) {
+        return fail("not a result: \"schema\" must be \"" DOCUMENT NUMBER "\"");
     }
+    if (strcmp(schema + strlen(DOCUMENT), NUMBER) == 0) {
+        return OK;
+    }
+    bool is_older = number < strtoll(NUMBER, NULL, 10);
+    return fail(
+        "%.40s is of %s gswbench, and its keys are others than those of " DOCUMENT NUMBER " that this one reads: %s",
+        schema, is_older ? "an older" : "a newer",
+        is_older ? "read it with the one that wrote it, or take a new run" : "install a gswbench as new as that");
+}
+
+status result_from_json(struct result *result, const json_t *document)
+{
+    TRY(check_schema(document));
     TRY(json_to_struct(fields, result, document));
     if (result->method != RESULT_METHOD) {
         return fail_as(EXIT_COMPARE, "tool: method %lld is not the method %d of this version: take a new run",

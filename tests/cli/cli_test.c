@@ -162,7 +162,7 @@ Test(cli, prints_a_plan_that_programs_can_read)
     expect_success("plan --config tiny-geglu --json --layers 1 --set train.global_batch=2");
     json_t *plan = json_loads(output, 0, NULL);
     cr_assert_not_null(plan);
-    cr_expect_str_eq(json_string_value(json_object_get(plan, "schema")), "gswbench.plan/1");
+    cr_expect_str_eq(json_string_value(json_object_get(plan, "schema")), "gswbench.plan/2");
     json_t *ops = json_object_get(plan, "ops"), *tensors = json_object_get(plan, "tensors");
     json_t *gemm = json_array_get(ops, 2);
     cr_expect_str_eq(json_string_value(json_object_get(gemm, "role")), "qkv");

@@ -336,7 +336,7 @@ Test(comparison, is_json_for_programs)
     fclose(file);
 
     json_t *document = json_loads(text, 0, NULL), *step = json_object_get(document, "step_time");
-    cr_expect_str_eq(json_string_value(json_object_get(document, "schema")), "gswbench.comparison/1");
+    cr_expect_str_eq(json_string_value(json_object_get(document, "schema")), "gswbench.comparison/2");
     cr_expect_str_eq(json_string_value(json_object_get(step, "verdict")), "faster");
     cr_expect(json_real_value(json_object_get(step, "speedup")) == 2);
     cr_expect(json_real_value(json_object_get(step, "margin")) == 0.01);
