@@ -1,65 +1,15 @@
 // SPDX-License-Identifier: MIT
-// All ranks choose for the rows of all, a warp a row; then a block for each expert of a sequence finds by bisection
+// When all rows have chosen, a block for each expert of a sequence finds by bisection
 // which choices it takes, and a block for each expert gives the own ones of them their slots, in the order of the rows.
 #include <assert.h>
 
 #include "route.h"
-#include "route_softmax.cuh"
+#include "route_scores.cuh"
 
 namespace
 {
 constexpr int      expert_threads = 512;
 constexpr unsigned all_lanes      = 0xffffffffu;
-
-// The expert of the largest logit that is not yet chosen, of equal ones the lowest. chosen has a bit for each expert
-// that this lane looks at.
-__device__ inline int choose_next(const float *logits, int experts, unsigned *chosen)
-{
-    int   lane = threadIdx.x % LAUNCH_WARP, best = -1;
-    float largest = -INFINITY;
-    for (int i = 0, expert = lane; expert < experts; i++, expert += LAUNCH_WARP) {
-        if ((*chosen >> i & 1) == 0 && (best < 0 || logits[expert] > largest)) {
-            best    = expert;
-            largest = logits[expert];
-        }
-    }
-#pragma unroll
-    for (int distance = LAUNCH_WARP / 2; distance > 0; distance /= 2) {
-        int   other       = __shfl_xor_sync(all_lanes, best, distance);
-        float other_logit = __shfl_xor_sync(all_lanes, largest, distance);
-        if (other >= 0 && (best < 0 || other_logit > largest || (other_logit == largest && other < best))) {
-            best    = other;
-            largest = other_logit;
-        }
-    }
-    best = __shfl_sync(all_lanes, best, 0);    // with NaN among the logits, lanes may differ
-    if (best % LAUNCH_WARP == lane) {
-        *chosen |= 1u << (best / LAUNCH_WARP);
-    }
-    return best;
-}
-
-__global__ void __launch_bounds__(LAUNCH_THREADS)
-    choose_kernel(const struct route_forward_args args, const struct route_scratch scratch)
-{
-    const struct route_shape &shape = args.shape;
-    int64_t                   warps = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
-    for (int64_t row = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP; row < shape.total;
-         row += warps) {
-        const float *logits  = args.logits + row * shape.experts;
-        row_softmax  softmax = softmax_of(logits, shape.experts);
-        unsigned     chosen  = 0;
-        for (int64_t j = 0; j < shape.top_k; j++) {
-            int64_t choice = row * shape.top_k + j;
-            int     expert =
-                shape.balanced ? (int)(choice % shape.experts) : choose_next(logits, (int)shape.experts, &chosen);
-            if (threadIdx.x % LAUNCH_WARP == 0) {
-                scratch.experts[choice]       = expert;
-                scratch.probabilities[choice] = probability(softmax, logits[expert]);
-            }
-        }
-    }
-}
 
 // How many threads of the block before this one raise their flag; total receives how many do. All threads have to call.
 __device__ inline int rank_in_block(bool flag, int *total)
@@ -218,6 +168,31 @@ __global__ void __launch_bounds__(expert_threads)
     }
 }
 
+// The gates of a row, of which each lane computes what it needs.
+struct row_gates {
+    row_scores scores;
+    float      scale;
+};
+
+// Shares of exponentials are those of a softmax of the chosen logits.
+__device__ inline row_gates gates_of(const struct route_shape &shape, const row_scores &scores, const float *logits,
+                                     const int32_t *experts)
+{
+    int   lane    = threadIdx.x % LAUNCH_WARP;
+    float maximum = -INFINITY, sum = 0;
+    if (shape.is_absolute) {
+        return {scores, shape.scale};
+    }
+    for (int64_t j = lane; j < shape.top_k; j += LAUNCH_WARP) {
+        maximum = fmaxf(maximum, logits[experts[j]]);
+    }
+    row_scores chosen = {warp_maximum(maximum), 1.0f, shape.by_sigmoid};
+    for (int64_t j = lane; j < shape.top_k; j += LAUNCH_WARP) {
+        sum += score(chosen, logits[experts[j]]);
+    }
+    return {chosen, shape.scale / warp_sum(sum)};
+}
+
 __global__ void __launch_bounds__(LAUNCH_THREADS)
     gate_kernel(const struct route_forward_args args, const struct route_scratch scratch)
 {
@@ -227,24 +202,16 @@ __global__ void __launch_bounds__(LAUNCH_THREADS)
     for (int64_t row = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP; row < shape.rows; row += warps) {
         const float   *logits  = args.logits + (shape.first + row) * shape.experts;
         const int32_t *experts = scratch.experts + (shape.first + row) * shape.top_k;
-        float          maximum = -INFINITY, sum = 0;
-        for (int64_t j = lane; j < shape.top_k; j += LAUNCH_WARP) {
-            maximum = fmaxf(maximum, logits[experts[j]]);
-        }
-        maximum = warp_maximum(maximum);
-        for (int64_t j = lane; j < shape.top_k; j += LAUNCH_WARP) {
-            sum += arithmetic_exp(logits[experts[j]] - maximum);
-        }
-        row_softmax chosen = {maximum, 1.0f / warp_sum(sum)};
+        row_scores     scores  = scores_of(logits, shape.experts, shape.by_sigmoid);
+        row_gates      gates   = gates_of(shape, scores, logits, experts);
         for (int64_t j = lane; j < shape.top_k; j += LAUNCH_WARP) {
             args.choices[row * shape.top_k + j] = experts[j];
-            args.gates[row * shape.top_k + j]   = probability(chosen, logits[experts[j]]);
+            args.gates[row * shape.top_k + j]   = score(gates.scores, logits[experts[j]]) * gates.scale;
         }
         const float *counts  = args.counts + route_sequence(&shape, shape.first + row) * shape.experts;
-        row_softmax  softmax = softmax_of(logits, shape.experts);
         float        product = 0;
         for (int64_t expert = lane; expert < shape.experts; expert += LAUNCH_WARP) {
-            product += counts[expert] * probability(softmax, logits[expert]);
+            product += counts[expert] * probability(scores, logits[expert]);
         }
         product = warp_sum(product);
         if (lane == 0) {
@@ -277,11 +244,10 @@ int kernel_route_forward(const struct route_forward_args *args, const struct ker
 {
     const struct route_shape *shape   = &args->shape;
     struct route_scratch      scratch = route_scratch_at(args->scratch, shape);
-    struct launch             all     = launch_warps(shape->total, target->multiprocessors);
     struct launch             own     = launch_warps(shape->rows, target->multiprocessors);
     struct launch             lists   = {(uint32_t)(shape->sequences * shape->experts), expert_threads};
     struct launch             experts = {(uint32_t)shape->experts, expert_threads}, one = {1, LAUNCH_THREADS};
-    const int                 errors[] = {enqueue(choose_kernel, all, 0, target, *args, scratch),
+    const int                 errors[] = {kernel_route_choose(args, target),
                                           enqueue(drop_kernel, lists, 0, target, *args, scratch),
                           shape->quantum == 0 ? 0 : enqueue(tally_kernel, experts, 0, target, *args, scratch),
                                           enqueue(place_kernel, experts, 0, target, *args, scratch),

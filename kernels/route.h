@@ -14,9 +14,15 @@ enum { ROUTE_EXPERTS_MAX = LAUNCH_WARP * 32 };
 struct route_shape {
     int64_t rows, first, total, sequences, sequence_rows;
     int64_t experts, top_k, owners, capacity, taken, quantum, slots;
-    bool    balanced;
+    bool    balanced, by_sigmoid, is_absolute;
+    double  hot;
+    int64_t groups, top_groups;
+    float   scale;
     float   auxiliary_scale;    // route_auxiliary_scale
 };
+
+// A lane of a warp keeps the sum of a group.
+enum { ROUTE_GROUPS_MAX = LAUNCH_WARP };
 
 struct route_forward_args {
     const float       *logits;        // [total, experts]
@@ -27,11 +33,15 @@ struct route_forward_args {
     float             *counts;        // [sequences, experts]
     float             *statistics;    // [experts + 2]; may be absent
     int32_t           *tallies;       // [experts]; may be absent where slots are not packed
+    const float       *bias;          // [experts]; may be absent
     void              *scratch;       // route_scratch_bytes
     struct route_shape shape;
     bool               accumulates;
 };
 KERNEL_FUNCTION int kernel_route_forward(const struct route_forward_args *args, const struct kernel_target *target);
+
+// The first of its kernels.
+KERNEL_FUNCTION int kernel_route_choose(const struct route_forward_args *args, const struct kernel_target *target);
 
 struct route_backward_args {
     const float       *logits;             // [total, experts]

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The gradient of the router's logits, a warp a row.
 #include "route.h"
-#include "route_softmax.cuh"
+#include "route_scores.cuh"
 
 namespace
 {
-// The counts of the auxiliary loss are constants: with s its scale, p the probabilities and c the counts, its gradient
-// is s p_e (c_e - sum p c). That of the gates g is g_j (d g_j - sum g d g), at the chosen logits.
+// The counts of the auxiliary loss are constants: with a its scale, p the probabilities and c the counts, its gradient
+// is a p_e (c_e - sum p c). That of gates g, which add up to s where they are shares, is g_j (d g_j - sum g d g / s) at
+// the chosen logits, else g_j d g_j, and with a softmax - p_e sum g d g. With sigmoids all are times 1 - the score.
 template <typename T>
 __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct route_backward_args args)
 {
@@ -18,21 +19,25 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct r
         const float   *counts = args.counts + route_sequence(&shape, shape.first + row) * shape.experts;
         const int32_t *chosen = args.choices + row * shape.top_k;
         const float   *gates = args.gates + row * shape.top_k, *gradients = args.gates_gradient + row * shape.top_k;
-        row_softmax    softmax = softmax_of(logits, shape.experts);
-        float          mean = 0, gates_mean = 0;
+        row_scores     scores = scores_of(logits, shape.experts, shape.by_sigmoid);
+        float          mean = 0, product = 0;
         for (int64_t expert = lane; expert < shape.experts; expert += LAUNCH_WARP) {
-            mean += counts[expert] * probability(softmax, logits[expert]);
+            mean += counts[expert] * probability(scores, logits[expert]);
         }
         for (int64_t j = lane; j < shape.top_k; j += LAUNCH_WARP) {
-            gates_mean += gates[j] * gradients[j];
+            product += gates[j] * gradients[j];
         }
-        mean       = warp_sum(mean);
-        gates_mean = warp_sum(gates_mean);
+        mean            = warp_sum(mean);
+        product         = warp_sum(product);
+        float of_chosen = shape.is_absolute ? 0.0f : product / shape.scale;
+        float of_all    = shape.is_absolute && !shape.by_sigmoid ? product : 0.0f;
         for (int64_t expert = lane; expert < shape.experts; expert += LAUNCH_WARP) {
-            float sum = probability(softmax, logits[expert]) * shape.auxiliary_scale * (counts[expert] - mean);
+            float sum =
+                probability(scores, logits[expert]) * (shape.auxiliary_scale * (counts[expert] - mean) - of_all);
             for (int64_t j = 0; j < shape.top_k; j++) {
-                sum += chosen[j] == expert ? gates[j] * (gradients[j] - gates_mean) : 0.0f;
+                sum += chosen[j] == expert ? gates[j] * (gradients[j] - of_chosen) : 0.0f;
             }
+            sum *= shape.by_sigmoid ? 1.0f - score(scores, logits[expert]) : 1.0f;
             narrow((T *)args.logits_gradient + row * shape.experts + expert, sum);
         }
     }

@@ -91,6 +91,20 @@ GSWBENCH_INLINE void arithmetic_rotate(float *a, float *b, float cosine, float s
     *b          = *b * cosine + first * sine;
 }
 
+// The expert of a row's choice where experts are dealt out: of so many rows as hot says, evenly among all, the first
+// experts; the others go through all experts in turn.
+GSWBENCH_INLINE int64_t arithmetic_deal(int64_t row, int64_t choice, int64_t top_k, int64_t experts, double hot)
+{
+    int64_t before = (int64_t)floor((double)row * hot), through = (int64_t)floor((double)(row + 1) * hot);
+    return through > before ? choice : ((row - before) * top_k + choice) % experts;
+}
+
+// What is added to an expert's bias: what it has of the choices, and what it would have if all had the same.
+GSWBENCH_INLINE float arithmetic_balance(float choices, float mean, float rate)
+{
+    return choices < mean ? rate : choices > mean ? -rate : 0.0f;
+}
+
 // The constants of AdamW in a step, the same for every element.
 // What clipping multiplies gradients by; the small constant keeps the clipped norm below the limit after rounding. A
 // norm that is no finite number gives none, and AdamW then leaves all as it was: the step can be looked at again.

@@ -22,17 +22,22 @@ struct model_config {
     int64_t activation, norm;    // enum activation, enum norm
     double  norm_epsilon;
     double  rope_theta, rope_fraction;
-    double  rope_scaling;                  // Llama 3.1 frequency scaling; 1: none
-    int64_t qk_norm;                       // queries and keys are normalised, head by head
-    int64_t tied;                          // the head shares the embedding table
-    int64_t experts, expert_ffn, top_k;    // of layers that have experts
-    int64_t shared_ffn;                    // ... width of what all tokens share; 0: nothing
+    double  rope_scaling;                        // Llama 3.1 frequency scaling; 1: none
+    int64_t qk_norm;                             // queries and keys are normalised, head by head
+    int64_t tied;                                // the head shares the embedding table
+    int64_t experts, expert_ffn, top_k;          // of layers that have experts
+    int64_t shared_ffn;                          // ... width of what all tokens share; 0: nothing
+    int64_t router_score;                        // enum router_score
+    int64_t router_normalise;                    // gates of a token add up to router_scale
+    int64_t router_groups, router_top_groups;    // experts are chosen from so many of these groups; 0: there are none
+    double  router_scale, router_bias_rate;      // 0: no bias
     double  capacity_factor, auxiliary_loss;
     double  init_deviation;
 };
 extern const struct option model_options[];
 extern const char *const   model_activation_names[];
 extern const char *const   model_norm_names[];
+extern const char *const   model_router_score_names[];
 
 bool    model_is_gated(const struct model_config *model);
 bool    model_norm_has_bias(const struct model_config *model);

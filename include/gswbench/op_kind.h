@@ -26,6 +26,7 @@
     KIND(OP_DISPATCH, dispatch)                       \
     KIND(OP_COMBINE, combine)                         \
     KIND(OP_COMBINE_BACKWARD, combine_backward)       \
+    KIND(OP_BALANCE, balance)                         \
     KIND(OP_LOGIT_STATISTICS, logit_statistics)       \
     KIND(OP_CROSS_ENTROPY, cross_entropy)             \
     KIND(OP_LOSS_SUM, loss_sum)                       \
@@ -90,23 +91,22 @@ enum { ATTENTION_MERGE_OUT, ATTENTION_MERGE_STATISTICS, ATTENTION_MERGE_PART, AT
 // OUT rw [T, heads, head_dim] and STATISTICS rw take in the PART r of the same queries over other keys, and its r.
 enum { ACTIVATION_IN, ACTIVATION_OUT };                          // [T, 2 columns] (gate, up) or [T, columns] r; w
 enum { ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN, ACTIVATION_GRADIENT_IN };    // d OUT r, IN r, d IN w
-// Experts: a token's choices are the top_k largest of its logits, its gates their softmax. Each expert has places, slots; a
-// choice beyond what it takes is dropped: it has none (-1). A slot's source is the choice (row * top_k + choice), or -1.
-enum { ROUTE_LOGITS, ROUTE_CHOICES, ROUTE_SLOTS, ROUTE_GATES, ROUTE_SOURCES, ROUTE_COUNTS, ROUTE_STATISTICS, ROUTE_TALLIES };
+// Experts: a token's choices are the top_k largest of its scores and BIAS (f32 [experts] r, or absent), its gates follow from the
+// scores. A choice beyond the slots of its expert is dropped: -1. A slot's source is the choice (row * top_k + choice), or -1.
+enum { ROUTE_LOGITS, ROUTE_CHOICES, ROUTE_SLOTS, ROUTE_GATES, ROUTE_SOURCES, ROUTE_COUNTS, ROUTE_STATISTICS, ROUTE_TALLIES, ROUTE_BIAS };
 // forward: LOGITS f32 [total, experts] r; of the own rows: CHOICES i32 [rows, top_k] w (experts), SLOTS i32 [rows, top_k] w,
 // GATES f32 [rows, top_k] w; SOURCES i32 [slots] w; COUNTS f32 [sequences, experts] w: choices of all rows before any is
 // dropped; STATISTICS f32 [experts + 2] w or rw, or absent: += own choices by expert, own dropped choices, own auxiliary
 // loss with its weight; TALLIES i32 [experts] w, or absent: slots that each expert has where they are packed.
-enum { ROUTE_GRADIENT_LOGITS_IN, ROUTE_GRADIENT_CHOICES, ROUTE_GRADIENT_GATES_IN, ROUTE_GRADIENT_COUNTS,
-       ROUTE_GRADIENT_GATES, ROUTE_GRADIENT_LOGITS };
-// backward: LOGITS r, CHOICES r, GATES r, COUNTS r, d GATES f32 [rows, top_k] r, d LOGITS w [rows, experts].
-enum { READ_TALLIES_OWN, READ_TALLIES_RECEIVED };    // i32 [experts] r: own TALLIES; what all owners have for the experts here,
-                                                     // or absent. The step reads them: a backend has nothing to do
+enum { ROUTE_GRADIENT_LOGITS_IN, ROUTE_GRADIENT_CHOICES, ROUTE_GRADIENT_GATES_IN, ROUTE_GRADIENT_COUNTS, ROUTE_GRADIENT_GATES,
+       ROUTE_GRADIENT_LOGITS };    // backward: d GATES f32 [rows, top_k] r, d LOGITS w [rows, experts], others r
+enum { READ_TALLIES_OWN, READ_TALLIES_RECEIVED };    // i32 [experts] r, by the step: TALLIES; those for the experts here, or absent
 enum { DISPATCH_IN, DISPATCH_SOURCES, DISPATCH_OUT };            // [rows, columns] r, r, [slots, columns] w: empty slots zero
 enum { COMBINE_IN, COMBINE_SLOTS, COMBINE_GATES, COMBINE_OUT };  // [slots, columns] r, r, r or absent (all 1), sums w or rw
 enum { COMBINE_GRADIENT_OUT, COMBINE_GRADIENT_IN_IN, COMBINE_GRADIENT_SLOTS, COMBINE_GRADIENT_SOURCES,
        COMBINE_GRADIENT_GATES_IN, COMBINE_GRADIENT_IN, COMBINE_GRADIENT_GATES };
 // backward: d OUT r, IN r, SLOTS r, SOURCES r, GATES r, d IN w (empty slots zero), d GATES w (dropped choices zero).
+enum { BALANCE_LOADS, BALANCE_BIAS };    // f32: STATISTICS of layers r, BIAS of them rw: up by scale where below the mean load
 enum { LOGIT_STATISTICS_LOGITS, LOGIT_STATISTICS_TARGETS, LOGIT_STATISTICS_OUT };
 // LOGITS r, TARGETS r i32 [T]; OUT w f32 [T, 3]: largest logit, sum of exp(logit - largest), the target's logit or 0.
 enum { CROSS_ENTROPY_LOGITS, CROSS_ENTROPY_TARGETS, CROSS_ENTROPY_LOSS, CROSS_ENTROPY_STATISTICS };

@@ -34,6 +34,10 @@ struct attention_shape {
     int64_t earlier;       // keys beyond the queries' own number: all seen, and before them when causal
     float   epsilon;       // rope: of the norm of heads, where there is one
 };
+// What the router makes of an expert's logit: its share of the exponentials of all of them, or a number from 0 to 1 of
+// its own, which is divided by the sum of all of them where probabilities are meant.
+enum router_score { ROUTER_SOFTMAX, ROUTER_SIGMOID };
+
 // Rows of all parts of the microbatch compete for an expert sequence by sequence: row r of all is of sequence
 // r / sequence_rows % sequences.
 struct routing_shape {
@@ -47,9 +51,14 @@ struct routing_shape {
     int64_t quantum;      // 0: not packed; else slots of experts follow each other in the same order without gaps, and
                           // each has as many as it takes of this rank's rows, rounded up to a multiple of this
     int64_t taken;        // choices that an expert takes of a sequence at most: the most probable, then the first
-    bool    balanced;     // choice j of row r is expert (r * top_k + j) % experts, whatever the logits say
+    bool    balanced;     // experts are dealt out by arithmetic_deal, whatever the logits say
+    double  hot;          // ... share of the rows that all get the first experts
     float   auxiliary;    // weight of a sequence's auxiliary loss: experts * sum over experts of (share of the choices
                           // * mean probability); an own row brings its part of it
+    int32_t score;        // enum router_score
+    bool    is_absolute;    // gates are the scores of the chosen experts; else the shares that these have of their sum
+    float   scale;          // what gates are multiplied by
+    int64_t groups, top_groups;    // only experts of so many of these groups, the best ones, are chosen; 0: no groups
 };
 // All slots. Where they are packed, as many as there may be, in equal shares for the experts of an owner.
 static inline int64_t routing_slots(const struct routing_shape *shape)

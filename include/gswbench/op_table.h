@@ -86,7 +86,7 @@ enum op_part {
     OP_PART_EXPOSED
 };
 
-enum { OP_SLOTS = NORM_GRADIENT_BIAS + 1 };
+enum { OP_SLOTS = ROUTE_BIAS + 1 };
 
 struct op_row {
     const struct op_field *shape;

@@ -107,7 +107,9 @@ struct plan {
     int32_t            *tokens, *targets;
     int32_t             rope_table, hyper, loss, gradient_norm, clip_scale;
     struct plan_scaling scaling;
-    int32_t routing;    // f32 [layers, experts + 2]: a step's routing statistics, of all ranks; -1: no experts
+    int32_t router_bias;    // f32 [layers, experts]: what is added to scores when experts are chosen, 0 before the
+                            // first step, alike on all ranks; -1: none
+    int32_t routing;        // f32 [layers, experts + 2]: a step's routing statistics, of all ranks; -1: no experts
 
     struct arena arena;
 };

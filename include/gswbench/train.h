@@ -30,7 +30,7 @@ enum block_output {
 };
 
 // How tokens are given to experts, and which of them compete for an expert's capacity.
-enum routing { ROUTING_TOP_K, ROUTING_BALANCED };
+enum routing { ROUTING_TOP_K, ROUTING_BALANCED, ROUTING_SKEWED };
 enum capacity_scope {
     CAPACITY_RANK,        // those of a microbatch on one rank: it follows the layout
     CAPACITY_SEQUENCE,    // those of one sequence, wherever they are: it does not
@@ -43,6 +43,7 @@ struct train_config {
     int64_t micro_batch, global_batch, accumulation;
     int64_t recompute, recompute_every, recompute_save;
     int64_t routing, capacity_scope;    // enum routing, enum capacity_scope
+    double  routing_skew;               // what the first experts have of the others' mean, where routing is skewed
     double  learning_rate, beta1, beta2, epsilon, weight_decay, clip;
 };
 extern const struct option train_options[];

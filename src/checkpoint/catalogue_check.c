@@ -59,10 +59,10 @@ static bool is_part(const struct export_list *list, const char *name)
     return false;
 }
 
-static bool is_scaling(const struct plan *plan, const char *tensor)
+static bool is_of_all_layers(const struct plan *plan, const char *tensor)
 {
     struct scaling_tensor tensors[SCALING_TENSORS];
-    bool                  is_one = false;
+    bool                  is_one = strcmp(tensor, ROUTER_BIAS) == 0;
     scaling_list(plan, tensors);
     for (int i = 0; i < SCALING_TENSORS; i++) {
         is_one |= strcmp(tensor, tensors[i].name) == 0;
@@ -78,7 +78,7 @@ static bool is_known(const struct plan *plan, const struct export_list *list, co
             return true;
         }
     }
-    return is_scaling(plan, tensor);
+    return is_of_all_layers(plan, tensor);
 }
 
 static status find_foreign(const struct catalogue *catalogue, const struct plan *plan, const struct export_list *list)

@@ -33,6 +33,11 @@ static void describe_own(json_t *json, const struct model_config *model)
         set_count(json, "num_experts_per_tok", model->top_k);
         set_count(json, "expert_intermediate_size", model_expert_ffn(model));
         set_count(json, "shared_expert_intermediate_size", model->shared_ffn);
+        set_text(json, "scoring_func", model_router_score_names[model->router_score]);
+        json_object_set_new(json, "norm_topk_prob", json_boolean(model->router_normalise != 0));
+        json_object_set_new(json, "routed_scaling_factor", json_real(model->router_scale));
+        set_count(json, "n_group", model->router_groups);
+        set_count(json, "topk_group", model->router_top_groups);
     }
 }
 

@@ -137,6 +137,24 @@ static status load_scaling(struct catalogue *catalogue, const struct plan *plan,
     return OK;
 }
 
+// A checkpoint of a run without begins with zeros.
+static status load_biases(struct catalogue *catalogue, const struct plan *plan, struct step *step)
+{
+    struct stored_tensor stored = catalogue_find(catalogue, STATE_WEIGHT, ROUTER_BIAS);
+    if (plan->router_bias < 0 || stored.count == 0) {
+        return OK;
+    }
+    if (stored.count != 1 || stored.slices[0].entry.format != FORMAT_F32 ||
+        stored.slices[0].entry.bytes != plan->tensors[plan->router_bias].bytes) {
+        return catalogue_refuse(catalogue, ROUTER_BIAS, "is not of as many layers and experts as the job's");
+    }
+    struct rectangle at = stored.slices[0].at;
+    const void      *data;
+    TRY(catalogue_read(catalogue, &stored.slices[0], &at, &data));
+    step_write(step, plan->router_bias, data);
+    return OK;
+}
+
 static status load_unit(struct catalogue *catalogue, const struct plan *plan, const struct plan_unit *unit,
                         struct step *step)
 {
@@ -159,6 +177,9 @@ status checkpoint_load(struct catalogue *catalogue, const struct plan *plan, str
     }
     if (!failed(&result)) {
         result = load_scaling(catalogue, plan, step);
+    }
+    if (!failed(&result)) {
+        result = load_biases(catalogue, plan, step);
     }
     checkpoint_enter(watch, NULL);
     double seconds = clock_seconds() - begun;

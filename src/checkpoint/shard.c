@@ -50,17 +50,23 @@ static void append_unit(struct shard *shard, const struct plan *plan, const stru
     free(list.items);
 }
 
-// Alike on all ranks, but for a step's magnitudes, of which all ranks' largest count.
+// Alike on all ranks, and whole.
+static void append_whole(struct shard *shard, const struct plan *plan, const char *name, int32_t index)
+{
+    const struct tensor *tensor = &plan->tensors[index];
+    struct safetensor   *entry  = append(shard, index, 0);
+    *entry                      = (struct safetensor){.format = tensor->format, .dims = 1, .dim = {tensor->elements}};
+    snprintf(entry->name, sizeof(entry->name), "%s[0:%" PRId64 "]", name, tensor->elements);
+    shard->bytes += tensor->bytes;
+}
+
+// Of a step's magnitudes all ranks' largest count.
 static void append_scaling(struct shard *shard, const struct plan *plan)
 {
     struct scaling_tensor tensors[SCALING_TENSORS];
     scaling_list(plan, tensors);
     for (int i = 0; i < SCALING_TENSORS; i++) {
-        const struct tensor *tensor = &plan->tensors[tensors[i].tensor];
-        struct safetensor   *entry  = append(shard, tensors[i].tensor, 0);
-        *entry = (struct safetensor){.format = tensor->format, .dims = 1, .dim = {tensor->elements}};
-        snprintf(entry->name, sizeof(entry->name), "%s[0:%" PRId64 "]", tensors[i].name, tensor->elements);
-        shard->bytes += tensor->bytes;
+        append_whole(shard, plan, tensors[i].name, tensors[i].tensor);
     }
 }
 
@@ -72,6 +78,9 @@ struct shard shard_describe(const struct plan *plan)
     }
     if (plan->rank == 0 && plan->scaling.history >= 0) {
         append_scaling(&shard, plan);
+    }
+    if (plan->rank == 0 && plan->router_bias >= 0) {
+        append_whole(&shard, plan, ROUTER_BIAS, plan->router_bias);
     }
     return shard;
 }
@@ -99,6 +108,9 @@ int64_t checkpoint_whole_bytes(const struct plan *plan)
     exports_free(&list);
     if (plan->scaling.history >= 0) {
         bytes += 3 * plan->tensors[plan->scaling.scales].bytes + plan->tensors[plan->scaling.history].bytes;
+    }
+    if (plan->router_bias >= 0) {
+        bytes += plan->tensors[plan->router_bias].bytes;
     }
     return bytes;
 }

@@ -22,6 +22,8 @@ struct scaling_tensor {
     int32_t     tensor;
 };
 void scaling_list(const struct plan *plan, struct scaling_tensor tensors[SCALING_TENSORS]);
+// What routers add to their scores, of all layers with experts, likewise.
+#define ROUTER_BIAS "router.bias"
 
 // Rows and columns of a whole tensor; those of a vector are one row.
 struct rectangle {

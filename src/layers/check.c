@@ -84,11 +84,14 @@ static void check_kinds(const struct model_config *model, const struct layer_pat
 
 static void check_experts(const struct model_config *model, int64_t sparse, status *errors)
 {
-    bool is_described =
-        model->top_k != 0 || model->shared_ffn != 0 || model->capacity_factor != 0.0 || model->auxiliary_loss != 0.0;
+    bool is_routed =
+        model->router_score != ROUTER_SOFTMAX || model->router_groups != 0 || model->router_bias_rate != 0.0;
+    bool is_described = is_routed || model->top_k != 0 || model->shared_ffn != 0 || model->capacity_factor != 0.0 ||
+                        model->auxiliary_loss != 0.0;
     if (model->experts == 0 && sparse == 0 && (is_described || model->expert_ffn != 0)) {
         status_add(errors, fail("[model] %s need experts: set experts, or leave them out",
-                                is_described ? "top_k, shared_ffn, capacity_factor and auxiliary_loss" : "expert_ffn"));
+                                is_described ? "top_k, shared_ffn, router options, capacity_factor and auxiliary_loss"
+                                             : "expert_ffn"));
     }
     if (model->experts > 0 && sparse == 0) {
         status_add(errors,
@@ -128,6 +131,15 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
     if (model->shared_ffn > 0) {
         status_add(errors, fail("[model] family = %s has no shared experts (shared_ffn): use family = gswbench",
                                 model->family));
+    }
+    bool is_plain = model->router_score == ROUTER_SOFTMAX && model->router_normalise && model->router_scale == 1.0 &&
+                    model->router_groups == 0 && model->router_bias_rate == 0.0;
+    if (family->has_experts && !is_plain) {
+        status_add(
+            errors,
+            fail("[model] family = %s has a router whose gates are a softmax of the chosen logits, without groups "
+                 "or bias: leave out the options of others, or use family = gswbench",
+                 model->family));
     }
     if (sparse > 0 && sparse < model->layers) {
         status_add(errors, fail("[model] family = %s has layers of one make: use family = gswbench", model->family));

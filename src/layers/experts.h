@@ -47,6 +47,8 @@ int32_t experts_append_tallies(struct sublayer *sublayer);
 // Adds the part of the input's gradient that comes through the router to another part, or returns it if there is none
 // (-1).
 int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates, int32_t other);
+// After a step's last microbatch: moves what experts are chosen with against their loads, where the model asks for it.
+void experts_append_balance(struct builder *builder);
 
 // shared.c: the experts that all tokens share. -1 is returned where there are none.
 void    shared_declare(struct declarations *declarations, int32_t *weights);

@@ -41,8 +41,26 @@ struct layer_count experts_count(const struct model_config *model)
                                 .linears    = MLP_LINEARS * (model->experts + (shared > 0))};
 }
 
+static void check_groups(const struct model_config *model, status *errors)
+{
+    int64_t groups = model->router_groups, used = model->router_top_groups;
+    if (groups == 0) {
+        if (used != 0) {
+            status_add(errors, fail("[model] router_top_groups = %" PRId64 " needs router_groups", used));
+        }
+    } else if (model->experts % groups != 0) {
+        status_add(errors, fail("[model] router_groups = %" PRId64 " does not divide experts = %" PRId64, groups,
+                                model->experts));
+    } else if (used < 1 || used > groups || used * (model->experts / groups) < model->top_k) {
+        status_add(errors, fail("[model] router_top_groups = %" PRId64 " of router_groups = %" PRId64
+                                " have to have top_k = %" PRId64 " experts, of %" PRId64 " a group",
+                                used, groups, model->top_k, model->experts / groups));
+    }
+}
+
 void experts_check(const struct model_config *model, status *errors)
 {
+    check_groups(model, errors);
     if (model->experts == 0) {
         status_add(errors, fail("[model] pattern = %s has experts: say how many by experts, and how many a token uses "
                                 "by top_k",

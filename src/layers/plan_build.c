@@ -50,7 +50,15 @@ status plan_supports(const struct plan_request *request)
 {
     const struct parallel_config *axes       = &request->parallel;
     const struct mesh            *mesh       = &request->mesh;
+    const struct model_config    *model      = &request->model;
     bool                          is_sharded = mesh_is_sharded(mesh);
+    bool                          is_skewed  = request->train.routing == ROUTING_SKEWED && model->experts > 0;
+    if (is_skewed && request->train.routing_skew * (double)model->top_k > (double)model->experts) {
+        return fail(
+            "[train] routing_skew = %g: no expert can have more than all tokens, %g times the mean with [model] "
+            "experts = %" PRId64 " and top_k = %" PRId64,
+            request->train.routing_skew, (double)model->experts / (double)model->top_k, model->experts, model->top_k);
+    }
     if (is_sharded && mesh->size[AXIS_PP] > 1 && axes->deferred_head_gradients > 0) {
         return fail("this version has no deferred weight gradients of a sharded head ([parallel] "
                     "deferred_head_gradients = %" PRId64 " with fsdp)",
@@ -127,11 +135,15 @@ static void declare_inputs(struct builder *builder)
     plan->loss  = assembly_tensor(&builder->assembly, "loss", STORAGE_RESULT, FORMAT_F32, DIMS(1));
     plan->gradient_norm = assembly_tensor(&builder->assembly, "gradient norm", STORAGE_RESULT, FORMAT_F32, DIMS(1));
     plan->clip_scale    = assembly_tensor(&builder->assembly, "clip scale", STORAGE_RESULT, FORMAT_F32, DIMS(1));
-    plan->routing       = -1;
+    plan->routing = plan->router_bias = -1;
     if (builder->expert_layers > 0) {
         plan->routing = assembly_tensor(&builder->assembly, "routing", STORAGE_RESULT, FORMAT_F32,
                                         DIMS(builder->expert_layers, plan->model.experts + 2));
         assembly_clear(&builder->assembly, "routing", plan->routing);    // every microbatch adds to it
+        if (plan->model.router_bias_rate > 0) {
+            plan->router_bias = assembly_tensor(&builder->assembly, "biases of routers", STORAGE_OPTIMIZER, FORMAT_F32,
+                                                DIMS(builder->expert_layers, plan->model.experts));
+        }
     }
 }
 
@@ -188,7 +200,8 @@ void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank)
                               .precision        = plan->precision,
                               .rank             = rank,
                               .is_zero          = plan->is_zero,
-                              .counts_embedding = plan->counts_embedding};
+                              .counts_embedding = plan->counts_embedding,
+                              .router_bias      = -1};
     block_describe_all(&builder);
     scales_declare(&builder);
     weights_declare(&builder);

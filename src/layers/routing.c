@@ -39,6 +39,7 @@ struct routing_shape experts_routing(const struct builder *builder)
     const struct train_config *train       = &plan->train;
     bool                       by_sequence = train->capacity_scope == CAPACITY_SEQUENCE;
     bool                       is_balanced = train->routing == ROUTING_BALANCED;
+    double                     each        = (double)model->top_k / (double)model->experts;
     int64_t                    rows        = builder->shard_tokens;
 
     struct routing_shape shape = {.rows      = rows,
@@ -50,7 +51,16 @@ struct routing_shape experts_routing(const struct builder *builder)
                                   .experts       = model->experts,
                                   .top_k         = model->top_k,
                                   .owners        = mesh_group_size(&plan->mesh, plan->mesh.owner_axes),
-                                  .balanced      = is_balanced};
+                                  .balanced      = train->routing != ROUTING_TOP_K,
+                                  .score         = (int32_t)model->router_score,
+                                  .is_absolute   = !model->router_normalise,
+                                  .scale         = (float)model->router_scale,
+                                  .groups        = model->router_groups,
+                                  .top_groups    = model->router_top_groups};
+    // Of the other rows the first experts have as many as all have.
+    if (train->routing == ROUTING_SKEWED && each < 1) {
+        shape.hot = (train->routing_skew - 1) * each / (1 - each);
+    }
     // A row chooses an expert once at most: an expert that takes as many choices as there are rows drops none.
     shape.quantum     = experts_counts_rows(builder) ? (plan->precision.narrow_linears != 0 ? NARROW_ROWS : 1) : 0;
     int64_t competing = shape.total / shape.sequences;
@@ -180,13 +190,17 @@ void experts_append_route(struct sublayer *sublayer)
         assembly_operand(&op, made[i].slot, ACCESS_WRITE, tensor);
         sublayer->values->tensor[made[i].value] = tensor;
     }
+    int64_t layer = builder->blocks[builder->assembly.tag.layer + 1].expert_layer, width = shape->experts + 2;
     if (builder->assembly.tag.phase != PHASE_RECOMPUTE) {
-        int64_t width  = shape->experts + 2;
         op.accumulates = true;
         assembly_operand(&op, ROUTE_STATISTICS, ACCESS_UPDATE,
-                         assembly_part(&builder->assembly, "routing statistics", builder->plan->routing,
-                                       builder->blocks[builder->assembly.tag.layer + 1].expert_layer * width,
+                         assembly_part(&builder->assembly, "routing statistics", builder->plan->routing, layer * width,
                                        DIMS(width)));
+    }
+    if (builder->plan->router_bias >= 0) {
+        assembly_operand(&op, ROUTE_BIAS, ACCESS_READ,
+                         assembly_part(&builder->assembly, "bias of a router", builder->plan->router_bias,
+                                       layer * shape->experts, DIMS(shape->experts)));
     }
     if (shape->quantum > 0) {
         int32_t tallies =
@@ -219,4 +233,18 @@ int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates, int32_
     int32_t d_in = other >= 0 ? other : linear_out_of(builder, &router, logits);
     linear_append(builder, &router, logits, d_in, other >= 0);
     return d_in;
+}
+
+void experts_append_balance(struct builder *builder)
+{
+    const struct plan *plan = builder->plan;
+    if (plan->router_bias < 0) {
+        return;
+    }
+    struct op op  = assembly_op(&builder->assembly, OP_BALANCE, "balance");
+    op.shape.rows = (struct rows_shape){
+        .rows = builder->expert_layers, .columns = plan->model.experts, .scale = (float)plan->model.router_bias_rate};
+    assembly_operand(&op, BALANCE_LOADS, ACCESS_READ, plan->routing);
+    assembly_operand(&op, BALANCE_BIAS, ACCESS_UPDATE, plan->router_bias);
+    assembly_append(&builder->assembly, &op);
 }

@@ -11,6 +11,10 @@ const char *const model_norm_names[] = {
     [NORM_RMS] = "rmsnorm", [NORM_LAYER] = "layernorm", [NORM_LAYER_1P] = "layernorm1p", [NORM_COUNT] = NULL,
 };
 
+const char *const model_router_score_names[] = {
+    [ROUTER_SOFTMAX] = "softmax", [ROUTER_SIGMOID] = "sigmoid", NULL,
+};
+
 // The upper limits keep every count of parameters inside 64 bits.
 const struct option model_options[] = {
     TEXT_OPTION   (model_config, preset, "", "shape read first, from configs/models/NAME.ini"),
@@ -36,6 +40,12 @@ const struct option model_options[] = {
     INTEGER_OPTION(model_config, expert_ffn, "0", 0, 1048576, "width of one expert; 0: ffn"),
     INTEGER_OPTION(model_config, shared_ffn, "0", 0, 1048576, "width of the MLP that all tokens share in layers with experts, of all shared experts together; 0: none"),
     INTEGER_OPTION(model_config, top_k, "0", 0, 1024, "experts that a token uses"),
+    CHOICE_OPTION (model_config, router_score, "softmax", model_router_score_names, "score of an expert: a softmax of the router's logits of all experts, or the sigmoid of its own"),
+    BOOLEAN_OPTION(model_config, router_normalise, "yes", "gates of a token are the shares that the experts which it uses have of their scores, else the scores themselves"),
+    REAL_OPTION   (model_config, router_scale, "1", 1e-6, 1e6, "what gates are multiplied by"),
+    INTEGER_OPTION(model_config, router_groups, "0", 0, 32, "groups of experts, one after another, of which a token uses the router_top_groups best, by the sum of their two best scores; 0: none"),
+    INTEGER_OPTION(model_config, router_top_groups, "0", 0, 32, "groups whose experts a token may use"),
+    REAL_OPTION   (model_config, router_bias_rate, "0", 0, 1, "a bias is added to scores for the choice, not for gates, and each step moves it by this much against the expert's load; 0: no bias"),
     REAL_OPTION   (model_config, capacity_factor, "0", 0, 1024, "tokens that an expert takes, as a multiple of its fair share: fewer are padded, more are dropped; 0: all that choose it"),
     REAL_OPTION   (model_config, auxiliary_loss, "0", 0, 1, "weight of the load-balancing loss of the router"),
     REAL_OPTION   (model_config, init_deviation, "0.02", 0, 1, "standard deviation of the initial weights"),

@@ -19,7 +19,7 @@ static const char *const output_names[] = {
     [OUTPUT_DISPATCH] = "dispatch", [OUTPUT_COUNT] = NULL,
 };
 
-static const char *const routing_names[] = {[ROUTING_TOP_K] = "top-k", [ROUTING_BALANCED] = "balanced", NULL};
+static const char *const routing_names[] = {[ROUTING_TOP_K] = "top-k", [ROUTING_BALANCED] = "balanced", [ROUTING_SKEWED] = "skewed", NULL};
 
 static const char *const capacity_scope_names[] = {[CAPACITY_RANK] = "rank", [CAPACITY_SEQUENCE] = "sequence", NULL};
 
@@ -31,7 +31,8 @@ const struct option train_options[] = {
     CHOICE_OPTION (train_config, recompute, "none", train_recompute_names, "activations that the backward pass computes again instead of keeping them"),
     INTEGER_OPTION(train_config, recompute_every, "1", 1, 4096, "recompute = block_every: every block of this many is recomputed from its input"),
     SET_OPTION    (train_config, recompute_save, "qkv, projection", output_names, "recompute = selective: outputs of a block that are kept"),
-    CHOICE_OPTION (train_config, routing, "top-k", routing_names, "with experts, which experts get a token: those that its router prefers, or all of them alternating, so that their load is equal"),
+    CHOICE_OPTION (train_config, routing, "top-k", routing_names, "with experts, which experts get a token: those that its router prefers, or all of them alternating, so that their load is equal, or so many tokens the first top_k experts that these have routing_skew times the mean load"),
+    REAL_OPTION   (train_config, routing_skew, "2", 1, 1024, "routing = skewed: load of the first top_k experts, as a multiple of the mean"),
     CHOICE_OPTION (train_config, capacity_scope, "rank", capacity_scope_names, "with experts, which tokens compete for an expert's capacity: those of a microbatch on a rank, or those of a sequence, which does not depend on the layout, except where rounding decides between equally probable experts"),
     REAL_OPTION   (train_config, learning_rate, "3e-4", 0, 1, "learning rate of AdamW, constant"),
     REAL_OPTION   (train_config, beta1, "0.9", 0, 0.999999, "decay of AdamW's first moment"),

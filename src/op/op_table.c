@@ -46,6 +46,7 @@ SIZE(routing, in_slots, routing_slots(shape) * shape->columns)
 SIZE(routing, one_an_expert, shape->experts)
 SIZE(routing, counts, shape->sequences * shape->experts)
 SIZE(routing, load, shape->experts + 2)
+SIZE(rows, loads, shape->rows * (shape->columns + 2))
 
 SIZE(quantize, copied, shape->rows * shape->columns)
 SIZE(quantize, factors, scaling_factors((enum scaling)shape->scaling, shape->rows, shape->columns))
@@ -162,7 +163,8 @@ const struct op_row op_table[OP_COUNT] = {
         [ROUTE_LOGITS] = READ("logits", all_logits), [ROUTE_CHOICES] = WRITE("choices", choices),
         [ROUTE_SLOTS] = WRITE("slots", choices), [ROUTE_GATES] = WRITE("gates", choices),
         [ROUTE_SOURCES] = WRITE("sources", slots), [ROUTE_COUNTS] = WRITE("counts", counts),
-        [ROUTE_STATISTICS] = MAY_ADD("statistics", load), [ROUTE_TALLIES] = MAY_WRITE("tallies", one_an_expert)}},
+        [ROUTE_STATISTICS] = MAY_ADD("statistics", load), [ROUTE_TALLIES] = MAY_WRITE("tallies", one_an_expert),
+        [ROUTE_BIAS] = MAY_READ("bias", one_an_expert)}},
     [OP_ROUTE_BACKWARD] = {COMPUTES(routing, ROUTE, MEMORY), {
         [ROUTE_GRADIENT_LOGITS_IN] = READ("logits", all_logits), [ROUTE_GRADIENT_CHOICES] = READ("choices", choices),
         [ROUTE_GRADIENT_GATES_IN] = READ("gates", choices), [ROUTE_GRADIENT_COUNTS] = READ("counts", counts),
@@ -181,6 +183,8 @@ const struct op_row op_table[OP_COUNT] = {
         [COMBINE_GRADIENT_SLOTS] = READ("slots", choices), [COMBINE_GRADIENT_SOURCES] = READ("sources", slots),
         [COMBINE_GRADIENT_GATES_IN] = READ("gates", choices), [COMBINE_GRADIENT_IN] = WRITE("in_gradient", in_slots),
         [COMBINE_GRADIENT_GATES] = WRITE("gates_gradient", choices)}},
+    [OP_BALANCE] = {COMPUTES(rows, MEMORY, MEMORY), {
+        [BALANCE_LOADS] = READ("loads", loads), [BALANCE_BIAS] = UPDATE("bias", matrix)}},
     [OP_LOGIT_STATISTICS] = {COMPUTES(rows, MEMORY, MEMORY), {
         [LOGIT_STATISTICS_LOGITS] = READ("logits", matrix), [LOGIT_STATISTICS_TARGETS] = READ("targets", a_row),
         [LOGIT_STATISTICS_OUT] = WRITE("out", three_a_row)}},

@@ -196,6 +196,13 @@ static void initialise_scaling(struct step *step, const struct plan *plan)
     }
 }
 
+static void initialise_biases(struct step *step, const struct plan *plan)
+{
+    if (plan->router_bias >= 0) {
+        fill(step, plan, plan->router_bias, 0);
+    }
+}
+
 static void initialise_rope(struct step *step, const struct plan *plan)
 {
     const struct tensor *tensor    = &plan->tensors[plan->rope_table];    // [sequence, rotary / 2, 2]
@@ -217,6 +224,7 @@ static void initialise_rope(struct step *step, const struct plan *plan)
 void data_initialise_state(struct step *step, const struct plan *plan)
 {
     initialise_scaling(step, plan);
+    initialise_biases(step, plan);
     initialise_rope(step, plan);
 }
 

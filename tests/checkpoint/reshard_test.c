@@ -198,6 +198,15 @@ Test(reshard, carries_experts_from_one_layout_to_any)
                           "fsdp 4; ep 2", others, COUNT(others), 1e-5);
 }
 
+// Biases that decide what is chosen: who goes on without them trains otherwise.
+Test(reshard, carries_the_biases_of_routers)
+{
+    static const char *const others[] = {"fsdp 1", "dp 2; ep 2; tp 2", "pp 3", "tp 2; ep 2; etp 1"};
+    expect_same_under_all("layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4; "
+                          "experts 4; top_k 2; router_score sigmoid; router_bias_rate 0.3; shared_ffn 12",
+                          "fsdp 4; ep 2", others, COUNT(others), 1e-5);
+}
+
 // What each rank of tp has alone is saved by each of them.
 Test(reshard, carries_whole_experts_to_sharded_ones_and_to_one_rank)
 {

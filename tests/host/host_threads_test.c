@@ -74,8 +74,8 @@ Test(host_threads, change_no_bit_of_any_result)
 // Rows of a third of three sequences, each expert of which takes a part of its choices.
 Test(host_threads, change_no_bit_of_any_routing)
 {
-    struct routing_shape shape               = {401, 33, 401, 1203, 3, 401, 8, 2, 2, 120, 0, 40, false, 0.1f};
-    struct op            route               = {.kind = OP_ROUTE_FORWARD, .shape.routing = shape};
+    struct routing_shape shape = {401, 33, 401, 1203, 3, 401, 8, 2, 2, 120, 0, 40, .auxiliary = 0.1f, .scale = 1};
+    struct op            route = {.kind = OP_ROUTE_FORWARD, .shape.routing = shape};
     struct buffer        routes[OP_OPERANDS] = {make_random(FORMAT_F32, 1203 * 8, 1, 1),
                                                 make_buffer(FORMAT_I32, 802),
                                                 make_buffer(FORMAT_I32, 802),

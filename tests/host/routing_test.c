@@ -4,44 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "host.h"
-
-// Logits whose softmax is the given probabilities.
-static struct buffer make_logits(const double *probabilities, int64_t elements)
-{
-    struct buffer logits = make_buffer(FORMAT_F32, elements);
-    for (int64_t i = 0; i < elements; i++) {
-        set(&logits, i, log(probabilities[i]) + 2);
-    }
-    return logits;
-}
-
-static struct op route_op(struct routing_shape shape)
-{
-    return (struct op){.kind = OP_ROUTE_FORWARD, .shape.routing = shape};
-}
-
-// Every output holds what no result is: NaN, and -7 where it is integers.
-static void make_route_outputs(struct buffer *buffers, const struct op *op)
-{
-    for (int slot = ROUTE_CHOICES; slot <= ROUTE_STATISTICS; slot++) {
-        bool is_integer = slot == ROUTE_CHOICES || slot == ROUTE_SLOTS || slot == ROUTE_SOURCES;
-        buffers[slot]   = make_output(is_integer ? FORMAT_I32 : FORMAT_F32, op_operand_elements(op, slot));
-        for (int64_t i = 0; is_integer && i <= buffers[slot].elements; i++) {
-            set(&buffers[slot], i, -7);
-        }
-    }
-}
-
-static void expect_values(const struct buffer *buffer, const double *expected, const char *what)
-{
-    for (int64_t i = 0; i < buffer->elements; i++) {
-        cr_assert(fabs(get(buffer, i) - expected[i]) <= 1e-6 * fmax(1, fabs(expected[i])),
-                  "%s: element %lld is %.9g, not %.9g", what, (long long)i, get(buffer, i), expected[i]);
-    }
-    double guard = get(buffer, buffer->elements);
-    cr_assert(isnan(guard) || guard == -7, "%s: written beyond its end", what);
-}
+#include "routes.h"
 
 // What a routing must be; NULL: not looked at.
 struct routing {
@@ -65,21 +28,6 @@ static void expect_routing(struct routing_shape shape, const double *probabiliti
         }
     }
     free_buffers(buffers);
-}
-
-// One sequence, all of whose rows are here, and experts that take and hold as many choices as said.
-static struct routing_shape whole(int64_t rows, int64_t experts, int64_t top_k, int64_t taken)
-{
-    return (struct routing_shape){.rows          = rows,
-                                  .columns       = 1,
-                                  .total         = rows,
-                                  .sequences     = 1,
-                                  .sequence_rows = rows,
-                                  .experts       = experts,
-                                  .top_k         = top_k,
-                                  .owners        = 1,
-                                  .capacity      = taken,
-                                  .taken         = taken};
 }
 
 Test(routing, chooses_the_largest_logits_and_the_lower_expert_of_equal_ones)
@@ -188,6 +136,23 @@ Test(routing, gives_experts_out_in_turn_when_balanced)
                    });
 }
 
+// Rows 1, 3 and 5 of six get the first two experts, and the others go through all four: 3 x 2 choices, and 1.5 of each.
+Test(routing, gives_so_many_rows_the_first_experts_when_skewed)
+{
+    struct routing_shape shape = whole(6, 4, 2, 6);
+    shape.balanced = true, shape.hot = 0.5;
+    double probabilities[6 * 4];
+    for (int i = 0; i < 6 * 4; i++) {
+        probabilities[i] = 0.25;
+    }
+    expect_routing(shape, probabilities,
+                   &(struct routing){
+                       .choices    = (const double[]){0, 1, 0, 1, 2, 3, 0, 1, 0, 1, 0, 1},
+                       .counts     = (const double[]){5, 5, 1, 1},
+                       .statistics = (const double[]){5, 5, 1, 1, 0, 0},
+                   });
+}
+
 // Shares of the choices 3/4 and 1/4, mean probabilities 0.625 and 0.375: 2 (3/4 0.625 + 1/4 0.375) = 1.125, of which
 // the first two rows bring 0.625.
 Test(routing, brings_the_own_rows_part_of_the_auxiliary_loss)
@@ -231,84 +196,13 @@ Test(routing, needs_no_statistics)
     free_buffers(buffers);
 }
 
-// In double, with the choices and the counts as constants: gates times slopes, and the own rows' auxiliary loss.
-static double reference_loss(const struct routing_shape *shape, const double *logits, const struct buffer *route,
-                             const double *slopes)
-{
-    double loss = 0, sequence = (double)(shape->total / shape->sequences);
-    for (int64_t row = 0; row < shape->rows; row++) {
-        const double *x   = logits + (shape->first + row) * shape->experts;
-        int64_t       s   = (shape->first + row) / shape->sequence_rows % shape->sequences;
-        double        all = 0, chosen = 0;
-        for (int64_t e = 0; e < shape->experts; e++) {
-            all += exp(x[e]);
-        }
-        for (int64_t j = row * shape->top_k; j < (row + 1) * shape->top_k; j++) {
-            chosen += exp(x[(int64_t)get(&route[ROUTE_CHOICES], j)]);
-        }
-        for (int64_t j = row * shape->top_k; j < (row + 1) * shape->top_k; j++) {
-            loss += slopes[j] * exp(x[(int64_t)get(&route[ROUTE_CHOICES], j)]) / chosen;
-        }
-        for (int64_t e = 0; e < shape->experts; e++) {
-            double share = get(&route[ROUTE_COUNTS], s * shape->experts + e) / ((double)shape->top_k * sequence);
-            loss += (double)shape->auxiliary * (double)shape->experts * share * exp(x[e]) / all / sequence;
-        }
-    }
-    return loss;
-}
-
-static void expect_logit_gradient(const struct routing_shape *shape)
-{
-    struct op     forward = route_op(*shape), backward = {.kind = OP_ROUTE_BACKWARD, .shape.routing = *shape};
-    struct buffer route[OP_OPERANDS] = {make_random(FORMAT_F32, shape->total * shape->experts, 1, 1)};
-    make_route_outputs(route, &forward);
-    struct buffer gradient[OP_OPERANDS] = {
-        [ROUTE_GRADIENT_LOGITS_IN] = route[ROUTE_LOGITS],
-        [ROUTE_GRADIENT_CHOICES]   = route[ROUTE_CHOICES],
-        [ROUTE_GRADIENT_GATES_IN]  = route[ROUTE_GATES],
-        [ROUTE_GRADIENT_COUNTS]    = route[ROUTE_COUNTS],
-        [ROUTE_GRADIENT_GATES]     = make_random(FORMAT_F32, shape->rows * shape->top_k, 2, 1),
-        [ROUTE_GRADIENT_LOGITS]    = make_output(FORMAT_F32, shape->rows * shape->experts),
-    };
-
-    run_op(&forward, route, THREADS);
-    run_op(&backward, gradient, THREADS);
-
-    const double step   = 1e-5;
-    double      *logits = values_of(&route[ROUTE_LOGITS]), *slopes = values_of(&gradient[ROUTE_GRADIENT_GATES]);
-    double      *expected = values_of(&gradient[ROUTE_GRADIENT_LOGITS]);
-    double      *own      = logits + shape->first * shape->experts;
-    for (int64_t i = 0; i < shape->rows * shape->experts; i++) {
-        double value = own[i];
-        own[i]       = value + step;
-        double above = reference_loss(shape, logits, route, slopes);
-        own[i]       = value - step;
-        expected[i]  = (above - reference_loss(shape, logits, route, slopes)) / (2 * step);
-        own[i]       = value;
-    }
-    expect_close(&gradient[ROUTE_GRADIENT_LOGITS], expected, tolerance(FORMAT_F32), "gradient of the logits");
-    free(logits), free(slopes), free(expected);
-    free_buffers(route);
-    free(gradient[ROUTE_GRADIENT_GATES].data), free(gradient[ROUTE_GRADIENT_LOGITS].data);
-}
-
-Test(routing, has_the_gradient_of_its_gates_and_of_the_auxiliary_loss)
-{
-    struct routing_shape shape = {6, 1, 12, 24, 2, 3, 5, 2, 1, 20, 0, 12, false, 0};
-    for (int i = 0; i < 4; i++) {
-        shape.auxiliary = i % 2 == 0 ? 0.0f : 30.0f;
-        shape.balanced  = i >= 2;
-        expect_logit_gradient(&shape);
-    }
-    shape.top_k     = 1;
-    shape.auxiliary = 30;
-    expect_logit_gradient(&shape);
-}
-
 // 3000 choices for 7 experts of 2 sequences, of which each expert takes 100 a sequence.
 Test(routing, of_any_shape_fills_slots_that_sources_name)
 {
-    struct op     op = route_op((struct routing_shape){500, 1, 500, 1500, 2, 250, 7, 2, 1, 200, 0, 100, false, 0.1f});
+    struct routing_shape shape = whole(1500, 7, 2, 100);
+    shape.rows = shape.first = 500, shape.sequences = 2, shape.sequence_rows = 250, shape.capacity = 200;
+    shape.auxiliary                    = 0.1f;
+    struct op     op                   = route_op(shape);
     struct buffer buffers[OP_OPERANDS] = {make_random(FORMAT_F32, 1500 * 7, 1, 1)};
     make_route_outputs(buffers, &op);
 

@@ -85,19 +85,21 @@ Test(model, counts_the_experts_that_a_token_uses)
 }
 
 // One dense layer and two with experts that are narrower than its MLP.
-static const struct model_config mixed = {.pattern       = "dense, 2 x experts",
-                                          .family        = "gswbench",
-                                          .layers        = 3,
-                                          .hidden        = 4,
-                                          .heads         = 2,
-                                          .kv_heads      = 1,
-                                          .head_dim      = 2,
-                                          .ffn           = 6,
-                                          .vocab         = 10,
-                                          .experts       = 3,
-                                          .expert_ffn    = 5,
-                                          .top_k         = 2,
-                                          .rope_fraction = 1};
+static const struct model_config mixed = {.pattern          = "dense, 2 x experts",
+                                          .family           = "gswbench",
+                                          .layers           = 3,
+                                          .hidden           = 4,
+                                          .heads            = 2,
+                                          .kv_heads         = 1,
+                                          .head_dim         = 2,
+                                          .ffn              = 6,
+                                          .vocab            = 10,
+                                          .experts          = 3,
+                                          .expert_ffn       = 5,
+                                          .top_k            = 2,
+                                          .rope_fraction    = 1,
+                                          .router_normalise = 1,
+                                          .router_scale     = 1};
 
 Test(model, counts_each_layer_of_a_mixed_model_by_what_it_is)
 {
@@ -118,10 +120,6 @@ Test(model, counts_each_layer_of_a_mixed_model_by_what_it_is)
                                 .vocab      = 129280};
     cr_expect_eq(layers_parameters(&wide), 685714011136);
     cr_expect_eq(layers_active_parameters(&wide), 52239889408);
-    // A shared expert as wide as the others: 58 x 3 x 7168 x 2048 weights, which every token uses.
-    wide.shared_ffn = 2048;
-    cr_expect_eq(layers_parameters(&wide), 685714011136 + 2554331136);
-    cr_expect_eq(layers_active_parameters(&wide), 52239889408 + 2554331136);
 }
 
 Test(model, counts_the_flops_of_each_layer_of_a_mixed_model)
@@ -326,12 +324,13 @@ Test(model, reports_all_broken_rules_together)
     model.kv_heads            = 5;
     model.rope_fraction       = 0.2578125;
     model.top_k               = 2;
-    expect_error(&model, "[model] kv_heads = 5 does not divide heads = 32\n"
-                         "[model] rope_fraction = 0.257812 of head_dim = 128 is 33 elements, not an even number\n"
-                         "[model] top_k, shared_ffn, capacity_factor and auxiliary_loss need experts: set experts, or "
-                         "leave them out\n"
-                         "[model] family = llama needs norm = rmsnorm, activation = swiglu and rope_fraction = 1; "
-                         "family = gswbench takes every shape");
+    expect_error(&model,
+                 "[model] kv_heads = 5 does not divide heads = 32\n"
+                 "[model] rope_fraction = 0.257812 of head_dim = 128 is 33 elements, not an even number\n"
+                 "[model] top_k, shared_ffn, router options, capacity_factor and auxiliary_loss need experts: set "
+                 "experts, or leave them out\n"
+                 "[model] family = llama needs norm = rmsnorm, activation = swiglu and rope_fraction = 1; "
+                 "family = gswbench takes every shape");
 }
 
 Test(model, rejects_more_used_experts_than_there_are)

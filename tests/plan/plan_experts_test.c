@@ -75,6 +75,24 @@ Test(plan, computes_shared_experts_beside_the_exchanges)
     plan_free(&tiny.plan);
 }
 
+// Half of the tokens get the first two of 16 experts, which so have 1/2 + 1/2 2/16 of them: 4.5 times the mean of 2/16.
+Test(plan, deals_experts_out_with_the_skew_that_is_asked_for)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny_set_experts(&tiny, 16, 2);
+    tiny.train.routing      = ROUTING_SKEWED;
+    tiny.train.routing_skew = 4.5;
+
+    tiny_plan(&tiny);
+
+    const struct op *route = &tiny.plan.ops[find_op(&tiny.plan, "route", 0, 0)];
+    cr_expect(route->shape.routing.balanced);
+    cr_expect_float_eq(route->shape.routing.hot, 0.5, 1e-12);
+    cr_expect_gt(tiny.plan.tally_count, 0);
+    plan_free(&tiny.plan);
+}
+
 // Of the ranks of tp each has experts of its own: rows travel to them, and nothing is gathered or summed over tp.
 Test(plan, moves_rows_of_whole_experts_once_and_gathers_none)
 {

@@ -86,7 +86,7 @@ class Checkpoints(unittest.TestCase):
             config = train.read_config(merged)
             angles = train.rope_angles(config.model, tokens.shape[1] - 1)
             with torch.no_grad():
-                there, _ = train.forward(weights, tokens[:, :-1], config, angles)
+                there, _ = train.forward(weights, tokens[:, :-1], config, angles, train.Balance())
             return here.view_as(there), there
 
     def test_logits_are_the_same_there(self):

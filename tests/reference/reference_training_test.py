@@ -154,6 +154,23 @@ class Training(unittest.TestCase):
                                     "model.auxiliary_loss": 0.01, "train.capacity_scope": "sequence", "run.seed": 2},
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.tp=2"))
 
+    def test_sigmoids_groups_and_biases(self):
+        """A router as that of DeepSeek-V3, with biases that move each step."""
+        self.compare("tiny-llama", {"model.family": "gswbench", "model.pattern": "dense, experts",
+                                    "model.experts": 8, "model.expert_ffn": 48, "model.shared_ffn": 48, "model.top_k": 3,
+                                    "model.router_score": "sigmoid", "model.router_scale": 2.5,
+                                    "model.router_groups": 4, "model.router_top_groups": 2,
+                                    "model.router_bias_rate": 0.01, "model.auxiliary_loss": 0.01,
+                                    "train.capacity_scope": "sequence", "run.seed": 2},
+                     ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=4", "--set", "parallel.tp=2",
+                      "--set", "parallel.etp=1"))
+
+    def test_softmax_of_all_experts(self):
+        """Gates that do not add up to one, and groups by the sum of two probabilities."""
+        self.compare("tiny-llama", {"model.family": "gswbench", "model.experts": 8, "model.expert_ffn": 48,
+                                    "model.top_k": 2, "model.router_normalise": "no", "model.router_scale": 3,
+                                    "model.router_groups": 2, "model.router_top_groups": 1, "run.seed": 3})
+
     def test_gelu_with_layer_norm(self):
         self.compare("tiny-nemotron", {"model.activation": "gelu", "model.norm": "layernorm", "model.rope_fraction": 0,
                                        "run.seed": 5, "train.weight_decay": 0.5})

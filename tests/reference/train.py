@@ -101,10 +101,24 @@ def feed_forward(x, weights, model, gate, up, down):
     return F.linear(hidden, weights[down + ".weight"])
 
 
-def choose_experts(logits, probabilities, model):
-    """The expert of each choice [tokens, top_k], its gate, and whether the expert takes it. logits: [tokens, experts]."""
-    sorted_logits, order = logits.sort(dim=-1, descending=True, stable=True)
-    experts, gates = order[:, :model.top_k], sorted_logits[:, :model.top_k].softmax(-1)
+def keep_best_groups(keys, model):
+    """Minus infinity for experts outside of the groups whose two best have the largest sums."""
+    groups = keys.view(len(keys), model.router_groups, -1)
+    best = groups.topk(2, dim=-1).values.sum(-1).topk(model.router_top_groups, dim=-1).indices
+    kept = torch.zeros(groups.shape[:2], dtype=torch.bool).scatter(1, best, True)
+    return groups.masked_fill(~kept.unsqueeze(-1), -math.inf).view_as(keys)
+
+
+def choose_experts(scores, probabilities, bias, model):
+    """The expert of each choice [tokens, top_k], its gate, and whether the expert takes it. scores: [tokens, experts]."""
+    keys = scores.detach() + bias
+    if model.router_groups > 0:
+        keys = keep_best_groups(keys, model)
+    experts = keys.sort(dim=-1, descending=True, stable=True).indices[:, :model.top_k]
+    gates = scores.gather(1, experts)
+    if model.router_normalise:
+        gates = gates / gates.sum(-1, keepdim=True)
+    gates = gates * model.router_scale
     taken = torch.ones_like(experts, dtype=torch.bool)
     if model.capacity_factor > 0:
         capacity = math.ceil(experts.numel() * model.capacity_factor / model.experts)
@@ -115,12 +129,29 @@ def choose_experts(logits, probabilities, model):
     return experts, gates, taken
 
 
-def mix_experts(x, weights, name, model):
+class Balance:
+    """What is added to the scores of each layer's experts when they are chosen, and how often they were in a step."""
+
+    def __init__(self):
+        self.biases, self.loads = {}, {}
+
+    def add(self, name, experts, count):
+        self.loads[name] = self.loads.get(name, 0) + experts.flatten().bincount(minlength=count)
+
+    def move(self, rate):
+        for name, load in self.loads.items():
+            self.biases[name] = self.biases.get(name, 0) + rate * (load.double().mean() - load).sign()
+        self.loads = {}
+
+
+def mix_experts(x, weights, name, model, balance):
     """Of tokens [tokens, hidden] that compete for the experts' capacity: what the experts make of them, and the sum over
     tokens of the auxiliary loss."""
     logits = F.linear(x, weights[name + "gate.weight"])
-    probabilities = logits.softmax(-1)
-    experts, gates, taken = choose_experts(logits, probabilities.detach(), model)
+    scores = logits.sigmoid() if model.router_score == "sigmoid" else logits.softmax(-1)
+    probabilities = scores / scores.sum(-1, keepdim=True)
+    experts, gates, taken = choose_experts(scores, probabilities.detach(), balance.biases.get(name, 0), model)
+    balance.add(name, experts, model.experts)
     out = torch.zeros_like(x)
     parts = ("w1", "w3", "w2") if "block_sparse_moe" in name else ("gate_proj", "up_proj", "down_proj")
     for expert in range(model.experts):
@@ -134,7 +165,7 @@ def mix_experts(x, weights, name, model):
     return out, model.auxiliary_loss * model.experts * (shares * probabilities).sum()
 
 
-def mix(x, weights, name, config):
+def mix(x, weights, name, config, balance):
     """The MLP of a layer and its auxiliary loss. x: [batch, sequence, hidden]."""
     model = config.model
     if name + "mlp.up_proj.weight" in weights:
@@ -142,26 +173,26 @@ def mix(x, weights, name, config):
         return feed_forward(x, weights, model, name + "gate_proj", name + "up_proj", name + "down_proj"), 0
     groups = list(x) if config.train.capacity_scope == "sequence" else [x.flatten(0, 1)]
     name += "mlp." if model.family == "qwen3_moe" else "block_sparse_moe."
-    mixed = [mix_experts(group, weights, name, model) for group in groups]
+    mixed = [mix_experts(group, weights, name, model, balance) for group in groups]
     return torch.stack([out for out, _ in mixed]).view_as(x), sum(auxiliary for _, auxiliary in mixed)
 
 
-def forward(weights, tokens, config, angles):
+def forward(weights, tokens, config, angles, balance):
     """Logits [batch, sequence, vocabulary], and the auxiliary loss summed over the tokens. tokens: [batch, sequence]."""
     model, auxiliary = config.model, 0
     x = F.embedding(tokens, weights["model.embed_tokens.weight"])
     for layer in range(model.layers):
         name = f"model.layers.{layer}."
         x = x + attend(normalise(x, weights, name + "input_layernorm", model), weights, name + "self_attn.", model, angles)
-        mixed, own = mix(normalise(x, weights, name + "post_attention_layernorm", model), weights, name, config)
+        mixed, own = mix(normalise(x, weights, name + "post_attention_layernorm", model), weights, name, config, balance)
         x, auxiliary = x + mixed, auxiliary + own
     head = weights["model.embed_tokens.weight" if model.tied else "lm_head.weight"]
     return F.linear(normalise(x, weights, "model.norm", model), head), auxiliary
 
 
-def loss_sums(weights, tokens, config, angles):
+def loss_sums(weights, tokens, config, angles, balance):
     """Cross entropy and auxiliary loss, summed over the tokens of a microbatch. tokens: [batch, sequence + 1]."""
-    logits, auxiliary = forward(weights, tokens[:, :-1], config, angles)
+    logits, auxiliary = forward(weights, tokens[:, :-1], config, angles, balance)
     return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="sum"), auxiliary
 
 
@@ -177,16 +208,18 @@ def train(config, parameters, tokens):
                                   betas=(settings.beta1, settings.beta2), weight_decay=settings.weight_decay)
     angles = rope_angles(config.model, tokens.shape[2] - 1)
     count = tokens.shape[1] * (tokens.shape[2] - 1)
+    balance = Balance()
     limit = settings.clip if settings.clip > 0 else math.inf
     for batch in tokens:
         optimizer.zero_grad()
         loss = 0
         for microbatch in batch.split(settings.micro_batch):
-            entropy, auxiliary = loss_sums(parameters, microbatch, config, angles)
+            entropy, auxiliary = loss_sums(parameters, microbatch, config, angles, balance)
             ((entropy + auxiliary) / count).backward()
             loss += entropy.item() / count
         norm = torch.nn.utils.clip_grad_norm_(parameters.values(), limit)
         optimizer.step()
+        balance.move(config.model.router_bias_rate)
         yield loss, norm.item()
 
 

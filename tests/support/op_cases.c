@@ -23,11 +23,15 @@
     HEADS(batch_, sequence_, heads_, kv_heads_, head_dim_, .rotary = rotary_, .epsilon = 1e-3f)
 #define ROUTE(rows_, columns_, first_, total_, sequences_, run, experts_, top_k_, owners_, capacity_, taken_) \
     .shape.routing = {.rows = rows_, .columns = columns_, .first = first_, .total = total_, .sequences = sequences_, .sequence_rows = run, \
-                      .experts = experts_, .top_k = top_k_, .owners = owners_, .capacity = capacity_, .taken = taken_, .auxiliary = 0.02f}
+                      .experts = experts_, .top_k = top_k_, .owners = owners_, .capacity = capacity_, .taken = taken_, .auxiliary = 0.02f, .scale = 1}
 #define PACKED(rows_, first_, total_, sequences_, run, experts_, top_k_, owners_, quantum_)                             \
     .shape.routing = {.rows = rows_, .columns = 24, .first = first_, .total = total_, .sequences = sequences_,          \
                       .sequence_rows = run, .experts = experts_, .top_k = top_k_, .owners = owners_, .capacity = rows_, \
-                      .quantum = quantum_, .taken = total_, .auxiliary = 0.02f}
+                      .quantum = quantum_, .taken = total_, .auxiliary = 0.02f, .scale = 1}
+#define ROUTED(rows_, experts_, top_k_, score_, ...)                                                                    \
+    .shape.routing = {.rows = rows_, .total = rows_, .sequences = 1, .sequence_rows = rows_, .experts = experts_,       \
+                      .top_k = top_k_, .owners = 1, .capacity = rows_, .taken = rows_, .auxiliary = 0.02f, .score = score_, \
+                      __VA_ARGS__}
 #define MATRIX(rows_, columns_) .shape.quantize = {.rows = rows_, .columns = columns_}
 #define PARTS(rows_, columns_, by) .shape.quantize = {.rows = rows_, .columns = columns_, .scaling = by}
 #define HISTORY(slots_, history_) .shape.rescale = {.slots = slots_, .history = history_, .target = 224.0f}
@@ -132,6 +136,14 @@ const struct op_case op_cases[] = {
     {"route, packed, more experts than choices", "fiifif-i", {.kind = OP_ROUTE_FORWARD, PACKED(3, 0, 3, 1, 3, 72, 2, 8, 16)}},
     {"read tallies", "ii", {.kind = OP_READ_TALLIES, PACKED(30, 0, 30, 1, 30, 8, 2, 4, 1)}},
     {"dispatch, packed in sixteens", "bib", {.kind = OP_DISPATCH, PACKED(30, 0, 30, 1, 30, 8, 2, 1, 16)}},
+    {"route by sigmoids with a bias", "fiifif--f", {.kind = OP_ROUTE_FORWARD, ROUTED(50, 40, 6, ROUTER_SIGMOID, .scale = 2.5f)}},
+    {"route by groups", "fiifif--f", {.kind = OP_ROUTE_FORWARD, ROUTED(50, 72, 6, ROUTER_SIGMOID, .scale = 1, .groups = 8, .top_groups = 3)}},
+    {"route by groups of one, as they are", "fiifif", {.kind = OP_ROUTE_FORWARD, ROUTED(20, 12, 3, ROUTER_SOFTMAX, .scale = 1, .groups = 12, .top_groups = 4, .is_absolute = true)}},
+    {"route, dealt out unevenly", "fiifif", {.kind = OP_ROUTE_FORWARD, ROUTED(50, 40, 6, ROUTER_SIGMOID, .scale = 1, .balanced = true, .hot = 0.3)}},
+    {"route gradient of sigmoids", "fifffb", {.kind = OP_ROUTE_BACKWARD, ROUTED(50, 40, 6, ROUTER_SIGMOID, .scale = 2.5f)}},
+    {"route gradient of scores as they are", "fiffff", {.kind = OP_ROUTE_BACKWARD, ROUTED(50, 40, 6, ROUTER_SOFTMAX, .scale = 2.5f, .is_absolute = true)}},
+    {"route gradient of sigmoids as they are", "fiffff", {.kind = OP_ROUTE_BACKWARD, ROUTED(50, 40, 6, ROUTER_SIGMOID, .scale = 1, .is_absolute = true)}},
+    {"balance", "ff", {.kind = OP_BALANCE, .shape.rows = {.rows = 3, .columns = 260, .scale = 1e-3f}}},
     {"route gradient", "fifffb", {.kind = OP_ROUTE_BACKWARD, ROUTE(60, 0, 60, 120, 2, 15, 6, 2, 3, 40, 9)}},
     {"route gradient, many experts", "fiffff", {.kind = OP_ROUTE_BACKWARD, ROUTE(20, 0, 0, 20, 1, 20, 72, 6, 8, 110, 110)}},
     {"dispatch", "bib", {.kind = OP_DISPATCH, ROUTE(30, 64, 0, 30, 1, 30, 8, 2, 1, 9, 9)}},

@@ -194,6 +194,25 @@ Test(gradient, is_right_for_dense_layers_among_layers_with_experts)
     check_model(&tiny);
 }
 
+// As DeepSeek-V3's router, with groups that differences do not change since experts are dealt out, more to the first.
+Test(gradient, is_right_for_gates_of_sigmoids)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny_set_experts(&tiny, 4, 2);
+    tiny.model.router_score     = ROUTER_SIGMOID;
+    tiny.model.router_scale     = 2.5;
+    tiny.model.router_bias_rate = 0.01;
+    tiny.train.routing          = ROUTING_SKEWED;
+    tiny.train.routing_skew     = 1.5;
+    tiny.model.auxiliary_loss   = 0;
+    check_model(&tiny);
+    tiny.model.router_normalise = 0;
+    check_model(&tiny);
+    tiny.model.router_score = ROUTER_SOFTMAX;
+    check_model(&tiny);
+}
+
 // The block's norm sees the gradients of the experts, of the router and of what all tokens share.
 Test(gradient, is_right_for_experts_beside_shared_ones)
 {

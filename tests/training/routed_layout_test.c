@@ -34,6 +34,45 @@ static const char *const layouts[] = {
     "shared_ffn 12; dp 2; ep 2; tp 2; zero 1; zero_gather forward; activation gelu; accumulation 2",
     "shared_ffn 12; dp 4; ep 4; tp 2; pp 2; zero 1; accumulation 2; experts 8; context ring; tp_overlap yes; "
     "capacity_scope rank; routing balanced; compute bf16; reduce bf16",
+    // scores by sigmoids, as they are or as shares
+    "router_score sigmoid; accumulation 2; recompute full",
+    "router_score sigmoid; router_scale 2.5; dp 2; ep 2; accumulation 2",
+    "router_score sigmoid; router_normalise no; tp 2; recompute selective",
+    "router_score softmax; router_normalise no; dp 2; ep 2; cp 2",
+    "router_score sigmoid; capacity_factor 1; dp 4; ep 4; zero 1",
+    "router_score sigmoid; router_scale 2; fsdp 4; ep 2; accumulation 2; recompute full",
+    "router_score sigmoid; tp 2; ep 2; etp 1; accumulation 2",
+    "router_score softmax; router_normalise no; router_scale 3; dp 2; tp 2; ep 4; etp 1",
+    // groups
+    "experts 8; router_groups 4; router_top_groups 2; accumulation 2",
+    "experts 8; router_groups 2; router_top_groups 1; router_score sigmoid; dp 2; ep 2",
+    "experts 8; router_groups 4; router_top_groups 3; top_k 3; router_score sigmoid; dp 4; ep 4; zero 1",
+    "experts 8; router_groups 4; router_top_groups 2; router_score sigmoid; tp 2; ep 4; etp 1; dp 2; recompute full",
+    "experts 8; router_groups 8; router_top_groups 4; fsdp 4; ep 4; accumulation 2; capacity_factor 1",
+    "experts 8; router_groups 4; router_top_groups 2; router_score sigmoid; tp 2; cp 2; ep 2; etp 1; context ring",
+    // biases, which move by loads of all ranks
+    "router_bias_rate 0.02; accumulation 2",
+    "router_bias_rate 0.02; router_score sigmoid; dp 2; ep 2; recompute full",
+    "router_bias_rate 0.05; router_score sigmoid; fsdp 4; ep 2; accumulation 2",
+    "router_bias_rate 0.02; router_score sigmoid; tp 2; accumulation 2; recompute selective",
+    "router_bias_rate 0.02; router_score sigmoid; tp 2; sequence_parallel no",
+    "router_bias_rate 0.02; router_score sigmoid; dp 2; ep 2; cp 2; zero 1; accumulation 2",
+    "router_bias_rate 0.02; router_score sigmoid; dp 2; ep 2; pp 2; vp 2; accumulation 4; layers 4",
+    "router_bias_rate 0.02; router_score sigmoid; pp 2; accumulation 4; layers 4; pattern dense, experts",
+    "router_bias_rate 0.05; router_score sigmoid; dp 2; tp 2; ep 4; etp 1; zero 1; capacity_factor 1",
+    // all of it, as in DeepSeek-V3
+    "experts 8; expert_ffn 8; shared_ffn 8; router_groups 4; router_top_groups 2; router_score sigmoid; router_scale 2.5; "
+    "router_bias_rate 0.02; dp 4; ep 4; pp 2; zero 1; accumulation 2; layers 4; pattern dense, experts; recompute full",
+    "experts 8; expert_ffn 8; shared_ffn 8; router_groups 4; router_top_groups 2; router_score sigmoid; router_scale 2.5; "
+    "router_bias_rate 0.02; dp 2; tp 2; ep 4; etp 1; pp 2; accumulation 2; layers 4; pattern dense, experts",
+    "experts 8; expert_ffn 8; shared_ffn 8; router_groups 4; router_top_groups 2; router_score sigmoid; router_scale 2.5; "
+    "router_bias_rate 0.02; fsdp 2; tp 2; cp 2; ep 8; etp 1; accumulation 2; layers 3; pattern dense, experts",
+    "experts 8; expert_ffn 8; shared_ffn 8; router_groups 4; router_top_groups 2; router_score sigmoid; router_scale 2.5; "
+    "router_bias_rate 0.02; dp 2; fsdp 4; ep 4; layers 3; pattern dense, experts; recompute selective; top_k 4",
+    // dealt out, more to the first experts
+    "routing skewed; routing_skew 1.5; dp 2; ep 2; capacity_scope rank",
+    "routing skewed; routing_skew 1.5; fsdp 4; ep 4; accumulation 2; capacity_scope rank; recompute full",
+    "routing skewed; routing_skew 2; dp 4; ep 2; zero 1; capacity_scope rank; capacity_factor 1; shared_ffn 12",
 };
 // clang-format on
 enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };

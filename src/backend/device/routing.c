@@ -3,6 +3,7 @@
 #include "gswbench/fatal.h"
 #include "gswbench/status.h"
 #include "internal.h"
+#include "kernels/balance.h"
 #include "kernels/combine.h"
 #include "kernels/gather.h"
 #include "kernels/route.h"
@@ -22,7 +23,13 @@ static struct route_shape route_shape_of(const struct op *op)
                                          .quantum       = shape->quantum,
                                          .slots         = routing_slots(shape),
                                          .taken         = shape->taken,
-                                         .balanced      = shape->balanced};
+                                         .balanced      = shape->balanced,
+                                         .by_sigmoid    = shape->score == ROUTER_SIGMOID,
+                                         .is_absolute   = shape->is_absolute,
+                                         .hot           = shape->hot,
+                                         .groups        = shape->groups,
+                                         .top_groups    = shape->top_groups,
+                                         .scale         = shape->scale};
     route.auxiliary_scale             = route_auxiliary_scale(&route, shape->auxiliary);
     if (shape->experts > ROUTE_EXPERTS_MAX) {
         FATAL(EXIT_INTERNAL, "%s: more than %d experts", op_name(op->kind), (int)ROUTE_EXPERTS_MAX);
@@ -49,6 +56,7 @@ void device_route_forward(struct backend *backend, const struct op *op, const st
                                                                    .counts      = buffers[ROUTE_COUNTS].data,
                                                                    .statistics  = buffers[ROUTE_STATISTICS].data,
                                                                    .tallies     = buffers[ROUTE_TALLIES].data,
+                                                                   .bias        = buffers[ROUTE_BIAS].data,
                                                                    .scratch     = device->scratch,
                                                                    .shape       = route_shape_of(op),
                                                                    .accumulates = op->accumulates},
@@ -68,6 +76,17 @@ void device_route_backward(struct backend *backend, const struct op *op, const s
                                                             .shape           = route_shape_of(op),
                                                             .type            = buffers[ROUTE_GRADIENT_LOGITS].format},
                               &target));
+}
+
+void device_balance(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    struct kernel_target target = device_target(backend, op);
+    DEVICE_CHECK(kernel_balance(&(struct balance_args){.loads   = buffers[BALANCE_LOADS].data,
+                                                       .bias    = buffers[BALANCE_BIAS].data,
+                                                       .layers  = op->shape.rows.rows,
+                                                       .experts = op->shape.rows.columns,
+                                                       .rate    = op->shape.rows.scale},
+                                &target));
 }
 
 // The step copies them to the host, and waits for its stream.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The router of experts: who gets a token, with what weight, and what is dropped; and the gradient of its logits.
+// The router of experts: who gets a token, with what weight, and what is dropped.
 #include <inttypes.h>
 #include <string.h>
 
 #include "gswbench/fatal.h"
 #include "gswbench/status.h"
+#include "gswbench/arithmetic.h"
 #include "internal.h"
+#include "scores.h"
 
 // A choice that competes for an expert. Floats that are not negative have the order of their bits.
 struct candidate {
@@ -26,10 +28,10 @@ static int64_t rows_per_sequence(const struct routing_shape *shape)
     return shape->total / shape->sequences;
 }
 
-// Scratch: a row of probabilities and the candidates of a sequence for each thread; the choices, shared.
+// Scratch: a row of scores, what is chosen by, and the candidates of a sequence for each thread; the choices, shared.
 static int64_t thread_floats(const struct routing_shape *shape)
 {
-    return shape->experts + 2 * rows_per_sequence(shape);
+    return 2 * shape->experts + 2 * rows_per_sequence(shape);
 }
 
 int64_t host_route_floats(const struct op *op, int threads)
@@ -46,50 +48,30 @@ static struct choices all_choices(const struct loop *loop)
     return (struct choices){(int32_t *)(void *)shared, shared + count, shared + 2 * count};
 }
 
-static void softmax(float *x, int64_t count)
+static const float *bias_of(const struct loop *loop)
 {
-    float factor = (float)(1 / row_exponential(x, row_maximum(x, count), count));
-    for (int64_t i = 0; i < count; i++) {
-        x[i] *= factor;
-    }
-}
-
-// The experts of the largest logits, the largest first; of equal ones the lower expert.
-static void choose_largest(const float *logits, const struct routing_shape *shape, int32_t *experts)
-{
-    for (int64_t expert = 0; expert < shape->experts; expert++) {
-        int64_t place = host_minimum(expert, shape->top_k);
-        for (; place > 0 && logits[expert] > logits[experts[place - 1]]; place--) {
-            if (place < shape->top_k) {
-                experts[place] = experts[place - 1];
-            }
-        }
-        if (place < shape->top_k) {
-            experts[place] = (int32_t)expert;
-        }
-    }
+    return loop->buffers[ROUTE_BIAS].data;
 }
 
 static void choose_rows(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct loop          *loop          = context;
-    const struct routing_shape *shape         = &loop->op->shape.routing;
-    struct choices              choices       = all_choices(loop);
-    float                      *probabilities = host_scratch(loop, thread, thread_floats(shape));
+    const struct loop          *loop    = context;
+    const struct routing_shape *shape   = &loop->op->shape.routing;
+    struct choices              choices = all_choices(loop);
+    float                      *scores  = host_scratch(loop, thread, thread_floats(shape));
     for (int64_t row = first; row < last; row++) {
         const float *logits  = (const float *)loop->buffers[ROUTE_LOGITS].data + row * shape->experts;
         int32_t     *experts = choices.experts + row * shape->top_k;
+        float        share   = scores_of(shape, logits, scores);
         if (shape->balanced) {
             for (int64_t j = 0; j < shape->top_k; j++) {
-                experts[j] = (int32_t)((row * shape->top_k + j) % shape->experts);
+                experts[j] = (int32_t)arithmetic_deal(row, j, shape->top_k, shape->experts, shape->hot);
             }
         } else {
-            choose_largest(logits, shape, experts);
+            scores_choose(shape, logits, scores, bias_of(loop), scores + shape->experts, experts);
         }
-        memcpy(probabilities, logits, sizeof(*logits) * (size_t)shape->experts);
-        softmax(probabilities, shape->experts);
         for (int64_t j = 0; j < shape->top_k; j++) {
-            choices.probabilities[row * shape->top_k + j] = probabilities[experts[j]];
+            choices.probabilities[row * shape->top_k + j] = scores[experts[j]] * share;
         }
     }
 }
@@ -230,40 +212,22 @@ static void place_experts(void *context, int64_t first, int64_t last, int thread
     }
 }
 
-// What the auxiliary loss multiplies the product of a row's probabilities and its sequence's counts with: the share of
-// the choices is count / (top_k N), the mean probability the sum / N.
-static double auxiliary_scale(const struct routing_shape *shape)
-{
-    double rows = (double)rows_per_sequence(shape);
-    return (double)shape->auxiliary * (double)shape->experts / ((double)shape->top_k * rows * rows);
-}
-
-static const float *counts_of_row(const struct routing_shape *shape, const struct buffer *counts, int64_t own_row)
-{
-    int64_t sequence = (shape->first + own_row) / shape->sequence_rows % shape->sequences;
-    return (const float *)counts->data + sequence * shape->experts;
-}
-
 static void gate_rows(void *context, int64_t first, int64_t last, int thread)
 {
-    const struct loop          *loop          = context;
-    const struct routing_shape *shape         = &loop->op->shape.routing;
-    struct choices              choices       = all_choices(loop);
-    float                      *probabilities = host_scratch(loop, thread, thread_floats(shape));
+    const struct loop          *loop    = context;
+    const struct routing_shape *shape   = &loop->op->shape.routing;
+    struct choices              choices = all_choices(loop);
+    float                      *scores  = host_scratch(loop, thread, thread_floats(shape));
     for (int64_t row = first; row < last; row++) {
         const float   *logits = (const float *)loop->buffers[ROUTE_LOGITS].data + (shape->first + row) * shape->experts;
         const int32_t *experts = choices.experts + (shape->first + row) * shape->top_k;
-        int32_t       *chosen  = (int32_t *)loop->buffers[ROUTE_CHOICES].data + row * shape->top_k;
-        float         *gates   = (float *)loop->buffers[ROUTE_GATES].data + row * shape->top_k;
-        for (int64_t j = 0; j < shape->top_k; j++) {
-            chosen[j] = experts[j];
-            gates[j]  = logits[experts[j]];
-        }
-        softmax(gates, shape->top_k);
-        memcpy(probabilities, logits, sizeof(*logits) * (size_t)shape->experts);
-        softmax(probabilities, shape->experts);
-        const float *counts    = counts_of_row(shape, &loop->buffers[ROUTE_COUNTS], row);
-        choices.auxiliary[row] = (float)(auxiliary_scale(shape) * row_dot(counts, probabilities, shape->experts));
+        float          share   = scores_of(shape, logits, scores);
+        memcpy((int32_t *)loop->buffers[ROUTE_CHOICES].data + row * shape->top_k, experts,
+               sizeof(*experts) * (size_t)shape->top_k);
+        scores_gates(shape, logits, scores, experts, (float *)loop->buffers[ROUTE_GATES].data + row * shape->top_k);
+        const float *counts = scores_counts(shape, &loop->buffers[ROUTE_COUNTS], row);
+        choices.auxiliary[row] =
+            (float)(scores_auxiliary_scale(shape) * (double)share * row_dot(counts, scores, shape->experts));
     }
 }
 
@@ -298,46 +262,4 @@ void host_route_forward(struct backend *backend, const struct op *op, const stru
     if (buffers[ROUTE_STATISTICS].data != NULL) {
         add_statistics(&loop);
     }
-}
-
-int64_t host_route_backward_floats(const struct op *op, int threads)
-{
-    (void)threads;
-    return op->shape.routing.experts;
-}
-
-// The counts of the auxiliary loss are constants: with s its scale, p the probabilities and c the counts, its gradient
-// is s p_e (c_e - sum p c). That of the gates g is g_j (d g_j - sum g d g), at the chosen logits.
-static void backward_rows(void *context, int64_t first, int64_t last, int thread)
-{
-    const struct loop          *loop     = context;
-    const struct routing_shape *shape    = &loop->op->shape.routing;
-    double                      scale    = auxiliary_scale(shape);
-    float                      *gradient = host_scratch(loop, thread, shape->experts);
-    for (int64_t row = first; row < last; row++) {
-        const struct buffer *buffers = loop->buffers;
-        const float         *logits =
-            (const float *)buffers[ROUTE_GRADIENT_LOGITS_IN].data + (shape->first + row) * shape->experts;
-        const float *counts = counts_of_row(shape, &buffers[ROUTE_GRADIENT_COUNTS], row);
-        memcpy(gradient, logits, sizeof(*logits) * (size_t)shape->experts);
-        softmax(gradient, shape->experts);
-        double mean = row_dot(counts, gradient, shape->experts);
-        for (int64_t expert = 0; expert < shape->experts; expert++) {
-            gradient[expert] *= (float)(scale * ((double)counts[expert] - mean));
-        }
-
-        const int32_t *chosen         = (const int32_t *)buffers[ROUTE_GRADIENT_CHOICES].data + row * shape->top_k;
-        const float   *gates          = (const float *)buffers[ROUTE_GRADIENT_GATES_IN].data + row * shape->top_k;
-        const float   *gates_gradient = (const float *)buffers[ROUTE_GRADIENT_GATES].data + row * shape->top_k;
-        double         gates_mean     = row_dot(gates, gates_gradient, shape->top_k);
-        for (int64_t j = 0; j < shape->top_k; j++) {
-            gradient[chosen[j]] += (float)((double)gates[j] * ((double)gates_gradient[j] - gates_mean));
-        }
-        row_store(&buffers[ROUTE_GRADIENT_LOGITS], row * shape->experts, shape->experts, gradient, false);
-    }
-}
-
-void host_route_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_loop(backend, op, buffers, backward_rows, op->shape.routing.rows);
 }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+// Which experts a router's scores choose: all ranks choose for the rows of all, a warp a row.
+#include "route.h"
+#include "route_scores.cuh"
+
+namespace
+{
+constexpr unsigned all_lanes = 0xffffffffu;
+
+// What experts are chosen by. Logits have the order of their scores, but differ where these are rounded to the same.
+struct row_keys {
+    const float *logits, *bias;    // bias: may be absent
+    row_scores   scores;
+    bool         by_logits;
+};
+
+__device__ inline float key_of(const row_keys &row, int64_t expert)
+{
+    if (row.by_logits) {
+        return row.logits[expert];
+    }
+    return score(row.scores, row.logits[expert]) + (row.bias != NULL ? row.bias[expert] : 0.0f);
+}
+
+// The expert of the largest key that is not yet chosen, of equal ones the lowest. chosen has a bit for each expert that
+// this lane looks at.
+__device__ inline int choose_next(const row_keys &keys, int experts, unsigned *chosen)
+{
+    int   lane = threadIdx.x % LAUNCH_WARP, best = -1;
+    float largest = -INFINITY;
+    for (int i = 0, expert = lane; expert < experts; i++, expert += LAUNCH_WARP) {
+        float key = (*chosen >> i & 1) == 0 ? key_of(keys, expert) : -INFINITY;
+        if ((*chosen >> i & 1) == 0 && (best < 0 || key > largest)) {
+            best    = expert;
+            largest = key;
+        }
+    }
+#pragma unroll
+    for (int distance = LAUNCH_WARP / 2; distance > 0; distance /= 2) {
+        int   other     = __shfl_xor_sync(all_lanes, best, distance);
+        float other_key = __shfl_xor_sync(all_lanes, largest, distance);
+        if (other >= 0 && (best < 0 || other_key > largest || (other_key == largest && other < best))) {
+            best    = other;
+            largest = other_key;
+        }
+    }
+    best = __shfl_sync(all_lanes, best, 0);    // with NaN among the logits, lanes may differ
+    if (best % LAUNCH_WARP == lane) {
+        *chosen |= 1u << (best / LAUNCH_WARP);
+    }
+    return best;
+}
+
+// The sum of a group's two largest keys, on each lane.
+__device__ inline float best_of_group(const row_keys &keys, int64_t first, int64_t experts)
+{
+    float largest = -INFINITY, second = -INFINITY;
+    for (int64_t i = threadIdx.x % LAUNCH_WARP; i < experts; i += LAUNCH_WARP) {
+        float key = key_of(keys, first + i);
+        second    = fmaxf(second, fminf(largest, key));
+        largest   = fmaxf(largest, key);
+    }
+#pragma unroll
+    for (int distance = LAUNCH_WARP / 2; distance > 0; distance /= 2) {
+        float other = __shfl_xor_sync(all_lanes, largest, distance);
+        second      = fmaxf(fmaxf(second, __shfl_xor_sync(all_lanes, second, distance)), fminf(largest, other));
+        largest     = fmaxf(largest, other);
+    }
+    return largest + (experts > 1 ? second : 0.0f);
+}
+
+// A bit for each of the best groups, of equal ones the first.
+__device__ inline unsigned choose_groups(const struct route_shape &shape, const row_keys &keys)
+{
+    int     lane = threadIdx.x % LAUNCH_WARP, better = 0;
+    int64_t experts = shape.experts / shape.groups;
+    float   own     = -INFINITY;
+    for (int group = 0; group < shape.groups; group++) {
+        float sum = best_of_group(keys, group * experts, experts);
+        own       = group == lane ? sum : own;
+    }
+    for (int group = 0; group < shape.groups; group++) {
+        float sum = __shfl_sync(all_lanes, own, group);
+        better += sum > own || (sum == own && group < lane);
+    }
+    return __ballot_sync(all_lanes, lane < shape.groups && better < shape.top_groups);
+}
+
+// As chosen already: the experts of all other groups that this lane looks at.
+__device__ inline unsigned leave_groups(const struct route_shape &shape, const row_keys &keys)
+{
+    if (shape.groups == 0) {
+        return 0;
+    }
+    unsigned groups = choose_groups(shape, keys), left = 0;
+    int64_t  experts = shape.experts / shape.groups;
+    for (int64_t i = 0, expert = threadIdx.x % LAUNCH_WARP; expert < shape.experts; i++, expert += LAUNCH_WARP) {
+        left |= (groups >> (expert / experts) & 1) == 0 ? 1u << i : 0;
+    }
+    return left;
+}
+
+__global__ void __launch_bounds__(LAUNCH_THREADS)
+    choose_kernel(const struct route_forward_args args, const struct route_scratch scratch)
+{
+    const struct route_shape &shape     = args.shape;
+    int64_t                   warps     = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
+    bool                      by_logits = !shape.by_sigmoid && args.bias == NULL && shape.groups == 0;
+    for (int64_t row = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP; row < shape.total;
+         row += warps) {
+        const float *logits = args.logits + row * shape.experts;
+        row_keys     keys   = {logits, args.bias, scores_of(logits, shape.experts, shape.by_sigmoid), by_logits};
+        unsigned     chosen = shape.balanced ? 0 : leave_groups(shape, keys);
+        for (int64_t j = 0; j < shape.top_k; j++) {
+            int64_t choice = row * shape.top_k + j;
+            int     expert = shape.balanced ? (int)arithmetic_deal(row, j, shape.top_k, shape.experts, shape.hot)
+                                            : choose_next(keys, (int)shape.experts, &chosen);
+            if (threadIdx.x % LAUNCH_WARP == 0) {
+                scratch.experts[choice]       = expert;
+                scratch.probabilities[choice] = probability(keys.scores, logits[expert]);
+            }
+        }
+    }
+}
+}    // namespace
+
+int kernel_route_choose(const struct route_forward_args *args, const struct kernel_target *target)
+{
+    struct route_scratch scratch = route_scratch_at(args->scratch, &args->shape);
+    struct launch        launch  = launch_warps(args->shape.total, target->multiprocessors);
+    return enqueue(choose_kernel, launch, 0, target, *args, scratch);
+}

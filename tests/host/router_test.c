@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+// What a router makes of logits on the host backend: gates, groups and biases against cases worked out by hand, its
+// gradient against differences.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "routes.h"
+
+// Logits of the given scores, and a bias; what is chosen and with which gates.
+static void expect_gates(const struct routing_shape *shape, const double *scores, const double *bias,
+                         const double *choices, const double *gates)
+{
+    struct op     op                   = route_op(*shape);
+    struct buffer buffers[OP_OPERANDS] = {make_buffer(FORMAT_F32, shape->total * shape->experts)};
+    for (int64_t i = 0; i < buffers[0].elements; i++) {
+        set(&buffers[0], i, log(scores[i] / (1 - scores[i])));
+    }
+    make_route_outputs(buffers, &op);
+    if (bias != NULL) {
+        buffers[ROUTE_BIAS] = make_buffer(FORMAT_F32, shape->experts);
+        for (int64_t i = 0; i < shape->experts; i++) {
+            set(&buffers[ROUTE_BIAS], i, bias[i]);
+        }
+    }
+    run_op(&op, buffers, THREADS);
+    expect_values(&buffers[ROUTE_CHOICES], choices, "choices");
+    expect_values(&buffers[ROUTE_GATES], gates, "gates");
+    free_buffers(buffers);
+}
+
+Test(router, weighs_by_sigmoids_or_by_their_shares)
+{
+    struct routing_shape shape = whole(1, 4, 2, 1);
+    shape.score                = ROUTER_SIGMOID;
+    const double scores[]      = {0.2, 0.9, 0.6, 0.1};
+    expect_gates(&shape, scores, NULL, (const double[]){1, 2}, (const double[]){0.6, 0.4});
+    shape.scale = 2.5f;
+    expect_gates(&shape, scores, NULL, (const double[]){1, 2}, (const double[]){1.5, 1.0});
+    shape.is_absolute = true;
+    expect_gates(&shape, scores, NULL, (const double[]){1, 2}, (const double[]){2.25, 1.5});
+}
+
+// Softmax of logits log(s / (1 - s)): odds 1, 4 and 3 of 8.
+Test(router, weighs_by_the_softmax_of_all_experts_where_gates_are_no_shares)
+{
+    struct routing_shape shape = whole(1, 3, 2, 1);
+    shape.is_absolute          = true;
+    expect_gates(&shape, (const double[]){0.5, 0.8, 0.75}, NULL, (const double[]){1, 2},
+                 (const double[]){4.0 / 8, 3.0 / 8});
+}
+
+// The bias brings expert 0 before the others; the gates do not know it.
+Test(router, chooses_with_the_bias_and_weighs_without)
+{
+    struct routing_shape shape = whole(1, 4, 2, 1);
+    shape.score                = ROUTER_SIGMOID;
+    expect_gates(&shape, (const double[]){0.2, 0.9, 0.6, 0.1}, (const double[]){0.8, 0, -0.3, 0},
+                 (const double[]){0, 1}, (const double[]){0.2 / 1.1, 0.9 / 1.1});
+}
+
+// Three groups of three: the best expert of all is in the first, whose two best have the smallest sum.
+Test(router, chooses_from_the_groups_with_the_best_two)
+{
+    struct routing_shape shape = whole(2, 9, 3, 2);
+    shape.score                = ROUTER_SIGMOID;
+    shape.groups = 3, shape.top_groups = 2, shape.is_absolute = true;
+    const double scores[] = {0.9, 0.1, 0.1, 0.6, 0.7, 0.2,  0.5, 0.3, 0.55,    // 1.0, 1.3 and 1.05
+                             0.4, 0.3, 0.2, 0.1, 0.1, 0.65, 0.3, 0.3, 0.3};    // 0.7, 0.75 and 0.6
+    expect_gates(&shape, scores, NULL, (const double[]){4, 3, 8, 5, 0, 1},
+                 (const double[]){0.7, 0.6, 0.55, 0.65, 0.4, 0.3});
+    shape.top_groups = 1;
+    expect_gates(&shape, scores, NULL, (const double[]){4, 3, 5, 5, 3, 4},
+                 (const double[]){0.7, 0.6, 0.2, 0.65, 0.1, 0.1});
+    shape.top_groups = 3;
+    expect_gates(&shape, scores, NULL, (const double[]){0, 4, 3, 5, 0, 1},
+                 (const double[]){0.9, 0.7, 0.6, 0.65, 0.4, 0.3});
+}
+
+// One layer of mean load 4, and one whose experts have alike.
+Test(router, moves_biases_against_the_loads)
+{
+    struct op     op                   = {.kind = OP_BALANCE, .shape.rows = {.rows = 2, .columns = 3, .scale = 0.25f}};
+    struct buffer buffers[OP_OPERANDS] = {
+        [BALANCE_LOADS] = make_buffer(FORMAT_F32, 10), [BALANCE_BIAS] = make_output(FORMAT_F32, 6)};
+    const double loads[] = {1, 7, 4, 100, 9, 3, 3, 3, 0, 5};
+    for (int i = 0; i < 10; i++) {
+        set(&buffers[BALANCE_LOADS], i, loads[i]);
+    }
+    for (int i = 0; i < 6; i++) {
+        set(&buffers[BALANCE_BIAS], i, i);
+    }
+    run_op(&op, buffers, THREADS);
+    expect_values(&buffers[BALANCE_BIAS], (const double[]){0.25, 0.75, 2, 3, 4, 5}, "bias");
+    free_buffers(buffers);
+}
+
+static double reference_score(const struct routing_shape *shape, double logit)
+{
+    return shape->score == ROUTER_SIGMOID ? 1 / (1 + exp(-logit)) : exp(logit);
+}
+
+// In double, with the choices and the counts as constants: gates times slopes, and the own rows' auxiliary loss.
+static double reference_loss(const struct routing_shape *shape, const double *logits, const struct buffer *route,
+                             const double *slopes)
+{
+    double loss = 0, sequence = (double)(shape->total / shape->sequences);
+    for (int64_t row = 0; row < shape->rows; row++) {
+        const double *x   = logits + (shape->first + row) * shape->experts;
+        int64_t       s   = (shape->first + row) / shape->sequence_rows % shape->sequences;
+        double        all = 0, chosen = 0;
+        for (int64_t e = 0; e < shape->experts; e++) {
+            all += reference_score(shape, x[e]);
+        }
+        for (int64_t j = row * shape->top_k; j < (row + 1) * shape->top_k; j++) {
+            chosen += reference_score(shape, x[(int64_t)get(&route[ROUTE_CHOICES], j)]);
+        }
+        double sum = !shape->is_absolute ? chosen : shape->score == ROUTER_SIGMOID ? 1 : all;
+        for (int64_t j = row * shape->top_k; j < (row + 1) * shape->top_k; j++) {
+            double score = reference_score(shape, x[(int64_t)get(&route[ROUTE_CHOICES], j)]);
+            loss += slopes[j] * (double)shape->scale * score / sum;
+        }
+        for (int64_t e = 0; e < shape->experts; e++) {
+            double share = get(&route[ROUTE_COUNTS], s * shape->experts + e) / ((double)shape->top_k * sequence);
+            loss += (double)shape->auxiliary * (double)shape->experts * share * reference_score(shape, x[e]) / all /
+                    sequence;
+        }
+    }
+    return loss;
+}
+
+static void expect_logit_gradient(const struct routing_shape *shape)
+{
+    struct op     forward = route_op(*shape), backward = {.kind = OP_ROUTE_BACKWARD, .shape.routing = *shape};
+    struct buffer route[OP_OPERANDS] = {make_random(FORMAT_F32, shape->total * shape->experts, 1, 1)};
+    make_route_outputs(route, &forward);
+    struct buffer gradient[OP_OPERANDS] = {
+        [ROUTE_GRADIENT_LOGITS_IN] = route[ROUTE_LOGITS],
+        [ROUTE_GRADIENT_CHOICES]   = route[ROUTE_CHOICES],
+        [ROUTE_GRADIENT_GATES_IN]  = route[ROUTE_GATES],
+        [ROUTE_GRADIENT_COUNTS]    = route[ROUTE_COUNTS],
+        [ROUTE_GRADIENT_GATES]     = make_random(FORMAT_F32, shape->rows * shape->top_k, 2, 1),
+        [ROUTE_GRADIENT_LOGITS]    = make_output(FORMAT_F32, shape->rows * shape->experts),
+    };
+
+    run_op(&forward, route, THREADS);
+    run_op(&backward, gradient, THREADS);
+
+    const double step   = 1e-5;
+    double      *logits = values_of(&route[ROUTE_LOGITS]), *slopes = values_of(&gradient[ROUTE_GRADIENT_GATES]);
+    double      *expected = values_of(&gradient[ROUTE_GRADIENT_LOGITS]);
+    double      *own      = logits + shape->first * shape->experts;
+    for (int64_t i = 0; i < shape->rows * shape->experts; i++) {
+        double value = own[i];
+        own[i]       = value + step;
+        double above = reference_loss(shape, logits, route, slopes);
+        own[i]       = value - step;
+        expected[i]  = (above - reference_loss(shape, logits, route, slopes)) / (2 * step);
+        own[i]       = value;
+    }
+    expect_close(&gradient[ROUTE_GRADIENT_LOGITS], expected, tolerance(FORMAT_F32), "gradient of the logits");
+    free(logits), free(slopes), free(expected);
+    free_buffers(route);
+    free(gradient[ROUTE_GRADIENT_GATES].data), free(gradient[ROUTE_GRADIENT_LOGITS].data);
+}
+
+Test(router, has_the_gradient_of_its_gates_and_of_the_auxiliary_loss)
+{
+    struct routing_shape shape = whole(24, 5, 2, 12);
+    shape.rows = 6, shape.first = 12, shape.sequences = 2, shape.sequence_rows = 3, shape.capacity = 20;
+    for (int i = 0; i < 4; i++) {
+        shape.auxiliary = i % 2 == 0 ? 0.0f : 30.0f;
+        shape.balanced  = i >= 2;
+        expect_logit_gradient(&shape);
+    }
+    shape.top_k     = 1;
+    shape.auxiliary = 30;
+    expect_logit_gradient(&shape);
+}
+
+Test(router, has_the_gradient_of_every_kind_of_score)
+{
+    for (int i = 0; i < 8; i++) {
+        struct routing_shape shape = whole(24, 5, 3, 24);
+        shape.rows = 6, shape.first = 12, shape.sequences = 2, shape.sequence_rows = 3;
+        shape.score       = i % 2 == 0 ? ROUTER_SIGMOID : ROUTER_SOFTMAX;
+        shape.is_absolute = i / 2 % 2 == 1;
+        shape.auxiliary   = i / 4 == 1 ? 20.0f : 0.0f;
+        shape.scale       = 2.5f;
+        expect_logit_gradient(&shape);
+    }
+}
