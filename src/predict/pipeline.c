@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A job as tasks: one rank of each pipeline stage stands for the stage, since its ranks do the same at the same time.
 // What stages have in common meets: collectives of groups across stages, and sends with their receives, in order.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,31 +111,12 @@ static void add_stage(struct construction *construction, int64_t number)
     }
 }
 
-// Ops that follow each other on the compute lane: a microbatch's pass of a layer, there or back.
+// Ops that follow each other: a microbatch's pass of a layer, there or back.
 struct pass {
     struct op_tag tag;
     double        seconds, launch_seconds;
     int32_t       route;    // the last op that has to do with launches
 };
-
-// By microbatch and layer: by how much the host takes longer than the device, so far.
-struct lateness {
-    double *seconds;
-    int64_t layers;
-};
-
-static struct lateness lateness_open(const struct plan *plan)
-{
-    struct lateness late         = {.layers = 1};
-    int64_t         microbatches = 1;
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        const struct op_tag *tag = &plan->ops[i].tag;
-        late.layers              = tag->layer >= late.layers ? tag->layer + 1 : late.layers;
-        microbatches             = tag->microbatch >= microbatches ? tag->microbatch + 1 : microbatches;
-    }
-    late.seconds = memory_allocate((size_t)(late.layers * microbatches) * sizeof(*late.seconds));
-    return late;
-}
 
 static bool is_of_pass(const struct pass *pass, const struct op_tag *tag)
 {
@@ -142,24 +124,25 @@ static bool is_of_pass(const struct pass *pass, const struct op_tag *tag)
            (pass->tag.phase == PHASE_FORWARD) == (tag->phase == PHASE_FORWARD);
 }
 
-// The host runs ahead in one pass and is late in the other: the device waits, on the way back, where it takes longer
-// for both.
-static void end_pass(const struct actor *actor, struct lateness *late, struct pass *pass, const struct op_tag *next)
+// The host reads on the way there how many tokens each expert has, so that it never runs ahead by more than a layer:
+// the device waits in each pass that the host takes longer for.
+static void end_pass(const struct actor *actor, struct pass *pass, const struct op_tag *next)
 {
-    if (pass->tag.layer >= 0 && pass->tag.microbatch >= 0) {
-        double *seconds = &late->seconds[pass->tag.microbatch * late->layers + pass->tag.layer];
-        *seconds += pass->launch_seconds - pass->seconds;
-        if (pass->launch_seconds > 0.0 && pass->tag.phase != PHASE_FORWARD && *seconds > 0.0) {
-            actor->tasks[pass->route].seconds += *seconds;
-        }
+    if (pass->tag.layer >= 0 && pass->tag.microbatch >= 0 && pass->launch_seconds > 0.0) {
+        actor->tasks[pass->route].seconds += fmax(0.0, pass->launch_seconds - pass->seconds);
     }
     *pass = (struct pass){.tag = *next};
 }
 
+// Transfers of tp that are whole hide behind nothing: the device works on them, too.
+static bool is_walked(const struct task *task, const struct op *op)
+{
+    return task->lane == LANE_COMPUTE || (task->lane == LANE_TENSOR && op->kind != OP_ROTATE);
+}
+
 static void price_stage(struct actor *actor, struct predict_stage *stage, const struct pricing *pricing)
 {
-    struct pass     pass = {.tag = {.layer = -1}};
-    struct lateness late = lateness_open(&stage->plan);
+    struct pass pass     = {.tag = {.layer = -1}};
     stage->stall_seconds = stage->measured_seconds = stage->compute_seconds = 0.0;
     for (int32_t i = 0; i < actor->task_count; i++) {
         const struct op *op        = &stage->plan.ops[i];
@@ -168,9 +151,9 @@ static void price_stage(struct actor *actor, struct predict_stage *stage, const 
         actor->tasks[i].lane       = price.is_alone ? LANE_COMPUTE : op->lane;
         actor->tasks[i].links      = price.links;
         actor->tasks[i].processors = price.processors;
-        if (actor->tasks[i].lane == LANE_COMPUTE) {
+        if (is_walked(&actor->tasks[i], op)) {
             if (!is_of_pass(&pass, &op->tag)) {
-                end_pass(actor, &late, &pass, &op->tag);
+                end_pass(actor, &pass, &op->tag);
             }
             pass.seconds += price.seconds;
             pass.launch_seconds += price.launch_seconds;
@@ -180,8 +163,7 @@ static void price_stage(struct actor *actor, struct predict_stage *stage, const 
         stage->measured_seconds += price.is_measured && price.links == 0 ? price.seconds : 0.0;
         stage->compute_seconds += price.links == 0 ? price.seconds : 0.0;
     }
-    end_pass(actor, &late, &pass, &pass.tag);
-    free(late.seconds);
+    end_pass(actor, &pass, &pass.tag);
 }
 
 void predict_pipeline_price(struct predict_pipeline *pipeline, const struct pricing *pricing)

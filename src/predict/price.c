@@ -5,6 +5,7 @@
 #include "gswbench/fatal.h"
 #include "gswbench/op_table.h"
 #include "gswbench/predict.h"
+#include "internal.h"
 
 enum { MOST_PARTS = 4 };    // of k
 
@@ -23,9 +24,14 @@ static const struct format_row *gemm_format(const struct plan *plan, const struc
 
 // Power goes with the clock and the square of the voltage, which goes with the clock: under a limit that is lower than
 // that of the data sheet the clock is that of its cube root.
+static double sustained_clock(const struct hardware_config *hardware)
+{
+    return cbrt(hardware->power_share.value);
+}
+
 static double sustained_peak(const struct hardware_config *hardware, const struct format_row *format)
 {
-    return hardware->peak[format->rate].value * cbrt(hardware->power_share.value);
+    return hardware->peak[format->rate].value * sustained_clock(hardware);
 }
 
 // To bring together what parts of k gave, in fp32.
@@ -43,7 +49,8 @@ static double count_waves(const struct hardware_config *hardware, double tiles, 
 }
 
 // The tile that is fastest for the shape, and the parts that k is split into where tiles are fewer than processors. A
-// tile's beginning and end cost like more steps along k, in FP8 like more of them, since these take half the time.
+// tile's beginning and end cost like more steps along k, in FP8 like more of them, since these take half the time:
+// twice as many where what it is added to is read and written, which takes the same time in both.
 static double gemm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
@@ -59,7 +66,7 @@ static double gemm_seconds(const struct machine *machine, const struct plan *pla
     double                   share  = is_narrow ? hardware->gemm_efficiency_fp8.value : hardware->gemm_efficiency.value;
     double                   rate   = share * sustained_peak(hardware, format);
     double                   around = (is_narrow ? hardware->gemm_prologue_fp8.value : hardware->gemm_prologue.value) +
-                    (op->accumulates ? hardware->gemm_accumulate.value : 0.0);
+                    (op->accumulates ? hardware->gemm_accumulate.value * (is_narrow ? 2.0 : 1.0) : 0.0);
     double fastest = INFINITY;
     for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
         double count = ceil((double)shape->m / tiles[i].m) * ceil((double)shape->n / tiles[i].n);
@@ -83,18 +90,19 @@ static double attention_seconds(const struct machine *machine, const struct plan
     const struct attention_shape *shape       = &op->shape.attention;
     bool                          is_backward = op_table[op->kind].price == OP_PRICE_ATTENTION_BACKWARD;
     double                        length      = (double)(shape->sequence + shape->earlier);
-    double share   = is_backward ? hardware->attention_backward.value : hardware->attention_forward.value;
-    double width   = shape->head_dim > 128 ? 0.9 : 1.0;
-    double peak    = sustained_peak(hardware, &format_table[format]);
-    double rate    = share * width * peak * length / (length + hardware->attention_half_length.value);
-    double limit   = software == NULL ? 0.0
-                     : is_backward    ? software->attention_backward.value
-                                      : software->attention_forward.value;
+    double share = is_backward ? hardware->attention_backward.value : hardware->attention_forward.value;
+    double width = shape->head_dim > 128 ? 0.9 : 1.0;
+    double peak  = sustained_peak(hardware, &format_table[format]);
+    double rate  = share * width * peak * length / (length + hardware->attention_half_length.value);
+    double limit = software == NULL ? 0.0
+                   : is_backward    ? software->attention_backward.value
+                                    : software->attention_forward.value;
+    limit *= width * sustained_clock(hardware);
     double queries = (double)shape->batch * (double)shape->sequence * (double)shape->heads * (double)shape->head_dim;
     double around  = is_backward ? (double)format_bytes(format, 6) * queries /
                                       (hardware->memory_efficiency.value * hardware->memory_bandwidth.value)
                                  : 0.0;
-    return op_flops(op) / (limit > 0.0 ? fmin(rate, limit * width) : rate) + around;
+    return op_flops(op) / (limit > 0.0 ? fmin(rate, limit) : rate) + around;
 }
 
 static double compute_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
@@ -117,6 +125,11 @@ static double compute_seconds(const struct machine *machine, const struct plan *
     FATAL(EXIT_INTERNAL, "%s computes nothing that has a price", op_name((enum op_kind)op->kind));
 }
 
+static bool moves_rows(const struct op *op)
+{
+    return op->kind == OP_DISPATCH || op->kind == OP_COMBINE || op->kind == OP_COMBINE_BACKWARD;
+}
+
 // How the program that is predicted differs in ops of that kind.
 static double software_share(const struct software_config *software, const struct op *op)
 {
@@ -131,6 +144,7 @@ static double software_share(const struct software_config *software, const struc
     case OP_PRICE_ROUTE:
         return op->tag.phase == PHASE_OPTIMIZER ? software->optimizer_bytes.value
                : is_loss                        ? software->loss_bytes.value
+               : moves_rows(op)                 ? software->expert_bytes.value
                                                 : software->memory_bytes.value;
     case OP_PRICE_GEMM:
         return 1.0 / software->gemm_share.value;
@@ -143,27 +157,41 @@ static double software_share(const struct software_config *software, const struc
     return 1.0;
 }
 
-// What the host does for the experts of a layer while the device waits: part of it for each of them. Grouped products
-// are one launch, but casts to FP8 find a scale for the rows of each expert.
-static double expert_seconds(const struct software_config *software, const struct plan *plan, const struct op *op)
+// Seconds of reading and writing the rows of a rank's experts, which those of tp that share them out have gathered.
+static double copy_rows_seconds(const struct hardware_config *hardware, const struct plan *plan,
+                                const struct routing_shape *shape)
 {
+    int64_t rows   = shape->quantum == 0 ? routing_slots(shape) : shape->rows * shape->top_k;
+    int64_t ranks  = plan->mesh.etp > 1 ? plan->mesh.etp : 1;
+    double  copied = (double)format_bytes(FORMAT_BF16, rows * ranks * shape->columns);
+    return 2.0 * copied / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
+}
+
+// What the program that is predicted does besides for the experts of a layer: the host takes part while the device
+// waits, for each of them. Grouped products are one launch, but casts to FP8 find a scale for the rows of each expert.
+// Where experts run one by one, their rows are sorted by expert and joined again.
+static double expert_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
+{
+    const struct software_config *software = machine->software;
     if (software == NULL || op_table[op->kind].price != OP_PRICE_ROUTE) {
         return 0.0;
     }
-    double here    = (double)op->shape.routing.experts / (double)op->shape.routing.owners;
-    double experts = software->expert_groups && plan->precision.narrow_linears == 0 ? 1.0 : here;
-    return software->expert_gap.value * (1.0 + experts) / 2.0;
+    const struct routing_shape *shape  = &op->shape.routing;
+    double                      here   = (double)shape->experts / (double)shape->owners;
+    double                      counts = software->expert_groups && plan->precision.narrow_linears == 0 ? 1.0 : here;
+    double                      copies = here > 1.0 ? software->expert_copies.value : 0.0;
+    return software->expert_gap.value * (1.0 + counts) / 2.0 +
+           (copies > 0.0 ? copies * copy_rows_seconds(machine->hardware, plan, shape) : 0.0);
 }
 
-// Most ops are one kernel. A copy in FP8 that finds its scale first may be several.
-static double gap_seconds(const struct machine *machine, const struct op *op)
+// Most ops are one kernel. A copy in FP8 that finds its scale first may be several in the program that is predicted.
+static double more_kernels(const struct software_config *software, const struct op *op)
 {
-    bool   is_several = machine->software != NULL && op->kind == OP_QUANTIZE && op_finds_scale(op);
-    double kernels    = is_several ? (double)machine->software->scale_kernels : 1.0;
-    return kernels * machine->hardware->kernel_gap.value;
+    bool is_several = software != NULL && op->kind == OP_QUANTIZE && op_finds_scale(op);
+    return is_several ? (double)software->scale_kernels - 1.0 : 0.0;
 }
 
-// Copies in FP8 that the program has already: of rows that came around a ring in FP8, and of weights that no microbatch
+// Copies in FP8 that the program has already: of rows that tp gathers in FP8, and of weights that no microbatch
 // changes.
 static bool is_there(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
@@ -175,26 +203,34 @@ static bool is_there(const struct software_config *software, const struct plan *
     if (op->kind == OP_TRANSPOSE) {
         return software->fp8_transposes_once && in->storage == STORAGE_WEIGHT && op->tag.microbatch > 0;
     }
-    return software->fp8_gathers && in->first_op >= 0 && plan->ops[in->first_op].kind == OP_ROTATE &&
-           plan->ops[in->first_op].lane == LANE_TENSOR;
+    return software->fp8_gathers && in->first_op >= 0 && predict_gathers_casts(plan, &plan->ops[in->first_op]);
+}
+
+// What was measured, or what it should take, with the time to begin.
+static double device_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
+                             const struct quantity *measured)
+{
+    return measured != NULL ? measured->value
+                            : compute_seconds(machine, plan, op) + machine->hardware->kernel_gap.value;
 }
 
 struct price predict_price_op(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
-    const struct quantity *measured = measured_find(machine->measured, plan, op);
+    const struct software_config *software = machine->software;
+    const struct quantity        *measured = measured_find(machine->measured, plan, op);
     if (op_is_transfer((enum op_kind)op->kind)) {
         struct price price = predict_price_transfer(machine, plan, op);
         price.is_measured  = measured != NULL;
         price.seconds      = measured != NULL ? measured->value : price.seconds;
         return price;
     }
-    if (measured == NULL && is_there(machine->software, plan, op)) {
+    if (is_there(software, plan, op)) {
         return (struct price){.seconds = 0.0};
     }
-    double seconds = measured != NULL ? measured->value : compute_seconds(machine, plan, op) + gap_seconds(machine, op);
-    bool   is_route = op->kind == OP_ROUTE_FORWARD || op->kind == OP_ROUTE_BACKWARD;
-    return (struct price){
-        .launch_seconds = is_route && machine->software != NULL ? machine->software->expert_launch.value : 0.0,
-        .seconds        = seconds * software_share(machine->software, op) + expert_seconds(machine->software, plan, op),
-        .is_measured    = measured != NULL};
+    double seconds =
+        device_seconds(machine, plan, op, measured) + more_kernels(software, op) * machine->hardware->kernel_gap.value;
+    bool is_route = op->kind == OP_ROUTE_FORWARD || op->kind == OP_ROUTE_BACKWARD;
+    return (struct price){.launch_seconds = is_route && software != NULL ? software->expert_launch.value : 0.0,
+                          .seconds        = seconds * software_share(software, op) + expert_seconds(machine, plan, op),
+                          .is_measured    = measured != NULL};
 }

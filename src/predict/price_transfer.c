@@ -8,6 +8,7 @@
 #include "gswbench/fatal.h"
 #include "gswbench/op_table.h"
 #include "gswbench/predict.h"
+#include "internal.h"
 
 struct span {
     double members, nodes;
@@ -54,16 +55,35 @@ static struct span find_span(const struct hardware_config *hardware, const struc
 // How NCCL can send the steps of a ring or of a tree, by its own model of tuning (src/graph/tuning.cc, 2.27 to 2.30):
 // with less of the bandwidth, but without waiting for a flag behind each piece. Latencies are those of Hopper and
 // Blackwell, as shares of a ring's with the plain protocol: 3.4 us in a node and 14 us between nodes.
+enum { SIMPLE, LL128, LL, PROTOCOLS };
 struct protocol {
     double bandwidth, node_latency, network_latency;
 };
-enum { PROTOCOLS = 3 };
 static const struct protocol ring_protocols[PROTOCOLS] = {
     {1.0, 1.0, 1.0}, {0.92, 1.9 / 3.4, 4.0 / 14.0}, {0.5, 0.6 / 3.4, 2.7 / 14.0}};
 static const struct protocol tree_protocols[PROTOCOLS] = {
     {0.92, 4.0 / 3.4, 1.0}, {0.92 * 0.9375, 1.25 / 3.4, 8.5 / 14.0}, {0.92 / 3.8, 0.6 / 3.4, 5.0 / 14.0}};
 // What was measured is the latency of what the library took.
-static const struct protocol measured_protocols[PROTOCOLS] = {{1.0, 1.0, 1.0}};
+static const struct protocol measured_protocol = {1.0, 1.0, 1.0};
+
+// Of a tree's bandwidth what the library expects of messages of 64 bytes, of 128, and so on to 256 MiB.
+enum { CORRECTIONS = 23, CORRECTED_FROM = 64 };
+static const double tree_corrections[PROTOCOLS][CORRECTIONS] = {
+    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9},
+    {1., 1., 1., 1., 1., .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1., 1.},
+    {1., 1., 1., 1., .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1., 1., 1., 1.}};
+
+static double tree_correction(int protocol, double bytes)
+{
+    double power = floor(log2(fmax(bytes, 1.0) / CORRECTED_FROM));
+    return power < 0.0 || power >= CORRECTIONS ? 1.0 : tree_corrections[protocol][(int)power];
+}
+
+// LL's flags take half of what is written, and on one node, on two and on more it moves so many bytes a second at most.
+static double most_bandwidth(int protocol, double nodes)
+{
+    return protocol != LL ? INFINITY : nodes == 1.0 ? 141e9 : nodes == 2.0 ? 39e9 : 20.4e9;
+}
 
 static bool is_measured(const struct hardware_config *hardware)
 {
@@ -75,45 +95,82 @@ static double hop_latency(const struct hardware_config *hardware, bool is_networ
     return is_network ? hardware->network_latency.value : hardware->node_latency.value;
 }
 
-// Hops within nodes and between them, and bytes that go one way, which are at most so many a second.
+// Hops within nodes and between them, and bytes that go one way.
 struct walk {
     double node_hops, network_hops, bytes;
 };
 
-// As the protocol of least time; cores have one way only.
-static double walk_seconds(const struct hardware_config *hardware, const struct span *span, const struct walk *walk,
-                           const struct protocol *protocols)
+static double walk_seconds(const struct hardware_config *hardware, const struct walk *walk,
+                           const struct protocol *protocol, double bandwidth)
 {
-    double bandwidth = span->nodes > 1.0 ? fmin(span->node, span->network * span->members / span->nodes) : span->node;
-    double fastest   = INFINITY;
-    for (int i = 0; i < (protocols == measured_protocols ? 1 : PROTOCOLS); i++) {
-        fastest =
-            fmin(fastest, walk->bytes / (bandwidth * protocols[i].bandwidth) +
-                              walk->node_hops * hardware->node_latency.value * protocols[i].node_latency +
-                              walk->network_hops * hardware->network_latency.value * protocols[i].network_latency);
-    }
-    return hardware->collective_latency.value + fastest;
+    return hardware->collective_latency.value + walk->bytes / bandwidth +
+           walk->node_hops * hardware->node_latency.value * protocol->node_latency +
+           walk->network_hops * hardware->network_latency.value * protocol->network_latency;
 }
 
-// A ring through all members that crosses each node once; twice around for what is summed and then gathered.
+// Of all members together, one way.
+static double span_bandwidth(const struct span *span)
+{
+    return span->nodes > 1.0 ? fmin(span->node, span->network * span->members / span->nodes) : span->node;
+}
+
+// Between nodes a processor posts each step of LL for 1 us; a plain sum has 1.4 of the latencies there; and where each
+// node has one member, nothing hides the steps, which then take what those of a tree do.
+static struct protocol ring_protocol(int i, const struct span *span, double turns)
+{
+    struct protocol protocol = ring_protocols[i];
+    if (span->nodes > 1.0 && i == LL) {
+        protocol.node_latency = 1.0 / 3.4;
+    }
+    if (span->nodes == span->members) {
+        protocol.network_latency = tree_protocols[i].network_latency;
+    }
+    if (span->nodes > 1.0 && i == SIMPLE && turns > 1.0) {
+        protocol.node_latency *= 1.4;
+        protocol.network_latency *= 1.4;
+    }
+    return protocol;
+}
+
+// A ring through all members that leaves each node once; twice around for what is summed and then gathered, by
+// the protocol of least time.
 static double ring_seconds(const struct hardware_config *hardware, const struct span *span, double bytes, double turns)
 {
+    double      bandwidth = span_bandwidth(span), fastest = INFINITY;
     struct walk walk = {.node_hops    = turns * (span->members - span->nodes),
-                        .network_hops = span->nodes > 1.0 ? turns * span->nodes : 0.0,
+                        .network_hops = turns * (span->nodes - 1.0),
                         .bytes        = turns * bytes * (span->members - 1.0) / span->members};
-    return walk_seconds(hardware, span, &walk,
-                        hardware->cores > 0 || is_measured(hardware) ? measured_protocols : ring_protocols);
+    if (hardware->cores > 0 || is_measured(hardware)) {
+        return walk_seconds(hardware, &walk, &measured_protocol, bandwidth);
+    }
+    for (int i = 0; i < PROTOCOLS; i++) {
+        struct protocol protocol = ring_protocol(i, span, turns);
+        double          share    = fmin(bandwidth * protocol.bandwidth, most_bandwidth(i, span->nodes));
+        fastest                  = fmin(fastest, walk_seconds(hardware, &walk, &protocol, share));
+    }
+    return fastest;
 }
 
 // A tree of nodes, up and down, with a chain through the members of each; among cores a tree, too.
 static double tree_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
 {
-    double      local = span->members / span->nodes;
+    double      bandwidth = span_bandwidth(span), local = span->members / span->nodes, fastest = INFINITY;
     bool        cores = hardware->cores > 0;
     struct walk walk  = {.node_hops    = 2.0 * (cores ? ceil(log2(local)) : local - 1.0),
                          .network_hops = 2.0 * ceil(log2(span->nodes)),
                          .bytes        = 2.0 * bytes * (span->members - 1.0) / span->members};
-    return walk_seconds(hardware, span, &walk, cores || is_measured(hardware) ? measured_protocols : tree_protocols);
+    if (cores || is_measured(hardware)) {
+        return walk_seconds(hardware, &walk, &measured_protocol, bandwidth);
+    }
+    for (int i = 0; i < PROTOCOLS; i++) {
+        struct protocol protocol = tree_protocols[i];
+        if (i == LL128 && span->nodes == 1.0) {
+            protocol.bandwidth = 0.92 * 7.0 / 9.0;
+        }
+        double share = fmin(bandwidth * protocol.bandwidth, most_bandwidth(i, span->nodes)) * tree_correction(i, bytes);
+        fastest      = fmin(fastest, walk_seconds(hardware, &walk, &protocol, share));
+    }
+    return fastest;
 }
 
 // The library takes what is faster.
@@ -142,15 +199,19 @@ static double expect_places(double places, double choices)
     return places * (1.0 - pow(1.0 - 1.0 / places, choices));
 }
 
-// Kernels as those of DeepEP send a token once to each node that has experts for it, its own among them, through the
-// network's buffers, and within each node once to each rank: of that, the share of the rank that it arrives at stays.
+// What kernels as those of DeepEP forward within a node of what comes from others, on the processors that they take.
+static const double forwarded = 122e9;
+
+// Kernels as those of DeepEP send a token once to each other node that has experts for it, and within each node once to
+// each rank: of that, the share of the rank that it arrives at stays.
 static void send_tokens_once(struct span *span, double choices)
 {
-    double local = span->members / span->nodes, others = span->members - local;
-    if (span->nodes > 1.0) {
-        span->outside = expect_places(span->nodes, choices) / choices * span->members / others;
-    }
+    double local = span->members / span->nodes;
     span->inside = local > 1.0 ? span->nodes * expect_places(span->members, choices) / choices : 1.0;
+    if (span->nodes > 1.0) {
+        span->outside = expect_places(span->nodes, choices) / choices;
+        span->node    = fmin(span->node, forwarded);
+    }
 }
 
 // Two ranks, or each rank and the next of a ring, of which the slowest counts.
@@ -200,12 +261,19 @@ static double copy_seconds(const struct machine *machine, const struct plan *pla
     return copies * 2.0 * bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
-// Whether a product in FP8 takes what tp gathers. Dispatchers of experts gather what is not cast yet.
-static bool is_cast(const struct plan *plan, const struct op *op)
+// Rows of experts: an exchange brought them, or they are a part of what a rank that owns all experts put into slots.
+static bool gathers_slots(const struct plan *plan, const struct op *op)
+{
+    int32_t made = plan->tensors[op->operand[TRANSFER_IN]].first_op;
+    return made >= 0 && (plan->ops[made].kind == OP_ALL_TO_ALL || &plan->ops[made] == op);
+}
+
+// A product in FP8 takes what tp gathers here. Dispatchers of experts gather what is not cast yet.
+bool predict_gathers_casts(const struct plan *plan, const struct op *op)
 {
     int32_t out = op->operand[TRANSFER_OUT];
     if (op->lane != LANE_TENSOR ||
-        !(op->kind == OP_ROTATE || (op->kind == OP_ALL_GATHER && plan->model.experts == 0))) {
+        !(op->kind == OP_ROTATE || (op->kind == OP_ALL_GATHER && !gathers_slots(plan, op)))) {
         return false;
     }
     for (int32_t i = (int32_t)(op - plan->ops) + 1; i <= plan->tensors[out].last_op; i++) {
@@ -220,11 +288,19 @@ static bool is_cast(const struct plan *plan, const struct op *op)
 static double find_bytes(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
     double bytes = plan_op_bytes(plan, op);
-    if (software == NULL || !software->fp8_gathers || plan->precision.narrow_linears == 0 || !is_cast(plan, op)) {
+    if (software == NULL || !software->fp8_gathers || plan->precision.narrow_linears == 0 ||
+        !predict_gathers_casts(plan, op)) {
         return bytes;
     }
     const struct tensor *out = &plan->tensors[op->operand[TRANSFER_OUT]];
     return bytes * format_table[FORMAT_E4M3].bits / format_table[out->format].bits;
+}
+
+// Not how many there are, which ranks tell each other before.
+static bool moves_tokens(const struct plan *plan, const struct op *op)
+{
+    return op->kind == OP_ALL_TO_ALL && op->lane == LANE_EXPERT &&
+           plan->tensors[op->operand[TRANSFER_OUT]].format != FORMAT_I32;
 }
 
 struct price predict_price_transfer(const struct machine *machine, const struct plan *plan, const struct op *op)
@@ -238,7 +314,7 @@ struct price predict_price_transfer(const struct machine *machine, const struct 
     double      bytes       = find_bytes(software, plan, op);
     int         processors  = find_processors(machine, op, group, domain, bytes);
     struct span span        = find_span(hardware, group, domain, processors);
-    bool        is_exchange = software != NULL && op->kind == OP_ALL_TO_ALL && op->lane == LANE_EXPERT;
+    bool        is_exchange = software != NULL && moves_tokens(plan, op);
     bool        is_alone    = is_exchange && software->expert_serial;
     if (is_alone) {    // the plan has an exchange for each expert of a rank
         span.beginnings = span.members / (double)plan->model.experts;

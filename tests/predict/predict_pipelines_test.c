@@ -183,12 +183,14 @@ static struct price price_launches(const void *state, const struct plan *plan, c
 {
     const double *launch   = state;
     bool          is_route = op->kind == OP_ROUTE_FORWARD || op->kind == OP_ROUTE_BACKWARD;
+    bool          is_work  = op->kind == OP_GEMM || (op->lane == LANE_TENSOR && op->tag.layer >= 0);
     (void)plan;
-    return (struct price){.seconds = op->kind == OP_GEMM ? 1.0 : 0.0, .launch_seconds = is_route ? *launch : 0.0};
+    return (struct price){.seconds = is_work ? 1.0 : 0.0, .launch_seconds = is_route ? *launch : 0.0};
 }
 
-// A microbatch's two passes of a block with experts take no less than the host does for both; nothing else is moved. In
-// between is half of both, which is more than the forward pass takes.
+// Each pass of a block with experts takes no less than the host does for it, and what tp gathers and reduces is part of
+// what it takes; nothing else is moved. In between is what is more than a forward pass takes, and less than a backward
+// pass.
 Test(predict_pipelines, waits_for_the_host_that_launches_experts)
 {
     struct tiny tiny;
@@ -197,18 +199,28 @@ Test(predict_pipelines, waits_for_the_host_that_launches_experts)
     tiny.model.top_k                = 2;
     tiny.model.capacity_factor      = 1.0;
     tiny.train.accumulation         = 2;
-    struct plan_request     request = tiny_request(&tiny, 1, 0);
+    tiny.parallel.tp                = 2;
+    tiny.parallel.sequence_parallel = true;
+    struct plan_request     request = tiny_request(&tiny, 2, 0);
     struct predict_pipeline pipeline;
     status                  result = predict_pipeline_init(&pipeline, &request);
     cr_assert(!failed(&result), "%s", result.text);
     const struct plan *plan   = &pipeline.stages[0].plan;
-    double             passes = 0.0, inside = 0.0, seconds[3];    // inside: of blocks
+    double             passes = 0.0, there = 0.0, back = 0.0, moved = 0.0, seconds[3];
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
         passes += op->kind == OP_ROUTE_FORWARD || op->kind == OP_ROUTE_BACKWARD;
-        inside += op->kind == OP_GEMM && op->tag.layer >= 0 && op->tag.layer < tiny.model.layers;
+        if (op->tag.layer >= 0 && op->tag.layer < tiny.model.layers && op->tag.microbatch >= 0 &&
+            (op->kind == OP_GEMM || op->lane == LANE_TENSOR)) {
+            *(op->tag.phase == PHASE_FORWARD ? &there : &back) += 1.0;
+            moved += op->lane == LANE_TENSOR;
+        }
     }
-    const double launches[] = {0.0, inside / passes, 1000.0};
+    cr_expect_eq(passes, 2.0 * 2.0 * (double)tiny.model.layers);
+    cr_expect_gt(moved, 0.0);
+    const double half = passes / 2.0, between = there / half + 1.0;
+    cr_expect_leq(between, back / half);
+    const double launches[] = {0.0, between, 1000.0};
     for (int i = 0; i < 3; i++) {
         struct actor_time times = {.tasks = NULL};
         predict_pipeline_price(&pipeline, &(struct pricing){.price = price_launches, .state = &launches[i]});
@@ -216,8 +228,7 @@ Test(predict_pipelines, waits_for_the_host_that_launches_experts)
         cr_assert(!failed(&result), "%s", result.text);
         seconds[i] = times.end_seconds;
     }
-    cr_expect_eq(passes, 2.0 * 2.0 * (double)tiny.model.layers);
-    cr_expect_float_eq(seconds[1], seconds[0], 1e-9);
-    cr_expect_float_eq(seconds[2], seconds[0] - inside + 1000.0 * passes, 1e-6);
+    cr_expect_float_eq(seconds[1], seconds[0] + half, 1e-6);
+    cr_expect_float_eq(seconds[2], seconds[0] - there - back + 1000.0 * passes, 1e-6);
     predict_pipeline_free(&pipeline);
 }

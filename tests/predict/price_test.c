@@ -197,15 +197,72 @@ Test(price, takes_a_gap_for_each_kernel_of_a_copy_that_finds_its_scale)
     expect_seconds(predict_price_op(&machine, &plan, &op).seconds, known);
 }
 
-// A weight's copy is that of the first microbatch, and rows that tp has brought around a ring were cast before.
+// What was measured here is what this program does: another one has its own number of kernels, or the copy already.
+Test(price, leaves_measured_ops_what_the_program_does_otherwise)
+{
+    struct tensor          tensors[] = {{.format = FORMAT_BF16, .first_op = -1},
+                                        {.format = FORMAT_E4M3, .first_op = 1},
+                                        {.format = FORMAT_F32, .first_op = -1},
+                                        {.format = FORMAT_BF16, .first_op = 0, .last_op = 1}};
+    struct op              ops[]     = {{.kind = OP_ROTATE, .lane = LANE_TENSOR, .operand_count = 2, .operand = {0, 3}},
+                                        {.kind           = OP_QUANTIZE,
+                                         .operand_count  = 7,
+                                         .operand        = {3, 1, -1, 2, -1, -1, -1},
+                                         .shape.quantize = {.rows = 1000, .columns = 500, .scaling = SCALING_WHOLE}}};
+    struct plan            plan      = {.tensors = tensors, .ops = ops};
+    struct hardware_config hardware  = round_machine();
+    struct software_config software;
+    struct measured_op     op       = {.seconds = {.value = 7e-6}};
+    struct measured_ops    measured = {.ops = &op, .count = 1};
+    struct machine         machine  = {.hardware = &hardware, .software = &software, .measured = &measured};
+    option_set_defaults(software_options, &software);
+    hardware.kernel_gap.value = 1e-6;
+    op_key_init(&op.key, &plan, &ops[1]);
+    expect_seconds(predict_price_op(&machine, &plan, &ops[1]).seconds, 7e-6);
+    software.scale_kernels = 4;
+    expect_seconds(predict_price_op(&machine, &plan, &ops[1]).seconds, 10e-6);
+    software.fp8_gathers = true;
+    cr_expect_eq(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
+}
+
+// 1,024 rows of 512 numbers go to 2 of 8 experts, of which 4 are here and shared out over 4 ranks.
+Test(price, copies_the_rows_of_experts_that_run_one_by_one)
+{
+    struct tensor          tensor   = {.format = FORMAT_BF16};
+    struct plan            plan     = {.tensors = &tensor, .mesh.etp = 4};
+    struct hardware_config hardware = round_machine();
+    struct software_config software;
+    struct machine         machine = {.hardware = &hardware, .software = &software};
+    struct op              op      = {
+                          .kind          = OP_ROUTE_FORWARD,
+                          .shape.routing = {
+                              .rows = 1024, .columns = 512, .total = 1024, .experts = 8, .top_k = 2, .owners = 2, .capacity = 256}};
+    option_set_defaults(software_options, &software);
+    double own                   = predict_price_op(&machine, &plan, &op).seconds;
+    software.expert_copies.value = 3;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, own + 3 * 2 * 2.0 * 2048 * 4 * 512 / 1e12);
+    op.shape.routing.quantum     = 16;    // as many as there are, not as there may be
+    op.shape.routing.capacity    = 1024;
+    plan.mesh.etp                = 1;
+    software.expert_copies.value = 0;
+    own                          = predict_price_op(&machine, &plan, &op).seconds;
+    software.expert_copies.value = 3;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, own + 3 * 2 * 2.0 * 2048 * 512 / 1e12);
+    op.shape.routing.owners      = 8;    // one expert
+    double alone                 = predict_price_op(&machine, &plan, &op).seconds;
+    software.expert_copies.value = 0;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, alone);
+}
+
+// A weight's copy is that of the first microbatch, and rows that tp has gathered were cast before.
 Test(price, takes_nothing_for_copies_that_the_program_has)
 {
     struct tensor tensors[] = {{.format = FORMAT_E4M3, .storage = STORAGE_WEIGHT, .first_op = -1},
                                {.format = FORMAT_E4M3, .storage = STORAGE_ACTIVATION, .first_op = 1},
-                               {.format = FORMAT_BF16, .storage = STORAGE_ACTIVATION, .first_op = 0},
-                               {.format = FORMAT_F32, .storage = STORAGE_ACTIVATION, .first_op = 2}};
+                               {.format = FORMAT_BF16, .storage = STORAGE_ACTIVATION, .first_op = 0, .last_op = 2},
+                               {.format = FORMAT_F32, .storage = STORAGE_ACTIVATION, .first_op = -1}};
     struct op     ops[]     = {
-                {.kind = OP_ROTATE, .lane = LANE_TENSOR},
+                {.kind = OP_ROTATE, .lane = LANE_TENSOR, .operand_count = 2, .operand = {3, 2}},
                 {.kind = OP_TRANSPOSE, .operand_count = 2, .operand = {0, 1}, .shape.rows = {.rows = 1000, .columns = 500}},
                 {.kind           = OP_QUANTIZE,
                  .operand_count  = 7,
@@ -222,6 +279,11 @@ Test(price, takes_nothing_for_copies_that_the_program_has)
     software.fp8_transposes_once = software.fp8_gathers = true;
     cr_expect_eq(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
     cr_expect_eq(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
+    ops[0].kind = OP_ALL_GATHER;    // at once
+    cr_expect_eq(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
+    tensors[3].first_op = 0;    // a part of the slots of experts
+    cr_expect_gt(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
+    tensors[3].first_op   = -1;
     ops[1].tag.microbatch = 0;
     ops[0].lane           = LANE_CONTEXT;
     cr_expect_gt(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
