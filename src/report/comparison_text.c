@@ -103,11 +103,19 @@ static double last_of(const struct result *result, size_t offset)
                                    : *(const double *)((const char *)&result->steps[result->step_count - 1] + offset);
 }
 
+const char *comparison_label(const struct comparison *comparison, bool is_second)
+{
+    const char *first = comparison->first->precision, *second = comparison->second->precision;
+    bool        tells = strcmp(first, second) != 0;
+    return is_second ? (tells ? second : "second") : (tells ? first : "first");
+}
+
 static void write_table(const struct comparison *comparison, FILE *file)
 {
     const struct result         *first = comparison->first, *second = comparison->second;
     const struct result_figures *left = &first->figures, *right = &second->figures;
-    fprintf(file, "%-34s %14s %14s %10s\n", "", first->precision, second->precision, "change");
+    fprintf(file, "%-34s %14s %14s %10s\n", "", comparison_label(comparison, false), comparison_label(comparison, true),
+            "change");
     write_row("step time, s", report_seconds, left->step.median, right->step.median, file);
     write_row("  95% interval from", report_seconds, left->step.low, right->step.low, file);
     write_row("  to", report_seconds, left->step.high, right->step.high, file);

@@ -2,11 +2,14 @@
 // The table that adds up to the difference of two steps, and what it says about a narrower type.
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/comparison.h"
 #include "internal.h"
 
 // What the part takes beyond its share of a step that is `pace` times as fast.
+static const double LEAST_CHANGE = 0.01;    // of a step, that is asked about
+
 static double shortfall(const struct comparison_row *row, double pace)
 {
     return row->second - row->first / pace;
@@ -37,10 +40,10 @@ static void write_table(const struct comparison *comparison, FILE *file)
 {
     char beyond[32] = "";
     if (comparison->pace > 1) {
-        snprintf(beyond, sizeof(beyond), "beyond 1/%.2f", comparison->pace);
+        snprintf(beyond, sizeof(beyond), "    beyond 1/%.2f", comparison->pace);
     }
-    fprintf(file, "%-34s %14s %14s %10s %16s\n", "where the step goes, s", comparison->first->precision,
-            comparison->second->precision, "change", beyond);
+    fprintf(file, "%-34s %14s %14s %10s%s\n", "where the step goes, s", comparison_label(comparison, false),
+            comparison_label(comparison, true), "change", beyond);
     for (int64_t i = 0; i < comparison->part_count; i++) {
         const struct comparison_row *row = &comparison->parts[i];
         if (row->first != 0 || row->second != 0) {
@@ -53,8 +56,8 @@ static void write_table(const struct comparison *comparison, FILE *file)
 
 static void write_families(const struct comparison *comparison, FILE *file)
 {
-    fprintf(file, "%-34s %14s %14s %10s\n", "ops, one after the other, s", comparison->first->precision,
-            comparison->second->precision, "speed-up");
+    fprintf(file, "%-34s %14s %14s %10s\n", "ops, one after the other, s", comparison_label(comparison, false),
+            comparison_label(comparison, true), "speed-up");
     for (int64_t i = 0; i < comparison->family_count; i++) {
         const struct comparison_row *row = &comparison->families[i];
         char                         first[32], second[32], speedup[32] = "-";
@@ -124,6 +127,58 @@ static void write_why(const struct comparison *comparison, FILE *file)
     }
 }
 
+// Settings that decide what of a step is hidden behind computing, or idle, and which part of the step shows it.
+static const struct technique {
+    const char *setting;
+    int64_t     part;
+} techniques[] = {
+    {"parallel.tp_overlap", WATERFALL_EXPOSED_TP},
+    {"parallel.tp_overlap_experts", WATERFALL_EXPOSED_TP},
+    {"parallel.zero", WATERFALL_EXPOSED_DP},
+    {"parallel.zero_gather", WATERFALL_EXPOSED_DP},
+    {"parallel.prefetch", WATERFALL_EXPOSED_FSDP},
+    {"parallel.context", WATERFALL_EXPOSED_CP},
+    {"parallel.vp", WATERFALL_BUBBLE},
+    {"parallel.schedule", WATERFALL_BUBBLE},
+    {"run.graphs", WATERFALL_UNEXPLAINED},
+    {"run.zero_cta", WATERFALL_CONTENTION},
+    {"run.spared_processors", WATERFALL_CONTENTION},
+};
+
+static void write_techniques(const struct comparison *comparison, int64_t part, FILE *file)
+{
+    for (int64_t i = 0; i < comparison->setting_count; i++) {
+        const struct comparison_setting *setting = &comparison->settings[i];
+        for (size_t j = 0; j < sizeof(techniques) / sizeof(techniques[0]); j++) {
+            if (techniques[j].part == part && strcmp(techniques[j].setting, setting->name) == 0) {
+                fprintf(file, "  %s: %s -> %s", setting->name, setting->first, setting->second);
+            }
+        }
+    }
+}
+
+// The parts by which the second takes less, or more, down to a twentieth of it; nothing where they take the same.
+static void write_change(const struct comparison *comparison, FILE *file)
+{
+    struct comparison_row whole  = sum(comparison);
+    double                change = whole.second - whole.first, sign = change < 0 ? -1 : 1;
+    struct cause          causes[WATERFALL_PARTS + 1];
+    if (comparison->pace > 1 || !(fabs(change) > LEAST_CHANGE * whole.first)) {
+        return;
+    }
+    for (int64_t i = 0; i < comparison->part_count; i++) {
+        const struct comparison_row *row = &comparison->parts[i];
+        causes[i]                        = (struct cause){sign * (row->second - row->first), i};
+    }
+    qsort(causes, (size_t)comparison->part_count, sizeof(*causes), gravest_first);
+    fprintf(file, "where the second %s %.6f s\n", change < 0 ? "gains" : "loses", fabs(change));
+    for (int64_t i = 0; i < comparison->part_count && causes[i].seconds >= fabs(change) / 20; i++) {
+        fprintf(file, "  %5.1f%%  %s", 100 * causes[i].seconds / fabs(change), comparison->parts[causes[i].part].name);
+        write_techniques(comparison, causes[i].part, file);
+        fputc('\n', file);
+    }
+}
+
 void comparison_write_parts(const struct comparison *comparison, FILE *file)
 {
     if (comparison->part_count == 0) {
@@ -133,4 +188,5 @@ void comparison_write_parts(const struct comparison *comparison, FILE *file)
     write_table(comparison, file);
     write_families(comparison, file);
     write_why(comparison, file);
+    write_change(comparison, file);
 }

@@ -62,6 +62,9 @@ bool report_computes(const char *kind);
 struct comparison;
 void comparison_explain(struct comparison *comparison);
 
+// comparison_text.c: what tells a side's columns from the other's.
+const char *comparison_label(const struct comparison *comparison, bool is_second);
+
 // comparison_why.c: where the step goes in both, and what keeps the second from the pace of its GEMMs.
 void comparison_write_parts(const struct comparison *comparison, FILE *file);
 

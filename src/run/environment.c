@@ -96,6 +96,12 @@ static bool has(const struct likeness_list *list, const char *name)
     return false;
 }
 
+// The cuda backend sets it where the user has not, so that a later run of this process would seem to have another.
+static bool is_default(const char *line)
+{
+    return strcmp(line, "CUDA_DEVICE_MAX_CONNECTIONS=32") == 0;
+}
+
 // "NAME=VALUE"; anything else is none. A name too long to be kept is not one of the rows'.
 static void add_variable(struct likeness_list *list, const char *line)
 {
@@ -107,7 +113,7 @@ static void add_variable(struct likeness_list *list, const char *line)
     snprintf(name, sizeof(name), "%.*s", (int)length, line);
     int                        rule = find_rule(name);
     const struct likeness_kind kind = {.rule = (enum likeness_rule)rule, .is_setting = true, .remedy = remedy};
-    if (rule != HIDDEN && !has(list, name)) {
+    if (rule != HIDDEN && !is_default(line) && !has(list, name)) {
         likeness_add(list, &kind, name, line + length + 1);
     }
 }

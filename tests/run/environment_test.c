@@ -36,6 +36,7 @@ Test(environment, has_what_bears_on_a_run_and_by_which_rule)
     } rows[] = {{"NCCL_ALGO=Ring", "NCCL_ALGO", LIKENESS_REQUIRED},
                 {"NCCL_MAX_NCHANNELS=8", "NCCL_MAX_NCHANNELS", LIKENESS_REQUIRED},
                 {"NCCL_LL128_NTHREADS=8", "NCCL_LL128_NTHREADS", LIKENESS_REQUIRED},
+                {"CUDA_DEVICE_MAX_CONNECTIONS=16", "CUDA_DEVICE_MAX_CONNECTIONS", LIKENESS_NOTED},
                 {"NCCL_IB_HCA=mlx5_0", "NCCL_IB_HCA", LIKENESS_OWN},
                 {"NCCL_DEBUG_FILE=x", "NCCL_DEBUG_FILE", LIKENESS_OWN},
                 {"NCCL_IB_TIMEOUT=22", "NCCL_IB_TIMEOUT", LIKENESS_NOTED},
@@ -63,6 +64,7 @@ Test(environment, keeps_secrets_and_what_a_launcher_tells_its_ranks)
                                         "OMPI_MCA_ess_base_vpid=1",
                                         "OMPI_MCA_plm=rsh",
                                         "XNCCL_ALGO=Ring",
+                                        "CUDA_DEVICE_MAX_CONNECTIONS=32",
                                         "NCCL_NOT_SET"};
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         add(lines[i]);
