@@ -280,7 +280,7 @@ static status check_tensors(const struct catalogue *catalogue)
 
 status catalogue_open(struct catalogue *catalogue, const char *path, bool verifies)
 {
-    *catalogue = (struct catalogue){.verifies = verifies, .open_file = -1};
+    *catalogue = (struct catalogue){.verifies = verifies, .is_alone = true, .open_file = -1};
     TRY(find_folder(catalogue, path));
     TRY(catalogue->is_ours ? open_own(catalogue) : open_foreign(catalogue));
     if (catalogue->count == 0) {
@@ -310,9 +310,7 @@ struct stored_tensor catalogue_find(const struct catalogue *catalogue, enum stat
 
 void catalogue_close(struct catalogue *catalogue)
 {
-    if (catalogue->open_file >= 0) {
-        close(catalogue->descriptor);
-    }
+    catalogue_end_reading(catalogue);
     manifest_free(&catalogue->manifest);
     free(catalogue->files);
     free(catalogue->slices);

@@ -25,6 +25,7 @@ struct stored_tensor {
 struct catalogue {
     char            path[1024];
     bool            is_ours, verifies;
+    bool            is_alone;    // no other rank reads what this one reads whole
     struct manifest manifest;    // of our own
     char (*files)[64];
     struct stored *slices;    // [count], by tensor and rectangle
@@ -34,7 +35,9 @@ struct catalogue {
     // What was read last.
     int32_t                 open_file;    // -1: none
     int                     descriptor;
-    int64_t                 ahead;    // of that file, the system was told to read up to there
+    int64_t                 ahead;        // of that file, the system was told to read up to there
+    struct direct          *direct;       // of that file, where its slices are read whole; NULL: none
+    bool                    is_direct;    // the present slice comes from there
     const struct stored    *last;
     void                   *data, *filled;    // filled: room for what a rank's tensor gets
     int64_t                 read_bytes;       // so far
@@ -75,6 +78,9 @@ status catalogue_fill(struct catalogue *catalogue, enum state state, const struc
 // The rectangle of a slice, row by row; all of it where it has to be verified.
 status catalogue_read_into(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
                            void *data);
+
+// Closes the file that is open.
+void catalogue_end_reading(struct catalogue *catalogue);
 
 // "PATH: tensor 'NAME': PROBLEM"
 status catalogue_refuse(const struct catalogue *catalogue, const char *tensor, const char *problem);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Reads slices of a checkpoint: each in pieces that its checksum finds in the processor's cache, and with a word to the
-// system of what follows.
+// Reads slices of a checkpoint: each in pieces that its checksum finds in the processor's cache, while the disk reads
+// what follows.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "catalogue.h"
+#include "direct.h"
 #include "gswbench/arena.h"
 
 enum { PATH_BYTES = 1200, PIECE_BYTES = 256 << 10, AHEAD_BYTES = 16 << 20, AHEAD_LEAST = 4 << 20 };
@@ -17,14 +19,22 @@ static void name_file(const struct catalogue *catalogue, const struct stored *st
     snprintf(path, PATH_BYTES, "%s/%s", catalogue->path, catalogue->files[stored->file]);
 }
 
+void catalogue_end_reading(struct catalogue *catalogue)
+{
+    if (catalogue->open_file >= 0) {
+        close(catalogue->descriptor);
+        direct_close(catalogue->direct);
+    }
+    catalogue->open_file = -1;
+    catalogue->direct    = NULL;
+}
+
 static status open_data(struct catalogue *catalogue, const struct stored *stored)
 {
     if (catalogue->open_file == stored->file) {
         return OK;
     }
-    if (catalogue->open_file >= 0) {
-        close(catalogue->descriptor);
-    }
+    catalogue_end_reading(catalogue);
     char path[PATH_BYTES];
     name_file(catalogue, stored, path);
     checkpoint_enter(&catalogue->watch, path);
@@ -44,11 +54,43 @@ static void read_ahead(struct catalogue *catalogue, int64_t end)
     }
 }
 
+// A slice that this rank alone reads, and reads whole, does not go through the system's memory of files, which is
+// slower than a disk can be; what several ranks of a host read is to be there. A file of one piece gains nothing.
+static void expect(struct catalogue *catalogue, const struct stored *stored)
+{
+    int64_t     end = stored->begin + stored->entry.bytes;
+    struct stat about;
+    bool        is_large = fstat(catalogue->descriptor, &about) == 0 && about.st_size > DIRECT_PIECE;
+    if (catalogue->is_alone && catalogue->direct == NULL && is_large) {
+        char path[PATH_BYTES];
+        name_file(catalogue, stored, path);
+        catalogue->direct = direct_open(path);
+    }
+    if (catalogue->is_alone && catalogue->direct != NULL) {
+        direct_expect(catalogue->direct, stored->begin, end);
+        catalogue->is_direct = true;
+    } else {
+        read_ahead(catalogue, end);
+    }
+}
+
+static ssize_t read_some(const struct catalogue *catalogue, char *data, int64_t bytes, int64_t offset)
+{
+    if (!catalogue->is_direct) {
+        return pread(catalogue->descriptor, data, (size_t)bytes, offset);
+    }
+    const char *from;
+    int64_t     count = direct_take(catalogue->direct, offset, &from);
+    count             = count < bytes ? count : bytes;
+    memcpy(data, from, count > 0 ? (size_t)count : 0);
+    return count;
+}
+
 static status read_at(struct catalogue *catalogue, const struct stored *stored, char *data, int64_t bytes,
                       int64_t offset)
 {
     for (int64_t done = 0; done < bytes;) {
-        ssize_t count  = pread(catalogue->descriptor, data + done, (size_t)(bytes - done), offset + done);
+        ssize_t count  = read_some(catalogue, data + done, bytes - done, offset + done);
         bool    is_bad = count == 0 || (count < 0 && errno != EINTR);
         if (is_bad) {
             char path[PATH_BYTES];
@@ -99,8 +141,9 @@ status catalogue_read_into(struct catalogue *catalogue, const struct stored *sto
     read.has_checksum        = read.has_checksum && catalogue->verifies;
     name_file(catalogue, stored, path);
     TRY(open_data(catalogue, stored));
+    catalogue->is_direct = false;
     if (memcmp(at, &stored->at, sizeof(*at)) == 0) {
-        read_ahead(catalogue, stored->begin + read.bytes);
+        expect(catalogue, stored);
     }
     checksum_begin(&check, &read);
     status result   = read_runs(catalogue, stored, at, &check, data);

@@ -172,6 +172,10 @@ status checkpoint_load(struct catalogue *catalogue, const struct plan *plan, str
     double begun     = clock_seconds();
     status result    = OK;
     catalogue->watch = *watch;
+    for (int of_experts = 0; of_experts <= 1; of_experts++) {
+        uint32_t axes = mesh_replica_axes(&plan->mesh, of_experts != 0);
+        catalogue->is_alone &= mesh_group_size(&plan->mesh, axes) == 1;
+    }
     for (int32_t i = 0; i < plan->unit_count && !failed(&result); i++) {
         result = load_unit(catalogue, plan, &plan->units[i], step);
     }

@@ -46,8 +46,17 @@ static status open_with_plan(struct catalogue *catalogue, const char *path, stru
     return catalogue_check(catalogue, plan);
 }
 
+static int compare_place(const void *a, const void *b)
+{
+    const struct stored *x = a, *y = b;
+    return x->file != y->file ? (x->file > y->file) - (x->file < y->file)
+                              : (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+// File by file, each from its begin to its end: the order by tensors goes.
 static status read_all(struct catalogue *catalogue)
 {
+    qsort(catalogue->slices, (size_t)catalogue->count, sizeof(*catalogue->slices), compare_place);
     for (int64_t i = 0; i < catalogue->count; i++) {
         struct rectangle at = catalogue->slices[i].at;
         const void      *data;
@@ -61,17 +70,17 @@ status checkpoint_verify(const char *path, struct checkpoint_contents *contents)
     struct catalogue catalogue;
     struct plan      plan   = {.tensor_count = 0};
     status           result = open_with_plan(&catalogue, path, &plan);
-    if (!failed(&result)) {
-        result = read_all(&catalogue);
-    }
-    *contents = (struct checkpoint_contents){.step    = catalogue.manifest.origin.step,
-                                             .slices  = catalogue.count,
-                                             .files   = catalogue.file_count,
-                                             .bytes   = catalogue.read_bytes,
-                                             .is_ours = catalogue.is_ours};
+    *contents               = (struct checkpoint_contents){.step    = catalogue.manifest.origin.step,
+                                                           .slices  = catalogue.count,
+                                                           .files   = catalogue.file_count,
+                                                           .is_ours = catalogue.is_ours};
     for (int64_t i = 0; i < catalogue.count; i++) {
         contents->tensors += i == 0 || strcmp(catalogue.slices[i].tensor, catalogue.slices[i - 1].tensor) != 0;
     }
+    if (!failed(&result)) {
+        result = read_all(&catalogue);
+    }
+    contents->bytes = catalogue.read_bytes;
     catalogue_close(&catalogue);
     plan_free(&plan);
     return result;

@@ -4,7 +4,7 @@
 // those that leave something behind (close) do so before they fail, as they do on a real disk. With FAULTY_SIGNAL in
 // the place of FAULTY_ERRNO the process gets that signal before the call is made. FAULTY_SECONDS: the call takes so
 // long, or without FAULTY_CALL each does. FAULTY_NAME: only calls count that write or read files whose path has that
-// text.
+// text. FAULTY_DIRECT: files cannot be opened with O_DIRECT, as on many file systems; FAULTY_LOG says which were to be.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -179,6 +179,11 @@ int open(const char *path, int flags, ...)
     va_start(arguments, flags);
     mode_t mode = mode_of(flags, arguments);
     va_end(arguments);
+    if ((flags & O_DIRECT) != 0 && getenv("FAULTY_DIRECT") != NULL) {
+        tell(path, 0);
+        errno = EINVAL;
+        return -1;
+    }
     return getenv("FAULTY_NAME") == NULL && writes(flags) && fails("open") ? -1 : next(path, flags, mode);
 }
 

@@ -241,6 +241,31 @@ class Damage(unittest.TestCase):
                 self.assertRegex(done.stderr, r"tensor '|config\.json: ", other)
                 type(self).count += 1
 
+    def test_large_files_are_read_alike_where_a_file_system_refuses_direct_reads(self):
+        """Files of some pieces of 4 MiB, which go past the system's memory of files where they can."""
+        large = ["--set", "model.hidden=256", "--set", "model.ffn=2048", "--set", "model.head_dim=64", "--json"]
+        refusing = {"LD_PRELOAD": str(FAULTY), "FAULTY_DIRECT": "1", "FAULTY_LOG": str(self.place / "refused")}
+        whole = save(self.place, "large", 2, *large, "--set", "checkpoint.every=1")
+        self.assertEqual(whole.returncode, 0, whole.stderr)
+        step = json.loads(whole.stdout)["steps"][1]
+        path, = (self.place / "large/step-00000001").glob("rank-00001-*")
+        raw, header = path.read_bytes(), Header(path)
+        self.assertGreater(len(raw), 2 * (4 << 20))
+        changed = len(raw) - (1 << 20)
+        for environment in ({}, refusing):
+            load = ["--set", "checkpoint.load=large/step-00000001"]
+            done = save(self.place, "again", 1, *large, *load, environment=environment)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            again, = json.loads(done.stdout)["steps"]
+            self.assertEqual((again["loss"], again["grad_norm"]), (step["loss"], step["grad_norm"]))
+            shutil.rmtree(self.place / "again")
+            path.write_bytes(flip(raw, changed, 3))
+            done = save(self.place, "again", 1, *large, *load, environment=environment)
+            path.write_bytes(raw)
+            self.assertEqual(done.returncode, UNUSABLE, done.stdout)
+            self.assertIn(f"{path.name}: tensor '{header.owner(changed - 8 - header.length)}': its data differ", done.stderr)
+        self.assertIn(path.name, (self.place / "refused").read_text())
+
     def test_a_killed_save_leaves_a_whole_checkpoint(self):
         twice, older = self.place / "twice", self.place / "older"
         done = save(self.place, "older", 1)
