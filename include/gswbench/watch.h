@@ -20,6 +20,7 @@ enum watch_phase {
     WATCH_BETWEEN,    // after a step, where ranks tell each other of it
     WATCH_CLOSING,    // traces, weights, files
     WATCH_FILE,       // between steps, at a file of a checkpoint
+    WATCH_FILES,      // likewise, where it waits for others' files
 };
 
 struct watch_setup {
@@ -53,7 +54,8 @@ void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step);
 // which come there, too; every rank has as many of these. The plan stays until the next call.
 void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct plan *plan, const char *words);
 // The rank is at a file of a checkpoint, from now on or again: bytes move (watch_move, by any thread), and as long as
-// any of the job's do, nothing hangs. NULL: it waits for all others. The step stays.
+// any of the job's do, nothing hangs. NULL: it waits for all others. The step stays. What moves while the rank is
+// elsewhere says nothing of it.
 void watch_enter_file(struct watch *watch, const char *path);
 void watch_move(struct watch *watch);
 // A step took so long, which the limit follows where it is automatic.

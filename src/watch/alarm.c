@@ -178,15 +178,15 @@ static void speak(const struct watch *watch, const struct roll *roll)
     }
 }
 
-// Until there is one, or who was to speak has found that nothing hangs.
-static bool await_verdict(struct watch *watch, double seconds)
+// Until there is one, or an excuse since there were so many; false where neither has come.
+static bool await_verdict(struct watch *watch, unsigned excuses, double seconds)
 {
     double begin = clock_seconds();
-    while (watch->board->verdict == 0 && watch->board->speaker != 0 && clock_seconds() - begin < seconds) {
+    while (watch->board->verdict == 0 && watch->board->excuses == excuses && clock_seconds() - begin < seconds) {
         pause_for(LOOK_NS);
         read_letters(watch, NULL);
     }
-    return watch->board->verdict != 0;
+    return watch->board->verdict != 0 || watch->board->excuses != excuses;
 }
 
 // A stopped process takes no other signal. The launcher is to see the others' exit code first.
@@ -214,22 +214,24 @@ static void free_roll(struct roll *roll)
 }
 
 // A rank that waits for others' files hangs as little as they do. All ranks of this host are excused until nothing of
-// any file has moved for as long.
+// any file has moved for as long as it may take.
 static bool find_excuse(struct watch *watch, const struct roll *roll)
 {
-    double still = INFINITY;
+    double still = INFINITY, limit = watch_limit(watch, WATCH_FILE);
     for (int64_t i = 0; i < roll->count; i++) {
         if (roll->posts[i].phase == WATCH_FILE) {
             still = fmin(still, roll->posts[i].still);
         }
     }
-    if (still >= watch_limit(watch)) {
+    if (still >= limit) {
         return false;
     }
     for (int i = 0; i < watch->setup.comm->place.local_ranks; i++) {
-        watch->board->ranks[i].excused = clock_seconds() - still;
+        struct shown *shown = &watch->board->ranks[i];
+        shown->excused      = clock_seconds() - still + limit - watch_limit(watch, shown->phase);
     }
-    watch->board->called  = 0;
+    watch->board->called = 0;
+    watch->board->excuses++;
     watch->board->speaker = 0;
     return true;
 }
@@ -242,14 +244,18 @@ static bool is_told_elsewhere(struct watch *watch)
         return false;
     }
     send_to_others(watch, LETTER_HANG, NULL, INT32_MAX);
-    return await_verdict(watch, VERDICT_SECONDS * node);
+    await_verdict(watch, watch->board->excuses, VERDICT_SECONDS * node);
+    return watch->board->verdict != 0;
 }
 
+// Excuses are counted: whether there is a speaker says nothing of the one who was awaited, since the next may have
+// come.
 void alarm_end_job(struct watch *watch)
 {
-    int nobody = 0;
+    unsigned excuses = watch->board->excuses;
+    int      nobody  = 0;
     if (!atomic_compare_exchange_strong(&watch->board->speaker, &nobody, watch->setup.comm->place.local_rank + 1)) {
-        if (!await_verdict(watch, SPEAKER_SECONDS) && watch->board->speaker == 0) {
+        if (await_verdict(watch, excuses, SPEAKER_SECONDS) && watch->board->verdict == 0) {
             return;
         }
         _exit(EXIT_HANG);

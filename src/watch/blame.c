@@ -19,6 +19,7 @@ static int64_t place_of(const struct post *post)
     case WATCH_FILE:
         return 2 * post->step;
     case WATCH_BETWEEN:
+    case WATCH_FILES:
         return 2 * post->step + 1;
     case WATCH_CLOSING:
         return INT64_MAX;

@@ -49,6 +49,7 @@ struct board {
     atomic_int   speaker;    // the first of them that noticed, + 1; 0: none has
     atomic_int   verdict;    // it has spoken: all end
     atomic_int   called;     // nothing moves on another host
+    atomic_uint  excuses;    // how often a speaker has found that nothing hangs
     atomic_int   signal;     // that a rank of them caught; 0: none
     struct shown ranks[];    // [local ranks]
 };
@@ -114,7 +115,7 @@ const struct plan *watch_named_plan(const struct watch *watch);
 void alarm_answer(struct watch *watch);
 void alarm_end_job(struct watch *watch);
 
-// watch.c: the seconds in which something has to move where this rank is.
-double watch_limit(const struct watch *watch);
+// watch.c: the seconds in which something of a rank has to move in that phase.
+double watch_limit(const struct watch *watch, int phase);
 
 #endif

@@ -85,7 +85,8 @@ static void name_own_place(const struct post *post, const struct plan *plan, cha
                                          [WATCH_STEP]    = "between ops of step",
                                          [WATCH_BETWEEN] = "after step",
                                          [WATCH_CLOSING] = "after the last step",
-                                         [WATCH_FILE]    = "at a file"};
+                                         [WATCH_FILE]    = "at a file",
+                                         [WATCH_FILES]   = "between files"};
     bool                     has_step = post->phase == WATCH_STEP || post->phase == WATCH_BETWEEN;
     snprintf(text, bytes, has_step ? "%s %" PRId64 : "%s", names[post->phase], post->step);
 }

@@ -25,11 +25,13 @@ static const double PAUSE_SECONDS     = 1;     // ten looks
 static const double GRACE_SECONDS =
     0.4;    // of a step after a signal, if no other is named: mpirun kills a second after it
 
-// All that moves, as one number that changes when any of it does.
+// All that moves, as one number that changes when any of it does. What a thread writes beside a step is none of the
+// step's.
 static uint64_t sum_of(const struct watch *watch)
 {
     const struct shown *shown = watch->shown;
-    uint64_t            sum   = ((uint64_t)shown->step * 8 + (uint64_t)shown->phase) * 1000003 + watch->pieces;
+    unsigned            files = shown->phase == WATCH_FILE ? watch->pieces : 0;
+    uint64_t            sum   = ((uint64_t)shown->step * 8 + (uint64_t)shown->phase) * 1000003 + files;
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         sum = sum * 1000003 + (uint64_t)(uint32_t)shown->progress.op[lane];
     }
@@ -78,10 +80,9 @@ static void look_for_signals(struct watch *watch, double now)
     }
 }
 
-double watch_limit(const struct watch *watch)
+double watch_limit(const struct watch *watch, int phase)
 {
-    return watch->limit *
-           (watch->shown->phase == WATCH_OPENING || watch->shown->phase == WATCH_CLOSING ? SLOW_PHASES : 1);
+    return watch->limit * (phase == WATCH_STEP || phase == WATCH_BETWEEN ? 1 : SLOW_PHASES);
 }
 
 static void look(struct watch *watch, uint64_t *seen)
@@ -90,8 +91,9 @@ static void look(struct watch *watch, uint64_t *seen)
     double        now   = clock_seconds();
     uint64_t      sum   = sum_of(watch);
     if (sum != *seen || now - shown->looked > PAUSE_SECONDS) {    // or this process was stopped itself, and goes on
-        shown->moved = now;
-        *seen        = sum;
+        shown->moved   = now;
+        shown->excused = 0;    // it was excused where it stood
+        *seen          = sum;
     }
     if (watch->words[0] != '\0') {
         post_show_part(shown, watch->part, watch->words);
@@ -103,7 +105,7 @@ static void look(struct watch *watch, uint64_t *seen)
     shown->looked = now;
     look_for_signals(watch, now);
     alarm_answer(watch);
-    if (now - fmax(shown->moved, shown->excused) > watch_limit(watch) || watch->board->called != 0 ||
+    if (now - fmax(shown->moved, shown->excused) > watch_limit(watch, shown->phase) || watch->board->called != 0 ||
         watch->board->verdict != 0) {
         alarm_end_job(watch);
         shown->looked = clock_seconds();    // it may have taken long to find an excuse: nobody stopped this process
@@ -218,7 +220,7 @@ void watch_enter_file(struct watch *watch, const char *path)
         snprintf(watch->file, sizeof(watch->file), "at file %s%s", skipped > 0 ? "..." : "", path + skipped);
         pthread_mutex_unlock(&watch->mutex);
     }
-    watch->shown->phase = path != NULL ? WATCH_FILE : WATCH_BETWEEN;
+    watch->shown->phase = path != NULL ? WATCH_FILE : WATCH_FILES;
 }
 
 static int compare_seconds(const void *one, const void *other)

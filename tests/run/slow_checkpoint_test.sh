@@ -9,24 +9,26 @@ disk=$GSWBENCH_BINARY_DIR/tests/libfaulty_disk.so
 [ -f "$disk" ] || exit 77
 
 job=(mpirun --allow-run-as-root -np 2 "$GSWBENCH" run --config tiny-llama --layers 1 --backend host --warmup 0 --comm mpi
-    --set trace.steps=0 --set parallel.fsdp=2 --set run.output=results --set run.hang_seconds=1)
-save=(--steps 1 --set "checkpoint.save=$folder/saved")
-load=(--steps 1 --set "checkpoint.load=$folder/saved")
+    --set trace.steps=0 --set parallel.fsdp=2 --set run.hang_seconds=1 --steps 1)
 
-# The shard of rank 1 has some fifty slices: each takes a while, all of them longer than hang_seconds.
-run 0 env LD_PRELOAD="$disk" FAULTY_NAME=rank-00001-of FAULTY_SECONDS=0.15 "${job[@]}" "${save[@]}"
-expect '^RESULT VALID'
-took=$(sed -n 's/.*Save duration: \([0-9]*\).*/\1/p' output)
-[ "${took:-0}" -ge 2 ] || complain "the disk was not slow"
-run 0 env LD_PRELOAD="$disk" FAULTY_NAME=rank-00001-of FAULTY_SECONDS=0.15 "${job[@]}" "${load[@]}"
-expect '^RESULT VALID'
-
-# A slice that takes for ever.
-run 7 env LD_PRELOAD="$disk" FAULTY_NAME=rank-00001-of FAULTY_SECONDS=60 FAULTY_CALL=9 "${job[@]}" "${load[@]}"
-expect '^gswbench: hang: rank 1 \(.*: the others wait for it; nothing has moved for [12]\.[0-9] s; last: at file .*rank-00001-of-00002.safetensors; 1 other wait$'
+# At a file and between files ranks have ten times hang_seconds. The shard of rank 1 has some twenty slices: each takes a
+# while, all of them longer than that. Beside it another job, with a slice that takes for ever.
+both() {    # both OF_SLOW OF_STOPPED: settings
+    timeout 120 env LD_PRELOAD="$disk" FAULTY_NAME=rank-00001-of FAULTY_SECONDS=60 FAULTY_CALL=9 "${job[@]}" \
+        --set run.output=stopped-results --set "$2" >stopped 2>&1 </dev/null &
+    local process=$! code=0
+    run 0 env LD_PRELOAD="$disk" FAULTY_NAME=rank-00001-of FAULTY_SECONDS=0.6 "${job[@]}" \
+        --set run.output=results --set "$1"
+    expect '^RESULT VALID'
+    took=$(sed -n 's/.*\(Save\|Load\) duration: \([0-9]*\).*/\2/p' output)
+    [ "${took:-0}" -ge 12 ] || complain "the disk was not slow"
+    wait $process || code=$?
+    [ $code -eq 7 ] || complain "exit code $code, not 7" stopped
+    expect '^gswbench: hang: rank 1 \(.*: the others wait for it; nothing has moved for 1[0-3]\.[0-9] s; last: at file .*rank-00001-of-00002.safetensors; 1 other wait$' stopped
+}
+both "checkpoint.save=$folder/saved" "checkpoint.save=$folder/stopped-saved"
+both "checkpoint.load=$folder/saved" "checkpoint.load=$folder/saved"
 rm -r saved
-run 7 env LD_PRELOAD="$disk" FAULTY_NAME=rank-00001-of FAULTY_SECONDS=60 FAULTY_CALL=9 "${job[@]}" "${save[@]}"
-expect '^gswbench: hang: rank 1 \(.*: the others wait for it; nothing has moved for [12]\.[0-9] s; last: at file .*rank-00001-of-00002.safetensors; 1 other wait$'
 
 # Told to end in its steps, a run with grace saves, and one without is gone before.
 ended() {    # ended GRACE: whether a whole checkpoint is left of a run that gets SIGTERM

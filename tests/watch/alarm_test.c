@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// A rank that has noticed that it does not move, beside the one that speaks for their host: two processes with the
+// memory that they share.
+#define _DEFAULT_SOURCE    // MAP_ANONYMOUS
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gswbench/clock.h"
+#include "watch/internal.h"
+
+enum { RANKS = 3, SPEAKER = 1, OTHER = 2, MOMENT_NS = 100000000 };
+
+static struct board *board;
+static struct comm   comm;
+
+static void make_board(void)
+{
+    size_t bytes = sizeof(*board) + RANKS * sizeof(*board->ranks);
+    board        = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    comm.place   = (struct comm_place){.ranks = RANKS, .local_ranks = RANKS, .nodes = 1};
+    for (int i = 0; i < RANKS; i++) {
+        board->ranks[i].rank  = i;
+        board->ranks[i].pid   = getpid();
+        board->ranks[i].phase = WATCH_FILES;
+    }
+}
+
+TestSuite(alarm, .init = make_board, .timeout = 60);
+
+static struct watch watch_of(int rank)
+{
+    struct watch watch    = {.setup = {.comm = &comm}, .board = board, .shown = &board->ranks[rank], .limit = 6};
+    comm.place.rank       = rank;
+    comm.place.local_rank = rank;
+    return watch;
+}
+
+static void pause_for_a_moment(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = MOMENT_NS}, NULL);
+}
+
+// A process of its own, which calls the alarm and ends with 0 where it comes back.
+static pid_t call_alarm(int rank)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        struct watch watch = watch_of(rank);
+        alarm_end_job(&watch);
+        _exit(0);
+    }
+    pause_for_a_moment();
+    return child;
+}
+
+static int exit_code_of(pid_t child)
+{
+    int ended = 0;
+    waitpid(child, &ended, 0);
+    return WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+}
+
+Test(alarm, goes_on_after_an_excuse_though_another_speaks_already)
+{
+    board->speaker = SPEAKER;
+    pid_t waiting  = call_alarm(OTHER);
+
+    board->excuses++;
+    board->speaker = 0;
+    board->speaker = SPEAKER;    // before the waiting one has looked
+
+    cr_expect_eq(exit_code_of(waiting), 0);
+}
+
+Test(alarm, ends_with_the_verdict_of_another)
+{
+    board->speaker = SPEAKER;
+    pid_t waiting  = call_alarm(OTHER);
+
+    board->verdict = 1;
+
+    cr_expect_eq(exit_code_of(waiting), EXIT_HANG);
+}
+
+// Rank 0 wrote something 13 s ago, which is no hang for a file (60 s); a rank that waits in a step is asked again when
+// the file's time is over, not when its own is.
+Test(alarm, excuses_ranks_for_as_long_as_a_file_may_take)
+{
+    double now             = clock_seconds();
+    board->ranks[0].phase  = WATCH_FILE;
+    board->ranks[0].moved  = now - 13;
+    board->ranks[2].phase  = WATCH_STEP;
+    board->ranks[2].moved  = now - 100;
+    struct watch watch     = watch_of(OTHER);
+    double       for_files = watch_limit(&watch, WATCH_FILE), for_steps = watch_limit(&watch, WATCH_STEP);
+
+    alarm_end_job(&watch);
+
+    cr_expect_eq(for_files, 60);
+    cr_expect_eq(for_steps, 6);
+    cr_expect_eq(watch_limit(&watch, WATCH_FILES), 60);
+    cr_expect_float_eq(board->ranks[1].excused + for_files, now + 47, 1);
+    cr_expect_float_eq(board->ranks[2].excused + for_steps, now + 47, 1);
+    cr_expect_eq(board->excuses, 1);
+    cr_expect_eq(board->speaker, 0);
+}
