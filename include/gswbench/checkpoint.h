@@ -77,6 +77,10 @@ void   checkpoint_save_close(struct checkpoint_save *save);    // NULL: nothing
 // they are. The caller closes it.
 struct catalogue;
 status checkpoint_open(struct catalogue **opened, const char *path, const struct plan *plan, bool verifies);
+// Likewise for all ranks, which all call it and see the folder: the first reads every header, and tells the others what
+// they say. Fails alike on all.
+status checkpoint_open_shared(struct catalogue **opened, const char *path, const struct plan *plan, bool verifies,
+                              struct comm *comm);
 void   checkpoint_close(struct catalogue *opened);    // NULL: nothing
 
 // Where the run was; step 0 of weights alone.

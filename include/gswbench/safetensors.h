@@ -19,6 +19,7 @@ struct safetensor {
     int64_t     begin, bytes;    // in the data section
     uint64_t    checksum;        // XXH3 of the data
     bool        has_checksum;    // of a tensor that is read
+    bool        is_half;         // likewise: format stands for F16 of IEEE 754, which nothing computes in
 };
 
 // A file that is being written. The tensors' data follow in the order given (the header keeps the format's order of

@@ -49,6 +49,10 @@ struct catalogue {
 status catalogue_open(struct catalogue *catalogue, const char *path, bool verifies);
 void   catalogue_close(struct catalogue *catalogue);
 
+// What the first rank has opened, to all others: no file is opened for it. And whether this rank sees the folder.
+void   catalogue_share(struct catalogue *catalogue, struct comm *comm);
+status catalogue_is_seen(const struct catalogue *catalogue);
+
 // By a tensor's name, with the prefix of its state; count 0: it has none.
 struct stored_tensor catalogue_find(const struct catalogue *catalogue, enum state state, const char *name);
 

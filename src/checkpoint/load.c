@@ -21,6 +21,13 @@ static void copy_elements(enum format to, void *target, int64_t place, enum form
     }
 }
 
+static void widen_halves(enum format to, void *target, int64_t place, const uint16_t *source, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        element_write(to, target, place + i, half_to_float(source[i]));
+    }
+}
+
 static void *place_of(const struct slice *wanted, const struct filled *filled)
 {
     return (char *)filled->data + format_bytes(filled->format, wanted->first - filled->first);
@@ -35,7 +42,8 @@ static status fill_common(struct catalogue *catalogue, const struct stored *stor
     if (common.rows == 0 || common.columns == 0) {
         return OK;
     }
-    if (stored->entry.format == filled->format && memcmp(&stored->at, &wanted->at, sizeof(at)) == 0) {
+    if (stored->entry.format == filled->format && !stored->entry.is_half &&
+        memcmp(&stored->at, &wanted->at, sizeof(at)) == 0) {
         return catalogue_read_into(catalogue, stored, &at, place_of(wanted, filled));
     }
     TRY(catalogue_read(catalogue, stored, &at, &data));
@@ -43,7 +51,11 @@ static status fill_common(struct catalogue *catalogue, const struct stored *stor
         int64_t place = wanted->first - filled->first + (row - wanted->at.row) * wanted->at.columns + common.column -
                         wanted->at.column;
         int64_t first = (row - at.row) * at.columns + common.column - at.column;
-        copy_elements(filled->format, filled->data, place, stored->entry.format, data, first, common.columns);
+        if (stored->entry.is_half) {
+            widen_halves(filled->format, filled->data, place, (const uint16_t *)data + first, common.columns);
+        } else {
+            copy_elements(filled->format, filled->data, place, stored->entry.format, data, first, common.columns);
+        }
     }
     return OK;
 }
@@ -203,6 +215,23 @@ status checkpoint_open(struct catalogue **opened, const char *path, const struct
         *opened = NULL;
     }
     return result;
+}
+
+status checkpoint_open_shared(struct catalogue **opened, const char *path, const struct plan *plan, bool verifies,
+                              struct comm *comm)
+{
+    int    first;
+    status own = OK;
+    *opened    = NULL;
+    if (comm->place.rank == 0) {
+        own = checkpoint_open(opened, path, plan, verifies);
+    }
+    TRY(comm_find_failed(comm, own, &first));
+    if (comm->place.rank != 0) {
+        *opened = memory_allocate(sizeof(**opened));
+    }
+    catalogue_share(*opened, comm);
+    return comm_find_failed(comm, catalogue_is_seen(*opened), &first);
 }
 
 void checkpoint_close(struct catalogue *opened)

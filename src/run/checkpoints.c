@@ -31,18 +31,6 @@ static status check_saves(const struct config *config, int64_t first_step)
     return OK;
 }
 
-// Which one is the newest each rank has found by itself.
-static status check_same(struct comm *comm, int64_t step)
-{
-    int64_t first = step;
-    comm->ops->share(comm, &first, sizeof(first), 0);
-    return step == first ? OK
-                         : fail_as(EXIT_CHECKPOINT,
-                                   "this rank found the checkpoint of step %" PRId64 ", rank 0 that of step %" PRId64
-                                   ": all ranks have to see one folder, into which nobody saves meanwhile",
-                                   step, first);
-}
-
 status checkpoints_open(struct catalogue **loaded, const struct config *config, const struct plan *plan,
                         struct comm *comm)
 {
@@ -50,13 +38,12 @@ status checkpoints_open(struct catalogue **loaded, const struct config *config, 
     status                          own        = OK;
     *loaded                                    = NULL;
     if (checkpoint->load[0] != '\0') {
-        own = checkpoint_open(loaded, checkpoint->load, plan, checkpoint->verify != 0);
+        own = checkpoint_open_shared(loaded, checkpoint->load, plan, checkpoint->verify != 0, comm);
     }
     if (!failed(&own) && comm->place.rank == 0) {
         own = check_saves(config, *loaded != NULL ? checkpoint_origin(*loaded)->step : 0);
     }
-    TRY(place_agree(comm, own));
-    return *loaded != NULL ? place_agree(comm, check_same(comm, checkpoint_origin(*loaded)->step)) : OK;
+    return place_agree(comm, own);
 }
 
 static const char *data_name(const struct run_config *run, char text[16])

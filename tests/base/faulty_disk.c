@@ -5,6 +5,7 @@
 // the place of FAULTY_ERRNO the process gets that signal before the call is made. FAULTY_SECONDS: the call takes so
 // long, or without FAULTY_CALL each does. FAULTY_NAME: only calls count that write or read files whose path has that
 // text. FAULTY_DIRECT: files cannot be opened with O_DIRECT, as on many file systems; FAULTY_LOG says which were to be.
+// FAULTY_OPENED: FAULTY_LOG gets a line for each opening of a path that has that text.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -167,6 +168,14 @@ static bool writes(int flags)
     return (flags & (O_CREAT | O_DIRECTORY)) != 0;
 }
 
+static void tell_opened(const char *path)
+{
+    const char *text = getenv("FAULTY_OPENED");
+    if (text != NULL && strstr(path, text) != NULL) {
+        tell(path, 0);
+    }
+}
+
 static mode_t mode_of(int flags, va_list arguments)
 {
     return flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
@@ -179,6 +188,7 @@ int open(const char *path, int flags, ...)
     va_start(arguments, flags);
     mode_t mode = mode_of(flags, arguments);
     va_end(arguments);
+    tell_opened(path);
     if ((flags & O_DIRECT) != 0 && getenv("FAULTY_DIRECT") != NULL) {
         tell(path, 0);
         errno = EINVAL;

@@ -266,6 +266,19 @@ class Damage(unittest.TestCase):
             self.assertIn(f"{path.name}: tensor '{header.owner(changed - 8 - header.length)}': its data differ", done.stderr)
         self.assertIn(path.name, (self.place / "refused").read_text())
 
+    def test_one_rank_reads_all_headers(self):
+        """Each file is opened once for its header, and once by the rank that has its slices."""
+        log = self.place / "opened"
+        four = ["--ranks", "4", "--set", "parallel.fsdp=4"]
+        done = save(self.place, "four", 1, *four)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = save(self.place, "further", 1, *four, "--set", "checkpoint.load=four",
+                    environment={"LD_PRELOAD": str(FAULTY), "FAULTY_OPENED": "four/step-00000001/rank-", "FAULTY_LOG": str(log)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        opened = log.read_text().split("\n")[:-1]
+        self.assertEqual(len(set(opened)), 4)
+        self.assertEqual(len(opened), 8, opened)
+
     def test_a_killed_save_leaves_a_whole_checkpoint(self):
         twice, older = self.place / "twice", self.place / "older"
         done = save(self.place, "older", 1)

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// What one rank has read of a checkpoint's headers, told to all others: a job of a thousand ranks would open a million.
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "catalogue.h"
+#include "gswbench/arena.h"
+
+static void *share(struct comm *comm, void *items, size_t bytes)
+{
+    if (comm->place.rank != 0) {
+        items = memory_allocate(bytes);
+    }
+    comm->ops->share(comm, items, (int64_t)bytes, 0);
+    return items;
+}
+
+void catalogue_share(struct catalogue *catalogue, struct comm *comm)
+{
+    struct catalogue told = *catalogue;
+    comm->ops->share(comm, &told, sizeof(told), 0);
+    if (comm->place.rank != 0) {    // without what is the first rank's own
+        *catalogue                 = (struct catalogue){.is_ours    = told.is_ours,
+                                                        .verifies   = told.verifies,
+                                                        .is_alone   = told.is_alone,
+                                                        .count      = told.count,
+                                                        .file_count = told.file_count,
+                                                        .open_file  = -1};
+        catalogue->manifest.origin = told.manifest.origin;
+        memcpy(catalogue->path, told.path, sizeof(told.path));
+    }
+    catalogue->files  = share(comm, catalogue->files, (size_t)told.file_count * sizeof(*told.files));
+    catalogue->slices = share(comm, catalogue->slices, (size_t)told.count * sizeof(*told.slices));
+}
+
+status catalogue_is_seen(const struct catalogue *catalogue)
+{
+    return access(catalogue->path, R_OK | X_OK) == 0
+               ? OK
+               : fail_as(EXIT_CHECKPOINT,
+                         "%.900s: %s, but rank 0 has opened it: all ranks have to see one folder with checkpoints",
+                         catalogue->path, strerror(errno));
+}
