@@ -111,9 +111,10 @@ static void print_checkpoint(const struct plan *plan, const struct hardware_conf
     printf("checkpoint         %16.0f bytes  %s, %.1f bytes a parameter, of all ranks", bytes,
            number_bytes(text, sizeof(text), bytes), bytes / (double)layers_parameters(&plan->model));
     if (rate > 0) {
-        printf("; %.1f s at %s/s", bytes / rate, number_bytes(text, sizeof(text), rate));
+        printf("; %.1f s at %s/s\n", bytes / rate, number_bytes(text, sizeof(text), rate));
+    } else {
+        printf("; seconds unknown: set hardware.storage_bandwidth\n");
     }
-    printf("\n");
 }
 
 static void print_transfers(const struct account *account)

@@ -19,7 +19,7 @@ static void hash_tensor(const struct steps *steps, int32_t tensor, XXH3_state_t 
     }
 }
 
-// Of the units that are sharded over ep, or of the others.
+// Of the experts, of which replicas have the same ones as owners, or of all other weights.
 static uint64_t hash_weights(const struct steps *steps, bool of_experts)
 {
     XXH3_state_t *state = XXH3_createState();
