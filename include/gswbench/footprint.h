@@ -20,7 +20,9 @@ enum footprint_part {
     FOOTPRINT_LOGITS,             // the loss's copies of the logits
     FOOTPRINT_PLACEHOLDERS,       // gradients that nobody reads
     FOOTPRINT_WHOLE_GRADIENTS,    // of sharded weights, until a step's last microbatch
+    FOOTPRINT_WHOLE_WEIGHTS,      // ... as they were gathered, with several microbatches
     FOOTPRINT_ROOT_WEIGHTS,       // the embedding's, gathered as long as the head's
+    FOOTPRINT_PIPELINE,           // what stages receive into, and have sent on
     FOOTPRINT_WORKSPACES,         // of libraries
     // What it has taken from the device besides.
     FOOTPRINT_GATHER_POOL,    // gathers' buffers, which nothing else may use

@@ -35,6 +35,7 @@ struct parallel_config {
     int64_t zero_gather;                   // enum zero_gather
     int64_t prefetch;                      // units gathered ahead of their use
     int64_t reshard;                       // enum reshard
+    int64_t shard_over_cp;                 // weights are sharded over fsdp x cp
     int64_t context;                       // enum context
     int64_t tp_overlap;                    // GEMMs split so that tensor-parallel transfers hide behind them
     int64_t tp_overlap_experts;            // those of experts, too
@@ -47,6 +48,7 @@ struct mesh {
     int64_t  world;
     int64_t  size[AXIS_COUNT];     // their product is world
     int64_t  asked[AXIS_COUNT];    // as [parallel] counts them: fsdp or dp with the ranks of ep, ep with all owners
+    bool     shards_over_cp;       // weights are sharded over cp, too
     int64_t  etp;                  // ranks of tp that share out an expert's matrices: all, or 1
     uint32_t owner_axes;           // 1 << axis: the owners of experts are the ranks along these
     int64_t  vp;

@@ -30,8 +30,9 @@ struct software_config {
     struct quantity expert_bytes;     // of what sorts rows by experts and back, as a share of ours
     struct quantity expert_copies;    // in a pass, of the rows that several experts of a rank have
     // What it holds of memory otherwise than the plan (footprint.h).
-    int64_t         caching_allocator;    // memory is taken and given back tensor by tensor
-    int64_t         gradient_placeholders, fp32_shards, second_products, keeps_unread, gather_pool, whole_gradients;
+    int64_t caching_allocator;    // memory is taken and given back tensor by tensor
+    int64_t gradient_placeholders, fp32_shards, second_products, keeps_unread, gather_pool, whole_gradients,
+        pipeline_buffers;
     double          logit_copies, parallel_logit_copies, workspace_mib;
     double          fragmentation;    // as a share of what is given out
     struct quantity residual,

@@ -34,6 +34,7 @@ const struct option software_options[] = {
     BOOLEAN_OPTION (software_config, keeps_unread, "no", "it keeps of these also what the backward pass does not read (down), as a program that nothing compiles"),
     BOOLEAN_OPTION (software_config, gather_pool, "no", "what fsdp gathers is taken from memory that nothing else uses, and the embedding stays gathered with the head"),
     BOOLEAN_OPTION (software_config, whole_gradients, "no", "sharded weights have their gradients whole until the last microbatch of a step"),
+    BOOLEAN_OPTION (software_config, pipeline_buffers, "no", "stages have a buffer for each microbatch that they receive, and keep what they have sent on until its gradient has come"),
     REAL_OPTION    (software_config, logit_copies, "0", 0, 8, "copies of the logits in fp32 that the loss and its gradient hold at a time, beside the logits"),
     REAL_OPTION    (software_config, parallel_logit_copies, "0", 0, 8, "the same where tp shards the logits"),
     REAL_OPTION    (software_config, fragmentation, "0", 0, 1, "what the allocator takes from the device and cannot use, as a share of what it gives out"),

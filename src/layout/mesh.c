@@ -29,6 +29,7 @@ const struct option parallel_options[] = {
     CHOICE_OPTION (parallel_config, zero_gather, "optimizer", zero_gather_names, "with zero = 1, updated weights are gathered beside the optimizer, or in the next step beside its first forward pass"),
     INTEGER_OPTION(parallel_config, prefetch, "1", 0, 64, "with fsdp > 1 or zero_gather = forward, blocks whose weights are gathered ahead of their use"),
     CHOICE_OPTION (parallel_config, reshard, "always", reshard_names, "with fsdp > 1, blocks whose gathered weights are freed after the forward pass and gathered again"),
+    BOOLEAN_OPTION(parallel_config, shard_over_cp, "no", "with cp > 1, the ranks of cp shard weights, gradients and optimizer, too, as those of fsdp do: over fsdp x cp"),
     CHOICE_OPTION (parallel_config, context, "gather", context_names, "with cp > 1, keys and values are passed round in a ring, or gathered"),
     BOOLEAN_OPTION(parallel_config, tp_overlap, "no", "with sequence_parallel, GEMMs are split so that the transfers of tp hide behind them"),
     BOOLEAN_OPTION(parallel_config, tp_overlap_experts, "yes", "with tp_overlap, the GEMMs of experts are split, too"),
@@ -212,7 +213,9 @@ int64_t mesh_asked_ranks(const struct parallel_config *config, uint32_t axes)
 
 status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_t world)
 {
-    *mesh      = (struct mesh){.world = world == 0 ? mesh_asked_ranks(config, MESH_ALL_AXES) : world, .vp = config->vp};
+    *mesh      = (struct mesh){.world          = world == 0 ? mesh_asked_ranks(config, MESH_ALL_AXES) : world,
+                               .vp             = config->vp,
+                               .shards_over_cp = config->shard_over_cp != 0};
     int spread = -1;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         mesh->size[axis] = axis_rows[axis].within != 0 ? 1 : mesh_asked(config, (enum axis)axis);
@@ -243,7 +246,7 @@ bool mesh_has_whole_experts(const struct mesh *mesh)
 // An axis within one that shares out weights does so, too.
 uint32_t mesh_shard_axes(const struct mesh *mesh, bool of_experts)
 {
-    uint32_t axes = axis_sharing(AXIS_SHARES_WEIGHTS);
+    uint32_t axes = axis_sharing(AXIS_SHARES_WEIGHTS) | (mesh->shards_over_cp ? 1u << AXIS_CP : 0);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         axes |= (axes >> parent_of(mesh, (enum axis)axis) & 1u) << axis;
     }

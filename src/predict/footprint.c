@@ -12,10 +12,10 @@
 // The driver's context with the kernels of all libraries; between 300 MB and 1 GB a process (NAIRR, resource guides).
 static const int64_t context_bytes = INT64_C(650) << 20;
 
-const char *const footprint_names[FOOTPRINT_PARTS] = {"weights",      "gradients",    "optimizer",    "activations",
-                                                      "products",     "logit-copies", "placeholders", "whole-gradients",
-                                                      "root-weights", "workspaces",   "gather-pool",  "cached-segments",
-                                                      "fragments",    "connections",  "context"};
+const char *const footprint_names[FOOTPRINT_PARTS] = {
+    "weights",      "gradients",       "optimizer",     "activations",  "products",         "logit-copies",
+    "placeholders", "whole-gradients", "whole-weights", "root-weights", "pipeline-buffers", "workspaces",
+    "gather-pool",  "cached-segments", "fragments",     "connections",  "context"};
 
 #define PART(key, part) JSON_FIELD(footprint, JSON_FIELD_INTEGER, key, bytes[part])
 const struct json_field footprint_fields[] = {PART("weights", FOOTPRINT_WEIGHTS),
@@ -26,7 +26,9 @@ const struct json_field footprint_fields[] = {PART("weights", FOOTPRINT_WEIGHTS)
                                               PART("logit_copies", FOOTPRINT_LOGITS),
                                               PART("placeholders", FOOTPRINT_PLACEHOLDERS),
                                               PART("whole_gradients", FOOTPRINT_WHOLE_GRADIENTS),
+                                              PART("whole_weights", FOOTPRINT_WHOLE_WEIGHTS),
                                               PART("root_weights", FOOTPRINT_ROOT_WEIGHTS),
+                                              PART("pipeline_buffers", FOOTPRINT_PIPELINE),
                                               PART("workspaces", FOOTPRINT_WORKSPACES),
                                               PART("gather_pool", FOOTPRINT_GATHER_POOL),
                                               PART("cached_segments", FOOTPRINT_CACHED),
@@ -46,12 +48,15 @@ struct walk {
     int64_t                      *ended;    // bytes of all parts that an op is the last to use
 };
 
-static const int passing[] = {FOOTPRINT_ACTIVATIONS, FOOTPRINT_PRODUCTS, FOOTPRINT_LOGITS, FOOTPRINT_PLACEHOLDERS,
-                              FOOTPRINT_ROOT_WEIGHTS};
+static const int passing[] = {FOOTPRINT_ACTIVATIONS,  FOOTPRINT_PRODUCTS,     FOOTPRINT_LOGITS,
+                              FOOTPRINT_PLACEHOLDERS, FOOTPRINT_ROOT_WEIGHTS, FOOTPRINT_PIPELINE};
 enum { PASSING = sizeof(passing) / sizeof(passing[0]) };
 
 static void span(struct walk *walk, enum footprint_part part, int32_t first, int32_t last, int64_t bytes)
 {
+    if (first > last) {
+        return;
+    }
     walk->change[part][first] += bytes;
     walk->change[part][last + 1] -= bytes;
     walk->ended[last] += bytes;
@@ -99,7 +104,7 @@ static const struct plan_unit *unit_at(const struct plan *plan, int64_t place)
 // As one rank has it that has gathered it.
 static int64_t gathered_bytes(const struct plan *plan, const struct plan_unit *unit)
 {
-    if (unit == NULL || unit->shard_axes == 0) {
+    if (unit == NULL || mesh_group_size(&plan->mesh, unit->shard_axes) == 1) {
         return 0;
     }
     return unit->is_narrow ? unit->elements : format_bytes(plan->precision.weight, unit->elements);
@@ -144,6 +149,46 @@ static void walk_logits(struct walk *walk, const struct tensor *logits)
     }
 }
 
+// Stages have a buffer for each microbatch that they receive, there and back, and keep what they have sent on until its
+// gradient has come.
+static void walk_passed_on(struct walk *walk)
+{
+    const struct plan *plan = walk->plan;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op     *op     = &plan->ops[i];
+        const struct tensor *passed = op->kind == OP_SEND      ? &plan->tensors[op->operand[TRANSFER_IN]]
+                                      : op->kind == OP_RECEIVE ? &plan->tensors[op->operand[TRANSFER_OUT]]
+                                                               : NULL;
+        if (passed == NULL || passed->storage != STORAGE_ACTIVATION) {
+            continue;
+        }
+        if (op->kind == OP_RECEIVE) {
+            span(walk, FOOTPRINT_PIPELINE, 0, passed->first_op - 1, passed->bytes);
+            span(walk, FOOTPRINT_PIPELINE, passed->last_op + 1, plan->op_count - 1, passed->bytes);
+        } else if (is_of_forward(plan, i)) {
+            int32_t back = i;
+            while (back + 1 < plan->op_count &&
+                   !(plan->ops[back].kind == OP_RECEIVE && plan->ops[back].tag.microbatch == op->tag.microbatch &&
+                     plan->ops[back].tag.chunk == op->tag.chunk && !is_of_forward(plan, back))) {
+                back++;
+            }
+            span(walk, FOOTPRINT_PIPELINE, passed->last_op + 1, back, passed->bytes);
+        }
+    }
+}
+
+// FSDP2 in a pipeline keeps weights as they were gathered and gradients whole from a step's first microbatch to its
+// last.
+static bool keeps_units_whole(const struct walk *walk)
+{
+    return walk->software->whole_gradients && walk->plan->train.accumulation > 1;
+}
+
+static bool has_narrow_copies(const struct plan *plan)
+{
+    return plan->precision.narrow_linears != 0 && !plan->precision.has_narrow_weights;
+}
+
 static void walk_tensor(struct walk *walk, const struct tensor *tensor)
 {
     const struct plan *plan = walk->plan;
@@ -152,6 +197,9 @@ static void walk_tensor(struct walk *walk, const struct tensor *tensor)
     bool is_attention = strcmp(tensor->name, "attention") == 0;
     if (replaces && is_attention) {
         span(walk, FOOTPRINT_PRODUCTS, tensor->first_op, tensor->last_op, second_products(walk));
+    }
+    if (keeps_units_whole(walk) && has_narrow_copies(plan) && strstr(tensor->name, " weight in ") != NULL) {
+        return;    // made for each product
     }
     if (!replaces || is_attention || strcmp(tensor->name, "attention statistics") == 0 ||
         strcmp(tensor->name, "residual") == 0) {
@@ -181,25 +229,21 @@ static int64_t placeholder_bytes(const struct plan *plan)
 static void add_units(struct footprint *footprint, const struct walk *walk)
 {
     const struct plan *plan = walk->plan;
-    int64_t            root = 0, block = 0, whole = 0;
+    int64_t            root = 0, block = 0, gradients = 0, weights = 0;
     bool               has_masters = false;
     for (int32_t i = 0; i < plan->unit_count; i++) {
         const struct plan_unit *unit  = &plan->units[i];
         int64_t                 bytes = gathered_bytes(plan, unit);
         root += is_outside(plan, unit) ? bytes : 0;
+        weights += is_outside(plan, unit) ? 0 : bytes;
         block = !is_outside(plan, unit) && bytes > block ? bytes : block;
-        whole += unit->shard_axes != 0 ? format_bytes(FORMAT_F32, unit->elements) : 0;
-        has_masters = has_masters || (unit->shard_axes != 0 && unit->master >= 0);
+        gradients += bytes > 0 ? format_bytes(FORMAT_F32, unit->elements) : 0;
+        has_masters = has_masters || (bytes > 0 && unit->master >= 0);
     }
-    if (walk->software->fp32_shards && has_masters) {
-        footprint->bytes[FOOTPRINT_WEIGHTS] = 0;
-    }
-    if (walk->software->gather_pool) {
-        footprint->bytes[FOOTPRINT_GATHER_POOL] = root + 2 * block;
-    }
-    if (walk->software->whole_gradients && plan->train.accumulation > 1) {
-        footprint->bytes[FOOTPRINT_WHOLE_GRADIENTS] = whole;
-    }
+    footprint->bytes[FOOTPRINT_WEIGHTS] *= !(walk->software->fp32_shards && has_masters);
+    footprint->bytes[FOOTPRINT_GATHER_POOL]     = walk->software->gather_pool ? root + 2 * block : 0;
+    footprint->bytes[FOOTPRINT_WHOLE_GRADIENTS] = keeps_units_whole(walk) ? gradients : 0;
+    footprint->bytes[FOOTPRINT_WHOLE_WEIGHTS]   = keeps_units_whole(walk) && has_narrow_copies(plan) ? weights : 0;
 }
 
 // By how much a layer's forward pass goes beyond what is left of it: segments that stay with the allocator.
@@ -258,6 +302,9 @@ static void walk_plan(struct footprint *footprint, struct walk *walk)
         if (tensor->storage == STORAGE_ACTIVATION && tensor->first_op >= 0 && tensor->whole == i) {
             walk_tensor(walk, tensor);
         }
+    }
+    if (walk->software->pipeline_buffers) {
+        walk_passed_on(walk);
     }
     footprint->bytes[FOOTPRINT_WORKSPACES]   = (int64_t)(walk->software->workspace_mib * (1 << 20));
     footprint->bytes[FOOTPRINT_PLACEHOLDERS] = walk->software->gradient_placeholders ? placeholder_bytes(plan) : 0;

@@ -166,7 +166,8 @@ static bool spread(struct parallel_config *axes, int64_t world)
 
 static bool has_shards(const struct parallel_config *axes)
 {
-    return mesh_asked_ranks(axes, axis_sharing(AXIS_SHARES_WEIGHTS)) > 1;
+    uint32_t shards = axis_sharing(AXIS_SHARES_WEIGHTS) | (axes->shard_over_cp ? 1u << AXIS_CP : 0);
+    return mesh_asked_ranks(axes, shards) > 1;
 }
 
 static bool has_replicas(const struct parallel_config *axes)

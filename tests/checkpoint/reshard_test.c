@@ -139,6 +139,9 @@ Test(reshard, carries_a_dense_model_from_one_layout_to_any)
                                          "fsdp 2; tp 2",
                                          "tp 2; pp 2",
                                          "cp 2; accumulation 4",
+                                         "cp 2; shard_over_cp yes; accumulation 4",
+                                         "dp 2; fsdp 2; cp 2; shard_over_cp yes",
+                                         "tp 2; cp 2; pp 2; shard_over_cp yes; accumulation 4",
                                          "dp 2; pp 2; zero 1; zero_gather forward",
                                          "fsdp 2; tp 2; pp 2"};
     expect_same_under_all(dense, "fsdp 2; tp 2", others, COUNT(others), 2e-6);

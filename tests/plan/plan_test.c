@@ -147,6 +147,32 @@ Test(plan, gives_every_unit_the_same_places_in_weights_gradients_and_moments)
     plan_free(&tiny.plan);
 }
 
+// Rank 3 of fsdp 2 x cp 4 is the last of cp in the first row: the fourth of eight shards, which all eight gather and
+// reduce.
+Test(plan, shards_weights_over_cp_where_asked)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.parallel.fsdp          = 2;
+    tiny.parallel.cp            = 4;
+    tiny.parallel.shard_over_cp = 1;
+
+    tiny_plan_rank(&tiny, 8, 3);
+
+    const struct plan_unit *block = &tiny.plan.units[1];
+    cr_expect_eq(block->kept.elements, block->elements / 8);
+    cr_expect_eq(block->kept.first, 3 * block->elements / 8);
+    cr_expect_eq(block->updated.elements, block->kept.elements);
+    static const char *const roles[] = {"weight gather", "gradient reduce-scatter"};
+    for (int i = 0; i < 2; i++) {
+        const struct op *op = &tiny.plan.ops[find_op(&tiny.plan, roles[i], 0, 0)];
+        cr_expect_eq(tiny.plan.groups[op->shape.transfer.group].axes, 1u << AXIS_FSDP | 1u << AXIS_CP, "%s", roles[i]);
+        cr_expect_eq(tiny.plan.groups[op->shape.transfer.group].size, 8, "%s", roles[i]);
+    }
+    cr_expect_eq(count_ops(&tiny.plan, OP_ALL_REDUCE, PHASE_REDUCE), 0, "no rank holds what another does");
+    plan_free(&tiny.plan);
+}
+
 Test(plan, says_which_option_asks_for_what_this_version_lacks)
 {
     struct tiny tiny;

@@ -136,6 +136,36 @@ Test(footprint, has_gradients_whole_where_microbatches_accumulate)
     plan_free(&held.tiny.plan);
 }
 
+Test(footprint, has_weights_in_fp8_as_they_were_gathered)
+{
+    struct held held              = held_by_torch();
+    held.world                    = 2;
+    held.tiny.parallel.dp         = 1;
+    held.tiny.parallel.fsdp       = 2;
+    held.tiny.model.ffn           = 32;
+    held.tiny.precision.compute   = COMPUTE_FP8;
+    held.tiny.train.accumulation  = 2;
+    held.software.whole_gradients = 1;
+    int64_t block                 = HIDDEN * (HIDDEN + 2 * KV) + HIDDEN * HIDDEN + 3 * HIDDEN * 32 + 2 * HIDDEN;
+    int64_t padding               = find(&held)[FOOTPRINT_WHOLE_WEIGHTS] - 2 * LAYERS * block;
+    cr_expect(padding >= 0 && padding < 4 * 4 * 2 * PLAN_ALIGNMENT, "%lld", (long long)padding);
+    plan_free(&held.tiny.plan);
+}
+
+// On the first of two stages, 1F1B, when the first microbatch goes back: its gradient is the plan's; those of the three
+// others have empty buffers, and the second one's output has been sent and is kept.
+Test(footprint, has_a_buffer_for_each_microbatch_that_a_stage_receives)
+{
+    struct held held               = held_by_torch();
+    held.world                     = 2;
+    held.tiny.parallel.pp          = 2;
+    held.tiny.train.accumulation   = 4;
+    held.software.pipeline_buffers = 1;
+    int64_t passed                 = TOKENS * HIDDEN * 2;
+    cr_expect_eq(find(&held)[FOOTPRINT_PIPELINE], (3 + 1) * passed);
+    plan_free(&held.tiny.plan);
+}
+
 // When a block's activation is computed, the block's input, the residual after attention, fc1 and its activation live;
 // of a block that is computed again its input, that residual and fc2's output are left.
 Test(footprint, keeps_segments_of_a_block_that_are_too_small_for_the_logits)

@@ -35,6 +35,10 @@ static const char *const layouts[] = {
     "fsdp 4; ep 2; accumulation 2; capacity_factor 1",
     "fsdp 4; prefetch 2; reshard except-last; capacity_factor 1; capacity_scope rank; recompute full",
     "fsdp 4; ep 4; accumulation 2; prefetch 0; reshard never; recompute selective",
+    "fsdp 2; ep 2; cp 2; shard_over_cp yes; accumulation 2; capacity_factor 1; recompute full",
+    "dp 2; ep 2; cp 2; shard_over_cp yes; reshard except-last; context ring",
+    "fsdp 2; tp 2; cp 2; ep 4; etp 1; shard_over_cp yes; accumulation 2; layers 2",
+    "fsdp 2; tp 2; cp 2; ep 8; etp 1; experts 8; shard_over_cp yes; accumulation 2; capacity_factor 1; tp_overlap yes",
     "dp 2; fsdp 4; ep 2; layers 2; capacity_factor 1; capacity_scope rank; routing balanced",
     "dp 2; fsdp 2; ep 2; tp 2; accumulation 2; layers 2; experts 8; capacity_factor 1; capacity_scope rank; "
     "routing balanced; context ring; tp_overlap yes",
