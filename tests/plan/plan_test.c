@@ -169,7 +169,6 @@ Test(plan, shards_weights_over_cp_where_asked)
         cr_expect_eq(tiny.plan.groups[op->shape.transfer.group].axes, 1u << AXIS_FSDP | 1u << AXIS_CP, "%s", roles[i]);
         cr_expect_eq(tiny.plan.groups[op->shape.transfer.group].size, 8, "%s", roles[i]);
     }
-    cr_expect_eq(count_ops(&tiny.plan, OP_ALL_REDUCE, PHASE_REDUCE), 0, "no rank holds what another does");
     plan_free(&tiny.plan);
 }
 
