@@ -17,6 +17,7 @@
 #include "gswbench/text.h"
 #include "gswbench/validate.h"
 #include "gswbench/watch.h"
+#include "processors.h"
 
 // launch.c: sets the number of ranks to what the launcher started, or to what is asked for.
 status launch_count_ranks(struct job_selection *selection, struct text_buffer *errors);
@@ -42,19 +43,6 @@ void facts_describe_device(struct result *result, struct place *place);
 
 // facts.c: adds what connecting took of this rank's device, and which of the library's functions it uses.
 void facts_add_connections(struct result *result, struct comm *comm, const struct step *step);
-
-// processors.c: what they did from begin to end of the measured steps, by the file that Linux keeps in /proc/stat.
-enum { PROCESSORS_MAX = 1024 };
-struct processors {
-    bool   is_begun;
-    double wall_seconds, own_seconds;    // own: of this process, on all processors
-    double busy_seconds[PROCESSORS_MAX];
-};
-void processors_begin(struct processors *processors, const char *path);
-void processors_end(struct processors *processors, const char *path);    // nothing, where it has not begun
-// Sets processors and foreign. Ranks with equal numbers are on one machine. Collective.
-void processors_gather(const struct processors *processors, struct comm *comm, uint64_t machine,
-                       struct result_rank *own);
 
 // After which step the step is captured, -1: it is not; and how many are timed each way to find out whether it stays
 // so.

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+// Prices of ops as a program has them: fused or not, expert by expert, cast before. By hand.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/config.h"
+#include "round_machine.h"
+
+Test(price_program, prices_ops_as_the_program_executes_them)
+{
+    struct hardware_config hardware = round_machine();
+    struct software_config software;
+    struct tensor          tensor = {.format = FORMAT_BF16};
+    struct plan            plan   = {.tensors = &tensor};
+    option_set_defaults(software_options, &software);
+    struct machine machine      = {.hardware = &hardware, .software = &software};
+    struct op      op           = {.kind          = OP_ACTIVATION_FORWARD,
+                                   .operand_count = 2,
+                                   .access        = {ACCESS_READ, ACCESS_WRITE},
+                                   .shape.rows    = {.rows = 1000, .columns = 500, .variant = ACTIVATION_SWIGLU}};
+    software.memory_bytes.value = 0.5;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 0.5 * 3.0 * 1000 * 500 * 2 / 1e12);
+
+    // The optimizer has a share of its own, and so has the loss.
+    op.tag.phase = PHASE_OPTIMIZER;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 3.0 * 1000 * 500 * 2 / 1e12);
+    software.optimizer_bytes.value = 3.0;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 3.0 * 3.0 * 1000 * 500 * 2 / 1e12);
+    op.tag.phase              = PHASE_FORWARD;
+    op.kind                   = OP_CROSS_ENTROPY;
+    double loss               = predict_price_op(&machine, &plan, &op).seconds;
+    software.loss_bytes.value = 7.0;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 7.0 * loss);
+
+    // Another library's products.
+    op                        = (struct op){.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
+    software.gemm_share.value = 0.5;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
+                   2.0 * predict_price_op(&(struct machine){.hardware = &hardware}, &plan, &op).seconds);
+
+    // 447 TFLOP/s are what the length allows, 350 the kernels.
+    software.attention_forward.value = 350e12;
+    op                               = (struct op){
+                                      .kind            = OP_ATTENTION_FORWARD,
+                                      .shape.attention = {
+                                          .batch = 1, .sequence = 1024, .heads = 2, .kv_heads = 2, .head_dim = 128, .earlier = 512, .causal = true}};
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds,
+                   4 * 2 * 128 * (1024.0 * 1025 / 2 + 1024 * 512) / 350e12);
+
+    // 8 experts on 2 ranks: 4 of them here.
+    software.expert_gap.value = 1e-3;
+    op                        = (struct op){.kind = OP_ROUTE_FORWARD, .shape.routing = {.experts = 8, .owners = 2}};
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 2.5e-3);
+    software.expert_groups = true;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 1e-3);
+    plan.precision.narrow_linears = 0xf;    // casts go expert by expert
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, 2.5e-3);
+}
+
+// Copies of 16-bit numbers in FP8: read twice where the scale is found first, which takes the program four kernels.
+Test(price_program, takes_a_gap_for_each_kernel_of_a_copy_that_finds_its_scale)
+{
+    struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_E4M3}, {.format = FORMAT_F32}};
+    struct plan            plan      = {.tensors = tensors};
+    struct hardware_config hardware  = round_machine();
+    struct software_config software;
+    struct machine         machine = {.hardware = &hardware, .software = &software};
+    struct op              op      = {.kind           = OP_QUANTIZE,
+                                      .operand_count  = 7,
+                                      .operand        = {0, 1, -1, 2, -1, -1, -1},
+                                      .shape.quantize = {.rows = 1000, .columns = 1000, .scaling = SCALING_WHOLE}};
+    option_set_defaults(software_options, &software);
+    hardware.kernel_gap.value = 1e-6;
+    double one                = predict_price_op(&machine, &plan, &op).seconds;
+    software.scale_kernels    = 4;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, one + 3e-6);
+    op.operand[QUANTIZE_SCALE] = 2;    // which is known
+    double known               = predict_price_op(&machine, &plan, &op).seconds;
+    software.scale_kernels     = 1;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, known);
+}
+
+// What was measured here is what this program does: another one has its own number of kernels, or the copy already.
+Test(price_program, leaves_measured_ops_what_the_program_does_otherwise)
+{
+    struct tensor          tensors[] = {{.format = FORMAT_BF16, .first_op = -1},
+                                        {.format = FORMAT_E4M3, .first_op = 1},
+                                        {.format = FORMAT_F32, .first_op = -1},
+                                        {.format = FORMAT_BF16, .first_op = 0, .last_op = 1}};
+    struct op              ops[]     = {{.kind = OP_ROTATE, .lane = LANE_TENSOR, .operand_count = 2, .operand = {0, 3}},
+                                        {.kind           = OP_QUANTIZE,
+                                         .operand_count  = 7,
+                                         .operand        = {3, 1, -1, 2, -1, -1, -1},
+                                         .shape.quantize = {.rows = 1000, .columns = 500, .scaling = SCALING_WHOLE}}};
+    struct plan            plan      = {.tensors = tensors, .ops = ops};
+    struct hardware_config hardware  = round_machine();
+    struct software_config software;
+    struct measured_op     op       = {.seconds = {.value = 7e-6}};
+    struct measured_ops    measured = {.ops = &op, .count = 1};
+    struct machine         machine  = {.hardware = &hardware, .software = &software, .measured = &measured};
+    option_set_defaults(software_options, &software);
+    hardware.kernel_gap.value = 1e-6;
+    op_key_init(&op.key, &plan, &ops[1]);
+    expect_seconds(predict_price_op(&machine, &plan, &ops[1]).seconds, 7e-6);
+    software.scale_kernels = 4;
+    expect_seconds(predict_price_op(&machine, &plan, &ops[1]).seconds, 10e-6);
+    software.fp8_gathers = true;
+    cr_expect_eq(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
+}
+
+// 1,024 rows of 512 numbers go to 2 of 8 experts, of which 4 are here and shared out over 4 ranks.
+Test(price_program, copies_the_rows_of_experts_that_run_one_by_one)
+{
+    struct tensor          tensor   = {.format = FORMAT_BF16};
+    struct plan            plan     = {.tensors = &tensor, .mesh.etp = 4};
+    struct hardware_config hardware = round_machine();
+    struct software_config software;
+    struct machine         machine = {.hardware = &hardware, .software = &software};
+    struct op              op      = {
+                          .kind          = OP_ROUTE_FORWARD,
+                          .shape.routing = {
+                              .rows = 1024, .columns = 512, .total = 1024, .experts = 8, .top_k = 2, .owners = 2, .capacity = 256}};
+    option_set_defaults(software_options, &software);
+    double own                   = predict_price_op(&machine, &plan, &op).seconds;
+    software.expert_copies.value = 3;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, own + 3 * 2 * 2.0 * 2048 * 4 * 512 / 1e12);
+    op.shape.routing.quantum     = 16;    // as many as there are, not as there may be
+    op.shape.routing.capacity    = 1024;
+    plan.mesh.etp                = 1;
+    software.expert_copies.value = 0;
+    own                          = predict_price_op(&machine, &plan, &op).seconds;
+    software.expert_copies.value = 3;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, own + 3 * 2 * 2.0 * 2048 * 512 / 1e12);
+    op.shape.routing.owners      = 8;    // one expert
+    double alone                 = predict_price_op(&machine, &plan, &op).seconds;
+    software.expert_copies.value = 0;
+    expect_seconds(predict_price_op(&machine, &plan, &op).seconds, alone);
+}
+
+// A weight's copy is that of the first microbatch, and rows that tp has gathered were cast before.
+Test(price_program, takes_nothing_for_copies_that_the_program_has)
+{
+    struct tensor tensors[] = {{.format = FORMAT_E4M3, .storage = STORAGE_WEIGHT, .first_op = -1},
+                               {.format = FORMAT_E4M3, .storage = STORAGE_ACTIVATION, .first_op = 1},
+                               {.format = FORMAT_BF16, .storage = STORAGE_ACTIVATION, .first_op = 0, .last_op = 2},
+                               {.format = FORMAT_F32, .storage = STORAGE_ACTIVATION, .first_op = -1}};
+    struct op     ops[]     = {
+                {.kind = OP_ROTATE, .lane = LANE_TENSOR, .operand_count = 2, .operand = {3, 2}},
+                {.kind = OP_TRANSPOSE, .operand_count = 2, .operand = {0, 1}, .shape.rows = {.rows = 1000, .columns = 500}},
+                {.kind           = OP_QUANTIZE,
+                 .operand_count  = 7,
+                 .operand        = {2, 1, -1, 3, -1, -1, -1},
+                 .shape.quantize = {.rows = 1000, .columns = 500, .scaling = SCALING_WHOLE}}};
+    struct plan            plan     = {.tensors = tensors, .ops = ops};
+    struct hardware_config hardware = round_machine();
+    struct software_config software;
+    struct machine         machine = {.hardware = &hardware, .software = &software};
+    option_set_defaults(software_options, &software);
+    ops[1].tag.microbatch = 1;
+    cr_expect_gt(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
+    cr_expect_gt(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
+    software.fp8_transposes_once = software.fp8_gathers = true;
+    cr_expect_eq(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
+    cr_expect_eq(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
+    ops[0].kind = OP_ALL_GATHER;    // at once
+    cr_expect_eq(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
+    tensors[3].first_op = 0;    // a part of the slots of experts
+    cr_expect_gt(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
+    tensors[3].first_op   = -1;
+    ops[1].tag.microbatch = 0;
+    ops[0].lane           = LANE_CONTEXT;
+    cr_expect_gt(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
+    cr_expect_gt(predict_price_op(&machine, &plan, &ops[2]).seconds, 0.0);
+    tensors[0].storage    = STORAGE_ACTIVATION;
+    ops[1].tag.microbatch = 1;
+    cr_expect_gt(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
+}
