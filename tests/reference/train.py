@@ -130,10 +130,11 @@ def choose_experts(scores, probabilities, bias, model):
 
 
 class Balance:
-    """What is added to the scores of each layer's experts when they are chosen, and how often they were in a step."""
+    """What is added to the scores of each layer's experts when they are chosen, how often they were in a step, and by how
+    much the last logit that was chosen is above the first that was not [tokens], of each layer."""
 
     def __init__(self):
-        self.biases, self.loads = {}, {}
+        self.biases, self.loads, self.margins = {}, {}, []
 
     def add(self, name, experts, count):
         self.loads[name] = self.loads.get(name, 0) + experts.flatten().bincount(minlength=count)
@@ -152,6 +153,9 @@ def mix_experts(x, weights, name, model, balance):
     probabilities = scores / scores.sum(-1, keepdim=True)
     experts, gates, taken = choose_experts(scores, probabilities.detach(), balance.biases.get(name, 0), model)
     balance.add(name, experts, model.experts)
+    if model.top_k < model.experts:
+        ordered = logits.detach().sort(dim=-1, descending=True).values
+        balance.margins.append(ordered[:, model.top_k - 1] - ordered[:, model.top_k])
     out = torch.zeros_like(x)
     parts = ("w1", "w3", "w2") if "block_sparse_moe" in name else ("gate_proj", "up_proj", "down_proj")
     for expert in range(model.experts):
