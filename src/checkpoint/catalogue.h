@@ -38,6 +38,7 @@ struct catalogue {
     int64_t                 ahead;        // of that file, the system was told to read up to there
     struct direct          *direct;       // of that file, where its slices are read whole; NULL: none
     bool                    is_direct;    // the present slice comes from there
+    bool                    is_part;      // of the present slice a part is wanted: others may want the rest
     const struct stored    *last;
     void                   *data, *filled;    // filled: room for what a rank's tensor gets
     int64_t                 read_bytes;       // so far
@@ -83,7 +84,7 @@ status catalogue_fill(struct catalogue *catalogue, enum state state, const struc
 status catalogue_read_into(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
                            void *data);
 
-// Closes the file that is open.
+// Closes the file that is open, and gives back what reading took.
 void catalogue_end_reading(struct catalogue *catalogue);
 
 // "PATH: tensor 'NAME': PROBLEM"

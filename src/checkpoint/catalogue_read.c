@@ -19,7 +19,7 @@ static void name_file(const struct catalogue *catalogue, const struct stored *st
     snprintf(path, PATH_BYTES, "%s/%s", catalogue->path, catalogue->files[stored->file]);
 }
 
-void catalogue_end_reading(struct catalogue *catalogue)
+static void close_file(struct catalogue *catalogue)
 {
     if (catalogue->open_file >= 0) {
         close(catalogue->descriptor);
@@ -29,19 +29,46 @@ void catalogue_end_reading(struct catalogue *catalogue)
     catalogue->direct    = NULL;
 }
 
+void catalogue_end_reading(struct catalogue *catalogue)
+{
+    close_file(catalogue);
+    free(catalogue->data);
+    free(catalogue->filled);
+    catalogue->data = catalogue->filled = NULL;
+    catalogue->last                     = NULL;
+}
+
+// The header that a rank goes by is of the file that another rank opened. Slices fill a file to its end.
+static status check_size(const struct catalogue *catalogue, const char *path)
+{
+    struct stat about;
+    int64_t     end = 0;
+    for (int64_t i = 0; i < catalogue->count; i++) {
+        const struct stored *one = &catalogue->slices[i];
+        int64_t              own = one->file == catalogue->open_file ? one->begin + one->entry.bytes : 0;
+        end                      = own > end ? own : end;
+    }
+    return fstat(catalogue->descriptor, &about) == 0 && about.st_size == end
+               ? OK
+               : fail_as(EXIT_CHECKPOINT,
+                         "%.900s: is not the file that rank 0 has read the header of: all ranks have to see one folder",
+                         path);
+}
+
 static status open_data(struct catalogue *catalogue, const struct stored *stored)
 {
     if (catalogue->open_file == stored->file) {
         return OK;
     }
-    catalogue_end_reading(catalogue);
+    close_file(catalogue);
     char path[PATH_BYTES];
     name_file(catalogue, stored, path);
     checkpoint_enter(&catalogue->watch, path);
     catalogue->descriptor = open(path, O_RDONLY | O_CLOEXEC);
     catalogue->open_file  = catalogue->descriptor < 0 ? -1 : stored->file;
     catalogue->ahead      = 0;
-    return catalogue->descriptor >= 0 ? OK : fail_as(EXIT_CHECKPOINT, "%.900s: %s", path, strerror(errno));
+    return catalogue->descriptor >= 0 ? check_size(catalogue, path)
+                                      : fail_as(EXIT_CHECKPOINT, "%.900s: %s", path, strerror(errno));
 }
 
 // Most often what lies behind a slice is wanted next: the disk reads it while this one's checksum is made.
@@ -61,12 +88,13 @@ static void expect(struct catalogue *catalogue, const struct stored *stored)
     int64_t     end = stored->begin + stored->entry.bytes;
     struct stat about;
     bool        is_large = fstat(catalogue->descriptor, &about) == 0 && about.st_size > DIRECT_PIECE;
-    if (catalogue->is_alone && catalogue->direct == NULL && is_large) {
+    bool        is_alone = catalogue->is_alone && !catalogue->is_part;
+    if (is_alone && catalogue->direct == NULL && is_large) {
         char path[PATH_BYTES];
         name_file(catalogue, stored, path);
         catalogue->direct = direct_open(path);
     }
-    if (catalogue->is_alone && catalogue->direct != NULL) {
+    if (is_alone && catalogue->direct != NULL) {
         direct_expect(catalogue->direct, stored->begin, end);
         catalogue->is_direct = true;
     } else {
@@ -74,15 +102,17 @@ static void expect(struct catalogue *catalogue, const struct stored *stored)
     }
 }
 
-static ssize_t read_some(const struct catalogue *catalogue, char *data, int64_t bytes, int64_t offset)
+// Where a direct read brings nothing, whatever the reason, the plain one says what there is.
+static ssize_t read_some(struct catalogue *catalogue, char *data, int64_t bytes, int64_t offset)
 {
-    if (!catalogue->is_direct) {
+    const char *from;
+    int64_t     count    = catalogue->is_direct ? direct_take(catalogue->direct, offset, &from) : 0;
+    catalogue->is_direct = count > 0;
+    if (count <= 0) {
         return pread(catalogue->descriptor, data, (size_t)bytes, offset);
     }
-    const char *from;
-    int64_t     count = direct_take(catalogue->direct, offset, &from);
-    count             = count < bytes ? count : bytes;
-    memcpy(data, from, count > 0 ? (size_t)count : 0);
+    count = count < bytes ? count : bytes;
+    memcpy(data, from, (size_t)count);
     return count;
 }
 

@@ -7,12 +7,17 @@
 #include "catalogue.h"
 #include "gswbench/arena.h"
 
+enum { MOST_BYTES = 1 << 30 };    // at a time
+
 static void *share(struct comm *comm, void *items, size_t bytes)
 {
     if (comm->place.rank != 0) {
         items = memory_allocate(bytes);
     }
-    comm->ops->share(comm, items, (int64_t)bytes, 0);
+    for (size_t done = 0; done < bytes; done += MOST_BYTES) {
+        size_t part = bytes - done < MOST_BYTES ? bytes - done : MOST_BYTES;
+        comm->ops->share(comm, (char *)items + done, (int64_t)part, 0);
+    }
     return items;
 }
 

@@ -11,8 +11,6 @@
 #include <unistd.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/fatal.h"
-#include "gswbench/status.h"
 
 // In huge pages a piece is few runs of memory, and so few requests to the disk: with small ones it took twice as long.
 enum { SLOTS = 2, BLOCK = 4096, HUGE_PAGE = 2 << 20, NOWHERE = -1 };
@@ -101,11 +99,12 @@ struct direct *direct_open(const char *path)
     if (file < 0) {
         return NULL;
     }
-    struct direct *direct = memory_allocate(sizeof(*direct));
-    char          *memory = aligned_alloc(HUGE_PAGE, (size_t)SLOTS * DIRECT_PIECE);
+    char *memory = aligned_alloc(HUGE_PAGE, (size_t)SLOTS * DIRECT_PIECE);
     if (memory == NULL) {
-        FATAL(EXIT_MEMORY, "out of host memory");
+        close(file);
+        return NULL;
     }
+    struct direct *direct = memory_allocate(sizeof(*direct));
     madvise(memory, (size_t)SLOTS * DIRECT_PIECE, MADV_HUGEPAGE);
     *direct = (struct direct){.file = file, .memory = memory, .expected = NOWHERE};
     for (int i = 0; i < SLOTS; i++) {

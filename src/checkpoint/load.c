@@ -46,7 +46,10 @@ static status fill_common(struct catalogue *catalogue, const struct stored *stor
         memcmp(&stored->at, &wanted->at, sizeof(at)) == 0) {
         return catalogue_read_into(catalogue, stored, &at, place_of(wanted, filled));
     }
-    TRY(catalogue_read(catalogue, stored, &at, &data));
+    catalogue->is_part = memcmp(&stored->at, &wanted->at, sizeof(at)) != 0;
+    status read        = catalogue_read(catalogue, stored, &at, &data);
+    catalogue->is_part = false;
+    TRY(read);
     for (int64_t row = common.row; row < common.row + common.rows; row++) {
         int64_t place = wanted->first - filled->first + (row - wanted->at.row) * wanted->at.columns + common.column -
                         wanted->at.column;
@@ -153,6 +156,10 @@ static status load_scaling(struct catalogue *catalogue, const struct plan *plan,
 static status load_biases(struct catalogue *catalogue, const struct plan *plan, struct step *step)
 {
     struct stored_tensor stored = catalogue_find(catalogue, STATE_WEIGHT, ROUTER_BIAS);
+    if (plan->router_bias < 0 && stored.count > 0) {
+        return catalogue_refuse(catalogue, ROUTER_BIAS,
+                                "is part of the model, but the job's has none: set model.router_bias_rate");
+    }
     if (plan->router_bias < 0 || stored.count == 0) {
         return OK;
     }
@@ -197,6 +204,7 @@ status checkpoint_load(struct catalogue *catalogue, const struct plan *plan, str
     if (!failed(&result)) {
         result = load_biases(catalogue, plan, step);
     }
+    catalogue_end_reading(catalogue);    // nothing of it is held while steps run
     checkpoint_enter(watch, NULL);
     double seconds = clock_seconds() - begun;
     *cost          = (struct checkpoint_cost){seconds, seconds, catalogue->read_bytes};

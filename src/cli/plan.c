@@ -151,7 +151,7 @@ static void print_experts(const struct job *job, const struct plan *plan)
         printf("%" PRId64 " expected and %" PRId64 " at most, counted in each step: ops are given as expected\n",
                plan->tallies[0].expected, plan->tallies[0].most);
     } else {
-        bool is_bounded = job->config.model.capacity_factor > 0 || shape->balanced;
+        bool is_bounded = job->config.model.capacity_factor > 0 || job->config.train.routing == ROUTING_BALANCED;
         printf("%" PRId64 ", of each of %" PRId64 " ranks %" PRId64 "%s\n", shape->owners * shape->capacity,
                shape->owners, shape->capacity,
                is_bounded ? "" : ", padded for the worst case: with tp they are not counted");

@@ -252,7 +252,9 @@ static double copy_seconds(const struct machine *machine, const struct plan *pla
     const struct hardware_config *hardware = machine->hardware;
     const struct software_config *software = machine->software;
     bool                          is_whole = op->kind == OP_ALL_GATHER || op->kind == OP_REDUCE_SCATTER;
-    bool is_fsdp = mesh_is_sharded(&plan->mesh) && (op->lane == LANE_WEIGHT_GATHER || op->lane == LANE_GRADIENT_REDUCE);
+    uint32_t                      axes     = plan->groups[op->shape.transfer.group].axes;
+    bool                          is_fsdp  = (axes & mesh_shard_axes(&plan->mesh, false)) != 0 &&
+                   (op->lane == LANE_WEIGHT_GATHER || op->lane == LANE_GRADIENT_REDUCE);
     double copies = software == NULL || !is_whole ? 0.0
                     : is_fsdp                     ? software->fsdp_copies.value
                     : op->lane == LANE_TENSOR     ? software->tensor_copies.value

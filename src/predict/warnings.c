@@ -50,6 +50,9 @@ void predict_warn(const struct job *job, const struct prediction *prediction, co
     warn_of_memory(job, prediction, warnings);
     warn_of_stages(job, prediction, warnings);
     warn_of_peak(job, prediction, warnings);
+    if (job->config.train.routing == ROUTING_SKEWED) {
+        text_append(warnings, "experts are taken to have equal loads: train.routing_skew is not priced\n");
+    }
     if (job_warning(job, text, sizeof(text)) != NULL) {
         text_append(warnings, "%s\n", text);
     }

@@ -31,6 +31,7 @@ static uint64_t hash_weights(const struct steps *steps, bool of_experts)
             hash_tensor(steps, steps->plan->is_zero ? -1 : unit->master, state);
         }
     }
+    hash_tensor(steps, of_experts ? -1 : steps->plan->router_bias, state);
     uint64_t hash = XXH3_64bits_digest(state);
     XXH3_freeState(state);
     return hash;

@@ -219,7 +219,7 @@ static bool find_excuse(struct watch *watch, const struct roll *roll)
 {
     double still = INFINITY, limit = watch_limit(watch, WATCH_FILE);
     for (int64_t i = 0; i < roll->count; i++) {
-        if (roll->posts[i].phase == WATCH_FILE) {
+        if (roll->posts[i].phase == WATCH_FILE && strchr("-ZXTt", roll->posts[i].state) == NULL) {    // it lives
             still = fmin(still, roll->posts[i].still);
         }
     }
@@ -230,9 +230,9 @@ static bool find_excuse(struct watch *watch, const struct roll *roll)
         struct shown *shown = &watch->board->ranks[i];
         shown->excused      = clock_seconds() - still + limit - watch_limit(watch, shown->phase);
     }
-    watch->board->called = 0;
+    watch->board->called  = 0;
+    watch->board->speaker = 0;    // before who waits is told, and before another sees the new count
     watch->board->excuses++;
-    watch->board->speaker = 0;
     return true;
 }
 
