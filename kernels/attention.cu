@@ -10,7 +10,7 @@ struct row_pair {
 };
 
 // Scores become exponentials relative to the largest one, to which out and the sums are brought.
-template <int keys_columns, int columns>
+template <bool has_window, int keys_columns, int columns>
 __device__ inline void take_in(float (&scores)[keys_columns][4], float (&out)[columns][4], row_pair &rows, float factor)
 {
 #pragma unroll
@@ -20,9 +20,10 @@ __device__ inline void take_in(float (&scores)[keys_columns][4], float (&out)[co
         for (int i = 0; i < keys_columns; i++) {
             peak = fmaxf(peak, fmaxf(scores[i][2 * half], scores[i][2 * half + 1]));
         }
-        // The first tile has a key for every row, so that the peak is a number from then on.
+        // The first tile has a key for every row, so that the peak is a number from then on; with windows a row may see
+        // its first key later.
         peak               = row_maximum(peak);
-        float shift        = peak * factor;
+        float shift        = has_window && peak == -INFINITY ? 0.0f : peak * factor;
         float keep         = power_of_two(rows.largest[half] * factor - shift);
         rows.largest[half] = peak;
         rows.sum[half] *= keep;
@@ -43,7 +44,7 @@ __device__ inline void take_in(float (&scores)[keys_columns][4], float (&out)[co
     }
 }
 
-template <int padded>
+template <int padded, bool has_window>
 __global__ void __launch_bounds__(THREADS) forward_kernel(const struct attention_forward_args args)
 {
     using size                 = tile<padded>;
@@ -57,11 +58,13 @@ __global__ void __launch_bounds__(THREADS) forward_kernel(const struct attention
     place                         at        = place_of(shape, blockIdx.z, blockIdx.y);
     int                           warp_row  = (int)threadIdx.x / LAUNCH_WARP * size::warp_rows;
     int                           tiles     = tiles_of(shape, first, size::rows, size::keys);
+    int                           begin     = first_tile<has_window>(shape, first, size::keys);
     float                         factor    = shape.scale * LOG2_E;
 
     copy_tile<padded, size::rows>(queries, (const bf16 *)args.query + at.query + first * at.query_stride,
                                   at.query_stride, shape.sequence - first, at.head_dim);
-    copy_keys<padded, size::keys>(stages, key_value, at, 0, shape.keys);
+    copy_keys<padded, size::keys>(stages + begin % 2 * stage_elements, key_value, at, (int64_t)begin * size::keys,
+                                  shape.keys);
     copy_mark();
 
     float    out[sides][size::columns][4] = {};
@@ -70,7 +73,7 @@ __global__ void __launch_bounds__(THREADS) forward_kernel(const struct attention
     for (int side = 0; side < sides; side++) {
         rows[side] = {{-INFINITY, -INFINITY}, {0, 0}};
     }
-    for (int index = 0; index < tiles; index++) {
+    for (int index = begin; index < tiles; index++) {
         const bf16 *keys = stages + index % 2 * stage_elements, *values = keys + size::keys * size::pitch;
         int64_t     start = (int64_t)index * size::keys;
         if (index + 1 < tiles) {
@@ -81,18 +84,18 @@ __global__ void __launch_bounds__(THREADS) forward_kernel(const struct attention
         copy_wait<1>();
         __syncthreads();
 
-        sight sight = sight_of(shape, first + warp_row, start);
-        if (sees(sight, size::warp_rows - 1, 0)) {
+        sight<has_window> sight = sight_of<has_window>(shape, first + warp_row, start);
+        if (meet(sight, 0, size::warp_rows - 1, size::keys - 1)) {
             float    scores[sides][keys_columns][4] = {};
             uint32_t probabilities[sides][keys_columns][2];
             multiply_rows<sides, keys_columns, size::steps, size::pitch>(scores, queries + warp_row * size::pitch,
                                                                          keys);
-            if (!sees(sight, 0, size::keys - 1)) {
+            if (!see_all(sight, size::warp_rows - 1, size::keys - 1)) {
                 hide<true>(scores, sight);
             }
 #pragma unroll
             for (int side = 0; side < sides; side++) {
-                take_in(scores[side], out[side], rows[side], factor);
+                take_in<has_window>(scores[side], out[side], rows[side], factor);
             }
             round_results(probabilities, scores);
             multiply_result<sides, size::columns, keys_columns, size::pitch>(out, probabilities, values);
@@ -125,7 +128,10 @@ int kernel_attention_forward(const struct attention_forward_args *args, const st
     return with_width(shape.head_dim, [&](auto width) {
         constexpr int padded = decltype(width)::value;
         dim3          grid   = grid_of(shape.sequence, tile<padded>::rows, shape.heads, shape.batch);
-        return enqueue_grid(forward_kernel<padded>, grid, THREADS, tile<padded>::forward, target, *args);
+        return with_flag(shape.window > 0, [&](auto window) {
+            return enqueue_grid(forward_kernel<padded, window.value>, grid, THREADS, tile<padded>::forward, target,
+                                *args);
+        });
     });
 }
 

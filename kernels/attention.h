@@ -16,6 +16,7 @@ struct attention_kernel_shape {
     int64_t batch, sequence, keys, heads, kv_heads, head_dim;
     float   scale;
     bool    is_causal;
+    int64_t window;    // keys that a query sees at most, the last ones; 0: all
 };
 
 struct attention_forward_args {

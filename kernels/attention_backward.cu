@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Attention's backward pass: the gradients of queries along their keys, then those of keys and values along the queries
 // that see them, each adding up in one fixed order.
-#include "attention_tile.cuh"
+#include "attention_walk.cuh"
 
 namespace
 {
-constexpr int key_threads = 2 * THREADS;
-
 // Row sums of out * d out: a warp a row of a head.
 template <bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) row_sum_kernel(const struct attention_backward_args args)
@@ -44,7 +42,8 @@ __device__ inline void differentiate(float &score, float &slope, float factor, f
     slope = score * (slope - row_sum) * scale;
 }
 
-template <int padded> __global__ void __launch_bounds__(THREADS) query_kernel(const struct attention_backward_args args)
+template <int padded, bool has_window>
+__global__ void __launch_bounds__(THREADS) query_kernel(const struct attention_backward_args args)
 {
     using size          = tile<padded>;
     constexpr int sides = size::sides, tile_keys = size::gradient_keys;
@@ -58,6 +57,7 @@ template <int padded> __global__ void __launch_bounds__(THREADS) query_kernel(co
     place                         at        = place_of(shape, blockIdx.z, blockIdx.y);
     int                           warp_row  = (int)threadIdx.x / LAUNCH_WARP * size::warp_rows;
     int                           tiles     = tiles_of(shape, first, size::rows, tile_keys);
+    int                           begin     = first_tile<has_window>(shape, first, tile_keys);
     int64_t                       here      = at.query + first * at.query_stride;
     float                         factor    = shape.scale * LOG2_E;
 
@@ -65,7 +65,8 @@ template <int padded> __global__ void __launch_bounds__(THREADS) query_kernel(co
                                   at.head_dim);
     copy_tile<padded, size::rows>(gradients, (const bf16 *)args.out_gradient + here, at.query_stride,
                                   shape.sequence - first, at.head_dim);
-    copy_keys<padded, tile_keys>(stages, key_value, at, 0, shape.keys);
+    copy_keys<padded, tile_keys>(stages + begin % 2 * stage_elements, key_value, at, (int64_t)begin * tile_keys,
+                                 shape.keys);
     copy_mark();
 
     float shift[sides][2], row_sum[sides][2];
@@ -76,7 +77,7 @@ template <int padded> __global__ void __launch_bounds__(THREADS) query_kernel(co
         row_sum[i / 2][i % 2] = row < shape.sequence ? args.row_sums[at.statistics + row] : 0.0f;
     }
     float sums[sides][size::columns][4] = {};
-    for (int index = 0; index < tiles; index++) {
+    for (int index = begin; index < tiles; index++) {
         const bf16 *keys = stages + index % 2 * stage_elements, *values = keys + tile_keys * size::pitch;
         int64_t     start = (int64_t)index * tile_keys;
         if (index + 1 < tiles) {
@@ -87,15 +88,15 @@ template <int padded> __global__ void __launch_bounds__(THREADS) query_kernel(co
         copy_wait<1>();
         __syncthreads();
 
-        sight sight = sight_of(shape, first + warp_row, start);
-        if (sees(sight, size::warp_rows - 1, 0)) {
+        sight<has_window> sight = sight_of<has_window>(shape, first + warp_row, start);
+        if (meet(sight, 0, size::warp_rows - 1, tile_keys - 1)) {
             float    scores[sides][keys_columns][4] = {}, slopes[sides][keys_columns][4] = {};
             uint32_t rounded[sides][keys_columns][2];
             multiply_rows<sides, keys_columns, size::steps, size::pitch>(scores, queries + warp_row * size::pitch,
                                                                          keys);
             multiply_rows<sides, keys_columns, size::steps, size::pitch>(slopes, gradients + warp_row * size::pitch,
                                                                          values);
-            if (!sees(sight, 0, tile_keys - 1)) {
+            if (!see_all(sight, size::warp_rows - 1, tile_keys - 1)) {
                 hide<true>(scores, sight);
             }
 #pragma unroll
@@ -122,58 +123,9 @@ template <int padded> __global__ void __launch_bounds__(THREADS) query_kernel(co
     }
 }
 
-// The walk of a block of keys over the queries that see it, of all heads that share them: one tile after another.
-struct walk {
-    int64_t head, first;    // of the tile
-    int64_t from, heads;    // where each head begins; those left
-};
-
-template <int padded>
-__device__ inline void copy_queries(bf16 *stage, float *rows, const struct attention_backward_args &args,
-                                    const walk &at_tile)
-{
-    constexpr int                 queries = tile<padded>::queries;
-    const attention_kernel_shape &shape   = args.shape;
-    place                         at      = place_of(shape, blockIdx.z, at_tile.head);
-    int64_t here = at.query + at_tile.first * at.query_stride, left = shape.sequence - at_tile.first;
-    copy_tile<padded, queries, key_threads>(stage, (const bf16 *)args.query + here, at.query_stride, left, at.head_dim);
-    copy_tile<padded, queries, key_threads>(stage + queries * tile<padded>::pitch,
-                                            (const bf16 *)args.out_gradient + here, at.query_stride, left, at.head_dim);
-    for (int i = threadIdx.x; i < queries; i += key_threads) {
-        rows[i]           = i < left ? args.statistics[at.statistics + at_tile.first + i] * LOG2_E : INFINITY;
-        rows[queries + i] = i < left ? args.row_sums[at.statistics + at_tile.first + i] : 0.0f;
-    }
-}
-
-// False at the end of the last head.
-__device__ inline bool advance(walk &at, int64_t queries, int64_t sequence)
-{
-    at.first += queries;
-    if (at.first >= sequence) {
-        at.first = at.from;
-        at.head++;
-        at.heads--;
-    }
-    return at.heads > 0;
-}
-
-// What a warp made of its half of the queries, for the warp beside it, too.
-template <int sides, int columns, int pitch>
-__device__ inline void share(bf16 *to, const uint32_t (&rounded)[sides][columns][2])
-{
-#pragma unroll
-    for (int i = 0; i < 2 * sides; i++) {
-        bf16 *row = to + (i * 8 + matrix_row()) * pitch + matrix_column();
-#pragma unroll
-        for (int column = 0; column < columns; column++) {
-            *reinterpret_cast<uint32_t *>(row + column * 8) = rounded[i / 2][column][i % 2];
-        }
-    }
-}
-
 // Two warps own the same keys: each makes the probabilities and slopes of half of a tile's queries, and sums up half of
 // the columns of the gradients over all of them.
-template <int padded>
+template <int padded, bool has_window>
 __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention_backward_args args)
 {
     using size          = tile<padded>;
@@ -193,6 +145,7 @@ __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention
     int                           warp_row = warp % WARPS * size::warp_rows, half = warp / WARPS;
     int64_t                       begin  = shape.is_causal && first > earlier ? first - earlier : 0;
     float                         factor = shape.scale * LOG2_E;
+    int64_t                       end    = last_reader<has_window>(shape, first + size::rows, begin);
     walk  here = {.head = blockIdx.y * group, .first = begin, .from = begin, .heads = group}, next = here;
     bf16 *exchanged = exchange + warp_row * shared_pitch, *own_exchange = exchanged + half * half_tile;
 
@@ -209,7 +162,7 @@ __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention
         const bf16  *queries = stages + index % 2 * stage_elements, *gradients = queries + size::queries * pitch;
         const float *shift = rows + index % 2 * 2 * size::queries + half * half_tile;
         here               = next;
-        has_next           = advance(next, size::queries, shape.sequence);
+        has_next           = advance(next, size::queries, end);
         if (has_next) {
             copy_queries<padded>(stages + (index + 1) % 2 * stage_elements, rows + (index + 1) % 2 * 2 * size::queries,
                                  args, next);
@@ -218,10 +171,11 @@ __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention
         copy_wait<1>();
         __syncthreads();
 
-        // The warps that own the same keys go together: they work where the last query of the tile sees one.
-        sight    sight    = sight_of(shape, here.first + half * half_tile, first + warp_row);
-        bool     has_work = sees(sight, size::queries - half * half_tile - 1, 0);
-        uint32_t slopes_rounded[sides][queries_columns][2];
+        // The warps that own the same keys go together: they work where a query of the tile sees one.
+        sight<has_window> sight    = sight_of<has_window>(shape, here.first + half * half_tile, first + warp_row);
+        int               before   = half * half_tile;
+        bool              has_work = meet(sight, -before, size::queries - before - 1, size::warp_rows - 1);
+        uint32_t          slopes_rounded[sides][queries_columns][2];
         if (has_work) {
             float    scores[sides][queries_columns][4] = {}, slopes[sides][queries_columns][4] = {};
             uint32_t rounded[sides][queries_columns][2];
@@ -229,7 +183,7 @@ __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention
                                                                       queries + half * half_tile * pitch);
             multiply_rows<sides, queries_columns, size::steps, pitch>(slopes, values + warp_row * pitch,
                                                                       gradients + half * half_tile * pitch);
-            if (!sees(sight, 0, size::warp_rows - 1)) {
+            if (!see_all(sight, half_tile - 1, size::warp_rows - 1)) {
                 hide<false>(scores, sight);
             }
 #pragma unroll
@@ -291,8 +245,12 @@ int kernel_attention_backward(const struct attention_backward_args *args, const 
         using size           = tile<padded>;
         dim3 queries         = grid_of(shape.sequence, size::rows, shape.heads, shape.batch);
         dim3 keys            = grid_of(shape.keys, size::rows, shape.kv_heads, shape.batch);
-        int  failure         = enqueue_grid(query_kernel<padded>, queries, THREADS, size::by_query, target, *args);
-        return failure != 0 ? failure
-                            : enqueue_grid(key_kernel<padded>, keys, key_threads, size::by_key, target, *args);
+        return with_flag(shape.window > 0, [&](auto window) {
+            int failure =
+                enqueue_grid(query_kernel<padded, window.value>, queries, THREADS, size::by_query, target, *args);
+            return failure != 0
+                       ? failure
+                       : enqueue_grid(key_kernel<padded, window.value>, keys, key_threads, size::by_key, target, *args);
+        });
     });
 }

@@ -91,23 +91,39 @@ __device__ inline float power_of_two(float x)
 #endif
 }
 
-// Which keys queries see, counted from a warp's first of either: the first query so many, each after it `step` more.
-struct sight {
-    int first, step, keys;
+// Which keys queries see, counted from a warp's first of either: the first query so many, each after it `step` more;
+// with windows, of these only the last `window`.
+template <bool has_window> struct sight {
+    int first, step, keys, window;
 };
-__device__ inline sight sight_of(const attention_kernel_shape &shape, int64_t query, int64_t key)
+template <bool has_window>
+__device__ inline sight<has_window> sight_of(const attention_kernel_shape &shape, int64_t query, int64_t key)
 {
     int keys = (int)(shape.keys - key), first = (int)(shape.keys - shape.sequence + query + 1 - key);
-    return {shape.is_causal ? first : keys, shape.is_causal, keys};
+    return {has_window || shape.is_causal ? first : keys, has_window || shape.is_causal, keys,
+            has_window ? (int)shape.window : 0};
 }
-__device__ inline bool sees(const sight &sight, int query, int key)
+template <bool has_window> __device__ inline bool sees(const sight<has_window> &sight, int query, int key)
 {
-    return key < min(sight.keys, sight.first + sight.step * query);
+    int end = sight.first + sight.step * query;
+    return key < min(sight.keys, end) && (!has_window || key >= end - sight.window);
+}
+// Whether some of the queries from one to another sees some key up to the last: or none does.
+template <bool has_window>
+__device__ inline bool meet(const sight<has_window> &sight, int first_query, int last_query, int last_key)
+{
+    return 0 < min(sight.keys, sight.first + sight.step * last_query) &&
+           (!has_window || last_key >= sight.first + sight.step * first_query - sight.window);
+}
+// Whether all queries up to the last see all keys up to the last.
+template <bool has_window> __device__ inline bool see_all(const sight<has_window> &sight, int last_query, int last_key)
+{
+    return sees(sight, 0, last_key) && (!has_window || sees(sight, last_query, 0));
 }
 
 // Scores of keys that a query does not see become those of no weight.
-template <bool has_queries_as_rows, int sides, int columns>
-__device__ inline void hide(float (&scores)[sides][columns][4], const sight &sight)
+template <bool has_queries_as_rows, bool has_window, int sides, int columns>
+__device__ inline void hide(float (&scores)[sides][columns][4], const sight<has_window> &sight)
 {
 #pragma unroll
     for (int i = 0; i < columns; i++) {
@@ -205,7 +221,15 @@ __device__ inline void copy_keys(bf16 *stage, const bf16 *key_value, const place
                             at.head_dim);
 }
 
-// Tiles of keys that some of so many queries sees.
+// The first tile of keys that a query sees.
+template <bool has_window>
+__device__ inline int first_tile(const attention_kernel_shape &shape, int64_t query, int keys)
+{
+    int64_t first = shape.keys - shape.sequence + query + 1 - shape.window;
+    return has_window && first > 0 ? (int)(first / keys) : 0;
+}
+
+// Tiles of keys up to the last that some of so many queries sees.
 __device__ inline int tiles_of(const attention_kernel_shape &shape, int64_t first, int rows, int keys)
 {
     int64_t last = launch_minimum(first + rows, shape.sequence) - 1;

@@ -31,6 +31,7 @@ struct gemm_key {
     struct gemm_shape shape;
     enum format       a, b, c;
     bool              accumulates, sums_fast;
+    bool              adds_bias;       // of C's type
     int               alignment[3];    // of A, B and C in bytes: powers of two, 256 at most
     int               processors;      // that the library may use; 0: all
 };

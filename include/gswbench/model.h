@@ -24,6 +24,10 @@ struct model_config {
     double  rope_theta, rope_fraction;
     double  rope_scaling;                        // Llama 3.1 frequency scaling; 1: none
     int64_t qk_norm;                             // queries and keys are normalised, head by head
+    int64_t window;                              // positions that a query of a windowed layer sees; 0: no such layers
+    int64_t attention_sinks;                     // each head has a score that no key belongs to
+    int64_t attention_bias, mlp_bias;            // of their linears, of experts' too
+    int64_t router_offset;                       // the router's logits have a bias, which is trained
     int64_t tied;                                // the head shares the embedding table
     int64_t experts, expert_ffn, top_k;          // of layers that have experts
     int64_t shared_ffn;                          // ... width of what all tokens share; 0: nothing

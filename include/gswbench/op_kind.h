@@ -5,6 +5,8 @@
 #ifndef GSWBENCH_OP_KIND_H
 #define GSWBENCH_OP_KIND_H
 
+#include "gswbench/op_quantize.h"
+
 // clang-format off
 // What computes: executed by a backend.
 #define OP_COMPUTE_KINDS(KIND)                        \
@@ -18,6 +20,8 @@
     KIND(OP_ATTENTION_FORWARD, attention_forward)     \
     KIND(OP_ATTENTION_BACKWARD, attention_backward)   \
     KIND(OP_ATTENTION_MERGE, attention_merge)         \
+    KIND(OP_SINK_FORWARD, sink_forward)               \
+    KIND(OP_SINK_BACKWARD, sink_backward)             \
     KIND(OP_ACTIVATION_FORWARD, activation_forward)   \
     KIND(OP_ACTIVATION_BACKWARD, activation_backward) \
     KIND(OP_ROUTE_FORWARD, route_forward)             \
@@ -30,6 +34,7 @@
     KIND(OP_LOGIT_STATISTICS, logit_statistics)       \
     KIND(OP_CROSS_ENTROPY, cross_entropy)             \
     KIND(OP_LOSS_SUM, loss_sum)                       \
+    KIND(OP_COLUMN_SUM, column_sum)                   \
     KIND(OP_CAST, cast)                               \
     KIND(OP_QUANTIZE, quantize)                       \
     KIND(OP_TRANSPOSE, transpose)                     \
@@ -74,9 +79,10 @@ enum { NORM_GRADIENT_OUT, NORM_GRADIENT_X, NORM_GRADIENT_WEIGHT_IN, NORM_GRADIEN
        NORM_GRADIENT_IN, NORM_GRADIENT_WEIGHT, NORM_GRADIENT_BIAS };
 // backward: d OUT r, x r (SUM, or IN without a branch), weight r, STATISTICS r, RESIDUAL r (added to the result, may be
 // absent), d x w, d WEIGHT and d BIAS w or rw.
-enum { GEMM_A, GEMM_B, GEMM_C, GEMM_FACTOR_A, GEMM_FACTOR_B };   // C [m, n] = op(A) op(B), or += when it accumulates;
+enum { GEMM_A, GEMM_B, GEMM_C, GEMM_FACTOR_A, GEMM_FACTOR_B, GEMM_BIAS };   // C [m, n] = op(A) op(B), or += when it accumulates;
 // FACTOR_A, FACTOR_B r f32: what FP8 numbers of A and B are multiplied by, as many as the scaling says; absent where A and
 // B are not FP8. FP8 GEMMs are always of A as it is and B transposed: devices multiply rows of one by rows of the other.
+// BIAS r [n], or absent: added to each row of C.
 enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE, ROPE_SCALE, ROPE_PACKED_IN, ROPE_SCALE_GRADIENT };
 // forward: TABLE r f32 [sequence, rotary/2, 2] (cos, sin), PACKED r [T, heads + 2 kv_heads, head_dim] (q, k, v), QUERY w
 // [T, heads, head_dim], KEY_VALUE w [T, 2, kv_heads, head_dim]. backward: QUERY, KEY_VALUE r hold gradients, PACKED w.
@@ -89,6 +95,11 @@ enum { ATTENTION_GRADIENT_OUT, ATTENTION_GRADIENT_QUERY_IN, ATTENTION_GRADIENT_K
 // backward: d OUT r, q r, kv r, OUT r, STATISTICS r; d q w, or added to when the shape adds_query; d kv w or rw.
 enum { ATTENTION_MERGE_OUT, ATTENTION_MERGE_STATISTICS, ATTENTION_MERGE_PART, ATTENTION_MERGE_PART_STATISTICS };
 // OUT rw [T, heads, head_dim] and STATISTICS rw take in the PART r of the same queries over other keys, and its r.
+enum { SINK_SINKS, SINK_OUT, SINK_STATISTICS };
+// forward: SINKS r [heads]: a score of each head that every query has besides those of its keys, and that no value belongs to;
+// OUT rw [T, heads, head_dim] and STATISTICS rw [batch, heads, sequence] are of the keys alone before.
+enum { SINK_GRADIENT_SINKS, SINK_GRADIENT_OUT, SINK_GRADIENT_OUT_IN, SINK_GRADIENT_STATISTICS, SINK_GRADIENT_SINK };
+// backward: SINKS r, d OUT r, OUT r, STATISTICS r; d SINKS w or rw. That of scores needs no other attention gradient.
 enum { ACTIVATION_IN, ACTIVATION_OUT };                          // [T, 2 columns] (gate, up) or [T, columns] r; w
 enum { ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN, ACTIVATION_GRADIENT_IN };    // d OUT r, IN r, d IN w
 // Experts: a token's choices are the top_k largest of its scores and BIAS (f32 [experts] r, or absent), its gates follow from the
@@ -113,23 +124,8 @@ enum { CROSS_ENTROPY_LOGITS, CROSS_ENTROPY_TARGETS, CROSS_ENTROPY_LOSS, CROSS_EN
 // LOGITS rw [T, columns]: replaced by scale * d loss / d logits; TARGETS r i32 [T]; LOSS w f32 [T]: unscaled, a token.
 // STATISTICS r f32 [parts, T, 3]: of every part of a vocabulary that is shared out; absent when all of it is here.
 enum { LOSS_SUM_IN, LOSS_SUM_OUT };                              // f32 [rows] r; f32 [1] w or rw: += scale * sum
+enum { COLUMN_SUM_IN, COLUMN_SUM_OUT };                          // [rows, columns] r; [columns] w, or rw: += when it accumulates
 enum { CAST_IN, CAST_OUT };                                      // [elements] r, w; or rw: OUT += IN when it accumulates
-enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_FACTOR, QUANTIZE_TRANSPOSED_FACTOR, QUANTIZE_SCALE,
-       QUANTIZE_AMAX };
-// IN r [rows, columns]; FP8 copies of IN * scale: OUT w [rows, columns] and TRANSPOSED w [columns, rows], of which one may
-// be absent; FACTOR w f32 [1]: 1 / scale, by which both are to be multiplied; TRANSPOSED_FACTOR: absent. SCALE r f32 [1]:
-// then FACTOR may be absent; or absent: scale = largest number of the format / largest magnitude of IN. AMAX rw f32 [1]:
-// raised to the largest magnitude of IN, or absent. Scaled by runs or squares, each of which has a scale as its own
-// magnitude demands: FACTOR w f32 those of OUT, TRANSPOSED_FACTOR w f32 those of TRANSPOSED; SCALE and AMAX absent.
-// Fused: NORM_FORWARD, ACTIVATION_FORWARD and ACTIVATION_BACKWARD may make the FP8 copies of their output themselves, if
-// its scales are known before it is, or are of parts. The slots behind OP_FUSED are then those of OP_QUANTIZE, the same
-// number further on, and the copies are made of the output as it is stored; itself it may be absent.
-enum { TRANSPOSE_IN, TRANSPOSE_OUT };                            // FP8 [rows, columns] r, [columns, rows] w
-enum { MAGNITUDE_IN, MAGNITUDE_AMAX };                           // [elements] r; f32 [1] rw: raised to the largest magnitude
-enum { RESCALE_AMAX, RESCALE_HISTORY, RESCALE_SCALE, RESCALE_FACTOR };
-// AMAX rw f32 [slots]: of the step, becomes 0. HISTORY rw f32 [slots, history]: takes it in at the front of each row, whose
-// oldest falls out; or absent. SCALE rw f32 [slots]: target / the largest there (or AMAX), kept where that is 0 or not
-// finite; FACTOR w f32 [slots]: 1 / SCALE.
 enum { CLEAR_OUT };                                      // [elements] w: zeros
 enum { SQUARE_SUM_IN, SQUARE_SUM_OUT };                          // [elements] r; f32 [1] w
 enum { CLIP_PARTIALS, CLIP_NORM, CLIP_SCALE };                   // f32 [elements] r; f32 [1] w: norm; f32 [1] w: factor

@@ -33,6 +33,7 @@ struct attention_shape {
     bool    adds_query;    // backward: d q is added to, not overwritten
     int64_t earlier;       // keys beyond the queries' own number: all seen, and before them when causal
     float   epsilon;       // rope: of the norm of heads, where there is one
+    int64_t window;        // causal: positions that a query sees, with its own; 0: all
 };
 // What the router makes of an expert's logit: its share of the exponentials of all of them, or a number from 0 to 1 of
 // its own, which is divided by the sum of all of them where probabilities are meant.

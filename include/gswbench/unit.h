@@ -27,6 +27,7 @@ struct weight {
     int32_t            tensor;           // -1 when this rank keeps only a slice of the unit
     int32_t            gradient;         // likewise
     int32_t            linear;           // its number among the model's linears in FP8; -1: its GEMMs are in BF16
+    int32_t            bias;             // the place of its bias in the plan's weights; -1: it has none
     int32_t            part_count;
     struct weight_part part[3];
 };

@@ -46,7 +46,7 @@ static bool contributes(const struct plan *plan, const struct part_place *place)
     }
     const struct plan_unit *unit      = &plan->units[place->weight->unit];
     bool                    is_shared = part->local_rows < part->rows || part->local_columns < part->columns ||
-                     unit->is_experts;    // whole ones, too, are each at home on one rank of tp
+                     (unit->is_experts && plan->mesh.etp == 1);    // each is at home on one rank of tp
     uint32_t alike = unit->replica_axes & ~unit->update_axes;
     return !unit->is_copy && mesh_group_index(&plan->mesh, plan->rank, alike | (is_shared ? 0 : 1u << AXIS_TP)) == 0;
 }

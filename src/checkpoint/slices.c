@@ -125,7 +125,8 @@ struct slice_list slices_owned(const struct plan *plan, const struct plan_unit *
     uint32_t          alike    = unit->replica_axes & ~unit->update_axes;
     int64_t           sharers  = mesh_group_size(&plan->mesh, alike);
     int64_t           index    = mesh_group_index(&plan->mesh, plan->rank, alike);
-    bool              is_first = unit->is_experts || mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_TP) == 0;
+    bool              is_whole = unit->is_experts && plan->mesh.etp == 1;    // each at home on one rank of tp
+    bool              is_first = is_whole || mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_TP) == 0;
     int64_t           begin    = unit->updated.elements * index / sharers;
     int64_t           end      = unit->updated.elements * (index + 1) / sharers;
     struct plan_slice range    = {unit->updated.first + begin, unit->is_copy ? 0 : end - begin};

@@ -6,27 +6,42 @@
 #include <math.h>
 
 #include "context.h"
+#include "sink.h"
 #include "tensor.h"
 
-enum { WEIGHT_QKV = WEIGHT_OWN, WEIGHT_PROJECTION, WEIGHT_HEAD_NORM };
 enum { LINEAR_QKV, LINEAR_PROJECTION, LINEARS };
 
 static const struct exported exported_q          = {"model.layers.%d.self_attn.q_proj.weight", 6};
 static const struct exported exported_k          = {"model.layers.%d.self_attn.k_proj.weight", 7};
 static const struct exported exported_v          = {"model.layers.%d.self_attn.v_proj.weight", 8};
 static const struct exported exported_projection = {"model.layers.%d.self_attn.o_proj.weight", 9};
+static const struct exported exported_q_bias     = {"model.layers.%d.self_attn.q_proj.bias", 21};
+static const struct exported exported_k_bias     = {"model.layers.%d.self_attn.k_proj.bias", 22};
+static const struct exported exported_v_bias     = {"model.layers.%d.self_attn.v_proj.bias", 23};
+static const struct exported exported_out_bias   = {"model.layers.%d.self_attn.o_proj.bias", 24};
+static const struct exported exported_sinks      = {"model.layers.%d.self_attn.sinks", 25};
 static const struct exported exported_q_norm     = {"model.layers.%d.self_attn.q_norm.weight", 16};
 static const struct exported exported_k_norm     = {"model.layers.%d.self_attn.k_norm.weight", 17};
 
 static struct layer_count count(const struct model_config *model)
 {
     int64_t all  = model->hidden * 2 * (model_query_width(model) + model_kv_width(model));
-    int64_t norm = model->qk_norm ? 2 * model->head_dim : 0;
-    return (struct layer_count){.parameters = all + norm,
-                                .active     = all + norm,
+    int64_t more = model->qk_norm ? 2 * model->head_dim : 0;
+    more += model->attention_sinks ? model->heads : 0;
+    more += model->attention_bias ? model_query_width(model) + 2 * model_kv_width(model) + model->hidden : 0;
+    return (struct layer_count){.parameters = all + more,
+                                .active     = all + more,
                                 .multiplied = all,
                                 .attended   = model_query_width(model),
                                 .linears    = LINEARS};
+}
+
+static struct layer_count count_windowed(const struct model_config *model)
+{
+    struct layer_count counted = count(model);
+    counted.windowed           = counted.attended;
+    counted.attended           = 0;
+    return counted;
 }
 
 static void check(const struct model_config *model, status *errors)
@@ -43,6 +58,15 @@ static void check(const struct model_config *model, status *errors)
     }
 }
 
+static void check_windowed(const struct model_config *model, status *errors)
+{
+    check(model, errors);
+    if (model->window == 0) {
+        status_add(errors, fail("[model] pattern = %s has window_attention: say by window how many positions it sees",
+                                model->pattern));
+    }
+}
+
 static void declare(struct declarations *declarations, int32_t *weights)
 {
     const struct model_config *model = &declarations->builder->plan->model;
@@ -53,13 +77,35 @@ static void declare(struct declarations *declarations, int32_t *weights)
     declare_rows(declarations, qkv, &exported_q, q, h);
     declare_rows(declarations, qkv, &exported_k, kv, h);
     declare_rows(declarations, qkv, &exported_v, kv, h);
+    if (model->attention_bias) {
+        declare_bias(declarations, "qkv bias",
+                     (const struct exported *const[]){&exported_q_bias, &exported_k_bias, &exported_v_bias});
+    }
     struct declaration *projection = declare_linear(declarations, &weights[WEIGHT_PROJECTION], "projection weight",
                                                     LINEAR_KIND_PROJECTION, LINEAR_PROJECTION);
     declare_columns(declarations, projection, &exported_projection, h, q);
+    if (model->attention_bias) {
+        declare_bias(declarations, "projection bias", (const struct exported *const[]){&exported_out_bias});
+    }
     if (model->qk_norm) {
         declare_head_scales(declarations, &weights[WEIGHT_HEAD_NORM], "q and k norm",
                             (const struct exported *const[]){&exported_q_norm, &exported_k_norm}, 2);
     }
+    if (model->attention_sinks) {
+        declare_heads(declarations, &weights[WEIGHT_SINKS], "sinks", &exported_sinks);
+    }
+}
+
+// What a query of the layer at hand sees.
+static int64_t window_of(const struct builder *builder)
+{
+    const struct block *block = &builder->blocks[builder->assembly.tag.layer + 1];
+    for (int32_t i = 0; i < block->count; i++) {
+        if (block->kinds[i] == &window_attention_kind) {
+            return builder->plan->model.window;
+        }
+    }
+    return 0;
 }
 
 struct op attention_op(const struct builder *builder, enum op_kind kind, const char *role)
@@ -76,6 +122,9 @@ struct op attention_op(const struct builder *builder, enum op_kind kind, const c
                                                   .rotary   = model_rotary_width(model),
                                                   .scale    = (float)(1.0 / sqrt((double)model->head_dim)),
                                                   .causal   = true};
+    if (kind == OP_ATTENTION_FORWARD || kind == OP_ATTENTION_BACKWARD) {
+        op.shape.attention.window = window_of(builder);
+    }
     return op;
 }
 
@@ -149,6 +198,12 @@ static void append_core(struct sublayer *sublayer)
     sublayer->values->tensor[VALUE_LSE] = lse;
 }
 
+static void append_attention(struct sublayer *sublayer)
+{
+    append_core(sublayer);
+    sink_forward(sublayer);
+}
+
 static void append_projection(struct sublayer *sublayer)
 {
     sublayer->values->tensor[VALUE_OUT] = tensor_linear_reduce(
@@ -181,6 +236,7 @@ static int32_t rope_backward(struct sublayer *sublayer, int32_t gradient)
     int32_t         dq      = new_query(builder, "q gradient");
     int32_t         dkv     = new_key_value(builder, "kv gradient");
     core_backward(sublayer, gradient, dq, dkv);
+    sink_backward(sublayer, gradient);
 
     struct op rope  = rope_op(sublayer, OP_ROPE_BACKWARD, "rope gradient");
     int32_t   scale = sublayer->weights[WEIGHT_HEAD_NORM];
@@ -230,7 +286,7 @@ static const struct norm_names norm = {.forward         = "attention norm",
 static const struct forward_step steps[] = {
     { append_qkv,        BIT(VALUE_N),                  BIT(VALUE_QKV),                1u << OUTPUT_QKV },
     { append_rope,       BIT(VALUE_QKV),                BIT(VALUE_Q) | BIT(VALUE_KV),  1u << OUTPUT_QKV },
-    { append_core,       BIT(VALUE_Q) | BIT(VALUE_KV),  BIT(VALUE_O) | BIT(VALUE_LSE), 1u << OUTPUT_ATTENTION },
+    { append_attention,  BIT(VALUE_Q) | BIT(VALUE_KV),  BIT(VALUE_O) | BIT(VALUE_LSE), 1u << OUTPUT_ATTENTION },
     { append_projection, BIT(VALUE_O),                  BIT(VALUE_OUT),                1u << OUTPUT_PROJECTION },
     { .append = NULL },
 };
@@ -242,15 +298,31 @@ static uint32_t needed_also(const struct model_config *model)
     return model->qk_norm ? BIT(VALUE_QKV) : 0;
 }
 
+enum {
+    NEEDED = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_Q) | BIT(VALUE_KV) | BIT(VALUE_O) |
+             BIT(VALUE_LSE)
+};
+
 const struct layer_kind attention_kind = {
-    .name    = "attention",
-    .norm    = &norm,
-    .declare = declare,
-    .steps   = steps,
-    .needed  = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_Q) | BIT(VALUE_KV) | BIT(VALUE_O) |
-              BIT(VALUE_LSE),
+    .name        = "attention",
+    .norm        = &norm,
+    .declare     = declare,
+    .steps       = steps,
+    .needed      = NEEDED,
     .needed_also = needed_also,
     .backward    = backward,
     .count       = count,
     .check       = check,
+};
+
+const struct layer_kind window_attention_kind = {
+    .name        = "window_attention",
+    .norm        = &norm,
+    .declare     = declare,
+    .steps       = steps,
+    .needed      = NEEDED,
+    .needed_also = needed_also,
+    .backward    = backward,
+    .count       = count_windowed,
+    .check       = check_windowed,
 };

@@ -5,6 +5,7 @@
 
 #include "kind.h"
 
+enum { WEIGHT_QKV = WEIGHT_OWN, WEIGHT_PROJECTION, WEIGHT_HEAD_NORM, WEIGHT_SINKS };
 enum {
     VALUE_QKV = VALUE_OWN,    // [T, (heads + 2 kv_heads) head_dim]
     VALUE_Q,                  // [T, heads, head_dim], after rope

@@ -66,26 +66,36 @@ static status check_sizes(const struct model_config *model)
     return errors;
 }
 
+static bool is_used(const struct layer_pattern *pattern, const struct layer_kind *kind)
+{
+    bool is_found = false;
+    for (int run = 0; run < pattern->count; run++) {
+        for (int32_t i = 0; i < pattern->runs[run].count; i++) {
+            is_found |= pattern->runs[run].kinds[i] == kind;
+        }
+    }
+    return is_found;
+}
+
 // Each kind once, in the order of the table.
 static void check_kinds(const struct model_config *model, const struct layer_pattern *pattern, status *errors)
 {
     for (const struct layer_kind *const *kind = layer_kinds; *kind != NULL; kind++) {
-        bool is_used = false;
-        for (int run = 0; run < pattern->count; run++) {
-            for (int32_t i = 0; i < pattern->runs[run].count; i++) {
-                is_used |= pattern->runs[run].kinds[i] == *kind;
-            }
-        }
-        if (is_used && (*kind)->check != NULL) {
+        if ((*kind)->check != NULL && is_used(pattern, *kind)) {
             (*kind)->check(model, errors);
         }
+    }
+    if (model->window > 0 && !is_used(pattern, &window_attention_kind)) {
+        status_add(errors, fail("[model] window = %" PRId64 ", but no layer of pattern = %s has one: write "
+                                "window_attention for those that have, or leave window out",
+                                model->window, model->pattern));
     }
 }
 
 static void check_experts(const struct model_config *model, int64_t sparse, status *errors)
 {
-    bool is_routed =
-        model->router_score != ROUTER_SOFTMAX || model->router_groups != 0 || model->router_bias_rate != 0.0;
+    bool is_routed = model->router_score != ROUTER_SOFTMAX || model->router_groups != 0 ||
+                     model->router_bias_rate != 0.0 || model->router_offset;
     bool is_described = is_routed || model->top_k != 0 || model->shared_ffn != 0 || model->capacity_factor != 0.0 ||
                         model->auxiliary_loss != 0.0;
     if (model->experts == 0 && sparse == 0 && (is_described || model->expert_ffn != 0)) {
@@ -126,6 +136,12 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
     if (model->norm != NORM_RMS || model->activation != ACTIVATION_SWIGLU || model->rope_fraction != 1.0) {
         status_add(errors, fail("[model] family = %s needs norm = rmsnorm, activation = swiglu and rope_fraction = 1; "
                                 "family = gswbench takes every shape",
+                                model->family));
+    }
+    if (model->window > 0 || model->attention_sinks || model->attention_bias || model->mlp_bias ||
+        model->router_offset) {
+        status_add(errors, fail("[model] family = %s has no windows, sinks or biases (window, attention_sinks, "
+                                "attention_bias, mlp_bias, router_offset): use family = gswbench",
                                 model->family));
     }
     if (model->shared_ffn > 0) {

@@ -13,6 +13,7 @@ static void add(struct layer_count *sum, const struct model_config *model, const
     sum->active += times * (count.active + norm);
     sum->multiplied += times * count.multiplied;
     sum->attended += times * count.attended;
+    sum->windowed += times * count.windowed;
 }
 
 // Zeros for a pattern that cannot be read: layers_check says why.
@@ -44,11 +45,14 @@ int64_t layers_active_parameters(const struct model_config *model)
     return sum_of(model).active;
 }
 
-// Two operations a multiply-add, three times forward for forward and backward, of the given share of the square.
+// Two operations a multiply-add, three times forward for forward and backward, of the given share of the square. Of a
+// window no convention counts more than what it shows.
 static double attention_flops(const struct model_config *model, double square, int64_t sequence)
 {
-    double keys = square * (double)sequence;
-    return 12.0 * (double)sum_of(model).attended * keys * (double)sequence;
+    struct layer_count sum    = sum_of(model);
+    double             length = (double)sequence, window = fmin((double)model->window, length);
+    double             all = square * length * length, seen = length * window - window * (window - 1.0) / 2.0;
+    return 12.0 * ((double)sum.attended * all + (double)sum.windowed * fmin(all, seen));
 }
 
 // GEMMs of every layer and of the output projection, and attention, counted alike. Embedding, norms and activations are

@@ -13,6 +13,7 @@ struct declaration *declare_matrix(struct declarations *declarations, int32_t *i
     *added                    = (struct declaration){.name      = name,
                                                      .index     = index,
                                                      .expert    = -1,
+                                                     .bias_of   = -1,
                                                      .linear    = -1,
                                                      .deviation = (float)declarations->builder->plan->model.init_deviation};
     return added;
@@ -62,6 +63,44 @@ void declare_head_scales(struct declarations *declarations, int32_t *index, cons
     }
 }
 
+void declare_heads(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as)
+{
+    struct declaration *numbers = declare_matrix(declarations, index, name);
+    int64_t             heads = declarations->builder->plan->model.heads, local = heads / declarations->share.size;
+    numbers->is_vector              = true;
+    numbers->rows                   = 1;
+    numbers->columns                = local;
+    numbers->part[numbers->parts++] = (struct declared_part){.as            = as,
+                                                             .rows          = 1,
+                                                             .columns       = heads,
+                                                             .local_rows    = 1,
+                                                             .first_column  = declarations->share.index * local,
+                                                             .local_columns = local};
+}
+
+void declare_bias(struct declarations *declarations, const char *name, const struct exported *const *as)
+{
+    int32_t                   of       = declarations->count - 1;
+    struct declaration       *bias     = declare_constant(declarations, NULL, name, 0.0f);
+    const struct declaration *matrix   = &declarations->list[of];
+    bool                      is_whole = matrix->expert >= 0 && declarations->builder->plan->mesh.etp == 1;
+    bias->bias_of                      = of;
+    bias->expert                       = matrix->expert;
+    bias->is_replicated                = matrix->is_replicated || (matrix->is_summed && !is_whole);
+    bias->rows                         = 1;
+    bias->parts                        = matrix->parts;
+    for (int i = 0; i < matrix->parts; i++) {
+        const struct declared_part *part = &matrix->part[i];
+        bias->part[i]                    = (struct declared_part){.as            = as[i],
+                                                                  .rows          = 1,
+                                                                  .columns       = part->rows,
+                                                                  .local_rows    = 1,
+                                                                  .first_column  = part->first_row,
+                                                                  .local_columns = part->local_rows};
+        bias->columns += part->local_rows;
+    }
+}
+
 void declare_rows(const struct declarations *declarations, struct declaration *declaration, const struct exported *as,
                   int64_t rows, int64_t columns)
 {
@@ -93,6 +132,7 @@ void declare_columns(const struct declarations *declarations, struct declaration
                                                                      .local_columns = local};
     declaration->rows += rows;
     declaration->columns   = local;
+    declaration->is_summed = true;
     declaration->deviation = (float)(model->init_deviation / sqrt(2.0 * (double)model->layers));
 }
 

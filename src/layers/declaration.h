@@ -28,12 +28,15 @@ struct declaration {
     int64_t              rows, columns;    // here, padding included
     struct declared_part part[3];
     int                  parts;
+    int32_t              bias_of;          // the declaration of the matrix whose bias it is; -1: it is none
     bool                 is_vector;        // not a matrix of one row
     bool                 is_replicated;    // all ranks of tp hold it
     bool                 is_of_heads;      // ... and each has the part of its gradient that its heads make
     int64_t              linear;           // which of the sublayer's linears that FP8 may compute; -1: none
     enum linear_kind     gemm;
     float                deviation, constant;
+    bool                 is_summed;    // ranks of tp make parts of its outputs, which are added up
+    int32_t              place;        // in plan->weights
 };
 
 // The ranks of tp share out a matrix by rows (its outputs) or by columns (its inputs), in equal parts; but not those of
@@ -61,6 +64,11 @@ void declare_vector(struct declarations *declarations, int32_t *index, const cha
 // What all heads share, vectors as long as a head, one a part.
 void declare_head_scales(struct declarations *declarations, int32_t *index, const char *name,
                          const struct exported *const *as, int parts);
+
+// Of each head one number, which the ranks of tp share out as they do heads.
+void declare_heads(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as);
+// The bias of the matrix that was declared last, whose parts it has, under these names.
+void declare_bias(struct declarations *declarations, const char *name, const struct exported *const *as);
 
 // A part of rows x columns of which this rank has an equal share of the rows, or all if the weight is replicated.
 void declare_rows(const struct declarations *declarations, struct declaration *declaration, const struct exported *as,

@@ -6,22 +6,29 @@
 #include "experts.h"
 #include "mlp.h"
 
+// An expert has four random streams; what begins as zeros needs none.
+enum { NOT_DRAWN = 3 };
+
 // Under the names of Mixtral, or of Qwen3.
 struct experts_names {
-    struct exported  router;
+    struct exported  router, router_bias;
     struct mlp_names expert;
 };
 static const struct experts_names names_of_mixtral = {
-    .router = {"model.layers.%d.block_sparse_moe.gate.weight", 15},
-    .expert = {.gate = {"model.layers.%d.block_sparse_moe.experts.%d.w1.weight", 0},
-               .up   = {"model.layers.%d.block_sparse_moe.experts.%d.w3.weight", 1},
-               .down = {"model.layers.%d.block_sparse_moe.experts.%d.w2.weight", 2}},
+    .router      = {"model.layers.%d.block_sparse_moe.gate.weight", 15},
+    .router_bias = {"model.layers.%d.block_sparse_moe.gate.bias", 29},
+    .expert      = {.gate      = {"model.layers.%d.block_sparse_moe.experts.%d.w1.weight", 0},
+                    .up        = {"model.layers.%d.block_sparse_moe.experts.%d.w3.weight", 1},
+                    .down      = {"model.layers.%d.block_sparse_moe.experts.%d.w2.weight", 2},
+                    .gate_bias = {"model.layers.%d.block_sparse_moe.experts.%d.w1.bias", NOT_DRAWN},
+                    .up_bias   = {"model.layers.%d.block_sparse_moe.experts.%d.w3.bias", NOT_DRAWN},
+                    .down_bias = {"model.layers.%d.block_sparse_moe.experts.%d.w2.bias", NOT_DRAWN}},
 };
 static const struct experts_names names_of_qwen3 = {
     .router = {"model.layers.%d.mlp.gate.weight", 15},
     .expert = {.gate = {"model.layers.%d.mlp.experts.%d.gate_proj.weight", 0},
                .up   = {"model.layers.%d.mlp.experts.%d.up_proj.weight", 1},
-               .down = {"model.layers.%d.mlp.experts.%d.down_proj.weight", 2}},
+               .down = {"model.layers.%d.mlp.experts.%d.down_proj.weight", 2}},    // without biases: see check.c
 };
 
 int64_t experts_here(const struct plan *plan)
@@ -35,8 +42,10 @@ struct layer_count experts_count(const struct model_config *model)
     int64_t expert = mlp_elements(model, model_expert_ffn(model));
     int64_t router = model->hidden * model->experts;
     int64_t shared = mlp_elements(model, model->shared_ffn);
-    return (struct layer_count){.parameters = model->experts * expert + shared + router,
-                                .active     = model->top_k * expert + shared + router,
+    int64_t bias   = mlp_biases(model, model_expert_ffn(model));
+    int64_t all = shared + mlp_biases(model, model->shared_ffn) + router + (model->router_offset ? model->experts : 0);
+    return (struct layer_count){.parameters = model->experts * (expert + bias) + all,
+                                .active     = model->top_k * (expert + bias) + all,
                                 .multiplied = model->top_k * expert + shared,
                                 .linears    = MLP_LINEARS * (model->experts + (shared > 0))};
 }
@@ -82,6 +91,9 @@ void experts_declare(struct declarations *declarations, int32_t *weights)
     struct declaration         *router = declare_matrix(declarations, &weights[WEIGHT_ROUTER], "router weight");
     router->is_replicated              = true;
     declare_rows(declarations, router, &names->router, model->experts, model->hidden);
+    if (model->router_offset) {
+        declare_bias(declarations, "router bias", (const struct exported *const[]){&names->router_bias});
+    }
     for (int64_t expert = first; expert < first + count; expert++) {
         mlp_declare(declarations, expert == first ? &weights[WEIGHT_EXPERTS] : NULL, NULL,
                     &(struct mlp_weights){&names->expert, model_expert_ffn(model), expert, MLP_LINEARS * expert});

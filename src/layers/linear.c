@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A linear layer: y [T, n] = x [T, k] W^T with W [n, k], and its two gradients.
-#include "linear.h"
+#include "context.h"
 #include "quantize.h"
+#include "tensor.h"
 
 // One of the two factors of a GEMM, and what it is to the weight's linear.
 struct factor {
@@ -15,6 +16,7 @@ struct gemm {
     int32_t           c;
     struct gemm_shape shape;
     bool              accumulates;
+    bool              adds_bias;
 };
 
 static bool is_narrow(const struct builder *builder, const struct gemm *gemm)
@@ -52,7 +54,27 @@ static void append_gemm(struct builder *builder, const struct gemm *gemm)
         assembly_operand(&op, GEMM_B, ACCESS_READ, gemm->b.tensor);
     }
     assembly_operand(&op, GEMM_C, gemm->accumulates ? ACCESS_UPDATE : ACCESS_WRITE, gemm->c);
+    if (gemm->adds_bias) {
+        const struct weight *weights = builder->plan->weights;
+        assembly_operand(&op, GEMM_BIAS, ACCESS_READ, weights[weights[gemm->weight].bias].tensor);
+    }
     assembly_append(&builder->assembly, &op);
+}
+
+// Whether ranks of tp each make a part of the linear's outputs, which are then added up.
+static bool is_summed(const struct builder *builder, int32_t weight)
+{
+    const struct weight_part *part = &builder->plan->weights[weight].part[0];
+    return part->local_columns < part->columns;
+}
+
+// Of a sum over tp, the first rank's part has it.
+static bool adds_bias(const struct builder *builder, const struct linear *linear)
+{
+    const struct plan *plan     = builder->plan;
+    bool               is_first = mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_TP) == 0;
+    return !linear->is_gradient && plan->weights[linear->weight].bias >= 0 &&
+           (is_first || !is_summed(builder, linear->weight));
 }
 
 static int32_t weight_of(const struct builder *builder, const struct linear *linear)
@@ -86,7 +108,8 @@ void linear_append(struct builder *builder, const struct linear *linear, int32_t
                                                         .n           = dim[linear->is_gradient],
                                                         .k           = dim[!linear->is_gradient],
                                                         .transpose_b = !linear->is_gradient},
-                                        .accumulates = accumulates});
+                                        .accumulates = accumulates,
+                                        .adds_bias   = adds_bias(builder, linear)});
 }
 
 int32_t linear_factor(struct builder *builder, const struct linear *linear, int32_t x)
@@ -116,6 +139,29 @@ int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t 
     return linear_gemm(builder, &(struct linear){role, weight, true, false}, dy);
 }
 
+// The gradient of a bias that all ranks of tp hold is summed over them where they share the rows out: each brings those
+// of its own rows.
+static void append_bias_gradient(struct builder *builder, int32_t dy, int32_t weight)
+{
+    const struct plan *plan = builder->plan;
+    int32_t            bias = plan->weights[weight].bias;
+    if (bias < 0) {
+        return;
+    }
+    if (is_summed(builder, weight) && tensor_shares_rows(builder)) {
+        int64_t rows = plan->tensors[dy].dim[0] / plan->mesh.size[AXIS_TP];
+        dy = context_rows(builder, "own rows", dy, mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_TP) * rows,
+                          rows);
+    }
+    struct op op   = assembly_op(&builder->assembly, OP_COLUMN_SUM, "bias gradient");
+    op.accumulates = gradient_accumulates(builder, bias);
+    op.shape.rows =
+        (struct rows_shape){.rows = assembly_rows(&builder->assembly, dy), .columns = plan->weights[bias].columns};
+    assembly_operand(&op, COLUMN_SUM_IN, ACCESS_READ, dy);
+    assembly_operand(&op, COLUMN_SUM_OUT, op.accumulates ? ACCESS_UPDATE : ACCESS_WRITE, plan->weights[bias].gradient);
+    assembly_append(&builder->assembly, &op);
+}
+
 void linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight)
 {
     int32_t        dw  = builder->plan->weights[weight].gradient;
@@ -130,6 +176,7 @@ void linear_weight_gradient(struct builder *builder, const char *role, int32_t d
             .c           = dw,
             .shape       = {.m = dim[0], .n = dim[1], .k = assembly_rows(&builder->assembly, dy), .transpose_a = true},
             .accumulates = gradient_accumulates(builder, weight)});
+    append_bias_gradient(builder, dy, weight);
 }
 
 bool gradient_accumulates(const struct builder *builder, int32_t weight)

@@ -15,11 +15,20 @@ static const struct mlp_names exported = {
     .gate = {"model.layers.%d.mlp.gate_proj.weight", 12},
     .up   = {"model.layers.%d.mlp.up_proj.weight", 13},
     .down = {"model.layers.%d.mlp.down_proj.weight", 14},
+
+    .gate_bias = {"model.layers.%d.mlp.gate_proj.bias", 26},
+    .up_bias   = {"model.layers.%d.mlp.up_proj.bias", 27},
+    .down_bias = {"model.layers.%d.mlp.down_proj.bias", 28},
 };
 
 int64_t mlp_elements(const struct model_config *model, int64_t ffn)
 {
     return (model_is_gated(model) ? 3 : 2) * model->hidden * ffn;
+}
+
+int64_t mlp_biases(const struct model_config *model, int64_t ffn)
+{
+    return model->mlp_bias && ffn > 0 ? (model_is_gated(model) ? 2 : 1) * ffn + model->hidden : 0;
 }
 
 void mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, const struct mlp_weights *weights)
@@ -33,16 +42,24 @@ void mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, 
         declare_rows(declarations, in, &weights->as->gate, weights->ffn, model->hidden);
     }
     declare_rows(declarations, in, &weights->as->up, weights->ffn, model->hidden);
+    if (model->mlp_bias) {
+        const struct exported *const names[] = {&weights->as->gate_bias, &weights->as->up_bias};
+        declare_bias(declarations, "fc1 bias", model_is_gated(model) ? names : names + 1);
+    }
     struct declaration *out =
         declare_linear(declarations, fc2, "fc2 weight", LINEAR_KIND_FC2, weights->linear + MLP_FC2);
     out->expert = weights->expert;
     declare_columns(declarations, out, &weights->as->down, model->hidden, weights->ffn);
+    if (model->mlp_bias) {
+        declare_bias(declarations, "fc2 bias", (const struct exported *const[]){&weights->as->down_bias});
+    }
 }
 
 static struct layer_count count(const struct model_config *model)
 {
-    int64_t all = mlp_elements(model, model->ffn);
-    return (struct layer_count){.parameters = all, .active = all, .multiplied = all, .linears = MLP_LINEARS};
+    int64_t all = mlp_elements(model, model->ffn), biases = mlp_biases(model, model->ffn);
+    return (struct layer_count){
+        .parameters = all + biases, .active = all + biases, .multiplied = all, .linears = MLP_LINEARS};
 }
 
 static void declare(struct declarations *declarations, int32_t *weights)

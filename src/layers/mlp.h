@@ -11,6 +11,7 @@ extern const struct norm_names mlp_norm;
 
 struct mlp_names {
     struct exported gate, up, down;
+    struct exported gate_bias, up_bias, down_bias;
 };
 
 // fc1 (gate and up together) and fc2 of an MLP, or (expert >= 0) of an expert.
@@ -21,6 +22,7 @@ struct mlp_weights {
 };
 void    mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, const struct mlp_weights *weights);
 int64_t mlp_elements(const struct model_config *model, int64_t ffn);    // of both
+int64_t mlp_biases(const struct model_config *model, int64_t ffn);      // their elements; 0: it has none
 
 // What the ops of an MLP are called.
 struct mlp_roles {

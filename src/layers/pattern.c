@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// [model] pattern: runs of layers, "3 x dense, experts". The last run may leave its number out: it is what remains.
+// [model] pattern: runs of layers, "3 x dense, experts", or groups of runs, "2 x (dense, experts)". The last run may
+// leave its number out: it is what remains.
 #include "pattern.h"
 
 #include <ctype.h>
@@ -73,7 +74,7 @@ static status unknown(const struct model_config *model, const char *word)
     }
     status result =
         fail("[model] pattern = %s: \"%s\" is no layer: write dense, experts, or kinds joined by + (%s), each "
-             "after a number and x, as in 3 x dense, 58 x experts",
+             "after a number and x, as in 3 x dense, 58 x experts or 2 x (dense, experts)",
              model->pattern, word, names.text);
     text_free(&names);
     return result;
@@ -115,16 +116,15 @@ static status read_kinds(struct layer_run *run, const struct model_config *model
     }
 }
 
-// Up to a comma or the end. Without a number it is one layer, or, at the end, -1: what remains.
-static status read_run(struct layer_run *run, const struct model_config *model, const char **text)
+// "3 x" before what follows, which word then is; -1: there is no number.
+static status read_number(int64_t *number, const struct model_config *model, const char **text, char *word)
 {
-    char word[WORD_BYTES];
-    *run  = (struct layer_run){.layers = -1};
-    *text = read_word(*text, word);
+    *number = -1;
+    *text   = read_word(*text, word);
     if (isdigit((unsigned char)word[0])) {
         char *end;
-        run->layers = strtoll(word, &end, 10);
-        if (*end != '\0' || run->layers < 1 || run->layers > LAYERS_MAX) {
+        *number = strtoll(word, &end, 10);
+        if (*end != '\0' || *number < 1 || *number > LAYERS_MAX) {
             return unknown(model, word);
         }
         *text = read_word(*text, word);
@@ -133,13 +133,61 @@ static status read_run(struct layer_run *run, const struct model_config *model, 
         }
         *text = read_word(*text, word);
     }
-    TRY(read_kinds(run, model, text, word));
+    return OK;
+}
+
+static status add_run(struct layer_pattern *pattern, const struct model_config *model, const struct layer_run *run)
+{
+    if (pattern->count == PATTERN_RUNS_MAX) {
+        return fail("[model] pattern = %s: has more than %d runs of layers", model->pattern, (int)PATTERN_RUNS_MAX);
+    }
+    pattern->runs[pattern->count++] = *run;
+    return OK;
+}
+
+// Behind "18 x (": runs up to the bracket, all of which are there so many times.
+static status read_group(struct layer_pattern *pattern, const struct model_config *model, int64_t times,
+                         const char **text, char *word)
+{
+    int first = pattern->count;
+    do {
+        struct layer_run run;
+        TRY(read_number(&run.layers, model, text, word));
+        run = (struct layer_run){.layers = run.layers < 0 ? 1 : run.layers};
+        TRY(read_kinds(&run, model, text, word));
+        TRY(add_run(pattern, model, &run));
+    } while (strcmp(word, ",") == 0);
+    if (strcmp(word, ")") != 0) {
+        return unknown(model, word);
+    }
+    int end = pattern->count;
+    for (int64_t i = 1; i < times; i++) {
+        for (int run = first; run < end; run++) {
+            TRY(add_run(pattern, model, &pattern->runs[run]));
+        }
+    }
+    *text = read_word(*text, word);
+    return OK;
+}
+
+// Up to a comma or the end. Without a number it is one layer, or, at the end, -1: what remains.
+static status read_runs(struct layer_pattern *pattern, const struct model_config *model, const char **text)
+{
+    char    word[WORD_BYTES];
+    int64_t number;
+    TRY(read_number(&number, model, text, word));
+    if (strcmp(word, "(") == 0) {
+        TRY(read_group(pattern, model, number, text, word));
+    } else {
+        struct layer_run run = {.layers = number};
+        TRY(read_kinds(&run, model, text, word));
+        run.layers = number < 0 && word[0] != '\0' ? 1 : number;
+        TRY(add_run(pattern, model, &run));
+    }
     if (strcmp(word, ",") != 0 && word[0] != '\0') {
         return unknown(model, word);
     }
-    bool is_last = word[0] == '\0';
-    run->layers  = run->layers < 0 && !is_last ? 1 : run->layers;
-    *text        = is_last ? NULL : *text;
+    *text = word[0] == '\0' ? NULL : *text;
     return OK;
 }
 
@@ -149,13 +197,13 @@ status pattern_read(struct layer_pattern *pattern, const struct model_config *mo
     int64_t     total = 0;
     *pattern          = (struct layer_pattern){.count = 0};
     while (text != NULL) {
-        if (pattern->count == PATTERN_RUNS_MAX) {
-            return fail("[model] pattern = %s: has more than %d runs of layers", model->pattern, (int)PATTERN_RUNS_MAX);
+        int first = pattern->count;
+        TRY(read_runs(pattern, model, &text));
+        for (int i = first; i < pattern->count; i++) {
+            struct layer_run *run = &pattern->runs[i];
+            run->layers           = run->layers < 0 ? model->layers - total : run->layers;
+            total += run->layers;
         }
-        struct layer_run *run = &pattern->runs[pattern->count++];
-        TRY(read_run(run, model, &text));
-        run->layers = run->layers < 0 ? model->layers - total : run->layers;
-        total += run->layers;
     }
     if (total != model->layers || pattern->runs[pattern->count - 1].layers < 1) {
         return fail("[model] pattern = %s does not fit layers = %" PRId64 ": its numbers add up to %" PRId64

@@ -14,7 +14,7 @@ struct layer_run {
     const struct layer_kind *kinds[BLOCK_SUBLAYERS];
 };
 
-enum { PATTERN_RUNS_MAX = 32 };
+enum { PATTERN_RUNS_MAX = 256 };
 struct layer_pattern {
     struct layer_run runs[PATTERN_RUNS_MAX];
     int              count;

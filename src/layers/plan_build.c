@@ -59,6 +59,15 @@ status plan_supports(const struct plan_request *request)
             "experts = %" PRId64 " and top_k = %" PRId64,
             request->train.routing_skew, (double)model->experts / (double)model->top_k, model->experts, model->top_k);
     }
+    if (mesh->size[AXIS_CP] > 1 && axes->context == CONTEXT_RING && model->window > 0) {
+        return fail("this version has no windows of attention in a ring ([model] window = %" PRId64
+                    " with [parallel] context = ring): take context = gather",
+                    model->window);
+    }
+    if (model->mlp_bias && model->experts > 0 && request->precision.has_narrow_weights) {
+        return fail("this version has no biases of experts beside weights in FP8 ([model] mlp_bias = yes with "
+                    "[precision] fp8_weights = yes): set fp8_weights = no");
+    }
     if (is_sharded && mesh->size[AXIS_PP] > 1 && axes->deferred_head_gradients > 0) {
         return fail("this version has no deferred weight gradients of a sharded head ([parallel] "
                     "deferred_head_gradients = %" PRId64 " with fsdp)",

@@ -13,6 +13,8 @@
 enum {
     OPS_OF_SUBLAYER = 14,    // of a microbatch: norms, activation, routing, rope; gathers and reductions of a unit
     OPS_OF_LINEAR   = 4,     // of a microbatch: GEMMs
+    OPS_OF_BIAS     = 1,     // ... its gradient
+    OPS_OF_SINKS    = 3,     // of a microbatch: forward, again, and their gradient
     OPS_OF_COPIES   = 7,     // ... copies of their operands in FP8
     OPS_OF_SHARDS   = 4,     // ... transfers of tp
     OPS_OF_BLOCK    = 8,     // of a microbatch, a linear and a block of a ring of tp: GEMM and transfer of each pass
@@ -40,6 +42,7 @@ struct size {
 static double ops_of_linears(const struct plan_request *request, double linears, bool is_sharded)
 {
     double of_linear = OPS_OF_LINEAR + (request->precision.narrow_linears != 0 ? OPS_OF_COPIES : 0);
+    of_linear += request->model.attention_bias || request->model.mlp_bias ? OPS_OF_BIAS : 0;
     if (is_sharded) {
         of_linear += OPS_OF_SHARDS;
         of_linear += request->parallel.tp_overlap != 0 ? OPS_OF_BLOCK * (double)request->mesh.size[AXIS_TP] : 0;
@@ -58,7 +61,10 @@ static double ops_of_sublayer(const struct plan_request *request, const struct l
         ops += ops_of_linears(request, here, mesh->etp > 1) + (double)OPS_OF_EXPERT / MLP_LINEARS * here;
     }
     ops += ops_of_linears(request, (double)(count.linears - experts), mesh->size[AXIS_TP] > 1);
-    if (count.attended > 0 && mesh->size[AXIS_CP] > 1) {
+    bool attends = count.attended + count.windowed > 0;
+    ops += attends && request->model.attention_sinks ? OPS_OF_SINKS : 0;
+    ops += kind->has_experts && request->model.router_offset ? OPS_OF_BIAS : 0;
+    if (attends && mesh->size[AXIS_CP] > 1) {
         ops += OPS_OF_RUN * (double)mesh->size[AXIS_CP] * (double)(HALVES * request->train.micro_batch + 1);
     }
     return ops;

@@ -11,6 +11,10 @@ static const struct mlp_names exported = {
     .gate = {"model.layers.%d.mlp.shared_experts.gate_proj.weight", 18},
     .up   = {"model.layers.%d.mlp.shared_experts.up_proj.weight", 19},
     .down = {"model.layers.%d.mlp.shared_experts.down_proj.weight", 20},
+
+    .gate_bias = {"model.layers.%d.mlp.shared_experts.gate_proj.bias", 30},
+    .up_bias   = {"model.layers.%d.mlp.shared_experts.up_proj.bias", 31},
+    .down_bias = {"model.layers.%d.mlp.shared_experts.down_proj.bias", 32},
 };
 
 void shared_declare(struct declarations *declarations, int32_t *weights)

@@ -14,7 +14,16 @@ static const int64_t streams_of_experts = INT64_C(1) << 40;
 
 // Weights of a unit in this order: what all ranks of tp hold alike comes first, of that what their heads share; linears
 // and experts may be apart.
-enum order { ORDER_OF_HEADS, ORDER_REPLICATED, ORDER_SHARED, ORDER_LINEAR, ORDER_EXPERT, ORDER_COUNT };
+enum order {
+    ORDER_OF_HEADS,
+    ORDER_REPLICATED,
+    ORDER_SHARED,
+    ORDER_LINEAR,
+    ORDER_EXPERT_REPLICATED,
+    ORDER_EXPERT_BIAS,
+    ORDER_EXPERT,
+    ORDER_COUNT
+};
 
 static int64_t stream_of(const struct declarations *declarations, const struct declaration *declaration, int64_t place)
 {
@@ -27,7 +36,7 @@ static int64_t stream_of(const struct declarations *declarations, const struct d
 static void fill_parts(struct weight *weight, const struct declarations *declarations,
                        const struct declaration *declaration)
 {
-    int64_t row = 0;
+    int64_t offset = 0;
     for (int i = 0; i < declaration->parts; i++) {
         const struct declared_part *declared = &declaration->part[i];
         struct weight_part         *part     = &weight->part[i];
@@ -39,7 +48,7 @@ static void fill_parts(struct weight *weight, const struct declarations *declara
                                      .local_rows    = declared->local_rows,
                                      .first_column  = declared->first_column,
                                      .local_columns = declared->local_columns,
-                                     .offset        = row * declared->local_columns,
+                                     .offset        = offset,
                                      .is_vector     = declaration->is_vector,
                                      .deviation     = declaration->deviation,
                                      .constant      = declaration->constant};
@@ -49,13 +58,13 @@ static void fill_parts(struct weight *weight, const struct declarations *declara
         snprintf(part->name, sizeof(part->name), declared->as->name, (int)declarations->block->layer,
                  (int)declaration->expert);
 #pragma GCC diagnostic pop
-        row += part->local_rows;
+        offset += part->local_rows * part->local_columns;
     }
     weight->part_count = declaration->parts;
 }
 
-static void add_weight(struct plan *plan, const struct declarations *declarations,
-                       const struct declaration *declaration, int64_t *first)
+static void add_weight(struct plan *plan, const struct declarations *declarations, struct declaration *declaration,
+                       int64_t *first)
 {
     bool is_narrow       = declaration->linear >= 0 && (plan->precision.narrow_linears >> declaration->gemm & 1u) != 0;
     struct weight weight = {.name     = declaration->name,
@@ -63,6 +72,7 @@ static void add_weight(struct plan *plan, const struct declarations *declaration
                             .first    = *first,
                             .rows     = declaration->rows,
                             .columns  = declaration->columns,
+                            .bias     = -1,
                             .tensor   = -1,
                             .gradient = -1,
                             .linear   = is_narrow ? (int32_t)declaration->linear : -1};
@@ -74,6 +84,7 @@ static void add_weight(struct plan *plan, const struct declarations *declaration
     if (declaration->is_of_heads) {
         plan->units[weight.unit].of_heads = *first;
     }
+    declaration->place = plan->weight_count;
     if (declaration->index != NULL) {
         *declaration->index = plan->weight_count;
     }
@@ -84,8 +95,12 @@ static void add_weight(struct plan *plan, const struct declarations *declaration
 
 static enum order order_of(const struct declaration *declaration)
 {
-    return declaration->expert >= 0     ? ORDER_EXPERT
-           : declaration->linear >= 0   ? ORDER_LINEAR
+    if (declaration->expert >= 0) {
+        return declaration->linear >= 0     ? ORDER_EXPERT
+               : declaration->is_replicated ? ORDER_EXPERT_REPLICATED
+                                            : ORDER_EXPERT_BIAS;
+    }
+    return declaration->linear >= 0     ? ORDER_LINEAR
            : declaration->is_of_heads   ? ORDER_OF_HEADS
            : declaration->is_replicated ? ORDER_REPLICATED
                                         : ORDER_SHARED;
@@ -172,7 +187,13 @@ static void declare_block(struct builder *builder, int64_t place)
              (struct plan_unit){.place      = unit_place_of_experts(builder, block->expert_layer),
                                 .is_experts = true,
                                 .is_narrow  = is_apart},
-             ORDER_EXPERT, ORDER_EXPERT);
+             ORDER_EXPERT_REPLICATED, ORDER_EXPERT);
+    for (int32_t i = 0; i < declarations.count; i++) {
+        const struct declaration *declaration = &declarations.list[i];
+        if (declaration->bias_of >= 0) {
+            plan->weights[declarations.list[declaration->bias_of].place].bias = declaration->place;
+        }
+    }
     builder->assembly.tag.layer = -1;
     block->unit_count           = plan->unit_count - block->first_unit;
     free(declarations.list);

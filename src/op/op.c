@@ -49,12 +49,23 @@ bool op_is_link(enum op_kind kind)
     return op_table[kind].peer == OP_PEER_END;
 }
 
+// Keys that all queries see, one by one: of a window the first queries miss what would lie before the first key.
+static double seen_pairs(const struct attention_shape *shape)
+{
+    double sequence = (double)shape->sequence, window = (double)shape->window;
+    double pairs = shape->causal ? sequence * (sequence + 1) / 2 : sequence * sequence;
+    pairs += sequence * (double)shape->earlier;
+    if (shape->window == 0 || shape->window >= shape->earlier + shape->sequence) {
+        return pairs;
+    }
+    double missing = shape->earlier < shape->window ? window - (double)shape->earlier : 0;
+    return sequence * window - missing * (missing - 1) / 2;
+}
+
 // Two GEMMs of head_dim multiply-adds for each pair of a query and a key that it sees.
 static double attention_flops(const struct attention_shape *shape)
 {
-    double sequence = (double)shape->sequence;
-    double pairs    = shape->causal ? sequence * (sequence + 1) / 2 : sequence * sequence;
-    pairs += sequence * (double)shape->earlier;
+    double pairs = seen_pairs(shape);
     return 4.0 * (double)shape->batch * (double)shape->heads * (double)shape->head_dim * pairs;
 }
 

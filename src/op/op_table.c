@@ -15,6 +15,7 @@
 SIZE(gemm, of_a, shape->m * shape->k)
 SIZE(gemm, of_b, shape->k * shape->n)
 SIZE(gemm, of_c, shape->m * shape->n)
+SIZE(gemm, a_row_of_c, shape->n)
 SIZE(gemm, factors_a, scaling_factors((enum scaling)shape->scaling_a, shape->m, shape->k))
 SIZE(gemm, factors_b, scaling_factors((enum scaling)shape->scaling_b, shape->n, shape->k))
 
@@ -34,6 +35,7 @@ SIZE(attention, key_values, shape->batch * (shape->earlier + shape->sequence) * 
 SIZE(attention, own_key_values, TOKENS * 2 * shape->kv_heads * shape->head_dim)
 SIZE(attention, packed, TOKENS * (shape->heads + 2 * shape->kv_heads) * shape->head_dim)
 SIZE(attention, one_a_query, TOKENS * shape->heads)
+SIZE(attention, one_a_head, shape->heads)
 SIZE(attention, head_scales, 2 * shape->head_dim)
 SIZE(attention, rotations, shape->sequence * (shape->rotary > 1 ? shape->rotary / 2 : 1) * 2)
 
@@ -127,7 +129,8 @@ const struct op_row op_table[OP_COUNT] = {
         [NORM_GRADIENT_BIAS] = MAY_ADD("bias_gradient", a_column)}},
     [OP_GEMM] = {COMPUTES(gemm, GEMM, GEMM), {
         [GEMM_A] = READ("a", of_a), [GEMM_B] = READ("b", of_b), [GEMM_C] = ADD("c", of_c),
-        [GEMM_FACTOR_A] = MAY_READ("factor_a", factors_a), [GEMM_FACTOR_B] = MAY_READ("factor_b", factors_b)}},
+        [GEMM_FACTOR_A] = MAY_READ("factor_a", factors_a), [GEMM_FACTOR_B] = MAY_READ("factor_b", factors_b),
+        [GEMM_BIAS] = MAY_READ("bias", a_row_of_c)}},
     [OP_ROPE_FORWARD] = {COMPUTES(attention, MEMORY, MEMORY), {
         [ROPE_TABLE] = READ("table", rotations), [ROPE_PACKED] = READ("packed", packed),
         [ROPE_QUERY] = WRITE("query", queries), [ROPE_KEY_VALUE] = WRITE("key_value", own_key_values),
@@ -153,6 +156,13 @@ const struct op_row op_table[OP_COUNT] = {
         [ATTENTION_MERGE_STATISTICS] = UPDATE("statistics", one_a_query),
         [ATTENTION_MERGE_PART] = READ("part", queries),
         [ATTENTION_MERGE_PART_STATISTICS] = READ("part_statistics", one_a_query)}},
+    [OP_SINK_FORWARD] = {COMPUTES(attention, MEMORY, MEMORY), {
+        [SINK_SINKS] = READ("sinks", one_a_head), [SINK_OUT] = UPDATE("out", queries),
+        [SINK_STATISTICS] = UPDATE("statistics", one_a_query)}},
+    [OP_SINK_BACKWARD] = {COMPUTES(attention, MEMORY, MEMORY), {
+        [SINK_GRADIENT_SINKS] = READ("sinks", one_a_head), [SINK_GRADIENT_OUT] = READ("out_gradient", queries),
+        [SINK_GRADIENT_OUT_IN] = READ("out", queries), [SINK_GRADIENT_STATISTICS] = READ("statistics", one_a_query),
+        [SINK_GRADIENT_SINK] = ADD("sinks_gradient", one_a_head)}},
     [OP_ACTIVATION_FORWARD] = {FUSES(rows, MEMORY, MEMORY, ACTIVATION_OUT), {
         [ACTIVATION_IN] = READ_TWICE(TO_REPEAT, "in", before_activation), [ACTIVATION_OUT] = WRITE("out", matrix)}},
     [OP_ACTIVATION_BACKWARD] = {FUSES(rows, MEMORY, MEMORY, ACTIVATION_GRADIENT_IN), {
@@ -194,6 +204,8 @@ const struct op_row op_table[OP_COUNT] = {
         [CROSS_ENTROPY_STATISTICS] = MAY_READ("statistics", three_a_row_of_parts)}},
     [OP_LOSS_SUM] = {COMPUTES(rows, MEMORY, MEMORY), {
         [LOSS_SUM_IN] = READ("in", a_row), [LOSS_SUM_OUT] = ADD("out", one)}},
+    [OP_COLUMN_SUM] = {COMPUTES(rows, MEMORY, MEMORY), {
+        [COLUMN_SUM_IN] = READ("in", matrix), [COLUMN_SUM_OUT] = ADD("out", a_column)}},
     [OP_CAST] = {COMPUTES(elements, MEMORY, CONVERSION), {[CAST_IN] = READ("in", all), [CAST_OUT] = ADD("out", all)}},
     [OP_QUANTIZE] = {COMPUTES(quantize, CAST, CAST), {
         [QUANTIZE_IN] = READ_TWICE(TO_SCALE, "in", copied), [QUANTIZE_OUT] = MAY_WRITE("out", copied),

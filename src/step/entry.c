@@ -39,7 +39,7 @@ static void execute_planned(struct lanes *lanes, const struct queue_entry *entry
 
 static bool is_weight_gradient(const struct op *op)
 {
-    return op->kind == OP_GEMM && op->shape.gemm.k == 0;
+    return (op->kind == OP_GEMM && op->shape.gemm.k == 0) || op->kind == OP_COLUMN_SUM;
 }
 
 // A transfer without rows is one all the same, which others may have some for.

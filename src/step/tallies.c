@@ -167,7 +167,8 @@ bool tallies_apply(const struct lanes *lanes, const struct queue_entry *entry, s
 
 void tallies_clear(const struct lanes *lanes, const struct tallied *now)
 {
-    struct buffer buffers[OP_OPERANDS] = {[CLEAR_OUT] = now->entry.buffers[GEMM_C]};
+    int           out                  = now->op.kind == OP_GEMM ? (int)GEMM_C : (int)COLUMN_SUM_OUT;
+    struct buffer buffers[OP_OPERANDS] = {[CLEAR_OUT] = now->entry.buffers[out]};
     struct op     clear                = {.kind = OP_CLEAR, .lane = now->op.lane, .tag = now->op.tag};
     clear.shape.elements.elements      = buffers[CLEAR_OUT].elements;
     lanes->backend->ops->run[OP_CLEAR](lanes->backend, &clear, buffers);

@@ -53,7 +53,7 @@ static void expect_engines(const struct attention_shape *shape, const char *whos
 static bool is_alike(const struct attention_shape *a, const struct attention_shape *b)
 {
     return a->batch == b->batch && a->sequence == b->sequence && a->heads == b->heads && a->kv_heads == b->kv_heads &&
-           a->head_dim == b->head_dim && a->causal == b->causal && a->earlier == b->earlier;
+           a->head_dim == b->head_dim && a->causal == b->causal && a->earlier == b->earlier && a->window == b->window;
 }
 
 enum { SHAPES_MAX = 128 };

@@ -16,7 +16,7 @@ Test(host_op, splits_and_rotates_heads)
         bool                   norms  = i >= 8;
         const int64_t         *size   = sizes[i / 2 % 4];
         struct attention_shape shape  = {size[0], size[1], size[2], size[3], size[4], size[5],
-                                         0,       false,   false,   0,       1e-3f};
+                                         0,       false,   false,   0,       1e-3f,   0};
         int64_t                tokens = shape.batch * shape.sequence, heads = shape.heads + 2 * shape.kv_heads;
         struct op              op                   = {.kind = OP_ROPE_FORWARD, .shape.attention = shape};
         struct buffer          buffers[OP_OPERANDS] = {
@@ -65,9 +65,21 @@ static void expect_attention(const struct attention_shape *shape, enum format fo
 Test(host_op, attends_to_the_keys_that_a_query_sees)
 {
     static const struct attention_shape shapes[] = {
-        {1, 1, 1, 1, 1, 0, 1.0f, true, false, 0, 0},     {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0},
-        {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0}, {2, 300, 2, 1, 8, 0, 0.3f, false, false, 0, 0},
-        {3, 257, 3, 3, 5, 0, 0.4f, true, false, 0, 0},   {1, 64, 8, 1, 32, 0, 0.2f, false, false, 0, 0},
+        {1, 1, 1, 1, 1, 0, 1.0f, true, false, 0, 0, 0},     {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 0},
+        {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0, 0}, {2, 300, 2, 1, 8, 0, 0.3f, false, false, 0, 0, 0},
+        {3, 257, 3, 3, 5, 0, 0.4f, true, false, 0, 0, 0},   {1, 64, 8, 1, 32, 0, 0.2f, false, false, 0, 0, 0},
+    };
+    for (int i = 0; i < 12; i++) {
+        expect_attention(&shapes[i / 2], types[i & 1]);
+    }
+}
+
+Test(host_op, attends_to_the_keys_of_a_window)
+{
+    static const struct attention_shape shapes[] = {
+        {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 1},     {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0, 7},
+        {1, 300, 2, 1, 8, 0, 0.3f, true, false, 0, 0, 96},  {1, 300, 2, 1, 8, 0, 0.3f, true, false, 0, 0, 128},
+        {2, 197, 3, 3, 5, 0, 0.4f, true, false, 0, 0, 196}, {1, 64, 8, 1, 32, 0, 0.2f, true, false, 0, 0, 64},
     };
     for (int i = 0; i < 12; i++) {
         expect_attention(&shapes[i / 2], types[i & 1]);
@@ -77,7 +89,7 @@ Test(host_op, attends_to_the_keys_that_a_query_sees)
 // Scores beyond the range of exp() in fp32.
 Test(host_op, attends_to_keys_with_large_scores)
 {
-    struct attention_shape shape                = {1, 2, 1, 1, 1, 0, 1.0f, false, false, 0, 0};
+    struct attention_shape shape                = {1, 2, 1, 1, 1, 0, 1.0f, false, false, 0, 0, 0};
     struct op              op                   = {.kind = OP_ATTENTION_FORWARD, .shape.attention = shape};
     struct buffer          buffers[OP_OPERANDS] = {
                  [ATTENTION_QUERY]      = make_buffer(FORMAT_F32, 2),
@@ -158,19 +170,31 @@ static void expect_attention_gradient(const struct attention_shape *shape, enum 
 Test(host_gradient, of_attention)
 {
     static const struct attention_shape shapes[] = {
-        {1, 3, 1, 1, 2, 0, 0.7f, true, false, 0, 0},
-        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0},
-        {1, 6, 3, 3, 4, 0, 0.5f, false, false, 0, 0},
-        {1, 5, 4, 1, 5, 0, 0.3f, true, false, 0, 0},
+        {1, 3, 1, 1, 2, 0, 0.7f, true, false, 0, 0, 0},
+        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 0},
+        {1, 6, 3, 3, 4, 0, 0.5f, false, false, 0, 0, 0},
+        {1, 5, 4, 1, 5, 0, 0.3f, true, false, 0, 0, 0},
     };
     for (int i = 0; i < 8; i++) {
         expect_attention_gradient(&shapes[i / 2], types[i & 1]);
     }
 }
 
+Test(host_gradient, of_attention_in_windows)
+{
+    static const struct attention_shape shapes[] = {
+        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 2},
+        {1, 6, 3, 3, 4, 0, 0.5f, true, false, 0, 0, 4},
+        {1, 120, 1, 1, 2, 0, 0.3f, true, false, 0, 0, 30},
+    };
+    for (int i = 0; i < 6; i++) {
+        expect_attention_gradient(&shapes[i / 2], types[i & 1]);
+    }
+}
+
 Test(host_gradient, of_attention_over_several_blocks)
 {
-    struct attention_shape shape = {1, 150, 1, 1, 2, 0, 0.7f, true, false, 0, 0};
+    struct attention_shape shape = {1, 150, 1, 1, 2, 0, 0.7f, true, false, 0, 0, 0};
     expect_attention_gradient(&shape, FORMAT_F32);
 }
 
@@ -195,7 +219,7 @@ static void rope_of_scale(const void *context, const double *in, double *out)
 
 static void expect_rope_gradient(const int64_t sizes[2], enum format format, bool norms, bool accumulates)
 {
-    struct attention_shape shape = {2, 3, 4, 2, sizes[0], sizes[1], 0, false, false, 0, 1e-3f};
+    struct attention_shape shape = {2, 3, 4, 2, sizes[0], sizes[1], 0, false, false, 0, 1e-3f, 0};
     int64_t       queries = 6 * 4 * shape.head_dim, pairs = 6 * 4 * shape.head_dim, scales = 2 * shape.head_dim;
     struct op     backward = {.kind = OP_ROPE_BACKWARD, .accumulates = accumulates, .shape.attention = shape};
     struct buffer none = {0}, buffers[OP_OPERANDS] = {

@@ -295,11 +295,13 @@ Test(model, says_what_is_wrong_with_a_pattern)
     expect_pattern_error(
         "dense, 2 x expert",
         "[model] pattern = dense, 2 x expert: \"expert\" is no layer: write dense, experts, or kinds "
-        "joined by + (attention, mlp, experts), each after a number and x, as in 3 x dense, 58 x experts");
+        "joined by + (attention, window_attention, mlp, experts), each after a number and x, as in 3 x dense, 58 x "
+        "experts or 2 x (dense, experts)");
     expect_pattern_error(
         "dense; experts",
         "[model] pattern = dense; experts: \";\" is no layer: write dense, experts, or kinds "
-        "joined by + (attention, mlp, experts), each after a number and x, as in 3 x dense, 58 x experts");
+        "joined by + (attention, window_attention, mlp, experts), each after a number and x, as in 3 x dense, 58 x "
+        "experts or 2 x (dense, experts)");
     expect_pattern_error("attention + mlp + experts",
                          "[model] pattern = attention + mlp + experts: a layer has mlp or experts, not both");
     expect_pattern_error("3 x dense",

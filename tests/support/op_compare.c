@@ -21,6 +21,8 @@ int64_t compare_row(const struct op *op, int slot, int64_t elements)
         return op->shape.gemm.n;
     case OP_ATTENTION_FORWARD:
         return slot == ATTENTION_STATISTICS ? op->shape.attention.sequence : op->shape.attention.head_dim;
+    case OP_SINK_FORWARD:
+        return slot == SINK_STATISTICS ? op->shape.attention.sequence : op->shape.attention.head_dim;
     case OP_ATTENTION_BACKWARD:
     case OP_ATTENTION_MERGE:
     case OP_ROPE_FORWARD:

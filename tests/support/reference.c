@@ -112,11 +112,12 @@ void reference_attention(const struct attention_shape *shape, const double *quer
         int64_t       position = i % shape->sequence, head = i / shape->sequence % shape->heads;
         int64_t       start = i / shape->sequence / shape->heads * shape->sequence;
         int64_t       seen  = shape->causal ? position + 1 : shape->sequence;
+        int64_t       begin = shape->window > 0 && seen > shape->window ? seen - shape->window : 0;
         const double *q     = query + ((start + position) * shape->heads + head) * width;
         double       *o     = out + ((start + position) * shape->heads + head) * width;
         double        sum   = 0;
         memset(o, 0, sizeof(*o) * (size_t)width);
-        for (int64_t j = 0; j < seen; j++) {
+        for (int64_t j = begin; j < seen; j++) {
             const double *key   = key_value + ((start + j) * 2 * shape->kv_heads + head / group) * width;
             const double *value = key + shape->kv_heads * width;
             double        score = 0;

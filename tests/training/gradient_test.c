@@ -227,3 +227,24 @@ Test(gradient, is_right_for_experts_beside_shared_ones)
     tiny.train.recompute      = RECOMPUTE_FULL;
     check_model(&tiny);
 }
+
+// As GPT-OSS: every second layer sees a window, heads have sinks, linears and the router biases.
+Test(gradient, is_right_for_windows_sinks_and_biases)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny_set_experts(&tiny, 3, 2);
+    snprintf(tiny.model.pattern, sizeof(tiny.model.pattern), "window_attention + experts, dense");
+    tiny.model.window          = 3;
+    tiny.model.attention_sinks = 1;
+    tiny.model.attention_bias  = 1;
+    tiny.model.mlp_bias        = 1;
+    tiny.model.router_offset   = 1;
+    tiny.model.expert_ffn      = 10;
+    tiny.model.shared_ffn      = 6;
+    tiny.model.auxiliary_loss  = 0;
+    tiny.train.routing         = ROUTING_BALANCED;
+    tiny.train.accumulation    = 2;
+    tiny.train.recompute       = RECOMPUTE_FULL;
+    check_model(&tiny);
+}

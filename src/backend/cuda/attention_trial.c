@@ -116,12 +116,16 @@ void attention_trial_name(const struct cuda *cuda, struct cudnn_attention *cudnn
 {
     const struct attention_shape *shape = &op->shape.attention;
     char                          version[32];
+    char                          window[32] = "";
     cudnn_attention_version(cudnn, version, sizeof(version));
+    if (shape->window > 0) {
+        snprintf(window, sizeof(window), " by %" PRId64, shape->window);
+    }
     snprintf(
         problem, GEMM_PROBLEM_BYTES,
-        "%s %" PRId64 " x %" PRId64 " after %" PRId64 "%s, %" PRId64 " heads %" PRId64 " of %" PRId64 ", %s, %.100s",
+        "%s %" PRId64 " x %" PRId64 " after %" PRId64 "%s%s, %" PRId64 " heads %" PRId64 " of %" PRId64 ", %s, %.100s",
         op_name((enum op_kind)op->kind), shape->batch, shape->sequence, shape->earlier, shape->causal ? " causal" : "",
-        shape->heads, shape->kv_heads, shape->head_dim, version, cuda->gemms->device);
+        window, shape->heads, shape->kv_heads, shape->head_dim, version, cuda->gemms->device);
 }
 
 static status take_fastest(struct trial *trial)

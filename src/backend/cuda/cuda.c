@@ -25,6 +25,8 @@ static device_scratch *const scratch[OP_COUNT] = {    // NULL: none
     [OP_ACTIVATION_FORWARD]  = device_quantize_scratch,
     [OP_ACTIVATION_BACKWARD] = device_quantize_scratch,
     [OP_ROUTE_FORWARD]       = device_route_forward_scratch,
+    [OP_SINK_BACKWARD]       = device_sink_backward_scratch,
+    [OP_COLUMN_SUM]          = device_column_sum_scratch,
     [OP_QUANTIZE]            = device_quantize_scratch,
     [OP_SQUARE_SUM]          = device_square_sum_scratch,
 };

@@ -82,7 +82,7 @@ void cudnn_attention_version(const struct cudnn_attention *attention, char *text
 static bool is_alike(const struct attention_shape *a, const struct attention_shape *b)
 {
     return a->batch == b->batch && a->sequence == b->sequence && a->heads == b->heads && a->kv_heads == b->kv_heads &&
-           a->head_dim == b->head_dim && a->causal == b->causal && a->earlier == b->earlier;
+           a->head_dim == b->head_dim && a->causal == b->causal && a->earlier == b->earlier && a->window == b->window;
 }
 
 static struct cudnn_entry *find(const struct cudnn_attention *attention, const struct op *op)
@@ -231,7 +231,7 @@ status cudnn_attention_run(struct cudnn_attention *attention, const struct cudnn
 {
     struct binding binding = {.count = 0};
     float          scale = op->shape.attention.scale, infinity = -INFINITY, one = 1;
-    int32_t        earlier = (int32_t)op->shape.attention.earlier;
+    int32_t        earlier = (int32_t)op->shape.attention.earlier, window = (int32_t)op->shape.attention.window;
 
     cudnnStatus_t code = attention->cudnn.cudnnSetStream(attention->handle, memory->stream);
     if (code != CUDNN_STATUS_SUCCESS) {
@@ -242,6 +242,9 @@ status cudnn_attention_run(struct cudnn_attention *attention, const struct cudnn
         bind(&binding, CUDNN_ATTENTION_MINUS_INFINITY, &infinity);
         if (earlier > 0) {
             bind(&binding, CUDNN_ATTENTION_EARLIER, &earlier);
+        }
+        if (window > 0) {
+            bind(&binding, CUDNN_ATTENTION_WINDOW, &window);
         }
     }
     if (op->kind == OP_ATTENTION_FORWARD) {

@@ -5,7 +5,7 @@
 // The layouts of an op's tensors, [batch, heads, rows, columns] whatever their order in memory.
 struct layouts {
     struct cudnn_layout query, key, key_transposed, scores, scores_transposed, rows, head_gradient, query_sum;
-    bool                is_grouped, is_causal, has_earlier;
+    bool                is_grouped, is_causal, has_earlier, has_window;
 };
 
 static struct layouts layouts_of(const struct attention_shape *shape)
@@ -22,6 +22,7 @@ static struct layouts layouts_of(const struct attention_shape *shape)
         .head_gradient     = {{b, h, k, d}, {h * k * d, k * d, d, 1}},
         .query_sum         = {{b, h, s, d}, {h * s * d, s * d, d, 1}},
         .is_grouped        = g<h, .is_causal = shape->causal, .has_earlier = shape->earlier> 0,
+        .has_window        = shape->window > 0,
     };
 }
 
@@ -48,29 +49,29 @@ static cudnn_tensor index_along(struct cudnn_graph *graph, int64_t axis, cudnn_t
                                          .out = cudnn_graph_tensor(graph, CUDNN_DATA_INT32, &layouts->scores, 0)});
 }
 
-// Scores of keys behind a query become minus infinity. Earlier keys precede the queries.
-static cudnn_tensor mask(struct cudnn_graph *graph, cudnn_tensor scores, const struct layouts *layouts)
+// Row or column numbers of scores, and so many more.
+static cudnn_tensor shift(struct cudnn_graph *graph, cudnn_tensor index, enum cudnn_attention_id by,
+                          const struct layouts *layouts)
 {
-    if (!layouts->is_causal) {
-        return scores;
-    }
-    cudnn_tensor infinity = cudnn_graph_scalar(graph, CUDNN_DATA_FLOAT, CUDNN_ATTENTION_MINUS_INFINITY);
-    cudnn_tensor row      = index_along(graph, 2, scores, layouts);
-    if (layouts->has_earlier) {
-        row = cudnn_graph_pointwise(
-            graph, &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_ADD,
-                                             .precision = CUDNN_DATA_INT32,
-                                             .x         = row,
-                                             .b = cudnn_graph_scalar(graph, CUDNN_DATA_INT32, CUDNN_ATTENTION_EARLIER),
-                                             .out = cudnn_graph_tensor(graph, CUDNN_DATA_INT32, &layouts->scores, 0)});
-    }
-    cudnn_tensor column  = index_along(graph, 3, scores, layouts);
+    return cudnn_graph_pointwise(
+        graph, &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_ADD,
+                                         .precision = CUDNN_DATA_INT32,
+                                         .x         = index,
+                                         .b         = cudnn_graph_scalar(graph, CUDNN_DATA_INT32, by),
+                                         .out = cudnn_graph_tensor(graph, CUDNN_DATA_INT32, &layouts->scores, 0)});
+}
+
+// Scores become minus infinity where a comparison of row and column does not hold.
+static cudnn_tensor keep_where(struct cudnn_graph *graph, cudnn_tensor scores, cudnnPointwiseMode_t comparison,
+                               const cudnn_tensor compared[2], const struct layouts *layouts)
+{
     cudnn_tensor is_seen = cudnn_graph_pointwise(
-        graph, &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_CMP_GE,
+        graph, &(struct cudnn_pointwise){.mode      = comparison,
                                          .precision = CUDNN_DATA_BOOLEAN,
-                                         .x         = row,
-                                         .b         = column,
+                                         .x         = compared[0],
+                                         .b         = compared[1],
                                          .out = cudnn_graph_tensor(graph, CUDNN_DATA_BOOLEAN, &layouts->scores, 0)});
+    cudnn_tensor infinity = cudnn_graph_scalar(graph, CUDNN_DATA_FLOAT, CUDNN_ATTENTION_MINUS_INFINITY);
     return cudnn_graph_pointwise(
         graph, &(struct cudnn_pointwise){.mode      = CUDNN_POINTWISE_BINARY_SELECT,
                                          .precision = CUDNN_DATA_FLOAT,
@@ -78,6 +79,24 @@ static cudnn_tensor mask(struct cudnn_graph *graph, cudnn_tensor scores, const s
                                          .b         = infinity,
                                          .selector  = is_seen,
                                          .out = cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->scores, 0)});
+}
+
+// Scores of keys behind a query, and of those before its window, become minus infinity. Earlier keys precede the
+// queries.
+static cudnn_tensor mask(struct cudnn_graph *graph, cudnn_tensor scores, const struct layouts *layouts)
+{
+    if (!layouts->is_causal) {
+        return scores;
+    }
+    cudnn_tensor row    = index_along(graph, 2, scores, layouts);
+    row                 = layouts->has_earlier ? shift(graph, row, CUDNN_ATTENTION_EARLIER, layouts) : row;
+    cudnn_tensor column = index_along(graph, 3, scores, layouts);
+    scores = keep_where(graph, scores, CUDNN_POINTWISE_CMP_GE, (const cudnn_tensor[]){row, column}, layouts);
+    if (layouts->has_window) {
+        cudnn_tensor end = shift(graph, column, CUDNN_ATTENTION_WINDOW, layouts);
+        scores           = keep_where(graph, scores, CUDNN_POINTWISE_CMP_GT, (const cudnn_tensor[]){end, row}, layouts);
+    }
+    return scores;
 }
 
 // query key^T * scale

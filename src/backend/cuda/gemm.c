@@ -19,11 +19,13 @@ static struct gemm_key key_of(const struct backend *backend, const struct op *op
 {
     const struct cuda *cuda   = backend->state;
     int                spared = backend->spared_processors;
+    bool               fills  = gemm_fills_bias(buffers);
     return (struct gemm_key){.shape       = op->shape.gemm,
                              .a           = buffers[GEMM_A].format,
                              .b           = buffers[GEMM_B].format,
                              .c           = buffers[GEMM_C].format,
-                             .accumulates = op->accumulates,
+                             .accumulates = op->accumulates || fills,
+                             .adds_bias   = buffers[GEMM_BIAS].data != NULL && !fills,
                              .sums_fast   = op->sums_fast,
                              .alignment   = {gemm_alignment(buffers[GEMM_A].data), gemm_alignment(buffers[GEMM_B].data),
                                              gemm_alignment(buffers[GEMM_C].data)},
@@ -140,6 +142,7 @@ static struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key)
     if (format_is_narrow(key->a)) {
         describe_fp8(cuda->gemms, gemm);
     }
+    gemm_describe_bias(cuda->gemms, gemm);
     return gemm;
 }
 
@@ -161,6 +164,7 @@ cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const 
         set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands->factor_b);
         set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands->factor_a);
     }
+    gemm_set_bias(gemms, gemm, operands->bias);
     return gemms->blas.cublasLtMatmul(gemms->blas.handle, gemm->operation, &one, operands->b, gemm->first, operands->a,
                                       gemm->second, &keep, operands->c, gemm->out, operands->c, gemm->out, algorithm,
                                       gemms->workspace, GEMM_WORKSPACE_BYTES, cuda->device.streams[LANE_COMPUTE]);
@@ -278,10 +282,12 @@ static void run_prepared(struct backend *backend, const struct prepared *prepare
                                        .b        = buffers[GEMM_B].data,
                                        .factor_a = buffers[GEMM_FACTOR_A].data,
                                        .factor_b = buffers[GEMM_FACTOR_B].data,
-                                       .c        = buffers[GEMM_C].data};
+                                       .c        = buffers[GEMM_C].data,
+                                       .bias     = buffers[GEMM_BIAS].data};
     bool                 is_planned = op->shape.gemm.m == gemm->key.shape.m && op->shape.gemm.k == gemm->key.shape.k;
-    cublasStatus_t       answer     = is_planned ? gemm_run(cuda, gemm, &gemm->algorithm, &operands)
-                                                 : run_of_size(cuda, gemm, &op->shape.gemm, &operands);
+    gemm_fill_bias(backend, op, buffers);
+    cublasStatus_t answer = is_planned ? gemm_run(cuda, gemm, &gemm->algorithm, &operands)
+                                       : run_of_size(cuda, gemm, &op->shape.gemm, &operands);
     blas_check(&cuda->gemms->blas, answer, op->tag.role, __FILE__, __LINE__);
 }
 

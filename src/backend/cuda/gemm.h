@@ -37,7 +37,15 @@ struct gemm_operands {
     const void  *a, *b;
     const float *factor_a, *factor_b;
     void        *c;
+    const void  *bias;    // NULL: what stands in the workspace, of a GEMM that is timed
 };
+
+// gemm_bias.c: that there is a bias belongs to the problem; a run sets the real one. The library adds one of C's type.
+// Another is what C holds when the GEMM adds to it.
+void gemm_describe_bias(const struct gemms *gemms, const struct gemm *gemm);
+void gemm_set_bias(const struct gemms *gemms, const struct gemm *gemm, const void *bias);
+bool gemm_fills_bias(const struct buffer buffers[]);
+void gemm_fill_bias(struct backend *backend, const struct op *op, const struct buffer buffers[]);
 
 // gemm.c: enqueues the GEMM with an algorithm. C is also what is added to.
 cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const cublasLtMatmulAlgo_t *algorithm,

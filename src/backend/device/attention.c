@@ -41,7 +41,8 @@ static struct attention_kernel_shape kernel_shape(const struct attention_shape *
                                            .kv_heads  = shape->kv_heads,
                                            .head_dim  = shape->head_dim,
                                            .scale     = shape->scale,
-                                           .is_causal = shape->causal};
+                                           .is_causal = shape->causal,
+                                           .window    = shape->causal ? shape->window : 0};
 }
 
 void device_attention_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])

@@ -45,7 +45,8 @@ OP_COMPUTE_KINDS(DEVICE_OP)
 // Bytes of scratch that an op needs.
 typedef int64_t device_scratch(const struct op *op, const struct kernel_target *target);
 device_scratch  device_attention_backward_scratch, device_embedding_backward_scratch, device_norm_backward_scratch,
-    device_rope_backward_scratch, device_route_forward_scratch, device_quantize_scratch, device_square_sum_scratch;
+    device_rope_backward_scratch, device_route_forward_scratch, device_quantize_scratch, device_square_sum_scratch,
+    device_column_sum_scratch, device_sink_backward_scratch;
 
 // Whether kernels of our own compute the attention of the op on this device; else why not.
 status device_attention_check(const struct device *device, const struct op *op);

@@ -285,8 +285,11 @@ static void multiply_block(const struct loop *loop, const struct rectangle *bloc
     }
     float factor = host_gemm_factor(loop);
     for (int64_t row = 0; row < block->rows; row++) {
+        row_scale(c + row * BLOCK_COLUMNS, block->columns, factor);
+    }
+    host_gemm_add_bias(loop, block, c, BLOCK_COLUMNS);
+    for (int64_t row = 0; row < block->rows; row++) {
         float *values = c + row * BLOCK_COLUMNS;
-        row_scale(values, block->columns, factor);
         row_store(&loop->buffers[GEMM_C], (block->row + row) * shape->n + block->column, block->columns, values,
                   loop->op->accumulates);
     }

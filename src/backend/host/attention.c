@@ -22,9 +22,10 @@ struct head {
 
 // A block of queries of one head.
 struct block {
-    int64_t     first;    // within the sequence
-    int64_t     keys;     // leading keys that some row sees
-    struct view view;     // of QUERY and OUT
+    int64_t     first;     // within the sequence
+    int64_t     hidden;    // leading keys that no row sees
+    int64_t     keys;      // those behind them up to the last that some row sees
+    struct view view;      // of QUERY and OUT
     int64_t     statistics_at;
 };
 
@@ -82,6 +83,9 @@ static struct block open_block(const struct head *head, int64_t query_head, int6
     const struct attention_shape *shape = head->shape;
     int64_t      rows = host_minimum(BLOCK, shape->sequence - first), leading = shape->heads * shape->head_dim;
     struct block block = {.first = first, .keys = shape->causal ? shape->earlier + first + rows : keys_of(shape)};
+    int64_t      begin = shape->earlier + first + 1 - shape->window;
+    block.hidden       = shape->window > 0 && begin > 0 ? begin : 0;
+    block.keys -= block.hidden;
     block.view = (struct view){.at = (head->batch * shape->sequence + first) * leading + query_head * shape->head_dim,
                                .leading = leading,
                                .rows    = rows,
@@ -90,16 +94,27 @@ static struct block open_block(const struct head *head, int64_t query_head, int6
     return block;
 }
 
-// Keys that a row of the block sees.
-static int64_t visible(const struct head *head, const struct block *block, int64_t row)
+// Of the block's keys, those that a row sees, and how many before them it does not see.
+static int64_t visible(const struct head *head, const struct block *block, int64_t row, int64_t *hidden)
 {
-    return head->shape->causal ? head->shape->earlier + block->first + row + 1 : keys_of(head->shape);
+    const struct attention_shape *shape = head->shape;
+    int64_t end = shape->causal ? shape->earlier + block->first + row + 1 - block->hidden : block->keys;
+    *hidden     = shape->window > 0 && end > shape->window ? end - shape->window : 0;
+    return end - *hidden;
 }
 
-// The leading keys or values that the block sees, or their gradients.
-static struct panel leading_keys(const struct panel *panel, const struct block *block, bool transposed)
+// The keys or values that the block sees, or their gradients.
+static struct panel seen_keys(const struct panel *panel, const struct block *block, bool transposed)
 {
-    return (struct panel){panel->data, panel->leading, block->keys, panel->columns, transposed};
+    return (struct panel){panel->data + block->hidden * panel->leading, panel->leading, block->keys, panel->columns,
+                          transposed};
+}
+
+// What a row does not see weighs nothing.
+static void hide(float *values, const struct block *block, int64_t hidden, int64_t seen)
+{
+    memset(values, 0, sizeof(*values) * (size_t)hidden);
+    memset(values + hidden + seen, 0, sizeof(*values) * (size_t)(block->keys - hidden - seen));
 }
 
 static struct panel score_panel(const struct head *head, const struct block *block, float *data)
@@ -112,19 +127,19 @@ static void forward_block(const struct head *head, const struct block *block)
     const struct buffer *buffers    = head->loop->buffers;
     int64_t              width      = head->shape->head_dim;
     float               *statistics = (float *)buffers[ATTENTION_STATISTICS].data + block->statistics_at;
-    struct panel         key = leading_keys(&head->key, block, true), value = leading_keys(&head->value, block, false);
+    struct panel         key = seen_keys(&head->key, block, true), value = seen_keys(&head->value, block, false);
     struct panel         query  = panel_read(&buffers[ATTENTION_QUERY], &block->view, head->space[0]);
     struct panel         scores = score_panel(head, block, head->scores);
     struct panel         out    = {head->space[1], width, block->view.rows, width, false};
     double               sums[BLOCK];
     panel_multiply(&scores, &query, &key, head->shape->scale, 0.0f);
     for (int64_t row = 0; row < scores.rows; row++) {
-        int64_t seen    = visible(head, block, row);
+        int64_t hidden, seen = visible(head, block, row, &hidden);
         float  *values  = scores.data + row * scores.leading;
-        float   maximum = row_maximum(values, seen);
-        sums[row]       = row_exponential(values, maximum, seen);
+        float   maximum = row_maximum(values + hidden, seen);
+        sums[row]       = row_exponential(values + hidden, maximum, seen);
         statistics[row] = (float)((double)maximum + log(sums[row]));
-        memset(values + seen, 0, sizeof(*values) * (size_t)(block->keys - seen));
+        hide(values, block, hidden, seen);
     }
     panel_multiply(&out, &scores, &value, 1.0f, 0.0f);
     for (int64_t row = 0; row < out.rows; row++) {
@@ -170,18 +185,17 @@ static void differentiate_scores(const struct head *head, const struct block *bl
     const float *statistics =
         (const float *)head->loop->buffers[ATTENTION_GRADIENT_STATISTICS].data + block->statistics_at;
     for (int64_t row = 0; row < block->view.rows; row++) {
-        int64_t seen     = visible(head, block, row);
-        size_t  rest     = sizeof(float) * (size_t)(block->keys - seen);
+        int64_t hidden, seen = visible(head, block, row, &hidden);
         float  *weights  = head->scores + row * keys_of(head->shape);
         float  *gradient = head->score_gradient + row * keys_of(head->shape);
         float   delta = (float)row_dot(out_gradient->data + row * out_gradient->leading, out->data + row * out->leading,
                                        head->shape->head_dim);
-        row_exponential(weights, statistics[row], seen);
-        for (int64_t i = 0; i < seen; i++) {
+        row_exponential(weights + hidden, statistics[row], seen);
+        for (int64_t i = hidden; i < hidden + seen; i++) {
             gradient[i] = weights[i] * (gradient[i] - delta) * head->shape->scale;
         }
-        memset(weights + seen, 0, rest);
-        memset(gradient + seen, 0, rest);
+        hide(weights, block, hidden, seen);
+        hide(gradient, block, hidden, seen);
     }
 }
 
@@ -192,8 +206,8 @@ static void backward_block(const struct head *head, const struct block *block)
     struct panel         query        = panel_read(&buffers[ATTENTION_GRADIENT_QUERY_IN], &block->view, head->space[0]);
     struct panel         out_gradient = panel_read(&buffers[ATTENTION_GRADIENT_OUT], &block->view, head->space[1]);
     struct panel         out          = panel_read(&buffers[ATTENTION_GRADIENT_OUT_IN], &block->view, head->space[2]);
-    struct panel         key          = leading_keys(&head->key, block, true);
-    struct panel         value        = leading_keys(&head->value, block, true);
+    struct panel         key          = seen_keys(&head->key, block, true);
+    struct panel         value        = seen_keys(&head->value, block, true);
     struct panel         weights      = score_panel(head, block, head->scores);
     struct panel         gradient     = score_panel(head, block, head->score_gradient);
     panel_multiply(&weights, &query, &key, head->shape->scale, 0.0f);
@@ -205,8 +219,8 @@ static void backward_block(const struct head *head, const struct block *block)
     panel_multiply(&query_gradient, &gradient, &key, 1.0f, 0.0f);
     panel_write(&buffers[ATTENTION_GRADIENT_QUERY], &block->view, &query_gradient, head->shape->adds_query);
 
-    struct panel key_gradient   = leading_keys(&head->key_gradient, block, false);
-    struct panel value_gradient = leading_keys(&head->value_gradient, block, false);
+    struct panel key_gradient   = seen_keys(&head->key_gradient, block, false);
+    struct panel value_gradient = seen_keys(&head->value_gradient, block, false);
     weights.transposed = gradient.transposed = true;
     panel_multiply(&value_gradient, &weights, &out_gradient, 1.0f, 1.0f);
     panel_multiply(&key_gradient, &gradient, &query, 1.0f, 1.0f);

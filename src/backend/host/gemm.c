@@ -93,6 +93,21 @@ void host_gemm_scale_part(const struct loop *loop, const struct depth_part *part
     }
 }
 
+void host_gemm_add_bias(const struct loop *loop, const struct rectangle *place, float *c, int64_t leading)
+{
+    const struct buffer *bias = &loop->buffers[GEMM_BIAS];
+    for (int64_t first = 0; bias->data != NULL && first < place->columns; first += BLOCK_COLUMNS) {
+        float        space[BLOCK_COLUMNS];
+        int64_t      count  = host_minimum(BLOCK_COLUMNS, place->columns - first);
+        const float *values = row_read(bias, place->column + first, count, space);
+        for (int64_t row = 0; row < place->rows; row++) {
+            for (int64_t i = 0; i < count; i++) {
+                c[row * leading + first + i] += values[i];
+            }
+        }
+    }
+}
+
 static void multiply_block(const struct loop *loop, const struct rectangle *block, int64_t depth, float *space)
 {
     const struct gemm_shape *shape   = &loop->op->shape.gemm;
@@ -118,6 +133,7 @@ static void multiply_block(const struct loop *loop, const struct rectangle *bloc
             panel_multiply(&to, &a, &b, host_gemm_factor(loop), keep);
         }
     }
+    host_gemm_add_bias(loop, block, to.data, to.leading);
     if (!in_place) {
         panel_write(c, &place, &to, loop->op->accumulates);
     }

@@ -85,7 +85,9 @@ struct rectangle {
 struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads, int64_t index);
 
 // Whether parts of FP8 operands have factors of their own, and what the whole of C is multiplied by.
-bool  host_gemm_scales_parts(const struct loop *loop);
+bool host_gemm_scales_parts(const struct loop *loop);
+// Adds the bias to a place of C that is not stored yet, whose rows are so far apart.
+void  host_gemm_add_bias(const struct loop *loop, const struct rectangle *place, float *c, int64_t leading);
 float host_gemm_factor(const struct loop *loop);
 // A sum over a part of the depth, in a place of C.
 struct depth_part {
@@ -109,6 +111,6 @@ typedef int64_t host_floats(const struct op *op, int threads);
 host_floats     host_embedding_backward_floats, host_norm_floats, host_norm_backward_floats, host_gemm_floats,
     host_rope_floats, host_rope_backward_floats, host_attention_floats, host_attention_backward_floats,
     host_activation_floats, host_route_floats, host_route_backward_floats, host_dispatch_floats,
-    host_cross_entropy_floats, host_elements_floats, host_quantize_floats;
+    host_cross_entropy_floats, host_elements_floats, host_quantize_floats, host_sink_floats, host_column_sum_floats;
 
 #endif

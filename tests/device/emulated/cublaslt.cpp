@@ -25,6 +25,8 @@ struct operation {
     int8_t       is_fast;
     int32_t      modes[2];      // of scales: 0 one, 4 by runs of 128, 5 by squares of 128 x 128
     int32_t      processors;    // that it may use; 0: all
+    int32_t      epilogue;
+    const void  *bias;    // of the type of d
 };
 
 // What is opaque to the caller holds one of the above.
@@ -112,7 +114,8 @@ struct product {
             }
             for (int64_t row = 0; row < d.rows; row++) {
                 float before = beta != 0 ? beta * get(d_data, &d, row, column) : 0;
-                set(d_data, &d, row, column, alpha * sum[(size_t)row] + before);
+                float added  = how.epilogue == CUBLASLT_EPILOGUE_BIAS ? get(how.bias, &d, row, 0) : 0;
+                set(d_data, &d, row, column, alpha * sum[(size_t)row] + before + added);
             }
         }
     }
@@ -134,7 +137,7 @@ struct product {
         bool    turns_a = how.transposes[0] == CUBLAS_OP_T, turns_b = how.transposes[1] == CUBLAS_OP_T;
         int64_t m = turns_a ? a.columns : a.rows, n = turns_b ? b.rows : b.columns;
         return m == d.rows && n == d.columns && (turns_a ? a.rows : a.columns) == (turns_b ? b.columns : b.rows) &&
-               a.leading >= a.rows && b.leading >= b.rows && d.leading >= d.rows && has_types();
+               a.leading >= a.rows && b.leading >= b.rows && d.leading >= d.rows && has_epilogue() && has_types();
     }
 
     // Of the part of a factor's column that begins there.
@@ -150,6 +153,14 @@ struct product {
     {
         int32_t one = how.modes[0], other = how.modes[1];
         return one == 0 || other == 0 ? one == other : (one == VEC128 || other == VEC128) && how.is_fast == 0;
+    }
+
+    // The epilogues that are used, and the types of a bias that a device has with these.
+    bool has_epilogue() const
+    {
+        return how.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
+               (how.epilogue == CUBLASLT_EPILOGUE_BIAS && how.bias != NULL &&
+                (a.type == CUDA_R_32F || d.type != CUDA_R_32F));
     }
 
     bool has_types() const
@@ -189,7 +200,8 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComputeType_t compute, cudaDataType_t)
 {
-    *made = handle_of<cublasLtMatmulDescOpaque_t>(new operation{{CUBLAS_OP_N, CUBLAS_OP_N}, {NULL, NULL}, 0, {0, 0}});
+    *made = handle_of<cublasLtMatmulDescOpaque_t>(
+        new operation{{CUBLAS_OP_N, CUBLAS_OP_N}, {NULL, NULL}, 0, {0, 0}, 0, CUBLASLT_EPILOGUE_DEFAULT, NULL});
     return compute == CUBLAS_COMPUTE_32F ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t made)
@@ -212,6 +224,12 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t made, cublasL
         break;
     case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET:
         how->processors = *(const int32_t *)value;
+        break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+        how->epilogue = *(const int32_t *)value;
+        break;
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+        how->bias = *(const void *const *)value;
         break;
     case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
         how->is_fast = *(const int8_t *)value;

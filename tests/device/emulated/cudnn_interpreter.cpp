@@ -118,6 +118,8 @@ float combine(const graph_operation &operation, const float values[3], const ind
         return (float)at.at[operation.axis];
     case CUDNN_POINTWISE_CMP_GE:
         return values[0] >= values[1] ? 1.0f : 0.0f;
+    case CUDNN_POINTWISE_CMP_GT:
+        return values[0] > values[1] ? 1.0f : 0.0f;
     case CUDNN_POINTWISE_BINARY_SELECT:
         return values[2] != 0 ? values[0] : values[1];
     default:

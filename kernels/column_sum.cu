@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// A block adds every so many rows, a packet of columns a thread; the blocks' sums are then added in order.
+#include "column_sum.h"
+
+#include "device.cuh"
+#include "sum_parts.cuh"
+
+namespace
+{
+constexpr int width = LAUNCH_WIDTH, rows_of_block = 16;
+
+template <typename T, bool is_wide>
+__global__ void __launch_bounds__(LAUNCH_THREADS) column_sum_kernel(const struct column_sum_args args)
+{
+    for (int64_t at = threadIdx.x * width; at < args.columns; at += blockDim.x * width) {
+        int   count       = packet_elements<is_wide>(at, args.columns);
+        float sums[width] = {};
+#pragma unroll 4
+        for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
+            float values[width];
+            load<is_wide>(values, (const T *)args.in + row * args.columns + at, count);
+#pragma unroll
+            for (int i = 0; i < width; i++) {
+                sums[i] += values[i];
+            }
+        }
+        store<is_wide>(args.scratch + blockIdx.x * args.columns + at, sums, count);
+    }
+}
+
+__global__ void __launch_bounds__(LAUNCH_THREADS) equal_rows_kernel(const struct equal_rows_args args)
+{
+    int64_t elements = args.rows * args.columns, step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += step) {
+        float value = widen(((const bf16 *)args.row)[i % args.columns]);
+        args.out[i] = args.accumulates ? args.out[i] + value : value;
+    }
+}
+
+struct launch launch_of(int64_t rows, int64_t columns, const struct kernel_target *target)
+{
+    uint32_t threads = launch_threads(launch_groups(columns, width), LAUNCH_THREADS);
+    return {launch_blocks(launch_groups(rows, rows_of_block), threads, target->multiprocessors), threads};
+}
+}    // namespace
+
+int64_t kernel_column_sum_scratch_bytes(int64_t rows, int64_t columns, const struct kernel_target *target)
+{
+    return launch_of(rows, columns, target).blocks * columns * (int64_t)sizeof(float);
+}
+
+int kernel_column_sum(const struct column_sum_args *args, const struct kernel_target *target)
+{
+    struct launch         launch = launch_of(args->rows, args->columns, target);
+    int                   error  = with_type(args->in_type, [&](auto type) {
+        return with_flag(launch_is_wide(args->columns, addresses(args->in)), [&](auto wide) {
+            return enqueue(column_sum_kernel<decltype(type), wide.value>, launch, 0, target, *args);
+        });
+    });
+    struct part_sums_args sums = {args->scratch, {args->out, NULL}, launch.blocks, 1, args->columns, args->accumulates};
+    return error != 0 ? error : enqueue_sum(sums, args->out_type, target);
+}
+
+int kernel_equal_rows(const struct equal_rows_args *args, const struct kernel_target *target)
+{
+    return enqueue(equal_rows_kernel, launch_items(args->rows * args->columns, target->multiprocessors), 0, target,
+                   *args);
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// Sinks of attention: what they add to the sum of exponentials, behind attention over the keys.
+#include <math.h>
+
+#include "internal.h"
+
+// Scratch of a thread: two rows of a head, and all sinks.
+int64_t host_sink_floats(const struct op *op, int threads)
+{
+    (void)threads;
+    return 2 * op->shape.attention.head_dim + op->shape.attention.heads;
+}
+
+// Of a token: where the statistics of its first head are. Those of the next head are a sequence further.
+static int64_t statistics_at(const struct attention_shape *shape, int64_t token)
+{
+    return token / shape->sequence * shape->heads * shape->sequence + token % shape->sequence;
+}
+
+static void forward_tokens(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct loop            *loop       = context;
+    const struct attention_shape *shape      = &loop->op->shape.attention;
+    const struct buffer          *out        = &loop->buffers[SINK_OUT];
+    float                        *statistics = loop->buffers[SINK_STATISTICS].data;
+    float                        *space      = host_scratch(loop, thread, host_sink_floats(loop->op, 1));
+    const float *sinks = row_read(&loop->buffers[SINK_SINKS], 0, shape->heads, space + 2 * shape->head_dim);
+    for (int64_t token = first; token < last; token++) {
+        for (int64_t head = 0; head < shape->heads; head++) {
+            int64_t at   = (token * shape->heads + head) * shape->head_dim;
+            float  *sum  = &statistics[statistics_at(shape, token) + head * shape->sequence];
+            double  keys = (double)*sum, sink = (double)sinks[head];
+            double  all    = fmax(keys, sink) + log1p(exp(-fabs(keys - sink)));
+            float   keep   = (float)exp(keys - all);
+            float  *values = row_open(out, at, space);
+            row_read(out, at, shape->head_dim, space);
+            row_scale(values, shape->head_dim, keep);
+            row_close(out, at, shape->head_dim, values);
+            *sum = (float)all;
+        }
+    }
+}
+
+void host_sink_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    host_run_loop(backend, op, buffers, forward_tokens, op->shape.attention.batch * op->shape.attention.sequence);
+}
+
+// The sink's share of the sum takes from what the values of keys bring: its gradient is less of d out * out.
+static void backward_heads(void *context, int64_t first, int64_t last, int thread)
+{
+    const struct loop            *loop       = context;
+    const struct attention_shape *shape      = &loop->op->shape.attention;
+    const float                  *statistics = loop->buffers[SINK_GRADIENT_STATISTICS].data;
+    float                        *space      = host_scratch(loop, thread, host_sink_floats(loop->op, 1));
+    for (int64_t head = first; head < last; head++) {
+        float  of_head;
+        double sink = (double)*row_read(&loop->buffers[SINK_GRADIENT_SINKS], head, 1, &of_head), sum = 0;
+        for (int64_t token = 0; token < shape->batch * shape->sequence; token++) {
+            int64_t      at       = (token * shape->heads + head) * shape->head_dim;
+            double       all      = (double)statistics[statistics_at(shape, token) + head * shape->sequence];
+            const float *gradient = row_read(&loop->buffers[SINK_GRADIENT_OUT], at, shape->head_dim, space);
+            const float *out =
+                row_read(&loop->buffers[SINK_GRADIENT_OUT_IN], at, shape->head_dim, space + shape->head_dim);
+            sum -= exp(sink - all) * row_dot(gradient, out, shape->head_dim);
+        }
+        float result = (float)sum;
+        row_store(&loop->buffers[SINK_GRADIENT_SINK], head, 1, &result, loop->op->accumulates);
+    }
+}
+
+void host_sink_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    host_run_loop(backend, op, buffers, backward_heads, op->shape.attention.heads);
+}
