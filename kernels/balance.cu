@@ -11,6 +11,9 @@ namespace
 {
 __global__ void __launch_bounds__(LAUNCH_THREADS) balance_kernel(const struct balance_args args)
 {
+    if (isnan(*args.scale)) {
+        return;    // AdamW leaves the weights of such a step as they are
+    }
     for (int64_t layer = blockIdx.x; layer < args.layers; layer += gridDim.x) {
         const float *loads  = args.loads + layer * (args.experts + 2);
         double       sum[1] = {};

@@ -8,6 +8,7 @@
 struct balance_args {
     const float *loads;    // [layers, experts + 2]: how often each was chosen, and two other numbers
     float       *bias;     // [layers, experts]
+    const float *scale;    // of clipping: where it is NaN, nothing is changed
     int64_t      layers, experts;
     float        rate;
 };

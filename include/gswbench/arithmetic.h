@@ -105,7 +105,6 @@ GSWBENCH_INLINE float arithmetic_balance(float choices, float mean, float rate)
     return choices < mean ? rate : choices > mean ? -rate : 0.0f;
 }
 
-// The constants of AdamW in a step, the same for every element.
 // What clipping multiplies gradients by; the small constant keeps the clipped norm below the limit after rounding. A
 // norm that is no finite number gives none, and AdamW then leaves all as it was: the step can be looked at again.
 GSWBENCH_INLINE float arithmetic_clip_scale(double norm, double limit)
@@ -116,6 +115,7 @@ GSWBENCH_INLINE float arithmetic_clip_scale(double norm, double limit)
     return limit > 0 && norm > limit ? (float)(limit / (norm + 1e-6)) : 1.0f;
 }
 
+// The constants of AdamW in a step, the same for every element.
 struct arithmetic_adamw {
     float gradient_scale;             // of clipping
     float keep;                       // 1 - learning rate * decay: decay is decoupled from the gradient

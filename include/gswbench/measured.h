@@ -11,7 +11,7 @@
 #include "gswbench/quantity.h"
 #include "gswbench/status.h"
 
-enum { OP_KEY_NUMBERS = 12, OP_KEY_BYTES = 192 };
+enum { OP_KEY_NUMBERS = 13, OP_KEY_BYTES = 256 };
 
 // Everything about an op that its time depends on, apart from the machine: kind, operand types, shape.
 struct op_key {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The ops that a step is made of, as every reader of a plan uses them; op_kind.h and op_shape.h say what each kind
+// The ops that a step is made of, as every reader of a plan uses them; op_kind.h, op_operands.h and op_shape.h say what each kind
 // takes.
 #ifndef GSWBENCH_OP_H
 #define GSWBENCH_OP_H
@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "gswbench/op_kind.h"
+#include "gswbench/op_operands.h"
 #include "gswbench/op_shape.h"
 
 // Ordered queues of ops. Ops of one lane run in list order; lanes run beside each other, held only by waits.

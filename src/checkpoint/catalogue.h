@@ -34,11 +34,11 @@ struct catalogue {
 
     // What was read last.
     int32_t                 open_file;    // -1: none
+    int64_t                *ends;    // [file_count], where the last slice of each ends; NULL until a file is opened
     int                     descriptor;
     int64_t                 ahead;        // of that file, the system was told to read up to there
     struct direct          *direct;       // of that file, where its slices are read whole; NULL: none
     bool                    is_direct;    // the present slice comes from there
-    bool                    is_part;      // of the present slice a part is wanted: others may want the rest
     const struct stored    *last;
     void                   *data, *filled;    // filled: room for what a rank's tensor gets
     int64_t                 read_bytes;       // so far
@@ -64,8 +64,8 @@ enum format catalogue_weight_format(const struct catalogue *catalogue);
 status catalogue_check(const struct catalogue *catalogue, const struct plan *plan);
 
 // The data of a slice; valid until the next call. rows: those that are wanted of it, which is what is read where
-// nothing is to be verified; the first of them is at the begin of data.
-status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *rows,
+// nothing is to be verified; the first of them is at the begin of data. is_part: others may want the rest of it.
+status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *rows, bool is_part,
                       const void **data);
 
 // What is being filled: elements of a unit's range from first on.

@@ -34,25 +34,39 @@ void catalogue_end_reading(struct catalogue *catalogue)
     close_file(catalogue);
     free(catalogue->data);
     free(catalogue->filled);
+    free(catalogue->ends);
+    catalogue->ends = NULL;
     catalogue->data = catalogue->filled = NULL;
     catalogue->last                     = NULL;
 }
 
-// The header that a rank goes by is of the file that another rank opened. Slices fill a file to its end.
-static status check_size(const struct catalogue *catalogue, const char *path)
+static void find_ends(struct catalogue *catalogue)
 {
-    struct stat about;
-    int64_t     end = 0;
+    catalogue->ends = memory_allocate((size_t)catalogue->file_count * sizeof(*catalogue->ends));
+    memset(catalogue->ends, 0, (size_t)catalogue->file_count * sizeof(*catalogue->ends));
     for (int64_t i = 0; i < catalogue->count; i++) {
         const struct stored *one = &catalogue->slices[i];
-        int64_t              own = one->file == catalogue->open_file ? one->begin + one->entry.bytes : 0;
-        end                      = own > end ? own : end;
+        int64_t              own = one->begin + one->entry.bytes;
+        if (own > catalogue->ends[one->file]) {
+            catalogue->ends[one->file] = own;
+        }
     }
-    return fstat(catalogue->descriptor, &about) == 0 && about.st_size == end
-               ? OK
-               : fail_as(EXIT_CHECKPOINT,
-                         "%.900s: is not the file that rank 0 has read the header of: all ranks have to see one folder",
-                         path);
+}
+
+// The header that a rank goes by is of the file that another rank opened. Slices fill a file to its end.
+static status check_size(struct catalogue *catalogue, const char *path)
+{
+    struct stat about;
+    if (catalogue->ends == NULL) {
+        find_ends(catalogue);
+    }
+    if (fstat(catalogue->descriptor, &about) == 0 && about.st_size == catalogue->ends[catalogue->open_file]) {
+        return OK;
+    }
+    close_file(catalogue);
+    return fail_as(EXIT_CHECKPOINT,
+                   "%.900s: is not the file that rank 0 has read the header of: all ranks have to see one folder",
+                   path);
 }
 
 static status open_data(struct catalogue *catalogue, const struct stored *stored)
@@ -83,12 +97,12 @@ static void read_ahead(struct catalogue *catalogue, int64_t end)
 
 // A slice that this rank alone reads, and reads whole, does not go through the system's memory of files, which is
 // slower than a disk can be; what several ranks of a host read is to be there. A file of one piece gains nothing.
-static void expect(struct catalogue *catalogue, const struct stored *stored)
+static void expect(struct catalogue *catalogue, const struct stored *stored, bool is_part)
 {
     int64_t     end = stored->begin + stored->entry.bytes;
     struct stat about;
     bool        is_large = fstat(catalogue->descriptor, &about) == 0 && about.st_size > DIRECT_PIECE;
-    bool        is_alone = catalogue->is_alone && !catalogue->is_part;
+    bool        is_alone = catalogue->is_alone && !is_part;
     if (is_alone && catalogue->direct == NULL && is_large) {
         char path[PATH_BYTES];
         name_file(catalogue, stored, path);
@@ -162,8 +176,8 @@ static status read_runs(struct catalogue *catalogue, const struct stored *stored
     return OK;
 }
 
-status catalogue_read_into(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
-                           void *data)
+static status read_rectangle(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
+                             bool is_part, void *data)
 {
     char                path[PATH_BYTES];
     struct checksum_run check;
@@ -173,7 +187,7 @@ status catalogue_read_into(struct catalogue *catalogue, const struct stored *sto
     TRY(open_data(catalogue, stored));
     catalogue->is_direct = false;
     if (memcmp(at, &stored->at, sizeof(*at)) == 0) {
-        expect(catalogue, stored);
+        expect(catalogue, stored, is_part);
     }
     checksum_begin(&check, &read);
     status result   = read_runs(catalogue, stored, at, &check, data);
@@ -181,8 +195,15 @@ status catalogue_read_into(struct catalogue *catalogue, const struct stored *sto
     return failed(&result) ? result : verified;
 }
 
+status catalogue_read_into(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
+                           void *data)
+{
+    return read_rectangle(catalogue, stored, at, false, data);
+}
+
 // What a read brings: all of a slice that has to be verified, else the rectangle that is wanted.
-status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *at, const void **data)
+status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *at, bool is_part,
+                      const void **data)
 {
     bool is_whole = stored->entry.has_checksum && catalogue->verifies;
     if (is_whole) {
@@ -192,7 +213,7 @@ status catalogue_read(struct catalogue *catalogue, const struct stored *stored, 
         catalogue->last = NULL;
         catalogue->data =
             memory_resize(catalogue->data, (size_t)format_bytes(stored->entry.format, at->rows * at->columns));
-        TRY(catalogue_read_into(catalogue, stored, at, catalogue->data));
+        TRY(read_rectangle(catalogue, stored, at, is_part, catalogue->data));
         catalogue->last = is_whole ? stored : NULL;
     }
     *data = catalogue->data;

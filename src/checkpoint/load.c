@@ -46,10 +46,8 @@ static status fill_common(struct catalogue *catalogue, const struct stored *stor
         memcmp(&stored->at, &wanted->at, sizeof(at)) == 0) {
         return catalogue_read_into(catalogue, stored, &at, place_of(wanted, filled));
     }
-    catalogue->is_part = memcmp(&stored->at, &wanted->at, sizeof(at)) != 0;
-    status read        = catalogue_read(catalogue, stored, &at, &data);
-    catalogue->is_part = false;
-    TRY(read);
+    bool is_part = memcmp(&stored->at, &wanted->at, sizeof(at)) != 0;    // others may want the rest
+    TRY(catalogue_read(catalogue, stored, &at, is_part, &data));
     for (int64_t row = common.row; row < common.row + common.rows; row++) {
         int64_t place = wanted->first - filled->first + (row - wanted->at.row) * wanted->at.columns + common.column -
                         wanted->at.column;
@@ -146,7 +144,7 @@ static status load_scaling(struct catalogue *catalogue, const struct plan *plan,
         }
         struct rectangle at = stored.slices[0].at;
         const void      *data;
-        TRY(catalogue_read(catalogue, &stored.slices[0], &at, &data));
+        TRY(catalogue_read(catalogue, &stored.slices[0], &at, false, &data));
         step_write(step, tensors[i].tensor, data);
     }
     return OK;
@@ -169,7 +167,7 @@ static status load_biases(struct catalogue *catalogue, const struct plan *plan, 
     }
     struct rectangle at = stored.slices[0].at;
     const void      *data;
-    TRY(catalogue_read(catalogue, &stored.slices[0], &at, &data));
+    TRY(catalogue_read(catalogue, &stored.slices[0], &at, false, &data));
     step_write(step, plan->router_bias, data);
     return OK;
 }

@@ -237,8 +237,8 @@ static void print_memory(const struct atlas *atlas)
 {
     const char *last = "";
     for (int i = 0; i < atlas->count; i++) {
-        struct atlas_sum sum = atlas_sum_up_memory(atlas, atlas->rows[i].config);
         if (strcmp(atlas->rows[i].config, last) != 0) {
+            struct atlas_sum sum = atlas_sum_up_memory(atlas, atlas->rows[i].config);
             print_memory_line(&sum, atlas->rows[i].config);
         }
         last = atlas->rows[i].config;

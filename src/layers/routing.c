@@ -246,5 +246,6 @@ void experts_append_balance(struct builder *builder)
         .rows = builder->expert_layers, .columns = plan->model.experts, .scale = (float)plan->model.router_bias_rate};
     assembly_operand(&op, BALANCE_LOADS, ACCESS_READ, plan->routing);
     assembly_operand(&op, BALANCE_BIAS, ACCESS_UPDATE, plan->router_bias);
+    assembly_operand(&op, BALANCE_SCALE, ACCESS_READ, plan->clip_scale);
     assembly_append(&builder->assembly, &op);
 }

@@ -44,7 +44,7 @@ const struct op_field attention_fields[] = {
 const struct op_field routing_fields[] = {
     BOTH(routing, rows), BOTH(routing, columns), KEY(routing, total), KEY(routing, sequences), KEY(routing, experts),
     KEY(routing, top_k), KEY(routing, owners), KEY(routing, capacity), KEY(routing, balanced),
-    KEY(routing, quantum), END,
+    KEY(routing, quantum), KEY(routing, score), KEY(routing, groups), KEY(routing, top_groups), END,
 };
 const struct op_field quantize_fields[] = {
     BOTH(quantize, rows), BOTH(quantize, columns), KEY(quantize, scaling), END,

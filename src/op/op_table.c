@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The row of each kind: its shape, what prices it, its part of a waterfall, and its operands. op_kind.h says what they
+// The row of each kind: its shape, what prices it, its part of a waterfall, and its operands. op_operands.h says what they
 // hold.
 #include "gswbench/op_table.h"
 
@@ -194,7 +194,8 @@ const struct op_row op_table[OP_COUNT] = {
         [COMBINE_GRADIENT_GATES_IN] = READ("gates", choices), [COMBINE_GRADIENT_IN] = WRITE("in_gradient", in_slots),
         [COMBINE_GRADIENT_GATES] = WRITE("gates_gradient", choices)}},
     [OP_BALANCE] = {COMPUTES(rows, MEMORY, MEMORY), {
-        [BALANCE_LOADS] = READ("loads", loads), [BALANCE_BIAS] = UPDATE("bias", matrix)}},
+        [BALANCE_LOADS] = READ("loads", loads), [BALANCE_BIAS] = UPDATE("bias", matrix),
+        [BALANCE_SCALE] = READ("scale", one)}},
     [OP_LOGIT_STATISTICS] = {COMPUTES(rows, MEMORY, MEMORY), {
         [LOGIT_STATISTICS_LOGITS] = READ("logits", matrix), [LOGIT_STATISTICS_TARGETS] = READ("targets", a_row),
         [LOGIT_STATISTICS_OUT] = WRITE("out", three_a_row)}},

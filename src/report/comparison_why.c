@@ -7,9 +7,9 @@
 #include "gswbench/comparison.h"
 #include "internal.h"
 
-// What the part takes beyond its share of a step that is `pace` times as fast.
 static const double LEAST_CHANGE = 0.01;    // of a step, that is asked about
 
+// What the part takes beyond its share of a step that is `pace` times as fast.
 static double shortfall(const struct comparison_row *row, double pace)
 {
     return row->second - row->first / pace;

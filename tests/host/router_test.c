@@ -78,11 +78,13 @@ Test(router, chooses_from_the_groups_with_the_best_two)
 }
 
 // One layer of mean load 4, and one whose experts have alike.
-Test(router, moves_biases_against_the_loads)
+static void expect_biases(double clip_scale, const double expected[6])
 {
     struct op     op                   = {.kind = OP_BALANCE, .shape.rows = {.rows = 2, .columns = 3, .scale = 0.25f}};
-    struct buffer buffers[OP_OPERANDS] = {
-        [BALANCE_LOADS] = make_buffer(FORMAT_F32, 10), [BALANCE_BIAS] = make_output(FORMAT_F32, 6)};
+    struct buffer buffers[OP_OPERANDS] = {[BALANCE_LOADS] = make_buffer(FORMAT_F32, 10),
+                                          [BALANCE_BIAS]  = make_output(FORMAT_F32, 6),
+                                          [BALANCE_SCALE] = make_buffer(FORMAT_F32, 1)};
+    set(&buffers[BALANCE_SCALE], 0, clip_scale);
     const double loads[] = {1, 7, 4, 100, 9, 3, 3, 3, 0, 5};
     for (int i = 0; i < 10; i++) {
         set(&buffers[BALANCE_LOADS], i, loads[i]);
@@ -91,8 +93,18 @@ Test(router, moves_biases_against_the_loads)
         set(&buffers[BALANCE_BIAS], i, i);
     }
     run_op(&op, buffers, THREADS);
-    expect_values(&buffers[BALANCE_BIAS], (const double[]){0.25, 0.75, 2, 3, 4, 5}, "bias");
+    expect_values(&buffers[BALANCE_BIAS], expected, "bias");
     free_buffers(buffers);
+}
+
+Test(router, moves_biases_against_the_loads)
+{
+    expect_biases(0.5, (const double[]){0.25, 0.75, 2, 3, 4, 5});
+}
+
+Test(router, leaves_biases_in_a_step_whose_norm_is_not_finite)
+{
+    expect_biases((double)NAN, (const double[]){0, 1, 2, 3, 4, 5});
 }
 
 static double reference_score(const struct routing_shape *shape, double logit)

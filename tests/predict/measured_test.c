@@ -114,7 +114,7 @@ Test(measured, refuses_what_is_no_key)
                                         "gemm bf17,bf16,bf16 1x1x1",
                                         "gemm bf16,bf16,bf16 1xax1",
                                         "gemm bf16,bf16,bf16 1x1x1 1",
-                                        "gemm bf16,bf16,bf16 1x1x1x1x1x1x1x1x1x1x1x1x1",
+                                        "gemm bf16,bf16,bf16 1x1x1x1x1x1x1x1x1x1x1x1x1x1",
                                         "gemm -,-,-,-,-,-,-,-,-,-,-,-,-,-,- 1x1x1",
                                         "gemm bf16,bf16,bf16 1x-1x1"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {

@@ -165,7 +165,7 @@ const struct op_case op_cases[] = {
     {"route gradient of sigmoids", "fifffb", {.kind = OP_ROUTE_BACKWARD, ROUTED(50, 40, 6, ROUTER_SIGMOID, .scale = 2.5f)}},
     {"route gradient of scores as they are", "fiffff", {.kind = OP_ROUTE_BACKWARD, ROUTED(50, 40, 6, ROUTER_SOFTMAX, .scale = 2.5f, .is_absolute = true)}},
     {"route gradient of sigmoids as they are", "fiffff", {.kind = OP_ROUTE_BACKWARD, ROUTED(50, 40, 6, ROUTER_SIGMOID, .scale = 1, .is_absolute = true)}},
-    {"balance", "ff", {.kind = OP_BALANCE, .shape.rows = {.rows = 3, .columns = 260, .scale = 1e-3f}}},
+    {"balance", "fff", {.kind = OP_BALANCE, .shape.rows = {.rows = 3, .columns = 260, .scale = 1e-3f}}},
     {"route gradient", "fifffb", {.kind = OP_ROUTE_BACKWARD, ROUTE(60, 0, 60, 120, 2, 15, 6, 2, 3, 40, 9)}},
     {"route gradient, many experts", "fiffff", {.kind = OP_ROUTE_BACKWARD, ROUTE(20, 0, 0, 20, 1, 20, 72, 6, 8, 110, 110)}},
     {"dispatch", "bib", {.kind = OP_DISPATCH, ROUTE(30, 64, 0, 30, 1, 30, 8, 2, 1, 9, 9)}},

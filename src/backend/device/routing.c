@@ -83,6 +83,7 @@ void device_balance(struct backend *backend, const struct op *op, const struct b
     struct kernel_target target = device_target(backend, op);
     DEVICE_CHECK(kernel_balance(&(struct balance_args){.loads   = buffers[BALANCE_LOADS].data,
                                                        .bias    = buffers[BALANCE_BIAS].data,
+                                                       .scale   = buffers[BALANCE_SCALE].data,
                                                        .layers  = op->shape.rows.rows,
                                                        .experts = op->shape.rows.columns,
                                                        .rate    = op->shape.rows.scale},

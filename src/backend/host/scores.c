@@ -174,6 +174,9 @@ void host_balance(struct backend *backend, const struct op *op, const struct buf
 {
     const struct rows_shape *shape = &op->shape.rows;
     (void)backend;
+    if (isnan(*(const float *)buffers[BALANCE_SCALE].data)) {
+        return;    // AdamW leaves the weights of such a step as they are
+    }
     for (int64_t layer = 0; layer < shape->rows; layer++) {
         const float *loads = (const float *)buffers[BALANCE_LOADS].data + layer * (shape->columns + 2);
         float       *bias  = (float *)buffers[BALANCE_BIAS].data + layer * shape->columns;
