@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the ops that make FP8 copies and their scales read and write, as op_kind.h says it of all others.
+// What the ops that make FP8 copies and their scales read and write, as op_operands.h says it of all others.
 #ifndef GSWBENCH_OP_QUANTIZE_H
 #define GSWBENCH_OP_QUANTIZE_H
 
