@@ -145,7 +145,17 @@ static status add_run(struct layer_pattern *pattern, const struct model_config *
     return OK;
 }
 
-// Behind "18 x (": runs up to the bracket, all of which are there so many times.
+static int64_t count_layers(const struct layer_pattern *pattern)
+{
+    int64_t layers = 0;
+    for (int i = 0; i < pattern->count; i++) {
+        layers += pattern->runs[i].layers;
+    }
+    return layers;
+}
+
+// Behind "18 x (": runs up to the bracket, all of which are there so many times; at the end, without a number, until
+// there is no layer left.
 static status read_group(struct layer_pattern *pattern, const struct model_config *model, int64_t times,
                          const char **text, char *word)
 {
@@ -160,13 +170,14 @@ static status read_group(struct layer_pattern *pattern, const struct model_confi
     if (strcmp(word, ")") != 0) {
         return unknown(model, word);
     }
-    int end = pattern->count;
-    for (int64_t i = 1; i < times; i++) {
-        for (int run = first; run < end; run++) {
-            TRY(add_run(pattern, model, &pattern->runs[run]));
-        }
+    *text     = read_word(*text, word);
+    int  end  = pattern->count;
+    bool ends = times < 0 && word[0] == '\0';
+    for (int64_t i = end - first; ends ? count_layers(pattern) < model->layers : i < times * (end - first); i++) {
+        TRY(add_run(pattern, model, &pattern->runs[first + i % (end - first)]));
     }
-    *text = read_word(*text, word);
+    int64_t more = count_layers(pattern) - model->layers;
+    pattern->runs[pattern->count - 1].layers -= ends && more > 0 ? more : 0;
     return OK;
 }
 

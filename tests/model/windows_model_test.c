@@ -46,6 +46,11 @@ Test(model, counts_what_windows_show)
     snprintf(model.pattern, sizeof(model.pattern), "2 x (window_attention + experts, dense)");
     cr_expect_eq(layers_with_experts(&model), 2);
     cr_expect_eq(layers_expert_layer(&model, 1), 2);
+    snprintf(model.pattern, sizeof(model.pattern), "(window_attention + experts, dense)");
+    cr_expect_eq(layers_with_experts(&model), 2, "a group is all that remains");
+    model.layers = 3;
+    cr_expect_eq(layers_with_experts(&model), 2, "and ends with the layers");
+    model.layers = 4;
     // Of 8 queries the first two see one and two keys, the others three: 21 pairs.
     double multiplied = 8.0 * 6 * (4 * 48 + 2 * 72 + 2 * 120 + 40);
     cr_expect_float_eq(layers_flops(&model, &none, FLOPS_FULL, 8), multiplied + 2 * 12 * 4 * (64 + 21), 1e-6);
