@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The kinds of ops. A kind has a name, which its function in each backend bears, too (host_gemm, device_gemm), its operands
-// in op_operands.h, and a row in src/op/op_table.c with everything else that is known of it.
+// The kinds of ops. A kind has a name, which its function in each backend bears, too (host_gemm, device_gemm), its
+// operands in op_operands.h, and a row in src/op/op_table.c with everything else that is known of it.
 #ifndef GSWBENCH_OP_KIND_H
 #define GSWBENCH_OP_KIND_H
 

@@ -262,7 +262,7 @@ void optimizer_append(struct builder *builder)
         }
     }
     builder->assembly.tag.phase = PHASE_OPTIMIZER;
-    int32_t partials = append_square_sums(builder);
+    int32_t partials            = append_square_sums(builder);
     reduce_scalars(builder, "gradient norm reduce", norm_axes(plan), partials);
     append_clip(builder, partials);
     experts_append_balance(builder);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The row of each kind: its shape, what prices it, its part of a waterfall, and its operands. op_operands.h says what they
-// hold.
+// The row of each kind: its shape, what prices it, its part of a waterfall, and its operands. op_operands.h says what
+// they hold.
 #include "gswbench/op_table.h"
 
 #define SIZE(of, name, expression)                                                                                     \

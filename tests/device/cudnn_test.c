@@ -140,6 +140,15 @@ Test(cudnn, takes_other_heads_and_blocks_of_a_ring)
         {.batch = 1, .sequence = 512, .heads = 8, .kv_heads = 2, .head_dim = 128, .causal = false},
         {.batch = 1, .sequence = 512, .heads = 8, .kv_heads = 2, .head_dim = 128, .earlier = 512, .causal = false},
         {.batch = 1, .sequence = 512, .heads = 8, .kv_heads = 2, .head_dim = 128, .earlier = 512, .causal = true},
+        {.batch = 1, .sequence = 512, .heads = 8, .kv_heads = 2, .head_dim = 64, .causal = true, .window = 128},
+        {.batch    = 1,
+         .sequence = 512,
+         .heads    = 8,
+         .kv_heads = 2,
+         .head_dim = 128,
+         .earlier  = 512,
+         .causal   = true,
+         .window   = 100},
     };
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         expect_engines(&shapes[i], "a test");
