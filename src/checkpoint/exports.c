@@ -7,6 +7,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/plan_build.h"
 #include "internal.h"
+#include "slices.h"
 
 static struct safetensor describe(const struct weight_part *part, enum format format)
 {
@@ -59,6 +60,16 @@ static bool is_listed(const struct plan *plan, int64_t holder, const struct plan
     return !unit->is_copy && (unit->is_experts || holder % owners_of(plan) == 0);
 }
 
+static void append_biases(struct export_list *list, const struct plan *plan)
+{
+    const struct tensor *tensor = &plan->tensors[plan->router_bias];
+    list->has_biases            = true;
+    list->total_bytes += tensor->bytes;
+    list->tensors              = memory_resize(list->tensors, (size_t)(list->count + 1) * sizeof(*list->tensors));
+    list->tensors[list->count] = (struct safetensor){
+        .name = ROUTER_BIAS, .format = FORMAT_F32, .dims = 2, .dim = {tensor->dim[0], tensor->dim[1]}};
+}
+
 struct export_list exports_list(const struct plan *plan, enum format format, int64_t shard_bytes)
 {
     struct export_list list       = {.holder_count = plan->mesh.size[AXIS_PP] * owners_of(plan)};
@@ -79,6 +90,9 @@ struct export_list exports_list(const struct plan *plan, enum format format, int
                 }
             }
         }
+    }
+    if (plan->router_bias >= 0) {
+        append_biases(&list, plan);
     }
     return list;
 }

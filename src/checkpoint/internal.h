@@ -36,10 +36,11 @@ struct export
 struct export_list {
     struct plan       *holders;    // that the parts belong to; NULL: to the plan that the list was made for
     struct export     *exports;
-    struct safetensor *tensors;    // [count], beside exports
+    struct safetensor *tensors;    // [count], beside exports; behind them that of the routers' biases
     int64_t            holder_count;
     int32_t            count, shards;
     int64_t            total_bytes;
+    bool               has_biases;    // in the last file, under the name that checkpoints have them under
 };
 
 // exports.c: the parts of all stages in the order of the model, its experts last; a shard is full when the next part
