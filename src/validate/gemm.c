@@ -35,7 +35,7 @@ static double *allocate(int64_t elements)
     return memory_allocate((size_t)elements * sizeof(double));
 }
 
-// What the rows of C add up to, multiplied by r: A (B r), and C r as it was where the GEMM adds to it.
+// What the rows of C add up to, multiplied by r: A (B r), C r as it was where the GEMM adds to it, and its bias times r.
 static void expect(double *rows, const struct op *op, const enum format formats[OP_OPERANDS], const double *r)
 {
     const struct gemm_shape *shape   = &op->shape.gemm;
@@ -48,6 +48,15 @@ static void expect(double *rows, const struct op *op, const enum format formats[
         struct numbers c = numbers_of_operand(op, GEMM_C, formats[GEMM_C], shape->m * shape->n);
         multiply(rows, &c, (struct stored){shape->m, shape->n, false}, r);
         numbers_free(&c);
+    }
+    if (op->operand[GEMM_BIAS] >= 0) {
+        struct numbers bias = numbers_of_operand(op, GEMM_BIAS, formats[GEMM_BIAS], shape->n);
+        double         sum  = 0;
+        multiply(&sum, &bias, (struct stored){1, shape->n, false}, r);
+        for (int64_t i = 0; i < shape->m; i++) {
+            rows[i] += sum;
+        }
+        numbers_free(&bias);
     }
     numbers_free(&a);
     numbers_free(&b);

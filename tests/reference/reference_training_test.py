@@ -135,6 +135,19 @@ class Training(unittest.TestCase):
                                     "train.capacity_scope": "sequence", "run.seed": 2},
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.cp=2"))
 
+    def test_gpt_oss(self):
+        """Windows in every second layer, sinks, and biases of attention, experts and router, on ranks of all kinds."""
+        self.compare("tiny-llama", {"model.family": "gswbench", "model.pattern": "(window_attention + experts, experts)",
+                                    "model.window": 9, "model.attention_sinks": "yes", "model.attention_bias": "yes",
+                                    "model.mlp_bias": "yes", "model.router_offset": "yes", "model.experts": 4,
+                                    "model.expert_ffn": 64, "model.top_k": 2, "model.auxiliary_loss": 0.01,
+                                    "train.capacity_scope": "sequence", "run.seed": 2},
+                     ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.tp=2"),
+                     ("--ranks", "2", "--comm", "local", "--set", "parallel.tp=2",
+                      "--set", "parallel.sequence_parallel=no"),
+                     ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.cp=2",
+                      "--set", "parallel.context=gather"))
+
     def test_grok(self):
         """GeGLU experts, two of eight, dropping within each microbatch."""
         self.compare("tiny-geglu", {"model.experts": 8, "model.top_k": 2, "model.capacity_factor": 1.25,

@@ -67,38 +67,49 @@ def normalise(x, weights, name, model):
     return F.layer_norm(x, (model.hidden,), weight, weights[name + ".bias"], model.norm_epsilon)
 
 
-def attend(x, weights, name, model, angles):
+def linear(x, weights, name):
+    return F.linear(x, weights[name + ".weight"], weights.get(name + ".bias"))
+
+
+def attend(x, weights, name, model, angles, window):
+    """window: positions that a query sees; 0: all before it."""
     batch, sequence, _ = x.shape
 
     def heads(projection, count):
-        return F.linear(x, weights[name + projection]).view(batch, sequence, count, model.head_dim).transpose(1, 2)
+        return linear(x, weights, name + projection).view(batch, sequence, count, model.head_dim).transpose(1, 2)
 
     def normalised(projection, count):
-        head = heads(f"{projection}_proj.weight", count)
+        head = heads(f"{projection}_proj", count)
         if model.qk_norm:
             root = (head.pow(2).mean(-1, keepdim=True) + model.norm_epsilon).sqrt()
             head = head / root * weights[f"{name}{projection}_norm.weight"]
         return rotate(head, angles)
 
     query, key = normalised("q", model.heads), normalised("k", model.kv_heads)
-    value = heads("v_proj.weight", model.kv_heads)
+    value = heads("v_proj", model.kv_heads)
     group = model.heads // model.kv_heads
     key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
     scores = query @ key.transpose(2, 3) / math.sqrt(model.head_dim)
     hidden = torch.ones(sequence, sequence, dtype=torch.bool).triu(1)
-    out = scores.masked_fill(hidden, -math.inf).softmax(-1) @ value
-    return F.linear(out.transpose(1, 2).reshape(batch, sequence, -1), weights[name + "o_proj.weight"])
+    if window > 0:
+        hidden |= torch.ones(sequence, sequence, dtype=torch.bool).tril(-window)
+    scores = scores.masked_fill(hidden, -math.inf)
+    if model.attention_sinks:
+        sinks = weights[name + "sinks"].view(1, -1, 1, 1).expand(batch, -1, sequence, 1)
+        scores = torch.cat((scores, sinks), dim=-1)
+    out = scores.softmax(-1)[..., :sequence] @ value
+    return linear(out.transpose(1, 2).reshape(batch, sequence, -1), weights, name + "o_proj")
 
 
 def feed_forward(x, weights, model, gate, up, down):
     """The MLP of these matrices; gate is used by gated activations only."""
-    hidden = F.linear(x, weights[up + ".weight"])
+    hidden = linear(x, weights, up)
     if model.activation in ("swiglu", "geglu"):
-        opening = F.linear(x, weights[gate + ".weight"])
+        opening = linear(x, weights, gate)
         hidden = (F.silu(opening) if model.activation == "swiglu" else F.gelu(opening, approximate="tanh")) * hidden
     else:
         hidden = F.gelu(hidden, approximate="tanh") if model.activation == "gelu" else F.relu(hidden).square()
-    return F.linear(hidden, weights[down + ".weight"])
+    return linear(hidden, weights, down)
 
 
 def keep_best_groups(keys, model):
@@ -148,7 +159,7 @@ class Balance:
 def mix_experts(x, weights, name, model, balance):
     """Of tokens [tokens, hidden] that compete for the experts' capacity: what the experts make of them, and the sum over
     tokens of the auxiliary loss."""
-    logits = F.linear(x, weights[name + "gate.weight"])
+    logits = linear(x, weights, name + "gate")
     scores = logits.sigmoid() if model.router_score == "sigmoid" else logits.softmax(-1)
     probabilities = scores / scores.sum(-1, keepdim=True)
     experts, gates, taken = choose_experts(scores, probabilities.detach(), balance.biases.get(name, 0), model)
@@ -187,7 +198,9 @@ def forward(weights, tokens, config, angles, balance):
     x = F.embedding(tokens, weights["model.embed_tokens.weight"])
     for layer in range(model.layers):
         name = f"model.layers.{layer}."
-        x = x + attend(normalise(x, weights, name + "input_layernorm", model), weights, name + "self_attn.", model, angles)
+        window = model.window if layer % 2 == 0 else 0    # patterns with windows begin with one, in every second layer
+        normalised = normalise(x, weights, name + "input_layernorm", model)
+        x = x + attend(normalised, weights, name + "self_attn.", model, angles, window)
         mixed, own = mix(normalise(x, weights, name + "post_attention_layernorm", model), weights, name, config, balance)
         x, auxiliary = x + mixed, auxiliary + own
     head = weights["model.embed_tokens.weight" if model.tied else "lm_head.weight"]
