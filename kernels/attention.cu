@@ -109,8 +109,8 @@ __global__ void __launch_bounds__(THREADS) forward_kernel(const struct attention
         int64_t row   = first + warp_row + side * MATRIX_SIDE + matrix_row() + half * 8;
         float   total = row_total(rows[side].sum[half]);
         if (row < shape.sequence) {
-            store_row(args.out, args.out_type, at.query + row * at.query_stride, out[side], half, 1.0f / total,
-                      at.head_dim, false);
+            store_row(args.out, args.out_type, at.out + row * at.out_stride, out[side], half, 1.0f / total,
+                      at.value_dim, false);
             if (matrix_column() == 0) {
                 args.statistics[at.statistics + row] = rows[side].largest[half] * shape.scale + logf(total);
             }
@@ -125,7 +125,7 @@ int kernel_attention_forward(const struct attention_forward_args *args, const st
     if (!is_possible(shape)) {
         return cudaErrorInvalidValue;
     }
-    return with_width(shape.head_dim, [&](auto width) {
+    return with_width(widest_head(shape), [&](auto width) {
         constexpr int padded = decltype(width)::value;
         dim3          grid   = grid_of(shape.sequence, tile<padded>::rows, shape.heads, shape.batch);
         return with_flag(shape.window > 0, [&](auto window) {
@@ -135,9 +135,9 @@ int kernel_attention_forward(const struct attention_forward_args *args, const st
     });
 }
 
-int kernel_attention_shared_bytes(int64_t head_dim, bool is_backward)
+int kernel_attention_shared_bytes(int64_t widest_head, bool is_backward)
 {
-    return with_width(head_dim, [&](auto width) {
+    return with_width(widest_head, [&](auto width) {
         using size = tile<decltype(width)::value>;
         return is_backward ? max(size::by_query, size::by_key) : size::forward;
     });

@@ -8,12 +8,13 @@
 #include "gswbench/format.h"
 #include "launch.h"
 
-// The largest width of a head that there is a kernel for: others are padded with zeros.
+// The largest width of a head that there is a kernel for: others are padded with zeros, heads of
+// values to the width that those of keys need, or the other way round.
 enum { ATTENTION_HEAD_MAX = 256 };
 
 // The shape of struct attention_shape; keys = earlier + sequence.
 struct attention_kernel_shape {
-    int64_t batch, sequence, keys, heads, kv_heads, head_dim;
+    int64_t batch, sequence, keys, heads, kv_heads, head_dim, value_dim;
     float   scale;
     bool    is_causal;
     int64_t window;    // keys that a query sees at most, the last ones; 0: all
@@ -43,6 +44,6 @@ KERNEL_FUNCTION int kernel_attention_backward(const struct attention_backward_ar
                                               const struct kernel_target           *target);
 
 // Of a block, at most, in that pass.
-KERNEL_FUNCTION int kernel_attention_shared_bytes(int64_t head_dim, bool is_backward);
+KERNEL_FUNCTION int kernel_attention_shared_bytes(int64_t widest_head, bool is_backward);
 
 #endif

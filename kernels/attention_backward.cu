@@ -15,12 +15,12 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) row_sum_kernel(const struct at
     int64_t                       warp = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP;
     for (int64_t row = warp; row < rows; row += (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP) {
         float sum = 0;
-        for (int64_t i = threadIdx.x % LAUNCH_WARP * LAUNCH_WIDTH; i < shape.head_dim;
+        for (int64_t i = threadIdx.x % LAUNCH_WARP * LAUNCH_WIDTH; i < shape.value_dim;
              i += LAUNCH_WARP * LAUNCH_WIDTH) {
-            int   count = packet_elements<is_wide>(i, shape.head_dim);
+            int   count = packet_elements<is_wide>(i, shape.value_dim);
             float one[LAUNCH_WIDTH], other[LAUNCH_WIDTH];
-            load<is_wide>(one, out + row * shape.head_dim + i, count);
-            load<is_wide>(other, gradient + row * shape.head_dim + i, count);
+            load<is_wide>(one, out + row * shape.value_dim + i, count);
+            load<is_wide>(other, gradient + row * shape.value_dim + i, count);
 #pragma unroll
             for (int j = 0; j < LAUNCH_WIDTH; j++) {
                 sum += one[j] * other[j];
@@ -63,8 +63,8 @@ __global__ void __launch_bounds__(THREADS) query_kernel(const struct attention_b
 
     copy_tile<padded, size::rows>(queries, (const bf16 *)args.query + here, at.query_stride, shape.sequence - first,
                                   at.head_dim);
-    copy_tile<padded, size::rows>(gradients, (const bf16 *)args.out_gradient + here, at.query_stride,
-                                  shape.sequence - first, at.head_dim);
+    copy_tile<padded, size::rows>(gradients, (const bf16 *)args.out_gradient + at.out + first * at.out_stride,
+                                  at.out_stride, shape.sequence - first, at.value_dim);
     copy_keys<padded, tile_keys>(stages + begin % 2 * stage_elements, key_value, at, (int64_t)begin * tile_keys,
                                  shape.keys);
     copy_mark();
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention
     const bf16 *pairs = (const bf16 *)args.key_value + first * at.key_stride;
     copy_tile<padded, size::rows, key_threads>(keys, pairs + at.key, at.key_stride, shape.keys - first, at.head_dim);
     copy_tile<padded, size::rows, key_threads>(values, pairs + at.value, at.key_stride, shape.keys - first,
-                                               at.head_dim);
+                                               at.value_dim);
     copy_queries<padded>(stages, rows, args, here);
     copy_mark();
 
@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention
             store_row(args.key_value_gradient, args.key_value_gradient_type, at.key + to, key_sums[i / 2], i % 2, 1.0f,
                       at.head_dim - half * part, args.adds_key_value);
             store_row(args.key_value_gradient, args.key_value_gradient_type, at.value + to, value_sums[i / 2], i % 2,
-                      1.0f, at.head_dim - half * part, args.adds_key_value);
+                      1.0f, at.value_dim - half * part, args.adds_key_value);
         }
     }
 }
@@ -234,13 +234,13 @@ int kernel_attention_backward(const struct attention_backward_args *args, const 
         return cudaErrorInvalidValue;
     }
     struct launch sums = launch_warps(shape.batch * shape.sequence * shape.heads, target->multiprocessors);
-    bool          wide = launch_is_wide(shape.head_dim, addresses(args->out, args->out_gradient));
+    bool          wide = launch_is_wide(shape.value_dim, addresses(args->out, args->out_gradient));
     int           error =
         with_flag(wide, [&](auto is_wide) { return enqueue(row_sum_kernel<is_wide.value>, sums, 0, target, *args); });
     if (error != 0) {
         return error;
     }
-    return with_width(shape.head_dim, [&](auto width) {
+    return with_width(widest_head(shape), [&](auto width) {
         constexpr int padded = decltype(width)::value;
         using size           = tile<padded>;
         dim3 queries         = grid_of(shape.sequence, size::rows, shape.heads, shape.batch);

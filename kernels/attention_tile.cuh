@@ -38,7 +38,7 @@ template <int padded, int rows, int threads = THREADS>
 __device__ inline void copy_tile(bf16 *to, const bf16 *from, int stride, int rows_left, int head_dim)
 {
     constexpr int packets = padded / 8;
-    bool          is_wide = head_dim % 8 == 0;
+    bool          is_wide = head_dim % 8 == 0 && stride % 8 == 0;
     for (int i = threadIdx.x; i < rows * packets; i += threads) {
         int   row = i / packets, column = i % packets * 8;
         bf16 *place = to + row * tile<padded>::pitch + column;
@@ -55,8 +55,8 @@ __device__ inline void copy_tile(bf16 *to, const bf16 *from, int stride, int row
 
 // The numbers of rows before and the distance of rows, of queries and of keys, of one head.
 struct place {
-    int64_t query, query_stride, key, key_stride, value, statistics;
-    int     head_dim;
+    int64_t query, query_stride, out, out_stride, key, key_stride, value, statistics;
+    int     head_dim, value_dim;
 };
 
 __device__ inline place place_of(const attention_kernel_shape &shape, int64_t batch, int64_t head)
@@ -64,11 +64,14 @@ __device__ inline place place_of(const attention_kernel_shape &shape, int64_t ba
     int64_t kv_head = head / (shape.heads / shape.kv_heads);
     place   at;
     at.head_dim     = (int)shape.head_dim;
+    at.value_dim    = (int)shape.value_dim;
     at.query_stride = shape.heads * shape.head_dim;
-    at.key_stride   = 2 * shape.kv_heads * shape.head_dim;
+    at.out_stride   = shape.heads * shape.value_dim;
+    at.key_stride   = shape.kv_heads * (shape.head_dim + shape.value_dim);
     at.query        = batch * shape.sequence * at.query_stride + head * shape.head_dim;
+    at.out          = batch * shape.sequence * at.out_stride + head * shape.value_dim;
     at.key          = batch * shape.keys * at.key_stride + kv_head * shape.head_dim;
-    at.value        = at.key + shape.kv_heads * shape.head_dim;
+    at.value        = batch * shape.keys * at.key_stride + shape.kv_heads * shape.head_dim + kv_head * shape.value_dim;
     at.statistics   = (batch * shape.heads + head) * shape.sequence;
     return at;
 }
@@ -218,7 +221,7 @@ __device__ inline void copy_keys(bf16 *stage, const bf16 *key_value, const place
     const bf16 *from = key_value + first * at.key_stride;
     copy_tile<padded, keys>(stage, from + at.key, at.key_stride, all - first, at.head_dim);
     copy_tile<padded, keys>(stage + keys * tile<padded>::pitch, from + at.value, at.key_stride, all - first,
-                            at.head_dim);
+                            at.value_dim);
 }
 
 // The first tile of keys that a query sees.
@@ -246,14 +249,20 @@ template <int padded> struct width {
     static constexpr int value = padded;
 };
 
-template <typename Body> int with_width(int64_t head_dim, Body body)
+template <typename Body> int with_width(int64_t widest, Body body)
 {
-    return head_dim <= 64 ? body(width<64>()) : head_dim <= 128 ? body(width<128>()) : body(width<256>());
+    return widest <= 64 ? body(width<64>()) : widest <= 128 ? body(width<128>()) : body(width<256>());
+}
+
+int64_t widest_head(const attention_kernel_shape &shape)
+{
+    return shape.head_dim > shape.value_dim ? shape.head_dim : shape.value_dim;
 }
 
 bool is_possible(const attention_kernel_shape &shape)
 {
-    return shape.head_dim <= ATTENTION_HEAD_MAX && shape.heads % shape.kv_heads == 0 && shape.keys >= shape.sequence;
+    return widest_head(shape) <= ATTENTION_HEAD_MAX && shape.heads % shape.kv_heads == 0 &&
+           shape.keys >= shape.sequence;
 }
 
 // A block for each run of so many rows, each head and each sequence.

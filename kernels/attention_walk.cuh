@@ -25,7 +25,8 @@ __device__ inline void copy_queries(bf16 *stage, float *rows, const struct atten
     int64_t here = at.query + at_tile.first * at.query_stride, left = shape.sequence - at_tile.first;
     copy_tile<padded, queries, key_threads>(stage, (const bf16 *)args.query + here, at.query_stride, left, at.head_dim);
     copy_tile<padded, queries, key_threads>(stage + queries * tile<padded>::pitch,
-                                            (const bf16 *)args.out_gradient + here, at.query_stride, left, at.head_dim);
+                                            (const bf16 *)args.out_gradient + at.out + at_tile.first * at.out_stride,
+                                            at.out_stride, left, at.value_dim);
     for (int i = threadIdx.x; i < queries; i += key_threads) {
         rows[i]           = i < left ? args.statistics[at.statistics + at_tile.first + i] * LOG2_E : INFINITY;
         rows[queries + i] = i < left ? args.row_sums[at.statistics + at_tile.first + i] : 0.0f;

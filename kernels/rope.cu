@@ -1,38 +1,12 @@
 // SPDX-License-Identifier: MIT
 // A block takes a token. A thread takes two packets of a head, half the rotary part apart, which rotate together, or
 // one of what does not rotate.
-#include "gswbench/arithmetic.h"
-
-#include "device.cuh"
 #include "rope.h"
+#include "rope_turn.cuh"
 
 namespace
 {
 constexpr int width = LAUNCH_WIDTH;
-
-template <typename T, bool is_wide> __device__ inline void copy(T *to, const T *from, int count)
-{
-    put<is_wide>(to, fetch<is_wide>(from, count), count);
-}
-
-// direction is 1, or -1 to rotate back.
-template <typename T, bool is_wide>
-__device__ inline void rotate(T *to, const T *from, int half, const float *angles, float direction, int count)
-{
-    packet<T> raw_first = fetch<is_wide>(from, count), raw_second = fetch<is_wide>(from + half, count);
-    float     first[width], second[width], angle[2][width];    // cosines and sines alternate
-    load<is_wide>(angle[0], angles, is_wide ? width : min(width, 2 * count));
-    load<is_wide>(angle[1], angles + width, is_wide ? width : max(0, 2 * count - width));
-    unpack(first, raw_first);
-    unpack(second, raw_second);
-#pragma unroll
-    for (int i = 0; i < width; i++) {
-        const float *pair = &angle[2 * i / width][2 * i % width];
-        arithmetic_rotate(&first[i], &second[i], pair[0], direction * pair[1]);
-    }
-    store<is_wide>(to, first, count);
-    store<is_wide>(to + half, second, count);
-}
 
 template <typename T, bool is_wide, bool is_backward>
 __global__ void __launch_bounds__(LAUNCH_THREADS) rope_kernel(const struct rope_args args)

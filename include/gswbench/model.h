@@ -18,8 +18,9 @@ struct model_config {
     char    family[32];      // whose tensor names are exported: one of model_families, or gswbench
     char    pattern[128];    // the kinds of each layer; empty: all layers are alike
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab;
-    int64_t vocab_multiple;      // vocabulary padded to a multiple of this times tp
-    int64_t activation, norm;    // enum activation, enum norm
+    int64_t q_rank, kv_rank, rope_dim, value_dim;    // of latent attention; kv_rank 0: attention is plain
+    int64_t vocab_multiple;                          // vocabulary padded to a multiple of this times tp
+    int64_t activation, norm;                        // enum activation, enum norm
     double  norm_epsilon;
     double  rope_theta, rope_fraction;
     double  rope_scaling;                        // Llama 3.1 frequency scaling; 1: none
@@ -47,6 +48,8 @@ bool    model_is_gated(const struct model_config *model);
 bool    model_norm_has_bias(const struct model_config *model);
 int64_t model_query_width(const struct model_config *model);     // heads * head_dim
 int64_t model_kv_width(const struct model_config *model);        // kv_heads * head_dim, of K alone
+int64_t model_key_dim(const struct model_config *model);         // of a head of queries and keys, as attention reads it
+int64_t model_value_dim(const struct model_config *model);       // of a head of values
 int64_t model_rotary_width(const struct model_config *model);    // rotated elements of a head: even
 int64_t model_expert_ffn(const struct model_config *model);
 int64_t model_padded_vocab(const struct model_config *model, int64_t tp);

@@ -19,6 +19,10 @@
     KIND(OP_ATTENTION_MERGE, attention_merge)         \
     KIND(OP_SINK_FORWARD, sink_forward)               \
     KIND(OP_SINK_BACKWARD, sink_backward)             \
+    KIND(OP_SPLIT, split)                             \
+    KIND(OP_JOIN, join)                               \
+    KIND(OP_LATENT_ROPE_FORWARD, latent_rope_forward) \
+    KIND(OP_LATENT_ROPE_BACKWARD, latent_rope_backward) \
     KIND(OP_ACTIVATION_FORWARD, activation_forward)   \
     KIND(OP_ACTIVATION_BACKWARD, activation_backward) \
     KIND(OP_ROUTE_FORWARD, route_forward)             \

@@ -29,13 +29,22 @@ enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE, ROPE_SCALE, ROPE_PAC
 // [T, heads, head_dim], KEY_VALUE w [T, 2, kv_heads, head_dim]. backward: QUERY, KEY_VALUE r hold gradients, PACKED w.
 // SCALE r [2, head_dim], or absent: each head of q and k is normalised before it rotates, as by an RMS norm, and
 // multiplied by the row for q or that for k. Then backward: PACKED_IN r is what forward read, d SCALE w or rw.
+enum { SPLIT_IN, SPLIT_FIRST, SPLIT_REST };                      // [rows, columns] r, [rows, valid_columns] w, the other columns w
+enum { JOIN_FIRST, JOIN_REST, JOIN_OUT };                        // the way back: r, r, w
+enum { LATENT_ROPE_TABLE, LATENT_ROPE_QUERY_UP, LATENT_ROPE_KEY_VALUE_UP, LATENT_ROPE_SHARED_KEY, LATENT_ROPE_QUERY,
+       LATENT_ROPE_KEY_VALUE };
+// Heads of queries and keys end in the elements that rotate, of which the keys have one copy for all heads. forward:
+// TABLE r f32 [sequence, rotary/2, 2], QUERY_UP r [T, heads, head_dim], KEY_VALUE_UP r [T, heads, head_dim - rotary +
+// value_dim] (key, value), SHARED_KEY r [T, rotary], QUERY w, KEY_VALUE w as attention reads them. backward: QUERY and
+// KEY_VALUE r hold gradients, the three others w; d SHARED_KEY is the sum over these heads.
 enum { ATTENTION_QUERY, ATTENTION_KEY_VALUE, ATTENTION_OUT, ATTENTION_STATISTICS };
-// forward: r, r, w [T, heads, head_dim], w f32 [batch, heads, sequence]: log-sum-exp of the scaled scores.
+// forward: [T, heads, head_dim] r, [T, kv_heads (head_dim + value_dim)] r: of a token all heads of keys, then all of values,
+// w [T, heads, value_dim], w f32 [batch, heads, sequence]: log-sum-exp of the scaled scores.
 enum { ATTENTION_GRADIENT_OUT, ATTENTION_GRADIENT_QUERY_IN, ATTENTION_GRADIENT_KEY_VALUE_IN, ATTENTION_GRADIENT_OUT_IN,
        ATTENTION_GRADIENT_STATISTICS, ATTENTION_GRADIENT_QUERY, ATTENTION_GRADIENT_KEY_VALUE };
 // backward: d OUT r, q r, kv r, OUT r, STATISTICS r; d q w, or added to when the shape adds_query; d kv w or rw.
 enum { ATTENTION_MERGE_OUT, ATTENTION_MERGE_STATISTICS, ATTENTION_MERGE_PART, ATTENTION_MERGE_PART_STATISTICS };
-// OUT rw [T, heads, head_dim] and STATISTICS rw take in the PART r of the same queries over other keys, and its r.
+// OUT rw [T, heads, value_dim] and STATISTICS rw take in the PART r of the same queries over other keys, and its r.
 enum { SINK_SINKS, SINK_OUT, SINK_STATISTICS };
 // forward: SINKS r [heads]: a score of each head that every query has besides those of its keys, and that no value belongs to;
 // OUT rw [T, heads, head_dim] and STATISTICS rw [batch, heads, sequence] are of the keys alone before.

@@ -19,7 +19,8 @@ struct gemm_shape {
 };
 struct rows_shape {
     int64_t rows, columns;
-    int64_t valid_columns;     // cross entropy: columns beyond are padding; embedding: rows of the table
+    int64_t valid_columns;     // cross entropy: columns beyond are padding; embedding: rows of the table; split and
+                               // join: columns of the first part
     int64_t first, total;      // both: the vocabulary's entries first .. first + valid_columns - 1 of total are here
     int64_t parts;             // cross entropy: over which the vocabulary is shared out
     float   epsilon, scale;    // norm; cross entropy and loss sum
@@ -34,7 +35,12 @@ struct attention_shape {
     int64_t earlier;       // keys beyond the queries' own number: all seen, and before them when causal
     float   epsilon;       // rope: of the norm of heads, where there is one
     int64_t window;        // causal: positions that a query sees, with its own; 0: all
+    int64_t value_dim;     // elements of a head of values, and of what is made of them; 0: head_dim
 };
+static inline int64_t attention_value_dim(const struct attention_shape *shape)
+{
+    return shape->value_dim > 0 ? shape->value_dim : shape->head_dim;
+}
 // What the router makes of an expert's logit: its share of the exponentials of all of them, or a number from 0 to 1 of
 // its own, which is divided by the sum of all of them where probabilities are meant.
 enum router_score { ROUTER_SOFTMAX, ROUTER_SIGMOID };

@@ -26,6 +26,7 @@ enum block_output {
     OUTPUT_ACTIVATION,
     OUTPUT_FC2,         // the MLP's output; the backward pass needs it of experts only
     OUTPUT_DISPATCH,    // what experts received, and who they received it from
+    OUTPUT_LATENT,      // compressed queries, keys and values
     OUTPUT_COUNT
 };
 

@@ -28,6 +28,16 @@ static void describe_own(json_t *json, const struct model_config *model)
     if (model->pattern[0] != '\0') {
         set_text(json, "layer_pattern", model->pattern);
     }
+    if (model->kv_rank > 0) {
+        if (model->q_rank > 0) {
+            set_count(json, "q_lora_rank", model->q_rank);
+        }
+        set_count(json, "kv_lora_rank", model->kv_rank);
+        set_count(json, "qk_nope_head_dim", model->head_dim);
+        set_count(json, "qk_rope_head_dim", model->rope_dim);
+        set_count(json, "v_head_dim", model_value_dim(model));
+        json_object_set_new(json, "rope_interleave", json_false());
+    }
     if (model->experts > 0) {
         set_count(json, "num_local_experts", model->experts);
         set_count(json, "num_experts_per_tok", model->top_k);

@@ -32,7 +32,7 @@ static struct layer_count count(const struct model_config *model)
     return (struct layer_count){.parameters = all + more,
                                 .active     = all + more,
                                 .multiplied = all,
-                                .attended   = model_query_width(model),
+                                .attended   = 2 * model_query_width(model),
                                 .linears    = LINEARS};
 }
 
@@ -46,6 +46,12 @@ static struct layer_count count_windowed(const struct model_config *model)
 
 static void check(const struct model_config *model, status *errors)
 {
+    if (model->kv_rank > 0) {
+        status_add(errors,
+                   fail("[model] pattern = %s has attention beside latent attention: this version has a model of "
+                        "one of them; leave out attention, or kv_rank",
+                        model->pattern));
+    }
     if (model->heads % model->kv_heads != 0) {
         status_add(errors, fail("[model] kv_heads = %" PRId64 " does not divide heads = %" PRId64, model->kv_heads,
                                 model->heads));
@@ -110,34 +116,40 @@ static int64_t window_of(const struct builder *builder)
 
 struct op attention_op(const struct builder *builder, enum op_kind kind, const char *role)
 {
-    const struct plan         *plan  = builder->plan;
-    const struct model_config *model = &plan->model;
-    struct op                  op    = assembly_op(&builder->assembly, kind, role);
+    const struct plan         *plan     = builder->plan;
+    const struct model_config *model    = &plan->model;
+    struct op                  op       = assembly_op(&builder->assembly, kind, role);
+    bool                       is_alike = builder->value_dim == builder->key_dim;
 
-    op.shape.attention = (struct attention_shape){.batch    = plan->train.micro_batch,
-                                                  .sequence = builder->sequence,
-                                                  .heads    = builder->heads,
-                                                  .kv_heads = builder->kv_heads,
-                                                  .head_dim = model->head_dim,
-                                                  .rotary   = model_rotary_width(model),
-                                                  .scale    = (float)(1.0 / sqrt((double)model->head_dim)),
-                                                  .causal   = true};
+    op.shape.attention = (struct attention_shape){.batch     = plan->train.micro_batch,
+                                                  .sequence  = builder->sequence,
+                                                  .heads     = builder->heads,
+                                                  .kv_heads  = builder->kv_heads,
+                                                  .head_dim  = builder->key_dim,
+                                                  .rotary    = model_rotary_width(model),
+                                                  .scale     = (float)(1.0 / sqrt((double)builder->key_dim)),
+                                                  .causal    = true,
+                                                  .value_dim = is_alike ? 0 : builder->value_dim};
     if (kind == OP_ATTENTION_FORWARD || kind == OP_ATTENTION_BACKWARD) {
         op.shape.attention.window = window_of(builder);
     }
     return op;
 }
 
-static int32_t new_query(struct builder *builder, const char *name)
+int32_t attention_new_query(struct builder *builder, const char *name, int64_t tokens)
 {
-    const struct model_config *model = &builder->plan->model;
-    return assembly_activation(&builder->assembly, name, DIMS(builder->tokens, builder->heads, model->head_dim));
+    return assembly_activation(&builder->assembly, name, DIMS(tokens, builder->heads, builder->key_dim));
 }
 
-static int32_t new_key_value(struct builder *builder, const char *name)
+int32_t attention_new_out(struct builder *builder, const char *name, int64_t tokens)
 {
-    const struct model_config *model = &builder->plan->model;
-    return assembly_activation(&builder->assembly, name, DIMS(builder->tokens, 2, builder->kv_heads, model->head_dim));
+    return assembly_activation(&builder->assembly, name, DIMS(tokens, builder->heads, builder->value_dim));
+}
+
+int32_t attention_new_key_value(struct builder *builder, const char *name, int64_t tokens)
+{
+    return assembly_activation(&builder->assembly, name,
+                               DIMS(tokens, builder->kv_heads * (builder->key_dim + builder->value_dim)));
 }
 
 static void append_qkv(struct sublayer *sublayer)
@@ -165,8 +177,8 @@ static void append_rope(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
     struct op       op      = rope_op(sublayer, OP_ROPE_FORWARD, "rope");
-    int32_t         q       = new_query(builder, "q");
-    int32_t         kv      = new_key_value(builder, "kv");
+    int32_t         q       = attention_new_query(builder, "q", builder->tokens);
+    int32_t         kv      = attention_new_key_value(builder, "kv", builder->tokens);
 
     assembly_operand(&op, ROPE_PACKED, ACCESS_READ, sublayer->values->tensor[VALUE_QKV]);
     assembly_operand(&op, ROPE_QUERY, ACCESS_WRITE, q);
@@ -185,7 +197,7 @@ static void append_core(struct sublayer *sublayer)
         return;
     }
     struct op op  = attention_op(builder, OP_ATTENTION_FORWARD, "attention");
-    int32_t   out = new_query(builder, "attention");
+    int32_t   out = attention_new_out(builder, "attention", builder->tokens);
     int32_t   lse = assembly_tensor(&builder->assembly, "attention statistics", STORAGE_ACTIVATION, FORMAT_F32,
                                     DIMS(train->micro_batch, builder->heads, builder->sequence));
 
@@ -198,13 +210,13 @@ static void append_core(struct sublayer *sublayer)
     sublayer->values->tensor[VALUE_LSE] = lse;
 }
 
-static void append_attention(struct sublayer *sublayer)
+void attention_append(struct sublayer *sublayer)
 {
     append_core(sublayer);
     sink_forward(sublayer);
 }
 
-static void append_projection(struct sublayer *sublayer)
+void attention_append_projection(struct sublayer *sublayer)
 {
     sublayer->values->tensor[VALUE_OUT] = tensor_linear_reduce(
         sublayer->builder, &(struct linear){"projection", sublayer->weights[WEIGHT_PROJECTION], false, false},
@@ -229,20 +241,30 @@ static void core_backward(struct sublayer *sublayer, int32_t gradient, int32_t d
     assembly_append(&sublayer->builder->assembly, &core);
 }
 
+int32_t attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t *dkv)
+{
+    int32_t         weight  = sublayer->weights[WEIGHT_PROJECTION];
+    struct builder *builder = sublayer->builder;
+    int32_t         whole;
+    int32_t d_out = tensor_gather_linear(builder, &(struct linear){"projection data gradient", weight, true, false},
+                                         "projection output gradient", gradient, &whole);
+    linear_weight_gradient(builder, "projection weight gradient", whole, sublayer->values->tensor[VALUE_O], weight);
+    int32_t dq = attention_new_query(builder, "q gradient", builder->tokens);
+    *dkv       = attention_new_key_value(builder, "kv gradient", builder->tokens);
+    core_backward(sublayer, d_out, dq, *dkv);
+    sink_backward(sublayer, d_out);
+    return dq;
+}
+
 // The gradients of q, k and v before rope, packed as the qkv GEMM made them.
-static int32_t rope_backward(struct sublayer *sublayer, int32_t gradient)
+static int32_t rope_backward(struct sublayer *sublayer, int32_t dq, int32_t dkv)
 {
     struct builder *builder = sublayer->builder;
-    int32_t         dq      = new_query(builder, "q gradient");
-    int32_t         dkv     = new_key_value(builder, "kv gradient");
-    core_backward(sublayer, gradient, dq, dkv);
-    sink_backward(sublayer, gradient);
-
-    struct op rope  = rope_op(sublayer, OP_ROPE_BACKWARD, "rope gradient");
-    int32_t   scale = sublayer->weights[WEIGHT_HEAD_NORM];
-    int32_t   dqkv  = assembly_activation(
-           &builder->assembly, "qkv gradient",
-           DIMS(builder->tokens, (builder->heads + 2 * builder->kv_heads) * builder->plan->model.head_dim));
+    struct op       rope    = rope_op(sublayer, OP_ROPE_BACKWARD, "rope gradient");
+    int32_t         scale   = sublayer->weights[WEIGHT_HEAD_NORM];
+    int32_t         dqkv    = assembly_activation(
+                   &builder->assembly, "qkv gradient",
+                   DIMS(builder->tokens, (builder->heads + 2 * builder->kv_heads) * builder->plan->model.head_dim));
     assembly_operand(&rope, ROPE_PACKED, ACCESS_WRITE, dqkv);
     assembly_operand(&rope, ROPE_QUERY, ACCESS_READ, dq);
     assembly_operand(&rope, ROPE_KEY_VALUE, ACCESS_READ, dkv);
@@ -260,13 +282,9 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
 {
     struct builder *builder = sublayer->builder;
     const int32_t  *values  = sublayer->values->tensor;
-    int32_t         qkv = sublayer->weights[WEIGHT_QKV], projection = sublayer->weights[WEIGHT_PROJECTION];
-
-    int32_t whole;
-    int32_t d_out = tensor_gather_linear(builder, &(struct linear){"projection data gradient", projection, true, false},
-                                         "projection output gradient", gradient, &whole);
-    linear_weight_gradient(builder, "projection weight gradient", whole, values[VALUE_O], projection);
-    int32_t dqkv = rope_backward(sublayer, d_out);
+    int32_t         qkv     = sublayer->weights[WEIGHT_QKV], dkv;
+    int32_t         dq      = attention_backward(sublayer, gradient, &dkv);
+    int32_t         dqkv    = rope_backward(sublayer, dq, dkv);
     // The input is gathered beside the data gradient, whose sum is made beside the weight gradient.
     int32_t in = tensor_gather(builder, "qkv input again", values[VALUE_N]);
     int32_t dn = linear_data_gradient(builder, "qkv data gradient", dqkv, qkv);
@@ -275,19 +293,19 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     return dn;
 }
 
-static const struct norm_names norm = {.forward         = "attention norm",
-                                       .backward        = "attention norm gradient",
-                                       .weight          = "norm1",
-                                       .bias            = "norm1 bias",
-                                       .exported_weight = {"model.layers.%d.input_layernorm.weight", 4},
-                                       .exported_bias   = {"model.layers.%d.input_layernorm.bias", 5}};
+const struct norm_names attention_norm = {.forward         = "attention norm",
+                                          .backward        = "attention norm gradient",
+                                          .weight          = "norm1",
+                                          .bias            = "norm1 bias",
+                                          .exported_weight = {"model.layers.%d.input_layernorm.weight", 4},
+                                          .exported_bias   = {"model.layers.%d.input_layernorm.bias", 5}};
 
 // clang-format off
 static const struct forward_step steps[] = {
     { append_qkv,        BIT(VALUE_N),                  BIT(VALUE_QKV),                1u << OUTPUT_QKV },
     { append_rope,       BIT(VALUE_QKV),                BIT(VALUE_Q) | BIT(VALUE_KV),  1u << OUTPUT_QKV },
-    { append_attention,  BIT(VALUE_Q) | BIT(VALUE_KV),  BIT(VALUE_O) | BIT(VALUE_LSE), 1u << OUTPUT_ATTENTION },
-    { append_projection, BIT(VALUE_O),                  BIT(VALUE_OUT),                1u << OUTPUT_PROJECTION },
+    { attention_append, BIT(VALUE_Q) | BIT(VALUE_KV),  BIT(VALUE_O) | BIT(VALUE_LSE), 1u << OUTPUT_ATTENTION },
+    { attention_append_projection, BIT(VALUE_O),                  BIT(VALUE_OUT),                1u << OUTPUT_PROJECTION },
     { .append = NULL },
 };
 // clang-format on
@@ -305,7 +323,7 @@ enum {
 
 const struct layer_kind attention_kind = {
     .name        = "attention",
-    .norm        = &norm,
+    .norm        = &attention_norm,
     .declare     = declare,
     .steps       = steps,
     .needed      = NEEDED,
@@ -317,7 +335,7 @@ const struct layer_kind attention_kind = {
 
 const struct layer_kind window_attention_kind = {
     .name        = "window_attention",
-    .norm        = &norm,
+    .norm        = &attention_norm,
     .declare     = declare,
     .steps       = steps,
     .needed      = NEEDED,

@@ -6,7 +6,7 @@
 #include "gswbench/assembly.h"
 #include "gswbench/schedule.h"
 
-enum { BLOCK_SUBLAYERS = 4, SUBLAYER_WEIGHTS = 8 };
+enum { BLOCK_SUBLAYERS = 4, SUBLAYER_WEIGHTS = 12 };
 
 // A layer of the model, or one of its ends: the embedding is the block at place 0, layer l that at place l + 1, the
 // head the last one.
@@ -51,12 +51,13 @@ struct builder {
     bool                 is_ring;         // cp passes keys and values round
     bool                 overlaps;        // tp splits GEMMs so that transfers hide
     bool                 overlaps_experts;
-    int64_t              heads, kv_heads;      // of this rank
-    struct routing_shape routing;              // of every layer with experts
-    int64_t              prefetch, reshard;    // [parallel]
-    bool                 gathers_forward;      // updated weights, in the next forward pass
-    int64_t              deferral;             // microbatches whose weight gradient of the head is deferred
-    struct head_inputs  *deferred;             // those of the microbatches from 0 on
+    int64_t              heads, kv_heads;       // of this rank
+    int64_t              key_dim, value_dim;    // of a head as attention reads it
+    struct routing_shape routing;               // of every layer with experts
+    int64_t              prefetch, reshard;     // [parallel]
+    bool                 gathers_forward;       // updated weights, in the next forward pass
+    int64_t              deferral;              // microbatches whose weight gradient of the head is deferred
+    struct head_inputs  *deferred;              // those of the microbatches from 0 on
     int64_t              deferred_count;
     int32_t              reduces[2];    // the latest two reductions of whole gradients; -1: none
 };

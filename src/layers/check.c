@@ -144,6 +144,10 @@ static void check_family(const struct model_config *model, int64_t sparse, statu
                                 "attention_bias, mlp_bias, router_offset): use family = gswbench",
                                 model->family));
     }
+    if (model->kv_rank > 0) {
+        status_add(errors,
+                   fail("[model] family = %s has no latent attention (kv_rank): use family = gswbench", model->family));
+    }
     if (model->shared_ffn > 0) {
         status_add(errors, fail("[model] family = %s has no shared experts (shared_ffn): use family = gswbench",
                                 model->family));

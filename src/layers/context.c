@@ -33,9 +33,7 @@ int32_t context_rows(struct builder *builder, const char *name, int32_t whole, i
 // A tensor like the keys and values of one rank, but of all.
 static int32_t new_whole(struct builder *builder, const char *name)
 {
-    return assembly_activation(
-        &builder->assembly, name,
-        DIMS(builder->tokens * ranks_of(builder), 2, builder->kv_heads, builder->plan->model.head_dim));
+    return attention_new_key_value(builder, name, builder->tokens * ranks_of(builder));
 }
 
 // Copies chunk by chunk between the order of the ranks and that of the sequence.
@@ -116,8 +114,7 @@ void context_attention(struct sublayer *sublayer)
         return;
     }
     int32_t keys       = gather_keys(sublayer);
-    int32_t out        = assembly_activation(&builder->assembly, "attention",
-                                             DIMS(builder->tokens, builder->heads, builder->plan->model.head_dim));
+    int32_t out        = attention_new_out(builder, "attention", builder->tokens);
     int32_t statistics = context_statistics(builder, context_runs(builder));
     for (int64_t run = 0; run < context_runs(builder); run++) {
         struct op op = context_op(builder, OP_ATTENTION_FORWARD, "attention", keys_of(builder, run));

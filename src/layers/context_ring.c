@@ -52,10 +52,9 @@ static int32_t rotate(struct builder *builder, const char *role, int32_t in)
     return out;
 }
 
-static int32_t new_queries(struct builder *builder, const char *name, int64_t rows)
+static int32_t new_queries(struct builder *builder, const char *name, int64_t rows, int64_t width)
 {
-    return assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, FORMAT_F32,
-                           DIMS(rows, builder->heads, builder->plan->model.head_dim));
+    return assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, FORMAT_F32, DIMS(rows, builder->heads, width));
 }
 
 static void forward(struct sublayer *sublayer, const struct visit *visit, int32_t keys, int32_t out, int32_t statistics)
@@ -73,7 +72,7 @@ static void forward(struct sublayer *sublayer, const struct visit *visit, int32_
 static void merge(struct sublayer *sublayer, const struct visit *visit, int32_t keys, int32_t out, int32_t statistics)
 {
     struct builder *builder = sublayer->builder;
-    int32_t         part    = new_queries(builder, "attention part", builder->sequence / HALVES);
+    int32_t         part    = new_queries(builder, "attention part", builder->sequence / HALVES, builder->value_dim);
     int32_t         own     = context_statistics(builder, 1);
     forward(sublayer, visit, keys, part, own);
 
@@ -90,7 +89,7 @@ void ring_attention(struct sublayer *sublayer)
     struct builder *builder    = sublayer->builder;
     int64_t         ranks      = builder->plan->mesh.size[AXIS_CP];
     int32_t         keys       = sublayer->values->tensor[VALUE_KV];
-    int32_t         sum        = new_queries(builder, "attention sum", builder->tokens);
+    int32_t         sum        = new_queries(builder, "attention sum", builder->tokens, builder->value_dim);
     int32_t         statistics = context_statistics(builder, context_runs(builder));
     for (int64_t distance = 0; distance < ranks; distance++) {
         // The next block is on its way while this one is worked on.
@@ -104,8 +103,7 @@ void ring_attention(struct sublayer *sublayer)
         }
         keys = next;
     }
-    int32_t out = assembly_activation(&builder->assembly, "attention",
-                                      DIMS(builder->tokens, builder->heads, builder->plan->model.head_dim));
+    int32_t out = attention_new_out(builder, "attention", builder->tokens);
     assembly_cast(&builder->assembly, "attention cast", sum, out, false);
     sublayer->values->tensor[VALUE_O]   = out;
     sublayer->values->tensor[VALUE_LSE] = statistics;
@@ -144,9 +142,11 @@ void ring_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_
     struct builder  *builder = sublayer->builder;
     int64_t          ranks   = builder->plan->mesh.size[AXIS_CP];
     int32_t          keys    = sublayer->values->tensor[VALUE_KV];
-    struct gradients sums    = {.out = gradient, .query = new_queries(builder, "q gradient sum", builder->tokens)};
-    sums.key_value           = assembly_tensor(&builder->assembly, "kv gradient sum", STORAGE_ACTIVATION, FORMAT_F32,
-                                               DIMS(builder->tokens, 2, builder->kv_heads, builder->plan->model.head_dim));
+    struct gradients sums    = {.out   = gradient,
+                                .query = new_queries(builder, "q gradient sum", builder->tokens, builder->key_dim)};
+    sums.key_value =
+        assembly_tensor(&builder->assembly, "kv gradient sum", STORAGE_ACTIVATION, FORMAT_F32,
+                        DIMS(builder->tokens, builder->kv_heads * (builder->key_dim + builder->value_dim)));
     clear(builder, "q gradient clear", sums.query);
     clear(builder, "kv gradient clear", sums.key_value);
     for (int64_t distance = 0; distance < ranks; distance++) {

@@ -52,7 +52,7 @@ static double attention_flops(const struct model_config *model, double square, i
     struct layer_count sum    = sum_of(model);
     double             length = (double)sequence, window = fmin((double)model->window, length);
     double             all = square * length * length, seen = length * window - window * (window - 1.0) / 2.0;
-    return 12.0 * ((double)sum.attended * all + (double)sum.windowed * fmin(all, seen));
+    return 6.0 * ((double)sum.attended * all + (double)sum.windowed * fmin(all, seen));
 }
 
 // GEMMs of every layer and of the output projection, and attention, counted alike. Embedding, norms and activations are

@@ -40,10 +40,10 @@ static struct declaration *declare_constant(struct declarations *declarations, i
 }
 
 void declare_vector(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as,
-                    float constant)
+                    int64_t columns, float constant)
 {
     struct declaration *vector = declare_constant(declarations, index, name, constant);
-    declare_rows(declarations, vector, as, 1, declarations->builder->plan->model.hidden);
+    declare_rows(declarations, vector, as, 1, columns);
 }
 
 static struct share share_of(const struct declarations *declarations, const struct declaration *declaration)

@@ -58,9 +58,9 @@ struct declarations {
 struct declaration *declare_matrix(struct declarations *declarations, int32_t *index, const char *name);
 struct declaration *declare_linear(struct declarations *declarations, int32_t *index, const char *name,
                                    enum linear_kind gemm, int64_t linear);
-// A norm's vector, alike on all ranks.
+// A norm's vector of so many columns, alike on all ranks.
 void declare_vector(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as,
-                    float constant);
+                    int64_t columns, float constant);
 // What all heads share, vectors as long as a head, one a part.
 void declare_head_scales(struct declarations *declarations, int32_t *index, const char *name,
                          const struct exported *const *as, int parts);

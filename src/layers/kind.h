@@ -61,7 +61,7 @@ struct norm_names {
 struct layer_count {
     int64_t parameters, active;
     int64_t multiplied;    // weights that a token is multiplied by, as the FLOP conventions count them
-    int64_t attended;      // width of the queries that meet every key, and so of what every value adds to
+    int64_t attended;      // width of the queries that meet every key, and of what every value adds to
     int64_t windowed;      // ... that meet those of a window
     int64_t linears;       // that FP8 may compute
 };
@@ -82,7 +82,7 @@ struct layer_kind {
 };
 
 // Every kind: NAME_kind, in a file of its own.
-#define LAYER_KINDS(row) row(embedding) row(attention) row(window_attention) row(mlp) row(experts) row(head)
+#define LAYER_KINDS(row) row(embedding) row(attention) row(window_attention) row(latent) row(mlp) row(experts) row(head)
 
 #define LAYER_KIND_DECLARED(name) extern const struct layer_kind name##_kind;
 LAYER_KINDS(LAYER_KIND_DECLARED)

@@ -3,13 +3,18 @@
 #include "linear.h"
 #include "norm.h"
 
-static struct op norm_op(const struct builder *builder, enum op_kind kind, const char *role)
+static int64_t columns_of(const struct tensor *x)
+{
+    return x->elements / x->dim[0];
+}
+
+static struct op norm_op(const struct builder *builder, enum op_kind kind, const char *role, const struct tensor *x)
 {
     const struct model_config *model = &builder->plan->model;
     struct op                  op    = assembly_op(&builder->assembly, kind, role);
 
-    op.shape.rows = (struct rows_shape){.rows    = builder->shard_tokens,
-                                        .columns = model->hidden,
+    op.shape.rows = (struct rows_shape){.rows    = x->dim[0],
+                                        .columns = columns_of(x),
                                         .epsilon = (float)model->norm_epsilon,
                                         .variant = (int32_t)model->norm};
     return op;
@@ -17,14 +22,15 @@ static struct op norm_op(const struct builder *builder, enum op_kind kind, const
 
 void norm_forward(struct builder *builder, const char *role, struct norm_values *norm)
 {
-    struct plan   *plan  = builder->plan;
-    const int64_t *shape = DIMS(builder->shard_tokens, plan->model.hidden);
-    struct op      op    = norm_op(builder, OP_NORM_FORWARD, role);
+    struct plan        *plan  = builder->plan;
+    const struct tensor x     = plan->tensors[norm->x];    // a copy: the table moves as it grows
+    const int64_t      *shape = DIMS(x.dim[0], columns_of(&x));
+    struct op           op    = norm_op(builder, OP_NORM_FORWARD, role, &x);
 
-    norm->sum        = norm->branch >= 0 ? assembly_activation(&builder->assembly, "residual", shape) : norm->x;
-    norm->out        = assembly_activation(&builder->assembly, role, shape);
-    norm->statistics = assembly_tensor(&builder->assembly, "norm statistics", STORAGE_ACTIVATION, FORMAT_F32,
-                                       DIMS(builder->shard_tokens, 2));
+    norm->sum = norm->branch >= 0 ? assembly_activation(&builder->assembly, "residual", shape) : norm->x;
+    norm->out = assembly_activation(&builder->assembly, role, shape);
+    norm->statistics =
+        assembly_tensor(&builder->assembly, "norm statistics", STORAGE_ACTIVATION, FORMAT_F32, DIMS(x.dim[0], 2));
     assembly_operand(&op, NORM_IN, ACCESS_READ, norm->x);
     assembly_operand(&op, NORM_WEIGHT, ACCESS_READ, plan->weights[norm->weight].tensor);
     if (norm->bias >= 0) {
@@ -42,10 +48,10 @@ void norm_forward(struct builder *builder, const char *role, struct norm_values 
 int32_t norm_backward(struct builder *builder, const char *role, const struct norm_values *norm, int32_t gradient,
                       int32_t residual)
 {
-    struct plan *plan = builder->plan;
-    struct op    op   = norm_op(builder, OP_NORM_BACKWARD, role);
-    int32_t      dx =
-        assembly_activation(&builder->assembly, "residual gradient", DIMS(builder->shard_tokens, plan->model.hidden));
+    struct plan        *plan = builder->plan;
+    const struct tensor x    = plan->tensors[norm->sum];
+    struct op           op   = norm_op(builder, OP_NORM_BACKWARD, role, &x);
+    int32_t dx     = assembly_activation(&builder->assembly, "residual gradient", DIMS(x.dim[0], columns_of(&x)));
     op.accumulates = gradient_accumulates(builder, norm->weight);
 
     enum access access = op.accumulates ? ACCESS_UPDATE : ACCESS_WRITE;

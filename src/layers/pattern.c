@@ -13,7 +13,7 @@
 #define LAYER_KIND_ADDRESS(name) &name##_kind,
 const struct layer_kind *const layer_kinds[] = {LAYER_KINDS(LAYER_KIND_ADDRESS) NULL};
 
-// Words for layers that many models have.
+// Words for layers that many models have; where attention is latent in a model, it is in theirs.
 static const struct {
     const char              *name;
     const struct layer_kind *kinds[2];
@@ -34,12 +34,13 @@ static const struct layer_kind *find_kind(const char *name)
     return NULL;
 }
 
-static bool name_layer(struct layer_run *run, const char *name)
+static bool name_layer(struct layer_run *run, const struct model_config *model, const char *name)
 {
     for (int i = 0; i < NAMED_LAYERS; i++) {
         if (strcmp(layers_by_name[i].name, name) == 0) {
             run->count = 2;
             memcpy(run->kinds, layers_by_name[i].kinds, sizeof(layers_by_name[i].kinds));
+            run->kinds[0] = model->kv_rank > 0 ? &latent_kind : run->kinds[0];
             return true;
         }
     }
@@ -98,7 +99,7 @@ static status add_kind(struct layer_run *run, const struct layer_kind *kind, con
 // From the word of the first kind to the one after the last.
 static status read_kinds(struct layer_run *run, const struct model_config *model, const char **text, char *word)
 {
-    if (name_layer(run, word)) {
+    if (name_layer(run, model, word)) {
         *text = read_word(*text, word);
         return OK;
     }

@@ -169,6 +169,8 @@ status plan_build(struct plan *plan, const struct plan_request *request)
                                .is_ring          = request->parallel.context == CONTEXT_RING,
                                .heads            = plan->model.heads / tp,
                                .kv_heads         = plan->model.kv_heads / tp,
+                               .key_dim          = model_key_dim(&plan->model),
+                               .value_dim        = model_value_dim(&plan->model),
                                .prefetch         = request->parallel.prefetch,
                                .reshard          = request->parallel.reshard,
                                .gathers_forward  = request->parallel.zero_gather == ZERO_GATHER_FORWARD,

@@ -18,6 +18,7 @@ enum {
     OPS_OF_COPIES   = 7,     // ... copies of their operands in FP8
     OPS_OF_SHARDS   = 4,     // ... transfers of tp
     OPS_OF_BLOCK    = 8,     // of a microbatch, a linear and a block of a ring of tp: GEMM and transfer of each pass
+    OPS_OF_LATENT   = 16,    // of a microbatch: splits, norms and rope of latent attention, transfers of the shared key
     OPS_OF_EXPERT   = 10,    // of a microbatch: activation, exchanges
     OPS_OF_RUN      = 6,     // of a microbatch, a run of queries and a block of keys: attention, its merge, copies
     OPS_OF_TURN     = 20,    // of a microbatch: embedding, head, transfers between chunks
@@ -54,7 +55,7 @@ static double ops_of_sublayer(const struct plan_request *request, const struct l
 {
     const struct mesh *mesh    = &request->mesh;
     struct layer_count count   = kind->count(&request->model);
-    double             ops     = OPS_OF_SUBLAYER;
+    double             ops     = OPS_OF_SUBLAYER + (kind == &latent_kind ? OPS_OF_LATENT : 0);
     int64_t            experts = kind->has_experts ? MLP_LINEARS * request->model.experts : 0;
     if (kind->has_experts) {
         double here = (double)experts / (double)mesh_group_size(mesh, mesh->owner_axes);
@@ -118,7 +119,8 @@ static double largest_elements(const struct plan_request *request)
     const struct model_config *model   = &request->model;
     double                     tokens  = (double)request->train.micro_batch * (double)request->train.sequence;
     double                     experts = model->experts > 0 ? (double)model->experts : 1;
-    double                     width   = (double)(model_query_width(model) + 2 * model_kv_width(model));
+    double                     width   = (double)model->heads * (double)model_key_dim(model) +
+                   (double)model->kv_heads * (double)(model_key_dim(model) + model_value_dim(model));
     double ffn = larger(larger((double)model->ffn, (double)model->shared_ffn), (double)model_expert_ffn(model));
     width      = larger(larger(width, (double)model->hidden), 2.0 * ffn);
     return tokens / (double)request->mesh.size[AXIS_CP] *

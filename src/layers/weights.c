@@ -17,6 +17,7 @@ static const int64_t streams_of_experts = INT64_C(1) << 40;
 enum order {
     ORDER_OF_HEADS,
     ORDER_REPLICATED,
+    ORDER_REPLICATED_LINEAR,
     ORDER_SHARED,
     ORDER_LINEAR,
     ORDER_EXPERT_REPLICATED,
@@ -24,6 +25,9 @@ enum order {
     ORDER_EXPERT,
     ORDER_COUNT
 };
+enum { OTHERS = 1u << ORDER_OF_HEADS | 1u << ORDER_REPLICATED | 1u << ORDER_SHARED };
+enum { LINEARS = 1u << ORDER_REPLICATED_LINEAR | 1u << ORDER_LINEAR };
+enum { EXPERTS = 1u << ORDER_EXPERT_REPLICATED | 1u << ORDER_EXPERT_BIAS | 1u << ORDER_EXPERT };
 
 static int64_t stream_of(const struct declarations *declarations, const struct declaration *declaration, int64_t place)
 {
@@ -100,20 +104,20 @@ static enum order order_of(const struct declaration *declaration)
                : declaration->is_replicated ? ORDER_EXPERT_REPLICATED
                                             : ORDER_EXPERT_BIAS;
     }
-    return declaration->linear >= 0     ? ORDER_LINEAR
+    return declaration->linear >= 0     ? (declaration->is_replicated ? ORDER_REPLICATED_LINEAR : ORDER_LINEAR)
            : declaration->is_of_heads   ? ORDER_OF_HEADS
            : declaration->is_replicated ? ORDER_REPLICATED
                                         : ORDER_SHARED;
 }
 
-// Declares a unit of all weights of an order from first to last, if there are any.
+// Declares a unit of all weights of these orders, if there are any.
 static void add_unit(struct builder *builder, const struct declarations *declarations, struct plan_unit described,
-                     enum order first, enum order last)
+                     uint32_t orders)
 {
     struct plan *plan = builder->plan;
     for (int32_t i = 0; i < declarations->count; i++) {
         const struct declaration *declaration = &declarations->list[i];
-        bool                      is_here     = order_of(declaration) >= first && order_of(declaration) <= last;
+        bool                      is_here     = (orders >> order_of(declaration) & 1u) != 0;
         described.elements += is_here ? unit_align(plan, declaration->rows * declaration->columns, 1) : 0;
     }
     if (described.elements == 0) {
@@ -121,9 +125,9 @@ static void add_unit(struct builder *builder, const struct declarations *declara
     }
     unit_create(builder, &described);
     int64_t used = 0;
-    for (enum order order = first; order <= last; order++) {
+    for (enum order order = 0; order < ORDER_COUNT; order++) {
         for (int32_t i = 0; i < declarations->count; i++) {
-            if (order_of(&declarations->list[i]) == order) {
+            if ((orders >> order & 1u) != 0 && order_of(&declarations->list[i]) == order) {
                 add_weight(plan, declarations, &declarations->list[i], &used);
             }
         }
@@ -140,9 +144,9 @@ static void declare_norm(struct declarations *declarations, const struct norm_na
     const struct model_config *model = &declarations->builder->plan->model;
     // layer-norm-1p stores weight - 1
     float constant = model->norm == NORM_LAYER_1P ? 0.0f : 1.0f;
-    declare_vector(declarations, &weights[WEIGHT_NORM], norm->weight, &norm->exported_weight, constant);
+    declare_vector(declarations, &weights[WEIGHT_NORM], norm->weight, &norm->exported_weight, model->hidden, constant);
     if (model_norm_has_bias(model)) {
-        declare_vector(declarations, &weights[WEIGHT_NORM_BIAS], norm->bias, &norm->exported_bias, 0.0f);
+        declare_vector(declarations, &weights[WEIGHT_NORM_BIAS], norm->bias, &norm->exported_bias, model->hidden, 0.0f);
     }
 }
 
@@ -176,18 +180,16 @@ static void declare_block(struct builder *builder, int64_t place)
 
     block->first_unit           = plan->unit_count;
     builder->assembly.tag.layer = (int16_t)block->layer;
-    add_unit(builder, &declarations, (struct plan_unit){.place = place}, ORDER_OF_HEADS,
-             is_apart ? ORDER_SHARED : ORDER_LINEAR);
+    add_unit(builder, &declarations, (struct plan_unit){.place = place}, is_apart ? OTHERS : OTHERS | LINEARS);
     if (is_apart) {
         add_unit(builder, &declarations,
-                 (struct plan_unit){.place = unit_place_of_linears(builder, block->layer), .is_narrow = true},
-                 ORDER_LINEAR, ORDER_LINEAR);
+                 (struct plan_unit){.place = unit_place_of_linears(builder, block->layer), .is_narrow = true}, LINEARS);
     }
     add_unit(builder, &declarations,
              (struct plan_unit){.place      = unit_place_of_experts(builder, block->expert_layer),
                                 .is_experts = true,
                                 .is_narrow  = is_apart},
-             ORDER_EXPERT_REPLICATED, ORDER_EXPERT);
+             EXPERTS);
     for (int32_t i = 0; i < declarations.count; i++) {
         const struct declaration *declaration = &declarations.list[i];
         if (declaration->bias_of >= 0) {

@@ -25,6 +25,10 @@ const struct option model_options[] = {
     INTEGER_OPTION(model_config, heads, "0", 0, 4096, "query heads"),
     INTEGER_OPTION(model_config, kv_heads, "0", 0, 4096, "key and value heads; fewer than heads is grouped-query attention"),
     INTEGER_OPTION(model_config, head_dim, "0", 0, 1024, "elements of a head"),
+    INTEGER_OPTION(model_config, kv_rank, "0", 0, 131072, "latent attention: width that keys and values are compressed to; then head_dim is what does not rotate of a head of queries and keys, and dense and experts in a pattern are layers with latent attention; 0: attention is plain"),
+    INTEGER_OPTION(model_config, q_rank, "0", 0, 131072, "latent attention: width that queries are compressed to; 0: they are not"),
+    INTEGER_OPTION(model_config, rope_dim, "0", 0, 1024, "latent attention: elements of a head of queries and keys that rotate, of keys the same in all heads"),
+    INTEGER_OPTION(model_config, value_dim, "0", 0, 1024, "latent attention: elements of a head of values; 0: head_dim"),
     INTEGER_OPTION(model_config, ffn, "0", 0, 1048576, "width of the MLP, and of an expert where expert_ffn is 0"),
     INTEGER_OPTION(model_config, vocab, "0", 0, 16777216, "tokens of the vocabulary, without padding"),
     INTEGER_OPTION(model_config, vocab_multiple, "1", 1, 65536, "the vocabulary is padded to a multiple of this times tp"),
@@ -78,9 +82,19 @@ int64_t model_kv_width(const struct model_config *model)
     return model->kv_heads * model->head_dim;
 }
 
+int64_t model_key_dim(const struct model_config *model)
+{
+    return model->head_dim + (model->kv_rank > 0 ? model->rope_dim : 0);
+}
+
+int64_t model_value_dim(const struct model_config *model)
+{
+    return model->kv_rank > 0 && model->value_dim > 0 ? model->value_dim : model->head_dim;
+}
+
 int64_t model_rotary_width(const struct model_config *model)
 {
-    return (int64_t)((double)model->head_dim * model->rope_fraction);
+    return model->kv_rank > 0 ? model->rope_dim : (int64_t)((double)model->head_dim * model->rope_fraction);
 }
 
 int64_t model_padded_vocab(const struct model_config *model, int64_t tp)

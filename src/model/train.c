@@ -16,7 +16,7 @@ const char *const train_recompute_names[] = {
 static const char *const output_names[] = {
     [OUTPUT_NORM] = "norm", [OUTPUT_QKV] = "qkv", [OUTPUT_ATTENTION] = "attention", [OUTPUT_PROJECTION] = "projection",
     [OUTPUT_FC1] = "fc1", [OUTPUT_ACTIVATION] = "activation", [OUTPUT_FC2] = "fc2",
-    [OUTPUT_DISPATCH] = "dispatch", [OUTPUT_COUNT] = NULL,
+    [OUTPUT_DISPATCH] = "dispatch", [OUTPUT_LATENT] = "latent", [OUTPUT_COUNT] = NULL,
 };
 
 static const char *const routing_names[] = {[ROUTING_TOP_K] = "top-k", [ROUTING_BALANCED] = "balanced", [ROUTING_SKEWED] = "skewed", NULL};

@@ -62,23 +62,25 @@ static double seen_pairs(const struct attention_shape *shape)
     return sequence * window - missing * (missing - 1) / 2;
 }
 
-// Two GEMMs of head_dim multiply-adds for each pair of a query and a key that it sees.
-static double attention_flops(const struct attention_shape *shape)
+// So many multiply-adds for each pair of a query and a key that it sees.
+static double attention_flops(const struct attention_shape *shape, int64_t multiply_adds)
 {
-    double pairs = seen_pairs(shape);
-    return 4.0 * (double)shape->batch * (double)shape->heads * (double)shape->head_dim * pairs;
+    return 2.0 * (double)shape->batch * (double)shape->heads * (double)multiply_adds * seen_pairs(shape);
 }
 
+// Forward, scores and what is made of values; backward, scores again with the gradients of queries and keys, and that
+// of the scores with that of the values.
 double op_flops(const struct op *op)
 {
-    const struct gemm_shape *gemm = &op->shape.gemm;
+    const struct gemm_shape      *gemm      = &op->shape.gemm;
+    const struct attention_shape *attention = &op->shape.attention;
     switch ((enum op_price)op_table[op->kind].price) {
     case OP_PRICE_GEMM:
         return 2.0 * (double)gemm->m * (double)gemm->n * (double)gemm->k;
     case OP_PRICE_ATTENTION_FORWARD:
-        return attention_flops(&op->shape.attention);
+        return attention_flops(attention, attention->head_dim + attention_value_dim(attention));
     case OP_PRICE_ATTENTION_BACKWARD:
-        return 2.5 * attention_flops(&op->shape.attention);
+        return attention_flops(attention, 3 * attention->head_dim + 2 * attention_value_dim(attention));
     case OP_PRICE_MEMORY:
     case OP_PRICE_CAST:
     case OP_PRICE_ROUTE:

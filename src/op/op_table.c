@@ -22,6 +22,8 @@ SIZE(gemm, factors_b, scaling_factors((enum scaling)shape->scaling_b, shape->n, 
 SIZE(rows, a_row, shape->rows)
 SIZE(rows, a_column, shape->columns)
 SIZE(rows, matrix, shape->rows * shape->columns)
+SIZE(rows, first_part, shape->rows * shape->valid_columns)
+SIZE(rows, other_part, shape->rows * (shape->columns - shape->valid_columns))
 SIZE(rows, two_a_row, shape->rows * 2)
 SIZE(rows, three_a_row, shape->rows * 3)
 SIZE(rows, three_a_row_of_parts, shape->parts * shape->rows * 3)
@@ -31,8 +33,12 @@ SIZE(rows, before_activation, shape->rows * shape->columns *
 
 #define TOKENS (shape->batch * shape->sequence)
 SIZE(attention, queries, TOKENS * shape->heads * shape->head_dim)
-SIZE(attention, key_values, shape->batch * (shape->earlier + shape->sequence) * 2 * shape->kv_heads * shape->head_dim)
-SIZE(attention, own_key_values, TOKENS * 2 * shape->kv_heads * shape->head_dim)
+SIZE(attention, outs, TOKENS * shape->heads * attention_value_dim(shape))
+SIZE(attention, key_values, shape->batch * (shape->earlier + shape->sequence) * shape->kv_heads *
+     (shape->head_dim + attention_value_dim(shape)))
+SIZE(attention, own_key_values, TOKENS * shape->kv_heads * (shape->head_dim + attention_value_dim(shape)))
+SIZE(attention, key_values_up, TOKENS * shape->heads * (shape->head_dim - shape->rotary + attention_value_dim(shape)))
+SIZE(attention, shared_key, TOKENS * shape->rotary)
 SIZE(attention, packed, TOKENS * (shape->heads + 2 * shape->kv_heads) * shape->head_dim)
 SIZE(attention, one_a_query, TOKENS * shape->heads)
 SIZE(attention, one_a_head, shape->heads)
@@ -142,19 +148,19 @@ const struct op_row op_table[OP_COUNT] = {
         [ROPE_SCALE_GRADIENT] = MAY_ADD("scale_gradient", head_scales)}},
     [OP_ATTENTION_FORWARD] = {COMPUTES(attention, ATTENTION_FORWARD, ATTENTION), {
         [ATTENTION_QUERY] = READ("query", queries), [ATTENTION_KEY_VALUE] = READ("key_value", key_values),
-        [ATTENTION_OUT] = WRITE("out", queries), [ATTENTION_STATISTICS] = WRITE("statistics", one_a_query)}},
+        [ATTENTION_OUT] = WRITE("out", outs), [ATTENTION_STATISTICS] = WRITE("statistics", one_a_query)}},
     [OP_ATTENTION_BACKWARD] = {COMPUTES(attention, ATTENTION_BACKWARD, ATTENTION), {
-        [ATTENTION_GRADIENT_OUT] = READ("out_gradient", queries),
+        [ATTENTION_GRADIENT_OUT] = READ("out_gradient", outs),
         [ATTENTION_GRADIENT_QUERY_IN] = READ("query", queries),
         [ATTENTION_GRADIENT_KEY_VALUE_IN] = READ("key_value", key_values),
-        [ATTENTION_GRADIENT_OUT_IN] = READ("out", queries),
+        [ATTENTION_GRADIENT_OUT_IN] = READ("out", outs),
         [ATTENTION_GRADIENT_STATISTICS] = READ("statistics", one_a_query),
         [ATTENTION_GRADIENT_QUERY] = SLOT("query_gradient", ADD_QUERY, ALWAYS, queries),
         [ATTENTION_GRADIENT_KEY_VALUE] = ADD("key_value_gradient", key_values)}},
     [OP_ATTENTION_MERGE] = {COMPUTES(attention, MEMORY, MEMORY), {
-        [ATTENTION_MERGE_OUT] = UPDATE("out", queries),
+        [ATTENTION_MERGE_OUT] = UPDATE("out", outs),
         [ATTENTION_MERGE_STATISTICS] = UPDATE("statistics", one_a_query),
-        [ATTENTION_MERGE_PART] = READ("part", queries),
+        [ATTENTION_MERGE_PART] = READ("part", outs),
         [ATTENTION_MERGE_PART_STATISTICS] = READ("part_statistics", one_a_query)}},
     [OP_SINK_FORWARD] = {COMPUTES(attention, MEMORY, MEMORY), {
         [SINK_SINKS] = READ("sinks", one_a_head), [SINK_OUT] = UPDATE("out", queries),
@@ -163,6 +169,23 @@ const struct op_row op_table[OP_COUNT] = {
         [SINK_GRADIENT_SINKS] = READ("sinks", one_a_head), [SINK_GRADIENT_OUT] = READ("out_gradient", queries),
         [SINK_GRADIENT_OUT_IN] = READ("out", queries), [SINK_GRADIENT_STATISTICS] = READ("statistics", one_a_query),
         [SINK_GRADIENT_SINK] = ADD("sinks_gradient", one_a_head)}},
+    [OP_SPLIT] = {COMPUTES(rows, MEMORY, MEMORY), {
+        [SPLIT_IN] = READ("in", matrix), [SPLIT_FIRST] = WRITE("first", first_part),
+        [SPLIT_REST] = WRITE("rest", other_part)}},
+    [OP_JOIN] = {COMPUTES(rows, MEMORY, MEMORY), {
+        [JOIN_FIRST] = READ("first", first_part), [JOIN_REST] = READ("rest", other_part),
+        [JOIN_OUT] = WRITE("out", matrix)}},
+    [OP_LATENT_ROPE_FORWARD] = {COMPUTES(attention, MEMORY, MEMORY), {
+        [LATENT_ROPE_TABLE] = READ("table", rotations), [LATENT_ROPE_QUERY_UP] = READ("query_up", queries),
+        [LATENT_ROPE_KEY_VALUE_UP] = READ("key_value_up", key_values_up),
+        [LATENT_ROPE_SHARED_KEY] = READ("shared_key", shared_key), [LATENT_ROPE_QUERY] = WRITE("query", queries),
+        [LATENT_ROPE_KEY_VALUE] = WRITE("key_value", own_key_values)}},
+    [OP_LATENT_ROPE_BACKWARD] = {COMPUTES(attention, MEMORY, MEMORY), {
+        [LATENT_ROPE_TABLE] = READ("table", rotations), [LATENT_ROPE_QUERY_UP] = WRITE("query_up_gradient", queries),
+        [LATENT_ROPE_KEY_VALUE_UP] = WRITE("key_value_up_gradient", key_values_up),
+        [LATENT_ROPE_SHARED_KEY] = WRITE("shared_key_gradient", shared_key),
+        [LATENT_ROPE_QUERY] = READ("query_gradient", queries),
+        [LATENT_ROPE_KEY_VALUE] = READ("key_value_gradient", own_key_values)}},
     [OP_ACTIVATION_FORWARD] = {FUSES(rows, MEMORY, MEMORY, ACTIVATION_OUT), {
         [ACTIVATION_IN] = READ_TWICE(TO_REPEAT, "in", before_activation), [ACTIVATION_OUT] = WRITE("out", matrix)}},
     [OP_ACTIVATION_BACKWARD] = {FUSES(rows, MEMORY, MEMORY, ACTIVATION_GRADIENT_IN), {

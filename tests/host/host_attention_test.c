@@ -45,9 +45,10 @@ static void expect_attention(const struct attention_shape *shape, enum format fo
     int64_t       tokens               = shape->batch * shape->sequence;
     struct op     op                   = {.kind = OP_ATTENTION_FORWARD, .shape.attention = *shape};
     struct buffer buffers[OP_OPERANDS] = {
-        [ATTENTION_QUERY]      = make_random(format, tokens * shape->heads * shape->head_dim, 1, 1),
-        [ATTENTION_KEY_VALUE]  = make_random(format, tokens * 2 * shape->kv_heads * shape->head_dim, 2, 1),
-        [ATTENTION_OUT]        = make_output(format, tokens * shape->heads * shape->head_dim),
+        [ATTENTION_QUERY] = make_random(format, tokens * shape->heads * shape->head_dim, 1, 1),
+        [ATTENTION_KEY_VALUE] =
+            make_random(format, tokens * shape->kv_heads * (shape->head_dim + attention_value_dim(shape)), 2, 1),
+        [ATTENTION_OUT]        = make_output(format, tokens * shape->heads * attention_value_dim(shape)),
         [ATTENTION_STATISTICS] = make_output(FORMAT_F32, tokens * shape->heads),
     };
     double *query = values_of(&buffers[ATTENTION_QUERY]), *pairs = values_of(&buffers[ATTENTION_KEY_VALUE]);
@@ -65,9 +66,10 @@ static void expect_attention(const struct attention_shape *shape, enum format fo
 Test(host_op, attends_to_the_keys_that_a_query_sees)
 {
     static const struct attention_shape shapes[] = {
-        {1, 1, 1, 1, 1, 0, 1.0f, true, false, 0, 0, 0},     {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 0},
-        {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0, 0}, {2, 300, 2, 1, 8, 0, 0.3f, false, false, 0, 0, 0},
-        {3, 257, 3, 3, 5, 0, 0.4f, true, false, 0, 0, 0},   {1, 64, 8, 1, 32, 0, 0.2f, false, false, 0, 0, 0},
+        {1, 1, 1, 1, 1, 0, 1.0f, true, false, 0, 0, 0, 0},     {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 0, 0},
+        {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0, 0, 0}, {2, 300, 2, 1, 8, 0, 0.3f, false, false, 0, 0, 0, 0},
+        {3, 257, 3, 3, 5, 0, 0.4f, true, false, 0, 0, 0, 0},   {1, 64, 8, 1, 32, 0, 0.2f, false, false, 0, 0, 0, 0},
+        {2, 131, 4, 2, 6, 0, 0.4f, true, false, 0, 0, 0, 4},   {1, 9, 2, 2, 3, 0, 0.4f, true, false, 0, 0, 0, 7},
     };
     for (int i = 0; i < 12; i++) {
         expect_attention(&shapes[i / 2], types[i & 1]);
@@ -77,11 +79,11 @@ Test(host_op, attends_to_the_keys_that_a_query_sees)
 Test(host_op, attends_to_the_keys_of_a_window)
 {
     static const struct attention_shape shapes[] = {
-        {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 1},     {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0, 7},
-        {1, 300, 2, 1, 8, 0, 0.3f, true, false, 0, 0, 96},  {1, 300, 2, 1, 8, 0, 0.3f, true, false, 0, 0, 128},
-        {2, 197, 3, 3, 5, 0, 0.4f, true, false, 0, 0, 196}, {1, 64, 8, 1, 32, 0, 0.2f, true, false, 0, 0, 64},
+        {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 1, 0},     {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0, 7, 0},
+        {1, 300, 2, 1, 8, 0, 0.3f, true, false, 0, 0, 96, 0},  {1, 300, 2, 1, 8, 0, 0.3f, true, false, 0, 0, 128, 0},
+        {2, 197, 3, 3, 5, 0, 0.4f, true, false, 0, 0, 196, 0}, {1, 64, 8, 1, 32, 0, 0.2f, true, false, 0, 0, 64, 0},
     };
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 16; i++) {
         expect_attention(&shapes[i / 2], types[i & 1]);
     }
 }
@@ -89,7 +91,7 @@ Test(host_op, attends_to_the_keys_of_a_window)
 // Scores beyond the range of exp() in fp32.
 Test(host_op, attends_to_keys_with_large_scores)
 {
-    struct attention_shape shape                = {1, 2, 1, 1, 1, 0, 1.0f, false, false, 0, 0, 0};
+    struct attention_shape shape                = {1, 2, 1, 1, 1, 0, 1.0f, false, false, 0, 0, 0, 0};
     struct op              op                   = {.kind = OP_ATTENTION_FORWARD, .shape.attention = shape};
     struct buffer          buffers[OP_OPERANDS] = {
                  [ATTENTION_QUERY]      = make_buffer(FORMAT_F32, 2),
@@ -130,18 +132,20 @@ static void attention_of_pairs(const void *context, const double *in, double *ou
 
 static void expect_attention_gradient(const struct attention_shape *shape, enum format format)
 {
-    int64_t   tokens  = shape->batch * shape->sequence;
-    int64_t   queries = tokens * shape->heads * shape->head_dim, pairs = tokens * 2 * shape->kv_heads * shape->head_dim;
-    struct op forward             = {.kind = OP_ATTENTION_FORWARD, .shape.attention = *shape};
-    struct op backward            = {.kind = OP_ATTENTION_BACKWARD, .shape.attention = *shape};
+    int64_t tokens                = shape->batch * shape->sequence;
+    int64_t queries               = tokens * shape->heads * shape->head_dim,
+            outs                  = tokens * shape->heads * attention_value_dim(shape);
+    int64_t       pairs           = tokens * shape->kv_heads * (shape->head_dim + attention_value_dim(shape));
+    struct op     forward         = {.kind = OP_ATTENTION_FORWARD, .shape.attention = *shape};
+    struct op     backward        = {.kind = OP_ATTENTION_BACKWARD, .shape.attention = *shape};
     struct buffer in[OP_OPERANDS] = {
         [ATTENTION_QUERY]      = make_random(format, queries, 1, 1),
         [ATTENTION_KEY_VALUE]  = make_random(format, pairs, 2, 1),
-        [ATTENTION_OUT]        = make_output(format, queries),
+        [ATTENTION_OUT]        = make_output(format, outs),
         [ATTENTION_STATISTICS] = make_output(FORMAT_F32, tokens * shape->heads),
     };
     struct buffer gradient[OP_OPERANDS] = {
-        [ATTENTION_GRADIENT_OUT]          = make_random(format, queries, 3, 1),
+        [ATTENTION_GRADIENT_OUT]          = make_random(format, outs, 3, 1),
         [ATTENTION_GRADIENT_QUERY_IN]     = in[ATTENTION_QUERY],
         [ATTENTION_GRADIENT_KEY_VALUE_IN] = in[ATTENTION_KEY_VALUE],
         [ATTENTION_GRADIENT_OUT_IN]       = in[ATTENTION_OUT],
@@ -157,9 +161,9 @@ static void expect_attention_gradient(const struct attention_shape *shape, enum 
     double                  *slopes  = values_of(&gradient[ATTENTION_GRADIENT_OUT]);
     // The backward pass reads the output as it was stored, rounded.
     double          bound    = format == FORMAT_F32 ? 0 : 0.04;
-    struct function function = {attention_of_query, &context, queries, queries, slopes, bound};
+    struct function function = {attention_of_query, &context, queries, outs, slopes, bound};
     expect_gradient(&function, context.query, &gradient[ATTENTION_GRADIENT_QUERY], NULL, "query gradient");
-    function = (struct function){attention_of_pairs, &context, pairs, queries, slopes, bound};
+    function = (struct function){attention_of_pairs, &context, pairs, outs, slopes, bound};
     expect_gradient(&function, context.pairs, &gradient[ATTENTION_GRADIENT_KEY_VALUE], NULL, "key and value gradient");
     free(context.query), free(context.pairs), free(slopes);
     free_buffers(in);
@@ -170,12 +174,11 @@ static void expect_attention_gradient(const struct attention_shape *shape, enum 
 Test(host_gradient, of_attention)
 {
     static const struct attention_shape shapes[] = {
-        {1, 3, 1, 1, 2, 0, 0.7f, true, false, 0, 0, 0},
-        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 0},
-        {1, 6, 3, 3, 4, 0, 0.5f, false, false, 0, 0, 0},
-        {1, 5, 4, 1, 5, 0, 0.3f, true, false, 0, 0, 0},
+        {1, 3, 1, 1, 2, 0, 0.7f, true, false, 0, 0, 0, 0},  {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 0, 0},
+        {1, 6, 3, 3, 4, 0, 0.5f, false, false, 0, 0, 0, 0}, {1, 5, 4, 1, 5, 0, 0.3f, true, false, 0, 0, 0, 0},
+        {1, 5, 4, 2, 6, 0, 0.3f, true, false, 0, 0, 0, 4},  {2, 4, 2, 2, 3, 0, 0.5f, true, false, 0, 0, 2, 5},
     };
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 12; i++) {
         expect_attention_gradient(&shapes[i / 2], types[i & 1]);
     }
 }
@@ -183,9 +186,9 @@ Test(host_gradient, of_attention)
 Test(host_gradient, of_attention_in_windows)
 {
     static const struct attention_shape shapes[] = {
-        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 2},
-        {1, 6, 3, 3, 4, 0, 0.5f, true, false, 0, 0, 4},
-        {1, 120, 1, 1, 2, 0, 0.3f, true, false, 0, 0, 30},
+        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 2, 0},
+        {1, 6, 3, 3, 4, 0, 0.5f, true, false, 0, 0, 4, 0},
+        {1, 120, 1, 1, 2, 0, 0.3f, true, false, 0, 0, 30, 0},
     };
     for (int i = 0; i < 6; i++) {
         expect_attention_gradient(&shapes[i / 2], types[i & 1]);
@@ -194,7 +197,7 @@ Test(host_gradient, of_attention_in_windows)
 
 Test(host_gradient, of_attention_over_several_blocks)
 {
-    struct attention_shape shape = {1, 150, 1, 1, 2, 0, 0.7f, true, false, 0, 0, 0};
+    struct attention_shape shape = {1, 150, 1, 1, 2, 0, 0.7f, true, false, 0, 0, 0, 0};
     expect_attention_gradient(&shape, FORMAT_F32);
 }
 

@@ -55,7 +55,7 @@ Test(host_threads, change_no_bit_of_any_result)
         expect_same_bits(&squares, square, 1u << SQUARE_SUM_OUT);
 
         struct op     attention               = {.kind            = OP_ATTENTION_FORWARD,
-                                                 .shape.attention = {2, 200, 6, 3, 16, 0, 0.3f, true, false, 0, 0}};
+                                                 .shape.attention = {2, 200, 6, 3, 16, 0, 0.3f, true, false, 0, 0, 0}};
         struct buffer attentions[OP_OPERANDS] = {make_random(types[i], 400 * 96, 1, 1),
                                                  make_random(types[i], 400 * 96, 2, 1), make_output(types[i], 400 * 96),
                                                  make_output(FORMAT_F32, 400 * 6)};

@@ -20,11 +20,12 @@ int64_t compare_row(const struct op *op, int slot, int64_t elements)
     case OP_GEMM:
         return op->shape.gemm.n;
     case OP_ATTENTION_FORWARD:
-        return slot == ATTENTION_STATISTICS ? op->shape.attention.sequence : op->shape.attention.head_dim;
+        return slot == ATTENTION_STATISTICS ? op->shape.attention.sequence : attention_value_dim(&op->shape.attention);
     case OP_SINK_FORWARD:
         return slot == SINK_STATISTICS ? op->shape.attention.sequence : op->shape.attention.head_dim;
-    case OP_ATTENTION_BACKWARD:
     case OP_ATTENTION_MERGE:
+        return attention_value_dim(&op->shape.attention);
+    case OP_ATTENTION_BACKWARD:
     case OP_ROPE_FORWARD:
     case OP_ROPE_BACKWARD:
         return op->shape.attention.head_dim;

@@ -107,29 +107,30 @@ void reference_rope(const struct attention_shape *shape, const double *table, co
 void reference_attention(const struct attention_shape *shape, const double *query, const double *key_value, double *out,
                          double *statistics)
 {
-    int64_t width = shape->head_dim, group = shape->heads / shape->kv_heads;
+    int64_t width = shape->head_dim, of_value = attention_value_dim(shape), group = shape->heads / shape->kv_heads;
     for (int64_t i = 0; i < shape->batch * shape->heads * shape->sequence; i++) {
         int64_t       position = i % shape->sequence, head = i / shape->sequence % shape->heads;
         int64_t       start = i / shape->sequence / shape->heads * shape->sequence;
         int64_t       seen  = shape->causal ? position + 1 : shape->sequence;
         int64_t       begin = shape->window > 0 && seen > shape->window ? seen - shape->window : 0;
         const double *q     = query + ((start + position) * shape->heads + head) * width;
-        double       *o     = out + ((start + position) * shape->heads + head) * width;
+        double       *o     = out + ((start + position) * shape->heads + head) * of_value;
         double        sum   = 0;
-        memset(o, 0, sizeof(*o) * (size_t)width);
+        memset(o, 0, sizeof(*o) * (size_t)of_value);
         for (int64_t j = begin; j < seen; j++) {
-            const double *key   = key_value + ((start + j) * 2 * shape->kv_heads + head / group) * width;
-            const double *value = key + shape->kv_heads * width;
+            const double *pair  = key_value + (start + j) * shape->kv_heads * (width + of_value);
+            const double *key   = pair + head / group * width;
+            const double *value = pair + shape->kv_heads * width + head / group * of_value;
             double        score = 0;
             for (int64_t d = 0; d < width; d++) {
                 score += q[d] * key[d] * (double)shape->scale;
             }
             sum += exp(score);
-            for (int64_t d = 0; d < width; d++) {
+            for (int64_t d = 0; d < of_value; d++) {
                 o[d] += exp(score) * value[d];
             }
         }
-        for (int64_t d = 0; d < width; d++) {
+        for (int64_t d = 0; d < of_value; d++) {
             o[d] /= sum;
         }
         if (statistics != NULL) {

@@ -248,3 +248,26 @@ Test(gradient, is_right_for_windows_sinks_and_biases)
     tiny.train.recompute       = RECOMPUTE_FULL;
     check_model(&tiny);
 }
+
+Test(gradient, is_right_for_latent_attention)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.model.kv_heads  = 4;
+    tiny.model.kv_rank   = 7;
+    tiny.model.q_rank    = 9;
+    tiny.model.rope_dim  = 6;
+    tiny.model.value_dim = 5;
+    check_model(&tiny);
+}
+
+Test(gradient, is_right_for_latent_attention_without_compressed_queries)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    tiny.model.kv_heads  = 4;
+    tiny.model.kv_rank   = 7;
+    tiny.model.rope_dim  = 2;
+    tiny.train.recompute = RECOMPUTE_FULL;
+    check_model(&tiny);
+}

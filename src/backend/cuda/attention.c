@@ -17,9 +17,15 @@ static int64_t query_elements(const struct attention_shape *shape)
     return shape->batch * shape->sequence * shape->heads * shape->head_dim;
 }
 
+static int64_t out_elements(const struct attention_shape *shape)
+{
+    return shape->batch * shape->sequence * shape->heads * attention_value_dim(shape);
+}
+
 static int64_t key_value_elements(const struct attention_shape *shape)
 {
-    return shape->batch * (shape->earlier + shape->sequence) * 2 * shape->kv_heads * shape->head_dim;
+    return shape->batch * (shape->earlier + shape->sequence) * shape->kv_heads *
+           (shape->head_dim + attention_value_dim(shape));
 }
 
 static bool is_backward(const struct op *op)
@@ -32,7 +38,7 @@ static bool is_backward(const struct op *op)
 // to.
 static int64_t out_bytes(const struct op *op)
 {
-    return is_backward(op) ? 0 : cuda_align(format_bytes(FORMAT_BF16, query_elements(&op->shape.attention)));
+    return is_backward(op) ? 0 : cuda_align(format_bytes(FORMAT_BF16, out_elements(&op->shape.attention)));
 }
 
 static int64_t query_gradient_bytes(const struct op *op)
@@ -189,7 +195,7 @@ static void run_cudnn(struct backend *backend, const struct prepared *prepared, 
 
     memcpy(bound, buffers, sizeof(bound));
     if (is_part) {
-        *out = (struct buffer){fresh, query_elements(shape), FORMAT_BF16};
+        *out = (struct buffer){fresh, out_elements(shape), FORMAT_BF16};
     }
     if (query_gradient_bytes(op) > 0) {
         *dq = (struct buffer){fresh, query_elements(shape), FORMAT_BF16};

@@ -116,16 +116,20 @@ void attention_trial_name(const struct cuda *cuda, struct cudnn_attention *cudnn
 {
     const struct attention_shape *shape = &op->shape.attention;
     char                          version[32];
-    char                          window[32] = "";
+    char                          window[32] = "", values[48] = "";
+    if (attention_value_dim(shape) != shape->head_dim) {
+        snprintf(values, sizeof(values), " with values of %" PRId64, shape->value_dim);
+    }
     cudnn_attention_version(cudnn, version, sizeof(version));
     if (shape->window > 0) {
         snprintf(window, sizeof(window), " by %" PRId64, shape->window);
     }
-    snprintf(
-        problem, GEMM_PROBLEM_BYTES,
-        "%s %" PRId64 " x %" PRId64 " after %" PRId64 "%s%s, %" PRId64 " heads %" PRId64 " of %" PRId64 ", %s, %.100s",
-        op_name((enum op_kind)op->kind), shape->batch, shape->sequence, shape->earlier, shape->causal ? " causal" : "",
-        window, shape->heads, shape->kv_heads, shape->head_dim, version, cuda->gemms->device);
+    snprintf(problem, GEMM_PROBLEM_BYTES,
+             "%s %" PRId64 " x %" PRId64 " after %" PRId64 "%s%s, %" PRId64 " heads %" PRId64 " of %" PRId64
+             "%s, %s, %.100s",
+             op_name((enum op_kind)op->kind), shape->batch, shape->sequence, shape->earlier,
+             shape->causal ? " causal" : "", window, shape->heads, shape->kv_heads, shape->head_dim, values, version,
+             cuda->gemms->device);
 }
 
 static status take_fastest(struct trial *trial)

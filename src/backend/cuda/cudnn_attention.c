@@ -82,7 +82,8 @@ void cudnn_attention_version(const struct cudnn_attention *attention, char *text
 static bool is_alike(const struct attention_shape *a, const struct attention_shape *b)
 {
     return a->batch == b->batch && a->sequence == b->sequence && a->heads == b->heads && a->kv_heads == b->kv_heads &&
-           a->head_dim == b->head_dim && a->causal == b->causal && a->earlier == b->earlier && a->window == b->window;
+           a->head_dim == b->head_dim && attention_value_dim(a) == attention_value_dim(b) && a->causal == b->causal &&
+           a->earlier == b->earlier && a->window == b->window;
 }
 
 static struct cudnn_entry *find(const struct cudnn_attention *attention, const struct op *op)

@@ -4,22 +4,28 @@
 
 // The layouts of an op's tensors, [batch, heads, rows, columns] whatever their order in memory.
 struct layouts {
-    struct cudnn_layout query, key, key_transposed, scores, scores_transposed, rows, head_gradient, query_sum;
-    bool                is_grouped, is_causal, has_earlier, has_window;
+    struct cudnn_layout query, out, key, key_transposed, value, value_transposed, scores, scores_transposed, rows,
+        key_of_heads, value_of_heads, query_sum;
+    bool is_grouped, is_causal, has_earlier, has_window;
 };
 
 static struct layouts layouts_of(const struct attention_shape *shape)
 {
     int64_t b = shape->batch, h = shape->heads, g = shape->kv_heads, d = shape->head_dim;
     int64_t s = shape->sequence, k = shape->earlier + shape->sequence;
+    int64_t v = attention_value_dim(shape), pair = g * (d + v);
     return (struct layouts){
         .query             = {{b, h, s, d}, {s * h * d, d, h * d, 1}},
-        .key               = {{b, g, k, d}, {k * 2 * g * d, d, 2 * g * d, 1}},
-        .key_transposed    = {{b, g, d, k}, {k * 2 * g * d, d, 1, 2 * g * d}},
+        .out               = {{b, h, s, v}, {s * h * v, v, h * v, 1}},
+        .key               = {{b, g, k, d}, {k * pair, d, pair, 1}},
+        .key_transposed    = {{b, g, d, k}, {k * pair, d, 1, pair}},
+        .value             = {{b, g, k, v}, {k * pair, v, pair, 1}},
+        .value_transposed  = {{b, g, v, k}, {k * pair, v, 1, pair}},
         .scores            = {{b, h, s, k}, {h * s * k, s * k, k, 1}},
         .scores_transposed = {{b, h, k, s}, {h * s * k, s * k, 1, k}},
         .rows              = {{b, h, s, 1}, {h * s, s, 1, 1}},
-        .head_gradient     = {{b, h, k, d}, {h * k * d, k * d, d, 1}},
+        .key_of_heads      = {{b, h, k, d}, {h * k * d, k * d, d, 1}},
+        .value_of_heads    = {{b, h, k, v}, {h * k * v, k * v, v, 1}},
         .query_sum         = {{b, h, s, d}, {h * s * d, s * d, d, 1}},
         .is_grouped        = g<h, .is_causal = shape->causal, .has_earlier = shape->earlier> 0,
         .has_window        = shape->window > 0,
@@ -112,7 +118,7 @@ static void describe_forward(struct cudnn_graph *graph, const struct layouts *la
 {
     cudnn_tensor query = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->query, CUDNN_ATTENTION_QUERY);
     cudnn_tensor key   = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->key_transposed, CUDNN_ATTENTION_KEY);
-    cudnn_tensor value = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->key, CUDNN_ATTENTION_VALUE);
+    cudnn_tensor value = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->value, CUDNN_ATTENTION_VALUE);
     cudnn_tensor scale = cudnn_graph_scalar(graph, CUDNN_DATA_FLOAT, CUDNN_ATTENTION_SCALE);
 
     cudnn_tensor scores    = mask(graph, scaled_scores(graph, query, key, scale, layouts), layouts);
@@ -137,7 +143,7 @@ static void describe_forward(struct cudnn_graph *graph, const struct layouts *la
                                          .b         = sum,
                                          .out = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->scores, 0)});
     cudnn_graph_gemm(graph, probability, value,
-                     cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->query, CUDNN_ATTENTION_OUT));
+                     cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->out, CUDNN_ATTENTION_OUT));
 }
 
 // transposed scores x rows of queries, summed over the heads that share a key: the gradient of keys or values.
@@ -146,10 +152,14 @@ static void key_gradient(struct cudnn_graph *graph, cudnn_tensor scores, cudnn_t
 {
     cudnn_tensor turned = cudnn_graph_reshape(
         graph, scores, cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->scores_transposed, 0));
-    cudnn_tensor gradient = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->key, id);
+    bool         is_value = id == CUDNN_ATTENTION_VALUE_GRADIENT;
+    cudnn_tensor gradient =
+        cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, is_value ? &layouts->value : &layouts->key, id);
     if (layouts->is_grouped) {
-        cudnn_tensor by_head = cudnn_graph_gemm(
-            graph, turned, rows, cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->head_gradient, 0));
+        cudnn_tensor by_head =
+            cudnn_graph_gemm(graph, turned, rows,
+                             cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16,
+                                                is_value ? &layouts->value_of_heads : &layouts->key_of_heads, 0));
         cudnn_graph_reduce(graph, CUDNN_REDUCE_TENSOR_ADD, by_head, gradient);
     } else {
         cudnn_graph_gemm(graph, turned, rows, gradient);
@@ -161,14 +171,14 @@ static void describe_backward(struct cudnn_graph *graph, const struct layouts *l
     cudnn_tensor query = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->query, CUDNN_ATTENTION_QUERY);
     cudnn_tensor key   = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->key_transposed, CUDNN_ATTENTION_KEY);
     cudnn_tensor value =
-        cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->key_transposed, CUDNN_ATTENTION_VALUE);
-    cudnn_tensor out   = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->query, CUDNN_ATTENTION_OUT);
-    cudnn_tensor d_out = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->query, CUDNN_ATTENTION_OUT_GRADIENT);
+        cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->value_transposed, CUDNN_ATTENTION_VALUE);
+    cudnn_tensor out   = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->out, CUDNN_ATTENTION_OUT);
+    cudnn_tensor d_out = cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->out, CUDNN_ATTENTION_OUT_GRADIENT);
     cudnn_tensor statistics = cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->rows, CUDNN_ATTENTION_STATISTICS);
     cudnn_tensor scale      = cudnn_graph_scalar(graph, CUDNN_DATA_FLOAT, CUDNN_ATTENTION_SCALE);
 
     // Row sums of d out * out, over all keys of the row wherever they are.
-    cudnn_tensor row_sum = combine(graph, CUDNN_POINTWISE_MUL, d_out, out, &layouts->query);
+    cudnn_tensor row_sum = combine(graph, CUDNN_POINTWISE_MUL, d_out, out, &layouts->out);
     row_sum              = cudnn_graph_reduce(graph, CUDNN_REDUCE_TENSOR_ADD, row_sum,
                                               cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->rows, 0));
     row_sum              = cudnn_graph_pointwise(

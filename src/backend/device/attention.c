@@ -11,7 +11,8 @@ static bool is_backward(const struct op *op)
 
 status device_attention_check(const struct device *device, const struct op *op)
 {
-    int64_t head_dim = op->shape.attention.head_dim;
+    int64_t value_dim = attention_value_dim(&op->shape.attention);
+    int64_t head_dim  = op->shape.attention.head_dim > value_dim ? op->shape.attention.head_dim : value_dim;
     if (head_dim > ATTENTION_HEAD_MAX) {
         return fail("[model] head_dim = %lld: kernels of our own go to %d", (long long)head_dim,
                     (int)ATTENTION_HEAD_MAX);
@@ -40,6 +41,7 @@ static struct attention_kernel_shape kernel_shape(const struct attention_shape *
                                            .heads     = shape->heads,
                                            .kv_heads  = shape->kv_heads,
                                            .head_dim  = shape->head_dim,
+                                           .value_dim = attention_value_dim(shape),
                                            .scale     = shape->scale,
                                            .is_causal = shape->causal,
                                            .window    = shape->causal ? shape->window : 0};

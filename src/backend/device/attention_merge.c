@@ -15,6 +15,6 @@ void device_attention_merge(struct backend *backend, const struct op *op, const 
                                        .batch           = shape->batch,
                                        .sequence        = shape->sequence,
                                        .heads           = shape->heads,
-                                       .head_dim        = shape->head_dim},
+                                       .head_dim        = attention_value_dim(shape)},
         &target));
 }

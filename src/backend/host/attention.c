@@ -15,9 +15,9 @@ struct head {
     const struct attention_shape *shape;
     int64_t                       batch, group;    // which head
     struct view                   key_view, value_view;
-    struct panel                  key, value, key_gradient, value_gradient;    // [keys, head_dim]
+    struct panel                  key, value, key_gradient, value_gradient;    // [keys, head_dim or value_dim]
     float                        *scores, *score_gradient;                     // [BLOCK, keys]
-    float                        *space[4];                                    // [BLOCK, head_dim]
+    float                        *space[4];                                    // [BLOCK, the larger one]
 };
 
 // A block of queries of one head.
@@ -25,7 +25,7 @@ struct block {
     int64_t     first;     // within the sequence
     int64_t     hidden;    // leading keys that no row sees
     int64_t     keys;      // those behind them up to the last that some row sees
-    struct view view;      // of QUERY and OUT
+    struct view query_view, out_view;
     int64_t     statistics_at;
 };
 
@@ -34,9 +34,19 @@ static int64_t keys_of(const struct attention_shape *shape)
     return shape->earlier + shape->sequence;
 }
 
+static int64_t width_of_pair(const struct attention_shape *shape)
+{
+    return shape->head_dim + attention_value_dim(shape);
+}
+
+static int64_t larger_width(const struct attention_shape *shape)
+{
+    return width_of_pair(shape) - host_minimum(shape->head_dim, attention_value_dim(shape));
+}
+
 static int64_t forward_floats(const struct attention_shape *shape)
 {
-    return (2 * keys_of(shape) + 4 * BLOCK) * shape->head_dim + BLOCK * keys_of(shape);
+    return (width_of_pair(shape) + BLOCK) * keys_of(shape) + 4 * BLOCK * larger_width(shape);
 }
 
 int64_t host_attention_floats(const struct op *op, int threads)
@@ -49,7 +59,7 @@ int64_t host_attention_backward_floats(const struct op *op, int threads)
 {
     (void)threads;
     const struct attention_shape *shape = &op->shape.attention;
-    return forward_floats(shape) + (2 * shape->head_dim + BLOCK) * keys_of(shape);
+    return forward_floats(shape) + (width_of_pair(shape) + BLOCK) * keys_of(shape);
 }
 
 // Reads the keys and values of one head, and lays out the thread's scratch.
@@ -57,39 +67,45 @@ static struct head open_head(const struct loop *loop, int64_t index, int operand
 {
     const struct attention_shape *shape = &loop->op->shape.attention;
     const struct buffer          *pairs = &loop->buffers[operand];
-    int64_t     width = shape->head_dim, leading = 2 * shape->kv_heads * width, size = keys_of(shape) * width;
-    struct head head = {
-        .loop = loop, .shape = shape, .batch = index / shape->kv_heads, .group = index % shape->kv_heads};
-    int64_t at      = head.batch * keys_of(shape) * leading + head.group * width;
-    head.key_view   = (struct view){at, leading, keys_of(shape), width};
-    head.value_view = (struct view){at + leading / 2, leading, keys_of(shape), width};
+    int64_t                       width = shape->head_dim, of_value = attention_value_dim(shape), keys = keys_of(shape);
+    int64_t                       leading = shape->kv_heads * width_of_pair(shape);
+    struct head                   head    = {
+                             .loop = loop, .shape = shape, .batch = index / shape->kv_heads, .group = index % shape->kv_heads};
+    int64_t at      = head.batch * keys * leading;
+    head.key_view   = (struct view){at + head.group * width, leading, keys, width};
+    head.value_view = (struct view){at + shape->kv_heads * width + head.group * of_value, leading, keys, of_value};
     head.key        = panel_read(pairs, &head.key_view, space);
-    head.value      = panel_read(pairs, &head.value_view, space + size);
-    space += 2 * size;
+    head.value      = panel_read(pairs, &head.value_view, space + keys * width);
+    space += keys * width_of_pair(shape);
     for (int i = 0; i < 4; i++) {
         head.space[i] = space;
-        space += BLOCK * width;
+        space += BLOCK * larger_width(shape);
     }
     head.scores         = space;
-    head.score_gradient = head.scores + BLOCK * keys_of(shape);
-    float *gradients    = head.score_gradient + BLOCK * keys_of(shape);
-    head.key_gradient   = (struct panel){gradients, width, keys_of(shape), width, false};
-    head.value_gradient = (struct panel){gradients + size, width, keys_of(shape), width, false};
+    head.score_gradient = head.scores + BLOCK * keys;
+    float *gradients    = head.score_gradient + BLOCK * keys;
+    head.key_gradient   = (struct panel){gradients, width, keys, width, false};
+    head.value_gradient = (struct panel){gradients + keys * width, of_value, keys, of_value, false};
     return head;
+}
+
+// Rows of one of the heads from a token on.
+static struct view rows_of_head(const struct attention_shape *shape, int64_t token, int64_t head, int64_t rows,
+                                int64_t width)
+{
+    return (struct view){(token * shape->heads + head) * width, shape->heads * width, rows, width};
 }
 
 static struct block open_block(const struct head *head, int64_t query_head, int64_t first)
 {
     const struct attention_shape *shape = head->shape;
-    int64_t      rows = host_minimum(BLOCK, shape->sequence - first), leading = shape->heads * shape->head_dim;
+    int64_t      rows = host_minimum(BLOCK, shape->sequence - first), token = head->batch * shape->sequence + first;
     struct block block = {.first = first, .keys = shape->causal ? shape->earlier + first + rows : keys_of(shape)};
     int64_t      begin = shape->earlier + first + 1 - shape->window;
     block.hidden       = shape->window > 0 && begin > 0 ? begin : 0;
     block.keys -= block.hidden;
-    block.view = (struct view){.at = (head->batch * shape->sequence + first) * leading + query_head * shape->head_dim,
-                               .leading = leading,
-                               .rows    = rows,
-                               .columns = shape->head_dim};
+    block.query_view    = rows_of_head(shape, token, query_head, rows, shape->head_dim);
+    block.out_view      = rows_of_head(shape, token, query_head, rows, attention_value_dim(shape));
     block.statistics_at = (head->batch * shape->heads + query_head) * shape->sequence + first;
     return block;
 }
@@ -119,18 +135,18 @@ static void hide(float *values, const struct block *block, int64_t hidden, int64
 
 static struct panel score_panel(const struct head *head, const struct block *block, float *data)
 {
-    return (struct panel){data, keys_of(head->shape), block->view.rows, block->keys, false};
+    return (struct panel){data, keys_of(head->shape), block->query_view.rows, block->keys, false};
 }
 
 static void forward_block(const struct head *head, const struct block *block)
 {
     const struct buffer *buffers    = head->loop->buffers;
-    int64_t              width      = head->shape->head_dim;
+    int64_t              width      = block->out_view.columns;
     float               *statistics = (float *)buffers[ATTENTION_STATISTICS].data + block->statistics_at;
     struct panel         key = seen_keys(&head->key, block, true), value = seen_keys(&head->value, block, false);
-    struct panel         query  = panel_read(&buffers[ATTENTION_QUERY], &block->view, head->space[0]);
+    struct panel         query  = panel_read(&buffers[ATTENTION_QUERY], &block->query_view, head->space[0]);
     struct panel         scores = score_panel(head, block, head->scores);
-    struct panel         out    = {head->space[1], width, block->view.rows, width, false};
+    struct panel         out    = {head->space[1], width, block->out_view.rows, width, false};
     double               sums[BLOCK];
     panel_multiply(&scores, &query, &key, head->shape->scale, 0.0f);
     for (int64_t row = 0; row < scores.rows; row++) {
@@ -148,7 +164,7 @@ static void forward_block(const struct head *head, const struct block *block)
             out.data[row * width + i] *= factor;
         }
     }
-    panel_write(&buffers[ATTENTION_OUT], &block->view, &out, false);
+    panel_write(&buffers[ATTENTION_OUT], &block->out_view, &out, false);
 }
 
 // Works on every block of every query head that reads one head of keys and values.
@@ -184,12 +200,12 @@ static void differentiate_scores(const struct head *head, const struct block *bl
 {
     const float *statistics =
         (const float *)head->loop->buffers[ATTENTION_GRADIENT_STATISTICS].data + block->statistics_at;
-    for (int64_t row = 0; row < block->view.rows; row++) {
+    for (int64_t row = 0; row < block->query_view.rows; row++) {
         int64_t hidden, seen = visible(head, block, row, &hidden);
         float  *weights  = head->scores + row * keys_of(head->shape);
         float  *gradient = head->score_gradient + row * keys_of(head->shape);
         float   delta = (float)row_dot(out_gradient->data + row * out_gradient->leading, out->data + row * out->leading,
-                                       head->shape->head_dim);
+                                       block->out_view.columns);
         row_exponential(weights + hidden, statistics[row], seen);
         for (int64_t i = hidden; i < hidden + seen; i++) {
             gradient[i] = weights[i] * (gradient[i] - delta) * head->shape->scale;
@@ -201,11 +217,11 @@ static void differentiate_scores(const struct head *head, const struct block *bl
 
 static void backward_block(const struct head *head, const struct block *block)
 {
-    const struct buffer *buffers      = head->loop->buffers;
-    int64_t              width        = head->shape->head_dim;
-    struct panel         query        = panel_read(&buffers[ATTENTION_GRADIENT_QUERY_IN], &block->view, head->space[0]);
-    struct panel         out_gradient = panel_read(&buffers[ATTENTION_GRADIENT_OUT], &block->view, head->space[1]);
-    struct panel         out          = panel_read(&buffers[ATTENTION_GRADIENT_OUT_IN], &block->view, head->space[2]);
+    const struct buffer *buffers  = head->loop->buffers;
+    const struct view   *of_query = &block->query_view, *of_out = &block->out_view;
+    struct panel         query        = panel_read(&buffers[ATTENTION_GRADIENT_QUERY_IN], of_query, head->space[0]);
+    struct panel         out_gradient = panel_read(&buffers[ATTENTION_GRADIENT_OUT], of_out, head->space[1]);
+    struct panel         out          = panel_read(&buffers[ATTENTION_GRADIENT_OUT_IN], of_out, head->space[2]);
     struct panel         key          = seen_keys(&head->key, block, true);
     struct panel         value        = seen_keys(&head->value, block, true);
     struct panel         weights      = score_panel(head, block, head->scores);
@@ -214,10 +230,10 @@ static void backward_block(const struct head *head, const struct block *block)
     panel_multiply(&gradient, &out_gradient, &value, 1.0f, 0.0f);
     differentiate_scores(head, block, &out_gradient, &out);
 
-    struct panel query_gradient = {head->space[3], width, block->view.rows, width, false};
+    struct panel query_gradient = {head->space[3], of_query->columns, of_query->rows, of_query->columns, false};
     key.transposed              = false;
     panel_multiply(&query_gradient, &gradient, &key, 1.0f, 0.0f);
-    panel_write(&buffers[ATTENTION_GRADIENT_QUERY], &block->view, &query_gradient, head->shape->adds_query);
+    panel_write(&buffers[ATTENTION_GRADIENT_QUERY], of_query, &query_gradient, head->shape->adds_query);
 
     struct panel key_gradient   = seen_keys(&head->key_gradient, block, false);
     struct panel value_gradient = seen_keys(&head->value_gradient, block, false);
@@ -234,7 +250,7 @@ static void backward_heads(void *context, int64_t first, int64_t last, int threa
     for (int64_t index = first; index < last; index++) {
         struct head head = open_head(loop, index, ATTENTION_GRADIENT_KEY_VALUE_IN, space);
         memset(head.key_gradient.data, 0, sizeof(float) * (size_t)(head.key.rows * head.key.columns));
-        memset(head.value_gradient.data, 0, sizeof(float) * (size_t)(head.key.rows * head.key.columns));
+        memset(head.value_gradient.data, 0, sizeof(float) * (size_t)(head.value.rows * head.value.columns));
         run_blocks(&head, backward_block);
         panel_write(to, &head.key_view, &head.key_gradient, loop->op->accumulates);
         panel_write(to, &head.value_view, &head.value_gradient, loop->op->accumulates);
@@ -252,6 +268,7 @@ static void merge_rows(void *context, int64_t first, int64_t last, int thread)
     (void)thread;
     const struct loop            *loop       = context;
     const struct attention_shape *shape      = &loop->op->shape.attention;
+    int64_t                       width      = attention_value_dim(shape);
     float                        *out        = loop->buffers[ATTENTION_MERGE_OUT].data;
     const float                  *part       = loop->buffers[ATTENTION_MERGE_PART].data;
     float                        *statistics = loop->buffers[ATTENTION_MERGE_STATISTICS].data;
@@ -260,12 +277,12 @@ static void merge_rows(void *context, int64_t first, int64_t last, int thread)
         for (int64_t head = 0; head < shape->heads; head++) {
             int64_t batch = row / shape->sequence;
             int64_t place = (batch * shape->heads + head) * shape->sequence + row % shape->sequence;
-            int64_t at    = (row * shape->heads + head) * shape->head_dim;
+            int64_t at    = (row * shape->heads + head) * width;
             double  own = (double)statistics[place], added = (double)other[place];
             double  both = fmax(own, added) + log1p(exp(-fabs(own - added)));
             float   keep = (float)exp(own - both), take = (float)exp(added - both);
             statistics[place] = (float)both;
-            for (int64_t i = 0; i < shape->head_dim; i++) {
+            for (int64_t i = 0; i < width; i++) {
                 out[at + i] = keep * out[at + i] + take * part[at + i];
             }
         }

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Packets of a head that rotate, and those that do not.
+#ifndef GSWBENCH_KERNELS_ROPE_TURN_CUH
+#define GSWBENCH_KERNELS_ROPE_TURN_CUH
+
+#include "gswbench/arithmetic.h"
+
+#include "device.cuh"
+
+namespace
+{
+template <typename T, bool is_wide> __device__ inline void copy(T *to, const T *from, int count)
+{
+    put<is_wide>(to, fetch<is_wide>(from, count), count);
+}
+
+// Two packets that rotate together. angles: cosines and sines alternate; direction is 1, or -1 to rotate back.
+template <bool is_wide>
+__device__ inline void turn(float (&first)[LAUNCH_WIDTH], float (&second)[LAUNCH_WIDTH], const float *angles,
+                            float direction, int count)
+{
+    float angle[2][LAUNCH_WIDTH];
+    load<is_wide>(angle[0], angles, is_wide ? LAUNCH_WIDTH : min((int)LAUNCH_WIDTH, 2 * count));
+    load<is_wide>(angle[1], angles + LAUNCH_WIDTH, is_wide ? LAUNCH_WIDTH : max(0, 2 * count - LAUNCH_WIDTH));
+#pragma unroll
+    for (int i = 0; i < LAUNCH_WIDTH; i++) {
+        const float *pair = &angle[2 * i / LAUNCH_WIDTH][2 * i % LAUNCH_WIDTH];
+        arithmetic_rotate(&first[i], &second[i], pair[0], direction * pair[1]);
+    }
+}
+
+// The same as they lie in memory, half apart.
+template <typename T, bool is_wide>
+__device__ inline void rotate(T *to, const T *from, int half, const float *angles, float direction, int count)
+{
+    packet<T> raw_first = fetch<is_wide>(from, count), raw_second = fetch<is_wide>(from + half, count);
+    float     first[LAUNCH_WIDTH], second[LAUNCH_WIDTH];
+    unpack(first, raw_first);
+    unpack(second, raw_second);
+    turn<is_wide>(first, second, angles, direction, count);
+    store<is_wide>(to, first, count);
+    store<is_wide>(to + half, second, count);
+}
+}    // namespace
+
+#endif

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT
+// Latent attention: queries, keys and values are compressed on the rows at hand, normalised, gathered while they are
+// narrow, and projected up to the heads of this rank. What rotates of a key is made beside the compressed ones and is
+// the same for all heads. The weights that compress are alike on all ranks of tp.
+#include <inttypes.h>
+
+#include "attention.h"
+#include "norm.h"
+#include "tensor.h"
+
+enum {
+    WEIGHT_KV_DOWN = WEIGHT_ATTENTION_END,
+    WEIGHT_KV_NORM,
+    WEIGHT_KV_UP,
+    WEIGHT_Q_DOWN,    // this and the next: -1 where queries are not compressed
+    WEIGHT_Q_NORM,
+    WEIGHT_Q_UP,
+};
+enum { LINEAR_KV_DOWN, LINEAR_KV_UP, LINEAR_Q_UP, LINEAR_PROJECTION, LINEAR_Q_DOWN };
+enum {
+    VALUE_KV_DOWN = VALUE_ATTENTION_END,    // [S, kv_rank]
+    VALUE_KEY_ROPE,                         // [S, rope_dim]
+    VALUE_KV_STATISTICS,                    // of the norm [S, 2]
+    VALUE_KV_LATENT,                        // normalised [S, kv_rank]
+    VALUE_Q_DOWN,                           // as of keys and values; -1 where queries are not compressed
+    VALUE_Q_STATISTICS,
+    VALUE_Q_LATENT,
+    VALUE_KV_UP,    // [T, heads (head_dim + value_dim)]
+    VALUE_Q_UP,     // [T, heads key_dim]
+};
+
+static const struct exported exported_q          = {"model.layers.%d.self_attn.q_proj.weight", 32};
+static const struct exported exported_q_down     = {"model.layers.%d.self_attn.q_a_proj.weight", 33};
+static const struct exported exported_q_norm     = {"model.layers.%d.self_attn.q_a_layernorm.weight", 34};
+static const struct exported exported_q_up       = {"model.layers.%d.self_attn.q_b_proj.weight", 35};
+static const struct exported exported_kv_down    = {"model.layers.%d.self_attn.kv_a_proj_with_mqa.weight", 36};
+static const struct exported exported_kv_norm    = {"model.layers.%d.self_attn.kv_a_layernorm.weight", 37};
+static const struct exported exported_kv_up      = {"model.layers.%d.self_attn.kv_b_proj.weight", 38};
+static const struct exported exported_projection = {"model.layers.%d.self_attn.o_proj.weight", 39};
+
+static struct layer_count count(const struct model_config *model)
+{
+    int64_t h = model->hidden, heads = model->heads, value = model_value_dim(model);
+    int64_t q       = heads * model_key_dim(model);
+    int64_t queries = model->q_rank > 0 ? model->q_rank * (h + q) : h * q;
+    int64_t pairs   = h * (model->kv_rank + model->rope_dim) + model->kv_rank * heads * (model->head_dim + value);
+    int64_t all     = queries + pairs + heads * value * h;
+    return (struct layer_count){.parameters = all + model->q_rank + model->kv_rank,
+                                .active     = all + model->q_rank + model->kv_rank,
+                                .multiplied = all,
+                                .attended   = q + heads * value,
+                                .linears    = LINEAR_Q_DOWN + (model->q_rank > 0)};
+}
+
+static void check(const struct model_config *model, status *errors)
+{
+    if (model->kv_rank == 0 || model->rope_dim == 0 || model->rope_dim % 2 != 0) {
+        status_add(errors, fail("[model] kv_rank = %" PRId64 " and rope_dim = %" PRId64 ": latent attention needs the "
+                                "width of compressed keys and values, and an even number of elements that rotate",
+                                model->kv_rank, model->rope_dim));
+    }
+    if (model->kv_heads != model->heads) {
+        status_add(errors, fail("[model] kv_heads = %" PRId64 ": latent attention has as many as heads = %" PRId64,
+                                model->kv_heads, model->heads));
+    }
+    if (model->attention_sinks || model->attention_bias) {
+        status_add(errors, fail("[model] latent attention has no attention_sinks and no attention_bias"));
+    }
+    if (model->qk_norm != 0 || model->rope_fraction != 1.0 || model->norm != NORM_RMS) {
+        status_add(errors,
+                   fail("[model] latent attention has no qk_norm, no rope_fraction (rope_dim says what rotates) "
+                        "and needs norm = rmsnorm"));
+    }
+}
+
+static struct declaration *declare_down(struct declarations *declarations, int32_t *index, const char *name,
+                                        int64_t linear)
+{
+    struct declaration *down = declare_linear(declarations, index, name, LINEAR_KIND_QKV, linear);
+    down->is_replicated      = true;
+    return down;
+}
+
+static void declare_queries(struct declarations *declarations, int32_t *weights)
+{
+    const struct model_config *model    = &declarations->builder->plan->model;
+    bool                       has_down = model->q_rank > 0;
+    if (has_down) {
+        struct declaration *down = declare_down(declarations, &weights[WEIGHT_Q_DOWN], "q down weight", LINEAR_Q_DOWN);
+        declare_rows(declarations, down, &exported_q_down, model->q_rank, model->hidden);
+        declare_vector(declarations, &weights[WEIGHT_Q_NORM], "q latent norm", &exported_q_norm, model->q_rank, 1.0f);
+    }
+    struct declaration *up =
+        declare_linear(declarations, &weights[WEIGHT_Q_UP], "q up weight", LINEAR_KIND_QKV, LINEAR_Q_UP);
+    declare_rows(declarations, up, has_down ? &exported_q_up : &exported_q, model->heads * model_key_dim(model),
+                 has_down ? model->q_rank : model->hidden);
+}
+
+static void declare(struct declarations *declarations, int32_t *weights)
+{
+    const struct model_config *model = &declarations->builder->plan->model;
+    int64_t                    value = model_value_dim(model);
+
+    declare_queries(declarations, weights);
+    struct declaration *down = declare_down(declarations, &weights[WEIGHT_KV_DOWN], "kv down weight", LINEAR_KV_DOWN);
+    declare_rows(declarations, down, &exported_kv_down, model->kv_rank + model->rope_dim, model->hidden);
+    declare_vector(declarations, &weights[WEIGHT_KV_NORM], "kv latent norm", &exported_kv_norm, model->kv_rank, 1.0f);
+    struct declaration *up =
+        declare_linear(declarations, &weights[WEIGHT_KV_UP], "kv up weight", LINEAR_KIND_QKV, LINEAR_KV_UP);
+    declare_rows(declarations, up, &exported_kv_up, model->heads * (model->head_dim + value), model->kv_rank);
+    struct declaration *projection = declare_linear(declarations, &weights[WEIGHT_PROJECTION], "projection weight",
+                                                    LINEAR_KIND_PROJECTION, LINEAR_PROJECTION);
+    declare_columns(declarations, projection, &exported_projection, model->hidden, model->heads * value);
+}
+
+static bool compresses_queries(const struct sublayer *sublayer)
+{
+    return sublayer->weights[WEIGHT_Q_DOWN] >= 0;
+}
+
+// The columns of the whole tensor, in two.
+static struct op columns_op(const struct builder *builder, enum op_kind kind, const char *role)
+{
+    const struct model_config *model = &builder->plan->model;
+    struct op                  op    = assembly_op(&builder->assembly, kind, role);
+    op.shape.rows                    = (struct rows_shape){
+                           .rows = builder->shard_tokens, .columns = model->kv_rank + model->rope_dim, .valid_columns = model->kv_rank};
+    return op;
+}
+
+static void append_down(struct sublayer *sublayer)
+{
+    struct builder            *builder = sublayer->builder;
+    const struct model_config *model   = &builder->plan->model;
+    int32_t                   *values  = sublayer->values->tensor;
+    int64_t                    rows    = builder->shard_tokens;
+    if (compresses_queries(sublayer)) {
+        values[VALUE_Q_DOWN] = linear_forward(builder, "q down", values[VALUE_N], sublayer->weights[WEIGHT_Q_DOWN]);
+    }
+    int32_t   down         = linear_forward(builder, "kv down", values[VALUE_N], sublayer->weights[WEIGHT_KV_DOWN]);
+    struct op op           = columns_op(builder, OP_SPLIT, "kv split");
+    values[VALUE_KV_DOWN]  = assembly_activation(&builder->assembly, "compressed kv", DIMS(rows, model->kv_rank));
+    values[VALUE_KEY_ROPE] = assembly_activation(&builder->assembly, "shared key", DIMS(rows, model->rope_dim));
+    assembly_operand(&op, SPLIT_IN, ACCESS_READ, down);
+    assembly_operand(&op, SPLIT_FIRST, ACCESS_WRITE, values[VALUE_KV_DOWN]);
+    assembly_operand(&op, SPLIT_REST, ACCESS_WRITE, values[VALUE_KEY_ROPE]);
+    assembly_append(&builder->assembly, &op);
+}
+
+static struct norm_values norm_of(const struct sublayer *sublayer, bool is_query)
+{
+    const int32_t *values = sublayer->values->tensor;
+    int            first  = is_query ? VALUE_Q_DOWN : VALUE_KV_DOWN;
+    return (struct norm_values){.x          = values[first],
+                                .branch     = -1,
+                                .weight     = sublayer->weights[is_query ? WEIGHT_Q_NORM : WEIGHT_KV_NORM],
+                                .bias       = -1,
+                                .sum        = values[first],
+                                .out        = values[is_query ? VALUE_Q_LATENT : VALUE_KV_LATENT],
+                                .statistics = values[is_query ? VALUE_Q_STATISTICS : VALUE_KV_STATISTICS]};
+}
+
+static void append_norms(struct sublayer *sublayer)
+{
+    int32_t           *values = sublayer->values->tensor;
+    struct norm_values norm   = norm_of(sublayer, false);
+    norm_forward(sublayer->builder, "kv latent norm", &norm);
+    values[VALUE_KV_LATENT]     = norm.out;
+    values[VALUE_KV_STATISTICS] = norm.statistics;
+    if (compresses_queries(sublayer)) {
+        norm = norm_of(sublayer, true);
+        norm_forward(sublayer->builder, "q latent norm", &norm);
+        values[VALUE_Q_LATENT]     = norm.out;
+        values[VALUE_Q_STATISTICS] = norm.statistics;
+    }
+}
+
+// What queries are projected up from.
+static int32_t query_input(const struct sublayer *sublayer)
+{
+    return sublayer->values->tensor[compresses_queries(sublayer) ? VALUE_Q_LATENT : VALUE_N];
+}
+
+static void append_up(struct sublayer *sublayer)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t        *values  = sublayer->values->tensor;
+    values[VALUE_Q_UP] =
+        tensor_gather_linear(builder, &(struct linear){"q up", sublayer->weights[WEIGHT_Q_UP], false, false},
+                             "q up input", query_input(sublayer), NULL);
+    values[VALUE_KV_UP] =
+        tensor_gather_linear(builder, &(struct linear){"kv up", sublayer->weights[WEIGHT_KV_UP], false, false},
+                             "kv up input", values[VALUE_KV_LATENT], NULL);
+}
+
+// What rotates of the keys of all tokens is a reader's or a writer's.
+struct latent_rope {
+    int32_t     query_up, key_value_up, shared_key, query, key_value;
+    enum access of_up, of_heads;
+};
+
+static void append_latent_rope(struct builder *builder, enum op_kind kind, const char *role,
+                               const struct latent_rope *rope)
+{
+    struct op op = attention_op(builder, kind, role);
+    assembly_operand(&op, LATENT_ROPE_TABLE, ACCESS_READ, builder->plan->rope_table);
+    assembly_operand(&op, LATENT_ROPE_QUERY_UP, rope->of_up, rope->query_up);
+    assembly_operand(&op, LATENT_ROPE_KEY_VALUE_UP, rope->of_up, rope->key_value_up);
+    assembly_operand(&op, LATENT_ROPE_SHARED_KEY, rope->of_up, rope->shared_key);
+    assembly_operand(&op, LATENT_ROPE_QUERY, rope->of_heads, rope->query);
+    assembly_operand(&op, LATENT_ROPE_KEY_VALUE, rope->of_heads, rope->key_value);
+    assembly_append(&builder->assembly, &op);
+}
+
+static void append_rope(struct sublayer *sublayer)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t        *values  = sublayer->values->tensor;
+    int32_t         shared  = tensor_gather(builder, "shared key gather", values[VALUE_KEY_ROPE]);
+    values[VALUE_Q]         = attention_new_query(builder, "q", builder->tokens);
+    values[VALUE_KV]        = attention_new_key_value(builder, "kv", builder->tokens);
+    append_latent_rope(builder, OP_LATENT_ROPE_FORWARD, "rope",
+                       &(struct latent_rope){values[VALUE_Q_UP], values[VALUE_KV_UP], shared, values[VALUE_Q],
+                                             values[VALUE_KV], ACCESS_READ, ACCESS_WRITE});
+}
+
+// From the gradient of what a weight has projected up to that of the own rows of what it has read.
+static int32_t up_backward(struct builder *builder, int32_t gradient, int32_t in, int32_t weight,
+                           const char *const roles[4])
+{
+    // The input is gathered beside the data gradient, whose sum is made beside the weight gradient.
+    int32_t all = tensor_gather(builder, roles[0], in);
+    int32_t dx  = linear_data_gradient(builder, roles[1], gradient, weight);
+    dx          = tensor_reduce(builder, roles[2], dx);
+    linear_weight_gradient(builder, roles[3], gradient, all, weight);
+    return dx;
+}
+
+static int32_t join(struct builder *builder, int32_t latent, int32_t key)
+{
+    const struct model_config *model = &builder->plan->model;
+    struct op                  op    = columns_op(builder, OP_JOIN, "kv join");
+    int32_t                    whole = assembly_activation(&builder->assembly, "compressed kv gradient",
+                                                           DIMS(builder->shard_tokens, model->kv_rank + model->rope_dim));
+    assembly_operand(&op, JOIN_FIRST, ACCESS_READ, latent);
+    assembly_operand(&op, JOIN_REST, ACCESS_READ, key);
+    assembly_operand(&op, JOIN_OUT, ACCESS_WRITE, whole);
+    assembly_append(&builder->assembly, &op);
+    return whole;
+}
+
+// The gradient of VALUE_N that comes through queries.
+static int32_t query_backward(struct sublayer *sublayer, int32_t gradient)
+{
+    static const char *const roles[] = {"q up input again", "q up data gradient", "q up input gradient",
+                                        "q up weight gradient"};
+    struct builder          *builder = sublayer->builder;
+    int32_t                  down    = sublayer->weights[WEIGHT_Q_DOWN];
+    int32_t dx = up_backward(builder, gradient, query_input(sublayer), sublayer->weights[WEIGHT_Q_UP], roles);
+    if (!compresses_queries(sublayer)) {
+        return dx;
+    }
+    struct norm_values norm = norm_of(sublayer, true);
+    int32_t            dq   = norm_backward(builder, "q latent norm gradient", &norm, dx, -1);
+    linear_weight_gradient(builder, "q down weight gradient", dq, sublayer->values->tensor[VALUE_N], down);
+    return linear_data_gradient(builder, "q down data gradient", dq, down);
+}
+
+static int32_t backward(struct sublayer *sublayer, int32_t gradient)
+{
+    static const char *const   roles[] = {"kv up input again", "kv up data gradient", "kv up input gradient",
+                                          "kv up weight gradient"};
+    struct builder            *builder = sublayer->builder;
+    const struct model_config *model   = &builder->plan->model;
+    const int32_t             *values = sublayer->values->tensor, *weights = sublayer->weights;
+    int32_t                    dkv, dq = attention_backward(sublayer, gradient, &dkv);
+    struct latent_rope         rope = {
+                .query_up = assembly_activation(&builder->assembly, "q up gradient",
+                                                DIMS(builder->tokens, builder->heads * builder->key_dim)),
+                .key_value_up =
+                    assembly_activation(&builder->assembly, "kv up gradient",
+                                        DIMS(builder->tokens, builder->heads * (model->head_dim + builder->value_dim))),
+                .shared_key =
+                    assembly_activation(&builder->assembly, "shared key gradient", DIMS(builder->tokens, model->rope_dim)),
+                .query     = dq,
+                .key_value = dkv,
+                .of_up     = ACCESS_WRITE,
+                .of_heads  = ACCESS_READ};
+    append_latent_rope(builder, OP_LATENT_ROPE_BACKWARD, "rope gradient", &rope);
+
+    int32_t d_key  = tensor_reduce(builder, "shared key gradient reduce", rope.shared_key);
+    int32_t dn     = query_backward(sublayer, rope.query_up);
+    int32_t latent = up_backward(builder, rope.key_value_up, values[VALUE_KV_LATENT], weights[WEIGHT_KV_UP], roles);
+    struct norm_values norm = norm_of(sublayer, false);
+    latent                  = norm_backward(builder, "kv latent norm gradient", &norm, latent, -1);
+    int32_t down            = join(builder, latent, d_key);
+    linear_weight_gradient(builder, "kv down weight gradient", down, values[VALUE_N], weights[WEIGHT_KV_DOWN]);
+    linear_append(builder, &(struct linear){"kv down data gradient", weights[WEIGHT_KV_DOWN], true, false}, down, dn,
+                  true);
+    return dn;
+}
+
+enum {
+    COMPRESSED = BIT(VALUE_KV_DOWN) | BIT(VALUE_Q_DOWN),
+    LATENTS    = BIT(VALUE_KV_LATENT) | BIT(VALUE_KV_STATISTICS) | BIT(VALUE_Q_LATENT) | BIT(VALUE_Q_STATISTICS),
+    HEADS      = BIT(VALUE_Q) | BIT(VALUE_KV),
+};
+
+// clang-format off
+static const struct forward_step steps[] = {
+    { append_down,           BIT(VALUE_N),                                               COMPRESSED | BIT(VALUE_KEY_ROPE),      1u << OUTPUT_LATENT },
+    { append_norms,          COMPRESSED,                                                 LATENTS,                               1u << OUTPUT_LATENT },
+    { append_up,             BIT(VALUE_N) | LATENTS,                                     BIT(VALUE_Q_UP) | BIT(VALUE_KV_UP),    0 },
+    { append_rope,           BIT(VALUE_Q_UP) | BIT(VALUE_KV_UP) | BIT(VALUE_KEY_ROPE),   HEADS,                                 1u << OUTPUT_QKV },
+    { attention_append, HEADS,                                                      BIT(VALUE_O) | BIT(VALUE_LSE),         1u << OUTPUT_ATTENTION },
+    { attention_append_projection,     BIT(VALUE_O),                                               BIT(VALUE_OUT),                        1u << OUTPUT_PROJECTION },
+    { .append = NULL },
+};
+// clang-format on
+
+const struct layer_kind latent_kind = {
+    .name    = "latent",
+    .norm    = &attention_norm,
+    .declare = declare,
+    .steps   = steps,
+    .needed  = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | COMPRESSED | LATENTS | HEADS | BIT(VALUE_O) |
+              BIT(VALUE_LSE),
+    .backward = backward,
+    .count    = count,
+    .check    = check,
+};
