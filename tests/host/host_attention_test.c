@@ -15,8 +15,8 @@ Test(host_op, splits_and_rotates_heads)
         enum format            format = types[i & 1];
         bool                   norms  = i >= 8;
         const int64_t         *size   = sizes[i / 2 % 4];
-        struct attention_shape shape  = {size[0], size[1], size[2], size[3], size[4], size[5],
-                                         0,       false,   false,   0,       1e-3f,   0};
+        struct attention_shape shape  = {size[0], size[1], size[2], size[3], size[4], size[5], 0,
+                                         false,   false,   0,       1e-3f,   0,       0};
         int64_t                tokens = shape.batch * shape.sequence, heads = shape.heads + 2 * shape.kv_heads;
         struct op              op                   = {.kind = OP_ROPE_FORWARD, .shape.attention = shape};
         struct buffer          buffers[OP_OPERANDS] = {
@@ -222,7 +222,7 @@ static void rope_of_scale(const void *context, const double *in, double *out)
 
 static void expect_rope_gradient(const int64_t sizes[2], enum format format, bool norms, bool accumulates)
 {
-    struct attention_shape shape = {2, 3, 4, 2, sizes[0], sizes[1], 0, false, false, 0, 1e-3f, 0};
+    struct attention_shape shape = {2, 3, 4, 2, sizes[0], sizes[1], 0, false, false, 0, 1e-3f, 0, 0};
     int64_t       queries = 6 * 4 * shape.head_dim, pairs = 6 * 4 * shape.head_dim, scales = 2 * shape.head_dim;
     struct op     backward = {.kind = OP_ROPE_BACKWARD, .accumulates = accumulates, .shape.attention = shape};
     struct buffer none = {0}, buffers[OP_OPERANDS] = {
