@@ -75,6 +75,7 @@ const struct plan small_plan = {
     .units        = &small_unit,
     .unit_count   = 1,
     .is_zero      = false,
+    .router_bias  = -1,
     .mesh         = MESH_OF_ONE_RANK,
     .train        = {.sequence = 64},
     .model        = {.family       = "llama",
