@@ -17,6 +17,7 @@ const struct option software_options[] = {
     QUANTITY_OPTION(software_config, tensor_copies, "0", 0, 8, "the same for what tp gathers and reduces beside no GEMM"),
     QUANTITY_OPTION(software_config, attention_forward, "0", 0, 1e18, "FLOP/s that attention reaches at most on any device; 0: what the device allows"),
     QUANTITY_OPTION(software_config, attention_backward, "0", 0, 1e18, "the same for its backward pass"),
+    BOOLEAN_OPTION (software_config, context_parts, "no", "with gathered keys of cp, attention is computed for those of one rank after another, and what it gives is merged in fp32; keys and values travel once for each head of queries, and their gradients round all ranks in fp32; no: all at once, and once for each of their own heads"),
     QUANTITY_OPTION(software_config, reduction_parts, "1", 1, 64, "transfers in which the gradients of a layer are summed"),
     QUANTITY_OPTION(software_config, fp8_reduction_stall, "0", 0, 10, "share of the latency of these transfers for which compute stands still with FP8"),
     BOOLEAN_OPTION (software_config, expert_nodes, "no", "a token crosses the network once for each node, and within a node the links once for each rank, that has experts for it, as in DeepEP; no: once for each expert"),

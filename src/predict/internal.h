@@ -21,6 +21,11 @@ void explain_pipeline(struct predict_explanation *explanation, const struct pred
 // price_transfer.c: whether tp brings together, piece by piece or at once, what is then cast for a product in FP8.
 bool predict_gathers_casts(const struct plan *plan, const struct op *op);
 
+// price_context.c: what attention takes longer, and how many times the plan's bytes move, where a program attends to
+// gathered keys rank by rank.
+double predict_part_seconds(const struct machine *machine, const struct plan *plan, const struct op *op);
+double predict_part_bytes(const struct software_config *software, const struct plan *plan, const struct op *op);
+
 // sweep_rough.c: what a layer takes of a microbatch at least, forward and backward: on the compute lane with and
 // without its waits within the layer, and in bytes that stay until its backward pass. Zeros where layers are not alike.
 // It is the same for layouts that are cut alike; from it follows a bound for each.

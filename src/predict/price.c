@@ -214,6 +214,12 @@ static double device_seconds(const struct machine *machine, const struct plan *p
                             : compute_seconds(machine, plan, op) + machine->hardware->kernel_gap.value;
 }
 
+// Of the host of that machine.
+static double launch_seconds(const struct machine *machine)
+{
+    return machine->software->expert_launch.value * machine->hardware->launch_share.value;
+}
+
 struct price predict_price_op(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct software_config *software = machine->software;
@@ -230,7 +236,8 @@ struct price predict_price_op(const struct machine *machine, const struct plan *
     double seconds =
         device_seconds(machine, plan, op, measured) + more_kernels(software, op) * machine->hardware->kernel_gap.value;
     bool is_route = op->kind == OP_ROUTE_FORWARD || op->kind == OP_ROUTE_BACKWARD;
-    return (struct price){.launch_seconds = is_route && software != NULL ? software->expert_launch.value : 0.0,
-                          .seconds        = seconds * software_share(software, op) + expert_seconds(machine, plan, op),
-                          .is_measured    = measured != NULL};
+    return (struct price){.launch_seconds = is_route && software != NULL ? launch_seconds(machine) : 0.0,
+                          .seconds        = seconds * software_share(software, op) + expert_seconds(machine, plan, op) +
+                                     predict_part_seconds(machine, plan, op),
+                          .is_measured = measured != NULL};
 }

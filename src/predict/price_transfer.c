@@ -288,7 +288,7 @@ bool predict_gathers_casts(const struct plan *plan, const struct op *op)
 // In the format that the program sends.
 static double find_bytes(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
-    double bytes = plan_op_bytes(plan, op);
+    double bytes = plan_op_bytes(plan, op) * predict_part_bytes(software, plan, op);
     if (software == NULL || !software->fp8_gathers || plan->precision.narrow_linears == 0 ||
         !predict_gathers_casts(plan, op)) {
         return bytes;

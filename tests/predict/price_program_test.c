@@ -177,3 +177,18 @@ Test(price_program, takes_nothing_for_copies_that_the_program_has)
     ops[1].tag.microbatch = 1;
     cr_expect_gt(predict_price_op(&machine, &plan, &ops[1]).seconds, 0.0);
 }
+
+Test(price_program, launches_experts_by_the_host_of_the_machine)
+{
+    struct tensor          tensor   = {.format = FORMAT_BF16};
+    struct plan            plan     = {.tensors = &tensor};
+    struct hardware_config hardware = round_machine();
+    struct software_config software;
+    struct machine         machine = {.hardware = &hardware, .software = &software};
+    struct op              op      = {.kind = OP_ROUTE_FORWARD, .shape.routing = {.experts = 8, .owners = 2}};
+    option_set_defaults(software_options, &software);
+    software.expert_launch.value = 4e-3;
+    cr_expect_eq(predict_price_op(&machine, &plan, &op).launch_seconds, 4e-3);
+    hardware.launch_share.value = 1.5;
+    cr_expect_eq(predict_price_op(&machine, &plan, &op).launch_seconds, 6e-3);
+}

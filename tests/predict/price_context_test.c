@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// Prices of attention over cp where keys are gathered and attended to rank by rank. By hand.
+#include "gswbench/config.h"
+#include "round_machine.h"
+
+enum { HEADS = 8, KEY_HEADS = 2, SEQUENCE = 1024, WIDTH = 128 };
+
+// Four ranks on a machine of round numbers.
+struct case_of_parts {
+    int64_t                ranks[4];
+    struct plan_group      group;
+    struct tensor          tensor;
+    struct plan            plan;
+    struct hardware_config hardware;
+    struct software_config software;
+    struct machine         machine;
+};
+
+static void init(struct case_of_parts *parts)
+{
+    *parts                         = (struct case_of_parts){.ranks    = {0, 1, 2, 3},
+                                                            .tensor   = {.format = FORMAT_BF16},
+                                                            .hardware = round_machine(),
+                                                            .plan     = {.model = {.heads = HEADS, .kv_heads = KEY_HEADS}}};
+    parts->group                   = (struct plan_group){.size = 4, .ranks = parts->ranks};
+    parts->plan.tensors            = &parts->tensor;
+    parts->plan.groups             = &parts->group;
+    parts->plan.mesh.size[AXIS_CP] = 4;
+    parts->machine                 = (struct machine){.hardware = &parts->hardware, .software = &parts->software};
+    option_set_defaults(software_options, &parts->software);
+}
+
+static double price(const struct case_of_parts *parts, const struct op *op)
+{
+    return predict_price_op(&parts->machine, &parts->plan, op).seconds;
+}
+
+Test(price_context, merges_the_parts_of_attention_in_single_precision)
+{
+    struct case_of_parts parts;
+    struct op            op = {.kind            = OP_ATTENTION_FORWARD,
+                               .shape.attention = {.batch    = 1,
+                                                   .sequence = SEQUENCE,
+                                                   .heads    = HEADS,
+                                                   .kv_heads = KEY_HEADS,
+                                                   .head_dim = WIDTH,
+                                                   .causal   = true}};
+    init(&parts);
+    double forward               = price(&parts, &op);
+    op.kind                      = OP_ATTENTION_BACKWARD;
+    double backward              = price(&parts, &op);
+    parts.software.context_parts = true;
+    expect_seconds(price(&parts, &op), backward + 4 * 60.0 * SEQUENCE * HEADS * WIDTH / 1e12);
+    op.kind = OP_ATTENTION_FORWARD;
+    expect_seconds(price(&parts, &op), forward + 3 * 46.0 * SEQUENCE * HEADS * WIDTH / 1e12);
+    parts.plan.mesh.size[AXIS_CP] = 1;
+    expect_seconds(price(&parts, &op), forward);
+}
+
+// Three of four shares of what the plan gathers, four times as many heads; gradients in fp32 take a fourth step.
+Test(price_context, moves_keys_for_each_head_of_queries_and_gradients_round_all_ranks)
+{
+    enum { ELEMENTS = 40000000 };
+    struct case_of_parts parts;
+    struct op            op = {.kind = OP_ALL_GATHER, .lane = LANE_CONTEXT, .shape.transfer = {.elements = ELEMENTS}};
+    const double         latency = 15e-6 + 3 * 3.4e-6, share = 2.0 * ELEMENTS / 4 / 1e11;
+    init(&parts);
+    expect_seconds(price(&parts, &op), 3 * share + latency);
+    parts.software.context_parts = true;
+    expect_seconds(price(&parts, &op), 4 * 3 * share + latency);
+    op.kind = OP_REDUCE_SCATTER;
+    expect_seconds(price(&parts, &op), 4 * 2 * 4 * share + latency);
+    op.lane = LANE_TENSOR;
+    expect_seconds(price(&parts, &op), 3 * share + latency);
+}
