@@ -32,7 +32,7 @@ rm -r saved
 
 # Told to end in its steps, a run with grace saves, and one without is gone before.
 ended() {    # ended GRACE: whether a whole checkpoint is left of a run that gets SIGTERM
-    rm -rf saved
+    rm -rf saved output    # an older output would say that a step is complete
     LD_PRELOAD=$disk FAULTY_NAME=rank-0000 FAULTY_SECONDS=0.03 "$GSWBENCH" run --config tiny-llama --layers 1 --backend host \
         --ranks 2 --comm local --steps 100000 --set trace.steps=0 --set parallel.fsdp=2 --set run.output=results \
         --set "checkpoint.save=$folder/saved" --set "checkpoint.grace=$1" >output 2>&1 </dev/null &
