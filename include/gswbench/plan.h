@@ -86,6 +86,7 @@ struct plan {
     int64_t             rank;
     bool                is_zero;             // the optimizer is sharded over replicas, too
     bool                counts_embedding;    // as layers, when layers are dealt to pipeline chunks
+    bool                is_unplaced;         // activations have no places: only their bytes are counted
 
     struct tensor    *tensors;
     int32_t           tensor_count;

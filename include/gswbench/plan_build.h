@@ -3,6 +3,7 @@
 #ifndef GSWBENCH_PLAN_BUILD_H
 #define GSWBENCH_PLAN_BUILD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gswbench/plan.h"
@@ -24,6 +25,7 @@ struct plan_request {
     struct precision       precision;
     struct mesh            mesh;
     int64_t                rank;
+    bool                   is_unplaced;    // activations get no places: how many bytes are live at once is enough
 };
 
 // Resolves for rank 0. A failure has a line for each error; where the axes and the number of ranks form no mesh, the

@@ -19,6 +19,19 @@
 #include "gswbench/timeline.h"
 #include "gswbench/waterfall.h"
 
+// What GEMMs take on a machine that does not change meanwhile, as far as it was found; zeroed, it knows none. A plan
+// has few shapes, each many times, and their prices take longest to find. Of one thread.
+enum { GEMM_MEMO = 64 };
+struct known_gemm {
+    int64_t                  m, n, k;
+    const struct format_row *format;
+    double                   seconds;
+    bool                     accumulates;
+};
+struct gemm_memo {
+    struct known_gemm known[GEMM_MEMO];
+};
+
 // What prices are made from.
 struct machine {
     const struct hardware_config *hardware;
@@ -26,6 +39,7 @@ struct machine {
     const struct measured_ops    *measured;             // these take the place of prices; NULL: none
     int64_t                       spared_processors;    // as run.spared_processors
     bool                          zero_cta;             // as run.zero_cta
+    struct gemm_memo             *gemms;                // NULL: each is priced anew
 };
 
 struct prediction {

@@ -48,8 +48,14 @@ status sweep_run(struct sweep *sweep);
 struct sweep_bound {
     double  seconds;
     int64_t bytes;    // of the stage that needs most; of a layout that does not fit, of a stage that shows it
+    // How far it is known: stages that were looked at; of these but the last, their first and their last turns; and how
+    // long the last one takes, in all and until its last send.
+    int64_t stages;
+    double  forward, backward, last, last_turns;
 };
 status sweep_find_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
+// Looks at one more stage; the bound is zeroed before the first, but for bytes and seconds that are known already.
+status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
 
 // Whether a rank with so many bytes fits the device; true where [hardware] does not know the device's memory.
 bool sweep_fits(const struct hardware_config *hardware, int64_t bytes);

@@ -89,6 +89,7 @@ static struct plan describe(const struct plan_request *request)
                          .precision        = request->precision,
                          .rank             = request->rank,
                          .counts_embedding = request->parallel.layers_per_chunk_embedding != 0,
+                         .is_unplaced      = request->is_unplaced,
                          .is_zero          = request->parallel.zero > 0 && !mesh_is_sharded(&request->mesh)};
 }
 

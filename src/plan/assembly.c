@@ -47,7 +47,7 @@ static void grow_tensors(struct assembly *assembly)
     if (plan->tensor_count < assembly->tensor_capacity) {
         return;
     }
-    assembly->tensor_capacity = assembly->tensor_capacity * 2 + 1024;
+    assembly->tensor_capacity = assembly->tensor_capacity * 4 + 1024;
     size_t capacity           = (size_t)assembly->tensor_capacity;
     plan->tensors             = memory_resize(plan->tensors, capacity * sizeof(*plan->tensors));
     assembly->usage           = memory_resize(assembly->usage, capacity * sizeof(*assembly->usage));
@@ -213,7 +213,7 @@ int32_t assembly_append(struct assembly *assembly, struct op *op)
 {
     struct plan *plan = assembly->plan;
     if (plan->op_count == assembly->op_capacity) {
-        assembly->op_capacity = assembly->op_capacity * 2 + 1024;
+        assembly->op_capacity = assembly->op_capacity * 4 + 1024;
         plan->ops             = memory_resize(plan->ops, (size_t)assembly->op_capacity * sizeof(*plan->ops));
     }
     find_waits(assembly, op);

@@ -40,29 +40,43 @@ static int32_t larger(int32_t a, int32_t b)
     return a > b ? a : b;
 }
 
+// The ops of each lane, in order, one lane behind the other; first[lane]: where its ops begin, first[LANE_COUNT]: all.
+static int32_t *sort_by_lane(const struct plan *plan, const int32_t *position, int32_t first[LANE_COUNT + 1])
+{
+    int32_t *sorted = memory_allocate((size_t)plan->op_count * sizeof(*sorted));
+    memset(first, 0, (LANE_COUNT + 1) * sizeof(*first));
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        first[plan->ops[i].lane + 1]++;
+    }
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        first[lane + 1] += first[lane];
+    }
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        sorted[first[plan->ops[i].lane] + position[i]] = i;
+    }
+    return sorted;
+}
+
 // end[i]: the first compute op that surely starts after op i has ended; compute_ops when there is none. Returns
 // compute_ops.
 static int32_t find_ends(const struct plan *plan, const int32_t *clocks, const int32_t *position, int32_t *end)
 {
-    int32_t next[LANE_COUNT] = {0};    // per lane, the first list position whose end is not known yet
-    int32_t compute_ops      = 0;
+    int32_t  first[LANE_COUNT + 1], next[LANE_COUNT] = {0};    // per lane, the first op whose end is not known yet
+    int32_t *sorted      = sort_by_lane(plan, position, first);
+    int32_t  compute_ops = first[LANE_COMPUTE + 1] - first[LANE_COMPUTE];
     for (int32_t i = 0; i < plan->op_count; i++) {
-        compute_ops += plan->ops[i].lane == LANE_COMPUTE;
+        end[i] = compute_ops;
     }
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        end[i] = plan->ops[i].lane == LANE_COMPUTE ? position[i] : compute_ops;
-    }
-    for (int32_t i = 0; i < plan->op_count; i++) {
-        for (int lane = 0; lane < LANE_COUNT && plan->ops[i].lane == LANE_COMPUTE; lane++) {
-            int32_t ended = lane == LANE_COMPUTE ? 0 : clocks[(int64_t)i * LANE_COUNT + lane];
-            for (; next[lane] < i && (plan->ops[next[lane]].lane != lane || position[next[lane]] < ended);
-                 next[lane]++) {
-                if (plan->ops[next[lane]].lane == lane && ended > 0) {
-                    end[next[lane]] = position[i];
-                }
+    for (int32_t c = 0; c < compute_ops; c++) {
+        const int32_t *ended = &clocks[(int64_t)sorted[first[LANE_COMPUTE] + c] * LANE_COUNT];
+        for (int lane = 0; lane < LANE_COUNT; lane++) {
+            for (; lane != LANE_COMPUTE && next[lane] < ended[lane]; next[lane]++) {
+                end[sorted[first[lane] + next[lane]]] = c;
             }
         }
+        end[sorted[first[LANE_COMPUTE] + c]] = c;
     }
+    free(sorted);
     return compute_ops;
 }
 
@@ -122,10 +136,8 @@ static void list_lifetimes(struct lifetimes *lifetimes)
 
 static void remove_gap(struct gaps *gaps, int32_t index)
 {
-    for (int32_t i = index + 1; i < gaps->count; i++) {
-        gaps->list[i - 1] = gaps->list[i];
-    }
     gaps->count--;
+    memmove(&gaps->list[index], &gaps->list[index + 1], (size_t)(gaps->count - index) * sizeof(*gaps->list));
 }
 
 static int64_t take(struct gaps *gaps, int64_t bytes)
@@ -156,14 +168,26 @@ static int64_t take(struct gaps *gaps, int64_t bytes)
     return offset;
 }
 
+// The first gap behind the offset.
+static int32_t find_gap(const struct gaps *gaps, int64_t offset)
+{
+    int32_t first = 0, end = gaps->count;
+    while (first < end) {
+        int32_t middle = (first + end) / 2;
+        if (gaps->list[middle].offset < offset) {
+            first = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return first;
+}
+
 static void give_back(struct gaps *gaps, int64_t offset, int64_t bytes)
 {
-    int32_t at = 0;
-    while (at < gaps->count && gaps->list[at].offset < offset) {
-        at++;
-    }
-    bool joins_left  = at > 0 && gaps->list[at - 1].offset + gaps->list[at - 1].bytes == offset;
-    bool joins_right = at < gaps->count && offset + bytes == gaps->list[at].offset;
+    int32_t at          = find_gap(gaps, offset);
+    bool    joins_left  = at > 0 && gaps->list[at - 1].offset + gaps->list[at - 1].bytes == offset;
+    bool    joins_right = at < gaps->count && offset + bytes == gaps->list[at].offset;
     if (joins_left) {
         gaps->list[at - 1].bytes += bytes + (joins_right ? gaps->list[at].bytes : 0);
         if (joins_right) {
@@ -177,39 +201,60 @@ static void give_back(struct gaps *gaps, int64_t offset, int64_t bytes)
             gaps->capacity = gaps->capacity * 2 + 64;
             gaps->list     = memory_resize(gaps->list, (size_t)gaps->capacity * sizeof(*gaps->list));
         }
-        for (int32_t i = gaps->count; i > at; i--) {
-            gaps->list[i] = gaps->list[i - 1];
-        }
+        memmove(&gaps->list[at + 1], &gaps->list[at], (size_t)(gaps->count - at) * sizeof(*gaps->list));
         gaps->list[at] = (struct gap){offset, bytes};
         gaps->count++;
     }
 }
 
-void memory_place(struct plan *plan, const int32_t *clocks, const int32_t *position)
+// The most bytes that are live at once.
+static int64_t count_live(const struct lifetimes *lifetimes)
 {
-    struct lifetimes lifetimes = {.count = 0};
-    struct gaps      gaps      = {.list = NULL};
-    int64_t          live      = 0;
-    find_lifetimes(plan, clocks, position, &lifetimes);
-    list_lifetimes(&lifetimes);
-    for (int32_t op = 0; op < lifetimes.ends; op++) {
-        for (int32_t i = lifetimes.first_to_begin[op]; i >= 0; i = lifetimes.list[i].next_to_begin) {
-            plan->tensors[lifetimes.list[i].tensor].offset = take(&gaps, lifetimes.list[i].bytes);
-            live += lifetimes.list[i].bytes;
+    int64_t *change = memory_allocate((size_t)(lifetimes->ends + 1) * sizeof(*change)), live = 0, most = 0;
+    for (int32_t i = 0; i < lifetimes->count; i++) {
+        const struct lifetime *lifetime = &lifetimes->list[i];
+        if (lifetime->begin != INT32_MAX) {
+            change[lifetime->begin] += lifetime->bytes;
+            change[lifetime->end + 1] -= lifetime->bytes;
         }
-        plan->activation_live_bytes = live > plan->activation_live_bytes ? live : plan->activation_live_bytes;
-        for (int32_t i = lifetimes.first_to_end[op]; i >= 0; i = lifetimes.list[i].next_to_end) {
-            give_back(&gaps, plan->tensors[lifetimes.list[i].tensor].offset, lifetimes.list[i].bytes);
-            live -= lifetimes.list[i].bytes;
+    }
+    for (int32_t op = 0; op < lifetimes->ends; op++) {
+        live += change[op];
+        most = live > most ? live : most;
+    }
+    free(change);
+    return most;
+}
+
+// Returns how many bytes the arena has.
+static int64_t place_all(struct plan *plan, struct lifetimes *lifetimes)
+{
+    struct gaps gaps = {.list = NULL};
+    list_lifetimes(lifetimes);
+    for (int32_t op = 0; op < lifetimes->ends; op++) {
+        for (int32_t i = lifetimes->first_to_begin[op]; i >= 0; i = lifetimes->list[i].next_to_begin) {
+            plan->tensors[lifetimes->list[i].tensor].offset = take(&gaps, lifetimes->list[i].bytes);
+        }
+        for (int32_t i = lifetimes->first_to_end[op]; i >= 0; i = lifetimes->list[i].next_to_end) {
+            give_back(&gaps, plan->tensors[lifetimes->list[i].tensor].offset, lifetimes->list[i].bytes);
         }
     }
     for (int32_t t = 0; t < plan->tensor_count; t++) {
         struct tensor *tensor = &plan->tensors[t];
         tensor->offset        = plan->tensors[tensor->whole].offset + tensor->part_offset;
     }
-    plan->storage_bytes[STORAGE_ACTIVATION] = gaps.top;
     free(gaps.list);
-    free(lifetimes.first_to_begin);
-    free(lifetimes.first_to_end);
+    free(lifetimes->first_to_begin);
+    free(lifetimes->first_to_end);
+    return gaps.top;
+}
+
+void memory_place(struct plan *plan, const int32_t *clocks, const int32_t *position)
+{
+    struct lifetimes lifetimes = {.count = 0};
+    find_lifetimes(plan, clocks, position, &lifetimes);
+    plan->activation_live_bytes = count_live(&lifetimes);
+    plan->storage_bytes[STORAGE_ACTIVATION] =
+        plan->is_unplaced ? plan->activation_live_bytes : place_all(plan, &lifetimes);
     free(lifetimes.list);
 }

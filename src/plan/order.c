@@ -71,15 +71,19 @@ void order_prune(struct plan *plan, const int32_t *clocks, const int32_t *positi
         latest[lane] = -1;
     }
     for (int32_t i = 0; i < plan->op_count; i++) {
-        struct op *op   = &plan->ops[i];
-        struct op  full = *op;
-        op->wait_count  = 0;
-        for (int w = 0; w < full.wait_count; w++) {
-            if (!is_implied(&order, &full, w, latest[full.lane])) {
-                op->wait[op->wait_count++] = full.wait[w];
+        struct op *op     = &plan->ops[i];
+        uint32_t   needed = 0;
+        for (int w = 0; w < op->wait_count; w++) {
+            needed |= is_implied(&order, op, w, latest[op->lane]) ? 0u : 1u << w;
+        }
+        int count      = op->wait_count;
+        op->wait_count = 0;
+        for (int w = 0; w < count; w++) {
+            if (needed >> w & 1u) {
+                op->wait[op->wait_count++] = op->wait[w];
             }
         }
-        latest[full.lane] = i;
+        latest[op->lane] = i;
     }
 }
 

@@ -142,8 +142,11 @@ static status time_pipeline(struct prediction *prediction, struct predict_pipeli
                             const struct plan_request *request, const struct machine *machine)
 {
     const struct hardware_config *hardware = machine->hardware;
+    struct gemm_memo              gemms    = {0};
+    struct machine                pricing  = *machine;
+    pricing.gemms                          = &gemms;
     *prediction                            = (struct prediction){.stages = 0};
-    predict_pipeline_price(pipeline, &(struct pricing){.price = price, .state = machine});
+    predict_pipeline_price(pipeline, &(struct pricing){.price = price, .state = &pricing});
     place_actors(pipeline, request, hardware);
     pipeline->simulation.contention = hardware->contention.value;
     pipeline->simulation.processors = hardware->cores > 0 ? 0.0 : (double)hardware->multiprocessors;

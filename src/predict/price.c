@@ -80,6 +80,23 @@ static double gemm_seconds(const struct machine *machine, const struct plan *pla
     return fastest;
 }
 
+static double find_gemm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
+{
+    const struct gemm_shape *shape  = &op->shape.gemm;
+    struct known_gemm        wanted = {shape->m, shape->n, shape->k, gemm_format(plan, op), 0.0, op->accumulates};
+    if (machine->gemms == NULL) {
+        return gemm_seconds(machine, plan, op);
+    }
+    uint64_t           mixed = ((uint64_t)wanted.m * 31 + (uint64_t)wanted.n) * 31 + (uint64_t)wanted.k;
+    struct known_gemm *known = &machine->gemms->known[(mixed * 0x9E3779B97F4A7C15u >> 32) % GEMM_MEMO];
+    if (known->m != wanted.m || known->n != wanted.n || known->k != wanted.k || known->format != wanted.format ||
+        known->accumulates != wanted.accumulates) {
+        *known         = wanted;
+        known->seconds = gemm_seconds(machine, plan, op);
+    }
+    return known->seconds;
+}
+
 // Short runs of keys fill the device badly, and heads wider than 128 leave less room for tiles. The backward pass reads
 // and writes six arrays of the queries' size before and after its GEMMs.
 static double attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
@@ -110,7 +127,7 @@ static double compute_seconds(const struct machine *machine, const struct plan *
     const struct hardware_config *hardware = machine->hardware;
     switch ((enum op_price)op_table[op->kind].price) {
     case OP_PRICE_GEMM:
-        return fmax(gemm_seconds(machine, plan, op), memory_seconds(hardware, plan, op));
+        return fmax(find_gemm_seconds(machine, plan, op), memory_seconds(hardware, plan, op));
     case OP_PRICE_ATTENTION_FORWARD:
     case OP_PRICE_ATTENTION_BACKWARD:
         return attention_seconds(machine, plan, op);

@@ -15,12 +15,10 @@
 
 enum { BATCH = 16 };    // layouts that are looked at between two looks at the best ones
 
-// How far a candidate has come.
-enum known { KNOWN_ROUGHLY, KNOWN_BY_PLANS, KNOWN_EXACTLY };
-
 struct candidate {
     int64_t            layout;
-    enum known         known;
+    int                looks;
+    bool               is_exact;    // it is priced
     status             support;
     struct sweep_bound bound;
     struct prediction  prediction;
@@ -172,14 +170,12 @@ static void look(const struct sweep *sweep, void *item)
 {
     struct candidate          *candidate = item;
     const struct plan_request *layout    = &sweep->layouts[candidate->layout];
-    if (candidate->known == KNOWN_ROUGHLY) {
-        struct sweep_bound rough = candidate->bound;
-        candidate->support       = sweep_find_bound(&candidate->bound, layout, sweep->machine);
-        candidate->bound.seconds = fmax(candidate->bound.seconds, rough.seconds);
-        candidate->known         = KNOWN_BY_PLANS;
+    candidate->looks++;
+    if (candidate->bound.stages < layout->mesh.size[AXIS_PP]) {
+        candidate->support = sweep_refine_bound(&candidate->bound, layout, sweep->machine);
     } else {
-        candidate->support = predict(&candidate->prediction, layout, sweep->machine);
-        candidate->known   = KNOWN_EXACTLY;
+        candidate->support  = predict(&candidate->prediction, layout, sweep->machine);
+        candidate->is_exact = true;
     }
 }
 
@@ -220,8 +216,10 @@ static void fill(struct queue *queue, struct sweep *sweep, struct candidate *can
         if (failed(&candidates[i].support)) {
             continue;
         }
-        candidates[i].bound = sweep_find_rough_bound(&alike[kinds[i]].layer, &sweep->layouts[i]);
-        if (sweep_fits(sweep->machine->hardware, candidates[i].bound.bytes)) {
+        struct sweep_bound rough    = sweep_find_rough_bound(&alike[kinds[i]].layer, &sweep->layouts[i]);
+        candidates[i].bound.seconds = rough.seconds;
+        candidates[i].bound.bytes   = sweep_state_bytes(&sweep->layouts[i]);
+        if (sweep_fits(sweep->machine->hardware, rough.bytes)) {
             queue_add(queue, &candidates[i]);
         } else {
             sweep->too_large++;
@@ -239,19 +237,18 @@ static double limit(const struct sweep *sweep)
 }
 
 // What came of the look; a candidate that was not looked at, because the sweep was stopped, is left.
-static status place(struct sweep *sweep, struct queue *queue, struct candidate *candidate, enum known before)
+static status place(struct sweep *sweep, struct queue *queue, struct candidate *candidate, int looks)
 {
     const struct hardware_config *hardware = sweep->machine->hardware;
-    if (candidate->known == before) {
+    if (candidate->looks == looks) {
         return OK;
     }
-    bool    is_exact = candidate->known == KNOWN_EXACTLY;
-    int64_t bytes    = is_exact ? candidate->prediction.largest_bytes : candidate->bound.bytes;
-    sweep->priced += is_exact;
+    int64_t bytes = candidate->is_exact ? candidate->prediction.largest_bytes : candidate->bound.bytes;
+    sweep->priced += candidate->is_exact;
     TRY(candidate->support);
     if (!sweep_fits(hardware, bytes)) {
         sweep->too_large++;
-    } else if (is_exact) {
+    } else if (candidate->is_exact) {
         add(sweep, candidate);
     } else {
         queue_add(queue, candidate);
@@ -268,16 +265,16 @@ static bool has_next(const struct sweep *sweep, const struct queue *queue)
 static status look_at_next(struct sweep *sweep, struct queue *queue)
 {
     void       *items[BATCH];
-    enum known  before[BATCH];
+    int         looks[BATCH];
     struct work work = {.sweep = sweep, .items = items, .do_one = look};
     while (work.count < BATCH && has_next(sweep, queue)) {
         struct candidate *candidate = queue_take(queue);
-        before[work.count]          = candidate->known;
+        looks[work.count]           = candidate->looks;
         items[work.count++]         = candidate;
     }
     do_all(&work);
     for (int64_t i = 0; i < work.count; i++) {
-        TRY(place(sweep, queue, items[i], before[i]));
+        TRY(place(sweep, queue, items[i], looks[i]));
     }
     return OK;
 }

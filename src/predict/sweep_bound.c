@@ -126,12 +126,16 @@ static status look_at_stage(struct stage *stage, const struct plan_request *requ
     struct train_config *train   = &shorter.train;
     int64_t              more    = train->accumulation - microbatches;
     struct plan          plan;
-    train->global_batch = train->global_batch / train->accumulation * microbatches;
-    train->accumulation = microbatches;
-    *stage              = (struct stage){.seconds = memory_allocate((size_t)(microbatches + 1) * sizeof(double))};
-    status result       = plan_build_stage(&plan, &shorter, number);
+    struct gemm_memo     gemms   = {0};
+    struct machine       pricing = *machine;
+    pricing.gemms                = &gemms;
+    train->global_batch          = train->global_batch / train->accumulation * microbatches;
+    train->accumulation          = microbatches;
+    shorter.is_unplaced          = true;
+    *stage        = (struct stage){.seconds = memory_allocate((size_t)(microbatches + 1) * sizeof(double))};
+    status result = plan_build_stage(&plan, &shorter, number);
     if (!failed(&result)) {
-        time_stage(stage, &plan, machine);
+        time_stage(stage, &plan, &pricing);
         // Live activations: what their places leave free between them differs with the number of microbatches.
         stage->bytes = plan_total_bytes(&plan) - plan.storage_bytes[STORAGE_ACTIVATION] + plan.activation_live_bytes +
                        more * (input_bytes(&plan, plan.tokens[0]) + input_bytes(&plan, plan.targets[0]));
@@ -177,26 +181,48 @@ int64_t sweep_state_bytes(const struct plan_request *request)
     return format_bytes(precision->gradient, own) + state / shared;
 }
 
+// The first stage keeps most, and the last one often works longest: what these two say is mostly enough.
+static int64_t stage_to_look_at(int64_t looked_at, int64_t last)
+{
+    return looked_at == 0 ? 0 : looked_at == 1 ? last : looked_at - 1;
+}
+
 // A stage begins when those before it have done the first microbatch's first chunk, and has its last turn before
 // theirs. The first and the last stage differ from the others, of which the second has no fewer layers and no fewer
 // microbatches than the rest: of these, two microbatches say what their first and last turn take.
+status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine)
+{
+    int64_t      last = request->mesh.size[AXIS_PP] - 1, all = request->train.accumulation;
+    int64_t      s          = stage_to_look_at(bound->stages, last);
+    bool         is_typical = s > 1 && s < last;
+    int64_t      enough     = is_typical ? (all < 2 ? all : 2) : enough_microbatches(request, s == last);
+    double       overhead   = machine->hardware->step_overhead.value;
+    struct stage stage;
+    TRY(look_at_stage(&stage, request, machine, s, enough));
+    if (!is_typical && s < last) {
+        double seconds = bound->forward + fmax(stage.all, stage.turns + bound->backward);
+        bound->seconds = fmax(bound->seconds, seconds + overhead);
+    }
+    if (s == last) {
+        bound->last       = stage.all;
+        bound->last_turns = stage.turns;
+    } else {
+        bound->forward += stage.forward;
+        bound->backward += stage.backward;
+    }
+    bound->stages++;
+    double seconds = bound->forward + fmax(bound->last, bound->last_turns + bound->backward);
+    bound->seconds = fmax(bound->seconds, seconds + overhead);
+    bound->bytes   = stage.bytes > bound->bytes ? stage.bytes : bound->bytes;
+    return OK;
+}
+
 status sweep_find_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine)
 {
-    int64_t last = request->mesh.size[AXIS_PP] - 1, all = request->train.accumulation;
-    double  forward = 0.0, backward = 0.0;
-    *bound = (struct sweep_bound){.bytes = sweep_state_bytes(request)};
-    for (int64_t s = 0; s <= last && sweep_fits(machine->hardware, bound->bytes); s++) {
-        bool         is_typical = s > 1 && s < last;
-        int64_t      enough     = is_typical ? (all < 2 ? all : 2) : enough_microbatches(request, s == last);
-        struct stage stage;
-        TRY(look_at_stage(&stage, request, machine, s, enough));
-        if (!is_typical) {
-            bound->seconds = fmax(bound->seconds, forward + fmax(stage.all, stage.turns + backward));
-        }
-        bound->bytes = stage.bytes > bound->bytes ? stage.bytes : bound->bytes;
-        forward += stage.forward;
-        backward += stage.backward;
+    int64_t stages = request->mesh.size[AXIS_PP];
+    *bound         = (struct sweep_bound){.bytes = sweep_state_bytes(request)};
+    while (bound->stages < stages && sweep_fits(machine->hardware, bound->bytes)) {
+        TRY(sweep_refine_bound(bound, request, machine));
     }
-    bound->seconds += machine->hardware->step_overhead.value;
     return OK;
 }

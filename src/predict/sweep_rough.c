@@ -42,6 +42,7 @@ static status shrink(struct plan_request *little, const struct plan_request *req
     little->train.accumulation               = MICROBATCHES;
     little->train.global_batch               = MICROBATCHES * little->train.micro_batch * ep;
     little->train.recompute                  = recomputes_alike(request) ? request->train.recompute : RECOMPUTE_NONE;
+    little->is_unplaced                      = true;
     return mesh_init(&little->mesh, &little->parallel, 0);
 }
 
@@ -56,14 +57,17 @@ static status look(struct glance *glance, const struct plan_request *request, co
 {
     struct plan_request little;
     struct plan         plan;
-    *glance = (struct glance){.live_bytes = 0};
+    struct gemm_memo    gemms   = {0};
+    struct machine      pricing = *machine;
+    pricing.gemms               = &gemms;
+    *glance                     = (struct glance){.live_bytes = 0};
     TRY(shrink(&little, request, layers));
     status result = plan_build_stage(&plan, &little, 0);
     if (!failed(&result)) {
-        sweep_time_microbatches(glance->walked, &plan, machine);
+        sweep_time_microbatches(glance->walked, &plan, &pricing);
         for (int32_t i = 0; i < plan.op_count; i++) {
             const struct op *op      = &plan.ops[i];
-            double           seconds = op->lane == LANE_COMPUTE ? predict_price_op(machine, &plan, op).seconds : 0.0;
+            double           seconds = op->lane == LANE_COMPUTE ? predict_price_op(&pricing, &plan, op).seconds : 0.0;
             glance->alone[op->tag.microbatch + 1] += seconds;
             glance->head[op->tag.microbatch + 1] += op->tag.layer == layers ? seconds : 0.0;
         }
